@@ -1,0 +1,39 @@
+//! Devices.
+
+/// Where a device sits on the PCI bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pci {
+    /// Domain.
+    pub domain: u32,
+    /// Bus.
+    pub bus: u32,
+    /// Device.
+    pub dev: u32,
+    /// Function.
+    pub func: u32,
+}
+
+/// A device: something that endpoints are opened on.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// Its name: the section of the configuration file, or one made from the transport.
+    pub name: String,
+    /// Name of its transport.
+    pub transport: String,
+    /// Whether endpoints can be opened on it.
+    pub up: bool,
+    /// Why it is, or is not, usable, as a sentence.
+    pub reason: String,
+    /// The transport's keys, in file order.
+    pub arguments: Vec<(String, String)>,
+    /// Largest message, bytes.
+    pub max_send_size: u32,
+    /// Rate in bit/s; 0 = not known.
+    pub rate: u64,
+    /// Where it sits, if on a bus.
+    pub pci: Option<Pci>,
+    /// 0 to 100, 100 first.
+    pub priority: u32,
+    /// Whether the configuration makes it the default.
+    pub is_default: bool,
+}

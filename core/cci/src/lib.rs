@@ -1,0 +1,34 @@
+//! The Common Communication Interface.
+//!
+//! A [`Context`] knows the devices of this host. An [`Endpoint`], opened on one of them, owns all buffers and one queue of
+//! events. A [`Connection`] leads to a peer's endpoint and costs two cache lines. Messages up to the connection's maximum
+//! are buffered by the library; bulk data moves by RMA between registered memories. [`Endpoint::get_event`] never blocks;
+//! [`Endpoint::handle`] gives a descriptor to wait on.
+//!
+//! All times are given in the unit that the name says, all sizes in bytes. Everything here may be called from any thread at
+//! any time, unless the endpoint was opened for one thread.
+
+#![forbid(unsafe_code)]
+
+mod config;
+mod connection;
+mod context;
+mod device;
+mod endpoint;
+mod event;
+mod options;
+pub mod raw;
+
+pub use cci_mem::arena::SharedMemory;
+pub use cci_mem::lock::Threading;
+pub use cci_mem::memory::Memory;
+pub use cci_proto::{
+    Alignment, Attribute, CONN_REQ_LEN, ConnectError, ConnectionOption, EndpointOption, EventKind, Failure, Flags,
+    OptionError, PollError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Status, Unusable,
+};
+pub use cci_transport::{ConnectionReport, OpenError};
+pub use connection::Connection;
+pub use context::Context;
+pub use device::{Device, Pci};
+pub use endpoint::{Endpoint, EndpointOptions, Rma};
+pub use event::{Event, Received, Request};

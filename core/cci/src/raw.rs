@@ -1,0 +1,307 @@
+//! The operations on cells of the slabs, for bindings: no handle objects, the same checks.
+//!
+//! Programs use [`crate::Endpoint`]; a binding that must hand out plain pointers uses these.
+
+use cci_mem::sync::Ordering;
+use cci_proto::{EventKind, Flags, PollError, RequestError, RmaError, SendError, Status, Unusable};
+use cci_transport::{Connection, ConnectionState, Endpoint, Message, Posted, Rma, Slot, Transport};
+use std::time::Duration;
+
+pub use cci_transport::{Connection as ConnectionCell, Endpoint as EndpointCell, Slot as EventCell};
+
+/// `Slot::mark` of a request that was answered.
+pub const ANSWERED: u32 = 1;
+
+/// Looks this often at a blocking operation before it sleeps: about the time of a wake-up.
+const BLOCKING_SPINS: u32 = 2000;
+
+/// The next event, or none now.
+///
+/// # Errors
+///
+/// Nothing to report and every receive buffer is held by the program, or the endpoint cannot be used here.
+#[inline]
+pub fn get_event(endpoint: &Endpoint) -> Result<Option<&'static Slot>, PollError> {
+    endpoint.with(|core, transport| {
+        if !core.has_event() {
+            transport.progress(core);
+        }
+        match core.pop() {
+            Some(slot) => Ok(Some(slot)),
+            None if core.is_starving() => Err(PollError::NoBuffers),
+            None => Ok(None),
+        }
+    })?
+}
+
+/// Gives an event back.
+///
+/// # Errors
+///
+/// Not borrowed, an unanswered request, or a forked child.
+#[inline]
+pub fn return_event(slot: &'static Slot) -> Result<(), RequestError> {
+    let owner = slot.owner.get().ok_or(RequestError::NotBorrowed)?;
+    if !owner.is_here() {
+        return Err(Unusable::Forked.into());
+    }
+    if slot.kind() == EventKind::ConnectRequest as u32
+        && slot.mark.load(Ordering::Relaxed) != ANSWERED
+        && slot.state() == cci_mem::slot::State::Borrowed
+    {
+        return Err(RequestError::NotAnswered);
+    }
+    if !slot.give_back() {
+        return Err(RequestError::NotBorrowed);
+    }
+    if owner.starving.load(Ordering::Relaxed) {
+        refill(owner);
+    }
+    Ok(())
+}
+
+#[cold]
+fn refill(owner: &Endpoint) {
+    // An endpoint that is closed, or belongs to another thread which polls it itself, needs no telling.
+    let _ = owner.with(|core, transport| transport.refill(core));
+}
+
+/// Sends a message. With BLOCKING returns when it has ended.
+///
+/// # Errors
+///
+/// Refused: nothing was sent. BLOCKING: or failed.
+#[inline]
+pub fn send(
+    endpoint: &Endpoint,
+    live: impl Fn() -> Option<&'static Connection>,
+    message: Message<'_>,
+    context: u64,
+    flags: Flags,
+) -> Result<(), SendError> {
+    let posted = posted(flags, context);
+    let open = endpoint.with(|core, transport| {
+        let connection = live().ok_or(SendError::Disconnected)?;
+        if message.len() > connection.max_send_size.load(Ordering::Relaxed) as usize {
+            return Err(SendError::TooLong);
+        }
+        if connection.state() != ConnectionState::Open {
+            return Err(SendError::Disconnected);
+        }
+        if flags.has(Flags::NO_COPY | Flags::SILENT) && connection.attribute() != cci_proto::Attribute::ReliableOrdered
+        {
+            return Err(SendError::BadFlags);
+        }
+        transport.send(core, connection, message, posted)
+    })??;
+    match open {
+        None => Ok(()),
+        Some(slot) => wait(endpoint, slot)?.map_err(|status| match status {
+            Status::TimedOut => SendError::TimedOut,
+            Status::Rnr => SendError::NotReady,
+            _ => SendError::Disconnected,
+        }),
+    }
+}
+
+/// Starts an RMA. With BLOCKING returns when it has ended.
+///
+/// # Errors
+///
+/// Refused: nothing was copied. BLOCKING: or failed.
+pub fn rma(
+    endpoint: &Endpoint,
+    live: impl Fn() -> Option<&'static Connection>,
+    rma: &Rma<'_>,
+    context: u64,
+    flags: Flags,
+) -> Result<(), RmaError> {
+    let posted = posted(flags, context);
+    let open = endpoint.with(|core, transport| {
+        let connection = live().ok_or(RmaError::Disconnected)?;
+        if !connection.attribute().is_reliable() {
+            return Err(RmaError::Unreliable);
+        }
+        if rma.len == 0 {
+            return Err(RmaError::ZeroLength);
+        }
+        if rma.message.is_some_and(|message| message.len() > connection.max_send_size.load(Ordering::Relaxed) as usize)
+        {
+            return Err(RmaError::MessageTooLong);
+        }
+        if connection.state() != ConnectionState::Open {
+            return Err(RmaError::Disconnected);
+        }
+        transport.rma(core, connection, rma, posted)
+    })??;
+    match open {
+        None => Ok(()),
+        Some(slot) => wait(endpoint, slot)?.map_err(|status| match status {
+            Status::TimedOut => RmaError::TimedOut,
+            Status::Rnr => RmaError::NotReady,
+            Status::RmaHandle => RmaError::RemoteHandle,
+            Status::RmaOp => RmaError::Copy,
+            _ => RmaError::Disconnected,
+        }),
+    }
+}
+
+fn posted(flags: Flags, context: u64) -> Posted {
+    if flags.has(Flags::BLOCKING) {
+        Posted::Waited
+    } else if flags.has(Flags::SILENT) {
+        Posted::Silent(context)
+    } else {
+        Posted::Event(context)
+    }
+}
+
+/// Waits for the end of an operation, without the lock while it sleeps.
+fn wait(endpoint: &Endpoint, slot: &'static Slot) -> Result<Result<(), Status>, Unusable> {
+    let mut looks = 0;
+    loop {
+        let ended = endpoint.with(|core, transport| {
+            transport.progress(core);
+            if slot.state() != cci_mem::slot::State::Ended {
+                looks += 1;
+                return if looks > BLOCKING_SPINS { nap(core, transport) } else { Ok(None) };
+            }
+            let status = Status::from_u32(slot.detail()).unwrap_or(Status::Error);
+            core.release(slot);
+            Err(status)
+        })?;
+        match ended {
+            Err(Status::Success) => return Ok(Ok(())),
+            Err(status) => return Ok(Err(status)),
+            Ok(None) => std::hint::spin_loop(),
+            Ok(Some(fd)) => sleep(&fd, Duration::from_millis(100)),
+        }
+    }
+}
+
+/// Ready to sleep: a descriptor that outlives the endpoint's lock.
+fn nap(core: &mut cci_transport::Core, transport: &mut dyn Transport) -> Result<Option<std::os::fd::OwnedFd>, Status> {
+    if !transport.arm(core) {
+        return Ok(None);
+    }
+    // Without a descriptor to spare the wait spins: slower, never stuck.
+    Ok(transport.handle().try_clone_to_owned().ok())
+}
+
+/// Sleeps until the descriptor is readable. The limit only bounds what other threads that take our wake-up could cost.
+fn sleep(fd: &std::os::fd::OwnedFd, limit: Duration) {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(limit.subsec_nanos()) };
+    let _ = poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&limit));
+}
+
+/// Accepts a request on its own endpoint.
+///
+/// # Errors
+///
+/// Not an unanswered request.
+pub fn accept(slot: &'static Slot, context: u64) -> Result<(), RequestError> {
+    answer(slot, |core, transport| transport.accept(core, slot, context))
+}
+
+/// Rejects a request.
+///
+/// # Errors
+///
+/// Not an unanswered request.
+pub fn reject(slot: &'static Slot) -> Result<(), RequestError> {
+    answer(slot, |core, transport| transport.reject(core, slot))
+}
+
+/// How long a client may take to come to the endpoint that it was sent to.
+const REDIRECT_LIMIT: Duration = Duration::from_secs(10);
+
+/// Accepts a request on another endpoint of the same device: the client is sent there, and the ACCEPT event comes there.
+///
+/// # Errors
+///
+/// Not an unanswered request, or an endpoint of another device.
+pub fn accept_on(slot: &'static Slot, worker: &Endpoint, context: u64) -> Result<(), RequestError> {
+    let owner = slot.owner.get().ok_or(RequestError::NotARequest)?;
+    if std::ptr::eq(owner, worker) {
+        return accept(slot, context);
+    }
+    let mut token = [0; 8];
+    rustix::rand::getrandom(&mut token, rustix::rand::GetRandomFlags::empty()).map_err(|_| RequestError::NoMemory)?;
+    let token = u64::from_ne_bytes(token);
+    let scheme = |uri: &str| uri.split_once("://").map(|(scheme, _)| scheme.to_owned());
+    // One lock at a time: the worker expects the client before the client hears of the worker.
+    let here = owner.with(|_, transport| scheme(transport.uri()))?;
+    let uri = worker.with(|_, transport| transport.uri().to_owned())?;
+    if here != scheme(&uri) {
+        return Err(RequestError::OtherDevice);
+    }
+    check_request(slot)?;
+    worker.with(|core, transport| transport.expect(core, token, context, REDIRECT_LIMIT))??;
+    answer(slot, |core, transport| transport.redirect(core, slot, &uri, token))
+}
+
+fn check_request(slot: &'static Slot) -> Result<(), RequestError> {
+    if slot.kind() != EventKind::ConnectRequest as u32 || slot.state() != cci_mem::slot::State::Borrowed {
+        Err(RequestError::NotARequest)
+    } else if slot.mark.load(Ordering::Relaxed) == ANSWERED {
+        Err(RequestError::AlreadyAnswered)
+    } else {
+        Ok(())
+    }
+}
+
+fn answer(
+    slot: &'static Slot,
+    act: impl FnOnce(&mut cci_transport::Core, &mut dyn Transport) -> Result<(), RequestError>,
+) -> Result<(), RequestError> {
+    let owner = slot.owner.get().ok_or(RequestError::NotARequest)?;
+    owner.with(|core, transport| {
+        check_request(slot)?;
+        act(core, transport)?;
+        slot.mark.store(ANSWERED, Ordering::Relaxed);
+        Ok(())
+    })?
+}
+
+/// Closes an endpoint: what is published stays delivered, waiting at most 100 ms for it; what is open ends without event.
+///
+/// # Errors
+///
+/// Closed already, or it cannot be used here.
+pub fn close(endpoint: &'static Endpoint) -> Result<(), Unusable> {
+    let mut body = endpoint.close()?;
+    body.transport.close(&mut body.core, Duration::from_millis(100));
+    drop(body);
+    endpoint.recycle();
+    Ok(())
+}
+
+/// Closes a connection: local and immediate.
+///
+/// # Errors
+///
+/// Closed already, or the endpoint cannot be used here.
+pub fn disconnect(
+    endpoint: &Endpoint,
+    live: impl Fn() -> Option<&'static Connection>,
+) -> Result<(), cci_proto::OptionError> {
+    endpoint.with(|core, transport| {
+        let connection = live().ok_or(cci_proto::OptionError::Disconnected)?;
+        transport.disconnect(core, connection);
+        Ok(())
+    })?
+}
+
+/// The endpoint's handle itself, for a binding: open as long as the endpoint. From now on the endpoint arms it.
+///
+/// # Errors
+///
+/// The endpoint cannot be used here.
+pub fn handle(endpoint: &Endpoint) -> Result<std::os::fd::RawFd, Unusable> {
+    use std::os::fd::AsRawFd;
+    endpoint.with(|core, transport| {
+        core.handle_in_use = true;
+        transport.handle().as_raw_fd()
+    })
+}

@@ -1,0 +1,119 @@
+//! Memory that the library allocates for programs, so that peers of the same host can map it and copy without a system
+//! call. Each allocation is a segment of its own.
+
+use crate::fork::PerProcess;
+use crate::memory::Memory;
+use crate::segment::Segment;
+use rustix::io::{Errno, Result};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+type Allocations = Mutex<BTreeMap<usize, Arc<Segment>>>;
+
+static ALLOCATIONS: PerProcess<Allocations> = PerProcess::new();
+
+fn allocations() -> Result<std::sync::MutexGuard<'static, BTreeMap<usize, Arc<Segment>>>> {
+    let (_, allocations) = ALLOCATIONS.get(Allocations::default)?;
+    Ok(allocations.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Allocates `len` bytes of zeroes, rounded up to pages, with physical memory reserved.
+///
+/// # Errors
+///
+/// No memory, descriptor or address space left; `INVAL` when `len` is 0.
+pub fn allocate(len: usize) -> Result<Arc<Segment>> {
+    let page = rustix::param::page_size();
+    let len = len.checked_next_multiple_of(page).filter(|len| *len > 0).ok_or(Errno::INVAL)?;
+    let segment = Arc::new(Segment::create("cci-memory", len)?);
+    segment.reserve(0, len)?;
+    allocations()?.insert(segment.base().addr(), Arc::clone(&segment));
+    Ok(segment)
+}
+
+/// Frees the allocation that starts at `start`. It stays mapped until the last registration of it is gone. False when there
+/// is none.
+pub fn free(start: *mut u8) -> bool {
+    allocations().is_ok_and(|mut all| all.remove(&start.addr()).is_some())
+}
+
+/// The allocation in which the whole range lies, and the range's offset.
+#[must_use]
+pub fn find(memory: Memory) -> Option<(Arc<Segment>, usize)> {
+    let all = allocations().ok()?;
+    let (start, segment) = all.range(..=memory.start()).next_back()?;
+    let offset = memory.start() - start;
+    let end = u64::try_from(offset).ok()?.checked_add(memory.len())?;
+    (end <= segment.len() as u64).then(|| (Arc::clone(segment), offset))
+}
+
+/// An allocation as a safe Rust program uses it: it copies in and out, because peers with rights copy too.
+#[derive(Debug)]
+pub struct SharedMemory {
+    segment: Arc<Segment>,
+    len: usize,
+}
+
+impl SharedMemory {
+    /// Allocates `len` bytes of zeroes.
+    ///
+    /// # Errors
+    ///
+    /// As [`allocate`].
+    pub fn new(len: usize) -> Result<Self> {
+        Ok(Self { segment: allocate(len)?, len })
+    }
+
+    /// Bytes.
+    #[expect(clippy::len_without_is_empty, reason = "an allocation is never empty")]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The range, to be registered.
+    #[must_use]
+    pub fn memory(&self) -> Memory {
+        // SAFETY: the mapping lives as long as a registration does (`find` shares it), and this type gives no reference
+        // into it.
+        unsafe { Memory::new(self.segment.base(), self.len as u64) }
+    }
+
+    /// Copies bytes in.
+    ///
+    /// # Panics
+    ///
+    /// The range lies outside the allocation.
+    pub fn write(&self, offset: usize, bytes: &[u8]) {
+        assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len), "outside the allocation");
+        let target = self.segment.bytes(offset, bytes.len());
+        // SAFETY: inside the mapping; the source is a program's slice, which is never part of a segment.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
+    }
+
+    /// Copies bytes out.
+    ///
+    /// # Panics
+    ///
+    /// The range lies outside the allocation.
+    pub fn read(&self, offset: usize, target: &mut [u8]) {
+        assert!(offset.checked_add(target.len()).is_some_and(|end| end <= self.len), "outside the allocation");
+        let source = self.segment.bytes(offset, target.len());
+        // SAFETY: as in `write`.
+        unsafe { std::ptr::copy_nonoverlapping(source, target.as_mut_ptr(), target.len()) };
+    }
+
+    /// A copy of a part.
+    #[must_use]
+    pub fn to_vec(&self, offset: usize, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.read(offset, &mut bytes);
+        bytes
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        free(self.segment.base());
+    }
+}

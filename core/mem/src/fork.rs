@@ -1,0 +1,88 @@
+//! Notices a fork without a system call: one page that the kernel wipes in a forked child.
+
+use crate::sync::{AtomicPtr, Ordering};
+use rustix::mm::{MapFlags, ProtFlags, madvise, mmap_anonymous};
+
+const ALIVE: u32 = 0x0cc1_0cc1;
+
+/// Whether this process is the one that made the mark.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark(&'static std::sync::atomic::AtomicU32);
+
+impl Mark {
+    /// A mark of this process. One page per process is used; it is never unmapped.
+    ///
+    /// # Errors
+    ///
+    /// Out of memory, or the kernel is older than 4.14.
+    pub fn new() -> rustix::io::Result<Self> {
+        let page = rustix::param::page_size();
+        // SAFETY: a fresh private mapping at an address of the kernel's choice, used by this module only.
+        let memory = unsafe {
+            mmap_anonymous(std::ptr::null_mut(), page, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
+        };
+        // SAFETY: the range is the mapping just made.
+        unsafe { madvise(memory, page, rustix::mm::Advice::LinuxWipeOnFork)? };
+        // SAFETY: page-aligned, zero-filled, never unmapped, and only ever accessed as this atomic.
+        let word = unsafe { &*memory.cast::<std::sync::atomic::AtomicU32>() };
+        word.store(ALIVE, std::sync::atomic::Ordering::Relaxed);
+        Ok(Self(word))
+    }
+
+    /// False in a forked child of the process that made the mark.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_here(self) -> bool {
+        self.0.load(std::sync::atomic::Ordering::Relaxed) == ALIVE
+    }
+}
+
+/// A process-wide value that a forked child makes afresh, because the locks inside the parent's may be held
+/// by threads that do not exist in the child. Values are never freed.
+pub struct PerProcess<T: 'static>(AtomicPtr<(Mark, T)>);
+
+impl<T: Sync + 'static> PerProcess<T> {
+    /// No value yet.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    /// This process's value and fork mark, made by `make` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mark::new`].
+    pub fn get(&'static self, make: impl FnOnce() -> T) -> rustix::io::Result<&'static (Mark, T)> {
+        let current = self.0.load(Ordering::Acquire);
+        if let Some(value) = Self::here(current) {
+            return Ok(value);
+        }
+        let fresh = Box::into_raw(Box::new((Mark::new()?, make())));
+        match self.0.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: just made by `Box::into_raw`, published once, never freed.
+            Ok(_) => Ok(unsafe { &*fresh }),
+            Err(other) => {
+                // SAFETY: `fresh` was not published; this thread alone has it. `other` was published by a
+                // thread that won, and is never freed.
+                unsafe {
+                    drop(Box::from_raw(fresh));
+                    Ok(&*other)
+                }
+            }
+        }
+    }
+
+    fn here(pointer: *mut (Mark, T)) -> Option<&'static (Mark, T)> {
+        // SAFETY: null, or published by `get` and never freed.
+        unsafe { pointer.as_ref() }.filter(|(mark, _)| mark.is_here())
+    }
+}
+
+#[cfg(not(loom))]
+impl<T: Sync + 'static> Default for PerProcess<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,28 @@
+//! The only home of lock-free code and raw memory, beside the transports' own system calls.
+//!
+//! Everything here keeps its promises against a peer that writes arbitrary bytes into shared memory at any
+//! moment: words of shared memory are atomics, read once; payload is copied through raw pointers.
+
+#![deny(unsafe_code)]
+
+#[allow(unsafe_code)]
+pub mod arena;
+pub mod barrier;
+#[allow(unsafe_code)]
+pub mod fork;
+#[allow(unsafe_code)]
+pub mod lock;
+#[allow(unsafe_code)]
+pub mod memory;
+pub mod pool;
+#[allow(unsafe_code)]
+pub mod region;
+pub mod ring;
+#[allow(unsafe_code)]
+pub mod segment;
+#[allow(unsafe_code)]
+pub mod slab;
+pub mod sleep;
+#[allow(unsafe_code)]
+pub mod slot;
+pub mod sync;

@@ -1,0 +1,229 @@
+//! The one lock of an endpoint.
+//!
+//! Taking it is one locked instruction, giving it back none: the releasing side stores and looks for waiters
+//! behind a light fence, and a waiter pays with a heavy one before it sleeps. A holder may be preempted, so a
+//! waiter spins briefly and then sleeps on a futex. A value opened for one thread takes no lock at all; the
+//! thread is known by the address of a thread-local, which costs one load.
+
+use crate::barrier::Pairing;
+use crate::sync::{AtomicU32, AtomicUsize, Ordering, spin};
+use std::cell::UnsafeCell;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+/// Turns of busy waiting before a waiter sleeps: about a microsecond, longer than any send holds the lock.
+const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };
+
+/// The bare lock.
+pub struct Lock {
+    held: AtomicU32,
+    waiters: AtomicU32,
+}
+
+impl Lock {
+    /// Free.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { held: AtomicU32::new(0), waiters: AtomicU32::new(0) }
+    }
+
+    /// Waits for the lock and takes it.
+    #[inline]
+    pub fn acquire(&self, pairing: Pairing) {
+        if self.held.swap(1, Ordering::Acquire) != 0 {
+            self.acquire_contended(pairing);
+        }
+    }
+
+    #[cold]
+    fn acquire_contended(&self, pairing: Pairing) {
+        for _ in 0..SPINS {
+            spin();
+            if self.held.load(Ordering::Relaxed) == 0 && self.held.swap(1, Ordering::Acquire) == 0 {
+                return;
+            }
+        }
+        self.waiters.fetch_add(1, Ordering::Relaxed);
+        // Either the holder sees this waiter after it stores 0, or the swap below sees that 0.
+        pairing.heavy();
+        while self.held.swap(1, Ordering::Acquire) != 0 {
+            futex::wait(&self.held, 1);
+        }
+        self.waiters.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Gives the lock back. Only its holder may.
+    #[inline]
+    pub fn release(&self, pairing: Pairing) {
+        // Publishes what the holder wrote to the next holder.
+        self.held.store(0, Ordering::Release);
+        pairing.light();
+        if self.waiters.load(Ordering::Relaxed) != 0 {
+            futex::wake_one(&self.held);
+        }
+    }
+}
+
+impl Default for Lock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(not(loom))]
+mod futex {
+    use super::AtomicU32;
+    use rustix::thread::futex::{Flags, Timespec, wait as futex_wait, wake};
+
+    pub(super) fn wait(word: &AtomicU32, expected: u32) {
+        // Woken, value changed, or a signal: the caller looks again in every case. The time limit bounds what
+        // a lost wake-up could cost should the kernel's fence ever fail to reach a holder.
+        let limit = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+        let _ = futex_wait(word, Flags::PRIVATE, expected, Some(&limit));
+    }
+
+    #[cold]
+    pub(super) fn wake_one(word: &AtomicU32) {
+        let _ = wake(word, Flags::PRIVATE, 1);
+    }
+}
+
+#[cfg(loom)]
+mod futex {
+    use super::AtomicU32;
+
+    pub(super) fn wait(_: &AtomicU32, _: u32) {
+        loom::thread::yield_now();
+    }
+
+    pub(super) fn wake_one(_: &AtomicU32) {}
+}
+
+/// Who may use a [`Guarded`] value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threading {
+    /// Any thread, one at a time.
+    Many,
+    /// The first thread that uses it, and no other.
+    One,
+}
+
+/// The caller is not the thread that the value belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrongThread;
+
+const NOBODY: usize = 0;
+/// The owner while a value is for many threads: no thread-local lives at this address.
+const EVERYBODY: usize = 1;
+
+/// A value behind the lock, or belonging to one thread.
+pub struct Guarded<T> {
+    lock: Lock,
+    owner: AtomicUsize,
+    /// True while the owning thread has a guard: a second one would alias the value.
+    borrowed: AtomicU32,
+    pairing: Pairing,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached only through a guard, and there is at most one: the lock sees to that, or the
+// owner check together with `borrowed`.
+unsafe impl<T: Send> Sync for Guarded<T> {}
+
+impl<T> Guarded<T> {
+    /// A value for many threads; [`Guarded::set_threading`] may restrict it.
+    pub fn new(value: T, pairing: Pairing) -> Self {
+        Self {
+            lock: Lock::new(),
+            owner: AtomicUsize::new(EVERYBODY),
+            borrowed: AtomicU32::new(0),
+            pairing,
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    /// Sets who may use the value from now on. To be called while no other thread knows the value.
+    pub fn set_threading(&self, threading: Threading) {
+        let owner = match threading {
+            Threading::Many => EVERYBODY,
+            Threading::One => NOBODY,
+        };
+        self.owner.store(owner, Ordering::Release);
+    }
+
+    /// Access to the value.
+    ///
+    /// # Errors
+    ///
+    /// The value belongs to one thread and this is another.
+    #[inline]
+    pub fn enter(&self) -> Result<Guard<'_, T>, WrongThread> {
+        let owner = self.owner.load(Ordering::Relaxed);
+        if owner == EVERYBODY {
+            self.lock.acquire(self.pairing);
+            return Ok(Guard { guarded: self, locked: true, here: PhantomData });
+        }
+        let me = thread_token();
+        if owner != me {
+            self.adopt(me)?;
+        }
+        if self.borrowed.load(Ordering::Relaxed) != 0 {
+            return Err(WrongThread);
+        }
+        self.borrowed.store(1, Ordering::Relaxed);
+        Ok(Guard { guarded: self, locked: false, here: PhantomData })
+    }
+
+    #[cold]
+    fn adopt(&self, me: usize) -> Result<(), WrongThread> {
+        // Acquire and release order this after `set_threading`, and a second candidate after the first.
+        match self.owner.compare_exchange(NOBODY, me, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Ok(()),
+            Err(owner) if owner == me => Ok(()),
+            Err(_) => Err(WrongThread),
+        }
+    }
+}
+
+/// A number that no other live thread has: the address of a thread-local.
+#[inline(always)]
+fn thread_token() -> usize {
+    thread_local!(static TOKEN: u64 = const { 0 });
+    TOKEN.with(|token| std::ptr::from_ref(token).addr())
+}
+
+/// Access to a [`Guarded`] value until dropped.
+pub struct Guard<'a, T> {
+    guarded: &'a Guarded<T>,
+    locked: bool,
+    /// A guard stays on its thread.
+    here: PhantomData<*mut ()>,
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: this guard is the only one (see `Sync` above).
+        unsafe { &*self.guarded.value.get() }
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: this guard is the only one (see `Sync` above).
+        unsafe { &mut *self.guarded.value.get() }
+    }
+}
+
+impl<T> Drop for Guard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.locked {
+            self.guarded.lock.release(self.guarded.pairing);
+        } else {
+            self.guarded.borrowed.store(0, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Which slots of an endpoint are free, and the queue of events. Private to the holder of the endpoint's lock.
+
+use crate::slot::{Slot, State};
+use crate::sync::Ordering;
+use std::collections::VecDeque;
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+/// A class of slots with a limit: those for receiving, those for sending.
+pub struct Pool<C: 'static, E: 'static> {
+    slots: &'static [Slot<C, E>],
+    /// The first that was never taken; its memory is still untouched.
+    fresh: usize,
+    free: Vec<u32>,
+    /// Taken slots, oldest first as far as the sweep has not turned them over.
+    taken: VecDeque<u32>,
+    limit: usize,
+}
+
+impl<C: Sync, E: Sync> Pool<C, E> {
+    /// All slots are free; `limit` of them may be taken at a time.
+    #[must_use]
+    pub fn new(slots: &'static [Slot<C, E>], limit: usize) -> Self {
+        Self {
+            slots,
+            fresh: 0,
+            free: Vec::with_capacity(slots.len()),
+            taken: VecDeque::with_capacity(slots.len()),
+            limit: limit.min(slots.len()),
+        }
+    }
+
+    /// How many may be taken at a time.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// The most that `set_limit` allows.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Changes the limit; slots above it that are taken stay so until returned.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit.min(self.slots.len());
+    }
+
+    /// Slots that are taken, as far as the sweep knows.
+    #[must_use]
+    pub fn in_use(&self) -> usize {
+        self.taken.len()
+    }
+
+    /// Takes a slot: the one freed last, whose memory is in cache.
+    #[inline]
+    pub fn take(&mut self) -> Option<&'static Slot<C, E>> {
+        if self.taken.len() >= self.limit {
+            return None;
+        }
+        let at = match self.free.pop() {
+            Some(at) => at as usize,
+            None => {
+                let at = self.fresh;
+                self.slots.get(at)?;
+                self.fresh += 1;
+                at
+            }
+        };
+        let slot = self.slots.get(at)?;
+        let number = u32::try_from(at).ok()?;
+        slot.index.store(number, Ordering::Relaxed);
+        slot.set_state(State::Taken);
+        self.taken.push_back(number);
+        Some(slot)
+    }
+
+    /// Looks at the oldest taken slots, `steps` at most, frees those that were returned, and shows each to `released`
+    /// first.
+    #[inline]
+    pub fn sweep(&mut self, steps: usize, mut released: impl FnMut(&'static Slot<C, E>)) {
+        for _ in 0..steps.min(self.taken.len()) {
+            let Some(at) = self.taken.pop_front() else { return };
+            let slot = &self.slots[at as usize];
+            if slot.state() == State::Returned {
+                released(slot);
+                slot.set_state(State::Free);
+                self.free.push(at);
+            } else {
+                self.taken.push_back(at);
+            }
+        }
+    }
+
+    /// Gives back a slot that never reached the program, or whose waiting thread has seen its end.
+    pub fn release(&mut self, slot: &'static Slot<C, E>) {
+        slot.set_state(State::Returned);
+    }
+}
+
+/// Events in the order in which they came, linked through their slots.
+pub struct Queue<C: 'static, E: 'static> {
+    first: Option<&'static Slot<C, E>>,
+    last: Option<&'static Slot<C, E>>,
+    slots: &'static [Slot<C, E>],
+}
+
+impl<C: Sync, E: Sync> Queue<C, E> {
+    /// Empty, over all slots of an endpoint; `Slot::next` counts in these.
+    #[must_use]
+    pub fn new(slots: &'static [Slot<C, E>]) -> Self {
+        Self { first: None, last: None, slots }
+    }
+
+    /// Whether no event waits.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    /// Appends an event.
+    #[inline]
+    pub fn push(&mut self, slot: &'static Slot<C, E>) {
+        slot.next.store(NONE, Ordering::Relaxed);
+        match self.last {
+            Some(last) => last.next.store(self.number(slot), Ordering::Relaxed),
+            None => self.first = Some(slot),
+        }
+        self.last = Some(slot);
+    }
+
+    fn number(&self, slot: &Slot<C, E>) -> u32 {
+        let offset = std::ptr::from_ref(slot).addr() - self.slots.as_ptr().addr();
+        u32::try_from(offset / size_of::<Slot<C, E>>()).unwrap_or(NONE)
+    }
+
+    /// Takes the oldest event.
+    #[inline]
+    pub fn pop(&mut self) -> Option<&'static Slot<C, E>> {
+        let slot = self.first?;
+        self.first = self.slots.get(slot.next.load(Ordering::Relaxed) as usize);
+        if self.first.is_none() {
+            self.last = None;
+        }
+        Some(slot)
+    }
+}

@@ -1,0 +1,68 @@
+//! Large arrays that stay mapped and typed for ever, whose pages are given back between uses.
+//!
+//! The slots of an endpoint live here: a pointer to an event of an endpoint that is gone still points to a slot,
+//! which reads as all zeroes or as a slot of a later endpoint.
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+use std::sync::{Mutex, PoisonError};
+
+/// Types for which all-zero bytes are a value, that own nothing, and that are only changed through atomics.
+///
+/// # Safety
+///
+/// The implementer guarantees all three.
+pub unsafe trait Zeroed: Sync {}
+
+/// A store of arrays of `T`.
+pub struct Regions<T: 'static> {
+    free: Mutex<Vec<&'static [T]>>,
+}
+
+impl<T: Zeroed> Regions<T> {
+    /// Empty.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { free: Mutex::new(Vec::new()) }
+    }
+
+    /// An array of at least `count` objects, all zero, without physical memory behind it until touched.
+    ///
+    /// # Errors
+    ///
+    /// Out of address space.
+    pub fn take(&self, count: usize) -> rustix::io::Result<&'static [T]> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = free.iter().position(|region| region.len() >= count && region.len() <= 2 * count) {
+            return Ok(free.swap_remove(at));
+        }
+        drop(free);
+        let bytes = count.checked_mul(size_of::<T>()).ok_or(rustix::io::Errno::NOMEM)?;
+        // SAFETY: a fresh private mapping at an address of the kernel's choice.
+        let memory = unsafe {
+            mmap_anonymous(
+                std::ptr::null_mut(),
+                bytes.max(1),
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )?
+        };
+        // SAFETY: the mapping holds `count` zero objects, which `Zeroed` makes valid; a page's alignment suffices
+        // for any `T` of less than a page; never unmapped.
+        Ok(unsafe { std::slice::from_raw_parts(memory.cast::<T>(), count) })
+    }
+
+    /// Gives an array back: its memory returns to the system, its addresses stay.
+    pub fn give(&self, region: &'static [T]) {
+        let bytes = size_of_val(region);
+        // SAFETY: the range is a mapping of `take`. Wiping it under a stale reader is the same as storing zero
+        // into its atomics. Should the kernel refuse, the old contents stay, which are valid too.
+        let _ = unsafe { madvise(region.as_ptr().cast_mut().cast(), bytes, Advice::LinuxDontNeed) };
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(region);
+    }
+}
+
+impl<T: Zeroed> Default for Regions<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,239 @@
+//! Single-producer, single-consumer rings in shared memory.
+//!
+//! [`Entry`] rings carry frames: one cache line each, header word published last, so that a message costs the
+//! transfer of one line. [`Producer`] and [`Consumer`] are private cursors; what they share is the entries and
+//! the consumer's published head. Grants travel in rings of words: [`GrantWriter`], [`GrantReader`].
+//!
+//! Neither side ever reads back what it wrote itself, and what it reads from the other side is checked before use:
+//! a head that runs ahead of the tail is a [`Violation`], an entry's header is whatever the peer made it.
+
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// Bytes of a frame's body.
+pub const BODY: usize = 56;
+/// Words of a frame's body.
+pub const BODY_WORDS: usize = BODY / 8;
+
+/// One line of a frame ring.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub struct Entry([AtomicU64; 8]);
+
+const _: () = assert!(size_of::<Entry>() == 64);
+
+/// What the peer wrote cannot come from this library; its lane is to be closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Violation;
+
+/// The header of a frame: kind, length of the inline body, and a word of the kind's choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Kind of the frame.
+    pub kind: u8,
+    /// Bytes of the body in use.
+    pub len: u8,
+    /// Usually the receiver's number of the connection.
+    pub word: u32,
+}
+
+impl Header {
+    fn pack(self, lap: u16) -> u64 {
+        u64::from(lap) << 48 | u64::from(self.kind) << 40 | u64::from(self.len) << 32 | u64::from(self.word)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "each field is cut out of the word")]
+    fn unpack(word: u64) -> Self {
+        Self { kind: (word >> 40) as u8, len: (word >> 32) as u8, word: word as u32 }
+    }
+}
+
+/// The lap of a cursor, never 0 on the first so that a fresh ring is empty.
+#[expect(clippy::cast_possible_truncation, reason = "laps wrap at 16 bits")]
+#[inline(always)]
+fn lap(cursor: u32, shift: u32) -> u16 {
+    ((cursor >> shift) as u16).wrapping_add(1)
+}
+
+/// The sending side's cursor.
+pub struct Producer {
+    tail: u32,
+    head: u32,
+    shift: u32,
+}
+
+impl Producer {
+    /// A cursor of a fresh ring of `1 << shift` entries.
+    #[must_use]
+    pub const fn new(shift: u32) -> Self {
+        Self { tail: 0, head: 0, shift }
+    }
+
+    /// Whether another frame fits. Looks at the consumer's line only when the last look leaves none.
+    ///
+    /// # Errors
+    ///
+    /// The consumer claims to have taken more than was sent.
+    #[inline]
+    pub fn has_room(&mut self, shared_head: &AtomicU32) -> Result<bool, Violation> {
+        let size = 1 << self.shift;
+        if self.tail.wrapping_sub(self.head) < size {
+            return Ok(true);
+        }
+        // Acquire: the consumer has finished reading the entries it gives back.
+        self.head = shared_head.load(Ordering::Acquire);
+        let used = self.tail.wrapping_sub(self.head);
+        if used > size { Err(Violation) } else { Ok(used < size) }
+    }
+
+    /// Publishes a frame whose body is `body`. The caller has asked [`Producer::has_room`].
+    #[inline]
+    pub fn push(&mut self, entries: &[Entry], header: Header, body: &[u8]) {
+        debug_assert!(body.len() <= BODY);
+        let entry = &entries[self.tail as usize & (entries.len() - 1)];
+        let mut chunks = body.chunks_exact(8);
+        let mut words = entry.0[1..].iter();
+        for (chunk, word) in chunks.by_ref().zip(words.by_ref()) {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(chunk);
+            word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
+        }
+        let rest = chunks.remainder();
+        if let (false, Some(word)) = (rest.is_empty(), words.next()) {
+            let mut bytes = [0; 8];
+            bytes[..rest.len()].copy_from_slice(rest);
+            word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
+        }
+        self.publish(entry, header);
+    }
+
+    /// Publishes a frame whose body is these words.
+    #[inline]
+    pub fn push_words<const N: usize>(&mut self, entries: &[Entry], header: Header, body: [u64; N]) {
+        const { assert!(N <= BODY_WORDS) };
+        let entry = &entries[self.tail as usize & (entries.len() - 1)];
+        for (word, value) in entry.0[1..].iter().zip(body) {
+            word.store(value, Ordering::Relaxed);
+        }
+        self.publish(entry, header);
+    }
+
+    #[inline(always)]
+    fn publish(&mut self, entry: &Entry, header: Header) {
+        // Release: publishes the body, and whatever payload the frame points to, to the consumer.
+        entry.0[0].store(header.pack(lap(self.tail, self.shift)), Ordering::Release);
+        self.tail = self.tail.wrapping_add(1);
+    }
+
+    /// Moves a fresh ring's cursor, so that tests meet the wrap of every counter.
+    #[must_use]
+    pub const fn starting_at(shift: u32, cursor: u32) -> Self {
+        Self { tail: cursor, head: cursor, shift }
+    }
+}
+
+/// The receiving side's cursor.
+pub struct Consumer {
+    head: u32,
+    shift: u32,
+}
+
+impl Consumer {
+    /// A cursor of a fresh ring of `1 << shift` entries.
+    #[must_use]
+    pub const fn new(shift: u32) -> Self {
+        Self { head: 0, shift }
+    }
+
+    /// As [`Producer::starting_at`].
+    #[must_use]
+    pub const fn starting_at(shift: u32, cursor: u32) -> Self {
+        Self { head: cursor, shift }
+    }
+
+    /// The next frame's header, if one has been published.
+    #[inline(always)]
+    #[must_use]
+    pub fn peek(&self, entries: &[Entry]) -> Option<Header> {
+        let entry = &entries[self.head as usize & (entries.len() - 1)];
+        // Acquire: pairs with `publish`.
+        let word = entry.0[0].load(Ordering::Acquire);
+        ((word >> 48) as u16 == lap(self.head, self.shift)).then(|| Header::unpack(word))
+    }
+
+    /// The body of the frame that `peek` showed, read once.
+    #[inline(always)]
+    #[must_use]
+    pub fn body(&self, entries: &[Entry]) -> [u64; BODY_WORDS] {
+        let entry = &entries[self.head as usize & (entries.len() - 1)];
+        std::array::from_fn(|at| entry.0[at + 1].load(Ordering::Relaxed))
+    }
+
+    /// Takes the frame that `peek` showed. The producer learns of it every quarter of a ring, so that the line of
+    /// the head changes hands seldom; true when it learnt now.
+    #[inline(always)]
+    pub fn advance(&mut self, shared_head: &AtomicU32) -> bool {
+        self.head = self.head.wrapping_add(1);
+        let quarter = (1 << self.shift) / 4;
+        let told = self.head & (quarter - 1) == 0;
+        if told {
+            // Release: the entries before it have been read.
+            shared_head.store(self.head, Ordering::Release);
+        }
+        told
+    }
+}
+
+/// Bits of a grant's index.
+const INDEX_BITS: u32 = 16;
+
+/// The side that grants: tells the peer which payload slots it may fill. Never more grants are open than the ring
+/// has words, because the granter owns the slots.
+pub struct GrantWriter {
+    tail: u32,
+    shift: u32,
+}
+
+impl GrantWriter {
+    /// A cursor of a fresh ring of `1 << shift` words.
+    #[must_use]
+    pub const fn new(shift: u32) -> Self {
+        Self { tail: 0, shift }
+    }
+
+    /// Grants a slot.
+    #[inline]
+    pub fn grant(&mut self, words: &[AtomicU32], index: u16) {
+        let word = &words[self.tail as usize & (words.len() - 1)];
+        let value = u32::from(lap(self.tail, self.shift)) << INDEX_BITS | u32::from(index);
+        // Release: the granter has finished with the slot's bytes.
+        word.store(value, Ordering::Release);
+        self.tail = self.tail.wrapping_add(1);
+    }
+}
+
+/// The side that fills granted slots.
+pub struct GrantReader {
+    head: u32,
+    shift: u32,
+}
+
+impl GrantReader {
+    /// A cursor of a fresh ring of `1 << shift` words.
+    #[must_use]
+    pub const fn new(shift: u32) -> Self {
+        Self { head: 0, shift }
+    }
+
+    /// The next granted slot, unchecked.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the index is cut out of the word")]
+    pub fn take(&mut self, words: &[AtomicU32]) -> Option<u16> {
+        // Acquire: pairs with `grant`.
+        let value = words[self.head as usize & (words.len() - 1)].load(Ordering::Acquire);
+        if (value >> INDEX_BITS) as u16 != lap(self.head, self.shift) {
+            return None;
+        }
+        self.head = self.head.wrapping_add(1);
+        Some(value as u16)
+    }
+}

@@ -1,0 +1,188 @@
+//! Memory shared between processes: sealed memfds.
+//!
+//! A segment's size is sealed before its descriptor leaves the process, so that no peer can cut it under a mapping, and
+//! pages are reserved before anyone is told to write there: neither side ever meets SIGBUS.
+
+use crate::ring::Entry;
+use crate::sync::{AtomicU32, AtomicU64};
+use rustix::fs::{
+    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
+};
+use rustix::io::{Errno, Result};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+
+const SIZE_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
+
+/// A mapping of a whole memfd, unmapped when dropped.
+#[derive(Debug)]
+pub struct Segment {
+    base: NonNull<u8>,
+    len: usize,
+    fd: OwnedFd,
+}
+
+// SAFETY: a mapping is not bound to a thread; its words are atomics and its bytes move through raw pointers.
+unsafe impl Send for Segment {}
+// SAFETY: as above.
+unsafe impl Sync for Segment {}
+
+impl Segment {
+    /// A new segment that peers can map for reading and writing.
+    ///
+    /// # Errors
+    ///
+    /// No descriptor or address space left.
+    pub fn create(name: &str, len: usize) -> Result<Self> {
+        let fd = Self::file(name, len)?;
+        fcntl_add_seals(&fd, SIZE_SEALS)?;
+        Self::map(fd, len, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    /// A new segment that this process writes and peers can only read.
+    ///
+    /// # Errors
+    ///
+    /// No descriptor or address space left.
+    pub fn create_published(name: &str, len: usize) -> Result<Self> {
+        let fd = Self::file(name, len)?;
+        let segment = Self::map(fd, len, ProtFlags::READ | ProtFlags::WRITE)?;
+        fcntl_add_seals(&segment.fd, SIZE_SEALS | SealFlags::FUTURE_WRITE)?;
+        Ok(segment)
+    }
+
+    fn file(name: &str, len: usize) -> Result<OwnedFd> {
+        let fd = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        ftruncate(&fd, len as u64)?;
+        Ok(fd)
+    }
+
+    /// Maps a peer's segment for reading and writing.
+    ///
+    /// # Errors
+    ///
+    /// `PERM` when its size is not sealed, `INVAL` when it is not `len` bytes long, or no address space.
+    pub fn attach(fd: OwnedFd, len: usize) -> Result<Self> {
+        Self::check(&fd, len)?;
+        Self::map(fd, len, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    /// Maps a peer's segment for reading.
+    ///
+    /// # Errors
+    ///
+    /// As [`Segment::attach`].
+    pub fn attach_read_only(fd: OwnedFd, len: usize) -> Result<Self> {
+        Self::check(&fd, len)?;
+        Self::map(fd, len, ProtFlags::READ)
+    }
+
+    fn check(fd: &OwnedFd, len: usize) -> Result<()> {
+        if !fcntl_get_seals(fd)?.contains(SealFlags::SHRINK | SealFlags::GROW) {
+            return Err(Errno::PERM);
+        }
+        let size = fstat(fd)?.st_size;
+        if len == 0 || usize::try_from(size) != Ok(len) { Err(Errno::INVAL) } else { Ok(()) }
+    }
+
+    fn map(fd: OwnedFd, len: usize, protection: ProtFlags) -> Result<Self> {
+        // SAFETY: a fresh mapping at an address of the kernel's choice; the file's size is `len` and sealed.
+        let base = unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, &fd, 0)? };
+        let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
+        Ok(Self { base, len, fd })
+    }
+
+    /// Reserves physical memory for a range, so that touching it cannot fail.
+    ///
+    /// # Errors
+    ///
+    /// No memory.
+    pub fn reserve(&self, offset: usize, len: usize) -> Result<()> {
+        loop {
+            match fallocate(&self.fd, FallocateFlags::empty(), offset as u64, len as u64) {
+                Err(Errno::INTR) => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// Bytes of the segment.
+    #[expect(clippy::len_without_is_empty, reason = "a segment is never empty")]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The first byte.
+    #[must_use]
+    pub fn base(&self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+
+    /// A second descriptor of the segment, closed in programs that this process executes.
+    ///
+    /// # Errors
+    ///
+    /// No descriptor left.
+    pub fn share(&self) -> std::io::Result<File> {
+        Ok(File::from(self.fd.try_clone()?))
+    }
+
+    fn at<T>(&self, offset: usize, count: usize) -> *const T {
+        let bytes = count.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(offset));
+        assert!(bytes.is_some_and(|end| end <= self.len), "range outside the segment");
+        assert!(offset.is_multiple_of(align_of::<T>()), "misaligned offset");
+        // SAFETY: inside the mapping, as just checked.
+        unsafe { self.base.as_ptr().add(offset).cast() }
+    }
+
+    /// Words of the segment.
+    #[inline]
+    #[must_use]
+    pub fn words32(&self, offset: usize, count: usize) -> &[AtomicU32] {
+        // SAFETY: mapped, aligned (see `at`), any bits are an atomic, and everybody uses these words as atomics.
+        unsafe { std::slice::from_raw_parts(self.at(offset, count), count) }
+    }
+
+    /// Words of the segment.
+    #[inline]
+    #[must_use]
+    pub fn words64(&self, offset: usize, count: usize) -> &[AtomicU64] {
+        // SAFETY: as for `words32`.
+        unsafe { std::slice::from_raw_parts(self.at(offset, count), count) }
+    }
+
+    /// Lines of a frame ring in the segment.
+    #[inline]
+    #[must_use]
+    pub fn entries(&self, offset: usize, count: usize) -> &[Entry] {
+        // SAFETY: as for `words32`; an entry consists of atomics.
+        unsafe { std::slice::from_raw_parts(self.at(offset, count), count) }
+    }
+
+    /// The address of `len` bytes.
+    ///
+    /// # Panics
+    ///
+    /// The range lies outside the segment.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self, offset: usize, len: usize) -> *mut u8 {
+        self.at::<u8>(offset, len).cast_mut()
+    }
+}
+
+impl AsFd for Segment {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        // SAFETY: this mapping, made by `map`; whoever borrowed from it is gone.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}

@@ -1,0 +1,233 @@
+//! Errors: refused now (one enumeration per operation), or failed later ([`Failure`], inside events).
+
+use crate::Status;
+use core::fmt;
+
+/// Declares a one-byte error enumeration with a status and a sentence for each variant. The mapping is
+/// exhaustive: a new variant does not compile until it has both.
+macro_rules! refusals {
+    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident => $status:ident, $sentence:literal;)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $(#[doc = $sentence] $(#[$vmeta])* $variant,)+
+            /// The endpoint cannot be used here.
+            Unusable(Unusable),
+        }
+
+        impl $name {
+            /// The status that a C program sees.
+            #[must_use]
+            pub const fn status(self) -> Status {
+                match self {
+                    $(Self::$variant => Status::$status,)+
+                    Self::Unusable(why) => why.status(),
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Self::$variant => f.write_str($sentence),)+
+                    Self::Unusable(why) => why.fmt(f),
+                }
+            }
+        }
+
+        impl core::error::Error for $name {}
+
+        impl From<Unusable> for $name {
+            fn from(why: Unusable) -> Self {
+                Self::Unusable(why)
+            }
+        }
+    };
+}
+
+/// Why an endpoint cannot be used here, whatever the operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unusable {
+    /// This process is a forked child of the one that opened the endpoint.
+    Forked,
+    /// The endpoint was opened for one thread, and this is another.
+    WrongThread,
+    /// The endpoint has been closed.
+    Closed,
+    /// The library has failed inside and closed this endpoint to protect the program.
+    Failed,
+}
+
+impl Unusable {
+    /// The status that a C program sees.
+    #[must_use]
+    pub const fn status(self) -> Status {
+        match self {
+            Self::Forked | Self::Failed => Status::DeviceDead,
+            Self::WrongThread | Self::Closed => Status::Inval,
+        }
+    }
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Forked => {
+                "this endpoint belongs to the parent process; a forked child initializes the library afresh"
+            }
+            Self::WrongThread => "this endpoint was opened for one thread; call from that thread, or open it for many",
+            Self::Closed => "this endpoint has been closed",
+            Self::Failed => "the library failed inside; this endpoint is closed, open another one",
+        })
+    }
+}
+
+impl core::error::Error for Unusable {}
+
+refusals! {
+    /// Why a connect was refused at once.
+    ConnectError {
+        PayloadTooLong => Inval, "the payload of a connection request is at most 1,024 bytes";
+        BadUri => Inval, "the URI does not name an endpoint of this transport";
+        NotImplemented => NotImplemented, "this transport does not offer that attribute";
+        NoBuffers => NoBufs, "no free send buffer; reap and return events";
+        NoMemory => NoMem, "no memory for another connection";
+    }
+}
+
+refusals! {
+    /// Why accept, reject or return of an event was refused.
+    RequestError {
+        NotARequest => Inval, "the event is not a connection request";
+        AlreadyAnswered => Inval, "the request has been accepted or rejected already";
+        NotAnswered => Inval, "accept or reject the request before returning it";
+        NotBorrowed => Inval, "the event has been returned already";
+        OtherDevice => Inval, "the accepting endpoint is not on the device of the request";
+        Disconnected => Disconnected, "the requesting peer is gone";
+        NoBuffers => NoBufs, "no free send buffer; reap and return events";
+        NoMemory => NoMem, "no memory for another connection";
+    }
+}
+
+refusals! {
+    /// Why a send was refused at once; nothing was sent.
+    SendError {
+        NoBuffers => NoBufs, "no free send buffer; reap and return events";
+        TooLong => MsgSize, "longer than the connection's maximum send size";
+        Disconnected => Disconnected, "the connection is closed, or its peer is gone";
+        BadFlags => Inval, "flags that do not fit a send on this connection";
+        Direction => Inval, "a multicast receiver cannot send";
+        TimedOut => TimedOut, "blocking: no answer within the send timeout";
+        NotReady => Rnr, "blocking: the receiver had no room until the send timeout";
+    }
+}
+
+refusals! {
+    /// Why an RMA was refused at once; nothing was copied.
+    RmaError {
+        NoBuffers => NoBufs, "no free descriptor; reap and return events";
+        MessageTooLong => MsgSize, "the completion message is longer than the connection's maximum send size";
+        Disconnected => Disconnected, "the connection is closed, or its peer is gone";
+        BadFlags => Inval, "exactly one of READ and WRITE, and no unknown flag";
+        ZeroLength => Inval, "an RMA moves at least one byte";
+        Unreliable => Inval, "RMA needs a reliable connection";
+        LocalHandle => Inval, "the local handle is unknown or stale, or the range lies outside it";
+        RemoteHandle => RmaHandle, "blocking: the target refused handle, range or right";
+        Copy => RmaOp, "blocking: the copy failed";
+        TimedOut => TimedOut, "blocking: no answer within the send timeout";
+        NotReady => Rnr, "blocking: the receiver had no room until the send timeout";
+    }
+}
+
+refusals! {
+    /// Why memory could not be registered or deregistered.
+    RegisterError {
+        Null => Inval, "null start, or length 0";
+        WrapsAround => Inval, "start plus length wraps around the address space";
+        UnknownHandle => Inval, "no such registration; deregistered already?";
+        NoMemory => NoMem, "no memory for another registration";
+        Busy => Busy, "a stopped peer is copying; the registration takes no new transfer, deregister again later";
+    }
+}
+
+refusals! {
+    /// Why an option could not be set or read.
+    OptionError {
+        ReadOnly => Inval, "this option cannot be set";
+        Range => Inval, "the value is out of range";
+        Disconnected => Inval, "the connection is closed";
+    }
+}
+
+refusals! {
+    /// Why `get_event` has nothing to give beside "nothing now".
+    PollError {
+        NoBuffers => NoBufs, "the program holds every receive buffer; return events";
+    }
+}
+
+/// Why an operation that had started ended without success; travels in events only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Failure {
+    /// The connection was closed, or its peer is gone. Breaks the connection.
+    Disconnected,
+    /// The receiver had no room until the send timeout. Breaks the connection.
+    NotReady,
+    /// No answer within the timeout. Breaks the connection.
+    TimedOut,
+    /// The peer rejected the request, or nobody listens there.
+    Refused,
+    /// The target refused handle, range or right. The connection lives on.
+    RemoteHandle,
+    /// The copy failed part-way (unmapped or protected memory). The connection lives on.
+    Copy,
+    /// No memory for the connection.
+    NoMemory,
+    /// The peer speaks another version, belongs to another user, or broke the protocol.
+    Protocol,
+}
+
+impl Failure {
+    /// The status that a C program sees.
+    #[must_use]
+    pub const fn status(self) -> Status {
+        match self {
+            Self::Disconnected => Status::Disconnected,
+            Self::NotReady => Status::Rnr,
+            Self::TimedOut => Status::TimedOut,
+            Self::Refused | Self::Protocol => Status::ConnRefused,
+            Self::RemoteHandle => Status::RmaHandle,
+            Self::Copy => Status::RmaOp,
+            Self::NoMemory => Status::NoMem,
+        }
+    }
+
+    /// The failure behind a status of an event; `None` for success and for a status no event carries.
+    #[must_use]
+    pub const fn from_status(status: Status) -> Option<Self> {
+        Some(match status {
+            Status::Disconnected => Self::Disconnected,
+            Status::Rnr => Self::NotReady,
+            Status::TimedOut => Self::TimedOut,
+            Status::ConnRefused => Self::Refused,
+            Status::RmaHandle => Self::RemoteHandle,
+            Status::RmaOp => Self::Copy,
+            Status::NoMem => Self::NoMemory,
+            _ => return None,
+        })
+    }
+
+    /// Whether it breaks a reliable connection.
+    #[must_use]
+    pub const fn breaks_connection(self) -> bool {
+        !matches!(self, Self::RemoteHandle | Self::Copy)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.status().fmt(f)
+    }
+}
+
+impl core::error::Error for Failure {}

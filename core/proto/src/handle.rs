@@ -1,0 +1,77 @@
+//! RMA handles and rights.
+
+use core::fmt;
+
+/// 32 bytes that name a registration. Programs copy and send them as they like; a handle is known by
+/// content. The first two words identify the registration on its endpoint and carry its secret, the others
+/// are hints.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct RmaHandle {
+    /// The words of `cci_rma_handle_t::stuff`.
+    pub stuff: [u64; 4],
+}
+
+impl RmaHandle {
+    /// The handle as bytes in host order, as a program sends it to a peer of the same host.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        for (chunk, word) in bytes.chunks_exact_mut(8).zip(self.stuff) {
+            chunk.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+
+    /// The handle in these bytes; `None` unless there are exactly 32.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; 32] = bytes.try_into().ok()?;
+        let mut stuff = [0; 4];
+        for (word, chunk) in stuff.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word =
+                u64::from_ne_bytes([chunk[0], chunk[1], chunk[2], chunk[3], chunk[4], chunk[5], chunk[6], chunk[7]]);
+        }
+        Some(Self { stuff })
+    }
+}
+
+impl fmt::Debug for RmaHandle {
+    /// Names the registration without its secret, so that a log gives nobody access.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RmaHandle({:016x})", self.stuff[0])
+    }
+}
+
+/// What remote peers may do with a registration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Rights(u32);
+
+impl Rights {
+    /// Local use only.
+    pub const NONE: Self = Self(0);
+    /// Peers may read.
+    pub const READ: Self = Self(16);
+    /// Peers may write.
+    pub const WRITE: Self = Self(32);
+    /// Peers may read and write.
+    pub const READ_WRITE: Self = Self(16 | 32);
+
+    /// The rights with these `CCI_FLAG_READ` and `CCI_FLAG_WRITE` bits; `None` when another is set.
+    #[must_use]
+    pub const fn from_bits(bits: u32) -> Option<Self> {
+        if bits & !(16 | 32) == 0 { Some(Self(bits)) } else { None }
+    }
+
+    /// The bits.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// Whether every right of `other` is granted.
+    #[must_use]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}

@@ -1,0 +1,47 @@
+//! Options of endpoints and connections.
+
+/// Options of an endpoint, with the values of `cci_opt_name_t`. All are `u32` but `Uri` and `RmaAlign`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum EndpointOption {
+    /// Default send timeout of its connections, microseconds; 0 = none.
+    SendTimeout = 0,
+    /// Number of receive buffers.
+    RecvBufCount = 1,
+    /// Number of send buffers.
+    SendBufCount = 2,
+    /// Default keepalive timeout of its connections, microseconds; 0 = none.
+    KeepaliveTimeout = 3,
+    /// The URI that others connect to (get only).
+    Uri = 4,
+    /// Alignment that RMA needs (get only).
+    RmaAlign = 5,
+}
+
+/// Options of a connection, `u32` microseconds, with the values of `cci_opt_name_t`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum ConnectionOption {
+    /// How long a send may stay open; 0 = no limit.
+    SendTimeout = 6,
+    /// Silence of the peer after which a keepalive event is raised; 0 = never.
+    KeepaliveTimeout = 7,
+}
+
+/// Alignments that RMA needs, in bytes; 0 = none (`cci_alignment_t`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Alignment {
+    /// Local address of a write.
+    pub write_local_addr: u32,
+    /// Remote address of a write.
+    pub write_remote_addr: u32,
+    /// Length of a write.
+    pub write_length: u32,
+    /// Local address of a read.
+    pub read_local_addr: u32,
+    /// Remote address of a read.
+    pub read_remote_addr: u32,
+    /// Length of a read.
+    pub read_length: u32,
+}

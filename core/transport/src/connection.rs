@@ -1,0 +1,164 @@
+//! A connection: two cache lines in a slab that is never unmapped.
+
+use crate::endpoint::Endpoint;
+use cci_mem::slab::AtomicRef;
+use cci_mem::sync::{AtomicU32, AtomicU64, Ordering};
+use cci_proto::Attribute;
+
+/// Where a connection is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum ConnectionState {
+    /// Not in use.
+    Free = 0,
+    /// Asked for, not answered.
+    Opening = 1,
+    /// Usable.
+    Open = 2,
+    /// Its peer is gone, or a failure broke it; to be disconnected by the program.
+    Broken = 3,
+}
+
+/// The state of a connection. The first 32 bytes are `cci_connection_t`; programs read them directly.
+///
+/// Written by the holder of the endpoint's lock with relaxed order; the public part does not change between the event that
+/// shows the connection and its disconnect.
+#[derive(Default)]
+#[repr(C, align(64))]
+pub struct Connection {
+    /// `max_send_size`, bytes.
+    pub max_send_size: AtomicU32,
+    generation: AtomicU32,
+    /// `endpoint`.
+    pub endpoint: AtomicRef<Endpoint>,
+    attribute: AtomicU32,
+    state: AtomicU32,
+    /// `context`.
+    pub context: AtomicU64,
+    /// For the transport: which lane or path.
+    pub lane: AtomicU32,
+    /// For the transport: the peer's number of this connection.
+    pub remote: AtomicU32,
+    /// For the transport: this side's number of this connection.
+    pub local: AtomicU32,
+    /// Open operations.
+    pub open: AtomicU32,
+    /// Send timeout, microseconds; 0 = none.
+    pub send_timeout: AtomicU32,
+    /// Keepalive timeout, microseconds; 0 = none.
+    pub keepalive: AtomicU32,
+    /// What was counted.
+    pub counters: Counters,
+    /// When the peer was last heard, in the transport's unit.
+    pub heard: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Connection>() <= 128);
+
+/// Counters of a connection.
+#[derive(Default)]
+#[repr(C)]
+pub struct Counters {
+    /// Messages sent.
+    pub sent: AtomicU64,
+    /// Messages received.
+    pub received: AtomicU64,
+    /// Bytes moved by RMA that this side began.
+    pub rma_bytes: AtomicU64,
+    /// Times that a message had to wait for room.
+    pub rnr: AtomicU32,
+    /// Messages dropped.
+    pub dropped: AtomicU32,
+}
+
+/// Adds to a counter that one lock holder at a time writes: no locked instruction.
+#[inline(always)]
+pub(crate) fn add(counter: &AtomicU64, amount: u64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+}
+
+impl Counters {
+    /// A message was sent.
+    #[inline(always)]
+    pub fn on_sent(&self) {
+        add(&self.sent, 1);
+    }
+
+    /// A message was received.
+    #[inline(always)]
+    pub fn on_received(&self) {
+        add(&self.received, 1);
+    }
+
+    /// Bytes were copied.
+    pub fn on_rma(&self, bytes: u64) {
+        add(&self.rma_bytes, bytes);
+    }
+
+    fn reset(&self) {
+        for counter in [&self.sent, &self.received, &self.rma_bytes] {
+            counter.store(0, Ordering::Relaxed);
+        }
+        self.rnr.store(0, Ordering::Relaxed);
+        self.dropped.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Connection {
+    /// Begins a life: everything is set but what the transport keeps.
+    pub fn begin(&self, endpoint: &'static Endpoint, attribute: Attribute, context: u64, max_send_size: u32) {
+        self.max_send_size.store(max_send_size, Ordering::Relaxed);
+        self.endpoint.set(Some(endpoint));
+        self.attribute.store(attribute as u32, Ordering::Relaxed);
+        self.context.store(context, Ordering::Relaxed);
+        self.open.store(0, Ordering::Relaxed);
+        self.heard.store(0, Ordering::Relaxed);
+        self.counters.reset();
+        self.set_state(ConnectionState::Opening);
+    }
+
+    /// Ends a life: every handle to it is stale from now on. The public part stays readable.
+    pub fn end(&self) {
+        self.set_state(ConnectionState::Free);
+        let next = self.generation.load(Ordering::Relaxed).wrapping_add(1);
+        self.generation.store(next, Ordering::Relaxed);
+    }
+
+    /// Counts lives.
+    #[inline(always)]
+    #[must_use]
+    pub fn generation(&self) -> u32 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    /// The state.
+    #[inline(always)]
+    #[must_use]
+    pub fn state(&self) -> ConnectionState {
+        match self.state.load(Ordering::Relaxed) {
+            1 => ConnectionState::Opening,
+            2 => ConnectionState::Open,
+            3 => ConnectionState::Broken,
+            _ => ConnectionState::Free,
+        }
+    }
+
+    /// Changes the state.
+    pub fn set_state(&self, state: ConnectionState) {
+        self.state.store(state as u32, Ordering::Relaxed);
+    }
+
+    /// What the connection promises.
+    #[inline]
+    #[must_use]
+    pub fn attribute(&self) -> Attribute {
+        Attribute::from_u32(self.attribute.load(Ordering::Relaxed)).unwrap_or(Attribute::ReliableOrdered)
+    }
+
+    /// The address, as it stands in events.
+    #[inline(always)]
+    #[must_use]
+    pub fn address(&'static self) -> u64 {
+        std::ptr::from_ref(self).expose_provenance() as u64
+    }
+}

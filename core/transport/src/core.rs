@@ -1,0 +1,314 @@
+//! What every endpoint has: slots, the queue of events, options.
+
+use crate::endpoint::{Endpoint, globals};
+use crate::{Connection, OpenError, Slot};
+use cci_mem::pool::{Pool, Queue};
+use cci_mem::slot::State;
+use cci_mem::sync::Ordering;
+use cci_proto::{Attribute, EventKind, Failure, Status};
+
+/// Taken slots that one step of housekeeping looks at: two for each one taken keep up with the program.
+const SWEEP: usize = 2;
+
+/// What an endpoint is opened with.
+#[derive(Clone, Copy, Debug)]
+pub struct CoreOptions {
+    /// Receive slots.
+    pub recv_count: usize,
+    /// Send slots.
+    pub send_count: usize,
+    /// RMA descriptors, beside the send slots.
+    pub rma_count: usize,
+    /// Whether to raise an event when a peer disconnects or dies.
+    pub disconnect_events: bool,
+}
+
+impl Default for CoreOptions {
+    fn default() -> Self {
+        // Programs keep 8,192 RMAs outstanding on one connection and treat ENOBUFS as fatal.
+        Self { recv_count: 4096, send_count: 4096, rma_count: 16384, disconnect_events: false }
+    }
+}
+
+/// The private part of an endpoint that does not depend on its transport.
+pub struct Core {
+    endpoint: &'static Endpoint,
+    slots: &'static [Slot],
+    recv: Pool<Connection, Endpoint>,
+    send: Pool<Connection, Endpoint>,
+    rma: Pool<Connection, Endpoint>,
+    queue: Queue<Connection, Endpoint>,
+    /// Default send timeout, microseconds.
+    pub send_timeout: u32,
+    /// Default keepalive timeout, microseconds.
+    pub keepalive: u32,
+    /// Whether to raise disconnect events.
+    pub disconnect_events: bool,
+    /// The program has asked for the OS handle: the transport arms it after a few empty calls.
+    pub handle_in_use: bool,
+    /// Connections that are not free, in no order.
+    connections: Vec<&'static Connection>,
+}
+
+impl Core {
+    /// The core of an endpoint.
+    ///
+    /// # Errors
+    ///
+    /// No memory.
+    pub fn new(endpoint: &'static Endpoint, options: &CoreOptions) -> Result<Self, OpenError> {
+        let system = |source: rustix::io::Errno| OpenError::system("no memory for the slots of an endpoint", source);
+        let (_, globals) = globals().map_err(system)?;
+        let count = options.recv_count + options.send_count + options.rma_count;
+        let slots = globals.slots.take(count).map_err(system)?;
+        let (recv, rest) = slots.split_at(options.recv_count);
+        let (send, rma) = rest.split_at(options.send_count);
+        Ok(Self {
+            endpoint,
+            slots,
+            recv: Pool::new(recv, options.recv_count),
+            send: Pool::new(send, options.send_count),
+            rma: Pool::new(rma, options.rma_count),
+            queue: Queue::new(slots),
+            send_timeout: 0,
+            keepalive: 0,
+            disconnect_events: options.disconnect_events,
+            handle_in_use: false,
+            connections: Vec::new(),
+        })
+    }
+
+    /// The endpoint that this is the core of.
+    #[inline(always)]
+    #[must_use]
+    pub fn endpoint(&self) -> &'static Endpoint {
+        self.endpoint
+    }
+
+    /// A slot for an arriving message or request. `released` sees slots that the program has returned, to free what they
+    /// hold.
+    #[inline]
+    pub fn take_recv(&mut self, mut released: impl FnMut(&'static Slot)) -> Option<&'static Slot> {
+        self.recv.sweep(SWEEP, &mut released);
+        let slot = match self.recv.take() {
+            Some(slot) => slot,
+            None => {
+                self.recv.sweep(usize::MAX, released);
+                self.recv.take()?
+            }
+        };
+        slot.owner.set(Some(self.endpoint));
+        Some(slot)
+    }
+
+    /// Frees receive slots that the program has returned, a few at a time.
+    #[inline]
+    pub fn sweep_recv(&mut self, released: impl FnMut(&'static Slot)) {
+        self.recv.sweep(SWEEP, released);
+    }
+
+    /// A slot for a send or a control event.
+    #[inline]
+    pub fn take_send(&mut self) -> Option<&'static Slot> {
+        Self::take_from(&mut self.send, self.endpoint)
+    }
+
+    /// A slot for an RMA.
+    #[inline]
+    pub fn take_rma(&mut self) -> Option<&'static Slot> {
+        Self::take_from(&mut self.rma, self.endpoint)
+    }
+
+    #[inline]
+    fn take_from(pool: &mut Pool<Connection, Endpoint>, endpoint: &'static Endpoint) -> Option<&'static Slot> {
+        pool.sweep(SWEEP, |_| ());
+        let slot = match pool.take() {
+            Some(slot) => slot,
+            None => {
+                pool.sweep(usize::MAX, |_| ());
+                pool.take()?
+            }
+        };
+        slot.owner.set(Some(endpoint));
+        Some(slot)
+    }
+
+    /// Gives back a slot that no event has shown.
+    pub fn release(&mut self, slot: &'static Slot) {
+        slot.set_state(State::Returned);
+    }
+
+    /// Queues a filled slot.
+    #[inline]
+    pub fn push(&mut self, slot: &'static Slot) {
+        self.queue.push(slot);
+    }
+
+    /// The oldest event, now the program's.
+    #[inline]
+    pub fn pop(&mut self) -> Option<&'static Slot> {
+        let slot = self.queue.pop()?;
+        slot.set_state(State::Borrowed);
+        Some(slot)
+    }
+
+    /// Whether an event waits.
+    #[inline(always)]
+    #[must_use]
+    pub fn has_event(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Whether the program holds every receive slot.
+    #[must_use]
+    pub fn is_out_of_recv(&mut self, released: impl FnMut(&'static Slot)) -> bool {
+        if self.recv.in_use() < self.recv.limit() {
+            return false;
+        }
+        self.recv.sweep(usize::MAX, released);
+        self.recv.in_use() >= self.recv.limit()
+    }
+
+    /// Receive slots: limit and capacity.
+    #[must_use]
+    pub fn recv_count(&self) -> (usize, usize) {
+        (self.recv.limit(), self.recv.capacity())
+    }
+
+    /// Send slots: limit and capacity.
+    #[must_use]
+    pub fn send_count(&self) -> (usize, usize) {
+        (self.send.limit(), self.send.capacity())
+    }
+
+    /// Changes the number of receive slots, up to the capacity.
+    pub fn set_recv_count(&mut self, count: usize) {
+        self.recv.set_limit(count);
+    }
+
+    /// Changes the number of send slots, up to the capacity.
+    pub fn set_send_count(&mut self, count: usize) {
+        self.send.set_limit(count);
+    }
+
+    /// Index of a send or RMA slot among both, for tables that run beside them.
+    #[inline]
+    #[must_use]
+    pub fn send_index(&self, slot: &Slot) -> usize {
+        let offset = std::ptr::from_ref(slot).addr() - self.slots.as_ptr().addr();
+        offset / size_of::<Slot>() - self.recv.capacity()
+    }
+
+    /// Ends an operation: queues a SEND event, or tells the waiting thread, or says nothing (`silent` and success).
+    #[inline]
+    pub fn finish(
+        &mut self,
+        slot: &'static Slot,
+        connection: &'static Connection,
+        context: u64,
+        outcome: Result<(), Failure>,
+    ) {
+        let status = outcome.map_or_else(Failure::status, |()| Status::Success);
+        slot.fill(EventKind::Send as u32, status as u32, [connection.address(), context]);
+        slot.connection.set(Some(connection));
+        self.queue.push(slot);
+    }
+
+    /// Ends an operation whose thread waits.
+    pub fn finish_waited(&mut self, slot: &'static Slot, outcome: Result<(), Failure>) {
+        let status = outcome.map_or_else(Failure::status, |()| Status::Success);
+        slot.fill(EventKind::Send as u32, status as u32, [0, 0]);
+        slot.set_state(State::Ended);
+    }
+
+    /// Queues a CONNECT or ACCEPT event.
+    pub fn finish_opening(
+        &mut self,
+        slot: &'static Slot,
+        kind: EventKind,
+        context: u64,
+        outcome: Result<&'static Connection, Failure>,
+    ) {
+        let (status, address) = match outcome {
+            Ok(connection) => (Status::Success, connection.address()),
+            Err(failure) => (failure.status(), 0),
+        };
+        slot.fill(kind as u32, status as u32, [context, address]);
+        slot.connection.set(outcome.ok());
+        self.queue.push(slot);
+    }
+
+    /// Queues an event that is about a connection only; false when no slot is free (to be tried again).
+    #[must_use]
+    pub fn notify(&mut self, kind: EventKind, connection: &'static Connection) -> bool {
+        let Some(slot) = self.take_send() else { return false };
+        slot.fill(kind as u32, 0, [connection.address(), 0]);
+        slot.connection.set(Some(connection));
+        self.queue.push(slot);
+        true
+    }
+
+    /// A connection of this endpoint, opening.
+    ///
+    /// # Errors
+    ///
+    /// No memory.
+    pub fn open_connection(
+        &mut self,
+        attribute: Attribute,
+        context: u64,
+        max_send_size: u32,
+    ) -> rustix::io::Result<&'static Connection> {
+        let (_, globals) = globals()?;
+        let connection = globals.connections.take();
+        connection.begin(self.endpoint, attribute, context, max_send_size);
+        connection.send_timeout.store(self.send_timeout, Ordering::Relaxed);
+        connection.keepalive.store(self.keepalive, Ordering::Relaxed);
+        self.connections.push(connection);
+        Ok(connection)
+    }
+
+    /// Ends a connection; handles to it are stale, its public part stays readable.
+    pub fn end_connection(&mut self, connection: &'static Connection) {
+        if let Some(at) = self.connections.iter().position(|other| std::ptr::eq(*other, connection)) {
+            self.connections.swap_remove(at);
+            connection.end();
+            if let Ok((_, globals)) = globals() {
+                globals.connections.give(connection);
+            }
+        }
+    }
+
+    /// Connections that are not free, in no order.
+    #[must_use]
+    pub fn connections(&self) -> &[&'static Connection] {
+        &self.connections
+    }
+
+    /// The program holds every receive slot and a peer waits: returning an event must call `refill`.
+    pub fn set_starving(&self, starving: bool) {
+        if self.is_starving() != starving {
+            self.endpoint.starving.store(starving, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether [`Core::set_starving`] was called.
+    #[must_use]
+    pub fn is_starving(&self) -> bool {
+        self.endpoint.starving.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        while let Some(connection) = self.connections.last().copied() {
+            self.end_connection(connection);
+        }
+        if let Ok((mark, globals)) = globals()
+            && mark.is_here()
+            && self.endpoint.is_here()
+        {
+            globals.slots.give(self.slots);
+        }
+    }
+}

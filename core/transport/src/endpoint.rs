@@ -1,0 +1,148 @@
+//! An endpoint: a cell in a slab that is never unmapped, with everything else behind its lock.
+
+use crate::core::Core;
+use crate::{Connection, Slot, Transport};
+use cci_mem::barrier::{Pairing, prepare};
+use cci_mem::fork::{Mark, PerProcess};
+use cci_mem::lock::{Guard, Guarded, Threading};
+use cci_mem::region::Regions;
+use cci_mem::slab::Slab;
+use cci_mem::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use cci_proto::Unusable;
+use std::sync::OnceLock;
+
+/// What is behind the lock.
+pub struct Body {
+    /// Slots, events, options.
+    pub core: Core,
+    /// The device.
+    pub transport: Box<dyn Transport>,
+}
+
+/// The endpoint. The first 8 bytes are `cci_endpoint_t`.
+#[repr(C)]
+pub struct Endpoint {
+    /// The C structure of the device, if a C program opened the endpoint.
+    pub device: AtomicPtr<()>,
+    generation: AtomicU32,
+    /// The program holds every receive slot and a peer waits for one: returning an event must tell.
+    pub starving: AtomicBool,
+    mark: OnceLock<Mark>,
+    body: Guarded<Option<Body>>,
+}
+
+impl Default for Endpoint {
+    fn default() -> Self {
+        Self {
+            device: AtomicPtr::new(std::ptr::null_mut()),
+            generation: AtomicU32::new(0),
+            starving: AtomicBool::new(false),
+            mark: OnceLock::new(),
+            body: Guarded::new(None, prepare()),
+        }
+    }
+}
+
+impl Endpoint {
+    /// Opens a cell for a body. Without one the cell stays closed, and the caller recycles it.
+    ///
+    /// # Errors
+    ///
+    /// No memory.
+    pub fn open(
+        threading: Threading,
+        make: impl FnOnce(&'static Self) -> Option<Body>,
+    ) -> rustix::io::Result<&'static Self> {
+        let (mark, globals) = globals()?;
+        let endpoint = globals.endpoints.take();
+        let _ = endpoint.mark.set(*mark);
+        endpoint.starving.store(false, Ordering::Relaxed);
+        endpoint.body.set_threading(Threading::Many);
+        let body = make(endpoint);
+        if let Ok(mut place) = endpoint.body.enter() {
+            *place = body;
+        }
+        endpoint.body.set_threading(threading);
+        Ok(endpoint)
+    }
+
+    /// Takes the body out: from now on every call answers `Closed`. The cell may be reused after
+    /// [`Endpoint::recycle`].
+    ///
+    /// # Errors
+    ///
+    /// The endpoint cannot be used here.
+    pub fn close(&self) -> Result<Body, Unusable> {
+        let body = self.enter_place()?.take().ok_or(Unusable::Closed)?;
+        self.generation.store(self.generation().wrapping_add(1), Ordering::Relaxed);
+        Ok(body)
+    }
+
+    /// Gives a closed cell back to the slab.
+    pub fn recycle(&'static self) {
+        if let Ok((_, globals)) = globals() {
+            globals.endpoints.give(self);
+        }
+    }
+
+    /// Counts lives.
+    #[must_use]
+    pub fn generation(&self) -> u32 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    /// False in a forked child.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        self.mark.get().is_some_and(|mark| mark.is_here())
+    }
+
+    #[inline(always)]
+    fn enter_place(&self) -> Result<Guard<'_, Option<Body>>, Unusable> {
+        if !self.is_here() {
+            return Err(if self.mark.get().is_some() { Unusable::Forked } else { Unusable::Closed });
+        }
+        self.body.enter().map_err(|_| Unusable::WrongThread)
+    }
+
+    /// Runs `act` with the endpoint's lock held.
+    ///
+    /// # Errors
+    ///
+    /// The endpoint cannot be used here.
+    #[inline(always)]
+    pub fn with<T>(&self, act: impl FnOnce(&mut Core, &mut dyn Transport) -> T) -> Result<T, Unusable> {
+        let mut place = self.enter_place()?;
+        let body = place.as_mut().ok_or(Unusable::Closed)?;
+        Ok(act(&mut body.core, &mut *body.transport))
+    }
+}
+
+/// What endpoints of this process share.
+pub struct Globals {
+    /// Endpoints.
+    pub endpoints: Slab<Endpoint>,
+    /// Connections.
+    pub connections: Slab<Connection>,
+    /// Slots.
+    pub slots: Regions<Slot>,
+    /// How this process fences.
+    pub pairing: Pairing,
+}
+
+static GLOBALS: PerProcess<Globals> = PerProcess::new();
+
+/// This process's globals and fork mark.
+///
+/// # Errors
+///
+/// No memory.
+pub fn globals() -> rustix::io::Result<&'static (Mark, Globals)> {
+    GLOBALS.get(|| Globals {
+        endpoints: Slab::new(),
+        connections: Slab::new(),
+        slots: Regions::new(),
+        pairing: prepare(),
+    })
+}

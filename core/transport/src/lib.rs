@@ -1,0 +1,143 @@
+//! What a transport implements, and what every endpoint has whatever its transport.
+//!
+//! An [`Endpoint`] owns its slots, its queue of events ([`Core`]) and a [`Transport`], all behind one lock. A
+//! transport gets the core with each call: it takes slots from it and pushes events into it, and never calls back.
+
+#![forbid(unsafe_code)]
+
+mod connection;
+mod core;
+mod endpoint;
+mod open;
+mod operation;
+
+pub use crate::core::{Core, CoreOptions};
+pub use connection::{Connection, ConnectionState, Counters};
+pub use endpoint::{Body, Endpoint, Globals, globals};
+pub use open::OpenError;
+pub use operation::{Connect, ConnectionReport, Message, Posted, Rma};
+
+use cci_mem::memory::Memory;
+use cci_proto::{Alignment, ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+/// A slot of an endpoint.
+pub type Slot = cci_mem::slot::Slot<Connection, Endpoint>;
+
+/// What an endpoint does through its device, behind the endpoint's lock.
+///
+/// Control path (may allocate and make system calls): everything but `send`, `rma` and `progress`. Fast path (no
+/// allocation, no blocking, no precise clock, no log): those three. The facade has checked arguments that do not depend on
+/// the transport: flags, lengths against the connection's maximum, the connection's state.
+pub trait Transport: Send {
+    /// What others connect to.
+    fn uri(&self) -> &str;
+
+    /// Readable when `progress` would find something, or after [`Transport::arm`] says so. Level-triggered.
+    fn handle(&self) -> BorrowedFd<'_>;
+
+    /// Starts a connection; its CONNECT event comes later.
+    ///
+    /// # Errors
+    ///
+    /// Refused: nothing happened, no event comes.
+    fn connect(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError>;
+
+    /// Accepts a request; its ACCEPT event comes later. The facade has seen that `request` is an unanswered request.
+    ///
+    /// # Errors
+    ///
+    /// Refused: the request can still be answered.
+    fn accept(&mut self, core: &mut Core, request: &'static Slot, context: u64) -> Result<(), RequestError>;
+
+    /// Rejects a request.
+    ///
+    /// # Errors
+    ///
+    /// Refused: the request can still be answered.
+    fn reject(&mut self, core: &mut Core, request: &'static Slot) -> Result<(), RequestError>;
+
+    /// Makes this endpoint accept the one client that will present `token`; its ACCEPT event comes then, or a failure after
+    /// `limit`.
+    ///
+    /// # Errors
+    ///
+    /// Refused: no event comes.
+    fn expect(&mut self, core: &mut Core, token: u64, context: u64, limit: Duration) -> Result<(), RequestError>;
+
+    /// Answers a request by sending its client to the endpoint at `uri`, which expects `token`.
+    ///
+    /// # Errors
+    ///
+    /// Refused: the request can still be answered.
+    fn redirect(&mut self, core: &mut Core, request: &'static Slot, uri: &str, token: u64) -> Result<(), RequestError>;
+
+    /// Closes a connection at once: its open operations end with failure events.
+    fn disconnect(&mut self, core: &mut Core, connection: &'static Connection);
+
+    /// Sends a message.
+    ///
+    /// # Errors
+    ///
+    /// Refused: nothing was sent, no event comes.
+    fn send(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        message: Message<'_>,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, SendError>;
+
+    /// Starts an RMA.
+    ///
+    /// # Errors
+    ///
+    /// Refused: nothing was copied, no event comes.
+    fn rma(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        rma: &Rma<'_>,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, RmaError>;
+
+    /// Registers memory.
+    ///
+    /// # Errors
+    ///
+    /// Refused: nothing is registered.
+    fn register(&mut self, core: &mut Core, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError>;
+
+    /// Ends a registration. When it returns without error nobody touches the memory any more.
+    ///
+    /// # Errors
+    ///
+    /// No such registration, or a peer that was stopped in the midst of copying holds it.
+    fn deregister(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError>;
+
+    /// Alignment that RMA needs.
+    fn alignment(&self) -> Alignment {
+        Alignment::default()
+    }
+
+    /// Moves everything that can move without waiting, and queues the events that result.
+    fn progress(&mut self, core: &mut Core);
+
+    /// Prepares for a wait on [`Transport::handle`]: from now on it becomes readable when there is something to do. False
+    /// when there is something to do already.
+    fn arm(&mut self, core: &mut Core) -> bool;
+
+    /// The program has returned an event while [`Core::is_starving`]: whoever was refused for lack of slots may go on.
+    fn refill(&mut self, core: &mut Core);
+
+    /// An option of a connection or its default changed: deadlines may have moved.
+    fn options_changed(&mut self, core: &mut Core);
+
+    /// Path, window, counters of a connection, and why this path.
+    fn report(&self, core: &Core, connection: &'static Connection) -> ConnectionReport;
+
+    /// Says farewell to all peers and ends what is open, without events. Waits at most `limit` for what is published to be
+    /// out of this process's hands.
+    fn close(&mut self, core: &mut Core, limit: Duration);
+}

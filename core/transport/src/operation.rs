@@ -1,0 +1,126 @@
+//! Arguments of the operations of a transport.
+
+use cci_proto::{Attribute, RmaHandle};
+use std::io::IoSlice;
+use std::time::Duration;
+
+/// A message to send.
+#[derive(Clone, Copy, Debug)]
+pub enum Message<'a> {
+    /// In one piece.
+    One(&'a [u8]),
+    /// In pieces, with their total length.
+    Many(&'a [IoSlice<'a>], usize),
+}
+
+impl Message<'_> {
+    /// Bytes of the message.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::One(bytes) => bytes.len(),
+            Self::Many(_, len) => *len,
+        }
+    }
+
+    /// Whether it has no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies the message to the start of `target`, which is long enough.
+    #[inline]
+    pub fn copy_to(&self, target: &mut [u8]) {
+        match self {
+            Self::One(bytes) => target[..bytes.len()].copy_from_slice(bytes),
+            Self::Many(parts, _) => {
+                let mut at = 0;
+                for part in *parts {
+                    target[at..at + part.len()].copy_from_slice(part);
+                    at += part.len();
+                }
+            }
+        }
+    }
+}
+
+/// How the end of an operation is told. `send` and `rma` give a slot back only for [`Posted::Waited`], and only if the
+/// operation is still open: its state becomes `Ended` with the status in the event, and the caller releases it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Posted {
+    /// By a SEND event with this context.
+    Event(u64),
+    /// By a SEND event with this context if it fails, and not at all if it succeeds.
+    Silent(u64),
+    /// To a thread that waits.
+    Waited,
+}
+
+/// An RMA.
+#[derive(Clone, Copy, Debug)]
+pub struct Rma<'a> {
+    /// The local registration.
+    pub local: &'a RmaHandle,
+    /// Offset in the local registration, bytes.
+    pub local_offset: u64,
+    /// The peer's registration.
+    pub remote: &'a RmaHandle,
+    /// Offset in the peer's registration, bytes.
+    pub remote_offset: u64,
+    /// Bytes to copy; at least 1.
+    pub len: u64,
+    /// From remote to local, or from local to remote.
+    pub read: bool,
+    /// After all earlier operations of the connection, before all later ones.
+    pub fence: bool,
+    /// Delivered to the peer after the data.
+    pub message: Option<&'a [u8]>,
+}
+
+/// A connection to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct Connect<'a> {
+    /// The peer's endpoint.
+    pub uri: &'a str,
+    /// Payload of the request.
+    pub payload: &'a [u8],
+    /// What the connection promises.
+    pub attribute: Attribute,
+    /// The program's cookie.
+    pub context: u64,
+    /// How long to wait for the answer.
+    pub timeout: Option<Duration>,
+}
+
+/// What there is to say about a connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionReport {
+    /// Name of the transport.
+    pub transport: &'static str,
+    /// How messages travel.
+    pub path: String,
+    /// How RMA travels.
+    pub rma_path: String,
+    /// Why these paths and no others.
+    pub why: String,
+    /// Largest frame, bytes.
+    pub mtu: u32,
+    /// Smoothed round-trip time, nanoseconds; 0 = not measured.
+    pub rtt_ns: u64,
+    /// Frames that may be in flight.
+    pub window: u32,
+    /// Operations that are open.
+    pub open: u32,
+    /// Messages sent.
+    pub sent: u64,
+    /// Messages received.
+    pub received: u64,
+    /// Bytes moved by RMA that this side began.
+    pub rma_bytes: u64,
+    /// Times that a message had to wait for room at the receiver.
+    pub rnr: u64,
+    /// Messages dropped (unreliable connections).
+    pub dropped: u64,
+}
