@@ -28,7 +28,7 @@ pub fn get_event(endpoint: &Endpoint) -> Result<Option<&'static Slot>, PollError
         }
         match core.pop() {
             Some(slot) => Ok(Some(slot)),
-            None if core.is_starving() => Err(PollError::NoBuffers),
+            None if core.holds_all_recv() => Err(PollError::NoBuffers),
             None => Ok(None),
         }
     })?

@@ -28,10 +28,10 @@ impl Pairing {
     /// The frequent side's fence.
     #[inline(always)]
     pub fn light(self) {
-        if cfg!(loom) || self == Self::Symmetric {
+        if self == Self::Symmetric {
             fence(Ordering::SeqCst);
         } else {
-            std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
+            sys::light();
         }
     }
 
@@ -48,6 +48,12 @@ impl Pairing {
 #[allow(unsafe_code)]
 mod sys {
     use super::Pairing;
+    use std::sync::atomic::{Ordering, compiler_fence};
+
+    #[inline(always)]
+    pub(super) fn light() {
+        compiler_fence(Ordering::SeqCst);
+    }
 
     fn membarrier(command: libc::c_int) -> bool {
         // SAFETY: membarrier takes two integers and touches no memory of ours.
@@ -71,13 +77,48 @@ mod sys {
     }
 }
 
+/// Models only: the calling thread stops running. A thread that `heavy` of another waits for calls this at its end.
+#[cfg(loom)]
+pub fn leave() {
+    sys::leave();
+}
+
+/// `membarrier` between two threads of a model, of which one asks. The kernel interrupts the other side anywhere; here it is
+/// interrupted where it calls `light`, if it has heard of the question by then, and when it leaves the processor.
 #[cfg(loom)]
 mod sys {
     use super::Pairing;
+    use crate::sync::{AtomicU32, Ordering, fence, spin};
+
+    loom::lazy_static! {
+        static ref ASKED: AtomicU32 = AtomicU32::new(0);
+        static ref ANSWERED: AtomicU32 = AtomicU32::new(0);
+    }
 
     pub(super) fn prepare() -> Pairing {
         Pairing::Symmetric
     }
 
-    pub(super) fn heavy() {}
+    pub(super) fn light() {
+        // An interrupt is an order of its own: whoever serves it sees what the asking side did before.
+        let asked = ASKED.load(Ordering::Acquire);
+        if asked > ANSWERED.load(Ordering::Relaxed) {
+            fence(Ordering::SeqCst);
+            ANSWERED.store(asked, Ordering::Release);
+        }
+    }
+
+    pub(super) fn heavy() {
+        let asked = ASKED.load(Ordering::Relaxed) + 1;
+        ASKED.store(asked, Ordering::Release);
+        while ANSWERED.load(Ordering::Acquire) < asked {
+            spin();
+        }
+        fence(Ordering::SeqCst);
+    }
+
+    pub(super) fn leave() {
+        fence(Ordering::SeqCst);
+        ANSWERED.store(u32::MAX, Ordering::Release);
+    }
 }

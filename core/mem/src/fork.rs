@@ -43,7 +43,6 @@ pub struct PerProcess<T: 'static>(AtomicPtr<(Mark, T)>);
 
 impl<T: Sync + 'static> PerProcess<T> {
     /// No value yet.
-    #[cfg(not(loom))]
     #[must_use]
     pub const fn new() -> Self {
         Self(AtomicPtr::new(std::ptr::null_mut()))
@@ -80,7 +79,6 @@ impl<T: Sync + 'static> PerProcess<T> {
     }
 }
 
-#[cfg(not(loom))]
 impl<T: Sync + 'static> Default for PerProcess<T> {
     fn default() -> Self {
         Self::new()

@@ -11,8 +11,9 @@ use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-/// Turns of busy waiting before a waiter sleeps: about a microsecond, longer than any send holds the lock.
-const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };
+/// Turns of busy waiting before a waiter sleeps: about a microsecond, longer than any send holds the lock. None in models:
+/// loom lets a thread that yields wait for the others, and so would never let it sleep beside a holder.
+const SPINS: u32 = if cfg!(loom) { 0 } else { 100 };
 
 /// The bare lock.
 pub struct Lock {
@@ -30,8 +31,19 @@ impl Lock {
     /// Waits for the lock and takes it.
     #[inline]
     pub fn acquire(&self, pairing: Pairing) {
-        if self.held.swap(1, Ordering::Acquire) != 0 {
+        if !self.try_take() {
             self.acquire_contended(pairing);
+        }
+    }
+
+    #[inline(always)]
+    fn try_take(&self) -> bool {
+        // A swap that finds 1 leaves what was there, like a compare-exchange that fails. Models use the latter, because loom
+        // lets such a swap come after the store of `release` in the order of changes and yet read what stood before it.
+        if cfg!(loom) {
+            self.held.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        } else {
+            self.held.swap(1, Ordering::Acquire) == 0
         }
     }
 
@@ -39,14 +51,14 @@ impl Lock {
     fn acquire_contended(&self, pairing: Pairing) {
         for _ in 0..SPINS {
             spin();
-            if self.held.load(Ordering::Relaxed) == 0 && self.held.swap(1, Ordering::Acquire) == 0 {
+            if self.held.load(Ordering::Relaxed) == 0 && self.try_take() {
                 return;
             }
         }
         self.waiters.fetch_add(1, Ordering::Relaxed);
         // Either the holder sees this waiter after it stores 0, or the swap below sees that 0.
         pairing.heavy();
-        while self.held.swap(1, Ordering::Acquire) != 0 {
+        while !self.try_take() {
             futex::wait(&self.held, 1);
         }
         self.waiters.fetch_sub(1, Ordering::Relaxed);
@@ -88,15 +100,36 @@ mod futex {
     }
 }
 
+/// The kernel's futex as a model: looking at the word and joining the sleepers are one step for whoever wakes. There is no
+/// time limit, so that a lost wake-up is a deadlock, which loom reports. One word per model.
 #[cfg(loom)]
 mod futex {
-    use super::AtomicU32;
+    use super::{AtomicU32, Ordering};
+    use loom::sync::Mutex;
+    use loom::thread::{Thread, current, park};
 
-    pub(super) fn wait(_: &AtomicU32, _: u32) {
-        loom::thread::yield_now();
+    loom::lazy_static! {
+        static ref SLEEPERS: Mutex<Vec<Thread>> = Mutex::new(Vec::new());
     }
 
-    pub(super) fn wake_one(_: &AtomicU32) {}
+    pub(super) fn wait(word: &AtomicU32, expected: u32) {
+        let Ok(mut sleepers) = SLEEPERS.lock() else { return };
+        let sleeps = word.load(Ordering::Relaxed) == expected;
+        if sleeps {
+            sleepers.push(current());
+        }
+        drop(sleepers);
+        if sleeps {
+            park();
+        }
+    }
+
+    pub(super) fn wake_one(_: &AtomicU32) {
+        let woken = SLEEPERS.lock().ok().and_then(|mut sleepers| sleepers.pop());
+        if let Some(sleeper) = woken {
+            sleeper.unpark();
+        }
+    }
 }
 
 /// Who may use a [`Guarded`] value.

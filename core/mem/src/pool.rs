@@ -94,6 +94,13 @@ impl<C: Sync, E: Sync> Pool<C, E> {
         }
     }
 
+    /// Whether all slots that may be taken are with the program.
+    #[must_use]
+    pub fn all_borrowed(&self) -> bool {
+        self.taken.len() >= self.limit
+            && self.taken.iter().all(|at| self.slots[*at as usize].state() == State::Borrowed)
+    }
+
     /// Gives back a slot that never reached the program, or whose waiting thread has seen its end.
     pub fn release(&mut self, slot: &'static Slot<C, E>) {
         slot.set_state(State::Returned);

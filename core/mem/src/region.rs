@@ -32,7 +32,9 @@ impl<T: Zeroed> Regions<T> {
     /// Out of address space.
     pub fn take(&self, count: usize) -> rustix::io::Result<&'static [T]> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = free.iter().position(|region| region.len() >= count && region.len() <= 2 * count) {
+        if let Some(at) =
+            free.iter().position(|region| region.len() >= count && region.len() <= count.saturating_mul(2))
+        {
             return Ok(free.swap_remove(at));
         }
         drop(free);

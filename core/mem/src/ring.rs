@@ -19,6 +19,7 @@ pub const BODY_WORDS: usize = BODY / 8;
 #[derive(Default)]
 pub struct Entry([AtomicU64; 8]);
 
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<Entry>() == 64);
 
 /// What the peer wrote cannot come from this library; its lane is to be closed.
@@ -62,7 +63,7 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// A cursor of a fresh ring of `1 << shift` entries.
+    /// A cursor of a fresh ring of `1 << shift` entries, at least four.
     #[must_use]
     pub const fn new(shift: u32) -> Self {
         Self { tail: 0, head: 0, shift }
@@ -124,7 +125,10 @@ impl Producer {
         self.tail = self.tail.wrapping_add(1);
     }
 
-    /// Moves a fresh ring's cursor, so that tests meet the wrap of every counter.
+    /// A cursor that begins elsewhere, so that tests meet the wrap of every counter. The ring of zeroes and the shared head,
+    /// which begins at `cursor` too, must read as empty there: no entry may be looked at first in the lap whose number is 0. So
+    /// `cursor >> shift` may end in neither 0xffff nor, unless `cursor` is a multiple of the ring's size, 0xfffe. Rings that
+    /// begin at 0 meet that lap only with entries of the lap before.
     #[must_use]
     pub const fn starting_at(shift: u32, cursor: u32) -> Self {
         Self { tail: cursor, head: cursor, shift }
@@ -200,6 +204,12 @@ impl GrantWriter {
         Self { tail: 0, shift }
     }
 
+    /// As [`Producer::starting_at`].
+    #[must_use]
+    pub const fn starting_at(shift: u32, cursor: u32) -> Self {
+        Self { tail: cursor, shift }
+    }
+
     /// Grants a slot.
     #[inline]
     pub fn grant(&mut self, words: &[AtomicU32], index: u16) {
@@ -222,6 +232,12 @@ impl GrantReader {
     #[must_use]
     pub const fn new(shift: u32) -> Self {
         Self { head: 0, shift }
+    }
+
+    /// As [`Producer::starting_at`].
+    #[must_use]
+    pub const fn starting_at(shift: u32, cursor: u32) -> Self {
+        Self { head: cursor, shift }
     }
 
     /// The next granted slot, unchecked.

@@ -6,7 +6,8 @@
 use crate::ring::Entry;
 use crate::sync::{AtomicU32, AtomicU64};
 use rustix::fs::{
-    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
+    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate,
+    memfd_create,
 };
 use rustix::io::{Errno, Result};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -63,7 +64,7 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// `PERM` when its size is not sealed, `INVAL` when it is not `len` bytes long, or no address space.
+    /// `PERM` when its size is not sealed or it consists of huge pages, `INVAL` when it cannot be sealed at all or it is not `len` bytes long, or no address space.
     pub fn attach(fd: OwnedFd, len: usize) -> Result<Self> {
         Self::check(&fd, len)?;
         Self::map(fd, len, ProtFlags::READ | ProtFlags::WRITE)
@@ -81,6 +82,10 @@ impl Segment {
 
     fn check(fd: &OwnedFd, len: usize) -> Result<()> {
         if !fcntl_get_seals(fd)?.contains(SealFlags::SHRINK | SealFlags::GROW) {
+            return Err(Errno::PERM);
+        }
+        // Huge pages seal too, but their reservation can be taken away under a mapping, which then faults.
+        if fstatfs(fd)?.f_type != libc::TMPFS_MAGIC {
             return Err(Errno::PERM);
         }
         let size = fstat(fd)?.st_size;

@@ -67,15 +67,16 @@ impl<T: Sync + 'static> AtomicRef<T> {
     #[inline(always)]
     #[must_use]
     pub fn get(&self) -> Option<&'static T> {
-        // SAFETY: null, or stored by `set` from a `&'static T`.
-        unsafe { self.0.load(Ordering::Relaxed).as_ref() }
+        // SAFETY: null, or stored by `set` from a `&'static T`. Acquire: pairs with `set`, so that the object is whole here.
+        unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
     /// Replaces the reference.
     #[inline(always)]
     pub fn set(&self, object: Option<&'static T>) {
         let pointer = object.map_or(std::ptr::null_mut(), |object| std::ptr::from_ref(object).cast_mut());
-        self.0.store(pointer, Ordering::Relaxed);
+        // Release: publishes the object, which may be younger than what else this thread and the reader share.
+        self.0.store(pointer, Ordering::Release);
     }
 }
 

@@ -46,6 +46,8 @@ pub struct Core {
     pub disconnect_events: bool,
     /// The program has asked for the OS handle: the transport arms it after a few empty calls.
     pub handle_in_use: bool,
+    /// The transport has armed its handle: every call ends with `Transport::settle`.
+    pub armed: bool,
     /// Connections that are not free, in no order.
     connections: Vec<&'static Connection>,
 }
@@ -74,6 +76,7 @@ impl Core {
             keepalive: 0,
             disconnect_events: options.disconnect_events,
             handle_in_use: false,
+            armed: false,
             connections: Vec::new(),
         })
     }
@@ -105,6 +108,11 @@ impl Core {
     #[inline]
     pub fn sweep_recv(&mut self, released: impl FnMut(&'static Slot)) {
         self.recv.sweep(SWEEP, released);
+    }
+
+    /// Frees all receive slots that the program has returned.
+    pub fn sweep_all_recv(&mut self, released: impl FnMut(&'static Slot)) {
+        self.recv.sweep(usize::MAX, released);
     }
 
     /// A slot for a send or a control event.
@@ -161,12 +169,8 @@ impl Core {
 
     /// Whether the program holds every receive slot.
     #[must_use]
-    pub fn is_out_of_recv(&mut self, released: impl FnMut(&'static Slot)) -> bool {
-        if self.recv.in_use() < self.recv.limit() {
-            return false;
-        }
-        self.recv.sweep(usize::MAX, released);
-        self.recv.in_use() >= self.recv.limit()
+    pub fn holds_all_recv(&self) -> bool {
+        self.recv.all_borrowed()
     }
 
     /// Receive slots: limit and capacity.
@@ -199,7 +203,7 @@ impl Core {
         offset / size_of::<Slot>() - self.recv.capacity()
     }
 
-    /// Ends an operation: queues a SEND event, or tells the waiting thread, or says nothing (`silent` and success).
+    /// Ends an operation: queues its SEND event.
     #[inline]
     pub fn finish(
         &mut self,

@@ -115,7 +115,11 @@ impl Endpoint {
     pub fn with<T>(&self, act: impl FnOnce(&mut Core, &mut dyn Transport) -> T) -> Result<T, Unusable> {
         let mut place = self.enter_place()?;
         let body = place.as_mut().ok_or(Unusable::Closed)?;
-        Ok(act(&mut body.core, &mut *body.transport))
+        let result = act(&mut body.core, &mut *body.transport);
+        if body.core.armed {
+            body.transport.settle(&mut body.core);
+        }
+        Ok(result)
     }
 }
 

@@ -128,6 +128,9 @@ pub trait Transport: Send {
     /// when there is something to do already.
     fn arm(&mut self, core: &mut Core) -> bool;
 
+    /// Called at the end of every call while [`Core::armed`]: makes the handle readable exactly when there is something to do.
+    fn settle(&mut self, core: &mut Core);
+
     /// The program has returned an event while [`Core::is_starving`]: whoever was refused for lack of slots may go on.
     fn refill(&mut self, core: &mut Core);
 

@@ -1,93 +1,245 @@
-//! Shared memory between processes of one user on one host. See `docs/design/sm.md`.
+//! Shared memory between processes of one user on one host. `docs/design/sm.md` has the protocol.
+
+#![deny(unsafe_code)]
+
+mod address;
+mod common;
+#[allow(unsafe_code)]
+mod connect;
+mod control;
+mod death;
+#[allow(unsafe_code)]
+mod greet;
+mod handshake;
+mod lane;
+mod layout;
+mod mode;
+mod open;
+mod operations;
+#[allow(unsafe_code)]
+mod receive;
+#[allow(unsafe_code)]
+mod registry;
+#[allow(unsafe_code)]
+mod relay;
+#[allow(unsafe_code)]
+mod rma;
+#[allow(unsafe_code)]
+mod send;
+#[allow(unsafe_code)]
+mod sys;
+mod timers;
+#[allow(unsafe_code)]
+mod wire;
+
+use common::{Common, Held, coarse_now, precise_now};
+use control::Ready;
+use greet::Cause;
+use lane::{Lane, Phase};
+use mode::Mode;
+
+use cci_transport::Core;
+
+pub use open::KEYS;
 
 /// Largest message unless the key `mss` says otherwise, bytes.
 pub const MAX_SEND_SIZE: u32 = 8192;
-/// Stub.
-pub struct Sm;
+
+/// Frames taken from one lane in one call.
+const BURST: u32 = 8;
+/// Lanes looked at in one call; when there are more they take turns.
+const LANES_PER_CALL: usize = 16;
+/// Empty calls after which the descriptors are looked at, whatever the clock says.
+const LOOK_EVERY: u32 = 1024;
+/// The same while a handshake is under way.
+const LOOK_EVERY_OPENING: u32 = 16;
+/// Calls that found something after which the clock is looked at.
+const CLOCK_EVERY: u32 = 256;
+/// Connections taken from the listener in one look.
+const ACCEPTS: u32 = 16;
+
+/// An endpoint's shared-memory side.
+pub struct Sm {
+    common: Common,
+    /// By number. A lane keeps its number until the last payload in it has been returned.
+    lanes: Vec<Option<Box<Lane>>>,
+    /// Numbers of the lanes that frames can come from.
+    live: Vec<u32>,
+    /// Where the next call begins to look.
+    turn: usize,
+    /// Lanes whose handshake is not over.
+    greeting: bool,
+    mode: Mode,
+    calls: u32,
+    tick: u64,
+    ready: Vec<Ready>,
+}
+
 impl Sm {
-    /// Stub.
-    pub fn open(
-        _: &cci_transport::Core,
-        _: &[(String, String)],
-        _: Option<&str>,
-    ) -> Result<Self, cci_transport::OpenError> {
-        Ok(Self)
+    fn live_lanes(&self) -> impl Iterator<Item = &Lane> + '_ {
+        self.live.iter().filter_map(|number| self.lanes.get(*number as usize)?.as_deref())
+    }
+
+    /// Takes frames from lanes and publishes what waits. True when something moved.
+    #[inline]
+    fn poll_lanes(&mut self, core: &mut Core) -> bool {
+        let count = self.live.len();
+        let mut found = false;
+        let mut draining = None;
+        for _ in 0..count.min(LANES_PER_CALL) {
+            if self.turn >= count {
+                self.turn = 0;
+            }
+            let number = self.live[self.turn];
+            self.turn += 1;
+            let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
+            match lane.receive(&mut self.common, core, BURST) {
+                Ok(taken) => found |= taken > 0,
+                Err(cci_mem::ring::Violation) => self.common.violators.push(number),
+            }
+            if lane.phase == Phase::Draining {
+                draining = Some(number);
+            } else if !lane.queue.is_empty() || !lane.answers.is_empty() {
+                found |= lane.flush(&mut self.common, core);
+            }
+        }
+        if !self.common.released.is_empty() {
+            self.release();
+        }
+        if let Some(number) = draining {
+            self.drain(core, number);
+        }
+        if self.common.has_chores() {
+            self.do_chores(core);
+        }
+        found
+    }
+
+    /// Gives back what slots that the program has returned held.
+    #[cold]
+    fn release(&mut self) {
+        while let Some(token) = self.common.released.pop() {
+            match Held::from_token(token) {
+                Some(Held::Lane(number, slot)) => {
+                    if let Some(place) = self.lanes.get_mut(number as usize)
+                        && let Some(lane) = place
+                    {
+                        lane.release(slot);
+                        if lane.phase == Phase::Dead && lane.lent == 0 {
+                            *place = None;
+                        }
+                    }
+                }
+                Some(Held::Spill(number)) => self.common.unspill(number),
+                None => {}
+            }
+        }
+    }
+
+    /// What frames and packets have caused beside events.
+    #[cold]
+    fn do_chores(&mut self, core: &mut Core) {
+        while let Some(number) = self.common.violators.pop() {
+            self.bury(core, number, Cause::Violation);
+        }
+        while let Some(redirected) = self.common.redirected.pop() {
+            self.join(core, redirected.address, redirected.cell, redirected.opening);
+        }
+        if self.common.lanes_changed {
+            self.common.lanes_changed = false;
+            self.live.clear();
+            self.greeting = false;
+            for lane in self.lanes.iter().flatten() {
+                match lane.phase {
+                    Phase::Ready | Phase::Draining => self.live.push(lane.number),
+                    Phase::Greeting | Phase::Answering(_) | Phase::Dialing(_) => self.greeting = true,
+                    Phase::Dead => {}
+                }
+            }
+        }
+    }
+
+    /// A call found nothing in the lanes: looks at the clock, and at descriptors if it is time.
+    fn idle(&mut self, core: &mut Core) {
+        core.sweep_recv(|slot| receive::note_release(slot, &mut self.common.released));
+        if !self.common.released.is_empty() {
+            self.release();
+        }
+        self.calls = self.calls.wrapping_add(1);
+        let now = coarse_now();
+        let every = if self.greeting { LOOK_EVERY_OPENING } else { LOOK_EVERY };
+        if core.armed || now != self.tick || self.calls.is_multiple_of(every) {
+            self.look(core);
+            self.poll_lanes(core);
+        }
+        if core.has_event() {
+            self.on_found();
+        } else {
+            self.on_empty(core, now);
+        }
+    }
+
+    /// Looks at the descriptors, and does what time has brought.
+    fn look(&mut self, core: &mut Core) {
+        self.common.now = precise_now();
+        let mut ready = std::mem::take(&mut self.ready);
+        self.common.control.ready(&mut ready);
+        for what in &ready {
+            match *what {
+                Ready::Listener => self.accept_sockets(core),
+                Ready::Timer => self.common.control.drain_timer(),
+                Ready::Event => {}
+                Ready::Socket(number, hung_up) => self.on_socket(core, number, hung_up),
+                Ready::Death(number) => self.bury(core, number, Cause::Gone),
+            }
+        }
+        self.ready = ready;
+        let tick = coarse_now();
+        if tick != self.tick || core.armed {
+            self.tick = tick;
+            self.on_tick(core);
+        }
+        if self.common.has_chores() {
+            self.do_chores(core);
+        }
+    }
+
+    fn on_socket(&mut self, core: &mut Core, number: u32, hung_up: bool) {
+        let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
+        let cause = lane.read_socket(&mut self.common).or(hung_up.then_some(Cause::Gone));
+        match cause {
+            Some(cause) => self.bury(core, number, cause),
+            None => lane.flush_outbox(),
+        }
+    }
+
+    fn accept_sockets(&mut self, core: &mut Core) {
+        for _ in 0..ACCEPTS {
+            let Some(socket) = self.common.control.accept() else { return };
+            let number = self.add_lane(Phase::Answering(self.common.now));
+            let Some(lane) = self.lanes[number as usize].as_deref_mut() else { return };
+            if let Err(cause) = lane.answer_socket(&mut self.common, socket) {
+                self.bury(core, number, cause);
+            }
+        }
+    }
+
+    /// A lane with a number of its own.
+    fn add_lane(&mut self, phase: Phase) -> u32 {
+        let at = self.lanes.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.lanes.push(None);
+            self.lanes.len() - 1
+        });
+        let number = u32::try_from(at).unwrap_or(u32::MAX);
+        self.lanes[at] = Some(Box::new(Lane::new(number, phase, self.common.now)));
+        self.common.lanes_changed = true;
+        number
     }
 }
-#[allow(unused_variables, clippy::unimplemented)]
-mod stub {
-    use super::Sm;
-    use cci_mem::memory::Memory;
-    use cci_proto::*;
-    use cci_transport::*;
-    impl Transport for Sm {
-        fn uri(&self) -> &str {
-            "sm://0/0"
-        }
-        fn handle(&self) -> std::os::fd::BorrowedFd<'_> {
-            unimplemented!()
-        }
-        fn connect(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
-            unimplemented!()
-        }
-        fn accept(&mut self, core: &mut Core, request: &'static Slot, context: u64) -> Result<(), RequestError> {
-            unimplemented!()
-        }
-        fn reject(&mut self, core: &mut Core, request: &'static Slot) -> Result<(), RequestError> {
-            unimplemented!()
-        }
-        fn expect(
-            &mut self,
-            core: &mut Core,
-            token: u64,
-            context: u64,
-            limit: std::time::Duration,
-        ) -> Result<(), RequestError> {
-            unimplemented!()
-        }
-        fn redirect(
-            &mut self,
-            core: &mut Core,
-            request: &'static Slot,
-            uri: &str,
-            token: u64,
-        ) -> Result<(), RequestError> {
-            unimplemented!()
-        }
-        fn disconnect(&mut self, core: &mut Core, connection: &'static Connection) {}
-        fn send(
-            &mut self,
-            core: &mut Core,
-            connection: &'static Connection,
-            message: Message<'_>,
-            posted: Posted,
-        ) -> Result<Option<&'static Slot>, SendError> {
-            unimplemented!()
-        }
-        fn rma(
-            &mut self,
-            core: &mut Core,
-            connection: &'static Connection,
-            rma: &Rma<'_>,
-            posted: Posted,
-        ) -> Result<Option<&'static Slot>, RmaError> {
-            unimplemented!()
-        }
-        fn register(&mut self, core: &mut Core, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
-            unimplemented!()
-        }
-        fn deregister(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
-            unimplemented!()
-        }
-        fn progress(&mut self, core: &mut Core) {}
-        fn arm(&mut self, core: &mut Core) -> bool {
-            true
-        }
-        fn refill(&mut self, core: &mut Core) {}
-        fn options_changed(&mut self, core: &mut Core) {}
-        fn report(&self, core: &Core, connection: &'static Connection) -> ConnectionReport {
-            ConnectionReport::default()
-        }
-        fn close(&mut self, core: &mut Core, limit: std::time::Duration) {}
+
+impl Common {
+    #[inline]
+    fn has_chores(&self) -> bool {
+        self.lanes_changed || !self.violators.is_empty() || !self.redirected.is_empty()
     }
 }

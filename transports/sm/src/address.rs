@@ -1,0 +1,78 @@
+//! URIs, service hints and socket names.
+
+use cci_proto::Status;
+use cci_transport::OpenError;
+use rustix::net::SocketAddrUnix;
+use std::fmt;
+
+/// Process and number of an endpoint in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(crate) pid: u32,
+    pub(crate) id: u32,
+}
+
+impl Address {
+    /// From "PID/ID".
+    pub(crate) fn from_service(service: &str) -> Option<Self> {
+        let (pid, id) = service.split_once('/')?;
+        Some(Self { pid: number(pid)?, id: number(id)? })
+    }
+
+    /// From a URI of this transport.
+    pub(crate) fn from_uri(uri: &str) -> Option<Self> {
+        Self::from_service(uri.strip_prefix("sm://")?)
+    }
+
+    /// Name of the listening socket.
+    pub(crate) fn socket(self) -> rustix::io::Result<SocketAddrUnix> {
+        SocketAddrUnix::new_abstract_name(format!("cci-sm/{}/{}", self.pid, self.id).as_bytes())
+    }
+
+    /// From a service hint, for this process.
+    pub(crate) fn for_service(service: &str) -> Result<Self, OpenError> {
+        Self::from_service(service).ok_or_else(|| {
+            OpenError::new(
+                Status::Inval,
+                format!("the service '{service}' of sm is not of the form PID/ID, two decimal numbers"),
+            )
+        })
+    }
+}
+
+/// A decimal number without sign or leading zeroes, so that one endpoint has one URI.
+fn number(text: &str) -> Option<u32> {
+    let canonical = text == "0" || text.starts_with(|first: char| ('1'..='9').contains(&first));
+    if canonical && text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sm://{}/{}", self.pid, self.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Address;
+
+    #[test]
+    fn only_the_canonical_form_is_an_address() {
+        assert_eq!(Address::from_uri("sm://12/3"), Some(Address { pid: 12, id: 3 }));
+        for wrong in [
+            "sm://12",
+            "sm://12/",
+            "sm:///3",
+            "sm://012/3",
+            "sm://+1/3",
+            "sm://1/3/4",
+            "sm://1/4294967296",
+            "tcp://1/2",
+            "1/ 2",
+        ] {
+            assert_eq!(Address::from_uri(wrong), None, "{wrong}");
+        }
+        let address = Address { pid: 7, id: 0 };
+        assert_eq!(Address::from_uri(&address.to_string()), Some(address));
+    }
+}

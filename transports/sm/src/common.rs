@@ -1,0 +1,155 @@
+//! What all lanes of an endpoint share.
+
+use crate::control::Control;
+use crate::registry::Registry;
+use cci_mem::barrier::Pairing;
+use cci_proto::EventKind;
+use cci_transport::{Connection, Core, Slot};
+use rustix::time::{ClockId, clock_gettime};
+use std::sync::atomic::AtomicU64;
+
+/// A client that this endpoint was told to accept.
+pub(crate) struct Expected {
+    pub(crate) token: u64,
+    pub(crate) context: u64,
+    /// Reserved for the ACCEPT event.
+    pub(crate) slot: &'static Slot,
+    pub(crate) deadline: u64,
+}
+
+pub(crate) struct Common {
+    pub(crate) uri: String,
+    /// Random number of this endpoint, so that a peer knows it from others.
+    pub(crate) id: [u64; 2],
+    pub(crate) max_send_size: u32,
+    pub(crate) pairing: Pairing,
+    pub(crate) registry: Registry,
+    pub(crate) control: Control,
+    /// What peers try to read and write at the handshake.
+    pub(crate) probe: Box<AtomicU64>,
+    /// Milliseconds; sampled on empty polls.
+    pub(crate) now: u64,
+    /// Buffers of messages that waited, to be used again.
+    pub(crate) buffers: Vec<Box<[u8]>>,
+    /// What slots that the program has returned held, see [`Held`].
+    pub(crate) released: Vec<u64>,
+    /// Events for which no slot was free.
+    pub(crate) owed: Vec<(EventKind, &'static Connection)>,
+    pub(crate) expected: Vec<Expected>,
+    /// Clients of this endpoint that were sent to another one, to be asked for there.
+    pub(crate) redirected: Vec<crate::connect::Redirected>,
+    /// Lanes whose peer broke the protocol, with what it did.
+    pub(crate) violators: Vec<u32>,
+    /// A lane became usable, or ceased to be.
+    pub(crate) lanes_changed: bool,
+    /// Why this endpoint does not use process_vm, should the configuration say so.
+    pub(crate) no_process_vm: Option<String>,
+    /// Payloads that were copied out of a lane short of slots, by the number in their token.
+    pub(crate) spilled: Vec<Option<Box<[u8]>>>,
+    pub(crate) spilled_free: Vec<u32>,
+    /// Something that moves a deadline has happened since the timer was set.
+    pub(crate) deadlines_moved: bool,
+    /// Connection requests and messages whose connection does not exist (any more).
+    pub(crate) strays: u64,
+}
+
+impl Common {
+    /// A buffer for a message that waits.
+    pub(crate) fn buffer(&mut self) -> Box<[u8]> {
+        // One more for the zero byte of a message that a program may print.
+        let size = self.max_send_size as usize + 1;
+        self.buffers.pop().unwrap_or_else(|| vec![0; size].into_boxed_slice())
+    }
+
+    /// Keeps a payload in a buffer of the endpoint, and says under which number.
+    pub(crate) fn spill(&mut self, fill: impl FnOnce(&mut [u8])) -> u32 {
+        let mut buffer = self.buffer();
+        fill(&mut buffer);
+        let at = match self.spilled_free.pop() {
+            Some(at) => at as usize,
+            None => {
+                self.spilled.push(None);
+                self.spilled.len() - 1
+            }
+        };
+        self.spilled[at] = Some(buffer);
+        u32::try_from(at).unwrap_or(u32::MAX)
+    }
+
+    /// Address of a spilled payload.
+    pub(crate) fn spilled_at(&mut self, number: u32) -> *mut u8 {
+        let buffer = self.spilled.get_mut(number as usize).and_then(Option::as_mut);
+        buffer.map_or(std::ptr::null_mut(), |buffer| buffer.as_mut_ptr())
+    }
+
+    /// Takes back a spilled payload's buffer.
+    pub(crate) fn unspill(&mut self, number: u32) {
+        if let Some(buffer) = self.spilled.get_mut(number as usize).and_then(Option::take) {
+            self.spilled_free.push(number);
+            self.buffers.push(buffer);
+        }
+    }
+
+    /// Queues an event about a connection, now or as soon as a slot is free.
+    pub(crate) fn owe(&mut self, core: &mut Core, kind: EventKind, cell: &'static Connection) {
+        if !core.notify(kind, cell) {
+            self.owed.push((kind, cell));
+        }
+    }
+
+    /// Tries again what [`Common::owe`] could not queue.
+    pub(crate) fn pay(&mut self, core: &mut Core) {
+        self.owed.retain(|(kind, cell)| !core.notify(*kind, cell));
+    }
+}
+
+/// The clock that costs a few nanoseconds and ticks every few milliseconds.
+#[inline]
+pub(crate) fn coarse_now() -> u64 {
+    millis(ClockId::MonotonicCoarse)
+}
+
+/// The clock, exact to the millisecond.
+pub(crate) fn precise_now() -> u64 {
+    millis(ClockId::Monotonic)
+}
+
+#[inline]
+fn millis(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000
+}
+
+/// What a receive slot holds, to be given back when the program has returned it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// A lane and one of its payload slots, or only the lane (a request without payload).
+    Lane(u32, Option<u32>),
+    /// A buffer of [`Common::spilled`].
+    Spill(u32),
+}
+
+const LANE: u64 = 1 << 63;
+const SPILL: u64 = 1 << 62;
+const NO_SLOT: u64 = 0xffff;
+
+impl Held {
+    /// As it stands in the slot; never 0, which stands for nothing.
+    pub(crate) fn token(self) -> u64 {
+        match self {
+            Self::Lane(lane, slot) => LANE | u64::from(lane) << 16 | slot.map_or(NO_SLOT, u64::from),
+            Self::Spill(number) => SPILL | u64::from(number),
+        }
+    }
+
+    /// From a slot.
+    #[expect(clippy::cast_possible_truncation, reason = "each field is cut out of the word")]
+    pub(crate) fn from_token(token: u64) -> Option<Self> {
+        if token & LANE != 0 {
+            let slot = token & NO_SLOT;
+            Some(Self::Lane((token >> 16) as u32, (slot != NO_SLOT).then_some(slot as u32)))
+        } else {
+            (token & SPILL != 0).then_some(Self::Spill(token as u32))
+        }
+    }
+}

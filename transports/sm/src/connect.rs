@@ -1,0 +1,216 @@
+//! Connections: asked for, answered, closed.
+
+use crate::address::Address;
+use crate::common::{Common, Held};
+use crate::lane::{Asked, Lane, Opening, Phase};
+use crate::layout::{NO_SLOT, NOTHING, body, kind, pair, unpair};
+use crate::receive::take_recv;
+use crate::send::NO_PAYLOAD;
+use cci_mem::ring::{BODY, BODY_WORDS, Header, Violation};
+use cci_mem::sync::Ordering;
+use cci_proto::{Attribute, CONN_REQ_LEN, EventKind, Failure, RequestError};
+use cci_transport::{Connection, ConnectionState, Core, Slot};
+
+/// A client that was sent to another endpoint.
+pub(crate) struct Redirected {
+    pub(crate) cell: &'static Connection,
+    pub(crate) opening: Opening,
+    pub(crate) address: Address,
+}
+
+impl Lane {
+    /// Sends (or queues) the CONNECT frame of an opening connection.
+    pub(crate) fn ask(&mut self, common: &mut Common, cell: &'static Connection, opening: Opening) {
+        let payload = opening.payload.clone();
+        let token = opening.token;
+        let number = self.enter(cell, Some(opening));
+        let header = Header { kind: kind::CONNECT, len: 0, word: number };
+        let first = pair(cell.attribute() as u32, common.max_send_size);
+        self.post(common, header, body([first, NO_PAYLOAD, token]), Some(&payload));
+    }
+
+    /// A client asks. False: no slot is free for the event.
+    pub(crate) fn on_connect(
+        &mut self,
+        common: &mut Common,
+        core: &mut Core,
+        header: Header,
+        body: &[u64; BODY_WORDS],
+    ) -> Result<bool, Violation> {
+        let (attribute, max_send_size) = unpair(body[0]);
+        let (index, len) = unpair(body[1]);
+        let attribute =
+            Attribute::from_u32(attribute).filter(|attribute| !attribute.is_multicast()).ok_or(Violation)?;
+        let has_payload = index != NO_SLOT;
+        if has_payload && len as usize > CONN_REQ_LEN || self.requests.len() > 1 << 16 {
+            return Err(Violation);
+        }
+        if body[2] != 0 {
+            if has_payload && let Some(wire) = self.wire.as_mut() {
+                wire.inbound_slot(index, len)?;
+                wire.grant(index);
+            }
+            self.on_expected(common, core, body[2], (header.word, attribute, max_send_size));
+            return Ok(true);
+        }
+        let Some(slot) = take_recv(core, &mut common.released) else { return Ok(false) };
+        let number = self.number;
+        let Some(wire) = self.wire.as_mut().filter(|_| self.phase == Phase::Ready) else {
+            core.release(slot);
+            return Ok(true);
+        };
+        slot.mark.store(0, Ordering::Relaxed);
+        slot.connection.set(None);
+        let kind = EventKind::ConnectRequest as u32;
+        if has_payload {
+            let payload = match wire.inbound_slot(index, len) {
+                Ok(payload) => payload,
+                Err(violation) => {
+                    core.release(slot);
+                    return Err(violation);
+                }
+            };
+            // SAFETY: as for a message in a payload slot.
+            unsafe { slot.fill_payload(kind, payload, len, u64::from(attribute as u32)) };
+            slot.payload.store(Held::Lane(number, Some(index)).token(), Ordering::Relaxed);
+        } else {
+            slot.fill(kind, 0, [0, u64::from(attribute as u32)]);
+            slot.payload.store(Held::Lane(number, None).token(), Ordering::Relaxed);
+        }
+        self.lent += 1;
+        self.idle_since = None;
+        self.requests.push(Asked { slot, number: header.word, attribute, max_send_size });
+        core.push(slot);
+        Ok(true)
+    }
+
+    /// A client that was sent here by another endpoint of this process: its number, attribute and largest message.
+    fn on_expected(&mut self, common: &mut Common, core: &mut Core, token: u64, client: (u32, Attribute, u32)) {
+        let (number, attribute, max_send_size) = client;
+        let Some(at) = common.expected.iter().position(|expected| expected.token == token) else {
+            return self.post(common, Header { kind: kind::REJECT, len: 0, word: number }, NOTHING, None);
+        };
+        let expected = common.expected.swap_remove(at);
+        let asked = Asked { slot: expected.slot, number, attribute, max_send_size };
+        self.accept_asked(common, core, &asked, expected.slot, expected.context);
+    }
+
+    /// Makes the connection of a request, with the slot of its ACCEPT event.
+    pub(crate) fn accept_asked(
+        &mut self,
+        common: &mut Common,
+        core: &mut Core,
+        asked: &Asked,
+        slot: &'static Slot,
+        context: u64,
+    ) {
+        let max_send_size = common.max_send_size.min(asked.max_send_size);
+        let Ok(cell) = core.open_connection(asked.attribute, context, max_send_size) else {
+            self.post(common, Header { kind: kind::REJECT, len: 0, word: asked.number }, NOTHING, None);
+            return core.finish_opening(slot, EventKind::Accept, context, Err(Failure::NoMemory));
+        };
+        let number = self.enter(cell, None);
+        cell.remote.store(asked.number, Ordering::Relaxed);
+        cell.heard.store(common.now, Ordering::Relaxed);
+        cell.set_state(ConnectionState::Open);
+        common.deadlines_moved = true;
+        let header = Header { kind: kind::ACCEPT, len: 0, word: asked.number };
+        self.post(common, header, body([pair(number, max_send_size)]), None);
+        core.finish_opening(slot, EventKind::Accept, context, Ok(cell));
+    }
+
+    /// Takes the request that a slot shows, if its client is still there.
+    pub(crate) fn take_request(&mut self, slot: &'static Slot) -> Option<Asked> {
+        let at = self.requests.iter().position(|asked| std::ptr::eq(asked.slot, slot))?;
+        Some(self.requests.swap_remove(at))
+    }
+
+    pub(crate) fn on_accept(&mut self, common: &mut Common, core: &mut Core, header: Header, body: &[u64; BODY_WORDS]) {
+        let (remote, max_send_size) = unpair(body[0]);
+        let opening = self.place(header.word).and_then(|place| Some((place.cell?, place.opening.take()?)));
+        let Some((cell, opening)) = opening else {
+            // Given up meanwhile: the server is to know.
+            common.strays += 1;
+            return self.post(common, Header { kind: kind::DISCONNECT, len: 0, word: remote }, NOTHING, None);
+        };
+        cell.remote.store(remote, Ordering::Relaxed);
+        cell.max_send_size.store(common.max_send_size.min(max_send_size), Ordering::Relaxed);
+        cell.heard.store(common.now, Ordering::Relaxed);
+        cell.set_state(ConnectionState::Open);
+        core.finish_opening(opening.slot, EventKind::Connect, opening.context, Ok(cell));
+    }
+
+    pub(crate) fn on_reject(&mut self, common: &mut Common, core: &mut Core, header: Header) {
+        if self.place(header.word).is_some_and(|place| place.opening.is_some()) {
+            self.break_connection(common, core, header.word, Failure::Refused);
+        }
+    }
+
+    pub(crate) fn on_disconnect(&mut self, common: &mut Common, core: &mut Core, header: Header) {
+        self.break_connection(common, core, header.word, Failure::Disconnected);
+    }
+
+    pub(crate) fn on_redirect(
+        &mut self,
+        common: &mut Common,
+        core: &mut Core,
+        header: Header,
+        body: &[u64; BODY_WORDS],
+    ) -> Result<(), Violation> {
+        let text: Vec<u8> = body[1..].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let len = usize::from(header.len).checked_sub(8).filter(|len| *len <= BODY - 8).ok_or(Violation)?;
+        let uri = std::str::from_utf8(&text[..len]).map_err(|_| Violation)?;
+        let address = Address::from_uri(uri).ok_or(Violation)?;
+        let Some(place) = self.place(header.word).filter(|place| place.opening.is_some()) else { return Ok(()) };
+        // Once: an endpoint that is sent on and on would never hear an answer.
+        let again = place.opening.as_ref().is_some_and(|opening| opening.token != 0);
+        if again {
+            self.break_connection(common, core, header.word, Failure::Refused);
+            return Ok(());
+        }
+        if let Some(place) = self.leave(header.word, common.now)
+            && let (Some(cell), Some(mut opening)) = (place.cell, place.opening)
+        {
+            opening.token = body[0];
+            common.redirected.push(Redirected { cell, opening, address });
+        }
+        Ok(())
+    }
+
+    /// Answers a request by sending its client elsewhere.
+    pub(crate) fn redirect(
+        &mut self,
+        common: &mut Common,
+        asked: &Asked,
+        uri: &str,
+        token: u64,
+    ) -> Result<(), RequestError> {
+        let mut text = [0; BODY - 8];
+        let bytes = uri.as_bytes();
+        text.get_mut(..bytes.len()).ok_or(RequestError::OtherDevice)?.copy_from_slice(bytes);
+        let len = u8::try_from(8 + bytes.len()).map_err(|_| RequestError::OtherDevice)?;
+        let mut words = [0; BODY_WORDS];
+        words[0] = token;
+        for (word, chunk) in words[1..].iter_mut().zip(text.chunks_exact(8)) {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(chunk);
+            *word = u64::from_ne_bytes(bytes);
+        }
+        self.post(common, Header { kind: kind::REDIRECT, len, word: asked.number }, words, None);
+        Ok(())
+    }
+
+    /// Closes a connection: tells the peer, ends what is open.
+    pub(crate) fn disconnect(&mut self, common: &mut Common, core: &mut Core, cell: &'static Connection) {
+        let number = cell.local.load(Ordering::Relaxed);
+        let known = self.place(number).and_then(|place| place.cell).is_some_and(|other| std::ptr::eq(other, cell));
+        if known {
+            self.leave(number, common.now);
+            self.fail_operations(common, core, Some(cell), Failure::Disconnected);
+            let remote = cell.remote.load(Ordering::Relaxed);
+            self.post(common, Header { kind: kind::DISCONNECT, len: 0, word: remote }, NOTHING, None);
+        }
+        common.owed.retain(|(_, other)| !std::ptr::eq(*other, cell));
+        core.end_connection(cell);
+    }
+}

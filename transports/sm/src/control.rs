@@ -1,0 +1,186 @@
+//! The descriptors of an endpoint, under one epoll descriptor that is its OS handle.
+
+use crate::address::Address;
+use cci_proto::Status;
+use cci_transport::OpenError;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::{Errno, Result};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, bind, listen, socket_with};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
+
+/// Connections that may wait to be taken.
+const BACKLOG: i32 = 128;
+/// Endpoints of one process.
+const MAX_ID: u32 = 1 << 16;
+
+/// Which descriptor is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ready {
+    Listener,
+    Timer,
+    Event,
+    /// A lane's socket; true when hung up.
+    Socket(u32, bool),
+    /// A lane's peer is dead.
+    Death(u32),
+}
+
+pub(crate) struct Control {
+    epoll: OwnedFd,
+    listener: OwnedFd,
+    timer: OwnedFd,
+    event: OwnedFd,
+    /// The eventfd is readable.
+    signalled: bool,
+    listening: bool,
+}
+
+const LISTENER: u64 = 1 << 32;
+const TIMER: u64 = 2 << 32;
+const EVENT: u64 = 3 << 32;
+const SOCKET: u64 = 4 << 32;
+const DEATH: u64 = 5 << 32;
+
+impl Control {
+    /// Binds the service, or the first free number of this process, and makes the descriptors.
+    pub(crate) fn open(service: Option<Address>) -> std::result::Result<(Self, Address), OpenError> {
+        let system = |source: Errno| OpenError::system("cannot make the descriptors of an sm endpoint", source);
+        let (listener, address) = Self::listen(service)?;
+        let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(system)?;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
+            .map_err(system)?;
+        let event = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system)?;
+        for (fd, data) in [(&listener, LISTENER), (&timer, TIMER), (&event, EVENT)] {
+            epoll::add(&epoll, fd, EventData::new_u64(data), EventFlags::IN).map_err(system)?;
+        }
+        Ok((Self { epoll, listener, timer, event, signalled: true, listening: true }, address))
+    }
+
+    fn listen(service: Option<Address>) -> std::result::Result<(OwnedFd, Address), OpenError> {
+        let system = |source: Errno| OpenError::system("cannot make the socket of an sm endpoint", source);
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(system)?;
+        let pid = std::process::id();
+        let candidates = match service {
+            Some(address) => vec![address],
+            None => (0..MAX_ID).map(|id| Address { pid, id }).collect(),
+        };
+        for address in candidates {
+            match bind(&socket, &address.socket().map_err(system)?) {
+                Ok(()) => {
+                    listen(&socket, BACKLOG).map_err(system)?;
+                    return Ok((socket, address));
+                }
+                Err(Errno::ADDRINUSE) => {}
+                Err(source) => return Err(system(source)),
+            }
+        }
+        Err(OpenError::new(
+            Status::AddrNotAvail,
+            match service {
+                Some(address) => format!("another endpoint of this host has {address}; choose another service"),
+                None => format!("all {MAX_ID} names of this process are taken; close endpoints"),
+            },
+        ))
+    }
+
+    /// The OS handle.
+    pub(crate) fn handle(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    /// Watches a lane's socket and its peer's life.
+    pub(crate) fn watch_lane(&self, number: u32, socket: &OwnedFd, pidfd: &OwnedFd) -> Result<()> {
+        let flags = EventFlags::IN | EventFlags::RDHUP;
+        epoll::add(&self.epoll, socket, EventData::new_u64(SOCKET | u64::from(number)), flags)?;
+        epoll::add(&self.epoll, pidfd, EventData::new_u64(DEATH | u64::from(number)), EventFlags::IN)
+    }
+
+    /// Stops watching a lane. Closing would not suffice where a forked child still has the descriptors.
+    pub(crate) fn forget_lane(&self, socket: &OwnedFd, pidfd: &OwnedFd) {
+        let _ = epoll::delete(&self.epoll, socket);
+        let _ = epoll::delete(&self.epoll, pidfd);
+    }
+
+    /// Fills in what is ready now. The vector is the caller's to use again, so that a look allocates nothing.
+    pub(crate) fn ready(&self, found: &mut Vec<Ready>) {
+        found.clear();
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut events = [epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; 32];
+        let Ok(count) = epoll::wait(&self.epoll, &mut events[..], Some(&now)) else { return };
+        found.extend(events[..count].iter().filter_map(|event| Self::decode(event.data.u64(), event.flags)));
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the number is the low half")]
+    fn decode(data: u64, flags: EventFlags) -> Option<Ready> {
+        Some(match data & !0xffff_ffff {
+            LISTENER => Ready::Listener,
+            TIMER => Ready::Timer,
+            EVENT => Ready::Event,
+            SOCKET => {
+                Ready::Socket(data as u32, flags.intersects(EventFlags::HUP | EventFlags::RDHUP | EventFlags::ERR))
+            }
+            DEATH => Ready::Death(data as u32),
+            _ => return None,
+        })
+    }
+
+    /// Takes a connection. None: no more now.
+    pub(crate) fn accept(&mut self) -> Option<OwnedFd> {
+        match accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+            Ok(socket) => Some(socket),
+            Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
+                // Readable all the time and nothing to be done about it: looked at again by timer.
+                self.set_listening(false);
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Whether the listener is watched; without descriptors it is not for a while.
+    pub(crate) fn is_listening(&self) -> bool {
+        self.listening
+    }
+
+    /// Watches the listener, or not.
+    pub(crate) fn set_listening(&mut self, listening: bool) {
+        let flags = if listening { EventFlags::IN } else { EventFlags::empty() };
+        let _ = epoll::modify(&self.epoll, &self.listener, EventData::new_u64(LISTENER), flags);
+        self.listening = listening;
+    }
+
+    /// Makes the handle readable, or not as far as the eventfd goes.
+    pub(crate) fn signal(&mut self, on: bool) {
+        if on == self.signalled {
+            return;
+        }
+        self.signalled = on;
+        let mut counter = [0; 8];
+        // Both are non-blocking, and nobody else has this descriptor: they do what they should.
+        let _ = if on {
+            rustix::io::write(&self.event, &1u64.to_ne_bytes())
+        } else {
+            rustix::io::read(&self.event, &mut counter[..])
+        };
+    }
+
+    /// Sets the timer to fire in `millis`, or not at all.
+    pub(crate) fn set_timer(&self, millis: Option<u64>) {
+        let millis = millis.map_or(0, |millis| millis.max(1));
+        let it_value = Timespec {
+            tv_sec: i64::try_from(millis / 1000).unwrap_or(i64::MAX),
+            tv_nsec: i64::try_from(millis % 1000 * 1_000_000).unwrap_or(0),
+        };
+        let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &Itimerspec { it_interval: none, it_value });
+    }
+
+    /// Empties the timer after it fired.
+    pub(crate) fn drain_timer(&self) {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.timer, &mut count[..]);
+    }
+}

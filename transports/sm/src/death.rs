@@ -1,0 +1,137 @@
+//! The end of lanes, and of the endpoint.
+
+use crate::Sm;
+use crate::common::precise_now;
+use crate::connect::Redirected;
+use crate::greet::Cause;
+use crate::lane::{Lane, Phase};
+use crate::layout::{NOTHING, kind};
+use cci_mem::ring::Header;
+use cci_mem::sync::Ordering;
+use cci_proto::Failure;
+use cci_transport::Core;
+use std::time::Duration;
+
+impl Cause {
+    /// How a connect ends on a lane that never became usable, or was closed under it.
+    fn of_connect(self) -> Failure {
+        match self {
+            Self::NobodyListens | Self::Refused => Failure::Refused,
+            Self::Violation => Failure::Protocol,
+            Self::NoMemory => Failure::NoMemory,
+            Self::Gone | Self::Idle => Failure::Disconnected,
+        }
+    }
+}
+
+impl Sm {
+    /// Ends a lane. What the peer had published is delivered first, unless the peer broke the protocol.
+    pub(crate) fn bury(&mut self, core: &mut Core, number: u32, cause: Cause) {
+        let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
+        if let (Some(socket), Some(peer)) = (lane.socket.take(), lane.peer.as_ref()) {
+            self.common.control.forget_lane(&socket, &peer.pidfd);
+        }
+        self.common.lanes_changed = true;
+        self.common.deadlines_moved = true;
+        let was_ready = lane.phase == Phase::Ready;
+        match lane.phase {
+            Phase::Dead => return,
+            Phase::Draining if cause != Cause::Violation => return,
+            _ => {}
+        }
+        lane.fail_operations(&mut self.common, core, None, Failure::Disconnected);
+        lane.answers.clear();
+        if was_ready && cause != Cause::Violation {
+            lane.phase = Phase::Draining;
+            self.drain(core, number);
+            return;
+        }
+        self.finish_burial(core, number, cause);
+    }
+
+    /// Delivers what a gone peer had published; what finds no slot waits for the program to return events.
+    pub(crate) fn drain(&mut self, core: &mut Core, number: u32) {
+        let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
+        let cause = match lane.receive(&mut self.common, core, u32::MAX) {
+            Ok(_) if lane.wire.as_ref().is_some_and(|wire| wire.has_frame()) => return,
+            Ok(_) => Cause::Gone,
+            Err(cci_mem::ring::Violation) => Cause::Violation,
+        };
+        self.finish_burial(core, number, cause);
+    }
+
+    fn finish_burial(&mut self, core: &mut Core, number: u32, cause: Cause) {
+        let Some(place) = self.lanes.get_mut(number as usize) else { return };
+        let Some(lane) = place else { return };
+        lane.phase = Phase::Dead;
+        lane.requests.clear();
+        while let Some(number) = lane.some_number() {
+            if let Some(again) = lane.take_retry(number, self.common.now, cause) {
+                self.common.redirected.push(again);
+                continue;
+            }
+            let opening = lane.place(number).is_some_and(|place| place.opening.is_some());
+            let failure = if opening { cause.of_connect() } else { Failure::Disconnected };
+            lane.break_connection(&mut self.common, core, number, failure);
+        }
+        if lane.refusing {
+            lane.refusing = false;
+            core.set_starving(false);
+        }
+        lane.segments.clear();
+        lane.registry = None;
+        if lane.lent == 0 {
+            *place = None;
+        }
+    }
+
+    /// Finishes what a farewell needs and lets everything go.
+    pub(crate) fn close_all(&mut self, core: &mut Core, limit: Duration) {
+        let end = precise_now() + u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        while self.lanes.iter().flatten().any(|lane| lane.has_unsent()) && precise_now() < end {
+            if !self.poll_lanes(core) {
+                self.look(core);
+                std::thread::yield_now();
+            }
+            // Events are nobody's any more; their slots must not run out while operations end.
+            while let Some(slot) = core.pop() {
+                let _ = slot.give_back();
+            }
+        }
+        for lane in self.lanes.iter_mut().flatten() {
+            lane.queue.clear();
+            lane.answers.clear();
+            let remotes: Vec<u32> = lane.cells().map(|(cell, _)| cell.remote.load(Ordering::Relaxed)).collect();
+            for remote in remotes {
+                // As far as there is room; the hang-up says the same.
+                lane.post(&mut self.common, Header { kind: kind::DISCONNECT, len: 0, word: remote }, NOTHING, None);
+            }
+            lane.wake();
+        }
+        for lane in self.lanes.drain(..).flatten() {
+            if let (Some(socket), Some(peer)) = (&lane.socket, &lane.peer) {
+                self.common.control.forget_lane(socket, &peer.pidfd);
+            }
+        }
+        self.live.clear();
+    }
+}
+
+impl Lane {
+    /// A connect that met a lane just being closed for lack of use is tried once more on a lane of its own.
+    fn take_retry(&mut self, number: u32, now: u64, cause: Cause) -> Option<Redirected> {
+        let address = self.address?;
+        let opening = self.place(number)?.opening.as_ref()?;
+        if cause != Cause::Gone || opening.last_try {
+            return None;
+        }
+        let place = self.leave(number, now)?;
+        let (cell, mut opening) = (place.cell?, place.opening?);
+        opening.last_try = true;
+        Some(Redirected { cell, opening, address })
+    }
+
+    fn has_unsent(&self) -> bool {
+        self.phase == Phase::Ready && !(self.queue.is_empty() && self.answers.is_empty())
+    }
+}

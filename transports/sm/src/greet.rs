@@ -1,0 +1,267 @@
+//! Handshake: from a Unix connection to a lane that can be used, and what travels on the socket afterwards.
+
+use crate::address::Address;
+use crate::common::Common;
+use crate::handshake::{self, Arrived, Kind, Packet};
+use crate::lane::{Lane, Phase};
+use crate::layout::Geometry;
+use crate::registry::{LEN, PeerRegistry, Shared};
+use crate::rma::PeerSegment;
+use crate::sys::{self, Peer, Way};
+use crate::wire::Wire;
+use cci_mem::segment::Segment;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
+use std::sync::atomic::Ordering;
+
+/// How a lane ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// Nobody listens there.
+    NobodyListens,
+    /// The peer refused the handshake, or it is not one of ours, or belongs to another user.
+    Refused,
+    /// The peer closed its endpoint, died, or executed another program.
+    Gone,
+    /// The peer broke the protocol.
+    Violation,
+    /// No memory or descriptor here.
+    NoMemory,
+    /// Nobody needs it any more.
+    Idle,
+}
+
+/// Segments of library memory that one peer may have this side map.
+const MAX_SEGMENTS: usize = 1 << 16;
+
+impl Lane {
+    /// Tries to reach the listener. Stays dialing when its backlog is full.
+    pub(crate) fn dial(&mut self, common: &mut Common, address: Address) -> Result<(), Cause> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        self.address = Some(address);
+        let socket =
+            socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(|_| Cause::NoMemory)?;
+        let name = address.socket().map_err(|_| Cause::NobodyListens)?;
+        match connect(&socket, &name) {
+            Ok(()) => {}
+            Err(Errno::AGAIN) => {
+                self.phase = Phase::Dialing(address);
+                return Ok(());
+            }
+            Err(_) => return Err(Cause::NobodyListens),
+        }
+        self.peer = Some(same_user(&socket).ok_or(Cause::Refused)?);
+        let geometry = Geometry::new(common.max_send_size);
+        let wire = Wire::create(geometry).map_err(|_| Cause::NoMemory)?;
+        let mut hello = self.introduction(common, Kind::Hello);
+        hello.set_geometry(geometry);
+        let fds = [wire.segment().as_fd(), common.registry.segment().as_fd()];
+        handshake::send(&socket, &hello, &fds).map_err(|_| Cause::Gone)?;
+        self.wire = Some(wire);
+        self.socket = Some(socket);
+        self.watch(common)?;
+        self.phase = Phase::Greeting;
+        Ok(())
+    }
+
+    /// Takes a connection of the listener.
+    pub(crate) fn answer_socket(&mut self, common: &mut Common, socket: OwnedFd) -> Result<(), Cause> {
+        self.peer = Some(same_user(&socket).ok_or(Cause::Refused)?);
+        self.socket = Some(socket);
+        self.watch(common)
+    }
+
+    fn watch(&self, common: &mut Common) -> Result<(), Cause> {
+        let (Some(socket), Some(peer)) = (&self.socket, &self.peer) else { return Err(Cause::Gone) };
+        common.control.watch_lane(self.number, socket, &peer.pidfd).map_err(|_| Cause::NoMemory)
+    }
+
+    fn introduction(&self, common: &Common, kind: Kind) -> Packet {
+        let mut packet = Packet::new(kind, &common.uri);
+        packet.set_pairing(common.pairing);
+        packet.max_send_size = common.max_send_size;
+        packet.registry_len = LEN as u64;
+        packet.endpoint = common.id;
+        packet.probe_addr = std::ptr::from_ref(&*common.probe).expose_provenance() as u64;
+        packet.probe_value = common.probe.load(Ordering::Relaxed);
+        packet
+    }
+
+    /// Reads the socket until it is empty.
+    pub(crate) fn read_socket(&mut self, common: &mut Common) -> Option<Cause> {
+        while let Some(socket) = &self.socket {
+            let step = match handshake::receive(socket) {
+                Arrived::Nothing => return None,
+                Arrived::Closed => return Some(Cause::Gone),
+                Arrived::Wake => {
+                    self.woken = true;
+                    Ok(())
+                }
+                Arrived::Packet(packet, fds) => self.on_packet(common, &packet, fds),
+                Arrived::Garbage => Err(Cause::Violation),
+            };
+            if let Err(cause) = step {
+                return Some(cause);
+            }
+        }
+        None
+    }
+
+    /// Takes one wake-up off the socket, or whatever else comes first.
+    pub(crate) fn swallow_wake(&mut self, common: &mut Common) {
+        let Some(socket) = &self.socket else { return };
+        let step = match handshake::receive(socket) {
+            Arrived::Packet(packet, fds) => self.on_packet(common, &packet, fds),
+            Arrived::Garbage => Err(Cause::Violation),
+            // A hang-up stays readable and is handled where the socket is read.
+            Arrived::Nothing | Arrived::Closed | Arrived::Wake => Ok(()),
+        };
+        if step.is_err() {
+            common.violators.push(self.number);
+        }
+    }
+
+    fn on_packet(&mut self, common: &mut Common, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
+        match (packet.kind, self.phase) {
+            (Kind::Hello, Phase::Answering(_)) => self.on_hello(common, packet, fds),
+            (Kind::Welcome, Phase::Greeting) => self.on_welcome(common, packet, fds),
+            (Kind::Refuse, Phase::Greeting) => {
+                self.no_process_vm = Some(packet.text.clone());
+                Err(Cause::Refused)
+            }
+            (Kind::Segment, Phase::Ready) => self.on_segment(packet, fds),
+            (Kind::SegmentGone, Phase::Ready) => {
+                self.segments.remove(&packet.segment);
+                Ok(())
+            }
+            _ => Err(Cause::Violation),
+        }
+    }
+
+    fn on_hello(&mut self, common: &mut Common, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
+        let geometry = packet.geometry();
+        let opened = match (geometry, <[OwnedFd; 2]>::try_from(fds)) {
+            (Err(sentence), _) => Err(sentence),
+            (Ok(_), Err(_)) => Err("HELLO carries two descriptors: lane and registry".into()),
+            (Ok(geometry), Ok([lane, registry])) => Wire::attach(lane, geometry)
+                .and_then(|wire| Ok((wire, PeerRegistry::attach(registry)?)))
+                .map_err(|errno| format!("lane or registry cannot be mapped: {errno}")),
+        };
+        let (wire, registry) = opened.map_err(|sentence| {
+            if let Some(socket) = &self.socket {
+                // The peer learns the reason if its socket has room, and sees the hang-up in any case.
+                let _ = handshake::send(socket, &Packet::new(Kind::Refuse, &sentence), &[]);
+            }
+            Cause::Refused
+        })?;
+        self.wire = Some(wire);
+        let welcome = self.introduction(common, Kind::Welcome);
+        let socket = self.socket.as_ref().ok_or(Cause::Gone)?;
+        handshake::send(socket, &welcome, &[common.registry.segment().as_fd()]).map_err(|_| Cause::Gone)?;
+        self.usable(common, packet, registry);
+        Ok(())
+    }
+
+    fn on_welcome(&mut self, common: &mut Common, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
+        let [registry] = <[OwnedFd; 1]>::try_from(fds).map_err(|_| Cause::Violation)?;
+        if packet.version != crate::layout::VERSION {
+            return Err(Cause::Refused);
+        }
+        let registry = PeerRegistry::attach(registry).map_err(|_| Cause::Refused)?;
+        self.usable(common, packet, registry);
+        Ok(())
+    }
+
+    /// The handshake is over.
+    fn usable(&mut self, common: &mut Common, packet: &Packet, registry: PeerRegistry) {
+        self.registry = Some(registry);
+        self.peer_uri.clone_from(&packet.text);
+        self.peer_max_send_size = packet.max_send_size;
+        self.no_process_vm = match (&self.peer, &common.no_process_vm) {
+            (_, Some(why)) => Some(why.clone()),
+            (Some(peer), None) => probe(peer, packet).err(),
+            (None, None) => Some("the peer is not known".into()),
+        };
+        if let Some(wire) = self.wire.as_mut() {
+            wire.pairing = packet.pairing_with(common.pairing);
+            wire.grant_first();
+        }
+        self.phase = Phase::Ready;
+        self.heard = common.now;
+        self.dozing = false;
+        common.lanes_changed = true;
+        for shared in common.registry.shared() {
+            self.offer(&shared);
+        }
+    }
+
+    /// Sends a segment of library memory to the peer.
+    pub(crate) fn offer(&mut self, shared: &Shared) {
+        let mut packet = Packet::new(Kind::Segment, "");
+        packet.segment = shared.number;
+        packet.lane_len = shared.segment.len() as u64;
+        self.outbox.push_back((packet, Some(shared.clone())));
+        self.flush_outbox();
+    }
+
+    /// Tells the peer that a segment is not in use any more.
+    pub(crate) fn withdraw(&mut self, number: u64) {
+        let mut packet = Packet::new(Kind::SegmentGone, "");
+        packet.segment = number;
+        self.outbox.push_back((packet, None));
+        self.flush_outbox();
+    }
+
+    /// Sends what waits, as far as the socket has room.
+    pub(crate) fn flush_outbox(&mut self) {
+        while let (Some(socket), Some((packet, shared))) = (&self.socket, self.outbox.front()) {
+            let sent = match shared {
+                Some(shared) => handshake::send(socket, packet, &[shared.segment.as_fd()]),
+                None => handshake::send(socket, packet, &[]),
+            };
+            match sent {
+                Err(Errno::AGAIN | Errno::INTR) => return,
+                // A broken socket is noticed where it is read.
+                _ => drop(self.outbox.pop_front()),
+            }
+        }
+    }
+
+    fn on_segment(&mut self, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
+        let [fd] = <[OwnedFd; 1]>::try_from(fds).map_err(|_| Cause::Violation)?;
+        let len = usize::try_from(packet.lane_len).map_err(|_| Cause::Violation)?;
+        if self.segments.len() >= MAX_SEGMENTS {
+            return Err(Cause::Violation);
+        }
+        // One that cannot be mapped is done without: process_vm reaches the same memory.
+        if let Ok(segment) = Segment::attach(fd, len) {
+            self.segments.insert(packet.segment, PeerSegment(segment));
+        }
+        Ok(())
+    }
+}
+
+/// The process at the other end, if it belongs to our user.
+fn same_user(socket: &OwnedFd) -> Option<Peer> {
+    sys::peer(socket).ok().filter(|peer| peer.uid == rustix::process::geteuid().as_raw())
+}
+
+/// Finds out by doing whether this process may copy to and from the peer's memory.
+fn probe(peer: &Peer, packet: &Packet) -> Result<(), String> {
+    let mut value = 0u64;
+    let local = std::ptr::from_mut(&mut value).expose_provenance();
+    let remote = usize::try_from(packet.probe_addr).map_err(|_| "the peer's probe has no address".to_owned())?;
+    for way in [Way::Read, Way::Write] {
+        // SAFETY: `value` is 8 bytes of this frame.
+        match unsafe { sys::process_copy(peer.pid, way, local, remote, size_of::<u64>()) } {
+            Ok(8) => {}
+            Ok(_) => return Err("process_vm copies only a part".into()),
+            Err(errno) => return Err(format!("the kernel refuses process_vm: {errno}")),
+        }
+        if value != packet.probe_value {
+            return Err("process_vm reaches another process than the peer".into());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,274 @@
+//! Packets on a lane's Unix socket.
+
+use crate::layout::{Geometry, RING_SHIFT, SEND_SIZES, SLOTS, VERSION};
+use cci_mem::barrier::Pairing;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::{Errno, IoSlice, IoSliceMut};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
+};
+use std::mem::MaybeUninit;
+
+/// Bytes of a packet.
+pub(crate) const PACKET: usize = 160;
+const MAGIC: u64 = 0x0031_6d73_2d69_6363;
+const TEXT: usize = 64;
+/// Descriptors that one packet may carry; more are closed by the kernel and the packet counts as truncated.
+const MAX_FDS: usize = 2;
+const FEATURE_MEMBARRIER: u32 = 1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Kind {
+    Hello = 1,
+    Welcome = 2,
+    Refuse = 3,
+    Segment = 4,
+    SegmentGone = 5,
+}
+
+/// One packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Packet {
+    pub(crate) kind: Kind,
+    pub(crate) version: u32,
+    features: u32,
+    pub(crate) max_send_size: u32,
+    ring_shift: u32,
+    slot_count: u32,
+    slot_stride: u32,
+    pub(crate) lane_len: u64,
+    pub(crate) registry_len: u64,
+    pub(crate) endpoint: [u64; 2],
+    pub(crate) probe_addr: u64,
+    pub(crate) probe_value: u64,
+    pub(crate) segment: u64,
+    pub(crate) text: String,
+}
+
+impl Packet {
+    /// A packet of this side; fields that its kind does not use are zero.
+    pub(crate) fn new(kind: Kind, text: &str) -> Self {
+        Self {
+            kind,
+            version: VERSION,
+            features: 0,
+            max_send_size: 0,
+            ring_shift: RING_SHIFT,
+            slot_count: SLOTS,
+            slot_stride: 0,
+            lane_len: 0,
+            registry_len: 0,
+            endpoint: [0; 2],
+            probe_addr: 0,
+            probe_value: 0,
+            segment: 0,
+            text: text.chars().take(TEXT - 1).collect(),
+        }
+    }
+
+    /// Says how this process fences.
+    pub(crate) fn set_pairing(&mut self, pairing: Pairing) {
+        self.features = if pairing == Pairing::Asymmetric { FEATURE_MEMBARRIER } else { 0 };
+    }
+
+    /// How a lane of this process (`own`) and the packet's sender fences.
+    pub(crate) fn pairing_with(&self, own: Pairing) -> Pairing {
+        if self.features & FEATURE_MEMBARRIER == 0 { Pairing::Symmetric } else { own }
+    }
+
+    /// Says how the lane is laid out.
+    pub(crate) fn set_geometry(&mut self, geometry: Geometry) {
+        self.slot_stride = u32::try_from(geometry.stride).unwrap_or(0);
+        self.lane_len = geometry.lane() as u64;
+    }
+
+    /// The layout of the lane that a HELLO offers, if this side can use it.
+    pub(crate) fn geometry(&self) -> Result<Geometry, String> {
+        if self.version != VERSION {
+            return Err(format!("this side speaks lane layout {VERSION}, not {}", self.version));
+        }
+        let geometry = Geometry::new(self.max_send_size);
+        let fits = SEND_SIZES.contains(&self.max_send_size)
+            && self.ring_shift == RING_SHIFT
+            && self.slot_count == SLOTS
+            && self.slot_stride as usize == geometry.stride
+            && self.lane_len == geometry.lane() as u64;
+        if fits { Ok(geometry) } else { Err("the sizes of the lane do not fit its layout version".into()) }
+    }
+
+    pub(crate) fn to_bytes(&self) -> [u8; PACKET] {
+        let mut bytes = [0; PACKET];
+        put64(&mut bytes, 0, MAGIC);
+        let words = [
+            self.kind as u32,
+            self.version,
+            self.features,
+            self.max_send_size,
+            self.ring_shift,
+            self.slot_count,
+            self.slot_stride,
+            std::process::id(),
+        ];
+        for (at, word) in words.into_iter().enumerate() {
+            bytes[8 + 4 * at..12 + 4 * at].copy_from_slice(&word.to_ne_bytes());
+        }
+        let longs = [
+            self.lane_len,
+            self.registry_len,
+            self.endpoint[0],
+            self.endpoint[1],
+            self.probe_addr,
+            self.probe_value,
+            self.segment,
+        ];
+        for (at, long) in longs.into_iter().enumerate() {
+            put64(&mut bytes, 40 + 8 * at, long);
+        }
+        let text = self.text.as_bytes();
+        let len = text.len().min(TEXT - 1);
+        bytes[96..96 + len].copy_from_slice(&text[..len]);
+        bytes
+    }
+
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; PACKET] = bytes.try_into().ok()?;
+        let word = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        if long(0) != MAGIC {
+            return None;
+        }
+        let kind = match word(8) {
+            1 => Kind::Hello,
+            2 => Kind::Welcome,
+            3 => Kind::Refuse,
+            4 => Kind::Segment,
+            5 => Kind::SegmentGone,
+            _ => return None,
+        };
+        let text = &bytes[96..96 + TEXT];
+        let end = text.iter().position(|byte| *byte == 0)?;
+        Some(Self {
+            kind,
+            version: word(12),
+            features: word(16),
+            max_send_size: word(20),
+            ring_shift: word(24),
+            slot_count: word(28),
+            slot_stride: word(32),
+            lane_len: long(40),
+            registry_len: long(48),
+            endpoint: [long(56), long(64)],
+            probe_addr: long(72),
+            probe_value: long(80),
+            segment: long(88),
+            text: std::str::from_utf8(&text[..end]).ok()?.to_owned(),
+        })
+    }
+}
+
+fn put64(bytes: &mut [u8], at: usize, value: u64) {
+    bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+}
+
+/// Sends a packet with descriptors, without blocking and without SIGPIPE.
+pub(crate) fn send(socket: impl AsFd, packet: &Packet, fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+    let bytes = packet.to_bytes();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
+        return Err(Errno::NOBUFS);
+    }
+    sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).map(drop)
+}
+
+/// What came on a socket.
+#[derive(Debug)]
+pub(crate) enum Arrived {
+    /// Nothing now.
+    Nothing,
+    /// The other side has closed.
+    Closed,
+    /// A wake-up.
+    Wake,
+    /// A packet.
+    Packet(Box<Packet>, Vec<OwnedFd>),
+    /// Something that no peer of this library sends.
+    Garbage,
+}
+
+/// Receives what is there, without blocking.
+pub(crate) fn receive(socket: impl AsFd) -> Arrived {
+    let mut bytes = [0; PACKET + 1];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let got = match recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
+        Ok(got) => got,
+        Err(Errno::AGAIN | Errno::INTR) => return Arrived::Nothing,
+        Err(_) => return Arrived::Closed,
+    };
+    let fds: Vec<OwnedFd> = control
+        .drain()
+        .filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    match got.bytes {
+        0 => Arrived::Closed,
+        1 if fds.is_empty() => Arrived::Wake,
+        len => match Packet::parse(&bytes[..len]) {
+            Some(packet) => Arrived::Packet(Box::new(packet), fds),
+            None => Arrived::Garbage,
+        },
+    }
+}
+
+/// Sends a wake-up. A full buffer means that one is there already.
+pub(crate) fn wake(socket: impl AsFd) {
+    let _ = rustix::net::send(socket, &[1], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Geometry, Kind, PACKET, Packet};
+
+    #[test]
+    fn a_packet_survives_the_wire() {
+        let mut packet = Packet::new(Kind::Hello, "sm://1/2");
+        packet.max_send_size = 8192;
+        packet.set_geometry(Geometry::new(8192));
+        packet.endpoint = [1, 2];
+        packet.segment = u64::MAX;
+        assert_eq!(Packet::parse(&packet.to_bytes()), Some(packet.clone()));
+        assert_eq!(packet.geometry(), Ok(Geometry::new(8192)));
+    }
+
+    #[test]
+    fn another_version_and_other_sizes_are_refused_with_a_sentence() {
+        let mut packet = Packet::new(Kind::Hello, "");
+        packet.max_send_size = 8192;
+        packet.set_geometry(Geometry::new(8192));
+        let good = packet.clone();
+        packet.version = 2;
+        assert!(packet.geometry().unwrap_err().contains("layout 1, not 2"));
+        packet = Packet { slot_stride: good.slot_stride + 64, ..good.clone() };
+        assert!(packet.geometry().is_err());
+        packet = Packet { lane_len: good.lane_len - 4096, ..good.clone() };
+        assert!(packet.geometry().is_err());
+        packet = Packet { max_send_size: 1 << 30, ..good };
+        assert!(packet.geometry().is_err());
+    }
+
+    #[test]
+    fn no_bytes_make_parse_panic() {
+        assert_eq!(Packet::parse(&[]), None);
+        assert_eq!(Packet::parse(&[0xff; PACKET]), None);
+        let mut bytes = Packet::new(Kind::Welcome, "x").to_bytes();
+        bytes[96..].fill(b'a');
+        assert_eq!(Packet::parse(&bytes), None, "text without end");
+    }
+}

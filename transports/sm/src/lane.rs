@@ -1,0 +1,314 @@
+//! A lane: everything this endpoint has with one peer endpoint.
+
+use crate::address::Address;
+use crate::common::Common;
+use crate::handshake::{self, Packet};
+use crate::registry::PeerRegistry;
+use crate::rma::PeerSegment;
+use crate::sys::Peer;
+use crate::wire::Wire;
+use cci_mem::ring::{BODY_WORDS, Header};
+use cci_mem::sleep;
+use cci_mem::sync::Ordering;
+use cci_proto::{Attribute, EventKind, Failure};
+use cci_transport::{Connection, ConnectionState, Core, Posted, Slot};
+use rustix::fd::OwnedFd;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Where a lane is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Client: the listener's backlog was full; tried again by timer.
+    Dialing(Address),
+    /// Client: HELLO sent.
+    Greeting,
+    /// Server: waits for HELLO, since this time.
+    Answering(u64),
+    /// Usable.
+    Ready,
+    /// The peer is gone; what it published is still being delivered.
+    Draining,
+    /// Over; waits for borrowed payloads.
+    Dead,
+}
+
+/// A connect that waits for its answer.
+pub(crate) struct Opening {
+    /// Reserved for the CONNECT event.
+    pub(crate) slot: &'static Slot,
+    pub(crate) context: u64,
+    /// Milliseconds of the endpoint's clock.
+    pub(crate) deadline: Option<u64>,
+    /// What was asked, should the client be sent elsewhere or the lane close before the answer.
+    pub(crate) payload: Box<[u8]>,
+    pub(crate) token: u64,
+    /// Not to be tried on another lane again.
+    pub(crate) last_try: bool,
+}
+
+/// A place in a lane's table of connections.
+#[derive(Default)]
+pub(crate) struct Place {
+    generation: u32,
+    pub(crate) cell: Option<&'static Connection>,
+    pub(crate) opening: Option<Opening>,
+}
+
+/// A request that waits for the program's answer.
+pub(crate) struct Asked {
+    pub(crate) slot: &'static Slot,
+    /// The client's number.
+    pub(crate) number: u32,
+    pub(crate) attribute: Attribute,
+    pub(crate) max_send_size: u32,
+}
+
+/// A message that waits for room, in a buffer of the endpoint.
+pub(crate) struct Waiting {
+    pub(crate) cell: &'static Connection,
+    pub(crate) slot: &'static Slot,
+    pub(crate) posted: Posted,
+    pub(crate) data: Box<[u8]>,
+    pub(crate) len: usize,
+    /// Milliseconds of the endpoint's clock.
+    pub(crate) since: u64,
+}
+
+/// What waits in a lane.
+pub(crate) enum Op {
+    Message(Waiting),
+    /// A control frame, with a payload that goes into a slot.
+    Frame {
+        header: Header,
+        words: [u64; BODY_WORDS],
+        payload: Option<Box<[u8]>>,
+    },
+    Rma(Box<crate::rma::Pending>),
+    Serve(Box<crate::relay::Serve>),
+}
+
+pub(crate) struct Lane {
+    pub(crate) number: u32,
+    pub(crate) phase: Phase,
+    pub(crate) socket: Option<OwnedFd>,
+    pub(crate) peer: Option<Peer>,
+    /// Where this side dialed. A peer's own word is not taken for it, or it could have connections that are meant for others.
+    pub(crate) address: Option<Address>,
+    pub(crate) peer_uri: String,
+    pub(crate) peer_max_send_size: u32,
+    pub(crate) wire: Option<Wire>,
+    pub(crate) registry: Option<PeerRegistry>,
+    /// The peer's library memory, by its number there.
+    pub(crate) segments: BTreeMap<u64, PeerSegment>,
+    /// Why RMA cannot go by process_vm; none when it can.
+    pub(crate) no_process_vm: Option<String>,
+    places: Vec<Place>,
+    free_places: VecDeque<u32>,
+    pub(crate) requests: Vec<Asked>,
+    /// Messages and RMAs that wait, in order.
+    pub(crate) queue: VecDeque<Op>,
+    /// Control frames and answers that wait. They go first: an operation of the queue may wait for the peer's answer, and the peer for
+    /// ours.
+    pub(crate) answers: VecDeque<Op>,
+    /// Packets that the socket had no room for.
+    pub(crate) outbox: VecDeque<(Packet, Option<crate::registry::Shared>)>,
+    /// Payload slots and requests that the program holds.
+    pub(crate) lent: u32,
+    /// The inbound sleep word says something else than AWAKE.
+    pub(crate) dozing: bool,
+    /// The outbound wait word says something else than AWAKE.
+    pub(crate) waiting: bool,
+    /// The peer may have taken a sleep token since the last look.
+    pub(crate) woken: bool,
+    /// `rnr` is set.
+    pub(crate) refusing: bool,
+    /// Frames received; for the keepalive.
+    pub(crate) received: u64,
+    pub(crate) seen: u64,
+    pub(crate) heard: u64,
+    pub(crate) pinged: u64,
+    /// Milliseconds since when it has had no connection.
+    pub(crate) idle_since: Option<u64>,
+    /// Relayed RMA that this side serves or awaits.
+    pub(crate) relay: crate::relay::Relay,
+}
+
+const INDEX_BITS: u32 = 20;
+
+impl Lane {
+    pub(crate) fn new(number: u32, phase: Phase, now: u64) -> Self {
+        Self {
+            number,
+            phase,
+            socket: None,
+            peer: None,
+            address: None,
+            peer_uri: String::new(),
+            peer_max_send_size: 0,
+            wire: None,
+            registry: None,
+            segments: BTreeMap::new(),
+            no_process_vm: None,
+            places: Vec::new(),
+            free_places: VecDeque::new(),
+            requests: Vec::new(),
+            queue: VecDeque::new(),
+            answers: VecDeque::new(),
+            outbox: VecDeque::new(),
+            lent: 0,
+            dozing: false,
+            waiting: false,
+            woken: false,
+            refusing: false,
+            received: 0,
+            seen: 0,
+            heard: now,
+            pinged: now,
+            idle_since: Some(now),
+            relay: crate::relay::Relay::default(),
+        }
+    }
+
+    /// The parts that a usable lane has.
+    #[inline]
+    pub(crate) fn ready_wire(&mut self) -> Option<&mut Wire> {
+        if self.phase == Phase::Ready { self.wire.as_mut() } else { None }
+    }
+
+    /// Enters a connection into the table and gives it its number.
+    pub(crate) fn enter(&mut self, cell: &'static Connection, opening: Option<Opening>) -> u32 {
+        let index = self.free_places.pop_front().unwrap_or_else(|| {
+            self.places.push(Place::default());
+            u32::try_from(self.places.len() - 1).unwrap_or(0)
+        });
+        let place = &mut self.places[index as usize];
+        place.cell = Some(cell);
+        place.opening = opening;
+        let number = place.generation << INDEX_BITS | index;
+        cell.lane.store(self.number, Ordering::Relaxed);
+        cell.local.store(number, Ordering::Relaxed);
+        self.idle_since = None;
+        number
+    }
+
+    /// The place with this number, if it is taken by the connection that had it then.
+    #[inline]
+    pub(crate) fn place(&mut self, number: u32) -> Option<&mut Place> {
+        let place = self.places.get_mut((number & ((1 << INDEX_BITS) - 1)) as usize)?;
+        (place.generation == number >> INDEX_BITS && place.cell.is_some()).then_some(place)
+    }
+
+    /// Takes a connection out of the table; frames for it are dropped from now on.
+    pub(crate) fn leave(&mut self, number: u32, now: u64) -> Option<Place> {
+        let index = number & ((1 << INDEX_BITS) - 1);
+        let place = self.place(number)?;
+        let generation = (place.generation + 1) & ((1 << (32 - INDEX_BITS)) - 1);
+        let left = std::mem::replace(place, Place { generation, cell: None, opening: None });
+        self.free_places.push_back(index);
+        if self.free_places.len() == self.places.len() {
+            self.idle_since = Some(now);
+        }
+        Some(left)
+    }
+
+    /// All connections, with what opening ones wait for.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = (&'static Connection, Option<&Opening>)> + '_ {
+        self.places.iter().filter_map(|place| Some((place.cell?, place.opening.as_ref())))
+    }
+
+    /// The number of some connection, if there is one.
+    pub(crate) fn some_number(&self) -> Option<u32> {
+        self.cells().next().map(|(cell, _)| cell.local.load(Ordering::Relaxed))
+    }
+
+    /// Sends a wake-up if the consumer of what was just published needs one.
+    #[inline(always)]
+    pub(crate) fn wake_consumer(&self) {
+        if let Some(wire) = &self.wire
+            && sleep::must_wake(wire.outbound.sleep, wire.pairing)
+        {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    pub(crate) fn wake(&self) {
+        if let Some(socket) = &self.socket {
+            handshake::wake(socket);
+        }
+    }
+
+    /// Gives a payload slot back to the peer after the program has returned its event.
+    pub(crate) fn release(&mut self, slot: Option<u32>) {
+        self.lent = self.lent.saturating_sub(1);
+        let (Some(slot), Some(wire)) = (slot, self.wire.as_mut()) else { return };
+        if self.phase != Phase::Ready {
+            return;
+        }
+        wire.grant(slot);
+        if sleep::must_wake(wire.inbound.wait, wire.pairing) {
+            self.wake();
+        }
+    }
+
+    /// Breaks a connection: its operations end with `failure`, the program is told as it asked, the table forgets it.
+    pub(crate) fn break_connection(&mut self, common: &mut Common, core: &mut Core, number: u32, failure: Failure) {
+        let Some(place) = self.leave(number, common.now) else { return };
+        let Some(cell) = place.cell else { return };
+        if let Some(opening) = place.opening {
+            core.finish_opening(opening.slot, EventKind::Connect, opening.context, Err(failure));
+            core.end_connection(cell);
+            return;
+        }
+        cell.set_state(ConnectionState::Broken);
+        self.fail_operations(common, core, Some(cell), failure);
+        if core.disconnect_events {
+            common.owe(core, EventKind::Disconnect, cell);
+        }
+        if cell.keepalive.swap(0, Ordering::Relaxed) != 0 {
+            common.owe(core, EventKind::KeepaliveTimedOut, cell);
+        }
+    }
+
+    /// Ends queued operations of one connection, or of all.
+    pub(crate) fn fail_operations(
+        &mut self,
+        common: &mut Common,
+        core: &mut Core,
+        of: Option<&'static Connection>,
+        failure: Failure,
+    ) {
+        let concerns = |cell: &'static Connection| of.is_none_or(|of| std::ptr::eq(of, cell));
+        for _ in 0..self.queue.len() {
+            let Some(op) = self.queue.pop_front() else { break };
+            match op {
+                Op::Message(waiting) if concerns(waiting.cell) => {
+                    finish(core, waiting.slot, waiting.cell, waiting.posted, Err(failure));
+                    common.buffers.push(waiting.data);
+                }
+                Op::Rma(pending) if concerns(pending.cell) => {
+                    self.relay.forget(None);
+                    pending.end(common, core, Err(failure));
+                }
+                other => self.queue.push_back(other),
+            }
+        }
+    }
+}
+
+/// Tells the end of an operation that has a slot.
+#[inline]
+pub(crate) fn finish(
+    core: &mut Core,
+    slot: &'static Slot,
+    cell: &'static Connection,
+    posted: Posted,
+    outcome: Result<(), Failure>,
+) {
+    cell.open.store(cell.open.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
+    match posted {
+        Posted::Silent(_) if outcome.is_ok() => core.release(slot),
+        Posted::Event(context) | Posted::Silent(context) => core.finish(slot, cell, context, outcome),
+        Posted::Waited => core.finish_waited(slot, outcome),
+    }
+}

@@ -1,0 +1,100 @@
+//! What stands where in a lane, and which frames there are. `docs/design/sm.md` has the tables.
+
+use cci_mem::ring::{BODY_WORDS, Entry};
+use cci_proto::CONN_REQ_LEN;
+
+/// Layout version that both sides must speak.
+pub(crate) const VERSION: u32 = 1;
+/// log2 of the entries of a ring.
+pub(crate) const RING_SHIFT: u32 = 8;
+/// log2 of the words of a grant ring; more than `SLOTS`, so that it never overflows.
+pub(crate) const GRANT_SHIFT: u32 = 7;
+/// Payload slots per direction.
+pub(crate) const SLOTS: u32 = 64;
+/// Payload slots granted at the start.
+pub(crate) const FIRST_SLOTS: u32 = 4;
+/// Smallest and largest `max_send_size`: a lane must fit an address space.
+pub(crate) const SEND_SIZES: std::ops::RangeInclusive<u32> = 64..=1 << 20;
+
+pub(crate) const HEAD: usize = 0;
+pub(crate) const SLEEP: usize = 64;
+pub(crate) const RNR: usize = 68;
+pub(crate) const ANNOUNCE: usize = 128;
+pub(crate) const WAIT: usize = 192;
+pub(crate) const GRANTS: usize = 256;
+pub(crate) const RING: usize = 1024;
+pub(crate) const PAYLOAD: usize = RING + (1 << RING_SHIFT) * size_of::<Entry>();
+
+const _: () = assert!(GRANTS + (1 << GRANT_SHIFT) * size_of::<u32>() <= RING);
+const _: () = assert!(SLOTS < 1 << GRANT_SHIFT);
+
+/// No payload slot.
+pub(crate) const NO_SLOT: u32 = u32::MAX;
+
+/// Sizes that the creator of a lane chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Geometry {
+    pub(crate) stride: usize,
+}
+
+impl Geometry {
+    /// For messages of up to `max_send_size` bytes, and for connection requests: room for the zero byte after them, in whole
+    /// lines, and an odd number of these, so that slots do not fall on the same sets of a cache.
+    pub(crate) fn new(max_send_size: u32) -> Self {
+        let lines = ((max_send_size as usize).max(CONN_REQ_LEN) + 1).div_ceil(64) | 1;
+        Self { stride: lines * 64 }
+    }
+
+    /// Bytes of one direction.
+    pub(crate) fn direction(self) -> usize {
+        (PAYLOAD + SLOTS as usize * self.stride).next_multiple_of(4096)
+    }
+
+    /// Bytes of a lane.
+    pub(crate) fn lane(self) -> usize {
+        2 * self.direction()
+    }
+
+    /// Offset of a slot in its direction.
+    pub(crate) fn slot(self, index: u32) -> usize {
+        PAYLOAD + index as usize * self.stride
+    }
+}
+
+/// Kinds of frames.
+pub(crate) mod kind {
+    pub(crate) const MESSAGE: u8 = 1;
+    pub(crate) const MESSAGE_SLOT: u8 = 2;
+    pub(crate) const CONNECT: u8 = 3;
+    pub(crate) const ACCEPT: u8 = 4;
+    pub(crate) const REJECT: u8 = 5;
+    pub(crate) const DISCONNECT: u8 = 6;
+    pub(crate) const PING: u8 = 7;
+    pub(crate) const PONG: u8 = 8;
+    pub(crate) const REDIRECT: u8 = 9;
+    pub(crate) const WRITE: u8 = 10;
+    pub(crate) const READ: u8 = 11;
+    pub(crate) const DATA: u8 = 12;
+    pub(crate) const RESULT: u8 = 13;
+}
+
+/// Two 32-bit fields in one word of a body.
+pub(crate) const fn pair(low: u32, high: u32) -> u64 {
+    (high as u64) << 32 | low as u64
+}
+
+/// The fields of [`pair`].
+#[expect(clippy::cast_possible_truncation, reason = "each field is cut out of the word")]
+pub(crate) const fn unpair(word: u64) -> (u32, u32) {
+    (word as u32, (word >> 32) as u32)
+}
+
+/// The body of a control frame that begins with these words.
+pub(crate) fn body<const N: usize>(words: [u64; N]) -> [u64; BODY_WORDS] {
+    let mut body = NOTHING;
+    body[..N].copy_from_slice(&words);
+    body
+}
+
+/// The body of a control frame that says nothing more.
+pub(crate) const NOTHING: [u64; BODY_WORDS] = [0; BODY_WORDS];

@@ -1,0 +1,152 @@
+//! Spinning or armed: who pays for sleeping. `docs/design/sm.md`, Sleep and wake.
+
+use crate::Sm;
+use crate::lane::{Lane, Op, Phase};
+use crate::rma::Stage;
+use cci_mem::sleep::{self, ASLEEP};
+use cci_mem::sync::Ordering;
+use cci_transport::Core;
+
+/// Empty calls before the handle is armed, at first and at most.
+const PATIENCE: std::ops::RangeInclusive<u32> = 4..=16_384;
+/// Empty calls within one tick of the coarse clock that give away a spinner.
+const RESTLESS: u32 = 64;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mode {
+    /// Empty calls: since the last event while spinning, in this tick while armed.
+    empties: u32,
+    patience: u32,
+    tick: u64,
+}
+
+impl Default for Mode {
+    fn default() -> Self {
+        Self { empties: 0, patience: *PATIENCE.start(), tick: 0 }
+    }
+}
+
+impl Lane {
+    /// Lies down in both directions, as far as it has something to wait for. True: the caller owes a heavy fence.
+    fn lie_down(&mut self) -> bool {
+        let waits = !self.queue.is_empty() || !self.answers.is_empty();
+        let Some(wire) = self.wire.as_ref().filter(|_| self.phase == Phase::Ready) else { return false };
+        let mut heavy = false;
+        if !self.dozing || wire.inbound.sleep.load(Ordering::Relaxed) != ASLEEP {
+            heavy |= !self.dozing;
+            self.dozing = true;
+            sleep::lie_down(wire.inbound.sleep);
+        }
+        if waits && (!self.waiting || wire.outbound.wait.load(Ordering::Relaxed) != ASLEEP) {
+            heavy |= !self.waiting;
+            self.waiting = true;
+            sleep::lie_down(wire.outbound.wait);
+        }
+        heavy
+    }
+
+    fn rouse(&mut self) {
+        if let Some(wire) = &self.wire {
+            if self.dozing {
+                sleep::rouse(wire.inbound.sleep);
+            }
+            if self.waiting {
+                sleep::rouse(wire.outbound.wait);
+            }
+        }
+        self.dozing = false;
+        self.waiting = false;
+    }
+
+    /// Whether an operation could go on without hearing from the peer.
+    fn is_runnable(&self) -> bool {
+        self.phase == Phase::Ready
+            && self.answers.is_empty()
+            && matches!(self.queue.front(), Some(Op::Rma(pending)) if matches!(pending.stage, Stage::Copy(_)))
+    }
+}
+
+impl Sm {
+    /// Whether a call would find something.
+    fn has_work(&self, core: &Core) -> bool {
+        core.has_event() || self.live_lanes().any(|lane| lane.has_work() || lane.is_runnable())
+    }
+
+    /// Lies down everywhere and looks once more. True: the endpoint may sleep.
+    pub(crate) fn arm_handle(&mut self, core: &mut Core) -> bool {
+        core.armed = true;
+        self.common.deadlines_moved = true;
+        self.settle_handle(core)
+    }
+
+    /// Keeps an armed handle true to what there is to do. True: nothing.
+    pub(crate) fn settle_handle(&mut self, core: &mut Core) -> bool {
+        let mut heavy = false;
+        for at in 0..self.live.len() {
+            let number = self.live[at];
+            let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
+            if lane.woken {
+                lane.woken = false;
+                // The wake-up of what has been taken meanwhile would only cause another empty call.
+                if lane.dozing && lane.is_token_taken() {
+                    lane.swallow_wake(&mut self.common);
+                }
+            }
+            heavy |= lane.lie_down();
+        }
+        if heavy {
+            self.common.pairing.heavy();
+        } else {
+            cci_mem::sync::fence(Ordering::SeqCst);
+        }
+        if self.common.deadlines_moved {
+            self.common.deadlines_moved = false;
+            self.set_timer();
+        }
+        let work = self.has_work(core);
+        self.common.control.signal(work);
+        !work
+    }
+
+    fn disarm(&mut self, core: &mut Core) {
+        for lane in self.lanes.iter_mut().flatten() {
+            lane.rouse();
+        }
+        core.armed = false;
+        self.common.control.signal(true);
+    }
+
+    /// A call has found something.
+    #[inline]
+    pub(crate) fn on_found(&mut self) {
+        self.mode.empties = 0;
+    }
+
+    /// A call has found nothing.
+    pub(crate) fn on_empty(&mut self, core: &mut Core, now: u64) {
+        self.mode.empties += 1;
+        if core.armed {
+            if self.mode.tick != now {
+                self.mode.tick = now;
+                self.mode.empties = 0;
+                self.mode.patience = *PATIENCE.start();
+            } else if self.mode.empties > RESTLESS {
+                self.mode.empties = 0;
+                self.mode.patience = (self.mode.patience * 4).min(*PATIENCE.end());
+                self.disarm(core);
+            }
+        } else if core.handle_in_use && self.mode.empties > self.mode.patience {
+            self.mode.empties = 0;
+            self.mode.tick = now;
+            if !self.arm_handle(core) {
+                self.disarm(core);
+            }
+        }
+    }
+}
+
+impl Lane {
+    fn is_token_taken(&self) -> bool {
+        self.wire.as_ref().is_some_and(|wire| wire.inbound.sleep.load(Ordering::Relaxed) != ASLEEP)
+    }
+}

@@ -1,0 +1,118 @@
+//! Opening an endpoint.
+
+use crate::MAX_SEND_SIZE;
+use crate::Sm;
+use crate::address::Address;
+use crate::common::{Common, precise_now};
+use crate::control::Control;
+use crate::layout::SEND_SIZES;
+use crate::mode::Mode;
+use crate::registry::Registry;
+use cci_proto::Status;
+use cci_transport::{Core, OpenError, globals};
+use std::sync::atomic::AtomicU64;
+
+/// Keys that an sm device understands.
+pub const KEYS: [&str; 5] = ["path", "mss", "pid", "id", "rma"];
+
+/// What the keys of a device say.
+struct Settings {
+    max_send_size: u32,
+    service: Option<Address>,
+    no_process_vm: Option<String>,
+}
+
+impl Settings {
+    fn parse(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
+        let wrong = |key: &str, value: &str, want: &str| {
+            OpenError::new(Status::Inval, format!("the value '{value}' of the key '{key}' is not {want}"))
+        };
+        let mut settings = Self { max_send_size: MAX_SEND_SIZE, service: None, no_process_vm: None };
+        let (mut pid, mut id) = (None, None);
+        for (key, value) in arguments {
+            let number = || value.parse::<u32>().map_err(|_| wrong(key, value, "a decimal number"));
+            match key.as_str() {
+                "mss" => {
+                    settings.max_send_size = number()?;
+                    if !SEND_SIZES.contains(&settings.max_send_size) {
+                        return Err(wrong(key, value, "between 64 and 1048576 bytes"));
+                    }
+                }
+                "pid" => pid = Some(number()?),
+                "id" => id = Some(number()?),
+                "rma" => match value.as_str() {
+                    "auto" => {}
+                    "segment" => settings.no_process_vm = Some("the key rma=segment of the device says so".into()),
+                    _ => return Err(wrong(key, value, "auto or segment")),
+                },
+                // The original kept its files there; ours have no name in a file system.
+                "path" => {}
+                _ => {
+                    return Err(OpenError::new(
+                        Status::Inval,
+                        format!("sm has no key '{key}'; its keys are {}", KEYS.join(", ")),
+                    ));
+                }
+            }
+        }
+        settings.service = match service {
+            Some(service) => Some(Address::for_service(service)?),
+            None => id.map(|id| Address { pid: pid.unwrap_or_else(std::process::id), id }),
+        };
+        Ok(settings)
+    }
+}
+
+impl Sm {
+    /// Opens an endpoint's shared-memory side. `arguments`: the keys of its device; `service`: "PID/ID".
+    ///
+    /// # Errors
+    ///
+    /// A key's value is wrong, the service is taken or malformed, or memory or descriptors are short.
+    pub fn open(_: &Core, arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
+        let settings = Settings::parse(arguments, service)?;
+        let system = |source: rustix::io::Errno| OpenError::system("cannot open an sm endpoint", source);
+        let mut random = [0; 40];
+        rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty()).map_err(system)?;
+        let mut words = random.chunks_exact(8).map(|chunk| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(chunk);
+            u64::from_ne_bytes(bytes)
+        });
+        let mut word = || words.next().unwrap_or(0);
+        let (control, address) = Control::open(settings.service)?;
+        let common = Common {
+            uri: address.to_string(),
+            id: [word(), word()],
+            max_send_size: settings.max_send_size,
+            pairing: globals().map_err(system)?.1.pairing,
+            registry: Registry::new([word(), word()])?,
+            control,
+            probe: Box::new(AtomicU64::new(word())),
+            now: precise_now(),
+            buffers: Vec::new(),
+            released: Vec::with_capacity(1024),
+            owed: Vec::new(),
+            expected: Vec::new(),
+            redirected: Vec::new(),
+            violators: Vec::new(),
+            lanes_changed: false,
+            no_process_vm: settings.no_process_vm,
+            spilled: Vec::new(),
+            spilled_free: Vec::new(),
+            deadlines_moved: false,
+            strays: 0,
+        };
+        Ok(Self {
+            common,
+            lanes: Vec::new(),
+            live: Vec::new(),
+            turn: 0,
+            greeting: false,
+            mode: Mode::default(),
+            calls: 0,
+            tick: 0,
+            ready: Vec::with_capacity(32),
+        })
+    }
+}

@@ -1,0 +1,281 @@
+//! The operations of the trait `Transport`.
+
+use crate::Sm;
+use crate::address::Address;
+use crate::common::{Expected, Held};
+use crate::lane::{Asked, Lane, Opening, Phase};
+use crate::layout::{NOTHING, RING_SHIFT, kind};
+use crate::{CLOCK_EVERY, coarse_now, receive};
+use cci_mem::memory::Memory;
+use cci_mem::ring::Header;
+use cci_mem::sync::Ordering;
+use cci_proto::{
+    ConnectError, EventKind, Failure, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError,
+};
+use cci_transport::{Connect, Connection, ConnectionReport, Core, Message, Posted, Rma, Slot, Transport};
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+/// How long deregistration waits for a peer that has announced a copy.
+const DEREGISTER_LIMIT: Duration = Duration::from_secs(1);
+
+impl Sm {
+    /// Asks the endpoint at `address`, on the lane that leads there, or on a new one.
+    pub(crate) fn join(&mut self, core: &mut Core, address: Address, cell: &'static Connection, opening: Opening) {
+        self.common.deadlines_moved = true;
+        let usable = |lane: &Lane| {
+            lane.address == Some(address) && matches!(lane.phase, Phase::Ready | Phase::Greeting | Phase::Dialing(_))
+        };
+        let known = self.lanes.iter().flatten().find(|lane| usable(lane)).map(|lane| lane.number);
+        let number = known.unwrap_or_else(|| self.add_lane(Phase::Dialing(address)));
+        let Some(lane) = self.lanes[number as usize].as_deref_mut() else { return };
+        lane.ask(&mut self.common, cell, opening);
+        if known.is_none()
+            && let Err(cause) = lane.dial(&mut self.common, address)
+        {
+            self.bury(core, number, cause);
+        }
+    }
+
+    /// The lane of an unanswered request, and the request; none when its client is gone.
+    fn asked(&mut self, request: &'static Slot) -> Option<(u32, Asked)> {
+        let Some(Held::Lane(number, _)) = Held::from_token(request.payload.load(Ordering::Relaxed)) else {
+            return None;
+        };
+        let asked = self.lanes.get_mut(number as usize)?.as_mut()?.take_request(request)?;
+        Some((number, asked))
+    }
+
+    fn wait_for_copies(&mut self, announced: u64) -> Result<(), RegisterError> {
+        let begin = Instant::now();
+        let holds = |lane: &Lane| {
+            lane.wire.as_ref().is_some_and(|wire| wire.is_announced(announced))
+                && lane.phase == Phase::Ready
+                && lane.peer.as_ref().is_some_and(|peer| !peer.is_dead())
+        };
+        while self.lanes.iter().flatten().any(|lane| holds(lane)) {
+            if begin.elapsed() > DEREGISTER_LIMIT {
+                return Err(RegisterError::Busy);
+            }
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+}
+
+impl Transport for Sm {
+    fn uri(&self) -> &str {
+        &self.common.uri
+    }
+
+    fn handle(&self) -> BorrowedFd<'_> {
+        self.common.control.handle()
+    }
+
+    fn connect(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
+        let address = Address::from_uri(connect.uri).ok_or(ConnectError::BadUri)?;
+        if connect.attribute.is_multicast() {
+            return Err(ConnectError::NotImplemented);
+        }
+        let slot = core.take_send().ok_or(ConnectError::NoBuffers)?;
+        let opened = core.open_connection(connect.attribute, connect.context, self.common.max_send_size);
+        let Ok(cell) = opened else {
+            core.release(slot);
+            return Err(ConnectError::NoMemory);
+        };
+        self.common.now = crate::precise_now();
+        let limit =
+            connect.timeout.map(|timeout| u64::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(u64::MAX));
+        let opening = Opening {
+            slot,
+            context: connect.context,
+            deadline: limit.map(|limit| self.common.now.saturating_add(limit)),
+            payload: connect.payload.into(),
+            token: 0,
+            last_try: false,
+        };
+        self.join(core, address, cell, opening);
+        if self.common.has_chores() {
+            self.do_chores(core);
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, core: &mut Core, request: &'static Slot, context: u64) -> Result<(), RequestError> {
+        let slot = core.take_send().ok_or(RequestError::NoBuffers)?;
+        let Some((number, asked)) = self.asked(request) else {
+            core.finish_opening(slot, EventKind::Accept, context, Err(Failure::Disconnected));
+            return Ok(());
+        };
+        if let Some(lane) = self.lanes[number as usize].as_deref_mut() {
+            lane.accept_asked(&mut self.common, core, &asked, slot, context);
+        }
+        Ok(())
+    }
+
+    fn reject(&mut self, _: &mut Core, request: &'static Slot) -> Result<(), RequestError> {
+        if let Some((number, asked)) = self.asked(request)
+            && let Some(lane) = self.lanes[number as usize].as_deref_mut()
+        {
+            lane.post(&mut self.common, Header { kind: kind::REJECT, len: 0, word: asked.number }, NOTHING, None);
+        }
+        Ok(())
+    }
+
+    fn expect(&mut self, core: &mut Core, token: u64, context: u64, limit: Duration) -> Result<(), RequestError> {
+        let slot = core.take_send().ok_or(RequestError::NoBuffers)?;
+        let deadline = crate::precise_now() + u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        self.common.expected.push(Expected { token, context, slot, deadline });
+        self.common.deadlines_moved = true;
+        Ok(())
+    }
+
+    fn redirect(&mut self, _: &mut Core, request: &'static Slot, uri: &str, token: u64) -> Result<(), RequestError> {
+        // A client that is gone needs no answer; the endpoint that expects it reports its absence.
+        let Some((number, asked)) = self.asked(request) else { return Ok(()) };
+        let Some(lane) = self.lanes[number as usize].as_deref_mut() else { return Ok(()) };
+        lane.redirect(&mut self.common, &asked, uri, token)
+    }
+
+    fn disconnect(&mut self, core: &mut Core, connection: &'static Connection) {
+        let number = connection.lane.load(Ordering::Relaxed) as usize;
+        match self.lanes.get_mut(number).and_then(Option::as_deref_mut) {
+            Some(lane) => lane.disconnect(&mut self.common, core, connection),
+            None => core.end_connection(connection),
+        }
+        self.common.owed.retain(|(_, other)| !std::ptr::eq(*other, connection));
+        self.common.deadlines_moved = true;
+    }
+
+    #[inline]
+    fn send(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        message: Message<'_>,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        let number = connection.lane.load(Ordering::Relaxed) as usize;
+        let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) else {
+            return Err(SendError::Disconnected);
+        };
+        lane.send(&mut self.common, core, connection, message, posted)
+    }
+
+    fn rma(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        rma: &Rma<'_>,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, RmaError> {
+        let number = connection.lane.load(Ordering::Relaxed) as usize;
+        let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) else {
+            return Err(RmaError::Disconnected);
+        };
+        lane.rma(&mut self.common, core, connection, rma, posted)
+    }
+
+    fn register(&mut self, _: &mut Core, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
+        let (handle, shared) = self.common.registry.register(memory, rights)?;
+        if let Some(shared) = shared
+            && self.common.registry.shares(shared.number) == 1
+        {
+            for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.phase == Phase::Ready) {
+                lane.offer(&shared);
+            }
+        }
+        Ok(handle)
+    }
+
+    fn deregister(&mut self, _: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
+        let (number, ..) = self.common.registry.find(handle).ok_or(RegisterError::UnknownHandle)?;
+        self.common.registry.kill(number);
+        self.wait_for_copies(number.announced())?;
+        for lane in self.lanes.iter_mut().flatten() {
+            lane.relay.forget(Some(number));
+        }
+        if let Some(shared) = self.common.registry.forget(number)
+            && self.common.registry.shares(shared.number) == 0
+        {
+            for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.phase == Phase::Ready) {
+                lane.withdraw(shared.number);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn progress(&mut self, core: &mut Core) {
+        if self.poll_lanes(core) {
+            self.on_found();
+            self.calls = self.calls.wrapping_add(1);
+            if self.calls.is_multiple_of(CLOCK_EVERY) && coarse_now() != self.tick {
+                self.look(core);
+            }
+        } else {
+            self.idle(core);
+        }
+    }
+
+    fn arm(&mut self, core: &mut Core) -> bool {
+        self.arm_handle(core)
+    }
+
+    fn settle(&mut self, core: &mut Core) {
+        self.settle_handle(core);
+    }
+
+    fn refill(&mut self, core: &mut Core) {
+        core.sweep_all_recv(|slot| receive::note_release(slot, &mut self.common.released));
+        self.release();
+        for lane in self.lanes.iter_mut().flatten() {
+            if lane.refusing {
+                lane.admit(core);
+            }
+        }
+    }
+
+    fn options_changed(&mut self, _: &mut Core) {
+        self.common.deadlines_moved = true;
+    }
+
+    fn report(&self, _: &Core, connection: &'static Connection) -> ConnectionReport {
+        let lane = self.lanes.get(connection.lane.load(Ordering::Relaxed) as usize).and_then(Option::as_deref);
+        let mut report = ConnectionReport {
+            transport: "sm",
+            path: "lane in shared memory, polled by the receiver, woken over a Unix socket while it sleeps".into(),
+            mtu: connection.max_send_size.load(Ordering::Relaxed),
+            window: 1 << RING_SHIFT,
+            open: connection.open.load(Ordering::Relaxed),
+            sent: connection.counters.sent.load(Ordering::Relaxed),
+            received: connection.counters.received.load(Ordering::Relaxed),
+            rma_bytes: connection.counters.rma_bytes.load(Ordering::Relaxed),
+            rnr: u64::from(connection.counters.rnr.load(Ordering::Relaxed)),
+            dropped: u64::from(connection.counters.dropped.load(Ordering::Relaxed)),
+            ..ConnectionReport::default()
+        };
+        let Some(lane) = lane else {
+            report.why = "the peer is gone".into();
+            return report;
+        };
+        (report.rma_path, report.why) = match &lane.no_process_vm {
+            None => (
+                "library memory: direct copy; other memory: process_vm".into(),
+                format!(
+                    "{} belongs to the same user of this host, and a trial transfer by process_vm succeeded",
+                    lane.peer_uri
+                ),
+            ),
+            Some(why) => (
+                "library memory: direct copy; other memory: relayed through slots by the target".into(),
+                format!("{} belongs to the same user of this host, but {why}", lane.peer_uri),
+            ),
+        };
+        report
+    }
+
+    fn close(&mut self, core: &mut Core, limit: Duration) {
+        self.close_all(core, limit);
+    }
+}

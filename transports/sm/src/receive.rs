@@ -1,0 +1,175 @@
+//! Receiving: from the ring into events.
+
+use crate::common::{Common, Held};
+use crate::lane::{Lane, Phase};
+use crate::layout::{NOTHING, kind, unpair};
+use cci_mem::ring::{Header, Violation};
+use cci_mem::sleep;
+use cci_mem::sync::Ordering;
+use cci_proto::EventKind;
+use cci_transport::{Core, Slot};
+
+/// A slot for what lies in the ring; frees what the program has returned.
+#[inline]
+pub(crate) fn take_recv(core: &mut Core, released: &mut Vec<u64>) -> Option<&'static Slot> {
+    core.take_recv(|slot| note_release(slot, released))
+}
+
+/// Notes which payload a returned slot held.
+#[inline]
+pub(crate) fn note_release(slot: &'static Slot, released: &mut Vec<u64>) {
+    let token = slot.payload.load(Ordering::Relaxed);
+    if token != 0 {
+        slot.payload.store(0, Ordering::Relaxed);
+        released.push(token);
+    }
+}
+
+impl Lane {
+    /// Takes up to `budget` frames. Says how many.
+    #[inline]
+    pub(crate) fn receive(&mut self, common: &mut Common, core: &mut Core, budget: u32) -> Result<u32, Violation> {
+        let mut taken = 0;
+        while taken < budget {
+            let Some(wire) = self.wire.as_mut() else { break };
+            let Some(header) = wire.consumer.peek(wire.inbound.ring) else { break };
+            let kept = match header.kind {
+                kind::MESSAGE => self.take_message(common, core, header)?,
+                kind::MESSAGE_SLOT => self.take_message_slot(common, core, header)?,
+                _ => self.take_control(common, core, header)?,
+            };
+            if !kept {
+                self.refuse(core);
+                break;
+            }
+            taken += 1;
+            let Some(wire) = self.wire.as_mut() else { break };
+            if wire.consumer.advance(wire.inbound.head) && sleep::must_wake(wire.inbound.wait, wire.pairing) {
+                self.wake();
+            }
+        }
+        if taken > 0 {
+            self.received += u64::from(taken);
+            self.woken = true;
+            if self.refusing {
+                self.admit(core);
+            }
+        }
+        Ok(taken)
+    }
+
+    /// No slot is free for what lies in the ring: says so to the sender, and has the program's next return tell us.
+    #[cold]
+    fn refuse(&mut self, core: &mut Core) {
+        core.set_starving(true);
+        if !self.refusing
+            && let Some(wire) = &self.wire
+        {
+            self.refusing = true;
+            wire.inbound.rnr.store(1, Ordering::Relaxed);
+        }
+    }
+
+    #[cold]
+    pub(crate) fn admit(&mut self, core: &mut Core) {
+        core.set_starving(false);
+        self.refusing = false;
+        if let Some(wire) = &self.wire {
+            wire.inbound.rnr.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// A message in the entry. False: no slot is free.
+    #[inline]
+    fn take_message(&mut self, common: &mut Common, core: &mut Core, header: Header) -> Result<bool, Violation> {
+        let Some(cell) = self.place(header.word).and_then(|place| place.cell) else {
+            common.strays += 1;
+            return Ok(true);
+        };
+        let Some(wire) = self.wire.as_ref() else { return Ok(true) };
+        let Some(slot) = take_recv(core, &mut common.released) else { return Ok(false) };
+        let body = wire.consumer.body(wire.inbound.ring);
+        slot.fill_inline(EventKind::Recv as u32, usize::from(header.len), cell.address(), &body);
+        slot.connection.set(Some(cell));
+        cell.counters.on_received();
+        core.push(slot);
+        Ok(true)
+    }
+
+    /// A message in a payload slot. False: no slot of the endpoint is free.
+    #[inline]
+    fn take_message_slot(&mut self, common: &mut Common, core: &mut Core, header: Header) -> Result<bool, Violation> {
+        let number = self.number;
+        let cell = self.place(header.word).and_then(|place| place.cell);
+        let Some(wire) = self.wire.as_mut() else { return Ok(true) };
+        let (index, len) = unpair(wire.consumer.body(wire.inbound.ring)[0]);
+        let Some(cell) = cell else {
+            common.strays += 1;
+            wire.inbound_slot(index, len)?;
+            wire.grant(index);
+            return Ok(true);
+        };
+        if len > cell.max_send_size.load(Ordering::Relaxed) {
+            return Err(Violation);
+        }
+        let Some(slot) = take_recv(core, &mut common.released) else { return Ok(false) };
+        let payload = match wire.inbound_slot(index, len) {
+            Ok(payload) => payload,
+            Err(violation) => {
+                core.release(slot);
+                return Err(violation);
+            }
+        };
+        slot.connection.set(Some(cell));
+        cell.counters.on_received();
+        let kind = EventKind::Recv as u32;
+        if wire.is_short() {
+            let number = common.spill(|buffer| wire.copy_payload(payload, len, buffer));
+            // SAFETY: the buffer has room for `len` bytes and a zero, and stays until the token's release.
+            unsafe { slot.fill_payload(kind, common.spilled_at(number), len, cell.address()) };
+            slot.payload.store(Held::Spill(number).token(), Ordering::Relaxed);
+            wire.grant(index);
+        } else {
+            // SAFETY: `inbound_slot` has checked that `len` bytes and one more are inside the mapping, which stays until the
+            // token's release; no other event has the slot, because it leaves `theirs` here and is granted again only on release.
+            unsafe { slot.fill_payload(kind, payload, len, cell.address()) };
+            slot.payload.store(Held::Lane(number, Some(index)).token(), Ordering::Relaxed);
+            self.lent += 1;
+            if wire.wants_more() {
+                wire.grow();
+            }
+        }
+        core.push(slot);
+        Ok(true)
+    }
+
+    /// Everything that is not a message. False: no slot is free for the event.
+    #[cold]
+    fn take_control(&mut self, common: &mut Common, core: &mut Core, header: Header) -> Result<bool, Violation> {
+        let Some(wire) = self.wire.as_ref() else { return Ok(true) };
+        let body = wire.consumer.body(wire.inbound.ring);
+        match header.kind {
+            kind::CONNECT => return self.on_connect(common, core, header, &body),
+            kind::ACCEPT => self.on_accept(common, core, header, &body),
+            kind::REJECT => self.on_reject(common, core, header),
+            kind::DISCONNECT => self.on_disconnect(common, core, header),
+            kind::PING => self.post(common, Header { kind: kind::PONG, len: 0, word: header.word }, NOTHING, None),
+            kind::PONG => {}
+            kind::REDIRECT => self.on_redirect(common, core, header, &body)?,
+            kind::WRITE => self.on_write(common, header, &body)?,
+            kind::READ => self.on_read(common, header, &body),
+            kind::DATA => self.on_data(common, header, &body)?,
+            kind::RESULT => self.on_result(header, &body),
+            _ => return Err(Violation),
+        }
+        Ok(true)
+    }
+
+    /// Whether a frame lies in the ring that could be taken now.
+    #[inline]
+    pub(crate) fn has_work(&self) -> bool {
+        matches!(self.phase, Phase::Ready | Phase::Draining)
+            && !self.refusing
+            && self.wire.as_ref().is_some_and(|wire| wire.has_frame())
+    }
+}

@@ -1,0 +1,349 @@
+//! Registrations: this endpoint's own, published for peers to read, and a peer's, as read by this side.
+//!
+//! A handle's first word is index and generation, mixed with the endpoint's key; its second is a secret of which only a keyed
+//! hash is published. Neither carries an address. A generation is odd while its registration is alive.
+
+use cci_mem::arena;
+use cci_mem::memory::Memory;
+use cci_mem::segment::Segment;
+use cci_mem::sync::{AtomicU64, Ordering, fence};
+use cci_proto::{RegisterError, Rights, RmaHandle};
+use cci_transport::OpenError;
+use siphasher::sip::SipHasher24;
+use std::hash::Hasher;
+use std::sync::Arc;
+
+/// Registrations that an endpoint can have at a time.
+const CAPACITY: usize = 1 << 16;
+/// Words of the header line and of an entry.
+const LINE: usize = 8;
+/// Bytes of the published segment; the pages that hold no registration take no memory.
+pub(crate) const LEN: usize = (CAPACITY + 1) * LINE * 8;
+/// Entries whose memory is reserved at a time.
+const BATCH: usize = 512;
+/// An odd number, and its inverse modulo 2^64: they spread index and generation over the whole word.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+const GATHER: u64 = inverse(SPREAD);
+
+const fn inverse(odd: u64) -> u64 {
+    // Newton's iteration doubles the number of right bits; it begins with three.
+    let mut x = odd;
+    let mut step = 0;
+    while step < 5 {
+        x = x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x)));
+        step += 1;
+    }
+    x
+}
+
+/// Words of an entry.
+mod word {
+    pub(super) const GENERATION: usize = 0;
+    pub(super) const START: usize = 1;
+    pub(super) const LEN: usize = 2;
+    pub(super) const RIGHTS: usize = 3;
+    pub(super) const SEGMENT: usize = 4;
+    pub(super) const OFFSET: usize = 5;
+    pub(super) const HASH: usize = 6;
+}
+
+fn hash(key: [u64; 2], secret: u64) -> u64 {
+    let mut hasher = SipHasher24::new_with_keys(key[0], key[1]);
+    hasher.write_u64(secret);
+    hasher.finish()
+}
+
+fn mix(key: u64, index: u32, generation: u32) -> u64 {
+    ((u64::from(generation) << 32 | u64::from(index)) ^ key).wrapping_mul(SPREAD)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "each field is cut out of the word")]
+fn unmix(key: u64, word: u64) -> (u32, u32) {
+    let plain = word.wrapping_mul(GATHER) ^ key;
+    (plain as u32, (plain >> 32) as u32)
+}
+
+/// Which registration, in which life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Number {
+    index: u32,
+    generation: u32,
+}
+
+impl Number {
+    /// As it stands in a lane's `announce`; never 0, because a living generation is odd.
+    pub(crate) fn announced(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+}
+
+/// A library allocation behind a registration.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    pub(crate) segment: Arc<Segment>,
+    /// Its number, which peers know it by.
+    pub(crate) number: u64,
+}
+
+struct Own {
+    generation: u32,
+    secret: u64,
+    memory: Option<Memory>,
+    rights: Rights,
+    shared: Option<Shared>,
+}
+
+/// This endpoint's registrations.
+pub(crate) struct Registry {
+    published: Segment,
+    key: [u64; 2],
+    entries: Vec<Own>,
+    free: std::collections::VecDeque<u32>,
+    reserved: usize,
+}
+
+impl Registry {
+    pub(crate) fn new(key: [u64; 2]) -> Result<Self, OpenError> {
+        let system = |source: rustix::io::Errno| OpenError::system("no memory for an endpoint's registrations", source);
+        let published = Segment::create_published("cci-registry", LEN).map_err(system)?;
+        published.reserve(0, LINE * 8).map_err(system)?;
+        let header = published.words64(0, LINE);
+        header[0].store(key[0], Ordering::Relaxed);
+        header[1].store(key[1], Ordering::Relaxed);
+        Ok(Self { published, key, entries: Vec::new(), free: std::collections::VecDeque::new(), reserved: 0 })
+    }
+
+    /// The published segment.
+    pub(crate) fn segment(&self) -> &Segment {
+        &self.published
+    }
+
+    fn entry(&self, index: u32) -> &[AtomicU64] {
+        self.published.words64((index as usize + 1) * LINE * 8, LINE)
+    }
+
+    fn take_index(&mut self) -> Result<u32, RegisterError> {
+        // First in, first out: a stale handle meets a dead generation for as long as possible.
+        if let Some(index) = self.free.pop_front() {
+            return Ok(index);
+        }
+        let index = self.entries.len();
+        if index >= CAPACITY {
+            return Err(RegisterError::NoMemory);
+        }
+        if index >= self.reserved {
+            let offset = (self.reserved + 1) * LINE * 8;
+            self.published.reserve(offset, BATCH * LINE * 8).map_err(|_| RegisterError::NoMemory)?;
+            self.reserved += BATCH;
+            // Release: peers look at reserved entries only, since touching others would take memory.
+            self.published.words64(0, LINE)[2].store(self.reserved as u64, Ordering::Release);
+        }
+        self.entries.push(Own { generation: 0, secret: 0, memory: None, rights: Rights::NONE, shared: None });
+        u32::try_from(index).map_err(|_| RegisterError::NoMemory)
+    }
+
+    /// Registers memory; also says whether it is library memory, for its segment to be sent to peers.
+    pub(crate) fn register(
+        &mut self,
+        memory: Memory,
+        rights: Rights,
+    ) -> Result<(RmaHandle, Option<Shared>), RegisterError> {
+        if memory.is_empty() {
+            return Err(RegisterError::Null);
+        }
+        if (memory.start() as u64).checked_add(memory.len()).is_none() {
+            return Err(RegisterError::WrapsAround);
+        }
+        let mut random = [0; 8];
+        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+            .map_err(|_| RegisterError::NoMemory)?;
+        let secret = u64::from_ne_bytes(random);
+        let found = arena::find(memory);
+        let offset = found.as_ref().map_or(0, |(_, offset)| *offset);
+        // An allocation's address names it in this process for as long as it lives, and the Arc keeps it alive.
+        let shared = found.map(|(segment, _)| Shared { number: segment.base().addr() as u64, segment });
+        let index = self.take_index()?;
+        let words = self.entry(index);
+        words[word::START].store(memory.start() as u64, Ordering::Relaxed);
+        words[word::LEN].store(memory.len(), Ordering::Relaxed);
+        words[word::RIGHTS].store(u64::from(rights.bits()), Ordering::Relaxed);
+        words[word::SEGMENT].store(shared.as_ref().map_or(0, |shared| shared.number), Ordering::Relaxed);
+        words[word::OFFSET].store(offset as u64, Ordering::Relaxed);
+        words[word::HASH].store(hash(self.key, secret), Ordering::Relaxed);
+        let generation = self.entries[index as usize].generation.wrapping_add(1);
+        // Release: publishes the entry with its generation.
+        words[word::GENERATION].store(u64::from(generation), Ordering::Release);
+        let own = Own { generation, secret, memory: Some(memory), rights, shared: shared.clone() };
+        self.entries[index as usize] = own;
+        let stuff = [mix(self.key[0], index, generation), secret, memory.len(), 0];
+        Ok((RmaHandle { stuff }, shared))
+    }
+
+    /// The living registration that a handle names.
+    pub(crate) fn find(&self, handle: &RmaHandle) -> Option<(Number, Memory, Rights)> {
+        let (index, generation) = unmix(self.key[0], handle.stuff[0]);
+        let own = self.entries.get(index as usize)?;
+        let living = own.generation == generation && own.secret == handle.stuff[1];
+        let memory = own.memory.filter(|_| living)?;
+        Some((Number { index, generation }, memory, own.rights))
+    }
+
+    /// Whether a registration found before still lives.
+    pub(crate) fn lives(&self, number: Number) -> bool {
+        let own = self.entries.get(number.index as usize);
+        own.is_some_and(|own| own.generation == number.generation && own.memory.is_some())
+    }
+
+    /// Marks a registration dead: peers that look from now on refuse it. Those that looked before have announced it.
+    pub(crate) fn kill(&mut self, number: Number) {
+        let words = self.entry(number.index);
+        words[word::GENERATION].store(u64::from(number.generation.wrapping_add(1)), Ordering::Relaxed);
+        // With the fence in `PeerRegistry::enter`: either the peer sees the dead generation, or we see its announcement.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Forgets a dead registration that nobody announces any more; gives back its library memory.
+    pub(crate) fn forget(&mut self, number: Number) -> Option<Shared> {
+        let own = &mut self.entries[number.index as usize];
+        own.generation = own.generation.wrapping_add(1);
+        own.memory = None;
+        self.free.push_back(number.index);
+        own.shared.take()
+    }
+
+    /// The library allocations behind living registrations, each once.
+    pub(crate) fn shared(&self) -> Vec<Shared> {
+        let mut all: Vec<Shared> = self.entries.iter().filter_map(|own| own.shared.clone()).collect();
+        all.sort_by_key(|shared| shared.number);
+        all.dedup_by_key(|shared| shared.number);
+        all
+    }
+
+    /// How many living registrations lie in this library allocation.
+    pub(crate) fn shares(&self, number: u64) -> usize {
+        self.entries.iter().filter(|own| own.shared.as_ref().is_some_and(|shared| shared.number == number)).count()
+    }
+}
+
+/// A peer's registrations, which this side can only read.
+pub(crate) struct PeerRegistry {
+    published: Segment,
+    key: [u64; 2],
+}
+
+/// Where a peer's registered bytes are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target {
+    pub(crate) number: Number,
+    /// Address in the peer of the operation's first byte.
+    pub(crate) address: u64,
+    /// The library segment they lie in, 0 for none, and their offset there.
+    pub(crate) segment: u64,
+    pub(crate) segment_offset: u64,
+}
+
+impl PeerRegistry {
+    pub(crate) fn attach(fd: rustix::fd::OwnedFd) -> rustix::io::Result<Self> {
+        let published = Segment::attach_read_only(fd, LEN)?;
+        let header = published.words64(0, 2);
+        let key = [header[0].load(Ordering::Relaxed), header[1].load(Ordering::Relaxed)];
+        Ok(Self { published, key })
+    }
+
+    fn entry(&self, index: u32) -> Option<&[AtomicU64]> {
+        let index = index as usize;
+        // Acquire: pairs with the release in `take_index`.
+        let reserved = self.published.words64(0, LINE)[2].load(Ordering::Acquire);
+        (index < CAPACITY && (index as u64) < reserved).then(|| self.published.words64((index + 1) * LINE * 8, LINE))
+    }
+
+    /// Finds the bytes that an operation names; none when handle, right or range do not allow it.
+    pub(crate) fn resolve(&self, handle: &RmaHandle, offset: u64, len: u64, right: Rights) -> Option<Target> {
+        let (index, generation) = unmix(self.key[0], handle.stuff[0]);
+        let words = self.entry(index)?;
+        let living = u64::from(generation);
+        // Acquire: pairs with the release in `register`.
+        if generation.is_multiple_of(2) || words[word::GENERATION].load(Ordering::Acquire) != living {
+            return None;
+        }
+        let read = |at: usize| words[at].load(Ordering::Relaxed);
+        let rights = u32::try_from(read(word::RIGHTS)).ok().and_then(Rights::from_bits)?;
+        let inside = offset.checked_add(len).is_some_and(|end| end <= read(word::LEN));
+        if read(word::HASH) != hash(self.key, handle.stuff[1]) || !rights.has(right) || !inside {
+            return None;
+        }
+        Some(Target {
+            number: Number { index, generation },
+            address: read(word::START).checked_add(offset)?,
+            segment: read(word::SEGMENT),
+            segment_offset: read(word::OFFSET).checked_add(offset)?,
+        })
+    }
+
+    /// Announces a copy and looks whether the registration still lives; then the copy may go on until [`leave`].
+    pub(crate) fn enter(&self, announce: &AtomicU64, number: Number) -> bool {
+        announce.store(number.announced(), Ordering::Relaxed);
+        // With the fence in `Registry::kill`.
+        fence(Ordering::SeqCst);
+        let living = self
+            .entry(number.index)
+            .is_some_and(|words| words[word::GENERATION].load(Ordering::Relaxed) == u64::from(number.generation));
+        if !living {
+            leave(announce);
+        }
+        living
+    }
+}
+
+/// Ends what [`PeerRegistry::enter`] began.
+pub(crate) fn leave(announce: &AtomicU64) {
+    // Release: the copy is over before the target sees that it is.
+    announce.store(0, Ordering::Release);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GATHER, Registry, SPREAD, mix, unmix};
+    use cci_mem::memory::Memory;
+    use cci_proto::Rights;
+
+    fn memory(bytes: &mut [u8]) -> Memory {
+        // SAFETY: nothing copies in these tests.
+        unsafe { Memory::new(bytes.as_mut_ptr(), bytes.len() as u64) }
+    }
+
+    #[test]
+    fn mixing_is_undone() {
+        assert_eq!(SPREAD.wrapping_mul(GATHER), 1);
+        for (index, generation) in [(0, 1), (65535, 3), (7, u32::MAX)] {
+            assert_eq!(unmix(99, mix(99, index, generation)), (index, generation));
+        }
+    }
+
+    #[test]
+    fn a_handle_is_stale_after_deregistration_and_never_names_its_successor() {
+        let mut registry = Registry::new([1, 2]).unwrap();
+        let mut bytes = [0; 16];
+        let (handle, _) = registry.register(memory(&mut bytes), Rights::READ).unwrap();
+        let (number, _, rights) = registry.find(&handle).unwrap();
+        assert_eq!(rights, Rights::READ);
+        let mut invented = handle;
+        invented.stuff[1] ^= 1;
+        assert!(registry.find(&invented).is_none());
+        registry.kill(number);
+        registry.forget(number);
+        assert!(registry.find(&handle).is_none() && !registry.lives(number));
+        let (again, _) = registry.register(memory(&mut bytes), Rights::READ).unwrap();
+        assert_ne!(again, handle);
+        assert!(registry.find(&handle).is_none());
+    }
+
+    #[test]
+    fn a_handle_carries_no_address() {
+        let mut registry = Registry::new([5, 6]).unwrap();
+        let mut bytes = [0; 4096];
+        let start = bytes.as_ptr().addr() as u64;
+        let (handle, _) = registry.register(memory(&mut bytes), Rights::NONE).unwrap();
+        assert!(handle.stuff.iter().all(|word| word >> 12 != start >> 12));
+    }
+}

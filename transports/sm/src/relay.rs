@@ -1,0 +1,257 @@
+//! RMA through payload slots, with the target's help: the way that needs no right over the other process.
+//!
+//! At most one relayed operation of a lane and direction is open at a time, since operations of a lane are in order.
+
+use crate::common::Common;
+use crate::lane::{Lane, Op};
+use crate::layout::{body, kind, pair, unpair};
+use crate::registry::Number;
+use crate::rma::{Pending, Stage};
+use crate::sys::{self, Way};
+use cci_mem::ring::{BODY_WORDS, Header, Violation};
+use cci_proto::{Failure, Rights, RmaHandle, Status};
+
+/// Pieces that one call publishes: the lane's other frames get their turn.
+const BURST: u32 = 16;
+
+/// What a lane knows of relayed operations.
+#[derive(Default)]
+pub(crate) struct Relay {
+    next: u32,
+    /// The read that this side began: its number, where the next byte goes, and how many are missing.
+    reading: Option<Reading>,
+    /// How the operation that this side began ended.
+    result: Option<(u32, Result<(), Failure>)>,
+    /// The write of the peer that was refused; the rest of its pieces is dropped.
+    refused: Option<u32>,
+}
+
+struct Reading {
+    operation: u32,
+    number: Number,
+    local: usize,
+    left: u64,
+}
+
+/// A read of the peer that this side serves.
+pub(crate) struct Serve {
+    operation: u32,
+    number: Number,
+    start: usize,
+    done: u64,
+    len: u64,
+}
+
+impl Relay {
+    pub(crate) fn next_operation(&mut self) -> u32 {
+        self.next = self.next.wrapping_add(1);
+        self.next
+    }
+
+    /// The read that this side began is over, if it goes to this registration or whatever it goes to: what still comes is
+    /// dropped.
+    pub(crate) fn forget(&mut self, of: Option<Number>) {
+        if self.reading.as_ref().is_some_and(|reading| of.is_none_or(|number| number == reading.number)) {
+            self.reading = None;
+        }
+    }
+}
+
+impl Lane {
+    /// Moves a relayed operation on. None: still open.
+    pub(crate) fn relay(
+        &mut self,
+        common: &mut Common,
+        pending: &mut Pending,
+    ) -> Result<Option<Result<(), Failure>>, Violation> {
+        if let Some((operation, result)) = self.relay.result
+            && operation == pending.operation
+        {
+            self.relay.result = None;
+            self.relay.reading = None;
+            return Ok(Some(result));
+        }
+        if let Err(failure) = pending.local_at(common, 0) {
+            self.relay.reading = None;
+            return Ok(Some(Err(failure)));
+        }
+        match (pending.stage, pending.way) {
+            (Stage::Relay(from), Way::Write) => self.relay_write(common, pending, from)?,
+            (Stage::Relay(_), Way::Read) => self.relay_read(common, pending)?,
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn relay_write(&mut self, common: &mut Common, pending: &mut Pending, from: u64) -> Result<(), Violation> {
+        let mut at = from;
+        let Some(wire) = self.wire.as_mut() else { return Ok(()) };
+        for _ in 0..BURST {
+            if at == pending.len || !wire.producer.has_room(wire.outbound.head)? {
+                break;
+            }
+            let Some(slot) = wire.take_granted()? else { break };
+            let bytes = (pending.len - at).min(u64::from(wire.payload_capacity()));
+            let Ok(local) = pending.local_at(common, at) else { break };
+            let target = wire.outbound_slot(slot);
+            let (count, size) = small(bytes);
+            // SAFETY: the slot is ours to fill and holds `payload_capacity` bytes; `local_at` has seen a living registration.
+            unsafe { sys::direct_copy(Way::Write, local, target, size) };
+            let [first, second, ..] = pending.remote.stuff;
+            let words = body([first, second, pending.remote_offset, pending.len, at, pair(slot, count)]);
+            wire.producer.push_words(
+                wire.outbound.ring,
+                Header { kind: kind::WRITE, len: 0, word: pending.operation },
+                words,
+            );
+            at += bytes;
+        }
+        pending.stage = if at == pending.len { Stage::Await } else { Stage::Relay(at) };
+        Ok(())
+    }
+
+    fn relay_read(&mut self, common: &mut Common, pending: &mut Pending) -> Result<(), Violation> {
+        let Ok(local) = pending.local_at(common, 0) else { return Ok(()) };
+        let Some(wire) = self.wire.as_mut() else { return Ok(()) };
+        let [first, second, ..] = pending.remote.stuff;
+        let words = body([first, second, pending.remote_offset, pending.len]);
+        let header = Header { kind: kind::READ, len: 0, word: pending.operation };
+        if wire.publish_frame(header, words, None)? {
+            self.relay.reading =
+                Some(Reading { operation: pending.operation, number: pending.local, local, left: pending.len });
+            pending.stage = Stage::Await;
+        }
+        Ok(())
+    }
+
+    /// Finds own registered bytes for a peer's operation.
+    fn resolve(common: &Common, body: &[u64; BODY_WORDS], right: Rights) -> Option<(Number, usize)> {
+        let handle = RmaHandle { stuff: [body[0], body[1], 0, 0] };
+        let (number, memory, rights) = common.registry.find(&handle)?;
+        let inside = body[2].checked_add(body[3]).is_some_and(|end| end <= memory.len());
+        let offset = usize::try_from(body[2]).ok()?;
+        (rights.has(right) && inside).then(|| (number, memory.start() + offset))
+    }
+
+    fn answer(&mut self, common: &mut Common, operation: u32, outcome: Result<(), Failure>) {
+        let status = outcome.map_or_else(Failure::status, |()| Status::Success);
+        let header = Header { kind: kind::RESULT, len: 0, word: operation };
+        self.post(common, header, body([u64::from(status as u32)]), None);
+    }
+
+    /// The peer writes a piece.
+    pub(crate) fn on_write(
+        &mut self,
+        common: &mut Common,
+        header: Header,
+        body: &[u64; BODY_WORDS],
+    ) -> Result<(), Violation> {
+        let (slot, bytes) = unpair(body[5]);
+        let end = body[4].checked_add(u64::from(bytes)).filter(|end| *end <= body[3] && bytes > 0).ok_or(Violation)?;
+        let Some(wire) = self.wire.as_mut() else { return Ok(()) };
+        let source = wire.inbound_slot(slot, bytes)?;
+        let resolved = Self::resolve(common, body, Rights::WRITE);
+        if let (Some((_, start)), Ok(at)) = (resolved, usize::try_from(body[4])) {
+            // SAFETY: the bytes are inside a living registration (`resolve` has checked the whole operation, `end` this piece), and
+            // inside the slot.
+            unsafe { sys::direct_copy(Way::Read, start + at, source, bytes as usize) };
+        }
+        wire.grant(slot);
+        if resolved.is_none() {
+            if self.relay.refused != Some(header.word) {
+                self.relay.refused = Some(header.word);
+                self.answer(common, header.word, Err(Failure::RemoteHandle));
+            }
+        } else if end == body[3] && self.relay.refused != Some(header.word) {
+            self.answer(common, header.word, Ok(()));
+        }
+        Ok(())
+    }
+
+    /// The peer wants to read.
+    pub(crate) fn on_read(&mut self, common: &mut Common, header: Header, body: &[u64; BODY_WORDS]) {
+        match Self::resolve(common, body, Rights::READ) {
+            Some((number, start)) if body[3] > 0 => {
+                let serve = Serve { operation: header.word, number, start, done: 0, len: body[3] };
+                self.answers.push_back(Op::Serve(Box::new(serve)));
+            }
+            _ => self.answer(common, header.word, Err(Failure::RemoteHandle)),
+        }
+    }
+
+    /// As `advance`, for a read of the peer.
+    pub(crate) fn advance_serve(
+        &mut self,
+        common: &mut Common,
+        mut serve: Box<Serve>,
+    ) -> Result<Option<(Op, bool)>, Violation> {
+        let before = serve.done;
+        let Some(wire) = self.wire.as_mut() else { return Ok(None) };
+        for _ in 0..BURST {
+            if !wire.producer.has_room(wire.outbound.head)? {
+                break;
+            }
+            let header = Header { kind: kind::DATA, len: 0, word: serve.operation };
+            if !common.registry.lives(serve.number) {
+                let result = Header { kind: kind::RESULT, ..header };
+                wire.producer.push_words(wire.outbound.ring, result, [Status::RmaHandle as u64]);
+                return Ok(None);
+            }
+            let Some(slot) = wire.take_granted()? else { break };
+            let bytes = (serve.len - serve.done).min(u64::from(wire.payload_capacity()));
+            let (count, size) = small(bytes);
+            let offset = usize::try_from(serve.done).map_err(|_| Violation)?;
+            let target = wire.outbound_slot(slot);
+            // SAFETY: inside a living registration (`on_read` has checked the whole, `lives` that it still is), and inside the slot.
+            unsafe { sys::direct_copy(Way::Write, serve.start + offset, target, size) };
+            wire.producer.push_words(wire.outbound.ring, header, [pair(slot, count)]);
+            serve.done += bytes;
+            if serve.done == serve.len {
+                return Ok(None);
+            }
+        }
+        let moved = serve.done != before;
+        Ok(Some((Op::Serve(serve), moved)))
+    }
+
+    /// A piece of what this side reads.
+    pub(crate) fn on_data(
+        &mut self,
+        common: &mut Common,
+        header: Header,
+        body: &[u64; BODY_WORDS],
+    ) -> Result<(), Violation> {
+        let (slot, bytes) = unpair(body[0]);
+        let Some(wire) = self.wire.as_mut() else { return Ok(()) };
+        let source = wire.inbound_slot(slot, bytes)?;
+        if let Some(reading) = self.relay.reading.as_mut().filter(|reading| reading.operation == header.word) {
+            reading.left = reading.left.checked_sub(u64::from(bytes)).ok_or(Violation)?;
+            // SAFETY: `reading` is set only while its operation is open and its local registration lives: the end of either calls
+            // `forget`. The bytes are inside it by `left`, and inside the slot by `inbound_slot`.
+            unsafe { sys::direct_copy(Way::Read, reading.local, source, bytes as usize) };
+            reading.local += bytes as usize;
+            if reading.left == 0 {
+                self.relay.result = Some((header.word, Ok(())));
+                self.relay.reading = None;
+            }
+        } else {
+            common.strays += 1;
+        }
+        wire.grant(slot);
+        Ok(())
+    }
+
+    /// The peer tells how an operation ended.
+    pub(crate) fn on_result(&mut self, header: Header, body: &[u64; BODY_WORDS]) {
+        let status = u32::try_from(body[0]).ok().and_then(Status::from_u32).unwrap_or(Status::Error);
+        let outcome = if status == Status::Success { Ok(()) } else { Err(Failure::RemoteHandle) };
+        self.relay.reading = None;
+        self.relay.result = Some((header.word, outcome));
+    }
+}
+
+/// A count of bytes of one piece, in the widths that frames and copies need.
+fn small(bytes: u64) -> (u32, usize) {
+    let count = u32::try_from(bytes).unwrap_or(u32::MAX);
+    (count, count as usize)
+}

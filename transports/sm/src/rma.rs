@@ -1,0 +1,263 @@
+//! RMA: the initiator copies, by mapping or by process_vm; see `relay` for the third way.
+
+use crate::common::Common;
+use crate::lane::{Lane, Op, Phase, finish};
+use crate::registry::{Number, Target, leave};
+use crate::sys::{self, Way};
+use cci_mem::ring::Violation;
+use cci_mem::segment::Segment;
+use cci_mem::sync::Ordering;
+use cci_proto::{Failure, Rights, RmaError, RmaHandle};
+use cci_transport::{Connection, Core, Message, Posted, Rma, Slot};
+use rustix::io::Errno;
+
+/// Bytes copied in one call: long enough to hide the cost of a call, short enough that other lanes need not wait.
+const PIECE: u64 = 1 << 20;
+
+/// A segment of library memory of a peer, mapped here.
+pub(crate) struct PeerSegment(pub(crate) Segment);
+
+/// What an RMA has still to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Copy, from this byte on.
+    Copy(u64),
+    /// Relay through slots, from this byte on.
+    Relay(u64),
+    /// The target has everything, or was asked for everything, and is to answer.
+    Await,
+    /// Deliver the message.
+    Message,
+}
+
+/// An RMA that is open.
+pub(crate) struct Pending {
+    pub(crate) cell: &'static Connection,
+    slot: &'static Slot,
+    posted: Posted,
+    pub(crate) way: Way,
+    pub(crate) local: Number,
+    /// Address here of the first byte.
+    local_start: usize,
+    pub(crate) remote: RmaHandle,
+    pub(crate) remote_offset: u64,
+    pub(crate) len: u64,
+    message: Option<(Box<[u8]>, usize)>,
+    pub(crate) stage: Stage,
+    /// Number of the operation in its lane's relayed frames.
+    pub(crate) operation: u32,
+    pub(crate) since: u64,
+}
+
+impl Pending {
+    /// Ends the operation.
+    pub(crate) fn end(self, common: &mut Common, core: &mut Core, outcome: Result<(), Failure>) {
+        if outcome.is_ok() {
+            self.cell.counters.on_rma(self.len);
+        }
+        finish(core, self.slot, self.cell, self.posted, outcome);
+        if let Some((data, _)) = self.message {
+            common.buffers.push(data);
+        }
+    }
+
+    pub(crate) fn right(&self) -> Rights {
+        match self.way {
+            Way::Read => Rights::READ,
+            Way::Write => Rights::WRITE,
+        }
+    }
+
+    /// Address here of a byte of the operation, while the local registration lives.
+    pub(crate) fn local_at(&self, common: &Common, at: u64) -> Result<usize, Failure> {
+        let start = common.registry.lives(self.local).then_some(self.local_start);
+        let offset = usize::try_from(at).map_err(|_| Failure::Copy)?;
+        start.map(|start| start + offset).ok_or(Failure::RemoteHandle)
+    }
+}
+
+impl Lane {
+    /// Starts an RMA of an open connection.
+    pub(crate) fn rma(
+        &mut self,
+        common: &mut Common,
+        core: &mut Core,
+        cell: &'static Connection,
+        rma: &Rma<'_>,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, RmaError> {
+        if self.phase != Phase::Ready {
+            return Err(RmaError::Disconnected);
+        }
+        let (local, memory, _) = common.registry.find(rma.local).ok_or(RmaError::LocalHandle)?;
+        let end = rma.local_offset.checked_add(rma.len).ok_or(RmaError::LocalHandle)?;
+        if end > memory.len() {
+            return Err(RmaError::LocalHandle);
+        }
+        let offset = usize::try_from(rma.local_offset).map_err(|_| RmaError::LocalHandle)?;
+        let slot = core.take_rma().ok_or(RmaError::NoBuffers)?;
+        let message = rma.message.map(|message| {
+            let mut data = common.buffer();
+            data[..message.len()].copy_from_slice(message);
+            (data, message.len())
+        });
+        cell.open.fetch_add(1, Ordering::Relaxed);
+        let pending = Pending {
+            cell,
+            slot,
+            posted,
+            way: if rma.read { Way::Read } else { Way::Write },
+            local,
+            local_start: memory.start() + offset,
+            remote: *rma.remote,
+            remote_offset: rma.remote_offset,
+            len: rma.len,
+            message,
+            stage: Stage::Copy(0),
+            operation: 0,
+            since: common.now,
+        };
+        // An operation of the queue is in order with the others, and so is a fence.
+        if !self.queue.is_empty() {
+            self.queue.push_back(Op::Rma(Box::new(pending)));
+        } else if let Some(pending) = self.step(common, core, pending).map_err(|Violation| {
+            common.violators.push(self.number);
+            RmaError::Disconnected
+        })? {
+            self.queue.push_back(Op::Rma(Box::new(pending)));
+            common.deadlines_moved = true;
+        }
+        Ok((posted == Posted::Waited).then_some(slot))
+    }
+
+    /// As `advance`, for an RMA.
+    pub(crate) fn advance_rma(
+        &mut self,
+        common: &mut Common,
+        core: &mut Core,
+        pending: Box<Pending>,
+    ) -> Result<Option<(Op, bool)>, Violation> {
+        let before = pending.stage;
+        let open = self.step(common, core, *pending)?;
+        Ok(open.map(|pending| {
+            let moved = pending.stage != before;
+            (Op::Rma(Box::new(pending)), moved)
+        }))
+    }
+
+    /// Does what can be done in one call. Gives the operation back if it is still open.
+    fn step(
+        &mut self,
+        common: &mut Common,
+        core: &mut Core,
+        mut pending: Pending,
+    ) -> Result<Option<Pending>, Violation> {
+        if let Stage::Copy(from) = pending.stage {
+            match self.copy(common, &pending, from) {
+                Ok(Some(to)) if to < pending.len => {
+                    pending.stage = Stage::Copy(to);
+                    return Ok(Some(pending));
+                }
+                Ok(Some(_)) => pending.stage = Stage::Message,
+                Ok(None) => {
+                    pending.operation = self.relay.next_operation();
+                    pending.stage = Stage::Relay(0);
+                }
+                Err(failure) => {
+                    pending.end(common, core, Err(failure));
+                    return Ok(None);
+                }
+            }
+        }
+        if matches!(pending.stage, Stage::Relay(_) | Stage::Await) {
+            match self.relay(common, &mut pending)? {
+                None => return Ok(Some(pending)),
+                Some(Ok(())) => pending.stage = Stage::Message,
+                Some(Err(failure)) => {
+                    pending.end(common, core, Err(failure));
+                    return Ok(None);
+                }
+            }
+        }
+        self.deliver(common, core, pending)
+    }
+
+    /// Publishes the message of an RMA whose data are there, and ends it.
+    fn deliver(
+        &mut self,
+        common: &mut Common,
+        core: &mut Core,
+        pending: Pending,
+    ) -> Result<Option<Pending>, Violation> {
+        if let (Some((data, len)), Some(wire)) = (&pending.message, self.wire.as_mut()) {
+            let word = pending.cell.remote.load(Ordering::Relaxed);
+            if !wire.publish(word, Message::One(&data[..*len]))? {
+                return Ok(Some(pending));
+            }
+            pending.cell.counters.on_sent();
+            self.wake_consumer();
+        }
+        pending.end(common, core, Ok(()));
+        Ok(None)
+    }
+
+    /// Copies the next piece; says up to which byte, or that neither way of copying is open.
+    fn copy(&mut self, common: &mut Common, pending: &Pending, from: u64) -> Result<Option<u64>, Failure> {
+        let local = pending.local_at(common, from)?;
+        let registry = self.registry.as_ref().ok_or(Failure::Disconnected)?;
+        let resolved = registry.resolve(&pending.remote, pending.remote_offset, pending.len, pending.right());
+        let target = resolved.ok_or(Failure::RemoteHandle)?;
+        if target.segment != 0 && !self.segments.contains_key(&target.segment) {
+            // The target sent it before anyone could know the handle.
+            self.read_socket(common);
+        }
+        let (Some(registry), Some(wire)) = (&self.registry, &self.wire) else { return Err(Failure::Disconnected) };
+        let len = PIECE.min(pending.len - from);
+        let mapped = self.segments.get(&target.segment).and_then(|segment| mapped(&segment.0, &target, from, len));
+        if mapped.is_none() && self.no_process_vm.is_some() {
+            return Ok(None);
+        }
+        if !registry.enter(wire.outbound.announce, target.number) {
+            return Err(Failure::RemoteHandle);
+        }
+        let outcome = match (mapped, usize::try_from(len)) {
+            (Some(remote), Ok(bytes)) => {
+                // SAFETY: `local` is inside a living registration of this process (`find`, `lives`), `remote` inside a mapped segment.
+                unsafe { sys::direct_copy(pending.way, local, remote, bytes) };
+                Ok(())
+            }
+            _ => self.process_copy(pending.way, local, target.address + from, len),
+        };
+        leave(wire.outbound.announce);
+        outcome.map(|()| Some(from + len))
+    }
+
+    /// Copies by process_vm, going on where the kernel stops early.
+    fn process_copy(&self, way: Way, local: usize, remote: u64, len: u64) -> Result<(), Failure> {
+        let peer = self.peer.as_ref().ok_or(Failure::Disconnected)?;
+        let (Ok(remote), Ok(len)) = (usize::try_from(remote), usize::try_from(len)) else { return Err(Failure::Copy) };
+        // The number may be another process's by now: asked before and after.
+        if peer.is_dead() {
+            return Err(Failure::Disconnected);
+        }
+        let mut done = 0;
+        while done < len {
+            // SAFETY: `local` to `local + len` is inside a living registration of this process.
+            match unsafe { sys::process_copy(peer.pid, way, local + done, remote + done, len - done) } {
+                Ok(0) => return Err(Failure::Copy),
+                Ok(copied) => done += copied,
+                Err(Errno::INTR) => {}
+                Err(Errno::SRCH) => return Err(Failure::Disconnected),
+                Err(_) => return Err(Failure::Copy),
+            }
+        }
+        if peer.is_dead() { Err(Failure::Disconnected) } else { Ok(()) }
+    }
+}
+
+/// Where the bytes are in a peer's segment that is mapped here.
+fn mapped(segment: &Segment, target: &Target, from: u64, len: u64) -> Option<*mut u8> {
+    let offset = usize::try_from(target.segment_offset.checked_add(from)?).ok()?;
+    let len = usize::try_from(len).ok()?;
+    (offset.checked_add(len)? <= segment.len()).then(|| segment.bytes(offset, len))
+}

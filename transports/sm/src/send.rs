@@ -1,0 +1,239 @@
+//! Sending: publishing in the ring, and the queue of what has to wait.
+
+use crate::common::Common;
+use crate::lane::{Lane, Op, Phase, Waiting, finish};
+use crate::layout::{NO_SLOT, kind, pair};
+use crate::wire::Wire;
+use cci_mem::ring::{BODY, BODY_WORDS, Header, Violation};
+use cci_mem::sync::Ordering;
+use cci_proto::SendError;
+use cci_transport::{Connection, Core, Message, Posted, Slot};
+
+impl Wire {
+    /// Publishes a message; false when there is no room.
+    #[inline]
+    pub(crate) fn publish(&mut self, word: u32, message: Message<'_>) -> Result<bool, Violation> {
+        if !self.producer.has_room(self.outbound.head)? {
+            return Ok(false);
+        }
+        if message.len() > BODY {
+            return self.publish_slot(word, message);
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "at most BODY")]
+        let header = Header { kind: kind::MESSAGE, len: message.len() as u8, word };
+        match message {
+            Message::One(bytes) => self.producer.push(self.outbound.ring, header, bytes),
+            Message::Many(_, len) => {
+                let mut bytes = [0; BODY];
+                message.copy_to(&mut bytes);
+                self.producer.push(self.outbound.ring, header, &bytes[..len]);
+            }
+        }
+        Ok(true)
+    }
+
+    fn publish_slot(&mut self, word: u32, message: Message<'_>) -> Result<bool, Violation> {
+        let Some(slot) = self.take_granted()? else { return Ok(false) };
+        let len = self.fill(slot, message);
+        let header = Header { kind: kind::MESSAGE_SLOT, len: 0, word };
+        self.producer.push_words(self.outbound.ring, header, [pair(slot, len)]);
+        Ok(true)
+    }
+
+    /// Copies a message and a zero byte into an outbound slot.
+    fn fill(&mut self, slot: u32, message: Message<'_>) -> u32 {
+        let target = self.outbound_slot(slot);
+        let len = message.len();
+        assert!(len <= self.payload_capacity() as usize, "the facade checks lengths");
+        let mut at = 0;
+        let mut copy = |bytes: &[u8]| {
+            // SAFETY: the parts together are `len` bytes, which fit the slot; the slot is ours to fill until the entry that names it
+            // is published; a program's buffer is not part of a lane.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target.add(at), bytes.len()) };
+            at += bytes.len();
+        };
+        match message {
+            Message::One(bytes) => copy(bytes),
+            Message::Many(parts, _) => parts.iter().for_each(|part| copy(part)),
+        }
+        // SAFETY: the stride leaves room for this byte.
+        unsafe { target.add(len).write(0) };
+        u32::try_from(len).unwrap_or(0)
+    }
+
+    /// Publishes a control frame; false when there is no room.
+    pub(crate) fn publish_frame(
+        &mut self,
+        header: Header,
+        words: [u64; BODY_WORDS],
+        payload: Option<&[u8]>,
+    ) -> Result<bool, Violation> {
+        if !self.producer.has_room(self.outbound.head)? {
+            return Ok(false);
+        }
+        let mut words = words;
+        if let Some(payload) = payload.filter(|payload| !payload.is_empty()) {
+            let Some(slot) = self.take_granted()? else { return Ok(false) };
+            let len = self.fill(slot, Message::One(payload));
+            words[1] = pair(slot, len);
+        }
+        self.producer.push_words(self.outbound.ring, header, words);
+        Ok(true)
+    }
+}
+
+/// The second word of a control frame without payload.
+pub(crate) const NO_PAYLOAD: u64 = pair(NO_SLOT, 0);
+
+impl Lane {
+    /// Sends a message of an open connection.
+    #[inline]
+    pub(crate) fn send(
+        &mut self,
+        common: &mut Common,
+        core: &mut Core,
+        cell: &'static Connection,
+        message: Message<'_>,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        if self.phase != Phase::Ready || !self.queue.is_empty() {
+            return self.send_later(common, core, cell, message, posted);
+        }
+        let Some(wire) = self.wire.as_mut() else { return Err(SendError::Disconnected) };
+        let slot = match posted {
+            Posted::Event(_) => Some(core.take_send().ok_or(SendError::NoBuffers)?),
+            Posted::Silent(_) | Posted::Waited => None,
+        };
+        match wire.publish(cell.remote.load(Ordering::Relaxed), message) {
+            Ok(true) => {}
+            outcome => {
+                if let Some(slot) = slot {
+                    core.release(slot);
+                }
+                return self.not_published(common, core, cell, message, posted, outcome.is_err());
+            }
+        }
+        cell.counters.on_sent();
+        self.wake_consumer();
+        if let (Some(slot), Posted::Event(context)) = (slot, posted) {
+            core.finish(slot, cell, context, Ok(()));
+        }
+        Ok(None)
+    }
+
+    #[cold]
+    fn not_published(
+        &mut self,
+        common: &mut Common,
+        core: &mut Core,
+        cell: &'static Connection,
+        message: Message<'_>,
+        posted: Posted,
+        violation: bool,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        if violation {
+            common.violators.push(self.number);
+            return Err(SendError::Disconnected);
+        }
+        self.send_later(common, core, cell, message, posted)
+    }
+
+    /// Queues a message that finds no room; one on an unreliable connection is dropped instead.
+    #[cold]
+    fn send_later(
+        &mut self,
+        common: &mut Common,
+        core: &mut Core,
+        cell: &'static Connection,
+        message: Message<'_>,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        if !matches!(self.phase, Phase::Ready | Phase::Greeting) {
+            return Err(SendError::Disconnected);
+        }
+        let slot = core.take_send().ok_or(SendError::NoBuffers)?;
+        cell.open.fetch_add(1, Ordering::Relaxed);
+        if !cell.attribute().is_reliable() {
+            cell.counters.dropped.fetch_add(1, Ordering::Relaxed);
+            finish(core, slot, cell, posted, Ok(()));
+            // A waiting thread finds the slot ended.
+            return Ok((posted == Posted::Waited).then_some(slot));
+        }
+        cell.counters.rnr.fetch_add(1, Ordering::Relaxed);
+        let mut data = common.buffer();
+        message.copy_to(&mut data);
+        let waiting = Waiting { cell, slot, posted, data, len: message.len(), since: crate::common::coarse_now() };
+        self.queue.push_back(Op::Message(waiting));
+        common.deadlines_moved = true;
+        Ok((posted == Posted::Waited).then_some(slot))
+    }
+
+    /// Queues a control frame, or publishes it at once.
+    pub(crate) fn post(
+        &mut self,
+        common: &mut Common,
+        header: Header,
+        words: [u64; BODY_WORDS],
+        payload: Option<&[u8]>,
+    ) {
+        if self.answers.is_empty()
+            && let Some(wire) = self.ready_wire()
+        {
+            match wire.publish_frame(header, words, payload) {
+                Ok(true) => return self.wake_consumer(),
+                Ok(false) => {}
+                Err(Violation) => return common.violators.push(self.number),
+            }
+        }
+        self.answers.push_back(Op::Frame { header, words, payload: payload.map(Into::into) });
+    }
+
+    /// Publishes what waits, as far as there is room. True when something moved.
+    pub(crate) fn flush(&mut self, common: &mut Common, core: &mut Core) -> bool {
+        let mut moved = false;
+        while self.phase == Phase::Ready {
+            let answer = !self.answers.is_empty();
+            let Some(op) = (if answer { self.answers.pop_front() } else { self.queue.pop_front() }) else { break };
+            match self.advance(common, core, op) {
+                Ok(None) => moved = true,
+                Ok(Some((op, progressed))) => {
+                    let queue = if answer { &mut self.answers } else { &mut self.queue };
+                    queue.push_front(op);
+                    moved |= progressed;
+                    break;
+                }
+                Err(Violation) => {
+                    common.violators.push(self.number);
+                    break;
+                }
+            }
+        }
+        if moved {
+            self.wake_consumer();
+        }
+        moved
+    }
+
+    /// Advances one operation; gives it back when it has to wait longer, and says whether it got on meanwhile.
+    fn advance(&mut self, common: &mut Common, core: &mut Core, op: Op) -> Result<Option<(Op, bool)>, Violation> {
+        let Some(wire) = self.wire.as_mut() else { return Ok(Some((op, false))) };
+        match op {
+            Op::Message(waiting) => {
+                let word = waiting.cell.remote.load(Ordering::Relaxed);
+                if !wire.publish(word, Message::One(&waiting.data[..waiting.len]))? {
+                    return Ok(Some((Op::Message(waiting), false)));
+                }
+                waiting.cell.counters.on_sent();
+                finish(core, waiting.slot, waiting.cell, waiting.posted, Ok(()));
+                common.buffers.push(waiting.data);
+                Ok(None)
+            }
+            Op::Frame { header, words, payload } => {
+                let published = wire.publish_frame(header, words, payload.as_deref())?;
+                Ok((!published).then_some((Op::Frame { header, words, payload }, false)))
+            }
+            Op::Rma(pending) => self.advance_rma(common, core, pending),
+            Op::Serve(serve) => self.advance_serve(common, serve),
+        }
+    }
+}

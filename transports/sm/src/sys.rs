@@ -1,0 +1,93 @@
+//! The system calls of this transport that need `unsafe`: copying between processes, and who is at the other end of a
+//! socket.
+
+use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use rustix::io::Errno;
+
+/// Linux's `SO_PEERPIDFD`, since 6.5.
+const SO_PEERPIDFD: libc::c_int = 77;
+
+/// Which way to copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// From the other process to this one.
+    Read,
+    /// From this process to the other.
+    Write,
+}
+
+/// Copies between `local` here and `remote` in process `pid`; says how many bytes, which may be fewer than asked.
+///
+/// # Safety
+///
+/// `len` bytes at `local` are registered memory of this process, or memory that nobody else uses. Unmapped addresses are an error,
+/// not a fault.
+pub(crate) unsafe fn process_copy(pid: i32, way: Way, local: usize, remote: usize, len: usize) -> Result<usize, Errno> {
+    let here = libc::iovec { iov_base: std::ptr::with_exposed_provenance_mut(local), iov_len: len };
+    let there = libc::iovec { iov_base: std::ptr::without_provenance_mut(remote), iov_len: len };
+    // SAFETY: one vector each way; the kernel checks both ranges, and the caller vouches for the local one.
+    let copied = unsafe {
+        match way {
+            Way::Read => libc::process_vm_readv(pid, &raw const here, 1, &raw const there, 1, 0),
+            Way::Write => libc::process_vm_writev(pid, &raw const here, 1, &raw const there, 1, 0),
+        }
+    };
+    usize::try_from(copied).map_err(|_| {
+        let code = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+        Errno::from_raw_os_error(code)
+    })
+}
+
+/// Copies between registered memory here and a mapped segment.
+///
+/// # Safety
+///
+/// `len` bytes at `local` are registered memory of this process; `len` bytes at `remote` are inside a mapped segment.
+pub(crate) unsafe fn direct_copy(way: Way, local: usize, remote: *mut u8, len: usize) {
+    let local = std::ptr::with_exposed_provenance_mut::<u8>(local);
+    // SAFETY: both ranges are mapped by the caller's word. They may overlap when an endpoint copies within one allocation.
+    unsafe {
+        match way {
+            Way::Read => std::ptr::copy(remote, local, len),
+            Way::Write => std::ptr::copy(local, remote, len),
+        }
+    }
+}
+
+/// The process at the other end of a socket.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) pid: i32,
+    pub(crate) uid: u32,
+    /// Readable when the process is dead.
+    pub(crate) pidfd: OwnedFd,
+}
+
+impl Peer {
+    /// Whether the process has ended.
+    pub(crate) fn is_dead(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        matches!(poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&now)), Ok(1..))
+    }
+}
+
+/// Asks the kernel who is at the other end.
+pub(crate) fn peer(socket: impl AsFd) -> Result<Peer, Errno> {
+    let cred = rustix::net::sockopt::socket_peercred(&socket)?;
+    let pid = cred.pid;
+    let uid = cred.uid.as_raw();
+    let mut fd: libc::c_int = -1;
+    let mut len = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: `fd` and `len` are valid for the call, and `len` says how large `fd` is.
+    let done = unsafe {
+        libc::getsockopt(socket.as_fd().as_raw_fd(), libc::SOL_SOCKET, SO_PEERPIDFD, (&raw mut fd).cast(), &raw mut len)
+    };
+    let pidfd = if done == 0 && fd >= 0 {
+        // SAFETY: a descriptor that the kernel has just made for us.
+        unsafe { OwnedFd::from_raw_fd(fd) }
+    } else {
+        rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?
+    };
+    Ok(Peer { pid: pid.as_raw_nonzero().get(), uid, pidfd })
+}

@@ -1,0 +1,172 @@
+//! What time brings: timeouts, keepalive, retries, closing of lanes that nobody needs.
+
+use crate::Sm;
+use crate::common::Common;
+use crate::greet::Cause;
+use crate::lane::{Lane, Op, Phase};
+use crate::layout::{NOTHING, kind};
+use cci_mem::ring::Header;
+use cci_mem::sync::Ordering;
+use cci_proto::{EventKind, Failure};
+use cci_transport::{Connection, Core};
+
+/// A full backlog is tried again this often, milliseconds.
+const DIAL_AGAIN: u64 = 10;
+/// How long a client may take to say HELLO, milliseconds.
+const HELLO_LIMIT: u64 = 5_000;
+/// How long a lane without connections is kept, milliseconds.
+const IDLE_LIMIT: u64 = 1_000;
+/// How long the listener rests when descriptors are short, milliseconds.
+const LISTEN_AGAIN: u64 = 100;
+
+/// Milliseconds of a timeout in microseconds, rounded up.
+fn millis(micros: u32) -> u64 {
+    u64::from(micros).div_ceil(1000)
+}
+
+/// When a send times out, if ever.
+fn send_deadline(cell: &'static Connection, since: u64) -> Option<u64> {
+    let timeout = cell.send_timeout.load(Ordering::Relaxed);
+    (timeout > 0).then(|| since + millis(timeout))
+}
+
+impl Lane {
+    fn op_deadlines(&self) -> impl Iterator<Item = (u64, &'static Connection)> + '_ {
+        self.queue.iter().filter_map(|op| {
+            let (cell, since) = match op {
+                Op::Message(waiting) => (waiting.cell, waiting.since),
+                Op::Rma(pending) => (pending.cell, pending.since),
+                Op::Frame { .. } | Op::Serve(_) => return None,
+            };
+            send_deadline(cell, since).map(|deadline| (deadline, cell))
+        })
+    }
+
+    fn opening_deadlines(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        self.cells().filter_map(|(cell, opening)| {
+            let deadline = opening?.deadline?;
+            Some((deadline, cell.local.load(Ordering::Relaxed)))
+        })
+    }
+
+    fn late_opening(&self, now: u64) -> Option<u32> {
+        self.opening_deadlines().find(|(deadline, _)| *deadline <= now).map(|(_, number)| number)
+    }
+
+    fn late_op(&self, now: u64) -> Option<&'static Connection> {
+        self.op_deadlines().find(|(deadline, _)| *deadline <= now).map(|(_, cell)| cell)
+    }
+
+    fn keepalives(&self) -> impl Iterator<Item = (u64, &'static Connection)> + '_ {
+        self.cells().filter_map(|(cell, opening)| {
+            let timeout = cell.keepalive.load(Ordering::Relaxed);
+            (timeout > 0 && opening.is_none()).then(|| (millis(timeout), cell))
+        })
+    }
+
+    /// What this lane owes to the clock. A cause: it is to be closed.
+    fn on_tick(&mut self, common: &mut Common, core: &mut Core) -> Option<Cause> {
+        let now = common.now;
+        if self.received != self.seen {
+            self.seen = self.received;
+            self.heard = now;
+        }
+        self.flush_outbox();
+        while let Some(number) = self.late_opening(now) {
+            self.break_connection(common, core, number, Failure::TimedOut);
+        }
+        while let Some(cell) = self.late_op(now) {
+            self.give_up(common, core, cell);
+        }
+        self.keep_alive(common, core);
+        match self.phase {
+            Phase::Dialing(address) => self.dial(common, address).err(),
+            Phase::Answering(since) if now > since + HELLO_LIMIT => Some(Cause::Refused),
+            Phase::Ready if self.is_idle() && self.idle_since.is_some_and(|since| now >= since + IDLE_LIMIT) => {
+                Some(Cause::Idle)
+            }
+            _ => None,
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.answers.is_empty() && self.requests.is_empty() && self.lent == 0
+    }
+
+    /// A send has waited for too long: the receiver had no room, or did not answer at all.
+    fn give_up(&mut self, common: &mut Common, core: &mut Core, cell: &'static Connection) {
+        let refused = self.wire.as_ref().is_some_and(|wire| wire.outbound.rnr.load(Ordering::Relaxed) != 0);
+        let failure = if refused { Failure::NotReady } else { Failure::TimedOut };
+        let number = cell.local.load(Ordering::Relaxed);
+        let remote = cell.remote.load(Ordering::Relaxed);
+        self.break_connection(common, core, number, failure);
+        self.post(common, Header { kind: kind::DISCONNECT, len: 0, word: remote }, NOTHING, None);
+    }
+
+    fn keep_alive(&mut self, common: &mut Common, core: &mut Core) {
+        let now = common.now;
+        let silence = |cell: &Connection, heard: u64| now.saturating_sub(heard.max(cell.heard.load(Ordering::Relaxed)));
+        let heard = self.heard;
+        while let Some((_, cell)) = self.keepalives().find(|(limit, cell)| silence(cell, heard) >= *limit) {
+            cell.keepalive.store(0, Ordering::Relaxed);
+            common.owe(core, EventKind::KeepaliveTimedOut, cell);
+        }
+        let asks = self.keepalives().find(|(limit, cell)| silence(cell, heard) * 3 >= *limit);
+        if let Some((limit, cell)) = asks
+            && (now - self.pinged) * 3 >= limit
+            && self.answers.is_empty()
+        {
+            self.pinged = now;
+            let remote = cell.remote.load(Ordering::Relaxed);
+            self.post(common, Header { kind: kind::PING, len: 0, word: remote }, NOTHING, None);
+        }
+    }
+
+    /// When this lane wants to be looked at, if ever.
+    fn next_deadline(&self, now: u64) -> Option<u64> {
+        let phase = match self.phase {
+            Phase::Dialing(_) => Some(now + DIAL_AGAIN),
+            Phase::Answering(since) => Some(since + HELLO_LIMIT + 1),
+            Phase::Ready if self.is_idle() => self.idle_since.map(|since| since + IDLE_LIMIT),
+            _ => None,
+        };
+        let outbox = (!self.outbox.is_empty()).then_some(now + DIAL_AGAIN);
+        let openings = self.opening_deadlines().map(|(deadline, _)| deadline).min();
+        let ops = self.op_deadlines().map(|(deadline, _)| deadline).min();
+        let keepalive = self.keepalives().map(|(limit, _)| now + (limit / 3).max(1)).min();
+        [phase, outbox, openings, ops, keepalive].into_iter().flatten().min()
+    }
+}
+
+impl Sm {
+    /// To be called when the clock has moved.
+    pub(crate) fn on_tick(&mut self, core: &mut Core) {
+        let now = self.common.now;
+        self.common.pay(core);
+        if !self.common.control.is_listening() {
+            self.common.control.set_listening(true);
+        }
+        for number in 0..u32::try_from(self.lanes.len()).unwrap_or(u32::MAX) {
+            let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
+            if let Some(cause) = lane.on_tick(&mut self.common, core) {
+                self.bury(core, number, cause);
+            }
+        }
+        while let Some(at) = self.common.expected.iter().position(|expected| expected.deadline <= now) {
+            let late = self.common.expected.swap_remove(at);
+            core.finish_opening(late.slot, EventKind::Accept, late.context, Err(Failure::TimedOut));
+        }
+        self.common.deadlines_moved = true;
+    }
+
+    /// Sets the timer to the next deadline.
+    pub(crate) fn set_timer(&mut self) {
+        let now = crate::common::precise_now();
+        let lanes = self.lanes.iter().flatten().filter_map(|lane| lane.next_deadline(now)).min();
+        let expected = self.common.expected.iter().map(|expected| expected.deadline).min();
+        let listening = (!self.common.control.is_listening()).then_some(now + LISTEN_AGAIN);
+        let owed = (!self.common.owed.is_empty()).then_some(now + DIAL_AGAIN);
+        let next = [lanes, expected, listening, owed].into_iter().flatten().min();
+        self.common.control.set_timer(next.map(|next| next.saturating_sub(now) + 1));
+    }
+}

@@ -1,0 +1,222 @@
+//! A lane's segment, mapped: this side's two cursors and the words that both sides share.
+
+use crate::layout::{
+    ANNOUNCE, FIRST_SLOTS, GRANT_SHIFT, GRANTS, Geometry, HEAD, RING, RING_SHIFT, RNR, SLEEP, SLOTS, WAIT,
+};
+use cci_mem::barrier::Pairing;
+use cci_mem::ring::{Consumer, Entry, GrantReader, GrantWriter, Producer, Violation};
+use cci_mem::segment::Segment;
+use cci_mem::sync::{AtomicU32, AtomicU64, Ordering};
+use rustix::io::Result;
+
+/// The shared words of one direction. Borrowed from the segment of the [`Wire`] that holds it, and never handed out.
+pub(crate) struct Direction {
+    pub(crate) head: &'static AtomicU32,
+    pub(crate) sleep: &'static AtomicU32,
+    pub(crate) rnr: &'static AtomicU32,
+    pub(crate) announce: &'static AtomicU64,
+    pub(crate) wait: &'static AtomicU32,
+    pub(crate) grants: &'static [AtomicU32],
+    pub(crate) ring: &'static [Entry],
+    base: usize,
+}
+
+impl Direction {
+    fn new(segment: &Segment, base: usize) -> Self {
+        // SAFETY: the references outlive neither the segment nor its mapping: both are fields of one `Wire`, which gives
+        // no reference away and drops them together.
+        let segment: &'static Segment = unsafe { &*std::ptr::from_ref(segment) };
+        let word = |offset| &segment.words32(base + offset, 1)[0];
+        Self {
+            head: word(HEAD),
+            sleep: word(SLEEP),
+            rnr: word(RNR),
+            announce: &segment.words64(base + ANNOUNCE, 1)[0],
+            wait: word(WAIT),
+            grants: segment.words32(base + GRANTS, 1 << GRANT_SHIFT),
+            ring: segment.entries(base + RING, 1 << RING_SHIFT),
+            base,
+        }
+    }
+}
+
+/// One side's view of a lane.
+pub(crate) struct Wire {
+    pub(crate) outbound: Direction,
+    pub(crate) inbound: Direction,
+    pub(crate) producer: Producer,
+    pub(crate) consumer: Consumer,
+    grant_writer: GrantWriter,
+    grant_reader: GrantReader,
+    /// Slots that the peer granted and this side has not filled.
+    granted: Vec<u16>,
+    /// Which outbound slots are this side's to fill; a hostile peer may grant one twice.
+    mine: u64,
+    /// Which inbound slots the peer may fill.
+    theirs: u64,
+    /// Inbound slots granted at least once; the others have no memory yet.
+    pub(crate) opened: u32,
+    /// How many there can be; lowered when memory is short.
+    ceiling: u32,
+    geometry: Geometry,
+    pub(crate) pairing: Pairing,
+    /// Boxed, so that its address stays while the references above live; dropped after them.
+    segment: Box<Segment>,
+}
+
+const _: () = assert!(SLOTS <= u64::BITS);
+
+impl Wire {
+    /// Makes a lane for a HELLO.
+    pub(crate) fn create(geometry: Geometry) -> Result<Self> {
+        let segment = Segment::create("cci-lane", geometry.lane())?;
+        let wire = Self::new(segment, geometry, true);
+        wire.reserve_start()?;
+        Ok(wire)
+    }
+
+    /// Attaches the lane of a HELLO.
+    pub(crate) fn attach(fd: rustix::fd::OwnedFd, geometry: Geometry) -> Result<Self> {
+        let wire = Self::new(Segment::attach(fd, geometry.lane())?, geometry, false);
+        // The creator has reserved the start; asking again costs nothing and does not take its word for it.
+        wire.reserve_start()?;
+        Ok(wire)
+    }
+
+    fn new(segment: Segment, geometry: Geometry, creator: bool) -> Self {
+        let segment = Box::new(segment);
+        let (first, second) = (0, geometry.direction());
+        let (out, inn) = if creator { (first, second) } else { (second, first) };
+        Self {
+            outbound: Direction::new(&segment, out),
+            inbound: Direction::new(&segment, inn),
+            producer: Producer::new(RING_SHIFT),
+            consumer: Consumer::new(RING_SHIFT),
+            grant_writer: GrantWriter::new(GRANT_SHIFT),
+            grant_reader: GrantReader::new(GRANT_SHIFT),
+            granted: Vec::with_capacity(SLOTS as usize),
+            mine: 0,
+            theirs: 0,
+            opened: 0,
+            ceiling: SLOTS,
+            geometry,
+            pairing: Pairing::Symmetric,
+            segment,
+        }
+    }
+
+    fn reserve_start(&self) -> Result<()> {
+        let start = self.geometry.slot(FIRST_SLOTS);
+        self.segment.reserve(self.outbound.base, start)?;
+        self.segment.reserve(self.inbound.base, start)
+    }
+
+    /// Grants the first slots, when the lane becomes usable.
+    pub(crate) fn grant_first(&mut self) {
+        self.opened = FIRST_SLOTS;
+        for slot in 0..FIRST_SLOTS {
+            self.grant(slot);
+        }
+    }
+
+    /// Whether the peer has used up half of what it was granted, and more could be.
+    #[inline]
+    pub(crate) fn wants_more(&self) -> bool {
+        self.opened < SLOTS && self.theirs.count_ones() * 2 <= self.opened
+    }
+
+    /// Whether the program holds so many slots of this lane that the peer would soon have none.
+    #[inline]
+    pub(crate) fn is_short(&self) -> bool {
+        self.opened == self.ceiling && self.theirs.count_ones() * 4 < self.opened
+    }
+
+    /// Grants twice as many slots; when memory is short, what there is has to do.
+    #[cold]
+    pub(crate) fn grow(&mut self) {
+        let target = (self.opened * 2).min(SLOTS);
+        let (from, to) = (self.geometry.slot(self.opened), self.geometry.slot(target));
+        if self.segment.reserve(self.inbound.base + from, to - from).is_err() {
+            self.ceiling = self.opened;
+            return;
+        }
+        let first = self.opened;
+        self.opened = target;
+        for slot in first..target {
+            self.grant(slot);
+        }
+    }
+
+    /// Copies a payload and a zero byte out of an inbound slot.
+    pub(crate) fn copy_payload(&self, payload: *const u8, len: u32, buffer: &mut [u8]) {
+        let len = len as usize;
+        assert!(len < buffer.len(), "buffers hold a largest message and a zero byte");
+        // SAFETY: `inbound_slot` gave `payload` for `len` bytes; the buffer is ours and long enough.
+        unsafe { std::ptr::copy_nonoverlapping(payload, buffer.as_mut_ptr(), len) };
+        buffer[len] = 0;
+    }
+
+    /// Lets the peer fill an inbound slot.
+    #[inline]
+    pub(crate) fn grant(&mut self, slot: u32) {
+        self.theirs |= 1 << slot;
+        #[expect(clippy::cast_possible_truncation, reason = "a slot's number is below SLOTS")]
+        self.grant_writer.grant(self.inbound.grants, slot as u16);
+    }
+
+    /// Takes an outbound slot to fill, if the peer has granted one.
+    #[inline]
+    pub(crate) fn take_granted(&mut self) -> std::result::Result<Option<u32>, Violation> {
+        if self.granted.is_empty() {
+            while let Some(slot) = self.grant_reader.take(self.outbound.grants) {
+                let bit = 1u64.checked_shl(u32::from(slot)).filter(|_| u32::from(slot) < SLOTS).ok_or(Violation)?;
+                if self.mine & bit != 0 {
+                    return Err(Violation);
+                }
+                self.mine |= bit;
+                self.granted.push(slot);
+            }
+        }
+        let Some(slot) = self.granted.pop() else { return Ok(None) };
+        self.mine &= !(1 << slot);
+        Ok(Some(u32::from(slot)))
+    }
+
+    /// Address of an outbound slot that `take_granted` gave: room for a largest message and a zero byte.
+    #[inline]
+    pub(crate) fn outbound_slot(&self, slot: u32) -> *mut u8 {
+        self.segment.bytes(self.outbound.base + self.geometry.slot(slot), self.geometry.stride)
+    }
+
+    /// Address of an inbound slot that a frame names, which must have been granted and hold at least `len` bytes and a zero.
+    #[inline]
+    pub(crate) fn inbound_slot(&mut self, slot: u32, len: u32) -> std::result::Result<*mut u8, Violation> {
+        let bit = 1u64.checked_shl(slot).ok_or(Violation)?;
+        if slot >= SLOTS || self.theirs & bit == 0 || len as usize >= self.geometry.stride {
+            return Err(Violation);
+        }
+        self.theirs &= !bit;
+        Ok(self.segment.bytes(self.inbound.base + self.geometry.slot(slot), self.geometry.stride))
+    }
+
+    /// Largest message that a slot holds.
+    pub(crate) fn payload_capacity(&self) -> u32 {
+        u32::try_from(self.geometry.stride - 64).unwrap_or(0)
+    }
+
+    /// Whether a frame lies in the inbound ring.
+    #[inline]
+    pub(crate) fn has_frame(&self) -> bool {
+        self.consumer.peek(self.inbound.ring).is_some()
+    }
+
+    /// Whether the peer copies to or from the registration that this word names.
+    pub(crate) fn is_announced(&self, word: u64) -> bool {
+        self.inbound.announce.load(Ordering::Relaxed) == word
+    }
+
+    /// The segment, to be sent to the peer.
+    pub(crate) fn segment(&self) -> &Segment {
+        &self.segment
+    }
+}
