@@ -1,21 +1,182 @@
 //! Devices from a configuration file, or found.
 
-use crate::device::Device;
-use cci_transport::OpenError;
+mod found;
+mod ini;
+mod known;
+#[cfg(test)]
+mod tests;
 
-/// The devices of `file` (its name for messages, and its text), or those found, without the transports that `selection`
-/// (`CCI_CTP`) leaves out.
-pub(crate) fn devices(_file: Option<(&str, &str)>, _selection: &str) -> Result<Vec<Device>, OpenError> {
-    Ok(vec![Device {
-        name: "sm0".into(),
-        transport: "sm".into(),
-        up: true,
-        reason: "shared memory between processes of this user on this host".into(),
-        arguments: Vec::new(),
-        max_send_size: cci_sm::MAX_SEND_SIZE,
-        rate: 0,
-        pci: None,
-        priority: 20,
-        is_default: false,
-    }])
+use crate::device::Device;
+use cci_proto::Status;
+use cci_transport::OpenError;
+use ini::{Entry, Mistake, Section};
+use known::{CORE_KEYS, Known};
+use std::cmp::Reverse;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+/// Largest message that `mss` may ask for, bytes.
+const MSS: RangeInclusive<u32> = 64..=1 << 20;
+
+/// The devices of `file` (its name for messages, and its bytes), or those found, without the transports that `selection`
+/// (`CCI_CTP`) leaves out: those up first, then the default, then by priority and rate, descending.
+pub(crate) fn devices(file: Option<(&str, &[u8])>, selection: &str) -> Result<Vec<Device>, OpenError> {
+    let selection = Selection::parse(selection)?;
+    let mut devices = match file {
+        None => vec![found::shared_memory("sm0")],
+        Some((name, bytes)) => from_bytes(bytes).map_err(|mistake| {
+            OpenError::new(Status::Inval, format!("{name}:{}: {}", mistake.line, mistake.sentence))
+        })?,
+    };
+    devices.retain(|device| selection.keeps(&device.transport));
+    devices.sort_by_key(|device| Reverse((device.up, device.is_default, device.priority, device.rate)));
+    Ok(devices)
+}
+
+fn from_bytes(bytes: &[u8]) -> Result<Vec<Device>, Mistake> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let before = &bytes[..error.valid_up_to()];
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        Mistake::new(line, "not UTF-8 text; save the file as UTF-8, or correct CCI_CONFIG if this is another file")
+    })?;
+    let mut devices = Vec::new();
+    let mut default: Option<usize> = None;
+    for section in ini::parse(text)? {
+        let device = device(&section)?;
+        if device.is_default {
+            let line = section.entry("default").map_or(section.line, |entry| entry.line);
+            if let Some(first) = default.replace(line) {
+                let sentence = format!("[{}] is a second default, after line {first}; keep one of them", section.name);
+                return Err(Mistake::new(line, sentence));
+            }
+        }
+        devices.push(device);
+    }
+    Ok(devices)
+}
+
+fn device(section: &Section<'_>) -> Result<Device, Mistake> {
+    let known = transport(section)?;
+    check_keys(section, known)?;
+    let mut device = if known.built {
+        found::shared_memory(section.name)
+    } else {
+        Device {
+            name: section.name.to_owned(),
+            transport: known.name.to_owned(),
+            up: false,
+            reason: format!("the transport {} is not in this build; only sm is", known.name),
+            arguments: Vec::new(),
+            max_send_size: 0,
+            rate: 0,
+            pci: None,
+            priority: known.priority,
+            is_default: false,
+        }
+    };
+    for entry in &section.entries {
+        match entry.key {
+            "transport" => (),
+            "priority" => device.priority = number(section, entry, &(0..=100))?,
+            "default" => device.is_default = number::<u32>(section, entry, &(0..=1))? == 1,
+            key => {
+                if known.name == "sm" {
+                    shared_memory_key(section, entry, &mut device)?;
+                }
+                device.arguments.push((key.to_owned(), entry.value.to_owned()));
+            }
+        }
+    }
+    Ok(device)
+}
+
+fn shared_memory_key(section: &Section<'_>, entry: &Entry<'_>, device: &mut Device) -> Result<(), Mistake> {
+    match entry.key {
+        "mss" => device.max_send_size = number(section, entry, &MSS)?,
+        "pid" | "id" => {
+            number::<u32>(section, entry, &(0..=u32::MAX))?;
+        }
+        "rma" if !["auto", "segment"].contains(&entry.value) => {
+            let sentence = format!("'rma' of [{}] is '{}'; write auto or segment", section.name, entry.value);
+            return Err(Mistake::new(entry.line, sentence));
+        }
+        // `path` is free text.
+        _ => (),
+    }
+    Ok(())
+}
+
+/// The transport that the section names.
+fn transport(section: &Section<'_>) -> Result<&'static Known, Mistake> {
+    let name = section.name;
+    let Some(entry) = section.entry("transport") else {
+        // A misspelt key is the likelier reason than a missing one.
+        let misspelt = section.entries.iter().find(|entry| known::nearest(entry.key, &["transport"]).is_some());
+        return Err(match misspelt {
+            Some(entry) => unknown_key(section, entry, &["transport"]),
+            None => Mistake::new(section.line, format!("[{name}] has no transport; add a line such as transport = sm")),
+        });
+    };
+    known::transport(entry.value).ok_or_else(|| {
+        let advice = known::advice(entry.value, &known::names());
+        Mistake::new(entry.line, format!("unknown transport '{}' of [{name}]; {advice}", entry.value))
+    })
+}
+
+fn check_keys(section: &Section<'_>, known: &Known) -> Result<(), Mistake> {
+    let Some(keys) = known.keys else { return Ok(()) };
+    let keys = [&CORE_KEYS, keys].concat();
+    match section.entries.iter().find(|entry| !keys.contains(&entry.key)) {
+        Some(entry) => Err(unknown_key(section, entry, &keys)),
+        None => Ok(()),
+    }
+}
+
+fn unknown_key(section: &Section<'_>, entry: &Entry<'_>, keys: &[&str]) -> Mistake {
+    let advice = known::advice(entry.key, keys);
+    Mistake::new(entry.line, format!("unknown key '{}' of [{}]; {advice}", entry.key, section.name))
+}
+
+fn number<T>(section: &Section<'_>, entry: &Entry<'_>, range: &RangeInclusive<T>) -> Result<T, Mistake>
+where
+    T: FromStr + PartialOrd + std::fmt::Display,
+{
+    entry.value.parse().ok().filter(|value| range.contains(value)).ok_or_else(|| {
+        let (key, value, first, last) = (entry.key, entry.value, range.start(), range.end());
+        let sentence =
+            format!("'{key}' of [{}] is '{value}'; write a whole number from {first} to {last}", section.name);
+        Mistake::new(entry.line, sentence)
+    })
+}
+
+/// Which transports `CCI_CTP` keeps.
+enum Selection<'s> {
+    All,
+    Only(Vec<&'s str>),
+    Without(Vec<&'s str>),
+}
+
+impl<'s> Selection<'s> {
+    fn parse(text: &'s str) -> Result<Self, OpenError> {
+        let text = text.trim();
+        let list = text.strip_prefix('^').unwrap_or(text);
+        let names: Vec<_> = list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+        if let Some(name) = names.iter().find(|name| known::transport(name).is_none()) {
+            let advice = known::advice(name, &known::names());
+            return Err(OpenError::new(Status::Inval, format!("CCI_CTP: unknown transport '{name}'; {advice}")));
+        }
+        Ok(match (names.is_empty(), text.starts_with('^')) {
+            (true, _) => Self::All,
+            (false, true) => Self::Without(names),
+            (false, false) => Self::Only(names),
+        })
+    }
+
+    fn keeps(&self, transport: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(names) => names.contains(&transport),
+            Self::Without(names) => !names.contains(&transport),
+        }
+    }
 }

@@ -2,8 +2,14 @@
 
 use crate::config;
 use crate::device::Device;
+use cci_proto::Status;
 use cci_transport::OpenError;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
+
+/// A configuration file is shorter than this, bytes; `CCI_CONFIG` may name a device or a data file by mistake.
+const LONGEST_FILE: u64 = 1 << 20;
 
 /// The devices of this host, as configured or found. Every endpoint is opened on one of them.
 #[derive(Debug)]
@@ -20,7 +26,7 @@ impl Context {
     pub fn new() -> Result<Self, OpenError> {
         match std::env::var_os("CCI_CONFIG").filter(|name| !name.is_empty()) {
             Some(name) => Self::from_file(Path::new(&name)),
-            None => Self::from_text(None),
+            None => Self::from_bytes(None),
         }
     }
 
@@ -30,15 +36,22 @@ impl Context {
     ///
     /// As [`Context::new`].
     pub fn from_file(path: &Path) -> Result<Self, OpenError> {
-        let text = std::fs::read_to_string(path).map_err(|source| {
-            OpenError::system(format!("cannot read the configuration file {}", path.display()), source)
+        let name = path.display().to_string();
+        let refused = |what, source| OpenError { what, status: Status::Inval, source };
+        let mut bytes = Vec::new();
+        File::open(path).and_then(|file| file.take(LONGEST_FILE + 1).read_to_end(&mut bytes)).map_err(|source| {
+            refused(format!("cannot read the configuration file {name}; correct CCI_CONFIG, or unset it"), Some(source))
         })?;
-        Self::from_text(Some((&path.display().to_string(), &text)))
+        if bytes.len() as u64 > LONGEST_FILE {
+            let what = format!("{name} is longer than {LONGEST_FILE} bytes, too long for a configuration file");
+            return Err(refused(what, None));
+        }
+        Self::from_bytes(Some((&name, &bytes)))
     }
 
-    fn from_text(file: Option<(&str, &str)>) -> Result<Self, OpenError> {
-        let selection = std::env::var("CCI_CTP").unwrap_or_default();
-        Ok(Self { devices: config::devices(file, &selection)? })
+    fn from_bytes(file: Option<(&str, &[u8])>) -> Result<Self, OpenError> {
+        let selection = std::env::var_os("CCI_CTP").unwrap_or_default();
+        Ok(Self { devices: config::devices(file, &selection.to_string_lossy())? })
     }
 
     /// The devices: those up first, then the default, then by priority and rate, descending.
@@ -54,8 +67,8 @@ impl Context {
     /// No device is usable.
     pub fn default_device(&self) -> Result<&Device, OpenError> {
         let device = self.devices.iter().find(|device| device.is_default).or_else(|| self.devices.first());
-        device.filter(|device| device.up).ok_or_else(|| {
-            OpenError::new(cci_proto::Status::NoDev, "no usable device; `cci info` says why each is not")
-        })
+        device
+            .filter(|device| device.up)
+            .ok_or_else(|| OpenError::new(Status::NoDev, "no usable device; `cci info` says why each is not"))
     }
 }

@@ -10,7 +10,7 @@ use cci_proto::{
     Attribute, CONN_REQ_LEN, ConnectError, Flags, OptionError, PollError, RegisterError, RequestError, Rights,
     RmaError, RmaHandle, SendError, Status, Unusable,
 };
-use cci_transport::{Body, Connect, ConnectionReport, Core, CoreOptions, Message, OpenError};
+use cci_transport::{Body, Connect, ConnectionReport, Core, CoreOptions, Message, OpenError, Transport};
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -65,6 +65,8 @@ pub struct Endpoint {
     pub(crate) cell: &'static raw::EndpointCell,
     generation: u32,
     uri: String,
+    /// Closed already, or somebody else's to close.
+    closed: bool,
 }
 
 impl Endpoint {
@@ -87,9 +89,11 @@ impl Endpoint {
             ..CoreOptions::default()
         };
         let mut failed = None;
+        let mut uri = String::new();
         let cell = cci_transport::Endpoint::open(options.threading, |cell| {
             let body = Core::new(cell, &core_options).and_then(|core| {
                 let transport = cci_sm::Sm::open(&core, &device.arguments, options.service.as_deref())?;
+                transport.uri().clone_into(&mut uri);
                 Ok(Body { core, transport: Box::new(transport) })
             });
             body.map_err(|error| failed = Some(error)).ok()
@@ -99,9 +103,7 @@ impl Endpoint {
             cell.recycle();
             return Err(error);
         }
-        let uri = cell.with(|_, transport| transport.uri().to_owned());
-        let uri = uri.map_err(|why| OpenError::new(why.status(), why.to_string()))?;
-        Ok(Self { cell, generation: cell.generation(), uri })
+        Ok(Self { cell, generation: cell.generation(), uri, closed: false })
     }
 
     /// What others connect to. Programs pass it on and never take it apart.
@@ -206,7 +208,7 @@ impl Endpoint {
     /// Nothing to report and every receive buffer is held by the program.
     #[inline]
     pub fn get_event(&self) -> Result<Option<Event<'_>>, PollError> {
-        Ok(raw::get_event(self.cell)?.map(Event::new))
+        Ok(raw::next_event(self.cell)?.map(Event::new))
     }
 
     /// Registers memory for RMA; `rights` are those of peers.
@@ -270,18 +272,17 @@ impl Endpoint {
     /// # Errors
     ///
     /// It cannot be used here.
-    pub fn close(self) -> Result<(), Unusable> {
+    pub fn close(mut self) -> Result<(), Unusable> {
         let result = self.shut();
-        std::mem::forget(self);
+        self.closed = true;
         result
     }
 
     /// Leaves the endpoint open without this handle, for a binding that closes it by [`raw::close`].
     #[must_use]
-    pub fn into_cell(self) -> &'static raw::EndpointCell {
-        let cell = self.cell;
-        std::mem::forget(self);
-        cell
+    pub fn into_cell(mut self) -> &'static raw::EndpointCell {
+        self.closed = true;
+        self.cell
     }
 
     fn shut(&self) -> Result<(), Unusable> {
@@ -293,7 +294,9 @@ impl Drop for Endpoint {
     fn drop(&mut self) {
         // In a forked child nothing may be touched; an endpoint for one thread that is dropped by another stays open until
         // the process ends, because its owner may be using it.
-        let _ = self.shut();
+        if !self.closed {
+            let _ = self.shut();
+        }
     }
 }
 

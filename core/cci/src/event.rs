@@ -5,6 +5,7 @@ use crate::raw;
 use cci_proto::{Attribute, EventKind, Failure, RequestError, Status};
 use cci_transport::Slot;
 use std::marker::PhantomData;
+use std::ptr::NonNull;
 
 /// An event, borrowed from its endpoint until it is dropped or returned: in any order, from any thread.
 ///
@@ -88,10 +89,10 @@ impl Event<'_> {
         }
     }
 
-    /// Takes the slot out, for a binding that hands it to its program and returns it by [`raw::return_event`].
+    /// The pointer that a binding's program holds until it returns the event by [`raw::return_event`].
     #[must_use]
-    pub fn into_slot(self) -> &'static Slot {
-        let slot = self.slot;
+    pub fn into_raw(self) -> NonNull<Slot> {
+        let slot = NonNull::from(self.slot);
         std::mem::forget(self);
         slot
     }

@@ -5,6 +5,7 @@
 use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, Flags, PollError, RequestError, RmaError, SendError, Status, Unusable};
 use cci_transport::{Connection, ConnectionState, Endpoint, Message, Posted, Rma, Slot, Transport};
+use std::ptr::NonNull;
 use std::time::Duration;
 
 pub use cci_transport::{Connection as ConnectionCell, Endpoint as EndpointCell, Slot as EventCell};
@@ -15,13 +16,18 @@ pub const ANSWERED: u32 = 1;
 /// Looks this often at a blocking operation before it sleeps: about the time of a wake-up.
 const BLOCKING_SPINS: u32 = 2000;
 
-/// The next event, or none now.
+/// The next event, or none now, as the pointer that a program holds until it returns the event.
 ///
 /// # Errors
 ///
 /// Nothing to report and every receive buffer is held by the program, or the endpoint cannot be used here.
 #[inline]
-pub fn get_event(endpoint: &Endpoint) -> Result<Option<&'static Slot>, PollError> {
+pub fn get_event(endpoint: &Endpoint) -> Result<Option<NonNull<Slot>>, PollError> {
+    Ok(next_event(endpoint)?.map(NonNull::from))
+}
+
+#[inline]
+pub(crate) fn next_event(endpoint: &Endpoint) -> Result<Option<&'static Slot>, PollError> {
     endpoint.with(|core, transport| {
         if !core.has_event() {
             transport.progress(core);
@@ -54,6 +60,8 @@ pub fn return_event(slot: &'static Slot) -> Result<(), RequestError> {
     if !slot.give_back() {
         return Err(RequestError::NotBorrowed);
     }
+    // With the heavy fence of the library's last look for a slot: it sees this one, or we see that it starves.
+    owner.pairing.light();
     if owner.starving.load(Ordering::Relaxed) {
         refill(owner);
     }

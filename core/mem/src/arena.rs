@@ -39,7 +39,7 @@ pub fn free(start: *mut u8) -> bool {
 
 /// The allocation in which the whole range lies, and the range's offset.
 #[must_use]
-pub fn find(memory: Memory) -> Option<(Arc<Segment>, usize)> {
+pub fn find(memory: &Memory) -> Option<(Arc<Segment>, usize)> {
     let all = allocations().ok()?;
     let (start, segment) = all.range(..=memory.start()).next_back()?;
     let offset = memory.start() - start;
@@ -74,9 +74,7 @@ impl SharedMemory {
     /// The range, to be registered.
     #[must_use]
     pub fn memory(&self) -> Memory {
-        // SAFETY: the mapping lives as long as a registration does (`find` shares it), and this type gives no reference
-        // into it.
-        unsafe { Memory::new(self.segment.base(), self.len as u64) }
+        Memory::of_segment(Arc::clone(&self.segment), self.len)
     }
 
     /// Copies bytes in.

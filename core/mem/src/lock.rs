@@ -49,11 +49,12 @@ impl Lock {
 
     #[cold]
     fn acquire_contended(&self, pairing: Pairing) {
-        for _ in 0..SPINS {
+        let taken = (0..SPINS).any(|_| {
             spin();
-            if self.held.load(Ordering::Relaxed) == 0 && self.try_take() {
-                return;
-            }
+            self.held.load(Ordering::Relaxed) == 0 && self.try_take()
+        });
+        if taken {
+            return;
         }
         self.waiters.fetch_add(1, Ordering::Relaxed);
         // Either the holder sees this waiter after it stores 0, or the swap below sees that 0.
@@ -164,7 +165,7 @@ pub struct Guarded<T> {
 unsafe impl<T: Send> Sync for Guarded<T> {}
 
 impl<T> Guarded<T> {
-    /// A value for many threads; [`Guarded::set_threading`] may restrict it.
+    /// A value for many threads; [`Guard::hand_over`] may restrict it.
     pub fn new(value: T, pairing: Pairing) -> Self {
         Self {
             lock: Lock::new(),
@@ -175,15 +176,6 @@ impl<T> Guarded<T> {
         }
     }
 
-    /// Sets who may use the value from now on. To be called while no other thread knows the value.
-    pub fn set_threading(&self, threading: Threading) {
-        let owner = match threading {
-            Threading::Many => EVERYBODY,
-            Threading::One => NOBODY,
-        };
-        self.owner.store(owner, Ordering::Release);
-    }
-
     /// Access to the value.
     ///
     /// # Errors
@@ -191,10 +183,15 @@ impl<T> Guarded<T> {
     /// The value belongs to one thread and this is another.
     #[inline]
     pub fn enter(&self) -> Result<Guard<'_, T>, WrongThread> {
-        let owner = self.owner.load(Ordering::Relaxed);
+        let mut owner = self.owner.load(Ordering::Relaxed);
         if owner == EVERYBODY {
             self.lock.acquire(self.pairing);
-            return Ok(Guard { guarded: self, locked: true, here: PhantomData });
+            // The last holder may have handed the value over while this thread waited. Acquire: pairs with `hand_over`.
+            owner = self.owner.load(Ordering::Acquire);
+            if owner == EVERYBODY {
+                return Ok(Guard { guarded: self, locked: true, here: PhantomData });
+            }
+            self.lock.release(self.pairing);
         }
         let me = thread_token();
         if owner != me {
@@ -209,7 +206,7 @@ impl<T> Guarded<T> {
 
     #[cold]
     fn adopt(&self, me: usize) -> Result<(), WrongThread> {
-        // Acquire and release order this after `set_threading`, and a second candidate after the first.
+        // Acquire and release order this after `hand_over`, and a second candidate after the first.
         match self.owner.compare_exchange(NOBODY, me, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Ok(()),
             Err(owner) if owner == me => Ok(()),
@@ -218,10 +215,25 @@ impl<T> Guarded<T> {
     }
 }
 
-/// A number that no other live thread has: the address of a thread-local.
+/// A number that no other live thread has: the thread pointer, which one instruction reads. A thread-local's address would cost a
+/// call in a shared library.
+#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 #[inline(always)]
 fn thread_token() -> usize {
+    let token: usize;
+    // SAFETY: the psABI of x86-64 puts the thread control block's own address at offset 0 of the segment `fs`.
+    unsafe { std::arch::asm!("mov {}, fs:0", out(reg) token, options(nostack, readonly, preserves_flags)) };
+    token
+}
+
+/// A number that no other live thread has: the address of a thread-local.
+#[cfg(not(all(target_arch = "x86_64", not(miri), not(loom))))]
+#[inline(always)]
+fn thread_token() -> usize {
+    #[cfg(not(loom))]
     thread_local!(static TOKEN: u64 = const { 0 });
+    #[cfg(loom)]
+    loom::thread_local!(static TOKEN: u64 = 0);
     TOKEN.with(|token| std::ptr::from_ref(token).addr())
 }
 
@@ -231,6 +243,26 @@ pub struct Guard<'a, T> {
     locked: bool,
     /// A guard stays on its thread.
     here: PhantomData<*mut ()>,
+}
+
+impl<T> Guard<'_, T> {
+    /// Gives the value back, from now on to be used as `threading` says. This guard is the only one, so whoever enters later
+    /// finds the new rule.
+    pub fn hand_over(self, threading: Threading) {
+        let owner = match threading {
+            Threading::Many => EVERYBODY,
+            Threading::One => NOBODY,
+        };
+        if !self.locked {
+            self.guarded.borrowed.store(0, Ordering::Relaxed);
+        }
+        // Release: publishes the value to whoever enters next.
+        self.guarded.owner.store(owner, Ordering::Release);
+        if self.locked {
+            self.guarded.lock.release(self.guarded.pairing);
+        }
+        std::mem::forget(self);
+    }
 }
 
 impl<T> Deref for Guard<'_, T> {

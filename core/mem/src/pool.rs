@@ -15,6 +15,8 @@ pub struct Pool<C: 'static, E: 'static> {
     free: Vec<u32>,
     /// Taken slots, oldest first as far as the sweep has not turned them over.
     taken: VecDeque<u32>,
+    /// Slots with the program, or given back and not yet seen: without any, there is nothing to sweep.
+    lent: usize,
     limit: usize,
 }
 
@@ -27,6 +29,7 @@ impl<C: Sync, E: Sync> Pool<C, E> {
             fresh: 0,
             free: Vec::with_capacity(slots.len()),
             taken: VecDeque::with_capacity(slots.len()),
+            lent: 0,
             limit: limit.min(slots.len()),
         }
     }
@@ -78,20 +81,51 @@ impl<C: Sync, E: Sync> Pool<C, E> {
     }
 
     /// Looks at the oldest taken slots, `steps` at most, frees those that were returned, and shows each to `released`
-    /// first.
+    /// first. Slots that the program holds are turned over to the back. One that the library still uses ends the look: those
+    /// end in order, so that the ones behind it are mostly in use too.
     #[inline]
     pub fn sweep(&mut self, steps: usize, mut released: impl FnMut(&'static Slot<C, E>)) {
-        for _ in 0..steps.min(self.taken.len()) {
+        for _ in 0..steps.min(self.lent) {
+            let Some(at) = self.taken.front().copied() else { return };
+            let slot = &self.slots[at as usize];
+            match slot.state() {
+                State::Returned => {
+                    self.taken.pop_front();
+                    self.free_slot(at, slot, &mut released);
+                }
+                State::Borrowed => {
+                    self.taken.pop_front();
+                    self.taken.push_back(at);
+                }
+                State::Free | State::Taken | State::Ended => return,
+            }
+        }
+    }
+
+    /// Frees all slots that were returned, wherever they are. The order of the others stays: operations end in order, and a
+    /// slot out of place would have to be looked for again and again.
+    #[cold]
+    pub fn sweep_all(&mut self, mut released: impl FnMut(&'static Slot<C, E>)) {
+        if self.lent == 0 {
+            return;
+        }
+        for _ in 0..self.taken.len() {
             let Some(at) = self.taken.pop_front() else { return };
             let slot = &self.slots[at as usize];
             if slot.state() == State::Returned {
-                released(slot);
-                slot.set_state(State::Free);
-                self.free.push(at);
+                self.free_slot(at, slot, &mut released);
             } else {
                 self.taken.push_back(at);
             }
         }
+    }
+
+    #[inline]
+    fn free_slot(&mut self, at: u32, slot: &'static Slot<C, E>, released: &mut impl FnMut(&'static Slot<C, E>)) {
+        released(slot);
+        slot.set_state(State::Free);
+        self.free.push(at);
+        self.lent = self.lent.saturating_sub(1);
     }
 
     /// Whether all slots that may be taken are with the program.
@@ -101,9 +135,17 @@ impl<C: Sync, E: Sync> Pool<C, E> {
             && self.taken.iter().all(|at| self.slots[*at as usize].state() == State::Borrowed)
     }
 
+    /// Hands a slot to the program.
+    #[inline]
+    pub fn lend(&mut self, slot: &'static Slot<C, E>) {
+        slot.set_state(State::Borrowed);
+        self.lent += 1;
+    }
+
     /// Gives back a slot that never reached the program, or whose waiting thread has seen its end.
     pub fn release(&mut self, slot: &'static Slot<C, E>) {
         slot.set_state(State::Returned);
+        self.lent += 1;
     }
 }
 

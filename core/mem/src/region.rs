@@ -15,14 +15,20 @@ pub unsafe trait Zeroed: Sync {}
 
 /// A store of arrays of `T`.
 pub struct Regions<T: 'static> {
-    free: Mutex<Vec<&'static [T]>>,
+    arrays: Mutex<Arrays<T>>,
+}
+
+struct Arrays<T: 'static> {
+    free: Vec<&'static [T]>,
+    /// Taken and not given back: what may be given back.
+    taken: Vec<&'static [T]>,
 }
 
 impl<T: Zeroed> Regions<T> {
     /// Empty.
     #[must_use]
     pub const fn new() -> Self {
-        Self { free: Mutex::new(Vec::new()) }
+        Self { arrays: Mutex::new(Arrays { free: Vec::new(), taken: Vec::new() }) }
     }
 
     /// An array of at least `count` objects, all zero, without physical memory behind it until touched.
@@ -31,13 +37,18 @@ impl<T: Zeroed> Regions<T> {
     ///
     /// Out of address space.
     pub fn take(&self, count: usize) -> rustix::io::Result<&'static [T]> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) =
-            free.iter().position(|region| region.len() >= count && region.len() <= count.saturating_mul(2))
-        {
-            return Ok(free.swap_remove(at));
-        }
-        drop(free);
+        let mut arrays = self.arrays.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |region: &&'static [T]| region.len() >= count && region.len() <= count.saturating_mul(2);
+        let region = match arrays.free.iter().position(fits) {
+            Some(at) => arrays.free.swap_remove(at),
+            None => Self::map(count)?,
+        };
+        arrays.taken.push(region);
+        Ok(region)
+    }
+
+    fn map(count: usize) -> rustix::io::Result<&'static [T]> {
+        const { assert!(align_of::<T>() <= 4096, "a mapping is aligned to a page") };
         let bytes = count.checked_mul(size_of::<T>()).ok_or(rustix::io::Errno::NOMEM)?;
         // SAFETY: a fresh private mapping at an address of the kernel's choice.
         let memory = unsafe {
@@ -53,13 +64,16 @@ impl<T: Zeroed> Regions<T> {
         Ok(unsafe { std::slice::from_raw_parts(memory.cast::<T>(), count) })
     }
 
-    /// Gives an array back: its memory returns to the system, its addresses stay.
+    /// Gives an array back: its memory returns to the system, its addresses stay. Nothing happens to what was not taken here, or
+    /// was given back already.
     pub fn give(&self, region: &'static [T]) {
-        let bytes = size_of_val(region);
-        // SAFETY: the range is a mapping of `take`. Wiping it under a stale reader is the same as storing zero
+        let mut arrays = self.arrays.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(at) = arrays.taken.iter().position(|taken| std::ptr::eq(*taken, region)) else { return };
+        let region = arrays.taken.swap_remove(at);
+        // SAFETY: the range is a mapping of `map`. Wiping it under a stale reader is the same as storing zero
         // into its atomics. Should the kernel refuse, the old contents stay, which are valid too.
-        let _ = unsafe { madvise(region.as_ptr().cast_mut().cast(), bytes, Advice::LinuxDontNeed) };
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(region);
+        let _ = unsafe { madvise(region.as_ptr().cast_mut().cast(), size_of_val(region), Advice::LinuxDontNeed) };
+        arrays.free.push(region);
     }
 }
 

@@ -96,7 +96,7 @@ impl Core {
         let slot = match self.recv.take() {
             Some(slot) => slot,
             None => {
-                self.recv.sweep(usize::MAX, released);
+                self.recv.sweep_all(released);
                 self.recv.take()?
             }
         };
@@ -112,7 +112,7 @@ impl Core {
 
     /// Frees all receive slots that the program has returned.
     pub fn sweep_all_recv(&mut self, released: impl FnMut(&'static Slot)) {
-        self.recv.sweep(usize::MAX, released);
+        self.recv.sweep_all(released);
     }
 
     /// A slot for a send or a control event.
@@ -133,7 +133,7 @@ impl Core {
         let slot = match pool.take() {
             Some(slot) => slot,
             None => {
-                pool.sweep(usize::MAX, |_| ());
+                pool.sweep_all(|_| ());
                 pool.take()?
             }
         };
@@ -143,7 +143,21 @@ impl Core {
 
     /// Gives back a slot that no event has shown.
     pub fn release(&mut self, slot: &'static Slot) {
-        slot.set_state(State::Returned);
+        self.pool_of(slot).release(slot);
+    }
+
+    /// The class that a slot belongs to.
+    #[inline]
+    fn pool_of(&mut self, slot: &Slot) -> &mut Pool<Connection, Endpoint> {
+        let offset = std::ptr::from_ref(slot).addr() - self.slots.as_ptr().addr();
+        let at = offset / size_of::<Slot>();
+        if at < self.recv.capacity() {
+            &mut self.recv
+        } else if at < self.recv.capacity() + self.send.capacity() {
+            &mut self.send
+        } else {
+            &mut self.rma
+        }
     }
 
     /// Queues a filled slot.
@@ -156,7 +170,7 @@ impl Core {
     #[inline]
     pub fn pop(&mut self) -> Option<&'static Slot> {
         let slot = self.queue.pop()?;
-        slot.set_state(State::Borrowed);
+        self.pool_of(slot).lend(slot);
         Some(slot)
     }
 
@@ -193,14 +207,6 @@ impl Core {
     /// Changes the number of send slots, up to the capacity.
     pub fn set_send_count(&mut self, count: usize) {
         self.send.set_limit(count);
-    }
-
-    /// Index of a send or RMA slot among both, for tables that run beside them.
-    #[inline]
-    #[must_use]
-    pub fn send_index(&self, slot: &Slot) -> usize {
-        let offset = std::ptr::from_ref(slot).addr() - self.slots.as_ptr().addr();
-        offset / size_of::<Slot>() - self.recv.capacity()
     }
 
     /// Ends an operation: queues its SEND event.
@@ -305,13 +311,14 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
+        // In a forked child the slabs are the parent's, or the child's own: neither is to get these.
+        if !self.endpoint.is_here() {
+            return;
+        }
         while let Some(connection) = self.connections.last().copied() {
             self.end_connection(connection);
         }
-        if let Ok((mark, globals)) = globals()
-            && mark.is_here()
-            && self.endpoint.is_here()
-        {
+        if let Ok((_, globals)) = globals() {
             globals.slots.give(self.slots);
         }
     }

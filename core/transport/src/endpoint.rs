@@ -13,10 +13,10 @@ use std::sync::OnceLock;
 
 /// What is behind the lock.
 pub struct Body {
+    /// The device. Dropped first: it may still touch slots.
+    pub transport: Box<dyn Transport>,
     /// Slots, events, options.
     pub core: Core,
-    /// The device.
-    pub transport: Box<dyn Transport>,
 }
 
 /// The endpoint. The first 8 bytes are `cci_endpoint_t`.
@@ -27,18 +27,25 @@ pub struct Endpoint {
     generation: AtomicU32,
     /// The program holds every receive slot and a peer waits for one: returning an event must tell.
     pub starving: AtomicBool,
+    /// Closed because the library failed inside, not because the program wanted it.
+    pub failed: AtomicBool,
+    /// How giving an event back and `starving` are ordered.
+    pub pairing: Pairing,
     mark: OnceLock<Mark>,
     body: Guarded<Option<Body>>,
 }
 
 impl Default for Endpoint {
     fn default() -> Self {
+        let pairing = prepare();
         Self {
             device: AtomicPtr::new(std::ptr::null_mut()),
             generation: AtomicU32::new(0),
             starving: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+            pairing,
             mark: OnceLock::new(),
-            body: Guarded::new(None, prepare()),
+            body: Guarded::new(None, pairing),
         }
     }
 }
@@ -57,12 +64,14 @@ impl Endpoint {
         let endpoint = globals.endpoints.take();
         let _ = endpoint.mark.set(*mark);
         endpoint.starving.store(false, Ordering::Relaxed);
-        endpoint.body.set_threading(Threading::Many);
-        let body = make(endpoint);
-        if let Ok(mut place) = endpoint.body.enter() {
-            *place = body;
+        endpoint.failed.store(false, Ordering::Relaxed);
+        if let Some(body) = make(endpoint) {
+            // A cell in the slab is for many threads (see `close`), so that nobody can be refused here.
+            if let Ok(mut place) = endpoint.body.enter() {
+                *place = Some(body);
+                place.hand_over(threading);
+            }
         }
-        endpoint.body.set_threading(threading);
         Ok(endpoint)
     }
 
@@ -73,7 +82,9 @@ impl Endpoint {
     ///
     /// The endpoint cannot be used here.
     pub fn close(&self) -> Result<Body, Unusable> {
-        let body = self.enter_place()?.take().ok_or(Unusable::Closed)?;
+        let mut place = self.enter_place()?;
+        let body = place.take().ok_or(Unusable::Closed)?;
+        place.hand_over(Threading::Many);
         self.generation.store(self.generation().wrapping_add(1), Ordering::Relaxed);
         Ok(body)
     }
@@ -106,6 +117,11 @@ impl Endpoint {
         self.body.enter().map_err(|_| Unusable::WrongThread)
     }
 
+    #[cold]
+    fn why_closed(&self) -> Unusable {
+        if self.failed.load(Ordering::Relaxed) { Unusable::Failed } else { Unusable::Closed }
+    }
+
     /// Runs `act` with the endpoint's lock held.
     ///
     /// # Errors
@@ -114,7 +130,7 @@ impl Endpoint {
     #[inline(always)]
     pub fn with<T>(&self, act: impl FnOnce(&mut Core, &mut dyn Transport) -> T) -> Result<T, Unusable> {
         let mut place = self.enter_place()?;
-        let body = place.as_mut().ok_or(Unusable::Closed)?;
+        let Some(body) = place.as_mut() else { return Err(self.why_closed()) };
         let result = act(&mut body.core, &mut *body.transport);
         if body.core.armed {
             body.transport.settle(&mut body.core);

@@ -3,10 +3,10 @@
 use crate::control::Control;
 use crate::registry::Registry;
 use cci_mem::barrier::Pairing;
+use cci_mem::sync::AtomicU64;
 use cci_proto::EventKind;
 use cci_transport::{Connection, Core, Slot};
 use rustix::time::{ClockId, clock_gettime};
-use std::sync::atomic::AtomicU64;
 
 /// A client that this endpoint was told to accept.
 pub(crate) struct Expected {
@@ -47,6 +47,8 @@ pub(crate) struct Common {
     /// Payloads that were copied out of a lane short of slots, by the number in their token.
     pub(crate) spilled: Vec<Option<Box<[u8]>>>,
     pub(crate) spilled_free: Vec<u32>,
+    /// Lanes that refuse what lies in their ring.
+    pub(crate) refusing: u32,
     /// Something that moves a deadline has happened since the timer was set.
     pub(crate) deadlines_moved: bool,
     /// Connection requests and messages whose connection does not exist (any more).

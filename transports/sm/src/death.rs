@@ -74,10 +74,7 @@ impl Sm {
             let failure = if opening { cause.of_connect() } else { Failure::Disconnected };
             lane.break_connection(&mut self.common, core, number, failure);
         }
-        if lane.refusing {
-            lane.refusing = false;
-            core.set_starving(false);
-        }
+        lane.admit(&mut self.common, core);
         lane.segments.clear();
         lane.registry = None;
         if lane.lent == 0 {

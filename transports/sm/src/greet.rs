@@ -10,10 +10,10 @@ use crate::rma::PeerSegment;
 use crate::sys::{self, Peer, Way};
 use crate::wire::Wire;
 use cci_mem::segment::Segment;
+use cci_mem::sync::Ordering;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
-use std::sync::atomic::Ordering;
 
 /// How a lane ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use crate::control::Control;
 use crate::layout::SEND_SIZES;
 use crate::mode::Mode;
 use crate::registry::Registry;
+use cci_mem::sync::AtomicU64;
 use cci_proto::Status;
 use cci_transport::{Core, OpenError, globals};
-use std::sync::atomic::AtomicU64;
 
 /// Keys that an sm device understands.
 pub const KEYS: [&str; 5] = ["path", "mss", "pid", "id", "rma"];
@@ -100,6 +100,7 @@ impl Sm {
             no_process_vm: settings.no_process_vm,
             spilled: Vec::new(),
             spilled_free: Vec::new(),
+            refusing: 0,
             deadlines_moved: false,
             strays: 0,
         };

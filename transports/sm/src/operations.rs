@@ -230,9 +230,7 @@ impl Transport for Sm {
         core.sweep_all_recv(|slot| receive::note_release(slot, &mut self.common.released));
         self.release();
         for lane in self.lanes.iter_mut().flatten() {
-            if lane.refusing {
-                lane.admit(core);
-            }
+            lane.admit(&mut self.common, core);
         }
     }
 

@@ -39,7 +39,9 @@ impl Lane {
                 _ => self.take_control(common, core, header)?,
             };
             if !kept {
-                self.refuse(core);
+                if self.refuse(common, core) {
+                    continue;
+                }
                 break;
             }
             taken += 1;
@@ -52,28 +54,38 @@ impl Lane {
             self.received += u64::from(taken);
             self.woken = true;
             if self.refusing {
-                self.admit(core);
+                self.admit(common, core);
             }
         }
         Ok(taken)
     }
 
-    /// No slot is free for what lies in the ring: says so to the sender, and has the program's next return tell us.
+    /// No slot is free for what lies in the ring: says so to the sender, and has the program's next return tell us. True: to
+    /// be tried once more.
     #[cold]
-    fn refuse(&mut self, core: &mut Core) {
-        core.set_starving(true);
-        if !self.refusing
-            && let Some(wire) = &self.wire
-        {
-            self.refusing = true;
+    fn refuse(&mut self, common: &mut Common, core: &mut Core) -> bool {
+        if self.refusing {
+            return false;
+        }
+        self.refusing = true;
+        common.refusing += 1;
+        if let Some(wire) = &self.wire {
             wire.inbound.rnr.store(1, Ordering::Relaxed);
         }
+        core.set_starving(true);
+        // Against the light fence in giving an event back: either it tells us, or the next look finds its slot.
+        common.pairing.heavy();
+        true
     }
 
+    /// A slot was found for what was refused.
     #[cold]
-    pub(crate) fn admit(&mut self, core: &mut Core) {
-        core.set_starving(false);
-        self.refusing = false;
+    pub(crate) fn admit(&mut self, common: &mut Common, core: &mut Core) {
+        if !std::mem::take(&mut self.refusing) {
+            return;
+        }
+        common.refusing -= 1;
+        core.set_starving(common.refusing > 0);
         if let Some(wire) = &self.wire {
             wire.inbound.rnr.store(0, Ordering::Relaxed);
         }

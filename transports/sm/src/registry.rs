@@ -158,7 +158,7 @@ impl Registry {
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
             .map_err(|_| RegisterError::NoMemory)?;
         let secret = u64::from_ne_bytes(random);
-        let found = arena::find(memory);
+        let found = arena::find(&memory);
         let offset = found.as_ref().map_or(0, |(_, offset)| *offset);
         // An allocation's address names it in this process for as long as it lives, and the Arc keeps it alive.
         let shared = found.map(|(segment, _)| Shared { number: segment.base().addr() as u64, segment });
@@ -173,18 +173,18 @@ impl Registry {
         let generation = self.entries[index as usize].generation.wrapping_add(1);
         // Release: publishes the entry with its generation.
         words[word::GENERATION].store(u64::from(generation), Ordering::Release);
+        let stuff = [mix(self.key[0], index, generation), secret, memory.len(), 0];
         let own = Own { generation, secret, memory: Some(memory), rights, shared: shared.clone() };
         self.entries[index as usize] = own;
-        let stuff = [mix(self.key[0], index, generation), secret, memory.len(), 0];
         Ok((RmaHandle { stuff }, shared))
     }
 
     /// The living registration that a handle names.
-    pub(crate) fn find(&self, handle: &RmaHandle) -> Option<(Number, Memory, Rights)> {
+    pub(crate) fn find(&self, handle: &RmaHandle) -> Option<(Number, &Memory, Rights)> {
         let (index, generation) = unmix(self.key[0], handle.stuff[0]);
         let own = self.entries.get(index as usize)?;
         let living = own.generation == generation && own.secret == handle.stuff[1];
-        let memory = own.memory.filter(|_| living)?;
+        let memory = own.memory.as_ref().filter(|_| living)?;
         Some((Number { index, generation }, memory, own.rights))
     }
 

@@ -94,7 +94,7 @@ impl Lane {
         if end > memory.len() {
             return Err(RmaError::LocalHandle);
         }
-        let offset = usize::try_from(rma.local_offset).map_err(|_| RmaError::LocalHandle)?;
+        let local_start = usize::try_from(rma.local_offset).map_err(|_| RmaError::LocalHandle)? + memory.start();
         let slot = core.take_rma().ok_or(RmaError::NoBuffers)?;
         let message = rma.message.map(|message| {
             let mut data = common.buffer();
@@ -108,7 +108,7 @@ impl Lane {
             posted,
             way: if rma.read { Way::Read } else { Way::Write },
             local,
-            local_start: memory.start() + offset,
+            local_start,
             remote: *rma.remote,
             remote_offset: rma.remote_offset,
             len: rma.len,
@@ -135,10 +135,10 @@ impl Lane {
         &mut self,
         common: &mut Common,
         core: &mut Core,
-        pending: Box<Pending>,
+        pending: Pending,
     ) -> Result<Option<(Op, bool)>, Violation> {
         let before = pending.stage;
-        let open = self.step(common, core, *pending)?;
+        let open = self.step(common, core, pending)?;
         Ok(open.map(|pending| {
             let moved = pending.stage != before;
             (Op::Rma(Box::new(pending)), moved)

@@ -97,7 +97,7 @@ impl Lane {
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError> {
         if self.phase != Phase::Ready || !self.queue.is_empty() {
-            return self.send_later(common, core, cell, message, posted);
+            return self.send_later(common, core, cell, message, posted, None);
         }
         let Some(wire) = self.wire.as_mut() else { return Err(SendError::Disconnected) };
         let slot = match posted {
@@ -106,12 +106,8 @@ impl Lane {
         };
         match wire.publish(cell.remote.load(Ordering::Relaxed), message) {
             Ok(true) => {}
-            outcome => {
-                if let Some(slot) = slot {
-                    core.release(slot);
-                }
-                return self.not_published(common, core, cell, message, posted, outcome.is_err());
-            }
+            Ok(false) => return self.send_later(common, core, cell, message, posted, slot),
+            Err(Violation) => return Err(self.violated(common, core, slot)),
         }
         cell.counters.on_sent();
         self.wake_consumer();
@@ -121,21 +117,14 @@ impl Lane {
         Ok(None)
     }
 
+    /// The peer broke the protocol: nothing goes to it any more.
     #[cold]
-    fn not_published(
-        &mut self,
-        common: &mut Common,
-        core: &mut Core,
-        cell: &'static Connection,
-        message: Message<'_>,
-        posted: Posted,
-        violation: bool,
-    ) -> Result<Option<&'static Slot>, SendError> {
-        if violation {
-            common.violators.push(self.number);
-            return Err(SendError::Disconnected);
+    fn violated(&mut self, common: &mut Common, core: &mut Core, slot: Option<&'static Slot>) -> SendError {
+        common.violators.push(self.number);
+        if let Some(slot) = slot {
+            core.release(slot);
         }
-        self.send_later(common, core, cell, message, posted)
+        SendError::Disconnected
     }
 
     /// Queues a message that finds no room; one on an unreliable connection is dropped instead.
@@ -147,11 +136,12 @@ impl Lane {
         cell: &'static Connection,
         message: Message<'_>,
         posted: Posted,
+        slot: Option<&'static Slot>,
     ) -> Result<Option<&'static Slot>, SendError> {
-        if !matches!(self.phase, Phase::Ready | Phase::Greeting) {
+        if self.phase != Phase::Ready {
             return Err(SendError::Disconnected);
         }
-        let slot = core.take_send().ok_or(SendError::NoBuffers)?;
+        let slot = slot.or_else(|| core.take_send()).ok_or(SendError::NoBuffers)?;
         cell.open.fetch_add(1, Ordering::Relaxed);
         if !cell.attribute().is_reliable() {
             cell.counters.dropped.fetch_add(1, Ordering::Relaxed);
@@ -232,7 +222,7 @@ impl Lane {
                 let published = wire.publish_frame(header, words, payload.as_deref())?;
                 Ok((!published).then_some((Op::Frame { header, words, payload }, false)))
             }
-            Op::Rma(pending) => self.advance_rma(common, core, pending),
+            Op::Rma(pending) => self.advance_rma(common, core, *pending),
             Op::Serve(serve) => self.advance_serve(common, serve),
         }
     }

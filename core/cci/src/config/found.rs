@@ -1,0 +1,66 @@
+//! What this host has.
+
+use crate::device::Device;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
+
+/// A device of the transport `sm`, up if this system can run it.
+pub(super) fn shared_memory(name: &str) -> Device {
+    let refusal = probe();
+    Device {
+        name: name.to_owned(),
+        transport: "sm".into(),
+        up: refusal.is_none(),
+        reason: refusal.unwrap_or_else(|| "shared memory between processes of this user on this host".into()),
+        arguments: Vec::new(),
+        max_send_size: cci_sm::MAX_SEND_SIZE,
+        rate: 0,
+        pci: None,
+        priority: super::known::transport("sm").map_or(0, |known| known.priority),
+        is_default: false,
+    }
+}
+
+/// Makes one thing that every endpoint makes.
+type Step = fn() -> Result<(), Errno>;
+
+/// Why `sm` cannot run here.
+fn probe() -> Option<String> {
+    first_refusal(&[("sealed memory files (memfd_create)", segment), ("abstract Unix sockets", socket)])
+}
+
+/// A sentence about the first step that the system refuses. A shortage that may pass is no refusal: opening an endpoint says
+/// so itself.
+fn first_refusal(steps: &[(&str, Step)]) -> Option<String> {
+    steps.iter().find_map(|(what, step)| match step() {
+        Ok(()) | Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => None,
+        Err(why) => Some(format!(
+            "the system refuses {what}: {why}; sm needs Linux 5.3 or newer, and a sandbox that allows them"
+        )),
+    })
+}
+
+fn segment() -> Result<(), Errno> {
+    let segment = memfd_create("cci-probe", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    fcntl_add_seals(&segment, SealFlags::FUTURE_WRITE)
+}
+
+fn socket() -> Result<(), Errno> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    // Bound to no name, Linux chooses a free abstract one.
+    bind(&socket, &SocketAddrUnix::new_unnamed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_a_sentence_and_a_shortage_is_none() {
+        let fine: Step = || Ok(());
+        assert_eq!(first_refusal(&[("a", fine), ("b", || Err(Errno::MFILE)), ("c", || Err(Errno::NOMEM))]), None);
+        let sentence = first_refusal(&[("a", fine), ("abstract Unix sockets", || Err(Errno::PERM))]).expect("refused");
+        assert!(sentence.starts_with("the system refuses abstract Unix sockets: "), "{sentence}");
+    }
+}

@@ -1,0 +1,67 @@
+//! The transports that CCI knows, whether or not this build has them.
+
+/// The keys that every device has.
+pub(super) const CORE_KEYS: [&str; 3] = ["transport", "priority", "default"];
+
+/// A transport.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) name: &'static str,
+    /// Whether endpoints can be opened with it in this build.
+    pub(super) built: bool,
+    /// Priority of its devices unless the file says otherwise.
+    pub(super) priority: u32,
+    /// Its keys; `None`: not known here, every key is passed on.
+    pub(super) keys: Option<&'static [&'static str]>,
+}
+
+const SOCKET_KEYS: &[&str] = &["ip", "interface", "port", "mtu", "bufsize"];
+
+const fn absent(name: &'static str, priority: u32, keys: Option<&'static [&'static str]>) -> Known {
+    Known { name, built: false, priority, keys }
+}
+
+/// Every transport of CCI.
+pub(super) const TRANSPORTS: [Known; 11] = [
+    Known { name: "sm", built: true, priority: 20, keys: Some(&cci_sm::KEYS) },
+    absent("sock", 30, Some(SOCKET_KEYS)),
+    absent("tcp", 30, Some(SOCKET_KEYS)),
+    absent("ofi", 50, None),
+    absent("verbs", 50, None),
+    absent("gni", 50, None),
+    absent("eth", 50, None),
+    absent("e2e", 50, None),
+    absent("mx", 50, None),
+    absent("portals", 50, None),
+    absent("sim", 50, None),
+];
+
+/// The transport of this name.
+pub(super) fn transport(name: &str) -> Option<&'static Known> {
+    TRANSPORTS.iter().find(|known| known.name == name)
+}
+
+/// Completes a sentence about a word that is not known: the nearest that is, or all of them when none is near.
+pub(super) fn advice(word: &str, known: &[&str]) -> String {
+    match nearest(word, known) {
+        Some(nearest) => format!("did you mean '{nearest}'?"),
+        None => format!("known are {}", known.join(", ")),
+    }
+}
+
+/// The known word that was probably meant.
+pub(super) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    // Beyond this length nothing is near, and the distance costs time in proportion to it.
+    if word.len() > 64 {
+        return None;
+    }
+    let word = word.to_lowercase();
+    let (distance, nearest) =
+        known.iter().map(|known| (strsim::damerau_levenshtein(&word, known), *known)).min_by_key(|(d, _)| *d)?;
+    (distance <= 1 + nearest.len() / 3).then_some(nearest)
+}
+
+/// The names of all transports.
+pub(super) fn names() -> Vec<&'static str> {
+    TRANSPORTS.iter().map(|known| known.name).collect()
+}

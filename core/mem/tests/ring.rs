@@ -1,0 +1,277 @@
+//! Rings against an oracle, from cursors below every wrap, and against peers that write what they like.
+#![cfg(not(loom))]
+
+use cci_mem::ring::{BODY, BODY_WORDS, Consumer, Entry, GrantReader, GrantWriter, Header, Producer, Violation};
+use cci_mem::segment::Segment;
+use cci_mem::sync::{AtomicU32, Ordering};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+fn entries(shift: u32) -> Vec<Entry> {
+    (0..1 << shift).map(|_| Entry::default()).collect()
+}
+
+fn words(shift: u32) -> Vec<AtomicU32> {
+    (0..1 << shift).map(|_| AtomicU32::new(0)).collect()
+}
+
+/// Cursors at which a ring of zeroes reads as empty: at the beginning, in the midst of a lap, just below the wrap of the lap
+/// at 16 bits, and just below that of the cursor at 32.
+fn cursors(shift: u32) -> impl Strategy<Value = u32> {
+    let size = 1u32 << shift;
+    let laps = 0xffff_u32 << shift;
+    prop_oneof![
+        Just(0),
+        0..10 * size,
+        laps - size..=laps - size,
+        laps - 2 * size..laps - size,
+        Just(0u32.wrapping_sub(2 * size)),
+        0u32.wrapping_sub(3 * size)..=0u32.wrapping_sub(2 * size),
+    ]
+}
+
+fn shift_and_cursor(shifts: std::ops::RangeInclusive<u32>) -> impl Strategy<Value = (u32, u32)> {
+    shifts.prop_flat_map(|shift| (Just(shift), cursors(shift)))
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Push(u8, u32, Vec<u8>),
+    PushWords(u8, u32, [u64; 3]),
+    Take,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        2 => (any::<u8>(), any::<u32>(), prop::collection::vec(any::<u8>(), 0..=BODY)).prop_map(|(k, w, b)| Step::Push(k, w, b)),
+        1 => (any::<u8>(), any::<u32>(), any::<[u64; 3]>()).prop_map(|(k, w, b)| Step::PushWords(k, w, b)),
+        3 => Just(Step::Take),
+    ];
+    prop::collection::vec(step, 0..300)
+}
+
+/// A producer, a consumer, and what lies between them.
+struct Lane {
+    entries: Vec<Entry>,
+    head: AtomicU32,
+    producer: Producer,
+    consumer: Consumer,
+    oracle: VecDeque<(Header, Vec<u8>)>,
+}
+
+impl Lane {
+    fn push(
+        &mut self,
+        header: Header,
+        body: Vec<u8>,
+        push: impl FnOnce(&mut Producer, &[Entry]),
+    ) -> Result<(), TestCaseError> {
+        let size = self.entries.len();
+        if self.producer.has_room(&self.head).expect("an honest consumer") {
+            prop_assert!(self.oracle.len() < size, "room in a full ring");
+            push(&mut self.producer, &self.entries);
+            self.oracle.push_back((header, body));
+        } else {
+            prop_assert!(self.oracle.len() > size - size / 4, "no room although a quarter was given back");
+        }
+        Ok(())
+    }
+
+    fn take(&mut self) -> Result<(), TestCaseError> {
+        let Some((header, body)) = self.oracle.pop_front() else {
+            prop_assert_eq!(self.consumer.peek(&self.entries), None);
+            return Ok(());
+        };
+        prop_assert_eq!(self.consumer.peek(&self.entries), Some(header));
+        let seen: Vec<u8> = self.consumer.body(&self.entries).iter().flat_map(|word| word.to_ne_bytes()).collect();
+        prop_assert_eq!(&seen[..body.len()], &body[..]);
+        self.consumer.advance(&self.head);
+        Ok(())
+    }
+}
+
+proptest! {
+    #[test]
+    fn frames_come_out_as_they_went_in((shift, start) in shift_and_cursor(2..=6), steps in steps()) {
+        let mut lane = Lane {
+            entries: entries(shift),
+            head: AtomicU32::new(start),
+            producer: Producer::starting_at(shift, start),
+            consumer: Consumer::starting_at(shift, start),
+            oracle: VecDeque::new(),
+        };
+        for step in steps {
+            match step {
+                Step::Push(kind, word, body) => {
+                    let header = Header { kind, len: u8::try_from(body.len()).expect("at most 56"), word };
+                    lane.push(header, body.clone(), |producer, entries| producer.push(entries, header, &body))?;
+                }
+                Step::PushWords(kind, word, body) => {
+                    let header = Header { kind, len: 0, word };
+                    let bytes = body.iter().flat_map(|word| word.to_ne_bytes()).collect();
+                    lane.push(header, bytes, |producer, entries| producer.push_words(entries, header, body))?;
+                }
+                Step::Take => lane.take()?,
+            }
+        }
+        while !lane.oracle.is_empty() {
+            lane.take()?;
+        }
+        lane.take()?;
+    }
+
+    #[test]
+    fn grants_come_out_as_they_went_in(
+        (shift, start) in shift_and_cursor(1..=7),
+        steps in prop::collection::vec(prop::option::of(any::<u16>()), 0..600),
+    ) {
+        let words = words(shift);
+        let mut writer = GrantWriter::starting_at(shift, start);
+        let mut reader = GrantReader::starting_at(shift, start);
+        let mut oracle = VecDeque::new();
+        for step in steps {
+            match step {
+                // The granter owns as many slots as the ring has words, so it never grants more.
+                Some(index) if oracle.len() < words.len() => {
+                    writer.grant(&words, index);
+                    oracle.push_back(index);
+                }
+                _ => prop_assert_eq!(reader.take(&words), oracle.pop_front()),
+            }
+        }
+        while let Some(index) = oracle.pop_front() {
+            prop_assert_eq!(reader.take(&words), Some(index));
+        }
+        prop_assert_eq!(reader.take(&words), None);
+    }
+
+    /// Whatever stands in an entry, the consumer sees a frame of its lap or none, and goes on.
+    #[test]
+    fn a_consumer_survives_any_entry(
+        (shift, start) in shift_and_cursor(2..=4),
+        scribbles in prop::collection::vec((any::<prop::sample::Index>(), any::<u64>()), 1..200),
+    ) {
+        let size = 1usize << shift;
+        let segment = Segment::create("cci-test", 4096).expect("a segment");
+        let (entries, raw) = (segment.entries(0, size), segment.words64(0, 8 * size));
+        let head = AtomicU32::new(start);
+        let mut consumer = Consumer::starting_at(shift, start);
+        let mut taken = start;
+        for (at, word) in scribbles {
+            raw[at.index(raw.len())].store(word, Ordering::Relaxed);
+            let here = taken as usize & (size - 1);
+            let lap = u64::from((taken >> shift).wrapping_add(1) & 0xffff);
+            let shown = consumer.peek(entries);
+            prop_assert_eq!(shown.is_some(), raw[8 * here].load(Ordering::Relaxed) >> 48 == lap);
+            let body = consumer.body(entries);
+            for (at, word) in body.iter().enumerate() {
+                prop_assert_eq!(*word, raw[8 * here + 1 + at].load(Ordering::Relaxed));
+            }
+            if shown.is_some() {
+                consumer.advance(&head);
+                taken = taken.wrapping_add(1);
+            }
+        }
+    }
+
+    /// A peer that forges every header of the right lap feeds the consumer, and nothing else happens.
+    #[test]
+    fn a_consumer_survives_forged_frames(forged in prop::collection::vec(any::<(u64, [u64; BODY_WORDS])>(), 1..100)) {
+        const SHIFT: u32 = 3;
+        let segment = Segment::create("cci-test", 4096).expect("a segment");
+        let (entries, raw) = (segment.entries(0, 8), segment.words64(0, 64));
+        let head = AtomicU32::new(0);
+        let mut consumer = Consumer::new(SHIFT);
+        for (number, (word, body)) in (0u64..).zip(forged) {
+            let at = 8 * (number as usize % 8);
+            raw[at].store((number / 8 + 1) << 48 | word & 0xffff_ffff_ffff, Ordering::Relaxed);
+            raw[at + 1..at + 8].iter().zip(body).for_each(|(raw, value)| raw.store(value, Ordering::Relaxed));
+            let header = consumer.peek(entries).expect("the right lap");
+            prop_assert_eq!(u64::from(header.kind) << 40 | u64::from(header.len) << 32 | u64::from(header.word), word & 0xffff_ffff_ffff);
+            prop_assert_eq!(consumer.body(entries), body);
+            consumer.advance(&head);
+        }
+    }
+
+    /// Whatever the consumer claims to have taken, the producer believes it or calls it a violation; it never has more than
+    /// a ring in flight by that claim.
+    #[test]
+    fn a_producer_checks_any_head(
+        (shift, start) in shift_and_cursor(2..=4),
+        claims in prop::collection::vec(prop_oneof![any::<u32>(), (0u32..20).prop_map(|back| 20 - back)], 1..100),
+    ) {
+        let size = 1u32 << shift;
+        let entries = entries(shift);
+        let head = AtomicU32::new(start);
+        let mut producer = Producer::starting_at(shift, start);
+        let (mut sent, mut believed) = (start, start);
+        for claim in claims {
+            let claimed = if claim <= 20 { sent.wrapping_sub(claim) } else { claim };
+            head.store(claimed, Ordering::Relaxed);
+            let looks = sent.wrapping_sub(believed) == size;
+            let used = if looks { sent.wrapping_sub(claimed) } else { sent.wrapping_sub(believed) };
+            let expected = if used > size { Err(Violation) } else { Ok(used < size) };
+            let answer = producer.has_room(&head);
+            prop_assert_eq!(answer, expected);
+            match answer {
+                Err(Violation) => return Ok(()),
+                Ok(room) => {
+                    believed = if looks { claimed } else { believed };
+                    if room {
+                        producer.push_words(&entries, Header { kind: 0, len: 0, word: 0 }, []);
+                        sent = sent.wrapping_add(1);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Any word is a grant of its lap or none; its index is for the caller to check.
+    #[test]
+    fn a_reader_survives_any_grant(scribbles in prop::collection::vec((0usize..8, any::<u32>(), any::<bool>()), 1..200)) {
+        const SHIFT: u32 = 3;
+        let words = words(SHIFT);
+        let mut reader = GrantReader::new(SHIFT);
+        let mut taken = 0u32;
+        for (at, word, forge) in scribbles {
+            let lap = (taken >> SHIFT) + 1;
+            let here = taken as usize % 8;
+            let (at, word) = if forge { (here, lap << 16 | word & 0xffff) } else { (at, word) };
+            words[at].store(word, Ordering::Relaxed);
+            let found = words[here].load(Ordering::Relaxed);
+            let expected = (found >> 16 == lap).then_some((found & 0xffff) as u16);
+            prop_assert_eq!(reader.take(&words), expected);
+            taken += u32::from(expected.is_some());
+        }
+    }
+}
+
+/// A ring of zeroes is empty wherever a test may begin, and in every lap of the first 2^17 after the beginning.
+#[test]
+fn a_full_turn_of_laps_never_shows_an_old_frame() {
+    const SHIFT: u32 = 2;
+    let entries = entries(SHIFT);
+    let head = AtomicU32::new(0);
+    let (mut producer, mut consumer) = (Producer::new(SHIFT), Consumer::new(SHIFT));
+    for number in 0..(4 << 17) {
+        assert_eq!(consumer.peek(&entries), None, "an old frame before frame {number}");
+        assert_eq!(producer.has_room(&head), Ok(true));
+        producer.push_words(&entries, Header { kind: 1, len: 0, word: number }, []);
+        assert_eq!(consumer.peek(&entries).map(|header| header.word), Some(number));
+        consumer.advance(&head);
+    }
+}
+
+/// The head is told every quarter of a ring, and the caller learns when.
+#[test]
+fn the_head_is_told_every_quarter() {
+    let entries = entries(4);
+    let head = AtomicU32::new(0);
+    let (mut producer, mut consumer) = (Producer::new(4), Consumer::new(4));
+    for number in 1..=64 {
+        assert_eq!(producer.has_room(&head), Ok(true));
+        producer.push_words(&entries, Header { kind: 1, len: 0, word: 0 }, []);
+        assert_eq!(consumer.advance(&head), number % 4 == 0);
+        assert_eq!(head.load(Ordering::Relaxed), number / 4 * 4);
+    }
+}

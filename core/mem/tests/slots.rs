@@ -1,0 +1,300 @@
+//! Slots, pools and queues against oracles.
+#![cfg(not(loom))]
+
+use cci_mem::pool::{Pool, Queue};
+use cci_mem::region::Regions;
+use cci_mem::ring::{BODY, BODY_WORDS};
+use cci_mem::slot::State;
+use cci_mem::sync::Ordering;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Endpoints and connections have no part in these tests.
+type Slot = cci_mem::slot::Slot<u8, u8>;
+
+static SLOTS: Regions<Slot> = Regions::new();
+
+/// An array of fresh slots, given back when the test case ends.
+struct Array(&'static [Slot]);
+
+impl Array {
+    fn new(count: usize) -> Self {
+        Self(SLOTS.take(count).expect("address space"))
+    }
+
+    fn slots(&self, count: usize) -> &'static [Slot] {
+        &self.0[..count]
+    }
+}
+
+impl Drop for Array {
+    fn drop(&mut self) {
+        SLOTS.give(self.0);
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Take,
+    /// Hands one of the lent slots to the program.
+    Lend(prop::sample::Index),
+    /// Gives back one of the lent slots, as the program does.
+    GiveBack(prop::sample::Index),
+    /// Releases one of the lent slots, as the library does.
+    Release(prop::sample::Index),
+    Sweep(usize),
+    SweepAll,
+    SetLimit(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => Just(Step::Take),
+        3 => any::<prop::sample::Index>().prop_map(Step::GiveBack),
+        1 => any::<prop::sample::Index>().prop_map(Step::Release),
+        3 => any::<prop::sample::Index>().prop_map(Step::Lend),
+        2 => (0usize..40).prop_map(Step::Sweep),
+        1 => Just(Step::SweepAll),
+        1 => (0usize..40).prop_map(Step::SetLimit),
+    ];
+    prop::collection::vec(step, 0..200)
+}
+
+/// What a pool should look like from outside.
+struct Oracle {
+    pool: Pool<u8, u8>,
+    lent: BTreeMap<u32, &'static Slot>,
+    returned: BTreeSet<u32>,
+    limit: usize,
+}
+
+impl Oracle {
+    fn take(&mut self) -> Result<(), TestCaseError> {
+        let taken = self.pool.take();
+        prop_assert_eq!(taken.is_some(), self.lent.len() + self.returned.len() < self.limit);
+        if let Some(slot) = taken {
+            let index = slot.index.load(Ordering::Relaxed);
+            prop_assert_eq!(slot.state(), State::Taken);
+            prop_assert!(!self.returned.contains(&index), "lent before it was swept");
+            prop_assert!(self.lent.insert(index, slot).is_none(), "lent twice");
+        }
+        Ok(())
+    }
+
+    fn lent(&self, at: prop::sample::Index) -> Option<(u32, &'static Slot)> {
+        let nth = (!self.lent.is_empty()).then(|| at.index(self.lent.len()))?;
+        self.lent.iter().nth(nth).map(|(index, slot)| (*index, *slot))
+    }
+
+    fn sweep(&mut self, steps: usize) -> Result<(), TestCaseError> {
+        let mut freed = Vec::new();
+        self.pool.sweep(steps, |slot| freed.push(slot.index.load(Ordering::Relaxed)));
+        prop_assert!(freed.len() <= steps);
+        self.freed(freed)?;
+        let all_back_or_held = self.lent.values().all(|slot| slot.state() == State::Borrowed);
+        prop_assert!(
+            steps < self.pool.capacity() || !all_back_or_held || self.returned.is_empty(),
+            "a returned slot was passed over although the library used none"
+        );
+        Ok(())
+    }
+
+    fn sweep_all(&mut self) -> Result<(), TestCaseError> {
+        let mut freed = Vec::new();
+        self.pool.sweep_all(|slot| freed.push(slot.index.load(Ordering::Relaxed)));
+        self.freed(freed)?;
+        prop_assert!(self.returned.is_empty(), "a full sweep left a returned slot");
+        Ok(())
+    }
+
+    fn freed(&mut self, freed: Vec<u32>) -> Result<(), TestCaseError> {
+        for index in freed {
+            prop_assert!(self.returned.remove(&index), "freed although nobody returned it");
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
+        match step {
+            Step::Take => self.take()?,
+            Step::Lend(at) => {
+                if let Some((_, slot)) = self.lent(at)
+                    && slot.state() == State::Taken
+                {
+                    self.pool.lend(slot);
+                }
+            }
+            Step::GiveBack(at) => {
+                if let Some((index, slot)) = self.lent(at) {
+                    let borrowed = slot.state() == State::Borrowed;
+                    prop_assert!(borrowed || !slot.give_back(), "given back without having been lent to the program");
+                    if !borrowed {
+                        self.pool.lend(slot);
+                    }
+                    prop_assert!(slot.give_back());
+                    prop_assert!(!slot.give_back(), "given back twice");
+                    self.lent.remove(&index);
+                    self.returned.insert(index);
+                }
+            }
+            Step::Release(at) => {
+                if let Some((index, slot)) = self.lent(at) {
+                    self.pool.release(slot);
+                    self.lent.remove(&index);
+                    self.returned.insert(index);
+                }
+            }
+            Step::Sweep(steps) => self.sweep(steps)?,
+            Step::SweepAll => self.sweep_all()?,
+            Step::SetLimit(limit) => {
+                self.pool.set_limit(limit);
+                self.limit = limit.min(self.pool.capacity());
+                prop_assert_eq!(self.pool.limit(), self.limit);
+            }
+        }
+        prop_assert_eq!(self.pool.in_use(), self.lent.len() + self.returned.len());
+        Ok(())
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_pool_lends_each_slot_once_and_loses_none(capacity in 1usize..32, limit in 0usize..40, steps in steps()) {
+        let array = Array::new(capacity);
+        let slots = array.slots(capacity);
+        let limit_now = limit.min(capacity);
+        let pool = Pool::new(slots, limit);
+        let mut oracle = Oracle { pool, lent: BTreeMap::new(), returned: BTreeSet::new(), limit: limit_now };
+        for step in steps {
+            oracle.step(step)?;
+        }
+        // At quiescence every slot is there again.
+        for slot in std::mem::take(&mut oracle.lent).into_values() {
+            if slot.state() != State::Borrowed {
+                oracle.pool.lend(slot);
+            }
+            prop_assert!(slot.give_back());
+            oracle.returned.insert(slot.index.load(Ordering::Relaxed));
+        }
+        oracle.sweep_all()?;
+        prop_assert_eq!(oracle.pool.in_use(), 0);
+        oracle.step(Step::SetLimit(capacity))?;
+        for _ in 0..=capacity {
+            oracle.take()?;
+        }
+        prop_assert_eq!(oracle.lent.len(), capacity);
+    }
+
+    #[test]
+    fn a_queue_is_first_in_first_out(steps in prop::collection::vec(any::<Option<prop::sample::Index>>(), 0..200)) {
+        let array = Array::new(16);
+        let slots = array.slots(16);
+        let mut queue = Queue::new(slots);
+        let mut oracle = VecDeque::new();
+        let mut idle: Vec<usize> = (0..slots.len()).collect();
+        for step in steps {
+            match step {
+                Some(at) if !idle.is_empty() => {
+                    let number = idle.swap_remove(at.index(idle.len()));
+                    queue.push(&slots[number]);
+                    oracle.push_back(number);
+                }
+                _ => {
+                    let popped = queue.pop().map(|slot| slots.iter().position(|other| std::ptr::eq(other, slot)));
+                    let expected = oracle.pop_front();
+                    prop_assert_eq!(popped, expected.map(Some));
+                    idle.extend(expected);
+                }
+            }
+            prop_assert_eq!(queue.is_empty(), oracle.is_empty());
+        }
+    }
+
+    /// A body of every length arrives in a slot, ends with a zero byte whatever stood behind it, and a length that no sender
+    /// of this library writes is cut.
+    #[test]
+    fn an_inline_body_arrives_and_ends_with_zero(body in any::<[u64; BODY_WORDS]>(), third in any::<u64>(), long in 57usize..300) {
+        let array = Array::new(1);
+        let slot = &array.slots(1)[0];
+        let bytes: Vec<u8> = body.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        for asked in (0..=BODY).chain([long]) {
+            let len = asked.min(BODY);
+            slot.fill_inline(2, asked, third, &body);
+            prop_assert_eq!((slot.kind(), slot.detail() as usize, slot.words()[1]), (2, len, third));
+            let mut copy = [0xaa; BODY + 8];
+            prop_assert_eq!(slot.copy_payload(&mut copy), len);
+            prop_assert_eq!(&copy[..len], &bytes[..len]);
+            prop_assert!(copy[len..].iter().all(|byte| *byte == 0xaa), "copied more than the message");
+            let mut part = [0xaa; 5];
+            prop_assert_eq!(slot.copy_payload(&mut part), len.min(5));
+            // SAFETY: the payload is in this slot, and nobody writes.
+            prop_assert_eq!(unsafe { slot.payload() }, &bytes[..len]);
+            let address = usize::try_from(slot.words()[0]).expect("an address");
+            prop_assert_eq!(address % 8, 0, "programs are told that payload is aligned");
+            // SAFETY: the byte after the payload is in this slot too, by `fill_inline`.
+            let end = unsafe { std::ptr::with_exposed_provenance::<u8>(address + len).read() };
+            prop_assert_eq!(end, 0, "no zero after {} bytes", len);
+        }
+    }
+}
+
+/// A program that holds every slot is told so; a slot in the queue, or one that is back already, is not held.
+#[test]
+fn all_slots_are_borrowed_when_the_program_holds_them() {
+    let array = Array::new(3);
+    let mut pool = Pool::new(array.slots(3), 2);
+    assert!(!pool.all_borrowed());
+    let taken: Vec<_> = std::iter::from_fn(|| pool.take()).collect();
+    assert_eq!(taken.len(), 2);
+    assert!(!pool.all_borrowed(), "both are still the library's");
+    taken.iter().for_each(|slot| pool.lend(slot));
+    assert!(pool.all_borrowed());
+    pool.set_limit(3);
+    assert!(!pool.all_borrowed(), "one more may be taken");
+    pool.set_limit(1);
+    assert!(pool.all_borrowed());
+    assert!(taken[1].give_back());
+    assert!(!pool.all_borrowed(), "not swept yet, but back");
+}
+
+/// The slot freed last is in cache: it is used first.
+#[test]
+fn the_slot_freed_last_is_used_first() {
+    let array = Array::new(4);
+    let mut pool = Pool::new(array.slots(4), 4);
+    let taken: Vec<_> = std::iter::from_fn(|| pool.take()).collect();
+    assert_eq!(taken.len(), 4);
+    for slot in [taken[2], taken[0]] {
+        pool.release(slot);
+        pool.sweep_all(|_| ());
+    }
+    assert!(pool.take().is_some_and(|slot| std::ptr::eq(slot, taken[0])));
+    assert!(pool.take().is_some_and(|slot| std::ptr::eq(slot, taken[2])));
+}
+
+/// Memory of slots that were never taken stays untouched: the pool makes new ones only when none was freed.
+#[test]
+fn a_pool_reuses_before_it_touches_fresh_memory() {
+    let array = Array::new(1000);
+    let mut pool = Pool::new(array.slots(1000), 1000);
+    for _ in 0..100 {
+        let slot = pool.take().expect("a slot");
+        assert_eq!(slot.index.load(Ordering::Relaxed), 0);
+        pool.release(slot);
+        pool.sweep(2, |_| ());
+    }
+}
+
+#[test]
+fn the_public_part_of_a_slot_is_where_programs_read_it() {
+    let array = Array::new(1);
+    let slot = &array.slots(1)[0];
+    slot.fill(7, 9, [11, 13]);
+    assert_eq!((slot.kind(), slot.detail(), slot.words()), (7, 9, [11, 13]));
+    let start = std::ptr::from_ref(slot).cast::<u32>();
+    // SAFETY: the first 24 bytes of a slot are its event, and nobody writes now.
+    let event: [u32; 6] = std::array::from_fn(|at| unsafe { start.add(at).read() });
+    let words = [11u64, 13].map(u64::to_ne_bytes).concat();
+    assert_eq!(event[..2], [7, 9]);
+    assert_eq!(event[2..].iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<_>>(), words);
+}
