@@ -1,0 +1,103 @@
+//! Connections: made, answered, closed.
+
+use crate::status::Refusal;
+use crate::{guard, handles};
+use cci::raw::{self, ConnectionCell, EndpointCell, EventCell};
+use cci::{Attribute, CONN_REQ_LEN, ConnectError};
+use cci_transport::Connect;
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::time::Duration;
+
+/// # Safety
+///
+/// `endpoint` is NULL or was an endpoint once; `server_uri` is NULL or a string; `data_len` bytes are readable at `data_ptr`;
+/// `timeout` is NULL or readable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cci_connect(
+    endpoint: *const EndpointCell,
+    server_uri: *const c_char,
+    data_ptr: *const c_void,
+    data_len: u32,
+    attribute: c_uint,
+    context: *const c_void,
+    _flags: c_int,
+    timeout: *const libc::timeval,
+) -> c_int {
+    // SAFETY: by the contract above.
+    guard::on_endpoint(unsafe { handles::endpoint(endpoint) }, |cell| {
+        if data_len as usize > CONN_REQ_LEN {
+            return Err(ConnectError::PayloadTooLong.into());
+        }
+        let connect = Connect {
+            // SAFETY: by the contract above.
+            uri: unsafe { handles::text(server_uri, "the URI is NULL") }?,
+            // SAFETY: by the contract above.
+            payload: unsafe { handles::bytes(data_ptr, data_len) }?,
+            attribute: Attribute::from_u32(attribute).ok_or(Refusal::Argument("no such connection attribute"))?,
+            context: handles::context(context),
+            // SAFETY: by the contract above.
+            timeout: unsafe { timeout.as_ref() }.map(duration).transpose()?,
+        };
+        Ok(cell.with(|core, transport| transport.connect(core, &connect))??)
+    })
+}
+
+fn duration(time: &libc::timeval) -> Result<Duration, Refusal> {
+    let negative = |_| Refusal::Argument("the timeout is negative");
+    let seconds = u64::try_from(time.tv_sec).map_err(negative)?;
+    let micros = u64::try_from(time.tv_usec).map_err(negative)?;
+    Ok(Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros)))
+}
+
+/// # Safety
+///
+/// `conn_req` is NULL or was an event once.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cci_accept(conn_req: *const EventCell, context: *const c_void) -> c_int {
+    // SAFETY: by the contract above.
+    answer(unsafe { handles::event(conn_req) }, |slot| raw::accept(slot, handles::context(context)))
+}
+
+/// # Safety
+///
+/// `conn_req` is NULL or was an event once.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cci_reject(conn_req: *const EventCell) -> c_int {
+    // SAFETY: by the contract above.
+    answer(unsafe { handles::event(conn_req) }, raw::reject)
+}
+
+/// Answers a request; a panic fails the endpoint that received it.
+pub(crate) fn answer(
+    slot: Result<&'static EventCell, Refusal>,
+    act: impl FnOnce(&'static EventCell) -> Result<(), cci::RequestError>,
+) -> c_int {
+    guard::on(slot.ok().and_then(|slot| slot.owner.get()), || Ok(act(slot?)?))
+}
+
+/// # Safety
+///
+/// `connection` is NULL or was a connection once.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cci_disconnect(connection: *const ConnectionCell) -> c_int {
+    // SAFETY: by the contract above.
+    guard::on_connection(unsafe { handles::connection(connection) }, |named| {
+        Ok(raw::disconnect(named.endpoint, || named.live())?)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_taken_as_they_are_meant() {
+        let time = |tv_sec, tv_usec| duration(&libc::timeval { tv_sec, tv_usec }).ok();
+        assert_eq!(time(1, 500_000), Some(Duration::from_millis(1500)));
+        assert_eq!(time(0, 2_000_000), Some(Duration::from_secs(2)));
+        assert_eq!(time(0, 0), Some(Duration::ZERO));
+        assert_eq!(time(-1, 0), None);
+        assert_eq!(time(0, -1), None);
+        assert!(time(i64::MAX, i64::MAX).is_some());
+    }
+}

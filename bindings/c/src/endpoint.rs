@@ -1,0 +1,125 @@
+//! Endpoints.
+
+use crate::status::Refusal;
+use crate::{guard, handles, init, layout, rma};
+use cci::raw::{self, EndpointCell};
+use cci::{Endpoint, EndpointOptions};
+use cci_mem::sync::Ordering;
+use std::ffi::{c_char, c_int};
+
+/// Where the results of opening go.
+#[derive(Clone, Copy)]
+pub(crate) struct Places {
+    /// The endpoint.
+    pub(crate) endpoint: *mut *const EndpointCell,
+    /// Its OS handle; NULL when the program polls.
+    pub(crate) handle: *mut c_int,
+}
+
+/// Opens an endpoint on the device that the program names, or on the default one.
+///
+/// # Safety
+///
+/// The places are NULL or writable.
+pub(crate) unsafe fn open(
+    device: *const layout::Device,
+    options: &EndpointOptions,
+    places: Places,
+) -> Result<(), Refusal> {
+    handles::present(places.endpoint)?;
+    init::with_opened(|opened| {
+        let at = if device.is_null() {
+            let default = opened.context.default_device()?;
+            opened.context.devices().iter().position(|other| std::ptr::eq(other, default))
+        } else {
+            opened.table.position(device)
+        };
+        let at = at.ok_or(Refusal::Argument("the device is none of cci_get_devices"))?;
+        let endpoint = Endpoint::open(&opened.context.devices()[at], options)?;
+        let cell = endpoint.cell();
+        cell.device.store(opened.table.address(at).cast_mut().cast(), Ordering::Relaxed);
+        if !places.handle.is_null() {
+            let handle = raw::handle(cell)?;
+            // SAFETY: writable by the contract above.
+            unsafe { handles::store(places.handle, handle)? };
+        }
+        opened.endpoints.push((cell, cell.generation()));
+        // From here on the list closes it.
+        let cell = endpoint.into_cell();
+        // SAFETY: writable by the contract above.
+        unsafe { handles::store(places.endpoint, std::ptr::from_ref(cell)) }
+    })
+}
+
+/// Closes an endpoint that the program has left open, if it still is the one of that generation.
+pub(crate) fn close_left_open(cell: &'static EndpointCell, generation: u32) {
+    if cell.generation() == generation {
+        guard::on(Some(cell), || Ok(close(cell)?));
+    }
+}
+
+fn close(cell: &'static EndpointCell) -> Result<(), cci::Unusable> {
+    raw::close(cell)?;
+    rma::forget(cell);
+    Ok(())
+}
+
+/// # Safety
+///
+/// `device` is NULL or of `cci_get_devices`; `endpoint` and `fd` are NULL or writable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cci_create_endpoint(
+    device: *const layout::Device,
+    _flags: c_int,
+    endpoint: *mut *const EndpointCell,
+    fd: *mut c_int,
+) -> c_int {
+    // SAFETY: by the contract above.
+    guard::call(|| unsafe { open(device, &EndpointOptions::default(), Places { endpoint, handle: fd }) })
+}
+
+/// # Safety
+///
+/// As of `cci_create_endpoint`; `service` is NULL or a string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cci_create_endpoint_at(
+    device: *const layout::Device,
+    service: *const c_char,
+    _flags: c_int,
+    endpoint: *mut *const EndpointCell,
+    fd: *mut c_int,
+) -> c_int {
+    guard::call(|| {
+        if device.is_null() {
+            return Err(Refusal::Argument("an endpoint at a service needs a device"));
+        }
+        // SAFETY: by the contract above.
+        let service = unsafe { handles::text(service, "the service is NULL") }?.to_owned();
+        let options = EndpointOptions { service: Some(service), ..EndpointOptions::default() };
+        // SAFETY: by the contract above.
+        unsafe { open(device, &options, Places { endpoint, handle: fd }) }
+    })
+}
+
+/// # Safety
+///
+/// `endpoint` is NULL or was an endpoint once.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cci_destroy_endpoint(endpoint: *const EndpointCell) -> c_int {
+    // SAFETY: by the contract above.
+    guard::on_endpoint(unsafe { handles::endpoint(endpoint) }, |cell| {
+        let generation = cell.generation();
+        close(cell)?;
+        init::forget(cell, generation);
+        Ok(())
+    })
+}
+
+/// # Safety
+///
+/// `endpoint` is NULL or was an endpoint once.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cci_arm_os_handle(endpoint: *const EndpointCell, _flags: c_int) -> c_int {
+    // SAFETY: by the contract above.
+    guard::on_endpoint(unsafe { handles::endpoint(endpoint) }, |cell| Ok(cell.with(|_, _| ())?))
+}

@@ -1,0 +1,208 @@
+//! What this library offers beyond CCI 2.2 (`ccix.h`).
+
+use crate::endpoint::{self, Places};
+use crate::handles::{self, Named};
+use crate::layout::{self, ConnectionInfo};
+use crate::status::{self, Refusal};
+use crate::{connection, guard};
+use cci::raw::{self, ConnectionCell, EndpointCell, EventCell};
+use cci::{EndpointOptions, OptionError, Threading};
+use cci_mem::arena;
+use cci_transport::ConnectionReport;
+use std::ffi::{c_char, c_int, c_void};
+
+#[unsafe(no_mangle)]
+extern "C" fn ccix_last_error() -> *const c_char {
+    status::last_error()
+}
+
+/// # Safety
+///
+/// `ptr` is NULL or writable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ccix_alloc(len: usize, ptr: *mut *mut c_void) -> c_int {
+    guard::call(|| {
+        handles::present(ptr)?;
+        if len == 0 {
+            return Err(Refusal::Argument("an allocation has at least one byte"));
+        }
+        let segment = arena::allocate(len).map_err(|_| Refusal::NoMemory)?;
+        // SAFETY: writable by the contract above.
+        unsafe { handles::store(ptr, segment.base().cast()) }
+    })
+}
+
+/// The pointer is compared with what is allocated, never followed.
+#[unsafe(no_mangle)]
+extern "C" fn ccix_free(ptr: *mut c_void) -> c_int {
+    guard::call(|| {
+        if arena::free(ptr.cast()) {
+            Ok(())
+        } else {
+            Err(Refusal::Argument("not memory of ccix_alloc, or freed already"))
+        }
+    })
+}
+
+const SINGLE_THREAD: u32 = 1;
+const DISCONNECT_EVENTS: u32 = 2;
+
+/// # Safety
+///
+/// As of `cci_create_endpoint`; `options` is NULL or readable for as many bytes as it says, and names a string or NULL.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ccix_create_endpoint(
+    device: *const layout::Device,
+    options: *const layout::EndpointOptions,
+    endpoint: *mut *const EndpointCell,
+    fd: *mut c_int,
+) -> c_int {
+    guard::call(|| {
+        // SAFETY: by the contract above.
+        let options = unsafe { endpoint_options(options) }?;
+        // SAFETY: by the contract above.
+        unsafe { endpoint::open(device, &options, Places { endpoint, handle: fd }) }
+    })
+}
+
+/// # Safety
+///
+/// NULL, or readable for as many bytes as it says, and names a string or NULL.
+unsafe fn endpoint_options(pointer: *const layout::EndpointOptions) -> Result<EndpointOptions, Refusal> {
+    let mut options = EndpointOptions::default();
+    if pointer.is_null() {
+        return Ok(options);
+    }
+    // SAFETY: the size is there in every version.
+    let size = unsafe { pointer.cast::<u32>().read_unaligned() };
+    // Later versions have more behind; what this one does not know cannot be obeyed.
+    if size as usize != size_of::<layout::EndpointOptions>() {
+        return Err(Refusal::Argument("size is not sizeof(struct ccix_endpoint_options) of this library"));
+    }
+    // SAFETY: as large as it says.
+    let asked = unsafe { pointer.read_unaligned() };
+    if asked.flags & !(SINGLE_THREAD | DISCONNECT_EVENTS) != 0 {
+        return Err(Refusal::Argument("an unknown flag in ccix_endpoint_options"));
+    }
+    if asked.flags & SINGLE_THREAD != 0 {
+        options.threading = Threading::One;
+    }
+    options.disconnect_events = asked.flags & DISCONNECT_EVENTS != 0;
+    if asked.recv_buffers != 0 {
+        options.recv_buffers = asked.recv_buffers;
+    }
+    if asked.send_buffers != 0 {
+        options.send_buffers = asked.send_buffers;
+    }
+    if !asked.service.is_null() {
+        // SAFETY: by the contract above.
+        options.service = Some(unsafe { handles::text(asked.service, "the service is NULL") }?.to_owned());
+    }
+    Ok(options)
+}
+
+/// # Safety
+///
+/// `conn_req` is NULL or was an event once, `endpoint` NULL or an endpoint.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ccix_accept_on(
+    conn_req: *const EventCell,
+    endpoint: *const EndpointCell,
+    context: *const c_void,
+) -> c_int {
+    // SAFETY: by the contract above.
+    let (slot, worker) = unsafe { (handles::event(conn_req), handles::endpoint(endpoint)) };
+    match worker {
+        Ok(worker) => connection::answer(slot, |slot| raw::accept_on(slot, worker, handles::context(context))),
+        Err(refusal) => status::refused(refusal),
+    }
+}
+
+/// # Safety
+///
+/// `connection` is NULL or was a connection once; `info` is NULL, or writable for as many bytes as it says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ccix_connection_info(connection: *const ConnectionCell, info: *mut ConnectionInfo) -> c_int {
+    // SAFETY: by the contract above.
+    guard::on_connection(unsafe { handles::connection(connection) }, |named| {
+        handles::present(info)?;
+        // SAFETY: the size is there in every version.
+        let size = unsafe { info.cast::<u32>().read_unaligned() } as usize;
+        if size <= size_of::<u32>() {
+            return Err(Refusal::Argument("set size to sizeof(struct ccix_connection_info)"));
+        }
+        let size = size.min(size_of::<ConnectionInfo>());
+        let filled = connection_info(&report(named)?, size);
+        // SAFETY: `size` bytes are writable by the contract above, and `filled` has them.
+        unsafe { std::ptr::copy_nonoverlapping(std::ptr::from_ref(&filled).cast::<u8>(), info.cast::<u8>(), size) };
+        Ok(())
+    })
+}
+
+fn report(named: Named) -> Result<ConnectionReport, Refusal> {
+    let report = named.endpoint.with(|core, transport| {
+        let cell = named.live().ok_or(OptionError::Disconnected)?;
+        Ok::<_, OptionError>(transport.report(core, cell))
+    })?;
+    Ok(report?)
+}
+
+fn connection_info(report: &ConnectionReport, size: usize) -> ConnectionInfo {
+    ConnectionInfo {
+        size: u32::try_from(size).unwrap_or(0),
+        mtu: report.mtu,
+        window: report.window,
+        open: report.open,
+        rtt_ns: report.rtt_ns,
+        sent: report.sent,
+        received: report.received,
+        rma_bytes: report.rma_bytes,
+        rnr: report.rnr,
+        dropped: report.dropped,
+        transport: text(report.transport),
+        path: text(&report.path),
+        rma_path: text(&report.rma_path),
+        why: text(&report.why),
+    }
+}
+
+/// A text of fixed room, cut at a character if it must be, with a NUL after it.
+fn text<const ROOM: usize>(text: &str) -> [u8; ROOM] {
+    let mut end = text.len().min(ROOM - 1);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut room = [0; ROOM];
+    room[..end].copy_from_slice(&text.as_bytes()[..end]);
+    room
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_at_a_character() {
+        assert_eq!(text::<4>("ab"), *b"ab\0\0");
+        assert_eq!(text::<4>("abcd"), *b"abc\0");
+        assert_eq!(text::<4>("abé"), *b"ab\0\0");
+    }
+
+    #[test]
+    fn options_of_another_size_are_refused() {
+        let options = |size, flags| layout::EndpointOptions {
+            size,
+            flags,
+            recv_buffers: 7,
+            send_buffers: 0,
+            service: std::ptr::null(),
+        };
+        // SAFETY: whole structures, or NULL.
+        let read = |options: &layout::EndpointOptions| unsafe { endpoint_options(options) };
+        assert!(read(&options(8, 0)).is_err());
+        assert!(read(&options(24, 4)).is_err());
+        let one = read(&options(24, SINGLE_THREAD)).expect("good options");
+        assert_eq!((one.threading, one.recv_buffers, one.disconnect_events), (Threading::One, 7, false));
+        assert_eq!(one.send_buffers, EndpointOptions::default().send_buffers);
+    }
+}

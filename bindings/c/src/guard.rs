@@ -1,0 +1,97 @@
+//! The boundary: no panic crosses it.
+//!
+//! A panic inside is a mistake of the library. The call returns `CCI_ERROR`; the endpoint it was working on may be half-way
+//! through something, so it says farewell to its peers and is closed. Without a panic the guard costs nothing.
+
+use crate::handles::Named;
+use crate::status::{Refusal, refused};
+use cci::raw::EndpointCell;
+use cci_mem::sync::Ordering;
+use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+/// Runs a call that works on no endpoint.
+#[inline(always)]
+pub(crate) fn call(act: impl FnOnce() -> Result<(), Refusal>) -> c_int {
+    on(None, act)
+}
+
+/// Runs a call on an endpoint.
+#[inline(always)]
+pub(crate) fn on_endpoint(
+    endpoint: Result<&'static EndpointCell, Refusal>,
+    act: impl FnOnce(&'static EndpointCell) -> Result<(), Refusal>,
+) -> c_int {
+    match endpoint {
+        Ok(endpoint) => on(Some(endpoint), || act(endpoint)),
+        Err(refusal) => refused(refusal),
+    }
+}
+
+/// Runs a call on a connection.
+#[inline(always)]
+pub(crate) fn on_connection(
+    connection: Result<Named, Refusal>,
+    act: impl FnOnce(Named) -> Result<(), Refusal>,
+) -> c_int {
+    match connection {
+        Ok(connection) => on(Some(connection.endpoint), || act(connection)),
+        Err(refusal) => refused(refusal),
+    }
+}
+
+/// Runs a call that works on this endpoint, if on any.
+#[inline(always)]
+pub(crate) fn on(endpoint: Option<&'static EndpointCell>, act: impl FnOnce() -> Result<(), Refusal>) -> c_int {
+    match catch_unwind(AssertUnwindSafe(act)) {
+        Ok(Ok(())) => 0,
+        Ok(Err(Refusal::Nothing)) => libc::EAGAIN,
+        Ok(Err(refusal)) => refused(refusal),
+        Err(payload) => {
+            // Its destructor could panic in turn.
+            std::mem::forget(payload);
+            failed(endpoint)
+        }
+    }
+}
+
+#[cold]
+fn failed(endpoint: Option<&'static EndpointCell>) -> c_int {
+    if let Some(endpoint) = endpoint {
+        let farewell = catch_unwind(AssertUnwindSafe(|| {
+            endpoint.failed.store(true, Ordering::Relaxed);
+            if let Ok(mut body) = endpoint.close() {
+                let said = catch_unwind(AssertUnwindSafe(|| body.transport.close(&mut body.core, Duration::ZERO)));
+                // Not dropped: its state is not to be trusted, and the program may still hold its OS handle.
+                std::mem::forget((body, said));
+            }
+        }));
+        std::mem::forget(farewell);
+    }
+    refused(Refusal::Panic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::code;
+    use cci::{Context, Endpoint, EndpointOptions, Status, Unusable};
+
+    #[test]
+    fn a_panic_becomes_an_error() {
+        assert_eq!(call(|| panic!("on purpose")), code(Status::Error));
+        assert_eq!(call(|| Ok(())), 0);
+        assert_eq!(call(|| Err(Refusal::Nothing)), libc::EAGAIN);
+    }
+
+    #[test]
+    fn a_panic_on_an_endpoint_closes_it() {
+        let context = Context::new().expect("devices");
+        let device = context.default_device().expect("a device");
+        let cell = Endpoint::open(device, &EndpointOptions::default()).expect("an endpoint").into_cell();
+        let panicked = on_endpoint(Ok(cell), |cell| Ok(cell.with(|_, _| panic!("on purpose, with the lock held"))?));
+        assert_eq!(panicked, code(Status::Error));
+        assert_eq!(cell.with(|_, _| ()), Err(Unusable::Failed));
+    }
+}

@@ -1,0 +1,117 @@
+//! From the pointers that programs hold to the cells behind them.
+//!
+//! Every function here trusts one promise of the program: a pointer is NULL, or was handed out by this library as what the
+//! program now uses it for. Cells are never unmapped and keep their type (`cci_mem::slab`, `cci_mem::region`), so the promise
+//! is enough for pointers to what is closed, disconnected, or returned, and in a forked child.
+
+use crate::status::Refusal;
+use cci::raw::{ConnectionCell, EndpointCell, EventCell};
+use cci_transport::ConnectionState;
+use std::ffi::{CStr, c_char, c_void};
+
+/// A connection that a program names; it may be closed.
+#[derive(Clone, Copy)]
+pub(crate) struct Named {
+    /// The endpoint it belongs to, or did.
+    pub(crate) endpoint: &'static EndpointCell,
+    cell: &'static ConnectionCell,
+}
+
+impl Named {
+    /// The connection, unless it is closed. To be asked with the lock of `endpoint` held: a cell changes its owner only under
+    /// the lock of the endpoint that has it.
+    #[inline(always)]
+    pub(crate) fn live(self) -> Option<&'static ConnectionCell> {
+        let owner = self.cell.endpoint.get();
+        let same = owner.is_some_and(|owner| std::ptr::eq(owner, self.endpoint));
+        (same && self.cell.state() != ConnectionState::Free).then_some(self.cell)
+    }
+}
+
+/// The endpoint.
+///
+/// # Safety
+///
+/// The promise of this module.
+#[inline(always)]
+pub(crate) unsafe fn endpoint(pointer: *const EndpointCell) -> Result<&'static EndpointCell, Refusal> {
+    // SAFETY: NULL, or a cell of a slab (see above).
+    unsafe { pointer.as_ref() }.ok_or(Refusal::Argument("the endpoint is NULL"))
+}
+
+/// The connection.
+///
+/// # Safety
+///
+/// The promise of this module.
+#[inline(always)]
+pub(crate) unsafe fn connection(pointer: *const ConnectionCell) -> Result<Named, Refusal> {
+    // SAFETY: NULL, or a cell of a slab (see above).
+    let cell = unsafe { pointer.as_ref() }.ok_or(Refusal::Argument("the connection is NULL"))?;
+    let endpoint = cell.endpoint.get().ok_or(Refusal::Argument("no such connection"))?;
+    Ok(Named { endpoint, cell })
+}
+
+/// The event.
+///
+/// # Safety
+///
+/// The promise of this module.
+#[inline(always)]
+pub(crate) unsafe fn event(pointer: *const EventCell) -> Result<&'static EventCell, Refusal> {
+    // SAFETY: NULL, or a slot of a region (see above).
+    unsafe { pointer.as_ref() }.ok_or(Refusal::Argument("the event is NULL"))
+}
+
+/// The bytes of a buffer; NULL with length 0 is an empty one.
+///
+/// # Safety
+///
+/// `len` bytes are readable at `start` while the result is used.
+#[inline(always)]
+pub(crate) unsafe fn bytes<'a>(start: *const c_void, len: u32) -> Result<&'a [u8], Refusal> {
+    if len == 0 {
+        return Ok(&[]);
+    }
+    if start.is_null() {
+        return Err(Refusal::Argument("the buffer is NULL and its length is not 0"));
+    }
+    // SAFETY: readable by the program's promise; 32 bits of length fit an object.
+    Ok(unsafe { std::slice::from_raw_parts(start.cast(), len as usize) })
+}
+
+/// A text.
+///
+/// # Safety
+///
+/// NULL, or a NUL-terminated string that is readable while the result is used.
+pub(crate) unsafe fn text<'a>(start: *const c_char, missing: &'static str) -> Result<&'a str, Refusal> {
+    if start.is_null() {
+        return Err(Refusal::Argument(missing));
+    }
+    // SAFETY: a NUL-terminated string by the program's promise.
+    unsafe { CStr::from_ptr(start) }.to_str().map_err(|_| Refusal::Argument("the text is not UTF-8"))
+}
+
+/// Where a result goes.
+///
+/// # Safety
+///
+/// NULL, or writable for a `T` as long as the call lasts.
+pub(crate) unsafe fn store<T>(place: *mut T, value: T) -> Result<(), Refusal> {
+    present(place)?;
+    // SAFETY: writable by the program's promise; C aligns it, and nobody is hurt if it did not.
+    unsafe { place.write_unaligned(value) };
+    Ok(())
+}
+
+/// Refuses a NULL place for a result before anything is done.
+pub(crate) fn present<T>(place: *mut T) -> Result<(), Refusal> {
+    if place.is_null() { Err(Refusal::Argument("the place for the result is NULL")) } else { Ok(()) }
+}
+
+/// A pointer of the program's own, as the library carries it.
+#[inline(always)]
+pub(crate) fn context(pointer: *const c_void) -> u64 {
+    pointer.expose_provenance() as u64
+}

@@ -1,0 +1,114 @@
+//! Initialization: counted, repeatable, and afresh in a forked child.
+
+use crate::device::Table;
+use crate::status::Refusal;
+use crate::{endpoint, guard, handles};
+use cci::raw::EndpointCell;
+use cci::{Context, OpenError, Status};
+use cci_mem::fork::PerProcess;
+use std::ffi::c_int;
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+
+/// `CCI_ABI_VERSION`.
+const ABI_VERSION: u32 = 2;
+
+/// What is between the first `cci_init` and the last `cci_finalize`.
+pub(crate) struct Opened {
+    pub(crate) context: Context,
+    pub(crate) table: Table,
+    /// Open endpoints, with their generation.
+    pub(crate) endpoints: Vec<(&'static EndpointCell, u32)>,
+    /// Calls of `cci_init` without their `cci_finalize`.
+    count: u64,
+}
+
+type Library = Mutex<Option<Opened>>;
+
+static LIBRARY: PerProcess<Library> = PerProcess::new();
+
+/// Runs `act` on the library's state, whether initialized or not.
+fn with_library<T>(act: impl FnOnce(&mut Option<Opened>) -> Result<T, Refusal>) -> Result<T, Refusal> {
+    let (_, library) = LIBRARY.get(Library::default).map_err(|_| Refusal::NoMemory)?;
+    act(&mut library.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Runs `act` if the library is initialized in this process.
+pub(crate) fn with_opened<T>(act: impl FnOnce(&mut Opened) -> Result<T, Refusal>) -> Result<T, Refusal> {
+    with_library(|library| act(library.as_mut().ok_or(Refusal::NotInitialized)?))
+}
+
+/// Strikes a closed endpoint off the list of those to be closed by the last `cci_finalize`.
+pub(crate) fn forget(cell: &'static EndpointCell, generation: u32) {
+    // Not initialized any more: there is no list.
+    let _ = with_opened(|opened| {
+        opened.endpoints.retain(|(other, of)| !(std::ptr::eq(*other, cell) && *of == generation));
+        Ok(())
+    });
+}
+
+/// # Safety
+///
+/// `caps` is NULL or writable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cci_init(abi_ver: u32, _flags: u32, caps: *mut u32) -> c_int {
+    guard::call(|| {
+        if abi_ver != ABI_VERSION {
+            return Err(Refusal::Argument("this library has ABI version 2; compile the program with its cci.h"));
+        }
+        handles::present(caps)?;
+        with_library(|library| {
+            match library {
+                Some(opened) => opened.count += 1,
+                None => *library = Some(open()?),
+            }
+            Ok(())
+        })?;
+        // SAFETY: writable by the contract above.
+        unsafe { handles::store(caps, 0) }
+    })
+}
+
+fn open() -> Result<Opened, Refusal> {
+    // The library never prints uninvited. The hook is this library's own: it has its own copy of Rust's runtime.
+    if !is_talkative() {
+        std::panic::set_hook(Box::new(|_| ()));
+    }
+    let context = Context::new().map_err(|error| {
+        report(&error);
+        // Whatever is wrong with the configuration, the program sees the status of a wrong argument.
+        let status = if error.status == Status::NoMem { Status::NoMem } else { Status::Inval };
+        OpenError { status, ..error }
+    })?;
+    let table = Table::new(&context);
+    Ok(Opened { context, table, endpoints: Vec::new(), count: 1 })
+}
+
+/// A mistake in the configuration, for whoever has asked to hear of such things.
+fn report(error: &OpenError) {
+    if is_talkative() {
+        // There is nowhere else to complain when standard error is closed.
+        let _ = writeln!(std::io::stderr(), "cci: {error}");
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cci_finalize() -> c_int {
+    guard::call(|| {
+        let last = with_library(|library| {
+            let opened = library.as_mut().ok_or(Refusal::NotInitialized)?;
+            opened.count -= 1;
+            Ok(if opened.count == 0 { library.take() } else { None })
+        })?;
+        // Without the library's lock: closing waits for acknowledgements.
+        for (cell, generation) in last.iter().flat_map(|opened| &opened.endpoints) {
+            endpoint::close_left_open(cell, *generation);
+        }
+        Ok(())
+    })
+}
+
+/// Whether `CCI_DEBUG` asks for words on stderr.
+fn is_talkative() -> bool {
+    std::env::var_os("CCI_DEBUG").is_some_and(|words| !words.is_empty())
+}

@@ -1,0 +1,19 @@
+//! The C binding: every function of `cci.h` and `ccix.h`, one module per family.
+//!
+//! A binding of pointers: what C programs hold are addresses of the library's own cells (endpoint, connection, event), whose
+//! first bytes are the structures of `cci.h`. The cells are never unmapped and never hold another type, so that a pointer
+//! that was valid once is looked at safely and refused by its state. A panic never leaves: see [`guard`].
+
+mod connection;
+mod device;
+mod endpoint;
+mod event;
+mod extension;
+mod guard;
+mod handles;
+mod init;
+mod layout;
+mod option;
+mod rma;
+mod send;
+mod status;

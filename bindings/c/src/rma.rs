@@ -1,0 +1,176 @@
+//! Registrations and RMA.
+
+use crate::status::Refusal;
+use crate::{guard, handles};
+use cci::raw::{self, ConnectionCell, EndpointCell};
+use cci::{Flags, Memory, RegisterError, Rights, RmaError, RmaHandle};
+use cci_mem::fork::PerProcess;
+use cci_mem::slab::Slab;
+use cci_mem::sync::{AtomicU64, Ordering};
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_void};
+use std::sync::{Mutex, PoisonError};
+
+/// A handle where the program reads it: `cci_rma_handle_t`. In a slab, so that a pointer to the handle of an ended
+/// registration reads as that handle still, and is refused as stale.
+#[derive(Default)]
+#[repr(C)]
+pub(crate) struct HandleCell([AtomicU64; 4]);
+
+impl HandleCell {
+    fn set(&self, handle: &RmaHandle) {
+        for (word, value) in self.0.iter().zip(handle.stuff) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The words that a registration is known by, after the address of its endpoint.
+type Key = (usize, u64, u64);
+
+fn key(endpoint: &EndpointCell, handle: &RmaHandle) -> Key {
+    (std::ptr::from_ref(endpoint).addr(), handle.stuff[0], handle.stuff[1])
+}
+
+/// The handles that programs hold, of all endpoints of this process.
+#[derive(Default)]
+struct Registry {
+    cells: Slab<HandleCell>,
+    live: Mutex<BTreeMap<Key, &'static HandleCell>>,
+}
+
+static REGISTRY: PerProcess<Registry> = PerProcess::new();
+
+fn registry() -> Result<&'static Registry, Refusal> {
+    REGISTRY.get(Registry::default).map(|(_, registry)| registry).map_err(|_| RegisterError::NoMemory.into())
+}
+
+impl Registry {
+    fn live(&self) -> std::sync::MutexGuard<'_, BTreeMap<Key, &'static HandleCell>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Frees the handles of an endpoint that is closed.
+pub(crate) fn forget(endpoint: &EndpointCell) {
+    let Ok(registry) = registry() else { return };
+    let address = std::ptr::from_ref(endpoint).addr();
+    let mut live = registry.live();
+    let range = (address, 0, 0)..=(address, u64::MAX, u64::MAX);
+    let keys: Vec<Key> = live.range(range).map(|(key, _)| *key).collect();
+    for cell in keys.iter().filter_map(|key| live.remove(key)) {
+        registry.cells.give(cell);
+    }
+}
+
+/// The handle that a program names: its own copy, or the library's cell.
+///
+/// # Safety
+///
+/// NULL, or 32 bytes are readable.
+unsafe fn handle(pointer: *const RmaHandle) -> Result<RmaHandle, Refusal> {
+    if pointer.is_null() {
+        return Err(Refusal::Argument("the RMA handle is NULL"));
+    }
+    // SAFETY: readable by the contract above; a copy may stand anywhere in a program's buffer.
+    Ok(unsafe { pointer.read_unaligned() })
+}
+
+/// # Safety
+///
+/// `endpoint` is NULL or was an endpoint once; `rma_handle` is NULL or writable; while registered, the range stays mapped and
+/// the program knows that peers with rights use it.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cci_rma_register(
+    endpoint: *const EndpointCell,
+    start: *mut c_void,
+    length: u64,
+    flags: c_int,
+    rma_handle: *mut *const HandleCell,
+) -> c_int {
+    // SAFETY: by the contract above.
+    guard::on_endpoint(unsafe { handles::endpoint(endpoint) }, |cell| {
+        handles::present(rma_handle)?;
+        if start.is_null() || length == 0 {
+            return Err(RegisterError::Null.into());
+        }
+        let rights = Rights::from_bits(flags.cast_unsigned())
+            .ok_or(Refusal::Argument("rights are 0, CCI_FLAG_READ, CCI_FLAG_WRITE, or both"))?;
+        let registry = registry()?;
+        // SAFETY: by the contract above.
+        let memory = unsafe { Memory::new(start.cast(), length) };
+        let handle = cell.with(|core, transport| transport.register(core, memory, rights))??;
+        let place = registry.cells.take();
+        place.set(&handle);
+        registry.live().insert(key(cell, &handle), place);
+        // SAFETY: writable by the contract above.
+        unsafe { handles::store(rma_handle, std::ptr::from_ref(place)) }
+    })
+}
+
+/// # Safety
+///
+/// `endpoint` is NULL or was an endpoint once; `rma_handle` is NULL or readable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cci_rma_deregister(endpoint: *const EndpointCell, rma_handle: *const RmaHandle) -> c_int {
+    // SAFETY: by the contract above.
+    guard::on_endpoint(unsafe { handles::endpoint(endpoint) }, |cell| {
+        // SAFETY: by the contract above.
+        let handle = unsafe { handle(rma_handle) }?;
+        let registry = registry()?;
+        cell.with(|core, transport| transport.deregister(core, &handle))??;
+        if let Some(place) = registry.live().remove(&key(cell, &handle)) {
+            registry.cells.give(place);
+        }
+        Ok(())
+    })
+}
+
+/// # Safety
+///
+/// `connection` is NULL or was a connection once; `msg_len` bytes are readable at `msg_ptr`; the handles are NULL or readable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cci_rma(
+    connection: *const ConnectionCell,
+    msg_ptr: *const c_void,
+    msg_len: u32,
+    local_handle: *const RmaHandle,
+    local_offset: u64,
+    remote_handle: *const RmaHandle,
+    remote_offset: u64,
+    data_len: u64,
+    context: *const c_void,
+    bits: c_int,
+) -> c_int {
+    // SAFETY: by the contract above.
+    guard::on_connection(unsafe { handles::connection(connection) }, |named| {
+        let flags = Flags::for_rma(bits.cast_unsigned()).ok_or(RmaError::BadFlags)?;
+        // SAFETY: by the contract above.
+        let (local, remote) = unsafe { (handle(local_handle)?, handle(remote_handle)?) };
+        // SAFETY: by the contract above.
+        let message = unsafe { handles::bytes(msg_ptr, msg_len) }?;
+        let rma = cci_transport::Rma {
+            local: &local,
+            local_offset,
+            remote: &remote,
+            remote_offset,
+            len: data_len,
+            read: flags.has(Flags::READ),
+            fence: flags.has(Flags::FENCE),
+            message: (!message.is_empty()).then_some(message),
+        };
+        Ok(raw::rma(named.endpoint, || named.live(), &rma, handles::context(context), flags)?)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_null_handle_is_refused() {
+        // SAFETY: NULL.
+        let refused = unsafe { handle(std::ptr::null()) };
+        assert!(matches!(refused, Err(Refusal::Argument(_))));
+    }
+}

@@ -1,0 +1,125 @@
+//! Messages.
+
+use crate::status::Refusal;
+use crate::{guard, handles};
+use cci::raw::{self, ConnectionCell};
+use cci::{Flags, SendError};
+use cci_transport::Message;
+use std::ffi::{c_int, c_void};
+use std::io::IoSlice;
+
+#[inline(always)]
+fn flags(bits: c_int) -> Result<Flags, Refusal> {
+    Flags::for_send(bits.cast_unsigned()).ok_or(Refusal::Send(SendError::BadFlags))
+}
+
+/// # Safety
+///
+/// `connection` is NULL or was a connection once; `msg_len` bytes are readable at `msg_ptr`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cci_send(
+    connection: *const ConnectionCell,
+    msg_ptr: *const c_void,
+    msg_len: u32,
+    context: *const c_void,
+    bits: c_int,
+) -> c_int {
+    // SAFETY: by the contract above.
+    guard::on_connection(unsafe { handles::connection(connection) }, |named| {
+        // SAFETY: by the contract above.
+        let message = Message::One(unsafe { handles::bytes(msg_ptr, msg_len) }?);
+        Ok(raw::send(named.endpoint, || named.live(), message, handles::context(context), flags(bits)?)?)
+    })
+}
+
+/// # Safety
+///
+/// `connection` is NULL or was a connection once; `iovcnt` entries are readable at `data`, and what they name.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cci_sendv(
+    connection: *const ConnectionCell,
+    data: *const libc::iovec,
+    iovcnt: u32,
+    context: *const c_void,
+    bits: c_int,
+) -> c_int {
+    // SAFETY: by the contract above.
+    guard::on_connection(unsafe { handles::connection(connection) }, |named| {
+        let flags = flags(bits)?;
+        // SAFETY: by the contract above.
+        let entries = unsafe { entries(data, iovcnt) }?;
+        let len = total(entries)?;
+        // IoSlice is an iovec that is not NULL; programs leave NULL in parts that are empty.
+        let kept: Vec<IoSlice<'_>>;
+        let parts: &[IoSlice<'_>] = if entries.iter().any(|entry| entry.iov_base.is_null()) {
+            let full = entries.iter().filter(|entry| entry.iov_len > 0);
+            // SAFETY: not NULL (`total` has looked), readable by the contract above.
+            kept = full.map(|entry| IoSlice::new(unsafe { part(entry) })).collect();
+            &kept
+        } else {
+            // SAFETY: IoSlice has the layout of iovec; each entry is not NULL and readable by the contract above.
+            unsafe { std::slice::from_raw_parts(entries.as_ptr().cast(), entries.len()) }
+        };
+        let message = Message::Many(parts, len);
+        Ok(raw::send(named.endpoint, || named.live(), message, handles::context(context), flags)?)
+    })
+}
+
+/// # Safety
+///
+/// `count` entries are readable at `start`.
+unsafe fn entries<'a>(start: *const libc::iovec, count: u32) -> Result<&'a [libc::iovec], Refusal> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if start.is_null() {
+        return Err(Refusal::Argument("the list of parts is NULL and not empty"));
+    }
+    // SAFETY: by the contract above; 32 bits of entries fit an object.
+    Ok(unsafe { std::slice::from_raw_parts(start, count as usize) })
+}
+
+/// Bytes of all parts, each of which is there.
+fn total(entries: &[libc::iovec]) -> Result<usize, Refusal> {
+    let mut sum = 0usize;
+    for entry in entries {
+        if entry.iov_base.is_null() && entry.iov_len > 0 {
+            return Err(Refusal::Argument("a part of the message is NULL and its length is not 0"));
+        }
+        sum = sum.checked_add(entry.iov_len).ok_or(SendError::TooLong)?;
+    }
+    // No part is longer than an object, and no message longer than its length field.
+    if u32::try_from(sum).is_err() { Err(SendError::TooLong.into()) } else { Ok(sum) }
+}
+
+/// # Safety
+///
+/// Not NULL, readable while the result is used, and at most `u32::MAX` bytes.
+unsafe fn part<'a>(entry: &libc::iovec) -> &'a [u8] {
+    // SAFETY: by the contract above.
+    unsafe { std::slice::from_raw_parts(entry.iov_base.cast(), entry.iov_len) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(len: usize) -> libc::iovec {
+        libc::iovec { iov_base: std::ptr::dangling_mut::<u8>().cast(), iov_len: len }
+    }
+
+    #[test]
+    fn lengths_of_parts_do_not_wrap() {
+        assert_eq!(total(&[entry(1), entry(2)]).ok(), Some(3));
+        assert_eq!(total(&[]).ok(), Some(0));
+        assert!(matches!(total(&[entry(usize::MAX), entry(2)]), Err(Refusal::Send(SendError::TooLong))));
+        assert!(matches!(total(&[entry(1 << 32)]), Err(Refusal::Send(SendError::TooLong))));
+    }
+
+    #[test]
+    fn only_an_empty_part_may_be_null() {
+        let null = |iov_len| libc::iovec { iov_base: std::ptr::null_mut(), iov_len };
+        assert_eq!(total(&[null(0), entry(2)]).ok(), Some(2));
+        assert!(matches!(total(&[null(1)]), Err(Refusal::Argument(_))));
+    }
+}

@@ -1,0 +1,181 @@
+//! Refusals as C programs see them: a number now, and a sentence on request.
+
+use cci::{
+    ConnectError, OpenError, OptionError, PollError, RegisterError, RequestError, RmaError, SendError, Status, Unusable,
+};
+use std::cell::{Cell, RefCell};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint};
+use std::fmt;
+
+/// Why a call was refused. Small and without text of its own, so that a refused send costs next to nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Refusal {
+    /// An argument that no call accepts.
+    Argument(&'static str),
+    /// `cci_init` has not been called, in this process.
+    NotInitialized,
+    /// No memory for the binding's own tables.
+    NoMemory,
+    /// Nothing to report: no failure, and not kept as the last error.
+    Nothing,
+    /// Something could not be opened; [`keep`] has kept the text.
+    Open(Status),
+    /// A panic was caught at the boundary.
+    Panic,
+    Connect(ConnectError),
+    Option(OptionError),
+    Poll(PollError),
+    Register(RegisterError),
+    Request(RequestError),
+    Rma(RmaError),
+    Send(SendError),
+    Unusable(Unusable),
+}
+
+macro_rules! refused_as {
+    ($($variant:ident($error:ty)),+) => {
+        $(impl From<$error> for Refusal {
+            #[inline]
+            fn from(error: $error) -> Self {
+                Self::$variant(error)
+            }
+        })+
+    };
+}
+
+refused_as!(
+    Connect(ConnectError),
+    Option(OptionError),
+    Poll(PollError),
+    Register(RegisterError),
+    Request(RequestError),
+    Rma(RmaError),
+    Send(SendError),
+    Unusable(Unusable)
+);
+
+impl From<OpenError> for Refusal {
+    fn from(error: OpenError) -> Self {
+        keep(&error.to_string());
+        Self::Open(error.status)
+    }
+}
+
+impl Refusal {
+    fn status(self) -> Status {
+        match self {
+            Self::Argument(_) => Status::Inval,
+            Self::NotInitialized | Self::Panic => Status::Error,
+            Self::NoMemory => Status::NoMem,
+            Self::Nothing => Status::Again,
+            Self::Open(status) => status,
+            Self::Connect(error) => error.status(),
+            Self::Option(error) => error.status(),
+            Self::Poll(error) => error.status(),
+            Self::Register(error) => error.status(),
+            Self::Request(error) => error.status(),
+            Self::Rma(error) => error.status(),
+            Self::Send(error) => error.status(),
+            Self::Unusable(why) => why.status(),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Argument(sentence) => f.write_str(sentence),
+            Self::NotInitialized => f.write_str("the library is not initialized in this process; call cci_init first"),
+            Self::NoMemory => f.write_str("no memory"),
+            Self::Nothing => f.write_str("nothing to report now"),
+            Self::Open(status) => status.fmt(f),
+            Self::Panic => f.write_str("the library failed inside; its message is on standard error"),
+            Self::Connect(error) => error.fmt(f),
+            Self::Option(error) => error.fmt(f),
+            Self::Poll(error) => error.fmt(f),
+            Self::Register(error) => error.fmt(f),
+            Self::Request(error) => error.fmt(f),
+            Self::Rma(error) => error.fmt(f),
+            Self::Send(error) => error.fmt(f),
+            Self::Unusable(why) => why.fmt(f),
+        }
+    }
+}
+
+thread_local! {
+    static LAST: Cell<Option<Refusal>> = const { Cell::new(None) };
+    /// What `ccix_last_error` has handed out, or the kept text of [`Refusal::Open`].
+    static TEXT: RefCell<CString> = RefCell::default();
+}
+
+/// The number for C, and the refusal kept as this thread's last error.
+#[cold]
+pub(crate) fn refused(refusal: Refusal) -> c_int {
+    LAST.set(Some(refusal));
+    code(refusal.status())
+}
+
+/// A status as C functions return it.
+pub(crate) fn code(status: Status) -> c_int {
+    // The discriminants are errno values and smaller.
+    status as c_int
+}
+
+/// Keeps a text for `ccix_last_error`.
+fn keep(text: &str) {
+    // A thread that is ending has no text any more, and nobody to read it.
+    let _ = TEXT.try_with(|kept| kept.replace(c_string(text)));
+}
+
+/// The text as C reads it, without NUL bytes.
+pub(crate) fn c_string(text: &str) -> CString {
+    CString::new(text.bytes().filter(|byte| *byte != 0).collect::<Vec<_>>()).unwrap_or_default()
+}
+
+/// The last error's sentence, valid until this thread's next failing call.
+pub(crate) fn last_error() -> *const c_char {
+    match LAST.get() {
+        None => c"".as_ptr(),
+        Some(Refusal::Open(_)) => TEXT.try_with(|kept| kept.borrow().as_ptr()).unwrap_or(c"".as_ptr()),
+        Some(refusal) => {
+            keep(&refusal.to_string());
+            TEXT.try_with(|kept| kept.borrow().as_ptr()).unwrap_or(c"".as_ptr())
+        }
+    }
+}
+
+/// `cci_strerror`: the endpoint does not matter, and may be stale or NULL.
+#[unsafe(no_mangle)]
+extern "C" fn cci_strerror(_endpoint: *const cci::raw::EndpointCell, status: c_uint) -> *const c_char {
+    Status::from_u32(status).map_or(std::ptr::null(), |status| CStr::as_ptr(status.c_sentence()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last() -> String {
+        // SAFETY: a NUL-terminated text of this thread, copied before the next call.
+        unsafe { CStr::from_ptr(last_error()) }.to_str().expect("UTF-8").to_owned()
+    }
+
+    #[test]
+    fn last_error_is_the_sentence_of_the_last_refusal() {
+        assert_eq!(last(), "");
+        assert_eq!(refused(Refusal::Argument("the sky is down")), libc::EINVAL);
+        assert_eq!(last(), "the sky is down");
+        let open = OpenError::new(Status::NoDev, "no device\0 at all");
+        assert_eq!(refused(open.into()), libc::ENODEV);
+        assert_eq!(last(), "no device at all");
+        assert_eq!(refused(SendError::TooLong.into()), libc::EMSGSIZE);
+        assert_eq!(last(), SendError::TooLong.to_string());
+    }
+
+    #[test]
+    fn another_thread_has_another_last_error() {
+        refused(Refusal::NotInitialized);
+        let other = std::thread::spawn(last).join().expect("the thread ends");
+        assert_eq!(other, "");
+        assert_ne!(last(), "");
+    }
+}

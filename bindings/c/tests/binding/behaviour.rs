@@ -1,0 +1,102 @@
+//! C programs, each of which checks one subject and ends with 0.
+
+use crate::prefix::{command, finish, here, program, run, scratch};
+use std::process::Stdio;
+
+fn check(name: &str) {
+    let dir = scratch();
+    run(&program(&here().join("tests/c").join(name).with_extension("c"), dir.path()));
+}
+
+#[test]
+fn initialization_is_counted_and_repeatable() {
+    check("lifecycle");
+}
+
+#[test]
+fn wrong_arguments_are_refused() {
+    check("arguments");
+}
+
+#[test]
+fn requests_are_answered_once() {
+    check("requests");
+}
+
+#[test]
+fn messages_arrive_and_events_are_returned() {
+    check("messages");
+}
+
+#[test]
+fn handles_that_were_valid_once_are_refused() {
+    check("stale");
+}
+
+#[test]
+fn remote_memory_is_read_and_written() {
+    check("memory");
+}
+
+#[test]
+fn options_are_set_and_read() {
+    check("options");
+}
+
+#[test]
+fn the_os_handle_tells_of_events() {
+    check("handle");
+}
+
+#[test]
+fn a_forked_child_starts_afresh() {
+    check("forked");
+}
+
+#[test]
+fn many_threads_share_an_endpoint() {
+    check("threads");
+}
+
+#[test]
+fn the_extensions_do_what_they_say() {
+    check("extension");
+}
+
+/// The program expects the mistake; this test, that it is reported only where it was asked for.
+#[test]
+fn a_mistake_in_the_configuration_is_told() {
+    let dir = scratch();
+    let file = dir.path().join("cci.ini");
+    std::fs::write(&file, "[here]\ntransport = sn\n").expect("a configuration file");
+    let program = program(&here().join("tests/c/misconfigured.c"), dir.path());
+    for (debug, told) in [("", false), ("err", true)] {
+        let mut command = command(&program);
+        command.env("CCI_CONFIG", &file).env("CCI_DEBUG", debug).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = finish(command.spawn().expect("the program starts"), "misconfigured");
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(complaint.contains("cci.ini"), told, "with CCI_DEBUG={debug:?}: {complaint}");
+    }
+}
+
+/// Order, names, settings, and a device that is not usable.
+#[test]
+fn devices_are_those_of_the_configuration() {
+    let dir = scratch();
+    let file = dir.path().join("cci.ini");
+    let text = "[ib]\ntransport = verbs\n[second]\ntransport = sm\nmss = 1024\n[first]\ntransport = sm\ndefault = 1\n";
+    std::fs::write(&file, text).expect("a configuration file");
+    let program = program(&here().join("tests/c/configured.c"), dir.path());
+    let mut command = command(&program);
+    command.env("CCI_CONFIG", &file).stdout(Stdio::piped()).stderr(Stdio::piped());
+    finish(command.spawn().expect("the program starts"), "configured");
+}
+
+#[test]
+fn without_a_device_no_endpoint_is_created() {
+    let dir = scratch();
+    let program = program(&here().join("tests/c/deviceless.c"), dir.path());
+    let mut command = command(&program);
+    command.env("CCI_CTP", "^sm").stdout(Stdio::piped()).stderr(Stdio::piped());
+    finish(command.spawn().expect("the program starts"), "deviceless");
+}

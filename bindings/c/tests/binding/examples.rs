@@ -1,0 +1,111 @@
+//! The examples, built as their readers build them, server and client as two processes.
+
+use crate::prefix::{command, finish, program, root, scratch};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Stdio};
+
+fn example(name: &str, dir: &Path) -> PathBuf {
+    program(&root().join("examples/c").join(name).with_extension("c"), dir)
+}
+
+/// A server; killed if its test fails before the server has ended.
+struct Server {
+    child: Option<Child>,
+    output: BufReader<ChildStdout>,
+    uri: String,
+}
+
+impl Server {
+    /// Starts a server that prints its URI on its first line, and reads that.
+    fn start(program: &Path, arguments: &[&str]) -> Self {
+        let mut command = command(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the server starts");
+        let output = BufReader::new(child.stdout.take().expect("its output is a pipe"));
+        let mut server = Self { child: Some(child), output, uri: String::new() };
+        server.output.read_line(&mut server.uri).expect("a line");
+        server.uri = server.uri.trim().to_owned();
+        if server.uri.is_empty() {
+            server.finish();
+            panic!("the server ended without printing its URI");
+        }
+        server
+    }
+
+    /// Waits for its end and gives what it has printed after the URI.
+    fn finish(mut self) -> String {
+        finish(self.child.take().expect("not finished before"), "server");
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).expect("its output");
+        rest
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            // It may have ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn ask(program: &Path, arguments: &[&str]) -> String {
+    let mut command = command(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = finish(command.spawn().expect("the client starts"), "client");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn the_echo_server_echoes() {
+    let dir = scratch();
+    let server = Server::start(&example("echo_server", dir.path()), &[]);
+    let said = ask(&example("echo_client", dir.path()), &[&server.uri, "hello", "world"]);
+    assert_eq!(said, "hello\nworld\n");
+    assert!(server.finish().contains("I would like an echo"));
+}
+
+#[test]
+fn rma_moves_memory_both_ways() {
+    let dir = scratch();
+    let rma = example("rma", dir.path());
+    let server = Server::start(&rma, &["server"]);
+    let said = ask(&rma, &["client", &server.uri]);
+    assert!(said.contains("write verified") && said.contains("read verified"), "the client printed: {said}");
+    let rest = server.finish();
+    assert!(rest.contains("write verified"), "the server printed: {rest}");
+}
+
+#[test]
+fn an_event_loop_serves_the_echo_client() {
+    let dir = scratch();
+    let server = Server::start(&example("epoll_loop", dir.path()), &[]);
+    let said = ask(&example("echo_client", dir.path()), &[&server.uri, "one", "two", "three"]);
+    assert_eq!(said, "one\ntwo\nthree\n");
+    server.finish();
+}
+
+/// Every example says how it is used when it is called the wrong way.
+#[test]
+fn examples_print_their_usage() {
+    let dir = scratch();
+    for name in ["echo_server", "echo_client", "rma", "epoll_loop"] {
+        let program = example(name, dir.path());
+        let output = command(&program).arg("--help").output().expect("it starts");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("usage:"), "{name} says nothing");
+        assert_eq!(output.status.code(), Some(2), "{name}");
+    }
+}
+
+/// No example is forgotten here.
+#[test]
+fn every_example_is_run() {
+    let files = std::fs::read_dir(root().join("examples/c")).expect("the examples");
+    let mut names: Vec<_> = files.map(|file| file.expect("a file").file_name().into_string().expect("UTF-8")).collect();
+    names.retain(|name| Path::new(name).extension().is_some_and(|extension| extension == "c"));
+    names.sort();
+    assert_eq!(names, ["echo_client.c", "echo_server.c", "epoll_loop.c", "rma.c"]);
+}

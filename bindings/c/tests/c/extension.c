@@ -1,0 +1,180 @@
+/* The calls of ccix.h. */
+
+#include "check.h"
+
+#include <pthread.h>
+
+static void connections_are_reported(void)
+{
+    cci_endpoint_t *endpoint = open_endpoint(NULL);
+    struct pair pair = connect_self(endpoint, CCI_CONN_ATTR_RO);
+    struct ccix_connection_info info;
+
+    CHECK_OK(cci_send(pair.client, "x", 1, NULL, CCI_FLAG_SILENT));
+    CHECK_OK(cci_return_event(expect(endpoint, CCI_EVENT_RECV)));
+    memset(&info, 0xee, sizeof(info));
+    info.size = sizeof(info);
+    CHECK_OK(ccix_connection_info(pair.client, &info));
+    CHECK(info.size == sizeof(info) && info.sent == 1 && info.received == 0);
+    CHECK(strcmp(info.transport, endpoint->device->transport) == 0);
+    CHECK(info.path[0] && info.rma_path[0] && info.why[0] && info.mtu > 0);
+    CHECK_OK(ccix_connection_info(pair.server, &info));
+    CHECK(info.sent == 0 && info.received == 1);
+
+    /* A program of an older version, with a shorter structure, gets no more than that. */
+    memset(&info, 0xee, sizeof(info));
+    info.size = 8;
+    CHECK_OK(ccix_connection_info(pair.client, &info));
+    CHECK(info.size == 8 && info.mtu > 0 && info.mtu != 0xeeeeeeee && info.window == 0xeeeeeeee);
+    CHECK_OK(cci_destroy_endpoint(endpoint));
+}
+
+static cci_endpoint_t *single;
+
+static void *use_from_another_thread(void *unused)
+{
+    cci_event_t *event;
+    (void)unused;
+    CHECK_STATUS(cci_get_event(single, &event), CCI_EINVAL);
+    CHECK(strstr(ccix_last_error(), "thread") != NULL);
+    return NULL;
+}
+
+static void *return_from_another_thread(void *event)
+{
+    CHECK_OK(cci_return_event(event));
+    return NULL;
+}
+
+static void one_thread_owns_an_endpoint(void)
+{
+    struct ccix_endpoint_options asked = {sizeof(asked), CCIX_ENDPOINT_SINGLE_THREAD, 0, 0, NULL};
+    cci_event_t *event;
+    struct pair pair;
+    pthread_t thread;
+
+    CHECK_OK(ccix_create_endpoint(NULL, &asked, &single, NULL));
+    pair = connect_self(single, CCI_CONN_ATTR_RO);
+    CHECK(pthread_create(&thread, NULL, use_from_another_thread, NULL) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK_OK(cci_send(pair.client, "x", 1, NULL, CCI_FLAG_SILENT));
+    event = expect(single, CCI_EVENT_RECV);
+    CHECK(pthread_create(&thread, NULL, return_from_another_thread, (void *)event) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK_STATUS(cci_return_event(event), CCI_EINVAL);
+    CHECK_OK(cci_destroy_endpoint(single));
+}
+
+static void buffers_and_service_are_as_asked(void)
+{
+    struct ccix_endpoint_options asked = {sizeof(asked), 0, 33, 44, NULL};
+    cci_endpoint_t *endpoint;
+    uint32_t value;
+
+    CHECK_OK(ccix_create_endpoint(NULL, &asked, &endpoint, NULL));
+    CHECK_OK(cci_get_opt(endpoint, CCI_OPT_ENDPT_RECV_BUF_COUNT, &value));
+    CHECK(value == 33);
+    CHECK_OK(cci_get_opt(endpoint, CCI_OPT_ENDPT_SEND_BUF_COUNT, &value));
+    CHECK(value == 44);
+    CHECK_OK(cci_destroy_endpoint(endpoint));
+    asked.service = "no such place";
+    CHECK_STATUS(ccix_create_endpoint(NULL, &asked, &endpoint, NULL), CCI_EINVAL);
+    CHECK_OK(ccix_create_endpoint(NULL, NULL, &endpoint, NULL));
+    CHECK_OK(cci_destroy_endpoint(endpoint));
+}
+
+/* Connects `client` to `front`, which lets `worker` accept (NULL: itself), and gives the client's end. */
+static struct pair connect_by(cci_endpoint_t *client, cci_endpoint_t *front, cci_endpoint_t *worker)
+{
+    struct pair pair = {NULL, NULL};
+    time_t deadline = time(NULL) + PATIENCE;
+    char *uri = uri_of(front);
+    cci_event_t *event;
+
+    CHECK_OK(cci_connect(client, uri, "work", 4, CCI_CONN_ATTR_RO, MARK(2), 0, NULL));
+    free(uri);
+    event = next_of(front, client);
+    CHECK(event->type == CCI_EVENT_CONNECT_REQUEST);
+    CHECK_OK(worker ? ccix_accept_on(event, worker, MARK(3)) : cci_accept(event, MARK(3)));
+    CHECK_STATUS(cci_accept(event, NULL), CCI_EINVAL);
+    CHECK_OK(cci_return_event(event));
+    while (!pair.client || !pair.server) {
+        CHECK(time(NULL) < deadline);
+        if (worker) {
+            CHECK_STATUS(cci_get_event(front, &event), CCI_EAGAIN);
+        }
+        if (cci_get_event(client, &event) == CCI_SUCCESS) {
+            CHECK(event->type == CCI_EVENT_CONNECT && event->connect.context == MARK(2));
+            CHECK_STATUS((int)event->connect.status, CCI_SUCCESS);
+            pair.client = event->connect.connection;
+            CHECK_OK(cci_return_event(event));
+        }
+        if (cci_get_event(worker ? worker : front, &event) == CCI_SUCCESS) {
+            CHECK(event->type == CCI_EVENT_ACCEPT && event->accept.context == MARK(3));
+            CHECK_STATUS((int)event->accept.status, CCI_SUCCESS);
+            pair.server = event->accept.connection;
+            CHECK_OK(cci_return_event(event));
+        }
+    }
+    return pair;
+}
+
+static void another_endpoint_accepts(void)
+{
+    cci_endpoint_t *front = open_endpoint(NULL);
+    cci_endpoint_t *worker = open_endpoint(NULL);
+    cci_endpoint_t *client = open_endpoint(NULL);
+    struct pair pair = connect_by(client, front, worker);
+    cci_event_t *event;
+
+    CHECK(pair.server->endpoint == worker && pair.server->context == MARK(3));
+    CHECK_OK(cci_send(pair.client, "to do", 5, NULL, CCI_FLAG_SILENT));
+    event = next_of(worker, front);
+    CHECK(event->type == CCI_EVENT_RECV && event->recv.connection == pair.server);
+    CHECK_OK(cci_send(pair.server, event->recv.ptr, event->recv.len, NULL, CCI_FLAG_SILENT));
+    CHECK_OK(cci_return_event(event));
+    event = next_of(client, front);
+    CHECK(event->type == CCI_EVENT_RECV && event->recv.connection == pair.client);
+    CHECK_OK(cci_return_event(event));
+    CHECK_OK(cci_destroy_endpoint(front));
+    CHECK_OK(cci_destroy_endpoint(worker));
+    CHECK_OK(cci_destroy_endpoint(client));
+}
+
+/* Only the endpoint that asked for it hears of a disconnect, after what was sent before it. */
+static void disconnects_are_told(void)
+{
+    struct ccix_endpoint_options asked = {sizeof(asked), CCIX_ENDPOINT_DISCONNECT_EVENTS, 0, 0, NULL};
+    cci_endpoint_t *server;
+    cci_endpoint_t *client = open_endpoint(NULL);
+    struct pair pair;
+    cci_event_t *event;
+
+    CHECK_OK(ccix_create_endpoint(NULL, &asked, &server, NULL));
+    pair = connect_by(client, server, NULL);
+    CHECK_OK(cci_send(pair.client, "bye", 3, NULL, CCI_FLAG_SILENT));
+    CHECK_OK(cci_disconnect(pair.client));
+    event = next_of(server, client);
+    CHECK(event->type == CCI_EVENT_RECV);
+    CHECK_OK(cci_return_event(event));
+    event = next_of(server, client);
+    CHECK((int)event->type == CCIX_EVENT_DISCONNECT);
+    CHECK(event->keepalive.connection == pair.server && pair.server->context == MARK(3));
+    CHECK_OK(cci_return_event(event));
+    CHECK_STATUS(cci_send(pair.server, "x", 1, NULL, 0), CCI_ERR_DISCONNECTED);
+    CHECK_OK(cci_disconnect(pair.server));
+    CHECK_OK(cci_destroy_endpoint(server));
+    CHECK_OK(cci_destroy_endpoint(client));
+}
+
+int main(void)
+{
+    start();
+    connections_are_reported();
+    one_thread_owns_an_endpoint();
+    buffers_and_service_are_as_asked();
+    another_endpoint_accepts();
+    disconnects_are_told();
+    CHECK_OK(cci_finalize());
+    return 0;
+}

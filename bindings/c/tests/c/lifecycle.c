@@ -1,0 +1,127 @@
+/* Initialization, devices, endpoints: counted, repeatable, and everything closed by the last finalize. */
+
+#include "check.h"
+
+#include <unistd.h>
+
+static void init_is_counted(void)
+{
+    uint32_t caps;
+    cci_device_t *const *devices;
+
+    CHECK_STATUS(cci_finalize(), CCI_ERROR);
+    CHECK_STATUS(cci_get_devices(&devices), CCI_ERROR);
+    CHECK_STATUS(cci_init(1, 0, &caps), CCI_EINVAL);
+    CHECK_STATUS(cci_init(3, 0, &caps), CCI_EINVAL);
+    CHECK_STATUS(cci_init(CCI_ABI_VERSION, 0, NULL), CCI_EINVAL);
+    CHECK_STATUS(cci_finalize(), CCI_ERROR);
+
+    start();
+    start();
+    CHECK_OK(cci_finalize());
+    CHECK_OK(cci_get_devices(&devices));
+    CHECK_OK(cci_finalize());
+    CHECK_STATUS(cci_finalize(), CCI_ERROR);
+    CHECK_STATUS(cci_get_devices(&devices), CCI_ERROR);
+}
+
+static void devices_are_listed(void)
+{
+    cci_device_t *const *devices = NULL;
+    int found = 0;
+
+    start();
+    CHECK_STATUS(cci_get_devices(NULL), CCI_EINVAL);
+    CHECK_OK(cci_get_devices(&devices));
+    for (; devices[found]; found++) {
+        cci_device_t *device = devices[found];
+        CHECK(device->name && device->name[0]);
+        CHECK(device->transport && device->transport[0]);
+        CHECK(device->info && device->info[0]);
+        CHECK(device->conf_argv && !device->conf_argv[0]);
+        if (strcmp(device->transport, "sm") == 0) {
+            CHECK(device->up == 1 && device->max_send_size >= 256);
+            CHECK(device->pci.domain == UINT32_MAX && device->pci.bus == UINT32_MAX);
+            CHECK(device->pci.dev == UINT32_MAX && device->pci.func == UINT32_MAX);
+        }
+    }
+    CHECK(found >= 1);
+    CHECK_OK(cci_finalize());
+}
+
+static void statuses_have_names(void)
+{
+    int number;
+    int named = 0;
+
+    for (number = 0; number < 200; number++) {
+        const char *name = cci_strerror(NULL, (enum cci_status)number);
+        if (name) {
+            CHECK(strncmp(name, "CCI_", 4) == 0);
+            named++;
+        }
+    }
+    CHECK(named == 22);
+    CHECK(strncmp(cci_strerror(NULL, CCI_SUCCESS), "CCI_SUCCESS", 11) == 0);
+    CHECK(strncmp(cci_strerror(NULL, CCI_EINVAL), "CCI_EINVAL", 10) == 0);
+    CHECK(strncmp(cci_strerror(NULL, CCI_ERR_RMA_HANDLE), "CCI_ERR_RMA_HANDLE", 18) == 0);
+    CHECK(cci_strerror(NULL, (enum cci_status)9) == NULL);
+    CHECK(cci_strerror(NULL, (enum cci_status)100000) == NULL);
+}
+
+static void the_last_finalize_closes_endpoints(void)
+{
+    cci_endpoint_t *endpoint;
+    cci_event_t *event;
+    cci_device_t *const *devices;
+    cci_os_handle_t fd = -1;
+    int round;
+
+    for (round = 0; round < 3; round++) {
+        CHECK_STATUS(cci_create_endpoint(NULL, 0, &endpoint, &fd), CCI_ERROR);
+        start();
+        endpoint = open_endpoint(&fd);
+        CHECK(fd >= 0);
+        CHECK_OK(cci_get_devices(&devices));
+        CHECK(endpoint->device == devices[0]);
+        CHECK_STATUS(cci_get_event(endpoint, &event), CCI_EAGAIN);
+        CHECK_OK(cci_finalize());
+        CHECK_STATUS(cci_get_event(endpoint, &event), CCI_EINVAL);
+        CHECK(event == NULL);
+        CHECK_STATUS(cci_destroy_endpoint(endpoint), CCI_EINVAL);
+    }
+}
+
+/* A service names the place of an endpoint, which only one can have. */
+static void services_are_taken_once(void)
+{
+    cci_endpoint_t *one;
+    cci_endpoint_t *two = NULL;
+    cci_device_t *const *devices;
+    char service[64];
+
+    start();
+    CHECK_OK(cci_get_devices(&devices));
+    CHECK(strcmp(devices[0]->transport, "sm") == 0);
+    snprintf(service, sizeof(service), "%ld/77", (long)getpid());
+    CHECK_OK(cci_create_endpoint_at(devices[0], service, 0, &one, NULL));
+    CHECK_STATUS(cci_create_endpoint_at(devices[0], service, 0, &two, NULL), CCI_EADDRNOTAVAIL);
+    CHECK(two == NULL && ccix_last_error()[0]);
+    connect_self(one, CCI_CONN_ATTR_RO);
+    CHECK_OK(cci_destroy_endpoint(one));
+    CHECK_OK(cci_create_endpoint_at(devices[0], service, 0, &two, NULL));
+    CHECK_OK(cci_destroy_endpoint(two));
+    CHECK_OK(cci_finalize());
+}
+
+int main(void)
+{
+    CHECK(strcmp(ccix_last_error(), "") == 0);
+    init_is_counted();
+    CHECK(strcmp(ccix_last_error(), "") != 0);
+    devices_are_listed();
+    statuses_have_names();
+    the_last_finalize_closes_endpoints();
+    services_are_taken_once();
+    return 0;
+}

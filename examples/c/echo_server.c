@@ -1,0 +1,75 @@
+/*
+ * Echo server: prints its URI, accepts clients, sends every message back, and ends when a client says goodbye by an empty
+ * message. To be used with echo_client.
+ *
+ *   cc echo_server.c $(pkg-config --cflags --libs cci) -o echo_server
+ */
+
+#include <cci.h>
+#include <stdlib.h>
+
+static void check(int status, const char *what)
+{
+    if (status != CCI_SUCCESS) {
+        fprintf(stderr, "%s: %s\n", what, cci_strerror(NULL, (enum cci_status)status));
+        exit(1);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    cci_endpoint_t *endpoint;
+    uint32_t caps;
+    char *uri;
+    int served = 0;
+
+    if (argc != 1) {
+        fprintf(stderr, "usage: %s\nprints the URI that echo_client connects to\n", argv[0]);
+        return 2;
+    }
+    check(cci_init(CCI_ABI_VERSION, 0, &caps), "cci_init");
+    /* The default device, and no OS handle: this server polls. */
+    check(cci_create_endpoint(NULL, 0, &endpoint, NULL), "cci_create_endpoint");
+    check(cci_get_opt(endpoint, CCI_OPT_ENDPT_URI, &uri), "cci_get_opt");
+    printf("%s\n", uri);
+    fflush(stdout);
+    free(uri);
+
+    while (!served) {
+        cci_event_t *event;
+        int status = cci_get_event(endpoint, &event);
+
+        if (status == CCI_EAGAIN) {
+            continue;
+        }
+        check(status, "cci_get_event");
+        switch (event->type) {
+        case CCI_EVENT_CONNECT_REQUEST:
+            printf("a client says \"%.*s\"\n", (int)event->request.data_len, (const char *)event->request.data_ptr);
+            check(cci_accept(event, NULL), "cci_accept");
+            break;
+        case CCI_EVENT_ACCEPT:
+            check((int)event->accept.status, "accepting");
+            break;
+        case CCI_EVENT_RECV:
+            if (event->recv.len == 0) {
+                check(cci_disconnect(event->recv.connection), "cci_disconnect");
+                served = 1;
+            } else {
+                /* Straight from the receive buffer, which is ours until the event is returned. */
+                check(cci_send(event->recv.connection, event->recv.ptr, event->recv.len, NULL, 0), "cci_send");
+            }
+            break;
+        case CCI_EVENT_SEND:
+            check((int)event->send.status, "sending");
+            break;
+        default:
+            printf("ignored %s\n", cci_event_type_str(event->type));
+        }
+        /* Every event goes back, whatever it was. */
+        check(cci_return_event(event), "cci_return_event");
+    }
+    check(cci_destroy_endpoint(endpoint), "cci_destroy_endpoint");
+    check(cci_finalize(), "cci_finalize");
+    return 0;
+}

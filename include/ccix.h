@@ -1,0 +1,104 @@
+/*
+ * What this library offers beyond CCI 2.2. The rules of cci.h hold here too.
+ *
+ * Structures that may grow begin with `size`: the program sets it to sizeof the structure before the call, and the library
+ * reads or writes no more than that.
+ *
+ * SPDX-License-Identifier: Apache-2.0 OR MIT
+ */
+
+#ifndef CCIX_H
+#define CCIX_H
+
+#include <cci.h>
+#include <stddef.h>
+
+BEGIN_C_DECLS
+
+/* Why the last failing call of this thread failed, as a sentence; "" when none has failed. CCI_EAGAIN is no failure. The text
+ * is valid until this thread's next call that fails, or next ccix_last_error(). */
+CCI_DECLSPEC const char *ccix_last_error(void);
+
+/* ------------------------------------------------------------------------------------------------------------------------
+ * Library-allocated memory
+ * --------------------------------------------------------------------------------------------------------------------- */
+
+/* Allocates `len` bytes of zeroes, aligned to a page, that peers of this host can map: RMA with such memory needs no system
+ * call. It is registered like any other. Does not need cci_init(). CCI_EINVAL: len is 0. CCI_ENOMEM. */
+CCI_DECLSPEC int ccix_alloc(size_t len, void **ptr);
+
+/* Frees what ccix_alloc() gave. Registrations of it keep the memory until they end. CCI_EINVAL: not from ccix_alloc(). */
+CCI_DECLSPEC int ccix_free(void *ptr);
+
+/* ------------------------------------------------------------------------------------------------------------------------
+ * Endpoints
+ * --------------------------------------------------------------------------------------------------------------------- */
+
+/* Only the thread that opens the endpoint may use it, and it takes no lock; other threads get CCI_EINVAL. Any thread may
+ * still return events. */
+#define CCIX_ENDPOINT_SINGLE_THREAD (1u << 0)
+/* Raise CCIX_EVENT_DISCONNECT. */
+#define CCIX_ENDPOINT_DISCONNECT_EVENTS (1u << 1)
+
+/* event->type of a disconnect: the peer has disconnected or died. All that it had sent was delivered before. The connection,
+ * still to be disconnected by the program, is event->keepalive.connection. */
+#define CCIX_EVENT_DISCONNECT 0x100
+
+struct ccix_endpoint_options {
+    /* sizeof(struct ccix_endpoint_options) */
+    uint32_t size;
+    /* CCIX_ENDPOINT_... */
+    uint32_t flags;
+    /* Number of buffers; 0 = the default. CCI_OPT_ENDPT_..._BUF_COUNT can lower it later. */
+    uint32_t recv_buffers;
+    uint32_t send_buffers;
+    /* As of cci_create_endpoint_at(); NULL: any place. */
+    const char *service;
+};
+
+/* cci_create_endpoint() with options; NULL means all defaults. */
+CCI_DECLSPEC int ccix_create_endpoint(cci_device_t *device, const struct ccix_endpoint_options *options,
+                                      cci_endpoint_t **endpoint, cci_os_handle_t *fd);
+
+/* ------------------------------------------------------------------------------------------------------------------------
+ * Connections
+ * --------------------------------------------------------------------------------------------------------------------- */
+
+/* Accepts a request on another endpoint of the same transport than the one that received it: one endpoint takes the requests
+ * and others serve them. The CCI_EVENT_ACCEPT comes on `endpoint`. CCI_EINVAL also: another transport. */
+CCI_DECLSPEC int ccix_accept_on(cci_event_t *conn_req, cci_endpoint_t *endpoint, const void *context);
+
+struct ccix_connection_info {
+    /* sizeof(struct ccix_connection_info) */
+    uint32_t size;
+    /* Largest frame. */
+    uint32_t mtu;
+    /* Frames that may be in flight. */
+    uint32_t window;
+    /* Operations that are open. */
+    uint32_t open;
+    /* Smoothed round-trip time, nanoseconds; 0 = not measured. */
+    uint64_t rtt_ns;
+    /* Messages sent and received. */
+    uint64_t sent;
+    uint64_t received;
+    /* Bytes moved by RMA that this side began. */
+    uint64_t rma_bytes;
+    /* Times that a message had to wait for room at the receiver. */
+    uint64_t rnr;
+    /* Messages dropped, on unreliable connections. */
+    uint64_t dropped;
+    char transport[16];
+    /* How messages and RMA travel. */
+    char path[64];
+    char rma_path[64];
+    /* Why these paths and no others. */
+    char why[256];
+};
+
+/* Reports on a connection. CCI_EINVAL: it is closed, or `size` is too small to hold anything but itself. */
+CCI_DECLSPEC int ccix_connection_info(cci_connection_t *connection, struct ccix_connection_info *info);
+
+END_C_DECLS
+
+#endif /* CCIX_H */
