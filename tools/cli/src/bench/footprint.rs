@@ -1,0 +1,263 @@
+//! What the library takes when it does nothing in particular: memory, time, allocations. Each is measured in a process of its own, so
+//! that nothing else has touched it.
+
+use crate::arguments::{Footprint, FootprintArguments};
+use crate::measure::local::die_with_parent;
+use crate::measure::plan::{Mode, Threads};
+use crate::measure::port::{Facade, Happening, Opening, Port, Refused, Seen};
+use crate::measure::{Sentence, while_doing};
+use crate::probe::allocator::allocations;
+use cci::{Attribute, Connection};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Connections whose growth is measured.
+const CONNECTIONS: u64 = 1000;
+/// Endpoints whose growth is measured.
+const ENDPOINTS: u32 = 8;
+/// Messages over which allocations are counted.
+const MESSAGES: u32 = 100_000;
+/// How long two endpoints of this process may take to connect.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// What a child measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Figures {
+    /// Bytes, milliseconds or allocations.
+    pub(crate) value: f64,
+    /// Context switches of threads that the program has not made.
+    pub(crate) switches: f64,
+}
+
+/// Measures in a process of its own.
+pub(crate) fn in_a_child(what: Footprint, transport: &str, seconds: u64) -> Result<Figures, Sentence> {
+    let name = clap::ValueEnum::to_possible_value(&what).map(|value| value.get_name().to_owned()).unwrap_or_default();
+    let failed = while_doing("cannot start a process to measure in");
+    let output = Command::new(std::env::current_exe().map_err(&failed)?)
+        .args(["footprint", &name, "--transport", transport])
+        .args(["--parent", &std::process::id().to_string(), "--seconds", &seconds.to_string()])
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .output()
+        .map_err(&failed)?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr).trim().trim_start_matches("cci: ").to_owned();
+        return Err(Sentence(if why.is_empty() { format!("the process ended: {}", output.status) } else { why }));
+    }
+    serde_json::from_slice(&output.stdout).map_err(while_doing("the measuring process gave no figures"))
+}
+
+/// Measures, in the child.
+pub(crate) fn footprint(arguments: &FootprintArguments) -> Result<(), Sentence> {
+    die_with_parent(arguments.parent)?;
+    let opening = Opening {
+        transport: Some(arguments.transport.clone()),
+        threads: Threads::Many,
+        mode: Mode::Polling,
+        library: None,
+    };
+    let figures = match arguments.what {
+        Footprint::Endpoint => endpoint(&opening),
+        Footprint::Connection => connection(&opening),
+        Footprint::Idle => idle(&opening, Duration::from_secs(arguments.seconds)),
+        Footprint::Allocations => allocations_of_messages(&opening),
+    }?;
+    let text = serde_json::to_string(&figures).map_err(while_doing("cannot write the figures"))?;
+    writeln!(std::io::stdout(), "{text}").map_err(while_doing("cannot write the figures"))
+}
+
+/// Resident bytes of this process.
+fn resident() -> Result<f64, Sentence> {
+    let text = fs::read_to_string("/proc/self/smaps_rollup").map_err(while_doing("cannot read the memory in use"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Rss:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<f64>().ok());
+    kilobytes.map(|kilobytes| kilobytes * 1024.0).ok_or_else(|| Sentence::new("the kernel does not tell Rss"))
+}
+
+fn endpoint(opening: &Opening) -> Result<Figures, Sentence> {
+    // The first pays for what all share; and reading the figure takes memory too.
+    let first = Facade::open(opening)?;
+    resident()?;
+    let before = resident()?;
+    let more = (0..ENDPOINTS).map(|_| Facade::open(opening)).collect::<Result<Vec<_>, _>>()?;
+    let after = resident()?;
+    drop((first, more));
+    Ok(Figures { value: (after - before) / f64::from(ENDPOINTS), switches: 0.0 })
+}
+
+/// Two endpoints of this process, to be connected.
+struct Pair {
+    client: Facade,
+    server: Facade,
+    uri: String,
+    bytes: Vec<u8>,
+}
+
+impl Pair {
+    fn open(opening: &Opening) -> Result<Self, Sentence> {
+        let (client, server) = (Facade::open(opening)?, Facade::open(opening)?);
+        let uri = server.uri();
+        Ok(Self { client, server, uri, bytes: Vec::new() })
+    }
+
+    /// Makes one more connection; the client's side of it.
+    fn connect(&mut self) -> Result<Connection, Sentence> {
+        self.client.connect(&self.uri, &[], Attribute::ReliableOrdered, 1, LIMIT)?;
+        let begin = Instant::now();
+        let (mut ours, mut theirs) = (None, false);
+        while begin.elapsed() < LIMIT {
+            match self.client.look(&mut self.bytes, |_| 0)? {
+                Happening::Open(connection, _) => ours = Some(connection),
+                Happening::NotOpen(status, _) => return Err(Sentence(format!("no connection: {status}"))),
+                _ => {}
+            }
+            theirs |= matches!(self.server.look(&mut self.bytes, |_| 0)?, Happening::Open(..));
+            if let (Some(connection), true) = (ours, theirs) {
+                return Ok(connection);
+            }
+        }
+        Err(Sentence::new("two endpoints of one process did not connect"))
+    }
+}
+
+fn connection(opening: &Opening) -> Result<Figures, Sentence> {
+    let mut pair = Pair::open(opening)?;
+    for _ in 0..CONNECTIONS {
+        pair.connect()?;
+    }
+    resident()?;
+    let before = resident()?;
+    for _ in 0..CONNECTIONS {
+        pair.connect()?;
+    }
+    let after = resident()?;
+    #[expect(clippy::cast_precision_loss, reason = "a thousand")]
+    // Both sides are in this process.
+    let sides = (2 * CONNECTIONS) as f64;
+    Ok(Figures { value: (after - before).max(0.0) / sides, switches: 0.0 })
+}
+
+fn allocations_of_messages(opening: &Opening) -> Result<Figures, Sentence> {
+    let mut pair = Pair::open(opening)?;
+    let connection = pair.connect()?;
+    // One of each way that a message takes: in the entry, and in a slot.
+    let messages = [&[1_u8; 8][..], &[2_u8; 2000][..]];
+    exchange(&pair, connection, &messages, MESSAGES / 10)?;
+    let before = allocations();
+    exchange(&pair, connection, &messages, MESSAGES)?;
+    #[expect(clippy::cast_precision_loss, reason = "a count")]
+    let value = (allocations() - before) as f64;
+    Ok(Figures { value, switches: 0.0 })
+}
+
+/// Sends so many messages, receives each, and gives every event back.
+fn exchange(pair: &Pair, connection: Connection, messages: &[&[u8]], count: u32) -> Result<(), Sentence> {
+    for message in messages.iter().cycle().take(count as usize) {
+        match pair.client.send(connection, message, false) {
+            Ok(()) => {}
+            Err(Refused::Full) => return Err(Sentence::new("no room for a single message")),
+            Err(Refused::Trouble(trouble)) => return Err(trouble.into()),
+        }
+        let (mut sent, mut received) = (false, false);
+        while !(sent && received) {
+            sent |= pair.client.poll::<false>()? == Seen::Sent;
+            received |= matches!(pair.server.poll::<false>()?, Seen::Received(_));
+        }
+    }
+    Ok(())
+}
+
+/// An event loop without events: sleeps in poll() on the endpoint's handle, and looks when it is woken.
+fn idle(opening: &Opening, time: Duration) -> Result<Figures, Sentence> {
+    let endpoint = Facade::open(&Opening { mode: Mode::Blocking, ..opening.clone() })?;
+    let handle = endpoint.handle().ok_or_else(|| Sentence::new("the endpoint has no handle"))?;
+    // It may stay readable for a few looks before it goes to sleep.
+    settle(&endpoint, Instant::now() + Duration::from_millis(200), handle)?;
+    let (before, switches_before) = (processor_time(), switches_of_others()?);
+    settle(&endpoint, Instant::now() + time, handle)?;
+    let (after, switches_after) = (processor_time(), switches_of_others()?);
+    #[expect(clippy::cast_precision_loss, reason = "a count")]
+    let switches = switches_after.saturating_sub(switches_before) as f64;
+    Ok(Figures { value: after.saturating_sub(before).as_secs_f64() * 1e3, switches })
+}
+
+fn settle(endpoint: &Facade, until: Instant, handle: &std::os::fd::OwnedFd) -> Result<(), Sentence> {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        let limit = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        };
+        // A signal ends it early, which the loop allows.
+        let _ = poll(&mut [PollFd::new(handle, PollFlags::IN)], Some(&limit));
+        endpoint.poll::<false>()?;
+    }
+}
+
+/// User and system time of this process.
+fn processor_time() -> Duration {
+    let clock = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(u64::try_from(clock.tv_sec).unwrap_or(0), u32::try_from(clock.tv_nsec).unwrap_or(0))
+}
+
+/// Voluntary context switches of every thread but the first.
+fn switches_of_others() -> Result<u64, Sentence> {
+    let failed = while_doing("cannot read the threads of this process");
+    let own = std::process::id().to_string();
+    let mut switches = 0;
+    for task in fs::read_dir("/proc/self/task").map_err(&failed)? {
+        let task = task.map_err(&failed)?;
+        if task.file_name().to_string_lossy() != own {
+            let text = fs::read_to_string(task.path().join("status")).map_err(&failed)?;
+            switches += voluntary(&text).ok_or_else(|| Sentence::new("the kernel does not count context switches"))?;
+        }
+    }
+    Ok(switches)
+}
+
+fn voluntary(status: &str) -> Option<u64> {
+    status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_resident_memory() {
+        assert!(resident().unwrap() > 100_000.0);
+    }
+
+    #[test]
+    fn switches_of_a_thread_that_sleeps_are_seen() {
+        let before = switches_of_others().unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        let (done, ended) = std::sync::mpsc::channel();
+        let sleeper = std::thread::spawn(move || {
+            for () in receiver {
+                done.send(()).unwrap();
+            }
+        });
+        let begin = Instant::now();
+        while switches_of_others().unwrap() <= before {
+            assert!(begin.elapsed() < Duration::from_secs(20));
+            sender.send(()).unwrap();
+            ended.recv().unwrap();
+        }
+        drop(sender);
+        sleeper.join().unwrap();
+    }
+
+    #[test]
+    fn the_kernels_count_is_read() {
+        assert_eq!(voluntary("Name:\tx\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n"), Some(12));
+        assert_eq!(voluntary(""), None);
+    }
+}

@@ -1,0 +1,182 @@
+//! The lines that are ratios to a bare probe, each a run of two pinned processes.
+
+use super::verdict::{Line, Standard};
+use crate::measure::plan::{
+    Abi, AttributeName, Effort, Measurement, MemoryOrigin, Mode, Operation, Plan, ProbeKind, Session, Target, Threads,
+};
+use crate::measure::{Sentence, local};
+use std::path::Path;
+use std::time::Duration;
+
+/// Runs of a line, each with processes of its own: which physical pages these get decides how well a transfer near the
+/// size of a cache fits into it, so a single run says as much of its luck as of the library.
+const RUNS: usize = 5;
+
+/// A line to be measured.
+pub(super) struct Speed {
+    what: String,
+    session: Session,
+    size: u64,
+    probe: ProbeKind,
+    abi: Abi,
+    standard: Standard,
+}
+
+/// The ratio of one run to its probe.
+fn ratio(plan: &Plan) -> Result<f64, Sentence> {
+    let finished = local::run(plan, |_| ())?;
+    if let Some(why) = finished.interrupted {
+        return Err(Sentence(why));
+    }
+    finished.rows.first().and_then(|row| row.ratio).ok_or_else(|| Sentence::new("the run gave no figure"))
+}
+
+fn median(mut ratios: Vec<f64>) -> f64 {
+    ratios.sort_by(f64::total_cmp);
+    ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn most(bar: f64, target: f64) -> Standard {
+    Standard::AtMost { bar: Some(bar), target: Some(target) }
+}
+
+fn least(bar: Option<f64>, target: Option<f64>) -> Standard {
+    Standard::AtLeast { bar, target }
+}
+
+/// Every line.
+pub(super) fn rows() -> Vec<Speed> {
+    let mut rows = Vec::new();
+    for silent in [false, true] {
+        latency(&mut rows, silent);
+    }
+    for silent in [false, true] {
+        rates(&mut rows, silent);
+    }
+    transfers(&mut rows);
+    let session = Session { mode: Mode::Blocking, ..exchange(false) };
+    rows.push(Speed::new("blocking wake-up, 8 B, to eventfds", session, 8, most(1.2, 1.05)));
+    rows
+}
+
+fn exchange(silent: bool) -> Session {
+    Session {
+        measurement: Measurement::PingPong,
+        operation: Operation::Send,
+        attribute: AttributeName::Ro,
+        mode: Mode::Polling,
+        silent,
+        threads: Threads::Many,
+        memory: MemoryOrigin::Library,
+        touch: false,
+        target: Target::Polling,
+        largest: 0,
+    }
+}
+
+fn events(silent: bool) -> &'static str {
+    if silent { "silent" } else { "reaped" }
+}
+
+fn latency(rows: &mut Vec<Speed>, silent: bool) {
+    let (session, events) = (exchange(silent), events(silent));
+    let one = Session { threads: Threads::One, ..session.clone() };
+    let touch = Session { touch: true, ..session.clone() };
+    let what = |text: &str| format!("half round trip, {text}, {events}");
+    rows.push(Speed::new(&what("8 B, one thread"), one, 8, most(1.6, 1.3)));
+    let c = Speed::new(&what("8 B, thread-safe, C ABI"), session.clone(), 8, most(2.0, 1.5));
+    rows.push(Speed { abi: Abi::C, ..c });
+    rows.push(Speed::new(&what("4 KiB, not read"), session, 4096, most(3.0, 2.2)));
+    rows.push(Speed::new(&what("4 KiB, every byte read"), touch, 4096, most(1.4, 1.2)));
+}
+
+fn rates(rows: &mut Vec<Speed>, silent: bool) {
+    let session = Session { measurement: Measurement::Rate, ..exchange(silent) };
+    let one = Session { threads: Threads::One, ..session.clone() };
+    let what = |text: &str| format!("message rate, 8 B, {text}, {}", events(silent));
+    rows.push(Speed::new(&what("one thread"), one, 8, least(Some(0.5), Some(0.8))));
+    rows.push(Speed::new(&what("thread-safe"), session, 8, least(Some(0.7), Some(0.9))));
+}
+
+fn transfers(rows: &mut Vec<Speed>) {
+    let session = Session { measurement: Measurement::Bandwidth, operation: Operation::Write, ..exchange(false) };
+    for (name, operation) in [("write", Operation::Write), ("read", Operation::Read)] {
+        for (text, size) in [("64 KiB", 64 << 10), ("1 MiB", 1 << 20)] {
+            let session = Session { operation, ..session.clone() };
+            let what = format!("RMA {name}, {text}, library memory, to memcpy");
+            rows.push(Speed::new(&what, session, size, least(Some(0.8), Some(0.95))));
+        }
+    }
+    let any = Session { memory: MemoryOrigin::Any, ..session };
+    let what = |text: &str| format!("RMA write, 1 MiB, any memory, {text}");
+    let to_vm = what("target polling, to process_vm_writev");
+    rows.push(Speed::new(&to_vm, any.clone(), 1 << 20, least(Some(0.95), None)));
+    let to_pipe = what("target polling, to a two-copy pipe");
+    let pipe = Speed::new(&to_pipe, any.clone(), 1 << 20, least(None, Some(0.9)));
+    rows.push(Speed { probe: ProbeKind::Pipe, ..pipe });
+    let computing = Session { target: Target::Computing, ..any };
+    let to_vm = what("target computing, to process_vm_writev");
+    rows.push(Speed::new(&to_vm, computing, 1 << 20, least(Some(0.9), None)));
+}
+
+impl Speed {
+    fn new(what: &str, session: Session, size: u64, standard: Standard) -> Self {
+        let session = Session { largest: size, ..session };
+        let probe = Plan::natural_probe(&session);
+        Self { what: what.into(), session, size, probe, abi: Abi::Rust, standard }
+    }
+
+    /// Runs it. Times are held against a bar by their ratio to the probe, speeds by its inverse.
+    pub(super) fn measure(self, transport: &str, library: Option<&Path>, time: Duration) -> Line {
+        let plan = Plan {
+            session: self.session,
+            sizes: vec![self.size],
+            effort: Effort { time, count: None, blocks: None },
+            probe: Some(self.probe),
+            transport: Some(transport.into()),
+            abi: self.abi,
+            library: library.map(Path::to_owned),
+        };
+        let ratios: Result<Vec<_>, _> = (0..RUNS).map(|_| ratio(&plan)).collect();
+        let ratio = ratios.map(median);
+        let value = match self.standard {
+            Standard::AtMost { .. } => ratio,
+            Standard::AtLeast { .. } => ratio.map(|ratio| 1.0 / ratio),
+        };
+        Line::new(&self.what, "x", self.standard, value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_a_run_that_fits_together_and_has_a_name_of_its_own() {
+        let rows = rows();
+        for row in &rows {
+            assert_eq!(row.session.contradiction(), None, "{}", row.what);
+            assert_eq!(row.session.largest, row.size, "{}", row.what);
+        }
+        let mut names: Vec<_> = rows.iter().map(|row| row.what.clone()).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), rows.len());
+    }
+
+    #[test]
+    fn the_run_in_the_middle_counts() {
+        assert!((median(vec![9.0, 1.0, 2.0, 1.5, 8.0]) - 2.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn the_untouched_4_kib_are_held_against_a_bare_line_and_the_read_ones_against_a_copy() {
+        let rows = rows();
+        let probe = |text: &str| rows.iter().find(|row| row.what.contains(text)).map(|row| row.probe);
+        assert_eq!(probe("4 KiB, not read"), Some(ProbeKind::Line));
+        assert_eq!(probe("every byte read"), Some(ProbeKind::Copy));
+        assert_eq!(probe("two-copy pipe"), Some(ProbeKind::Pipe));
+        assert_eq!(probe("target computing"), Some(ProbeKind::ProcessVm));
+        assert_eq!(probe("blocking"), Some(ProbeKind::Wake));
+    }
+}

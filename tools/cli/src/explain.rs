@@ -1,0 +1,140 @@
+//! `cci explain`: the way to an endpoint.
+
+use crate::arguments::ExplainArguments;
+use crate::measure::{Sentence, while_doing};
+use cci::{Attribute, ConnectionReport, Context, Device, Endpoint, EndpointOptions, EventKind, Failure};
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+/// Connects to the endpoint at the URI and says which way messages and RMA take.
+pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Sentence> {
+    let context = Context::new().map_err(|error| Sentence(error.to_string()))?;
+    let device = device_of(context.devices(), &arguments.uri)?;
+    let endpoint = Endpoint::open(device, &EndpointOptions::default())
+        .map_err(while_doing("cannot open an endpoint to connect from"))?;
+    let report = report(&endpoint, &arguments.uri, arguments.timeout)?;
+    let text = text(device, &arguments.uri, &report);
+    std::io::stdout().write_all(text.as_bytes()).map_err(while_doing("cannot write the explanation"))
+}
+
+/// The device whose transport the URI names.
+fn device_of<'d>(devices: &'d [Device], uri: &str) -> Result<&'d Device, Sentence> {
+    let scheme = uri.split_once("://").map(|(scheme, _)| scheme).filter(|scheme| !scheme.is_empty());
+    let scheme = scheme.ok_or_else(|| {
+        Sentence(format!("{uri:?} is not a URI of an endpoint: it begins with the transport, as in sm://1234/0"))
+    })?;
+    let mut known: Vec<_> = devices.iter().map(|device| device.transport.as_str()).collect();
+    known.dedup();
+    let mut of_scheme = devices.iter().filter(|device| device.transport == scheme);
+    let first = of_scheme.clone().next().ok_or_else(|| {
+        Sentence(format!("no device has the transport {scheme}; there are devices of: {}", known.join(", ")))
+    })?;
+    of_scheme
+        .find(|device| device.up)
+        .ok_or_else(|| Sentence(format!("the device {} is not usable: {}", first.name, first.reason)))
+}
+
+fn report(endpoint: &Endpoint, uri: &str, timeout: Duration) -> Result<ConnectionReport, Sentence> {
+    endpoint
+        .connect(uri, &[], Attribute::ReliableOrdered, 0, Some(timeout))
+        .map_err(|error| Sentence(format!("cannot connect to {uri}: {error}")))?;
+    let begin = Instant::now();
+    while begin.elapsed() < 2 * timeout {
+        let event = endpoint.get_event().map_err(|error| Sentence(error.to_string()))?;
+        let Some(event) = event.filter(|event| event.kind() == EventKind::Connect) else {
+            std::thread::sleep(Duration::from_micros(200));
+            continue;
+        };
+        return match (event.outcome(), event.connection()) {
+            (Ok(()), Some(connection)) => {
+                endpoint.report(connection).map_err(while_doing("the connection ended before it could be described"))
+            }
+            (outcome, _) => Err(not_reached(uri, outcome.err(), timeout)),
+        };
+    }
+    Err(not_reached(uri, Some(Failure::TimedOut), timeout))
+}
+
+fn not_reached(uri: &str, failure: Option<Failure>, timeout: Duration) -> Sentence {
+    let why = match failure {
+        Some(Failure::Refused | Failure::Protocol) => {
+            "nobody listens there, or the request was rejected: is the program running, and yours?".into()
+        }
+        Some(Failure::TimedOut) => {
+            format!("no answer within {timeout:?}: its program must call cci_get_event and accept, or is stopped")
+        }
+        Some(other) => other.to_string(),
+        None => "it ended without a reason".into(),
+    };
+    Sentence(format!("{uri} was not reached: {why}"))
+}
+
+fn text(device: &Device, uri: &str, report: &ConnectionReport) -> String {
+    let rtt = if report.rtt_ns == 0 { "not measured".into() } else { format!("{} ns", report.rtt_ns) };
+    format!(
+        "{uri}\n  transport  {} (device {}: {})\n  messages   {}\n  RMA        {}\n  why        {}\n  MTU        {} \
+         bytes\n  window     {}\n  round trip {rtt}\n",
+        report.transport,
+        device.name,
+        device.reason,
+        report.path,
+        report.rma_path,
+        report.why,
+        report.mtu,
+        report.window
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(transport: &str, up: bool) -> Device {
+        Device {
+            name: format!("{transport}0"),
+            transport: transport.into(),
+            up,
+            reason: "a reason".into(),
+            arguments: vec![],
+            max_send_size: 1,
+            rate: 0,
+            pci: None,
+            priority: 0,
+            is_default: false,
+        }
+    }
+
+    #[test]
+    fn the_scheme_of_the_uri_chooses_the_device() {
+        let devices = [device("sock", true), device("sm", false), device("sm", true), device("eth", false)];
+        assert_eq!(device_of(&devices, "sm://1/2").unwrap().name, "sm0");
+        assert!(device_of(&devices, "sm://1/2").unwrap().up);
+        let down = device_of(&devices, "eth://x").unwrap_err().0;
+        assert!(down.contains("eth0") && down.contains("a reason"), "{down}");
+        let unknown = device_of(&devices, "ofi://x").unwrap_err().0;
+        assert!(unknown.contains("ofi") && unknown.contains("sock, sm"), "{unknown}");
+        assert!(device_of(&devices, "nonsense").unwrap_err().0.contains("not a URI"));
+    }
+
+    #[test]
+    fn the_reason_of_a_failure_is_a_sentence() {
+        let text = not_reached("sm://1/2", Some(Failure::Refused), Duration::from_secs(5)).0;
+        assert!(text.contains("nobody listens"), "{text}");
+        let text = not_reached("sm://1/2", Some(Failure::TimedOut), Duration::from_secs(5)).0;
+        assert!(text.contains("5s"), "{text}");
+    }
+
+    #[test]
+    fn the_explanation_names_paths_and_reason() {
+        let report = ConnectionReport {
+            transport: "sm",
+            path: "a lane".into(),
+            rma_path: "process_vm".into(),
+            why: "the probe worked".into(),
+            mtu: 8192,
+            window: 256,
+            ..ConnectionReport::default()
+        };
+        insta::assert_snapshot!(text(&device("sm", true), "sm://1/2", &report));
+    }
+}

@@ -1,0 +1,116 @@
+//! `cci info`: the devices of this host.
+
+use crate::arguments::InfoArguments;
+use crate::measure::{Sentence, while_doing};
+use cci::{Context, Device};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+/// Lists the devices.
+pub(crate) fn info(arguments: &InfoArguments) -> Result<(), Sentence> {
+    let context = Context::new().map_err(|error| Sentence(error.to_string()))?;
+    let text = if arguments.json { format!("{:#}\n", as_json(context.devices())) } else { listing(context.devices()) };
+    std::io::stdout().write_all(text.as_bytes()).map_err(while_doing("cannot write the list"))
+}
+
+/// The lines of the original's program, which scripts read, each followed by an indented reason.
+fn listing(devices: &[Device]) -> String {
+    // Plural whatever the number: one form for scripts to look for.
+    let mut text = format!("Found {} CCI devices:\n", devices.len());
+    for (number, device) in devices.iter().enumerate() {
+        let _ = write!(text, "{number:2}: {} ({})", device.name, device.transport);
+        if let Some(pci) = device.pci {
+            let _ = write!(text, " {:04x}:{:02x}:{:02x}.{:x}", pci.domain, pci.bus, pci.dev, pci.func);
+        }
+        if device.rate > 0 {
+            let _ = write!(text, " {} MBit/s", device.rate / 1_000_000);
+        }
+        let _ = write!(text, " MSS={}", device.max_send_size);
+        if device.is_default {
+            text.push_str(" (default)");
+        }
+        let state = if device.up { "usable" } else { "not usable" };
+        let _ = writeln!(text, "\n      {state}: {}", device.reason);
+    }
+    text
+}
+
+fn as_json(devices: &[Device]) -> Value {
+    let devices: Vec<_> = devices
+        .iter()
+        .map(|device| {
+            let pci =
+                device.pci.map(|pci| json!({ "domain": pci.domain, "bus": pci.bus, "dev": pci.dev, "func": pci.func }));
+            let arguments: Vec<_> =
+                device.arguments.iter().map(|(key, value)| json!({ "key": key, "value": value })).collect();
+            json!({
+                "name": device.name,
+                "transport": device.transport,
+                "up": device.up,
+                "reason": device.reason,
+                "max_send_size": device.max_send_size,
+                "rate": device.rate,
+                "pci": pci,
+                "priority": device.priority,
+                "default": device.is_default,
+                "arguments": arguments,
+            })
+        })
+        .collect();
+    json!({ "schema": "cci-info/1", "devices": devices })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cci::Pci;
+
+    fn devices() -> Vec<Device> {
+        let device = Device {
+            name: "eth0".into(),
+            transport: "sock".into(),
+            up: true,
+            reason: "UDP sockets".into(),
+            arguments: vec![("mtu".into(), "1500".into())],
+            max_send_size: 1344,
+            rate: 0,
+            pci: Some(Pci { domain: 0, bus: 0, dev: 3, func: 0 }),
+            priority: 30,
+            is_default: true,
+        };
+        let other = Device {
+            name: "sm0".into(),
+            transport: "sm".into(),
+            up: false,
+            reason: "no shared memory here".into(),
+            arguments: vec![],
+            max_send_size: 256,
+            rate: 64_000_000_000,
+            pci: None,
+            is_default: false,
+            ..device.clone()
+        };
+        vec![device, other]
+    }
+
+    #[test]
+    fn the_listing_has_the_lines_that_scripts_read() {
+        assert_eq!(
+            listing(&devices()),
+            "Found 2 CCI devices:\n 0: eth0 (sock) 0000:00:03.0 MSS=1344 (default)\n      usable: UDP sockets\n \
+             1: sm0 (sm) 64000 MBit/s MSS=256\n      not usable: no shared memory here\n"
+        );
+    }
+
+    #[test]
+    fn the_first_line_has_one_form_whatever_the_number() {
+        assert!(listing(&devices()[..1]).starts_with("Found 1 CCI devices:\n"));
+        assert_eq!(listing(&[]), "Found 0 CCI devices:\n");
+    }
+
+    #[test]
+    fn the_json_has_the_same_and_the_arguments() {
+        insta::assert_snapshot!(format!("{:#}", as_json(&devices())));
+    }
+}

@@ -1,0 +1,44 @@
+//! Everything behind the command `cci`.
+#![deny(unsafe_code)]
+
+mod arguments;
+mod bench;
+mod explain;
+mod info;
+mod measure;
+mod output;
+mod perf;
+mod probe;
+mod sizes;
+
+pub use probe::allocator::CountingAllocator;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Runs the command that the process was started with. Errors are sentences on standard error, and a status other than 0: 2
+/// for a command line that cannot be understood, 1 for everything else.
+#[must_use]
+pub fn run() -> ExitCode {
+    let arguments = Arguments::parse();
+    let outcome = match &arguments.command {
+        Command::Info(arguments) => info::info(arguments),
+        Command::Explain(arguments) => explain::explain(arguments),
+        Command::Perf(arguments) => perf::perf(arguments),
+        // Its parent says what there is to say.
+        Command::End(arguments) => return exit(measure::local::end(arguments).is_ok()),
+        Command::Bench(arguments) => bench::bench(arguments),
+        Command::Footprint(arguments) => bench::footprint::footprint(arguments),
+    };
+    if let Err(why) = &outcome {
+        // Without a standard error there is nobody to tell.
+        let _ = writeln!(std::io::stderr(), "cci: {}.", why.0.trim_end_matches('.'));
+    }
+    exit(outcome.is_ok())
+}
+
+fn exit(well: bool) -> ExitCode {
+    if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

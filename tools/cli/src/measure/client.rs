@@ -1,0 +1,343 @@
+//! The end that measures.
+
+use super::control::{Answer, Command, Hello, Link, VERSION, What, hear};
+use super::ends::{self, Area, CONTROL, Handles, OPERATIONS};
+use super::loops::{self, Lane, marker};
+use super::plan::{AttributeName, Effort, Measurement, Mode, Operation, Plan, ProbeKind, Target, Threads};
+use super::port::{Happening, Opening, Port, Trouble, await_happening};
+use super::row::{Row, Samples};
+use super::{Sentence, while_doing};
+use crate::probe::{Probe, Remote};
+use cci::{Attribute, RmaHandle, Status};
+use std::time::{Duration, Instant};
+
+/// How long a server may take to answer a request.
+const CALL: Duration = Duration::from_secs(5);
+/// How long it may take to get ready for a block, or to finish one: much longer than any block.
+const ANSWER: Duration = Duration::from_secs(60);
+/// A block lasts about so long when it is calibrated: long against reading the clock and the talk between blocks, short
+/// against what the system disturbs.
+const BLOCK: Duration = Duration::from_micros(300);
+/// Blocks of a size, at least and at most.
+const BLOCKS: std::ops::RangeInclusive<u64> = 11..=5000;
+
+/// What a run tells of while it goes on, between blocks only.
+pub(crate) enum Progress<'a> {
+    /// A size is about to be measured.
+    Size(u64),
+    /// A size has been measured, at least in part.
+    Row(&'a Row),
+    /// A size was left out: the connection carries at most so many bytes.
+    TooLarge(u64, u64),
+}
+
+/// Measures a whole plan against the server at `uri`.
+///
+/// # Errors
+///
+/// What could not be begun, or why it ended early; rows measured by then have been told.
+pub(crate) fn run<P: Port>(
+    plan: &Plan,
+    uri: &str,
+    probe: Option<Probe>,
+    mut on: impl FnMut(Progress<'_>),
+) -> Result<(), Sentence> {
+    let opening = Opening {
+        transport: plan.transport.clone(),
+        threads: Threads::Many,
+        mode: Mode::Polling,
+        library: plan.library.clone(),
+    };
+    let there = agree::<P>(plan, &opening, uri)?;
+    let mut end = connect::<P>(plan, &opening, &there, probe)?;
+    if plan.session.is_rma() {
+        end.exchange_memory()?;
+    }
+    let most = end.link.port.max_send_size(end.link.operations);
+    for &size in &plan.sizes {
+        if plan.session.operation == Operation::Send && size > most {
+            on(Progress::TooLarge(size, most));
+            continue;
+        }
+        on(Progress::Size(size));
+        let mut samples = Samples::default();
+        let outcome = end.point(size, &mut samples);
+        let transport = end.link.port.transport();
+        if let Some(row) = Row::new(&plan.session, plan.abi, transport, size, plan.probe, &samples) {
+            on(Progress::Row(&row));
+        }
+        outcome?;
+    }
+    end.link.tell(&Command::End)
+}
+
+/// Asks the server for an endpoint that is opened as the run needs it; its URI.
+fn agree<P: Port>(plan: &Plan, opening: &Opening, uri: &str) -> Result<String, Sentence> {
+    let hello = Hello { cci_perf: VERSION, session: plan.session.clone() };
+    let payload = serde_json::to_vec(&hello).map_err(while_doing("cannot write the request"))?;
+    let port = P::open(opening)?;
+    let connection = call(&port, uri, &payload, Attribute::ReliableOrdered, CONTROL)?;
+    match hear(&port, &mut Vec::new(), ANSWER, |from| from == connection)? {
+        Answer::Ready { uri } => Ok(uri),
+        Answer::Refused { why } => Err(Sentence(format!("the server refused: {why}"))),
+        other => Err(out_of_turn(&other)),
+    }
+}
+
+fn connect<'p, P: Port>(
+    plan: &'p Plan,
+    opening: &Opening,
+    uri: &str,
+    probe: Option<Probe>,
+) -> Result<End<'p, P>, Sentence> {
+    let port = P::open(&opening.for_session(&plan.session))?;
+    let control = call(&port, uri, ends::payload_of(CONTROL), Attribute::ReliableOrdered, CONTROL)?;
+    let attribute = ends::attribute(&plan.session);
+    let operations = call(&port, uri, ends::payload_of(OPERATIONS), attribute, OPERATIONS)?;
+    let link = Link::new(port, control, operations);
+    Ok(End { link, plan, handles: None, area: None, probe, buffer: vec![], number: 0 })
+}
+
+/// Connects and waits for the outcome.
+pub(crate) fn call<P: Port>(
+    port: &P,
+    uri: &str,
+    payload: &[u8],
+    attribute: Attribute,
+    context: u64,
+) -> Result<P::Connection, Sentence> {
+    port.connect(uri, payload, attribute, context, CALL)?;
+    let opened = await_happening(port, &mut Vec::new(), 2 * CALL, |happening, _| match happening {
+        Happening::Open(connection, of) if of == context => Some(Ok(connection)),
+        Happening::NotOpen(status, of) if of == context => Some(Err(status)),
+        _ => None,
+    })?;
+    match opened {
+        Some(Ok(connection)) => Ok(connection),
+        Some(Err(status)) => Err(not_reached(uri, status)),
+        None => Err(not_reached(uri, Status::TimedOut)),
+    }
+}
+
+fn not_reached(uri: &str, status: Status) -> Sentence {
+    let hint = match status {
+        Status::ConnRefused => "nobody listens there, or the request was rejected: is the server running?",
+        Status::TimedOut => "nobody answered in time: the server may be busy with another run, stopped or gone",
+        _ => "see `cci explain` with that URI",
+    };
+    Sentence(format!("the server at {uri} was not reached ({status}): {hint}"))
+}
+
+fn out_of_turn(answer: &Answer) -> Sentence {
+    match answer {
+        Answer::Refused { why } => Sentence(format!("the server gave up: {why}")),
+        other => Sentence(format!("the server said something out of turn: {other:?}")),
+    }
+}
+
+/// The client's end of a run. Fields drop in order: the endpoint before the memory that is registered with it.
+struct End<'p, P: Port> {
+    link: Link<P>,
+    plan: &'p Plan,
+    handles: Option<Handles>,
+    area: Option<Area>,
+    probe: Option<Probe>,
+    buffer: Vec<u8>,
+    /// Blocks begun so far.
+    number: u64,
+}
+
+impl<P: Port> End<'_, P> {
+    fn exchange_memory(&mut self) -> Result<(), Sentence> {
+        let area = Area::new(&self.plan.session)?;
+        let local = self.link.port.register(area.memory())?;
+        self.area = Some(area);
+        self.link.tell(&Command::Memory { handle: local.stuff })?;
+        let Answer::Memory { handle, pid, address } = self.link.hear(ANSWER)? else {
+            return Err(Sentence::new("the server did not show its memory"));
+        };
+        self.handles = Some(Handles { local, remote: RmaHandle { stuff: handle } });
+        if let Some(probe) = &mut self.probe {
+            let read = self.plan.session.operation == Operation::Read;
+            probe.remote = Some(Remote { pid, address, read });
+        }
+        Ok(())
+    }
+
+    /// Measures one size: calibrates, then alternates blocks of the probe with blocks of the library.
+    fn point(&mut self, size: u64, samples: &mut Samples) -> Result<(), Sentence> {
+        if self.plan.session.operation == Operation::Send {
+            let len = usize::try_from(size).map_err(while_doing("the size is too large"))?;
+            self.buffer.resize(len, 1);
+        }
+        let effort = self.plan.effort;
+        let probe = self.plan.probe.filter(|_| self.probe.is_some());
+        let (count, took) = calibrate(&effort, |count| self.measured(size, count).map(|(took, _)| took))?;
+        let probe = match probe {
+            None => None,
+            Some(kind) => {
+                let (count, took) = calibrate(&effort, |count| self.probed(kind, size, count))?;
+                Some((kind, count, took))
+            }
+        };
+        let pair = took + probe.map_or(Duration::ZERO, |(_, _, took)| took);
+        for _ in 0..number_of_blocks(&effort, pair) {
+            if let Some((kind, count, _)) = probe {
+                let took = self.probed(kind, size, count)?;
+                samples.probed.push(self.per_operation(took, count, kind_is_exchange(kind)));
+            }
+            let (took, moved) = self.measured(size, count)?;
+            let exchange = self.plan.session.measurement == Measurement::PingPong;
+            samples.measured.push(self.per_operation(took, moved, exchange));
+            samples.operations += moved;
+        }
+        Ok(())
+    }
+
+    /// Nanoseconds per operation; of an exchange, which is two, per half.
+    #[expect(clippy::unused_self, reason = "reads as a sentence where it is used")]
+    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+    fn per_operation(&self, took: Duration, count: u64, exchange: bool) -> f64 {
+        took.as_nanos() as f64 / count.max(1) as f64 / if exchange { 2.0 } else { 1.0 }
+    }
+
+    fn probed(&mut self, kind: ProbeKind, size: u64, count: u64) -> Result<Duration, Sentence> {
+        let no_memory = || Sentence::new("the ends share no memory for a probe");
+        let failed = format!("the probe {} failed; use another by --probe, or none", kind.name());
+        self.probe.as_mut().ok_or_else(no_memory)?.prepare(kind, size).map_err(while_doing(&failed))?;
+        if Probe::needs_server(kind) {
+            self.begin(What::Probe(kind), size, count)?;
+        }
+        self.probe.as_mut().ok_or_else(no_memory)?.run(kind, size, count).map_err(while_doing(&failed))
+    }
+
+    /// Tells the server of a block and waits until it is ready.
+    fn begin(&mut self, what: What, size: u64, count: u64) -> Result<(), Sentence> {
+        self.number += 1;
+        self.link.tell(&Command::Block { what, size, count, number: self.number })?;
+        match self.link.hear(ANSWER)? {
+            Answer::Go => Ok(()),
+            other => Err(out_of_turn(&other)),
+        }
+    }
+
+    /// Runs a block: how long it took, and how many operations arrived.
+    fn measured(&mut self, size: u64, count: u64) -> Result<(Duration, u64), Sentence> {
+        let session = &self.plan.session;
+        let plain_rma = session.is_rma() && session.measurement != Measurement::PingPong;
+        if !plain_rma || session.target == Target::Computing {
+            self.begin(What::Measured, size, count)?;
+        }
+        let lane = Lane { port: &self.link.port, connection: self.link.operations, silent: session.silent };
+        let exchange = session.measurement == Measurement::PingPong;
+        let act = ends::act(session, &self.buffer, self.handles.as_ref(), size, exchange);
+        let one_by_one = session.measurement == Measurement::OneWay;
+        let begin = Instant::now();
+        if exchange {
+            ends::exchange(&lane, &act, count, session.touch, true)?;
+            return Ok((begin.elapsed(), count));
+        }
+        if plain_rma {
+            let outcome = loops::transfer(&lane, &act, count, one_by_one);
+            let took = begin.elapsed();
+            if let (Target::Computing, Some(probe)) = (session.target, &self.probe) {
+                probe.stop_computing(self.number);
+            }
+            return Ok(outcome.map(|()| (took, count))?);
+        }
+        if one_by_one && !session.silent {
+            loops::transfer(&lane, &act, count, true)?;
+        } else {
+            loops::stream(&lane, &act, count)?;
+        }
+        self.finish_stream(begin, size)
+    }
+
+    /// Waits until the server has everything that will arrive.
+    fn finish_stream(&mut self, begin: Instant, size: u64) -> Result<(Duration, u64), Sentence> {
+        if self.plan.session.attribute == AttributeName::Uu {
+            let lane = Lane { port: &self.link.port, connection: self.link.control, silent: true };
+            loops::stream(&lane, &loops::Act::Message(&[0][..marker(size)]), 1)?;
+        }
+        match self.link.hear(ANSWER)? {
+            Answer::Done { received: 0 } => Err(Trouble::Failed(Status::TimedOut).into()),
+            Answer::Done { received } => Ok((begin.elapsed(), received)),
+            other => Err(out_of_turn(&other)),
+        }
+    }
+}
+
+/// Whether an operation of the probe goes there and back, as its time is that of two.
+fn kind_is_exchange(kind: ProbeKind) -> bool {
+    matches!(kind, ProbeKind::Line | ProbeKind::Copy | ProbeKind::Wake)
+}
+
+/// Finds how many operations make a block, warming everything up by the way: the count, and how long such a block takes.
+fn calibrate(
+    effort: &Effort,
+    mut block: impl FnMut(u64) -> Result<Duration, Sentence>,
+) -> Result<(u64, Duration), Sentence> {
+    if let Some(count) = effort.count {
+        return Ok((count.max(1), block(count.max(1))?));
+    }
+    let mut count = 1;
+    loop {
+        let took = block(count)?;
+        if took >= BLOCK || count >= 1 << 20 {
+            return Ok((count, took));
+        }
+        // By what is missing, but not far beyond it: the first blocks are slower than the later ones.
+        let missing = (BLOCK.as_nanos() / took.as_nanos().max(1) + 1).clamp(2, 8);
+        count *= u64::try_from(missing).unwrap_or(2);
+    }
+}
+
+/// How many pairs of blocks fit into the time.
+fn number_of_blocks(effort: &Effort, pair: Duration) -> u64 {
+    match effort.blocks {
+        Some(blocks) => u64::from(blocks.max(1)),
+        None => {
+            let fit = effort.time.as_nanos() / pair.as_nanos().max(1);
+            u64::try_from(fit).unwrap_or(u64::MAX).clamp(*BLOCKS.start(), *BLOCKS.end())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn effort(millis: u64) -> Effort {
+        Effort { time: Duration::from_millis(millis), count: None, blocks: None }
+    }
+
+    #[test]
+    fn a_block_is_calibrated_to_last_long_enough() {
+        let (count, took) = calibrate(&effort(100), |count| Ok(Duration::from_nanos(150 * count))).unwrap();
+        assert!((BLOCK..10 * BLOCK).contains(&took), "{count} operations in {took:?}");
+        let (count, _) = calibrate(&effort(100), |_| Ok(Duration::from_millis(5))).unwrap();
+        assert_eq!(count, 1);
+    }
+
+    #[test]
+    fn a_count_that_is_asked_for_is_kept() {
+        let asked = Effort { count: Some(77), ..effort(100) };
+        let (count, _) = calibrate(&asked, |count| Ok(Duration::from_nanos(count))).unwrap();
+        assert_eq!(count, 77);
+    }
+
+    #[test]
+    fn the_number_of_blocks_follows_from_the_time_and_has_bounds() {
+        assert_eq!(number_of_blocks(&effort(300), Duration::from_micros(600)), 500);
+        assert_eq!(number_of_blocks(&effort(1), Duration::from_secs(1)), *BLOCKS.start());
+        assert_eq!(number_of_blocks(&effort(100_000), Duration::from_nanos(1)), *BLOCKS.end());
+        let asked = Effort { blocks: Some(3), ..effort(1) };
+        assert_eq!(number_of_blocks(&asked, Duration::from_secs(1)), 3);
+    }
+
+    #[test]
+    fn a_server_that_is_not_there_is_told_with_its_uri_and_a_hint() {
+        let text = not_reached("sm://1/2", Status::ConnRefused).0;
+        assert!(text.contains("sm://1/2") && text.contains("is the server running?"), "{text}");
+    }
+}

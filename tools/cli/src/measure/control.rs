@@ -1,0 +1,183 @@
+//! What the two ends of a run say to each other, as messages of the library itself.
+//!
+//! The client asks the server's listening endpoint for a connection; the request's payload is [`Hello`]. The server
+//! answers on that connection by [`Answer::Ready`] with the URI of an endpoint opened as the run needs it, or by
+//! [`Answer::Refused`]. The client opens an endpoint in the same way and connects it there twice: for control, always reliable
+//! and ordered, and for the operations that are measured. Then it sends a [`Command`] for each block.
+
+use super::plan::{ProbeKind, Session};
+use super::port::{Port, Refused, await_happening};
+use super::{Sentence, while_doing};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Version of what is said here. Another one is refused.
+pub(crate) const VERSION: u32 = 1;
+
+/// Payload of the first connection request.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    /// Version; the name says what this is, in every version.
+    pub(crate) cci_perf: u32,
+    pub(crate) session: Session,
+}
+
+impl Hello {
+    /// Takes a payload apart.
+    pub(crate) fn parse(payload: &[u8]) -> Result<Self, Sentence> {
+        let value: serde_json::Value = serde_json::from_slice(payload)
+            .map_err(|_| Sentence::new("the request is not one of `cci perf`: connect with `cci perf --connect`"))?;
+        let version = value.get("cci_perf").and_then(serde_json::Value::as_u64);
+        if version != Some(u64::from(VERSION)) {
+            let theirs = version.map_or_else(|| "no version".into(), |version| format!("version {version}"));
+            return Err(Sentence(format!(
+                "the server speaks version {VERSION} of the measuring protocol and the client {theirs}: \
+                 use the same `cci` on both sides"
+            )));
+        }
+        serde_json::from_value(value).map_err(while_doing("the request of the client is malformed"))
+    }
+}
+
+/// What the server says.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Answer {
+    /// Connect to this endpoint.
+    Ready { uri: String },
+    /// No run, for this reason.
+    Refused { why: String },
+    /// The server's memory: handle, process and address, the latter two for the process_vm probe.
+    Memory { handle: [u64; 4], pid: i32, address: u64 },
+    /// The block may begin.
+    Go,
+    /// So many messages have arrived.
+    Done { received: u64 },
+}
+
+/// What the client says.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Command {
+    /// The client's memory; the server's is the answer.
+    Memory { handle: [u64; 4] },
+    /// Take part in a block, the `number`th.
+    Block { what: What, size: u64, count: u64, number: u64 },
+    /// The run is over.
+    End,
+}
+
+/// What a block consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum What {
+    /// Operations of the library.
+    Measured,
+    /// Bare operations.
+    Probe(ProbeKind),
+}
+
+/// Two connected endpoints, seen from one of them.
+pub(crate) struct Link<P: Port> {
+    pub(crate) port: P,
+    /// For control, reliable and ordered.
+    pub(crate) control: P::Connection,
+    /// For what is measured.
+    pub(crate) operations: P::Connection,
+    bytes: Vec<u8>,
+}
+
+impl<P: Port> Link<P> {
+    pub(crate) fn new(port: P, control: P::Connection, operations: P::Connection) -> Self {
+        Self { port, control, operations, bytes: Vec::new() }
+    }
+
+    /// Says something.
+    pub(crate) fn tell(&self, what: &impl Serialize) -> Result<(), Sentence> {
+        tell(&self.port, self.control, what)
+    }
+
+    /// Waits for what the other end says.
+    pub(crate) fn hear<T: DeserializeOwned>(&mut self, limit: Duration) -> Result<T, Sentence> {
+        let control = self.control;
+        hear(&self.port, &mut self.bytes, limit, |connection| connection == control)
+    }
+}
+
+/// Says something on a connection.
+pub(crate) fn tell<P: Port>(port: &P, connection: P::Connection, what: &impl Serialize) -> Result<(), Sentence> {
+    let text = serde_json::to_vec(what).map_err(while_doing("cannot write a control message"))?;
+    if text.len() as u64 > port.max_send_size(connection) {
+        return Err(Sentence(format!(
+            "the connection carries messages of at most {} bytes, too few to agree on a run",
+            port.max_send_size(connection)
+        )));
+    }
+    loop {
+        match port.send(connection, &text, true) {
+            Ok(()) => return Ok(()),
+            // Between blocks nothing arrives that was not asked for, so nothing is lost by this look.
+            Err(Refused::Full) => {
+                port.poll::<false>()?;
+            }
+            Err(Refused::Trouble(trouble)) => return Err(trouble.into()),
+        }
+    }
+}
+
+/// Waits for what is said on a connection that `on` accepts.
+pub(crate) fn hear<P: Port, T: DeserializeOwned>(
+    port: &P,
+    bytes: &mut Vec<u8>,
+    limit: Duration,
+    mut on: impl FnMut(P::Connection) -> bool,
+) -> Result<T, Sentence> {
+    use super::port::Happening;
+    let heard = await_happening(port, bytes, limit, |happening, bytes| match happening {
+        Happening::Received(connection) if on(connection) => Some(serde_json::from_slice(bytes)),
+        _ => None,
+    })?;
+    match heard {
+        Some(parsed) => parsed.map_err(while_doing("the other end sent a control message that is malformed")),
+        None => Err(Sentence(format!("the other end said nothing for {} s: is it still running?", limit.as_secs()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::tests::session;
+    use super::*;
+
+    #[test]
+    fn a_request_comes_back_as_it_was_and_fits_a_connection_request() {
+        let hello = Hello { cci_perf: VERSION, session: session() };
+        let text = serde_json::to_vec(&hello).unwrap();
+        assert!(text.len() <= cci::CONN_REQ_LEN, "{} bytes", text.len());
+        assert_eq!(Hello::parse(&text).unwrap(), hello);
+    }
+
+    #[test]
+    fn another_version_is_refused_by_a_sentence_whatever_else_it_says() {
+        let error = Hello::parse(br#"{"cci_perf": 99, "novelty": true}"#).unwrap_err();
+        assert!(error.0.contains("version 1") && error.0.contains("version 99"), "{error}");
+        let error = Hello::parse(b"{}").unwrap_err();
+        assert!(error.0.contains("no version"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_request_is_told_apart() {
+        assert!(Hello::parse(b"hello").unwrap_err().0.contains("not one of `cci perf`"));
+        assert!(Hello::parse(br#"{"cci_perf": 1}"#).unwrap_err().0.contains("malformed"));
+    }
+
+    #[test]
+    fn commands_and_answers_come_back_as_they_were() {
+        let command = Command::Block { what: What::Probe(ProbeKind::Ring), size: 8, count: 1000, number: 3 };
+        let text = serde_json::to_string(&command).unwrap();
+        assert_eq!(serde_json::from_str::<Command>(&text).unwrap(), command);
+        let answer = Answer::Memory { handle: [u64::MAX, 1, 2, 3], pid: 7, address: u64::MAX };
+        let text = serde_json::to_string(&answer).unwrap();
+        assert_eq!(serde_json::from_str::<Answer>(&text).unwrap(), answer);
+    }
+}

@@ -1,0 +1,154 @@
+//! What both ends of a run have: memory, and the loops chosen by the session.
+
+use super::loops::{Act, Lane, ping, pong, sink};
+use super::plan::{AttributeName, MemoryOrigin, Session};
+use super::port::{Port, Transfer, Trouble};
+use super::{Sentence, while_doing};
+use crate::probe::buffer::Buffer;
+use cci::{Attribute, Memory, RmaHandle, SharedMemory};
+
+/// Contexts, and payloads of connection requests, of the two connections of a run.
+pub(crate) const CONTROL: u64 = 1;
+/// As [`CONTROL`], for what is measured.
+pub(crate) const OPERATIONS: u64 = 2;
+
+/// The payload of the request for the connection with this context.
+pub(crate) fn payload_of(context: u64) -> &'static [u8] {
+    if context == CONTROL { b"control" } else { b"operations" }
+}
+
+/// The context of a connection request with this payload.
+pub(crate) fn context_of(payload: &[u8]) -> u64 {
+    match payload {
+        b"control" => CONTROL,
+        b"operations" => OPERATIONS,
+        _ => 0,
+    }
+}
+
+/// As the library names it.
+pub(crate) fn attribute(session: &Session) -> Attribute {
+    match session.attribute {
+        AttributeName::Ro => Attribute::ReliableOrdered,
+        AttributeName::Ru => Attribute::ReliableUnordered,
+        AttributeName::Uu => Attribute::Unreliable,
+    }
+}
+
+/// Memory for RMA. Outlives its registration: an end drops its endpoint first.
+pub(crate) enum Area {
+    Library(SharedMemory),
+    Any(Buffer),
+}
+
+impl Area {
+    /// Memory of the session's origin and size, every page of it touched.
+    pub(crate) fn new(session: &Session) -> Result<Self, Sentence> {
+        let len = usize::try_from(session.largest.max(1)).map_err(while_doing("RMA memory is too large"))?;
+        match session.memory {
+            MemoryOrigin::Library => {
+                let memory = SharedMemory::new(len).map_err(while_doing("no memory of the library for RMA"))?;
+                let page = [0x5a_u8; 4096];
+                for offset in (0..len).step_by(page.len()) {
+                    memory.write(offset, &page[..page.len().min(len - offset)]);
+                }
+                Ok(Self::Library(memory))
+            }
+            MemoryOrigin::Any => Buffer::new(len).map(Self::Any).map_err(while_doing("no memory for RMA")),
+        }
+    }
+
+    /// The range, to be registered.
+    pub(crate) fn memory(&self) -> Memory {
+        match self {
+            Self::Library(memory) => memory.memory(),
+            Self::Any(memory) => memory.memory(),
+        }
+    }
+
+    /// Where another process finds it.
+    pub(crate) fn address(&self) -> u64 {
+        match self {
+            Self::Library(memory) => memory.memory().start() as u64,
+            Self::Any(memory) => memory.address(),
+        }
+    }
+}
+
+/// The handles of both memories, where the operation is an RMA.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Handles {
+    pub(crate) local: RmaHandle,
+    pub(crate) remote: RmaHandle,
+}
+
+/// The operation of a session at one size.
+pub(crate) fn act<'a>(
+    session: &Session,
+    message: &'a [u8],
+    handles: Option<&'a Handles>,
+    size: u64,
+    tell: bool,
+) -> Act<'a> {
+    match handles {
+        None => Act::Message(message),
+        Some(handles) => Act::Transfer(Transfer {
+            local: &handles.local,
+            remote: &handles.remote,
+            len: size,
+            read: session.operation == super::plan::Operation::Read,
+            message: tell,
+        }),
+    }
+}
+
+/// The end of a ping-pong that begins, or the one that answers.
+pub(crate) fn exchange<P: Port>(
+    lane: &Lane<'_, P>,
+    act: &Act<'_>,
+    count: u64,
+    touch: bool,
+    begins: bool,
+) -> Result<(), Trouble> {
+    match (begins, touch) {
+        (true, false) => ping::<P, false>(lane, act, count),
+        (true, true) => ping::<P, true>(lane, act, count),
+        (false, false) => pong::<P, false>(lane, act, count),
+        (false, true) => pong::<P, true>(lane, act, count),
+    }
+}
+
+/// The end of a stream that receives.
+pub(crate) fn collect<P: Port>(
+    lane: &Lane<'_, P>,
+    count: u64,
+    marker: Option<usize>,
+    touch: bool,
+) -> Result<u64, Trouble> {
+    if touch { sink::<P, true>(lane, count, marker) } else { sink::<P, false>(lane, count, marker) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::tests::session;
+    use super::*;
+
+    #[test]
+    fn a_request_is_known_by_its_payload() {
+        for context in [CONTROL, OPERATIONS] {
+            assert_eq!(context_of(payload_of(context)), context);
+        }
+        assert_eq!(context_of(b""), 0);
+    }
+
+    #[test]
+    fn memory_of_both_origins_has_the_size_of_the_largest_transfer() {
+        for origin in [MemoryOrigin::Library, MemoryOrigin::Any] {
+            let mut session = session();
+            (session.memory, session.largest) = (origin, 10_000);
+            let area = Area::new(&session).unwrap();
+            assert_eq!(area.memory().len(), 10_000, "{origin:?}");
+            assert_ne!(area.address(), 0, "{origin:?}");
+        }
+    }
+}

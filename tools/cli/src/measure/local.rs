@@ -1,0 +1,248 @@
+//! Both ends of a run as processes of this host: spawned by executing this program again, pinned to different processors, with
+//! bare memory in common for the probes.
+//!
+//! The children write lines of JSON to their standard output. They die with their parent (the kernel sees to that), and the
+//! parent notices the death of either by the end of its output.
+
+use super::client::{self, Progress};
+use super::environment::{pin, two_processors};
+use super::plan::{Abi, Mode, Plan, Threads};
+use super::port::{Facade, Opening, Port};
+use super::row::Row;
+use super::server::{self, Notice};
+use super::{Sentence, while_doing};
+use crate::probe::c_library::CLibrary;
+use crate::probe::shared::{self, Shared};
+use crate::probe::{Probe, Side, WakePair};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// How long the client may take to notice by itself that the server has died.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// What a child says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Listening(String),
+    Size(u64),
+    Row(Box<Row>),
+    TooLarge(u64, u64),
+    Done,
+    Failed(String),
+}
+
+enum Said {
+    Line(Side, Line),
+    Ended(Side),
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) rows: Vec<Row>,
+    /// Why there are no more rows, when the run ended early.
+    pub(crate) interrupted: Option<String>,
+    /// Processors of the client and the server.
+    pub(crate) pinned: [usize; 2],
+}
+
+/// Arguments of a child; not for people.
+#[derive(Args, Debug)]
+pub(crate) struct EndArguments {
+    /// The server to measure against; without it this is the server
+    #[arg(long)]
+    uri: Option<String>,
+    /// Process that must be the parent
+    #[arg(long)]
+    parent: i32,
+    /// Processor to stay on
+    #[arg(long)]
+    cpu: usize,
+    /// Descriptor of the common memory
+    #[arg(long)]
+    memory: i32,
+    /// Descriptors that wake the server, and the client
+    #[arg(long, num_args = 2)]
+    wake: Vec<i32>,
+    /// The plan
+    #[arg(long)]
+    plan: String,
+}
+
+/// A child that is ended when this is dropped.
+struct End(Child);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        // Both fail only when it has ended and been waited for.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs a plan with both ends on this host.
+///
+/// # Errors
+///
+/// Nothing could be begun. A run that ended early is no error here: it has rows.
+pub(crate) fn run(plan: &Plan, mut on: impl FnMut(Progress<'_>)) -> Result<Finished, Sentence> {
+    let memory = Shared::create(shared::LEN).map_err(while_doing("no memory for the probes"))?;
+    let wake = WakePair::create().map_err(while_doing("no descriptors for the probes"))?;
+    let pinned = two_processors();
+    let (sender, said) = channel();
+    let spawn = |side, cpu, uri| spawn(plan, &memory, &wake, side, cpu, uri, &sender);
+    let mut server = spawn(Side::Server, pinned[1], None)?;
+    let uri = match said.recv() {
+        Ok(Said::Line(_, Line::Listening(uri))) => uri,
+        Ok(Said::Line(_, Line::Failed(why))) => return Err(Sentence(why)),
+        _ => return Err(Sentence(format!("the server end did not start: {}", how_ended(server.0.wait())))),
+    };
+    let mut client = spawn(Side::Client, pinned[0], Some(&uri))?;
+    let (rows, interrupted) = listen(&said, &mut server, &mut client, &mut on);
+    match interrupted {
+        Some(why) if rows.is_empty() => Err(Sentence(why)),
+        interrupted => Ok(Finished { rows, interrupted, pinned }),
+    }
+}
+
+/// Collects rows until the client has finished or either end has died.
+fn listen(
+    said: &Receiver<Said>,
+    server: &mut End,
+    client: &mut End,
+    on: &mut impl FnMut(Progress<'_>),
+) -> (Vec<Row>, Option<String>) {
+    let mut rows = Vec::new();
+    let mut server_died = None;
+    loop {
+        let next = match &server_died {
+            None => said.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(_) => said.recv_timeout(LAST_WORDS),
+        };
+        match next {
+            Ok(Said::Line(Side::Client, Line::Size(size))) => on(Progress::Size(size)),
+            Ok(Said::Line(Side::Client, Line::TooLarge(size, most))) => on(Progress::TooLarge(size, most)),
+            Ok(Said::Line(Side::Client, Line::Row(row))) => {
+                on(Progress::Row(&row));
+                rows.push(*row);
+            }
+            Ok(Said::Line(Side::Client, Line::Done)) => return (rows, None),
+            Ok(Said::Line(_, Line::Failed(why))) => return (rows, Some(server_died.unwrap_or(why))),
+            Ok(Said::Line(..)) => {}
+            Ok(Said::Ended(Side::Server)) => {
+                server_died = Some(format!("the server end died: {}", how_ended(server.0.wait())));
+            }
+            Ok(Said::Ended(Side::Client)) => {
+                let died = || format!("the client end died: {}", how_ended(client.0.wait()));
+                return (rows, Some(server_died.unwrap_or_else(died)));
+            }
+            Err(_) => return (rows, server_died.or_else(|| Some("both ends died".into()))),
+        }
+    }
+}
+
+fn how_ended(status: std::io::Result<ExitStatus>) -> String {
+    status.map_or_else(|error| error.to_string(), |status| status.to_string())
+}
+
+fn spawn(
+    plan: &Plan,
+    memory: &Shared,
+    wake: &WakePair,
+    side: Side,
+    cpu: usize,
+    uri: Option<&str>,
+    sender: &Sender<Said>,
+) -> Result<End, Sentence> {
+    let failed = while_doing("cannot start an end of the run");
+    let program = std::env::current_exe().map_err(&failed)?;
+    let plan = serde_json::to_string(plan).map_err(while_doing("cannot write the plan"))?;
+    let mut command = Command::new(program);
+    command.args(["end", "--plan", &plan, "--parent", &std::process::id().to_string(), "--cpu", &cpu.to_string()]);
+    command.args(["--memory", &memory.number().to_string(), "--wake"]);
+    command.args(wake.numbers().map(|number| number.to_string()));
+    if let Some(uri) = uri {
+        command.args(["--uri", uri]);
+    }
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(&failed)?;
+    let output = child.stdout.take();
+    let sender = sender.clone();
+    std::thread::spawn(move || {
+        for line in output.into_iter().flat_map(|output| BufReader::new(output).lines()) {
+            let Ok(Ok(line)) = line.map(|line| serde_json::from_str(&line)) else { break };
+            // Nobody listens any more once the run has ended.
+            let _ = sender.send(Said::Line(side, line));
+        }
+        let _ = sender.send(Said::Ended(side));
+    });
+    Ok(End(child))
+}
+
+/// Runs one end, in a child.
+pub(crate) fn end(arguments: &EndArguments) -> Result<(), Sentence> {
+    let outcome = end_of(arguments);
+    match &outcome {
+        Ok(()) => say(&Line::Done),
+        Err(why) => say(&Line::Failed(why.0.clone())),
+    }
+    outcome
+}
+
+fn end_of(arguments: &EndArguments) -> Result<(), Sentence> {
+    die_with_parent(arguments.parent)?;
+    let plan: Plan = serde_json::from_str(&arguments.plan).map_err(while_doing("the plan is malformed"))?;
+    pin(arguments.cpu).map_err(while_doing("cannot stay on the processor"))?;
+    let memory = Shared::inherit(arguments.memory).map_err(while_doing("cannot map the memory of the probes"))?;
+    let [to_server, to_client] = arguments.wake[..] else { return Err(Sentence::new("two descriptors are needed")) };
+    let side = if arguments.uri.is_some() { Side::Client } else { Side::Server };
+    let probe = Probe::new(memory, WakePair::inherit([to_server, to_client]), side);
+    match plan.abi {
+        Abi::Rust => play::<Facade>(&plan, arguments.uri.as_deref(), probe),
+        Abi::C => play::<CLibrary>(&plan, arguments.uri.as_deref(), probe),
+    }
+}
+
+fn play<P: Port>(plan: &Plan, uri: Option<&str>, probe: Probe) -> Result<(), Sentence> {
+    if let Some(uri) = uri {
+        return client::run::<P>(plan, uri, Some(probe), |progress| {
+            say(&match progress {
+                Progress::Size(size) => Line::Size(size),
+                Progress::Row(row) => Line::Row(Box::new(row.clone())),
+                Progress::TooLarge(size, most) => Line::TooLarge(size, most),
+            });
+        });
+    }
+    let opening = Opening {
+        transport: plan.transport.clone(),
+        threads: Threads::Many,
+        mode: Mode::Blocking,
+        library: plan.library.clone(),
+    };
+    let served = server::serve::<P>(&opening, Some(probe), |notice| match notice {
+        Notice::Listening(uri) => say(&Line::Listening(uri.into())),
+        // The client hears of it and tells.
+        Notice::Ended(_) => {}
+    });
+    served.map(|never| match never {})
+}
+
+/// Asks the kernel to end this process when its parent ends, and looks whether that has happened already.
+pub(crate) fn die_with_parent(parent: i32) -> Result<(), Sentence> {
+    let asked = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    asked.map_err(while_doing("cannot bind this process to its parent"))?;
+    let now = rustix::process::getppid().map(rustix::process::Pid::as_raw_nonzero);
+    if now.is_some_and(|now| now.get() == parent) { Ok(()) } else { Err(Sentence::new("the parent has ended")) }
+}
+
+fn say(line: &Line) {
+    let mut output = std::io::stdout().lock();
+    // A parent that is gone takes this process with it.
+    let _ = serde_json::to_writer(&mut output, line);
+    let _ = writeln!(output);
+    let _ = output.flush();
+}

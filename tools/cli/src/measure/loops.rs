@@ -1,0 +1,162 @@
+//! The measured loops. Nothing here allocates, reads a clock or writes to a terminal; every event is given back at once.
+
+use super::port::{Port, Refused, Seen, Transfer, Trouble};
+
+/// RMA operations in flight where there may be many.
+const WINDOW: u64 = 16;
+
+/// What is sent, and how its end is told.
+#[derive(Clone, Copy)]
+pub(crate) enum Act<'a> {
+    /// A message.
+    Message(&'a [u8]),
+    /// An RMA.
+    Transfer(Transfer<'a>),
+}
+
+/// One end of a connection in a loop.
+#[derive(Clone, Copy)]
+pub(crate) struct Lane<'a, P: Port> {
+    pub(crate) port: &'a P,
+    pub(crate) connection: P::Connection,
+    pub(crate) silent: bool,
+}
+
+impl<P: Port> Lane<'_, P> {
+    /// Starts an operation, waiting for room; `open` counts operations whose SEND event has not come.
+    #[inline(always)]
+    fn post(&self, act: &Act<'_>, silent: bool, open: &mut u64) -> Result<(), Trouble> {
+        loop {
+            let posted = match act {
+                Act::Message(bytes) => self.port.send(self.connection, bytes, silent),
+                Act::Transfer(transfer) => self.port.rma(self.connection, transfer, silent),
+            };
+            match posted {
+                Ok(()) => {
+                    *open += u64::from(!silent);
+                    return Ok(());
+                }
+                Err(Refused::Full) => {
+                    if !self.reap(open)? {
+                        self.port.wait();
+                    }
+                }
+                Err(Refused::Trouble(trouble)) => return Err(trouble),
+            }
+        }
+    }
+
+    /// Looks once, for SEND events; whether there was anything.
+    #[inline(always)]
+    fn reap(&self, open: &mut u64) -> Result<bool, Trouble> {
+        match self.port.poll::<false>()? {
+            Seen::Nothing => Ok(false),
+            Seen::Sent => {
+                *open = open.saturating_sub(1);
+                Ok(true)
+            }
+            Seen::Received(_) | Seen::Other => Ok(true),
+        }
+    }
+
+    /// Waits until at most `most` operations are open.
+    #[inline(always)]
+    fn drain(&self, open: &mut u64, most: u64) -> Result<(), Trouble> {
+        while *open > most {
+            if !self.reap(open)? {
+                self.port.wait();
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for a message; its length.
+    #[inline(always)]
+    fn receive<const TOUCH: bool>(&self, open: &mut u64) -> Result<usize, Trouble> {
+        loop {
+            match self.port.poll::<TOUCH>()? {
+                Seen::Received(len) => return Ok(len),
+                Seen::Sent => *open = open.saturating_sub(1),
+                Seen::Nothing => self.port.wait(),
+                Seen::Other => {}
+            }
+        }
+    }
+}
+
+/// The end that begins: one operation there, a message back, `count` times.
+#[inline(never)]
+pub(crate) fn ping<P: Port, const TOUCH: bool>(lane: &Lane<'_, P>, act: &Act<'_>, count: u64) -> Result<(), Trouble> {
+    let mut open = 0;
+    for _ in 0..count {
+        lane.post(act, lane.silent, &mut open)?;
+        lane.receive::<TOUCH>(&mut open)?;
+    }
+    lane.drain(&mut open, 0)
+}
+
+/// The end that answers.
+#[inline(never)]
+pub(crate) fn pong<P: Port, const TOUCH: bool>(lane: &Lane<'_, P>, act: &Act<'_>, count: u64) -> Result<(), Trouble> {
+    let mut open = 0;
+    for _ in 0..count {
+        lane.receive::<TOUCH>(&mut open)?;
+        lane.post(act, lane.silent, &mut open)?;
+    }
+    lane.drain(&mut open, 0)
+}
+
+/// Sends without waiting for each; reaps as it goes.
+#[inline(never)]
+pub(crate) fn stream<P: Port>(lane: &Lane<'_, P>, act: &Act<'_>, count: u64) -> Result<(), Trouble> {
+    let mut open = 0;
+    for _ in 0..count {
+        lane.post(act, lane.silent, &mut open)?;
+        if !lane.silent {
+            lane.reap(&mut open)?;
+        }
+    }
+    lane.drain(&mut open, 0)
+}
+
+/// One at a time, each waited for, or as many as are usual in flight. Silent operations end with one that is not, so that
+/// all have ended when this returns.
+#[inline(never)]
+pub(crate) fn transfer<P: Port>(
+    lane: &Lane<'_, P>,
+    act: &Act<'_>,
+    count: u64,
+    one_by_one: bool,
+) -> Result<(), Trouble> {
+    let most = if one_by_one { 0 } else { WINDOW - 1 };
+    let mut open = 0;
+    for left in (0..count).rev() {
+        lane.post(act, lane.silent && left > 0, &mut open)?;
+        lane.drain(&mut open, most)?;
+    }
+    lane.drain(&mut open, 0)
+}
+
+/// Receives `count` messages, or, where some may be lost, until one of `marker` bytes; how many there were without the
+/// marker.
+#[inline(never)]
+pub(crate) fn sink<P: Port, const TOUCH: bool>(
+    lane: &Lane<'_, P>,
+    count: u64,
+    marker: Option<usize>,
+) -> Result<u64, Trouble> {
+    let mut open = 0;
+    let mut received = 0;
+    while marker.is_some() || received < count {
+        if Some(lane.receive::<TOUCH>(&mut open)?) == marker {
+            break;
+        }
+        received += 1;
+    }
+    Ok(received)
+}
+
+/// Length of the message that ends a stream in which some may be lost: one that no message of the stream has.
+pub(crate) fn marker(size: u64) -> usize {
+    usize::from(size == 0)
+}

@@ -1,0 +1,39 @@
+//! Measurements: what is measured, the two ends that do it, and the rows that come of it.
+
+pub(crate) mod client;
+pub(crate) mod control;
+pub(crate) mod ends;
+pub(crate) mod environment;
+pub(crate) mod local;
+pub(crate) mod loops;
+pub(crate) mod plan;
+pub(crate) mod port;
+pub(crate) mod row;
+pub(crate) mod server;
+pub(crate) mod statistics;
+
+use std::fmt;
+
+/// Why something could not be done, as a sentence that says what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sentence(pub(crate) String);
+
+impl Sentence {
+    /// From anything that reads as a sentence.
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Display for Sentence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Sentence {}
+
+/// Adds what was being done to an error of any kind.
+pub(crate) fn while_doing<E: fmt::Display>(what: &str) -> impl Fn(E) -> Sentence + '_ {
+    move |error| Sentence(format!("{what}: {error}"))
+}

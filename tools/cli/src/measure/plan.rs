@@ -1,0 +1,284 @@
+//! What is to be measured.
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Declares enumerations whose names are the same on the command line and in JSON.
+macro_rules! named {
+    ($($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $text:literal,)+ })+) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+        pub(crate) enum $name { $($(#[$vmeta])* #[serde(rename = $text)] #[value(name = $text)] $variant,)+ }
+
+        impl $name {
+            /// The name.
+            pub(crate) fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text,)+ }
+            }
+        }
+    )+};
+}
+
+named! {
+    /// How time is related to operations.
+    Measurement {
+        /// Half round trip: one operation there, one back
+        PingPong = "pingpong",
+        /// One operation at a time, each waited for, one direction
+        OneWay = "oneway",
+        /// Operations per second, one direction, as many in flight as there is room
+        Rate = "rate",
+        /// Bytes per second, one direction, as many in flight as there is room
+        Bandwidth = "bw",
+    }
+    /// Which operation.
+    Operation {
+        /// A message
+        Send = "send",
+        /// RMA from here to there
+        Write = "write",
+        /// RMA from there to here
+        Read = "read",
+    }
+    /// What the measured connection promises.
+    AttributeName {
+        /// Reliable, ordered
+        Ro = "ro",
+        /// Reliable, unordered
+        Ru = "ru",
+        /// Unreliable, unordered
+        Uu = "uu",
+    }
+    /// How both ends wait.
+    Mode {
+        /// Call get_event again and again
+        Polling = "polling",
+        /// Sleep in poll() on the endpoint's handle
+        Blocking = "blocking",
+    }
+    /// Who may call the measured endpoints.
+    Threads {
+        /// One thread only: no lock
+        One = "one",
+        /// Any thread (the library's default)
+        Many = "many",
+    }
+    /// Where the memory of RMA comes from.
+    MemoryOrigin {
+        /// Allocated by the library: copied without a system call
+        Library = "library",
+        /// Ordinary private pages of each process
+        Any = "any",
+    }
+    /// What the target of RMA does meanwhile.
+    Target {
+        /// Calls get_event again and again
+        Polling = "polling",
+        /// Computes, and does not call the library
+        Computing = "computing",
+    }
+    /// Through which interface the library is called.
+    Abi {
+        /// The Rust facade
+        Rust = "rust",
+        /// The functions of libcci.so
+        C = "c",
+    }
+    /// Bare operations to compare with.
+    ProbeKind {
+        /// Half round trip of one cache line
+        Line = "line",
+        /// Half round trip of a copy through shared memory, every byte read
+        Copy = "copy",
+        /// Single-producer ring of one-line entries
+        Ring = "ring",
+        /// The same with one locked instruction a message
+        LockedRing = "locked-ring",
+        /// memcpy within one process
+        Memcpy = "memcpy",
+        /// process_vm_writev, or process_vm_readv
+        ProcessVm = "process-vm",
+        /// Copied in by one process, copied out by the other
+        Pipe = "pipe",
+        /// eventfd ping-pong with poll, read and write
+        Wake = "wake",
+    }
+}
+
+impl ProbeKind {
+    /// Whether an operation of the probe moves as many bytes as the measured one.
+    pub(crate) fn moves_the_size(self) -> bool {
+        !matches!(self, Self::Line | Self::Ring | Self::LockedRing | Self::Wake)
+    }
+}
+
+/// What both ends must agree on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Session {
+    pub(crate) measurement: Measurement,
+    pub(crate) operation: Operation,
+    pub(crate) attribute: AttributeName,
+    pub(crate) mode: Mode,
+    /// No SEND events.
+    pub(crate) silent: bool,
+    pub(crate) threads: Threads,
+    pub(crate) memory: MemoryOrigin,
+    /// Every byte of a received message is read.
+    pub(crate) touch: bool,
+    pub(crate) target: Target,
+    /// Largest size of the run, bytes: what RMA memory must hold.
+    pub(crate) largest: u64,
+}
+
+impl Session {
+    /// Whether the operation is an RMA.
+    pub(crate) fn is_rma(&self) -> bool {
+        self.operation != Operation::Send
+    }
+
+    /// Why the parts do not fit together, if they do not.
+    pub(crate) fn contradiction(&self) -> Option<&'static str> {
+        if self.is_rma() && self.attribute == AttributeName::Uu {
+            return Some("RMA needs a reliable connection: use --attribute ro or ru");
+        }
+        if self.target == Target::Computing && (!self.is_rma() || self.measurement == Measurement::PingPong) {
+            return Some("a computing target does not answer: use it with --op write or read and oneway or bw");
+        }
+        if self.target == Target::Computing && self.mode == Mode::Blocking {
+            return Some("a computing target does not wait: leave out --mode blocking");
+        }
+        if self.touch && self.is_rma() {
+            return Some("--touch reads received messages: use it with --op send");
+        }
+        if self.measurement == Measurement::PingPong && self.attribute == AttributeName::Uu && self.silent {
+            return Some("a ping-pong of unreliable messages needs their events: leave out --silent");
+        }
+        None
+    }
+}
+
+/// How long a point takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Effort {
+    /// Time for the blocks of one size, probe blocks included.
+    pub(crate) time: Duration,
+    /// Operations of a block; calibrated when absent.
+    pub(crate) count: Option<u64>,
+    /// Number of blocks; from the time when absent.
+    pub(crate) blocks: Option<u32>,
+}
+
+/// A whole run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    pub(crate) session: Session,
+    pub(crate) sizes: Vec<u64>,
+    pub(crate) effort: Effort,
+    /// Bare operation to compare with; only where both ends share memory for it.
+    pub(crate) probe: Option<ProbeKind>,
+    /// Name of the transport; the default device when absent.
+    pub(crate) transport: Option<String>,
+    pub(crate) abi: Abi,
+    /// The shared library for [`Abi::C`].
+    pub(crate) library: Option<PathBuf>,
+}
+
+impl Plan {
+    /// The probe that a measurement is compared with unless asked otherwise.
+    pub(crate) fn natural_probe(session: &Session) -> ProbeKind {
+        match (session.operation, session.measurement) {
+            (Operation::Send, Measurement::PingPong | Measurement::OneWay) => match (session.mode, session.touch) {
+                (Mode::Blocking, _) => ProbeKind::Wake,
+                (Mode::Polling, true) => ProbeKind::Copy,
+                (Mode::Polling, false) => ProbeKind::Line,
+            },
+            (Operation::Send, Measurement::Rate) => match session.threads {
+                Threads::One => ProbeKind::Ring,
+                Threads::Many => ProbeKind::LockedRing,
+            },
+            (Operation::Send, Measurement::Bandwidth) => ProbeKind::Pipe,
+            (Operation::Write | Operation::Read, _) => match session.memory {
+                MemoryOrigin::Library => ProbeKind::Memcpy,
+                MemoryOrigin::Any => ProbeKind::ProcessVm,
+            },
+        }
+    }
+
+    /// Sizes to measure when none are asked for, bytes.
+    pub(crate) fn natural_sizes(session: &Session) -> Vec<u64> {
+        let range = |from: u32, to: u32| (from..=to).step_by(2).map(|power| 1_u64 << power).collect();
+        match (session.operation, session.measurement) {
+            (Operation::Send, Measurement::Rate) => vec![8],
+            (Operation::Send, Measurement::PingPong | Measurement::OneWay) => vec![8, 64, 256, 1024, 4096, 8192],
+            (Operation::Send, Measurement::Bandwidth) => vec![64, 256, 1024, 4096, 8192],
+            (_, Measurement::Rate) => vec![8, 64, 4096],
+            (_, Measurement::PingPong | Measurement::OneWay | Measurement::Bandwidth) => range(6, 20),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn session() -> Session {
+        Session {
+            measurement: Measurement::PingPong,
+            operation: Operation::Send,
+            attribute: AttributeName::Ro,
+            mode: Mode::Polling,
+            silent: false,
+            threads: Threads::Many,
+            memory: MemoryOrigin::Library,
+            touch: false,
+            target: Target::Polling,
+            largest: 4096,
+        }
+    }
+
+    #[test]
+    fn each_measurement_has_the_probe_that_does_the_same_barely() {
+        let probe = |change: &dyn Fn(&mut Session)| {
+            let mut session = session();
+            change(&mut session);
+            Plan::natural_probe(&session)
+        };
+        assert_eq!(probe(&|_| ()), ProbeKind::Line);
+        assert_eq!(probe(&|s| s.touch = true), ProbeKind::Copy);
+        assert_eq!(probe(&|s| s.mode = Mode::Blocking), ProbeKind::Wake);
+        assert_eq!(probe(&|s| s.measurement = Measurement::Rate), ProbeKind::LockedRing);
+        let one = |s: &mut Session| (s.measurement, s.threads) = (Measurement::Rate, Threads::One);
+        assert_eq!(probe(&one), ProbeKind::Ring);
+        assert_eq!(probe(&|s| s.measurement = Measurement::Bandwidth), ProbeKind::Pipe);
+        assert_eq!(probe(&|s| s.operation = Operation::Read), ProbeKind::Memcpy);
+        let any = |s: &mut Session| (s.operation, s.memory) = (Operation::Write, MemoryOrigin::Any);
+        assert_eq!(probe(&any), ProbeKind::ProcessVm);
+    }
+
+    #[test]
+    fn contradictions_are_told() {
+        let told = |change: &dyn Fn(&mut Session)| {
+            let mut session = session();
+            change(&mut session);
+            session.contradiction().unwrap_or("")
+        };
+        assert_eq!(told(&|_| ()), "");
+        assert!(
+            told(&|s| (s.operation, s.attribute) = (Operation::Read, AttributeName::Uu))
+                .contains("reliable connection")
+        );
+        assert!(told(&|s| s.target = Target::Computing).contains("computing"));
+        assert!(told(&|s| (s.operation, s.touch) = (Operation::Write, true)).contains("--touch"));
+        assert!(told(&|s| (s.attribute, s.silent) = (AttributeName::Uu, true)).contains("--silent"));
+    }
+
+    #[test]
+    fn names_are_the_same_on_the_command_line_and_in_json() {
+        for kind in ProbeKind::value_variants() {
+            assert_eq!(serde_json::to_string(kind).unwrap(), format!("\"{}\"", kind.name()));
+            assert_eq!(ProbeKind::from_str(kind.name(), false).unwrap(), *kind);
+        }
+    }
+}

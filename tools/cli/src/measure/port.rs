@@ -1,0 +1,344 @@
+//! How the measuring loops call the library: the facade here, the C functions in `probe::c_library`, through one trait that
+//! the compiler resolves, so that nothing stands between a loop and the library.
+
+use super::plan::{Mode, Session, Threads};
+use super::{Sentence, while_doing};
+use crate::probe;
+use cci::{
+    Attribute, Connection, Context, Endpoint, EndpointOptions, Event, EventKind, Failure, Flags, Memory, PollError,
+    Rights, RmaError, RmaHandle, SendError, Status, Threading,
+};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// What one call of get_event showed; the event has been given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    Nothing,
+    /// An operation has ended well.
+    Sent,
+    /// A message of so many bytes.
+    Received(usize),
+    /// Something that measuring loops do not wait for.
+    Other,
+}
+
+/// What one call showed, in full: for everything but measuring loops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Happening<C> {
+    Nothing,
+    Sent,
+    /// A message, whose bytes lie in the caller's buffer.
+    Received(C),
+    /// A connection with this context is open: ours, or one that was accepted.
+    Open(C, u64),
+    /// A connect or accept with this context failed.
+    NotOpen(Status, u64),
+    /// A peer asked and was accepted; its payload lies in the caller's buffer.
+    Asked,
+}
+
+/// Why a loop cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// The other end has disconnected or died.
+    PeerGone,
+    /// An operation failed.
+    Failed(Status),
+}
+
+impl From<Trouble> for Sentence {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::PeerGone => Self::new("the other end is gone: it was ended, or closed the connection"),
+            Trouble::Failed(status) => Self(format!("an operation failed: {status}")),
+        }
+    }
+}
+
+/// Why an operation was not started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// No room now; look for events and try again.
+    Full,
+    Trouble(Trouble),
+}
+
+/// How an endpoint is opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Opening {
+    /// Transport, or the default device.
+    pub(crate) transport: Option<String>,
+    pub(crate) threads: Threads,
+    pub(crate) mode: Mode,
+    /// The shared library, where the port needs one.
+    pub(crate) library: Option<PathBuf>,
+}
+
+impl Opening {
+    /// As this session's measured endpoints are opened.
+    pub(crate) fn for_session(&self, session: &Session) -> Self {
+        Self { threads: session.threads, mode: session.mode, ..self.clone() }
+    }
+}
+
+/// An RMA of a measuring loop, at offset 0 of both memories.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transfer<'a> {
+    pub(crate) local: &'a RmaHandle,
+    pub(crate) remote: &'a RmaHandle,
+    pub(crate) len: u64,
+    pub(crate) read: bool,
+    /// Tell the peer by an empty message after the data.
+    pub(crate) message: bool,
+}
+
+/// An endpoint as the measuring loops see it. One thread uses it.
+pub(crate) trait Port: Sized {
+    /// A connection.
+    type Connection: Copy + PartialEq;
+
+    fn open(opening: &Opening) -> Result<Self, Sentence>;
+    fn uri(&self) -> String;
+    fn transport(&self) -> &str;
+    fn max_send_size(&self, connection: Self::Connection) -> u64;
+    /// Asks for a connection; [`Happening::Open`] or [`Happening::NotOpen`] with `context` follows.
+    fn connect(
+        &self,
+        uri: &str,
+        payload: &[u8],
+        attribute: Attribute,
+        context: u64,
+        timeout: Duration,
+    ) -> Result<(), Sentence>;
+    fn send(&self, connection: Self::Connection, message: &[u8], silent: bool) -> Result<(), Refused>;
+    fn rma(&self, connection: Self::Connection, transfer: &Transfer<'_>, silent: bool) -> Result<(), Refused>;
+    fn register(&self, memory: Memory) -> Result<RmaHandle, Sentence>;
+    /// One event at most, given back at once; `TOUCH` reads every byte of a message.
+    fn poll<const TOUCH: bool>(&self) -> Result<Seen, Trouble>;
+    /// One event at most, in full. Requests are accepted: their context is `context_of` their payload.
+    fn look(
+        &self,
+        bytes: &mut Vec<u8>,
+        context_of: impl FnMut(&[u8]) -> u64,
+    ) -> Result<Happening<Self::Connection>, Trouble>;
+    /// In blocking mode sleeps until there may be something to see, or for a while; when polling does nothing.
+    fn wait(&self);
+}
+
+/// How long [`Port::wait`] sleeps at most: it bounds what a lost wake-up costs, and never shortens a wait.
+const NAP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// Sleeps on a descriptor.
+pub(crate) fn nap(fd: impl AsFd) {
+    // A signal ends it early, which the caller's loop allows.
+    let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&NAP));
+}
+
+/// Looks until `wanted` gives something, the peer is gone, or the time is over.
+pub(crate) fn await_happening<P: Port, T>(
+    port: &P,
+    bytes: &mut Vec<u8>,
+    limit: Duration,
+    mut wanted: impl FnMut(Happening<P::Connection>, &[u8]) -> Option<T>,
+) -> Result<Option<T>, Trouble> {
+    let begin = Instant::now();
+    loop {
+        match port.look(bytes, |_| 0)? {
+            Happening::Nothing if begin.elapsed() > limit => return Ok(None),
+            Happening::Nothing => port.wait(),
+            happening => {
+                if let Some(found) = wanted(happening, bytes) {
+                    return Ok(Some(found));
+                }
+            }
+        }
+    }
+}
+
+/// The facade.
+pub(crate) struct Facade {
+    endpoint: Endpoint,
+    transport: String,
+    /// Only in blocking mode: a polling endpoint never asks for its handle.
+    handle: Option<OwnedFd>,
+}
+
+impl Port for Facade {
+    type Connection = Connection;
+
+    fn open(opening: &Opening) -> Result<Self, Sentence> {
+        let context = Context::new().map_err(while_doing("cannot find the devices"))?;
+        let device = match &opening.transport {
+            None => context.default_device().map_err(|error| Sentence(error.to_string()))?,
+            Some(name) => context.devices().iter().find(|device| device.transport == *name).ok_or_else(|| {
+                Sentence(format!("no device has the transport {name}; `cci info` lists those that there are"))
+            })?,
+        };
+        let options = EndpointOptions {
+            threading: match opening.threads {
+                Threads::One => Threading::One,
+                Threads::Many => Threading::Many,
+            },
+            disconnect_events: true,
+            ..EndpointOptions::default()
+        };
+        let endpoint = Endpoint::open(device, &options).map_err(while_doing("cannot open an endpoint"))?;
+        let handle = match opening.mode {
+            Mode::Polling => None,
+            Mode::Blocking => Some(endpoint.handle().map_err(|error| Sentence(error.to_string()))?),
+        };
+        Ok(Self { endpoint, transport: device.transport.clone(), handle })
+    }
+
+    fn uri(&self) -> String {
+        self.endpoint.uri().to_owned()
+    }
+
+    fn transport(&self) -> &str {
+        &self.transport
+    }
+
+    fn max_send_size(&self, connection: Connection) -> u64 {
+        u64::from(connection.max_send_size())
+    }
+
+    fn connect(
+        &self,
+        uri: &str,
+        payload: &[u8],
+        attribute: Attribute,
+        context: u64,
+        timeout: Duration,
+    ) -> Result<(), Sentence> {
+        self.endpoint
+            .connect(uri, payload, attribute, context, Some(timeout))
+            .map_err(|error| Sentence(format!("cannot connect to {uri}: {error}")))
+    }
+
+    #[inline(always)]
+    fn send(&self, connection: Connection, message: &[u8], silent: bool) -> Result<(), Refused> {
+        let flags = if silent { Flags::SILENT } else { Flags::NONE };
+        self.endpoint.send(connection, message, 0, flags).map_err(|error| match error {
+            SendError::NoBuffers => Refused::Full,
+            SendError::Disconnected => Refused::Trouble(Trouble::PeerGone),
+            other => Refused::Trouble(Trouble::Failed(other.status())),
+        })
+    }
+
+    #[inline(always)]
+    fn rma(&self, connection: Connection, transfer: &Transfer<'_>, silent: bool) -> Result<(), Refused> {
+        let direction = if transfer.read { Flags::READ } else { Flags::WRITE };
+        let flags = if silent { direction | Flags::SILENT } else { direction };
+        let rma = cci::Rma {
+            local: transfer.local,
+            local_offset: 0,
+            remote: transfer.remote,
+            remote_offset: 0,
+            len: transfer.len,
+            message: transfer.message.then_some(&[]),
+        };
+        self.endpoint.rma(connection, &rma, 0, flags).map_err(|error| match error {
+            RmaError::NoBuffers => Refused::Full,
+            RmaError::Disconnected => Refused::Trouble(Trouble::PeerGone),
+            other => Refused::Trouble(Trouble::Failed(other.status())),
+        })
+    }
+
+    fn register(&self, memory: Memory) -> Result<RmaHandle, Sentence> {
+        self.endpoint.register(memory, Rights::READ_WRITE).map_err(while_doing("cannot register memory"))
+    }
+
+    #[inline(always)]
+    fn poll<const TOUCH: bool>(&self) -> Result<Seen, Trouble> {
+        if TOUCH {
+            return self.poll_touching();
+        }
+        let Some(event) = next(&self.endpoint)? else { return Ok(Seen::Nothing) };
+        match event.kind() {
+            EventKind::Recv => Ok(Seen::Received(event.received().map_or(0, |message| message.len()))),
+            EventKind::Send => event.outcome().map(|()| Seen::Sent).map_err(trouble),
+            EventKind::Disconnect => Err(Trouble::PeerGone),
+            _ => Ok(Seen::Other),
+        }
+    }
+
+    fn look(
+        &self,
+        bytes: &mut Vec<u8>,
+        mut context_of: impl FnMut(&[u8]) -> u64,
+    ) -> Result<Happening<Connection>, Trouble> {
+        let Some(event) = next(&self.endpoint)? else { return Ok(Happening::Nothing) };
+        if let (Some(message), Some(connection)) = (event.received(), event.connection()) {
+            bytes.resize(message.len(), 0);
+            message.copy_to(bytes);
+            return Ok(Happening::Received(connection));
+        }
+        if let Some(request) = event.request() {
+            *bytes = request.payload();
+            let context = context_of(bytes);
+            return match self.endpoint.accept(&event, context) {
+                Ok(()) => Ok(Happening::Asked),
+                Err(error) => Err(Trouble::Failed(error.status())),
+            };
+        }
+        match event.kind() {
+            EventKind::Send => event.outcome().map(|()| Happening::Sent).map_err(trouble),
+            EventKind::Connect | EventKind::Accept => Ok(match (event.outcome(), event.connection()) {
+                (Ok(()), Some(connection)) => Happening::Open(connection, event.context()),
+                (outcome, _) => {
+                    Happening::NotOpen(outcome.err().map_or(Status::Error, Failure::status), event.context())
+                }
+            }),
+            EventKind::Disconnect => Err(Trouble::PeerGone),
+            EventKind::DeviceFailed => Err(Trouble::Failed(Status::NetDown)),
+            _ => Ok(Happening::Sent),
+        }
+    }
+
+    fn wait(&self) {
+        if let Some(handle) = &self.handle {
+            nap(handle);
+        }
+    }
+}
+
+impl Facade {
+    #[inline(always)]
+    fn poll_touching(&self) -> Result<Seen, Trouble> {
+        let (kind, detail) = match probe::touch_next(&self.endpoint) {
+            Ok(Some(event)) => event,
+            Ok(None) | Err(PollError::NoBuffers) => return Ok(Seen::Nothing),
+            Err(PollError::Unusable(why)) => return Err(Trouble::Failed(why.status())),
+        };
+        match kind {
+            EventKind::Recv => Ok(Seen::Received(detail as usize)),
+            EventKind::Send => match Status::from_u32(detail).and_then(Failure::from_status) {
+                None => Ok(Seen::Sent),
+                Some(failure) => Err(trouble(failure)),
+            },
+            EventKind::Disconnect => Err(Trouble::PeerGone),
+            _ => Ok(Seen::Other),
+        }
+    }
+
+    /// The handle, in blocking mode.
+    pub(crate) fn handle(&self) -> Option<&OwnedFd> {
+        self.handle.as_ref()
+    }
+}
+
+#[inline(always)]
+fn next(endpoint: &Endpoint) -> Result<Option<Event<'_>>, Trouble> {
+    match endpoint.get_event() {
+        Ok(event) => Ok(event),
+        Err(PollError::NoBuffers) => Ok(None),
+        Err(PollError::Unusable(why)) => Err(Trouble::Failed(why.status())),
+    }
+}
+
+fn trouble(failure: Failure) -> Trouble {
+    if failure == Failure::Disconnected { Trouble::PeerGone } else { Trouble::Failed(failure.status()) }
+}

@@ -1,0 +1,167 @@
+//! The end that serves runs.
+
+use super::Sentence;
+use super::control::{Answer, Command, Hello, Link, What, tell};
+use super::ends::{self, Area, CONTROL, Handles, OPERATIONS};
+use super::loops::{Lane, marker};
+use super::plan::{AttributeName, Measurement, Mode, Session, Target, Threads};
+use super::port::{Happening, Opening, Port, Trouble};
+use crate::probe::Probe;
+use cci::RmaHandle;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// How long a client may take to connect after it was told where.
+const ARRIVAL: Duration = Duration::from_secs(10);
+/// How long a client may say nothing: longer than any block.
+const SILENCE: Duration = Duration::from_secs(300);
+
+/// Serves runs, one at a time, until the process ends. `on` is told the URI, and of each run how it ended.
+pub(crate) fn serve<P: Port>(
+    opening: &Opening,
+    mut probe: Option<Probe>,
+    mut on: impl FnMut(Notice<'_>),
+) -> Result<std::convert::Infallible, Sentence> {
+    let listening = Opening { threads: Threads::Many, mode: Mode::Blocking, ..opening.clone() };
+    let port = P::open(&listening)?;
+    on(Notice::Listening(&port.uri()));
+    let mut asked = BTreeMap::new();
+    let mut bytes = Vec::new();
+    let mut next = 0;
+    loop {
+        let seen = port.look(&mut bytes, |payload| {
+            next += 1;
+            asked.insert(next, Hello::parse(payload));
+            next
+        });
+        match seen {
+            Ok(Happening::Nothing) => port.wait(),
+            Ok(Happening::Open(connection, context)) => {
+                if let Some(hello) = asked.remove(&context) {
+                    let ended = hello.and_then(|hello| {
+                        run::<P>(&port, connection, &opening.for_session(&hello.session), &hello.session, &mut probe)
+                    });
+                    if let Err(why) = &ended {
+                        // The client may be gone, then nobody needs the reason.
+                        let _ = tell(&port, connection, &Answer::Refused { why: why.0.clone() });
+                    }
+                    on(Notice::Ended(ended.err()));
+                }
+            }
+            Ok(Happening::NotOpen(_, context)) => {
+                asked.remove(&context);
+            }
+            // A client that has what it wanted closes; the next one is awaited.
+            Ok(_) | Err(Trouble::PeerGone) => {}
+            Err(trouble) => return Err(trouble.into()),
+        }
+    }
+}
+
+/// What a server tells of.
+pub(crate) enum Notice<'a> {
+    /// It can be reached there.
+    Listening(&'a str),
+    /// A run has ended, well or for this reason.
+    Ended(Option<Sentence>),
+}
+
+fn run<P: Port>(
+    listener: &P,
+    client: P::Connection,
+    opening: &Opening,
+    session: &Session,
+    probe: &mut Option<Probe>,
+) -> Result<(), Sentence> {
+    if let Some(why) = session.contradiction() {
+        return Err(Sentence::new(why));
+    }
+    if session.target == Target::Computing && probe.is_none() {
+        return Err(Sentence::new("a computing target needs both ends on one host: use --local"));
+    }
+    let port = P::open(opening)?;
+    tell(listener, client, &Answer::Ready { uri: port.uri() })?;
+    let (control, operations) = arrive(&port)?;
+    let mut end =
+        End { link: Link::new(port, control, operations), session, area: None, handles: None, buffer: vec![] };
+    loop {
+        match end.link.hear(SILENCE)? {
+            Command::End => return Ok(()),
+            Command::Memory { handle } => end.show_memory(handle)?,
+            Command::Block { what: What::Measured, size, count, number } => {
+                end.measured(size, count, number, probe.as_ref())?;
+            }
+            Command::Block { what: What::Probe(kind), size, count, .. } => {
+                let probe = probe.as_mut().ok_or_else(|| Sentence::new("the ends share no memory for a probe"))?;
+                probe.prepare(kind, size).map_err(|error| Sentence(format!("no memory for the probe: {error}")))?;
+                end.link.tell(&Answer::Go)?;
+                probe.run(kind, size, count).map_err(|error| Sentence(format!("the probe failed: {error}")))?;
+            }
+        }
+    }
+}
+
+/// Waits for both connections of a client.
+fn arrive<P: Port>(port: &P) -> Result<(P::Connection, P::Connection), Sentence> {
+    let begin = Instant::now();
+    let mut bytes = Vec::new();
+    let (mut control, mut operations) = (None, None);
+    loop {
+        if let (Some(control), Some(operations)) = (control, operations) {
+            return Ok((control, operations));
+        }
+        match port.look(&mut bytes, ends::context_of)? {
+            Happening::Open(connection, CONTROL) => control = Some(connection),
+            Happening::Open(connection, OPERATIONS) => operations = Some(connection),
+            Happening::Nothing if begin.elapsed() > ARRIVAL => {
+                return Err(Sentence::new("the client did not connect for its run"));
+            }
+            Happening::Nothing => port.wait(),
+            _ => {}
+        }
+    }
+}
+
+/// The server's end of a run. Fields drop in order: the endpoint before the memory that is registered with it.
+struct End<'a, P: Port> {
+    link: Link<P>,
+    session: &'a Session,
+    handles: Option<Handles>,
+    area: Option<Area>,
+    buffer: Vec<u8>,
+}
+
+impl<P: Port> End<'_, P> {
+    fn show_memory(&mut self, handle: [u64; 4]) -> Result<(), Sentence> {
+        let area = Area::new(self.session)?;
+        let local = self.link.port.register(area.memory())?;
+        let pid = i32::try_from(std::process::id()).unwrap_or(0);
+        self.link.tell(&Answer::Memory { handle: local.stuff, pid, address: area.address() })?;
+        self.handles = Some(Handles { local, remote: RmaHandle { stuff: handle } });
+        self.area = Some(area);
+        Ok(())
+    }
+
+    fn measured(&mut self, size: u64, count: u64, number: u64, probe: Option<&Probe>) -> Result<(), Sentence> {
+        let session = self.session;
+        if !session.is_rma() {
+            let len = usize::try_from(size.min(self.link.port.max_send_size(self.link.operations))).unwrap_or(0);
+            self.buffer.resize(len, 1);
+        } else if session.target == Target::Computing {
+            self.link.tell(&Answer::Go)?;
+            if let Some(probe) = probe {
+                probe.compute(number);
+            }
+            return Ok(());
+        }
+        self.link.tell(&Answer::Go)?;
+        let lane = Lane { port: &self.link.port, connection: self.link.operations, silent: session.silent };
+        if session.measurement == Measurement::PingPong {
+            let act = ends::act(session, &self.buffer, self.handles.as_ref(), size, true);
+            return Ok(ends::exchange(&lane, &act, count, session.touch, false)?);
+        }
+        let marker = (session.attribute == AttributeName::Uu).then(|| marker(size));
+        let received = ends::collect(&lane, count, marker, session.touch)?;
+        self.link.tell(&Answer::Done { received })
+    }
+}

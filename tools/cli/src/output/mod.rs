@@ -1,0 +1,95 @@
+//! What a run gives: a table on the terminal, and files.
+
+mod csv;
+mod plot;
+pub(crate) mod table;
+
+use crate::measure::row::Document;
+use crate::measure::{Sentence, while_doing};
+use std::fs::File;
+use std::io::{Write, stdout};
+use std::path::Path;
+
+/// A file that was opened before the run, so that a mistake in its name does not cost a run.
+pub(crate) enum Sink {
+    Terminal,
+    File(File, String),
+}
+
+impl Sink {
+    /// Opens a file for writing; `-` is standard output.
+    pub(crate) fn open(path: &Path) -> Result<Self, Sentence> {
+        if path == Path::new("-") {
+            return Ok(Self::Terminal);
+        }
+        let name = path.display().to_string();
+        let failed = format!("cannot write to {name}; name a file in a directory that exists and is writable");
+        File::create(path).map(|file| Self::File(file, name)).map_err(while_doing(&failed))
+    }
+
+    /// Writes it all.
+    pub(crate) fn write(&mut self, text: &str) -> Result<(), Sentence> {
+        match self {
+            Self::Terminal => stdout().write_all(text.as_bytes()).map_err(while_doing("cannot write the results")),
+            Self::File(file, name) => {
+                file.write_all(text.as_bytes()).map_err(while_doing(&format!("cannot write to {name}")))
+            }
+        }
+    }
+}
+
+/// Files of a run.
+#[derive(Default)]
+pub(crate) struct Files {
+    pub(crate) json: Option<Sink>,
+    pub(crate) csv: Option<Sink>,
+    pub(crate) plot: Option<Sink>,
+}
+
+impl Files {
+    /// Opens what is asked for.
+    pub(crate) fn open(json: Option<&Path>, csv: Option<&Path>, plot: Option<&Path>) -> Result<Self, Sentence> {
+        let open = |path: Option<&Path>| path.map(Sink::open).transpose();
+        Ok(Self { json: open(json)?, csv: open(csv)?, plot: open(plot)? })
+    }
+
+    /// Whether standard output is taken by one of them, so that the table goes to standard error.
+    pub(crate) fn take_the_terminal(&self) -> bool {
+        [&self.json, &self.csv, &self.plot].iter().any(|sink| matches!(sink, Some(Sink::Terminal)))
+    }
+
+    /// Fills them.
+    pub(crate) fn write(&mut self, document: &Document) -> Result<(), Sentence> {
+        if let Some(sink) = &mut self.json {
+            let text = serde_json::to_string_pretty(document).map_err(while_doing("cannot write JSON"))?;
+            sink.write(&(text + "\n"))?;
+        }
+        if let Some(sink) = &mut self.csv {
+            sink.write(&csv::text(&document.rows))?;
+        }
+        if let Some(sink) = &mut self.plot {
+            sink.write(&plot::svg(document)?)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_told_before_the_run() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("missing").join("rows.json");
+        let error = Files::open(Some(&path), None, None).err().unwrap().0;
+        assert!(error.contains("rows.json") && error.contains("directory that exists"), "{error}");
+    }
+
+    #[test]
+    fn a_dash_takes_the_terminal() {
+        let dash = Path::new("-");
+        assert!(Files::open(None, Some(dash), None).unwrap().take_the_terminal());
+        assert!(!Files::default().take_the_terminal());
+    }
+}

@@ -1,0 +1,228 @@
+//! Latency and bandwidth over size, as SVG for screen and print.
+
+use super::table::{scaled, time};
+use crate::measure::row::{Document, Row};
+use crate::measure::{Sentence, while_doing};
+use crate::sizes::show_size;
+use plotters::coord::Shift;
+use plotters::coord::combinators::IntoLogRange;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use std::ops::Range;
+
+/// Two panels side by side.
+const AREA: (u32, u32) = (1160, 520);
+/// Colours that differ in lightness too, for print without colour.
+const MEASURED: RGBColor = RGBColor(0, 84, 147);
+const BARE: RGBColor = RGBColor(214, 116, 18);
+const GRID: RGBColor = RGBColor(222, 222, 222);
+const INK: RGBColor = RGBColor(40, 40, 40);
+
+/// How far above the highest median the band of slow blocks is drawn.
+const CUT: f64 = 3.0;
+
+type Failed<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
+
+/// The plot of a document.
+pub(crate) fn svg(document: &Document) -> Result<String, Sentence> {
+    if document.rows.is_empty() {
+        return Err(Sentence::new("there is nothing to draw: no size was measured"));
+    }
+    let mut text = String::new();
+    draw(document, &mut text).map_err(while_doing("cannot draw the plot"))?;
+    Ok(text)
+}
+
+/// One panel: what its curves show, and how its axis is labelled.
+struct Panel<'a> {
+    title: &'a str,
+    label: &'a str,
+    measured: Vec<(f64, f64)>,
+    bare: Vec<(f64, f64)>,
+    /// From the fastest to the slowest block but one in a hundred; only where it says something.
+    band: Vec<(f64, f64, f64)>,
+    show: &'a dyn Fn(&f64) -> String,
+    /// Where no curve runs.
+    legend: SeriesLabelPosition,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "sizes below 2^52")]
+fn draw<'a>(document: &Document, text: &'a mut String) -> Result<(), Failed<'a>> {
+    let rows = &document.rows;
+    let root = SVGBackend::with_string(text, AREA).into_drawing_area();
+    root.fill(&WHITE)?;
+    let (heading, rest) = root.split_vertically(44);
+    let (panels, foot) = rest.split_vertically(i32::try_from(AREA.1).unwrap_or(0) - 44 - 30);
+    heading.draw(&Text::new(heading_of(&rows[0]), (24, 14), font(19).color(&INK)))?;
+    foot.draw(&Text::new(document.environment.line(), (24, 6), font(12).color(&INK)))?;
+    let (left, right) = panels.split_horizontally(AREA.0 / 2);
+    // A message without bytes has no place on a logarithmic axis.
+    let x = |row: &Row| row.size.max(1) as f64;
+    let bytes = |row: &Row, ns: f64| x(row) / ns.max(1e-3) * 1e9;
+    let probed = || rows.iter().filter_map(|row| Some((row, row.probe_ns?)));
+    let latency = Panel {
+        title: if rows[0].measurement == "pingpong" { "Half round trip" } else { "Time per operation" },
+        label: "time",
+        measured: rows.iter().map(|row| (x(row), row.median_ns)).collect(),
+        bare: probed().map(|(row, ns)| (x(row), ns)).collect(),
+        band: rows.iter().map(|row| (x(row), row.min_ns, row.p99_ns)).collect(),
+        show: &|ns| short(&time(*ns)),
+        legend: SeriesLabelPosition::UpperLeft,
+    };
+    let same_size = rows[0].probe.is_none_or(crate::measure::plan::ProbeKind::moves_the_size);
+    let bandwidth = Panel {
+        title: "Bandwidth",
+        label: "bytes per second",
+        measured: rows.iter().map(|row| (x(row), bytes(row, row.median_ns))).collect(),
+        // A probe of one line moves a line whatever the size: its bandwidth would be an invention.
+        bare: probed().filter(|_| same_size).map(|(row, ns)| (x(row), bytes(row, ns))).collect(),
+        band: vec![],
+        show: &|value| short(&scaled(*value, "B/s")),
+        legend: SeriesLabelPosition::LowerRight,
+    };
+    panel(&left, &latency, rows)?;
+    panel(&right, &bandwidth, rows)?;
+    root.present()
+}
+
+fn font(size: i32) -> TextStyle<'static> {
+    ("sans-serif", size).into_text_style(&AREA)
+}
+
+/// Without decimals that are all zero: axes have round numbers.
+fn short(text: &str) -> String {
+    text.replacen(".00 ", " ", 1).replacen(".0 ", " ", 1)
+}
+
+fn heading_of(row: &Row) -> String {
+    format!(
+        "cci perf: {} of {} over {} ({}, {}, {} events)",
+        row.measurement, row.operation, row.transport, row.attribute, row.mode, row.completion
+    )
+}
+
+fn panel<'a>(area: &DrawingArea<SVGBackend<'a>, Shift>, panel: &Panel<'_>, rows: &[Row]) -> Result<(), Failed<'a>> {
+    let (across, up) = (span(&abscissas(panel), 1.15), span(&ordinates(panel), 1.8));
+    let top = up.end;
+    let mut chart = ChartBuilder::on(area)
+        .caption(panel.title, font(16).color(&INK))
+        .margin(14)
+        .x_label_area_size(46)
+        .y_label_area_size(74)
+        .build_cartesian_2d(across.log_scale().base(2.0), up.log_scale())?;
+    chart
+        .configure_mesh()
+        .bold_line_style(GRID)
+        .light_line_style(TRANSPARENT)
+        .axis_style(INK)
+        .label_style(font(13).color(&INK))
+        .x_desc("size")
+        .y_desc(panel.label)
+        .x_labels(8)
+        .x_label_formatter(&|size| show_size(round(*size)))
+        .y_label_formatter(panel.show)
+        .draw()?;
+    let band = panel.band.iter().map(|(x, low, _)| (*x, *low));
+    let back = panel.band.iter().rev().map(|(x, _, high)| (*x, high.min(top)));
+    if panel.band.len() > 1 {
+        chart
+            .draw_series([Polygon::new(band.chain(back).collect::<Vec<_>>(), MEASURED.mix(0.14))])?
+            .label("cci, minimum to p99")
+            .legend(|(x, y)| Rectangle::new([(x, y - 5), (x + 22, y + 5)], MEASURED.mix(0.14).filled()));
+    }
+    chart
+        .draw_series(LineSeries::new(panel.measured.iter().copied(), MEASURED.stroke_width(2)))?
+        .label("cci, median")
+        .legend(|(x, y)| PathElement::new([(x, y), (x + 22, y)], MEASURED.stroke_width(2)));
+    chart.draw_series(panel.measured.iter().map(|point| Circle::new(*point, 4, MEASURED.filled())))?;
+    if !panel.bare.is_empty() {
+        chart
+            .draw_series(DashedLineSeries::new(panel.bare.iter().copied(), 6, 4, BARE.stroke_width(2)))?
+            .label(probe_label(rows))
+            .legend(|(x, y)| PathElement::new([(x, y), (x + 22, y)], BARE.stroke_width(2)));
+        chart.draw_series(panel.bare.iter().map(|point| TriangleMarker::new(*point, 5, BARE.filled())))?;
+    }
+    mark_last(&mut chart, panel)?;
+    chart
+        .configure_series_labels()
+        .position(panel.legend.clone())
+        .margin(12)
+        .background_style(WHITE.filled())
+        .border_style(GRID)
+        .label_font(font(13).color(&INK))
+        .draw()
+}
+
+type Chart<'a, 'b> = ChartContext<
+    'b,
+    SVGBackend<'a>,
+    Cartesian2d<plotters::coord::combinators::LogCoord<f64>, plotters::coord::combinators::LogCoord<f64>>,
+>;
+
+/// Writes the value of the last point beside it: the figure that one looks for.
+fn mark_last<'a>(chart: &mut Chart<'a, '_>, panel: &Panel<'_>) -> Result<(), Failed<'a>> {
+    let Some(last) = panel.measured.last() else { return Ok(()) };
+    let style = font(12).color(&MEASURED).pos(Pos::new(HPos::Right, VPos::Bottom));
+    let label = EmptyElement::at(*last) + Text::new((panel.show)(&last.1), (4, -9), style);
+    chart.draw_series([label])?;
+    Ok(())
+}
+
+fn probe_label(rows: &[Row]) -> String {
+    rows[0].probe.map_or_else(String::new, |probe| format!("bare {}, median", probe.name()))
+}
+
+fn abscissas(panel: &Panel<'_>) -> Vec<f64> {
+    panel.measured.iter().map(|(x, _)| *x).collect()
+}
+
+fn ordinates(panel: &Panel<'_>) -> Vec<f64> {
+    let lines = || panel.measured.iter().chain(&panel.bare).map(|(_, y)| *y);
+    // Blocks that the system disturbed may take a thousand times as long: they are cut rather than flatten the curves.
+    let cut = CUT * lines().fold(0.0, f64::max);
+    lines().chain(panel.band.iter().flat_map(|(_, low, high)| [*low, high.min(cut)])).collect()
+}
+
+/// A range around the values, never empty.
+fn span(values: &[f64], margin: f64) -> Range<f64> {
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min).max(1e-3);
+    let high = values.iter().copied().fold(0.0, f64::max).max(low);
+    low / margin..high * margin
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size, positive and below 2^52")]
+fn round(size: f64) -> u64 {
+    size.round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::environment::Environment;
+    use crate::measure::plan::Measurement;
+    use crate::measure::row::tests::row;
+
+    fn document(rows: Vec<Row>) -> Document {
+        Document::new(Environment::default(), rows, None)
+    }
+
+    #[test]
+    fn a_plot_has_both_panels_and_every_point() {
+        let rows: Vec<_> = [8, 64, 512, 4096].map(|size| row(Measurement::PingPong, size)).into();
+        let svg = svg(&document(rows)).unwrap();
+        for text in ["<svg", "Half round trip", "Bandwidth", "bare line", "cci, median"] {
+            assert!(svg.contains(text), "{text}");
+        }
+        assert!(svg.matches("<circle").count() >= 8);
+    }
+
+    #[test]
+    fn one_size_alone_and_size_0_can_be_drawn() {
+        assert!(svg(&document(vec![row(Measurement::Bandwidth, 0)])).unwrap().contains("<svg"));
+    }
+
+    #[test]
+    fn nothing_cannot_be_drawn() {
+        assert!(svg(&document(vec![])).unwrap_err().0.contains("nothing to draw"));
+    }
+}

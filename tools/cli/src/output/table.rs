@@ -1,0 +1,123 @@
+//! The table on the terminal.
+
+use crate::measure::row::Row;
+use crate::sizes::show_size;
+
+/// Cells in columns: those of the columns `left` to the left, the others to the right.
+pub(crate) fn align(rows: &[Vec<String>], left: &[usize]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells: Vec<_> = row
+            .iter()
+            .zip(&widths)
+            .enumerate()
+            .map(
+                |(column, (cell, width))| {
+                    if left.contains(&column) { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+                },
+            )
+            .collect();
+        text += cells.join("  ").trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+/// Rows of one run.
+pub(crate) fn table(rows: &[Row]) -> String {
+    let Some(first) = rows.first() else { return String::from("Nothing was measured.\n") };
+    let rates = first.per_second.is_some();
+    let mut head = vec!["size", "min", "median", "p99"];
+    if rates {
+        head.extend(["per second", "bytes/s"]);
+    }
+    head.extend(["probe", "ratio"]);
+    let mut cells = vec![head.into_iter().map(String::from).collect::<Vec<_>>()];
+    for row in rows {
+        let mut line = vec![show_size(row.size), time(row.min_ns), time(row.median_ns), time(row.p99_ns)];
+        if rates {
+            line.push(row.per_second.map_or_else(String::new, |value| scaled(value, "")));
+            line.push(row.bytes_per_second.map_or_else(String::new, |value| scaled(value, "B/s")));
+        }
+        line.push(row.probe_ns.map_or_else(|| "-".into(), time));
+        line.push(row.ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}")));
+        cells.push(line);
+    }
+    format!("{}\n{}", title(first), align(&cells, &[]))
+}
+
+fn title(row: &Row) -> String {
+    let unit = if row.measurement == "pingpong" { "half round trip" } else { "time per operation" };
+    let memory = row.memory.map_or_else(String::new, |memory| format!(", {} memory", memory.name()));
+    let target = row.target.map_or_else(String::new, |target| format!(", target {}", target.name()));
+    let probe = row.probe.map_or_else(String::new, |probe| format!("; probe: {}", probe.name()));
+    let touch = if row.touch { ", every byte read" } else { "" };
+    format!(
+        "{} of {} over {} by {} ({}, {}, {} events, threads: {}{memory}{target}{touch}): {unit}{probe}",
+        row.measurement,
+        row.operation,
+        row.transport,
+        row.abi.name(),
+        row.attribute,
+        row.mode,
+        row.completion,
+        row.threads
+    )
+}
+
+/// A time of nanoseconds in a unit that suits it.
+pub(crate) fn time(ns: f64) -> String {
+    match ns {
+        ns if ns < 1e3 => format!("{ns:.1} ns"),
+        ns if ns < 1e6 => format!("{:.2} us", ns / 1e3),
+        ns if ns < 1e9 => format!("{:.2} ms", ns / 1e6),
+        ns => format!("{:.2} s", ns / 1e9),
+    }
+}
+
+/// A number with a decimal prefix.
+pub(crate) fn scaled(value: f64, unit: &str) -> String {
+    let (value, prefix) = match value {
+        value if value >= 1e9 => (value / 1e9, "G"),
+        value if value >= 1e6 => (value / 1e6, "M"),
+        value if value >= 1e3 => (value / 1e3, "k"),
+        value => (value, ""),
+    };
+    format!("{value:.2} {prefix}{unit}").trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::plan::Measurement;
+    use crate::measure::row::tests::row;
+
+    #[test]
+    fn a_table_of_latency() {
+        insta::assert_snapshot!(table(&[row(Measurement::PingPong, 8), row(Measurement::PingPong, 4096)]));
+    }
+
+    #[test]
+    fn a_table_of_bandwidth() {
+        insta::assert_snapshot!(table(&[row(Measurement::Bandwidth, 65536), row(Measurement::Bandwidth, 1 << 20)]));
+    }
+
+    #[test]
+    fn an_empty_run_says_so() {
+        assert_eq!(table(&[]), "Nothing was measured.\n");
+    }
+
+    #[test]
+    fn units_suit_the_number() {
+        assert_eq!(time(64.25), "64.2 ns");
+        assert_eq!(time(1500.0), "1.50 us");
+        assert_eq!(time(2.5e6), "2.50 ms");
+        assert_eq!(time(3e9), "3.00 s");
+        assert_eq!(scaled(24e6, ""), "24.00 M");
+        assert_eq!(scaled(5.5e10, "B/s"), "55.00 GB/s");
+        assert_eq!(scaled(12.0, "B/s"), "12.00 B/s");
+    }
+}

@@ -1,0 +1,237 @@
+//! `cci perf`: measures between two processes.
+
+use crate::arguments::PerfArguments;
+use crate::measure::client::{self, Progress};
+use crate::measure::environment::{Environment, allowed};
+use crate::measure::local;
+use crate::measure::plan::{Abi, Effort, Mode, Operation, Plan, Session, Threads};
+use crate::measure::port::{Facade, Opening};
+use crate::measure::row::{Document, Row};
+use crate::measure::server::{self, Notice};
+use crate::measure::{Sentence, while_doing};
+use crate::output::{Files, table};
+use crate::probe::c_library::CLibrary;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{Write, stderr, stdout};
+use std::path::{Path, PathBuf};
+
+/// Serves, or measures.
+pub(crate) fn perf(arguments: &PerfArguments) -> Result<(), Sentence> {
+    if arguments.server { serve(arguments) } else { measure(arguments) }
+}
+
+/// The shared library that a build puts beside this program.
+pub(crate) fn library_beside() -> Option<PathBuf> {
+    let directory = std::env::current_exe().ok()?.parent()?.to_owned();
+    ["libcci.so.2", "libcci.so", "libcci_c.so"].map(|name| directory.join(name)).into_iter().find(|path| path.exists())
+}
+
+fn serve(arguments: &PerfArguments) -> Result<(), Sentence> {
+    let opening = Opening {
+        transport: arguments.transport.clone(),
+        threads: Threads::Many,
+        mode: Mode::Blocking,
+        library: arguments.library.clone().or_else(library_beside),
+    };
+    let served = match arguments.abi {
+        Abi::Rust => server::serve::<Facade>(&opening, None, notice),
+        Abi::C => server::serve::<CLibrary>(&opening, None, notice),
+    };
+    served.map(|never| match never {})
+}
+
+fn notice(notice: Notice<'_>) {
+    // A server whose output is closed goes on serving.
+    let _ = match notice {
+        Notice::Listening(uri) => writeln!(stdout(), "{uri}").and_then(|()| stdout().flush()),
+        Notice::Ended(None) => writeln!(stderr(), "A run has ended."),
+        Notice::Ended(Some(why)) => writeln!(stderr(), "A run ended early: {why}."),
+    };
+}
+
+/// The plan that the command line describes.
+fn plan(arguments: &PerfArguments) -> Result<Plan, Sentence> {
+    let Some(measurement) = arguments.measurement else { return Err(Sentence::new("say what to measure")) };
+    let mut session = Session {
+        measurement,
+        operation: arguments.op,
+        attribute: arguments.attribute,
+        mode: arguments.mode,
+        silent: arguments.silent,
+        threads: arguments.threads,
+        memory: arguments.memory,
+        touch: arguments.touch,
+        target: arguments.target,
+        largest: 0,
+    };
+    let sizes = arguments.size.clone().map_or_else(|| Plan::natural_sizes(&session), |sizes| sizes.0);
+    session.largest = sizes.iter().copied().max().unwrap_or(0);
+    if let Some(why) = session.contradiction() {
+        return Err(Sentence::new(why));
+    }
+    if session.is_rma() && sizes.contains(&0) {
+        return Err(Sentence::new("an RMA moves at least one byte: leave size 0 out"));
+    }
+    if arguments.abi == Abi::C && session.operation != Operation::Send {
+        return Err(Sentence::new("--abi c measures sends only; measure RMA with --abi rust"));
+    }
+    if arguments.abi == Abi::C && session.threads == Threads::One {
+        return Err(Sentence::new("CCI 2.2 endpoints are thread-safe: use --threads many with --abi c"));
+    }
+    let natural = || Plan::natural_probe(&session);
+    let probe = (arguments.local && !arguments.no_probe).then(|| arguments.probe.unwrap_or_else(natural));
+    Ok(Plan {
+        session,
+        sizes,
+        effort: Effort { time: arguments.time, count: arguments.count, blocks: arguments.blocks },
+        probe,
+        transport: arguments.transport.clone(),
+        abi: arguments.abi,
+        library: arguments.library.clone().or_else(library_beside),
+    })
+}
+
+fn measure(arguments: &PerfArguments) -> Result<(), Sentence> {
+    let plan = plan(arguments)?;
+    let path = |path: &Option<PathBuf>| path.as_deref().map(Path::to_owned);
+    let (json, csv, plot) = (path(&arguments.json), path(&arguments.csv), path(&arguments.plot));
+    let mut files = Files::open(json.as_deref(), csv.as_deref(), plot.as_deref())?;
+    if arguments.local && allowed().len() < 2 {
+        say("Only one processor: both ends share it, and every wait costs a change of context.");
+    }
+    let environment = Environment::new(None);
+    let bar = Bar::new(plan.sizes.len());
+    let (rows, interrupted, pinned) = match &arguments.connect {
+        None => {
+            let finished = local::run(&plan, |progress| bar.show(&progress))?;
+            (finished.rows, finished.interrupted, Some(finished.pinned))
+        }
+        Some(uri) => {
+            let (rows, interrupted) = remote(&plan, uri, &bar)?;
+            (rows, interrupted, None)
+        }
+    };
+    bar.0.finish_and_clear();
+    let environment = Environment { pinned, ..environment };
+    let document = Document::new(environment, rows, interrupted);
+    report(&document, &mut files)?;
+    match document.interrupted {
+        None if document.rows.is_empty() => Err(Sentence::new(
+            "nothing was measured: every size is larger than a message may be; ask for smaller ones by --size",
+        )),
+        None => Ok(()),
+        Some(why) => Err(Sentence(format!("the run ended early, what was measured by then is kept: {why}"))),
+    }
+}
+
+/// Measures against a server that somebody else has started.
+fn remote(plan: &Plan, uri: &str, bar: &Bar) -> Result<(Vec<Row>, Option<String>), Sentence> {
+    let mut rows = Vec::new();
+    let on = |progress: Progress<'_>| {
+        bar.show(&progress);
+        if let Progress::Row(row) = progress {
+            rows.push(row.clone());
+        }
+    };
+    let outcome = match plan.abi {
+        Abi::Rust => client::run::<Facade>(plan, uri, None, on),
+        Abi::C => client::run::<CLibrary>(plan, uri, None, on),
+    };
+    match outcome {
+        Ok(()) => Ok((rows, None)),
+        Err(why) if rows.is_empty() => Err(why),
+        Err(why) => Ok((rows, Some(why.0))),
+    }
+}
+
+fn report(document: &Document, files: &mut Files) -> Result<(), Sentence> {
+    let mut text = table::table(&document.rows);
+    text += &document.environment.line();
+    text.push('\n');
+    if files.take_the_terminal() {
+        say(text.trim_end());
+    } else {
+        stdout().write_all(text.as_bytes()).map_err(while_doing("cannot write the table"))?;
+    }
+    files.write(document)
+}
+
+fn say(text: &str) {
+    // Without a standard error there is nobody to tell.
+    let _ = writeln!(stderr(), "{text}");
+}
+
+/// A bar that moves between sizes only, and is not there unless on a terminal.
+struct Bar(ProgressBar);
+
+impl Bar {
+    fn new(sizes: usize) -> Self {
+        let bar = ProgressBar::new(sizes as u64);
+        // The template is a constant that a test parses.
+        if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+
+    fn show(&self, progress: &Progress<'_>) {
+        match progress {
+            Progress::Size(size) => {
+                self.0.set_message(crate::sizes::show_size(*size));
+                self.0.tick();
+            }
+            Progress::Row(_) => self.0.inc(1),
+            Progress::TooLarge(size, most) => {
+                self.0.inc(1);
+                self.0.suspend(|| say(&format!("Left out {size} bytes: a message here has at most {most}.")));
+            }
+        }
+    }
+}
+
+const TEMPLATE: &str = "{bar:32} {pos}/{len}  measuring {msg}";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::{Arguments, Command};
+    use clap::Parser;
+
+    fn planned(arguments: &[&str]) -> Result<Plan, Sentence> {
+        let all = ["cci", "perf"].iter().chain(arguments).copied();
+        match Arguments::try_parse_from(all).unwrap().command {
+            Command::Perf(arguments) => plan(&arguments),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_command_line_becomes_a_plan() {
+        let plan = planned(&["bw", "--local", "--op", "write", "--size", "64K,1M", "--memory", "any", "--silent"]);
+        let plan = plan.unwrap();
+        assert_eq!(plan.sizes, [65536, 1 << 20]);
+        assert_eq!(plan.session.largest, 1 << 20);
+        assert_eq!(plan.probe.map(|probe| probe.name()), Some("process-vm"));
+        assert!(plan.session.silent);
+    }
+
+    #[test]
+    fn without_a_common_host_there_is_no_probe() {
+        assert_eq!(planned(&["pingpong", "--connect", "sm://1/2"]).unwrap().probe, None);
+        assert_eq!(planned(&["pingpong", "--local", "--no-probe"]).unwrap().probe, None);
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_told() {
+        let told = |arguments: &[&str]| planned(arguments).unwrap_err().0;
+        assert!(told(&["bw", "--local", "--op", "read", "--size", "0"]).contains("at least one byte"));
+        assert!(told(&["bw", "--local", "--op", "read", "--abi", "c"]).contains("--abi rust"));
+        assert!(told(&["rate", "--local", "--abi", "c", "--threads", "one"]).contains("thread-safe"));
+        assert!(told(&["bw", "--local", "--op", "read", "--attribute", "uu"]).contains("reliable"));
+    }
+
+    #[test]
+    fn the_template_of_the_bar_is_one() {
+        assert!(ProgressStyle::with_template(TEMPLATE).is_ok());
+    }
+}

@@ -1,0 +1,166 @@
+//! Bare operations to compare with, and the few other things that need raw memory.
+//!
+//! A probe does with two processes and bare shared memory what a measurement does through the library, without anything that
+//! a library must do: no lengths, no connections, no events. Its time is the floor that ratios are taken over.
+#![allow(unsafe_code)]
+
+pub(crate) mod allocator;
+pub(crate) mod buffer;
+pub(crate) mod c_library;
+mod copying;
+mod lines;
+pub(crate) mod shared;
+mod wake;
+
+use crate::measure::plan::ProbeKind;
+use buffer::Buffer;
+use shared::Shared;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Which end of a probe this process is. The client takes the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Client,
+    Server,
+}
+
+/// What a probe that looks into the other process needs: the memory that its RMA goes to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Remote {
+    /// Process number of the server.
+    pub(crate) pid: i32,
+    /// Address in that process.
+    pub(crate) address: u64,
+    /// Read instead of write.
+    pub(crate) read: bool,
+}
+
+/// One side of every probe. Both sides run the same blocks in the same order, so that their sequence numbers agree.
+pub(crate) struct Probe {
+    shared: Shared,
+    wake: wake::Pair,
+    side: Side,
+    lines: u64,
+    ring: u64,
+    pipe: u64,
+    /// Memory of this process only, grown as sizes ask for it.
+    private: Buffer,
+    /// Mapped like the library's memory: source and target of the memcpy probe.
+    mapped: Option<[Shared; 2]>,
+    /// What other processes of the run show of their memory.
+    pub(crate) remote: Option<Remote>,
+}
+
+impl Probe {
+    /// A side, over memory and descriptors that the parent passed on.
+    pub(crate) fn new(shared: Shared, wake: wake::Pair, side: Side) -> Self {
+        Self { shared, wake, side, lines: 0, ring: 0, pipe: 0, private: Buffer::empty(), mapped: None, remote: None }
+    }
+
+    /// Whether a block of this kind needs the server to take part.
+    pub(crate) fn needs_server(kind: ProbeKind) -> bool {
+        !matches!(kind, ProbeKind::Memcpy | ProbeKind::ProcessVm)
+    }
+
+    /// Gets the memory that blocks of this size need, so that no block pays for it.
+    pub(crate) fn prepare(&mut self, kind: ProbeKind, size: u64) -> io::Result<()> {
+        let size = usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory)?.max(1);
+        if kind == ProbeKind::Copy && size > shared::LARGEST_COPY {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("the copy probe takes at most {} bytes", shared::LARGEST_COPY),
+            ));
+        }
+        if self.private.len() < size {
+            self.private = Buffer::new(size)?;
+        }
+        if kind == ProbeKind::Memcpy && self.mapped.as_ref().is_none_or(|[source, _]| source.len() < size) {
+            let mapped = [Shared::create(size)?, Shared::create(size)?];
+            mapped.iter().for_each(Shared::fill);
+            self.mapped = Some(mapped);
+        }
+        Ok(())
+    }
+
+    /// Runs a block and says how long it took on this side.
+    pub(crate) fn run(&mut self, kind: ProbeKind, size: u64, count: u64) -> io::Result<Duration> {
+        self.prepare(kind, size)?;
+        let size = usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let begin = Instant::now();
+        match kind {
+            ProbeKind::Line => lines::ping(&self.shared, self.side, &mut self.lines, count),
+            ProbeKind::Copy => {
+                copying::ping(&self.shared, self.side, &mut self.lines, &self.private, size, count);
+            }
+            ProbeKind::Ring => lines::ring::<false>(&self.shared, self.side, &mut self.ring, size, count),
+            ProbeKind::LockedRing => lines::ring::<true>(&self.shared, self.side, &mut self.ring, size, count),
+            ProbeKind::Pipe => copying::pipe(&self.shared, self.side, &mut self.pipe, &self.private, size, count),
+            ProbeKind::Memcpy => {
+                if let Some([source, target]) = &self.mapped {
+                    copying::memcpy(source, target, size, count);
+                }
+            }
+            ProbeKind::ProcessVm => {
+                let remote = self.remote.ok_or(io::ErrorKind::NotConnected)?;
+                copying::process_vm(remote, &self.private, size, count)?;
+            }
+            ProbeKind::Wake => self.wake.ping(self.side, count)?,
+        }
+        Ok(begin.elapsed())
+    }
+
+    /// Computes without touching the library until the client says that its block has ended.
+    pub(crate) fn compute(&self, block: u64) {
+        let stop = self.shared.word(shared::STOP);
+        let mut value = block;
+        while stop.load(std::sync::atomic::Ordering::Acquire) < block {
+            for _ in 0..1000 {
+                value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            }
+            std::hint::black_box(value);
+        }
+    }
+
+    /// Ends [`Probe::compute`] at the other side.
+    pub(crate) fn stop_computing(&self, block: u64) {
+        self.shared.word(shared::STOP).store(block, std::sync::atomic::Ordering::Release);
+    }
+}
+
+/// Takes the next event, reads every byte of its message in place, and gives it back: its kind, and its length or status.
+/// The facade only copies messages out, which is more than reading.
+#[inline]
+pub(crate) fn touch_next(endpoint: &cci::Endpoint) -> Result<Option<(cci::EventKind, u32)>, cci::PollError> {
+    let Some(event) = cci::raw::get_event(endpoint.cell())? else { return Ok(None) };
+    // SAFETY: slots are never unmapped, and this one is borrowed until the end of this function.
+    let event: &'static cci::raw::EventCell = unsafe { event.as_ref() };
+    let kind = cci::EventKind::from_u32(event.kind()).unwrap_or(cci::EventKind::DeviceFailed);
+    let detail = event.detail();
+    if kind == cci::EventKind::Recv {
+        // SAFETY: a RECV event has a payload, and its sender is the other end of this measurement, which does not write to a
+        // message that it has sent.
+        std::hint::black_box(sum(unsafe { event.payload() }));
+    }
+    // Refused only for unanswered requests, which do not come to a measured endpoint.
+    let _ = cci::raw::return_event(event);
+    Ok(Some((kind, detail)))
+}
+
+/// Reads every byte.
+#[inline]
+pub(crate) fn sum(bytes: &[u8]) -> u64 {
+    let mut chunks = bytes.chunks_exact(8);
+    let mut sum = 0_u64;
+    for chunk in &mut chunks {
+        let mut word = [0; 8];
+        word.copy_from_slice(chunk);
+        sum = sum.wrapping_add(u64::from_ne_bytes(word));
+    }
+    chunks.remainder().iter().fold(sum, |sum, byte| sum.wrapping_add(u64::from(*byte)))
+}
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use wake::Pair as WakePair;

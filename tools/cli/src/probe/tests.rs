@@ -1,0 +1,88 @@
+use super::*;
+
+fn both(kind: ProbeKind, size: u64, count: u64) -> Duration {
+    let memory = Shared::create(shared::LEN).unwrap();
+    let other = memory.second_mapping().unwrap();
+    let wake = WakePair::create().unwrap();
+    let other_wake = wake.duplicate().unwrap();
+    let server = std::thread::spawn(move || {
+        let mut probe = Probe::new(other, other_wake, Side::Server);
+        probe.run(kind, size, count).unwrap();
+        probe.run(kind, size, count).unwrap();
+    });
+    let mut probe = Probe::new(memory, wake, Side::Client);
+    let first = probe.run(kind, size, count).unwrap();
+    let second = probe.run(kind, size, count).unwrap();
+    server.join().unwrap();
+    first.min(second)
+}
+
+#[test]
+fn every_two_sided_probe_ends_on_both_sides_and_takes_time() {
+    for (kind, size) in [
+        (ProbeKind::Line, 8),
+        (ProbeKind::Copy, 4096),
+        (ProbeKind::Copy, 5),
+        (ProbeKind::Ring, 8),
+        (ProbeKind::Ring, 100),
+        (ProbeKind::LockedRing, 8),
+        (ProbeKind::Pipe, 3),
+        (ProbeKind::Pipe, 1_000_001),
+        (ProbeKind::Wake, 1),
+    ] {
+        assert!(both(kind, size, 50) > Duration::ZERO, "{kind:?} of {size} bytes");
+    }
+}
+
+#[test]
+fn a_ring_that_wraps_around_many_times_ends() {
+    assert!(both(ProbeKind::Ring, 8, 10_000) > Duration::ZERO);
+}
+
+#[test]
+fn a_copy_within_the_process_moves_the_bytes() {
+    let memory = Shared::create(shared::LEN).unwrap();
+    let mut probe = Probe::new(memory, WakePair::create().unwrap(), Side::Client);
+    probe.prepare(ProbeKind::Memcpy, 10_000).unwrap();
+    probe.run(ProbeKind::Memcpy, 10_000, 3).unwrap();
+    let [source, target] = probe.mapped.as_ref().unwrap();
+    source.word(8).store(77, std::sync::atomic::Ordering::Relaxed);
+    assert_ne!(target.read(0, 10_000), source.read(0, 10_000));
+    probe.run(ProbeKind::Memcpy, 10_000, 1).unwrap();
+    let [source, target] = probe.mapped.as_ref().unwrap();
+    assert_eq!(target.read(0, 10_000), source.read(0, 10_000));
+}
+
+#[test]
+fn process_vm_writes_into_and_reads_from_memory_of_any_origin() {
+    let target = Buffer::new(5000).unwrap();
+    target.write(0, &[7; 5000]);
+    let pid = i32::try_from(std::process::id()).unwrap();
+    let mut probe = Probe::new(Shared::create(shared::LEN).unwrap(), WakePair::create().unwrap(), Side::Client);
+    probe.prepare(ProbeKind::ProcessVm, 5000).unwrap();
+    probe.remote = Some(Remote { pid, address: target.address(), read: true });
+    probe.run(ProbeKind::ProcessVm, 5000, 1).unwrap();
+    assert_eq!(probe.private.read(0, 5000), vec![7; 5000]);
+    probe.private.write(0, &[9; 5000]);
+    probe.remote = Some(Remote { pid, address: target.address(), read: false });
+    probe.run(ProbeKind::ProcessVm, 5000, 2).unwrap();
+    assert_eq!(target.read(0, 5000), vec![9; 5000]);
+}
+
+#[test]
+fn process_vm_without_a_target_and_copies_beyond_the_area_are_errors() {
+    let mut probe = Probe::new(Shared::create(shared::LEN).unwrap(), WakePair::create().unwrap(), Side::Client);
+    assert!(probe.run(ProbeKind::ProcessVm, 8, 1).is_err());
+    let error = probe.prepare(ProbeKind::Copy, shared::LARGEST_COPY as u64 + 1).unwrap_err();
+    assert!(error.to_string().contains("at most"), "{error}");
+}
+
+#[test]
+fn the_sum_looks_at_every_byte() {
+    let mut bytes = vec![0_u8; 77];
+    for at in 0..bytes.len() {
+        bytes[at] = 1;
+        assert_ne!(sum(&bytes), 0, "byte {at}");
+        bytes[at] = 0;
+    }
+}

@@ -1,0 +1,331 @@
+//! The command as its users run it.
+#![allow(missing_docs, reason = "tests")]
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Far longer than anything here takes, so that a machine under load does not fail a test.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn cci(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cci"));
+    command.args(arguments).env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdin(Stdio::null());
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    cci(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs what must fail: its status and its sentence.
+fn refused(arguments: &[&str]) -> (i32, String) {
+    let output = run(arguments);
+    assert!(!output.status.success(), "{arguments:?} succeeded");
+    (output.status.code().unwrap(), text(&output.stderr))
+}
+
+/// A server that is ended when the test ends.
+struct Server {
+    child: Child,
+    uri: String,
+    _output: BufReader<ChildStdout>,
+}
+
+impl Server {
+    fn start() -> Self {
+        let mut child = cci(&["perf", "--server"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut uri = String::new();
+        output.read_line(&mut uri).unwrap();
+        Self { child, uri: uri.trim().to_owned(), _output: output }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The one row of a run that writes JSON to standard output.
+fn row(arguments: &[&str]) -> Value {
+    let output = run(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["schema"], "cci-perf/1");
+    assert_eq!(document["complete"], true);
+    assert!(document["environment"]["processor"].is_string());
+    let rows = document["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 1, "{document}");
+    rows[0].clone()
+}
+
+fn local(more: &[&str]) -> Value {
+    let mut arguments = vec!["perf"];
+    arguments.extend(more);
+    arguments.extend(["--local", "--time", "short", "--json", "-"]);
+    row(&arguments)
+}
+
+fn positive(row: &Value, field: &str) -> f64 {
+    let value = row[field].as_f64().unwrap_or(0.0);
+    assert!(value > 0.0, "{field} in {row}");
+    value
+}
+
+#[test]
+fn info_lists_shared_memory_in_the_format_that_scripts_read() {
+    let output = run(&["info"]);
+    assert!(output.status.success());
+    let text = text(&output.stdout);
+    let mut lines = text.lines();
+    assert!(lines.next().unwrap().ends_with(" CCI devices:"), "{text}");
+    assert!(lines.any(|line| line.contains("(sm)") && line.contains("MSS=")), "{text}");
+}
+
+#[test]
+fn info_as_json_gives_the_reason_of_each_device() {
+    let output = run(&["info", "--json"]);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["schema"], "cci-info/1");
+    for device in document["devices"].as_array().unwrap() {
+        assert!(!device["reason"].as_str().unwrap().is_empty(), "{device}");
+    }
+}
+
+#[test]
+fn a_local_ping_pong_has_a_ratio_to_the_bare_line() {
+    let row = local(&["pingpong", "--size", "8"]);
+    for field in ["min_ns", "median_ns", "p99_ns", "probe_ns", "ratio", "count"] {
+        positive(&row, field);
+    }
+    let ratio = positive(&row, "median_ns") / positive(&row, "probe_ns");
+    assert!((ratio - positive(&row, "ratio")).abs() < 1e-6 * ratio, "{row}");
+    let expected = [("measurement", "pingpong"), ("operation", "send"), ("attribute", "RO"), ("transport", "sm")];
+    for (field, value) in expected {
+        assert_eq!(row[field], value);
+    }
+    assert_eq!(row["size"], 8);
+}
+
+#[test]
+fn every_measurement_of_sends_gives_a_row() {
+    for arguments in [
+        &["pingpong", "--size", "4096", "--touch", "--silent"][..],
+        &["pingpong", "--size", "0", "--attribute", "ru", "--threads", "one"],
+        &["pingpong", "--size", "64", "--mode", "blocking"],
+        &["oneway", "--size", "64"],
+        &["rate", "--size", "8", "--threads", "one", "--silent"],
+        &["rate", "--size", "8", "--attribute", "uu"],
+        &["bw", "--size", "4K", "--touch"],
+    ] {
+        let row = local(arguments);
+        positive(&row, "ratio");
+        assert_eq!(row["per_second"].is_number(), matches!(arguments[0], "rate" | "bw"), "{row}");
+    }
+}
+
+#[test]
+fn every_measurement_of_rma_gives_a_row() {
+    for arguments in [
+        &["pingpong", "--op", "write", "--size", "4K"][..],
+        &["pingpong", "--op", "read", "--size", "4K", "--memory", "any"],
+        &["oneway", "--op", "write", "--size", "64K", "--silent"],
+        &["bw", "--op", "write", "--size", "1M"],
+        &["bw", "--op", "read", "--size", "1M", "--memory", "any"],
+        &["bw", "--op", "write", "--size", "1M", "--memory", "any", "--target", "computing"],
+    ] {
+        positive(&local(arguments), "median_ns");
+    }
+}
+
+#[test]
+fn a_client_measures_against_a_server_again_and_again() {
+    let server = Server::start();
+    for _ in 0..2 {
+        let row = row(&["perf", "pingpong", "--connect", &server.uri, "--size", "8", "--time", "short", "--json", "-"]);
+        positive(&row, "median_ns");
+        assert_eq!(row["ratio"], Value::Null);
+    }
+}
+
+#[test]
+fn explain_names_the_way_to_a_server() {
+    let server = Server::start();
+    let output = run(&["explain", &server.uri]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let text = text(&output.stdout);
+    for word in [server.uri.as_str(), "transport", "sm", "messages", "RMA", "why"] {
+        assert!(text.contains(word), "{word} in {text}");
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_by_both_commands() {
+    let uri = "sm://999999999/0";
+    for arguments in [&["explain", uri][..], &["perf", "pingpong", "--connect", uri]] {
+        let (status, text) = refused(arguments);
+        assert_eq!(status, 1);
+        assert!(text.contains(uri), "{text}");
+    }
+}
+
+#[test]
+fn bad_arguments_are_told_with_what_would_do() {
+    for (arguments, expected) in [
+        (&["perf", "pingpong", "--local", "--op", "push"][..], "send, write, read"),
+        (&["perf", "pingpong", "--local", "--size", "many"], "8,64,4096"),
+        (&["perf", "pingpong", "--local", "--time", "soon"], "250ms"),
+        (&["perf", "speed", "--local"], "pingpong"),
+        (&["perf", "pingpong"], "--local"),
+        (&["perf", "bw", "--local", "--op", "write", "--attribute", "uu"], "reliable connection"),
+        (&["perf", "bw", "--local", "--op", "write", "--size", "0"], "at least one byte"),
+        (&["perf", "pingpong", "--local", "--transport", "pigeon"], "pigeon"),
+        (&["perf", "pingpong", "--local", "--size", "1G", "--time", "short"], "larger than a message may be"),
+        (&["explain", "nonsense"], "not a URI"),
+        (&["explain", "pigeon://1"], "pigeon"),
+    ] {
+        let (_, text) = refused(arguments);
+        assert!(text.contains(expected), "{arguments:?}: {text}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_told_before_anything_is_measured() {
+    for option in ["--json", "--csv", "--plot"] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("missing").join("file");
+        let (_, text) = refused(&["perf", "pingpong", "--local", option, path.to_str().unwrap()]);
+        assert!(text.contains("cannot write to") && !text.contains("half round trip"), "{text}");
+    }
+}
+
+#[test]
+fn the_files_of_a_run_are_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (json, csv, plot) = (path("rows.json"), path("rows.csv"), path("rows.svg"));
+    let output = run(&[
+        "perf", "pingpong", "--local", "--size", "8,64", "--time", "short", "--json", &json, "--csv", &csv, "--plot",
+        &plot,
+    ]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("half round trip"));
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
+    assert_eq!(document["rows"].as_array().unwrap().len(), 2);
+    assert_eq!(std::fs::read_to_string(csv).unwrap().lines().count(), 3);
+    assert!(std::fs::read_to_string(plot).unwrap().starts_with("<svg"));
+}
+
+#[test]
+fn a_server_killed_in_the_midst_of_a_run_leaves_the_rows_so_far_and_a_status() {
+    let mut server = Server::start();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("rows.json");
+    let sizes = (1..2000).map(|size| size.to_string()).collect::<Vec<_>>().join(",");
+    let client = cci(&["perf", "pingpong", "--connect", &server.uri, "--size", &sizes, "--time", "100ms"])
+        .args(["--csv", "-", "--json", file.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut client = Running(client);
+    // The run is under way once the server has used more processor time than its start takes.
+    let begin = Instant::now();
+    while ticks(server.child.id()) < 30 {
+        assert!(begin.elapsed() < PATIENCE, "the run did not begin");
+        std::thread::yield_now();
+    }
+    server.child.kill().unwrap();
+    let mut said = String::new();
+    client.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(client.0.wait().unwrap().code(), Some(1), "{said}");
+    assert!(said.contains("ended early") && said.contains("gone"), "{said}");
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!(document["complete"], false);
+    assert!(document["interrupted"].as_str().unwrap().contains("gone"));
+    assert!(!document["rows"].as_array().unwrap().is_empty());
+}
+
+/// Processor time of a process, in ticks of the kernel.
+fn ticks(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<_> = text.rsplit(')').next().unwrap().split_whitespace().collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+/// Processes whose parent is `pid`.
+fn children(pid: u32) -> Vec<u32> {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+/// A process that is ended when the test ends, well or not.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A long local run, once both of its ends are there.
+fn long_run() -> (Running, Vec<u32>) {
+    let child = cci(&["perf", "pingpong", "--local", "--time", "100s", "--size", "8"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let run = Running(child);
+    let begin = Instant::now();
+    loop {
+        let ends = children(run.0.id());
+        if ends.len() == 2 && ends.iter().all(|end| ticks(*end) > 10) {
+            return (run, ends);
+        }
+        assert!(begin.elapsed() < PATIENCE, "the ends did not start");
+        std::thread::yield_now();
+    }
+}
+
+fn is_alive(pid: u32) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok();
+    state.is_some_and(|text| {
+        !matches!(text.rsplit(')').next().and_then(|rest| rest.trim().chars().next()), Some('Z' | 'X'))
+    })
+}
+
+#[test]
+fn the_ends_of_a_local_run_do_not_outlive_it() {
+    let (mut run, ends) = long_run();
+    run.0.kill().unwrap();
+    run.0.wait().unwrap();
+    let begin = Instant::now();
+    while ends.iter().any(|end| is_alive(*end)) {
+        assert!(begin.elapsed() < PATIENCE, "an end is still there");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_local_run_notices_that_an_end_was_killed() {
+    for end in [0, 1] {
+        let (mut run, ends) = long_run();
+        let pid = rustix::process::Pid::from_raw(i32::try_from(ends[end]).unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        let mut said = String::new();
+        run.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(run.0.wait().unwrap().code(), Some(1), "{said}");
+        assert!(said.contains("died"), "{said}");
+        assert!(!ends.iter().any(|end| is_alive(*end)), "an end outlived the run");
+    }
+}
