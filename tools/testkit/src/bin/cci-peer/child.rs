@@ -1,0 +1,189 @@
+//! Roles that fork and execute.
+
+use crate::traffic::connect;
+use crate::{hear, say};
+use cci::{
+    Attribute, ConnectError, Context, EndpointOptions, EventKind, Flags, OptionError, PollError, RegisterError, RequestError, Rights,
+    Rma, RmaError, SendError, Status, Unusable,
+};
+use cci_testkit::memory::Origin;
+use cci_testkit::sys::fork as fork_process;
+use cci_testkit::{LIMIT, World, open, pattern, sm_device};
+use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, waitpid};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+const RO: Attribute = Attribute::ReliableOrdered;
+
+/// Connects, then executes another program in its place.
+pub(crate) fn execute(uri: &str) {
+    let endpoint = open(&sm_device());
+    connect(&endpoint, uri);
+    say("connected");
+    hear();
+    let error = Command::new(std::env::current_exe().expect("this program")).arg("wait").exec();
+    panic!("cannot execute: {error}");
+}
+
+/// Does nothing with CCI.
+pub(crate) fn wait() {
+    say("another program");
+    hear();
+}
+
+/// Connects, forks a child that keeps every descriptor, says its number, and waits.
+pub(crate) fn leave_child(uri: &str) {
+    let endpoint = open(&sm_device());
+    connect(&endpoint, uri);
+    let Some(child) = fork_process() else {
+        // Lives on when its parent is killed: until the test closes the pipe, which it has inherited.
+        set_parent_process_death_signal(None).expect("no signal");
+        cci_testkit::sys::alarm(20);
+        hear();
+        std::process::exit(0);
+    };
+    say(&format!("child {}", child.as_raw_pid()));
+    hear();
+}
+
+/// In the child: every call on what was inherited is refused with one clear error.
+fn inherited_is_refused(site: &Site<'_>) {
+    let Site { endpoint, connection, handle, .. } = site;
+    let forked = Unusable::Forked;
+    assert_eq!(endpoint.get_event().err(), Some(PollError::Unusable(forked)));
+    for flags in [Flags::NONE, Flags::SILENT, Flags::BLOCKING] {
+        assert_eq!(endpoint.send(*connection, b"x", 1, flags), Err(SendError::Unusable(forked)));
+    }
+    let parts = [std::io::IoSlice::new(b"x")];
+    assert_eq!(endpoint.send_vectored(*connection, &parts, 1, Flags::NONE), Err(SendError::Unusable(forked)));
+    let connected = endpoint.connect(endpoint.uri(), b"", RO, 1, None);
+    assert_eq!(connected, Err(ConnectError::Unusable(forked)));
+    assert_eq!(endpoint.disconnect(*connection), Err(OptionError::Unusable(forked)));
+    let registered = endpoint.register(site.memory.memory(), Rights::READ);
+    assert_eq!(registered, Err(RegisterError::Unusable(forked)));
+    assert_eq!(endpoint.deregister(handle), Err(RegisterError::Unusable(forked)));
+    let rma = Rma { local: handle, local_offset: 0, remote: handle, remote_offset: 0, len: 8, message: None };
+    assert_eq!(endpoint.rma(*connection, &rma, 1, Flags::WRITE), Err(RmaError::Unusable(forked)));
+    assert_eq!(endpoint.handle().map(|_| ()).map_err(|error| error.status), Err(Status::DeviceDead));
+    assert_eq!(endpoint.set_send_timeout(1), Err(OptionError::Unusable(forked)));
+    assert_eq!(endpoint.keepalive(), Err(OptionError::Unusable(forked)));
+    assert_eq!(endpoint.recv_buffers(), Err(OptionError::Unusable(forked)));
+    assert_eq!(endpoint.alignment(), Err(OptionError::Unusable(forked)));
+    assert_eq!(endpoint.report(*connection), Err(OptionError::Unusable(forked)));
+    let option = cci::ConnectionOption::SendTimeout;
+    assert_eq!(endpoint.option(*connection, option), Err(OptionError::Unusable(forked)));
+    assert_eq!(endpoint.set_option(*connection, option, 1), Err(OptionError::Unusable(forked)));
+    for status in [PollError::Unusable(forked).status(), SendError::Unusable(forked).status(), forked.status()] {
+        assert_eq!(status, Status::DeviceDead);
+    }
+}
+
+/// What the child inherits.
+struct Site<'e> {
+    endpoint: &'e cci::Endpoint,
+    connection: cci::Connection,
+    handle: cci::RmaHandle,
+    memory: &'e cci_testkit::memory::Bytes,
+}
+
+/// Messages and an RMA between two endpoints of this process.
+fn exchange(world: &World<'_>, endpoints: [&cci::Endpoint; 2], connection: cci::Connection, rounds: u64) {
+    let (source, target) = (Origin::Library.allocate(5000), Origin::Program.allocate(5000));
+    let local = endpoints[0].register(source.memory(), Rights::NONE).expect("a registration");
+    let remote = endpoints[1].register(target.memory(), Rights::WRITE).expect("a registration");
+    for round in 0..rounds {
+        for len in [8, 300] {
+            endpoints[0].send(connection, &pattern(round, len), round, Flags::NONE).expect("a send");
+            assert_eq!((world.message(1), world.sent(0)), (pattern(round, len), round));
+        }
+        source.write(0, &pattern(round, 5000));
+        let rma = Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: 0, len: 5000, message: None };
+        endpoints[0].rma(connection, &rma, round, Flags::WRITE).expect("a write");
+        assert_eq!((world.sent(0), target.to_vec(0, 5000)), (round, pattern(round, 5000)));
+    }
+    endpoints[0].deregister(&local).expect("own registration");
+    endpoints[1].deregister(&remote).expect("own registration");
+}
+
+/// A fresh start in this process: a context, two endpoints, traffic.
+fn start_afresh() {
+    let context = Context::new().expect("a context of the child's own");
+    assert!(!context.devices().is_empty());
+    let (a, b) = (open(&sm_device()), open(&sm_device()));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    exchange(&world, [&a, &b], connection, 50);
+}
+
+/// Waits for a child of this process; whether it ended well.
+fn ended_well(child: Pid) -> bool {
+    let (_, status) = waitpid(Some(child), WaitOptions::empty()).expect("an own child").expect("it has ended");
+    status.exit_status() == Some(0)
+}
+
+/// Forks with everything open: the child is refused and starts afresh, the parent goes on undisturbed.
+pub(crate) fn fork() {
+    let (a, b) = (open(&sm_device()), open(&sm_device()));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    let memory = Origin::Program.allocate(64);
+    let handle = a.register(memory.memory(), Rights::READ_WRITE).expect("a registration");
+    let os_handle = b.handle().expect("a handle");
+    for round in 0..5 {
+        // An event that is borrowed, one that is queued, and a request, all across the fork.
+        a.send(connection, &pattern(7, 200), 1, Flags::NONE).expect("a send");
+        a.connect(b.uri(), b"across", RO, 2, Some(LIMIT)).expect("a connect");
+        let received = world.next(1, EventKind::Recv);
+        let request = world.next(1, EventKind::ConnectRequest);
+        let Some(child) = fork_process() else {
+            set_parent_process_death_signal(Some(Signal::KILL)).expect("a valid signal");
+            inherited_is_refused(&Site { endpoint: &a, connection, handle, memory: &memory });
+            assert_eq!(b.accept(&request, 1), Err(RequestError::Unusable(Unusable::Forked)));
+            assert_eq!(b.reject(&request), Err(RequestError::Unusable(Unusable::Forked)));
+            let (_, error) = received.give_back().expect_err("inherited");
+            assert_eq!(error, RequestError::Unusable(Unusable::Forked));
+            start_afresh();
+            // Destructors of everything that was inherited run here: they must touch nothing.
+            drop((request, os_handle));
+            drop(world);
+            drop((a, b));
+            std::process::exit(0);
+        };
+        assert_eq!(world.sent(0), 1);
+        exchange(&world, [&a, &b], connection, 50);
+        assert!(ended_well(child), "the child of round {round}");
+        assert_eq!(received.received().expect("a message").to_vec(), pattern(7, 200));
+        b.accept(&request, 3).expect("an accept");
+        assert_eq!(world.next(0, EventKind::Connect).outcome(), Ok(()));
+        exchange(&world, [&a, &b], connection, 50);
+        start_afresh();
+    }
+    assert!(cci::Endpoint::open(&sm_device(), &EndpointOptions::default()).is_ok());
+    say("undisturbed");
+}
+
+/// Forks children that exit at once, by every way out, while messages flow: the parent does not notice.
+pub(crate) fn fork_silently() {
+    let (a, b) = (open(&sm_device()), open(&sm_device()));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    for round in 0..30 {
+        let Some(child) = fork_process() else {
+            match round % 3 {
+                0 => std::process::exit(0),
+                // All destructors of what was inherited.
+                1 => return,
+                _ => {
+                    let program = std::env::current_exe().expect("this program");
+                    let error = Command::new(program).arg("wait").stdin(std::process::Stdio::null()).exec();
+                    panic!("cannot execute: {error}");
+                }
+            }
+        };
+        exchange(&world, [&a, &b], connection, 5);
+        let (_, status) = waitpid(Some(child), WaitOptions::empty()).expect("an own child").expect("it has ended");
+        assert!(status.exit_status().is_some(), "the child of round {round} ended by {status:?}");
+        exchange(&world, [&a, &b], connection, 5);
+    }
+    say("undisturbed");
+}

@@ -1,0 +1,175 @@
+//! Roles without enough of something, and one that does nothing.
+
+use crate::traffic::connect;
+use crate::{die_with_parent, hear, say};
+use cci::{Attribute, Endpoint, EndpointOptions, EventKind, Failure, Flags, Rights, Status};
+use cci_testkit::memory::Origin;
+use cci_testkit::process::{context_switches, descriptors, mappings, processor_time, threads};
+use cci_testkit::sm_raw::{RawListener, raw_connect};
+use cci_testkit::{LIMIT, World, drain, open, readable, sm_device};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::time::{Duration, Instant};
+
+const RO: Attribute = Attribute::ReliableOrdered;
+
+/// Connects, waits on the handle for so many seconds, and reports what that has cost.
+pub(crate) fn idle(uri: &str, seconds: u64) {
+    let endpoint = open(&sm_device());
+    let handle = endpoint.handle().expect("a handle");
+    let connection = connect(&endpoint, uri);
+    endpoint.send(connection, b"hello", 0, Flags::SILENT).expect("a send");
+    assert_eq!(World::new([&endpoint]).message(0), b"hello");
+    // Whatever is left of the beginning: until the handle is quiet.
+    let begun = Instant::now();
+    while readable(&handle, Duration::from_millis(100)) {
+        assert!(begun.elapsed() < LIMIT, "the handle is never quiet");
+        drain(&endpoint);
+    }
+    let (time, switches, begun) = (processor_time(), context_switches(), Instant::now());
+    let mut wakes = 0;
+    while let Some(left) = Duration::from_secs(seconds).checked_sub(begun.elapsed()) {
+        if readable(&handle, left) {
+            wakes += 1;
+            drain(&endpoint);
+        }
+    }
+    let (time, switches) = (processor_time() - time, context_switches() - switches);
+    say(&format!("{} {switches} {wakes} {}", time.as_micros(), threads()));
+}
+
+fn with_limit<T>(resource: Resource, limit: u64, act: impl FnOnce() -> T) -> T {
+    let old = getrlimit(resource);
+    setrlimit(resource, Rlimit { current: Some(limit), maximum: old.maximum }).expect("a lower limit");
+    let result = act();
+    setrlimit(resource, old).expect("the old limit");
+    result
+}
+
+/// Opens endpoints with 0, 1, 2, ... free descriptors: each failure is an error with a sentence, and leaves nothing behind.
+pub(crate) fn few_descriptors() {
+    drop(open(&sm_device()));
+    let before = descriptors();
+    let mut failures = 0;
+    for free in 0.. {
+        let opened = with_limit(Resource::Nofile, before as u64 + free, || {
+            Endpoint::open(&sm_device(), &EndpointOptions::default())
+        });
+        match opened {
+            Ok(endpoint) => {
+                drop(endpoint);
+                break;
+            }
+            Err(error) => {
+                assert_eq!(error.status, Status::NoMem, "{error}");
+                assert!(error.to_string().len() > 20, "{error}");
+                failures += 1;
+            }
+        }
+        assert_eq!(descriptors(), before, "descriptors left after a failure with {free} free");
+        assert!(free < 100, "an endpoint that needs a hundred descriptors");
+    }
+    assert_eq!(descriptors(), before, "descriptors left after a close");
+    assert!(failures > 0);
+    let (a, b) = (open(&sm_device()), open(&sm_device()));
+    World::new([&a, &b]).connect(0, 1, RO);
+    say("refused well");
+}
+
+/// Has no descriptor left when peers come: existing connections work, new ones fail or wait, and work again later.
+pub(crate) fn no_descriptors_later() {
+    let (a, b, late) = (open(&sm_device()), open(&sm_device()), open(&sm_device()));
+    let world = World::new([&a, &b, &late]);
+    let (connection, _) = world.connect(0, 1, RO);
+    let raw: Vec<_> = (0..3).map(|_| raw_connect(b.uri()).expect("it listens")).collect();
+    with_limit(Resource::Nofile, descriptors() as u64, || {
+        let began = late.connect(b.uri(), b"", RO, 5, Some(Duration::from_millis(200)));
+        for number in 0..2000u64 {
+            a.send(connection, &number.to_ne_bytes(), number, Flags::NONE).expect("a send");
+            assert_eq!((world.message(1), world.sent(0)), (number.to_ne_bytes().to_vec(), number));
+        }
+        if began.is_ok() {
+            assert!(world.next(2, EventKind::Connect).outcome().is_err(), "connected without descriptors");
+        }
+    });
+    drop(raw);
+    world.connect(2, 1, RO);
+    say("served on");
+}
+
+fn address_space() -> u64 {
+    let ranges = mappings();
+    let sizes = ranges.lines().filter_map(|line| {
+        let (start, end) = line.split(' ').next()?.split_once('-')?;
+        Some(u64::from_str_radix(end, 16).ok()? - u64::from_str_radix(start, 16).ok()?)
+    });
+    sizes.sum()
+}
+
+/// Opens endpoints with little address space left: each failure is an error with a sentence, and leaves no descriptor behind.
+pub(crate) fn little_memory() {
+    drop(open(&sm_device()));
+    // The heap keeps room for small things, which is not what this is about.
+    drop((0..4000).map(|_| vec![0u8; 1000]).collect::<Vec<_>>());
+    let before = descriptors();
+    let mut failures = 0;
+    for step in 0..64 {
+        let limit = address_space() + step * (256 << 10);
+        let options = EndpointOptions { recv_buffers: 60_000, ..EndpointOptions::default() };
+        match with_limit(Resource::As, limit, || Endpoint::open(&sm_device(), &options)) {
+            Ok(endpoint) => drop(endpoint),
+            Err(error) => {
+                assert_eq!(error.status, Status::NoMem, "{error}");
+                assert!(error.to_string().len() > 20, "{error}");
+                failures += 1;
+            }
+        }
+        assert_eq!(descriptors(), before, "descriptors left at {step} quarters of a MiB");
+    }
+    assert!(failures > 0, "never refused");
+    let (a, b) = (open(&sm_device()), open(&sm_device()));
+    World::new([&a, &b]).connect(0, 1, RO);
+    say("refused well");
+}
+
+/// Takes the name of an endpoint, fills its own backlog, and never accepts.
+pub(crate) fn backlog(id: u32) {
+    let listener = RawListener::bind(id, 0);
+    let mut waiting = Vec::new();
+    while let Ok(socket) = raw_connect(listener.uri()) {
+        waiting.push(socket);
+        assert!(waiting.len() < 10_000, "the backlog has no end");
+    }
+    say(listener.uri());
+    hear();
+}
+
+/// Becomes another user: may neither connect to the test's endpoint nor be connected to.
+pub(crate) fn nobody(uri: &str) {
+    cci_testkit::sys::become_user(65_534);
+    die_with_parent();
+    let endpoint = open(&sm_device());
+    let world = World::new([&endpoint]);
+    endpoint.connect(uri, b"let me in", RO, 1, Some(LIMIT)).expect("a connect");
+    let ended = world.next(0, EventKind::Connect);
+    assert_eq!(ended.outcome(), Err(Failure::Refused));
+    say(endpoint.uri());
+    // The test tries the other direction now.
+    let begun = Instant::now();
+    let mut requests = 0;
+    while begun.elapsed() < Duration::from_millis(500) {
+        world.step();
+        requests += world.waiting(0, EventKind::ConnectRequest);
+    }
+    say(&format!("requests {requests}"));
+    hear();
+}
+
+/// The first handles of a fresh process.
+pub(crate) fn handles() {
+    let endpoint = open(&sm_device());
+    let memory = Origin::Program.allocate(4096);
+    for _ in 0..4 {
+        let handle = endpoint.register(memory.memory(), Rights::READ).expect("a registration");
+        say(&format!("{:016x} {:016x}", handle.stuff[0], handle.stuff[1]));
+    }
+}

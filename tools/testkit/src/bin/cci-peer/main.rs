@@ -1,0 +1,74 @@
+//! The other process of a test: `cci-peer ROLE ARGUMENT...`, started by `cci_testkit::Peer`. It says what it does in lines on its
+//! standard output, is told what to do in lines on its standard input, and dies with the thread that started it.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::disallowed_methods, reason = "ending without destructors is what some roles are about")]
+
+mod child;
+mod hostile;
+mod limits;
+mod traffic;
+
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+use std::io::{BufRead, Write};
+
+/// No test needs a peer for longer, seconds.
+const LIFETIME: u32 = 120;
+
+/// Writes a line to the test.
+fn say(line: &str) {
+    let mut output = std::io::stdout().lock();
+    // A test that is gone does not listen any more; this process is about to die with it.
+    let _ = writeln!(output, "{line}").and_then(|()| output.flush());
+}
+
+/// Reads a line from the test.
+fn hear() -> String {
+    let mut line = String::new();
+    let count = std::io::stdin().lock().read_line(&mut line).expect("standard input is a pipe");
+    if count == 0 {
+        std::process::exit(3);
+    }
+    line.trim_end().to_owned()
+}
+
+/// Makes this process die with the one that started it.
+fn die_with_parent() {
+    set_parent_process_death_signal(Some(Signal::KILL)).expect("a valid signal");
+    let parent = std::env::var("CCI_TEST_PARENT").ok().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
+    if parent.is_some() && getppid() != parent {
+        std::process::exit(3);
+    }
+}
+
+fn main() {
+    die_with_parent();
+    cci_testkit::sys::alarm(LIFETIME);
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    match *arguments.as_slice() {
+        ["echo"] => traffic::echo(),
+        ["flood", uri, len] => traffic::flood(uri, len.parse().expect("a length")),
+        ["stall", uri] => traffic::stall(uri),
+        ["target", uri, origin] => traffic::target(uri, origin),
+        ["writer", uri] => traffic::writer(uri),
+        ["send-and-exit", uri, count, len] => {
+            traffic::send_and_exit(uri, count.parse().expect("a count"), len.parse().expect("a length"));
+        }
+        ["execute", uri] => child::execute(uri),
+        ["wait"] => child::wait(),
+        ["leave-child", uri] => child::leave_child(uri),
+        ["fork"] => child::fork(),
+        ["fork-silently"] => child::fork_silently(),
+        ["scribble", uri, seed] => hostile::scribble(uri, seed.parse().expect("a seed")),
+        ["forge", uri, seed] => hostile::forge(uri, seed.parse().expect("a seed")),
+        ["idle", uri, seconds] => limits::idle(uri, seconds.parse().expect("seconds")),
+        ["few-descriptors"] => limits::few_descriptors(),
+        ["no-descriptors-later"] => limits::no_descriptors_later(),
+        ["little-memory"] => limits::little_memory(),
+        ["backlog", id] => limits::backlog(id.parse().expect("a number")),
+        ["nobody", uri] => limits::nobody(uri),
+        ["handles"] => limits::handles(),
+        ref other => panic!("no such role: {other:?}"),
+    }
+}

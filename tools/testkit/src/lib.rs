@@ -1,0 +1,26 @@
+//! Tests of CCI that do not depend on a transport, and what the tests of transports stand on.
+//!
+//! [`conformance!`] turns every rule of the API into one `#[test]` for a device. [`World`] drives several endpoints of one
+//! process from one thread. [`Peer`] is another process of the same test, playing a role of the program `cci-peer`.
+//! [`sm_raw`] speaks the protocol of the transport `sm` byte by byte, to speak it wrongly.
+
+#![deny(unsafe_code)]
+
+pub mod memory;
+mod peer;
+pub mod process;
+pub mod sm_raw;
+pub mod suite;
+pub mod sys;
+mod world;
+
+pub use peer::{Peer, open_pidfd};
+pub use world::{LIMIT, World, drain, open, open_with, pattern, pattern_into, readable, sm_device};
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Lets the tests of one binary run one after the other: those that count descriptors or measure time.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,88 @@
+//! A broker: one endpoint takes the requests, others serve them.
+
+use crate::sys::RawEvent;
+use crate::world::{LIMIT, World, open};
+use cci::{Attribute, Device, EventKind, Failure, Flags, RequestError};
+
+const RO: Attribute = Attribute::ReliableOrdered;
+
+/// A request is accepted on another endpoint of the device: client and worker talk, the broker is out.
+pub fn accepted_elsewhere(device: &Device) {
+    let (client, broker, worker) = (open(device), open(device), open(device));
+    let world = World::new([&client, &broker, &worker]);
+    client.connect(broker.uri(), b"work", RO, 31, Some(LIMIT)).expect("a connect");
+    let event = world.next(1, EventKind::ConnectRequest);
+    assert_eq!(event.request().expect("a request").payload(), b"work");
+    worker.accept(&event, 32).expect("an accept");
+    assert_eq!(broker.reject(&event), Err(RequestError::AlreadyAnswered));
+    event.give_back().expect("answered");
+    let (accepted, connected) = (world.next(2, EventKind::Accept), world.next(0, EventKind::Connect));
+    assert_eq!((accepted.outcome(), accepted.context()), (Ok(()), 32));
+    assert_eq!((connected.outcome(), connected.context()), (Ok(()), 31));
+    let (to_worker, to_client) = (connected.connection().expect("one"), accepted.connection().expect("one"));
+    assert_eq!((to_worker.context(), to_worker.attribute(), to_client.attribute()), (31, RO, RO));
+    for number in 0..100u64 {
+        client.send(to_worker, &number.to_ne_bytes(), number, Flags::NONE).expect("a send");
+        assert_eq!(world.message(2), number.to_ne_bytes());
+        assert_eq!(world.sent(0), number);
+        worker.send(to_client, &number.to_ne_bytes(), number, Flags::NONE).expect("a send");
+        assert_eq!(world.message(0), number.to_ne_bytes());
+        assert_eq!(world.sent(2), number);
+    }
+    assert_eq!(world.waiting(1, EventKind::Recv) + world.waiting(1, EventKind::Accept), 0, "the broker is out");
+}
+
+/// Many clients are spread over several workers; the connections outlive the broker.
+pub fn many_workers(device: &Device) {
+    let client = open(device);
+    let broker = open(device);
+    let workers = [open(device), open(device), open(device)];
+    let mut connections = Vec::new();
+    {
+        let world = World::new([&client, &broker, &workers[0], &workers[1], &workers[2]]);
+        for number in 0..30u64 {
+            client.connect(broker.uri(), &number.to_ne_bytes(), RO, number, Some(LIMIT)).expect("a connect");
+        }
+        for _ in 0..30 {
+            let event = world.next(1, EventKind::ConnectRequest);
+            let payload = event.request().expect("a request").payload();
+            let number = u64::from_ne_bytes(payload.try_into().expect("8 bytes"));
+            workers[usize::try_from(number % 3).expect("small")].accept(&event, number).expect("an accept");
+        }
+        for _ in 0..30 {
+            let event = world.next(0, EventKind::Connect);
+            connections.push((event.context(), event.connection().expect("accepted")));
+        }
+        for worker in 2..5 {
+            for _ in 0..10 {
+                let event = world.next(worker, EventKind::Accept);
+                assert_eq!(event.context() % 3, worker as u64 - 2, "accepted by another worker");
+            }
+        }
+    }
+    broker.close().expect("a close");
+    let world = World::new([&client, &workers[0], &workers[1], &workers[2]]);
+    for (number, connection) in connections {
+        client.send(connection, &number.to_ne_bytes(), number, Flags::NONE).expect("a send");
+        let worker = 1 + usize::try_from(number % 3).expect("small");
+        let event = world.next(worker, EventKind::Recv);
+        assert_eq!(event.connection().map(|connection| connection.context()), Some(number));
+        assert_eq!(event.received().expect("a message").to_vec(), number.to_ne_bytes());
+    }
+}
+
+/// A closed worker cannot accept: the request stays open and can be answered by another.
+pub fn refused_elsewhere(device: &Device) {
+    let (client, broker) = (open(device), open(device));
+    let world = World::new([&client, &broker]);
+    client.connect(broker.uri(), b"", RO, 1, Some(LIMIT)).expect("a connect");
+    let event = RawEvent::of(world.next(1, EventKind::ConnectRequest));
+    let worker = open(device);
+    let cell = worker.cell();
+    worker.close().expect("a close");
+    assert!(cci::raw::accept_on(event.cell(), cell, 1).is_err(), "the worker is closed");
+    assert_eq!(event.give_back(), Err(RequestError::NotAnswered));
+    cci::raw::reject(event.cell()).expect("still open");
+    event.give_back().expect("answered");
+    assert_eq!(world.next(0, EventKind::Connect).outcome(), Err(Failure::Refused));
+}

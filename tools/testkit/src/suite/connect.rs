@@ -1,0 +1,347 @@
+//! Connect, accept, reject.
+
+use crate::world::{LIMIT, World, drain, open, open_with, pattern, readable};
+use cci::{Attribute, ConnectError, Device, EventKind, Failure, Flags, RequestError};
+use std::time::{Duration, Instant};
+
+const RO: Attribute = Attribute::ReliableOrdered;
+
+/// Either side sees its context, the other's payload, the attribute, and the same maximum.
+pub fn connect_and_accept(device: &Device) {
+    let (client, server) = (open(device), open(device));
+    let world = World::new([&client, &server]);
+    for attribute in [RO, Attribute::ReliableUnordered, Attribute::Unreliable] {
+        client.connect(server.uri(), b"hello", attribute, u64::MAX - 1, Some(LIMIT)).expect("a connect");
+        let event = world.next(1, EventKind::ConnectRequest);
+        let request = event.request().expect("a request");
+        assert_eq!((request.payload().as_slice(), request.attribute()), (&b"hello"[..], attribute));
+        server.accept(&event, 77).expect("an accept");
+        event.give_back().expect("answered");
+        let (accepted, connected) = (world.next(1, EventKind::Accept), world.next(0, EventKind::Connect));
+        assert_eq!((accepted.outcome(), accepted.context()), (Ok(()), 77));
+        assert_eq!((connected.outcome(), connected.context()), (Ok(()), u64::MAX - 1));
+        let (a, b) = (connected.connection().expect("one"), accepted.connection().expect("one"));
+        assert_eq!((a.context(), b.context()), (u64::MAX - 1, 77));
+        assert_eq!((a.attribute(), b.attribute()), (attribute, attribute));
+        assert!(a.max_send_size() > 0 && b.max_send_size() > 0);
+    }
+}
+
+/// 0 to 1,024 bytes of payload arrive intact.
+pub fn payload_of_every_length(device: &Device) {
+    let (client, server) = (open(device), open(device));
+    let world = World::new([&client, &server]);
+    for len in 0..=cci::CONN_REQ_LEN {
+        let payload = pattern(len as u64, len);
+        client.connect(server.uri(), &payload, RO, len as u64, Some(LIMIT)).expect("a connect");
+        let event = world.next(1, EventKind::ConnectRequest);
+        assert_eq!(event.request().expect("a request").payload(), payload);
+        server.reject(&event).expect("a reject");
+        event.give_back().expect("answered");
+        let ended = world.next(0, EventKind::Connect);
+        assert_eq!((ended.outcome(), ended.context()), (Err(Failure::Refused), len as u64));
+    }
+}
+
+/// 1,025 bytes are refused at once.
+pub fn payload_too_long(device: &Device) {
+    let (client, server) = (open(device), open(device));
+    let world = World::new([&client, &server]);
+    let refused = client.connect(server.uri(), &[0; 1025], RO, 1, Some(LIMIT));
+    assert_eq!(refused, Err(ConnectError::PayloadTooLong));
+    assert_eq!(ConnectError::PayloadTooLong.status(), cci::Status::Inval);
+    // The next thing that either side hears is about the next connect.
+    world.connect(0, 1, RO);
+    assert_eq!((drain(&client), drain(&server)), (0, 0));
+}
+
+/// What names no endpoint of this transport is refused at once.
+pub fn bad_uri(device: &Device) {
+    let client = open(device);
+    let scheme = client.uri().split("://").next().expect("a scheme").to_owned();
+    let wrong = ["", "nonsense", "://", "no-such-transport://1/2", "\0", "sm:/1/2"].map(str::to_owned);
+    let no_address = [scheme.clone(), format!("{scheme}:"), format!("{scheme}://"), format!("{scheme}://\0")];
+    for uri in wrong.iter().chain(&no_address) {
+        assert_eq!(client.connect(uri, b"", RO, 1, Some(LIMIT)), Err(ConnectError::BadUri), "{uri:?}");
+    }
+    assert_eq!(drain(&client), 0);
+}
+
+/// A transport without multicast says so.
+pub fn multicast_without_multicast(device: &Device) {
+    let (client, server) = (open(device), open(device));
+    for attribute in [Attribute::MulticastSend, Attribute::MulticastReceive] {
+        let refused = client.connect(server.uri(), b"", attribute, 1, Some(LIMIT));
+        assert_eq!(refused, Err(ConnectError::NotImplemented));
+    }
+    assert_eq!(drain(&client), 0);
+}
+
+/// A rejected client sees Refused and gets no connection.
+pub fn reject(device: &Device) {
+    let (client, server) = (open(device), open(device));
+    let world = World::new([&client, &server]);
+    client.connect(server.uri(), b"please", RO, 5, None).expect("a connect");
+    let event = world.next(1, EventKind::ConnectRequest);
+    server.reject(&event).expect("a reject");
+    event.give_back().expect("answered");
+    let ended = world.next(0, EventKind::Connect);
+    assert_eq!((ended.outcome(), ended.context()), (Err(Failure::Refused), 5));
+    assert_eq!(ended.connection(), None);
+    world.connect(0, 1, RO);
+}
+
+/// A request that a Rust program drops is rejected, so that its client does not wait for ever.
+pub fn dropped_request_is_rejected(device: &Device) {
+    let (client, server) = (open(device), open(device));
+    let world = World::new([&client, &server]);
+    client.connect(server.uri(), b"", RO, 6, None).expect("a connect");
+    drop(world.next(1, EventKind::ConnectRequest));
+    assert_eq!(world.next(0, EventKind::Connect).outcome(), Err(Failure::Refused));
+}
+
+/// Where nobody listens (any more) a connect is refused.
+pub fn nobody_listens(device: &Device) {
+    let (client, server) = (open(device), open(device));
+    let uri = server.uri().to_owned();
+    server.close().expect("a close");
+    let world = World::new([&client]);
+    client.connect(&uri, b"", RO, 9, Some(LIMIT)).expect("a connect");
+    let ended = world.next(0, EventKind::Connect);
+    assert_eq!((ended.outcome(), ended.context()), (Err(Failure::Refused), 9));
+}
+
+/// A peer that answers nothing: ETIMEDOUT, not before the time.
+pub fn connect_times_out(device: &Device) {
+    let (client, server) = (open(device), open(device));
+    let world = World::new([&client]);
+    let timeout = Duration::from_millis(100);
+    let begun = Instant::now();
+    client.connect(server.uri(), b"", RO, 3, Some(timeout)).expect("a connect");
+    let ended = world.next(0, EventKind::Connect);
+    assert_eq!((ended.outcome(), ended.context()), (Err(Failure::TimedOut), 3));
+    // A coarse clock may be a tick ahead.
+    assert!(begun.elapsed() >= timeout - Duration::from_millis(20), "after {:?}", begun.elapsed());
+    assert_eq!(drain(&client), 0, "one event ends a connect");
+}
+
+/// A server that comes after the client has given up: it sees no request, or one that it accepts in vain; later connects work.
+pub fn late_accept(device: &Device) {
+    let (client, server) = (open(device), open_with(device, |options| options.disconnect_events = true));
+    let both = World::new([&client, &server]);
+    for round in 0..5 {
+        client.connect(server.uri(), b"late", RO, round, Some(Duration::from_millis(30))).expect("a connect");
+        let ended = World::new([&client]).next(0, EventKind::Connect);
+        assert_eq!((ended.outcome(), ended.context()), (Err(Failure::TimedOut), round));
+        client.connect(server.uri(), b"in time", RO, 99, Some(LIMIT)).expect("a connect");
+        let mut in_time = false;
+        while !in_time {
+            let event = both.next(1, EventKind::ConnectRequest);
+            in_time = event.request().expect("a request").payload() == b"in time";
+            server.accept(&event, u64::from(in_time)).expect("an accept");
+        }
+        let connected = both.next(0, EventKind::Connect);
+        assert_eq!((connected.outcome(), connected.context()), (Ok(()), 99));
+        loop {
+            let accepted = both.next(1, EventKind::Accept);
+            if accepted.context() == 1 {
+                assert_eq!(accepted.outcome(), Ok(()));
+                break;
+            }
+            if let Some(connection) = accepted.connection() {
+                let told = both.next(1, EventKind::Disconnect);
+                assert_eq!(told.connection(), Some(connection), "nobody holds the other end");
+            }
+        }
+        client.send(connected.connection().expect("one"), b"there", 0, Flags::SILENT).expect("a send");
+        assert_eq!(both.message(1), b"there");
+    }
+}
+
+/// A timeout of zero ends the connect, with one event.
+pub fn timeout_of_zero(device: &Device) {
+    let (client, server) = (open(device), open(device));
+    let world = World::new([&client]);
+    client.connect(server.uri(), b"", RO, 3, Some(Duration::ZERO)).expect("a connect");
+    assert_eq!(world.next(0, EventKind::Connect).outcome(), Err(Failure::TimedOut));
+    assert_eq!(drain(&client), 0);
+}
+
+/// Without a timeout, a connect waits for a server that comes late.
+pub fn patient_connect(device: &Device) {
+    let (client, server) = (open(device), open(device));
+    client.connect(server.uri(), b"", RO, 3, None).expect("a connect");
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(150) {
+        assert_eq!(drain(&client), 0, "nobody has answered");
+    }
+    let world = World::new([&client, &server]);
+    let request = world.next(1, EventKind::ConnectRequest);
+    server.accept(&request, 4).expect("an accept");
+    assert_eq!(world.next(0, EventKind::Connect).outcome(), Ok(()));
+}
+
+/// Two connects in flight to one server are told apart by context and payload.
+pub fn two_connects_in_flight(device: &Device) {
+    let (client, server) = (open(device), open(device));
+    let world = World::new([&client, &server]);
+    for name in [1u8, 2] {
+        client.connect(server.uri(), &[name], RO, u64::from(name), Some(LIMIT)).expect("a connect");
+    }
+    let requests = [world.next(1, EventKind::ConnectRequest), world.next(1, EventKind::ConnectRequest)];
+    for event in &requests {
+        match event.request().expect("a request").payload()[..] {
+            [1] => server.accept(event, 11).expect("an accept"),
+            [2] => server.reject(event).expect("a reject"),
+            ref other => panic!("payload {other:?}"),
+        }
+    }
+    let ends = [world.next(0, EventKind::Connect), world.next(0, EventKind::Connect)];
+    for end in &ends {
+        let expected = if end.context() == 1 { Ok(()) } else { Err(Failure::Refused) };
+        assert_eq!(end.outcome(), expected, "context {}", end.context());
+    }
+    let connection = ends.iter().find_map(cci::Event::connection).expect("the accepted one");
+    client.send(connection, b"one", 0, Flags::NONE).expect("a send");
+    assert_eq!(world.next(1, EventKind::Recv).connection().map(|c| c.context()), Some(11));
+}
+
+/// Many connects in flight at once, each answered as its payload says.
+pub fn many_connects_in_flight(device: &Device) {
+    let (client, server) = (open(device), open(device));
+    let world = World::new([&client, &server]);
+    for number in 0..200u64 {
+        client.connect(server.uri(), &number.to_ne_bytes(), RO, number, Some(LIMIT)).expect("a connect");
+    }
+    for _ in 0..200 {
+        let event = world.next(1, EventKind::ConnectRequest);
+        let payload = event.request().expect("a request").payload();
+        let number = u64::from_ne_bytes(payload.try_into().expect("8 bytes"));
+        if number.is_multiple_of(3) { server.reject(&event) } else { server.accept(&event, number) }.expect("an answer");
+    }
+    let mut seen = [false; 200];
+    for _ in 0..200 {
+        let event = world.next(0, EventKind::Connect);
+        let number = event.context();
+        assert_eq!(event.outcome().is_ok(), !number.is_multiple_of(3), "connect {number}");
+        let place = &mut seen[usize::try_from(number).expect("small")];
+        assert!(!std::mem::replace(place, true), "connect {number} ended twice");
+    }
+}
+
+/// An endpoint connects to itself, and messages go both ways.
+pub fn connect_to_itself(device: &Device) {
+    let endpoint = open(device);
+    let world = World::new([&endpoint]);
+    let (client, server) = world.connect(0, 0, RO);
+    assert_ne!(client, server);
+    for number in 0..1000u64 {
+        let from = if number.is_multiple_of(2) { client } else { server };
+        endpoint.send(from, &number.to_ne_bytes(), number, Flags::NONE).expect("a send");
+        assert_eq!(world.message(0), number.to_ne_bytes());
+        assert_eq!(world.sent(0), number);
+    }
+}
+
+/// A request may stay open while others are served.
+pub fn request_kept_open(device: &Device) {
+    let (first, second, server) = (open(device), open(device), open(device));
+    let world = World::new([&first, &second, &server]);
+    first.connect(server.uri(), b"keep me", RO, 1, None).expect("a connect");
+    let kept = world.next(2, EventKind::ConnectRequest);
+    for from in [1, 0] {
+        for round in 0..20u64 {
+            let (connection, accepted) = world.connect(from, 2, RO);
+            let client = if from == 1 { &second } else { &first };
+            client.send(connection, &round.to_ne_bytes(), 0, Flags::SILENT).expect("a send");
+            assert_eq!(world.message(2), round.to_ne_bytes());
+            client.disconnect(connection).expect("a disconnect");
+            server.disconnect(accepted).expect("a disconnect");
+        }
+    }
+    assert_eq!(kept.request().expect("a request").payload(), b"keep me");
+    server.accept(&kept, 8).expect("an accept");
+    let connection = world.next(0, EventKind::Connect).connection().expect("one");
+    first.send(connection, b"at last", 0, Flags::SILENT).expect("a send");
+    assert_eq!(world.message(2), b"at last");
+}
+
+/// A second answer to a request is refused, whatever the first was.
+pub fn double_answer(device: &Device) {
+    let (client, server) = (open(device), open(device));
+    let world = World::new([&client, &server]);
+    for accept in [true, false] {
+        client.connect(server.uri(), b"", RO, 1, Some(LIMIT)).expect("a connect");
+        let event = world.next(1, EventKind::ConnectRequest);
+        if accept { server.accept(&event, 1) } else { server.reject(&event) }.expect("an answer");
+        assert_eq!(server.accept(&event, 2), Err(RequestError::AlreadyAnswered));
+        assert_eq!(server.reject(&event), Err(RequestError::AlreadyAnswered));
+        event.give_back().expect("answered");
+        assert_eq!(world.next(0, EventKind::Connect).outcome().is_ok(), accept);
+    }
+    assert_eq!(world.next(1, EventKind::Accept).context(), 1);
+    assert_eq!(drain(&server), 0, "one accept, one event");
+}
+
+/// Only a request can be accepted or rejected.
+pub fn accept_of_another_event(device: &Device) {
+    let (client, server) = (open(device), open(device));
+    let world = World::new([&client, &server]);
+    let (connection, _) = world.connect(0, 1, RO);
+    client.send(connection, b"no request", 0, Flags::NONE).expect("a send");
+    for event in [world.next(1, EventKind::Recv), world.next(0, EventKind::Send)] {
+        assert_eq!(server.accept(&event, 1), Err(RequestError::NotARequest));
+        assert_eq!(server.reject(&event), Err(RequestError::NotARequest));
+        event.give_back().expect("still borrowed");
+    }
+}
+
+/// Returning a request without an answer is refused, and the event stays valid.
+pub fn return_of_unanswered_request(device: &Device) {
+    let (client, server) = (open(device), open(device));
+    let world = World::new([&client, &server]);
+    client.connect(server.uri(), b"valid", RO, 1, Some(LIMIT)).expect("a connect");
+    let event = world.next(1, EventKind::ConnectRequest);
+    let (event, error) = event.give_back().expect_err("not answered");
+    assert_eq!(error, RequestError::NotAnswered);
+    assert_eq!(event.request().expect("a request").payload(), b"valid");
+    server.accept(&event, 2).expect("an accept");
+    event.give_back().expect("answered");
+    assert_eq!(world.next(0, EventKind::Connect).outcome(), Ok(()));
+}
+
+/// A hundred connections between the same two endpoints stay apart.
+pub fn many_connections(device: &Device) {
+    let (client, server) = (open(device), open(device));
+    let world = World::new([&client, &server]);
+    let pairs: Vec<_> = (0..100).map(|_| world.connect(0, 1, RO)).collect();
+    for (number, (connection, _)) in pairs.iter().enumerate().rev() {
+        client.send(*connection, &number.to_ne_bytes(), number as u64, Flags::NONE).expect("a send");
+    }
+    for (number, (connection, accepted)) in pairs.iter().enumerate().rev() {
+        let event = world.next(1, EventKind::Recv);
+        assert_eq!(event.connection(), Some(*accepted));
+        assert_eq!(event.received().expect("a message").to_vec(), number.to_ne_bytes());
+        let sent = world.next(0, EventKind::Send);
+        assert_eq!((sent.connection(), sent.context()), (Some(*connection), number as u64));
+    }
+}
+
+/// Connecting and disconnecting a thousand times works as the first time, and old names are never mistaken for new ones.
+pub fn reconnect_many_times(device: &Device) {
+    let (client, server) = (open(device), open(device));
+    let world = World::new([&client, &server]);
+    let mut old = None;
+    for round in 0..1000u64 {
+        let (connection, accepted) = world.connect(0, 1, RO);
+        client.send(connection, &round.to_ne_bytes(), 0, Flags::SILENT).expect("a send");
+        assert_eq!(world.message(1), round.to_ne_bytes());
+        if let Some(old) = old.replace(connection) {
+            assert!(client.send(old, b"stale", 0, Flags::NONE).is_err(), "round {round}");
+        }
+        client.disconnect(connection).expect("a disconnect");
+        server.disconnect(accepted).expect("a disconnect");
+    }
+    let handle = client.handle().expect("a handle");
+    assert!(!readable(&handle, Duration::ZERO) || drain(&client) == 0);
+}

@@ -1,0 +1,252 @@
+//! The OS handle: readable means "call get_event".
+
+use crate::memory::Origin;
+use crate::world::{LIMIT, World, drain, open, pattern, readable};
+use cci::{Attribute, Connection, ConnectionOption, Device, Endpoint, Event, EventKind, Failure, Flags, Rights, Rma, SendError};
+use rustix::event::epoll;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+const RO: Attribute = Attribute::ReliableOrdered;
+
+/// Polls the handle, then asks for exactly one event; `None` when the readiness was spurious.
+///
+/// # Panics
+///
+/// The handle stays silent.
+fn one_event<'e>(endpoint: &'e Endpoint, handle: &OwnedFd) -> Option<Event<'e>> {
+    assert!(readable(handle, LIMIT), "the handle stays silent: an event was lost, or is not told");
+    endpoint.get_event().expect("usable")
+}
+
+/// The next event of this kind, by polling the handle and one get_event at a time.
+fn wait_for<'e>(endpoint: &'e Endpoint, handle: &OwnedFd, kind: EventKind) -> Event<'e> {
+    let begun = Instant::now();
+    loop {
+        assert!(begun.elapsed() < LIMIT, "no event {kind:?}, only spurious readiness");
+        match one_event(endpoint, handle) {
+            Some(event) if event.kind() == kind => return event,
+            _ => {}
+        }
+    }
+}
+
+/// Sends numbered messages with pauses of all sizes, from none to longer than any spinning.
+fn send_with_pauses(endpoint: &Endpoint, connection: Connection, count: u64) {
+    let mut random = fastrand::Rng::with_seed(count);
+    for number in 0..count {
+        while let Err(error) = endpoint.send(connection, &number.to_ne_bytes(), number, Flags::SILENT) {
+            assert_eq!(error, SendError::NoBuffers);
+            drop(endpoint.get_event().expect("usable"));
+        }
+        match random.u32(0..20) {
+            0 => std::thread::sleep(Duration::from_micros(random.u64(0..2000))),
+            1..6 => (0..random.u32(0..3000)).for_each(|_| std::hint::spin_loop()),
+            _ => {}
+        }
+    }
+}
+
+/// Wait, one get_event, wait: no event is ever lost, whatever the sender's pauses.
+pub fn one_event_per_wake(device: &Device) {
+    const MESSAGES: u64 = 10_000;
+    let (a, b) = (open(device), open(device));
+    let handle = b.handle().expect("a handle");
+    let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(|| {
+            send_with_pauses(&a, connection, MESSAGES);
+            let begun = Instant::now();
+            while a.report(connection).expect("open").open > 0 && begun.elapsed() < LIMIT {
+                drain(&a);
+            }
+        });
+        for number in 0..MESSAGES {
+            let event = wait_for(&b, &handle, EventKind::Recv);
+            assert_eq!(event.received().expect("a message").to_vec(), number.to_ne_bytes());
+        }
+        sender.join().expect("the sender");
+    });
+}
+
+/// The handle stays readable while events remain.
+pub fn stays_readable(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let handle = b.handle().expect("a handle");
+    let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
+    for number in 0..50u64 {
+        a.send(connection, &number.to_ne_bytes(), 0, Flags::SILENT).expect("a send");
+    }
+    let mut got = 0u64;
+    let mut empty = 0;
+    while got < 50 {
+        assert!(readable(&handle, LIMIT), "not readable with {} messages left", 50 - got);
+        match b.get_event().expect("usable") {
+            Some(event) => {
+                assert_eq!(event.received().expect("a message").to_vec(), got.to_ne_bytes());
+                got += 1;
+            }
+            None => empty += 1,
+        }
+        assert!(empty < 100_000, "readable for ever without an event");
+    }
+}
+
+/// A program that holds the handle and never polls it gets everything by get_event alone.
+pub fn held_without_polling(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let _handles = (a.handle().expect("a handle"), b.handle().expect("a handle"));
+    let world = World::new([&a, &b]);
+    let (connection, at_b) = world.connect(0, 1, RO);
+    for number in 0..3000u64 {
+        a.send(connection, &number.to_ne_bytes(), 0, Flags::SILENT).expect("a send");
+        assert_eq!(world.message(1), number.to_ne_bytes());
+        b.send(at_b, &pattern(number, 200), number, Flags::NONE).expect("a send");
+        assert_eq!(world.message(0), pattern(number, 200));
+        assert_eq!(world.sent(1), number);
+    }
+}
+
+/// Some empty calls after the last event the handle is quiet, and one more event makes it readable.
+pub fn becomes_quiet(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let handle = b.handle().expect("a handle");
+    let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
+    for round in 0..20u64 {
+        let begun = Instant::now();
+        while readable(&handle, Duration::ZERO) {
+            assert!(begun.elapsed() < LIMIT, "readable for ever, round {round}");
+            assert!(b.get_event().expect("usable").is_none(), "nobody sent");
+        }
+        a.send(connection, &round.to_ne_bytes(), 0, Flags::SILENT).expect("a send");
+        let event = wait_for(&b, &handle, EventKind::Recv);
+        assert_eq!(event.received().expect("a message").to_vec(), round.to_ne_bytes());
+    }
+}
+
+/// Connecting, accepting and disconnecting work by waiting alone, at both sides.
+pub fn connect_wakes(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let b = &b;
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let handle = b.handle().expect("a handle");
+            for round in 0..50u64 {
+                let request = wait_for(b, &handle, EventKind::ConnectRequest);
+                b.accept(&request, round).expect("an accept");
+                request.give_back().expect("answered");
+                let accepted = wait_for(b, &handle, EventKind::Accept);
+                let message = wait_for(b, &handle, EventKind::Recv);
+                assert_eq!(message.connection(), accepted.connection());
+            }
+        });
+        let handle = a.handle().expect("a handle");
+        for round in 0..50u64 {
+            a.connect(b.uri(), b"", RO, round, Some(LIMIT)).expect("a connect");
+            let connected = wait_for(&a, &handle, EventKind::Connect);
+            assert_eq!((connected.outcome(), connected.context()), (Ok(()), round));
+            let connection = connected.connection().expect("one");
+            a.send(connection, b"hello", 0, Flags::NONE).expect("a send");
+            assert_eq!(wait_for(&a, &handle, EventKind::Send).outcome(), Ok(()));
+        }
+    });
+}
+
+/// Timeouts make the handle readable: of a connect, of a send, of a keepalive.
+pub fn timeouts_wake(device: &Device) {
+    let (a, deaf) = (open(device), open(device));
+    let handle = a.handle().expect("a handle");
+    a.connect(deaf.uri(), b"", RO, 1, Some(Duration::from_millis(60))).expect("a connect");
+    assert_eq!(wait_for(&a, &handle, EventKind::Connect).outcome(), Err(Failure::TimedOut));
+    let deaf = open(device);
+    let (connection, _) = World::new([&a, &deaf]).connect(0, 1, RO);
+    a.set_option(connection, ConnectionOption::KeepaliveTimeout, 60_000).expect("an option");
+    assert_eq!(wait_for(&a, &handle, EventKind::KeepaliveTimedOut).connection(), Some(connection));
+    a.set_option(connection, ConnectionOption::SendTimeout, 60_000).expect("an option");
+    let mut posted = 0;
+    while posted < 2000 && a.send(connection, &[1; 100], 7, Flags::NONE).is_ok() {
+        posted += 1;
+    }
+    let failed = (0..posted).filter(|_| wait_for(&a, &handle, EventKind::Send).outcome().is_err()).count();
+    assert!(failed > 0, "{posted} sends to a peer that never polls all succeeded");
+}
+
+/// A sender without buffers is woken when there is room again.
+pub fn room_wakes(device: &Device) {
+    const MESSAGES: u64 = 20_000;
+    let (a, b) = (open(device), open(device));
+    let handle = a.handle().expect("a handle");
+    let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
+    a.set_send_buffers(64).expect("an option");
+    std::thread::scope(|scope| {
+        let b = &b;
+        scope.spawn(move || {
+            let begun = Instant::now();
+            let mut got = 0u64;
+            while got < MESSAGES && begun.elapsed() < LIMIT {
+                if let Some(event) = b.get_event().expect("usable") {
+                    assert_eq!(event.received().expect("a message").to_vec(), pattern(got, 100));
+                    got += 1;
+                    if got.is_multiple_of(1000) {
+                        std::thread::sleep(Duration::from_millis(3));
+                    }
+                }
+            }
+            assert_eq!(got, MESSAGES);
+        });
+        let (mut sent, mut completed) = (0, 0);
+        while completed < MESSAGES {
+            while sent < MESSAGES && a.send(connection, &pattern(sent, 100), sent, Flags::NONE).is_ok() {
+                sent += 1;
+            }
+            let event = wait_for(&a, &handle, EventKind::Send);
+            assert_eq!((event.outcome(), event.context()), (Ok(()), completed));
+            completed += 1;
+        }
+    });
+}
+
+/// `epoll` understands the handle, level-triggered.
+pub fn epoll(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let handle = b.handle().expect("a handle");
+    let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
+    let set = epoll::create(epoll::CreateFlags::CLOEXEC).expect("an epoll");
+    epoll::add(&set, &handle, epoll::EventData::new_u64(5), epoll::EventFlags::IN).expect("a pollable handle");
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(|| send_with_pauses(&a, connection, 1000));
+        let mut got = 0u64;
+        while got < 1000 {
+            let mut ready = Vec::with_capacity(4);
+            let limit = rustix::event::Timespec { tv_sec: 30, tv_nsec: 0 };
+            epoll::wait(&set, rustix::buffer::spare_capacity(&mut ready), Some(&limit)).expect("epoll");
+            assert_eq!(ready.len(), 1, "an event was lost after {got}");
+            if let Some(event) = b.get_event().expect("usable") {
+                assert_eq!(event.received().expect("a message").to_vec(), got.to_ne_bytes());
+                got += 1;
+            }
+        }
+        sender.join().expect("the sender");
+    });
+}
+
+/// The completion of a long RMA, and its message at the target, are told by the handle.
+pub fn rma_wakes(device: &Device) {
+    const LEN: usize = 6 << 20;
+    let (a, b) = (open(device), open(device));
+    let handles = (a.handle().expect("a handle"), b.handle().expect("a handle"));
+    let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
+    let (source, target) = (Origin::Program.allocate(LEN), Origin::Program.allocate(LEN));
+    source.write(0, &pattern(4, LEN));
+    let local = a.register(source.memory(), Rights::NONE).expect("a registration");
+    let remote = b.register(target.memory(), Rights::WRITE).expect("a registration");
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(wait_for(&b, &handles.1, EventKind::Recv).received().expect("one").to_vec(), b"done"));
+        let message = Some(&b"done"[..]);
+        let rma = Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: 0, len: LEN as u64, message };
+        a.rma(connection, &rma, 8, Flags::WRITE).expect("a write");
+        let event = wait_for(&a, &handles.0, EventKind::Send);
+        assert_eq!((event.outcome(), event.context()), (Ok(()), 8));
+    });
+    assert_eq!(target.to_vec(0, LEN), pattern(4, LEN));
+}

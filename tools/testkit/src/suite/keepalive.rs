@@ -1,0 +1,62 @@
+//! Keepalive.
+
+use crate::world::{World, open};
+use cci::{Attribute, ConnectionOption, Device, EventKind, Flags};
+use std::time::{Duration, Instant};
+
+const RO: Attribute = Attribute::ReliableOrdered;
+const KEEPALIVE: ConnectionOption = ConnectionOption::KeepaliveTimeout;
+
+/// A peer that never polls: one event after the time, which is then 0, and the connection goes on.
+pub fn silent_peer(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    a.set_keepalive(100_000).expect("an option");
+    let both = World::new([&a, &b]);
+    let (connection, _) = both.connect(0, 1, RO);
+    assert_eq!(a.option(connection, KEEPALIVE), Ok(100_000));
+    let begun = Instant::now();
+    let only_a = World::new([&a]);
+    let event = only_a.next(0, EventKind::KeepaliveTimedOut);
+    assert_eq!(event.connection(), Some(connection));
+    assert!(begun.elapsed() >= Duration::from_millis(50), "after {:?}", begun.elapsed());
+    assert_eq!(a.option(connection, KEEPALIVE), Ok(0));
+    a.send(connection, b"still there", 1, Flags::NONE).expect("a keepalive does not disconnect");
+    assert_eq!((both.message(1).as_slice(), both.sent(0)), (&b"still there"[..], 1));
+    let quiet = Instant::now();
+    while quiet.elapsed() < Duration::from_millis(300) {
+        only_a.poll(0);
+    }
+    assert_eq!(only_a.waiting(0, EventKind::KeepaliveTimedOut), 0, "the event comes once");
+}
+
+/// A peer that polls but sends nothing is alive: no event.
+pub fn polling_peer(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, at_b) = world.connect(0, 1, RO);
+    a.set_option(connection, KEEPALIVE, 200_000).expect("an option");
+    b.set_option(at_b, KEEPALIVE, 200_000).expect("an option");
+    let begun = Instant::now();
+    let mut longest = Duration::ZERO;
+    while begun.elapsed() < Duration::from_millis(800) {
+        let step = Instant::now();
+        world.step();
+        longest = longest.max(step.elapsed());
+    }
+    let events = world.waiting(0, EventKind::KeepaliveTimedOut) + world.waiting(1, EventKind::KeepaliveTimedOut);
+    // A machine that holds this thread up for the keepalive time makes the peer silent indeed.
+    assert!(events == 0 || longest > Duration::from_millis(80), "{events} events, longest step {longest:?}");
+    assert_eq!(events == 0, a.option(connection, KEEPALIVE) == Ok(200_000) && b.option(at_b, KEEPALIVE) == Ok(200_000));
+}
+
+/// A keepalive that is set again after its event raises another one.
+pub fn set_later(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
+    let world = World::new([&a]);
+    for _ in 0..3 {
+        a.set_option(connection, KEEPALIVE, 50_000).expect("an option");
+        assert_eq!(world.next(0, EventKind::KeepaliveTimedOut).connection(), Some(connection));
+        assert_eq!(a.option(connection, KEEPALIVE), Ok(0));
+    }
+}

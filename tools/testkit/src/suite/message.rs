@@ -1,0 +1,246 @@
+//! Send and receive: lengths, flags, payloads.
+
+use crate::sys::RawEvent;
+use crate::world::{LIMIT, World, open, pattern};
+use cci::{Attribute, Device, EventKind, Flags, SendError};
+use std::io::IoSlice;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const RO: Attribute = Attribute::ReliableOrdered;
+
+/// Lengths worth trying up to a maximum: all small ones, some between, and the edges.
+fn lengths(most: usize) -> Vec<usize> {
+    let small = 0..=most.min(600);
+    let steps = (600..most).step_by(97);
+    let edges = (0..32).map(|bit| 1usize << bit).flat_map(|power| [power - 1, power, power + 1]);
+    let mut all: Vec<_> = small.chain(steps).chain(edges).filter(|len| *len <= most).collect();
+    all.extend([most.saturating_sub(1), most]);
+    all
+}
+
+/// Messages of every length up to the maximum arrive intact, either way, on every kind of connection.
+pub fn every_length(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    for attribute in [RO, Attribute::ReliableUnordered, Attribute::Unreliable] {
+        let (to_b, to_a) = world.connect(0, 1, attribute);
+        for len in lengths(to_b.max_send_size() as usize) {
+            let message = pattern(len as u64, len);
+            a.send(to_b, &message, len as u64, Flags::NONE).expect("a send");
+            assert_eq!(world.message(1), message, "{len} bytes, {attribute:?}");
+            assert_eq!(world.sent(0), len as u64);
+            b.send(to_a, &message, len as u64, Flags::NONE).expect("a send");
+            assert_eq!(world.message(0), message, "{len} bytes back, {attribute:?}");
+            assert_eq!(world.sent(1), len as u64);
+        }
+    }
+}
+
+/// One byte more than the maximum is refused, and nothing is sent.
+pub fn too_long(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    for attribute in [RO, Attribute::ReliableUnordered, Attribute::Unreliable] {
+        let (connection, _) = world.connect(0, 1, attribute);
+        let message = vec![7; connection.max_send_size() as usize + 1];
+        for flags in [Flags::NONE, Flags::SILENT, Flags::BLOCKING] {
+            assert_eq!(a.send(connection, &message, 1, flags), Err(SendError::TooLong));
+        }
+        a.send(connection, b"next", 2, Flags::NONE).expect("a send");
+        assert_eq!((world.message(1).as_slice(), world.sent(0)), (&b"next"[..], 2));
+    }
+    assert_eq!(SendError::TooLong.status(), cci::Status::MsgSize);
+}
+
+/// A message gathered from parts arrives as their concatenation.
+pub fn vectored(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    let mut random = fastrand::Rng::with_seed(5);
+    for round in 0..300u64 {
+        let len = random.usize(0..=connection.max_send_size() as usize);
+        let message = pattern(round, len);
+        let mut cuts: Vec<_> = (0..random.usize(0..9)).map(|_| random.usize(0..=len)).collect();
+        cuts.extend([0, len]);
+        cuts.sort_unstable();
+        let parts: Vec<_> = cuts.windows(2).map(|cut| IoSlice::new(&message[cut[0]..cut[1]])).collect();
+        a.send_vectored(connection, &parts, round, Flags::NONE).expect("a send");
+        assert_eq!(world.message(1), message, "cut at {cuts:?}");
+        assert_eq!(world.sent(0), round);
+    }
+    let bytes = pattern(1, 512);
+    let single: Vec<_> = bytes.iter().map(|byte| IoSlice::new(std::slice::from_ref(byte))).collect();
+    a.send_vectored(connection, &single[..connection.max_send_size().min(512) as usize], 0, Flags::NONE).expect("a send");
+    assert_eq!(world.message(1), bytes[..connection.max_send_size().min(512) as usize]);
+}
+
+/// Parts that together are longer than the maximum are refused.
+pub fn vectored_too_long(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    let half = vec![1; connection.max_send_size() as usize / 2 + 1];
+    let parts = [IoSlice::new(&half), IoSlice::new(&half)];
+    assert_eq!(a.send_vectored(connection, &parts, 1, Flags::NONE), Err(SendError::TooLong));
+    a.send(connection, b"next", 2, Flags::NONE).expect("a send");
+    assert_eq!((world.message(1).as_slice(), world.sent(0)), (&b"next"[..], 2));
+}
+
+/// An empty message, and one of no parts or empty parts, arrive with length 0.
+pub fn empty_messages(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, accepted) = world.connect(0, 1, RO);
+    a.send(connection, b"", 1, Flags::NONE).expect("a send");
+    a.send_vectored(connection, &[], 2, Flags::NONE).expect("a send");
+    a.send_vectored(connection, &[IoSlice::new(b""), IoSlice::new(b"")], 3, Flags::NONE).expect("a send");
+    for context in 1..=3 {
+        let event = world.next(1, EventKind::Recv);
+        assert!(event.received().expect("a message").is_empty());
+        assert_eq!(event.connection(), Some(accepted));
+        assert_eq!(world.sent(0), context);
+    }
+}
+
+/// Every bit of a context comes back.
+pub fn every_context(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    let contexts = (0..64).map(|bit| 1u64 << bit).chain([0, u64::MAX]);
+    for context in contexts {
+        a.send(connection, b"x", context, Flags::NONE).expect("a send");
+        assert_eq!(world.sent(0), context);
+        assert_eq!(world.message(1), b"x");
+    }
+}
+
+/// SILENT gives no event; the sends around it do.
+pub fn silent(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    for round in 0..100u64 {
+        a.send(connection, b"quiet", u64::MAX, Flags::SILENT).expect("a send");
+        a.send(connection, b"loud", round, Flags::NONE).expect("a send");
+        assert_eq!(world.message(1), b"quiet");
+        assert_eq!(world.message(1), b"loud");
+        // On RO completions come in order, so an event of the silent one would be first.
+        let event = world.first(0);
+        assert_eq!((event.kind(), event.context()), (EventKind::Send, round));
+    }
+}
+
+/// BLOCKING returns when the message has been taken over, without an event.
+pub fn blocking(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    a.send(connection, b"first", 1, Flags::BLOCKING).expect("a send");
+    a.send(connection, b"second", 2, Flags::BLOCKING | Flags::SILENT).expect("a send");
+    a.send(connection, b"third", 3, Flags::NONE).expect("a send");
+    for expected in [&b"first"[..], b"second", b"third"] {
+        assert_eq!(world.message(1), expected);
+    }
+    let event = world.first(0);
+    assert_eq!((event.kind(), event.context()), (EventKind::Send, 3));
+}
+
+/// BLOCKING sends of many messages wait for room, while another thread takes them slowly.
+pub fn blocking_many_ways(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    for attribute in [RO, Attribute::ReliableUnordered] {
+        let (connection, _) = world.connect(0, 1, attribute);
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let receiver = scope.spawn(|| {
+                let begun = std::time::Instant::now();
+                let mut taken = 0u64;
+                while taken < 5000 && begun.elapsed() < LIMIT && !over.load(Ordering::Relaxed) {
+                    if let Ok(Some(event)) = b.get_event() {
+                        taken += u64::from(event.received().is_some());
+                    }
+                }
+                taken
+            });
+            let message = pattern(1, connection.max_send_size() as usize);
+            let outcome = (0..5000).try_for_each(|_| a.send(connection, &message, 0, Flags::BLOCKING));
+            over.store(outcome.is_err(), Ordering::Relaxed);
+            assert_eq!((outcome, receiver.join().expect("the receiver")), (Ok(()), 5000));
+        });
+        assert!(!world.poll(0), "BLOCKING gives no event");
+    }
+}
+
+/// NO_COPY sends the bytes that stand there; with SILENT only on RO.
+pub fn no_copy(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    for attribute in [RO, Attribute::ReliableUnordered, Attribute::Unreliable] {
+        let (connection, _) = world.connect(0, 1, attribute);
+        let message = pattern(3, connection.max_send_size() as usize);
+        a.send(connection, &message, 1, Flags::NO_COPY).expect("a send");
+        assert_eq!(world.message(1), message);
+        assert_eq!(world.sent(0), 1);
+        let both = a.send(connection, &message, 2, Flags::NO_COPY | Flags::SILENT);
+        if attribute == RO {
+            assert_eq!(both, Ok(()));
+            assert_eq!(world.message(1), message);
+        } else {
+            assert_eq!(both, Err(SendError::BadFlags));
+        }
+    }
+}
+
+/// Flags of RMA do not fit a send.
+pub fn foreign_flags(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    for flag in [Flags::READ, Flags::WRITE, Flags::FENCE] {
+        assert_eq!(a.send(connection, b"x", 1, flag), Err(SendError::BadFlags), "{flag:?}");
+    }
+    a.send(connection, b"next", 2, Flags::NONE).expect("a send");
+    assert_eq!((world.message(1).as_slice(), world.sent(0)), (&b"next"[..], 2));
+}
+
+/// A zero byte follows every payload, whatever the slot held before.
+pub fn zero_byte_after_payload(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    let most = connection.max_send_size() as usize;
+    // A long message of ones first, so that every slot has been full once.
+    for len in lengths(most).into_iter().flat_map(|len| [most, len]) {
+        a.send(connection, &vec![0xff; len], 0, Flags::SILENT).expect("a send");
+        let payload = RawEvent::of(world.next(1, EventKind::Recv)).take_apart();
+        assert_eq!((payload.bytes.len(), payload.after), (len, 0), "{len} bytes");
+        assert!(payload.bytes.iter().all(|byte| *byte == 0xff));
+    }
+}
+
+/// A payload of at least one byte is 8-byte aligned.
+pub fn payload_is_aligned(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    for len in lengths(connection.max_send_size() as usize).into_iter().filter(|len| *len > 0) {
+        a.send(connection, &vec![1; len], 0, Flags::SILENT).expect("a send");
+        let payload = RawEvent::of(world.next(1, EventKind::Recv)).take_apart();
+        assert!(payload.address.is_multiple_of(8), "{len} bytes at {:#x}", payload.address);
+    }
+}
+
+/// Programs write into what they receive; later messages are not spoilt.
+pub fn payload_is_writable(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    for round in 0..500u64 {
+        let message = pattern(round, lengths(connection.max_send_size() as usize)[round as usize % 600]);
+        a.send(connection, &message, 0, Flags::SILENT).expect("a send");
+        assert_eq!(RawEvent::of(world.next(1, EventKind::Recv)).overwrite(0xa5), message);
+    }
+}

@@ -1,0 +1,95 @@
+//! The conformance suite: one function per rule of the API, each for any device.
+
+pub mod broker;
+pub mod connect;
+pub mod disconnect;
+pub mod events;
+pub mod flow;
+pub mod handle;
+pub mod keepalive;
+pub mod message;
+pub mod options;
+pub mod order;
+pub mod rma;
+pub mod rma_rights;
+pub mod threads;
+
+use cci::Device;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs a check. One that stands among the exceptions (its name, and the reason) must fail: an exception that is not needed any
+/// more fails too.
+///
+/// # Panics
+///
+/// The check fails, or an excepted one does not.
+pub fn run(name: &str, exceptions: &[(&str, &str)], device: &Device, check: fn(&Device)) {
+    match exceptions.iter().find(|(excepted, _)| *excepted == name) {
+        None => check(device),
+        Some((_, reason)) => {
+            let outcome = catch_unwind(AssertUnwindSafe(|| check(device)));
+            assert!(outcome.is_err(), "{name} passes: remove the exception ({reason})");
+        }
+    }
+}
+
+/// Makes one `#[test]` of every check, in a module `$transport`: `conformance!(sm, || device)`. What the transport cannot do stands in
+/// a list of names and reasons: `conformance!(sm, || device, except: [("multicast", "no multicast on shared memory")])`.
+#[macro_export]
+macro_rules! conformance {
+    ($transport:ident, $device:expr) => { $crate::conformance!($transport, $device, except: []); };
+    ($transport:ident, $device:expr, except: $exceptions:expr) => {
+        mod $transport {
+            use super::*;
+            $crate::conformance_tests! { $device, $exceptions;
+                connect: connect_and_accept, payload_of_every_length, payload_too_long, bad_uri, multicast_without_multicast,
+                    reject, dropped_request_is_rejected, nobody_listens, connect_times_out, late_accept, timeout_of_zero, patient_connect,
+                    two_connects_in_flight, many_connects_in_flight, connect_to_itself, request_kept_open, double_answer,
+                    accept_of_another_event, return_of_unanswered_request, many_connections, reconnect_many_times;
+                message: every_length, too_long, vectored, vectored_too_long, empty_messages, every_context, silent, blocking,
+                    blocking_many_ways, no_copy, foreign_flags, zero_byte_after_payload, payload_is_aligned, payload_is_writable;
+                order: reliable_ordered, completions_in_order, reliable_unordered, unreliable, both_directions;
+                events: nothing_to_report, returned_in_any_order, returned_from_another_thread, kept_after_later_events,
+                    kept_after_disconnect, returned_twice, request_payload_is_kept, every_field;
+                disconnect: published_is_delivered, published_is_delivered_after_close, open_operations_end_once,
+                    open_operations_end_when_peer_closes, later_sends_are_refused, twice, disconnect_event, no_disconnect_event,
+                    other_connections_live, keepalive_comes_at_once;
+                flow: sender_without_buffers, receiver_without_buffers, receiver_that_never_returns, peer_that_never_polls,
+                    sends_while_holding_everything, send_timeout_spares_others;
+                keepalive: silent_peer, polling_peer, set_later;
+                rma: lengths_and_offsets, large_write, large_read, both_origins, message_after_data, message_after_read, fence_orders,
+                    send_after_rma, silent_and_blocking, many_outstanding, to_itself, after_disconnect, counted;
+                rma_rights: rights_are_enforced, stale_handle, invented_handle, remote_range, local_range, refused_at_once,
+                    unreliable_connection, registration_refused, deregistered_twice, half_a_handle, distinct_registrations,
+                    local_handle_of_another_endpoint, handles_are_not_guessable;
+                options: defaults, set_and_get, out_of_range, of_a_connection, of_a_closed_connection, alignment, counters,
+                    down_device;
+                handle: one_event_per_wake, stays_readable, held_without_polling, becomes_quiet, connect_wakes,
+                    timeouts_wake, room_wakes, epoll, rma_wakes;
+                threads: many_pollers, many_senders, many_rma, one_thread_only, returned_by_another_thread_when_single,
+                    open_and_close;
+                broker: accepted_elsewhere, many_workers, refused_elsewhere;
+            }
+        }
+    };
+}
+
+/// The tests of [`conformance!`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! conformance_tests {
+    ($device:expr, $exceptions:expr; $family:ident: $($check:ident),+; $($rest:tt)*) => {
+        mod $family {
+            use super::*;
+            $(
+                #[test]
+                fn $check() {
+                    let name = concat!(stringify!($family), "::", stringify!($check));
+                    $crate::suite::run(name, &$exceptions, &($device)(), $crate::suite::$family::$check);
+                }
+            )+
+        }
+        $crate::conformance_tests! { $device, $exceptions; $($rest)* }
+    };
+    ($device:expr, $exceptions:expr;) => {};
+}

@@ -1,0 +1,295 @@
+//! RMA: what is copied, when it is visible, in which order.
+
+use crate::memory::{Bytes, Origin};
+use crate::world::{World, drain, open, pattern};
+use cci::{Attribute, Connection, Device, Endpoint, EventKind, Flags, Rights, Rma, RmaError, RmaHandle};
+
+const RO: Attribute = Attribute::ReliableOrdered;
+
+/// Memory at the initiator and at the target, registered.
+pub(super) struct Ranges {
+    pub(super) local: RmaHandle,
+    pub(super) remote: RmaHandle,
+    pub(super) source: Bytes,
+    pub(super) target: Bytes,
+}
+
+impl Ranges {
+    /// `len` bytes of this origin at either side.
+    pub(super) fn new(a: &Endpoint, b: &Endpoint, origin: [Origin; 2], len: usize, rights: Rights) -> Self {
+        let (source, target) = (origin[0].allocate(len), origin[1].allocate(len));
+        let local = a.register(source.memory(), Rights::NONE).expect("a registration");
+        let remote = b.register(target.memory(), rights).expect("a registration");
+        Self { local, remote, source, target }
+    }
+
+    /// An RMA between them.
+    pub(super) fn rma(&self, local_offset: u64, remote_offset: u64, len: u64) -> Rma<'_> {
+        Rma { local: &self.local, local_offset, remote: &self.remote, remote_offset, len, message: None }
+    }
+}
+
+/// Starts an RMA and waits for its success.
+fn complete(world: &World<'_>, a: &Endpoint, connection: Connection, rma: &Rma<'_>, flags: Flags) {
+    a.rma(connection, rma, 99, flags).expect("an RMA");
+    assert_eq!(world.sent(0), 99);
+}
+
+/// Every length at every offset copies these bytes and no others, both ways.
+pub fn lengths_and_offsets(device: &Device) {
+    const ROOM: usize = 80_000;
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    for origin in Origin::ALL {
+        let ranges = Ranges::new(&a, &b, [origin; 2], ROOM, Rights::READ_WRITE);
+        for len in [1, 2, 3, 7, 8, 9, 55, 56, 57, 63, 64, 65, 511, 4095, 4096, 4097, 8191, 8193, 65_535, 65_537] {
+            for (from, to) in [(0, 0), (1, 0), (0, 1), (8, 3), (63, 4095), (4096, 4096), (7000, 9)] {
+                let (before, after) = (pattern(1, ROOM), pattern(2, ROOM));
+                ranges.source.write(0, &after);
+                ranges.target.write(0, &before);
+                let rma = ranges.rma(from as u64, to as u64, len as u64);
+                complete(&world, &a, connection, &rma, Flags::WRITE);
+                let mut expected = before.clone();
+                expected[to..to + len].copy_from_slice(&after[from..from + len]);
+                assert!(ranges.target.to_vec(0, ROOM) == expected, "write of {len} from {from} to {to}, {origin:?}");
+                ranges.target.write(0, &before);
+                complete(&world, &a, connection, &rma, Flags::READ);
+                let mut expected = after;
+                expected[from..from + len].copy_from_slice(&before[to..to + len]);
+                assert!(ranges.source.to_vec(0, ROOM) == expected, "read of {len} from {to} to {from}, {origin:?}");
+            }
+        }
+    }
+}
+
+fn large(device: &Device, flags: Flags) {
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    for origin in Origin::ALL {
+        for len in [1 << 20, (1 << 20) + 1, (3 << 20) - 5, 16 << 20, 64 << 20] {
+            let ranges = Ranges::new(&a, &b, [origin; 2], len, Rights::READ_WRITE);
+            let bytes = pattern(len as u64, len);
+            let (from, to) =
+                if flags == Flags::WRITE { (&ranges.source, &ranges.target) } else { (&ranges.target, &ranges.source) };
+            from.write(0, &bytes);
+            complete(&world, &a, connection, &ranges.rma(0, 0, len as u64), flags);
+            assert!(to.to_vec(0, len) == bytes, "{len} bytes, {origin:?}");
+            a.deregister(&ranges.local).expect("own registration");
+            b.deregister(&ranges.remote).expect("own registration");
+        }
+    }
+}
+
+/// Writes of up to 64 MiB.
+pub fn large_write(device: &Device) {
+    large(device, Flags::WRITE);
+}
+
+/// Reads of up to 64 MiB.
+pub fn large_read(device: &Device) {
+    large(device, Flags::READ);
+}
+
+/// Memory of the library and of the program in any combination.
+pub fn both_origins(device: &Device) {
+    const LEN: usize = (1 << 20) + 77;
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    for from in Origin::ALL {
+        for to in Origin::ALL {
+            let ranges = Ranges::new(&a, &b, [from, to], LEN, Rights::READ_WRITE);
+            ranges.source.write(0, &pattern(1, LEN));
+            complete(&world, &a, connection, &ranges.rma(0, 0, LEN as u64), Flags::WRITE);
+            assert!(ranges.target.to_vec(0, LEN) == pattern(1, LEN), "{from:?} to {to:?}");
+            ranges.target.write(0, &pattern(2, LEN));
+            complete(&world, &a, connection, &ranges.rma(5, 5, LEN as u64 - 5), Flags::READ);
+            assert!(ranges.source.to_vec(5, LEN - 5) == pattern(2, LEN)[5..], "{to:?} read into {from:?}");
+        }
+    }
+}
+
+/// When the message of a write arrives, the data are there.
+pub fn message_after_data(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    for attribute in [RO, Attribute::ReliableUnordered] {
+        let (connection, at_b) = world.connect(0, 1, attribute);
+        for origin in Origin::ALL {
+            for len in [8, 5000, (5 << 20) + 3] {
+                let ranges = Ranges::new(&a, &b, [origin; 2], len, Rights::WRITE);
+                let bytes = pattern(len as u64, len);
+                ranges.source.write(0, &bytes);
+                let message = pattern(3, connection.max_send_size() as usize);
+                let rma = Rma { message: Some(&message), ..ranges.rma(0, 0, len as u64) };
+                a.rma(connection, &rma, 1, Flags::WRITE).expect("a write");
+                let event = world.next(1, EventKind::Recv);
+                assert!(ranges.target.to_vec(0, len) == bytes, "{len} bytes, {origin:?}, {attribute:?}");
+                assert_eq!(event.received().expect("a message").to_vec(), message);
+                assert_eq!((event.connection(), world.sent(0)), (Some(at_b), 1));
+            }
+        }
+    }
+}
+
+/// A read carries a message too: to the target, after the data were read. An empty message is one.
+pub fn message_after_read(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    for (len, message) in [(8, &b"read"[..]), (100_000, b""), (3 << 20, b"all of it")] {
+        let ranges = Ranges::new(&a, &b, [Origin::Program; 2], len, Rights::READ);
+        ranges.target.write(0, &pattern(9, len));
+        let rma = Rma { message: Some(message), ..ranges.rma(0, 0, len as u64) };
+        a.rma(connection, &rma, 2, Flags::READ).expect("a read");
+        assert_eq!(world.message(1), message);
+        assert_eq!(world.sent(0), 2);
+        assert!(ranges.source.to_vec(0, len) == pattern(9, len));
+    }
+}
+
+/// A fence comes after everything before it and before everything after it.
+pub fn fence_orders(device: &Device) {
+    const LEN: usize = 4 << 20;
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    for attribute in [RO, Attribute::ReliableUnordered] {
+        let (connection, _) = world.connect(0, 1, attribute);
+        let big = Ranges::new(&a, &b, [Origin::Program; 2], LEN, Rights::WRITE);
+        let small = Ranges::new(&a, &b, [Origin::Program; 2], 8, Rights::READ_WRITE);
+        for round in 1..6u64 {
+            let bytes = pattern(round, LEN);
+            big.source.write(0, &bytes);
+            small.source.write(0, &round.to_ne_bytes());
+            a.rma(connection, &big.rma(0, 0, LEN as u64), 0, Flags::WRITE).expect("a write");
+            let fenced = Rma { message: Some(b"fenced"), ..small.rma(0, 0, 8) };
+            a.rma(connection, &fenced, 1, Flags::WRITE | Flags::FENCE).expect("a write");
+            assert_eq!(world.message(1), b"fenced");
+            assert!(big.target.to_vec(0, LEN) == bytes, "the fence passed a write, {attribute:?}");
+            assert_eq!(small.target.to_vec(0, 8), round.to_ne_bytes());
+            let mut contexts = [world.sent(0), world.sent(0)];
+            contexts.sort_unstable();
+            assert_eq!(contexts, [0, 1]);
+        }
+    }
+}
+
+/// On RO a send that follows an RMA with a message arrives after that message.
+pub fn send_after_rma(device: &Device) {
+    const LEN: usize = 3 << 20;
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    let ranges = Ranges::new(&a, &b, [Origin::Program; 2], LEN, Rights::READ_WRITE);
+    for round in 0..20u64 {
+        let flags = if round.is_multiple_of(2) { Flags::WRITE } else { Flags::READ };
+        a.send(connection, b"before", 3 * round, Flags::NONE).expect("a send");
+        let len = if round.is_multiple_of(3) { 64 } else { LEN as u64 };
+        let rma = Rma { message: Some(b"with it"), ..ranges.rma(0, 0, len) };
+        a.rma(connection, &rma, 3 * round + 1, flags).expect("an RMA");
+        a.send(connection, b"after", 3 * round + 2, Flags::NONE).expect("a send");
+        for expected in [&b"before"[..], b"with it", b"after"] {
+            assert_eq!(world.message(1), expected, "round {round}");
+        }
+        for context in 0..3 {
+            assert_eq!(world.sent(0), 3 * round + context);
+        }
+    }
+}
+
+/// SILENT gives no event, BLOCKING returns the status.
+pub fn silent_and_blocking(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    let ranges = Ranges::new(&a, &b, [Origin::Program; 2], 4 << 20, Rights::WRITE);
+    for len in [8u64, 4 << 20] {
+        ranges.source.write(0, &pattern(len, 4 << 20));
+        a.rma(connection, &ranges.rma(0, 0, len), 1, Flags::WRITE | Flags::BLOCKING).expect("a write");
+        let len = usize::try_from(len).expect("small");
+        assert!(ranges.target.to_vec(0, len) == pattern(len as u64, len));
+        a.rma(connection, &ranges.rma(0, 0, len as u64), 2, Flags::WRITE | Flags::SILENT).expect("a write");
+        a.rma(connection, &ranges.rma(0, 0, 8), 3, Flags::WRITE).expect("a write");
+        let event = world.first(0);
+        assert_eq!((event.kind(), event.context()), (EventKind::Send, 3), "RO completes in order");
+    }
+    let beyond = ranges.rma(0, 4 << 20, 1);
+    let refused = a.rma(connection, &beyond, 4, Flags::WRITE | Flags::BLOCKING);
+    assert_eq!(refused, Err(RmaError::RemoteHandle));
+    assert_eq!(drain(&a), 0);
+}
+
+/// 8,192 RMAs are outstanding on one connection, and each completes once.
+pub fn many_outstanding(device: &Device) {
+    const COUNT: usize = 8192;
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    let ranges = Ranges::new(&a, &b, [Origin::Program; 2], COUNT * 16, Rights::READ_WRITE);
+    for round in 0..2u64 {
+        ranges.source.write(0, &pattern(round, COUNT * 16));
+        for number in 0..COUNT as u64 {
+            a.rma(connection, &ranges.rma(number * 16, number * 16, 16), number, Flags::WRITE)
+                .unwrap_or_else(|error| panic!("write {number} with none reaped: {error}"));
+        }
+        for number in 0..COUNT as u64 {
+            assert_eq!(world.sent(0), number);
+        }
+        assert!(ranges.target.to_vec(0, COUNT * 16) == pattern(round, COUNT * 16));
+    }
+    // The same behind one that takes long, so that they are open indeed.
+    let big = Ranges::new(&a, &b, [Origin::Program; 2], 16 << 20, Rights::WRITE);
+    a.rma(connection, &big.rma(0, 0, 16 << 20), 0, Flags::WRITE).expect("a write");
+    for number in 1..COUNT as u64 {
+        a.rma(connection, &ranges.rma(0, number * 16, 16), number, Flags::READ)
+            .unwrap_or_else(|error| panic!("read {number} behind a long write: {error}"));
+    }
+    for number in 0..COUNT as u64 {
+        assert_eq!(world.sent(0), number);
+    }
+    assert_eq!(drain(&a), 0);
+}
+
+/// An endpoint reads and writes its own registrations through a connection to itself.
+pub fn to_itself(device: &Device) {
+    let endpoint = open(device);
+    let world = World::new([&endpoint]);
+    let (connection, _) = world.connect(0, 0, RO);
+    for origin in Origin::ALL {
+        let ranges = Ranges::new(&endpoint, &endpoint, [origin; 2], 2 << 20, Rights::READ_WRITE);
+        ranges.source.write(0, &pattern(1, 2 << 20));
+        complete(&world, &endpoint, connection, &ranges.rma(0, 0, 2 << 20), Flags::WRITE);
+        assert!(ranges.target.to_vec(0, 2 << 20) == pattern(1, 2 << 20));
+        ranges.source.write(0, &pattern(2, 2 << 20));
+        complete(&world, &endpoint, connection, &ranges.rma(0, 0, 2 << 20), Flags::READ);
+        assert!(ranges.source.to_vec(0, 2 << 20) == pattern(1, 2 << 20));
+    }
+}
+
+/// After a disconnect RMA is refused and touches nothing.
+pub fn after_disconnect(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    let ranges = Ranges::new(&a, &b, [Origin::Program; 2], 64, Rights::READ_WRITE);
+    ranges.source.write(0, &[1; 64]);
+    a.disconnect(connection).expect("a disconnect");
+    for flags in [Flags::READ, Flags::WRITE] {
+        assert_eq!(a.rma(connection, &ranges.rma(0, 0, 64), 1, flags), Err(RmaError::Disconnected));
+    }
+    assert_eq!((ranges.target.to_vec(0, 64), ranges.source.to_vec(0, 64)), (vec![0; 64], vec![1; 64]));
+}
+
+/// The bytes that an RMA moves are counted where it began.
+pub fn counted(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, at_b) = world.connect(0, 1, RO);
+    let ranges = Ranges::new(&a, &b, [Origin::Program; 2], 3 << 20, Rights::READ_WRITE);
+    complete(&world, &a, connection, &ranges.rma(0, 0, 3 << 20), Flags::WRITE);
+    complete(&world, &a, connection, &ranges.rma(0, 0, 100), Flags::READ);
+    assert_eq!(a.report(connection).expect("open").rma_bytes, (3 << 20) + 100);
+    assert_eq!(b.report(at_b).expect("open").rma_bytes, 0);
+}

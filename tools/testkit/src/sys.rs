@@ -1,0 +1,235 @@
+//! All unsafe code of the testkit: an allocator that counts, a fork, raw memory for RMA, and a look at payloads as C programs
+//! have it.
+
+#![allow(unsafe_code)]
+
+use cci::raw::EventCell;
+use cci::{Event, EventKind, Memory, RequestError};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+use rustix::process::Pid;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+/// The system's allocator, counting.
+pub struct CountingAllocator;
+
+// SAFETY: every call goes unchanged to the system's allocator, which upholds the contract.
+unsafe impl GlobalAlloc for CountingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's contract is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's contract is passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's contract is passed on.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+/// Allocations so far, in a program whose global allocator is [`CountingAllocator`].
+pub fn allocations() -> u64 {
+    ALLOCATIONS.load(Ordering::Relaxed)
+}
+
+/// Forks this process; `None` in the child.
+///
+/// # Panics
+///
+/// The process has more than one thread, or cannot fork.
+pub fn fork() -> Option<Pid> {
+    assert_eq!(crate::process::threads(), 1, "only a process with one thread can fork safely");
+    // SAFETY: there is no other thread, so no lock is held by a thread that the child lacks.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "cannot fork: {}", std::io::Error::last_os_error());
+    Pid::from_raw(pid)
+}
+
+/// Ends this process after so many seconds, so that no test waits for it for ever.
+pub fn alarm(seconds: u32) {
+    // SAFETY: sets a timer of the process; the default action of its signal ends the process.
+    unsafe { libc::alarm(seconds) };
+}
+
+/// Makes this process another user's, for good.
+///
+/// # Panics
+///
+/// It may not.
+pub fn become_user(user: u32) {
+    // SAFETY: changes the credentials of this process and touches no memory.
+    let done = unsafe { libc::setresgid(user, user, user) == 0 && libc::setresuid(user, user, user) == 0 };
+    assert!(done, "cannot become user {user}: {}", std::io::Error::last_os_error());
+}
+
+/// An event as a binding for C holds it: a pointer that says nothing about who returns it, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct RawEvent(NonNull<EventCell>);
+
+impl RawEvent {
+    /// Takes an event out of Rust's care.
+    pub fn of(event: Event<'_>) -> Self {
+        Self(event.into_raw())
+    }
+
+    /// The slot.
+    pub fn cell(self) -> &'static EventCell {
+        // SAFETY: slots stay mapped and typed for ever, and consist of atomics.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Gives the event back.
+    ///
+    /// # Errors
+    ///
+    /// As [`cci::raw::return_event`].
+    pub fn give_back(self) -> Result<(), RequestError> {
+        cci::raw::return_event(self.cell())
+    }
+
+    /// Address and length of the payload of a borrowed RECV.
+    fn payload(self) -> (usize, usize) {
+        assert_eq!(self.cell().kind(), EventKind::Recv as u32);
+        (usize::try_from(self.cell().words()[0]).expect("an address"), self.cell().detail() as usize)
+    }
+
+    /// Reads a RECV event as a C program does, and returns it.
+    ///
+    /// # Panics
+    ///
+    /// It is another event, or not borrowed.
+    pub fn take_apart(self) -> RawPayload {
+        let (address, len) = self.payload();
+        let mut bytes = vec![0; len + 1];
+        let source = std::ptr::with_exposed_provenance::<u8>(address);
+        // SAFETY: a RECV event has `len` readable bytes and one zero byte after them until it is returned, which it is below only: the
+        // library refuses what was returned before, and the tests hand no copy of this pointer on.
+        unsafe { std::ptr::copy_nonoverlapping(source, bytes.as_mut_ptr(), len + 1) };
+        let after = bytes.pop().expect("the byte after");
+        self.give_back().expect("borrowed");
+        RawPayload { address, bytes, after }
+    }
+
+    /// Overwrites the whole payload of a RECV event in place, as programs do, and returns the event. What stood there.
+    ///
+    /// # Panics
+    ///
+    /// It is another event, or not borrowed.
+    pub fn overwrite(self, value: u8) -> Vec<u8> {
+        let (address, len) = self.payload();
+        let mut bytes = vec![0; len];
+        let target = std::ptr::with_exposed_provenance_mut::<u8>(address);
+        // SAFETY: as in `take_apart`; the payload is the program's to write, `len` bytes of it.
+        unsafe {
+            std::ptr::copy_nonoverlapping(target, bytes.as_mut_ptr(), len);
+            std::ptr::write_bytes(target, value, len);
+        }
+        self.give_back().expect("borrowed");
+        bytes
+    }
+}
+
+/// A received message as a C program sees it.
+#[derive(Debug)]
+pub struct RawPayload {
+    /// Address of the first byte.
+    pub address: usize,
+    /// The message.
+    pub bytes: Vec<u8>,
+    /// The byte that follows it.
+    pub after: u8,
+}
+
+/// A range without an address, which no endpoint may register.
+pub fn null_memory(len: u64) -> Memory {
+    // SAFETY: names no memory.
+    unsafe { Memory::new(std::ptr::null_mut(), len) }
+}
+
+/// Private memory of this process, of no special origin. Its address stays reserved when it is dropped, so that a late write by a
+/// peer could never hit anything else.
+#[derive(Debug)]
+pub struct PrivateMemory {
+    base: NonNull<u8>,
+    len: usize,
+    mapped: usize,
+}
+
+// SAFETY: a mapping is not bound to a thread, and its bytes move through raw pointers only.
+unsafe impl Send for PrivateMemory {}
+// SAFETY: as above; races between copies spoil bytes, as peers with rights may at any time.
+unsafe impl Sync for PrivateMemory {}
+
+impl PrivateMemory {
+    /// `len` bytes of zeroes.
+    ///
+    /// # Panics
+    ///
+    /// No memory.
+    pub fn new(len: usize) -> Self {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a fresh mapping at an address of the kernel's choice.
+        let base = unsafe { mmap_anonymous(std::ptr::null_mut(), len, protection, MapFlags::PRIVATE) };
+        let base = NonNull::new(base.expect("memory").cast()).expect("a mapping is not null");
+        Self { base, len, mapped: len }
+    }
+
+    /// The range, to be registered.
+    pub fn memory(&self) -> Memory {
+        // SAFETY: this type gives no reference into it, and the address is never used for anything else but by `unmap_from`, whose
+        // caller accepts that transfers fail.
+        unsafe { Memory::new(self.base.as_ptr(), self.len as u64) }
+    }
+
+    /// Bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Makes everything from `offset` on (a multiple of the page) inaccessible, so that copies across it are cut.
+    pub fn unmap_from(&mut self, offset: usize) {
+        assert!(offset.is_multiple_of(rustix::param::page_size()) && offset < self.len);
+        self.mapped = offset;
+        // SAFETY: the end of this mapping, which nobody refers to; it is replaced in one step by an inaccessible one.
+        unsafe {
+            let tail = self.base.as_ptr().add(offset).cast();
+            let fixed = MapFlags::PRIVATE | MapFlags::FIXED;
+            mmap_anonymous(tail, self.len - offset, ProtFlags::empty(), fixed).expect("own mapping");
+        }
+    }
+
+    /// Copies bytes in.
+    pub fn write(&self, offset: usize, bytes: &[u8]) {
+        assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.mapped), "outside the memory");
+        // SAFETY: inside the mapping; a program's slice is no part of it.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.as_ptr().add(offset), bytes.len()) };
+    }
+
+    /// Copies bytes out.
+    pub fn read(&self, offset: usize, target: &mut [u8]) {
+        assert!(offset.checked_add(target.len()).is_some_and(|end| end <= self.mapped), "outside the memory");
+        // SAFETY: as in `write`.
+        unsafe { std::ptr::copy_nonoverlapping(self.base.as_ptr().add(offset), target.as_mut_ptr(), target.len()) };
+    }
+}
+
+impl Drop for PrivateMemory {
+    fn drop(&mut self) {
+        // SAFETY: this mapping; the pages go, the address stays.
+        let _ = unsafe { madvise(self.base.as_ptr().cast(), self.mapped, Advice::LinuxDontNeed) };
+    }
+}

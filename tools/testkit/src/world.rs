@@ -1,0 +1,213 @@
+//! Several endpoints of one process, driven by one thread.
+
+use cci::{Attribute, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, PollError};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// How long a test waits for what must happen: much longer than it ever takes, so that a loaded machine fails no test.
+pub const LIMIT: Duration = Duration::from_secs(30);
+
+/// The device of the transport `sm`.
+///
+/// # Panics
+///
+/// There is none.
+pub fn sm_device() -> Device {
+    let context = Context::new().expect("devices");
+    context.devices().iter().find(|device| device.transport == "sm" && device.up).expect("a device of sm").clone()
+}
+
+/// An endpoint with default options.
+///
+/// # Panics
+///
+/// It cannot be opened.
+pub fn open(device: &Device) -> Endpoint {
+    open_with(device, |_| ())
+}
+
+/// An endpoint with other options.
+///
+/// # Panics
+///
+/// It cannot be opened.
+pub fn open_with(device: &Device, change: impl FnOnce(&mut EndpointOptions)) -> Endpoint {
+    let mut options = EndpointOptions::default();
+    change(&mut options);
+    Endpoint::open(device, &options).expect("an endpoint")
+}
+
+/// Fills `target` with bytes that differ from one seed to the next and from one place to the next.
+pub fn pattern_into(seed: u64, target: &mut [u8]) {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    for chunk in target.chunks_mut(8) {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        let word = (state ^ (state >> 29)).to_ne_bytes();
+        chunk.copy_from_slice(&word[..chunk.len()]);
+    }
+}
+
+/// `len` bytes as [`pattern_into`] makes them.
+pub fn pattern(seed: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    pattern_into(seed, &mut bytes);
+    bytes
+}
+
+/// Waits until a descriptor is readable; false when the time is over.
+///
+/// # Panics
+///
+/// The descriptor cannot be polled.
+pub fn readable(fd: impl AsFd, limit: Duration) -> bool {
+    let deadline = Instant::now() + limit;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        };
+        match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {
+            Ok(count) => return count > 0,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => panic!("cannot poll: {error}"),
+        }
+    }
+}
+
+/// Takes and returns every event that an endpoint has now, and says how many.
+///
+/// # Panics
+///
+/// The endpoint cannot be used here.
+pub fn drain(endpoint: &Endpoint) -> usize {
+    let mut count = 0;
+    while let Ok(Some(event)) = endpoint.get_event() {
+        drop(event);
+        count += 1;
+    }
+    count
+}
+
+/// Endpoints, and the events that they have given and nobody has asked for.
+pub struct World<'e> {
+    endpoints: Vec<&'e Endpoint>,
+    queues: Vec<RefCell<VecDeque<Event<'e>>>>,
+}
+
+impl<'e> World<'e> {
+    /// A world of these endpoints.
+    pub fn new<const N: usize>(endpoints: [&'e Endpoint; N]) -> Self {
+        Self { endpoints: endpoints.to_vec(), queues: endpoints.iter().map(|_| RefCell::default()).collect() }
+    }
+
+    /// The number of the last endpoint.
+    pub fn last(&self) -> usize {
+        self.endpoints.len() - 1
+    }
+
+    /// Asks one endpoint for an event and keeps it; false when it has none.
+    ///
+    /// # Panics
+    ///
+    /// The endpoint cannot be used here.
+    pub fn poll(&self, at: usize) -> bool {
+        match self.endpoints[at].get_event() {
+            Ok(Some(event)) => self.queues[at].borrow_mut().push_back(event),
+            Ok(None) | Err(PollError::NoBuffers) => return false,
+            Err(error) => panic!("{error}"),
+        }
+        true
+    }
+
+    /// Asks every endpoint once.
+    pub fn step(&self) {
+        let found = (0..self.endpoints.len()).filter(|at| self.poll(*at)).count();
+        if found == 0 {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Steps until `done`.
+    ///
+    /// # Panics
+    ///
+    /// It does not come.
+    pub fn until(&self, what: &str, mut done: impl FnMut() -> bool) {
+        let deadline = Instant::now() + LIMIT;
+        while !done() {
+            assert!(Instant::now() < deadline, "waited in vain for {what}");
+            self.step();
+        }
+    }
+
+    /// The next event of an endpoint, whatever its kind.
+    ///
+    /// # Panics
+    ///
+    /// None comes.
+    pub fn first(&self, at: usize) -> Event<'e> {
+        self.until("an event", || !self.queues[at].borrow().is_empty());
+        self.queues[at].borrow_mut().pop_front().expect("just seen")
+    }
+
+    /// The next event of this kind; others stay.
+    ///
+    /// # Panics
+    ///
+    /// None comes.
+    pub fn next(&self, at: usize, kind: EventKind) -> Event<'e> {
+        let find = || self.queues[at].borrow().iter().position(|event| event.kind() == kind);
+        let mut found = None;
+        self.until(&format!("an event {kind:?}"), || {
+            found = find();
+            found.is_some()
+        });
+        found.and_then(|place| self.queues[at].borrow_mut().remove(place)).expect("just seen")
+    }
+
+    /// How many events of this kind an endpoint has given that nobody has asked for.
+    pub fn waiting(&self, at: usize, kind: EventKind) -> usize {
+        self.queues[at].borrow().iter().filter(|event| event.kind() == kind).count()
+    }
+
+    /// The next message of an endpoint.
+    ///
+    /// # Panics
+    ///
+    /// None comes.
+    pub fn message(&self, at: usize) -> Vec<u8> {
+        self.next(at, EventKind::Recv).received().expect("a message").to_vec()
+    }
+
+    /// The next event is a SEND that succeeded; its context.
+    ///
+    /// # Panics
+    ///
+    /// None comes, or it failed.
+    pub fn sent(&self, at: usize) -> u64 {
+        let event = self.next(at, EventKind::Send);
+        assert_eq!(event.outcome(), Ok(()), "the send with context {}", event.context());
+        event.context()
+    }
+
+    /// Connects one endpoint to another: the connection at either side.
+    ///
+    /// # Panics
+    ///
+    /// It fails.
+    pub fn connect(&self, from: usize, to: usize, attribute: Attribute) -> (Connection, Connection) {
+        let (client, server) = (self.endpoints[from], self.endpoints[to]);
+        client.connect(server.uri(), b"", attribute, 1, Some(LIMIT)).expect("a connect");
+        let request = self.next(to, EventKind::ConnectRequest);
+        server.accept(&request, 2).expect("an accept");
+        request.give_back().expect("an answered request");
+        let accepted = self.next(to, EventKind::Accept);
+        let connected = self.next(from, EventKind::Connect);
+        assert_eq!((accepted.outcome(), connected.outcome()), (Ok(()), Ok(())));
+        (connected.connection().expect("a connection"), accepted.connection().expect("a connection"))
+    }
+}

@@ -1,0 +1,303 @@
+//! Handshakes of `sm` that go wrong, at either side: refused with a sentence, closed, or waited for; never anyone else's harm.
+
+#![forbid(unsafe_code)]
+
+use cci::{Attribute, Endpoint, EventKind, Failure, Flags};
+use cci_testkit::process::{describe_descriptors, descriptors, segments};
+use cci_testkit::sm_raw::{
+    Arrived, LANE_SEALS, PACKET, Packet, REGISTRY_SEALS, RawListener, await_close, await_packet, field, learn, memfd, packet_kind,
+    raw_connect, receive_packet, send_packet,
+};
+use cci_testkit::{LIMIT, World, alone, drain, open, sm_device};
+use rustix::fs::SealFlags;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+const RO: Attribute = Attribute::ReliableOrdered;
+
+/// An endpoint that is attacked, another one that talks to it honestly, and a HELLO of the library.
+struct Site {
+    server: Endpoint,
+    honest: Endpoint,
+    hello: Packet,
+}
+
+impl Site {
+    fn new() -> Self {
+        let (server, honest) = (open(&sm_device()), open(&sm_device()));
+        let hello = learn(&honest, 95_000);
+        Self { server, honest, hello }
+    }
+
+    fn poll(&self) {
+        drain(&self.server);
+    }
+
+    /// Both honest ends still find each other; nothing of an attack is left.
+    fn assert_unharmed(&self, what: &str, before: [usize; 2]) {
+        let world = World::new([&self.honest, &self.server]);
+        let (connection, accepted) = world.connect(0, 1, RO);
+        self.honest.send(connection, b"still", 0, Flags::SILENT).expect("a send");
+        assert_eq!(world.message(1), b"still", "{what}");
+        self.honest.disconnect(connection).expect("a disconnect");
+        self.server.disconnect(accepted).expect("a disconnect");
+        let left = || [descriptors(), segments()];
+        let begun = Instant::now();
+        while left().iter().zip(before).any(|(now, before)| *now > before) && begun.elapsed() < LIMIT {
+            world.step();
+        }
+        assert!(left().iter().zip(before).all(|(now, before)| *now <= before), "{what} leaks: {:?}", describe_descriptors());
+    }
+
+    /// The state to come back to: with a lane between the honest ends.
+    fn baseline(&self) -> [usize; 2] {
+        let world = World::new([&self.honest, &self.server]);
+        let (connection, accepted) = world.connect(0, 1, RO);
+        self.honest.disconnect(connection).expect("a disconnect");
+        self.server.disconnect(accepted).expect("a disconnect");
+        (0..100).for_each(|_| world.step());
+        [descriptors(), segments()]
+    }
+
+    /// The right segments for a HELLO.
+    fn segments(&self) -> [OwnedFd; 2] {
+        let lane = memfd(self.hello.word64(field::LANE_LEN), LANE_SEALS);
+        [lane, memfd(self.hello.word64(field::REGISTRY_LEN), REGISTRY_SEALS)]
+    }
+
+    /// Sends a HELLO with descriptors: `Some(sentence)` when it is refused, `None` when the lane is closed without one. It must not
+    /// be welcomed.
+    fn offer(&self, what: &str, hello: &[u8], descriptors: &[BorrowedFd<'_>]) -> Option<String> {
+        let socket = raw_connect(self.server.uri()).expect("it listens");
+        send_packet(socket.as_fd(), hello, descriptors).expect("a fresh socket");
+        let answer = await_packet(socket.as_fd(), || self.poll());
+        let sentence = answer.map(|(packet, _)| {
+            assert_eq!(packet.word32(field::KIND), packet_kind::REFUSE, "{what} was welcomed");
+            packet.text()
+        });
+        if sentence.is_some() {
+            await_close(socket.as_fd(), || self.poll());
+        }
+        sentence
+    }
+}
+
+#[test]
+fn hostile_hello_of_another_version_is_refused_with_a_sentence() {
+    let _alone = alone();
+    let site = Site::new();
+    let before = site.baseline();
+    for version in [0, 2, 77, u32::MAX] {
+        let [lane, registry] = site.segments();
+        let hello = site.hello.clone().with32(field::VERSION, version);
+        let sentence = site.offer("another version", &hello.0, &[lane.as_fd(), registry.as_fd()]).expect("a REFUSE");
+        assert!(sentence.contains("version") && sentence.contains(' '), "{sentence:?}");
+    }
+    site.assert_unharmed("another version", before);
+}
+
+#[test]
+fn hostile_hello_with_wrong_magic_length_or_kind_is_closed() {
+    let _alone = alone();
+    let site = Site::new();
+    let before = site.baseline();
+    for (what, packet) in [
+        ("no magic", site.hello.clone().with64(field::MAGIC, 0).0.to_vec()),
+        ("other magic", site.hello.clone().with64(field::MAGIC, u64::MAX).0.to_vec()),
+        ("WELCOME first", site.hello.clone().with32(field::KIND, packet_kind::WELCOME).0.to_vec()),
+        ("REFUSE first", site.hello.clone().with32(field::KIND, packet_kind::REFUSE).0.to_vec()),
+        ("SEGMENT first", site.hello.clone().with32(field::KIND, 4).0.to_vec()),
+        ("kind 0", site.hello.clone().with32(field::KIND, 0).0.to_vec()),
+        ("kind 99", site.hello.clone().with32(field::KIND, 99).0.to_vec()),
+        ("a short packet", site.hello.0[..PACKET - 1].to_vec()),
+        ("two bytes", vec![0; 2]),
+        ("a long packet", [&site.hello.0[..], &[0; 40]].concat()),
+        ("a very long packet", vec![0x41; 60_000]),
+    ] {
+        let [lane, registry] = site.segments();
+        let _ = site.offer(what, &packet, &[lane.as_fd(), registry.as_fd()]);
+        site.assert_unharmed(what, before);
+    }
+}
+
+#[test]
+fn hostile_hello_with_impossible_sizes_is_refused() {
+    let _alone = alone();
+    let site = Site::new();
+    let before = site.baseline();
+    let words = [field::MAX_SEND_SIZE, field::RING_SHIFT, field::SLOT_COUNT, field::SLOT_STRIDE];
+    for at in words {
+        for value in [0, 1, 31, 32, 63, 0x7fff_ffff, u32::MAX] {
+            if value == site.hello.word32(at) || (at == field::MAX_SEND_SIZE && value > 0) {
+                continue;
+            }
+            let [lane, registry] = site.segments();
+            let hello = site.hello.clone().with32(at, value);
+            let what = format!("{value} at offset {at}");
+            let _ = site.offer(&what, &hello.0, &[lane.as_fd(), registry.as_fd()]);
+        }
+    }
+    for at in [field::LANE_LEN, field::REGISTRY_LEN] {
+        for value in [0, 1, 4096, site.hello.word64(at) - 64, site.hello.word64(at) + 4096, 1 << 47, u64::MAX] {
+            let [lane, registry] = site.segments();
+            let hello = site.hello.clone().with64(at, value);
+            let _ = site.offer(&format!("{value} at offset {at}"), &hello.0, &[lane.as_fd(), registry.as_fd()]);
+        }
+    }
+    site.assert_unharmed("impossible sizes", before);
+}
+
+#[test]
+fn hostile_hello_with_unsealed_or_wrong_segments_is_refused() {
+    let _alone = alone();
+    let site = Site::new();
+    let before = site.baseline();
+    let len = site.hello.word64(field::LANE_LEN);
+    let [lane, registry] = site.segments();
+    for seals in [SealFlags::empty(), SealFlags::SHRINK, SealFlags::GROW] {
+        let unsealed = memfd(len, seals);
+        let sentence = site.offer("an unsealed lane", &site.hello.0, &[unsealed.as_fd(), registry.as_fd()]);
+        assert!(sentence.expect("a REFUSE").contains(' '));
+        let unsealed = memfd(site.hello.word64(field::REGISTRY_LEN), seals);
+        let sentence = site.offer("an unsealed registry", &site.hello.0, &[lane.as_fd(), unsealed.as_fd()]);
+        assert!(sentence.expect("a REFUSE").contains(' '));
+    }
+    let short = memfd(len - 4096, LANE_SEALS);
+    let null = std::fs::File::open("/dev/null").expect("a device");
+    let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
+    let others = [short.as_fd(), null.as_fd(), reader.as_fd(), writer.as_fd()];
+    for other in others {
+        let _ = site.offer("another file as lane", &site.hello.0, &[other, registry.as_fd()]);
+        let _ = site.offer("another file as registry", &site.hello.0, &[lane.as_fd(), other]);
+    }
+    drop((short, null, reader, writer, lane, registry));
+    site.assert_unharmed("wrong segments", before);
+}
+
+#[test]
+fn hostile_hello_with_too_few_or_too_many_descriptors_is_refused() {
+    let _alone = alone();
+    let site = Site::new();
+    let before = site.baseline();
+    let [lane, registry] = site.segments();
+    for count in [0, 1, 3, 4, 16, 100, 253] {
+        let all: Vec<_> = [lane.as_fd(), registry.as_fd()].into_iter().cycle().take(count).collect();
+        let _ = site.offer(&format!("{count} descriptors"), &site.hello.0, &all);
+    }
+    drop((lane, registry));
+    site.assert_unharmed("another number of descriptors", before);
+}
+
+#[test]
+fn hostile_peers_that_never_finish_the_handshake_hold_nobody_up() {
+    let _alone = alone();
+    let site = Site::new();
+    let before = site.baseline();
+    let silent: Vec<_> = (0..20).map(|_| raw_connect(site.server.uri()).expect("it listens")).collect();
+    (0..100).for_each(|_| site.poll());
+    let world = World::new([&site.honest, &site.server]);
+    for _ in 0..5 {
+        let (connection, accepted) = world.connect(0, 1, RO);
+        site.honest.disconnect(connection).expect("a disconnect");
+        site.server.disconnect(accepted).expect("a disconnect");
+    }
+    drop(world);
+    // Some were served a HELLO's half: nothing but a wake-up.
+    for socket in &silent[..10] {
+        let _ = send_packet(socket.as_fd(), &[1], &[]);
+    }
+    (0..100).for_each(|_| site.poll());
+    drop(silent);
+    site.assert_unharmed("silent peers", before);
+}
+
+/// What a false server does with the HELLO of the library.
+type Answer = fn(&OwnedFd, Packet, Vec<OwnedFd>);
+
+/// The library connects to a false server: one failed CONNECT event, nothing left.
+fn false_server(what: &str, id: u32, answer: Answer) -> Failure {
+    let endpoint = open(&sm_device());
+    let listener = RawListener::bind(id, 4);
+    let before = [descriptors(), segments()];
+    let world = World::new([&endpoint]);
+    endpoint.connect(listener.uri(), b"", RO, 6, Some(Duration::from_millis(700))).expect("a connect");
+    let socket = listener.accept_while(|| world.step());
+    let (hello, theirs) = await_packet(socket.as_fd(), || world.step()).expect("a HELLO");
+    assert_eq!(theirs.len(), 2, "{what}");
+    answer(&socket, hello, theirs);
+    let event = world.next(0, EventKind::Connect);
+    assert_eq!((event.context(), event.connection()), (6, None), "{what}");
+    let failure = event.outcome().expect_err(what);
+    drop((event, socket));
+    world.until(what, || [descriptors(), segments()].iter().zip(before).all(|(now, before)| *now <= before));
+    drop(world);
+    assert_eq!(drain(&endpoint), 0, "{what}: one event");
+    failure
+}
+
+#[test]
+fn hostile_servers_end_a_connect_with_one_failure() {
+    let _alone = alone();
+    let refused = [Failure::Refused, Failure::Protocol, Failure::Disconnected];
+    let answers: [(&str, Answer); 8] = [
+        ("closes at once", |_, _, _| ()),
+        ("refuses", |socket, hello, _| {
+            let refuse = hello.with32(field::KIND, packet_kind::REFUSE).with_text("not today");
+            send_packet(socket.as_fd(), &refuse.0, &[]).expect("open");
+        }),
+        ("welcomes without a descriptor", |socket, hello, _| {
+            let welcome = hello.with32(field::KIND, packet_kind::WELCOME);
+            send_packet(socket.as_fd(), &welcome.0, &[]).expect("open");
+        }),
+        ("welcomes with too many", |socket, hello, theirs| {
+            let welcome = hello.with32(field::KIND, packet_kind::WELCOME);
+            let all: Vec<_> = theirs.iter().map(AsFd::as_fd).cycle().take(40).collect();
+            send_packet(socket.as_fd(), &welcome.0, &all).expect("open");
+        }),
+        ("welcomes with an unsealed registry", |socket, hello, _| {
+            let registry = memfd(hello.word64(field::REGISTRY_LEN), SealFlags::empty());
+            let welcome = hello.with32(field::KIND, packet_kind::WELCOME);
+            send_packet(socket.as_fd(), &welcome.0, &[registry.as_fd()]).expect("open");
+        }),
+        ("welcomes in another version", |socket, hello, _| {
+            let registry = memfd(hello.word64(field::REGISTRY_LEN), REGISTRY_SEALS);
+            let welcome = hello.with32(field::KIND, packet_kind::WELCOME).with32(field::VERSION, 9);
+            send_packet(socket.as_fd(), &welcome.0, &[registry.as_fd()]).expect("open");
+        }),
+        ("says HELLO itself", |socket, hello, _| send_packet(socket.as_fd(), &hello.0, &[]).expect("open")),
+        ("talks nonsense", |socket, _, _| send_packet(socket.as_fd(), &[0x5a; PACKET], &[]).expect("open")),
+    ];
+    for (number, (what, answer)) in (0u32..).zip(answers) {
+        let what = format!("a server that {what}");
+        // One that closes at once does so by dropping its socket in `false_server`; until then it is silent.
+        let failure = false_server(&what, 96_000 + number, answer);
+        let silent = number == 0;
+        assert!(refused.contains(&failure) || (silent && failure == Failure::TimedOut), "{what}: {failure:?}");
+    }
+}
+
+#[test]
+fn hostile_server_that_hangs_up_is_refused() {
+    let _alone = alone();
+    let endpoint = open(&sm_device());
+    let world = World::new([&endpoint]);
+    let listener = RawListener::bind(97_000, 4);
+    endpoint.connect(listener.uri(), b"", RO, 6, Some(LIMIT)).expect("a connect");
+    drop(listener.accept_while(|| world.step()));
+    let failure = world.next(0, EventKind::Connect).outcome().expect_err("nobody there");
+    assert!(matches!(failure, Failure::Refused | Failure::Disconnected), "{failure:?}");
+}
+
+/// A connect that is given up says so: the socket closes, and nothing comes of it later.
+#[test]
+fn connect_that_timed_out_is_withdrawn() {
+    let _alone = alone();
+    let endpoint = open(&sm_device());
+    let world = World::new([&endpoint]);
+    let listener = RawListener::bind(97_500, 4);
+    endpoint.connect(listener.uri(), b"", RO, 6, Some(Duration::from_millis(50))).expect("a connect");
+    let socket = listener.accept_while(|| world.step());
+    assert_eq!(world.next(0, EventKind::Connect).outcome(), Err(Failure::TimedOut));
+    world.until("the socket to close", || matches!(receive_packet(socket.as_fd()), Arrived::Closed));
+    assert_eq!(drain(&endpoint), 0);
+}

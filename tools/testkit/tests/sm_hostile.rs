@@ -1,0 +1,272 @@
+//! Hostile peers of `sm`: they scribble over everything they can write, and forge what they send. They are dropped; nobody else
+//! suffers.
+
+#![forbid(unsafe_code)]
+
+use cci::{Attribute, Connection, Endpoint, EventKind, Flags};
+use cci_testkit::process::{describe_descriptors, descriptors, segments};
+use cci_testkit::sm_raw::{RawPeer, SLOTS, await_close, frame_kind, learn, words};
+use cci_testkit::{LIMIT, Peer, World, alone, drain, open, open_with, pattern, sm_device};
+use std::time::Instant;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
+const RO: Attribute = Attribute::ReliableOrdered;
+
+/// An endpoint with an honest peer in another process, whose traffic must stay exact whatever others do.
+struct Victim<'e> {
+    endpoint: &'e Endpoint,
+    honest: Connection,
+    round: std::cell::Cell<u64>,
+    _peer: Peer,
+}
+
+impl<'e> Victim<'e> {
+    fn new(endpoint: &'e Endpoint) -> Self {
+        let mut peer = Peer::spawn(PROGRAM, "echo", &[]);
+        endpoint.connect(&peer.line(), b"", RO, 7, Some(LIMIT)).expect("a connect");
+        let world = World::new([endpoint]);
+        let honest = world.next(0, EventKind::Connect).connection().expect("one");
+        Self { endpoint, honest, round: 0.into(), _peer: peer }
+    }
+
+    /// One exact exchange with the honest peer. Meanwhile hostile requests are accepted, answered with messages, and events of hostile
+    /// connections are returned, whatever they say.
+    fn exchange(&self) {
+        let round = self.round.replace(self.round.get() + 1);
+        let message = pattern(round, usize::try_from(round * 37 % 2000).expect("small"));
+        self.endpoint.send(self.honest, &message, 0, Flags::SILENT).expect("a send to the honest peer");
+        let begun = Instant::now();
+        loop {
+            assert!(begun.elapsed() < LIMIT, "the honest peer's echo does not come");
+            let Some(event) = self.endpoint.get_event().expect("usable") else { continue };
+            match event.kind() {
+                EventKind::Recv if event.connection() == Some(self.honest) => {
+                    assert_eq!(event.received().expect("a message").to_vec(), message, "round {round}");
+                    return;
+                }
+                EventKind::ConnectRequest if round.is_multiple_of(4) => drop(event),
+                EventKind::ConnectRequest => {
+                    // The hostile peer may be gone by now.
+                    let _ = self.endpoint.accept(&event, 1);
+                }
+                EventKind::Accept | EventKind::Recv => {
+                    if let Some(connection) = event.connection() {
+                        for len in [8, 500] {
+                            // Nothing is promised about this one.
+                            let _ = self.endpoint.send(connection, &message[..message.len().min(len)], 1, Flags::NONE);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Exchanges until a count has come down, so that nothing of a hostile peer is left.
+    fn settle(&self, what: &str, most: usize, count: impl Fn() -> usize) {
+        let begun = Instant::now();
+        while count() > most && begun.elapsed() < LIMIT {
+            self.exchange();
+        }
+        assert!(count() <= most, "{what}: {} where {most} were; {:?}", count(), describe_descriptors());
+    }
+}
+
+/// Lets peers play a hostile role, one seed after the other, against one endpoint.
+fn survive(role: &str, seeds: std::ops::Range<u64>) {
+    let endpoint = open(&sm_device());
+    let victim = Victim::new(&endpoint);
+    (0..50).for_each(|_| victim.exchange());
+    let before = [descriptors(), segments()];
+    for seed in seeds {
+        let mut hostile = Peer::spawn(PROGRAM, role, &[endpoint.uri(), &seed.to_string()]);
+        assert_eq!(hostile.line_while(|| victim.exchange()), "entered", "seed {seed}");
+        assert_eq!(hostile.line_while(|| victim.exchange()), "done", "seed {seed}");
+        drop(hostile);
+        (0..20).for_each(|_| victim.exchange());
+    }
+    victim.settle("descriptors", before[0], descriptors);
+    victim.settle("segments", before[1], segments);
+}
+
+#[test]
+fn hostile_peer_scribbles_over_lane_and_socket() {
+    let _alone = alone();
+    survive("scribble", 0..80);
+}
+
+#[test]
+fn hostile_peer_forges_frames() {
+    let _alone = alone();
+    survive("forge", 100..180);
+}
+
+/// What a lie is told about, and the lie.
+type Lie = fn(&mut RawPeer, u32);
+
+/// A peer that has been accepted tells one lie: its lane is closed, its connection ends, the honest peer does not notice.
+fn is_dropped(what: &str, lie: Lie) {
+    is_dropped_after(what, 0, lie);
+}
+
+/// The same for a lie that comes with `honest` messages, which are shown and kept.
+fn is_dropped_after(what: &str, honest: usize, lie: Lie) {
+    let endpoint = open_with(&sm_device(), |options| options.disconnect_events = true);
+    let victim = Victim::new(&endpoint);
+    let own = open(&sm_device());
+    let hello = learn(&own, 91_000);
+    let before = [descriptors(), segments()];
+    let (peer, accepted) = {
+        let world = World::new([&endpoint]);
+        let mut peer = RawPeer::enter(endpoint.uri(), &hello, || world.step());
+        let mut accepted = None;
+        let number = peer.open_connection(5, || {
+            world.step();
+            if world.waiting(0, EventKind::ConnectRequest) > 0 {
+                let request = world.next(0, EventKind::ConnectRequest);
+                endpoint.accept(&request, 1).expect("an accept");
+                accepted = world.next(0, EventKind::Accept).connection();
+            }
+        });
+        peer.publish(frame_kind::MESSAGE, 5, number, b"hello");
+        assert_eq!(world.message(0), b"hello", "{what}: an honest beginning");
+        lie(&mut peer, number);
+        (peer, accepted.expect("accepted"))
+    };
+    let (mut sent, mut shown) = (0u64, Vec::new());
+    let begun = Instant::now();
+    while !peer.is_closed() {
+        assert!(begun.elapsed() < LIMIT, "{what}: the lane is not closed");
+        // Some lies are met only by sending to the liar.
+        sent += u64::from(endpoint.send(accepted, &pattern(sent, 100), 0, Flags::SILENT).is_ok());
+        peer.wake();
+        let Some(event) = endpoint.get_event().expect("usable") else { continue };
+        assert_ne!(event.kind(), EventKind::ConnectRequest, "{what}");
+        if event.kind() == EventKind::Recv {
+            shown.push(event);
+        }
+        assert!(shown.len() <= honest, "{what}: {shown:?}");
+    }
+    assert!(endpoint.send(accepted, b"late", 0, Flags::SILENT).is_err(), "{what}: the connection lives on");
+    drop(peer);
+    (0..20).for_each(|_| victim.exchange());
+    victim.settle(what, before[0], descriptors);
+    victim.settle(what, before[1], segments);
+}
+
+#[test]
+fn hostile_head_beyond_tail() {
+    let _alone = alone();
+    is_dropped("a head beyond the tail", |peer, _| peer.write(peer.back(), &0x4000_0000u32.to_ne_bytes()));
+}
+
+#[test]
+fn hostile_slot_that_was_not_granted() {
+    let _alone = alone();
+    is_dropped("a slot number beyond all slots", |peer, number| {
+        peer.publish(frame_kind::MESSAGE_SLOT, 0, number, &words([70_000, 8]));
+    });
+    is_dropped("a slot that exists but was not granted", |peer, number| {
+        let last = peer.slot_count - 1;
+        peer.publish(frame_kind::MESSAGE_SLOT, 0, number, &words([last, 8]));
+    });
+}
+
+#[test]
+fn hostile_slot_used_twice() {
+    let _alone = alone();
+    is_dropped_after("a granted slot published twice", 1, |peer, number| {
+        let grant = u32::from_ne_bytes(peer.read(256)) & 0xffff;
+        let slot = SLOTS + u64::from(grant) * u64::from(peer.slot_stride);
+        assert!(grant < peer.slot_count, "the first grant");
+        peer.write(slot, b"honest");
+        // The honest message is shown, and kept by the program, so that its slot is not granted again.
+        for _ in 0..2 {
+            peer.publish(frame_kind::MESSAGE_SLOT, 0, number, &words([grant, 6]));
+        }
+    });
+}
+
+#[test]
+fn hostile_lengths() {
+    let _alone = alone();
+    is_dropped("57 bytes in an entry", |peer, number| peer.publish(frame_kind::MESSAGE, 57, number, b"x"));
+    is_dropped("255 bytes in an entry", |peer, number| peer.publish(frame_kind::MESSAGE, 255, number, b"x"));
+    for bytes in [u32::MAX, 1 << 31] {
+        let lie: Lie = match bytes {
+            u32::MAX => |peer, number| {
+                let grant = u32::from_ne_bytes(peer.read(256)) & 0xffff;
+                peer.publish(frame_kind::MESSAGE_SLOT, 0, number, &words([grant, u32::MAX]));
+            },
+            _ => |peer, number| {
+                let grant = u32::from_ne_bytes(peer.read(256)) & 0xffff;
+                peer.publish(frame_kind::MESSAGE_SLOT, 0, number, &words([grant, peer.slot_stride + 1]));
+            },
+        };
+        is_dropped("a message longer than its slot", lie);
+    }
+    is_dropped("a request longer than its slot", |peer, _| {
+        let grant = u32::from_ne_bytes(peer.read(256)) & 0xffff;
+        peer.publish(frame_kind::CONNECT, 0, 9, &words([0, 8192, grant, u32::MAX, 0, 0]));
+    });
+}
+
+#[test]
+fn hostile_kinds() {
+    let _alone = alone();
+    is_dropped("kind 0", |peer, number| peer.publish(0, 0, number, &[]));
+    is_dropped("kind 200", |peer, number| peer.publish(200, 0, number, &[]));
+    is_dropped("an attribute that does not exist", |peer, _| {
+        peer.publish(frame_kind::CONNECT, 0, 9, &words([77, 8192, u32::MAX, 0, 0, 0]));
+    });
+}
+
+/// Frames for connections that do not exist are dropped without ending the lane.
+#[test]
+fn hostile_connection_numbers_are_ignored() {
+    let _alone = alone();
+    let endpoint = open(&sm_device());
+    let world = World::new([&endpoint]);
+    let own = open(&sm_device());
+    let hello = learn(&own, 92_000);
+    let mut peer = RawPeer::enter(endpoint.uri(), &hello, || world.step());
+    let mut requested = false;
+    let number = peer.open_connection(5, || {
+        world.step();
+        if !requested && world.waiting(0, EventKind::ConnectRequest) > 0 {
+            requested = true;
+            endpoint.accept(&world.next(0, EventKind::ConnectRequest), 1).expect("an accept");
+        }
+    });
+    for wrong in [number ^ 1, number ^ 0x10_0000, number ^ 0x8000_0000, u32::MAX, 0xf_ffff] {
+        peer.publish(frame_kind::MESSAGE, 5, wrong, b"wrong");
+    }
+    peer.publish(frame_kind::MESSAGE, 5, number, b"right");
+    assert_eq!(world.message(0), b"right");
+    assert!(!peer.is_closed());
+}
+
+/// Packets out of place end the lane.
+#[test]
+fn hostile_packets_after_the_handshake() {
+    let _alone = alone();
+    let endpoint = open(&sm_device());
+    let own = open(&sm_device());
+    let hello = learn(&own, 93_000);
+    let victim = Victim::new(&endpoint);
+    let before = descriptors();
+    let poll = || {
+        drain(&endpoint);
+    };
+    for len in [0usize, 2, 3, 159, 160, 161, 5000] {
+        for descriptors in [0, 1, 3] {
+            let peer = RawPeer::enter(endpoint.uri(), &hello, poll);
+            use std::os::fd::AsFd;
+            let attached = vec![peer.lane.as_fd(); descriptors];
+            cci_testkit::sm_raw::send_packet(peer.socket.as_fd(), &vec![0x5a; len], &attached).expect("the lane is open");
+            await_close(peer.socket.as_fd(), poll);
+        }
+    }
+    (0..20).for_each(|_| victim.exchange());
+    victim.settle("descriptors", before, descriptors);
+}

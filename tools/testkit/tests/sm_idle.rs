@@ -1,0 +1,35 @@
+//! An idle endpoint costs nothing.
+
+#![forbid(unsafe_code)]
+
+use cci::EventKind;
+use cci::Flags;
+use cci_testkit::{Peer, World, alone, drain, open, sm_device};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
+
+/// A process waits on the handle of an endpoint with a connection: no thread, no processor time, no context switch but its own
+/// going to sleep.
+#[test]
+fn idle_endpoint_uses_no_processor_time_and_switches_no_context() {
+    let _alone = alone();
+    let seconds = if std::env::var_os("CCI_TEST_LONG").is_some() { "10" } else { "3" };
+    let endpoint = open(&sm_device());
+    let world = World::new([&endpoint]);
+    let mut peer = Peer::spawn(PROGRAM, "idle", &[endpoint.uri(), seconds]);
+    let request = world.next(0, EventKind::ConnectRequest);
+    endpoint.accept(&request, 1).expect("an accept");
+    let connection = world.next(0, EventKind::Accept).connection().expect("one");
+    assert_eq!(world.message(0), b"hello");
+    endpoint.send(connection, b"hello", 0, Flags::SILENT).expect("a send");
+    let line = peer.line_while(|| {
+        drain(&endpoint);
+        std::thread::yield_now();
+    });
+    let numbers: Vec<u64> = line.split(' ').map(|number| number.parse().expect("a number")).collect();
+    let [micros, switches, wakes, threads] = numbers[..] else { panic!("{line}") };
+    assert_eq!(threads, 1, "the library started a thread");
+    assert!(micros < 10_000, "{micros} us of processor time");
+    assert!(switches <= 5, "{switches} context switches");
+    assert!(wakes <= 2, "woken {wakes} times without reason");
+}

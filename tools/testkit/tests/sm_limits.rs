@@ -1,0 +1,116 @@
+//! Not enough of something: descriptors, memory, room in a backlog. And peers of another user.
+
+#![forbid(unsafe_code)]
+
+use cci::{Attribute, EventKind, Failure};
+use cci_testkit::process::{descriptors, thread_time};
+use cci_testkit::{LIMIT, Peer, World, alone, open, readable, sm_device};
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
+const RO: Attribute = Attribute::ReliableOrdered;
+
+#[test]
+fn limits_no_descriptors_for_an_endpoint() {
+    let _alone = alone();
+    assert_eq!(Peer::spawn(PROGRAM, "few-descriptors", &[]).line(), "refused well");
+}
+
+#[test]
+fn limits_no_descriptors_for_peers() {
+    let _alone = alone();
+    assert_eq!(Peer::spawn(PROGRAM, "no-descriptors-later", &[]).line(), "served on");
+}
+
+#[test]
+fn limits_no_memory_for_an_endpoint() {
+    let _alone = alone();
+    assert_eq!(Peer::spawn(PROGRAM, "little-memory", &[]).line(), "refused well");
+}
+
+/// A listener whose backlog is full for ever: the connect is retried by timer and ends by its timeout.
+#[test]
+fn limits_full_backlog_is_retried_without_spinning() {
+    let _alone = alone();
+    let mut peer = Peer::spawn(PROGRAM, "backlog", &["70001"]);
+    let uri = peer.line();
+    let endpoint = open(&sm_device());
+    let handle = endpoint.handle().expect("a handle");
+    let before = descriptors();
+    let world = World::new([&endpoint]);
+    let timeout = Duration::from_millis(1500);
+    let (begun, used) = (Instant::now(), thread_time());
+    endpoint.connect(&uri, b"", RO, 4, Some(timeout)).expect("a connect");
+    let mut wakes = 0;
+    while world.waiting(0, EventKind::Connect) == 0 {
+        assert!(readable(&handle, LIMIT), "the timeout does not make the handle readable");
+        world.poll(0);
+        wakes += 1;
+    }
+    let event = world.next(0, EventKind::Connect);
+    assert_eq!((event.outcome(), event.context()), (Err(Failure::TimedOut), 4));
+    let (elapsed, used) = (begun.elapsed(), thread_time() - used);
+    assert!(elapsed >= timeout - Duration::from_millis(20), "after {elapsed:?}");
+    assert!(used < elapsed / 5, "{used:?} of processor time in {elapsed:?}, {wakes} wakes");
+    assert_eq!(descriptors(), before, "descriptors left");
+}
+
+/// A backlog that is full for a while only delays.
+#[test]
+fn limits_full_backlog_that_empties_is_entered() {
+    let _alone = alone();
+    let server = open(&sm_device());
+    let mut clients = Vec::new();
+    let mut waiting = Vec::new();
+    while waiting.len() < 10_000
+        && let Ok(socket) = cci_testkit::sm_raw::raw_connect(server.uri())
+    {
+        waiting.push(socket);
+    }
+    clients.push(open(&sm_device()));
+    let client = &clients[0];
+    client.connect(server.uri(), b"", RO, 1, None).expect("a connect");
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(50) {
+        assert!(client.get_event().expect("usable").is_none(), "nobody has accepted");
+    }
+    drop(waiting);
+    let world = World::new([client, &server]);
+    let request = world.next(1, EventKind::ConnectRequest);
+    server.accept(&request, 1).expect("an accept");
+    assert_eq!(world.next(0, EventKind::Connect).outcome(), Ok(()));
+}
+
+/// Anyone may take an abstract name and connect to one: both sides look at the other's user. Needs root, to become another user.
+#[test]
+fn limits_other_users_are_refused_both_ways() {
+    let _alone = alone();
+    let endpoint = open(&sm_device());
+    let world = World::new([&endpoint]);
+    let before = descriptors();
+    if !rustix::process::geteuid().is_root() {
+        world_of_one_user(&world);
+        return;
+    }
+    let mut peer = Peer::spawn(PROGRAM, "nobody", &[endpoint.uri()]);
+    let uri = peer.line_while(|| world.step());
+    endpoint.connect(&uri, b"", RO, 8, Some(LIMIT)).expect("a connect");
+    assert_eq!(world.next(0, EventKind::Connect).outcome(), Err(Failure::Refused));
+    assert_eq!(peer.line_while(|| world.step()), "requests 0");
+    assert_eq!(world.waiting(0, EventKind::ConnectRequest), 0, "another user's request was shown");
+    drop(peer);
+    world.until("its descriptors to be closed", || descriptors() <= before);
+}
+
+/// Without root all there is to see is that the own user is let in.
+fn world_of_one_user(world: &World<'_>) {
+    let other = open(&sm_device());
+    let own = World::new([&other]);
+    let (connection, _) = {
+        let both = World::new([&other, &other]);
+        both.connect(0, 0, RO)
+    };
+    assert_eq!(connection.attribute(), RO);
+    own.step();
+    world.step();
+}

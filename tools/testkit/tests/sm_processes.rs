@@ -1,0 +1,168 @@
+//! Two processes over `sm`: what only shows when the peer is another process.
+
+#![forbid(unsafe_code)]
+
+use cci::{Attribute, Connection, Endpoint, EventKind, Failure, Flags, Rights, Rma, RmaHandle, SendError};
+use cci_testkit::memory::Origin;
+use cci_testkit::{LIMIT, Peer, World, alone, open, pattern, sm_device};
+use rustix::process::Signal;
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
+const RO: Attribute = Attribute::ReliableOrdered;
+
+/// Connects to the endpoint of another process.
+fn connect(world: &World<'_>, endpoint: &Endpoint, uri: &str, attribute: Attribute) -> Connection {
+    endpoint.connect(uri, b"", attribute, 1, Some(LIMIT)).expect("a connect");
+    let event = world.next(0, EventKind::Connect);
+    assert_eq!(event.outcome(), Ok(()));
+    event.connection().expect("one")
+}
+
+/// Accepts the next peer.
+fn accept(world: &World<'_>, endpoint: &Endpoint) -> Connection {
+    let request = world.next(0, EventKind::ConnectRequest);
+    endpoint.accept(&request, 1).expect("an accept");
+    drop(request);
+    world.next(0, EventKind::Accept).connection().expect("one")
+}
+
+#[test]
+fn echo_of_every_length() {
+    let _alone = alone();
+    let mut peer = Peer::spawn(PROGRAM, "echo", &[]);
+    let uri = peer.line();
+    let endpoint = open(&sm_device());
+    let world = World::new([&endpoint]);
+    for attribute in [RO, Attribute::ReliableUnordered] {
+        let connection = connect(&world, &endpoint, &uri, attribute);
+        for len in (0..=600).chain((600..=connection.max_send_size() as usize).step_by(89)) {
+            endpoint.send(connection, &pattern(len as u64, len), len as u64, Flags::NONE).expect("a send");
+            assert_eq!(world.message(0), pattern(len as u64, len));
+            assert_eq!(world.sent(0), len as u64);
+        }
+        endpoint.disconnect(connection).expect("a disconnect");
+    }
+}
+
+#[test]
+fn published_is_delivered_after_exit() {
+    let _alone = alone();
+    let endpoint = open(&sm_device());
+    let world = World::new([&endpoint]);
+    for (count, len) in [("1", "8"), ("50", "56"), ("4", "1000")] {
+        let mut peer = Peer::spawn(PROGRAM, "send-and-exit", &[endpoint.uri(), count, len]);
+        let connection = accept(&world, &endpoint);
+        // Nobody receives until the sender is gone.
+        assert!(peer.wait().success());
+        for number in 0..count.parse().expect("a number") {
+            assert_eq!(world.message(0), pattern(number, len.parse().expect("a number")));
+        }
+        endpoint.disconnect(connection).expect("a disconnect");
+    }
+}
+
+#[test]
+fn rma_between_processes() {
+    let _alone = alone();
+    const LEN: usize = 5 << 20;
+    let endpoint = open(&sm_device());
+    let world = World::new([&endpoint]);
+    for origin in ["library", "program"] {
+        let mut peer = Peer::spawn(PROGRAM, "target", &[endpoint.uri(), origin]);
+        let connection = accept(&world, &endpoint);
+        let remote = RmaHandle::from_bytes(&world.message(0)).expect("a handle");
+        assert_eq!(peer.line_while(|| world.step()), "connected");
+        for own in Origin::ALL {
+            let memory = own.allocate(2 * LEN);
+            memory.write(0, &pattern(3, LEN));
+            let local = endpoint.register(memory.memory(), Rights::NONE).expect("a registration");
+            for (len, remote_offset) in [(1, 0), (4096, 77), (LEN as u64, 0), (LEN as u64 - 3, 1 << 20)] {
+                let there = Rma { local: &local, local_offset: 0, remote: &remote, remote_offset, len, message: None };
+                let back = Rma { local_offset: LEN as u64, ..there };
+                endpoint.rma(connection, &there, 1, Flags::WRITE).expect("a write");
+                assert_eq!(world.sent(0), 1);
+                endpoint.rma(connection, &back, 2, Flags::READ).expect("a read");
+                assert_eq!(world.sent(0), 2);
+                let len = usize::try_from(len).expect("small");
+                assert!(memory.to_vec(LEN, len) == pattern(3, LEN)[..len], "{len} bytes, {own:?} and {origin}");
+            }
+            endpoint.deregister(&local).expect("own registration");
+        }
+        let report = endpoint.report(connection).expect("open");
+        assert!(report.rma_bytes > 0 && !report.rma_path.is_empty(), "{report:?}");
+        endpoint.disconnect(connection).expect("a disconnect");
+    }
+}
+
+#[test]
+fn stopped_for_two_seconds_and_continued() {
+    let _alone = alone();
+    let mut peer = Peer::spawn(PROGRAM, "echo", &[]);
+    let uri = peer.line();
+    let endpoint = open(&sm_device());
+    let world = World::new([&endpoint]);
+    let connection = connect(&world, &endpoint, &uri, RO);
+    let (mut sent, mut back) = (0u64, 0u64);
+    let step = |sent: &mut u64, back: &mut u64| {
+        let len = usize::try_from(*sent % 500).expect("small").max(8);
+        match endpoint.send(connection, &pattern(*sent, len), 0, Flags::SILENT) {
+            Ok(()) => *sent += 1,
+            Err(error) => assert_eq!(error, SendError::NoBuffers, "after {sent} messages"),
+        }
+        world.step();
+        while world.waiting(0, EventKind::Recv) > 0 {
+            let len = usize::try_from(*back % 500).expect("small").max(8);
+            assert_eq!(world.message(0), pattern(*back, len), "message {back}");
+            *back += 1;
+        }
+    };
+    while back < 1000 {
+        step(&mut sent, &mut back);
+    }
+    peer.signal(Signal::STOP);
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(2) {
+        step(&mut sent, &mut back);
+    }
+    peer.signal(Signal::CONT);
+    let before = back;
+    while back < before + 1000 {
+        step(&mut sent, &mut back);
+    }
+    world.until("the rest", || {
+        while world.waiting(0, EventKind::Recv) > 0 {
+            let len = usize::try_from(back % 500).expect("small").max(8);
+            assert_eq!(world.message(0), pattern(back, len), "message {back}");
+            back += 1;
+        }
+        back == sent
+    });
+}
+
+#[test]
+fn connect_to_a_process_that_is_gone_is_refused() {
+    let _alone = alone();
+    let mut peer = Peer::spawn(PROGRAM, "echo", &[]);
+    let uri = peer.line();
+    drop(peer);
+    let endpoint = open(&sm_device());
+    let world = World::new([&endpoint]);
+    endpoint.connect(&uri, b"", RO, 1, Some(LIMIT)).expect("a connect");
+    assert_eq!(world.next(0, EventKind::Connect).outcome(), Err(Failure::Refused));
+}
+
+#[test]
+fn handles_of_fresh_processes_differ() {
+    let _alone = alone();
+    let mut words = HashSet::new();
+    for _ in 0..5 {
+        let mut peer = Peer::spawn(PROGRAM, "handles", &[]);
+        for _ in 0..4 {
+            for word in peer.line().split(' ') {
+                assert!(words.insert(word.to_owned()), "{word} came twice");
+            }
+        }
+    }
+}

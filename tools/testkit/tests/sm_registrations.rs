@@ -1,0 +1,119 @@
+//! Registered memory of `sm` under fire: never written after deregister has returned, and cut copies end with a failure.
+
+#![forbid(unsafe_code)]
+
+use cci::{Attribute, Connection, Endpoint, EventKind, Failure, Flags, RegisterError, Rights, Rma};
+use cci_testkit::memory::Origin;
+use cci_testkit::sys::PrivateMemory;
+use cci_testkit::{LIMIT, Peer, World, alone, open, pattern, sm_device};
+use rustix::process::Signal;
+use std::time::Instant;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
+const LEN: usize = 256 << 10;
+
+fn accept(world: &World<'_>, endpoint: &Endpoint) -> Connection {
+    let request = world.next(0, EventKind::ConnectRequest);
+    endpoint.accept(&request, 1).expect("an accept");
+    drop(request);
+    world.next(0, EventKind::Accept).connection().expect("one")
+}
+
+/// Deregister, free and reuse in a loop against two writers that never stop.
+#[test]
+fn deregistered_memory_is_never_written() {
+    let _alone = alone();
+    let endpoint = open(&sm_device());
+    let world = World::new([&endpoint]);
+    let mut writers: Vec<_> = (0..2).map(|_| Peer::spawn(PROGRAM, "writer", &[endpoint.uri()])).collect();
+    let connections = [accept(&world, &endpoint), accept(&world, &endpoint)];
+    for writer in &mut writers {
+        assert_eq!(writer.line_while(|| world.step()), "connected");
+    }
+    for origin in Origin::ALL {
+        let memory = origin.allocate(LEN);
+        for round in 0..100u8 {
+            let handle = endpoint.register(memory.memory(), Rights::WRITE).expect("a registration");
+            memory.write(0, &vec![0; LEN]);
+            let message = [&handle.to_bytes()[..], &(LEN as u64).to_ne_bytes()].concat();
+            for connection in connections {
+                endpoint.send(connection, &message, 0, Flags::SILENT).expect("a send");
+            }
+            world.until("a write", || memory.to_vec(0, LEN).contains(&0xff));
+            let begun = Instant::now();
+            while let Err(error) = endpoint.deregister(&handle) {
+                assert_eq!(error, RegisterError::Busy);
+                assert!(begun.elapsed() < LIMIT, "busy for ever");
+            }
+            // The memory is the program's alone now: no byte of this may change.
+            let own = vec![round & 0x7f; LEN];
+            memory.write(0, &own);
+            for _ in 0..3 {
+                (0..30).for_each(|_| world.step());
+                assert!(memory.to_vec(0, LEN) == own, "written after deregister, round {round}, {origin:?}");
+            }
+        }
+    }
+}
+
+/// A peer stopped in the midst of copying holds the registration: deregister says Busy or waits, and never lets the peer write later.
+#[test]
+fn stopped_writer_never_writes_after_deregister() {
+    let _alone = alone();
+    let endpoint = open(&sm_device());
+    let world = World::new([&endpoint]);
+    let mut writer = Peer::spawn(PROGRAM, "writer", &[endpoint.uri()]);
+    let connection = accept(&world, &endpoint);
+    assert_eq!(writer.line_while(|| world.step()), "connected");
+    let memory = Origin::Library.allocate(LEN);
+    for round in 0..15u8 {
+        let handle = endpoint.register(memory.memory(), Rights::WRITE).expect("a registration");
+        memory.write(0, &vec![0; LEN]);
+        let message = [&handle.to_bytes()[..], &(LEN as u64).to_ne_bytes()].concat();
+        endpoint.send(connection, &message, 0, Flags::SILENT).expect("a send");
+        world.until("a write", || memory.to_vec(0, LEN).contains(&0xff));
+        writer.signal(Signal::STOP);
+        let stopped = endpoint.deregister(&handle);
+        let own = vec![round; LEN];
+        if stopped.is_ok() {
+            memory.write(0, &own);
+        }
+        writer.signal(Signal::CONT);
+        if let Err(error) = stopped {
+            assert_eq!(error, RegisterError::Busy);
+            let begun = Instant::now();
+            while endpoint.deregister(&handle).is_err() {
+                assert!(begun.elapsed() < LIMIT, "busy for ever");
+            }
+            memory.write(0, &own);
+        }
+        (0..100).for_each(|_| world.step());
+        assert!(memory.to_vec(0, LEN) == own, "written after deregister, round {round}");
+    }
+}
+
+/// A target whose pages are gone: the copy ends with the failure, and the connection lives.
+#[test]
+fn copies_across_unmapped_pages_fail() {
+    let _alone = alone();
+    let (a, b) = (open(&sm_device()), open(&sm_device()));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, Attribute::ReliableOrdered);
+    let mut cut = PrivateMemory::new(8 << 20);
+    let whole = Origin::Program.allocate(8 << 20);
+    whole.write(0, &pattern(1, 8 << 20));
+    let local = a.register(whole.memory(), Rights::NONE).expect("a registration");
+    let remote = b.register(cut.memory(), Rights::READ_WRITE).expect("a registration");
+    cut.unmap_from(3 << 20);
+    for flags in [Flags::WRITE, Flags::READ] {
+        for (offset, len) in [(0, 8 << 20), (2 << 20, 2 << 20), (4 << 20, 64), ((3 << 20) - 1, 2)] {
+            let rma = Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: offset, len, message: Some(b"no") };
+            a.rma(connection, &rma, 1, flags).expect("an RMA");
+            let event = world.next(0, EventKind::Send);
+            assert_eq!((event.outcome(), event.context()), (Err(Failure::Copy), 1), "{len} bytes at {offset}");
+        }
+        let fits = Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: 0, len: 3 << 20, message: Some(b"yes") };
+        a.rma(connection, &fits, 2, flags).expect("an RMA");
+        assert_eq!((world.sent(0), world.message(1).as_slice()), (2, &b"yes"[..]));
+    }
+}
