@@ -1,0 +1,105 @@
+//! Runs server and client of each example as two processes.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Far beyond what any of them needs.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A running example; killed should the test end before it does.
+struct Program {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Program {
+    fn start(path: &str, arguments: &[&str]) -> Self {
+        let mut command = Command::new(path);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").spawn().expect("the example starts");
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        let (sender, lines) = channel();
+        std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        Self { child, lines }
+    }
+
+    /// The next line of its output.
+    fn line(&self) -> String {
+        self.lines.recv_timeout(LIMIT).expect("a line of output")
+    }
+
+    /// The rest of its output, once it has ended well by itself.
+    fn finish(mut self) -> Vec<String> {
+        drop(self.child.stdin.take());
+        let mut rest = Vec::new();
+        loop {
+            match self.lines.recv_timeout(LIMIT) {
+                Ok(line) => rest.push(line),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => panic!("the example does not end; it printed {rest:?}"),
+            }
+        }
+        let started = Instant::now();
+        while started.elapsed() < LIMIT {
+            if let Some(status) = self.child.try_wait().expect("its status") {
+                assert!(status.success(), "{status}; it printed {rest:?}");
+                return rest;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("the example does not end");
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Fails only when it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn echo() {
+    let path = env!("CARGO_BIN_EXE_echo");
+    let server = Program::start(path, &["server"]);
+    let client = Program::start(path, &["client", &server.line(), "first", "", "third"]);
+    assert_eq!(client.finish(), ["first", "", "third"]);
+    assert!(server.finish().is_empty());
+}
+
+#[test]
+fn rma() {
+    let path = env!("CARGO_BIN_EXE_rma");
+    let server = Program::start(path, &["server"]);
+    let client = Program::start(path, &["client", &server.line(), "across processes"]);
+    assert_eq!(client.finish(), ["read: across processes"]);
+    assert_eq!(server.finish(), ["written: across processes"]);
+}
+
+#[test]
+fn epoll() {
+    let path = env!("CARGO_BIN_EXE_epoll");
+    let server = Program::start(path, &["server"]);
+    let mut client = Program::start(path, &["client", &server.line()]);
+    let mut input = client.child.stdin.take().expect("piped");
+    // One after the other: each wakes both loops.
+    for line in ["one", "two", "three"] {
+        writeln!(input, "{line}").expect("written");
+        assert_eq!(client.line(), line);
+    }
+    drop(input);
+    assert!(client.finish().is_empty());
+    assert!(server.finish().is_empty());
+}
+
+#[test]
+fn a_client_without_a_server_says_why() {
+    let path = env!("CARGO_BIN_EXE_echo");
+    let output = Command::new(path).args(["client", "sm://1/4294967295", "word"]).output().expect("ran");
+    assert!(!output.status.success());
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("nobody listens"), "{text}");
+}
