@@ -19,6 +19,8 @@ pub mod lock;
 pub mod memory;
 pub mod pool;
 #[allow(unsafe_code)]
+pub mod prefetch;
+#[allow(unsafe_code)]
 pub mod region;
 pub mod ring;
 #[cfg(not(loom))]

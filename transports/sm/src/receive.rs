@@ -33,6 +33,9 @@ impl Lane {
         while taken < budget {
             let Some(wire) = self.wire.as_mut() else { break };
             let Some(header) = wire.consumer.peek(wire.inbound.ring) else { break };
+            if taken > 1 {
+                wire.consumer.prefetch(wire.inbound.ring);
+            }
             let kept = match header.kind {
                 kind::MESSAGE => self.take_message(common, core, header)?,
                 kind::MESSAGE_SLOT => self.take_message_slot(common, core, header)?,

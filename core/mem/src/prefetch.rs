@@ -1,0 +1,31 @@
+//! Asking for a cache line before it is needed. Hints only: they change no memory and never fault.
+
+/// The line will be read.
+#[inline(always)]
+pub fn read<T>(line: &T) {
+    hint::<false, T>(line);
+}
+
+/// The line will be written: takes it away from whoever has it now.
+#[inline(always)]
+pub fn write<T>(line: &T) {
+    hint::<true, T>(line);
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(always)]
+fn hint<const WRITE: bool, T>(line: &T) {
+    let address = std::ptr::from_ref(line);
+    // SAFETY: a prefetch of any address is allowed; `prefetchw` is a no-op on processors that do not know it.
+    unsafe {
+        if WRITE {
+            std::arch::asm!("prefetchw [{}]", in(reg) address, options(nostack, readonly, preserves_flags));
+        } else {
+            std::arch::asm!("prefetcht0 [{}]", in(reg) address, options(nostack, readonly, preserves_flags));
+        }
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+#[inline(always)]
+fn hint<const WRITE: bool, T>(_: &T) {}
