@@ -15,10 +15,11 @@ impl Connection {
         Self { cell, generation: cell.generation() }
     }
 
-    /// The connection, unless this handle is stale.
+    /// The connection, unless this handle is stale or belongs to another endpoint.
     #[inline(always)]
-    pub(crate) fn live(&self) -> Option<&'static transport::Connection> {
-        (self.cell.generation() == self.generation).then_some(self.cell)
+    pub(crate) fn live(&self, endpoint: &'static transport::Endpoint) -> Option<&'static transport::Connection> {
+        let here = self.cell.endpoint.get().is_some_and(|owner| std::ptr::eq(owner, endpoint));
+        (here && self.cell.generation() == self.generation).then_some(self.cell)
     }
 
     /// Largest message, bytes. Never changes.

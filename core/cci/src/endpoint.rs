@@ -172,7 +172,7 @@ impl Endpoint {
     ///
     /// Closed already.
     pub fn disconnect(&self, connection: Connection) -> Result<(), OptionError> {
-        raw::disconnect(self.cell, || connection.live())
+        raw::disconnect(self.cell, || connection.live(self.cell))
     }
 
     /// Sends a message: BLOCKING, NO_COPY and SILENT may be set. The bytes are the caller's again on return.
@@ -182,7 +182,8 @@ impl Endpoint {
     /// Refused: nothing was sent. BLOCKING: or failed.
     #[inline]
     pub fn send(&self, connection: Connection, message: &[u8], context: u64, flags: Flags) -> Result<(), SendError> {
-        raw::send(self.cell, || connection.live(), Message::One(message), context, flags)
+        let flags = Flags::for_send(flags.bits()).ok_or(SendError::BadFlags)?;
+        raw::send(self.cell, || connection.live(self.cell), Message::One(message), context, flags)
     }
 
     /// Sends a message gathered from parts.
@@ -197,8 +198,9 @@ impl Endpoint {
         context: u64,
         flags: Flags,
     ) -> Result<(), SendError> {
+        let flags = Flags::for_send(flags.bits()).ok_or(SendError::BadFlags)?;
         let len = parts.iter().map(|part| part.len()).sum();
-        raw::send(self.cell, || connection.live(), Message::Many(parts, len), context, flags)
+        raw::send(self.cell, || connection.live(self.cell), Message::Many(parts, len), context, flags)
     }
 
     /// The next event, or none now. Never blocks.
@@ -246,7 +248,7 @@ impl Endpoint {
             fence: flags.has(Flags::FENCE),
             message: rma.message,
         };
-        raw::rma(self.cell, || connection.live(), &rma, context, flags)
+        raw::rma(self.cell, || connection.live(self.cell), &rma, context, flags)
     }
 
     /// Path, window, counters of a connection, and why this path.
@@ -256,7 +258,7 @@ impl Endpoint {
     /// The connection is closed, or the endpoint cannot be used here.
     pub fn report(&self, connection: Connection) -> Result<ConnectionReport, OptionError> {
         self.cell.with(|core, transport| {
-            let cell = connection.live().ok_or(OptionError::Disconnected)?;
+            let cell = connection.live(self.cell).ok_or(OptionError::Disconnected)?;
             Ok(transport.report(core, cell))
         })?
     }

@@ -104,7 +104,7 @@ impl Endpoint {
     /// The connection is closed, or the endpoint cannot be used here.
     pub fn set_option(&self, connection: Connection, option: ConnectionOption, micros: u32) -> Result<(), OptionError> {
         self.cell.with(|core, transport| {
-            let cell = connection.live().ok_or(OptionError::Disconnected)?;
+            let cell = connection.live(self.cell).ok_or(OptionError::Disconnected)?;
             field(cell, option).store(micros, Ordering::Relaxed);
             transport.options_changed(core);
             Ok(())
@@ -118,7 +118,7 @@ impl Endpoint {
     /// The connection is closed, or the endpoint cannot be used here.
     pub fn option(&self, connection: Connection, option: ConnectionOption) -> Result<u32, OptionError> {
         self.cell.with(|_, _| {
-            let cell = connection.live().ok_or(OptionError::Disconnected)?;
+            let cell = connection.live(self.cell).ok_or(OptionError::Disconnected)?;
             Ok(field(cell, option).load(Ordering::Relaxed))
         })?
     }

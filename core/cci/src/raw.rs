@@ -29,7 +29,7 @@ pub fn get_event(endpoint: &Endpoint) -> Result<Option<NonNull<Slot>>, PollError
 #[inline]
 pub(crate) fn next_event(endpoint: &Endpoint) -> Result<Option<&'static Slot>, PollError> {
     endpoint.with(|core, transport| {
-        if !core.has_event() {
+        if core.wants_progress() {
             transport.progress(core);
         }
         match core.pop() {

@@ -2,7 +2,7 @@
 
 use crate::slot::{Slot, State};
 use crate::sync::Ordering;
-use std::collections::VecDeque;
+use std::collections::{TryReserveError, VecDeque};
 
 /// No slot.
 const NONE: u32 = u32::MAX;
@@ -22,16 +22,15 @@ pub struct Pool<C: 'static, E: 'static> {
 
 impl<C: Sync, E: Sync> Pool<C, E> {
     /// All slots are free; `limit` of them may be taken at a time.
-    #[must_use]
-    pub fn new(slots: &'static [Slot<C, E>], limit: usize) -> Self {
-        Self {
-            slots,
-            fresh: 0,
-            free: Vec::with_capacity(slots.len()),
-            taken: VecDeque::with_capacity(slots.len()),
-            lent: 0,
-            limit: limit.min(slots.len()),
-        }
+    ///
+    /// # Errors
+    ///
+    /// No memory for the lists, which never grow later.
+    pub fn new(slots: &'static [Slot<C, E>], limit: usize) -> Result<Self, TryReserveError> {
+        let (mut free, mut taken) = (Vec::new(), VecDeque::new());
+        free.try_reserve_exact(slots.len())?;
+        taken.try_reserve_exact(slots.len())?;
+        Ok(Self { slots, fresh: 0, free, taken, lent: 0, limit: limit.min(slots.len()) })
     }
 
     /// How many may be taken at a time.

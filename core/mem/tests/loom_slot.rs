@@ -23,7 +23,7 @@ fn returned_while_sweeping(count: usize, preemptions: usize, give_back: fn(&'sta
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(move || {
-        let mut pool = Pool::new(slots(count), count);
+        let mut pool = Pool::new(slots(count), count).expect("memory");
         let payloads: Arc<Vec<UnsafeCell<usize>>> = Arc::new((0..count).map(|_| UnsafeCell::new(7)).collect());
         let programs: Vec<_> = (0..count)
             .map(|at| {

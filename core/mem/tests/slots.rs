@@ -163,7 +163,7 @@ proptest! {
         let array = Array::new(capacity);
         let slots = array.slots(capacity);
         let limit_now = limit.min(capacity);
-        let pool = Pool::new(slots, limit);
+        let pool = Pool::new(slots, limit).expect("memory");
         let mut oracle = Oracle { pool, lent: BTreeMap::new(), returned: BTreeSet::new(), limit: limit_now };
         for step in steps {
             oracle.step(step)?;
@@ -242,7 +242,7 @@ proptest! {
 #[test]
 fn all_slots_are_borrowed_when_the_program_holds_them() {
     let array = Array::new(3);
-    let mut pool = Pool::new(array.slots(3), 2);
+    let mut pool = Pool::new(array.slots(3), 2).expect("memory");
     assert!(!pool.all_borrowed());
     let taken: Vec<_> = std::iter::from_fn(|| pool.take()).collect();
     assert_eq!(taken.len(), 2);
@@ -261,7 +261,7 @@ fn all_slots_are_borrowed_when_the_program_holds_them() {
 #[test]
 fn the_slot_freed_last_is_used_first() {
     let array = Array::new(4);
-    let mut pool = Pool::new(array.slots(4), 4);
+    let mut pool = Pool::new(array.slots(4), 4).expect("memory");
     let taken: Vec<_> = std::iter::from_fn(|| pool.take()).collect();
     assert_eq!(taken.len(), 4);
     for slot in [taken[2], taken[0]] {
@@ -276,7 +276,7 @@ fn the_slot_freed_last_is_used_first() {
 #[test]
 fn a_pool_reuses_before_it_touches_fresh_memory() {
     let array = Array::new(1000);
-    let mut pool = Pool::new(array.slots(1000), 1000);
+    let mut pool = Pool::new(array.slots(1000), 1000).expect("memory");
     for _ in 0..100 {
         let slot = pool.take().expect("a slot");
         assert_eq!(slot.index.load(Ordering::Relaxed), 0);

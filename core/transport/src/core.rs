@@ -10,6 +10,9 @@ use cci_proto::{Attribute, EventKind, Failure, Status};
 /// Taken slots that one step of housekeeping looks at: two for each one taken keep up with the program.
 const SWEEP: usize = 2;
 
+/// Calls of `get_event` that may find waiting events before one makes progress.
+const PROGRESS_EVERY: u32 = 16;
+
 /// What an endpoint is opened with.
 #[derive(Clone, Copy, Debug)]
 pub struct CoreOptions {
@@ -48,6 +51,7 @@ pub struct Core {
     pub handle_in_use: bool,
     /// The transport has armed its handle: every call ends with `Transport::settle`.
     pub armed: bool,
+    polls: u32,
     /// Connections that are not free, in no order.
     connections: Vec<&'static Connection>,
 }
@@ -65,18 +69,25 @@ impl Core {
         let slots = globals.slots.take(count).map_err(system)?;
         let (recv, rest) = slots.split_at(options.recv_count);
         let (send, rma) = rest.split_at(options.send_count);
+        let pools = Pool::new(recv, options.recv_count)
+            .and_then(|recv| Ok((recv, Pool::new(send, options.send_count)?, Pool::new(rma, options.rma_count)?)));
+        let (recv, send, rma) = pools.map_err(|_| {
+            globals.slots.give(slots);
+            OpenError::new(Status::NoMem, "no memory for the slots of an endpoint")
+        })?;
         Ok(Self {
             endpoint,
             slots,
-            recv: Pool::new(recv, options.recv_count),
-            send: Pool::new(send, options.send_count),
-            rma: Pool::new(rma, options.rma_count),
+            recv,
+            send,
+            rma,
             queue: Queue::new(slots),
             send_timeout: 0,
             keepalive: 0,
             disconnect_events: options.disconnect_events,
             handle_in_use: false,
             armed: false,
+            polls: 0,
             connections: Vec::new(),
         })
     }
@@ -179,6 +190,14 @@ impl Core {
     #[must_use]
     pub fn has_event(&self) -> bool {
         !self.queue.is_empty()
+    }
+
+    /// Whether `get_event` is to make progress before it looks: when no event waits, and now and then although one does, so that a
+    /// program which always finds its own SEND events hears from others too.
+    #[inline(always)]
+    pub fn wants_progress(&mut self) -> bool {
+        self.polls = self.polls.wrapping_add(1);
+        self.queue.is_empty() || self.polls.is_multiple_of(PROGRESS_EVERY)
     }
 
     /// Whether the program holds every receive slot.

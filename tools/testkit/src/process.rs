@@ -1,5 +1,6 @@
 //! What this process uses: descriptors, mappings, threads, processor time.
 
+use rustix::process::Pid;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
@@ -25,6 +26,14 @@ pub fn segments() -> usize {
 /// All mappings of this process, one a line.
 pub fn mappings() -> String {
     std::fs::read_to_string("/proc/self/maps").expect("/proc")
+}
+
+/// Physical memory of its own that a process uses (this one, unless another is named), bytes.
+pub fn resident_bytes(process: Option<Pid>) -> usize {
+    let process = process.map_or("self".to_owned(), |pid| pid.as_raw_pid().to_string());
+    let pages = std::fs::read_to_string(format!("/proc/{process}/statm")).expect("/proc");
+    let pages: usize = pages.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("a number");
+    pages * rustix::param::page_size()
 }
 
 /// Threads of this process.

@@ -8,8 +8,9 @@ use cci::{Attribute, Endpoint};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, ftruncate, memfd_create};
 use rustix::io::{Errno, pread, pwrite};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, recvmsg, sendmsg, socket_with,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, recvmsg, sendmsg,
+    socket_with,
 };
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -66,6 +67,7 @@ pub mod field {
     pub const LANE_LEN: usize = 40;
     pub const REGISTRY_LEN: usize = 48;
     pub const ENDPOINT: usize = 56;
+    pub const SEGMENT: usize = 88;
     pub const TEXT: usize = 96;
 }
 
@@ -392,6 +394,12 @@ impl RawPeer {
 
     /// Publishes a frame with this header and body, and wakes the endpoint.
     pub fn publish(&mut self, kind: u8, len: u8, word: u32, body: &[u8]) {
+        self.publish_quietly(kind, len, word, body);
+        self.wake();
+    }
+
+    /// Publishes a frame with this header and body.
+    pub fn publish_quietly(&mut self, kind: u8, len: u8, word: u32, body: &[u8]) {
         let entry = RING + (self.tail % ENTRIES) * 64;
         let lap = (self.tail / ENTRIES + 1) & 0xffff;
         let mut padded = [0; 56];
@@ -400,12 +408,17 @@ impl RawPeer {
         let header = lap << 48 | u64::from(kind) << 40 | u64::from(len) << 32 | u64::from(word);
         self.write(entry, &header.to_ne_bytes());
         self.tail += 1;
-        self.wake();
     }
 
     /// Sends a wake-up; a full or closed socket needs none.
     pub fn wake(&self) {
         let _ = send_packet(self.socket.as_fd(), &[1], &[]);
+    }
+
+    /// Whether another frame overwrites none that the endpoint may not have seen yet.
+    pub fn has_room(&self) -> bool {
+        let head = u32::from_ne_bytes(self.read(0));
+        self.tail.wrapping_sub(u64::from(head)) & 0xffff_ffff < ENTRIES
     }
 
     /// Asks for a connection with this number of ours.

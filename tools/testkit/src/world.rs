@@ -5,6 +5,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a test waits for what must happen: much longer than it ever takes, so that a loaded machine fails no test.
@@ -90,6 +91,33 @@ pub fn drain(endpoint: &Endpoint) -> usize {
         count += 1;
     }
     count
+}
+
+/// Runs `act` while another thread polls an endpoint and returns its events.
+///
+/// # Panics
+///
+/// `act` panics.
+pub fn while_polled<T>(endpoint: &Endpoint, act: impl FnOnce() -> T) -> T {
+    struct Over<'a>(&'a AtomicBool);
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                if drain(endpoint) == 0 {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        // Also when `act` panics.
+        let _over = Over(&over);
+        act()
+    })
 }
 
 /// Endpoints, and the events that they have given and nobody has asked for.

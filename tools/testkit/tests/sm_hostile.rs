@@ -138,7 +138,7 @@ fn is_dropped_after(what: &str, honest: usize, lie: Lie) {
     while !peer.is_closed() {
         assert!(begun.elapsed() < LIMIT, "{what}: the lane is not closed");
         // Some lies are met only by sending to the liar.
-        sent += u64::from(endpoint.send(accepted, &pattern(sent, 100), 0, Flags::SILENT).is_ok());
+        sent += u64::from(endpoint.send(accepted, &pattern(sent, 40), 0, Flags::SILENT).is_ok());
         peer.wake();
         let Some(event) = endpoint.get_event().expect("usable") else { continue };
         assert_ne!(event.kind(), EventKind::ConnectRequest, "{what}");
@@ -148,7 +148,7 @@ fn is_dropped_after(what: &str, honest: usize, lie: Lie) {
         assert!(shown.len() <= honest, "{what}: {shown:?}");
     }
     assert!(endpoint.send(accepted, b"late", 0, Flags::SILENT).is_err(), "{what}: the connection lives on");
-    drop(peer);
+    drop((peer, shown));
     (0..20).for_each(|_| victim.exchange());
     victim.settle(what, before[0], descriptors);
     victim.settle(what, before[1], segments);
@@ -263,7 +263,8 @@ fn hostile_packets_after_the_handshake() {
             let peer = RawPeer::enter(endpoint.uri(), &hello, poll);
             use std::os::fd::AsFd;
             let attached = vec![peer.lane.as_fd(); descriptors];
-            cci_testkit::sm_raw::send_packet(peer.socket.as_fd(), &vec![0x5a; len], &attached).expect("the lane is open");
+            cci_testkit::sm_raw::send_packet(peer.socket.as_fd(), &vec![0x5a; len], &attached)
+                .expect("the lane is open");
             await_close(peer.socket.as_fd(), poll);
         }
     }

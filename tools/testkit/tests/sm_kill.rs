@@ -209,7 +209,8 @@ fn kill_while_we_write_to_it() {
         assert_eq!(peer.line_while(|| world.step()), "connected");
         let memory = Origin::ALL[round / 2 % 2].allocate(usize::try_from(LEN).expect("64 bits"));
         let local = endpoint.register(memory.memory(), Rights::NONE).expect("a registration");
-        let rma = Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: 0, len: LEN, message: Some(b"m") };
+        let rma =
+            Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: 0, len: LEN, message: Some(b"m") };
         let flags = if round / 4 % 2 == 0 { Flags::WRITE } else { Flags::READ };
         for context in 0..20 {
             endpoint.rma(connection, &rma, context, flags).expect("an RMA");
@@ -307,7 +308,6 @@ fn kill_of_one_leaves_the_others_alone() {
 #[test]
 fn kill_cycles_leave_no_descriptor_and_no_mapping() {
     let _alone = alone();
-    let cycles = if std::env::var_os("CCI_TEST_LONG").is_some() { 1000 } else { 200 };
     let endpoint = open(&sm_device());
     let cycle = |number: u64| {
         let world = World::new([&endpoint]);
@@ -351,7 +351,7 @@ fn kill_cycles_leave_no_descriptor_and_no_mapping() {
     assert!(own[0] < needed[0], "an endpoint needs descriptors");
     settle("descriptors", own[0], &descriptors);
     let (base, lines) = ([descriptors(), segments()], mappings().lines().count());
-    (0..cycles).for_each(cycle);
+    (0..1000).for_each(cycle);
     settle("descriptors", base[0], &descriptors);
     settle("segments", base[1], &segments);
     // The heap may have grown here and there; what a cycle leaves behind would be hundreds.
@@ -392,7 +392,8 @@ fn kill_is_noticed_though_a_forked_child_holds_the_descriptors() {
         let mut peer = Peer::spawn(PROGRAM, "leave-child", &[endpoint.uri()]);
         let connection = accept(&world, &endpoint);
         let line = peer.line_while(|| world.step());
-        let child = line.strip_prefix("child ").and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw).expect("its number");
+        let child =
+            line.strip_prefix("child ").and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw).expect("its number");
         let posted = post(&endpoint, connection, 2000);
         let killed = dead(&peer.kill());
         let (succeeded, ended) = ends(posted, || world.next(0, EventKind::Send));

@@ -107,12 +107,26 @@ fn copies_across_unmapped_pages_fail() {
     cut.unmap_from(3 << 20);
     for flags in [Flags::WRITE, Flags::READ] {
         for (offset, len) in [(0, 8 << 20), (2 << 20, 2 << 20), (4 << 20, 64), ((3 << 20) - 1, 2)] {
-            let rma = Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: offset, len, message: Some(b"no") };
+            let rma = Rma {
+                local: &local,
+                local_offset: 0,
+                remote: &remote,
+                remote_offset: offset,
+                len,
+                message: Some(b"no"),
+            };
             a.rma(connection, &rma, 1, flags).expect("an RMA");
             let event = world.next(0, EventKind::Send);
             assert_eq!((event.outcome(), event.context()), (Err(Failure::Copy), 1), "{len} bytes at {offset}");
         }
-        let fits = Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: 0, len: 3 << 20, message: Some(b"yes") };
+        let fits = Rma {
+            local: &local,
+            local_offset: 0,
+            remote: &remote,
+            remote_offset: 0,
+            len: 3 << 20,
+            message: Some(b"yes"),
+        };
         a.rma(connection, &fits, 2, flags).expect("an RMA");
         assert_eq!((world.sent(0), world.message(1).as_slice()), (2, &b"yes"[..]));
     }

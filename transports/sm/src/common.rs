@@ -27,6 +27,8 @@ pub(crate) struct Common {
     pub(crate) control: Control,
     /// What peers try to read and write at the handshake.
     pub(crate) probe: Box<AtomicU64>,
+    /// Bytes of memory that this machine has.
+    pub(crate) physical_memory: u64,
     /// Milliseconds; sampled on empty polls.
     pub(crate) now: u64,
     /// Buffers of messages that waited, to be used again.

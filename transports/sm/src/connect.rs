@@ -88,11 +88,17 @@ impl Lane {
     fn on_expected(&mut self, common: &mut Common, core: &mut Core, token: u64, client: (u32, Attribute, u32)) {
         let (number, attribute, max_send_size) = client;
         let Some(at) = common.expected.iter().position(|expected| expected.token == token) else {
-            return self.post(common, Header { kind: kind::REJECT, len: 0, word: number }, NOTHING, None);
+            return self.answer_frame(common, Header { kind: kind::REJECT, len: 0, word: number }, NOTHING);
         };
         let expected = common.expected.swap_remove(at);
         let asked = Asked { slot: expected.slot, number, attribute, max_send_size };
         self.accept_asked(common, core, &asked, expected.slot, expected.context);
+    }
+
+    /// Largest message of a connection: what both sides take, and what the lane holds, whatever the peer claims.
+    fn largest(&self, common: &Common, claimed: u32) -> u32 {
+        let holds = self.wire.as_ref().map_or(0, |wire| wire.payload_capacity());
+        common.max_send_size.min(claimed).min(holds)
     }
 
     /// Makes the connection of a request, with the slot of its ACCEPT event.
@@ -104,7 +110,7 @@ impl Lane {
         slot: &'static Slot,
         context: u64,
     ) {
-        let max_send_size = common.max_send_size.min(asked.max_send_size);
+        let max_send_size = self.largest(common, asked.max_send_size);
         let Ok(cell) = core.open_connection(asked.attribute, context, max_send_size) else {
             self.post(common, Header { kind: kind::REJECT, len: 0, word: asked.number }, NOTHING, None);
             return core.finish_opening(slot, EventKind::Accept, context, Err(Failure::NoMemory));
@@ -131,10 +137,10 @@ impl Lane {
         let Some((cell, opening)) = opening else {
             // Given up meanwhile: the server is to know.
             common.strays += 1;
-            return self.post(common, Header { kind: kind::DISCONNECT, len: 0, word: remote }, NOTHING, None);
+            return self.answer_frame(common, Header { kind: kind::DISCONNECT, len: 0, word: remote }, NOTHING);
         };
         cell.remote.store(remote, Ordering::Relaxed);
-        cell.max_send_size.store(common.max_send_size.min(max_send_size), Ordering::Relaxed);
+        cell.max_send_size.store(self.largest(common, max_send_size), Ordering::Relaxed);
         cell.heard.store(common.now, Ordering::Relaxed);
         cell.set_state(ConnectionState::Open);
         core.finish_opening(opening.slot, EventKind::Connect, opening.context, Ok(cell));

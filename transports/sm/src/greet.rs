@@ -32,6 +32,8 @@ pub(crate) enum Cause {
     Idle,
 }
 
+/// Packets read from one socket in one look.
+const PACKETS: u32 = 64;
 /// Segments of library memory that one peer may have this side map.
 const MAX_SEGMENTS: usize = 1 << 16;
 
@@ -88,9 +90,10 @@ impl Lane {
         packet
     }
 
-    /// Reads the socket until it is empty.
+    /// Reads the socket until it is empty, or has had its turn: what is left keeps it readable.
     pub(crate) fn read_socket(&mut self, common: &mut Common) -> Option<Cause> {
-        while let Some(socket) = &self.socket {
+        for _ in 0..PACKETS {
+            let Some(socket) = &self.socket else { break };
             let step = match handshake::receive(socket) {
                 Arrived::Nothing => return None,
                 Arrived::Closed => return Some(Cause::Gone),
@@ -130,7 +133,7 @@ impl Lane {
                 self.no_process_vm = Some(packet.text.clone());
                 Err(Cause::Refused)
             }
-            (Kind::Segment, Phase::Ready) => self.on_segment(packet, fds),
+            (Kind::Segment, Phase::Ready) => self.on_segment(common, packet, fds),
             (Kind::SegmentGone, Phase::Ready) => {
                 self.segments.remove(&packet.segment);
                 Ok(())
@@ -228,11 +231,16 @@ impl Lane {
         }
     }
 
-    fn on_segment(&mut self, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
+    fn on_segment(&mut self, common: &Common, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
         let [fd] = <[OwnedFd; 1]>::try_from(fds).map_err(|_| Cause::Violation)?;
         let len = usize::try_from(packet.lane_len).map_err(|_| Cause::Violation)?;
         if self.segments.len() >= MAX_SEGMENTS {
             return Err(Cause::Violation);
+        }
+        // The peer has reserved memory for each byte that it registered: more than there is would only use up our address space.
+        let mapped: u64 = self.segments.values().map(|segment| segment.0.len() as u64).sum();
+        if mapped.saturating_add(packet.lane_len) > common.physical_memory {
+            return Ok(());
         }
         // One that cannot be mapped is done without: process_vm reaches the same memory.
         if let Ok(segment) = Segment::attach(fd, len) {

@@ -231,6 +231,16 @@ impl Lane {
         }
     }
 
+    /// Sends a wake-up if the producer waits for the room that was just made: entries or slots.
+    #[inline(always)]
+    pub(crate) fn wake_producer(&self) {
+        if let Some(wire) = &self.wire
+            && sleep::must_wake(wire.inbound.wait, wire.pairing)
+        {
+            self.wake();
+        }
+    }
+
     #[cold]
     pub(crate) fn wake(&self) {
         if let Some(socket) = &self.socket {
@@ -246,9 +256,7 @@ impl Lane {
             return;
         }
         wire.grant(slot);
-        if sleep::must_wake(wire.inbound.wait, wire.pairing) {
-            self.wake();
-        }
+        self.wake_producer();
     }
 
     /// Breaks a connection: its operations end with `failure`, the program is told as it asked, the table forgets it.

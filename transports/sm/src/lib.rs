@@ -70,7 +70,10 @@ pub struct Sm {
     /// Lanes whose handshake is not over.
     greeting: bool,
     mode: Mode,
+    /// Empty calls.
     calls: u32,
+    /// Calls that found something since the clock was looked at.
+    busy: u32,
     tick: u64,
     ready: Vec<Ready>,
 }
@@ -100,7 +103,10 @@ impl Sm {
             if lane.phase == Phase::Draining {
                 draining = Some(number);
             } else if !lane.queue.is_empty() || !lane.answers.is_empty() {
-                found |= lane.flush(&mut self.common, core);
+                let moved = lane.flush(&mut self.common, core);
+                found |= moved;
+                // What moves here may be long pieces of RMA: the clock is not to be forgotten over them.
+                self.busy += u32::from(moved) * (CLOCK_EVERY / 8);
             }
         }
         if !self.common.released.is_empty() {

@@ -69,7 +69,9 @@ impl Lane {
 impl Sm {
     /// Whether a call would find something.
     fn has_work(&self, core: &Core) -> bool {
-        core.has_event() || self.live_lanes().any(|lane| lane.has_work() || lane.is_runnable())
+        core.has_event()
+            || self.common.has_chores()
+            || self.live_lanes().any(|lane| lane.has_work() || lane.is_runnable())
     }
 
     /// Lies down everywhere and looks once more. True: the endpoint may sleep.
@@ -103,9 +105,21 @@ impl Sm {
             self.common.deadlines_moved = false;
             self.set_timer();
         }
-        let work = self.has_work(core);
+        let work = self.flush_waiting(core) | self.has_work(core);
         self.common.control.signal(work);
         !work
+    }
+
+    /// The last look for room, after lying down. True when something moved.
+    fn flush_waiting(&mut self, core: &mut Core) -> bool {
+        let mut moved = false;
+        for at in 0..self.live.len() {
+            let lane = self.lanes.get_mut(self.live[at] as usize).and_then(Option::as_deref_mut);
+            if let Some(lane) = lane.filter(|lane| lane.waiting && !lane.is_runnable()) {
+                moved |= lane.flush(&mut self.common, core);
+            }
+        }
+        moved
     }
 
     fn disarm(&mut self, core: &mut Core) {

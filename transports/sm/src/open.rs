@@ -89,6 +89,7 @@ impl Sm {
             registry: Registry::new([word(), word()])?,
             control,
             probe: Box::new(AtomicU64::new(word())),
+            physical_memory: physical_memory(),
             now: precise_now(),
             buffers: Vec::new(),
             released: Vec::with_capacity(1024),
@@ -112,8 +113,14 @@ impl Sm {
             greeting: false,
             mode: Mode::default(),
             calls: 0,
+            busy: 0,
             tick: 0,
             ready: Vec::with_capacity(32),
         })
     }
+}
+
+fn physical_memory() -> u64 {
+    let about = rustix::system::sysinfo();
+    u64::from(about.mem_unit) * about.totalram
 }

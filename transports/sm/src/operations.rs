@@ -209,9 +209,12 @@ impl Transport for Sm {
     fn progress(&mut self, core: &mut Core) {
         if self.poll_lanes(core) {
             self.on_found();
-            self.calls = self.calls.wrapping_add(1);
-            if self.calls.is_multiple_of(CLOCK_EVERY) && coarse_now() != self.tick {
-                self.look(core);
+            self.busy += 1;
+            if self.busy >= CLOCK_EVERY {
+                self.busy = 0;
+                if coarse_now() != self.tick {
+                    self.look(core);
+                }
             }
         } else {
             self.idle(core);

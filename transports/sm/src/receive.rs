@@ -3,8 +3,7 @@
 use crate::common::{Common, Held};
 use crate::lane::{Lane, Phase};
 use crate::layout::{NOTHING, kind, unpair};
-use cci_mem::ring::{Header, Violation};
-use cci_mem::sleep;
+use cci_mem::ring::{BODY, Header, Violation};
 use cci_mem::sync::Ordering;
 use cci_proto::EventKind;
 use cci_transport::{Core, Slot};
@@ -49,13 +48,12 @@ impl Lane {
             }
             taken += 1;
             let Some(wire) = self.wire.as_mut() else { break };
-            if wire.consumer.advance(wire.inbound.head) && sleep::must_wake(wire.inbound.wait, wire.pairing) {
-                self.wake();
-            }
+            wire.consumer.advance(wire.inbound.head);
         }
         if taken > 0 {
             self.received += u64::from(taken);
             self.woken = true;
+            self.wake_producer();
             if self.refusing {
                 self.admit(common, core);
             }
@@ -97,6 +95,9 @@ impl Lane {
     /// A message in the entry. False: no slot is free.
     #[inline]
     fn take_message(&mut self, common: &mut Common, core: &mut Core, header: Header) -> Result<bool, Violation> {
+        if usize::from(header.len) > BODY {
+            return Err(Violation);
+        }
         let Some(cell) = self.place(header.word).and_then(|place| place.cell) else {
             common.strays += 1;
             return Ok(true);
@@ -168,7 +169,7 @@ impl Lane {
             kind::ACCEPT => self.on_accept(common, core, header, &body),
             kind::REJECT => self.on_reject(common, core, header),
             kind::DISCONNECT => self.on_disconnect(common, core, header),
-            kind::PING => self.post(common, Header { kind: kind::PONG, len: 0, word: header.word }, NOTHING, None),
+            kind::PING => self.answer_frame(common, Header { kind: kind::PONG, ..header }, NOTHING),
             kind::PONG => {}
             kind::REDIRECT => self.on_redirect(common, core, header, &body)?,
             kind::WRITE => self.on_write(common, header, &body)?,

@@ -136,7 +136,7 @@ impl Lane {
     fn answer(&mut self, common: &mut Common, operation: u32, outcome: Result<(), Failure>) {
         let status = outcome.map_or_else(Failure::status, |()| Status::Success);
         let header = Header { kind: kind::RESULT, len: 0, word: operation };
-        self.post(common, header, body([u64::from(status as u32)]), None);
+        self.answer_frame(common, header, body([u64::from(status as u32)]));
     }
 
     /// The peer writes a piece.
@@ -174,6 +174,7 @@ impl Lane {
             Some((number, start)) if body[3] > 0 => {
                 let serve = Serve { operation: header.word, number, start, done: 0, len: body[3] };
                 self.answers.push_back(Op::Serve(Box::new(serve)));
+                self.check_answers(common);
             }
             _ => self.answer(common, header.word, Err(Failure::RemoteHandle)),
         }

@@ -126,6 +126,8 @@ impl Lane {
         })? {
             self.queue.push_back(Op::Rma(Box::new(pending)));
             common.deadlines_moved = true;
+            // Frames of a relayed operation may have been published.
+            self.wake_consumer();
         }
         Ok((posted == Posted::Waited).then_some(slot))
     }
@@ -226,7 +228,7 @@ impl Lane {
                 unsafe { sys::direct_copy(pending.way, local, remote, bytes) };
                 Ok(())
             }
-            _ => self.process_copy(pending.way, local, target.address + from, len),
+            _ => self.process_copy(pending.way, local, target.address.wrapping_add(from), len),
         };
         leave(wire.outbound.announce);
         outcome.map(|()| Some(from + len))

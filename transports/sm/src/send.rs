@@ -82,6 +82,9 @@ impl Wire {
     }
 }
 
+/// Answers that may wait for a peer's room.
+const MAX_ANSWERS: usize = 1 << 14;
+
 /// The second word of a control frame without payload.
 pub(crate) const NO_PAYLOAD: u64 = pair(NO_SLOT, 0);
 
@@ -177,6 +180,19 @@ impl Lane {
             }
         }
         self.answers.push_back(Op::Frame { header, words, payload: payload.map(Into::into) });
+    }
+
+    /// Answers a frame of the peer.
+    pub(crate) fn answer_frame(&mut self, common: &mut Common, header: Header, words: [u64; BODY_WORDS]) {
+        self.post(common, header, words, None);
+        self.check_answers(common);
+    }
+
+    /// A peer that asks and asks and takes no answer is not one of ours.
+    pub(crate) fn check_answers(&mut self, common: &mut Common) {
+        if self.answers.len() > MAX_ANSWERS {
+            common.violators.push(self.number);
+        }
     }
 
     /// Publishes what waits, as far as there is room. True when something moved.

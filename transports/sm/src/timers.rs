@@ -80,6 +80,8 @@ impl Lane {
         }
         self.keep_alive(common, core);
         match self.phase {
+            // Every connect that wanted this lane has been given up.
+            Phase::Dialing(_) | Phase::Greeting if self.cells().next().is_none() => Some(Cause::Idle),
             Phase::Dialing(address) => self.dial(common, address).err(),
             Phase::Answering(since) if now > since + HELLO_LIMIT => Some(Cause::Refused),
             Phase::Ready if self.is_idle() && self.idle_since.is_some_and(|since| now >= since + IDLE_LIMIT) => {

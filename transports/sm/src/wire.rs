@@ -201,7 +201,7 @@ impl Wire {
 
     /// Largest message that a slot holds.
     pub(crate) fn payload_capacity(&self) -> u32 {
-        u32::try_from(self.geometry.stride - 64).unwrap_or(0)
+        u32::try_from(self.geometry.stride - 1).unwrap_or(0)
     }
 
     /// Whether a frame lies in the inbound ring.

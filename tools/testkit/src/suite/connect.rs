@@ -217,7 +217,8 @@ pub fn many_connects_in_flight(device: &Device) {
         let event = world.next(1, EventKind::ConnectRequest);
         let payload = event.request().expect("a request").payload();
         let number = u64::from_ne_bytes(payload.try_into().expect("8 bytes"));
-        if number.is_multiple_of(3) { server.reject(&event) } else { server.accept(&event, number) }.expect("an answer");
+        if number.is_multiple_of(3) { server.reject(&event) } else { server.accept(&event, number) }
+            .expect("an answer");
     }
     let mut seen = [false; 200];
     for _ in 0..200 {

@@ -99,7 +99,10 @@ pub fn receiver_that_never_returns(device: &Device) {
     let accepted = fill(&a, connection, 0, 100);
     let failures = failures(&world, accepted);
     assert_eq!(failures.first(), Some(&Failure::NotReady));
-    assert!(failures.iter().all(|failure| matches!(failure, Failure::NotReady | Failure::Disconnected)), "{failures:?}");
+    assert!(
+        failures.iter().all(|failure| matches!(failure, Failure::NotReady | Failure::Disconnected)),
+        "{failures:?}"
+    );
     assert_eq!(Failure::NotReady.status(), cci::Status::Rnr);
     assert_eq!(a.send(connection, b"late", 0, Flags::NONE), Err(SendError::Disconnected));
     assert!(world.waiting(1, EventKind::Recv) <= 32);

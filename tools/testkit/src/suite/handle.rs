@@ -2,7 +2,9 @@
 
 use crate::memory::Origin;
 use crate::world::{LIMIT, World, drain, open, pattern, readable};
-use cci::{Attribute, Connection, ConnectionOption, Device, Endpoint, Event, EventKind, Failure, Flags, Rights, Rma, SendError};
+use cci::{
+    Attribute, Connection, ConnectionOption, Device, Endpoint, Event, EventKind, Failure, Flags, Rights, Rma, SendError,
+};
 use rustix::event::epoll;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -206,6 +208,29 @@ pub fn room_wakes(device: &Device) {
     });
 }
 
+/// The same while the receiver, which sleeps too, keeps what it gets.
+pub fn room_wakes_though_events_are_held(device: &Device) {
+    const MESSAGES: u64 = 200;
+    let (a, b) = (open(device), open(device));
+    let handles = (a.handle().expect("a handle"), b.handle().expect("a handle"));
+    let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let held: Vec<_> = (0..MESSAGES).map(|_| wait_for(&b, &handles.1, EventKind::Recv)).collect();
+            for (number, event) in (0..).zip(&held) {
+                assert_eq!(event.received().expect("a message").to_vec(), pattern(number, 100));
+            }
+        });
+        for number in 0..MESSAGES {
+            a.send(connection, &pattern(number, 100), number, Flags::NONE).expect("a send");
+        }
+        for number in 0..MESSAGES {
+            let event = wait_for(&a, &handles.0, EventKind::Send);
+            assert_eq!((event.outcome(), event.context()), (Ok(()), number));
+        }
+    });
+}
+
 /// `epoll` understands the handle, level-triggered.
 pub fn epoll(device: &Device) {
     let (a, b) = (open(device), open(device));
@@ -241,7 +266,8 @@ pub fn rma_wakes(device: &Device) {
     let local = a.register(source.memory(), Rights::NONE).expect("a registration");
     let remote = b.register(target.memory(), Rights::WRITE).expect("a registration");
     std::thread::scope(|scope| {
-        scope.spawn(|| assert_eq!(wait_for(&b, &handles.1, EventKind::Recv).received().expect("one").to_vec(), b"done"));
+        scope
+            .spawn(|| assert_eq!(wait_for(&b, &handles.1, EventKind::Recv).received().expect("one").to_vec(), b"done"));
         let message = Some(&b"done"[..]);
         let rma = Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: 0, len: LEN as u64, message };
         a.rma(connection, &rma, 8, Flags::WRITE).expect("a write");

@@ -35,7 +35,8 @@ fn exchange(world: &World<'_>, from: &Endpoint, connection: Connection) -> (Vec<
         }
         arrived.extend((0..world.waiting(1, EventKind::Recv)).map(|_| number_of(&world.message(1), most)));
         completed.extend((0..world.waiting(0, EventKind::Send)).map(|_| world.sent(0)));
-        completed.len() as u64 == MESSAGES && (!connection.attribute().is_reliable() || arrived.len() as u64 >= MESSAGES)
+        completed.len() as u64 == MESSAGES
+            && (!connection.attribute().is_reliable() || arrived.len() as u64 >= MESSAGES)
     });
     // What an unreliable connection still holds, and what must not come twice.
     for _ in 0..1000 {

@@ -1,7 +1,7 @@
 //! RMA: what is copied, when it is visible, in which order.
 
 use crate::memory::{Bytes, Origin};
-use crate::world::{World, drain, open, pattern};
+use crate::world::{World, drain, open, pattern, while_polled};
 use cci::{Attribute, Connection, Device, Endpoint, EventKind, Flags, Rights, Rma, RmaError, RmaHandle};
 
 const RO: Attribute = Attribute::ReliableOrdered;
@@ -207,7 +207,8 @@ pub fn silent_and_blocking(device: &Device) {
     let ranges = Ranges::new(&a, &b, [Origin::Program; 2], 4 << 20, Rights::WRITE);
     for len in [8u64, 4 << 20] {
         ranges.source.write(0, &pattern(len, 4 << 20));
-        a.rma(connection, &ranges.rma(0, 0, len), 1, Flags::WRITE | Flags::BLOCKING).expect("a write");
+        while_polled(&b, || a.rma(connection, &ranges.rma(0, 0, len), 1, Flags::WRITE | Flags::BLOCKING))
+            .expect("a write");
         let len = usize::try_from(len).expect("small");
         assert!(ranges.target.to_vec(0, len) == pattern(len as u64, len));
         a.rma(connection, &ranges.rma(0, 0, len as u64), 2, Flags::WRITE | Flags::SILENT).expect("a write");
@@ -216,7 +217,7 @@ pub fn silent_and_blocking(device: &Device) {
         assert_eq!((event.kind(), event.context()), (EventKind::Send, 3), "RO completes in order");
     }
     let beyond = ranges.rma(0, 4 << 20, 1);
-    let refused = a.rma(connection, &beyond, 4, Flags::WRITE | Flags::BLOCKING);
+    let refused = while_polled(&b, || a.rma(connection, &beyond, 4, Flags::WRITE | Flags::BLOCKING));
     assert_eq!(refused, Err(RmaError::RemoteHandle));
     assert_eq!(drain(&a), 0);
 }

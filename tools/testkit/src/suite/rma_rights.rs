@@ -5,7 +5,8 @@ use crate::memory::Origin;
 use crate::sys::null_memory;
 use crate::world::{World, drain, open, pattern};
 use cci::{
-    Attribute, Connection, Device, Endpoint, EventKind, Failure, Flags, RegisterError, Rights, Rma, RmaError, RmaHandle, Status,
+    Attribute, Connection, Device, Endpoint, EventKind, Failure, Flags, RegisterError, Rights, Rma, RmaError,
+    RmaHandle, Status,
 };
 use std::collections::HashSet;
 

@@ -1,8 +1,10 @@
 //! Many threads, and endpoints for one thread.
 
 use crate::memory::Origin;
-use crate::world::{LIMIT, World, open, open_with, pattern};
-use cci::{Attribute, Connection, Device, Endpoint, EventKind, Flags, PollError, Rights, Rma, SendError, Threading, Unusable};
+use crate::world::{LIMIT, World, open, open_with, pattern, while_polled};
+use cci::{
+    Attribute, Connection, Device, Endpoint, EventKind, Flags, PollError, Rights, Rma, SendError, Threading, Unusable,
+};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -92,19 +94,22 @@ pub fn many_rma(device: &Device) {
     let source = Origin::Program.allocate(4 * PART);
     let remote = b.register(target.memory(), Rights::WRITE).expect("a registration");
     let local = a.register(source.memory(), Rights::NONE).expect("a registration");
-    std::thread::scope(|scope| {
-        for thread in 0..4usize {
-            let (a, source, remote, local) = (&a, &source, &remote, &local);
-            scope.spawn(move || {
-                for round in 0..200u64 {
-                    source.write(thread * PART, &pattern(round * 4 + thread as u64, PART));
-                    let offset = (thread * PART) as u64;
-                    let len = PART as u64;
-                    let rma = Rma { local, local_offset: offset, remote, remote_offset: offset, len, message: None };
-                    a.rma(connection, &rma, 0, Flags::WRITE | Flags::BLOCKING).expect("a write");
-                }
-            });
+    let write = |thread: usize| {
+        for round in 0..200u64 {
+            source.write(thread * PART, &pattern(round * 4 + thread as u64, PART));
+            let (offset, len) = ((thread * PART) as u64, PART as u64);
+            let rma =
+                Rma { local: &local, local_offset: offset, remote: &remote, remote_offset: offset, len, message: None };
+            a.rma(connection, &rma, 0, Flags::WRITE | Flags::BLOCKING).expect("a write");
         }
+    };
+    while_polled(&b, || {
+        std::thread::scope(|scope| {
+            let write = &write;
+            (0..4).for_each(|thread| {
+                scope.spawn(move || write(thread));
+            });
+        });
     });
     for thread in 0..4usize {
         assert_eq!(target.to_vec(thread * PART, PART), pattern(199 * 4 + thread as u64, PART), "thread {thread}");

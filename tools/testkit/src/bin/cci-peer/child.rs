@@ -3,8 +3,8 @@
 use crate::traffic::connect;
 use crate::{hear, say};
 use cci::{
-    Attribute, ConnectError, Context, EndpointOptions, EventKind, Flags, OptionError, PollError, RegisterError, RequestError, Rights,
-    Rma, RmaError, SendError, Status, Unusable,
+    Attribute, ConnectError, Context, EndpointOptions, EventKind, Flags, OptionError, PollError, RegisterError,
+    RequestError, Rights, Rma, RmaError, SendError, Status, Unusable,
 };
 use cci_testkit::memory::Origin;
 use cci_testkit::sys::fork as fork_process;

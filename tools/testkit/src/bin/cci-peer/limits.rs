@@ -45,6 +45,12 @@ fn with_limit<T>(resource: Resource, limit: u64, act: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Leaves this process so many descriptors for all that is to come.
+pub(crate) fn spare_descriptors(spare: u64) {
+    let limit = Rlimit { current: Some(descriptors() as u64 + spare), maximum: getrlimit(Resource::Nofile).maximum };
+    setrlimit(Resource::Nofile, limit).expect("a lower limit");
+}
+
 /// Opens endpoints with 0, 1, 2, ... free descriptors: each failure is an error with a sentence, and leaves nothing behind.
 pub(crate) fn few_descriptors() {
     drop(open(&sm_device()));

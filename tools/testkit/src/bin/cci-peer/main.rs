@@ -48,6 +48,10 @@ fn main() {
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     match *arguments.as_slice() {
         ["echo"] => traffic::echo(),
+        ["echo-with-descriptors", spare] => {
+            limits::spare_descriptors(spare.parse().expect("a number"));
+            traffic::echo()
+        }
         ["flood", uri, len] => traffic::flood(uri, len.parse().expect("a length")),
         ["stall", uri] => traffic::stall(uri),
         ["target", uri, origin] => traffic::target(uri, origin),

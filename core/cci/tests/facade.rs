@@ -1,0 +1,138 @@
+//! What is the facade's own: handles that outlive what they name, services, sentences. The rules of the API are in `cci-testkit`.
+
+#![forbid(unsafe_code)]
+
+use cci::{
+    Attribute, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, Flags, OptionError, PollError,
+    SendError, SharedMemory, Status, Unusable,
+};
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn device() -> Device {
+    Context::new().expect("devices").default_device().expect("a usable device").clone()
+}
+
+fn open() -> Endpoint {
+    Endpoint::open(&device(), &EndpointOptions::default()).expect("an endpoint")
+}
+
+/// Polls both endpoints until the first has an event of this kind, and takes it.
+fn next<'e>(endpoint: &'e Endpoint, other: &Endpoint, kind: EventKind) -> Event<'e> {
+    let begun = Instant::now();
+    loop {
+        match endpoint.get_event().expect("usable") {
+            Some(event) if event.kind() == kind => return event,
+            _ => assert!(begun.elapsed() < LIMIT, "no event {kind:?}"),
+        }
+        // What the other one has to do happens in its calls; nothing for the program comes of it here.
+        assert!(other.get_event().expect("usable").is_none());
+    }
+}
+
+fn connect(a: &Endpoint, b: &Endpoint) -> (Connection, Connection) {
+    a.connect(b.uri(), b"", Attribute::ReliableOrdered, 1, Some(LIMIT)).expect("a connect");
+    b.accept(&next(b, a, EventKind::ConnectRequest), 2).expect("an accept");
+    let accepted = next(b, a, EventKind::Accept).connection().expect("one");
+    (next(a, b, EventKind::Connect).connection().expect("one"), accepted)
+}
+
+#[test]
+fn handles_go_to_any_thread() {
+    fn assert_shareable<T: Send + Sync>() {}
+    assert_shareable::<Context>();
+    assert_shareable::<Endpoint>();
+    assert_shareable::<Connection>();
+    assert_shareable::<Event<'_>>();
+    assert_shareable::<SharedMemory>();
+    let endpoint = open();
+    let taken = std::thread::spawn(move || endpoint.get_event().map(|event| event.is_none())).join();
+    assert_eq!(taken.expect("the thread"), Ok(true));
+}
+
+#[test]
+fn contexts_are_independent_and_repeatable() {
+    let (first, second) = (Context::new().expect("devices"), Context::new().expect("devices"));
+    let names = |context: &Context| context.devices().iter().map(|device| device.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&first), names(&second));
+    let endpoint = open();
+    drop((first, second));
+    assert!(endpoint.get_event().expect("an endpoint outlives its context").is_none());
+}
+
+#[test]
+fn a_service_is_taken_once_and_free_after_the_close() {
+    let service = format!("{}/40001", std::process::id());
+    let options = EndpointOptions { service: Some(service.clone()), ..EndpointOptions::default() };
+    let endpoint = Endpoint::open(&device(), &options).expect("a free service");
+    assert!(endpoint.uri().ends_with(&service), "{}", endpoint.uri());
+    let error = Endpoint::open(&device(), &options).expect_err("taken");
+    assert_eq!(error.status, Status::AddrNotAvail);
+    assert!(error.to_string().contains(&service), "{error}");
+    endpoint.close().expect("a close");
+    Endpoint::open(&device(), &options).expect("free again").close().expect("a close");
+}
+
+#[test]
+fn a_malformed_service_is_refused_with_a_sentence() {
+    for service in ["", "7", "7/", "/7", "7/8/9", "x/1", "1/x", "-1/2", "1/99999999999"] {
+        let options = EndpointOptions { service: Some(service.into()), ..EndpointOptions::default() };
+        let error = Endpoint::open(&device(), &options).expect_err("malformed");
+        assert_eq!(error.status, Status::Inval, "{service:?}: {error}");
+        assert!(error.to_string().contains(' '), "{error}");
+    }
+}
+
+#[test]
+fn a_closed_endpoint_refuses_through_its_cell() {
+    let endpoint = open();
+    let cell = endpoint.cell();
+    endpoint.close().expect("a close");
+    assert_eq!(cci::raw::get_event(cell).err(), Some(PollError::Unusable(Unusable::Closed)));
+    assert_eq!(cci::raw::close(cell), Err(Unusable::Closed));
+    assert_eq!(cci::raw::handle(cell).err(), Some(Unusable::Closed));
+}
+
+#[test]
+fn an_endpoint_survives_its_handle_where_a_binding_takes_it() {
+    let cell = open().into_cell();
+    assert!(cci::raw::get_event(cell).expect("still open").is_none());
+    cci::raw::close(cell).expect("a close");
+}
+
+#[test]
+fn stale_connections_are_refused_by_their_successors_endpoint() {
+    let (a, b) = (open(), open());
+    let (old, _) = connect(&a, &b);
+    a.disconnect(old).expect("a disconnect");
+    for _ in 0..50 {
+        let (new, accepted) = connect(&a, &b);
+        assert_ne!(old, new);
+        assert_eq!(a.send(old, b"x", 0, Flags::NONE), Err(SendError::Disconnected));
+        assert_eq!(a.report(old), Err(OptionError::Disconnected));
+        a.disconnect(new).expect("a disconnect");
+        b.disconnect(accepted).expect("a disconnect");
+    }
+}
+
+/// A connection belongs to one endpoint; another one does not send on it.
+#[test]
+fn connections_of_another_endpoint_are_refused() {
+    let (a, b) = (open(), open());
+    let (to_b, to_a) = connect(&a, &b);
+    assert!(b.send(to_b, b"x", 0, Flags::NONE).is_err(), "the connection is the other endpoint's");
+    assert!(a.disconnect(to_a).is_err(), "the connection is the other endpoint's");
+    a.send(to_b, b"fine", 7, Flags::NONE).expect("a send");
+    assert_eq!(next(&a, &b, EventKind::Send).context(), 7);
+}
+
+#[test]
+fn debug_output_tells_no_secret() {
+    let endpoint = open();
+    let memory = SharedMemory::new(64).expect("memory");
+    let handle = endpoint.register(memory.memory(), cci::Rights::READ).expect("a registration");
+    let text = format!("{handle:?}");
+    assert!(!text.contains(&format!("{:x}", handle.stuff[1])), "{text}");
+    assert!(format!("{endpoint:?}").contains(endpoint.uri()));
+}

@@ -1,0 +1,174 @@
+//! Hostile peers of `sm` that want to use up what the endpoint has: memory, descriptors, address space. And lies about sizes.
+
+#![forbid(unsafe_code)]
+
+use cci::{Attribute, Connection, Device, Endpoint, EventKind, Flags};
+use cci_testkit::process::resident_bytes;
+use cci_testkit::sm_raw::{LANE_SEALS, Packet, RawPeer, field, frame_kind, learn, memfd, send_packet, words};
+use cci_testkit::{LIMIT, Peer, World, alone, drain, open, pattern, sm_device};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
+const RO: Attribute = Attribute::ReliableOrdered;
+
+/// A device of `sm` with this largest message.
+fn device_with(mss: u32) -> Device {
+    let mut device = sm_device();
+    device.arguments.push(("mss".into(), mss.to_string()));
+    device
+}
+
+/// Enters a lane of an endpoint of this process and is accepted.
+fn accepted(endpoint: &Endpoint, hello: &Packet, max_send_size: u32) -> (RawPeer, Connection) {
+    let world = World::new([endpoint]);
+    let mut peer = RawPeer::enter(endpoint.uri(), hello, || world.step());
+    peer.publish(frame_kind::CONNECT, 0, 3, &words([0, max_send_size, u32::MAX, 0, 0, 0]));
+    let request = world.next(0, EventKind::ConnectRequest);
+    endpoint.accept(&request, 1).expect("an accept");
+    let connection = world.next(0, EventKind::Accept).connection().expect("one");
+    (peer, connection)
+}
+
+/// A client whose lane has small slots claims to take large messages: no message may be larger than what the lane holds.
+#[test]
+fn hostile_claim_of_more_than_the_lane_holds() {
+    let _alone = alone();
+    let small = open(&device_with(64));
+    let hello = learn(&small, 98_000);
+    assert!(hello.word32(field::SLOT_STRIDE) < 4096);
+    let endpoint = open(&sm_device());
+    let (peer, connection) = accepted(&endpoint, &hello, u32::MAX);
+    // The peer grants a slot, as an honest one would, so that the message is copied at once.
+    peer.write(peer.back() + 256, &(1u32 << 16).to_ne_bytes());
+    let message = pattern(1, connection.max_send_size() as usize);
+    for flags in [Flags::NONE, Flags::SILENT] {
+        // Refused, queued or sent: all is well but a panic, or a byte behind the slot.
+        let _ = endpoint.send(connection, &message, 0, flags);
+        drain(&endpoint);
+    }
+    let slot = cci_testkit::sm_raw::SLOTS + u64::from(hello.word32(field::SLOT_STRIDE));
+    let behind: [u8; 64] = peer.read(peer.back() + slot);
+    assert_eq!(behind, [0; 64], "written behind the slot");
+}
+
+/// A peer sends one frame again and again and takes no answer: the endpoint closes the lane, or takes no more, or drops what it
+/// cannot answer, but its memory does not grow.
+fn floods(what: &str, kind: u8, body: [u32; 14]) {
+    let mut victim = Peer::spawn(PROGRAM, "echo", &[]);
+    let uri = victim.line();
+    let endpoint = open(&sm_device());
+    let old = connect(&endpoint, &uri);
+    let own = open(&sm_device());
+    let hello = learn(&own, 98_100);
+    let mut peer = RawPeer::enter(&uri, &hello, std::thread::yield_now);
+    peer.open_connection(3, std::thread::yield_now);
+    let before = resident_bytes(Some(victim.pid()));
+    let body = words(body);
+    let mut taken = Instant::now();
+    let mut frames = 0u32;
+    while frames < 200_000 && taken.elapsed() < Duration::from_secs(1) && !peer.is_closed() {
+        while peer.has_room() && frames < 200_000 {
+            peer.publish_quietly(kind, 0, frames, &body);
+            frames += 1;
+            taken = Instant::now();
+        }
+        peer.wake();
+    }
+    let grown = resident_bytes(Some(victim.pid())).saturating_sub(before);
+    assert!(grown < 8 << 20, "{frames} times {what} made memory grow by {grown} bytes");
+    still_serves(what, &endpoint, old, &uri);
+}
+
+#[test]
+fn hostile_flood_of_pings() {
+    let _alone = alone();
+    floods("PING", 7, [0; 14]);
+}
+
+#[test]
+fn hostile_flood_of_reads_with_invented_handles() {
+    let _alone = alone();
+    floods("READ", 11, [7, 7, 7, 7, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn hostile_flood_of_connects_with_invented_tokens() {
+    let _alone = alone();
+    floods("CONNECT", frame_kind::CONNECT, [0, 8192, u32::MAX, 0, 9, 9, 0, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn hostile_flood_of_accepts_of_nothing() {
+    let _alone = alone();
+    floods("ACCEPT", frame_kind::ACCEPT, [5, 8192, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn hostile_flood_of_results_and_disconnects_of_nothing() {
+    let _alone = alone();
+    floods("RESULT", 13, [0; 14]);
+    floods("DISCONNECT", 6, [0; 14]);
+}
+
+/// Connects to the endpoint of another process.
+fn connect(endpoint: &Endpoint, uri: &str) -> Connection {
+    endpoint.connect(uri, b"", RO, 1, Some(LIMIT)).expect("a connect");
+    let event = World::new([endpoint]).next(0, EventKind::Connect);
+    assert_eq!(event.outcome(), Ok(()));
+    event.connection().expect("one")
+}
+
+/// The process at `uri` still serves an old peer and takes new ones.
+fn still_serves(what: &str, endpoint: &Endpoint, old: Connection, uri: &str) {
+    let world = World::new([endpoint]);
+    endpoint.send(old, b"old", 0, Flags::SILENT).expect("a send");
+    assert_eq!(world.message(0), b"old", "{what}");
+    let newcomer = open(&sm_device());
+    let connection = connect(&newcomer, uri);
+    let world = World::new([&newcomer]);
+    for len in [8, 4000] {
+        newcomer.send(connection, &pattern(1, len), 0, Flags::SILENT).expect("a send");
+        assert_eq!(world.message(0), pattern(1, len), "{what}");
+    }
+}
+
+/// Offers segments of these sizes to a process that serves an honest peer too.
+fn offers_segments(what: &str, role: &str, arguments: &[&str], sizes: &[u64]) {
+    let mut victim = Peer::spawn(PROGRAM, role, arguments);
+    let uri = victim.line();
+    let endpoint = open(&sm_device());
+    let old = connect(&endpoint, &uri);
+    let own = open(&sm_device());
+    let hello = learn(&own, 98_200);
+    let peer = RawPeer::enter(&uri, &hello, std::thread::yield_now);
+    for (number, size) in (1u64..).zip(sizes) {
+        let segment = memfd(*size, LANE_SEALS);
+        let offer = hello.clone().with32(field::KIND, 4).with64(field::LANE_LEN, *size).with64(field::SEGMENT, number);
+        let begun = Instant::now();
+        while !peer.is_closed()
+            && send_packet(peer.socket.as_fd(), &offer.0, &[segment.as_fd()]) == Err(rustix::io::Errno::AGAIN)
+        {
+            assert!(begun.elapsed() < LIMIT, "{what}: the endpoint does not read its socket");
+            std::thread::yield_now();
+        }
+    }
+    still_serves(what, &endpoint, old, &uri);
+    drop(peer);
+    still_serves(what, &endpoint, old, &uri);
+}
+
+/// Thousands of segments: the endpoint keeps descriptors for others.
+#[test]
+fn hostile_segments_do_not_use_up_descriptors() {
+    let _alone = alone();
+    offers_segments("many segments", "echo-with-descriptors", &["100"], &[4096; 3000]);
+}
+
+/// Segments larger than the address space: the endpoint keeps room for others and for itself.
+#[test]
+fn hostile_segments_do_not_use_up_the_address_space() {
+    let _alone = alone();
+    let sizes: Vec<u64> = (20..47).rev().flat_map(|shift| [1u64 << shift; 3]).collect();
+    offers_segments("huge segments", "echo", &[], &sizes);
+}
