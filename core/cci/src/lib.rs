@@ -1,7 +1,7 @@
 //! The Common Communication Interface.
 //!
 //! A [`Context`] knows the devices of this host. An [`Endpoint`], opened on one of them, owns all buffers and one queue of
-//! events. A [`Connection`] leads to a peer's endpoint and costs two cache lines. Messages up to the connection's maximum
+//! events. A [`Connection`] leads to a peer's endpoint and costs about a hundred bytes. Messages up to the connection's maximum
 //! are buffered by the library; bulk data moves by RMA between registered memories. [`Endpoint::get_event`] never blocks;
 //! [`Endpoint::handle`] gives a descriptor to wait on.
 //!

@@ -15,6 +15,7 @@ pub mod barrier;
 pub mod fork;
 #[allow(unsafe_code)]
 pub mod lock;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod memory;
 pub mod pool;

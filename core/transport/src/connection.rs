@@ -1,4 +1,4 @@
-//! A connection: two cache lines in a slab that is never unmapped.
+//! A connection: 96 bytes in a slab that is never unmapped.
 
 use crate::endpoint::Endpoint;
 use cci_mem::slab::AtomicRef;
@@ -24,7 +24,7 @@ pub enum ConnectionState {
 /// Written by the holder of the endpoint's lock with relaxed order; the public part does not change between the event that
 /// shows the connection and its disconnect.
 #[derive(Default)]
-#[repr(C, align(64))]
+#[repr(C, align(32))]
 pub struct Connection {
     /// `max_send_size`, bytes.
     pub max_send_size: AtomicU32,
@@ -53,7 +53,7 @@ pub struct Connection {
     pub heard: AtomicU64,
 }
 
-const _: () = assert!(size_of::<Connection>() <= 128);
+const _: () = assert!(size_of::<Connection>() <= 96);
 
 /// Counters of a connection.
 #[derive(Default)]

@@ -133,8 +133,7 @@ impl Lane {
 
     pub(crate) fn on_accept(&mut self, common: &mut Common, core: &mut Core, header: Header, body: &[u64; BODY_WORDS]) {
         let (remote, max_send_size) = unpair(body[0]);
-        let opening = self.place(header.word).and_then(|place| Some((place.cell?, place.opening.take()?)));
-        let Some((cell, opening)) = opening else {
+        let Some((cell, opening)) = self.table.opened(header.word) else {
             // Given up meanwhile: the server is to know.
             common.strays += 1;
             return self.answer_frame(common, Header { kind: kind::DISCONNECT, len: 0, word: remote }, NOTHING);
@@ -147,7 +146,7 @@ impl Lane {
     }
 
     pub(crate) fn on_reject(&mut self, common: &mut Common, core: &mut Core, header: Header) {
-        if self.place(header.word).is_some_and(|place| place.opening.is_some()) {
+        if self.table.opening(header.word).is_some() {
             self.break_connection(common, core, header.word, Failure::Refused);
         }
     }
@@ -167,16 +166,11 @@ impl Lane {
         let len = usize::from(header.len).checked_sub(8).filter(|len| *len <= BODY - 8).ok_or(Violation)?;
         let uri = std::str::from_utf8(&text[..len]).map_err(|_| Violation)?;
         let address = Address::from_uri(uri).ok_or(Violation)?;
-        let Some(place) = self.place(header.word).filter(|place| place.opening.is_some()) else { return Ok(()) };
-        // Once: an endpoint that is sent on and on would never hear an answer.
-        let again = place.opening.as_ref().is_some_and(|opening| opening.token != 0);
-        if again {
+        let Some(opening) = self.table.opening(header.word) else { return Ok(()) };
+        // Once: a client that is sent on and on would never hear an answer.
+        if opening.token != 0 {
             self.break_connection(common, core, header.word, Failure::Refused);
-            return Ok(());
-        }
-        if let Some(place) = self.leave(header.word, common.now)
-            && let (Some(cell), Some(mut opening)) = (place.cell, place.opening)
-        {
+        } else if let Some((cell, Some(mut opening))) = self.leave(header.word, common.now) {
             opening.token = body[0];
             common.redirected.push(Redirected { cell, opening, address });
         }
@@ -209,7 +203,7 @@ impl Lane {
     /// Closes a connection: tells the peer, ends what is open.
     pub(crate) fn disconnect(&mut self, common: &mut Common, core: &mut Core, cell: &'static Connection) {
         let number = cell.local.load(Ordering::Relaxed);
-        let known = self.place(number).and_then(|place| place.cell).is_some_and(|other| std::ptr::eq(other, cell));
+        let known = self.table.cell(number).is_some_and(|other| std::ptr::eq(other, cell));
         if known {
             self.leave(number, common.now);
             self.fail_operations(common, core, Some(cell), Failure::Disconnected);

@@ -65,12 +65,13 @@ impl Sm {
         let Some(lane) = place else { return };
         lane.phase = Phase::Dead;
         lane.requests.clear();
-        while let Some(number) = lane.some_number() {
+        let numbers: Vec<u32> = lane.table.cells().map(|cell| cell.local.load(Ordering::Relaxed)).collect();
+        for number in numbers {
             if let Some(again) = lane.take_retry(number, self.common.now, cause) {
                 self.common.redirected.push(again);
                 continue;
             }
-            let opening = lane.place(number).is_some_and(|place| place.opening.is_some());
+            let opening = lane.table.opening(number).is_some();
             let failure = if opening { cause.of_connect() } else { Failure::Disconnected };
             lane.break_connection(&mut self.common, core, number, failure);
         }
@@ -98,7 +99,7 @@ impl Sm {
         for lane in self.lanes.iter_mut().flatten() {
             lane.queue.clear();
             lane.answers.clear();
-            let remotes: Vec<u32> = lane.cells().map(|(cell, _)| cell.remote.load(Ordering::Relaxed)).collect();
+            let remotes: Vec<u32> = lane.table.cells().map(|cell| cell.remote.load(Ordering::Relaxed)).collect();
             for remote in remotes {
                 // As far as there is room; the hang-up says the same.
                 lane.post(&mut self.common, Header { kind: kind::DISCONNECT, len: 0, word: remote }, NOTHING, None);
@@ -118,12 +119,11 @@ impl Lane {
     /// A connect that met a lane just being closed for lack of use is tried once more on a lane of its own.
     fn take_retry(&mut self, number: u32, now: u64, cause: Cause) -> Option<Redirected> {
         let address = self.address?;
-        let opening = self.place(number)?.opening.as_ref()?;
+        let opening = self.table.opening(number)?;
         if cause != Cause::Gone || opening.last_try {
             return None;
         }
-        let place = self.leave(number, now)?;
-        let (cell, mut opening) = (place.cell?, place.opening?);
+        let (cell, Some(mut opening)) = self.leave(number, now)? else { return None };
         opening.last_try = true;
         Some(Redirected { cell, opening, address })
     }

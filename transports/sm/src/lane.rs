@@ -6,6 +6,7 @@ use crate::handshake::{self, Packet};
 use crate::registry::PeerRegistry;
 use crate::rma::PeerSegment;
 use crate::sys::Peer;
+use crate::table::Table;
 use crate::wire::Wire;
 use cci_mem::ring::{BODY_WORDS, Header};
 use cci_mem::sleep;
@@ -44,14 +45,6 @@ pub(crate) struct Opening {
     pub(crate) token: u64,
     /// Not to be tried on another lane again.
     pub(crate) last_try: bool,
-}
-
-/// A place in a lane's table of connections.
-#[derive(Default)]
-pub(crate) struct Place {
-    generation: u32,
-    pub(crate) cell: Option<&'static Connection>,
-    pub(crate) opening: Option<Opening>,
 }
 
 /// A request that waits for the program's answer.
@@ -102,8 +95,7 @@ pub(crate) struct Lane {
     pub(crate) segments: BTreeMap<u64, PeerSegment>,
     /// Why RMA cannot go by process_vm; none when it can.
     pub(crate) no_process_vm: Option<String>,
-    places: Vec<Place>,
-    free_places: VecDeque<u32>,
+    pub(crate) table: Table,
     pub(crate) requests: Vec<Asked>,
     /// Messages and RMAs that wait, in order.
     pub(crate) queue: VecDeque<Op>,
@@ -133,8 +125,6 @@ pub(crate) struct Lane {
     pub(crate) relay: crate::relay::Relay,
 }
 
-const INDEX_BITS: u32 = 20;
-
 impl Lane {
     pub(crate) fn new(number: u32, phase: Phase, now: u64) -> Self {
         Self {
@@ -149,8 +139,7 @@ impl Lane {
             registry: None,
             segments: BTreeMap::new(),
             no_process_vm: None,
-            places: Vec::new(),
-            free_places: VecDeque::new(),
+            table: Table::default(),
             requests: Vec::new(),
             queue: VecDeque::new(),
             answers: VecDeque::new(),
@@ -177,48 +166,18 @@ impl Lane {
 
     /// Enters a connection into the table and gives it its number.
     pub(crate) fn enter(&mut self, cell: &'static Connection, opening: Option<Opening>) -> u32 {
-        let index = self.free_places.pop_front().unwrap_or_else(|| {
-            self.places.push(Place::default());
-            u32::try_from(self.places.len() - 1).unwrap_or(0)
-        });
-        let place = &mut self.places[index as usize];
-        place.cell = Some(cell);
-        place.opening = opening;
-        let number = place.generation << INDEX_BITS | index;
         cell.lane.store(self.number, Ordering::Relaxed);
-        cell.local.store(number, Ordering::Relaxed);
         self.idle_since = None;
-        number
-    }
-
-    /// The place with this number, if it is taken by the connection that had it then.
-    #[inline]
-    pub(crate) fn place(&mut self, number: u32) -> Option<&mut Place> {
-        let place = self.places.get_mut((number & ((1 << INDEX_BITS) - 1)) as usize)?;
-        (place.generation == number >> INDEX_BITS && place.cell.is_some()).then_some(place)
+        self.table.enter(cell, opening)
     }
 
     /// Takes a connection out of the table; frames for it are dropped from now on.
-    pub(crate) fn leave(&mut self, number: u32, now: u64) -> Option<Place> {
-        let index = number & ((1 << INDEX_BITS) - 1);
-        let place = self.place(number)?;
-        let generation = (place.generation + 1) & ((1 << (32 - INDEX_BITS)) - 1);
-        let left = std::mem::replace(place, Place { generation, cell: None, opening: None });
-        self.free_places.push_back(index);
-        if self.free_places.len() == self.places.len() {
+    pub(crate) fn leave(&mut self, number: u32, now: u64) -> Option<(&'static Connection, Option<Opening>)> {
+        let left = self.table.leave(number)?;
+        if self.table.is_empty() {
             self.idle_since = Some(now);
         }
         Some(left)
-    }
-
-    /// All connections, with what opening ones wait for.
-    pub(crate) fn cells(&self) -> impl Iterator<Item = (&'static Connection, Option<&Opening>)> + '_ {
-        self.places.iter().filter_map(|place| Some((place.cell?, place.opening.as_ref())))
-    }
-
-    /// The number of some connection, if there is one.
-    pub(crate) fn some_number(&self) -> Option<u32> {
-        self.cells().next().map(|(cell, _)| cell.local.load(Ordering::Relaxed))
     }
 
     /// Sends a wake-up if the consumer of what was just published needs one.
@@ -261,9 +220,8 @@ impl Lane {
 
     /// Breaks a connection: its operations end with `failure`, the program is told as it asked, the table forgets it.
     pub(crate) fn break_connection(&mut self, common: &mut Common, core: &mut Core, number: u32, failure: Failure) {
-        let Some(place) = self.leave(number, common.now) else { return };
-        let Some(cell) = place.cell else { return };
-        if let Some(opening) = place.opening {
+        let Some((cell, opening)) = self.leave(number, common.now) else { return };
+        if let Some(opening) = opening {
             core.finish_opening(opening.slot, EventKind::Connect, opening.context, Err(failure));
             core.end_connection(cell);
             return;

@@ -28,6 +28,7 @@ mod rma;
 mod send;
 #[allow(unsafe_code)]
 mod sys;
+mod table;
 mod timers;
 #[allow(unsafe_code)]
 mod wire;

@@ -98,7 +98,7 @@ impl Lane {
         if usize::from(header.len) > BODY {
             return Err(Violation);
         }
-        let Some(cell) = self.place(header.word).and_then(|place| place.cell) else {
+        let Some(cell) = self.table.cell(header.word) else {
             common.strays += 1;
             return Ok(true);
         };
@@ -116,7 +116,7 @@ impl Lane {
     #[inline]
     fn take_message_slot(&mut self, common: &mut Common, core: &mut Core, header: Header) -> Result<bool, Violation> {
         let number = self.number;
-        let cell = self.place(header.word).and_then(|place| place.cell);
+        let cell = self.table.cell(header.word);
         let Some(wire) = self.wire.as_mut() else { return Ok(true) };
         let (index, len) = unpair(wire.consumer.body(wire.inbound.ring)[0]);
         let Some(cell) = cell else {

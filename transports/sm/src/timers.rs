@@ -43,10 +43,7 @@ impl Lane {
     }
 
     fn opening_deadlines(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
-        self.cells().filter_map(|(cell, opening)| {
-            let deadline = opening?.deadline?;
-            Some((deadline, cell.local.load(Ordering::Relaxed)))
-        })
+        self.table.openings().filter_map(|(number, opening)| Some((opening.deadline?, number)))
     }
 
     fn late_opening(&self, now: u64) -> Option<u32> {
@@ -58,9 +55,9 @@ impl Lane {
     }
 
     fn keepalives(&self) -> impl Iterator<Item = (u64, &'static Connection)> + '_ {
-        self.cells().filter_map(|(cell, opening)| {
+        self.table.open_cells().filter_map(|cell| {
             let timeout = cell.keepalive.load(Ordering::Relaxed);
-            (timeout > 0 && opening.is_none()).then(|| (millis(timeout), cell))
+            (timeout > 0).then(|| (millis(timeout), cell))
         })
     }
 
@@ -81,7 +78,7 @@ impl Lane {
         self.keep_alive(common, core);
         match self.phase {
             // Every connect that wanted this lane has been given up.
-            Phase::Dialing(_) | Phase::Greeting if self.cells().next().is_none() => Some(Cause::Idle),
+            Phase::Dialing(_) | Phase::Greeting if self.table.is_empty() => Some(Cause::Idle),
             Phase::Dialing(address) => self.dial(common, address).err(),
             Phase::Answering(since) if now > since + HELLO_LIMIT => Some(Cause::Refused),
             Phase::Ready if self.is_idle() && self.idle_since.is_some_and(|since| now >= since + IDLE_LIMIT) => {

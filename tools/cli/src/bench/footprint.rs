@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Connections whose growth is measured.
-const CONNECTIONS: u64 = 1000;
+const CONNECTIONS: u64 = 4096;
 /// Endpoints whose growth is measured.
 const ENDPOINTS: u32 = 8;
 /// Messages over which allocations are counted.
@@ -135,7 +135,7 @@ fn connection(opening: &Opening) -> Result<Figures, Sentence> {
         pair.connect()?;
     }
     let after = resident()?;
-    #[expect(clippy::cast_precision_loss, reason = "a thousand")]
+    #[expect(clippy::cast_precision_loss, reason = "some thousands")]
     // Both sides are in this process.
     let sides = (2 * CONNECTIONS) as f64;
     Ok(Figures { value: (after - before).max(0.0) / sides, switches: 0.0 })

@@ -76,18 +76,15 @@ fn say(text: &str) {
 fn sizes(arguments: &BenchArguments) -> Vec<Line> {
     let seconds = if arguments.quick { 1 } else { 10 };
     let child = |what| footprint::in_a_child(what, &arguments.transport, seconds);
-    #[expect(clippy::cast_precision_loss, reason = "about a hundred")]
-    let cell = size_of::<cci::raw::ConnectionCell>() as f64;
     let mib = f64::from(1 << 20);
     let at_most = |bar, target| Standard::AtMost { bar, target };
     let idle = child(Footprint::Idle);
     let idle_of = |field: fn(&footprint::Figures) -> f64| idle.clone().map(|figures| field(&figures));
     vec![
-        Line::new("private state per idle connection", "B", at_most(Some(128.0), None), Ok(cell)),
         Line::new(
-            "resident growth per idle connection, of 1,000",
+            "private bytes per idle connection, of 4,096",
             "B",
-            at_most(None, None),
+            at_most(Some(128.0), None),
             child(Footprint::Connection).map(|figures| figures.value),
         ),
         Line::new(

@@ -1,0 +1,104 @@
+//! A lane's table of connections: eight bytes for each that is not being opened.
+
+use crate::lane::Opening;
+use cci_mem::sync::Ordering;
+use cci_transport::Connection;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Bits of a number that say the place in the table. The others count the lives of the place, so that frames for a connection
+/// that is gone find nobody.
+const INDEX_BITS: u32 = 20;
+const INDEX: u32 = (1 << INDEX_BITS) - 1;
+
+#[derive(Default)]
+pub(crate) struct Table {
+    cells: Vec<Option<&'static Connection>>,
+    /// Numbers for those that come: free places in the order in which they became free.
+    next: VecDeque<u32>,
+    openings: BTreeMap<u32, Opening>,
+}
+
+impl Table {
+    /// Enters a connection and gives it its number.
+    pub(crate) fn enter(&mut self, cell: &'static Connection, opening: Option<Opening>) -> u32 {
+        let number = self.next.pop_front().unwrap_or_else(|| {
+            self.cells.push(None);
+            u32::try_from(self.cells.len() - 1).unwrap_or(INDEX)
+        });
+        self.cells[(number & INDEX) as usize] = Some(cell);
+        cell.local.store(number, Ordering::Relaxed);
+        if let Some(opening) = opening {
+            self.openings.insert(number, opening);
+        }
+        number
+    }
+
+    /// The connection that has this number, opening or open.
+    #[inline]
+    pub(crate) fn cell(&self, number: u32) -> Option<&'static Connection> {
+        let cell = self.cells.get((number & INDEX) as usize).copied().flatten()?;
+        (cell.local.load(Ordering::Relaxed) == number).then_some(cell)
+    }
+
+    /// What the opening connection with this number waits for.
+    pub(crate) fn opening(&self, number: u32) -> Option<&Opening> {
+        self.openings.get(&number)
+    }
+
+    /// The opening connection with this number has its answer.
+    pub(crate) fn opened(&mut self, number: u32) -> Option<(&'static Connection, Opening)> {
+        Some((self.cell(number)?, self.openings.remove(&number)?))
+    }
+
+    /// Takes a connection out.
+    pub(crate) fn leave(&mut self, number: u32) -> Option<(&'static Connection, Option<Opening>)> {
+        let cell = self.cell(number)?;
+        self.cells[(number & INDEX) as usize] = None;
+        self.next.push_back(number.wrapping_add(1 << INDEX_BITS));
+        Some((cell, self.openings.remove(&number)))
+    }
+
+    /// Whether no connection is in the table.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.next.len() == self.cells.len()
+    }
+
+    /// All connections.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = &'static Connection> + '_ {
+        self.cells.iter().filter_map(|cell| *cell)
+    }
+
+    /// Those that are not being opened.
+    pub(crate) fn open_cells(&self) -> impl Iterator<Item = &'static Connection> + '_ {
+        self.cells().filter(|cell| !self.openings.contains_key(&cell.local.load(Ordering::Relaxed)))
+    }
+
+    /// Numbers of those that are being opened, with what they wait for.
+    pub(crate) fn openings(&self) -> impl Iterator<Item = (u32, &Opening)> + '_ {
+        self.openings.iter().map(|(number, opening)| (*number, opening))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{INDEX, Table};
+    use cci_transport::Connection;
+
+    #[test]
+    fn a_number_names_one_connection_for_long() {
+        let cell: &'static Connection = Box::leak(Box::default());
+        let mut table = Table::default();
+        let first = table.enter(cell, None);
+        assert!(table.cell(first).is_some() && !table.is_empty());
+        assert!(table.leave(first).is_some() && table.is_empty());
+        assert!(table.cell(first).is_none() && table.leave(first).is_none());
+        for _ in 1..1 << 12 {
+            let next = table.enter(cell, None);
+            assert_eq!(next & INDEX, first & INDEX);
+            assert_ne!(next, first);
+            assert!(table.cell(first).is_none());
+            table.leave(next);
+        }
+        assert_eq!(table.enter(cell, None), first, "after 4,096 lives the number comes again");
+    }
+}
