@@ -212,6 +212,13 @@ impl Core {
         (self.recv.limit(), self.recv.capacity())
     }
 
+    /// Receive slots that could be taken now, without those that the program has returned lately.
+    #[inline]
+    #[must_use]
+    pub fn recv_free(&self) -> usize {
+        self.recv.limit().saturating_sub(self.recv.in_use())
+    }
+
     /// Send slots: limit and capacity.
     #[must_use]
     pub fn send_count(&self) -> (usize, usize) {

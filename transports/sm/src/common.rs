@@ -49,6 +49,8 @@ pub(crate) struct Common {
     /// Payloads that were copied out of a lane short of slots, by the number in their token.
     pub(crate) spilled: Vec<Option<Box<[u8]>>>,
     pub(crate) spilled_free: Vec<u32>,
+    /// Lanes that frames can come from.
+    pub(crate) live: usize,
     /// Lanes that refuse what lies in their ring.
     pub(crate) refusing: u32,
     /// Something that moves a deadline has happened since the timer was set.
@@ -127,10 +129,10 @@ fn millis(clock: ClockId) -> u64 {
 /// What a receive slot holds, to be given back when the program has returned it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// A lane and one of its payload slots, or only the lane (a request without payload).
+    /// A lane and one of its payload slots, or only the lane: all receive slots count for the lane that they came by.
     Lane(u32, Option<u32>),
-    /// A buffer of [`Common::spilled`].
-    Spill(u32),
+    /// A lane and a buffer of [`Common::spilled`].
+    Spill(u32, u32),
 }
 
 const LANE: u64 = 1 << 63;
@@ -142,7 +144,7 @@ impl Held {
     pub(crate) fn token(self) -> u64 {
         match self {
             Self::Lane(lane, slot) => LANE | u64::from(lane) << 16 | slot.map_or(NO_SLOT, u64::from),
-            Self::Spill(number) => SPILL | u64::from(number),
+            Self::Spill(lane, number) => SPILL | u64::from(lane) << 24 | u64::from(number),
         }
     }
 
@@ -153,7 +155,7 @@ impl Held {
             let slot = token & NO_SLOT;
             Some(Self::Lane((token >> 16) as u32, (slot != NO_SLOT).then_some(slot as u32)))
         } else {
-            (token & SPILL != 0).then_some(Self::Spill(token as u32))
+            (token & SPILL != 0).then_some(Self::Spill((token >> 24) as u32, token as u32 & 0xff_ffff))
         }
     }
 }

@@ -123,22 +123,28 @@ impl Sm {
     }
 
     /// Gives back what slots that the program has returned held.
-    #[cold]
+    #[inline]
     fn release(&mut self) {
         while let Some(token) = self.common.released.pop() {
             match Held::from_token(token) {
-                Some(Held::Lane(number, slot)) => {
-                    if let Some(place) = self.lanes.get_mut(number as usize)
-                        && let Some(lane) = place
-                    {
-                        lane.release(slot);
-                        if lane.phase == Phase::Dead && lane.lent == 0 {
-                            *place = None;
-                        }
-                    }
+                Some(Held::Lane(number, slot)) => self.free(number, slot),
+                Some(Held::Spill(number, buffer)) => {
+                    self.common.unspill(buffer);
+                    self.free(number, None);
                 }
-                Some(Held::Spill(number)) => self.common.unspill(number),
                 None => {}
+            }
+        }
+    }
+
+    /// A receive slot, and maybe a payload slot, of a lane is free again.
+    fn free(&mut self, number: u32, slot: Option<u32>) {
+        if let Some(place) = self.lanes.get_mut(number as usize)
+            && let Some(lane) = place
+        {
+            lane.release(slot);
+            if lane.phase == Phase::Dead && lane.lent == 0 {
+                *place = None;
             }
         }
     }
@@ -163,6 +169,7 @@ impl Sm {
                     Phase::Dead => {}
                 }
             }
+            self.common.live = self.live.len();
         }
     }
 

@@ -101,6 +101,7 @@ impl Sm {
             no_process_vm: settings.no_process_vm,
             spilled: Vec::new(),
             spilled_free: Vec::new(),
+            live: 0,
             refusing: 0,
             deadlines_moved: false,
             strays: 0,

@@ -35,11 +35,12 @@ impl Lane {
             if taken > 1 {
                 wire.consumer.prefetch(wire.inbound.ring);
             }
-            let kept = match header.kind {
-                kind::MESSAGE => self.take_message(common, core, header)?,
-                kind::MESSAGE_SLOT => self.take_message_slot(common, core, header)?,
-                _ => self.take_control(common, core, header)?,
-            };
+            let kept = !self.is_over_quota(common, core)
+                && match header.kind {
+                    kind::MESSAGE => self.take_message(common, core, header)?,
+                    kind::MESSAGE_SLOT => self.take_message_slot(common, core, header)?,
+                    _ => self.take_control(common, core, header)?,
+                };
             if !kept {
                 if self.refuse(common, core) {
                     continue;
@@ -59,6 +60,13 @@ impl Lane {
             }
         }
         Ok(taken)
+    }
+
+    /// Whether this lane has its quarter of the receive slots and the last quarter is to stay for others.
+    #[inline]
+    fn is_over_quota(&self, common: &Common, core: &Core) -> bool {
+        let (limit, _) = core.recv_count();
+        self.lent as usize * 4 >= limit && common.live > 1 && core.recv_free() * 4 <= limit
     }
 
     /// No slot is free for what lies in the ring: says so to the sender, and has the program's next return tell us. True: to
@@ -106,6 +114,8 @@ impl Lane {
         let Some(slot) = take_recv(core, &mut common.released) else { return Ok(false) };
         let body = wire.consumer.body(wire.inbound.ring);
         slot.fill_inline(EventKind::Recv as u32, usize::from(header.len), cell.address(), &body);
+        slot.payload.store(Held::Lane(self.number, None).token(), Ordering::Relaxed);
+        self.lent += 1;
         slot.connection.set(Some(cell));
         cell.counters.on_received();
         core.push(slot);
@@ -143,8 +153,9 @@ impl Lane {
             let number = common.spill(|buffer| wire.copy_payload(payload, len, buffer));
             // SAFETY: the buffer has room for `len` bytes and a zero, and stays until the token's release.
             unsafe { slot.fill_payload(kind, common.spilled_at(number), len, cell.address()) };
-            slot.payload.store(Held::Spill(number).token(), Ordering::Relaxed);
+            slot.payload.store(Held::Spill(self.number, number).token(), Ordering::Relaxed);
             wire.grant(index);
+            self.lent += 1;
         } else {
             // SAFETY: `inbound_slot` has checked that `len` bytes and one more are inside the mapping, which stays until the
             // token's release; no other event has the slot, because it leaves `theirs` here and is granted again only on release.

@@ -174,3 +174,25 @@ pub fn send_timeout_spares_others(device: &Device) {
     }
     assert!(failed > 0, "{posted} sends to a peer that never polls all succeeded");
 }
+
+/// Who holds what one peer sends, and returns nothing, still hears from others: no peer takes the last quarter of the receive
+/// buffers beside its own.
+pub fn flood_leaves_room(device: &Device) {
+    let (flooder, other, b) = (open(device), open(device), open_with(device, |options| options.recv_buffers = 64));
+    let world = World::new([&flooder, &other, &b]);
+    let (flood, _) = world.connect(0, 2, RO);
+    let (quiet, _) = world.connect(1, 2, RO);
+    let sent = fill(&flooder, flood, 0, 60);
+    assert!(sent > 64, "only {sent} messages accepted");
+    world.until("the flood to be received as far as it may", || world.waiting(2, EventKind::Recv) >= 48);
+    other.send(quiet, b"me too", 0, Flags::NONE).expect("a send");
+    let mut held = Vec::new();
+    loop {
+        let event = world.next(2, EventKind::Recv);
+        if event.received().expect("a message").to_vec() == b"me too" {
+            break;
+        }
+        held.push(event);
+        assert!(held.len() < 64, "the flood took every buffer");
+    }
+}

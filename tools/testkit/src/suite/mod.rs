@@ -55,7 +55,7 @@ macro_rules! conformance {
                     open_operations_end_when_peer_closes, later_sends_are_refused, twice, disconnect_event, no_disconnect_event,
                     other_connections_live, keepalive_comes_at_once;
                 flow: sender_without_buffers, receiver_without_buffers, receiver_that_never_returns, peer_that_never_polls,
-                    sends_while_holding_everything, send_timeout_spares_others;
+                    sends_while_holding_everything, send_timeout_spares_others, flood_leaves_room;
                 keepalive: silent_peer, polling_peer, set_later;
                 rma: lengths_and_offsets, large_write, large_read, both_origins, message_after_data, message_after_read, fence_orders,
                     send_after_rma, silent_and_blocking, many_outstanding, to_itself, after_disconnect, counted;
