@@ -75,6 +75,8 @@ pub struct Sm {
     calls: u32,
     /// Calls that found something since the clock was looked at.
     busy: u32,
+    /// The last call found something.
+    found_before: bool,
     tick: u64,
     ready: Vec<Ready>,
 }
@@ -182,7 +184,9 @@ impl Sm {
         self.calls = self.calls.wrapping_add(1);
         let now = coarse_now();
         let every = if self.greeting { LOOK_EVERY_OPENING } else { LOOK_EVERY };
-        if core.armed || now != self.tick || self.calls.is_multiple_of(every) {
+        // The empty call after one that found something is the usual end of a loop; what else is ready keeps the handle readable.
+        let after_event = std::mem::take(&mut self.found_before);
+        if core.armed && !after_event || now != self.tick || self.calls.is_multiple_of(every) {
             self.look(core);
             self.poll_lanes(core);
         }
@@ -197,11 +201,15 @@ impl Sm {
     fn look(&mut self, core: &mut Core) {
         self.common.now = precise_now();
         let mut ready = std::mem::take(&mut self.ready);
+        let mut fired = false;
         self.common.control.ready(&mut ready);
         for what in &ready {
             match *what {
                 Ready::Listener => self.accept_sockets(core),
-                Ready::Timer => self.common.control.drain_timer(),
+                Ready::Timer => {
+                    self.common.control.drain_timer();
+                    fired = true;
+                }
                 Ready::Event => {}
                 Ready::Socket(number, hung_up) => self.on_socket(core, number, hung_up),
                 Ready::Death(number) => self.bury(core, number, Cause::Gone),
@@ -209,7 +217,7 @@ impl Sm {
         }
         self.ready = ready;
         let tick = coarse_now();
-        if tick != self.tick || core.armed {
+        if tick != self.tick || fired {
             self.tick = tick;
             self.on_tick(core);
         }

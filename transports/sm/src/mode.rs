@@ -134,6 +134,7 @@ impl Sm {
     #[inline]
     pub(crate) fn on_found(&mut self) {
         self.mode.empties = 0;
+        self.found_before = true;
     }
 
     /// A call has found nothing.

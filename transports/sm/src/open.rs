@@ -115,6 +115,7 @@ impl Sm {
             mode: Mode::default(),
             calls: 0,
             busy: 0,
+            found_before: false,
             tick: 0,
             ready: Vec::with_capacity(32),
         })

@@ -206,7 +206,7 @@ impl Lane {
     /// Copies the next piece; says up to which byte, or that neither way of copying is open.
     fn copy(&mut self, common: &mut Common, pending: &Pending, from: u64) -> Result<Option<u64>, Failure> {
         let local = pending.local_at(common, from)?;
-        let registry = self.registry.as_ref().ok_or(Failure::Disconnected)?;
+        let registry = self.registry.as_mut().ok_or(Failure::Disconnected)?;
         let resolved = registry.resolve(&pending.remote, pending.remote_offset, pending.len, pending.right());
         let target = resolved.ok_or(Failure::RemoteHandle)?;
         if target.segment != 0 && !self.segments.contains_key(&target.segment) {
