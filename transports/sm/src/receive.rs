@@ -62,11 +62,11 @@ impl Lane {
         Ok(taken)
     }
 
-    /// Whether this lane has its quarter of the receive slots and the last quarter is to stay for others.
+    /// Whether this lane has its quarter of the receive slots and the last sixteenth is to stay for others.
     #[inline]
     fn is_over_quota(&self, common: &Common, core: &Core) -> bool {
         let (limit, _) = core.recv_count();
-        self.lent as usize * 4 >= limit && common.live > 1 && core.recv_free() * 4 <= limit
+        self.lent as usize * 4 >= limit && common.live > 1 && core.recv_free() * 16 <= limit && limit >= 16
     }
 
     /// No slot is free for what lies in the ring: says so to the sender, and has the program's next return tell us. True: to

@@ -175,8 +175,8 @@ pub fn send_timeout_spares_others(device: &Device) {
     assert!(failed > 0, "{posted} sends to a peer that never polls all succeeded");
 }
 
-/// Who holds what one peer sends, and returns nothing, still hears from others: no peer takes the last quarter of the receive
-/// buffers beside its own.
+/// Who holds what one peer sends, and returns nothing, still hears from others: no peer that has its share takes the last receive
+/// buffers.
 pub fn flood_leaves_room(device: &Device) {
     let (flooder, other, b) = (open(device), open(device), open_with(device, |options| options.recv_buffers = 64));
     let world = World::new([&flooder, &other, &b]);
