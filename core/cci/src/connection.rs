@@ -11,8 +11,9 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(cell: &'static transport::Connection) -> Self {
-        Self { cell, generation: cell.generation() }
+    /// The connection as it was in this life.
+    pub(crate) fn of_life(cell: &'static transport::Connection, generation: u32) -> Self {
+        Self { cell, generation }
     }
 
     /// The connection, unless this handle is stale or belongs to another endpoint.

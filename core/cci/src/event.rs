@@ -2,6 +2,7 @@
 
 use crate::connection::Connection;
 use crate::raw;
+use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, EventKind, Failure, RequestError, Status};
 use cci_transport::Slot;
 use std::marker::PhantomData;
@@ -59,7 +60,7 @@ impl Event<'_> {
     /// The connection it is about; none for requests and for connects and accepts that failed.
     #[must_use]
     pub fn connection(&self) -> Option<Connection> {
-        self.slot.connection.get().map(Connection::new)
+        self.slot.connection.get().map(|cell| Connection::of_life(cell, self.slot.mark.load(Ordering::Relaxed)))
     }
 
     /// The message, of a RECV event.

@@ -70,8 +70,10 @@ pub fn return_event(slot: &'static Slot) -> Result<(), RequestError> {
 
 #[cold]
 fn refill(owner: &Endpoint) {
-    // An endpoint that is closed, or belongs to another thread which polls it itself, needs no telling.
-    let _ = owner.with(|core, transport| transport.refill(core));
+    if owner.with(|core, transport| transport.refill(core)) == Err(Unusable::WrongThread) {
+        // Its thread may be asleep on the handle.
+        owner.wake();
+    }
 }
 
 /// Sends a message. With BLOCKING returns when it has ended.
@@ -167,8 +169,13 @@ fn posted(flags: Flags, context: u64) -> Posted {
 /// Waits for the end of an operation, without the lock while it sleeps.
 fn wait(endpoint: &Endpoint, slot: &'static Slot) -> Result<Result<(), Status>, Unusable> {
     let mut looks = 0;
+    let life = endpoint.generation();
     loop {
         let ended = endpoint.with(|core, transport| {
+            if endpoint.generation() != life {
+                // Closed meanwhile, and another life begun: the slot is that one's.
+                return Err(Status::Disconnected);
+            }
             transport.progress(core);
             if slot.state() != cci_mem::slot::State::Ended {
                 looks += 1;

@@ -8,11 +8,20 @@ use rustix::io::{Errno, Result};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-type Allocations = Mutex<BTreeMap<usize, Arc<Segment>>>;
+/// An allocation: its number, which is never given twice, and its memory.
+type Numbered = (u64, Arc<Segment>);
+
+#[derive(Default)]
+struct All {
+    by_start: BTreeMap<usize, Numbered>,
+    last: u64,
+}
+
+type Allocations = Mutex<All>;
 
 static ALLOCATIONS: PerProcess<Allocations> = PerProcess::new();
 
-fn allocations() -> Result<std::sync::MutexGuard<'static, BTreeMap<usize, Arc<Segment>>>> {
+fn allocations() -> Result<std::sync::MutexGuard<'static, All>> {
     let (_, allocations) = ALLOCATIONS.get(Allocations::default)?;
     Ok(allocations.lock().unwrap_or_else(PoisonError::into_inner))
 }
@@ -27,24 +36,28 @@ pub fn allocate(len: usize) -> Result<Arc<Segment>> {
     let len = len.checked_next_multiple_of(page).filter(|len| *len > 0).ok_or(Errno::INVAL)?;
     let segment = Arc::new(Segment::create("cci-memory", len)?);
     segment.reserve(0, len)?;
-    allocations()?.insert(segment.base().addr(), Arc::clone(&segment));
+    let mut all = allocations()?;
+    all.last += 1;
+    let number = all.last;
+    all.by_start.insert(segment.base().addr(), (number, Arc::clone(&segment)));
+    drop(all);
     Ok(segment)
 }
 
 /// Frees the allocation that starts at `start`. It stays mapped until the last registration of it is gone. False when there
 /// is none.
 pub fn free(start: *mut u8) -> bool {
-    allocations().is_ok_and(|mut all| all.remove(&start.addr()).is_some())
+    allocations().is_ok_and(|mut all| all.by_start.remove(&start.addr()).is_some())
 }
 
-/// The allocation in which the whole range lies, and the range's offset.
+/// The allocation in which the whole range lies, its number, and the range's offset.
 #[must_use]
-pub fn find(memory: &Memory) -> Option<(Arc<Segment>, usize)> {
+pub fn find(memory: &Memory) -> Option<(Arc<Segment>, u64, usize)> {
     let all = allocations().ok()?;
-    let (start, segment) = all.range(..=memory.start()).next_back()?;
+    let (start, (number, segment)) = all.by_start.range(..=memory.start()).next_back()?;
     let offset = memory.start() - start;
     let end = u64::try_from(offset).ok()?.checked_add(memory.len())?;
-    (end <= segment.len() as u64).then(|| (Arc::clone(segment), offset))
+    (end <= segment.len() as u64).then(|| (Arc::clone(segment), *number, offset))
 }
 
 /// An allocation as a safe Rust program uses it: it copies in and out, because peers with rights copy too.

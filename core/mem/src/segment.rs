@@ -22,7 +22,8 @@ const SIZE_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(Sea
 pub struct Segment {
     base: NonNull<u8>,
     len: usize,
-    fd: OwnedFd,
+    /// None once closed: the mapping needs it no more.
+    fd: Option<OwnedFd>,
 }
 
 // SAFETY: a mapping is not bound to a thread; its words are atomics and its bytes move through raw pointers.
@@ -50,7 +51,7 @@ impl Segment {
     pub fn create_published(name: &str, len: usize) -> Result<Self> {
         let fd = Self::file(name, len)?;
         let segment = Self::map(fd, len, ProtFlags::READ | ProtFlags::WRITE)?;
-        fcntl_add_seals(&segment.fd, SIZE_SEALS | SealFlags::FUTURE_WRITE)?;
+        fcntl_add_seals(segment.file_of()?, SIZE_SEALS | SealFlags::FUTURE_WRITE)?;
         Ok(segment)
     }
 
@@ -96,7 +97,7 @@ impl Segment {
         // SAFETY: a fresh mapping at an address of the kernel's choice; the file's size is `len` and sealed.
         let base = unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, &fd, 0)? };
         let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
-        Ok(Self { base, len, fd })
+        Ok(Self { base, len, fd: Some(fd) })
     }
 
     /// Reserves physical memory for a range, so that touching it cannot fail.
@@ -106,11 +107,25 @@ impl Segment {
     /// No memory.
     pub fn reserve(&self, offset: usize, len: usize) -> Result<()> {
         loop {
-            match fallocate(&self.fd, FallocateFlags::empty(), offset as u64, len as u64) {
+            match fallocate(self.file_of()?, FallocateFlags::empty(), offset as u64, len as u64) {
                 Err(Errno::INTR) => {}
                 done => return done,
             }
         }
+    }
+
+    /// The descriptor.
+    ///
+    /// # Errors
+    ///
+    /// `BADF`: it has been closed.
+    pub fn file_of(&self) -> Result<BorrowedFd<'_>> {
+        self.fd.as_ref().map(AsFd::as_fd).ok_or(Errno::BADF)
+    }
+
+    /// Closes the descriptor and keeps the mapping, for a segment that is neither reserved nor shared any more.
+    pub fn close_file(&mut self) {
+        self.fd = None;
     }
 
     /// Bytes of the segment.
@@ -132,7 +147,7 @@ impl Segment {
     ///
     /// No descriptor left.
     pub fn share(&self) -> std::io::Result<File> {
-        Ok(File::from(self.fd.try_clone()?))
+        Ok(File::from(self.file_of()?.try_clone_to_owned()?))
     }
 
     fn at<T>(&self, offset: usize, count: usize) -> *const T {
@@ -176,12 +191,6 @@ impl Segment {
     #[must_use]
     pub fn bytes(&self, offset: usize, len: usize) -> *mut u8 {
         self.at::<u8>(offset, len).cast_mut()
-    }
-}
-
-impl AsFd for Segment {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
     }
 }
 

@@ -90,7 +90,7 @@ fn attach_refuses_files_that_cannot_be_sealed() {
 #[test]
 fn a_range_is_reserved_inside_the_segment_only() {
     let segment = Segment::create("cci-test", LEN).expect("a segment");
-    let blocks = || rustix::fs::fstat(&segment).expect("a file").st_blocks;
+    let blocks = || rustix::fs::fstat(segment.file_of().expect("open")).expect("a file").st_blocks;
     assert_eq!(blocks(), 0, "nothing is reserved before it is asked for");
     segment.reserve(4096, 4096).expect("memory");
     assert_eq!(blocks(), 4096 / 512);
@@ -154,7 +154,7 @@ fn library_memory_is_found_by_any_range_inside_it() {
     assert_eq!(segment.len() % rustix::param::page_size(), 0);
     let (base, len) = (segment.base(), segment.len());
     for (offset, bytes) in [(0, 1), (0, len), (1, len - 1), (len - 1, 1), (4096, 17)] {
-        let (found, at) = arena::find(&memory(base.wrapping_add(offset), bytes as u64)).expect("inside");
+        let (found, _, at) = arena::find(&memory(base.wrapping_add(offset), bytes as u64)).expect("inside");
         assert!(std::ptr::eq(&*found, &*segment));
         assert_eq!(at, offset);
     }

@@ -50,7 +50,9 @@ pub struct Connection {
     /// What was counted.
     pub counters: Counters,
     /// When the peer was last heard, in the transport's unit.
-    pub heard: AtomicU64,
+    pub heard: AtomicU32,
+    /// Place among the endpoint's connections.
+    pub(crate) place: AtomicU32,
 }
 
 const _: () = assert!(size_of::<Connection>() <= 96);

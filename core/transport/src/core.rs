@@ -246,7 +246,7 @@ impl Core {
     ) {
         let status = outcome.map_or_else(Failure::status, |()| Status::Success);
         slot.fill(EventKind::Send as u32, status as u32, [connection.address(), context]);
-        slot.connection.set(Some(connection));
+        name(slot, connection);
         self.queue.push(slot);
     }
 
@@ -270,7 +270,10 @@ impl Core {
             Err(failure) => (failure.status(), 0),
         };
         slot.fill(kind as u32, status as u32, [context, address]);
-        slot.connection.set(outcome.ok());
+        match outcome {
+            Ok(connection) => name(slot, connection),
+            Err(_) => slot.connection.set(None),
+        }
         self.queue.push(slot);
     }
 
@@ -279,7 +282,7 @@ impl Core {
     pub fn notify(&mut self, kind: EventKind, connection: &'static Connection) -> bool {
         let Some(slot) = self.take_send() else { return false };
         slot.fill(kind as u32, 0, [connection.address(), 0]);
-        slot.connection.set(Some(connection));
+        name(slot, connection);
         self.queue.push(slot);
         true
     }
@@ -300,14 +303,20 @@ impl Core {
         connection.begin(self.endpoint, attribute, context, max_send_size);
         connection.send_timeout.store(self.send_timeout, Ordering::Relaxed);
         connection.keepalive.store(self.keepalive, Ordering::Relaxed);
+        let place = u32::try_from(self.connections.len()).map_err(|_| rustix::io::Errno::NOMEM)?;
+        connection.place.store(place, Ordering::Relaxed);
         self.connections.push(connection);
         Ok(connection)
     }
 
     /// Ends a connection; handles to it are stale, its public part stays readable.
     pub fn end_connection(&mut self, connection: &'static Connection) {
-        if let Some(at) = self.connections.iter().position(|other| std::ptr::eq(*other, connection)) {
+        let at = connection.place.load(Ordering::Relaxed) as usize;
+        if self.connections.get(at).is_some_and(|other| std::ptr::eq(*other, connection)) {
             self.connections.swap_remove(at);
+            if let (Some(moved), Ok(place)) = (self.connections.get(at), u32::try_from(at)) {
+                moved.place.store(place, Ordering::Relaxed);
+            }
             connection.end();
             if let Ok((_, globals)) = globals() {
                 globals.connections.give(connection);
@@ -333,6 +342,13 @@ impl Core {
     pub fn is_starving(&self) -> bool {
         self.endpoint.starving.load(Ordering::Relaxed)
     }
+}
+
+/// Makes an event name a connection in its present life, so that a kept event never names its successor.
+#[inline(always)]
+pub fn name(slot: &Slot, connection: &'static Connection) {
+    slot.connection.set(Some(connection));
+    slot.mark.store(connection.generation(), Ordering::Relaxed);
 }
 
 impl Drop for Core {

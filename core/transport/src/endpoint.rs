@@ -9,7 +9,8 @@ use cci_mem::region::Regions;
 use cci_mem::slab::Slab;
 use cci_mem::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use cci_proto::Unusable;
-use std::sync::OnceLock;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What is behind the lock.
 pub struct Body {
@@ -32,6 +33,8 @@ pub struct Endpoint {
     /// How giving an event back and `starving` are ordered.
     pub pairing: Pairing,
     mark: OnceLock<Mark>,
+    /// Wakes whoever waits on the handle, without the lock; for endpoints of one thread.
+    waker: Mutex<Option<Arc<OwnedFd>>>,
     body: Guarded<Option<Body>>,
 }
 
@@ -45,6 +48,7 @@ impl Default for Endpoint {
             failed: AtomicBool::new(false),
             pairing,
             mark: OnceLock::new(),
+            waker: Mutex::new(None),
             body: Guarded::new(None, pairing),
         }
     }
@@ -66,6 +70,7 @@ impl Endpoint {
         endpoint.starving.store(false, Ordering::Relaxed);
         endpoint.failed.store(false, Ordering::Relaxed);
         if let Some(body) = make(endpoint) {
+            *endpoint.waker() = Some(body.transport.waker());
             // A cell in the slab is for many threads (see `close`), so that nobody can be refused here.
             if let Ok(mut place) = endpoint.body.enter() {
                 *place = Some(body);
@@ -84,8 +89,10 @@ impl Endpoint {
     pub fn close(&self) -> Result<Body, Unusable> {
         let mut place = self.enter_place()?;
         let body = place.take().ok_or(Unusable::Closed)?;
-        place.hand_over(Threading::Many);
+        // Before the lock goes: whoever waits for an operation of this life must not take the next one for it.
         self.generation.store(self.generation().wrapping_add(1), Ordering::Relaxed);
+        *self.waker() = None;
+        place.hand_over(Threading::Many);
         Ok(body)
     }
 
@@ -93,6 +100,17 @@ impl Endpoint {
     pub fn recycle(&'static self) {
         if let Ok((_, globals)) = globals() {
             globals.endpoints.give(self);
+        }
+    }
+
+    fn waker(&self) -> MutexGuard<'_, Option<Arc<OwnedFd>>> {
+        self.waker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the handle readable, from any thread, without the endpoint's lock.
+    pub fn wake(&self) {
+        if let Some(waker) = self.waker().as_ref() {
+            let _ = rustix::io::write(waker, &1u64.to_ne_bytes());
         }
     }
 

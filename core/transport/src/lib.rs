@@ -11,7 +11,7 @@ mod endpoint;
 mod open;
 mod operation;
 
-pub use crate::core::{Core, CoreOptions};
+pub use crate::core::{Core, CoreOptions, name};
 pub use connection::{Connection, ConnectionState, Counters};
 pub use endpoint::{Body, Endpoint, Globals, globals};
 pub use open::OpenError;
@@ -19,7 +19,8 @@ pub use operation::{Connect, ConnectionReport, Message, Posted, Rma};
 
 use cci_mem::memory::Memory;
 use cci_proto::{Alignment, ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A slot of an endpoint.
@@ -130,6 +131,9 @@ pub trait Transport: Send {
 
     /// Called at the end of every call while [`Core::armed`]: makes the handle readable exactly when there is something to do.
     fn settle(&mut self, core: &mut Core);
+
+    /// A descriptor that makes the handle readable when written to, from outside the endpoint's lock.
+    fn waker(&self) -> Arc<OwnedFd>;
 
     /// The program has returned an event while [`Core::is_starving`]: whoever was refused for lack of slots may go on.
     fn refill(&mut self, core: &mut Core);

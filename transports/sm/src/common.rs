@@ -4,7 +4,7 @@ use crate::control::Control;
 use crate::registry::Registry;
 use cci_mem::barrier::Pairing;
 use cci_mem::sync::AtomicU64;
-use cci_proto::EventKind;
+use cci_proto::{CONN_REQ_LEN, EventKind};
 use cci_transport::{Connection, Core, Slot};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -62,8 +62,8 @@ pub(crate) struct Common {
 impl Common {
     /// A buffer for a message that waits.
     pub(crate) fn buffer(&mut self) -> Box<[u8]> {
-        // One more for the zero byte of a message that a program may print.
-        let size = self.max_send_size as usize + 1;
+        // One more for the zero byte of a message that a program may print. Connection requests fit too.
+        let size = (self.max_send_size as usize).max(CONN_REQ_LEN) + 1;
         self.buffers.pop().unwrap_or_else(|| vec![0; size].into_boxed_slice())
     }
 
@@ -100,12 +100,18 @@ impl Common {
     pub(crate) fn owe(&mut self, core: &mut Core, kind: EventKind, cell: &'static Connection) {
         if !core.notify(kind, cell) {
             self.owed.push((kind, cell));
+            self.deadlines_moved = true;
         }
     }
 
     /// Tries again what [`Common::owe`] could not queue.
     pub(crate) fn pay(&mut self, core: &mut Core) {
-        self.owed.retain(|(kind, cell)| !core.notify(*kind, cell));
+        while let Some((kind, cell)) = self.owed.first().copied() {
+            if !core.notify(kind, cell) {
+                return;
+            }
+            self.owed.remove(0);
+        }
     }
 }
 

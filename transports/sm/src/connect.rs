@@ -18,6 +18,12 @@ pub(crate) struct Redirected {
     pub(crate) address: Address,
 }
 
+/// The peer was heard now; milliseconds, of which the difference counts.
+#[expect(clippy::cast_possible_truncation, reason = "the difference is what counts")]
+fn note_heard(cell: &Connection, now: u64) {
+    cell.heard.store(now as u32, Ordering::Relaxed);
+}
+
 impl Lane {
     /// Sends (or queues) the CONNECT frame of an opening connection.
     pub(crate) fn ask(&mut self, common: &mut Common, cell: &'static Connection, opening: Opening) {
@@ -45,6 +51,10 @@ impl Lane {
         if has_payload && len as usize > CONN_REQ_LEN || self.requests.len() > 1 << 16 {
             return Err(Violation);
         }
+        if self.phase != Phase::Ready {
+            // The client of a lane that closes asks again on another; a token is good for once.
+            return Ok(true);
+        }
         if body[2] != 0 {
             if has_payload && let Some(wire) = self.wire.as_mut() {
                 wire.inbound_slot(index, len)?;
@@ -55,7 +65,7 @@ impl Lane {
         }
         let Some(slot) = take_recv(core, &mut common.released) else { return Ok(false) };
         let number = self.number;
-        let Some(wire) = self.wire.as_mut().filter(|_| self.phase == Phase::Ready) else {
+        let Some(wire) = self.wire.as_mut() else {
             core.release(slot);
             return Ok(true);
         };
@@ -70,9 +80,21 @@ impl Lane {
                     return Err(violation);
                 }
             };
-            // SAFETY: as for a message in a payload slot.
-            unsafe { slot.fill_payload(kind, payload, len, u64::from(attribute as u32)) };
-            slot.payload.store(Held::Lane(number, Some(index)).token(), Ordering::Relaxed);
+            let third = u64::from(attribute as u32);
+            if wire.is_short() {
+                let buffer = common.spill(|buffer| wire.copy_payload(payload, len, buffer));
+                // SAFETY: as for a message that is spilled.
+                unsafe { slot.fill_payload(kind, common.spilled_at(buffer), len, third) };
+                slot.payload.store(Held::Spill(number, buffer).token(), Ordering::Relaxed);
+                wire.grant(index);
+            } else {
+                // SAFETY: as for a message in a payload slot.
+                unsafe { slot.fill_payload(kind, payload, len, third) };
+                slot.payload.store(Held::Lane(number, Some(index)).token(), Ordering::Relaxed);
+                if wire.wants_more() {
+                    wire.grow();
+                }
+            }
         } else {
             slot.fill(kind, 0, [0, u64::from(attribute as u32)]);
             slot.payload.store(Held::Lane(number, None).token(), Ordering::Relaxed);
@@ -111,13 +133,14 @@ impl Lane {
         context: u64,
     ) {
         let max_send_size = self.largest(common, asked.max_send_size);
-        let Ok(cell) = core.open_connection(asked.attribute, context, max_send_size) else {
+        let opened = core.open_connection(asked.attribute, context, max_send_size);
+        let Some(cell) = opened.ok().filter(|_| !self.table.is_full()) else {
             self.post(common, Header { kind: kind::REJECT, len: 0, word: asked.number }, NOTHING, None);
             return core.finish_opening(slot, EventKind::Accept, context, Err(Failure::NoMemory));
         };
         let number = self.enter(cell, None);
         cell.remote.store(asked.number, Ordering::Relaxed);
-        cell.heard.store(common.now, Ordering::Relaxed);
+        note_heard(cell, common.now);
         cell.set_state(ConnectionState::Open);
         common.deadlines_moved = true;
         let header = Header { kind: kind::ACCEPT, len: 0, word: asked.number };
@@ -140,8 +163,9 @@ impl Lane {
         };
         cell.remote.store(remote, Ordering::Relaxed);
         cell.max_send_size.store(self.largest(common, max_send_size), Ordering::Relaxed);
-        cell.heard.store(common.now, Ordering::Relaxed);
+        note_heard(cell, common.now);
         cell.set_state(ConnectionState::Open);
+        common.deadlines_moved = true;
         core.finish_opening(opening.slot, EventKind::Connect, opening.context, Ok(cell));
     }
 
@@ -152,6 +176,7 @@ impl Lane {
     }
 
     pub(crate) fn on_disconnect(&mut self, common: &mut Common, core: &mut Core, header: Header) {
+        common.deadlines_moved = true;
         self.break_connection(common, core, header.word, Failure::Disconnected);
     }
 

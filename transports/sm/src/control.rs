@@ -9,6 +9,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, Result};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, bind, listen, socket_with};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
+use std::sync::Arc;
 
 /// Connections that may wait to be taken.
 const BACKLOG: i32 = 128;
@@ -31,10 +32,11 @@ pub(crate) struct Control {
     epoll: OwnedFd,
     listener: OwnedFd,
     timer: OwnedFd,
-    event: OwnedFd,
+    event: Arc<OwnedFd>,
     /// The eventfd is readable.
     signalled: bool,
-    listening: bool,
+    /// When the listener was last left alone for want of descriptors; none while it is watched.
+    resting: Option<u64>,
 }
 
 const LISTENER: u64 = 1 << 32;
@@ -52,10 +54,11 @@ impl Control {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
             .map_err(system)?;
         let event = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system)?;
-        for (fd, data) in [(&listener, LISTENER), (&timer, TIMER), (&event, EVENT)] {
+        let event = Arc::new(event);
+        for (fd, data) in [(&listener, LISTENER), (&timer, TIMER), (&*event, EVENT)] {
             epoll::add(&epoll, fd, EventData::new_u64(data), EventFlags::IN).map_err(system)?;
         }
-        Ok((Self { epoll, listener, timer, event, signalled: true, listening: true }, address))
+        Ok((Self { epoll, listener, timer, event, signalled: true, resting: None }, address))
     }
 
     fn listen(service: Option<Address>) -> std::result::Result<(OwnedFd, Address), OpenError> {
@@ -128,12 +131,13 @@ impl Control {
     }
 
     /// Takes a connection. None: no more now.
-    pub(crate) fn accept(&mut self) -> Option<OwnedFd> {
+    pub(crate) fn accept(&mut self, now: u64) -> Option<OwnedFd> {
         match accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
             Ok(socket) => Some(socket),
             Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
                 // Readable all the time and nothing to be done about it: looked at again by timer.
-                self.set_listening(false);
+                self.watch_listener(false);
+                self.resting = Some(now);
                 None
             }
             Err(_) => None,
@@ -142,14 +146,33 @@ impl Control {
 
     /// Whether the listener is watched; without descriptors it is not for a while.
     pub(crate) fn is_listening(&self) -> bool {
-        self.listening
+        self.resting.is_none()
     }
 
-    /// Watches the listener, or not.
-    pub(crate) fn set_listening(&mut self, listening: bool) {
-        let flags = if listening { EventFlags::IN } else { EventFlags::empty() };
+    /// Watches the listener again if it has rested for `rest` milliseconds.
+    pub(crate) fn listen_again(&mut self, now: u64, rest: u64) {
+        if self.resting.is_some_and(|since| now >= since + rest) {
+            self.resting = None;
+            self.watch_listener(true);
+        }
+    }
+
+    fn watch_listener(&self, on: bool) {
+        let flags = if on { EventFlags::IN } else { EventFlags::empty() };
         let _ = epoll::modify(&self.epoll, &self.listener, EventData::new_u64(LISTENER), flags);
-        self.listening = listening;
+    }
+
+    /// What makes the handle readable from outside the endpoint's lock.
+    pub(crate) fn waker(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.event)
+    }
+
+    /// The eventfd is readable: by our own will, or somebody used the waker and has been heard.
+    pub(crate) fn on_event(&self) {
+        if !self.signalled {
+            let mut counter = [0; 8];
+            let _ = rustix::io::read(&*self.event, &mut counter[..]);
+        }
     }
 
     /// Makes the handle readable, or not as far as the eventfd goes.
@@ -161,9 +184,9 @@ impl Control {
         let mut counter = [0; 8];
         // Both are non-blocking, and nobody else has this descriptor: they do what they should.
         let _ = if on {
-            rustix::io::write(&self.event, &1u64.to_ne_bytes())
+            rustix::io::write(&*self.event, &1u64.to_ne_bytes())
         } else {
-            rustix::io::read(&self.event, &mut counter[..])
+            rustix::io::read(&*self.event, &mut counter[..])
         };
     }
 

@@ -5,12 +5,16 @@ use crate::common::precise_now;
 use crate::connect::Redirected;
 use crate::greet::Cause;
 use crate::lane::{Lane, Phase};
+use crate::layout::RING_SHIFT;
 use crate::layout::{NOTHING, kind};
 use cci_mem::ring::Header;
 use cci_mem::sync::Ordering;
 use cci_proto::Failure;
 use cci_transport::Core;
 use std::time::Duration;
+
+/// Frames that a ring holds: a peer that goes on publishing after its end does not hold us.
+const RING: u32 = 1 << RING_SHIFT;
 
 impl Cause {
     /// How a connect ends on a lane that never became usable, or was closed under it.
@@ -39,6 +43,11 @@ impl Sm {
             Phase::Draining if cause != Cause::Violation => return,
             _ => {}
         }
+        lane.outbox.clear();
+        if was_ready && cause != Cause::Violation && lane.receive(&mut self.common, core, RING).is_err() {
+            return self.finish_burial(core, number, Cause::Violation);
+        }
+        let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
         lane.fail_operations(&mut self.common, core, None, Failure::Disconnected);
         lane.answers.clear();
         if was_ready && cause != Cause::Violation {
@@ -52,7 +61,7 @@ impl Sm {
     /// Delivers what a gone peer had published; what finds no slot waits for the program to return events.
     pub(crate) fn drain(&mut self, core: &mut Core, number: u32) {
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
-        let cause = match lane.receive(&mut self.common, core, u32::MAX) {
+        let cause = match lane.receive(&mut self.common, core, RING) {
             Ok(_) if lane.wire.as_ref().is_some_and(|wire| wire.has_frame()) => return,
             Ok(_) => Cause::Gone,
             Err(cci_mem::ring::Violation) => Cause::Violation,
@@ -64,6 +73,8 @@ impl Sm {
         let Some(place) = self.lanes.get_mut(number as usize) else { return };
         let Some(lane) = place else { return };
         lane.phase = Phase::Dead;
+        lane.fail_operations(&mut self.common, core, None, Failure::Disconnected);
+        lane.answers.clear();
         lane.requests.clear();
         let numbers: Vec<u32> = lane.table.cells().map(|cell| cell.local.load(Ordering::Relaxed)).collect();
         for number in numbers {
@@ -78,7 +89,7 @@ impl Sm {
         lane.admit(&mut self.common, core);
         lane.segments.clear();
         lane.registry = None;
-        if lane.lent == 0 {
+        if lane.is_over() {
             *place = None;
         }
     }
@@ -96,6 +107,9 @@ impl Sm {
                 let _ = slot.give_back();
             }
         }
+        // Nobody touches this program's memory once its endpoint is closed.
+        self.common.registry.kill_all();
+        let _ = self.wait_for_copies(None, crate::operations::COPY_LIMIT);
         for lane in self.lanes.iter_mut().flatten() {
             lane.queue.clear();
             lane.answers.clear();
@@ -126,6 +140,14 @@ impl Lane {
         let (cell, Some(mut opening)) = self.leave(number, now)? else { return None };
         opening.last_try = true;
         Some(Redirected { cell, opening, address })
+    }
+
+    /// Whether nothing of this dead lane is in use: no payload with the program, no copy under way.
+    pub(crate) fn is_over(&self) -> bool {
+        let copying = self.wire.as_ref().is_some_and(|wire| wire.is_copying());
+        self.phase == Phase::Dead
+            && self.lent == 0
+            && !(copying && self.peer.as_ref().is_some_and(|peer| !peer.is_dead()))
     }
 
     fn has_unsent(&self) -> bool {

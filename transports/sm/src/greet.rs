@@ -11,7 +11,7 @@ use crate::sys::{self, Peer, Way};
 use crate::wire::Wire;
 use cci_mem::segment::Segment;
 use cci_mem::sync::Ordering;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 
@@ -58,7 +58,8 @@ impl Lane {
         let wire = Wire::create(geometry).map_err(|_| Cause::NoMemory)?;
         let mut hello = self.introduction(common, Kind::Hello);
         hello.set_geometry(geometry);
-        let fds = [wire.segment().as_fd(), common.registry.segment().as_fd()];
+        let no_file = |_| Cause::NoMemory;
+        let fds = [wire.segment().file_of().map_err(no_file)?, common.registry.segment().file_of().map_err(no_file)?];
         handshake::send(&socket, &hello, &fds).map_err(|_| Cause::Gone)?;
         self.wire = Some(wire);
         self.socket = Some(socket);
@@ -161,7 +162,8 @@ impl Lane {
         self.wire = Some(wire);
         let welcome = self.introduction(common, Kind::Welcome);
         let socket = self.socket.as_ref().ok_or(Cause::Gone)?;
-        handshake::send(socket, &welcome, &[common.registry.segment().as_fd()]).map_err(|_| Cause::Gone)?;
+        let registry_file = common.registry.segment().file_of().map_err(|_| Cause::NoMemory)?;
+        handshake::send(socket, &welcome, &[registry_file]).map_err(|_| Cause::Gone)?;
         self.usable(common, packet, registry);
         Ok(())
     }
@@ -220,7 +222,7 @@ impl Lane {
     pub(crate) fn flush_outbox(&mut self) {
         while let (Some(socket), Some((packet, shared))) = (&self.socket, self.outbox.front()) {
             let sent = match shared {
-                Some(shared) => handshake::send(socket, packet, &[shared.segment.as_fd()]),
+                Some(shared) => shared.segment.file_of().and_then(|file| handshake::send(socket, packet, &[file])),
                 None => handshake::send(socket, packet, &[]),
             };
             match sent {
@@ -232,7 +234,8 @@ impl Lane {
     }
 
     fn on_segment(&mut self, common: &Common, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
-        let [fd] = <[OwnedFd; 1]>::try_from(fds).map_err(|_| Cause::Violation)?;
+        // Without a descriptor to spare here it does not arrive, and is done without like one that cannot be mapped.
+        let Ok([fd]) = <[OwnedFd; 1]>::try_from(fds) else { return Ok(()) };
         let len = usize::try_from(packet.lane_len).map_err(|_| Cause::Violation)?;
         if self.segments.len() >= MAX_SEGMENTS {
             return Err(Cause::Violation);
@@ -243,7 +246,8 @@ impl Lane {
             return Ok(());
         }
         // One that cannot be mapped is done without: process_vm reaches the same memory.
-        if let Ok(segment) = Segment::attach(fd, len) {
+        if let Ok(mut segment) = Segment::attach(fd, len) {
+            segment.close_file();
             self.segments.insert(packet.segment, PeerSegment(segment));
         }
         Ok(())

@@ -121,6 +121,8 @@ pub(crate) struct Lane {
     pub(crate) pinged: u64,
     /// Milliseconds since when it has had no connection.
     pub(crate) idle_since: Option<u64>,
+    /// Some connection may have a keepalive.
+    pub(crate) watchful: bool,
     /// Relayed RMA that this side serves or awaits.
     pub(crate) relay: crate::relay::Relay,
 }
@@ -154,6 +156,7 @@ impl Lane {
             heard: now,
             pinged: now,
             idle_since: Some(now),
+            watchful: false,
             relay: crate::relay::Relay::default(),
         }
     }
@@ -168,6 +171,7 @@ impl Lane {
     pub(crate) fn enter(&mut self, cell: &'static Connection, opening: Option<Opening>) -> u32 {
         cell.lane.store(self.number, Ordering::Relaxed);
         self.idle_since = None;
+        self.watchful |= cell.keepalive.load(Ordering::Relaxed) > 0;
         self.table.enter(cell, opening)
     }
 
@@ -252,8 +256,8 @@ impl Lane {
                     finish(core, waiting.slot, waiting.cell, waiting.posted, Err(failure));
                     common.buffers.push(waiting.data);
                 }
-                Op::Rma(pending) if concerns(pending.cell) => {
-                    self.relay.forget(None);
+                Op::Rma(mut pending) if concerns(pending.cell) => {
+                    self.relay.end(pending.operation);
                     pending.end(common, core, Err(failure));
                 }
                 other => self.queue.push_back(other),

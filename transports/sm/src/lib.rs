@@ -145,7 +145,7 @@ impl Sm {
             && let Some(lane) = place
         {
             lane.release(slot);
-            if lane.phase == Phase::Dead && lane.lent == 0 {
+            if lane.is_over() {
                 *place = None;
             }
         }
@@ -203,6 +203,8 @@ impl Sm {
         let mut ready = std::mem::take(&mut self.ready);
         let mut fired = false;
         self.common.control.ready(&mut ready);
+        // New lanes come last: a number that is freed here must not be taken for its successor.
+        ready.sort_by_key(|what| *what == Ready::Listener);
         for what in &ready {
             match *what {
                 Ready::Listener => self.accept_sockets(core),
@@ -210,7 +212,7 @@ impl Sm {
                     self.common.control.drain_timer();
                     fired = true;
                 }
-                Ready::Event => {}
+                Ready::Event => self.common.control.on_event(),
                 Ready::Socket(number, hung_up) => self.on_socket(core, number, hung_up),
                 Ready::Death(number) => self.bury(core, number, Cause::Gone),
             }
@@ -237,7 +239,7 @@ impl Sm {
 
     fn accept_sockets(&mut self, core: &mut Core) {
         for _ in 0..ACCEPTS {
-            let Some(socket) = self.common.control.accept() else { return };
+            let Some(socket) = self.common.control.accept(self.common.now) else { return };
             let number = self.add_lane(Phase::Answering(self.common.now));
             let Some(lane) = self.lanes[number as usize].as_deref_mut() else { return };
             if let Err(cause) = lane.answer_socket(&mut self.common, socket) {

@@ -139,7 +139,7 @@ impl Sm {
 
     /// A call has found nothing.
     pub(crate) fn on_empty(&mut self, core: &mut Core, now: u64) {
-        self.mode.empties += 1;
+        self.mode.empties = self.mode.empties.saturating_add(1);
         if core.armed {
             if self.mode.tick != now {
                 self.mode.tick = now;

@@ -13,18 +13,21 @@ use cci_proto::{
     ConnectError, EventKind, Failure, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError,
 };
 use cci_transport::{Connect, Connection, ConnectionReport, Core, Message, Posted, Rma, Slot, Transport};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long deregistration waits for a peer that has announced a copy.
-const DEREGISTER_LIMIT: Duration = Duration::from_secs(1);
+/// How long deregistration and close wait for a peer that has announced a copy.
+pub(crate) const COPY_LIMIT: Duration = Duration::from_secs(1);
 
 impl Sm {
     /// Asks the endpoint at `address`, on the lane that leads there, or on a new one.
     pub(crate) fn join(&mut self, core: &mut Core, address: Address, cell: &'static Connection, opening: Opening) {
         self.common.deadlines_moved = true;
         let usable = |lane: &Lane| {
-            lane.address == Some(address) && matches!(lane.phase, Phase::Ready | Phase::Greeting | Phase::Dialing(_))
+            lane.address == Some(address)
+                && !lane.table.is_full()
+                && matches!(lane.phase, Phase::Ready | Phase::Greeting | Phase::Dialing(_))
         };
         let known = self.lanes.iter().flatten().find(|lane| usable(lane)).map(|lane| lane.number);
         let number = known.unwrap_or_else(|| self.add_lane(Phase::Dialing(address)));
@@ -39,22 +42,22 @@ impl Sm {
 
     /// The lane of an unanswered request, and the request; none when its client is gone.
     fn asked(&mut self, request: &'static Slot) -> Option<(u32, Asked)> {
-        let Some(Held::Lane(number, _)) = Held::from_token(request.payload.load(Ordering::Relaxed)) else {
-            return None;
-        };
+        let (Held::Lane(number, _) | Held::Spill(number, _)) =
+            Held::from_token(request.payload.load(Ordering::Relaxed))?;
         let asked = self.lanes.get_mut(number as usize)?.as_mut()?.take_request(request)?;
         Some((number, asked))
     }
 
-    fn wait_for_copies(&mut self, announced: u64) -> Result<(), RegisterError> {
+    /// Waits until no living peer copies to or from this registration, or from any.
+    pub(crate) fn wait_for_copies(&mut self, announced: Option<u64>, limit: Duration) -> Result<(), RegisterError> {
         let begin = Instant::now();
         let holds = |lane: &Lane| {
-            lane.wire.as_ref().is_some_and(|wire| wire.is_announced(announced))
-                && lane.phase == Phase::Ready
-                && lane.peer.as_ref().is_some_and(|peer| !peer.is_dead())
+            let copying =
+                |wire: &crate::wire::Wire| announced.map_or(wire.is_copying(), |word| wire.is_announced(word));
+            lane.wire.as_ref().is_some_and(copying) && lane.peer.as_ref().is_some_and(|peer| !peer.is_dead())
         };
         while self.lanes.iter().flatten().any(|lane| holds(lane)) {
-            if begin.elapsed() > DEREGISTER_LIMIT {
+            if begin.elapsed() > limit {
                 return Err(RegisterError::Busy);
             }
             std::thread::yield_now();
@@ -189,11 +192,11 @@ impl Transport for Sm {
     }
 
     fn deregister(&mut self, _: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
-        let (number, ..) = self.common.registry.find(handle).ok_or(RegisterError::UnknownHandle)?;
+        let number = self.common.registry.find_to_kill(handle).ok_or(RegisterError::UnknownHandle)?;
         self.common.registry.kill(number);
-        self.wait_for_copies(number.announced())?;
+        self.wait_for_copies(Some(number.announced()), COPY_LIMIT)?;
         for lane in self.lanes.iter_mut().flatten() {
-            lane.relay.forget(Some(number));
+            lane.relay.forget(number);
         }
         if let Some(shared) = self.common.registry.forget(number)
             && self.common.registry.shares(shared.number) == 0
@@ -229,6 +232,10 @@ impl Transport for Sm {
         self.settle_handle(core);
     }
 
+    fn waker(&self) -> Arc<OwnedFd> {
+        self.common.control.waker()
+    }
+
     fn refill(&mut self, core: &mut Core) {
         core.sweep_all_recv(|slot| receive::note_release(slot, &mut self.common.released));
         self.release();
@@ -239,6 +246,9 @@ impl Transport for Sm {
 
     fn options_changed(&mut self, _: &mut Core) {
         self.common.deadlines_moved = true;
+        for lane in self.lanes.iter_mut().flatten() {
+            lane.watchful = true;
+        }
     }
 
     fn report(&self, _: &Core, connection: &'static Connection) -> ConnectionReport {

@@ -6,7 +6,7 @@ use crate::layout::{NOTHING, kind, unpair};
 use cci_mem::ring::{BODY, Header, Violation};
 use cci_mem::sync::Ordering;
 use cci_proto::EventKind;
-use cci_transport::{Core, Slot};
+use cci_transport::{Core, Slot, name};
 
 /// A slot for what lies in the ring; frees what the program has returned.
 #[inline]
@@ -28,7 +28,7 @@ impl Lane {
     /// Takes up to `budget` frames. Says how many.
     #[inline]
     pub(crate) fn receive(&mut self, common: &mut Common, core: &mut Core, budget: u32) -> Result<u32, Violation> {
-        let mut taken = 0;
+        let (mut taken, mut refused) = (0, false);
         while taken < budget {
             let Some(wire) = self.wire.as_mut() else { break };
             let Some(header) = wire.consumer.peek(wire.inbound.ring) else { break };
@@ -45,6 +45,7 @@ impl Lane {
                 if self.refuse(common, core) {
                     continue;
                 }
+                refused = true;
                 break;
             }
             taken += 1;
@@ -55,7 +56,7 @@ impl Lane {
             self.received += u64::from(taken);
             self.woken = true;
             self.wake_producer();
-            if self.refusing {
+            if self.refusing && !refused {
                 self.admit(common, core);
             }
         }
@@ -116,7 +117,7 @@ impl Lane {
         slot.fill_inline(EventKind::Recv as u32, usize::from(header.len), cell.address(), &body);
         slot.payload.store(Held::Lane(self.number, None).token(), Ordering::Relaxed);
         self.lent += 1;
-        slot.connection.set(Some(cell));
+        name(slot, cell);
         cell.counters.on_received();
         core.push(slot);
         Ok(true)
@@ -146,7 +147,7 @@ impl Lane {
                 return Err(violation);
             }
         };
-        slot.connection.set(Some(cell));
+        name(slot, cell);
         cell.counters.on_received();
         let kind = EventKind::Recv as u32;
         if wire.is_short() {

@@ -10,6 +10,7 @@ use cci_mem::sync::{AtomicU64, Ordering, fence};
 use cci_proto::{RegisterError, Rights, RmaHandle};
 use cci_transport::OpenError;
 use siphasher::sip::SipHasher24;
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::Hasher;
 use std::sync::Arc;
 
@@ -90,6 +91,8 @@ struct Own {
     secret: u64,
     memory: Option<Memory>,
     rights: Rights,
+    /// Killed, and perhaps still announced by a peer.
+    dead: bool,
     shared: Option<Shared>,
 }
 
@@ -98,8 +101,10 @@ pub(crate) struct Registry {
     published: Segment,
     key: [u64; 2],
     entries: Vec<Own>,
-    free: std::collections::VecDeque<u32>,
+    free: VecDeque<u32>,
     reserved: usize,
+    /// Registrations per library allocation.
+    shares: BTreeMap<u64, usize>,
 }
 
 impl Registry {
@@ -110,7 +115,7 @@ impl Registry {
         let header = published.words64(0, LINE);
         header[0].store(key[0], Ordering::Relaxed);
         header[1].store(key[1], Ordering::Relaxed);
-        Ok(Self { published, key, entries: Vec::new(), free: std::collections::VecDeque::new(), reserved: 0 })
+        Ok(Self { published, key, entries: Vec::new(), free: VecDeque::new(), reserved: 0, shares: BTreeMap::new() })
     }
 
     /// The published segment.
@@ -138,7 +143,14 @@ impl Registry {
             // Release: peers look at reserved entries only, since touching others would take memory.
             self.published.words64(0, LINE)[2].store(self.reserved as u64, Ordering::Release);
         }
-        self.entries.push(Own { generation: 0, secret: 0, memory: None, rights: Rights::NONE, shared: None });
+        self.entries.push(Own {
+            generation: 0,
+            secret: 0,
+            memory: None,
+            rights: Rights::NONE,
+            dead: false,
+            shared: None,
+        });
         u32::try_from(index).map_err(|_| RegisterError::NoMemory)
     }
 
@@ -159,9 +171,8 @@ impl Registry {
             .map_err(|_| RegisterError::NoMemory)?;
         let secret = u64::from_ne_bytes(random);
         let found = arena::find(&memory);
-        let offset = found.as_ref().map_or(0, |(_, offset)| *offset);
-        // An allocation's address names it in this process for as long as it lives, and the Arc keeps it alive.
-        let shared = found.map(|(segment, _)| Shared { number: segment.base().addr() as u64, segment });
+        let offset = found.as_ref().map_or(0, |(.., offset)| *offset);
+        let shared = found.map(|(segment, number, _)| Shared { number, segment });
         let index = self.take_index()?;
         let words = self.entry(index);
         words[word::START].store(memory.start() as u64, Ordering::Relaxed);
@@ -174,32 +185,56 @@ impl Registry {
         // Release: publishes the entry with its generation.
         words[word::GENERATION].store(u64::from(generation), Ordering::Release);
         let stuff = [mix(self.key[0], index, generation), secret, memory.len(), 0];
-        let own = Own { generation, secret, memory: Some(memory), rights, shared: shared.clone() };
+        let own = Own { generation, secret, memory: Some(memory), rights, dead: false, shared: shared.clone() };
+        if let Some(shared) = &shared {
+            *self.shares.entry(shared.number).or_default() += 1;
+        }
         self.entries[index as usize] = own;
         Ok((RmaHandle { stuff }, shared))
     }
 
     /// The living registration that a handle names.
     pub(crate) fn find(&self, handle: &RmaHandle) -> Option<(Number, &Memory, Rights)> {
+        let (number, own) = self.named(handle)?;
+        let memory = own.memory.as_ref().filter(|_| !own.dead)?;
+        Some((number, memory, own.rights))
+    }
+
+    /// The registration that a handle names, to be deregistered: living, or killed and not yet forgotten.
+    pub(crate) fn find_to_kill(&self, handle: &RmaHandle) -> Option<Number> {
+        self.named(handle).map(|(number, _)| number)
+    }
+
+    fn named(&self, handle: &RmaHandle) -> Option<(Number, &Own)> {
         let (index, generation) = unmix(self.key[0], handle.stuff[0]);
         let own = self.entries.get(index as usize)?;
-        let living = own.generation == generation && own.secret == handle.stuff[1];
-        let memory = own.memory.as_ref().filter(|_| living)?;
-        Some((Number { index, generation }, memory, own.rights))
+        let named = own.generation == generation && own.secret == handle.stuff[1] && own.memory.is_some();
+        named.then_some((Number { index, generation }, own))
     }
 
     /// Whether a registration found before still lives.
     pub(crate) fn lives(&self, number: Number) -> bool {
         let own = self.entries.get(number.index as usize);
-        own.is_some_and(|own| own.generation == number.generation && own.memory.is_some())
+        own.is_some_and(|own| own.generation == number.generation && own.memory.is_some() && !own.dead)
     }
 
     /// Marks a registration dead: peers that look from now on refuse it. Those that looked before have announced it.
     pub(crate) fn kill(&mut self, number: Number) {
+        self.entries[number.index as usize].dead = true;
         let words = self.entry(number.index);
         words[word::GENERATION].store(u64::from(number.generation.wrapping_add(1)), Ordering::Relaxed);
         // With the fence in `PeerRegistry::enter`: either the peer sees the dead generation, or we see its announcement.
         fence(Ordering::SeqCst);
+    }
+
+    /// Marks all registrations dead, for the end of the endpoint.
+    pub(crate) fn kill_all(&mut self) {
+        for index in 0..u32::try_from(self.entries.len()).unwrap_or(0) {
+            let generation = self.entries[index as usize].generation;
+            if self.entries[index as usize].memory.is_some() {
+                self.kill(Number { index, generation });
+            }
+        }
     }
 
     /// Forgets a dead registration that nobody announces any more; gives back its library memory.
@@ -207,8 +242,16 @@ impl Registry {
         let own = &mut self.entries[number.index as usize];
         own.generation = own.generation.wrapping_add(1);
         own.memory = None;
+        own.dead = false;
         self.free.push_back(number.index);
-        own.shared.take()
+        let shared = own.shared.take()?;
+        if let Some(count) = self.shares.get_mut(&shared.number) {
+            *count -= 1;
+            if *count == 0 {
+                self.shares.remove(&shared.number);
+            }
+        }
+        Some(shared)
     }
 
     /// The library allocations behind living registrations, each once.
@@ -219,9 +262,9 @@ impl Registry {
         all
     }
 
-    /// How many living registrations lie in this library allocation.
+    /// How many registrations lie in this library allocation.
     pub(crate) fn shares(&self, number: u64) -> usize {
-        self.entries.iter().filter(|own| own.shared.as_ref().is_some_and(|shared| shared.number == number)).count()
+        self.shares.get(&number).copied().unwrap_or(0)
     }
 }
 
@@ -246,7 +289,8 @@ pub(crate) struct Target {
 
 impl PeerRegistry {
     pub(crate) fn attach(fd: rustix::fd::OwnedFd) -> rustix::io::Result<Self> {
-        let published = Segment::attach_read_only(fd, LEN)?;
+        let mut published = Segment::attach_read_only(fd, LEN)?;
+        published.close_file();
         let header = published.words64(0, 2);
         let key = [header[0].load(Ordering::Relaxed), header[1].load(Ordering::Relaxed)];
         Ok(Self { published, key, verified: [0; 2] })

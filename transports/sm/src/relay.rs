@@ -7,6 +7,7 @@ use crate::lane::{Lane, Op};
 use crate::layout::{body, kind, pair, unpair};
 use crate::registry::Number;
 use crate::rma::{Pending, Stage};
+use crate::send::Step;
 use crate::sys::{self, Way};
 use cci_mem::ring::{BODY_WORDS, Header, Violation};
 use cci_proto::{Failure, Rights, RmaHandle, Status};
@@ -17,11 +18,13 @@ const BURST: u32 = 16;
 /// What a lane knows of relayed operations.
 #[derive(Default)]
 pub(crate) struct Relay {
-    next: u32,
+    last: u32,
+    /// The operation that this side began and that is open.
+    current: Option<u32>,
     /// The read that this side began: its number, where the next byte goes, and how many are missing.
     reading: Option<Reading>,
-    /// How the operation that this side began ended.
-    result: Option<(u32, Result<(), Failure>)>,
+    /// How the current operation ended.
+    result: Option<Result<(), Failure>>,
     /// The write of the peer that was refused; the rest of its pieces is dropped.
     refused: Option<u32>,
 }
@@ -43,15 +46,25 @@ pub(crate) struct Serve {
 }
 
 impl Relay {
-    pub(crate) fn next_operation(&mut self) -> u32 {
-        self.next = self.next.wrapping_add(1);
-        self.next
+    /// A number for an operation that begins; never 0.
+    pub(crate) fn begin(&mut self) -> u32 {
+        self.last = self.last.wrapping_add(1).max(1);
+        self.current = Some(self.last);
+        self.last
     }
 
-    /// The read that this side began is over, if it goes to this registration or whatever it goes to: what still comes is
-    /// dropped.
-    pub(crate) fn forget(&mut self, of: Option<Number>) {
-        if self.reading.as_ref().is_some_and(|reading| of.is_none_or(|number| number == reading.number)) {
+    /// The operation is over: what still comes for it is dropped.
+    pub(crate) fn end(&mut self, operation: u32) {
+        if self.current == Some(operation) {
+            self.current = None;
+            self.reading = None;
+            self.result = None;
+        }
+    }
+
+    /// A local registration is gone: what still comes for it is dropped.
+    pub(crate) fn forget(&mut self, number: Number) {
+        if self.reading.as_ref().is_some_and(|reading| reading.number == number) {
             self.reading = None;
         }
     }
@@ -64,15 +77,10 @@ impl Lane {
         common: &mut Common,
         pending: &mut Pending,
     ) -> Result<Option<Result<(), Failure>>, Violation> {
-        if let Some((operation, result)) = self.relay.result
-            && operation == pending.operation
-        {
-            self.relay.result = None;
-            self.relay.reading = None;
+        if let Some(result) = self.relay.result {
             return Ok(Some(result));
         }
         if let Err(failure) = pending.local_at(common, 0) {
-            self.relay.reading = None;
             return Ok(Some(Err(failure)));
         }
         match (pending.stage, pending.way) {
@@ -181,13 +189,9 @@ impl Lane {
     }
 
     /// As `advance`, for a read of the peer.
-    pub(crate) fn advance_serve(
-        &mut self,
-        common: &mut Common,
-        mut serve: Box<Serve>,
-    ) -> Result<Option<(Op, bool)>, Violation> {
+    pub(crate) fn advance_serve(&mut self, common: &mut Common, serve: &mut Serve) -> Result<Step, Violation> {
         let before = serve.done;
-        let Some(wire) = self.wire.as_mut() else { return Ok(None) };
+        let Some(wire) = self.wire.as_mut() else { return Ok(Step::Done) };
         for _ in 0..BURST {
             if !wire.producer.has_room(wire.outbound.head)? {
                 break;
@@ -196,7 +200,7 @@ impl Lane {
             if !common.registry.lives(serve.number) {
                 let result = Header { kind: kind::RESULT, ..header };
                 wire.producer.push_words(wire.outbound.ring, result, [Status::RmaHandle as u64]);
-                return Ok(None);
+                return Ok(Step::Done);
             }
             let Some(slot) = wire.take_granted()? else { break };
             let bytes = (serve.len - serve.done).min(u64::from(wire.payload_capacity()));
@@ -208,11 +212,10 @@ impl Lane {
             wire.producer.push_words(wire.outbound.ring, header, [pair(slot, count)]);
             serve.done += bytes;
             if serve.done == serve.len {
-                return Ok(None);
+                return Ok(Step::Done);
             }
         }
-        let moved = serve.done != before;
-        Ok(Some((Op::Serve(serve), moved)))
+        Ok(Step::Open(serve.done != before))
     }
 
     /// A piece of what this side reads.
@@ -232,7 +235,7 @@ impl Lane {
             unsafe { sys::direct_copy(Way::Read, reading.local, source, bytes as usize) };
             reading.local += bytes as usize;
             if reading.left == 0 {
-                self.relay.result = Some((header.word, Ok(())));
+                self.relay.result = Some(Ok(()));
                 self.relay.reading = None;
             }
         } else {
@@ -246,8 +249,10 @@ impl Lane {
     pub(crate) fn on_result(&mut self, header: Header, body: &[u64; BODY_WORDS]) {
         let status = u32::try_from(body[0]).ok().and_then(Status::from_u32).unwrap_or(Status::Error);
         let outcome = if status == Status::Success { Ok(()) } else { Err(Failure::RemoteHandle) };
-        self.relay.reading = None;
-        self.relay.result = Some((header.word, outcome));
+        if self.relay.current == Some(header.word) {
+            self.relay.reading = None;
+            self.relay.result = Some(outcome);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::common::Common;
 use crate::lane::{Lane, Op, Phase, finish};
 use crate::registry::{Number, Target, leave};
+use crate::send::Step;
 use crate::sys::{self, Way};
 use cci_mem::ring::Violation;
 use cci_mem::segment::Segment;
@@ -51,12 +52,12 @@ pub(crate) struct Pending {
 
 impl Pending {
     /// Ends the operation.
-    pub(crate) fn end(self, common: &mut Common, core: &mut Core, outcome: Result<(), Failure>) {
+    pub(crate) fn end(&mut self, common: &mut Common, core: &mut Core, outcome: Result<(), Failure>) {
         if outcome.is_ok() {
             self.cell.counters.on_rma(self.len);
         }
         finish(core, self.slot, self.cell, self.posted, outcome);
-        if let Some((data, _)) = self.message {
+        if let Some((data, _)) = self.message.take() {
             common.buffers.push(data);
         }
     }
@@ -102,7 +103,7 @@ impl Lane {
             (data, message.len())
         });
         cell.open.fetch_add(1, Ordering::Relaxed);
-        let pending = Pending {
+        let mut pending = Pending {
             cell,
             slot,
             posted,
@@ -115,69 +116,60 @@ impl Lane {
             message,
             stage: Stage::Copy(0),
             operation: 0,
-            since: common.now,
+            since: crate::common::coarse_now(),
         };
         // An operation of the queue is in order with the others, and so is a fence.
-        if !self.queue.is_empty() {
-            self.queue.push_back(Op::Rma(Box::new(pending)));
-        } else if let Some(pending) = self.step(common, core, pending).map_err(|Violation| {
-            common.violators.push(self.number);
-            RmaError::Disconnected
-        })? {
-            self.queue.push_back(Op::Rma(Box::new(pending)));
-            common.deadlines_moved = true;
-            // Frames of a relayed operation may have been published.
-            self.wake_consumer();
+        let alone = self.queue.is_empty() && self.answers.is_empty();
+        match if alone { self.step(common, core, &mut pending) } else { Ok(Step::Open(false)) } {
+            Ok(Step::Done) => {}
+            step => {
+                if step.is_err() {
+                    common.violators.push(self.number);
+                }
+                self.queue.push_back(Op::Rma(Box::new(pending)));
+                common.deadlines_moved = true;
+                // Frames of a relayed operation may have been published.
+                self.wake_consumer();
+            }
         }
         Ok((posted == Posted::Waited).then_some(slot))
     }
 
-    /// As `advance`, for an RMA.
-    pub(crate) fn advance_rma(
+    /// Does what can be done in one call.
+    pub(crate) fn step(
         &mut self,
         common: &mut Common,
         core: &mut Core,
-        pending: Pending,
-    ) -> Result<Option<(Op, bool)>, Violation> {
+        pending: &mut Pending,
+    ) -> Result<Step, Violation> {
         let before = pending.stage;
-        let open = self.step(common, core, pending)?;
-        Ok(open.map(|pending| {
-            let moved = pending.stage != before;
-            (Op::Rma(Box::new(pending)), moved)
-        }))
-    }
-
-    /// Does what can be done in one call. Gives the operation back if it is still open.
-    fn step(
-        &mut self,
-        common: &mut Common,
-        core: &mut Core,
-        mut pending: Pending,
-    ) -> Result<Option<Pending>, Violation> {
         if let Stage::Copy(from) = pending.stage {
-            match self.copy(common, &pending, from) {
+            match self.copy(common, pending, from) {
                 Ok(Some(to)) if to < pending.len => {
                     pending.stage = Stage::Copy(to);
-                    return Ok(Some(pending));
+                    return Ok(Step::Open(true));
                 }
                 Ok(Some(_)) => pending.stage = Stage::Message,
                 Ok(None) => {
-                    pending.operation = self.relay.next_operation();
+                    pending.operation = self.relay.begin();
                     pending.stage = Stage::Relay(0);
                 }
                 Err(failure) => {
                     pending.end(common, core, Err(failure));
-                    return Ok(None);
+                    return Ok(Step::Done);
                 }
             }
         }
         if matches!(pending.stage, Stage::Relay(_) | Stage::Await) {
-            match self.relay(common, &mut pending)? {
-                None => return Ok(Some(pending)),
-                Some(Ok(())) => pending.stage = Stage::Message,
-                Some(Err(failure)) => {
-                    pending.end(common, core, Err(failure));
-                    return Ok(None);
+            match self.relay(common, pending)? {
+                None => return Ok(Step::Open(pending.stage != before)),
+                Some(outcome) => {
+                    self.relay.end(pending.operation);
+                    if outcome.is_err() {
+                        pending.end(common, core, outcome);
+                        return Ok(Step::Done);
+                    }
+                    pending.stage = Stage::Message;
                 }
             }
         }
@@ -185,22 +177,17 @@ impl Lane {
     }
 
     /// Publishes the message of an RMA whose data are there, and ends it.
-    fn deliver(
-        &mut self,
-        common: &mut Common,
-        core: &mut Core,
-        pending: Pending,
-    ) -> Result<Option<Pending>, Violation> {
+    fn deliver(&mut self, common: &mut Common, core: &mut Core, pending: &mut Pending) -> Result<Step, Violation> {
         if let (Some((data, len)), Some(wire)) = (&pending.message, self.wire.as_mut()) {
             let word = pending.cell.remote.load(Ordering::Relaxed);
             if !wire.publish(word, Message::One(&data[..*len]))? {
-                return Ok(Some(pending));
+                return Ok(Step::Open(false));
             }
             pending.cell.counters.on_sent();
             self.wake_consumer();
         }
         pending.end(common, core, Ok(()));
-        Ok(None)
+        Ok(Step::Done)
     }
 
     /// Copies the next piece; says up to which byte, or that neither way of copying is open.

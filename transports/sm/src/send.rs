@@ -82,6 +82,15 @@ impl Wire {
     }
 }
 
+/// How far an operation got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It has ended.
+    Done,
+    /// It waits; whether it got on meanwhile.
+    Open(bool),
+}
+
 /// Answers that may wait for a peer's room.
 const MAX_ANSWERS: usize = 1 << 14;
 
@@ -99,7 +108,7 @@ impl Lane {
         message: Message<'_>,
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError> {
-        if self.phase != Phase::Ready || !self.queue.is_empty() {
+        if self.phase != Phase::Ready || !self.queue.is_empty() || !self.answers.is_empty() {
             return self.send_later(common, core, cell, message, posted, None);
         }
         let Some(wire) = self.wire.as_mut() else { return Err(SendError::Disconnected) };
@@ -200,20 +209,20 @@ impl Lane {
         let mut moved = false;
         while self.phase == Phase::Ready {
             let answer = !self.answers.is_empty();
-            let Some(op) = (if answer { self.answers.pop_front() } else { self.queue.pop_front() }) else { break };
-            match self.advance(common, core, op) {
-                Ok(None) => moved = true,
-                Ok(Some((op, progressed))) => {
-                    let queue = if answer { &mut self.answers } else { &mut self.queue };
-                    queue.push_front(op);
-                    moved |= progressed;
-                    break;
-                }
-                Err(Violation) => {
-                    common.violators.push(self.number);
-                    break;
-                }
+            let Some(mut op) = (if answer { self.answers.pop_front() } else { self.queue.pop_front() }) else { break };
+            let step = self.advance(common, core, &mut op);
+            if let Ok(Step::Done) = step {
+                moved = true;
+                continue;
             }
+            // Whatever happened, the operation is still open: the burial of a violator ends it.
+            let queue = if answer { &mut self.answers } else { &mut self.queue };
+            queue.push_front(op);
+            match step {
+                Ok(Step::Open(progressed)) => moved |= progressed,
+                _ => common.violators.push(self.number),
+            }
+            break;
         }
         if moved {
             self.wake_consumer();
@@ -221,25 +230,25 @@ impl Lane {
         moved
     }
 
-    /// Advances one operation; gives it back when it has to wait longer, and says whether it got on meanwhile.
-    fn advance(&mut self, common: &mut Common, core: &mut Core, op: Op) -> Result<Option<(Op, bool)>, Violation> {
-        let Some(wire) = self.wire.as_mut() else { return Ok(Some((op, false))) };
+    /// Advances one operation, and ends it if it can.
+    fn advance(&mut self, common: &mut Common, core: &mut Core, op: &mut Op) -> Result<Step, Violation> {
+        let Some(wire) = self.wire.as_mut() else { return Ok(Step::Open(false)) };
         match op {
             Op::Message(waiting) => {
                 let word = waiting.cell.remote.load(Ordering::Relaxed);
                 if !wire.publish(word, Message::One(&waiting.data[..waiting.len]))? {
-                    return Ok(Some((Op::Message(waiting), false)));
+                    return Ok(Step::Open(false));
                 }
                 waiting.cell.counters.on_sent();
                 finish(core, waiting.slot, waiting.cell, waiting.posted, Ok(()));
-                common.buffers.push(waiting.data);
-                Ok(None)
+                common.buffers.push(std::mem::take(&mut waiting.data));
+                Ok(Step::Done)
             }
             Op::Frame { header, words, payload } => {
-                let published = wire.publish_frame(header, words, payload.as_deref())?;
-                Ok((!published).then_some((Op::Frame { header, words, payload }, false)))
+                let published = wire.publish_frame(*header, *words, payload.as_deref())?;
+                Ok(if published { Step::Done } else { Step::Open(false) })
             }
-            Op::Rma(pending) => self.advance_rma(common, core, *pending),
+            Op::Rma(pending) => self.step(common, core, pending),
             Op::Serve(serve) => self.advance_serve(common, serve),
         }
     }

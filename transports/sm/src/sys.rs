@@ -74,9 +74,21 @@ impl Peer {
 
 /// Asks the kernel who is at the other end.
 pub(crate) fn peer(socket: impl AsFd) -> Result<Peer, Errno> {
-    let cred = rustix::net::sockopt::socket_peercred(&socket)?;
-    let pid = cred.pid;
-    let uid = cred.uid.as_raw();
+    let mut cred = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: `cred` and `size` are valid for the call, and `size` says how large `cred` is.
+    let known = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut cred).cast(),
+            &raw mut size,
+        )
+    };
+    // A process of another pid name space has no number here: nothing could be asked about it.
+    let pid = rustix::process::Pid::from_raw(cred.pid).filter(|_| known == 0).ok_or(Errno::SRCH)?;
+    let uid = cred.uid;
     let mut fd: libc::c_int = -1;
     let mut len = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: `fd` and `len` are valid for the call, and `len` says how large `fd` is.

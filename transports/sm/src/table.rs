@@ -58,6 +58,11 @@ impl Table {
         Some((cell, self.openings.remove(&number)))
     }
 
+    /// Whether another connection would not fit.
+    pub(crate) fn is_full(&self) -> bool {
+        self.next.is_empty() && self.cells.len() > INDEX as usize
+    }
+
     /// Whether no connection is in the table.
     pub(crate) fn is_empty(&self) -> bool {
         self.next.len() == self.cells.len()

@@ -55,7 +55,7 @@ impl Lane {
     }
 
     fn keepalives(&self) -> impl Iterator<Item = (u64, &'static Connection)> + '_ {
-        self.table.open_cells().filter_map(|cell| {
+        self.table.open_cells().filter(|_| self.watchful).filter_map(|cell| {
             let timeout = cell.keepalive.load(Ordering::Relaxed);
             (timeout > 0).then(|| (millis(timeout), cell))
         })
@@ -89,7 +89,11 @@ impl Lane {
     }
 
     fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.answers.is_empty() && self.requests.is_empty() && self.lent == 0
+        self.queue.is_empty()
+            && self.answers.is_empty()
+            && self.requests.is_empty()
+            && self.lent == 0
+            && !self.wire.as_ref().is_some_and(|wire| wire.is_copying())
     }
 
     /// A send has waited for too long: the receiver had no room, or did not answer at all.
@@ -103,13 +107,21 @@ impl Lane {
     }
 
     fn keep_alive(&mut self, common: &mut Common, core: &mut Core) {
+        if !self.watchful {
+            return;
+        }
         let now = common.now;
-        let silence = |cell: &Connection, heard: u64| now.saturating_sub(heard.max(cell.heard.load(Ordering::Relaxed)));
+        #[expect(clippy::cast_possible_truncation, reason = "the difference is what counts")]
+        let silence = |cell: &Connection, heard: u64| {
+            now.saturating_sub(heard).min(u64::from((now as u32).wrapping_sub(cell.heard.load(Ordering::Relaxed))))
+        };
         let heard = self.heard;
         while let Some((_, cell)) = self.keepalives().find(|(limit, cell)| silence(cell, heard) >= *limit) {
             cell.keepalive.store(0, Ordering::Relaxed);
             common.owe(core, EventKind::KeepaliveTimedOut, cell);
         }
+        let watchful = self.keepalives().next().is_some();
+        self.watchful = watchful;
         let asks = self.keepalives().find(|(limit, cell)| silence(cell, heard) * 3 >= *limit);
         if let Some((limit, cell)) = asks
             && (now - self.pinged) * 3 >= limit
@@ -142,13 +154,13 @@ impl Sm {
     pub(crate) fn on_tick(&mut self, core: &mut Core) {
         let now = self.common.now;
         self.common.pay(core);
-        if !self.common.control.is_listening() {
-            self.common.control.set_listening(true);
-        }
+        self.common.control.listen_again(now, LISTEN_AGAIN);
         for number in 0..u32::try_from(self.lanes.len()).unwrap_or(u32::MAX) {
             let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
             if let Some(cause) = lane.on_tick(&mut self.common, core) {
                 self.bury(core, number, cause);
+            } else if lane.is_over() {
+                self.lanes[number as usize] = None;
             }
         }
         while let Some(at) = self.common.expected.iter().position(|expected| expected.deadline <= now) {

@@ -212,7 +212,13 @@ impl Wire {
 
     /// Whether the peer copies to or from the registration that this word names.
     pub(crate) fn is_announced(&self, word: u64) -> bool {
-        self.inbound.announce.load(Ordering::Relaxed) == word
+        // Acquire: pairs with `leave`; the copy is over when the word is gone.
+        self.inbound.announce.load(Ordering::Acquire) == word
+    }
+
+    /// Whether the peer copies to or from any registration.
+    pub(crate) fn is_copying(&self) -> bool {
+        !self.is_announced(0)
     }
 
     /// The segment, to be sent to the peer.
