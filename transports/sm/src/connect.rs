@@ -164,6 +164,7 @@ impl Lane {
         cell.remote.store(remote, Ordering::Relaxed);
         cell.max_send_size.store(self.largest(common, max_send_size), Ordering::Relaxed);
         note_heard(cell, common.now);
+        self.watchful |= cell.keepalive.load(Ordering::Relaxed) > 0;
         cell.set_state(ConnectionState::Open);
         common.deadlines_moved = true;
         core.finish_opening(opening.slot, EventKind::Connect, opening.context, Ok(cell));
