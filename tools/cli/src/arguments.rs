@@ -99,7 +99,7 @@ pub(crate) struct PerfArguments {
     /// Call the library through this interface
     #[arg(long, value_enum, default_value = "rust")]
     pub(crate) abi: Abi,
-    /// The shared library for --abi c; when absent the one beside this program
+    /// The shared library for --abi c; when absent the one beside this program, or in ../lib
     #[arg(long, value_name = "PATH")]
     pub(crate) library: Option<PathBuf>,
     /// Bare operation to compare with; when absent the one that does the same as the measurement
@@ -142,7 +142,7 @@ pub(crate) struct BenchArguments {
     /// Transport to measure
     #[arg(long, default_value = "sm")]
     pub(crate) transport: String,
-    /// The shared library for the row through the C ABI; when absent the one beside this program
+    /// The shared library for the row through the C ABI; when absent the one beside this program, or in ../lib
     #[arg(long, value_name = "PATH")]
     pub(crate) library: Option<PathBuf>,
 }

@@ -27,7 +27,8 @@ fn device_of<'d>(devices: &'d [Device], uri: &str) -> Result<&'d Device, Sentenc
     known.dedup();
     let mut of_scheme = devices.iter().filter(|device| device.transport == scheme);
     let first = of_scheme.clone().next().ok_or_else(|| {
-        Sentence(format!("no device has the transport {scheme}; there are devices of: {}", known.join(", ")))
+        let known = if known.is_empty() { "no device at all (CCI_CONFIG, CCI_CTP?)".into() } else { known.join(", ") };
+        Sentence(format!("no device has the transport {scheme}; there is {known}"))
     })?;
     of_scheme
         .find(|device| device.up)

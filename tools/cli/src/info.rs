@@ -10,11 +10,15 @@ use std::io::Write as _;
 /// Lists the devices.
 pub(crate) fn info(arguments: &InfoArguments) -> Result<(), Sentence> {
     let context = Context::new().map_err(|error| Sentence(error.to_string()))?;
-    let text = if arguments.json { format!("{:#}\n", as_json(context.devices())) } else { listing(context.devices()) };
+    let text = if arguments.json {
+        format!("{:#}\n", as_json(context.devices()))
+    } else {
+        listing(context.devices()) + &environment()
+    };
     std::io::stdout().write_all(text.as_bytes()).map_err(while_doing("cannot write the list"))
 }
 
-/// The lines of the original's program, which scripts read, each followed by an indented reason.
+/// The lines of the original's program, which scripts read; after them, apart, why each device is or is not usable.
 fn listing(devices: &[Device]) -> String {
     // Plural whatever the number: one form for scripts to look for.
     let mut text = format!("Found {} CCI devices:\n", devices.len());
@@ -30,8 +34,23 @@ fn listing(devices: &[Device]) -> String {
         if device.is_default {
             text.push_str(" (default)");
         }
+        text.push('\n');
+    }
+    text.push('\n');
+    for device in devices {
         let state = if device.up { "usable" } else { "not usable" };
-        let _ = writeln!(text, "\n      {state}: {}", device.reason);
+        let _ = writeln!(text, "{} is {state}: {}", device.name, device.reason);
+    }
+    text
+}
+
+/// What of the environment decides which devices are shown.
+fn environment() -> String {
+    let mut text = String::new();
+    for (variable, effect) in [("CCI_CONFIG", "lists the devices"), ("CCI_CTP", "selects transports")] {
+        if let Some(value) = std::env::var_os(variable).filter(|value| !value.is_empty()) {
+            let _ = writeln!(text, "{variable}={} {effect}; what it leaves out is not shown.", value.display());
+        }
     }
     text
 }
@@ -98,15 +117,15 @@ mod tests {
     fn the_listing_has_the_lines_that_scripts_read() {
         assert_eq!(
             listing(&devices()),
-            "Found 2 CCI devices:\n 0: eth0 (sock) 0000:00:03.0 MSS=1344 (default)\n      usable: UDP sockets\n \
-             1: sm0 (sm) 64000 MBit/s MSS=256\n      not usable: no shared memory here\n"
+            "Found 2 CCI devices:\n 0: eth0 (sock) 0000:00:03.0 MSS=1344 (default)\n 1: sm0 (sm) 64000 MBit/s MSS=256\n\n\
+             eth0 is usable: UDP sockets\nsm0 is not usable: no shared memory here\n"
         );
     }
 
     #[test]
     fn the_first_line_has_one_form_whatever_the_number() {
         assert!(listing(&devices()[..1]).starts_with("Found 1 CCI devices:\n"));
-        assert_eq!(listing(&[]), "Found 0 CCI devices:\n");
+        assert_eq!(listing(&[]), "Found 0 CCI devices:\n\n");
     }
 
     #[test]

@@ -20,10 +20,12 @@ pub(crate) fn perf(arguments: &PerfArguments) -> Result<(), Sentence> {
     if arguments.server { serve(arguments) } else { measure(arguments) }
 }
 
-/// The shared library that a build puts beside this program.
+/// The shared library that a build puts beside this program, and an installation into `lib` next to `bin`.
 pub(crate) fn library_beside() -> Option<PathBuf> {
     let directory = std::env::current_exe().ok()?.parent()?.to_owned();
-    ["libcci.so.2", "libcci.so", "libcci_c.so"].map(|name| directory.join(name)).into_iter().find(|path| path.exists())
+    let beside = ["libcci.so.2", "libcci.so", "libcci_c.so"].map(|name| directory.join(name));
+    let installed = directory.join("../lib/libcci.so.2");
+    beside.into_iter().chain([installed]).find(|path| path.exists())
 }
 
 fn serve(arguments: &PerfArguments) -> Result<(), Sentence> {

@@ -26,7 +26,7 @@ named! {
     Measurement {
         /// Half round trip: one operation there, one back
         PingPong = "pingpong",
-        /// One operation at a time, each waited for, one direction
+        /// One operation at a time, each waited for until its SEND event (in shared memory: until it is published)
         OneWay = "oneway",
         /// Operations per second, one direction, as many in flight as there is room
         Rate = "rate",
