@@ -215,7 +215,12 @@ fn switches_of_others() -> Result<u64, Sentence> {
     for task in fs::read_dir("/proc/self/task").map_err(&failed)? {
         let task = task.map_err(&failed)?;
         if task.file_name().to_string_lossy() != own {
-            let text = fs::read_to_string(task.path().join("status")).map_err(&failed)?;
+            let text = match fs::read_to_string(task.path().join("status")) {
+                Ok(text) => text,
+                // The thread has ended since the list was read.
+                Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)) => continue,
+                Err(error) => return Err(failed(error)),
+            };
             switches += voluntary(&text).ok_or_else(|| Sentence::new("the kernel does not count context switches"))?;
         }
     }
