@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long the client may take to notice by itself that the server has died.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -132,7 +132,12 @@ fn listen(
                 rows.push(*row);
             }
             Ok(Said::Line(Side::Client, Line::Done)) => return (rows, None),
-            Ok(Said::Line(_, Line::Failed(why))) => return (rows, Some(server_died.unwrap_or(why))),
+            Ok(Said::Line(side, Line::Failed(why))) => {
+                // The end that is left may say that the other is gone before the system says that it was killed.
+                let (other, name) = if side == Side::Client { (server, "server") } else { (client, "client") };
+                let killed = server_died.or_else(|| killed(said, side, &mut other.0, name));
+                return (rows, Some(killed.unwrap_or(why)));
+            }
             Ok(Said::Line(..)) => {}
             Ok(Said::Ended(Side::Server)) => {
                 server_died = Some(format!("the server end died: {}", how_ended(server.0.wait())));
@@ -144,6 +149,19 @@ fn listen(
             Err(_) => return (rows, server_died.or_else(|| Some("both ends died".into()))),
         }
     }
+}
+
+/// What killed the end other than `side`, if something did.
+fn killed(said: &Receiver<Said>, side: Side, other: &mut Child, name: &str) -> Option<String> {
+    let begin = Instant::now();
+    while let Ok(next) = said.recv_timeout(LAST_WORDS.saturating_sub(begin.elapsed())) {
+        if matches!(next, Said::Ended(ended) if ended != side) {
+            let status = other.wait();
+            let by_signal = status.as_ref().is_ok_and(|status| status.code().is_none());
+            return by_signal.then(|| format!("the {name} end died: {}", how_ended(status)));
+        }
+    }
+    None
 }
 
 fn how_ended(status: std::io::Result<ExitStatus>) -> String {
