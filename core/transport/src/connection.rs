@@ -79,7 +79,25 @@ pub(crate) fn add(counter: &AtomicU64, amount: u64) {
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
 }
 
+/// As [`add`], by one.
+#[inline(always)]
+fn bump(counter: &AtomicU32) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+}
+
 impl Counters {
+    /// A message had to wait for room.
+    #[inline(always)]
+    pub fn on_rnr(&self) {
+        bump(&self.rnr);
+    }
+
+    /// A message was dropped.
+    #[inline(always)]
+    pub fn on_dropped(&self) {
+        bump(&self.dropped);
+    }
+
     /// A message was sent.
     #[inline(always)]
     pub fn on_sent(&self) {
@@ -124,6 +142,12 @@ impl Connection {
         self.set_state(ConnectionState::Free);
         let next = self.generation.load(Ordering::Relaxed).wrapping_add(1);
         self.generation.store(next, Ordering::Relaxed);
+    }
+
+    /// An operation begins.
+    #[inline(always)]
+    pub fn on_begun(&self) {
+        bump(&self.open);
     }
 
     /// Counts lives.

@@ -4,6 +4,7 @@ use crate::control::Control;
 use crate::registry::Registry;
 use cci_mem::barrier::Pairing;
 use cci_mem::sync::AtomicU64;
+use cci_mem::sync::Ordering;
 use cci_proto::{CONN_REQ_LEN, EventKind};
 use cci_transport::{Connection, Core, Slot};
 use rustix::time::{ClockId, clock_gettime};
@@ -33,8 +34,8 @@ pub(crate) struct Common {
     pub(crate) now: u64,
     /// Buffers of messages that waited, to be used again.
     pub(crate) buffers: Vec<Box<[u8]>>,
-    /// What slots that the program has returned held, see [`Held`].
-    pub(crate) released: Vec<u64>,
+    /// What slots that the program has returned held.
+    pub(crate) released: Released,
     /// Events for which no slot was free.
     pub(crate) owed: Vec<(EventKind, &'static Connection)>,
     pub(crate) expected: Vec<Expected>,
@@ -130,6 +131,54 @@ pub(crate) fn precise_now() -> u64 {
 fn millis(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     u64::try_from(time.tv_sec).unwrap_or(0) * 1000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000
+}
+
+/// What slots that the program has returned held: tokens of [`Held`], to be given back to their lanes. Most are those of small messages
+/// of one lane, which are only counted.
+#[derive(Default)]
+pub(crate) struct Released {
+    tokens: Vec<u64>,
+    same: u64,
+    count: u32,
+}
+
+impl Released {
+    pub(crate) fn new() -> Self {
+        Self { tokens: Vec::with_capacity(1024), same: 0, count: 0 }
+    }
+
+    /// Notes what a returned slot held.
+    #[inline]
+    pub(crate) fn note(&mut self, slot: &'static Slot) {
+        let token = slot.payload.load(Ordering::Relaxed);
+        if token == self.same && token != 0 {
+            self.count += 1;
+        } else if token != 0 {
+            self.note_other(token);
+        }
+    }
+
+    fn note_other(&mut self, token: u64) {
+        if self.count == 0 && matches!(Held::from_token(token), Some(Held::Lane(_, None))) {
+            (self.same, self.count) = (token, 1);
+        } else {
+            self.tokens.push(token);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0 && self.tokens.is_empty()
+    }
+
+    /// Takes something that was held, and how many times.
+    pub(crate) fn take(&mut self) -> Option<(Held, u32)> {
+        let (token, count) = match std::mem::take(&mut self.count) {
+            0 => (self.tokens.pop()?, 1),
+            count => (self.same, count),
+        };
+        Some((Held::from_token(token)?, count))
+    }
 }
 
 /// What a receive slot holds, to be given back when the program has returned it.

@@ -212,8 +212,8 @@ impl Lane {
     }
 
     /// Gives a payload slot back to the peer after the program has returned its event.
-    pub(crate) fn release(&mut self, slot: Option<u32>) {
-        self.lent = self.lent.saturating_sub(1);
+    pub(crate) fn release(&mut self, slot: Option<u32>, count: u32) {
+        self.lent = self.lent.saturating_sub(count);
         let (Some(slot), Some(wire)) = (slot, self.wire.as_mut()) else { return };
         if self.phase != Phase::Ready {
             return;

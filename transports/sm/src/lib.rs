@@ -127,24 +127,23 @@ impl Sm {
     /// Gives back what slots that the program has returned held.
     #[inline]
     fn release(&mut self) {
-        while let Some(token) = self.common.released.pop() {
-            match Held::from_token(token) {
-                Some(Held::Lane(number, slot)) => self.free(number, slot),
-                Some(Held::Spill(number, buffer)) => {
+        while let Some((held, count)) = self.common.released.take() {
+            match held {
+                Held::Lane(number, slot) => self.free(number, slot, count),
+                Held::Spill(number, buffer) => {
                     self.common.unspill(buffer);
-                    self.free(number, None);
+                    self.free(number, None, 1);
                 }
-                None => {}
             }
         }
     }
 
-    /// A receive slot, and maybe a payload slot, of a lane is free again.
-    fn free(&mut self, number: u32, slot: Option<u32>) {
+    /// Receive slots, and maybe a payload slot, of a lane are free again.
+    fn free(&mut self, number: u32, slot: Option<u32>, count: u32) {
         if let Some(place) = self.lanes.get_mut(number as usize)
             && let Some(lane) = place
         {
-            lane.release(slot);
+            lane.release(slot, count);
             if lane.is_over() {
                 *place = None;
             }
@@ -177,7 +176,7 @@ impl Sm {
 
     /// A call found nothing in the lanes: looks at the clock, and at descriptors if it is time.
     fn idle(&mut self, core: &mut Core) {
-        core.sweep_recv(|slot| receive::note_release(slot, &mut self.common.released));
+        core.sweep_recv(|slot| self.common.released.note(slot));
         if !self.common.released.is_empty() {
             self.release();
         }
@@ -239,7 +238,11 @@ impl Sm {
 
     fn accept_sockets(&mut self, core: &mut Core) {
         for _ in 0..ACCEPTS {
-            let Some(socket) = self.common.control.accept(self.common.now) else { return };
+            let Some(socket) = self.common.control.accept(self.common.now) else {
+                // A rest ends by timer.
+                self.common.deadlines_moved |= !self.common.control.is_listening();
+                return;
+            };
             let number = self.add_lane(Phase::Answering(self.common.now));
             let Some(lane) = self.lanes[number as usize].as_deref_mut() else { return };
             if let Err(cause) = lane.answer_socket(&mut self.common, socket) {

@@ -3,7 +3,7 @@
 use crate::MAX_SEND_SIZE;
 use crate::Sm;
 use crate::address::Address;
-use crate::common::{Common, precise_now};
+use crate::common::{Common, Released, precise_now};
 use crate::control::Control;
 use crate::layout::SEND_SIZES;
 use crate::mode::Mode;
@@ -92,7 +92,7 @@ impl Sm {
             physical_memory: physical_memory(),
             now: precise_now(),
             buffers: Vec::new(),
-            released: Vec::with_capacity(1024),
+            released: Released::new(),
             owed: Vec::new(),
             expected: Vec::new(),
             redirected: Vec::new(),

@@ -5,7 +5,7 @@ use crate::address::Address;
 use crate::common::{Expected, Held};
 use crate::lane::{Asked, Lane, Opening, Phase};
 use crate::layout::{NOTHING, RING_SHIFT, kind};
-use crate::{CLOCK_EVERY, coarse_now, receive};
+use crate::{CLOCK_EVERY, coarse_now};
 use cci_mem::memory::Memory;
 use cci_mem::ring::Header;
 use cci_mem::sync::Ordering;
@@ -237,7 +237,7 @@ impl Transport for Sm {
     }
 
     fn refill(&mut self, core: &mut Core) {
-        core.sweep_all_recv(|slot| receive::note_release(slot, &mut self.common.released));
+        core.sweep_all_recv(|slot| self.common.released.note(slot));
         self.release();
         for lane in self.lanes.iter_mut().flatten() {
             lane.admit(&mut self.common, core);
@@ -246,8 +246,10 @@ impl Transport for Sm {
 
     fn options_changed(&mut self, _: &mut Core) {
         self.common.deadlines_moved = true;
+        let now = crate::precise_now();
         for lane in self.lanes.iter_mut().flatten() {
             lane.watchful = true;
+            lane.start_clocks(now);
         }
     }
 

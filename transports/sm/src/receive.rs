@@ -1,6 +1,6 @@
 //! Receiving: from the ring into events.
 
-use crate::common::{Common, Held};
+use crate::common::{Common, Held, Released};
 use crate::lane::{Lane, Phase};
 use crate::layout::{NOTHING, kind, unpair};
 use cci_mem::ring::{BODY, Header, Violation};
@@ -10,18 +10,10 @@ use cci_transport::{Core, Slot, name};
 
 /// A slot for what lies in the ring; frees what the program has returned.
 #[inline]
-pub(crate) fn take_recv(core: &mut Core, released: &mut Vec<u64>) -> Option<&'static Slot> {
-    core.take_recv(|slot| note_release(slot, released))
-}
-
-/// Notes which payload a returned slot held.
-#[inline]
-pub(crate) fn note_release(slot: &'static Slot, released: &mut Vec<u64>) {
-    let token = slot.payload.load(Ordering::Relaxed);
-    if token != 0 {
-        slot.payload.store(0, Ordering::Relaxed);
-        released.push(token);
-    }
+pub(crate) fn take_recv(core: &mut Core, released: &mut Released) -> Option<&'static Slot> {
+    let slot = core.take_recv(|slot| released.note(slot))?;
+    slot.payload.store(0, Ordering::Relaxed);
+    Some(slot)
 }
 
 impl Lane {
@@ -66,8 +58,11 @@ impl Lane {
     /// Whether this lane has its quarter of the receive slots and the last sixteenth is to stay for others.
     #[inline]
     fn is_over_quota(&self, common: &Common, core: &Core) -> bool {
+        if common.live < 2 {
+            return false;
+        }
         let (limit, _) = core.recv_count();
-        self.lent as usize * 4 >= limit && common.live > 1 && core.recv_free() * 16 <= limit && limit >= 16
+        self.lent as usize * 4 >= limit && core.recv_free() * 16 <= limit && limit >= 16
     }
 
     /// No slot is free for what lies in the ring: says so to the sender, and has the program's next return tell us. True: to

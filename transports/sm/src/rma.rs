@@ -3,7 +3,7 @@
 use crate::common::Common;
 use crate::lane::{Lane, Op, Phase, finish};
 use crate::registry::{Number, Target, leave};
-use crate::send::Step;
+use crate::send::{NEVER, Step};
 use crate::sys::{self, Way};
 use cci_mem::ring::Violation;
 use cci_mem::segment::Segment;
@@ -102,7 +102,7 @@ impl Lane {
             data[..message.len()].copy_from_slice(message);
             (data, message.len())
         });
-        cell.open.fetch_add(1, Ordering::Relaxed);
+        cell.on_begun();
         let mut pending = Pending {
             cell,
             slot,
@@ -116,7 +116,7 @@ impl Lane {
             message,
             stage: Stage::Copy(0),
             operation: 0,
-            since: crate::common::coarse_now(),
+            since: if cell.send_timeout.load(Ordering::Relaxed) > 0 { crate::common::coarse_now() } else { NEVER },
         };
         // An operation of the queue is in order with the others, and so is a fence.
         let alone = self.queue.is_empty() && self.answers.is_empty();

@@ -91,6 +91,9 @@ pub(crate) enum Step {
     Open(bool),
 }
 
+/// Since when an operation waits that has no timeout.
+pub(crate) const NEVER: u64 = u64::MAX;
+
 /// Answers that may wait for a peer's room.
 const MAX_ANSWERS: usize = 1 << 14;
 
@@ -155,19 +158,22 @@ impl Lane {
             return Err(SendError::Disconnected);
         }
         let slot = slot.or_else(|| core.take_send()).ok_or(SendError::NoBuffers)?;
-        cell.open.fetch_add(1, Ordering::Relaxed);
+        cell.on_begun();
         if !cell.attribute().is_reliable() {
-            cell.counters.dropped.fetch_add(1, Ordering::Relaxed);
+            cell.counters.on_dropped();
             finish(core, slot, cell, posted, Ok(()));
             // A waiting thread finds the slot ended.
             return Ok((posted == Posted::Waited).then_some(slot));
         }
-        cell.counters.rnr.fetch_add(1, Ordering::Relaxed);
+        cell.counters.on_rnr();
         let mut data = common.buffer();
         message.copy_to(&mut data);
-        let waiting = Waiting { cell, slot, posted, data, len: message.len(), since: crate::common::coarse_now() };
+        // The clock is read only where it will be asked for; `options_changed` makes up for it.
+        let timed = cell.send_timeout.load(Ordering::Relaxed) > 0;
+        let since = if timed { crate::common::coarse_now() } else { NEVER };
+        let waiting = Waiting { cell, slot, posted, data, len: message.len(), since };
         self.queue.push_back(Op::Message(waiting));
-        common.deadlines_moved = true;
+        common.deadlines_moved |= timed;
         Ok((posted == Posted::Waited).then_some(slot))
     }
 

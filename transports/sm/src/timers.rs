@@ -27,7 +27,7 @@ fn millis(micros: u32) -> u64 {
 /// When a send times out, if ever.
 fn send_deadline(cell: &'static Connection, since: u64) -> Option<u64> {
     let timeout = cell.send_timeout.load(Ordering::Relaxed);
-    (timeout > 0).then(|| since + millis(timeout))
+    (timeout > 0).then(|| since.saturating_add(millis(timeout)))
 }
 
 impl Lane {
@@ -40,6 +40,18 @@ impl Lane {
             };
             send_deadline(cell, since).map(|deadline| (deadline, cell))
         })
+    }
+
+    /// Operations that began to wait without a timeout count from now on.
+    pub(crate) fn start_clocks(&mut self, now: u64) {
+        for op in &mut self.queue {
+            let since = match op {
+                Op::Message(waiting) => &mut waiting.since,
+                Op::Rma(pending) => &mut pending.since,
+                Op::Frame { .. } | Op::Serve(_) => continue,
+            };
+            *since = (*since).min(now);
+        }
     }
 
     fn opening_deadlines(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
