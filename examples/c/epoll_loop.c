@@ -5,6 +5,7 @@
  *   cc epoll_loop.c $(pkg-config --cflags --libs cci) -o epoll_loop
  */
 
+#define _DEFAULT_SOURCE /* CLOCK_MONOTONIC, also with -std=c99 */
 #include <cci.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
