@@ -111,7 +111,7 @@ impl Lane {
         message: Message<'_>,
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError> {
-        if self.phase != Phase::Ready || !self.queue.is_empty() || !self.answers.is_empty() {
+        if !self.is_free(common, core) {
             return self.send_later(common, core, cell, message, posted, None);
         }
         let Some(wire) = self.wire.as_mut() else { return Err(SendError::Disconnected) };
@@ -131,6 +131,22 @@ impl Lane {
             core.finish(slot, cell, context, Ok(()));
         }
         Ok(None)
+    }
+
+    /// Whether a message may be published at once. Messages that wait go first, as far as there is room: a program that only
+    /// sends would otherwise fill the queue while the ring runs empty.
+    #[inline]
+    fn is_free(&mut self, common: &mut Common, core: &mut Core) -> bool {
+        if self.phase != Phase::Ready || !self.answers.is_empty() {
+            return false;
+        }
+        if let Some(Op::Message(_)) = self.queue.front()
+            && let Some(wire) = self.wire.as_mut()
+            && wire.producer.has_room(wire.outbound.head) == Ok(true)
+        {
+            self.flush(common, core);
+        }
+        self.phase == Phase::Ready && self.queue.is_empty()
     }
 
     /// The peer broke the protocol: nothing goes to it any more.
