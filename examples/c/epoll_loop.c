@@ -5,7 +5,9 @@
  *   cc epoll_loop.c $(pkg-config --cflags --libs cci) -o epoll_loop
  */
 
+#ifndef _DEFAULT_SOURCE
 #define _DEFAULT_SOURCE /* CLOCK_MONOTONIC, also with -std=c99 */
+#endif
 #include <cci.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
