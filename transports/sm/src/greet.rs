@@ -182,7 +182,6 @@ impl Lane {
     fn usable(&mut self, common: &mut Common, packet: &Packet, registry: PeerRegistry) {
         self.registry = Some(registry);
         self.peer_uri.clone_from(&packet.text);
-        self.peer_max_send_size = packet.max_send_size;
         self.no_process_vm = match (&self.peer, &common.no_process_vm) {
             (_, Some(why)) => Some(why.clone()),
             (Some(peer), None) => probe(peer, packet).err(),

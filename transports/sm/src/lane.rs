@@ -88,7 +88,6 @@ pub(crate) struct Lane {
     /// Where this side dialed. A peer's own word is not taken for it, or it could have connections that are meant for others.
     pub(crate) address: Option<Address>,
     pub(crate) peer_uri: String,
-    pub(crate) peer_max_send_size: u32,
     pub(crate) wire: Option<Wire>,
     pub(crate) registry: Option<PeerRegistry>,
     /// The peer's library memory, by its number there.
@@ -136,7 +135,6 @@ impl Lane {
             peer: None,
             address: None,
             peer_uri: String::new(),
-            peer_max_send_size: 0,
             wire: None,
             registry: None,
             segments: BTreeMap::new(),
