@@ -15,8 +15,18 @@ pub const BODY: usize = 56;
 /// Words of a frame's body.
 pub const BODY_WORDS: usize = BODY / 8;
 
-/// How many frames ahead lines are asked for: about the time of a transfer between caches.
-const AHEAD: u32 = 4;
+/// How many frames ahead the producer asks for lines, and the consumer: about the time of a transfer between caches.
+const WRITE_AHEAD: u32 = 4;
+const READ_AHEAD: u32 = 8;
+
+/// Frames taken without a gap after which the consumer believes that more are there.
+const STREAM: u32 = 8;
+
+/// Frames that a gap in a stream makes up for.
+const GAP: u32 = 4;
+
+/// Pauses in a gap of a stream.
+const PAUSES: u32 = 3;
 
 /// One line of a frame ring.
 #[repr(C, align(64))]
@@ -109,7 +119,7 @@ impl Producer {
             bytes[..rest.len()].copy_from_slice(rest);
             word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
         }
-        self.publish(entry, header);
+        self.publish(entries, entry, header);
     }
 
     /// Publishes a frame whose body is these words.
@@ -120,22 +130,19 @@ impl Producer {
         for (word, value) in entry.0[1..].iter().zip(body) {
             word.store(value, Ordering::Relaxed);
         }
-        self.publish(entry, header);
+        self.publish(entries, entry, header);
     }
 
+    /// Publishes an entry, and asks for the line of one that will be filled soon, so that the store into it need not wait:
+    /// never for one that the consumer has still to read.
     #[inline(always)]
-    fn publish(&mut self, entry: &Entry, header: Header) {
+    fn publish(&mut self, entries: &[Entry], entry: &Entry, header: Header) {
         // Release: publishes the body, and whatever payload the frame points to, to the consumer.
         entry.0[0].store(header.pack(lap(self.tail, self.shift)), Ordering::Release);
         self.tail = self.tail.wrapping_add(1);
-    }
-
-    /// Asks for the line of a frame that will be sent soon, so that the store into it need not wait. Not in a ring that is
-    /// nearly full: there that line is one that the consumer is about to read.
-    #[inline(always)]
-    pub fn prefetch(&self, entries: &[Entry]) {
-        if self.tail.wrapping_sub(self.head) < (1 << self.shift) / 4 * 3 {
-            prefetch::write(&entries[self.tail.wrapping_add(AHEAD) as usize & (entries.len() - 1)]);
+        let soon = self.tail.wrapping_add(WRITE_AHEAD - 1);
+        if soon.wrapping_sub(self.head) < 1 << self.shift {
+            prefetch::write(&entries[soon as usize & (entries.len() - 1)]);
         }
     }
 
@@ -153,19 +160,21 @@ impl Producer {
 pub struct Consumer {
     head: u32,
     shift: u32,
+    /// Frames taken without a gap.
+    streak: u32,
 }
 
 impl Consumer {
     /// A cursor of a fresh ring of `1 << shift` entries.
     #[must_use]
     pub const fn new(shift: u32) -> Self {
-        Self { head: 0, shift }
+        Self { head: 0, shift, streak: 0 }
     }
 
     /// As [`Producer::starting_at`].
     #[must_use]
     pub const fn starting_at(shift: u32, cursor: u32) -> Self {
-        Self { head: cursor, shift }
+        Self { head: cursor, shift, streak: 0 }
     }
 
     /// The next frame's header, if one has been published.
@@ -178,11 +187,26 @@ impl Consumer {
         ((word >> 48) as u16 == lap(self.head, self.shift)).then(|| Header::unpack(word))
     }
 
-    /// Asks for the line of a frame that may have come by the time it is looked at. To be called when frames come faster than
-    /// they are taken: otherwise it takes the line away from the producer, who is about to write it.
+    /// Asks for the line of a frame that has probably come by now: only while frames come without a gap, otherwise it would
+    /// take the line away from the producer, who is about to write it.
     #[inline(always)]
     pub fn prefetch(&self, entries: &[Entry]) {
-        prefetch::read(&entries[self.head.wrapping_add(AHEAD) as usize & (entries.len() - 1)]);
+        if self.streak >= STREAM {
+            prefetch::read(&entries[self.head.wrapping_add(READ_AHEAD) as usize & (entries.len() - 1)]);
+        }
+    }
+
+    /// `peek` showed nothing. In a stream, waits for about as long as a line takes to change hands: a consumer at the heels of
+    /// its producer takes each line away from him while he writes the next, and both crawl. A stream is more than
+    /// `GAP` frames for each gap.
+    #[inline(always)]
+    pub fn on_gap(&mut self) {
+        if self.streak >= STREAM {
+            for _ in 0..PAUSES {
+                std::hint::spin_loop();
+            }
+        }
+        self.streak = self.streak.saturating_sub(GAP);
     }
 
     /// The body of the frame that `peek` showed, read once.
@@ -198,6 +222,7 @@ impl Consumer {
     #[inline(always)]
     pub fn advance(&mut self, shared_head: &AtomicU32) -> bool {
         self.head = self.head.wrapping_add(1);
+        self.streak = (self.streak + 1).min(2 * STREAM);
         let quarter = (1 << self.shift) / 4;
         let told = self.head & (quarter - 1) == 0;
         if told {

@@ -23,10 +23,11 @@ impl Lane {
         let (mut taken, mut refused) = (0, false);
         while taken < budget {
             let Some(wire) = self.wire.as_mut() else { break };
-            let Some(header) = wire.consumer.peek(wire.inbound.ring) else { break };
-            if taken > 1 {
-                wire.consumer.prefetch(wire.inbound.ring);
-            }
+            let Some(header) = wire.consumer.peek(wire.inbound.ring) else {
+                wire.consumer.on_gap();
+                break;
+            };
+            wire.consumer.prefetch(wire.inbound.ring);
             let kept = !self.is_over_quota(common, core)
                 && match header.kind {
                     kind::MESSAGE => self.take_message(common, core, header)?,

@@ -124,7 +124,6 @@ impl Lane {
             Ok(false) => return self.send_later(common, core, cell, message, posted, slot),
             Err(Violation) => return Err(self.violated(common, core, slot)),
         }
-        wire.producer.prefetch(wire.outbound.ring);
         cell.counters.on_sent();
         self.wake_consumer();
         if let (Some(slot), Posted::Event(context)) = (slot, posted) {
