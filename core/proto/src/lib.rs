@@ -1,19 +1,24 @@
-//! The vocabulary that every layer of CCI shares.
-//!
-//! No I/O, no allocation, no `unsafe`: newtypes and enumerations only, with the numeric values that
-//! programs compiled against CCI 2.2 rely on.
+//! What needs no system: the vocabulary that every layer of CCI shares, with the numeric values that programs compiled
+//! against CCI 2.2 rely on; the wire format; and the reliability engine.
 
 #![no_std]
 #![forbid(unsafe_code)]
 
+extern crate alloc;
+
+mod address;
 mod attr;
+pub mod engine;
 mod error;
 mod event;
 mod flags;
 mod handle;
 mod option;
 mod status;
+mod time;
+pub mod wire;
 
+pub use address::Address;
 pub use attr::Attribute;
 pub use error::{
     ConnectError, Failure, OptionError, PollError, RegisterError, RequestError, RmaError, SendError, Unusable,
@@ -23,6 +28,7 @@ pub use flags::Flags;
 pub use handle::{Rights, RmaHandle};
 pub use option::{Alignment, ConnectionOption, EndpointOption};
 pub use status::Status;
+pub use time::Time;
 
 /// The longest payload of a connection request, in bytes (`CCI_CONN_REQ_LEN`).
 pub const CONN_REQ_LEN: usize = 1024;

@@ -1,0 +1,207 @@
+//! Acknowledgements: what arrived, how long it took, what was lost (RFC 9002, section 6.1).
+
+use super::congestion::Sample;
+use super::conn::{Conn, bit};
+use super::flow::{Content, Flow, Ops, Standing};
+use super::host::Host;
+use super::{Engine, get_ready};
+use crate::Time;
+use crate::wire::{Data, Sack, flags};
+
+/// The farthest that the network is believed to reorder, frames.
+const MOST_REORDER: u32 = 64;
+/// Until a peer without slots is asked again: at first, and at most, microseconds.
+const RNR_FIRST: u64 = 1_000;
+const RNR_LONGEST: u64 = 100_000;
+
+/// Distance of two numbers that wrap.
+#[expect(clippy::cast_possible_wrap, reason = "distance modulo 2^32")]
+fn ahead(number: u32, of: u32) -> i32 {
+    number.wrapping_sub(of) as i32
+}
+
+impl Engine {
+    /// What the frame acknowledges.
+    pub(super) fn handle_ack<H: Host>(&mut self, now: Time, place: u32, data: &Data, sack: &Sack<'_>, host: &mut H) {
+        let Some(conn) = self.table.get_mut(place) else { return };
+        let Some(flow) = self.flows.get_mut(conn.flow) else { return };
+        let ack = &data.ack;
+        // A number that was never sent: this is not about our frames.
+        if ahead(ack.echo_number, conn.number) >= 0 {
+            self.stats.malformed += 1;
+            return;
+        }
+        let is_newer = flow.echoed.is_none_or(|echoed| ahead(ack.echo_number, echoed) > 0);
+        let is_current = is_newer || flow.echoed == Some(ack.echo_number);
+        let mut rtt = None;
+        if is_newer {
+            flow.echoed = Some(ack.echo_number);
+            if ack.delay < u16::MAX {
+                let sample = now.micros().wrapping_sub(ack.echo_time).saturating_sub(u32::from(ack.delay)).max(1);
+                conn.on_rtt(sample);
+                rtt = Some(sample);
+            }
+        }
+        if !conn.is_reliable() {
+            return;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "at most WINDOW")]
+        let oldest = conn.next_seq.wrapping_sub(flow.flight.len() as u32);
+        let advanced = ahead(ack.ack, oldest);
+        if advanced > 0 && advanced as usize > flow.flight.len() {
+            self.stats.malformed += 1;
+            return;
+        }
+        let mut bytes = 0;
+        let mut spurious = 0;
+        let mut done = Ops::NONE;
+        for _ in 0..advanced.max(0) {
+            let Some(flight) = flow.flight.front().copied() else { break };
+            if flight.standing != Standing::Accepted {
+                bytes += accept(flow, 0, ack.echo_number, &mut spurious);
+            }
+            flow.flight.pop_front();
+            flow.lost_from = flow.lost_from.saturating_sub(1);
+            if let Content::Bundle(bundle) = flight.content {
+                self.frames.give(bundle.buffer);
+                flow.messages_in_flight -= u32::from(bundle.messages);
+                done = join(&mut self.links, done, bundle.ops);
+            }
+        }
+        for (word, bits) in sack.words().enumerate() {
+            let mut bits: u64 = bits;
+            while bits != 0 {
+                let bit = bits.trailing_zeros();
+                bits &= bits - 1;
+                #[expect(clippy::cast_possible_truncation, reason = "at most 64 words")]
+                let seq = ack.ack.wrapping_add(1 + 64 * word as u32 + bit);
+                let Ok(at) = usize::try_from(ahead(seq, oldest) - advanced.max(0)) else { continue };
+                if flow.flight.get(at).is_some_and(|flight| flight.standing != Standing::Accepted) {
+                    bytes += accept(flow, at, ack.echo_number, &mut spurious);
+                }
+            }
+        }
+        if spurious > 0 {
+            self.stats.spurious += u64::from(spurious);
+            flow.reorder = (flow.reorder + 1).min(MOST_REORDER);
+            flow.congestion.on_spurious();
+        }
+        if bytes > 0 || advanced > 0 {
+            (flow.progress_at, flow.probes, flow.probe_due) = (now, 0, false);
+        }
+        if is_current {
+            note_peer(now, conn, flow, data);
+        }
+        detect_losses(now, conn, flow);
+        let marks = if is_newer { ack.congested.wrapping_sub(flow.marks) } else { 0 };
+        flow.marks = if is_newer { ack.congested } else { flow.marks };
+        let is_starved = !flow.wants_to_send();
+        let sample = Sample { bytes, rtt, echoed: ack.echo_number, number: conn.number, marks, is_starved };
+        flow.congestion.on_ack(now, &sample);
+        get_ready(conn, place, &mut self.ready);
+        self.end_list(place, done, Ok(()), host);
+    }
+
+    /// Frames that should have been acknowledged by now are lost.
+    pub(super) fn expire_losses(&mut self, now: Time, place: u32) {
+        let Some(conn) = self.table.get_mut(place) else { return };
+        if let Some(flow) = self.flows.get_mut(conn.flow) {
+            detect_losses(now, conn, flow);
+        }
+    }
+}
+
+/// A frame in flight was accepted; its bytes.
+fn accept(flow: &mut Flow, at: usize, echoed: u32, spurious: &mut u32) -> u64 {
+    let Some(flight) = flow.flight.get_mut(at) else { return 0 };
+    let bytes = u64::from(flight.bytes);
+    if flight.standing == Standing::Lost {
+        flow.lost -= 1;
+        *spurious += 1;
+    } else {
+        flow.bytes_in_flight = flow.bytes_in_flight.saturating_sub(bytes);
+        // It was sent again, and an older frame is the newest that the peer has seen: the first one had arrived.
+        if flight.attempts > 1 && ahead(flight.number, echoed) > 0 {
+            *spurious += 1;
+        }
+    }
+    flight.standing = Standing::Accepted;
+    bytes
+}
+
+/// Puts one list of operations behind another.
+fn join(links: &mut [u32], first: Ops, second: Ops) -> Ops {
+    if first.head == super::conn::NONE {
+        return second;
+    }
+    if second.head == super::conn::NONE {
+        return first;
+    }
+    if let Some(next) = links.get_mut(first.tail as usize) {
+        *next = second.head;
+    }
+    Ops { head: first.head, tail: second.tail }
+}
+
+/// Room at the peer.
+fn note_peer(now: Time, conn: &mut Conn, flow: &mut Flow, data: &Data) {
+    conn.credit = data.ack.credit;
+    if data.flags & flags::RNR == 0 {
+        flow.rnr_since = None;
+        return;
+    }
+    if flow.rnr_since.is_none() {
+        (flow.rnr_since, flow.rnr_tries) = (Some(now), 0);
+        flow.rnr_at = now.plus_micros(RNR_FIRST);
+        flow.rnrs += 1;
+        conn.clear(bit::PING);
+    }
+}
+
+/// When a peer without slots is asked again.
+pub(super) fn ask_again(now: Time, flow: &mut Flow) {
+    flow.rnr_tries += 1;
+    flow.rnr_at = now.plus_micros((RNR_FIRST << flow.rnr_tries.min(10)).min(RNR_LONGEST));
+}
+
+/// A frame is lost if one that was sent enough later has arrived: by count, or by time. What is neither yet will be by time.
+fn detect_losses(now: Time, conn: &Conn, flow: &mut Flow) {
+    flow.loss_at = None;
+    let Some(echoed) = flow.echoed else { return };
+    let delay = conn.loss_delay();
+    let mut lost = 0;
+    for at in 0..flow.flight.len() {
+        let Some(flight) = flow.flight.get_mut(at) else { break };
+        let behind = ahead(echoed, flight.number);
+        if behind <= 0 {
+            // Sent once: all that follow were sent later still.
+            if flight.attempts == 1 {
+                break;
+            }
+            continue;
+        }
+        if flight.standing != Standing::Sent {
+            continue;
+        }
+        let expires = Time(flight.sent.0.saturating_add(delay));
+        if behind.unsigned_abs() >= flow.reorder && !is_held(flow.rnr_since, at)
+            || expires <= now && !is_held(flow.rnr_since, at)
+        {
+            flight.standing = Standing::Lost;
+            lost += u64::from(flight.bytes);
+            flow.bytes_in_flight = flow.bytes_in_flight.saturating_sub(u64::from(flight.bytes));
+            flow.lost += 1;
+            flow.lost_from = flow.lost_from.min(at);
+        } else {
+            flow.loss_at = Some(flow.loss_at.map_or(expires, |other: Time| other.min(expires)));
+        }
+    }
+    if lost > 0 {
+        flow.congestion.on_lost(lost);
+    }
+}
+
+/// Whether the frame is the one that the peer has refused for lack of a slot: not lost.
+fn is_held(rnr_since: Option<Time>, at: usize) -> bool {
+    rnr_since.is_some() && at == 0
+}

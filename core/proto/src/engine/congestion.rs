@@ -1,0 +1,236 @@
+//! Congestion control by rate.
+//!
+//! As BBR does (Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue 14(5), 2016), the sender measures the
+//! rate at which the path delivers and the smallest round-trip time, sends at that rate, probes for more in one round of eight,
+//! and keeps at most about twice their product in flight. Unlike there, loss counts when the delay says so too: in a round whose
+//! smallest delay rose above target, or that lost more than a tenth; and marks of routers count always.
+
+use crate::Time;
+
+/// Rounds over which the largest rate counts.
+const ROUNDS: usize = 10;
+/// Rounds of a cycle, and what they multiply the rate with, in sixteenths.
+const CYCLE: [u64; 8] = [20, 12, 16, 16, 16, 16, 16, 16];
+/// Growth while the rate still rises by a quarter each round: 2/ln 2, in sixteenths (BBR).
+const STARTUP_GAIN: u64 = 46;
+/// In flight before anything is known, bytes (RFC 6928 has ten frames of 1,460; a batch of segments here).
+const INITIAL: u64 = 64 << 10;
+/// Beyond twice the product of rate and delay: what acknowledgements and batches add, at most.
+const SLACK: u64 = 192 << 10;
+/// A burst that pacing lets through at once: one batch of segments.
+const BURST: u64 = 64 << 10;
+/// The smallest delay is measured anew after this long (BBR), nanoseconds.
+const MIN_RTT_AGE: u64 = 10_000_000_000;
+/// The finest delay above the smallest that counts as a queue, microseconds.
+const GRANULE: u32 = 100;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Startup,
+    /// Which round of the cycle.
+    Cruise(u8),
+    /// The smallest delay is being measured with next to nothing in flight; rounds left.
+    Measure(u8),
+}
+
+/// What an acknowledgement says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    /// Bytes newly accepted.
+    pub(super) bytes: u64,
+    /// Round-trip time, microseconds, if this acknowledgement measured it.
+    pub(super) rtt: Option<u32>,
+    /// Newest transmission number that it echoes.
+    pub(super) echoed: u32,
+    /// Next transmission number.
+    pub(super) number: u32,
+    /// Frames newly marked by routers.
+    pub(super) marks: u16,
+    /// Nothing more was waiting to be sent.
+    pub(super) is_starved: bool,
+}
+
+/// State of the congestion control of one connection.
+#[derive(Clone, Debug)]
+pub(super) struct Congestion {
+    mode: Mode,
+    /// Rates of the last rounds, bytes per second.
+    rates: [u64; ROUNDS],
+    at: usize,
+    rate: u64,
+    /// In flight while the rate is unknown.
+    startup_window: u64,
+    best: u64,
+    flat_rounds: u8,
+    round_end: Option<u32>,
+    round_began: Time,
+    delivered: u64,
+    lost: u64,
+    marks: u32,
+    round_rtt: u32,
+    starved: bool,
+    min_rtt: u32,
+    min_rtt_at: Time,
+    /// When the next frame may leave.
+    next_at: Time,
+    /// What a congested round took away, to be given back if its loss was none.
+    undo: Option<[u64; ROUNDS]>,
+}
+
+impl Congestion {
+    pub(super) fn new() -> Self {
+        Self {
+            mode: Mode::Startup,
+            rates: [0; ROUNDS],
+            at: 0,
+            rate: 0,
+            startup_window: INITIAL,
+            best: 0,
+            flat_rounds: 0,
+            round_end: None,
+            round_began: Time(0),
+            delivered: 0,
+            lost: 0,
+            marks: 0,
+            round_rtt: u32::MAX,
+            starved: false,
+            min_rtt: 0,
+            min_rtt_at: Time(0),
+            next_at: Time(0),
+            undo: None,
+        }
+    }
+
+    /// Bytes per second that the path is believed to carry; 0 = not measured.
+    pub(super) fn rate(&self) -> u64 {
+        self.rate
+    }
+
+    /// Bytes that may be in flight; at least `least`.
+    pub(super) fn window(&self, least: u64) -> u64 {
+        if let Mode::Measure(_) = self.mode {
+            return least;
+        }
+        if self.mode == Mode::Startup || self.rate == 0 {
+            return self.startup_window.max(least);
+        }
+        let product = self.rate.saturating_mul(u64::from(self.min_rtt.max(1))) / 1_000_000;
+        let slack = (self.rate / 1000).clamp(least, SLACK.max(least));
+        product.saturating_mul(2).saturating_add(slack)
+    }
+
+    /// When the next frame may leave.
+    pub(super) fn next_at(&self) -> Time {
+        self.next_at
+    }
+
+    /// A frame of so many bytes leaves.
+    pub(super) fn on_sent(&mut self, now: Time, bytes: u64) {
+        let gain = match self.mode {
+            Mode::Startup => STARTUP_GAIN,
+            Mode::Cruise(phase) => CYCLE[usize::from(phase) % CYCLE.len()],
+            Mode::Measure(_) => 16,
+        };
+        let pace = self.rate.saturating_mul(gain) / 16;
+        if pace == 0 {
+            return;
+        }
+        let time = |bytes: u64| bytes.saturating_mul(1_000_000_000) / pace;
+        let earliest = Time(now.0.saturating_sub(time(BURST)));
+        self.next_at = Time(self.next_at.max(earliest).0.saturating_add(time(bytes)));
+    }
+
+    /// Frames were lost.
+    pub(super) fn on_lost(&mut self, bytes: u64) {
+        self.lost += bytes;
+    }
+
+    /// A loss was none: the frame arrived after all.
+    pub(super) fn on_spurious(&mut self) {
+        if let Some(rates) = self.undo.take() {
+            self.rates = rates;
+            self.rate = self.rates.iter().copied().max().unwrap_or(0);
+        }
+    }
+
+    /// An acknowledgement came.
+    pub(super) fn on_ack(&mut self, now: Time, sample: &Sample) {
+        self.delivered += sample.bytes;
+        self.marks += u32::from(sample.marks);
+        self.starved |= sample.is_starved;
+        if let Some(rtt) = sample.rtt {
+            self.round_rtt = self.round_rtt.min(rtt);
+            if self.min_rtt == 0 || rtt <= self.min_rtt {
+                (self.min_rtt, self.min_rtt_at) = (rtt, now);
+            }
+        }
+        if self.mode == Mode::Startup {
+            self.startup_window = self.startup_window.saturating_add(sample.bytes);
+        }
+        match self.round_end {
+            None => self.begin_round(now, sample.number),
+            #[expect(clippy::cast_possible_wrap, reason = "distance modulo 2^32")]
+            Some(end) if sample.echoed.wrapping_sub(end) as i32 >= 0 => {
+                self.end_round(now);
+                self.begin_round(now, sample.number);
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn begin_round(&mut self, now: Time, number: u32) {
+        self.round_end = Some(number);
+        self.round_began = now;
+        (self.delivered, self.lost, self.marks, self.round_rtt) = (0, 0, 0, u32::MAX);
+        self.starved = false;
+    }
+
+    fn end_round(&mut self, now: Time) {
+        let congested = self.is_congested();
+        let elapsed = now.since(self.round_began).max(1000);
+        // What was lost had been carried as far as the place of the loss; it counts unless that was a queue.
+        let carried = self.delivered + if congested { 0 } else { self.lost };
+        let rate = carried.saturating_mul(1_000_000_000) / elapsed;
+        let measuring = matches!(self.mode, Mode::Measure(_));
+        if !measuring && (!self.starved || rate > self.rate) {
+            self.at = (self.at + 1) % ROUNDS;
+            self.rates[self.at] = rate;
+        }
+        if congested {
+            self.undo = Some(self.rates);
+            let reduced = self.rate.saturating_mul(27) / 32;
+            self.rates.iter_mut().for_each(|rate| *rate = (*rate).min(reduced));
+        }
+        self.rate = self.rates.iter().copied().max().unwrap_or(0);
+        self.advance(now, congested);
+    }
+
+    fn is_congested(&self) -> bool {
+        let target = self.min_rtt.saturating_add((self.min_rtt / 4).max(GRANULE));
+        let delayed = self.round_rtt != u32::MAX && self.round_rtt > target;
+        self.marks > 0 || self.lost > 0 && delayed || self.lost * 9 > self.delivered
+    }
+
+    fn advance(&mut self, now: Time, congested: bool) {
+        match self.mode {
+            Mode::Startup => {
+                if self.rate > self.best + self.best / 4 {
+                    (self.best, self.flat_rounds) = (self.rate, 0);
+                } else if !self.starved {
+                    self.flat_rounds += 1;
+                }
+                if congested || self.flat_rounds >= 3 {
+                    // The second phase of the cycle drains the queue that the startup built.
+                    self.mode = Mode::Cruise(1);
+                }
+            }
+            Mode::Cruise(_) if now.since(self.min_rtt_at) > MIN_RTT_AGE && !self.starved => {
+                self.mode = Mode::Measure(2);
+                self.min_rtt = 0;
+            }
+            Mode::Cruise(phase) => self.mode = Mode::Cruise((phase + 1) % 8),
+            Mode::Measure(0) => self.mode = Mode::Cruise(0),
+            Mode::Measure(left) => self.mode = Mode::Measure(left - 1),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! How operations and connections end: each once.
+
+use super::conn::{NONE, State, bit};
+use super::flow::{Ahead, Content, Item, Ops};
+use super::host::{Event, Host, Index, Op};
+use super::{Engine, flow::Flow};
+use crate::{Failure, Time};
+
+impl Engine {
+    /// Ends the operations of a list: sends, and the messages of RMAs.
+    pub(super) fn end_list<H: Host>(&mut self, place: u32, ops: Ops, outcome: Result<(), Failure>, host: &mut H) {
+        let mut next = ops.head;
+        while next != NONE {
+            let op = Op(next);
+            let is_last = next == ops.tail;
+            next = self.links.get(op.0 as usize).copied().unwrap_or(NONE);
+            if self.rmas.get(op.0 as usize).is_some_and(Option::is_some) {
+                self.end_rma_part(place, op, outcome, host);
+            } else {
+                host.ended(op, outcome);
+            }
+            if is_last {
+                break;
+            }
+        }
+    }
+
+    /// One of the things that an RMA waits for has happened.
+    pub(super) fn end_rma_part<H: Host>(&mut self, place: u32, op: Op, outcome: Result<(), Failure>, host: &mut H) {
+        let Some(entry) = self.rmas.get_mut(op.0 as usize) else { return };
+        let Some(state) = entry.as_mut() else { return };
+        if let Err(failure) = outcome {
+            state.failed.get_or_insert(failure);
+        }
+        state.left = state.left.saturating_sub(1);
+        if state.left > 0 {
+            return;
+        }
+        let outcome = state.failed.map_or(Ok(()), Err);
+        *entry = None;
+        if let Some(flow) = self.flow_mut(place) {
+            flow.open_rmas = flow.open_rmas.saturating_sub(1);
+            flow.running = flow.running.saturating_sub(1);
+            if flow.barrier == Some(op) {
+                flow.barrier = None;
+            }
+        }
+        self.drop_parked(place, op);
+        self.make_ready(place);
+        host.ended(op, outcome);
+    }
+
+    /// Frees what a read's message holds if it will not be sent.
+    fn drop_parked(&mut self, place: u32, op: Op) {
+        let Some(conn) = self.table.get(place) else { return };
+        let Some(flow) = self.flows.get_mut(conn.flow) else { return };
+        for (_, bundle) in flow.parked.extract_if(.., |(of, _)| *of == op) {
+            self.frames.give(bundle.buffer);
+        }
+    }
+
+    /// A write whose memory is not registered any more: what was not sent is not sent, its message neither.
+    pub(super) fn abort_write<H: Host>(&mut self, place: u32, op: Op, failure: Failure, host: &mut H) {
+        let Some(conn) = self.table.get(place) else { return };
+        let Some(flow) = self.flows.get_mut(conn.flow) else { return };
+        let mut unsent = 0;
+        flow.queue.retain(|item| match item {
+            Item::Rma(of) => *of != op,
+            Item::Bundle(bundle) if bundle.ops.head == op.0 => {
+                self.frames.give(bundle.buffer);
+                unsent += 1;
+                false
+            }
+            Item::Bundle(_) => true,
+        });
+        if unsent > 0
+            && let Some(state) = self.rmas.get_mut(op.0 as usize).and_then(Option::as_mut)
+        {
+            state.left = 1;
+        }
+        self.end_rma_part(place, op, Err(failure), host);
+    }
+
+    /// Ends everything that is open on a connection, and gives its flow back.
+    pub(super) fn fail_operations<H: Host>(&mut self, place: u32, failure: Failure, host: &mut H) {
+        let Some(conn) = self.table.get_mut(place) else { return };
+        let number = core::mem::replace(&mut conn.flow, NONE);
+        let Some(flow) = self.flows.get_mut(number) else { return };
+        if let Some(assembly) = flow.assembly.take() {
+            host.abandon(assembly.place);
+        }
+        let mut content = core::mem::replace(flow, Flow::new(NONE));
+        for ahead in content.ahead.drain(..) {
+            if let Ahead::Held { buffer, .. } = ahead {
+                self.holds.give(buffer);
+            }
+        }
+        for (_, bundle) in content.parked.drain(..) {
+            self.frames.give(bundle.buffer);
+        }
+        let flying = content.flight.drain(..).map(|flight| flight.content);
+        let waiting = content.queue.drain(..).map(|item| match item {
+            Item::Bundle(bundle) => Content::Bundle(bundle),
+            Item::Rma(_) => Content::Empty,
+        });
+        for content in flying.chain(waiting) {
+            let Content::Bundle(bundle) = content else { continue };
+            self.frames.give(bundle.buffer);
+            self.fail_list(bundle.ops, failure, host);
+        }
+        for at in 0..self.rmas.len() {
+            if self.rmas[at].is_some_and(|state| state.conn == place) {
+                self.rmas[at] = None;
+                host.ended(Op(u32::try_from(at).unwrap_or(NONE)), Err(failure));
+            }
+        }
+        if let Some(flow) = self.flows.get_mut(number) {
+            *flow = content;
+        }
+        self.flows.give(number);
+    }
+
+    /// Ends the sends of a list; RMAs end by their own state.
+    fn fail_list<H: Host>(&mut self, ops: Ops, failure: Failure, host: &mut H) {
+        let mut next = ops.head;
+        while next != NONE {
+            let op = next;
+            if self.rmas.get(op as usize).is_none_or(Option::is_none) {
+                host.ended(Op(op), Err(failure));
+            }
+            next = if op == ops.tail { NONE } else { self.links.get(op as usize).copied().unwrap_or(NONE) };
+        }
+    }
+
+    /// A connection is of no use any more: what is open on it ends, the host hears of it, and closes it.
+    pub(super) fn break_connection<H: Host>(&mut self, place: u32, failure: Failure, host: &mut H) {
+        self.fail_operations(place, failure, host);
+        self.openings.remove(&place);
+        let Some(conn) = self.table.get_mut(place) else { return };
+        let was_accepting = conn.state == State::Accepting;
+        let user = conn.user;
+        conn.state = State::Broken;
+        conn.clear(bit::PING | bit::ACK_NOW | bit::ACK_LATER | bit::RNR);
+        if was_accepting {
+            host.event(Index(place), user, Event::Refused(failure));
+            self.remove(place);
+        } else {
+            host.event(Index(place), user, Event::Broken(failure));
+        }
+    }
+
+    /// A connection that never was: the host hears of it, and the index is free.
+    pub(super) fn refuse<H: Host>(&mut self, place: u32, failure: Failure, host: &mut H) {
+        let Some(user) = self.table.get(place).map(|conn| conn.user) else { return };
+        self.remove(place);
+        host.event(Index(place), user, Event::Refused(failure));
+    }
+
+    /// Forgets a connection that has no flow.
+    pub(super) fn remove(&mut self, place: u32) {
+        self.openings.remove(&place);
+        self.table.remove(place);
+    }
+
+    /// Closes a connection in whatever state: what is open on it ends with [`Failure::Disconnected`], without a further
+    /// event. The host forgets the index; the engine keeps it until the peer has heard of it.
+    pub fn close<H: Host>(&mut self, now: Time, index: Index, host: &mut H) {
+        let place = index.0;
+        let Some(state) = self.table.get(place).map(|conn| conn.state) else { return };
+        match state {
+            State::Free | State::Closing => {}
+            State::Asking | State::Broken => {
+                self.fail_operations(place, Failure::Disconnected, host);
+                self.remove(place);
+            }
+            State::Requested => {
+                let _ = self.reject(now, index);
+            }
+            State::Accepting | State::Open => {
+                self.fail_operations(place, Failure::Disconnected, host);
+                self.begin_closing(now, place);
+            }
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! What a connection needs while something is in flight on it. Flows are taken when needed and given back when nothing is open
+//! any more, so that memory grows with what is in flight and not with connections.
+
+use super::congestion::Congestion;
+use super::conn::NONE;
+use super::frames::Buffer;
+use super::host::{Op, Place, Target};
+use crate::Time;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// Frames of one connection that may be in flight.
+pub(super) const WINDOW: usize = 4096;
+
+/// Operations that end when a frame is acknowledged: a list through `Engine::links`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ops {
+    pub(super) head: u32,
+    pub(super) tail: u32,
+}
+
+impl Ops {
+    pub(super) const NONE: Self = Self { head: NONE, tail: NONE };
+}
+
+/// Records in a buffer that go out as one frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bundle {
+    pub(super) buffer: Buffer,
+    /// Bytes of records.
+    pub(super) len: u16,
+    /// Messages that need a slot of the peer.
+    pub(super) messages: u16,
+    pub(super) ops: Ops,
+    /// Another message may still be added.
+    pub(super) is_open: bool,
+    /// An acknowledgement is wanted at once.
+    pub(super) prompt: bool,
+    /// When the first of its operations began.
+    pub(super) since: Time,
+}
+
+/// What waits to be sent for the first time, in order.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Item {
+    Bundle(Bundle),
+    /// An RMA, by its operation.
+    Rma(Op),
+}
+
+/// A read of the peer that is being served.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Serve {
+    pub(super) op: u32,
+    pub(super) target: Target,
+    pub(super) at: u64,
+}
+
+/// What a frame of the sequence carries: enough to send it again.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Content {
+    /// Nothing any more: its memory is gone. The number has to arrive all the same.
+    Empty,
+    Bundle(Bundle),
+    Write {
+        op: Op,
+        at: u64,
+        len: u32,
+    },
+    ReadBytes {
+        op: u32,
+        target: Target,
+        at: u64,
+        len: u32,
+    },
+}
+
+/// How a frame in flight stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Sent,
+    Lost,
+    Accepted,
+}
+
+/// A frame in flight.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flight {
+    pub(super) content: Content,
+    pub(super) sent: Time,
+    /// Transmission number of the last time.
+    pub(super) number: u32,
+    /// Bytes on the wire.
+    pub(super) bytes: u32,
+    pub(super) attempts: u8,
+    pub(super) standing: Standing,
+}
+
+/// A frame that came before its turn. The first entry is the one whose turn it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ahead {
+    Missing,
+    /// Done with; only its number has to pass.
+    Passed,
+    /// The last frame of a write.
+    WriteEnd {
+        op: u32,
+    },
+    /// Records to be looked at when their turn comes.
+    Held {
+        buffer: Buffer,
+        len: u16,
+    },
+}
+
+/// A message that is being put together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Assembly {
+    pub(super) place: Place,
+    pub(super) message: u32,
+    pub(super) total: u32,
+    pub(super) filled: u32,
+}
+
+/// The state of a busy connection.
+pub(super) struct Flow {
+    /// The connection.
+    pub(super) conn: u32,
+    // Sending.
+    pub(super) queue: VecDeque<Item>,
+    pub(super) serves: VecDeque<Serve>,
+    /// Results to be told: operation and status.
+    pub(super) results: VecDeque<(u32, u8)>,
+    /// Frames from the oldest unacknowledged to `next_seq`.
+    pub(super) flight: VecDeque<Flight>,
+    pub(super) bytes_in_flight: u64,
+    pub(super) messages_in_flight: u32,
+    pub(super) lost: u32,
+    /// Everything before this one is not lost.
+    pub(super) lost_from: usize,
+    /// Messages of reads, which wait for the data.
+    pub(super) parked: Vec<(Op, Bundle)>,
+    /// RMAs whose end has not been told.
+    pub(super) open_rmas: u32,
+    /// When the first of those that are open was started.
+    pub(super) rma_since: Time,
+    /// Those of them that have left the queue.
+    pub(super) running: u32,
+    /// A served read has its turn before the program's next.
+    pub(super) serve_next: bool,
+    /// When a frame of the sequence was last sent.
+    pub(super) sent_at: Time,
+    /// An operation that later ones wait for.
+    pub(super) barrier: Option<Op>,
+    /// Probe timeouts in a row.
+    pub(super) probes: u32,
+    /// A probe is to be sent: the oldest frame again.
+    pub(super) probe_due: bool,
+    /// Since when the peer refuses for lack of a slot.
+    pub(super) rnr_since: Option<Time>,
+    /// When to ask it again, and how often that was done.
+    pub(super) rnr_at: Time,
+    pub(super) rnr_tries: u32,
+    /// When something was last acknowledged, or the first frame in flight was sent.
+    pub(super) progress_at: Time,
+    /// Newest transmission number that an acknowledgement echoed.
+    pub(super) echoed: Option<u32>,
+    /// Marks of congestion that the peer has counted.
+    pub(super) marks: u16,
+    /// When the first frame that is late is lost.
+    pub(super) loss_at: Option<Time>,
+    /// Frames by which the network may reorder.
+    pub(super) reorder: u32,
+    pub(super) congestion: Congestion,
+    /// Number of the next message that is cut into parts.
+    pub(super) part_number: u32,
+    /// Path-MTU discovery: the size that is being probed, how often, and when next.
+    pub(super) probing: super::mtu::Probing,
+    // Receiving.
+    pub(super) ahead: VecDeque<Ahead>,
+    pub(super) assembly: Option<Assembly>,
+    /// Messages of the frame at `recv_next` that have been delivered.
+    pub(super) partial: u16,
+    /// Writes that were refused, until their last frame passes.
+    pub(super) refused: Vec<(u32, u8)>,
+    /// The write that ended last was refused: its message is not delivered.
+    pub(super) after_refused: bool,
+    // For the report.
+    pub(super) resent: u64,
+    pub(super) rnrs: u32,
+    /// Stands in the list of those that wait for slots.
+    pub(super) starved: bool,
+}
+
+impl Flow {
+    pub(super) fn new(conn: u32) -> Self {
+        Self {
+            conn,
+            queue: VecDeque::new(),
+            serves: VecDeque::new(),
+            results: VecDeque::new(),
+            flight: VecDeque::new(),
+            bytes_in_flight: 0,
+            messages_in_flight: 0,
+            lost: 0,
+            lost_from: 0,
+            parked: Vec::new(),
+            open_rmas: 0,
+            rma_since: Time(0),
+            running: 0,
+            serve_next: false,
+            sent_at: Time(0),
+            barrier: None,
+            probes: 0,
+            probe_due: false,
+            rnr_since: None,
+            rnr_at: Time(0),
+            rnr_tries: 0,
+            progress_at: Time(0),
+            echoed: None,
+            marks: 0,
+            loss_at: None,
+            reorder: 3,
+            congestion: Congestion::new(),
+            part_number: 0,
+            probing: super::mtu::Probing::default(),
+            ahead: VecDeque::new(),
+            assembly: None,
+            partial: 0,
+            refused: Vec::new(),
+            after_refused: false,
+            resent: 0,
+            rnrs: 0,
+            starved: false,
+        }
+    }
+
+    /// Begins a life for another connection, keeping the memory of its lists.
+    pub(super) fn reuse(&mut self, conn: u32) {
+        let fresh = Self::new(conn);
+        let old = core::mem::replace(self, fresh);
+        (self.queue, self.serves, self.results) = (old.queue, old.serves, old.results);
+        (self.flight, self.ahead, self.refused) = (old.flight, old.ahead, old.refused);
+        self.queue.clear();
+        self.serves.clear();
+        self.results.clear();
+        self.flight.clear();
+        self.ahead.clear();
+        self.refused.clear();
+    }
+
+    /// Whether nothing is open in either direction.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.queue.is_empty()
+            && self.serves.is_empty()
+            && self.results.is_empty()
+            && self.flight.is_empty()
+            && self.open_rmas == 0
+            && self.ahead.is_empty()
+            && self.assembly.is_none()
+            && self.refused.is_empty()
+            && self.partial == 0
+    }
+
+    /// Whether frames of the sequence may be sent for the first time.
+    pub(super) fn wants_to_send(&self) -> bool {
+        !self.queue.is_empty() || !self.serves.is_empty() || !self.results.is_empty()
+    }
+}
+
+/// The flows of an endpoint.
+pub(super) struct Flows {
+    flows: Vec<Flow>,
+    free: Vec<u32>,
+}
+
+impl Flows {
+    pub(super) fn new() -> Self {
+        Self { flows: Vec::new(), free: Vec::new() }
+    }
+
+    pub(super) fn take(&mut self, conn: u32) -> u32 {
+        if let Some(place) = self.free.pop() {
+            if let Some(flow) = self.flows.get_mut(place as usize) {
+                flow.reuse(conn);
+            }
+            return place;
+        }
+        self.flows.push(Flow::new(conn));
+        u32::try_from(self.flows.len() - 1).unwrap_or(NONE)
+    }
+
+    /// Gives a quiet flow back; until it is taken again it belongs to no connection.
+    pub(super) fn give(&mut self, place: u32) {
+        if let Some(flow) = self.flows.get_mut(place as usize) {
+            flow.conn = NONE;
+        }
+        self.free.push(place);
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Flow> {
+        self.flows.iter()
+    }
+
+    #[inline]
+    pub(super) fn get(&self, place: u32) -> Option<&Flow> {
+        self.flows.get(place as usize)
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, place: u32) -> Option<&mut Flow> {
+        self.flows.get_mut(place as usize)
+    }
+}

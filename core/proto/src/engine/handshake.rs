@@ -1,0 +1,566 @@
+//! How connections are made and closed. A server keeps nothing for a client until the client has shown, by returning a cookie,
+//! that it receives at the address that it sends from; and it never answers with more than it was sent.
+
+use super::conn::{Conn, State, bit};
+use super::host::{Event, Host, Index};
+use super::random::keyed;
+use super::transmit::{header, plain};
+use super::{Engine, Open, Transmit, get_ready};
+use crate::wire::{Accept, Close, Connect, Header, Kind, Offer, Reason, Redirect, Reject, Reset, Retry, features};
+use crate::{Address, ConnectError, Failure, RequestError, Time};
+use alloc::boxed::Box;
+
+/// Answers without state that wait; more are not given.
+pub(super) const MAX_REPLIES: usize = 64;
+/// How long a cookie proves an address, and a request is known as a repeated one; microseconds.
+const COOKIE_LIFE: u64 = 10_000_000;
+/// Until the first frame of a handshake is repeated; doubled each time, up to the longest; microseconds.
+const FIRST: u64 = 20_000;
+const LONGEST: u64 = 1_000_000;
+/// How long a handshake may take if the host says nothing, microseconds.
+const PATIENCE: u64 = 30_000_000;
+/// CLOSE frames before a peer that does not answer is forgotten.
+const FAREWELLS: u32 = 4;
+/// The longest redirection.
+const MAX_URI: usize = 512;
+/// How far back a frame may lie that a RESET answers.
+const RECENT: u32 = 1 << 16;
+
+/// A connection that is being made or closed.
+pub(super) struct Opening {
+    payload: Box<[u8]>,
+    token: u64,
+    cookie: u64,
+    cookie_time: u32,
+    deadline: Time,
+    next_at: Time,
+    tries: u32,
+    /// A frame is to be sent now.
+    due: bool,
+    /// Asked to go elsewhere; the host has not said where that is.
+    elsewhere: bool,
+    first_seq: u32,
+}
+
+impl Opening {
+    fn new(now: Time, patience: u64) -> Self {
+        Self {
+            payload: Box::default(),
+            token: 0,
+            cookie: 0,
+            cookie_time: 0,
+            deadline: now.plus_micros(patience),
+            next_at: now,
+            tries: 0,
+            due: true,
+            elsewhere: false,
+            first_seq: 0,
+        }
+    }
+
+    /// When it wants to be looked at.
+    pub(super) fn next_at(&self) -> Time {
+        if self.elsewhere { self.deadline } else { self.next_at.min(self.deadline) }
+    }
+
+    fn on_sent(&mut self, now: Time) {
+        self.due = false;
+        self.next_at = now.plus_micros((FIRST << self.tries.min(16)).min(LONGEST));
+        self.tries += 1;
+    }
+}
+
+/// What became of a request that was seen lately.
+#[derive(Clone, Copy)]
+pub(super) enum Known {
+    Here { place: u32, id: u64 },
+    Rejected { from: u64 },
+}
+
+/// An answer that needs no state.
+pub(super) struct Reply {
+    to: Address,
+    what: Answer,
+}
+
+enum Answer {
+    Retry(Retry),
+    Reject(Reject),
+    Redirect { header: Header, cookie: u64, token: u64, uri: Box<[u8]> },
+    Close(Close),
+    Reset(Reset),
+}
+
+impl Reply {
+    pub(super) fn emit<P>(&self, now: Time, buffer: &mut [u8]) -> Transmit<P> {
+        let stamp = |header: Header| Header { time: now.micros(), ..header };
+        let len = match &self.what {
+            Answer::Retry(retry) => Retry { header: stamp(retry.header), ..*retry }.emit(buffer),
+            Answer::Reject(reject) => Reject { header: stamp(reject.header), ..*reject }.emit(buffer),
+            Answer::Close(close) => Close { header: stamp(close.header), ..*close }.emit(buffer),
+            Answer::Reset(reset) => Reset { header: stamp(reset.header), ..*reset }.emit(buffer),
+            Answer::Redirect { header, cookie, token, uri } => {
+                Redirect { header: stamp(*header), cookie: *cookie, token: *token, uri }.emit(buffer)
+            }
+        };
+        Transmit { to: self.to, len, piece: None, piece_len: 0, checked: true, probe: false }
+    }
+}
+
+/// The header of an answer to this one.
+fn back(header: &Header, kind: Kind) -> Header {
+    Header { kind, to: header.from, from: header.to, number: 0, time: 0 }
+}
+
+impl Engine {
+    /// Starts a connection; `Event::Open` or `Event::Refused` comes later.
+    ///
+    /// # Errors
+    ///
+    /// Refused: nothing happened.
+    pub fn connect(&mut self, now: Time, open: &Open<'_>) -> Result<Index, ConnectError> {
+        if open.payload.len() > crate::CONN_REQ_LEN {
+            return Err(ConnectError::PayloadTooLong);
+        }
+        if open.attribute.is_multicast() {
+            return Err(ConnectError::NotImplemented);
+        }
+        let (place, id) = self.table.take(&mut self.random).ok_or(ConnectError::NoMemory)?;
+        let mut conn = Conn::new(id, 0, open.to, open.attribute, open.user);
+        let patience = open.timeout.map_or(PATIENCE, |limit| u64::try_from(limit.as_micros()).unwrap_or(u64::MAX));
+        let mut opening = Opening::new(now, patience);
+        opening.payload = open.payload.into();
+        opening.token = open.token;
+        opening.first_seq = self.first_seq(&mut conn);
+        self.table.put(place, conn);
+        self.openings.insert(place, opening);
+        self.make_ready(place);
+        Ok(Index(place))
+    }
+
+    /// Numbers begin where nobody guesses. The sequence of an unreliable connection is its window of numbers seen.
+    #[expect(clippy::cast_possible_truncation, reason = "any bits do")]
+    fn first_seq(&mut self, conn: &mut Conn) -> u32 {
+        let random = self.random.next();
+        let seq = self.config.first_seq.unwrap_or(random as u32);
+        conn.number = self.config.first_seq.unwrap_or((random >> 32) as u32);
+        conn.next_seq = if conn.is_reliable() { seq } else { 0 };
+        seq
+    }
+
+    /// Accepts a request; `Event::Open` comes when the client has confirmed, or `Event::Refused`.
+    ///
+    /// # Errors
+    ///
+    /// Not an unanswered request.
+    pub fn accept(&mut self, now: Time, index: Index, user: u64) -> Result<(), RequestError> {
+        let conn = self.table.get_mut(index.0).ok_or(RequestError::Disconnected)?;
+        if conn.state != State::Requested {
+            return Err(RequestError::AlreadyAnswered);
+        }
+        conn.state = State::Accepting;
+        conn.user = user;
+        let first_seq = conn.next_seq;
+        let mut opening = Opening::new(now, PATIENCE);
+        opening.first_seq = first_seq;
+        self.openings.insert(index.0, opening);
+        self.make_ready(index.0);
+        Ok(())
+    }
+
+    /// Rejects a request; the index is free.
+    ///
+    /// # Errors
+    ///
+    /// Not an unanswered request.
+    pub fn reject(&mut self, _now: Time, index: Index) -> Result<(), RequestError> {
+        let (key, header, cookie) = self.take_request(index)?;
+        self.requests.insert(key, Known::Rejected { from: header.from });
+        let reject = Reject { header: Header { kind: Kind::Reject, ..header }, reason: Reason::Program, cookie };
+        self.reply(key.1, Answer::Reject(reject));
+        Ok(())
+    }
+
+    /// Answers a request by sending the client to the endpoint at `uri`, which expects `token`; the index is free.
+    ///
+    /// # Errors
+    ///
+    /// Not an unanswered request, or a URI longer than 512 bytes.
+    pub fn redirect(&mut self, _now: Time, index: Index, uri: &[u8], token: u64) -> Result<(), RequestError> {
+        if uri.len() > MAX_URI {
+            return Err(RequestError::OtherDevice);
+        }
+        let (key, header, cookie) = self.take_request(index)?;
+        // A client that did not hear of it asks again, and is then a new one.
+        self.requests.remove(&key);
+        let header = Header { kind: Kind::Redirect, ..header };
+        self.reply(key.1, Answer::Redirect { header, cookie, token, uri: uri.into() });
+        Ok(())
+    }
+
+    /// Takes an unanswered request out: its key, the header of an answer, and its cookie.
+    fn take_request(&mut self, index: Index) -> Result<((u64, Address), Header, u64), RequestError> {
+        let conn = self.table.get(index.0).ok_or(RequestError::Disconnected)?;
+        if conn.state != State::Requested {
+            return Err(RequestError::AlreadyAnswered);
+        }
+        let header = Header { kind: Kind::Reject, to: conn.peer, from: conn.id, number: conn.number, time: 0 };
+        let key = (conn.peer, conn.to);
+        let cookie = self.openings.get(&index.0).map_or(0, |opening| opening.cookie);
+        self.remove(index.0);
+        Ok((key, header, cookie))
+    }
+
+    /// Goes on with a connection that was redirected.
+    pub fn follow(&mut self, now: Time, index: Index, to: Address, token: u64) {
+        let Some(conn) = self.table.get_mut(index.0).filter(|conn| conn.state == State::Asking) else { return };
+        conn.to = to;
+        if let Some(opening) = self.openings.get_mut(&index.0) {
+            (opening.cookie, opening.cookie_time, opening.token) = (0, 0, token);
+            (opening.elsewhere, opening.due, opening.tries, opening.next_at) = (false, true, 0, now);
+        }
+        self.make_ready(index.0);
+    }
+
+    /// A client that shows this token will be `Event::Expected`.
+    pub fn expect(&mut self, token: u64) {
+        self.expected.push(token);
+    }
+
+    /// Ends an expectation.
+    pub fn forget(&mut self, token: u64) {
+        self.expected.retain(|expected| *expected != token);
+    }
+
+    fn reply(&mut self, to: Address, what: Answer) {
+        if self.replies.len() < MAX_REPLIES {
+            self.replies.push_back(Reply { to, what });
+        }
+    }
+
+    /// Says farewell to the peer of a connection that has no flow any more.
+    pub(super) fn begin_closing(&mut self, now: Time, place: u32) {
+        if let Some(conn) = self.table.get_mut(place) {
+            conn.state = State::Closing;
+            self.openings.insert(place, Opening::new(now, PATIENCE));
+            get_ready(conn, place, &mut self.ready);
+        }
+    }
+
+    /// The next frame of a handshake or a farewell.
+    pub(super) fn transmit_opening<P>(&mut self, now: Time, place: u32, buffer: &mut [u8]) -> Option<Transmit<P>> {
+        let conn = self.table.get_mut(place)?;
+        let opening = self.openings.get_mut(&place).filter(|opening| opening.due && !opening.elsewhere)?;
+        opening.on_sent(now);
+        let offer = Offer {
+            features: offered(&self.config)
+                & if conn.state == State::Asking || conn.has(bit::UNCHECKED) { !0 } else { 0 },
+            first_seq: opening.first_seq,
+            attribute: conn.attribute(),
+            mtu: self.config.mtu,
+            max_send_size: self.config.max_send_size,
+            recv_buffer: self.config.recv_buffer,
+            credit: u32::from(u16::MAX),
+            host: self.config.host,
+        };
+        let len = match conn.state {
+            State::Asking => Connect {
+                header: header(conn, Kind::Connect, now),
+                offer,
+                token: opening.token,
+                cookie: opening.cookie,
+                cookie_time: opening.cookie_time,
+                payload: &opening.payload,
+            }
+            .emit(buffer),
+            State::Accepting => Accept { header: header(conn, Kind::Accept, now), offer }.emit(buffer),
+            _ => Close { header: header(conn, Kind::Close, now), reason: 0, is_answer: false }.emit(buffer),
+        };
+        Some(plain(conn, len))
+    }
+
+    /// What is due on a connection that is not open.
+    pub(super) fn look_opening<H: Host>(&mut self, now: Time, place: u32, host: &mut H) {
+        let Some(state) = self.table.get(place).map(|conn| conn.state) else { return };
+        let Some(opening) = self.openings.get_mut(&place) else { return };
+        if opening.deadline <= now {
+            match state {
+                State::Asking => self.refuse(place, Failure::TimedOut, host),
+                State::Accepting => self.break_connection(place, Failure::TimedOut, host),
+                State::Closing => self.remove(place),
+                _ => {}
+            }
+        } else if opening.next_at <= now && !opening.elsewhere {
+            if state == State::Closing && opening.tries >= FAREWELLS {
+                self.remove(place);
+            } else if state != State::Requested {
+                opening.due = true;
+            }
+        }
+    }
+
+    /// A frame that is not DATA.
+    pub(super) fn handle_opening<H: Host>(
+        &mut self,
+        now: Time,
+        from: &Address,
+        header: &Header,
+        frame: &[u8],
+        host: &mut H,
+    ) {
+        match header.kind {
+            Kind::Connect => match Connect::parse(frame) {
+                Some(connect) => return self.on_connect(now, from, &connect, host),
+                None => self.stats.malformed += 1,
+            },
+            Kind::Reset => match Reset::parse(frame) {
+                Some(reset) => return self.on_reset(from, &reset, host),
+                None => self.stats.malformed += 1,
+            },
+            _ => {}
+        }
+        let Some(place) = self.table.find(header.to) else { return self.stray(from, header) };
+        let Some(conn) = self.table.get_mut(place).filter(|conn| conn.to == *from) else {
+            self.stats.strays += 1;
+            return;
+        };
+        if conn.state == State::Asking {
+            return self.on_answer(now, place, header, frame, host);
+        }
+        if conn.peer != header.from {
+            self.stats.strays += 1;
+            return;
+        }
+        match header.kind {
+            Kind::Accept if conn.state == State::Open => {
+                conn.set(bit::CONFIRM);
+                get_ready(conn, place, &mut self.ready);
+            }
+            Kind::Confirm if conn.state == State::Accepting => {
+                conn.note_number(header.number, header.time, now.micros());
+                self.confirm(now, place, host);
+            }
+            Kind::Close => self.on_close(place, frame, host),
+            _ => {}
+        }
+    }
+
+    /// The client has shown that it heard the ACCEPT.
+    pub(super) fn confirm<H: Host>(&mut self, now: Time, place: u32, host: &mut H) {
+        self.openings.remove(&place);
+        let Some(conn) = self.table.get_mut(place) else { return };
+        conn.state = State::Open;
+        let (user, max_send_size) = (conn.user, conn.max_send_size);
+        host.event(Index(place), user, Event::Open { max_send_size });
+        self.arm(now, place);
+    }
+
+    fn on_connect<H: Host>(&mut self, now: Time, from: &Address, connect: &Connect<'_>, host: &mut H) {
+        let key = (connect.header.from, *from);
+        match self.requests.get(&key).copied() {
+            Some(Known::Here { place, id }) if self.table.find(id) == Some(place) => {
+                if let Some(opening) = self.openings.get_mut(&place)
+                    && self.table.get(place).is_some_and(|conn| conn.state == State::Accepting)
+                {
+                    opening.due = true;
+                    self.make_ready(place);
+                }
+                return;
+            }
+            Some(Known::Rejected { from: id }) => {
+                let header = Header { from: id, ..back(&connect.header, Kind::Reject) };
+                let reject = Reject { header, reason: Reason::Program, cookie: connect.cookie };
+                return self.reply(*from, Answer::Reject(reject));
+            }
+            Some(_) => return,
+            None => {}
+        }
+        if !self.is_proven(now, from, connect) {
+            let cookie_time = now.micros();
+            let cookie = self.cookie(from, connect.header.from, cookie_time);
+            let retry = Retry { header: back(&connect.header, Kind::Retry), cookie, cookie_time };
+            return self.reply(*from, Answer::Retry(retry));
+        }
+        self.admit(now, from, connect, host);
+    }
+
+    /// Whether the client has shown that it receives at its address.
+    fn is_proven(&self, now: Time, from: &Address, connect: &Connect<'_>) -> bool {
+        u64::from(now.micros().wrapping_sub(connect.cookie_time)) <= COOKIE_LIFE
+            && connect.cookie == self.cookie(from, connect.header.from, connect.cookie_time)
+    }
+
+    fn cookie(&self, from: &Address, id: u64, time: u32) -> u64 {
+        keyed(self.cookie_key, &[id, u64::from(time)], &from.0)
+    }
+
+    /// A new request of a client whose address is proven.
+    fn admit<H: Host>(&mut self, now: Time, from: &Address, connect: &Connect<'_>, host: &mut H) {
+        let key = (connect.header.from, *from);
+        let Some((place, id)) = self.table.take(&mut self.random) else {
+            let reject = Reject {
+                header: back(&connect.header, Kind::Reject),
+                reason: Reason::Resources,
+                cookie: connect.cookie,
+            };
+            return self.reply(*from, Answer::Reject(reject));
+        };
+        let mut conn = Conn::new(id, connect.header.from, *from, connect.offer.attribute, 0);
+        self.first_seq(&mut conn);
+        conn.state = State::Requested;
+        conn.note_number(connect.header.number, connect.header.time, now.micros());
+        take_offer(&mut conn, &connect.offer, &self.config);
+        self.table.put(place, conn);
+        let mut opening = Opening::new(now, u64::MAX);
+        opening.cookie = connect.cookie;
+        opening.next_at = opening.deadline;
+        self.openings.insert(place, opening);
+        let attribute = connect.offer.attribute;
+        let expected = self.expected.iter().position(|token| *token == connect.token).filter(|_| connect.token != 0);
+        let event = match expected {
+            Some(_) => Event::Expected { attribute, token: connect.token },
+            None => Event::Request { attribute, payload: connect.payload },
+        };
+        if !host.event(Index(place), 0, event) {
+            return self.remove(place);
+        }
+        if let Some(at) = expected {
+            self.expected.swap_remove(at);
+        }
+        self.requests.insert(key, Known::Here { place, id });
+        self.request_ages.push_back((now.plus_micros(2 * COOKIE_LIFE), key));
+    }
+
+    /// Requests that no repeated frame can bring back: its cookie is too old.
+    pub(super) fn forget_requests(&mut self, now: Time) {
+        while let Some((age, key)) = self.request_ages.front().copied() {
+            if age > now {
+                break;
+            }
+            self.request_ages.pop_front();
+            self.requests.remove(&key);
+        }
+    }
+
+    /// An answer to this side's CONNECT.
+    fn on_answer<H: Host>(&mut self, now: Time, place: u32, header: &Header, frame: &[u8], host: &mut H) {
+        let Some(conn) = self.table.get_mut(place) else { return };
+        let Some(opening) = self.openings.get_mut(&place) else { return };
+        match header.kind {
+            Kind::Retry => {
+                if let Some(retry) = Retry::parse(frame) {
+                    (opening.cookie, opening.cookie_time) = (retry.cookie, retry.cookie_time);
+                    opening.due = true;
+                    get_ready(conn, place, &mut self.ready);
+                }
+            }
+            Kind::Accept => {
+                let Some(accept) = Accept::parse(frame).filter(|accept| accept.offer.attribute == conn.attribute())
+                else {
+                    self.stats.malformed += 1;
+                    return;
+                };
+                conn.peer = header.from;
+                conn.state = State::Open;
+                conn.note_number(header.number, header.time, now.micros());
+                take_offer(conn, &accept.offer, &self.config);
+                conn.set(bit::CONFIRM);
+                get_ready(conn, place, &mut self.ready);
+                let (user, max_send_size) = (conn.user, conn.max_send_size);
+                self.openings.remove(&place);
+                host.event(Index(place), user, Event::Open { max_send_size });
+                self.arm(now, place);
+            }
+            Kind::Reject => {
+                if let Some(reject) = Reject::parse(frame).filter(|reject| reject.cookie == opening.cookie) {
+                    let failure = match reject.reason {
+                        Reason::Program | Reason::Attribute => Failure::Refused,
+                        Reason::Version => Failure::Protocol,
+                        Reason::Resources => Failure::NoMemory,
+                    };
+                    self.refuse(place, failure, host);
+                }
+            }
+            Kind::Redirect => {
+                if let Some(redirect) = Redirect::parse(frame).filter(|redirect| redirect.cookie == opening.cookie)
+                    && !opening.elsewhere
+                {
+                    opening.elsewhere = true;
+                    let user = conn.user;
+                    host.event(Index(place), user, Event::Redirected { uri: redirect.uri, token: redirect.token });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn on_close<H: Host>(&mut self, place: u32, frame: &[u8], host: &mut H) {
+        let Some(close) = Close::parse(frame) else {
+            self.stats.malformed += 1;
+            return;
+        };
+        let Some(conn) = self.table.get(place) else { return };
+        let (state, to) = (conn.state, conn.to);
+        if !close.is_answer {
+            let header = Header { kind: Kind::Close, ..back(&close.header, Kind::Close) };
+            self.reply(to, Answer::Close(Close { header, reason: 0, is_answer: true }));
+        }
+        match state {
+            State::Closing => self.remove(place),
+            State::Open | State::Accepting => self.break_connection(place, Failure::Disconnected, host),
+            _ => {}
+        }
+    }
+
+    /// The peer does not know the connection: it has closed it, or started anew. Only who saw our frame can say so.
+    fn on_reset<H: Host>(&mut self, from: &Address, reset: &Reset, host: &mut H) {
+        let Some(place) = self.table.find(reset.header.to) else { return };
+        let Some(conn) = self.table.get(place) else { return };
+        let age = conn.number.wrapping_sub(reset.number);
+        if conn.to != *from || conn.peer != reset.header.from || age == 0 || age > RECENT {
+            self.stats.strays += 1;
+            return;
+        }
+        match conn.state {
+            State::Open | State::Accepting => self.break_connection(place, Failure::Disconnected, host),
+            State::Closing => self.remove(place),
+            _ => {}
+        }
+    }
+
+    /// A frame for no connection of ours: its sender is told.
+    pub(super) fn stray(&mut self, from: &Address, header: &Header) {
+        self.stats.strays += 1;
+        match header.kind {
+            Kind::Data | Kind::Confirm => {
+                let reset = Reset { header: back(header, Kind::Reset), number: header.number };
+                self.reply(*from, Answer::Reset(reset));
+            }
+            Kind::Close => {
+                let close = Close { header: back(header, Kind::Close), reason: 0, is_answer: true };
+                self.reply(*from, Answer::Close(close));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Features of this side.
+fn offered(config: &super::Config) -> u32 {
+    if config.unchecked_on_host && config.host != 0 { features::UNCHECKED } else { 0 }
+}
+
+/// What the peer says of itself.
+fn take_offer(conn: &mut Conn, offer: &Offer, config: &super::Config) {
+    conn.recv_next = if conn.is_reliable() { offer.first_seq } else { 0 };
+    conn.max_send_size = offer.max_send_size.min(config.max_send_size);
+    // Nobody is sent frames in which nothing fits.
+    conn.peer_mtu = offer.mtu.clamp(config.base_mtu.min(config.mtu), config.mtu);
+    conn.mtu = config.base_mtu.min(conn.peer_mtu);
+    conn.peer_buffer = offer.recv_buffer.max(u32::from(conn.mtu));
+    conn.credit = u16::try_from(offer.credit).unwrap_or(u16::MAX);
+    let same_host = config.host != 0 && offer.host == config.host;
+    if same_host && offered(config) & offer.features & features::UNCHECKED != 0 {
+        conn.set(bit::UNCHECKED);
+    }
+}

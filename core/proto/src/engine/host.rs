@@ -1,0 +1,136 @@
+//! What the engine asks of whoever drives it: the owner of slots, events and memory.
+
+use crate::{Attribute, Failure};
+
+/// A connection's place in the engine's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Index(pub u32);
+
+/// The host's number of one of its operations (a send or an RMA), below `Config::operations`. The host says it when the
+/// operation begins and hears it once, when it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Op(pub u32);
+
+/// The host's number of a buffer that a message is being put together in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place(pub u32);
+
+/// Registered memory as an initiator names it to its target: what a frame carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The two words of the handle that identify a registration and prove that it was given.
+    pub handle: [u64; 2],
+    /// Where the whole operation begins in the registration, bytes.
+    pub offset: u64,
+    /// Bytes of the whole operation.
+    pub len: u64,
+}
+
+/// Where the bytes come from that an RMA frame carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// This side's write: the local memory of the operation.
+    Local(Op),
+    /// A peer's read, served here: registered memory, to be checked each time.
+    Served(Target),
+}
+
+/// What happened to a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A client asks; to be answered with `accept`, `reject` or `redirect`. `user` is 0.
+    Request {
+        /// What it asks for.
+        attribute: Attribute,
+        /// Its payload.
+        payload: &'a [u8],
+    },
+    /// A client that `expect` foretold has come; answer with `accept`. `user` is 0.
+    Expected {
+        /// What it asks for.
+        attribute: Attribute,
+        /// The token that it showed.
+        token: u64,
+    },
+    /// A connect was accepted, or an accept was confirmed: messages may be sent. Nothing was delivered before this.
+    Open {
+        /// Largest message that may be sent, bytes; does not change any more.
+        max_send_size: u32,
+    },
+    /// A connect ended without a connection; the index is free.
+    Refused(Failure),
+    /// The peer asks the client to go elsewhere: `follow` with the address, or `close`.
+    Redirected {
+        /// The other endpoint's URI.
+        uri: &'a [u8],
+        /// What it expects.
+        token: u64,
+    },
+    /// The connection is broken: its peer closed it, has forgotten it, or did not answer in time. Operations that were open
+    /// have ended. The index stays taken until `close`.
+    Broken(Failure),
+    /// Nothing was heard from the peer for the keepalive timeout; the connection is as it was.
+    Silent,
+}
+
+/// The owner of slots, events and memory. Its methods are called from within the engine's `handle_*`, `poll_transmit` and
+/// application calls, and call none of them.
+pub trait Host {
+    /// Bytes that a link can send from where they lie.
+    type Piece;
+
+    /// Messages, of any size, that `begin` would take now without fail: what peers are told they may send.
+    fn room(&self) -> u32;
+
+    /// A place for a message of `len` bytes that begins to arrive; `None`: no slot is free now.
+    fn begin(&mut self, user: u64, len: u32) -> Option<Place>;
+
+    /// Bytes of the message in `place`, at this offset.
+    fn fill(&mut self, place: Place, at: u32, bytes: &[u8]);
+
+    /// The message in `place` is complete: to be shown to the program.
+    fn deliver(&mut self, user: u64, place: Place);
+
+    /// The message in `place` will not be completed.
+    fn abandon(&mut self, place: Place);
+
+    /// A message in one piece: `begin`, `fill`, `deliver`. False: no slot is free now.
+    fn message(&mut self, user: u64, bytes: &[u8]) -> bool {
+        let Some(place) = self.begin(user, u32::try_from(bytes.len()).unwrap_or(u32::MAX)) else { return false };
+        self.fill(place, 0, bytes);
+        self.deliver(user, place);
+        true
+    }
+
+    /// A peer writes to registered memory: checks handle, right and the whole operation's range, then copies `bytes` to
+    /// `target.offset + at`.
+    ///
+    /// # Errors
+    ///
+    /// Refused; nothing was written.
+    fn write(&mut self, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure>;
+
+    /// Bytes that an RMA frame is to carry, `len` of them from `at` in the operation. A served read is checked as in `write`.
+    ///
+    /// # Errors
+    ///
+    /// Refused, or the memory is not registered any more.
+    fn source(&mut self, source: &Source, at: u64, len: u32) -> Result<Self::Piece, Failure>;
+
+    /// Whether a peer may read this: handle, right and range.
+    ///
+    /// # Errors
+    ///
+    /// Refused.
+    fn may_read(&mut self, target: &Target) -> Result<(), Failure>;
+
+    /// Bytes that this side's read brought, at this offset of the operation.
+    fn place(&mut self, op: Op, at: u64, bytes: &[u8]);
+
+    /// An operation has ended; its number is the host's again.
+    fn ended(&mut self, op: Op, outcome: Result<(), Failure>);
+
+    /// Something happened to a connection. The answer matters for `Request` and `Expected` only: false when the host has no
+    /// room for it now; the client asks again.
+    fn event(&mut self, index: Index, user: u64, event: Event<'_>) -> bool;
+}

@@ -1,0 +1,292 @@
+//! The reliability engine: frames in, frames out. It does no I/O, reads no clock and starts no thread: `now` is the first
+//! argument of everything, and whoever drives it owns sockets, slots and memory ([`Host`]). So the same code runs over
+//! sockets, over raw Ethernet, and in a simulated network in virtual time.
+//!
+//! Methods come in four kinds: application calls (`connect`, `send`, `rma`, ...), input (`handle_*`), output (`poll_*`), and
+//! getters. After any of the first two, `poll_transmit` is to be called until it says `None`, and `handle_timeout` at the time
+//! that `poll_timeout` names.
+//!
+//! Who owns what: `docs/design/engine.md`. What travels: `docs/wire.md`.
+
+mod ack;
+mod congestion;
+mod conn;
+mod ending;
+mod flow;
+mod frames;
+mod handshake;
+mod host;
+mod mtu;
+mod random;
+mod receive;
+mod records;
+mod rtt;
+mod send;
+mod table;
+mod timeout;
+mod timer;
+mod transmit;
+
+#[cfg(test)]
+mod tests;
+
+pub use host::{Event, Host, Index, Op, Place, Source, Target};
+
+use crate::{Address, Attribute, Time};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use conn::{Conn, bit};
+use core::time::Duration;
+use flow::{Flow, Flows};
+use frames::Frames;
+use handshake::{Known, Opening, Reply};
+use random::Random;
+use send::RmaState;
+use table::Table;
+use timer::Timers;
+
+/// How an engine is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Largest frame that the link can carry on any path, bytes.
+    pub mtu: u16,
+    /// Largest frame that every path carries, to begin with.
+    pub base_mtu: u16,
+    /// Largest message, bytes.
+    pub max_send_size: u32,
+    /// What this endpoint's receive buffer holds, bytes of frames.
+    pub recv_buffer: u32,
+    /// Frames of messages that may wait or be in flight, whole endpoint.
+    pub frames: u32,
+    /// Frames held back (out of order, or waiting for a slot), whole endpoint.
+    pub holds: u32,
+    /// Operations that the host numbers, at most 2^20.
+    pub operations: u32,
+    /// Names the host that this endpoint runs on; 0 = unknown.
+    pub host: u64,
+    /// Whether payload checks may be left out between two endpoints of one host that both say so.
+    pub unchecked_on_host: bool,
+    /// Where sequences start, so that tests meet every wrap; `None`: at random.
+    pub first_seq: Option<u32>,
+}
+
+/// A connection to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct Open<'a> {
+    /// The peer's endpoint.
+    pub to: Address,
+    /// What the connection promises.
+    pub attribute: Attribute,
+    /// Payload of the request.
+    pub payload: &'a [u8],
+    /// The host's cookie, given back with every call to it.
+    pub user: u64,
+    /// How long to wait for the answer; `None`: half a minute.
+    pub timeout: Option<Duration>,
+    /// What the peer expects, after a redirection; otherwise 0.
+    pub token: u64,
+}
+
+/// An RMA to be started.
+#[derive(Clone, Copy, Debug)]
+pub struct Rma<'a> {
+    /// The host's number of the operation.
+    pub op: Op,
+    /// The peer's memory.
+    pub target: Target,
+    /// From the peer's memory, or into it.
+    pub read: bool,
+    /// After all earlier operations of the connection, before all later ones.
+    pub fence: bool,
+    /// Delivered to the peer after the data.
+    pub message: Option<&'a [u8]>,
+}
+
+/// One frame to be sent: bytes at the start of the buffer, then registered memory. Its length and check are still to be
+/// filled in, by [`seal`](crate::wire::seal).
+#[derive(Clone, Copy, Debug)]
+pub struct Transmit<P> {
+    /// Where to.
+    pub to: Address,
+    /// Bytes in the buffer.
+    pub len: usize,
+    /// Registered memory that follows.
+    pub piece: Option<P>,
+    /// Bytes of it.
+    pub piece_len: u32,
+    /// Whether the check covers it.
+    pub checked: bool,
+    /// A probe for a larger path MTU: must not be fragmented, and its loss means nothing.
+    pub probe: bool,
+}
+
+/// What there is to say about a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Smoothed round-trip time, nanoseconds; 0 = not measured.
+    pub rtt_ns: u64,
+    /// Frames that may be in flight.
+    pub window: u32,
+    /// Bytes per second that the path is believed to carry; 0 = not measured.
+    pub rate: u64,
+    /// Largest frame of the path, bytes.
+    pub mtu: u16,
+    /// Frames in flight.
+    pub in_flight: u32,
+    /// Frames sent again.
+    pub resent: u64,
+    /// Times that the peer had no slot.
+    pub rnr: u32,
+}
+
+/// Counters of an endpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Frames sent.
+    pub sent: u64,
+    /// Frames received whose connection is known.
+    pub received: u64,
+    /// Frames sent again.
+    pub resent: u64,
+    /// Frames that came a second time.
+    pub duplicates: u64,
+    /// Frames for no known connection.
+    pub strays: u64,
+    /// Frames whose content contradicts itself.
+    pub malformed: u64,
+    /// Losses that turned out to be none.
+    pub spurious: u64,
+    /// Frames dropped because nothing more could be held back.
+    pub unheld: u64,
+    /// Frames refused for lack of a slot.
+    pub rnr: u64,
+}
+
+/// Largest frame of messages: larger ones gain little, and every buffer has this size.
+const MESSAGE_FRAME: usize = 8 << 10;
+/// Frames of one connection in a row, before others get their turn.
+const QUANTUM: u32 = 64;
+
+/// One endpoint's connections and what is in flight on them.
+pub struct Engine {
+    config: Config,
+    cookie_key: [u64; 2],
+    random: Random,
+    table: Table,
+    flows: Flows,
+    frames: Frames,
+    holds: Frames,
+    timers: Timers,
+    /// Lists of operations that end together: the next of each.
+    links: Vec<u32>,
+    /// RMAs by their operation's number.
+    rmas: Vec<Option<RmaState>>,
+    /// Connections that have something to send.
+    ready: VecDeque<u32>,
+    in_a_row: u32,
+    /// Connections that wait for slots.
+    starved: VecDeque<u32>,
+    /// Answers that need no state.
+    replies: VecDeque<Reply>,
+    /// Connections that are being made or closed.
+    openings: BTreeMap<u32, Opening>,
+    /// Requests seen lately, so that one repeated by the network is not a second one.
+    requests: BTreeMap<(u64, Address), Known>,
+    request_ages: VecDeque<(Time, (u64, Address))>,
+    expected: Vec<u64>,
+    /// Counts RMAs.
+    lives: u32,
+    stats: Stats,
+}
+
+impl Engine {
+    /// An engine without connections. `random`: from the system's generator; nobody else may know it.
+    #[must_use]
+    pub fn new(config: &Config, random: [u64; 8]) -> Self {
+        let stride = MESSAGE_FRAME.min(usize::from(config.mtu)) - crate::wire::DATA;
+        Self {
+            config: *config,
+            cookie_key: [random[0], random[1]],
+            random: Random::new([random[2] ^ random[4], random[3] ^ random[5]]),
+            table: Table::new(),
+            flows: Flows::new(),
+            frames: Frames::new(config.frames, stride),
+            holds: Frames::new(config.holds, stride),
+            timers: Timers::new(),
+            links: Vec::new(),
+            rmas: Vec::new(),
+            ready: VecDeque::with_capacity(64),
+            in_a_row: 0,
+            starved: VecDeque::new(),
+            replies: VecDeque::with_capacity(handshake::MAX_REPLIES),
+            openings: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            request_ages: VecDeque::new(),
+            expected: Vec::new(),
+            lives: 0,
+            stats: Stats::default(),
+        }
+    }
+
+    /// When `handle_timeout` or `poll_transmit` wants to be called next; `None`: not before something else happens.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        if self.ready.is_empty() && self.replies.is_empty() { self.timers.next() } else { Some(Time(0)) }
+    }
+
+    /// What there is to say about a connection.
+    #[must_use]
+    pub fn report(&self, index: Index) -> Report {
+        let Some(conn) = self.table.get(index.0) else { return Report::default() };
+        let mut report = Report { rtt_ns: u64::from(conn.srtt) * 1000, mtu: conn.mtu, ..Report::default() };
+        let mtu = u64::from(conn.mtu.max(1));
+        let mut window = u64::from(conn.peer_buffer);
+        if let Some(flow) = self.flows.get(conn.flow) {
+            window = window.min(flow.congestion.window(4 * mtu));
+            report.rate = flow.congestion.rate();
+            report.in_flight = u32::try_from(flow.flight.len()).unwrap_or(u32::MAX);
+            (report.resent, report.rnr) = (flow.resent, flow.rnrs);
+        }
+        report.window = u32::try_from(window / mtu).unwrap_or(u32::MAX);
+        report
+    }
+
+    /// Counters.
+    #[must_use]
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Whether nothing is in flight, nothing waits, and no acknowledgement is owed.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.ready.is_empty()
+            && self.replies.is_empty()
+            && self.openings.is_empty()
+            && self.timers.next_ack().is_none()
+            && self.flows.iter().all(Flow::is_quiet)
+    }
+
+    /// Puts a connection into the list of those that have something to send.
+    fn make_ready(&mut self, place: u32) {
+        if let Some(conn) = self.table.get_mut(place) {
+            get_ready(conn, place, &mut self.ready);
+        }
+    }
+}
+
+/// As [`Engine::make_ready`], for a connection at hand.
+fn get_ready(conn: &mut Conn, place: u32, ready: &mut VecDeque<u32>) {
+    if !conn.has(bit::READY) {
+        conn.set(bit::READY);
+        ready.push_back(place);
+    }
+}
+
+/// The flow of a connection, taken if it has none.
+fn flow_of<'f>(flows: &'f mut Flows, conn: &mut Conn, place: u32) -> Option<&'f mut Flow> {
+    if conn.flow == conn::NONE {
+        conn.flow = flows.take(place);
+    }
+    flows.get_mut(conn.flow)
+}

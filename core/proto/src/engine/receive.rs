@@ -1,0 +1,384 @@
+//! Input: frames of the sequence, in order, early and late.
+
+use super::conn::{NONE, State, bit};
+use super::flow::{Ahead, WINDOW};
+use super::host::Host;
+use super::records::{Ended, Scene, Taken};
+use super::timer::Later;
+use super::transmit::ack_deadline;
+use super::{Engine, flow_of, get_ready};
+use crate::wire::{Data, Header, Kind, Record, Records, flags};
+use crate::{Address, Failure, Time};
+
+/// Held-back frames that only the frame whose turn it is may take.
+const RESERVE: usize = 8;
+
+impl Engine {
+    /// A frame whose check was right. `congested`: a router marked it.
+    pub fn handle_frame<H: Host>(&mut self, now: Time, from: &Address, frame: &[u8], congested: bool, host: &mut H) {
+        let Some(header) = Header::parse(frame) else {
+            self.stats.malformed += 1;
+            return;
+        };
+        match header.kind {
+            Kind::Data => self.handle_data(now, from, &header, frame, congested, host),
+            Kind::Multicast => {}
+            _ => self.handle_opening(now, from, &header, frame, host),
+        }
+    }
+
+    fn handle_data<H: Host>(
+        &mut self,
+        now: Time,
+        from: &Address,
+        header: &Header,
+        frame: &[u8],
+        congested: bool,
+        host: &mut H,
+    ) {
+        let Some(place) = self.table.find(header.to) else { return self.stray(from, header) };
+        let Some(conn) = self.table.get_mut(place) else { return };
+        if conn.peer != header.from || conn.to != *from {
+            self.stats.strays += 1;
+            return;
+        }
+        if conn.state == State::Accepting {
+            self.confirm(now, place, host);
+        }
+        let Some(conn) = self.table.get_mut(place).filter(|conn| conn.state == State::Open) else { return };
+        let Some((data, sack, records)) = Data::parse(frame) else {
+            self.stats.malformed += 1;
+            return;
+        };
+        self.stats.received += 1;
+        let is_new = conn.is_reliable() || conn.is_new(header.number);
+        conn.note_number(header.number, header.time, now.micros());
+        conn.clear(bit::TOLD_SILENT);
+        conn.marks = conn.marks.wrapping_add(u16::from(congested));
+        if conn.flow != NONE {
+            self.handle_ack(now, place, &data, &sack, host);
+        }
+        if data.flags & flags::SEQUENCED != 0 {
+            self.handle_sequenced(now, place, &data, records, frame.len(), host);
+        } else if is_new {
+            self.handle_loose(place, records, host);
+        } else {
+            self.stats.duplicates += 1;
+        }
+        let Some(conn) = self.table.get_mut(place) else { return };
+        if data.flags & flags::PROMPT != 0 {
+            conn.set(bit::ACK_NOW);
+        }
+        get_ready(conn, place, &mut self.ready);
+    }
+
+    /// Records of a frame outside the sequence.
+    fn handle_loose<H: Host>(&mut self, place: u32, records: Records<'_>, host: &mut H) {
+        for record in records {
+            let Some(conn) = self.table.get_mut(place) else { return };
+            match record {
+                Record::Message { bytes, .. }
+                    if !conn.is_reliable() && bytes.len() <= self.config.max_send_size as usize =>
+                {
+                    host.message(conn.user, bytes);
+                }
+                Record::Part { message, total, at, bytes } if !conn.is_reliable() => {
+                    if let Some(mut scene) = self.scene(place) {
+                        scene.loose_part(message, total, at, bytes, host);
+                    }
+                }
+                Record::Probe { size } => {
+                    if let Some(flow) = flow_of(&mut self.flows, conn, place) {
+                        flow.probing.on_probe(size);
+                        conn.set(bit::ACK_NOW);
+                    }
+                }
+                Record::ProbeReply { size } => {
+                    let largest = self.config.mtu.min(conn.peer_mtu);
+                    if let Some(flow) = self.flows.get_mut(conn.flow)
+                        && flow.probing.on_reply(size)
+                        && size <= largest
+                    {
+                        conn.mtu = conn.mtu.max(size);
+                    }
+                }
+                _ => self.stats.malformed += 1,
+            }
+        }
+    }
+
+    /// What records of a connection are applied to.
+    fn scene(&mut self, place: u32) -> Option<Scene<'_>> {
+        let conn = self.table.get_mut(place)?;
+        let flow = flow_of(&mut self.flows, conn, place)?;
+        Some(Scene { conn, flow, place, rmas: &mut self.rmas, max_send_size: self.config.max_send_size })
+    }
+
+    fn handle_sequenced<H: Host>(
+        &mut self,
+        now: Time,
+        place: u32,
+        data: &Data,
+        records: Records<'_>,
+        bytes: usize,
+        host: &mut H,
+    ) {
+        let Some(conn) = self.table.get_mut(place).filter(|conn| conn.is_reliable()) else {
+            self.stats.malformed += 1;
+            return;
+        };
+        #[expect(clippy::cast_possible_wrap, reason = "distance modulo 2^32")]
+        let early = data.seq.wrapping_sub(conn.recv_next) as i32;
+        let Ok(early) = usize::try_from(early) else {
+            self.stats.duplicates += 1;
+            conn.set(bit::ACK_NOW);
+            return;
+        };
+        if early >= WINDOW {
+            self.stats.unheld += 1;
+            return;
+        }
+        if early > 0 {
+            conn.set(bit::ACK_NOW);
+            return self.handle_early(place, early, records, host);
+        }
+        let had_gap = self.flow_mut(place).is_some_and(|flow| !flow.ahead.is_empty());
+        match self.take_next(place, records, host) {
+            Taken::Done => self.advance(place, host),
+            Taken::NoSlot => self.starve(place, Some(records)),
+            Taken::NoRoom => {}
+        }
+        let Some(conn) = self.table.get_mut(place) else { return };
+        let is_full = bytes * 2 > usize::from(conn.mtu);
+        if had_gap || conn.has(bit::RNR) || is_full && conn.has(bit::FULL) {
+            conn.set(bit::ACK_NOW);
+        } else if !conn.has(bit::ACK_LATER | bit::ACK_NOW) {
+            conn.set(bit::ACK_LATER);
+            conn.ack_number = conn.newest;
+            self.timers.ack_at(Later { deadline: ack_deadline(now), place, number: conn.newest });
+        }
+        if is_full {
+            conn.set(bit::FULL);
+        }
+    }
+
+    /// Applies the records of the frame whose turn it is.
+    fn take_next<H: Host>(&mut self, place: u32, records: Records<'_>, host: &mut H) -> Taken {
+        let mut ended = Endings::default();
+        let Some(mut scene) = self.scene(place) else { return Taken::NoRoom };
+        if let Some(Ahead::Held { .. }) = scene.flow.ahead.front() {
+            // It came before, and waits for a slot.
+            self.stats.duplicates += 1;
+            return Taken::NoRoom;
+        }
+        let taken = scene.take(records, host, &mut |end| ended.push(end));
+        self.end_parts(place, ended, host);
+        taken
+    }
+
+    /// The frame whose turn it was is done: so are those held back behind it, as far as there is no gap.
+    fn advance<H: Host>(&mut self, place: u32, host: &mut H) {
+        if let Some(scene) = self.scene(place) {
+            scene.conn.recv_next = scene.conn.recv_next.wrapping_add(1);
+            scene.flow.ahead.pop_front();
+        }
+        self.drain(place, host);
+    }
+
+    /// Frames that came early and whose turn has come.
+    fn drain<H: Host>(&mut self, place: u32, host: &mut H) {
+        loop {
+            let mut ended = Endings::default();
+            let Some(conn) = self.table.get_mut(place) else { return };
+            let Some(flow) = self.flows.get_mut(conn.flow) else { return };
+            let max_send_size = self.config.max_send_size;
+            let front = flow.ahead.front().copied();
+            let mut scene = Scene { conn, flow, place, rmas: &mut self.rmas, max_send_size };
+            match front {
+                None | Some(Ahead::Missing) => return,
+                Some(Ahead::Passed) => {}
+                Some(Ahead::WriteEnd { op }) => scene.end_write(op),
+                Some(Ahead::Held { buffer, len }) => {
+                    let bytes = &self.holds.bytes(buffer)[..usize::from(len)];
+                    let taken = match Records::again(bytes) {
+                        Some(records) => scene.take(records, host, &mut |end| ended.push(end)),
+                        None => Taken::Done,
+                    };
+                    if taken == Taken::Done {
+                        self.holds.give(buffer);
+                    }
+                    self.end_parts(place, ended, host);
+                    match taken {
+                        Taken::Done => {}
+                        Taken::NoSlot => return self.starve(place, None),
+                        // It stays held; the connection is looked at again with the next frame.
+                        Taken::NoRoom => return,
+                    }
+                }
+            }
+            let Some(scene) = self.scene(place) else { return };
+            scene.conn.recv_next = scene.conn.recv_next.wrapping_add(1);
+            scene.flow.ahead.pop_front();
+        }
+    }
+
+    /// A frame before its turn.
+    fn handle_early<H: Host>(&mut self, place: u32, early: usize, records: Records<'_>, host: &mut H) {
+        let room = host.room();
+        let mut ended = Endings::default();
+        let Some(mut scene) = self.scene(place) else { return };
+        if scene.flow.ahead.get(early).is_some_and(|ahead| !matches!(ahead, Ahead::Missing)) {
+            self.stats.duplicates += 1;
+            return;
+        }
+        let messages = records.filter(|record| matches!(record, Record::Message { .. })).count();
+        let hasty = messages <= room as usize && records.clone().all(|record| scene.is_hasty(&record));
+        let ahead = if hasty {
+            let mut passed = Ahead::Passed;
+            for record in records {
+                match record {
+                    Record::Write { op, target, at, bytes } => {
+                        if scene.write(op, &target, at, bytes, host) {
+                            passed = Ahead::WriteEnd { op };
+                        }
+                    }
+                    Record::ReadBytes { op, at, bytes } => {
+                        scene.read_bytes(op, at, bytes, host, &mut |end| ended.push(end))
+                    }
+                    Record::Result { op, status } => scene.result(op, status, &mut |end| ended.push(end)),
+                    Record::Read { op, target } => {
+                        if scene.serve(op, target, host) != Taken::Done {
+                            return;
+                        }
+                    }
+                    Record::Message { bytes, .. } => {
+                        host.message(scene.conn.user, bytes);
+                    }
+                    Record::Part { .. } | Record::Probe { .. } | Record::ProbeReply { .. } => {}
+                }
+            }
+            passed
+        } else {
+            match self.hold(records, RESERVE) {
+                Some(held) => held,
+                None => {
+                    self.stats.unheld += 1;
+                    return;
+                }
+            }
+        };
+        if let Some(scene) = self.scene(place) {
+            while scene.flow.ahead.len() <= early {
+                scene.flow.ahead.push_back(Ahead::Missing);
+            }
+            scene.flow.ahead[early] = ahead;
+        }
+        self.end_parts(place, ended, host);
+    }
+
+    /// Keeps the records of a frame.
+    fn hold(&mut self, records: Records<'_>, reserve: usize) -> Option<Ahead> {
+        let bytes = records.bytes();
+        if self.holds.left() <= reserve || bytes.len() > self.holds.stride() {
+            return None;
+        }
+        let buffer = self.holds.take()?;
+        self.holds.bytes_mut(buffer)[..bytes.len()].copy_from_slice(bytes);
+        Some(Ahead::Held { buffer, len: u16::try_from(bytes.len()).unwrap_or(u16::MAX) })
+    }
+
+    /// The frame whose turn it is found no slot: it is held, or the peer sends it again when there are slots.
+    fn starve(&mut self, place: u32, records: Option<Records<'_>>) {
+        self.stats.rnr += 1;
+        let held = records.and_then(|records| self.hold(records, 0));
+        let Some(scene) = self.scene(place) else { return };
+        if let Some(held) = held {
+            if scene.flow.ahead.is_empty() {
+                scene.flow.ahead.push_back(held);
+            } else {
+                scene.flow.ahead[0] = held;
+            }
+        }
+        scene.conn.set(bit::RNR | bit::ACK_NOW);
+        if !core::mem::replace(&mut scene.flow.starved, true) {
+            self.starved.push_back(place);
+        }
+        self.make_ready(place);
+    }
+
+    /// Slots have become free: what waited for them is delivered, and peers that were refused are told.
+    pub fn refill<H: Host>(&mut self, _now: Time, host: &mut H) {
+        for _ in 0..self.starved.len() {
+            let Some(place) = self.starved.pop_front() else { return };
+            let Some(flow) = self.flow_mut(place) else { continue };
+            if !core::mem::take(&mut flow.starved) {
+                continue;
+            }
+            if let Some(conn) = self.table.get_mut(place) {
+                conn.clear(bit::RNR);
+                conn.set(bit::ACK_NOW);
+            }
+            self.drain(place, host);
+            self.make_ready(place);
+        }
+    }
+
+    /// Tells the host of parts of operations that have ended.
+    fn end_parts<H: Host>(&mut self, place: u32, ended: Endings, host: &mut H) {
+        for (op, outcome) in ended.into_iter() {
+            self.end_rma_part(place, op, outcome, host);
+        }
+    }
+
+    /// The path to `to` refused this frame of ours: nobody listens there. It counts only if it quotes both identifiers of a
+    /// connection to that address.
+    pub fn handle_refusal<H: Host>(&mut self, _now: Time, to: &Address, quoted: &[u8], host: &mut H) {
+        let Some(place) = self.quoted(to, quoted) else { return };
+        match self.table.get(place).map(|conn| conn.state) {
+            Some(State::Asking) => self.refuse(place, Failure::Refused, host),
+            Some(State::Open | State::Accepting) => self.break_connection(place, Failure::Disconnected, host),
+            Some(State::Closing) => self.remove(place),
+            _ => {}
+        }
+    }
+
+    /// The path to `to` carries at most `mtu` bytes of frame, quoting this frame of ours. It is believed down to
+    /// `Config::base_mtu`.
+    pub fn handle_too_big(&mut self, to: &Address, quoted: &[u8], mtu: u16) {
+        let base = self.config.base_mtu;
+        if let Some(place) = self.quoted(to, quoted)
+            && let Some(conn) = self.table.get_mut(place)
+        {
+            conn.mtu = conn.mtu.min(mtu.max(base));
+        }
+    }
+
+    /// The connection whose frame the network quotes.
+    fn quoted(&self, to: &Address, quoted: &[u8]) -> Option<u32> {
+        let header = Header::parse(quoted)?;
+        let place = self.table.find(header.from)?;
+        let conn = self.table.get(place)?;
+        (conn.to == *to && conn.peer == header.to).then_some(place)
+    }
+}
+
+/// Parts of operations that ended with one frame: nearly always one or none, and many only with many results.
+#[derive(Default)]
+struct Endings {
+    first: Option<Ended>,
+    others: alloc::vec::Vec<Ended>,
+}
+
+impl Endings {
+    fn push(&mut self, end: Ended) {
+        if self.first.is_none() {
+            self.first = Some(end);
+        } else {
+            self.others.push(end);
+        }
+    }
+
+    fn into_iter(self) -> impl Iterator<Item = Ended> {
+        self.first.into_iter().chain(self.others)
+    }
+}

@@ -1,0 +1,246 @@
+//! Records of a frame, when its turn has come or before.
+
+use super::conn::Conn;
+use super::flow::{Assembly, Bundle, Flow, Item, Serve};
+use super::host::{Host, Op, Target};
+use super::send::{AFTER, OP_MASK, RmaState};
+use super::transmit::status;
+use crate::Failure;
+use crate::wire::{Record, Records};
+use alloc::vec::Vec;
+
+/// Reads of a peer that are served one after the other; a frame that asks for more is dropped and comes again.
+const MAX_SERVES: usize = 1024;
+
+/// What became of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// Everything in it was done.
+    Done,
+    /// A message found no slot; what stands before it was delivered.
+    NoSlot,
+    /// There is no room for what it asks for.
+    NoRoom,
+}
+
+/// A part of an operation that has ended: the operation and how.
+pub(super) type Ended = (Op, Result<(), Failure>);
+
+/// What records are applied to.
+pub(super) struct Scene<'a> {
+    pub(super) conn: &'a mut Conn,
+    pub(super) flow: &'a mut Flow,
+    pub(super) place: u32,
+    pub(super) rmas: &'a mut Vec<Option<RmaState>>,
+    pub(super) max_send_size: u32,
+}
+
+impl Scene<'_> {
+    /// Everything in a frame whose turn has come. RMA that was done when the frame came early is not in it any more.
+    pub(super) fn take<H: Host>(&mut self, records: Records<'_>, host: &mut H, ended: &mut impl FnMut(Ended)) -> Taken {
+        let mut messages = 0;
+        for record in records {
+            if let Record::Message { .. } = record {
+                messages += 1;
+                if messages <= self.flow.partial {
+                    continue;
+                }
+            }
+            let taken = self.record(&record, host, ended);
+            if taken != Taken::Done {
+                return taken;
+            }
+            if let Record::Message { .. } = record {
+                self.flow.partial = messages;
+            }
+        }
+        self.flow.partial = 0;
+        Taken::Done
+    }
+
+    fn record<H: Host>(&mut self, record: &Record<'_>, host: &mut H, ended: &mut impl FnMut(Ended)) -> Taken {
+        match *record {
+            Record::Message { after, bytes } => {
+                if after && self.flow.after_refused || bytes.len() > self.max_send_size as usize {
+                    return Taken::Done;
+                }
+                if host.message(self.conn.user, bytes) { Taken::Done } else { Taken::NoSlot }
+            }
+            Record::Part { message, total, at, bytes } => self.part(message, total, at, bytes, host),
+            Record::Write { op, target, at, bytes } => {
+                if self.write(op, &target, at, bytes, host) {
+                    self.end_write(op);
+                }
+                Taken::Done
+            }
+            Record::Read { op, target } => self.serve(op, target, host),
+            Record::ReadBytes { op, at, bytes } => {
+                self.read_bytes(op, at, bytes, host, ended);
+                Taken::Done
+            }
+            Record::Result { op, status } => {
+                self.result(op, status, ended);
+                Taken::Done
+            }
+            Record::Probe { .. } | Record::ProbeReply { .. } => Taken::Done,
+        }
+    }
+
+    /// A part of a message whose parts come in order.
+    fn part<H: Host>(&mut self, message: u32, total: u32, at: u32, bytes: &[u8], host: &mut H) -> Taken {
+        if total > self.max_send_size || message & AFTER != 0 && self.flow.after_refused {
+            return Taken::Done;
+        }
+        if at == 0 && self.flow.assembly.is_none_or(|assembly| assembly.message != message) {
+            self.abandon(host);
+            let Some(place) = host.begin(self.conn.user, total) else { return Taken::NoSlot };
+            self.flow.assembly = Some(Assembly { place, message, total, filled: 0 });
+        }
+        let Some(assembly) = &mut self.flow.assembly else { return Taken::Done };
+        if assembly.message != message || assembly.total != total {
+            return Taken::Done;
+        }
+        // On an unreliable connection parts come in any order, each once; a missing one is noticed by the count.
+        if self.conn.is_reliable() && assembly.filled != at {
+            return Taken::Done;
+        }
+        host.fill(assembly.place, at, bytes);
+        assembly.filled += u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        if assembly.filled >= total {
+            let place = assembly.place;
+            self.flow.assembly = None;
+            host.deliver(self.conn.user, place);
+        }
+        Taken::Done
+    }
+
+    /// Forgets the message that is being put together.
+    pub(super) fn abandon<H: Host>(&mut self, host: &mut H) {
+        if let Some(assembly) = self.flow.assembly.take() {
+            host.abandon(assembly.place);
+        }
+    }
+
+    /// A part of an unreliable message, in any order.
+    pub(super) fn loose_part<H: Host>(&mut self, message: u32, total: u32, at: u32, bytes: &[u8], host: &mut H) {
+        if total > self.max_send_size {
+            return;
+        }
+        if self.flow.assembly.is_none_or(|assembly| assembly.message != message) {
+            #[expect(clippy::cast_possible_wrap, reason = "distance modulo 2^32")]
+            let is_older =
+                self.flow.assembly.is_some_and(|assembly| (message.wrapping_sub(assembly.message) as i32) < 0);
+            if is_older {
+                return;
+            }
+            self.abandon(host);
+            let Some(place) = host.begin(self.conn.user, total) else { return };
+            self.flow.assembly = Some(Assembly { place, message, total, filled: 0 });
+        }
+        self.part(message, total, at, bytes, host);
+    }
+
+    /// Bytes of a peer's write; whether they are its last.
+    pub(super) fn write<H: Host>(&mut self, op: u32, target: &Target, at: u64, bytes: &[u8], host: &mut H) -> bool {
+        let known = self.flow.refused.iter().any(|(refused, _)| *refused == op);
+        if !known && let Err(failure) = host.write(target, at, bytes) {
+            self.flow.refused.push((op, status(failure)));
+        }
+        at + bytes.len() as u64 == target.len
+    }
+
+    /// The last frame of a write has passed, and everything before it: tells the peer how it went.
+    pub(super) fn end_write(&mut self, op: u32) {
+        let refused = self.flow.refused.iter().position(|(refused, _)| *refused == op);
+        let status = refused.map_or(0, |at| self.flow.refused.swap_remove(at).1);
+        self.flow.after_refused = status != 0;
+        self.flow.results.push_back((op, status));
+    }
+
+    /// A peer wants to read.
+    pub(super) fn serve<H: Host>(&mut self, op: u32, target: Target, host: &mut H) -> Taken {
+        if self.flow.serves.len() >= MAX_SERVES {
+            return Taken::NoRoom;
+        }
+        match host.may_read(&target) {
+            Ok(()) if target.len > 0 => self.flow.serves.push_back(Serve { op, target, at: 0 }),
+            Ok(()) => self.flow.results.push_back((op, 1)),
+            Err(failure) => self.flow.results.push_back((op, status(failure))),
+        }
+        Taken::Done
+    }
+
+    /// The state of an operation of this connection that a peer names.
+    fn rma(&mut self, op: u32) -> Option<(Op, &mut RmaState)> {
+        let host_op = Op(op & OP_MASK);
+        let state = self.rmas.get_mut(host_op.0 as usize)?.as_mut()?;
+        (state.wire == op && state.conn == self.place).then_some((host_op, state))
+    }
+
+    /// Bytes that a read of this side brought.
+    pub(super) fn read_bytes<H: Host>(
+        &mut self,
+        op: u32,
+        at: u64,
+        bytes: &[u8],
+        host: &mut H,
+        ended: &mut impl FnMut(Ended),
+    ) {
+        let Some((op, state)) = self.rma(op).filter(|(_, state)| state.read) else { return };
+        let len = bytes.len() as u64;
+        if at.checked_add(len).is_none_or(|end| end > state.target.len) {
+            return;
+        }
+        host.place(op, at, bytes);
+        state.received += len;
+        if state.received >= state.target.len {
+            let has_message = state.has_message;
+            if has_message {
+                self.release_parked(op);
+            }
+            ended((op, Ok(())));
+        }
+    }
+
+    /// The data of a read has come: its message may go, before everything else.
+    fn release_parked(&mut self, op: Op) {
+        let parked: Vec<Bundle> =
+            self.flow.parked.extract_if(.., |(of, _)| *of == op).map(|(_, bundle)| bundle).collect();
+        for bundle in parked.into_iter().rev() {
+            self.flow.queue.push_front(Item::Bundle(bundle));
+        }
+        // What waits for this operation goes on waiting for its message only if it is a fence.
+        let fence = self.rmas.get(op.0 as usize).and_then(Option::as_ref).is_some_and(|state| state.fence);
+        if self.flow.barrier == Some(op) && !fence {
+            self.flow.barrier = None;
+        }
+    }
+
+    /// How an operation of this side ended at its target.
+    pub(super) fn result(&mut self, op: u32, status: u8, ended: &mut impl FnMut(Ended)) {
+        let Some((op, state)) = self.rma(op) else { return };
+        // A read that went well ends with its last bytes.
+        if state.read && status == 0 {
+            return;
+        }
+        let outcome = match status {
+            0 => Ok(()),
+            2 => Err(Failure::Copy),
+            _ => Err(Failure::RemoteHandle),
+        };
+        if state.read && state.left > 1 {
+            // Its message is not sent.
+            state.left = 1;
+        }
+        ended((op, outcome));
+    }
+
+    /// Whether a record may be done before its turn.
+    pub(super) fn is_hasty(&self, record: &Record<'_>) -> bool {
+        match record {
+            Record::Message { after, .. } => !after && self.conn.attribute() == crate::Attribute::ReliableUnordered,
+            Record::Part { .. } => false,
+            _ => true,
+        }
+    }
+}

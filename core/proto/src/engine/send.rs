@@ -1,0 +1,234 @@
+//! Sends and RMA as the program starts them: into the queue of the connection's flow.
+
+use super::conn::{NONE, State};
+use super::flow::{Bundle, Item, Ops};
+use super::frames::{Buffer, Frames};
+use super::{Engine, Index, Op, Rma, Target, flow_of, get_ready};
+use crate::wire::{DATA, MESSAGE_HEAD, PART_HEAD, emit_message, emit_part};
+use crate::{RmaError, SendError, Time};
+use alloc::vec::Vec;
+
+/// Buffers that messages leave to results and read requests, so that RMA goes on while messages wait for slots.
+const RESERVE: usize = 16;
+/// Messages of one frame: each needs a slot of the peer.
+const MAX_MESSAGES: u16 = 512;
+
+/// Bits of an operation's number on the wire that are the host's.
+const OP_BITS: u32 = 20;
+pub(super) const OP_MASK: u32 = (1 << OP_BITS) - 1;
+
+/// The bit of a part's message number that says: only if the RMA before it was not refused.
+pub(super) const AFTER: u32 = 1 << 31;
+
+/// An RMA that has not ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RmaState {
+    pub(super) conn: u32,
+    /// The operation's number as it travels: the host's in the lower bits, and above them one that differs from the last
+    /// life's, so that a late result ends nothing else.
+    pub(super) wire: u32,
+    pub(super) target: Target,
+    pub(super) read: bool,
+    pub(super) fence: bool,
+    pub(super) has_message: bool,
+    /// Bytes cut into frames.
+    pub(super) at: u64,
+    /// Bytes that a read has brought.
+    pub(super) received: u64,
+    /// What has to happen before it ends: its result, and its message's acknowledgement.
+    pub(super) left: u8,
+    pub(super) failed: Option<crate::Failure>,
+}
+
+impl Engine {
+    /// Sends a message: `parts`, one after the other, which are copied. `ask`: an acknowledgement is wanted at once. On a
+    /// reliable connection the operation ends when the peer has delivered the message, on another when it has left.
+    ///
+    /// # Errors
+    ///
+    /// Refused: nothing was sent, and the operation has not begun.
+    pub fn send(&mut self, now: Time, index: Index, parts: &[&[u8]], op: Op, ask: bool) -> Result<(), SendError> {
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        let place = index.0;
+        let conn = self.table.get_mut(place).filter(|conn| conn.state == State::Open).ok_or(SendError::Disconnected)?;
+        if len > conn.max_send_size as usize {
+            return Err(SendError::TooLong);
+        }
+        let capacity = (usize::from(conn.mtu) - DATA).min(self.frames.stride());
+        let flow = flow_of(&mut self.flows, conn, place).ok_or(SendError::NoBuffers)?;
+        link(&mut self.links, op, NONE);
+        if let Some(Item::Bundle(bundle)) = flow.queue.back_mut()
+            && bundle.is_open
+            && usize::from(bundle.len) + MESSAGE_HEAD + len <= capacity
+            && bundle.messages < MAX_MESSAGES
+        {
+            let end = emit_message(self.frames.bytes_mut(bundle.buffer), usize::from(bundle.len), false, parts);
+            bundle.len = u16::try_from(end).unwrap_or(u16::MAX);
+            bundle.messages += 1;
+            bundle.prompt |= ask;
+            link(&mut self.links, Op(bundle.ops.tail), op.0);
+            bundle.ops.tail = op.0;
+        } else {
+            let message = Outbound { parts, len, after: false, op, prompt: ask, now, capacity };
+            let queue = &mut flow.queue;
+            if !message.bundle(&mut self.frames, &mut flow.part_number, |bundle| queue.push_back(Item::Bundle(bundle)))
+            {
+                return Err(SendError::NoBuffers);
+            }
+        }
+        get_ready(conn, place, &mut self.ready);
+        Ok(())
+    }
+
+    /// Starts an RMA.
+    ///
+    /// # Errors
+    ///
+    /// Refused: nothing was copied, and the operation has not begun.
+    pub fn rma(&mut self, now: Time, index: Index, rma: &Rma<'_>) -> Result<(), RmaError> {
+        let place = index.0;
+        let conn = self.table.get_mut(place).filter(|conn| conn.state == State::Open).ok_or(RmaError::Disconnected)?;
+        if !conn.is_reliable() {
+            return Err(RmaError::Unreliable);
+        }
+        if rma.target.len == 0 {
+            return Err(RmaError::ZeroLength);
+        }
+        let len = rma.message.map_or(0, <[u8]>::len);
+        if len > conn.max_send_size as usize {
+            return Err(RmaError::MessageTooLong);
+        }
+        let capacity = (usize::from(conn.mtu) - DATA).min(self.frames.stride());
+        let flow = flow_of(&mut self.flows, conn, place).ok_or(RmaError::NoBuffers)?;
+        let op = rma.op;
+        flow.queue.push_back(Item::Rma(op));
+        if let Some(message) = rma.message {
+            let message = Outbound { parts: &[message], len, after: true, op, prompt: false, now, capacity };
+            let (queue, parked) = (&mut flow.queue, &mut flow.parked);
+            // A read's message waits until the data has come.
+            let park =
+                |bundle| if rma.read { parked.push((op, bundle)) } else { queue.push_back(Item::Bundle(bundle)) };
+            if !message.bundle(&mut self.frames, &mut flow.part_number, park) {
+                flow.queue.pop_back();
+                return Err(RmaError::NoBuffers);
+            }
+        }
+        link(&mut self.links, op, NONE);
+        let at = op.0 as usize;
+        if self.rmas.len() <= at {
+            self.rmas.resize(at + 1, None);
+        }
+        self.rmas[at] = Some(RmaState {
+            conn: place,
+            wire: op.0 & OP_MASK | self.lives << OP_BITS,
+            target: rma.target,
+            read: rma.read,
+            fence: rma.fence,
+            has_message: rma.message.is_some(),
+            at: 0,
+            received: 0,
+            left: 1 + u8::from(rma.message.is_some()),
+            failed: None,
+        });
+        self.lives = self.lives.wrapping_add(1);
+        if flow.open_rmas == 0 {
+            flow.rma_since = now;
+        }
+        flow.open_rmas += 1;
+        get_ready(conn, place, &mut self.ready);
+        Ok(())
+    }
+}
+
+/// A message on its way into buffers.
+struct Outbound<'a> {
+    parts: &'a [&'a [u8]],
+    len: usize,
+    after: bool,
+    op: Op,
+    prompt: bool,
+    now: Time,
+    /// Bytes of records that a frame holds.
+    capacity: usize,
+}
+
+impl Outbound<'_> {
+    /// Fills buffers and shows them in order; false, and nothing happened, when there are too few.
+    fn bundle(&self, frames: &mut Frames, part_number: &mut u32, mut sink: impl FnMut(Bundle)) -> bool {
+        let size = self.capacity - PART_HEAD;
+        let whole = MESSAGE_HEAD + self.len <= self.capacity;
+        let needed = if whole { 1 } else { self.len.div_ceil(size) };
+        if frames.left() < needed + RESERVE {
+            return false;
+        }
+        let mut bundle = Bundle {
+            buffer: Buffer(0),
+            len: 0,
+            messages: 1,
+            ops: Ops { head: self.op.0, tail: self.op.0 },
+            is_open: whole && !self.after,
+            prompt: self.prompt,
+            since: self.now,
+        };
+        if whole {
+            let Some(buffer) = frames.take() else { return false };
+            bundle.buffer = buffer;
+            bundle.len = narrow(emit_message(frames.bytes_mut(buffer), 0, self.after, self.parts));
+            sink(bundle);
+            return true;
+        }
+        let message = *part_number & !AFTER | if self.after { AFTER } else { 0 };
+        *part_number = part_number.wrapping_add(1);
+        let mut source = Parts { parts: self.parts, rest: &[] };
+        for at in (0..self.len).step_by(size) {
+            let Some(buffer) = frames.take() else { return false };
+            let (count, is_last) = (size.min(self.len - at), at + size >= self.len);
+            let bytes = frames.bytes_mut(buffer);
+            let end = emit_part(bytes, 0, message, wide(self.len), wide(at), count);
+            source.copy(&mut bytes[end..end + count]);
+            let ops = if is_last { bundle.ops } else { Ops::NONE };
+            let (messages, prompt) = (u16::from(is_last), self.prompt && is_last);
+            sink(Bundle { buffer, len: narrow(end + count), messages, ops, prompt, ..bundle });
+        }
+        true
+    }
+}
+
+/// The bytes of a message that lies in pieces.
+struct Parts<'a> {
+    parts: &'a [&'a [u8]],
+    rest: &'a [u8],
+}
+
+impl Parts<'_> {
+    /// Copies the next bytes.
+    fn copy(&mut self, mut target: &mut [u8]) {
+        while !target.is_empty() {
+            while self.rest.is_empty() {
+                let Some((first, others)) = self.parts.split_first() else { return };
+                (self.rest, self.parts) = (first, others);
+            }
+            let count = target.len().min(self.rest.len());
+            let (now, later) = target.split_at_mut(count);
+            now.copy_from_slice(&self.rest[..count]);
+            (target, self.rest) = (later, &self.rest[count..]);
+        }
+    }
+}
+
+fn narrow(value: usize) -> u16 {
+    u16::try_from(value).unwrap_or(u16::MAX)
+}
+
+fn wide(value: usize) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+/// Sets what follows an operation in its list.
+fn link(links: &mut Vec<u32>, op: Op, next: u32) {
+    let at = op.0 as usize;
+    if links.len() <= at {
+        links.resize(at + 1, NONE);
+    }
+    links[at] = next;
+}

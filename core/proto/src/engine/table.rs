@@ -1,0 +1,84 @@
+//! Connections by their place; identifiers that nobody guesses.
+
+use super::conn::{Conn, State};
+use super::random::Random;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// Connections that get memory together: a growing table never holds more than this many too many, where doubling a vector would
+/// hold twice what it needs.
+const CHUNK: usize = 512;
+/// Bits of an identifier that are the place.
+const PLACE_BITS: u32 = 24;
+
+/// The connections of an endpoint.
+pub(super) struct Table {
+    chunks: Vec<Box<[Option<Conn>]>>,
+    free: Vec<u32>,
+    used: u32,
+}
+
+impl Table {
+    pub(super) fn new() -> Self {
+        Self { chunks: Vec::new(), free: Vec::new(), used: 0 }
+    }
+
+    /// A place and an identifier for a new connection; `None`: no memory, or 16 million connections.
+    pub(super) fn take(&mut self, random: &mut Random) -> Option<(u32, u64)> {
+        let place = match self.free.pop() {
+            Some(place) => place,
+            None => {
+                let place = self.used;
+                if place >> PLACE_BITS != 0 {
+                    return None;
+                }
+                if place as usize == self.chunks.len() * CHUNK {
+                    let mut chunk = Vec::new();
+                    chunk.try_reserve_exact(CHUNK).ok()?;
+                    chunk.resize_with(CHUNK, || None);
+                    self.chunks.push(chunk.into_boxed_slice());
+                }
+                self.used += 1;
+                place
+            }
+        };
+        // The lowest bit of the random part is set, so that no identifier is 0.
+        let id = (random.next() | 1) << PLACE_BITS | u64::from(place);
+        Some((place, id))
+    }
+
+    pub(super) fn put(&mut self, place: u32, conn: Conn) {
+        if let Some(entry) = self.entry(place) {
+            *entry = Some(conn);
+        }
+    }
+
+    pub(super) fn remove(&mut self, place: u32) {
+        if let Some(entry) = self.entry(place)
+            && entry.take().is_some()
+        {
+            self.free.push(place);
+        }
+    }
+
+    fn entry(&mut self, place: u32) -> Option<&mut Option<Conn>> {
+        self.chunks.get_mut(place as usize / CHUNK)?.get_mut(place as usize % CHUNK)
+    }
+
+    #[inline]
+    pub(super) fn get(&self, place: u32) -> Option<&Conn> {
+        self.chunks.get(place as usize / CHUNK)?.get(place as usize % CHUNK)?.as_ref()
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, place: u32) -> Option<&mut Conn> {
+        self.entry(place)?.as_mut()
+    }
+
+    /// The connection with this identifier.
+    #[inline]
+    pub(super) fn find(&self, id: u64) -> Option<u32> {
+        let place = (id & ((1 << PLACE_BITS) - 1)) as u32;
+        self.get(place).filter(|conn| conn.id == id && conn.state != State::Free).map(|_| place)
+    }
+}

@@ -1,0 +1,312 @@
+//! Two engines and a bad wire between them. The real proof is the simulation; here is what has to hold first.
+
+use super::*;
+use crate::wire::{Crc, seal, verify};
+use crate::{Failure, SendError};
+use alloc::vec;
+use std::collections::BTreeMap;
+
+extern crate std;
+
+/// A host that keeps everything.
+#[derive(Default)]
+struct Recorder {
+    places: BTreeMap<u32, Vec<u8>>,
+    next: u32,
+    slots: u32,
+    received: Vec<Vec<u8>>,
+    ended: BTreeMap<u32, Result<(), Failure>>,
+    opened: Vec<Index>,
+    requests: Vec<Index>,
+    broken: Vec<(Index, Failure)>,
+    refused: Vec<Failure>,
+    memory: Vec<u8>,
+    local: Vec<u8>,
+    dead: bool,
+}
+
+impl Host for Recorder {
+    type Piece = Vec<u8>;
+
+    fn room(&self) -> u32 {
+        self.slots
+    }
+
+    fn begin(&mut self, _: u64, len: u32) -> Option<Place> {
+        self.slots = self.slots.checked_sub(1)?;
+        self.next += 1;
+        self.places.insert(self.next, vec![0; len as usize]);
+        Some(Place(self.next))
+    }
+
+    fn fill(&mut self, place: Place, at: u32, bytes: &[u8]) {
+        let at = at as usize;
+        self.places.get_mut(&place.0).expect("begun")[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn deliver(&mut self, _: u64, place: Place) {
+        let message = self.places.remove(&place.0).expect("begun");
+        self.received.push(message);
+    }
+
+    fn abandon(&mut self, place: Place) {
+        self.places.remove(&place.0).expect("begun");
+        self.slots += 1;
+    }
+
+    fn write(&mut self, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure> {
+        self.may_read(target)?;
+        let at = usize::try_from(target.offset + at).expect("small");
+        self.memory[at..at + bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn source(&mut self, source: &Source, at: u64, len: u32) -> Result<Vec<u8>, Failure> {
+        if self.dead {
+            return Err(Failure::Copy);
+        }
+        let (from, at) = match source {
+            Source::Local(_) => (&self.local, at),
+            Source::Served(target) => (&self.memory, target.offset + at),
+        };
+        let at = usize::try_from(at).expect("small");
+        Ok(from[at..at + len as usize].to_vec())
+    }
+
+    fn may_read(&mut self, target: &Target) -> Result<(), Failure> {
+        let fits = target.offset + target.len <= self.memory.len() as u64;
+        if target.handle == [7, 7] && fits { Ok(()) } else { Err(Failure::RemoteHandle) }
+    }
+
+    fn place(&mut self, _: Op, at: u64, bytes: &[u8]) {
+        let at = usize::try_from(at).expect("small");
+        self.local[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn ended(&mut self, op: Op, outcome: Result<(), Failure>) {
+        assert!(self.ended.insert(op.0, outcome).is_none(), "operation {op:?} ended twice");
+    }
+
+    fn event(&mut self, index: Index, _: u64, event: Event<'_>) -> bool {
+        match event {
+            Event::Request { .. } | Event::Expected { .. } => self.requests.push(index),
+            Event::Open { .. } => self.opened.push(index),
+            Event::Refused(failure) => self.refused.push(failure),
+            Event::Broken(failure) => self.broken.push((index, failure)),
+            Event::Redirected { .. } | Event::Silent => {}
+        }
+        true
+    }
+}
+
+/// Two engines, and a wire that loses one frame in `loss`.
+struct Pair {
+    engines: [Engine; 2],
+    hosts: [Recorder; 2],
+    now: Time,
+    wire: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
+    count: u64,
+    loss: u64,
+    state: u64,
+}
+
+const ADDRESSES: [Address; 2] = [Address([1; 24]), Address([2; 24])];
+
+impl Pair {
+    fn new(loss: u64) -> Self {
+        let config = Config {
+            mtu: 1400,
+            base_mtu: 1200,
+            max_send_size: 8192,
+            recv_buffer: 1 << 20,
+            frames: 1024,
+            holds: 256,
+            operations: 1 << 14,
+            host: 0,
+            unchecked_on_host: false,
+            first_seq: Some(u32::MAX - 20),
+        };
+        let engine = |seed| Engine::new(&config, [seed; 8]);
+        let host =
+            || Recorder { slots: 1 << 20, memory: vec![3; 1 << 16], local: vec![5; 1 << 16], ..Recorder::default() };
+        Self {
+            engines: [engine(1), engine(2)],
+            hosts: [host(), host()],
+            now: Time(1_000_000),
+            wire: BTreeMap::new(),
+            count: 0,
+            loss,
+            state: 88,
+        }
+    }
+
+    fn chance(&mut self) -> u64 {
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.state >> 33
+    }
+
+    fn pump(&mut self) {
+        let mut buffer = vec![0; 1400];
+        for side in 0..2 {
+            while let Some(out) = self.engines[side].poll_transmit(self.now, true, &mut buffer, &mut self.hosts[side]) {
+                let piece = out.piece.unwrap_or_default();
+                let mut frame = buffer[..out.len].to_vec();
+                seal(&mut frame, piece.len(), |crc: Crc| crc.update(&piece));
+                frame.extend(&piece);
+                assert!(frame.len() <= 1400, "a frame of {} bytes", frame.len());
+                self.count += 1;
+                if self.loss == 0 || self.chance() % self.loss != 0 {
+                    let jitter = self.chance() % 3000;
+                    self.wire.insert((Time(self.now.0 + 20_000 + jitter), self.count), (1 - side, frame));
+                }
+            }
+        }
+    }
+
+    fn step(&mut self) -> bool {
+        self.pump();
+        let frame = self.wire.first_key_value().map(|((at, _), _)| *at);
+        let timer = self.engines.iter().filter_map(Engine::poll_timeout).min();
+        let Some(next) = frame.into_iter().chain(timer).min() else { return false };
+        self.now = next.max(self.now);
+        while let Some(entry) = self.wire.first_entry().filter(|entry| entry.key().0 <= self.now) {
+            let (to, frame) = entry.remove();
+            verify(&frame).expect("sealed");
+            self.engines[to].handle_frame(self.now, &ADDRESSES[1 - to], &frame, false, &mut self.hosts[to]);
+        }
+        for side in 0..2 {
+            self.engines[side].handle_timeout(self.now, &mut self.hosts[side]);
+        }
+        true
+    }
+
+    fn run(&mut self, mut until: impl FnMut(&Self) -> bool) {
+        for _ in 0..200_000 {
+            if until(self) {
+                return;
+            }
+            assert!(self.step(), "nothing is left to do");
+        }
+        panic!("no end after 200,000 steps at {:?}", self.now);
+    }
+
+    fn connect(&mut self, attribute: Attribute) -> [Index; 2] {
+        let open = Open { to: ADDRESSES[1], attribute, payload: b"hello", user: 0, timeout: None, token: 0 };
+        let client = self.engines[0].connect(self.now, &open).expect("connect");
+        self.run(|pair| !pair.hosts[1].requests.is_empty());
+        let server = self.hosts[1].requests.remove(0);
+        self.engines[1].accept(self.now, server, 0).expect("accept");
+        self.run(|pair| pair.hosts.iter().all(|host| !host.opened.is_empty()));
+        [client, server]
+    }
+}
+
+fn message(number: u32, len: usize) -> Vec<u8> {
+    let mut bytes = number.to_be_bytes().to_vec();
+    bytes.resize(len.max(4), number as u8);
+    bytes
+}
+
+fn exchange(attribute: Attribute, loss: u64) -> Pair {
+    let mut pair = Pair::new(loss);
+    let [client, _] = pair.connect(attribute);
+    let mut next = 0;
+    let sizes = [4, 8, 100, 1000, 1150, 1200, 3000, 8192];
+    pair.run(|_| true);
+    while next < 2000 {
+        let bytes = message(next, sizes[next as usize % sizes.len()]);
+        match pair.engines[0].send(pair.now, client, &[&bytes[..2], &bytes[2..]], Op(next), false) {
+            Ok(()) => next += 1,
+            Err(SendError::NoBuffers) => assert!(pair.step()),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    pair.run(|pair| pair.hosts[0].ended.len() == 2000);
+    pair
+}
+
+#[test]
+fn ordered_messages_arrive_once_and_in_order() {
+    for loss in [0, 50, 5, 3] {
+        let pair = exchange(Attribute::ReliableOrdered, loss);
+        let sizes = [4, 8, 100, 1000, 1150, 1200, 3000, 8192];
+        let want: Vec<_> = (0..2000).map(|number| message(number, sizes[number as usize % sizes.len()])).collect();
+        assert_eq!(pair.hosts[1].received, want, "loss {loss}");
+        assert!(pair.hosts[0].ended.values().all(Result::is_ok));
+    }
+}
+
+#[test]
+fn unordered_messages_arrive_once() {
+    let mut pair = exchange(Attribute::ReliableUnordered, 5);
+    pair.hosts[1].received.sort();
+    let sizes = [4, 8, 100, 1000, 1150, 1200, 3000, 8192];
+    let want: Vec<_> = (0..2000).map(|number| message(number, sizes[number as usize % sizes.len()])).collect();
+    assert_eq!(pair.hosts[1].received, want);
+}
+
+#[test]
+fn memory_is_written_and_read() {
+    for loss in [0, 10, 4] {
+        let mut pair = Pair::new(loss);
+        let [client, _] = pair.connect(Attribute::ReliableOrdered);
+        let target = Target { handle: [7, 7], offset: 100, len: 50_000 };
+        let write = Rma { op: Op(1), target, read: false, fence: false, message: Some(b"written") };
+        pair.engines[0].rma(pair.now, client, &write).expect("write");
+        pair.run(|pair| pair.hosts[0].ended.contains_key(&1));
+        assert_eq!(pair.hosts[0].ended[&1], Ok(()));
+        assert_eq!(pair.hosts[1].received, [b"written".to_vec()]);
+        assert!(pair.hosts[1].memory[100..50_100].iter().all(|byte| *byte == 5));
+        assert_eq!(pair.hosts[1].memory[99], 3);
+        pair.hosts[1].memory.fill(9);
+        let read = Rma { op: Op(2), read: true, message: Some(b"read"), fence: true, ..write };
+        pair.engines[0].rma(pair.now, client, &read).expect("read");
+        pair.run(|pair| pair.hosts[0].ended.contains_key(&2));
+        assert_eq!(pair.hosts[0].ended[&2], Ok(()));
+        assert!(pair.hosts[0].local[..50_000].iter().all(|byte| *byte == 9));
+        assert_eq!(pair.hosts[1].received.len(), 2);
+        let wrong = Rma { op: Op(3), target: Target { handle: [7, 8], ..target }, read: false, ..write };
+        pair.engines[0].rma(pair.now, client, &wrong).expect("write");
+        pair.run(|pair| pair.hosts[0].ended.contains_key(&3));
+        assert_eq!(pair.hosts[0].ended[&3], Err(Failure::RemoteHandle));
+        assert_eq!(pair.hosts[1].received.len(), 2, "the message of a refused write");
+    }
+}
+
+#[test]
+fn a_receiver_without_slots_is_waited_for() {
+    let mut pair = Pair::new(7);
+    let [client, _] = pair.connect(Attribute::ReliableOrdered);
+    pair.hosts[1].slots = 3;
+    for number in 0..100 {
+        pair.engines[0].send(pair.now, client, &[&message(number, 8)], Op(number), false).expect("send");
+    }
+    for round in 0..40 {
+        let want = (3 + round * 3).min(100) as usize;
+        pair.run(|pair| pair.hosts[1].received.len() >= want);
+        assert_eq!(pair.hosts[1].received.len(), want);
+        for _ in 0..20 {
+            pair.step();
+        }
+        pair.hosts[1].slots += 3;
+        let now = pair.now;
+        let [_, engine] = &mut pair.engines;
+        engine.refill(now, &mut pair.hosts[1]);
+    }
+    pair.run(|pair| pair.hosts[0].ended.len() == 100);
+}
+
+#[test]
+fn a_farewell_is_heard_and_ends_what_is_open() {
+    let mut pair = Pair::new(3);
+    let [client, server] = pair.connect(Attribute::ReliableOrdered);
+    pair.hosts[1].slots = 0;
+    pair.engines[0].send(pair.now, client, &[b"never"], Op(1), false).expect("send");
+    for _ in 0..10 {
+        pair.step();
+    }
+    let now = pair.now;
+    pair.engines[0].close(now, client, &mut pair.hosts[0]);
+    assert_eq!(pair.hosts[0].ended[&1], Err(Failure::Disconnected));
+    pair.run(|pair| pair.hosts[1].broken == [(server, Failure::Disconnected)]);
+}

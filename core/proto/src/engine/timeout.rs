@@ -1,0 +1,181 @@
+//! Time: what is due on a connection, and when it wants to be looked at next.
+
+use super::Engine;
+use super::ack::ask_again;
+use super::conn::{Conn, NONE, State, bit};
+use super::flow::{Content, Flow, Item, Standing};
+use super::host::{Event, Host, Index};
+use crate::{Failure, Time};
+
+/// Silence after which a peer that owes acknowledgements is given up, whatever the timeouts, microseconds.
+const GIVE_UP: u32 = 60_000_000;
+/// Probe timeouts in a row after which a path is suspected to swallow large frames (RFC 8899, section 4.4).
+const BLACK_HOLE: u32 = 4;
+/// How long a flow without anything open keeps what it knows of the path, microseconds.
+const IDLE: u64 = 1_000_000;
+/// Pings in a keepalive timeout.
+const PINGS: u32 = 4;
+
+impl Engine {
+    /// Does what is due. To be called at the time that `poll_timeout` names; earlier, it does nothing.
+    pub fn handle_timeout<H: Host>(&mut self, now: Time, host: &mut H) {
+        while let Some((deadline, place)) = self.timers.pop(now) {
+            let Some(conn) = self.table.get_mut(place).filter(|conn| conn.armed == deadline) else { continue };
+            conn.armed = Time(u64::MAX);
+            match conn.state {
+                State::Open => self.look(now, place, host),
+                _ => self.look_opening(now, place, host),
+            }
+            self.make_ready(place);
+        }
+        self.forget_requests(now);
+    }
+
+    /// What is due on an open connection.
+    fn look<H: Host>(&mut self, now: Time, place: u32, host: &mut H) {
+        self.expire_losses(now, place);
+        let Some(conn) = self.table.get_mut(place) else { return };
+        let mut broken = None;
+        if let Some(flow) = self.flows.get_mut(conn.flow) {
+            broken = send_timeout(now, conn, flow);
+            if flow.rnr_since.is_some() && flow.rnr_at <= now {
+                ask_again(now, flow);
+                flow.probe_due = true;
+                if flow.flight.is_empty() {
+                    // Nothing is in flight that could be refused again: an acknowledgement says how it stands.
+                    conn.set(bit::PING);
+                }
+            }
+            if probe_at(conn, flow).is_some_and(|at| at <= now) {
+                flow.probes += 1;
+                flow.probe_due = true;
+                flow.sent_at = now;
+                if flow.probes >= BLACK_HOLE {
+                    conn.mtu = conn.mtu.min(self.config.base_mtu);
+                }
+                if conn.silence(now) > GIVE_UP {
+                    broken = Some(Failure::TimedOut);
+                }
+            }
+            if broken.is_none() && flow.is_quiet() && now.since(flow.sent_at.max(flow.progress_at)) >= IDLE * 1000 {
+                let number = core::mem::replace(&mut conn.flow, NONE);
+                self.flows.give(number);
+            }
+        }
+        if let Some(failure) = broken {
+            return self.break_connection(place, failure, host);
+        }
+        self.keep_alive(now, place, host);
+    }
+
+    fn keep_alive<H: Host>(&mut self, now: Time, place: u32, host: &mut H) {
+        let Some(conn) = self.table.get_mut(place).filter(|conn| conn.keepalive > 0) else { return };
+        let silence = conn.silence(now);
+        if silence >= conn.keepalive && !conn.has(bit::TOLD_SILENT) {
+            conn.set(bit::TOLD_SILENT);
+            let user = conn.user;
+            host.event(Index(place), user, Event::Silent);
+        } else if silence >= conn.keepalive / PINGS {
+            conn.set(bit::PING);
+        }
+    }
+
+    /// Sets timeouts of a connection: for operations that do not end, and for silence; microseconds, 0 = never.
+    pub fn set_timeouts(&mut self, now: Time, index: Index, send_timeout: u32, keepalive: u32) {
+        if let Some(conn) = self.table.get_mut(index.0) {
+            (conn.send_timeout, conn.keepalive) = (send_timeout, keepalive);
+            if keepalive > 0 {
+                conn.newest_at = now.micros();
+            }
+            conn.clear(bit::TOLD_SILENT);
+        }
+        self.arm(now, index.0);
+    }
+
+    /// Has the timer look at a connection when something will be due.
+    pub(super) fn arm(&mut self, now: Time, place: u32) {
+        let opening = self.openings.get(&place).map(super::handshake::Opening::next_at);
+        let Some(conn) = self.table.get_mut(place) else { return };
+        let flow = self.flows.get(conn.flow);
+        let due = if conn.state == State::Open { next_due(now, conn, flow) } else { None };
+        let next = match (opening, due) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        if let Some(next) = next {
+            self.timers.arm(place, next.max(now), &mut conn.armed);
+        }
+    }
+}
+
+/// Whether the oldest operation is older than the send timeout, and what that means.
+fn send_timeout(now: Time, conn: &Conn, flow: &Flow) -> Option<Failure> {
+    let due = send_due(conn, flow)?;
+    (due <= now).then_some(if flow.rnr_since.is_some() { Failure::NotReady } else { Failure::TimedOut })
+}
+
+fn send_due(conn: &Conn, flow: &Flow) -> Option<Time> {
+    if conn.send_timeout == 0 {
+        return None;
+    }
+    let flying = flow.flight.iter().find_map(|flight| match &flight.content {
+        Content::Bundle(bundle) if bundle.messages > 0 => Some(bundle.since),
+        _ => None,
+    });
+    let waiting = || {
+        flow.queue.iter().find_map(|item| match item {
+            Item::Bundle(bundle) => Some(bundle.since),
+            Item::Rma(_) => None,
+        })
+    };
+    let messages = flying.or_else(waiting);
+    // An RMA may take long; it is late when nothing moves.
+    let rma = (flow.open_rmas > 0).then(|| flow.rma_since.max(flow.progress_at));
+    let since = match (messages, rma) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    };
+    since.map(|since| since.plus_micros(u64::from(conn.send_timeout)))
+}
+
+/// When the oldest frame is to be sent again to see whether the peer is there.
+fn probe_at(conn: &Conn, flow: &Flow) -> Option<Time> {
+    let waits = flow.flight.iter().any(|flight| flight.standing == Standing::Sent);
+    (waits && flow.rnr_since.is_none())
+        .then(|| flow.sent_at.max(flow.progress_at).plus_micros(conn.probe_timeout(flow.probes)))
+}
+
+/// When something will be due on an open connection.
+fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
+    let mut next: Option<Time> = None;
+    let mut want = |at: Option<Time>| {
+        if let Some(at) = at {
+            next = Some(next.map_or(at, |next| next.min(at)));
+        }
+    };
+    if conn.keepalive > 0 && !conn.has(bit::TOLD_SILENT) {
+        let silence = conn.silence(now);
+        let first = conn.keepalive / PINGS;
+        let left =
+            if silence < first { first - silence } else { first.min(conn.keepalive.saturating_sub(silence)).max(1) };
+        want(Some(now.plus_micros(u64::from(left))));
+    }
+    if let Some(flow) = flow {
+        want(probe_at(conn, flow));
+        want(flow.loss_at);
+        want(send_due(conn, flow));
+        if flow.rnr_since.is_some() {
+            want(Some(flow.rnr_at));
+        }
+        if (flow.wants_to_send() || flow.lost > 0) && flow.congestion.next_at() > now {
+            want(Some(flow.congestion.next_at()));
+        }
+        if flow.is_quiet() {
+            want(Some(flow.sent_at.max(flow.progress_at).plus_micros(IDLE)));
+        } else if flow.queue.front().is_some() && flow.flight.is_empty() && flow.rnr_since.is_none() {
+            // Something bars the queue: to be looked at again.
+            want(Some(now.plus_micros(IDLE)));
+        }
+    }
+    next
+}

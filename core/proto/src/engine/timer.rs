@@ -1,0 +1,70 @@
+//! One table of timers: when a connection wants to be looked at next.
+
+use crate::Time;
+use alloc::collections::{BinaryHeap, VecDeque};
+use core::cmp::Reverse;
+
+/// An acknowledgement that waits for an answer of the program. It counts while the connection's `ack_number` is the same.
+#[derive(Clone, Copy)]
+pub(super) struct Later {
+    pub(super) deadline: Time,
+    pub(super) place: u32,
+    pub(super) number: u32,
+}
+
+/// Deadlines. A connection has one entry that counts (its `armed`); an entry with another time is left over and ignored.
+/// A deadline that moves back keeps its entry: the connection is looked at early, finds nothing due, and gets a later one.
+pub(super) struct Timers {
+    heap: BinaryHeap<Reverse<(Time, u32)>>,
+    /// Acknowledgements that wait: the delay is the same for all, so that they stand in order.
+    acks: VecDeque<Later>,
+}
+
+impl Timers {
+    pub(super) fn new() -> Self {
+        Self { heap: BinaryHeap::new(), acks: VecDeque::new() }
+    }
+
+    /// Wants a look at `place` at `deadline`; `armed` is the connection's entry.
+    pub(super) fn arm(&mut self, place: u32, deadline: Time, armed: &mut Time) {
+        if deadline < *armed {
+            *armed = deadline;
+            self.heap.push(Reverse((deadline, place)));
+        }
+    }
+
+    pub(super) fn ack_at(&mut self, ack: Later) {
+        self.acks.push_back(ack);
+    }
+
+    /// The next entry that is due.
+    pub(super) fn pop(&mut self, now: Time) -> Option<(Time, u32)> {
+        let Reverse((deadline, place)) = *self.heap.peek()?;
+        if deadline > now {
+            return None;
+        }
+        self.heap.pop();
+        Some((deadline, place))
+    }
+
+    /// The acknowledgement that has waited longest.
+    pub(super) fn first_ack(&self) -> Option<Later> {
+        self.acks.front().copied()
+    }
+
+    pub(super) fn drop_ack(&mut self) {
+        self.acks.pop_front();
+    }
+
+    pub(super) fn next_ack(&self) -> Option<Time> {
+        self.acks.front().map(|ack| ack.deadline)
+    }
+
+    pub(super) fn next(&self) -> Option<Time> {
+        let timer = self.heap.peek().map(|Reverse((deadline, _))| *deadline);
+        match (timer, self.next_ack()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+}

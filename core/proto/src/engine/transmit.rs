@@ -1,0 +1,539 @@
+//! Output: the next frame that may leave.
+
+use super::conn::{Conn, State, bit};
+use super::flow::{Ahead, Bundle, Content, Flight, Flow, Item, Ops, Serve, Standing, WINDOW};
+use super::frames::Frames;
+use super::host::{Host, Source};
+use super::{Engine, QUANTUM, Transmit, rtt};
+use crate::wire::{
+    self, Ack, DATA, Data, Header, Kind, READ_BYTES_HEAD, RESULT, WRITE_HEAD, emit_read, emit_read_bytes, emit_result,
+    emit_write, flags,
+};
+use crate::{Failure, Time};
+
+/// A frame that was not built: its memory is gone.
+struct Gone(Failure);
+
+/// What a frame of the sequence is made of.
+struct Built<P> {
+    /// Bytes in the buffer.
+    len: usize,
+    piece: Option<P>,
+    piece_len: u32,
+    flags: u8,
+}
+
+impl Engine {
+    /// The next frame that may leave now, written to the start of `buffer`, which holds at least `Config::mtu` bytes. `idle`:
+    /// the program had its chance to answer, so that acknowledgements which waited for an answer go now.
+    pub fn poll_transmit<H: Host>(
+        &mut self,
+        now: Time,
+        idle: bool,
+        buffer: &mut [u8],
+        host: &mut H,
+    ) -> Option<Transmit<H::Piece>> {
+        if let Some(reply) = self.replies.pop_front() {
+            self.stats.sent += 1;
+            return Some(reply.emit(now, buffer));
+        }
+        self.wake_acks(now, idle);
+        while let Some(place) = self.ready.front().copied() {
+            if self.in_a_row < QUANTUM
+                && let Some(transmit) = self.transmit(now, place, buffer, host)
+            {
+                self.in_a_row += 1;
+                self.stats.sent += 1;
+                return Some(transmit);
+            }
+            self.ready.pop_front();
+            let had_enough = core::mem::take(&mut self.in_a_row) >= QUANTUM;
+            if let Some(conn) = self.table.get_mut(place) {
+                conn.clear(bit::READY);
+            }
+            if had_enough {
+                self.make_ready(place);
+            } else {
+                self.arm(now, place);
+            }
+        }
+        None
+    }
+
+    /// Acknowledgements that have waited long enough, or all at an idle moment.
+    fn wake_acks(&mut self, now: Time, idle: bool) {
+        while let Some(later) = self.timers.first_ack() {
+            let conn = self.table.get_mut(later.place).filter(|conn| conn.ack_number == later.number);
+            if let Some(conn) = conn.filter(|conn| conn.has(bit::ACK_LATER)) {
+                if !idle && later.deadline > now {
+                    break;
+                }
+                conn.clear(bit::ACK_LATER);
+                conn.set(bit::ACK_NOW);
+                super::get_ready(conn, later.place, &mut self.ready);
+            }
+            self.timers.drop_ack();
+        }
+    }
+
+    /// The next frame of one connection.
+    fn transmit<H: Host>(
+        &mut self,
+        now: Time,
+        place: u32,
+        buffer: &mut [u8],
+        host: &mut H,
+    ) -> Option<Transmit<H::Piece>> {
+        let state = self.table.get(place)?.state;
+        match state {
+            State::Open => {}
+            State::Asking | State::Accepting | State::Closing => return self.transmit_opening(now, place, buffer),
+            State::Free | State::Requested | State::Broken => return None,
+        }
+        if let Some(transmit) = self.transmit_sequenced(now, place, buffer, host) {
+            return Some(transmit);
+        }
+        let conn = self.table.get_mut(place)?;
+        if conn.take(bit::CONFIRM) {
+            let len = wire::Confirm { header: header(conn, Kind::Confirm, now) }.emit(buffer);
+            return Some(plain(conn, len));
+        }
+        let flow = self.flows.get_mut(conn.flow);
+        if let Some(flow) = flow
+            && flow.wants_to_send()
+            && let Some(size) = flow.probing.due(now, conn, self.config.mtu)
+        {
+            let at = emit_data(conn, None, None, flags::PROMPT, 0, now, host.room(), buffer);
+            let len = wire::emit_probe(buffer, at, size);
+            return Some(Transmit { probe: true, ..plain(conn, len) });
+        }
+        if conn.has(bit::ACK_NOW | bit::PING) {
+            let ask = if conn.take(bit::PING) { flags::PROMPT } else { 0 };
+            conn.clear(bit::ACK_NOW | bit::ACK_LATER | bit::FULL);
+            let flow = self.flows.get(conn.flow);
+            let mut len = emit_data(conn, flow, None, ask, 0, now, host.room(), buffer);
+            if let Some(size) = self.flows.get_mut(conn.flow).and_then(|flow| flow.probing.take_reply()) {
+                len = wire::emit_probe_reply(buffer, len, size);
+            }
+            return Some(plain(conn, len));
+        }
+        None
+    }
+
+    /// A frame of the sequence: a probe, one that was lost, or a new one.
+    fn transmit_sequenced<H: Host>(
+        &mut self,
+        now: Time,
+        place: u32,
+        buffer: &mut [u8],
+        host: &mut H,
+    ) -> Option<Transmit<H::Piece>> {
+        let conn = self.table.get_mut(place)?;
+        let flow = self.flows.get_mut(conn.flow)?;
+        if !conn.is_reliable() {
+            return self.transmit_unreliable(now, place, buffer, host);
+        }
+        let at = match again(now, conn, flow) {
+            Some(at) => at,
+            None => {
+                if !may_send_new(now, conn, flow) {
+                    return None;
+                }
+                let flight = self.next_new(now, place)?;
+                let flow = self.flow_mut(place)?;
+                flow.flight.push_back(flight);
+                flow.flight.len() - 1
+            }
+        };
+        match self.send_flight(now, place, at, buffer, host) {
+            Ok(transmit) => transmit,
+            Err(Gone(failure)) => {
+                self.lose_memory(place, at, failure, host);
+                self.send_flight(now, place, at, buffer, host).ok().flatten()
+            }
+        }
+    }
+
+    /// Writes the frame at this place of the flight.
+    fn send_flight<H: Host>(
+        &mut self,
+        now: Time,
+        place: u32,
+        at: usize,
+        buffer: &mut [u8],
+        host: &mut H,
+    ) -> Result<Option<Transmit<H::Piece>>, Gone> {
+        let Some(conn) = self.table.get_mut(place) else { return Ok(None) };
+        let Some(flow) = self.flows.get_mut(conn.flow) else { return Ok(None) };
+        let Some(flight) = flow.flight.get(at).copied() else { return Ok(None) };
+        let payload = payload_len(&flight.content);
+        #[expect(clippy::cast_possible_truncation, reason = "at most WINDOW")]
+        let back = (flow.flight.len() - at) as u32;
+        let first = flight.attempts == 0;
+        if first {
+            conn.next_seq = conn.next_seq.wrapping_add(1);
+        }
+        let seq = conn.next_seq.wrapping_sub(back);
+        let mut bits = if flow.wants_to_send() { 0 } else { flags::ASK };
+        if !first || matches!(flight.content, Content::Bundle(Bundle { prompt: true, .. })) {
+            bits |= flags::PROMPT;
+        }
+        let built = build(conn, flow, seq, bits, &flight.content, payload, now, &self.frames, &self.rmas, buffer, host);
+        let built = match built {
+            Ok(built) => built,
+            Err(gone) => {
+                if first {
+                    conn.next_seq = conn.next_seq.wrapping_sub(1);
+                }
+                return Err(gone);
+            }
+        };
+        let bytes = u64::try_from(built.len).unwrap_or(0) + u64::from(built.piece_len);
+        if let Some(flight) = flow.flight.get_mut(at) {
+            flight.number = conn.number.wrapping_sub(1);
+            flight.sent = now;
+            flight.attempts = flight.attempts.saturating_add(1);
+            if flight.standing == Standing::Lost {
+                flow.lost -= 1;
+            } else if !first {
+                flow.bytes_in_flight = flow.bytes_in_flight.saturating_sub(u64::from(flight.bytes));
+            }
+            flight.standing = Standing::Sent;
+            flight.bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        }
+        if first && flow.flight.len() == 1 {
+            flow.progress_at = now;
+        }
+        if !first {
+            flow.resent += 1;
+            self.stats.resent += 1;
+        }
+        flow.sent_at = now;
+        flow.bytes_in_flight += bytes;
+        flow.congestion.on_sent(now, bytes);
+        conn.clear(bit::CONFIRM);
+        Ok(Some(Transmit {
+            to: conn.to,
+            len: built.len,
+            piece: built.piece,
+            piece_len: built.piece_len,
+            checked: built.flags & flags::UNCHECKED == 0,
+            probe: false,
+        }))
+    }
+
+    /// What is to be sent for the first time: results, then what serves the peer and what the program wants in turn.
+    fn next_new(&mut self, now: Time, place: u32) -> Option<Flight> {
+        let conn = self.table.get_mut(place)?;
+        let flow = self.flows.get_mut(conn.flow)?;
+        let room = u32::from(conn.mtu) - narrow(DATA);
+        if !flow.results.is_empty()
+            && let Some(bundle) = results(&mut self.frames, flow, room, now)
+        {
+            return Some(fresh(Content::Bundle(bundle)));
+        }
+        let has_item = has_item(flow, conn, &self.rmas);
+        if !flow.serves.is_empty() && (!has_item || flow.serve_next) {
+            flow.serve_next = false;
+            return serve(flow, room).map(fresh);
+        }
+        if !has_item {
+            return None;
+        }
+        flow.serve_next = true;
+        match *flow.queue.front()? {
+            Item::Bundle(bundle) => {
+                flow.queue.pop_front();
+                flow.messages_in_flight += u32::from(bundle.messages);
+                Some(fresh(Content::Bundle(bundle)))
+            }
+            Item::Rma(op) => {
+                let state = self.rmas.get_mut(op.0 as usize)?.as_mut()?;
+                // Taken before anything is noted: without one, nothing happens now.
+                let buffer = if state.read { Some(self.frames.take()?) } else { None };
+                if state.at == 0 {
+                    flow.running += 1;
+                    if state.fence || state.read && state.has_message {
+                        flow.barrier = Some(op);
+                    }
+                }
+                if let Some(buffer) = buffer {
+                    state.at = state.target.len;
+                    flow.queue.pop_front();
+                    let len = emit_read(self.frames.bytes_mut(buffer), 0, state.wire, &state.target);
+                    return Some(fresh(Content::Bundle(control(buffer, len, now))));
+                }
+                let at = state.at;
+                let len = u64::from(room - narrow(WRITE_HEAD)).min(state.target.len - at);
+                state.at += len;
+                if state.at == state.target.len {
+                    flow.queue.pop_front();
+                }
+                Some(fresh(Content::Write { op, at, len: narrow64(len) }))
+            }
+        }
+    }
+
+    /// The memory that a frame was to carry is not registered any more: its number goes out empty, and the operation fails.
+    fn lose_memory<H: Host>(&mut self, place: u32, at: usize, failure: Failure, host: &mut H) {
+        let Some(flow) = self.flow_mut(place) else { return };
+        let Some(flight) = flow.flight.get_mut(at) else { return };
+        let content = core::mem::replace(&mut flight.content, Content::Empty);
+        match content {
+            Content::Write { op, .. } => self.abort_write(place, op, failure, host),
+            Content::ReadBytes { op, .. } => {
+                flow.serves.retain(|serve| serve.op != op);
+                flow.results.push_back((op, status(failure)));
+            }
+            Content::Empty | Content::Bundle(_) => {}
+        }
+    }
+
+    /// A frame of messages on an unreliable connection: sent once, and over.
+    fn transmit_unreliable<H: Host>(
+        &mut self,
+        now: Time,
+        place: u32,
+        buffer: &mut [u8],
+        host: &mut H,
+    ) -> Option<Transmit<H::Piece>> {
+        let conn = self.table.get_mut(place)?;
+        let flow = self.flows.get_mut(conn.flow)?;
+        let Some(Item::Bundle(bundle)) = flow.queue.pop_front() else { return None };
+        let at = emit_data(conn, None, None, 0, usize::from(bundle.len), now, host.room(), buffer);
+        let len = at + usize::from(bundle.len);
+        buffer[at..len].copy_from_slice(&self.frames.bytes(bundle.buffer)[..usize::from(bundle.len)]);
+        conn.clear(bit::CONFIRM);
+        let transmit = plain(conn, len);
+        self.frames.give(bundle.buffer);
+        self.end_list(place, bundle.ops, Ok(()), host);
+        Some(transmit)
+    }
+
+    /// The flow of a connection that has one.
+    pub(super) fn flow_mut(&mut self, place: u32) -> Option<&mut Flow> {
+        let flow = self.table.get(place)?.flow;
+        self.flows.get_mut(flow)
+    }
+}
+
+/// The place in the flight of a frame that is to be sent again now.
+fn again(now: Time, conn: &Conn, flow: &mut Flow) -> Option<usize> {
+    if core::mem::take(&mut flow.probe_due)
+        && let Some(at) = flow.flight.iter().position(|flight| flight.standing != Standing::Accepted)
+    {
+        return Some(at);
+    }
+    if flow.lost == 0 || flow.congestion.next_at() > now || flow.rnr_since.is_some() {
+        return None;
+    }
+    let fits = flow.bytes_in_flight < window(conn, flow);
+    let at = (flow.lost_from..flow.flight.len()).find(|at| flow.flight[*at].standing == Standing::Lost)?;
+    flow.lost_from = at;
+    fits.then_some(at)
+}
+
+/// Bytes that may be in flight.
+fn window(conn: &Conn, flow: &Flow) -> u64 {
+    flow.congestion.window(4 * u64::from(conn.mtu)).min(u64::from(conn.peer_buffer)).max(u64::from(conn.mtu))
+}
+
+fn may_send_new(now: Time, conn: &Conn, flow: &Flow) -> bool {
+    flow.flight.len() < WINDOW
+        && flow.wants_to_send()
+        && flow.congestion.next_at() <= now
+        && (flow.flight.is_empty() || flow.bytes_in_flight + u64::from(conn.mtu) <= window(conn, flow))
+}
+
+/// Whether the front of the program's queue may be sent: no earlier operation bars it, and the peer has room for its
+/// messages, or nothing of ours is there that could make it say so.
+fn has_item(flow: &Flow, conn: &Conn, rmas: &[Option<super::send::RmaState>]) -> bool {
+    match flow.queue.front() {
+        None => false,
+        Some(Item::Bundle(bundle)) => {
+            let barred = flow.barrier.is_some_and(|op| bundle.ops.head != op.0);
+            let wanted = flow.messages_in_flight + u32::from(bundle.messages);
+            !barred
+                && flow.rnr_since.is_none()
+                && (wanted <= u32::from(conn.credit) || bundle.messages == 0 || flow.messages_in_flight == 0)
+        }
+        Some(Item::Rma(op)) => match flow.barrier {
+            Some(barrier) => barrier == *op,
+            None => {
+                let fenced = rmas.get(op.0 as usize).and_then(Option::as_ref).is_some_and(|rma| rma.fence);
+                !fenced || flow.messages_in_flight == 0 && flow.running == 0
+            }
+        },
+    }
+}
+
+fn fresh(content: Content) -> Flight {
+    Flight { content, sent: Time(0), number: 0, bytes: 0, attempts: 0, standing: Standing::Sent }
+}
+
+fn control(buffer: super::frames::Buffer, len: usize, now: Time) -> Bundle {
+    let len = u16::try_from(len).unwrap_or(u16::MAX);
+    Bundle { buffer, len, messages: 0, ops: Ops::NONE, is_open: false, prompt: false, since: now }
+}
+
+/// Results that wait, in one frame.
+fn results(frames: &mut Frames, flow: &mut Flow, room: u32, now: Time) -> Option<Bundle> {
+    let buffer = frames.take()?;
+    let capacity = (room as usize).min(frames.stride());
+    let bytes = frames.bytes_mut(buffer);
+    let mut len = 0;
+    while len + RESULT <= capacity
+        && let Some((op, status)) = flow.results.pop_front()
+    {
+        len = emit_result(bytes, len, op, status);
+    }
+    Some(control(buffer, len, now))
+}
+
+/// The next bytes of the read that is served.
+fn serve(flow: &mut Flow, room: u32) -> Option<Content> {
+    let Serve { op, target, at } = *flow.serves.front()?;
+    let len = u64::from(room - narrow(READ_BYTES_HEAD)).min(target.len - at);
+    if at + len == target.len {
+        flow.serves.pop_front();
+    } else if let Some(serve) = flow.serves.front_mut() {
+        serve.at += len;
+    }
+    Some(Content::ReadBytes { op, target, at, len: narrow64(len) })
+}
+
+/// Bytes of records and memory.
+fn payload_len(content: &Content) -> usize {
+    match content {
+        Content::Empty => 0,
+        Content::Bundle(bundle) => usize::from(bundle.len),
+        Content::Write { len, .. } => WRITE_HEAD + *len as usize,
+        Content::ReadBytes { len, .. } => READ_BYTES_HEAD + *len as usize,
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "one frame from all that it is made of")]
+fn build<H: Host>(
+    conn: &mut Conn,
+    flow: &Flow,
+    seq: u32,
+    mut bits: u8,
+    content: &Content,
+    payload: usize,
+    now: Time,
+    frames: &Frames,
+    rmas: &[Option<super::send::RmaState>],
+    buffer: &mut [u8],
+    host: &mut H,
+) -> Result<Built<H::Piece>, Gone> {
+    let memory = match content {
+        Content::Write { op, at, len } => {
+            let state = rmas.get(op.0 as usize).and_then(Option::as_ref).filter(|state| state.failed.is_none());
+            let (wire_op, target) = state.map(|state| (state.wire, state.target)).ok_or(Gone(Failure::Copy))?;
+            Some((wire_op, target, host.source(&Source::Local(*op), *at, *len).map_err(Gone)?, *len))
+        }
+        Content::ReadBytes { op, target, at, len } => {
+            Some((*op, *target, host.source(&Source::Served(*target), *at, *len).map_err(Gone)?, *len))
+        }
+        Content::Empty | Content::Bundle(_) => None,
+    };
+    if memory.is_some() && conn.has(bit::UNCHECKED) {
+        bits |= flags::UNCHECKED;
+    }
+    let at = emit_data(conn, Some(flow), Some(seq), bits, payload, now, host.room(), buffer);
+    let len = match content {
+        Content::Empty => at,
+        Content::Bundle(bundle) => {
+            let len = usize::from(bundle.len);
+            buffer[at..at + len].copy_from_slice(&frames.bytes(bundle.buffer)[..len]);
+            at + len
+        }
+        Content::Write { at: op_at, len, .. } => match &memory {
+            Some((op, target, ..)) => emit_write(buffer, at, *op, target, *op_at, *len as usize),
+            None => at,
+        },
+        Content::ReadBytes { op, at: op_at, len, .. } => emit_read_bytes(buffer, at, *op, *op_at, *len as usize),
+    };
+    let (piece, piece_len) = memory.map_or((None, 0), |(_, _, piece, len)| (Some(piece), len));
+    Ok(Built { len, piece, piece_len, flags: bits })
+}
+
+/// The header of the next frame of a connection.
+pub(super) fn header(conn: &mut Conn, kind: Kind, now: Time) -> Header {
+    let number = conn.number;
+    conn.number = number.wrapping_add(1);
+    Header { kind, to: conn.peer, from: conn.id, number, time: now.micros() }
+}
+
+/// A whole frame without memory.
+pub(super) fn plain<P>(conn: &Conn, len: usize) -> Transmit<P> {
+    Transmit { to: conn.to, len, piece: None, piece_len: 0, checked: true, probe: false }
+}
+
+/// Writes the head of a DATA frame with everything that is to be acknowledged, and says where records begin. An
+/// acknowledgement that finds no room beside the records is still owed.
+#[expect(clippy::too_many_arguments, reason = "one frame from all that it is made of")]
+fn emit_data(
+    conn: &mut Conn,
+    flow: Option<&Flow>,
+    seq: Option<u32>,
+    mut bits: u8,
+    payload: usize,
+    now: Time,
+    room: u32,
+    buffer: &mut [u8],
+) -> usize {
+    let mut words = [0; wire::MAX_SACK];
+    let space = usize::from(conn.mtu).saturating_sub(DATA + payload) / 8;
+    let (count, complete) = flow.map_or((0, true), |flow| sack(flow, space.min(wire::MAX_SACK), &mut words));
+    if complete {
+        conn.clear(bit::ACK_NOW | bit::ACK_LATER | bit::FULL);
+    }
+    if seq.is_some() {
+        bits |= flags::SEQUENCED;
+    }
+    if conn.has(bit::RNR) {
+        bits |= flags::RNR;
+    }
+    let reliable = conn.is_reliable();
+    let ack = Ack {
+        credit: u16::try_from(room).unwrap_or(u16::MAX),
+        ack: if reliable { conn.recv_next } else { 0 },
+        echo_number: conn.newest,
+        echo_time: conn.newest_time,
+        delay: u16::try_from(conn.silence(now)).unwrap_or(u16::MAX),
+        congested: conn.marks,
+    };
+    let data = Data { header: header(conn, Kind::Data, now), seq: seq.unwrap_or(0), flags: bits, ack, sack_words: 0 };
+    data.emit(&words[..count], buffer)
+}
+
+/// What came before its turn, as bits; how many words that takes, and whether they all fit.
+fn sack(flow: &Flow, space: usize, words: &mut [u64; wire::MAX_SACK]) -> (usize, bool) {
+    let beyond = flow.ahead.len().saturating_sub(1);
+    let needed = beyond.div_ceil(64);
+    let count = needed.min(space);
+    for (at, ahead) in flow.ahead.iter().skip(1).take(count * 64).enumerate() {
+        if !matches!(ahead, Ahead::Missing) {
+            words[at / 64] |= 1 << (at % 64);
+        }
+    }
+    (count, count == needed)
+}
+
+pub(super) fn status(failure: Failure) -> u8 {
+    if failure == Failure::Copy { 2 } else { 1 }
+}
+
+fn narrow(value: usize) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+fn narrow64(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+/// The longest that an acknowledgement may wait.
+pub(super) fn ack_deadline(now: Time) -> Time {
+    now.plus_micros(rtt::MAX_ACK_DELAY)
+}

@@ -1,0 +1,63 @@
+//! The wire format, as `docs/wire.md` defines it: one frame is one UDP datagram, all numbers are big-endian, and every frame
+//! begins with the same 32 bytes.
+//!
+//! Each kind of frame has a file with its picture. `emit` writes a frame and leaves length and check to [`seal`], which knows
+//! what memory follows; `parse` reads one that [`verify`] let pass, and answers `None` if what it says contradicts itself.
+//! Nothing here keeps state, allocates, or panics on what came from outside. `emit` panics when the buffer is too small for
+//! the frame: buffers are as long as the largest frame, and no peer has a say in what is written.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-------+-------+---------------+-------------------------------+
+//! |  0xC  |   1   |     kind      |        length of frame        |  0
+//! +-------+-------+---------------+-------------------------------+
+//! |                             check                             |  4
+//! +---------------------------------------------------------------+
+//! |                              to                               |  8
+//! |                                                               | 12
+//! +---------------------------------------------------------------+
+//! |                             from                              | 16
+//! |                                                               | 20
+//! +---------------------------------------------------------------+
+//! |                            number                             | 24
+//! +---------------------------------------------------------------+
+//! |                             time                              | 28
+//! +---------------------------------------------------------------+
+//! ```
+
+mod accept;
+mod bytes;
+mod close;
+mod confirm;
+mod connect;
+mod crc;
+mod data;
+mod emit;
+mod header;
+mod multicast;
+mod offer;
+mod record;
+mod redirect;
+mod reject;
+mod reset;
+mod retry;
+
+pub use accept::Accept;
+pub use close::Close;
+pub use confirm::Confirm;
+pub use connect::{CONNECT, CONNECT_MIN, Connect, MAX_PAYLOAD};
+pub use crc::Crc;
+pub use data::{Ack, DATA, Data, MAX_SACK, Sack, flags};
+pub use emit::{
+    MESSAGE_HEAD, PART_HEAD, READ, READ_BYTES_HEAD, RESULT, WRITE_HEAD, emit_message, emit_part, emit_probe,
+    emit_probe_reply, emit_read, emit_read_bytes, emit_result, emit_write,
+};
+pub use header::{HEADER, Header, Kind, Malformed, VERSION, seal, verify};
+pub use multicast::Multicast;
+pub use offer::{Offer, features};
+pub use record::{Record, Records};
+pub use redirect::{MAX_URI, Redirect};
+pub use reject::{Reason, Reject};
+pub use reset::Reset;
+pub use retry::Retry;

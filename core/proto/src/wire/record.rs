@@ -1,0 +1,267 @@
+//! The records of a DATA frame. Each begins with four bytes; the length is that of what follows them.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +---------------+---------------+-------------------------------+
+//! |     kind      |     flags     |            length             |  0
+//! +---------------+---------------+-------------------------------+
+//!
+//! 1 MESSAGE, flag 1 = after all before it      6 RESULT
+//! +-------------------------------+            +-------------------------------+
+//! |  bytes                        |  4         |              op               |  4
+//! +-------------------------------+            +---------------+---------------+
+//!                                              |    status     |    0  0  0    |  8
+//! 2 PART                                       +---------------+---------------+
+//! +-------------------------------+
+//! |            message            |  4         7 PROBE, last
+//! |             total             |  8         +---------------+---------------+
+//! |              at               | 12         |     size      |       0       |  4
+//! |  bytes                        | 16         |  zeros up to size of frame    |  8
+//! +-------------------------------+            +-------------------------------+
+//!
+//! 3 WRITE, last                                8 PROBE_REPLY
+//! +-------------------------------+            +---------------+---------------+
+//! |              op               |  4         |     size      |       0       |  4
+//! |               0               |  8         +---------------+---------------+
+//! |        handle, 128 bits       | 12
+//! |        offset, 64 bits        | 28         5 READ_BYTES, last
+//! |   length of all, 64 bits      | 36         +-------------------------------+
+//! |          at, 64 bits          | 44         |              op               |  4
+//! |  bytes                        | 52         |               0               |  8
+//! +-------------------------------+            |          at, 64 bits          | 12
+//!                                              |  bytes                        | 20
+//! 4 READ: as WRITE, without at and bytes       +-------------------------------+
+//! ```
+
+use super::bytes::{u8_at, u16_at, u32_at, u64_at, zero};
+use crate::engine::Target;
+
+/// Bytes before the body of each record.
+pub(super) const RECORD: usize = 4;
+
+/// Numbers of the records.
+pub(super) mod kind {
+    pub(in super::super) const MESSAGE: u8 = 1;
+    pub(in super::super) const PART: u8 = 2;
+    pub(in super::super) const WRITE: u8 = 3;
+    pub(in super::super) const READ: u8 = 4;
+    pub(in super::super) const READ_BYTES: u8 = 5;
+    pub(in super::super) const RESULT: u8 = 6;
+    pub(in super::super) const PROBE: u8 = 7;
+    pub(in super::super) const PROBE_REPLY: u8 = 8;
+}
+
+/// The flag of MESSAGE.
+pub(super) const AFTER: u8 = 1;
+
+/// The highest status of RESULT.
+const MAX_STATUS: u8 = 2;
+
+/// One record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record<'a> {
+    /// A message in one piece.
+    Message {
+        /// Only after everything before it in the sequence, whatever the connection promises.
+        after: bool,
+        /// The message.
+        bytes: &'a [u8],
+    },
+    /// A part of a message.
+    Part {
+        /// The sender's number of the message.
+        message: u32,
+        /// Bytes of the whole message.
+        total: u32,
+        /// Where this part begins in it.
+        at: u32,
+        /// The part, not empty, within the message.
+        bytes: &'a [u8],
+    },
+    /// A part of an RMA write.
+    Write {
+        /// The sender's number of the operation.
+        op: u32,
+        /// What it writes to.
+        target: Target,
+        /// Where this part begins in the operation.
+        at: u64,
+        /// The part, not empty, within the operation.
+        bytes: &'a [u8],
+    },
+    /// An RMA read is asked for.
+    Read {
+        /// The sender's number of the operation.
+        op: u32,
+        /// What it reads.
+        target: Target,
+    },
+    /// A part of what a read asked for.
+    ReadBytes {
+        /// The reader's number of the operation.
+        op: u32,
+        /// Where this part begins in the operation.
+        at: u64,
+        /// The part, not empty.
+        bytes: &'a [u8],
+    },
+    /// How an RMA ended at its target.
+    Result {
+        /// The initiator's number of the operation.
+        op: u32,
+        /// 0: well; 1: handle, range or right is wrong; 2: the copy failed.
+        status: u8,
+    },
+    /// Looks whether a frame of this size arrives.
+    Probe {
+        /// Bytes of the whole frame.
+        size: u16,
+    },
+    /// It did.
+    ProbeReply {
+        /// As in the probe.
+        size: u16,
+    },
+}
+
+/// The records of a frame, one after the other. Whoever holds one knows that their framing is sound.
+#[derive(Clone, Copy, Debug)]
+pub struct Records<'a> {
+    rest: &'a [u8],
+    frame: usize,
+}
+
+impl<'a> Records<'a> {
+    /// The bytes of the records that are left, to be kept for later.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Records that were kept.
+    #[must_use]
+    pub fn again(bytes: &'a [u8]) -> Option<Self> {
+        Self::parse(bytes, usize::MAX)
+    }
+
+    /// These bytes at the end of a frame of `frame` bytes, if every record in them is sound.
+    #[inline]
+    pub(super) fn parse(bytes: &'a [u8], frame: usize) -> Option<Self> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            rest = split(rest, frame)?.1;
+        }
+        Some(Self { rest: bytes, frame })
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Record<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Record<'a>> {
+        let (record, rest) = split(self.rest, self.frame)?;
+        self.rest = rest;
+        Some(record)
+    }
+}
+
+/// Bytes of memory that the last of these records carries; `None` if they are not sound.
+#[inline]
+pub(super) fn memory_at_end(bytes: &[u8], frame: usize) -> Option<usize> {
+    match Records::parse(bytes, frame)?.last() {
+        Some(Record::Write { bytes, .. } | Record::ReadBytes { bytes, .. }) => Some(bytes.len()),
+        _ => Some(0),
+    }
+}
+
+/// The first record and what follows it, if it is sound.
+#[inline]
+fn split(bytes: &[u8], frame: usize) -> Option<(Record<'_>, &[u8])> {
+    let (number, flags) = (u8_at(bytes, 0)?, u8_at(bytes, 1)?);
+    let len = usize::from(u16_at(bytes, 2)?);
+    let (body, rest) = bytes[RECORD..].split_at_checked(len)?;
+    if number == kind::MESSAGE {
+        let record = Record::Message { after: flags & AFTER != 0, bytes: body };
+        return (flags & !AFTER == 0).then_some((record, rest));
+    }
+    (flags == 0).then_some(())?;
+    let is_last = rest.is_empty();
+    let record = match number {
+        kind::PART => part(body),
+        kind::WRITE if is_last => write(body),
+        kind::READ => read(body),
+        kind::READ_BYTES if is_last => read_bytes(body),
+        kind::RESULT => result(body),
+        kind::PROBE if is_last => probe(body, frame),
+        kind::PROBE_REPLY => probe_reply(body),
+        _ => None,
+    }?;
+    Some((record, rest))
+}
+
+fn part(body: &[u8]) -> Option<Record<'_>> {
+    let (message, total, at) = (u32_at(body, 0)?, u32_at(body, 4)?, u32_at(body, 8)?);
+    let bytes = &body[12..];
+    fits(at.into(), bytes, total.into())?;
+    Some(Record::Part { message, total, at, bytes })
+}
+
+fn write(body: &[u8]) -> Option<Record<'_>> {
+    let (op, target) = operation(body)?;
+    let at = u64_at(body, 40)?;
+    let bytes = &body[48..];
+    fits(at, bytes, target.len)?;
+    Some(Record::Write { op, target, at, bytes })
+}
+
+fn read(body: &[u8]) -> Option<Record<'_>> {
+    let (op, target) = operation(body).filter(|_| body.len() == 40)?;
+    Some(Record::Read { op, target })
+}
+
+fn read_bytes(body: &[u8]) -> Option<Record<'_>> {
+    zero::<4>(body, 4)?;
+    let (op, at) = (u32_at(body, 0)?, u64_at(body, 8)?);
+    let bytes = &body[16..];
+    // Only the reader knows how long its operation is.
+    fits(at, bytes, u64::MAX)?;
+    Some(Record::ReadBytes { op, at, bytes })
+}
+
+fn result(body: &[u8]) -> Option<Record<'_>> {
+    zero::<3>(body, 5)?;
+    let status = u8_at(body, 4).filter(|status| *status <= MAX_STATUS && body.len() == 8)?;
+    Some(Record::Result { op: u32_at(body, 0)?, status })
+}
+
+fn probe(body: &[u8], frame: usize) -> Option<Record<'_>> {
+    let size = u16_at(body, 0).filter(|size| usize::from(*size) == frame)?;
+    zero::<2>(body, 2)?;
+    body[4..].iter().all(|byte| *byte == 0).then_some(Record::Probe { size })
+}
+
+fn probe_reply(body: &[u8]) -> Option<Record<'_>> {
+    zero::<2>(body, 2)?;
+    let size = u16_at(body, 0).filter(|_| body.len() == 4)?;
+    Some(Record::ProbeReply { size })
+}
+
+/// Number and target of an RMA; the range does not wrap.
+#[inline]
+fn operation(body: &[u8]) -> Option<(u32, Target)> {
+    zero::<4>(body, 4)?;
+    let target =
+        Target { handle: [u64_at(body, 8)?, u64_at(body, 16)?], offset: u64_at(body, 24)?, len: u64_at(body, 32)? };
+    target.offset.checked_add(target.len)?;
+    Some((u32_at(body, 0)?, target))
+}
+
+/// `Some` if there are bytes, and they end within the whole.
+#[inline]
+fn fits(at: u64, bytes: &[u8], whole: u64) -> Option<()> {
+    let end = at.checked_add(bytes.len() as u64)?;
+    (!bytes.is_empty() && end <= whole).then_some(())
+}
