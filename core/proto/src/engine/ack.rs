@@ -14,6 +14,9 @@ const MOST_REORDER: u32 = 64;
 const RNR_FIRST: u64 = 1_000;
 const RNR_LONGEST: u64 = 100_000;
 
+/// A longer round trip is not believed, microseconds.
+const LONGEST_RTT: u32 = 30_000_000;
+
 /// Distance of two numbers that wrap.
 #[expect(clippy::cast_possible_wrap, reason = "distance modulo 2^32")]
 fn ahead(number: u32, of: u32) -> i32 {
@@ -38,8 +41,11 @@ impl Engine {
             flow.echoed = Some(ack.echo_number);
             if ack.delay < u16::MAX {
                 let sample = now.micros().wrapping_sub(ack.echo_time).saturating_sub(u32::from(ack.delay)).max(1);
-                conn.on_rtt(sample);
-                rtt = Some(sample);
+                // A time that nobody waits for is a peer's mistake.
+                if sample < LONGEST_RTT {
+                    conn.on_rtt(sample);
+                    rtt = Some(sample);
+                }
             }
         }
         if !conn.is_reliable() {
@@ -121,7 +127,7 @@ fn accept(flow: &mut Flow, at: usize, echoed: u32, spurious: &mut u32) -> u64 {
     } else {
         flow.bytes_in_flight = flow.bytes_in_flight.saturating_sub(bytes);
         // It was sent again, and an older frame is the newest that the peer has seen: the first one had arrived.
-        if flight.attempts > 1 && ahead(flight.number, echoed) > 0 {
+        if flight.was_lost && ahead(flight.number, echoed) > 0 {
             *spurious += 1;
         }
     }
@@ -180,14 +186,13 @@ fn detect_losses(now: Time, conn: &Conn, flow: &mut Flow) {
             }
             continue;
         }
-        if flight.standing != Standing::Sent {
+        if flight.standing != Standing::Sent || is_held(flow.rnr_since, at) {
             continue;
         }
         let expires = Time(flight.sent.0.saturating_add(delay));
-        if behind.unsigned_abs() >= flow.reorder && !is_held(flow.rnr_since, at)
-            || expires <= now && !is_held(flow.rnr_since, at)
-        {
+        if behind.unsigned_abs() >= flow.reorder || expires <= now {
             flight.standing = Standing::Lost;
+            flight.was_lost = true;
             lost += u64::from(flight.bytes);
             flow.bytes_in_flight = flow.bytes_in_flight.saturating_sub(u64::from(flight.bytes));
             flow.lost += 1;

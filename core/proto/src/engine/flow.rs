@@ -93,6 +93,8 @@ pub(super) struct Flight {
     /// Bytes on the wire.
     pub(super) bytes: u32,
     pub(super) attempts: u8,
+    /// It was believed lost once.
+    pub(super) was_lost: bool,
     pub(super) standing: Standing,
 }
 
@@ -148,6 +150,8 @@ pub(super) struct Flow {
     pub(super) running: u32,
     /// A served read has its turn before the program's next.
     pub(super) serve_next: bool,
+    /// When a frame last came or went.
+    pub(super) used_at: Time,
     /// When a frame of the sequence was last sent.
     pub(super) sent_at: Time,
     /// An operation that later ones wait for.
@@ -209,6 +213,7 @@ impl Flow {
             rma_since: Time(0),
             running: 0,
             serve_next: false,
+            used_at: Time(0),
             sent_at: Time(0),
             barrier: None,
             probes: 0,

@@ -65,6 +65,9 @@ impl Engine {
         } else {
             self.stats.duplicates += 1;
         }
+        if let Some(flow) = self.flow_mut(place) {
+            flow.used_at = now;
+        }
         let Some(conn) = self.table.get_mut(place) else { return };
         if data.flags & flags::PROMPT != 0 {
             conn.set(bit::ACK_NOW);
@@ -111,7 +114,8 @@ impl Engine {
     fn scene(&mut self, place: u32) -> Option<Scene<'_>> {
         let conn = self.table.get_mut(place)?;
         let flow = flow_of(&mut self.flows, conn, place)?;
-        Some(Scene { conn, flow, place, rmas: &mut self.rmas, max_send_size: self.config.max_send_size })
+        let max_send_size = self.config.max_send_size;
+        Some(Scene { conn, flow, place, rmas: &mut self.rmas, max_send_size, is_held: false })
     }
 
     fn handle_sequenced<H: Host>(
@@ -193,7 +197,7 @@ impl Engine {
             let Some(flow) = self.flows.get_mut(conn.flow) else { return };
             let max_send_size = self.config.max_send_size;
             let front = flow.ahead.front().copied();
-            let mut scene = Scene { conn, flow, place, rmas: &mut self.rmas, max_send_size };
+            let mut scene = Scene { conn, flow, place, rmas: &mut self.rmas, max_send_size, is_held: true };
             match front {
                 None | Some(Ahead::Missing) => return,
                 Some(Ahead::Passed) => {}
@@ -204,15 +208,13 @@ impl Engine {
                         Some(records) => scene.take(records, host, &mut |end| ended.push(end)),
                         None => Taken::Done,
                     };
-                    if taken == Taken::Done {
+                    if taken != Taken::NoSlot {
                         self.holds.give(buffer);
                     }
                     self.end_parts(place, ended, host);
                     match taken {
-                        Taken::Done => {}
+                        Taken::Done | Taken::NoRoom => {}
                         Taken::NoSlot => return self.starve(place, None),
-                        // It stays held; the connection is looked at again with the next frame.
-                        Taken::NoRoom => return,
                     }
                 }
             }

@@ -33,6 +33,8 @@ pub(super) struct Scene<'a> {
     pub(super) place: u32,
     pub(super) rmas: &'a mut Vec<Option<RmaState>>,
     pub(super) max_send_size: u32,
+    /// The frame was held, and acknowledged: it cannot come again.
+    pub(super) is_held: bool,
 }
 
 impl Scene<'_> {
@@ -160,7 +162,11 @@ impl Scene<'_> {
     /// A peer wants to read.
     pub(super) fn serve<H: Host>(&mut self, op: u32, target: Target, host: &mut H) -> Taken {
         if self.flow.serves.len() >= MAX_SERVES {
-            return Taken::NoRoom;
+            if !self.is_held {
+                return Taken::NoRoom;
+            }
+            self.flow.results.push_back((op, 1));
+            return Taken::Done;
         }
         match host.may_read(&target) {
             Ok(()) if target.len > 0 => self.flow.serves.push_back(Serve { op, target, at: 0 }),

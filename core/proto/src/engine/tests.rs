@@ -155,7 +155,7 @@ impl Pair {
                 frame.extend(&piece);
                 assert!(frame.len() <= 1400, "a frame of {} bytes", frame.len());
                 self.count += 1;
-                if self.loss == 0 || self.chance() % self.loss != 0 {
+                if self.loss == 0 || !self.chance().is_multiple_of(self.loss) {
                     let jitter = self.chance() % 3000;
                     self.wire.insert((Time(self.now.0 + 20_000 + jitter), self.count), (1 - side, frame));
                 }

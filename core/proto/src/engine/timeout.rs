@@ -41,8 +41,8 @@ impl Engine {
             if flow.rnr_since.is_some() && flow.rnr_at <= now {
                 ask_again(now, flow);
                 flow.probe_due = true;
-                if flow.flight.is_empty() {
-                    // Nothing is in flight that could be refused again: an acknowledgement says how it stands.
+                if flow.flight.iter().all(|flight| flight.standing == Standing::Accepted) {
+                    // Nothing could be sent again: an acknowledgement will say how it stands.
                     conn.set(bit::PING);
                 }
             }
@@ -53,11 +53,12 @@ impl Engine {
                 if flow.probes >= BLACK_HOLE {
                     conn.mtu = conn.mtu.min(self.config.base_mtu);
                 }
-                if conn.silence(now) > GIVE_UP {
+                // Silence before anything was asked says nothing.
+                if conn.silence(now).min(micros_since(now, flow.progress_at)) > GIVE_UP {
                     broken = Some(Failure::TimedOut);
                 }
             }
-            if broken.is_none() && flow.is_quiet() && now.since(flow.sent_at.max(flow.progress_at)) >= IDLE * 1000 {
+            if broken.is_none() && flow.is_quiet() && now.since(flow.used_at) >= IDLE * 1000 {
                 let number = core::mem::replace(&mut conn.flow, NONE);
                 self.flows.give(number);
             }
@@ -106,6 +107,11 @@ impl Engine {
             self.timers.arm(place, next.max(now), &mut conn.armed);
         }
     }
+}
+
+/// Microseconds since then, as far as they fit.
+fn micros_since(now: Time, then: Time) -> u32 {
+    u32::try_from(now.since(then) / 1000).unwrap_or(u32::MAX)
 }
 
 /// Whether the oldest operation is older than the send timeout, and what that means.
@@ -171,7 +177,7 @@ fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
             want(Some(flow.congestion.next_at()));
         }
         if flow.is_quiet() {
-            want(Some(flow.sent_at.max(flow.progress_at).plus_micros(IDLE)));
+            want(Some(flow.used_at.plus_micros(IDLE)));
         } else if flow.queue.front().is_some() && flow.flight.is_empty() && flow.rnr_since.is_none() {
             // Something bars the queue: to be looked at again.
             want(Some(now.plus_micros(IDLE)));

@@ -103,7 +103,7 @@ impl Engine {
             && flow.wants_to_send()
             && let Some(size) = flow.probing.due(now, conn, self.config.mtu)
         {
-            let at = emit_data(conn, None, None, flags::PROMPT, 0, now, host.room(), buffer);
+            let at = emit_data(conn, Some(flow), None, flags::PROMPT, usize::from(conn.mtu), now, host.room(), buffer);
             let len = wire::emit_probe(buffer, at, size);
             return Some(Transmit { probe: true, ..plain(conn, len) });
         }
@@ -208,7 +208,7 @@ impl Engine {
             flow.resent += 1;
             self.stats.resent += 1;
         }
-        flow.sent_at = now;
+        (flow.sent_at, flow.used_at) = (now, now);
         flow.bytes_in_flight += bytes;
         flow.congestion.on_sent(now, bytes);
         conn.clear(bit::CONFIRM);
@@ -368,7 +368,7 @@ fn has_item(flow: &Flow, conn: &Conn, rmas: &[Option<super::send::RmaState>]) ->
 }
 
 fn fresh(content: Content) -> Flight {
-    Flight { content, sent: Time(0), number: 0, bytes: 0, attempts: 0, standing: Standing::Sent }
+    Flight { content, sent: Time(0), number: 0, bytes: 0, attempts: 0, was_lost: false, standing: Standing::Sent }
 }
 
 fn control(buffer: super::frames::Buffer, len: usize, now: Time) -> Bundle {
