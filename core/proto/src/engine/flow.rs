@@ -303,8 +303,9 @@ impl Flows {
         self.free.push(place);
     }
 
+    /// Those that belong to a connection.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Flow> {
-        self.flows.iter()
+        self.flows.iter().filter(|flow| flow.conn != NONE)
     }
 
     #[inline]

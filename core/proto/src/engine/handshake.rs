@@ -319,7 +319,7 @@ impl Engine {
             },
             _ => {}
         }
-        let Some(place) = self.table.find(header.to) else { return self.stray(from, header) };
+        let Some(place) = self.table.find(header.to) else { return self.stray_opening(from, header, frame) };
         let Some(conn) = self.table.get_mut(place).filter(|conn| conn.to == *from) else {
             self.stats.strays += 1;
             return;
@@ -526,6 +526,15 @@ impl Engine {
             State::Closing => self.remove(place),
             _ => {}
         }
+    }
+
+    /// As [`Engine::stray`]; an answer to a farewell is not answered, or two ends that have both forgotten would go on for ever.
+    fn stray_opening(&mut self, from: &Address, header: &Header, frame: &[u8]) {
+        if header.kind == Kind::Close && Close::parse(frame).is_none_or(|close| close.is_answer) {
+            self.stats.strays += 1;
+            return;
+        }
+        self.stray(from, header);
     }
 
     /// A frame for no connection of ours: its sender is told.

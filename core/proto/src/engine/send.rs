@@ -103,7 +103,8 @@ impl Engine {
         let op = rma.op;
         flow.queue.push_back(Item::Rma(op));
         if let Some(message) = rma.message {
-            let message = Outbound { parts: &[message], len, after: true, op, prompt: false, now, capacity };
+            // A read's message is queued when the data has come: nothing at the peer comes before it.
+            let message = Outbound { parts: &[message], len, after: !rma.read, op, prompt: false, now, capacity };
             let (queue, parked) = (&mut flow.queue, &mut flow.parked);
             // A read's message waits until the data has come.
             let park =

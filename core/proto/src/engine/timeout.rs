@@ -58,7 +58,15 @@ impl Engine {
                     broken = Some(Failure::TimedOut);
                 }
             }
-            if broken.is_none() && flow.is_quiet() && now.since(flow.used_at) >= IDLE * 1000 {
+            let is_idle = now.since(flow.used_at) >= IDLE * 1000;
+            if is_idle
+                && !conn.is_reliable()
+                && let Some(assembly) = flow.assembly.take()
+            {
+                // A part of the message was lost.
+                host.abandon(assembly.place);
+            }
+            if broken.is_none() && is_idle && flow.is_quiet() {
                 let number = core::mem::replace(&mut conn.flow, NONE);
                 self.flows.give(number);
             }
@@ -176,7 +184,7 @@ fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
         if (flow.wants_to_send() || flow.lost > 0) && flow.congestion.next_at() > now {
             want(Some(flow.congestion.next_at()));
         }
-        if flow.is_quiet() {
+        if flow.is_quiet() || !conn.is_reliable() && flow.assembly.is_some() {
             want(Some(flow.used_at.plus_micros(IDLE)));
         } else if flow.queue.front().is_some() && flow.flight.is_empty() && flow.rnr_since.is_none() {
             // Something bars the queue: to be looked at again.

@@ -103,7 +103,10 @@ impl Engine {
             && flow.wants_to_send()
             && let Some(size) = flow.probing.due(now, conn, self.config.mtu)
         {
+            // What it acknowledges is said again in a frame that is not expected to be lost.
+            let owed = conn.flags;
             let at = emit_data(conn, Some(flow), None, flags::PROMPT, usize::from(conn.mtu), now, host.room(), buffer);
+            conn.flags = owed;
             let len = wire::emit_probe(buffer, at, size);
             return Some(Transmit { probe: true, ..plain(conn, len) });
         }

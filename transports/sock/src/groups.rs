@@ -1,0 +1,136 @@
+//! Multicast groups: one socket for each that was joined, bound to it and so deaf to others.
+
+use crate::address::{self, Uri, Way};
+use crate::interface::{self, Place};
+use crate::open;
+use crate::receive::Receiver;
+use crate::sys::{self, Choice};
+use cci_proto::{Address, ConnectError};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{bind, sockopt};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
+
+/// TTL of frames to a group unless its URI says otherwise: they stay on their link.
+const TTL: u8 = 1;
+/// Groups that one call looks at.
+const AT_ONCE: usize = 4;
+
+/// A group that a URI names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Named {
+    ip: IpAddr,
+    port: u16,
+    way: Way,
+}
+
+impl Named {
+    /// Understands the URI of a group, for an endpoint at `place`.
+    pub(crate) fn parse(uri: &str, place: &Place, socket: &OwnedFd) -> Result<Self, ConnectError> {
+        let uri = Uri::parse(uri).ok_or(ConnectError::BadUri)?;
+        let (ip, zone) = uri.literal().ok_or(ConnectError::BadUri)?;
+        if !ip.is_multicast() || ip.is_ipv4() != place.ip.is_ipv4() {
+            return Err(ConnectError::BadUri);
+        }
+        let interface = match uri.interface.or(zone) {
+            None => place.index,
+            Some(name) => match name.parse() {
+                Ok(own) => interface::choose(Some(own), None)
+                    .ok()
+                    .and_then(|place| interface::index(socket, &place.interface))
+                    .ok_or(ConnectError::BadUri)?,
+                Err(_) => interface::index(socket, name).ok_or(ConnectError::BadUri)?,
+            },
+        };
+        Ok(Self { ip, port: uri.port, way: Way { interface, ttl: uri.ttl.unwrap_or(TTL) } })
+    }
+
+    pub(crate) fn address(&self) -> Address {
+        address::of_group(self.ip, self.port, self.way)
+    }
+
+    /// A socket that has joined the group and hears nothing else.
+    fn join(&self, buffer: usize) -> Result<OwnedFd, Errno> {
+        let is_v4 = self.ip.is_ipv4();
+        let socket = open::datagram_socket(is_v4)?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        // Otherwise it would hear this group on every interface that another program joined it on.
+        match sys::choose(socket.as_fd(), is_v4, Choice::AllGroups, 0) {
+            Ok(()) | Err(Errno::NOPROTOOPT) => {}
+            Err(error) => return Err(error),
+        }
+        let index = self.way.interface;
+        match self.ip {
+            IpAddr::V4(group) => {
+                bind(&socket, &SocketAddr::new(self.ip, self.port))?;
+                sockopt::set_ip_add_membership_with_ifindex(&socket, &group, &Ipv4Addr::UNSPECIFIED, index)?;
+            }
+            IpAddr::V6(group) => {
+                bind(&socket, &SocketAddrV6::new(group, self.port, 0, index))?;
+                sockopt::set_ipv6_add_membership(&socket, &group, index)?;
+            }
+        }
+        open::set_buffers(&socket, buffer);
+        Ok(socket)
+    }
+}
+
+struct Group {
+    number: u32,
+    socket: OwnedFd,
+}
+
+/// The groups that were joined.
+#[derive(Default)]
+pub(crate) struct Groups {
+    joined: Vec<Group>,
+    /// Where the next look begins.
+    turn: usize,
+}
+
+impl Groups {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.joined.is_empty()
+    }
+
+    /// Joins a group; `watch` sees its socket.
+    pub(crate) fn join(
+        &mut self,
+        named: &Named,
+        number: u32,
+        (buffer, coalesce): (usize, bool),
+        watch: impl FnOnce(&OwnedFd) -> Result<(), Errno>,
+    ) -> Result<(), ConnectError> {
+        let joined = named.join(buffer).and_then(|socket| {
+            if coalesce {
+                sys::choose(socket.as_fd(), named.ip.is_ipv4(), Choice::Coalesce, 1)?;
+            }
+            watch(&socket)?;
+            Ok(socket)
+        });
+        let socket = joined.map_err(|error| match error {
+            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS | Errno::NOSPC => ConnectError::NoMemory,
+            _ => ConnectError::BadUri,
+        })?;
+        self.joined.push(Group { number, socket });
+        Ok(())
+    }
+
+    /// Leaves a group; its socket, to be closed.
+    pub(crate) fn leave(&mut self, number: u32) -> Option<OwnedFd> {
+        let at = self.joined.iter().position(|group| group.number == number)?;
+        Some(self.joined.swap_remove(at).socket)
+    }
+
+    /// Takes datagrams of one group, a few groups looked at. False: there were none.
+    pub(crate) fn fill(&mut self, receiver: &mut Receiver) -> bool {
+        for _ in 0..self.joined.len().min(AT_ONCE) {
+            self.turn = (self.turn + 1) % self.joined.len();
+            let group = &self.joined[self.turn];
+            if receiver.fill(group.socket.as_fd(), Some(group.number)).is_ok() {
+                return true;
+            }
+        }
+        false
+    }
+}

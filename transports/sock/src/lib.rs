@@ -1,0 +1,256 @@
+//! UDP: frames between hosts, in few system calls. `docs/design/sock.md` says how.
+
+#![deny(unsafe_code)]
+
+mod address;
+mod groups;
+mod interface;
+mod open;
+mod proof;
+mod ready;
+mod receive;
+mod reports;
+#[allow(unsafe_code)]
+mod sys;
+mod transmit;
+
+use cci_proto::{Address, ConnectError, Time};
+use cci_transport::{Incoming, Link, Outgoing};
+use groups::{Groups, Named};
+use interface::Place;
+use ready::Ready;
+use receive::Receiver;
+use reports::Reports;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use transmit::{Blocked, Transmitter};
+
+pub use open::KEYS;
+
+/// Largest frame, bytes: fits into a datagram of either family.
+pub const MAX_FRAME: u16 = 65_000;
+/// Calls that found something after which groups are looked at nevertheless.
+const GROUPS_EVERY: u32 = 16;
+/// Errors of other datagrams that one receive clears away.
+const ERRORS_AT_ONCE: usize = 4;
+
+/// What a [`Sock`] has done since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames that the system took.
+    pub tx_frames: u64,
+    /// System calls that sent.
+    pub tx_calls: u64,
+    /// Frames among them that left together with others, for the system to cut.
+    pub tx_segmented: u64,
+    /// Frames that the system refused for their destination.
+    pub tx_lost: u64,
+    /// Frames that arrived.
+    pub rx_frames: u64,
+    /// Datagrams that they came in.
+    pub rx_datagrams: u64,
+    /// Frames among them that the system had put together with others.
+    pub rx_coalesced: u64,
+    /// Datagrams that were longer than a receive buffer, or empty.
+    pub rx_dropped: u64,
+}
+
+/// A link over UDP: one socket, however many peers there are. Not to be used by two threads at once; it may move.
+pub struct Sock {
+    socket: OwnedFd,
+    uri: String,
+    place: Place,
+    mtu: u16,
+    base_mtu: u16,
+    buffer: usize,
+    recv_buffer: u32,
+    transmitter: Transmitter,
+    receiver: Receiver,
+    reports: Reports,
+    groups: Groups,
+    ready: Ready,
+    calls: u32,
+    no_coalescing: Option<String>,
+    unchecked_on_host: bool,
+}
+
+impl Sock {
+    /// What was sent and received so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        let (sent, received) = (&self.transmitter.sent, &self.receiver.received);
+        Counters {
+            tx_frames: sent.frames,
+            tx_calls: sent.calls,
+            tx_segmented: sent.segmented,
+            tx_lost: sent.lost,
+            rx_frames: received.frames,
+            rx_datagrams: received.datagrams,
+            rx_coalesced: received.coalesced,
+            rx_dropped: received.dropped,
+        }
+    }
+
+    /// The key `check`: whether checks of payloads may be left out between two endpoints of one host. No unless it says
+    /// `remote`.
+    #[must_use]
+    pub fn unchecked_on_host(&self) -> bool {
+        self.unchecked_on_host
+    }
+
+    /// Takes datagrams from the socket, with the errors of others cleared away; says how many frames were shown.
+    fn look(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        let mut shown = 0;
+        for _ in 0..ERRORS_AT_ONCE {
+            match self.receiver.fill(self.socket.as_fd(), None) {
+                Ok(()) => return shown + self.receiver.show(budget, sink),
+                Err(rustix::io::Errno::AGAIN) => return shown,
+                // The error of a datagram that was sent: what it is about stands in the queue. The call is repeated.
+                Err(_) => {
+                    self.reports.pending = true;
+                    shown += self.reports.show(self.socket.as_fd(), sink);
+                }
+            }
+        }
+        shown
+    }
+}
+
+impl Link for Sock {
+    fn name(&self) -> &'static str {
+        "sock"
+    }
+
+    fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    fn now(&self) -> Time {
+        ready::now()
+    }
+
+    fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    fn base_mtu(&self) -> u16 {
+        self.base_mtu
+    }
+
+    fn recv_buffer(&self) -> u32 {
+        self.recv_buffer
+    }
+
+    fn resolve(&mut self, uri: &str) -> Result<Address, ConnectError> {
+        open::resolve(uri, &self.place, &self.socket).ok_or(ConnectError::BadUri)
+    }
+
+    fn send_burst(&mut self, frames: &[Outgoing<'_>]) -> usize {
+        self.transmitter.send(self.socket.as_fd(), frames, &mut self.reports)
+    }
+
+    fn recv_burst(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        let mut shown = 0;
+        if self.reports.pending {
+            shown = self.reports.show(self.socket.as_fd(), sink);
+        }
+        if self.receiver.has_rest() {
+            shown += self.receiver.show(budget, sink);
+        } else {
+            shown += self.look(budget, sink);
+        }
+        if !self.groups.is_empty() && !self.receiver.has_rest() {
+            self.calls = self.calls.wrapping_add(1);
+            if (shown == 0 || self.calls.is_multiple_of(GROUPS_EVERY)) && self.groups.fill(&mut self.receiver) {
+                shown += self.receiver.show(budget.saturating_sub(shown), sink);
+            }
+        }
+        shown
+    }
+
+    fn is_writable(&mut self) -> bool {
+        let writable = match self.transmitter.blocked {
+            None => true,
+            Some(Blocked::Queue(until)) => ready::now() >= until,
+            Some(Blocked::Buffer) => {
+                let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+                matches!(poll(&mut [PollFd::new(&self.socket, PollFlags::OUT)], Some(&none)), Ok(1..))
+            }
+        };
+        if writable {
+            self.transmitter.blocked = None;
+        }
+        writable
+    }
+
+    fn join(&mut self, uri: &str, number: u32) -> Result<(), ConnectError> {
+        let named = Named::parse(uri, &self.place, &self.socket)?;
+        let ready = &self.ready;
+        let how = (self.buffer, self.no_coalescing.is_none());
+        self.groups.join(&named, number, how, |socket| ready.watch_group(socket))
+    }
+
+    fn leave(&mut self, number: u32) {
+        if let Some(socket) = self.groups.leave(number) {
+            self.ready.forget_group(&socket);
+        }
+    }
+
+    fn group(&mut self, uri: &str) -> Result<Address, ConnectError> {
+        Ok(Named::parse(uri, &self.place, &self.socket)?.address())
+    }
+
+    fn handle(&self) -> BorrowedFd<'_> {
+        self.ready.handle()
+    }
+
+    fn arm(&mut self, deadline: Option<Time>, wants_write: bool) -> bool {
+        if self.receiver.has_rest() || self.reports.pending {
+            return false;
+        }
+        let (deadline, room) = match self.transmitter.blocked.filter(|_| wants_write) {
+            // Nobody says when there is room in an interface's queue: the timer does.
+            Some(Blocked::Queue(until)) => (Some(deadline.map_or(until, |deadline| deadline.min(until))), false),
+            _ => (deadline, wants_write),
+        };
+        self.ready.set_deadline(deadline);
+        self.ready.watch_room(&self.socket, room);
+        let found = self.ready.look();
+        self.reports.pending |= found.reports;
+        if found.any {
+            self.ready.watch_room(&self.socket, false);
+        }
+        !found.any
+    }
+
+    fn disarm(&mut self) {
+        self.ready.drain();
+        self.ready.watch_room(&self.socket, false);
+    }
+
+    fn waker(&self) -> Arc<OwnedFd> {
+        self.ready.waker()
+    }
+
+    fn path(&self, to: &Address) -> (String, String) {
+        let family = if address::is_v4(to) { "IPv4" } else { "IPv6" };
+        let state = |off: bool| if off { "off" } else { "on" };
+        let no_segmentation = self.transmitter.why_not(to);
+        let path = format!(
+            "UDP over {family} to {}, segmentation offload {}, receive coalescing {}",
+            address::shown(to),
+            state(no_segmentation.is_some()),
+            state(self.no_coalescing.is_some()),
+        );
+        let why = match (no_segmentation, &self.no_coalescing) {
+            (None, None) => "both offloads passed their test when the endpoint was opened".to_owned(),
+            (Some(why), None) => format!("segmentation offload is off: {why}"),
+            (None, Some(why)) => format!("receive coalescing is off: {why}"),
+            (Some(one), Some(other)) => {
+                format!("segmentation offload is off: {one}; receive coalescing is off: {other}")
+            }
+        };
+        (path, why)
+    }
+}

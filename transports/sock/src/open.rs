@@ -1,0 +1,237 @@
+//! Opening the socket.
+
+use crate::address::{self, SCHEME};
+use crate::groups::Groups;
+use crate::interface::{self, Place};
+use crate::proof;
+use crate::ready::Ready;
+use crate::receive::Receiver;
+use crate::reports::{Reports, overhead};
+use crate::sys::{self, Choice, SendBatch};
+use crate::transmit::Transmitter;
+use crate::{MAX_FRAME, Sock};
+use cci_proto::Status;
+use cci_transport::OpenError;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with, sockopt};
+use std::net::{IpAddr, SocketAddr};
+
+/// Keys that a sock device understands.
+pub const KEYS: [&str; 6] = ["ip", "interface", "port", "mtu", "bufsize", "check"];
+
+/// Bytes of the socket's buffers unless the key `bufsize` says otherwise.
+const BUFFER: usize = 4 << 20;
+/// Bytes of frame that every path is taken to carry at first: RFC 9000 section 14.
+const BASE_FRAME: u16 = 1200;
+/// The smallest packet that the key `mtu` may name: the smallest MTU of IPv6, RFC 8200 section 5.
+const MIN_PACKET: u32 = 1280;
+/// Bytes of a receive buffer. No datagram is longer, put together or not.
+const STRIDE: usize = 1 << 16;
+/// ECN-capable transport, ECT(0): RFC 3168.
+const ECT_0: u8 = 2;
+
+/// What the keys of a device say.
+#[derive(Debug, Default)]
+struct Settings {
+    ip: Option<IpAddr>,
+    interface: Option<String>,
+    port: u16,
+    /// Bytes of an IP packet.
+    mtu: Option<u32>,
+    buffer: Option<usize>,
+    unchecked_on_host: bool,
+}
+
+impl Settings {
+    fn parse(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
+        let mut settings = Self::default();
+        for (key, value) in arguments {
+            match key.as_str() {
+                "ip" => settings.ip = Some(parse_ip(value)?),
+                "interface" if value.is_empty() => return Err(wrong(key, value, "the name of an interface")),
+                "interface" => settings.interface = Some(value.clone()),
+                "port" => settings.port = number(key, value, 0, 65_535)?,
+                "mtu" => settings.mtu = Some(number(key, value, MIN_PACKET, 65_535)?),
+                "bufsize" => settings.buffer = Some(number(key, value, 65_536, 1 << 30)?),
+                "check" => {
+                    settings.unchecked_on_host = match value.as_str() {
+                        "always" => false,
+                        "remote" => true,
+                        _ => return Err(wrong(key, value, "always or remote")),
+                    }
+                }
+                _ => {
+                    let what = format!("sock has no key '{key}'; its keys are {}", KEYS.join(", "));
+                    return Err(OpenError::new(Status::Inval, what));
+                }
+            }
+        }
+        if let Some(service) = service {
+            settings.port = service.parse().ok().filter(|_| is_decimal(service)).ok_or_else(|| {
+                let what = format!("the service '{service}' is not a port; write a decimal number from 0 to 65535");
+                OpenError::new(Status::Inval, what)
+            })?;
+        }
+        Ok(settings)
+    }
+}
+
+fn wrong(key: &str, value: &str, want: &str) -> OpenError {
+    OpenError::new(Status::Inval, format!("the value '{value}' of the key '{key}' is not {want}"))
+}
+
+fn is_decimal(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn number<T: TryFrom<u32>>(key: &str, value: &str, least: u32, most: u32) -> Result<T, OpenError> {
+    let parsed = value.parse().ok().filter(|number| is_decimal(value) && (least..=most).contains(number));
+    parsed
+        .and_then(|number| T::try_from(number).ok())
+        .ok_or_else(|| wrong(key, value, &format!("a decimal number from {least} to {most}")))
+}
+
+fn parse_ip(value: &str) -> Result<IpAddr, OpenError> {
+    let ip: IpAddr = value
+        .parse()
+        .map_err(|_| wrong("ip", value, "an IP address; write one of this host's, such as 192.0.2.1 or 2001:db8::1"))?;
+    if ip.is_unspecified() || ip.is_multicast() {
+        return Err(wrong("ip", value, "an address that others can connect to; write one of this host's"));
+    }
+    Ok(ip)
+}
+
+impl Sock {
+    /// Opens an endpoint's socket. `arguments`: the keys of its device ([`KEYS`]); `service`: the port, which stands above the
+    /// key `port`.
+    ///
+    /// # Errors
+    ///
+    /// A key's value or the service is wrong, the port is in use, the interface is down or has no address, or descriptors
+    /// are short.
+    pub fn open(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
+        let settings = Settings::parse(arguments, service)?;
+        let system = |source: Errno| OpenError::system("cannot make the descriptors of a sock endpoint", source);
+        let mut place = interface::choose(settings.ip, settings.interface.as_deref())?;
+        let is_v4 = place.ip.is_ipv4();
+        let socket = datagram_socket(is_v4).map_err(system)?;
+        place.index = interface::index(&socket, &place.interface).unwrap_or(0);
+        let port = bind_to(&socket, &place, settings.port)?;
+        configure(&socket, is_v4).map_err(system)?;
+        let buffer = settings.buffer.unwrap_or(BUFFER);
+        let recv_buffer = set_buffers(&socket, buffer);
+        let mut offloads = proof::prove(is_v4);
+        if offloads.no_coalescing.is_none()
+            && let Err(error) = sys::choose(socket.as_fd(), is_v4, Choice::Coalesce, 1)
+        {
+            offloads.no_coalescing = Some(std::io::Error::from(error).to_string());
+        }
+        let (mtu, base_mtu) = frame_sizes(&socket, &place, settings.mtu)?;
+        Ok(Self {
+            ready: Ready::new(&socket).map_err(system)?,
+            uri: format!("{SCHEME}{}", place.host_and_port(port)),
+            transmitter: Transmitter::new(SendBatch::new(place.home()), offloads.no_segmentation),
+            receiver: Receiver::new(STRIDE),
+            reports: Reports::new(mtu, is_v4),
+            groups: Groups::default(),
+            no_coalescing: offloads.no_coalescing,
+            unchecked_on_host: settings.unchecked_on_host,
+            socket,
+            place,
+            mtu,
+            base_mtu,
+            buffer,
+            recv_buffer,
+            calls: 0,
+        })
+    }
+}
+
+/// A UDP socket that never blocks.
+pub(crate) fn datagram_socket(is_v4: bool) -> Result<OwnedFd, Errno> {
+    let family = if is_v4 { AddressFamily::INET } else { AddressFamily::INET6 };
+    socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
+}
+
+/// Binds the socket; says which port it has.
+fn bind_to(socket: &OwnedFd, place: &Place, port: u16) -> Result<u16, OpenError> {
+    let ip = place.ip;
+    bind(socket, &place.socket(port)).map_err(|error| match error {
+        Errno::ADDRINUSE if port == 0 => {
+            OpenError::new(Status::AddrNotAvail, format!("all ports of {ip} are in use; close endpoints"))
+        }
+        Errno::ADDRINUSE => {
+            let what = format!("port {port} of {ip} is in use; choose another port, or none to get a free one");
+            OpenError::new(Status::AddrNotAvail, what)
+        }
+        Errno::ACCESS => {
+            let what = format!("port {port} is not for this user; choose one above 1023, or none to get a free one");
+            OpenError::system(what, error)
+        }
+        _ => OpenError::system(format!("cannot bind {}", place.host_and_port(port)), error),
+    })?;
+    let bound = getsockname(socket).and_then(SocketAddr::try_from);
+    bound.map(|name| name.port()).map_err(|error| OpenError::system("cannot learn the port of a sock endpoint", error))
+}
+
+fn configure(socket: &OwnedFd, is_v4: bool) -> Result<(), Errno> {
+    sys::choose(socket.as_fd(), is_v4, Choice::Reports, 1)?;
+    sys::choose(socket.as_fd(), is_v4, Choice::Probe, libc::IP_PMTUDISC_PROBE)?;
+    // A host that does not let frames be marked still carries them.
+    let _ = if is_v4 {
+        sockopt::set_ip_tos(socket, ECT_0).and_then(|()| sockopt::set_ip_recvtos(socket, true))
+    } else {
+        sockopt::set_ipv6_tclass(socket, ECT_0.into()).and_then(|()| sockopt::set_ipv6_recvtclass(socket, true))
+    };
+    Ok(())
+}
+
+/// Asks for buffers of so many bytes of frames each way, and says how many the receive buffer was given. The kernel keeps the double
+/// for its own overhead, which frames of 1,200 bytes use up (2,304 bytes each on Linux 6); so half of what it says is for frames.
+pub(crate) fn set_buffers(socket: &OwnedFd, bytes: usize) -> u32 {
+    // The first needs a privilege; the second is cut by the system's limit.
+    if sockopt::set_socket_recv_buffer_size_force(socket, bytes).is_err() {
+        let _ = sockopt::set_socket_recv_buffer_size(socket, bytes);
+    }
+    if sockopt::set_socket_send_buffer_size_force(socket, bytes).is_err() {
+        let _ = sockopt::set_socket_send_buffer_size(socket, bytes);
+    }
+    let given = sockopt::socket_recv_buffer_size(socket).unwrap_or(bytes);
+    u32::try_from(given / 2).unwrap_or(u32::MAX)
+}
+
+/// The largest frame on any path, and the largest on every path, bytes.
+fn frame_sizes(socket: &OwnedFd, place: &Place, wanted: Option<u32>) -> Result<(u16, u16), OpenError> {
+    let overhead = overhead(place.ip.is_ipv4());
+    let frame = |packet: u32| u16::try_from(packet.saturating_sub(overhead)).unwrap_or(u16::MAX).min(MAX_FRAME);
+    let name = &place.interface;
+    let real = sys::interface_mtu(socket.as_fd(), name)
+        .map_err(|source| OpenError::system(format!("cannot learn the MTU of interface {name}"), source))?;
+    match wanted {
+        Some(packet) if packet > real => {
+            let what =
+                format!("the key mtu says {packet} bytes, but interface {name} carries {real}; write at most that");
+            Err(OpenError::new(Status::Inval, what))
+        }
+        Some(packet) => Ok((frame(packet), frame(packet))),
+        None if place.loopback => Ok((frame(real), frame(real))),
+        None => Ok((frame(real), frame(real).min(BASE_FRAME))),
+    }
+}
+
+/// The address of an endpoint that a URI names, by number or by a name that the system knows.
+pub(crate) fn resolve(uri: &str, place: &Place, socket: &OwnedFd) -> Option<cci_proto::Address> {
+    let uri = address::Uri::parse(uri).filter(|uri| uri.interface.is_none() && uri.ttl.is_none())?;
+    let is_ours = |ip: &IpAddr| ip.is_ipv4() == place.ip.is_ipv4() && !ip.is_multicast() && !ip.is_unspecified();
+    if let Some((ip, zone)) = uri.literal() {
+        let interface = match zone {
+            Some(zone) => interface::index(socket, zone)?,
+            None => place.index,
+        };
+        let other = Place { ip, interface: String::new(), index: interface, loopback: false };
+        return is_ours(&ip).then(|| address::of_socket(&other.socket(uri.port)));
+    }
+    let found = std::net::ToSocketAddrs::to_socket_addrs(&(uri.host, uri.port)).ok()?;
+    found.into_iter().find(|name| is_ours(&name.ip())).map(|name| address::of_socket(&name))
+}

@@ -1,0 +1,125 @@
+//! The descriptors of an endpoint, under one epoll descriptor that is its OS handle.
+
+use cci_proto::Time;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Result;
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, clock_gettime, timerfd_create,
+    timerfd_settime,
+};
+use std::sync::Arc;
+
+/// What an epoll entry is for.
+const SOCKET: u64 = 0;
+const TIMER: u64 = 1;
+const WAKER: u64 = 2;
+const GROUP: u64 = 3;
+
+/// The monotonic clock.
+#[inline]
+pub(crate) fn now() -> Time {
+    let now = clock_gettime(ClockId::Monotonic);
+    let [seconds, nanos] = [now.tv_sec, now.tv_nsec].map(|part| u64::try_from(part).unwrap_or(0));
+    Time(seconds * 1_000_000_000 + nanos)
+}
+
+/// What a look at the handle found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Found {
+    /// A datagram, an error, or room to send.
+    pub(crate) any: bool,
+    /// The error queue holds something.
+    pub(crate) reports: bool,
+}
+
+pub(crate) struct Ready {
+    epoll: OwnedFd,
+    timer: OwnedFd,
+    waker: Arc<OwnedFd>,
+    /// When the timer fires, or has fired.
+    deadline: Option<Time>,
+    watches_room: bool,
+}
+
+impl Ready {
+    pub(crate) fn new(socket: &OwnedFd) -> Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        let waker = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        for (fd, what) in [(socket, SOCKET), (&timer, TIMER), (&*waker, WAKER)] {
+            epoll::add(&epoll, fd, EventData::new_u64(what), EventFlags::IN)?;
+        }
+        Ok(Self { epoll, timer, waker, deadline: None, watches_room: false })
+    }
+
+    pub(crate) fn handle(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    pub(crate) fn waker(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.waker)
+    }
+
+    /// Watches a group's socket.
+    pub(crate) fn watch_group(&self, socket: &OwnedFd) -> Result<()> {
+        epoll::add(&self.epoll, socket, EventData::new_u64(GROUP), EventFlags::IN)
+    }
+
+    /// Stops watching it. Closing would not suffice where a forked child still has the descriptor.
+    pub(crate) fn forget_group(&self, socket: &OwnedFd) {
+        let _ = epoll::delete(&self.epoll, socket);
+    }
+
+    /// Makes the handle readable at `deadline`, or at no time. A deadline that stands costs nothing.
+    pub(crate) fn set_deadline(&mut self, deadline: Option<Time>) {
+        if deadline == self.deadline {
+            return;
+        }
+        // Zero would stop the timer, and one nanosecond after the start of the clock is past as well.
+        let nanos = deadline.map_or(0, |time| time.0.max(1));
+        let it_value = Timespec {
+            tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
+            tv_nsec: i64::try_from(nanos % 1_000_000_000).unwrap_or(0),
+        };
+        let value = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
+        if timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &value).is_ok() {
+            self.deadline = deadline;
+        }
+    }
+
+    /// Makes the handle readable when the socket has room, or not.
+    pub(crate) fn watch_room(&mut self, socket: &OwnedFd, on: bool) {
+        if on != self.watches_room {
+            let flags = if on { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+            if epoll::modify(&self.epoll, socket, EventData::new_u64(SOCKET), flags).is_ok() {
+                self.watches_room = on;
+            }
+        }
+    }
+
+    /// What makes the handle readable now, but for the waker.
+    pub(crate) fn look(&self) -> Found {
+        let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut events = [epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; 8];
+        let count = epoll::wait(&self.epoll, &mut events[..], Some(&none)).unwrap_or(0);
+        let mut found = Found::default();
+        for event in &events[..count] {
+            let (what, flags) = (event.data.u64(), event.flags);
+            found.any |= what != WAKER;
+            found.reports |= what == SOCKET && flags.contains(EventFlags::ERR);
+        }
+        found
+    }
+
+    /// Drains the waker, and the timer if it has fired. One that has not is left: a deadline often stands.
+    pub(crate) fn drain(&mut self) {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&*self.waker, &mut count[..]);
+        if self.deadline.is_some_and(|deadline| now() >= deadline) {
+            let _ = rustix::io::read(&self.timer, &mut count[..]);
+            self.deadline = None;
+        }
+    }
+}

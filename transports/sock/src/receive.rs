@@ -1,0 +1,107 @@
+//! Receiving: datagrams into scratch buffers, and frames out of them.
+
+use crate::sys::{Arrival, RecvBatch};
+use cci_transport::Incoming;
+use rustix::fd::BorrowedFd;
+use rustix::io::Errno;
+
+/// Datagrams taken in one system call, by how many calls before found something: a lone answer costs no more than a plain
+/// receive.
+const WANT: [usize; 3] = [1, 4, 16];
+
+/// What has arrived.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Received {
+    pub(crate) frames: u64,
+    pub(crate) datagrams: u64,
+    pub(crate) coalesced: u64,
+    pub(crate) dropped: u64,
+}
+
+/// Takes datagrams and shows the frames in them.
+pub(crate) struct Receiver {
+    batch: RecvBatch,
+    arrivals: Vec<Arrival>,
+    /// What is shown next: datagram, and byte of it.
+    at: usize,
+    offset: usize,
+    /// The group's number, if the datagrams are of one.
+    group: Option<u32>,
+    /// Calls in a row that found something.
+    streak: usize,
+    pub(crate) received: Received,
+}
+
+impl Receiver {
+    /// Buffers of `stride` bytes each.
+    pub(crate) fn new(stride: usize) -> Self {
+        let batch = RecvBatch::new(WANT[WANT.len() - 1], stride);
+        let arrivals = Vec::with_capacity(batch.capacity());
+        Self { batch, arrivals, at: 0, offset: 0, group: None, streak: 0, received: Received::default() }
+    }
+
+    /// Whether frames wait to be shown.
+    #[inline]
+    pub(crate) fn has_rest(&self) -> bool {
+        self.at < self.arrivals.len()
+    }
+
+    /// Takes datagrams from a socket; all that came before have been shown.
+    pub(crate) fn fill(&mut self, socket: BorrowedFd<'_>, group: Option<u32>) -> Result<(), Errno> {
+        self.arrivals.clear();
+        (self.at, self.offset, self.group) = (0, 0, group);
+        let count = match self.batch.receive(socket, WANT[self.streak]) {
+            Ok(count) => count,
+            Err(error) => {
+                if group.is_none() {
+                    self.streak = 0;
+                }
+                return Err(error);
+            }
+        };
+        self.streak = (self.streak + 1).min(WANT.len() - 1);
+        self.received.datagrams += count as u64;
+        for at in 0..count {
+            self.arrivals.push(self.batch.arrival(at));
+        }
+        Ok(())
+    }
+
+    /// Shows up to `budget` frames; says how many.
+    pub(crate) fn show(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        let mut shown = 0;
+        while shown < budget && self.at < self.arrivals.len() {
+            let arrival = self.arrivals[self.at];
+            if arrival.truncated || arrival.len == 0 {
+                self.received.dropped += 1;
+                self.at += 1;
+                continue;
+            }
+            let step = if arrival.segment == 0 { arrival.len } else { arrival.segment };
+            let whole = &self.batch.bytes(self.at)[..arrival.len];
+            let before = shown;
+            while self.offset < arrival.len && shown < budget {
+                let end = (self.offset + step).min(arrival.len);
+                let (from, bytes) = (arrival.from, &whole[self.offset..end]);
+                match self.group {
+                    None => sink(Incoming::Frame { from, bytes, congested: arrival.congested }),
+                    Some(group) => sink(Incoming::Multicast { group, from, bytes }),
+                }
+                self.offset = end;
+                shown += 1;
+            }
+            if step < arrival.len {
+                self.received.coalesced += (shown - before) as u64;
+            }
+            if self.offset >= arrival.len {
+                self.at += 1;
+                self.offset = 0;
+            }
+        }
+        self.received.frames += shown as u64;
+        shown
+    }
+}
+
+#[cfg(test)]
+mod tests;

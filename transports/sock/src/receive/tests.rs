@@ -1,0 +1,71 @@
+//! Datagrams that do not fit, and batches that grow.
+
+use super::{Receiver, WANT};
+use cci_transport::Incoming;
+use rustix::io::Errno;
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+
+fn pair() -> (UdpSocket, UdpSocket) {
+    let make = || UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let (a, b) = (make(), make());
+    a.connect(b.local_addr().expect("a name")).expect("a peer");
+    (a, b)
+}
+
+fn bytes_of(incoming: Incoming<'_>) -> Vec<u8> {
+    match incoming {
+        Incoming::Frame { bytes, .. } | Incoming::Multicast { bytes, .. } => bytes.to_vec(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_datagram_above_the_stride_is_counted_and_dropped() {
+    let (a, b) = pair();
+    let mut receiver = Receiver::new(100);
+    for len in [101, 100, 5000, 99] {
+        a.send(&vec![7; len]).expect("a datagram");
+    }
+    let mut lengths = Vec::new();
+    while lengths.len() < 2 {
+        receiver.fill(b.as_fd(), None).expect("they are there");
+        receiver.show(10, &mut |incoming| lengths.push(bytes_of(incoming).len()));
+    }
+    assert_eq!(lengths, [100, 99]);
+    assert_eq!((receiver.received.dropped, receiver.received.frames), (2, 2));
+    assert_eq!(receiver.fill(b.as_fd(), None), Err(Errno::AGAIN));
+}
+
+#[test]
+fn a_stream_is_taken_in_growing_batches_and_a_pause_ends_that() {
+    let (a, b) = pair();
+    let mut receiver = Receiver::new(100);
+    for round in 0..2 {
+        for number in 0..60_u8 {
+            a.send(&[number]).expect("a datagram");
+        }
+        let (mut taken, mut next) = (Vec::new(), 0);
+        while next < 60 {
+            receiver.fill(b.as_fd(), None).expect("they are there");
+            let shown = receiver.show(100, &mut |incoming| {
+                assert_eq!(bytes_of(incoming), [next]);
+                next += 1;
+            });
+            taken.push(shown);
+        }
+        assert_eq!(taken[..4], [WANT[0], WANT[1], WANT[2], WANT[2]], "round {round}");
+        assert_eq!(receiver.fill(b.as_fd(), None), Err(Errno::AGAIN));
+        assert!(!receiver.has_rest());
+    }
+}
+
+#[test]
+fn frames_of_a_group_bear_its_number() {
+    let (a, b) = pair();
+    let mut receiver = Receiver::new(100);
+    a.send(b"x").expect("a datagram");
+    receiver.fill(b.as_fd(), Some(9)).expect("it is there");
+    let shown = receiver.show(1, &mut |incoming| assert!(matches!(incoming, Incoming::Multicast { group: 9, .. })));
+    assert_eq!(shown, 1);
+}

@@ -1,0 +1,113 @@
+//! What the network says about frames that did not arrive.
+
+use crate::address;
+use crate::sys::{Report, take_report};
+use cci_proto::Address;
+use cci_transport::{Incoming, Outgoing};
+use rustix::fd::BorrowedFd;
+
+/// Bytes that are kept of a frame that was too long: a frame header and more.
+const QUOTED: usize = 64;
+/// Frames that were too long and are remembered until the next look.
+const OVERSIZED: usize = 8;
+/// Room for what the network quotes; Linux and most routers quote no more than 576 bytes, some a whole packet.
+const ROOM: usize = 2048;
+/// Entries of the error queue taken at a time.
+const AT_ONCE: usize = 16;
+
+/// A frame that this host's own interface does not take.
+#[derive(Clone, Copy, Debug)]
+struct Oversized {
+    to: Address,
+    quoted: [u8; QUOTED],
+    len: usize,
+}
+
+/// Reads the error queue.
+pub(crate) struct Reports {
+    /// The queue may hold something.
+    pub(crate) pending: bool,
+    oversized: Vec<Oversized>,
+    room: Box<[u8]>,
+    /// Largest frame that the interface takes: what is said when the system does not say.
+    mtu: u16,
+    /// Bytes of IP and UDP headers.
+    overhead: u32,
+}
+
+/// Bytes of IP and UDP headers.
+pub(crate) const fn overhead(is_v4: bool) -> u32 {
+    if is_v4 { 28 } else { 48 }
+}
+
+impl Reports {
+    pub(crate) fn new(mtu: u16, is_v4: bool) -> Self {
+        Self {
+            pending: false,
+            oversized: Vec::with_capacity(OVERSIZED),
+            room: vec![0; ROOM].into_boxed_slice(),
+            mtu,
+            overhead: overhead(is_v4),
+        }
+    }
+
+    /// The system has refused a frame as too long. Beyond a few of them nothing new can be learned.
+    pub(crate) fn note_oversized(&mut self, frame: &Outgoing<'_>) {
+        if self.oversized.len() < OVERSIZED {
+            let len = frame.head.len().min(QUOTED);
+            let mut quoted = [0; QUOTED];
+            quoted[..len].copy_from_slice(&frame.head[..len]);
+            self.oversized.push(Oversized { to: frame.to, quoted, len });
+        }
+    }
+
+    /// Shows what the queue holds, a few entries at a time; says how many were shown.
+    #[cold]
+    pub(crate) fn show(&mut self, socket: BorrowedFd<'_>, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        let mut shown = 0;
+        for _ in 0..AT_ONCE {
+            let Ok(report) = take_report(socket, &mut self.room) else {
+                self.pending = false;
+                break;
+            };
+            shown += self.show_one(&report, sink);
+        }
+        if !self.pending {
+            let mtu = self.mtu;
+            for frame in self.oversized.drain(..) {
+                shown += 1;
+                sink(Incoming::TooBig { to: frame.to, quoted: &frame.quoted[..frame.len], mtu });
+            }
+        }
+        shown
+    }
+
+    fn show_one(&mut self, report: &Report, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        let (to, quoted) = (report.to, &self.room[..report.quoted]);
+        let mtu = report.mtu.checked_sub(self.overhead).filter(|mtu| *mtu > 0);
+        let mtu = mtu.map(|mtu| u16::try_from(mtu).unwrap_or(u16::MAX).min(crate::MAX_FRAME));
+        match (report.origin, report.kind, report.code) {
+            // Port unreachable: RFC 792, RFC 4443 section 3.1.
+            (libc::SO_EE_ORIGIN_ICMP, 3, 3) | (libc::SO_EE_ORIGIN_ICMP6, 1, 4) => {
+                sink(Incoming::Refused { to, quoted });
+                1
+            }
+            // Fragmentation needed: RFC 1191; packet too big: RFC 4443 section 3.2.
+            (libc::SO_EE_ORIGIN_ICMP, 3, 4) | (libc::SO_EE_ORIGIN_ICMP6, 2, _) => {
+                let Some(mtu) = mtu else { return 0 };
+                sink(Incoming::TooBig { to, quoted, mtu });
+                1
+            }
+            // This host's own word about a frame that it did not take: it quotes nothing, and names the host only.
+            (libc::SO_EE_ORIGIN_LOCAL, ..) if report.errno == libc::EMSGSIZE => {
+                let Some(mtu) = mtu else { return 0 };
+                let ip = address::ip(&to);
+                let Some(at) = self.oversized.iter().position(|frame| address::ip(&frame.to) == ip) else { return 0 };
+                let frame = self.oversized.remove(at);
+                sink(Incoming::TooBig { to: frame.to, quoted: &frame.quoted[..frame.len], mtu });
+                1
+            }
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Sending: which frames leave together, and what an error of the system means.
+
+use crate::reports::Reports;
+use crate::sys::{RUNS, Run, SendBatch, VECTORS};
+use cci_proto::{Address, Time};
+use cci_transport::Outgoing;
+use rustix::fd::BorrowedFd;
+use rustix::io::Errno;
+
+/// Frames that the kernel cuts out of one datagram: its limit before Linux 6.9.
+const SEGMENTS: usize = 64;
+/// Bytes of a datagram that the kernel cuts: an IPv4 packet less its headers.
+const MAX_RUN: usize = 65_507;
+/// Destinations without segmentation offload that are remembered.
+const REMEMBERED: usize = 16;
+/// How often a call is repeated that meets other datagrams' errors.
+const PATIENCE: u32 = 16;
+/// How long a full queue of an interface is left alone, microseconds: 1,500 bytes take 12 µs at 1 Gb/s.
+const REST: u64 = 100;
+
+/// What sends. The system, except in tests of what happens when it refuses.
+pub(crate) trait Kernel {
+    /// Sends runs of frames; says how many runs it took.
+    fn send(&mut self, socket: BorrowedFd<'_>, frames: &[Outgoing<'_>], runs: &[Run]) -> Result<usize, Errno>;
+}
+
+impl Kernel for SendBatch {
+    #[inline]
+    fn send(&mut self, socket: BorrowedFd<'_>, frames: &[Outgoing<'_>], runs: &[Run]) -> Result<usize, Errno> {
+        Self::send(self, socket, frames, runs)
+    }
+}
+
+/// Why nothing can be sent now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blocked {
+    /// The socket's buffer is full: the socket says when it is not.
+    Buffer,
+    /// The interface's queue is full: nobody says when it is not, so it is tried again then.
+    Queue(Time),
+}
+
+/// What was sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    pub(crate) frames: u64,
+    pub(crate) calls: u64,
+    pub(crate) segmented: u64,
+    pub(crate) lost: u64,
+}
+
+/// Sends frames.
+pub(crate) struct Transmitter<K = SendBatch> {
+    kernel: K,
+    runs: Vec<Run>,
+    /// Why the kernel is not asked to cut datagrams, if so.
+    pub(crate) no_offload: Option<String>,
+    off: Off,
+    pub(crate) blocked: Option<Blocked>,
+    pub(crate) sent: Sent,
+}
+
+impl<K: Kernel> Transmitter<K> {
+    pub(crate) fn new(kernel: K, no_offload: Option<String>) -> Self {
+        let runs = Vec::with_capacity(RUNS);
+        Self { kernel, runs, no_offload, off: Off::default(), blocked: None, sent: Sent::default() }
+    }
+
+    /// Sends frames in order; says how many were taken, those among them that were lost.
+    pub(crate) fn send(&mut self, socket: BorrowedFd<'_>, frames: &[Outgoing<'_>], reports: &mut Reports) -> usize {
+        self.blocked = None;
+        let mut trouble = Trouble::default();
+        let mut taken = 0;
+        while taken < frames.len() {
+            let rest = &frames[taken..];
+            self.plan(rest, trouble.suspect.is_some());
+            self.sent.calls += 1;
+            match self.kernel.send(socket, rest, &self.runs) {
+                Ok(0) => {
+                    self.blocked = Some(Blocked::Buffer);
+                    break;
+                }
+                Ok(count) => {
+                    if let Some(error) = trouble.suspect {
+                        // The same frame leaves when it is alone: cutting is at fault.
+                        self.off.insert(&rest[0].to, error);
+                    }
+                    trouble = Trouble::default();
+                    // The rest met an error that the kernel has swallowed. If it was an earlier datagram's, nobody else tells of it.
+                    reports.pending |= count < self.runs.len();
+                    taken += self.count_sent(count);
+                }
+                Err(error) => match self.judge(error, &mut trouble, rest, reports) {
+                    Some(lost) => taken += lost,
+                    None => break,
+                },
+            }
+        }
+        taken
+    }
+
+    /// Frames of the first runs, which were sent.
+    fn count_sent(&mut self, runs: usize) -> usize {
+        let mut frames = 0;
+        for run in self.runs.iter().take(runs) {
+            frames += run.count;
+            if run.segment > 0 {
+                self.sent.segmented += run.count as u64;
+            }
+        }
+        self.sent.frames += frames as u64;
+        frames
+    }
+
+    /// What an error means for the first run: so many frames are lost (0: try again), or nothing can be sent now.
+    #[cold]
+    fn judge(
+        &mut self,
+        error: Errno,
+        trouble: &mut Trouble,
+        frames: &[Outgoing<'_>],
+        reports: &mut Reports,
+    ) -> Option<usize> {
+        match error {
+            Errno::INTR => return Some(0),
+            Errno::AGAIN => {
+                self.blocked = Some(Blocked::Buffer);
+                return None;
+            }
+            Errno::NOBUFS | Errno::NOMEM => {
+                self.blocked = Some(Blocked::Queue(crate::ready::now().plus_micros(REST)));
+                return None;
+            }
+            _ => {}
+        }
+        // It may be the error of an earlier datagram, for whoever calls next. The call has taken it away, so it is repeated; what comes
+        // again is this datagram's. "Refused" never is: nobody has looked at this datagram yet.
+        reports.pending = true;
+        trouble.errors += 1;
+        if error == Errno::CONNREFUSED {
+            return (trouble.errors < PATIENCE).then_some(0);
+        }
+        if trouble.last != Some(error) && trouble.errors < PATIENCE {
+            trouble.last = Some(error);
+            return Some(0);
+        }
+        let run = self.runs.first()?;
+        if run.segment > 0 && matches!(error, Errno::IO | Errno::INVAL | Errno::MSGSIZE) {
+            *trouble = Trouble { suspect: Some(error), ..Trouble::default() };
+            return Some(0);
+        }
+        if error == Errno::MSGSIZE {
+            reports.note_oversized(&frames[0]);
+        }
+        *trouble = Trouble::default();
+        self.sent.lost += run.count as u64;
+        Some(run.count)
+    }
+
+    /// Groups the first frames into runs, in order. `alone`: the first frame only.
+    fn plan(&mut self, frames: &[Outgoing<'_>], alone: bool) {
+        self.runs.clear();
+        let frames = if alone { &frames[..1] } else { frames };
+        let (mut first, mut vectors) = (0, 0);
+        while first < frames.len() && self.runs.len() < RUNS {
+            let (run, used) = self.run(frames, first, VECTORS - vectors);
+            if run.count == 0 {
+                break;
+            }
+            self.runs.push(run);
+            first += run.count;
+            vectors += used;
+        }
+    }
+
+    /// The run that begins at `first`, and how many pieces of memory it consists of, at most `room`.
+    fn run(&self, frames: &[Outgoing<'_>], first: usize, room: usize) -> (Run, usize) {
+        let start = &frames[first];
+        let segment = len(start);
+        if room < 2 {
+            return (Run { first, count: 0, segment: 0 }, 0);
+        }
+        let mut run = Run { first, count: 1, segment: 0 };
+        let mut used = 2;
+        let may_follow = frames.get(first + 1).is_some_and(|next| next.to == start.to && !next.probe);
+        if !may_follow || start.probe || self.no_offload.is_some() || segment == 0 || self.off.has(&start.to) {
+            return (run, used);
+        }
+        let mut total = segment;
+        for next in frames[first + 1..].iter().take(SEGMENTS - 1) {
+            let bytes = len(next);
+            let fits = bytes != 0 && bytes <= segment && total + bytes <= MAX_RUN && used + 2 <= room;
+            if next.to != start.to || next.probe || !fits {
+                break;
+            }
+            run.count += 1;
+            used += 2;
+            total += bytes;
+            // A shorter frame is the last that the kernel can cut off.
+            if bytes < segment {
+                break;
+            }
+        }
+        if run.count > 1 {
+            run.segment = u16::try_from(segment).unwrap_or(u16::MAX);
+        }
+        (run, used)
+    }
+
+    /// Why frames to this address are not cut by the kernel.
+    pub(crate) fn why_not(&self, to: &Address) -> Option<String> {
+        self.no_offload.clone().or_else(|| {
+            self.off
+                .why(to)
+                .map(|error| format!("the system refused it on the way there ({})", std::io::Error::from(error)))
+        })
+    }
+}
+
+/// Bytes of a frame.
+#[inline]
+fn len(frame: &Outgoing<'_>) -> usize {
+    frame.head.len() + frame.piece.map_or(0, |piece| piece.len())
+}
+
+/// What has gone wrong with the first run so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Trouble {
+    errors: u32,
+    last: Option<Errno>,
+    /// Cutting was refused with this; the first frame is tried alone.
+    suspect: Option<Errno>,
+}
+
+/// Hosts that frames cannot be sent to in one datagram to be cut. Of bounded size: the oldest is forgotten, and found out again.
+#[derive(Debug, Default)]
+struct Off {
+    hosts: [Option<(Address, Errno)>; REMEMBERED],
+    next: usize,
+    any: bool,
+}
+
+impl Off {
+    /// A way depends on the host, not on the port.
+    fn host(to: &Address) -> Address {
+        let mut host = *to;
+        host.0[16..20].fill(0);
+        host
+    }
+
+    fn insert(&mut self, to: &Address, error: Errno) {
+        self.hosts[self.next] = Some((Self::host(to), error));
+        self.next = (self.next + 1) % REMEMBERED;
+        self.any = true;
+    }
+
+    #[inline]
+    fn has(&self, to: &Address) -> bool {
+        self.any && self.why(to).is_some()
+    }
+
+    fn why(&self, to: &Address) -> Option<Errno> {
+        let host = Self::host(to);
+        self.hosts.iter().flatten().find(|(other, _)| *other == host).map(|(_, error)| *error)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,36 @@
+//! Sending and receiving take no memory.
+
+use crate::ends::{frame, open, wait};
+use crate::sys::allocations;
+use cci_transport::{Link, Outgoing};
+
+#[test]
+fn nothing_is_allocated_after_warm_up() {
+    let (mut a, mut b) = (open("127.0.0.1", &[]), open("127.0.0.1", &[]));
+    let (to, nobody) = (a.resolve(b.uri()).expect("a URI"), a.resolve(open("127.0.0.1", &[]).uri()).expect("a URI"));
+    let bytes = [7; 4000];
+    let mut frames: Vec<Outgoing<'_>> = (0..64).map(|at| frame(to, &bytes[..100 + at / 9 * 300])).collect();
+    frames.push(frame(nobody, &bytes[..100]));
+    let mut round = |check: bool| {
+        let before = allocations();
+        let (mut taken, mut arrived, mut refused) = (0, 0, 0);
+        while taken < frames.len() {
+            taken += a.send_burst(&frames[taken..]);
+            assert!(a.is_writable());
+        }
+        while arrived < 64 {
+            arrived += b.recv_burst(10, &mut |_| ());
+            let deadline = b.now().plus_micros(1000);
+            if arrived < 64 && b.arm(Some(deadline), false) {
+                wait(&b, 10);
+            }
+            b.disarm();
+        }
+        while refused == 0 {
+            refused += a.recv_burst(10, &mut |_| ());
+        }
+        assert!(!check || allocations() == before, "{} allocations", allocations() - before);
+    };
+    round(false);
+    (0..500).for_each(|_| round(true));
+}

@@ -1,0 +1,143 @@
+//! What a host's own network does to an endpoint: in a name space of its own, where this user may make one.
+
+use crate::ends::{Got, frame, open, take, try_open, wait};
+use crate::sys::own_network;
+use cci_proto::Status;
+use cci_transport::Link;
+use std::process::Command;
+
+/// Runs `test` in a network name space of its own, set up by these commands. Without the right or the commands nothing is
+/// tested.
+fn in_own_network(commands: &[&str], test: impl FnOnce() + Send + 'static) {
+    let commands: Vec<String> = commands.iter().map(|command| (*command).to_owned()).collect();
+    let thread = std::thread::spawn(move || {
+        let run = |command: &String| {
+            let mut words = command.split(' ');
+            let program = words.next().unwrap_or("");
+            Command::new(program)
+                .args(words)
+                .stderr(std::process::Stdio::null())
+                .status()
+                .is_ok_and(|status| status.success())
+        };
+        if own_network() && commands.iter().all(run) {
+            test();
+        }
+    });
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+#[test]
+fn an_interface_that_is_down_is_said_to_be() {
+    in_own_network(&["ip link set lo down"], || {
+        let error = try_open(&[("interface", "lo")], None).err().expect("down");
+        assert_eq!(error.status, Status::NoDev);
+        assert!(error.to_string().contains("interface lo is down; bring it up"), "{error}");
+        let error = try_open(&[], None).err().expect("nothing is up");
+        assert!(error.to_string().contains("no interface that is up has an IPv4 address"), "{error}");
+    });
+    in_own_network(&["ip link set lo up", "ip link add v0 type veth peer name v1", "ip link set v0 up"], || {
+        // Up, with a link-local IPv6 address at most.
+        match try_open(&[("interface", "v0")], None) {
+            Ok(link) => assert!(link.uri().starts_with("sock://[fe80:"), "{}", link.uri()),
+            Err(error) => assert!(error.to_string().contains("interface v0 has no IP address"), "{error}"),
+        }
+    });
+}
+
+#[test]
+fn the_address_is_the_first_that_others_reach() {
+    let commands = [
+        "ip link set lo up",
+        "ip link add v0 type veth peer name v1",
+        "ip addr add 192.0.2.9/24 dev v0",
+        "ip link set v0 mtu 3000 up",
+        "ip link set v1 up",
+    ];
+    in_own_network(&commands, || {
+        let link = try_open(&[], None).expect("v0");
+        assert!(link.uri().starts_with("sock://192.0.2.9:"), "{}", link.uri());
+        assert_eq!((link.mtu(), link.base_mtu()), (2972, 1200));
+        let error = try_open(&[("ip", "192.0.2.9"), ("interface", "lo")], None).err().expect("not there");
+        assert!(error.to_string().contains("is on interface v0, not on lo"), "{error}");
+        let error = try_open(&[("mtu", "9000")], None).err().expect("too long");
+        assert!(error.to_string().contains("interface v0 carries 3000"), "{error}");
+        let named = try_open(&[("mtu", "2000")], None).expect("as the key says");
+        assert_eq!((named.mtu(), named.base_mtu()), (1972, 1972));
+    });
+    in_own_network(&commands[..3], || {
+        let error = try_open(&[("ip", "192.0.2.9")], None).err().expect("down");
+        assert!(error.to_string().contains("on interface v0, which is down; bring it up"), "{error}");
+    });
+}
+
+#[test]
+fn a_frame_above_the_mtu_is_told_of_and_others_pass() {
+    in_own_network(&["ip link set lo mtu 2000 up"], || {
+        let (mut a, mut b) = (open("127.0.0.1", &[]), open("127.0.0.1", &[]));
+        assert_eq!((a.mtu(), a.base_mtu()), (1972, 1972));
+        let to = a.resolve(b.uri()).expect("a URI");
+        let long: Vec<u8> = (0..3000).map(|at| u8::try_from(at % 251).expect("small")).collect();
+        // Alone; and several, whose pieces do not fit either.
+        assert_eq!(a.send_burst(&[frame(to, &long), frame(to, b"short")]), 2);
+        assert_eq!(take(&mut b, 1).remove(0).bytes(), b"short");
+        let expected = Got::TooBig { to, quoted: long[..64].to_vec(), mtu: 1972 };
+        assert_eq!(take(&mut a, 1)[0], expected);
+        assert_eq!(a.send_burst(&[frame(to, &long), frame(to, &long), frame(to, b"short")]), 3);
+        assert_eq!(take(&mut b, 1).remove(0).bytes(), b"short");
+        assert_eq!(take(&mut a, 2), [expected.clone(), expected]);
+        assert_eq!(a.counters().tx_lost, 3);
+        assert!(a.path(&to).0.contains("segmentation offload on"), "the frames were at fault: {:?}", a.path(&to));
+        assert!(a.arm(None, false), "the queue of errors is empty");
+        a.disarm();
+        // What fits still leaves together.
+        assert_eq!(a.send_burst(&[frame(to, &long[..1972]); 5]), 5);
+        assert_eq!(take(&mut b, 5).len(), 5);
+        assert_eq!(a.counters().tx_segmented, 5);
+    });
+}
+
+#[test]
+fn a_full_buffer_ends_a_burst_and_room_is_told_of() {
+    let commands = ["ip link set lo up", "tc qdisc add dev lo root tbf rate 1mbit burst 70000 limit 100000000"];
+    in_own_network(&commands, || {
+        let (mut a, mut b) = (open("127.0.0.1", &[("bufsize", "65536")]), open("127.0.0.1", &[]));
+        let to = a.resolve(b.uri()).expect("a URI");
+        let bytes = [7; 30_000];
+        let frames = [frame(to, &bytes); 64];
+        let taken = a.send_burst(&frames);
+        assert!((1..64).contains(&taken), "{taken}");
+        assert!(!a.is_writable());
+        // The error that ended the call might have been another's: that is looked into first.
+        assert_eq!(a.recv_burst(8, &mut |incoming| panic!("{incoming:?}")), 0);
+        assert!(a.arm(None, true), "no room yet");
+        assert!(wait(&a, 20), "room");
+        a.disarm();
+        assert!(a.is_writable() && a.send_burst(&frames[taken..]) > 0);
+        assert_eq!(take(&mut b, taken).len(), taken);
+        assert_eq!(a.counters().tx_lost, 0);
+    });
+}
+
+#[test]
+fn a_full_queue_ends_a_burst_and_the_timer_tells() {
+    let commands = ["ip link set lo up", "tc qdisc add dev lo root tbf rate 1mbit burst 10000 limit 20000"];
+    in_own_network(&commands, || {
+        let (mut a, b) = (open("127.0.0.1", &[]), open("127.0.0.1", &[]));
+        let to = a.resolve(b.uri()).expect("a URI");
+        let (bytes, probe) = ([7; 5000], true);
+        // Probes, so that each is a datagram of its own.
+        let frames = [cci_transport::Outgoing { probe, ..frame(to, &bytes) }; 32];
+        let taken = a.send_burst(&frames);
+        assert!((1..32).contains(&taken), "{taken}");
+        // The socket has room; only time tells, and the handle says when.
+        assert_eq!(a.recv_burst(8, &mut |incoming| panic!("{incoming:?}")), 0);
+        a.arm(None, true);
+        assert!(wait(&a, 10));
+        a.disarm();
+        assert!(a.is_writable());
+        assert_eq!(a.counters().tx_lost, 0);
+    });
+}

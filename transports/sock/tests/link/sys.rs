@@ -1,0 +1,103 @@
+//! What the tests need `unsafe` for: counting allocations, a name space of their own, and reading what a datagram's header said.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::AsRawFd;
+
+thread_local! {
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Allocations of this thread so far.
+pub(crate) fn allocations() -> u64 {
+    COUNT.get()
+}
+
+struct Counting;
+
+// SAFETY: the system's allocator does it all.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.set(COUNT.get() + 1);
+        // SAFETY: passed on as it came.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: passed on as it came.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        COUNT.set(COUNT.get() + 1);
+        // SAFETY: passed on as it came.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Takes this thread into a network name space of its own; false: this user may not.
+pub(crate) fn own_network() -> bool {
+    // SAFETY: concerns descriptors that this thread opens from now on.
+    unsafe { libc::unshare(libc::CLONE_NEWNET) == 0 }
+}
+
+fn set(socket: &UdpSocket, name: i32) {
+    let on: libc::c_int = 1;
+    // SAFETY: `on` is valid for the call, and its length is right.
+    let done = unsafe {
+        let len = size_of::<libc::c_int>() as libc::socklen_t;
+        libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_IP, name, (&raw const on).cast(), len)
+    };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// A plain socket that is in a group on the loop-back, and its port.
+pub(crate) fn member(group: &str) -> (UdpSocket, u16) {
+    let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
+    let group: Ipv4Addr = group.parse().expect("an IP");
+    socket.join_multicast_v4(&group, &Ipv4Addr::LOCALHOST).expect("a group");
+    set(&socket, libc::IP_RECVTTL);
+    let port = socket.local_addr().expect("a name").port();
+    (socket, port)
+}
+
+/// The TTL of the next datagram.
+pub(crate) fn receive_ttl(socket: &UdpSocket) -> Option<i32> {
+    receive(socket, libc::IP_TTL)
+}
+
+/// The traffic class of the next datagram, whose option is set too late for the first.
+pub(crate) fn receive_class(socket: &UdpSocket) -> Option<i32> {
+    receive(socket, libc::IP_TOS)
+}
+
+fn receive(socket: &UdpSocket, kind: i32) -> Option<i32> {
+    set(socket, libc::IP_RECVTOS);
+    socket.set_read_timeout(Some(std::time::Duration::from_secs(10))).expect("a limit");
+    let (mut bytes, mut control) = ([0_u8; 2048], [0_u64; 32]);
+    let mut vector = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    // SAFETY: all zeroes is a valid header; it points to locals that outlive the call, with their lengths. What the kernel wrote is
+    // walked by its own macros.
+    unsafe {
+        let mut header: libc::msghdr = std::mem::zeroed();
+        header.msg_iov = &raw mut vector;
+        header.msg_iovlen = 1;
+        header.msg_control = control.as_mut_ptr().cast();
+        header.msg_controllen = size_of_val(&control) as _;
+        assert!(libc::recvmsg(socket.as_raw_fd(), &raw mut header, 0) >= 0, "{}", std::io::Error::last_os_error());
+        let mut word = libc::CMSG_FIRSTHDR(&raw const header);
+        while !word.is_null() {
+            if (*word).cmsg_level == libc::IPPROTO_IP && (*word).cmsg_type == kind {
+                let place = libc::CMSG_DATA(word);
+                let is_byte = (*word).cmsg_len as usize == libc::CMSG_LEN(1) as usize;
+                return Some(if is_byte { i32::from(*place) } else { place.cast::<i32>().read_unaligned() });
+            }
+            word = libc::CMSG_NXTHDR(&raw const header, word);
+        }
+    }
+    None
+}
