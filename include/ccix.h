@@ -19,6 +19,11 @@ BEGIN_C_DECLS
  * is valid until this thread's next call that fails, or next ccix_last_error(). */
 CCI_DECLSPEC const char *ccix_last_error(void);
 
+/* Why the connect failed that this event tells of (CCI_EVENT_CONNECT with a status other than CCI_SUCCESS), as a sentence: the
+ * peer's own words when it refused the handshake, for one. "" where no more is known than the status says, and for other
+ * events. To be asked before the event is returned; the text is valid until this thread's next ccix_event_reason(). */
+CCI_DECLSPEC const char *ccix_event_reason(const cci_event_t *event);
+
 /* ------------------------------------------------------------------------------------------------------------------------
  * Library-allocated memory
  * --------------------------------------------------------------------------------------------------------------------- */
@@ -94,6 +99,8 @@ struct ccix_connection_info {
     char rma_path[64];
     /* Why these paths and no others. */
     char why[256];
+    /* Frames that the whole endpoint dropped because their connection does not exist (any more). */
+    uint64_t strays;
 };
 
 /* Reports on a connection. CCI_EINVAL: it is closed, or `size` is too small to hold anything but itself. */

@@ -32,6 +32,21 @@ unsafe extern "C" fn ccix_alloc(len: usize, ptr: *mut *mut c_void) -> c_int {
     })
 }
 
+/// # Safety
+///
+/// `event` is NULL or was an event once.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ccix_event_reason(event: *const EventCell) -> *const c_char {
+    // SAFETY: by the contract above.
+    let slot = unsafe { handles::event(event) };
+    let mut reason = None;
+    guard::call(|| {
+        reason = raw::reason(slot?);
+        Ok(())
+    });
+    status::reason(reason.as_deref().unwrap_or(""))
+}
+
 /// The pointer is compared with what is allocated, never followed.
 #[unsafe(no_mangle)]
 extern "C" fn ccix_free(ptr: *mut c_void) -> c_int {
@@ -163,6 +178,7 @@ fn connection_info(report: &ConnectionReport, size: usize) -> ConnectionInfo {
         path: text(&report.path),
         rma_path: text(&report.rma_path),
         why: text(&report.why),
+        strays: report.strays,
     }
 }
 

@@ -106,6 +106,8 @@ thread_local! {
     static LAST: Cell<Option<Refusal>> = const { Cell::new(None) };
     /// What `ccix_last_error` has handed out, or the kept text of [`Refusal::Open`].
     static TEXT: RefCell<CString> = RefCell::default();
+    /// What `ccix_event_reason` has handed out.
+    static REASON: RefCell<CString> = RefCell::default();
 }
 
 /// The number for C, and the refusal kept as this thread's last error.
@@ -142,6 +144,15 @@ pub(crate) fn last_error() -> *const c_char {
             TEXT.try_with(|kept| kept.borrow().as_ptr()).unwrap_or(c"".as_ptr())
         }
     }
+}
+
+/// A reason as C reads it, valid until this thread's next one.
+pub(crate) fn reason(text: &str) -> *const c_char {
+    let keep = |kept: &RefCell<CString>| {
+        kept.replace(c_string(text));
+        kept.borrow().as_ptr()
+    };
+    REASON.try_with(keep).unwrap_or(c"".as_ptr())
 }
 
 /// `cci_strerror`: the endpoint does not matter, and may be stale or NULL.

@@ -12,6 +12,7 @@ use cci_transport::OpenError;
 use ini::{Entry, Mistake, Section};
 use known::{CORE_KEYS, Known};
 use std::cmp::Reverse;
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
@@ -23,7 +24,8 @@ const MSS: RangeInclusive<u32> = 64..=1 << 20;
 pub(crate) fn devices(file: Option<(&str, &[u8])>, selection: &str) -> Result<Vec<Device>, OpenError> {
     let selection = Selection::parse(selection)?;
     let mut devices = match file {
-        None => vec![found::shared_memory("sm0")],
+        // Without a configuration programs that name no device stay on this host, where shared memory is by far the faster.
+        None => vec![Device { is_default: true, ..found::shared_memory("sm0") }, found::udp("sock0", &[])],
         Some((name, bytes)) => from_bytes(bytes).map_err(|mistake| {
             OpenError::new(Status::Inval, format!("{name}:{}: {}", mistake.line, mistake.sentence))
         })?,
@@ -58,21 +60,22 @@ fn from_bytes(bytes: &[u8]) -> Result<Vec<Device>, Mistake> {
 fn device(section: &Section<'_>) -> Result<Device, Mistake> {
     let known = transport(section)?;
     check_keys(section, known)?;
-    let mut device = if known.built {
-        found::shared_memory(section.name)
-    } else {
-        Device {
+    let mut device = match known.name {
+        "sm" => found::shared_memory(section.name),
+        "sock" => found::udp(section.name, &socket_keys(section)?),
+        "sim" => found::simulated(section.name),
+        _ => Device {
             name: section.name.to_owned(),
             transport: known.name.to_owned(),
             up: false,
-            reason: format!("the transport {} is not in this build; only sm is", known.name),
+            reason: absent(known.name),
             arguments: Vec::new(),
             max_send_size: 0,
             rate: 0,
             pci: None,
             priority: known.priority,
             is_default: false,
-        }
+        },
     };
     for entry in &section.entries {
         match entry.key {
@@ -80,14 +83,47 @@ fn device(section: &Section<'_>) -> Result<Device, Mistake> {
             "priority" => device.priority = number(section, entry, &(0..=100))?,
             "default" => device.is_default = number::<u32>(section, entry, &(0..=1))? == 1,
             key => {
-                if known.name == "sm" {
-                    shared_memory_key(section, entry, &mut device)?;
+                match known.name {
+                    "sm" => shared_memory_key(section, entry, &mut device)?,
+                    // Checked, and taken over already.
+                    "sock" => continue,
+                    _ => (),
                 }
                 device.arguments.push((key.to_owned(), entry.value.to_owned()));
             }
         }
     }
     Ok(device)
+}
+
+/// Why a transport that exists cannot be used.
+fn absent(transport: &str) -> String {
+    let built = known::built_names();
+    let (last, others) = built.split_last().map_or(("", &[][..]), |(last, others)| (*last, others));
+    format!("the transport {transport} is not in this build; only {} and {last} are", others.join(", "))
+}
+
+/// The keys of a section that belong to its transport.
+fn socket_keys(section: &Section<'_>) -> Result<Vec<(String, String)>, Mistake> {
+    let own = section.entries.iter().filter(|entry| !CORE_KEYS.contains(&entry.key));
+    own.map(|entry| {
+        socket_key(section, entry)?;
+        Ok((entry.key.to_owned(), entry.value.to_owned()))
+    })
+    .collect()
+}
+
+fn socket_key(section: &Section<'_>, entry: &Entry<'_>) -> Result<(), Mistake> {
+    let (name, value) = (section.name, entry.value);
+    let wrong = |want: &str| Err(Mistake::new(entry.line, format!("'{}' of [{name}] is '{value}'; {want}", entry.key)));
+    match entry.key {
+        "port" => number::<u32>(section, entry, &(0..=65_535)).map(|_| ()),
+        "mtu" => number::<u32>(section, entry, &(1280..=65_535)).map(|_| ()),
+        "bufsize" => number::<u32>(section, entry, &(65_536..=1 << 30)).map(|_| ()),
+        "ip" if value.parse::<IpAddr>().is_err() => wrong("write an IP address of this host, such as 192.0.2.1"),
+        "check" if !["always", "remote"].contains(&value) => wrong("write always or remote"),
+        _ => Ok(()),
+    }
 }
 
 fn shared_memory_key(section: &Section<'_>, entry: &Entry<'_>, device: &mut Device) -> Result<(), Mistake> {

@@ -10,7 +10,7 @@ use cci_proto::{
     Attribute, CONN_REQ_LEN, ConnectError, Flags, OptionError, PollError, RegisterError, RequestError, Rights,
     RmaError, RmaHandle, SendError, Status, Unusable,
 };
-use cci_transport::{Body, Connect, ConnectionReport, Core, CoreOptions, Message, OpenError, Transport};
+use cci_transport::{Body, Connect, ConnectionReport, Core, CoreOptions, Message, OpenError};
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -92,9 +92,9 @@ impl Endpoint {
         let mut uri = String::new();
         let cell = cci_transport::Endpoint::open(options.threading, |cell| {
             let body = Core::new(cell, &core_options).and_then(|core| {
-                let transport = cci_sm::Sm::open(&core, &device.arguments, options.service.as_deref())?;
+                let transport = crate::transports::open(&core, device, options)?;
                 transport.uri().clone_into(&mut uri);
-                Ok(Body { core, transport: Box::new(transport) })
+                Ok(Body { core, transport })
             });
             body.map_err(|error| failed = Some(error)).ok()
         })

@@ -46,6 +46,13 @@ impl Event<'_> {
         Failure::from_status(status).map_or(Ok(()), Err)
     }
 
+    /// Why a connect failed, as a sentence, where more is known than its status says: the peer's own words when it refused
+    /// the handshake, for one. None for other events.
+    #[must_use]
+    pub fn reason(&self) -> Option<String> {
+        raw::reason(self.slot)
+    }
+
     /// The context of the operation: of SEND, CONNECT and ACCEPT events; 0 for the others.
     #[must_use]
     pub fn context(&self) -> u64 {

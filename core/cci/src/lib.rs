@@ -18,6 +18,7 @@ mod endpoint;
 mod event;
 mod options;
 pub mod raw;
+mod transports;
 
 pub use cci_mem::arena::SharedMemory;
 pub use cci_mem::lock::Threading;

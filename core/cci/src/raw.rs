@@ -179,7 +179,9 @@ fn wait(endpoint: &Endpoint, slot: &'static Slot) -> Result<Result<(), Status>, 
             transport.progress(core);
             if slot.state() != cci_mem::slot::State::Ended {
                 looks += 1;
-                return if looks > BLOCKING_SPINS { nap(core, transport) } else { Ok(None) };
+                // A descriptor of the sleeper's own outlives the endpoint's lock. Without one to spare, or with something to do,
+                // the wait spins: slower, never stuck.
+                return Ok(if looks > BLOCKING_SPINS { transport.arm_in_call(core) } else { None });
             }
             let status = Status::from_u32(slot.detail()).unwrap_or(Status::Error);
             core.release(slot);
@@ -192,15 +194,6 @@ fn wait(endpoint: &Endpoint, slot: &'static Slot) -> Result<Result<(), Status>, 
             Ok(Some(fd)) => sleep(&fd, Duration::from_millis(100)),
         }
     }
-}
-
-/// Ready to sleep: a descriptor that outlives the endpoint's lock.
-fn nap(core: &mut cci_transport::Core, transport: &mut dyn Transport) -> Result<Option<std::os::fd::OwnedFd>, Status> {
-    if !transport.arm(core) {
-        return Ok(None);
-    }
-    // Without a descriptor to spare the wait spins: slower, never stuck.
-    Ok(transport.handle().try_clone_to_owned().ok())
 }
 
 /// Sleeps until the descriptor is readable. The limit only bounds what other threads that take our wake-up could cost.
@@ -253,7 +246,23 @@ pub fn accept_on(slot: &'static Slot, worker: &Endpoint, context: u64) -> Result
     }
     check_request(slot)?;
     worker.with(|core, transport| transport.expect(core, token, context, REDIRECT_LIMIT))??;
-    answer(slot, |core, transport| transport.redirect(core, slot, &uri, token))
+    let answered = answer(slot, |core, transport| transport.redirect(core, slot, &uri, token));
+    if answered.is_err() {
+        // Another thread was faster, or the client cannot be sent there: nobody will come. A worker that is closed meanwhile
+        // has forgotten already.
+        let _ = worker.with(|core, transport| transport.forget_expected(core, token));
+    }
+    answered
+}
+
+/// Why the connect failed that this event tells of, as a sentence; none for other events, and where its status says all.
+#[must_use]
+pub fn reason(slot: &'static Slot) -> Option<String> {
+    let failed = slot.kind() == EventKind::Connect as u32 && slot.detail() != Status::Success as u32;
+    if !failed || slot.state() != cci_mem::slot::State::Borrowed {
+        return None;
+    }
+    slot.owner.get()?.with(|core, _| core.reason(slot).map(str::to_owned)).ok()?
 }
 
 fn check_request(slot: &'static Slot) -> Result<(), RequestError> {

@@ -12,6 +12,9 @@ pub mod arena;
 pub mod barrier;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+pub mod buffers;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
 pub mod fork;
 #[allow(unsafe_code)]
 pub mod lock;

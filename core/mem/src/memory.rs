@@ -3,6 +3,9 @@
 use crate::segment::Segment;
 use std::sync::Arc;
 
+/// Bytes that [`Piece::fold`] shows at a time.
+const PART: usize = 4096;
+
 /// Address and length of a range that stays valid while it is registered.
 #[derive(Clone, Debug)]
 pub struct Memory {
@@ -17,9 +20,9 @@ impl Memory {
     ///
     /// # Safety
     ///
-    /// While the range is registered, it stays mapped (or the program accepts that transfers fail), no Rust reference
-    /// to it is alive except to atomics or cells, and the program reads and writes it knowing that peers with rights do
-    /// so too.
+    /// As long as this value, a copy of it or its registration lives, the range stays mapped (or the program accepts that
+    /// transfers fail, or that it gets SIGSEGV where the library copies in this process), no Rust reference to it is alive
+    /// except to atomics or cells, and the program reads and writes it knowing that peers with rights do so too.
     #[must_use]
     pub unsafe fn new(start: *mut u8, len: u64) -> Self {
         Self { start: start.expose_provenance(), len, _kept: None }
@@ -48,5 +51,99 @@ impl Memory {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.start == 0 || self.len == 0
+    }
+
+    /// `len` bytes from `offset` on; none when they do not lie inside as a whole.
+    #[inline]
+    #[must_use]
+    pub fn piece(&self, offset: u64, len: usize) -> Option<Piece> {
+        let end = offset.checked_add(len as u64)?;
+        let start = self.start.checked_add(usize::try_from(offset).ok()?)?;
+        (end <= self.len && !self.is_empty()).then_some(Piece { start, len })
+    }
+
+    /// Copies bytes in. False, and nothing is written, when they do not fit inside as a whole.
+    #[inline]
+    #[must_use]
+    pub fn copy_in(&self, offset: u64, bytes: &[u8]) -> bool {
+        let Some(piece) = self.piece(offset, bytes.len()) else { return false };
+        if !bytes.is_empty() {
+            let target = std::ptr::with_exposed_provenance_mut::<u8>(piece.start);
+            // SAFETY: inside the range, writable by the contract of `new`; `bytes` is a reference, so that it is no part of
+            // registered memory. Who uses the target meanwhile knows by that contract that peers write.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
+        }
+        true
+    }
+
+    /// Copies bytes out. False, and nothing is copied, when they do not lie inside as a whole.
+    #[inline]
+    #[must_use]
+    pub fn copy_out(&self, offset: u64, target: &mut [u8]) -> bool {
+        self.piece(offset, target.len()).is_some_and(|piece| piece.copy_to(0, target) == target.len())
+    }
+}
+
+/// Bytes of registered memory that are about to be sent from where they lie. Given out by [`Memory::piece`] and used up while
+/// the endpoint's lock is held, so that no deregistration comes between.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece {
+    start: usize,
+    len: usize,
+}
+
+impl Piece {
+    /// The first address, for a system call that gathers.
+    #[inline]
+    #[must_use]
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// Bytes.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether it lies in `memory` as a whole or in part.
+    #[must_use]
+    pub fn touches(&self, memory: &Memory) -> bool {
+        let end = (memory.start as u64).saturating_add(memory.len);
+        (self.start as u64) < end && memory.start < self.start.saturating_add(self.len)
+    }
+
+    /// Copies bytes out, from this offset on, as many as `target` is long or as there are; says how many.
+    #[inline]
+    pub fn copy_to(&self, at: usize, target: &mut [u8]) -> usize {
+        let len = self.len.saturating_sub(at).min(target.len());
+        if len > 0 {
+            let source = std::ptr::with_exposed_provenance::<u8>(self.start + at);
+            // SAFETY: inside the range that `Memory::piece` checked, readable by the contract of `Memory::new`; `target` is a
+            // reference, so that it is no part of registered memory. Who writes the source meanwhile spoils these bytes only.
+            unsafe { std::ptr::copy_nonoverlapping(source, target.as_mut_ptr(), len) };
+        }
+        len
+    }
+
+    /// Shows a copy of the bytes to `update`, part by part: for a check over memory that others may write at the same time, of
+    /// which no reference can be formed. The copy stays in the first-level cache.
+    #[inline]
+    pub fn fold<T>(&self, mut state: T, mut update: impl FnMut(T, &[u8]) -> T) -> T {
+        let mut part = [0; PART];
+        let mut at = 0;
+        while at < self.len {
+            let len = self.copy_to(at, &mut part);
+            state = update(state, &part[..len]);
+            at += len;
+        }
+        state
     }
 }

@@ -6,6 +6,7 @@ use cci_mem::pool::{Pool, Queue};
 use cci_mem::slot::State;
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, EventKind, Failure, Status};
+use std::collections::BTreeMap;
 
 /// Taken slots that one step of housekeeping looks at: two for each one taken keep up with the program.
 const SWEEP: usize = 2;
@@ -54,6 +55,8 @@ pub struct Core {
     polls: u32,
     /// Connections that are not free, in no order.
     connections: Vec<&'static Connection>,
+    /// Why connects failed, by the address of the slot that tells it; at most one for each send slot.
+    reasons: BTreeMap<usize, String>,
 }
 
 impl Core {
@@ -89,6 +92,7 @@ impl Core {
             armed: false,
             polls: 0,
             connections: Vec::new(),
+            reasons: BTreeMap::new(),
         })
     }
 
@@ -213,7 +217,6 @@ impl Core {
     }
 
     /// Receive slots that could be taken now, without those that the program has returned lately.
-    #[inline]
     #[must_use]
     pub fn recv_free(&self) -> usize {
         self.recv.limit().saturating_sub(self.recv.in_use())
@@ -223,6 +226,12 @@ impl Core {
     #[must_use]
     pub fn send_count(&self) -> (usize, usize) {
         (self.send.limit(), self.send.capacity())
+    }
+
+    /// RMA slots.
+    #[must_use]
+    pub fn rma_count(&self) -> usize {
+        self.rma.capacity()
     }
 
     /// Changes the number of receive slots, up to the capacity.
@@ -269,12 +278,24 @@ impl Core {
             Ok(connection) => (Status::Success, connection.address()),
             Err(failure) => (failure.status(), 0),
         };
+        self.reasons.remove(&std::ptr::from_ref(slot).addr());
         slot.fill(kind as u32, status as u32, [context, address]);
         match outcome {
             Ok(connection) => name(slot, connection),
             Err(_) => slot.connection.set(None),
         }
         self.queue.push(slot);
+    }
+
+    /// Says why the connect failed whose end [`Core::finish_opening`] has put into this slot: a sentence, beyond the status.
+    pub fn explain(&mut self, slot: &'static Slot, reason: String) {
+        self.reasons.insert(std::ptr::from_ref(slot).addr(), reason);
+    }
+
+    /// What [`Core::explain`] said of the CONNECT event in this slot.
+    #[must_use]
+    pub fn reason(&self, slot: &'static Slot) -> Option<&str> {
+        self.reasons.get(&std::ptr::from_ref(slot).addr()).map(String::as_str)
     }
 
     /// Queues an event that is about a connection only; false when no slot is free (to be tried again).

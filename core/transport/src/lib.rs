@@ -8,14 +8,18 @@
 mod connection;
 mod core;
 mod endpoint;
+mod link;
 mod open;
 mod operation;
+mod reliable;
 
 pub use crate::core::{Core, CoreOptions, name};
 pub use connection::{Connection, ConnectionState, Counters};
 pub use endpoint::{Body, Endpoint, Globals, globals};
+pub use link::{Incoming, Link, Outgoing};
 pub use open::OpenError;
 pub use operation::{Connect, ConnectionReport, Message, Posted, Rma};
+pub use reliable::{Absence, Reliable, ReliableOptions};
 
 use cci_mem::memory::Memory;
 use cci_proto::{Alignment, ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};
@@ -66,6 +70,12 @@ pub trait Transport: Send {
     ///
     /// Refused: no event comes.
     fn expect(&mut self, core: &mut Core, token: u64, context: u64, limit: Duration) -> Result<(), RequestError>;
+
+    /// Takes [`Transport::expect`] back, without event: the client was not sent here after all. A transport that refuses every
+    /// `expect` has nothing to take back.
+    fn forget_expected(&mut self, core: &mut Core, token: u64) {
+        let _ = (core, token);
+    }
 
     /// Answers a request by sending its client to the endpoint at `uri`, which expects `token`.
     ///
@@ -125,9 +135,22 @@ pub trait Transport: Send {
     /// Moves everything that can move without waiting, and queues the events that result.
     fn progress(&mut self, core: &mut Core);
 
+    /// What a transport's own thread calls while the program makes no calls: moves what is to move meanwhile.
+    fn while_away(&mut self, core: &mut Core) -> Absence {
+        let _ = core;
+        Absence::Over
+    }
+
     /// Prepares for a wait on [`Transport::handle`]: from now on it becomes readable when there is something to do. False
     /// when there is something to do already.
     fn arm(&mut self, core: &mut Core) -> bool;
+
+    /// Prepares for a wait inside a call, on the descriptor that it gives: it becomes readable when `progress` could move
+    /// something. Events that wait for the program do not count, because nobody takes them meanwhile. None when there is
+    /// something to do already, or no descriptor is left.
+    fn arm_in_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
+        if self.arm(core) { self.handle().try_clone_to_owned().ok() } else { None }
+    }
 
     /// Called at the end of every call while [`Core::armed`]: makes the handle readable exactly when there is something to do.
     fn settle(&mut self, core: &mut Core);

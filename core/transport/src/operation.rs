@@ -123,4 +123,6 @@ pub struct ConnectionReport {
     pub rnr: u64,
     /// Messages dropped (unreliable connections).
     pub dropped: u64,
+    /// Frames that the whole endpoint dropped because their connection does not exist (any more).
+    pub strays: u64,
 }

@@ -120,6 +120,19 @@ fn events_come_in_the_order_of_their_causes() {
 }
 
 #[test]
+fn the_reason_of_a_failed_connect_is_not_the_next_ones() {
+    let (mut core, _) = core(&OPTIONS);
+    let slot = core.take_send().expect("a send slot");
+    core.finish_opening(slot, EventKind::Connect, 1, Err(Failure::Refused));
+    assert_eq!(core.reason(slot), None);
+    core.explain(slot, "for a reason".into());
+    assert_eq!(core.reason(slot), Some("for a reason"));
+    assert!(core.pop().is_some_and(|slot| slot.give_back()));
+    core.finish_opening(slot, EventKind::Connect, 2, Err(Failure::TimedOut));
+    assert_eq!(core.reason(slot), None, "the reason of the one before");
+}
+
+#[test]
 fn an_operation_that_is_waited_for_raises_no_event() {
     let (mut core, _) = core(&OPTIONS);
     let slot = core.take_rma().expect("an RMA slot");

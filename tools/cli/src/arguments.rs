@@ -4,7 +4,7 @@ use crate::measure::local::EndArguments;
 use crate::measure::plan::{
     Abi, AttributeName, Measurement, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads,
 };
-use crate::sizes::{Sizes, parse_sizes, parse_time};
+use crate::sizes::{Sizes, parse_key, parse_sizes, parse_time};
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,7 +21,11 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// List the devices of this host, and why each is or is not usable
     Info(InfoArguments),
-    /// Say which way to an endpoint messages and RMA take, and why
+    /// Say which way to an endpoint messages and RMA take, and why: by connecting to it
+    ///
+    /// Connects to the endpoint as a client does, describes the connection, and leaves. The program there sees it: a
+    /// connection request, which it must accept, an ACCEPT event, and the end of the connection. A program that counts its
+    /// clients, or serves one and ends, counts this one.
     Explain(ExplainArguments),
     /// Measure latency, rate or bandwidth between two processes
     Perf(Box<PerfArguments>),
@@ -33,6 +37,9 @@ pub(crate) enum Command {
     /// One measurement of `cci bench` that needs a process of its own
     #[command(hide = true)]
     Footprint(FootprintArguments),
+    /// Very many connections, of `cci bench`: the end that measures, or the one that connects
+    #[command(hide = true)]
+    Connections(ConnectionsArguments),
 }
 
 #[derive(Args, Debug)]
@@ -96,6 +103,12 @@ pub(crate) struct PerfArguments {
     /// Transport to use; the default device's when absent
     #[arg(long)]
     pub(crate) transport: Option<String>,
+    /// A key of the device, as in the configuration file: --key port=5000. With sock, --local means --key interface=lo
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key)]
+    pub(crate) key: Vec<(String, String)>,
+    /// Most operations in flight; as many as there is room for, and 16 RMA, when absent
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) window: Option<u64>,
     /// Call the library through this interface
     #[arg(long, value_enum, default_value = "rust")]
     pub(crate) abi: Abi,
@@ -123,7 +136,7 @@ pub(crate) struct PerfArguments {
     /// Write CSV to this file, - for standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
-    /// Draw latency and bandwidth over size to this SVG file
+    /// Draw latency and bandwidth over size to this SVG file, - for standard output
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) plot: Option<PathBuf>,
 }
@@ -139,9 +152,9 @@ pub(crate) struct BenchArguments {
     /// Shorter: the idle endpoint idles for 1 s instead of 10, and each row takes less time
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Transport to measure
-    #[arg(long, default_value = "sm")]
-    pub(crate) transport: String,
+    /// Transport to measure; all when absent
+    #[arg(long, value_parser = ["sm", "sock"])]
+    pub(crate) transport: Option<String>,
     /// The shared library for the row through the C ABI; when absent the one beside this program, or in ../lib
     #[arg(long, value_name = "PATH")]
     pub(crate) library: Option<PathBuf>,
@@ -163,6 +176,21 @@ pub(crate) struct FootprintArguments {
     pub(crate) what: Footprint,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct ConnectionsArguments {
+    /// Process that must be the parent
+    #[arg(long)]
+    pub(crate) parent: i32,
+    /// Transport to measure
+    #[arg(long)]
+    pub(crate) transport: String,
+    /// Connections
+    #[arg(long, value_parser = clap::value_parser!(u32).range(2..))]
+    pub(crate) count: u32,
+    /// Endpoints to connect to: the one with one connection, the one with all; without them this end measures
+    pub(crate) uris: Vec<String>,
+}
+
 /// Measurements that need a process of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Footprint {
@@ -170,8 +198,10 @@ pub(crate) enum Footprint {
     Endpoint,
     /// Resident bytes of an idle connection
     Connection,
-    /// Time and context switches of an idle endpoint
+    /// Time, context switches and wake-ups of an idle endpoint
     Idle,
+    /// Time of a process that sleeps as long without an endpoint
+    Asleep,
     /// Allocations over 100,000 send, receive, return
     Allocations,
 }

@@ -50,24 +50,24 @@ fn report(endpoint: &Endpoint, uri: &str, timeout: Duration) -> Result<Connectio
             (Ok(()), Some(connection)) => {
                 endpoint.report(connection).map_err(while_doing("the connection ended before it could be described"))
             }
-            (outcome, _) => Err(not_reached(uri, outcome.err(), timeout)),
+            (outcome, _) => Err(not_reached(uri, outcome.err(), event.reason().as_deref(), timeout)),
         };
     }
-    Err(not_reached(uri, Some(Failure::TimedOut), timeout))
+    Err(not_reached(uri, Some(Failure::TimedOut), None, timeout))
 }
 
-fn not_reached(uri: &str, failure: Option<Failure>, timeout: Duration) -> Sentence {
-    let why = match failure {
-        Some(Failure::Refused | Failure::Protocol) => {
-            "nobody listens there, or the request was rejected: is the program running, and yours?".into()
-        }
+/// `reason`: what the library knows beyond the failure.
+fn not_reached(uri: &str, failure: Option<Failure>, reason: Option<&str>, timeout: Duration) -> Sentence {
+    let advice = match failure {
+        Some(Failure::Refused | Failure::Protocol) => "its program must run, as the same user as this one".into(),
         Some(Failure::TimedOut) => {
             format!("no answer within {timeout:?}: its program must call cci_get_event and accept, or is stopped")
         }
         Some(other) => other.to_string(),
         None => "it ended without a reason".into(),
     };
-    Sentence(format!("{uri} was not reached: {why}"))
+    let reason = reason.map_or_else(String::new, |reason| format!("{reason}; "));
+    Sentence(format!("{uri} was not reached: {reason}{advice}"))
 }
 
 fn text(device: &Device, uri: &str, report: &ConnectionReport) -> String {
@@ -119,10 +119,11 @@ mod tests {
 
     #[test]
     fn the_reason_of_a_failure_is_a_sentence() {
-        let text = not_reached("sm://1/2", Some(Failure::Refused), Duration::from_secs(5)).0;
-        assert!(text.contains("nobody listens"), "{text}");
-        let text = not_reached("sm://1/2", Some(Failure::TimedOut), Duration::from_secs(5)).0;
-        assert!(text.contains("5s"), "{text}");
+        let why = Some("nobody listens there");
+        let text = not_reached("sm://1/2", Some(Failure::Refused), why, Duration::from_secs(5)).0;
+        assert!(text.contains("nobody listens there; its program must run"), "{text}");
+        let text = not_reached("sm://1/2", Some(Failure::TimedOut), None, Duration::from_secs(5)).0;
+        assert!(text.contains("reached: no answer within 5s"), "{text}");
     }
 
     #[test]

@@ -31,6 +31,7 @@ pub fn run() -> ExitCode {
         Command::End(arguments) => return exit(measure::local::end(arguments).is_ok()),
         Command::Bench(arguments) => bench::bench(arguments),
         Command::Footprint(arguments) => bench::footprint::footprint(arguments),
+        Command::Connections(arguments) => bench::connections::connections(arguments),
     };
     if let Err(why) = &outcome {
         // Without a standard error there is nobody to tell.

@@ -10,7 +10,8 @@ use crate::measure::row::{Document, Row};
 use crate::measure::server::{self, Notice};
 use crate::measure::{Sentence, while_doing};
 use crate::output::{Files, table};
-use crate::probe::c_library::CLibrary;
+use crate::probe::c_library::{self, CLibrary};
+use cci::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{Write, stderr, stdout};
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ fn serve(arguments: &PerfArguments) -> Result<(), Sentence> {
         transport: arguments.transport.clone(),
         threads: Threads::Many,
         mode: Mode::Blocking,
+        keys: arguments.key.clone(),
         library: arguments.library.clone().or_else(library_beside),
     };
     let served = match arguments.abi {
@@ -64,6 +66,7 @@ fn plan(arguments: &PerfArguments) -> Result<Plan, Sentence> {
         memory: arguments.memory,
         touch: arguments.touch,
         target: arguments.target,
+        window: arguments.window,
         largest: 0,
     };
     let sizes = arguments.size.clone().map_or_else(|| Plan::natural_sizes(&session), |sizes| sizes.0);
@@ -74,13 +77,17 @@ fn plan(arguments: &PerfArguments) -> Result<Plan, Sentence> {
     if session.is_rma() && sizes.contains(&0) {
         return Err(Sentence::new("an RMA moves at least one byte: leave size 0 out"));
     }
-    if arguments.abi == Abi::C && session.operation != Operation::Send {
-        return Err(Sentence::new("--abi c measures sends only; measure RMA with --abi rust"));
+    if arguments.abi == Abi::C {
+        if session.operation != Operation::Send {
+            return Err(Sentence::new(c_library::SENDS_ONLY));
+        }
+        c_library::refuse_one_thread(session.threads)?;
     }
-    if arguments.abi == Abi::C && session.threads == Threads::One {
-        return Err(Sentence::new("CCI 2.2 endpoints are thread-safe: use --threads many with --abi c"));
+    let (transport, mut keys) = (transport(arguments)?, arguments.key.clone());
+    if arguments.local && arguments.abi == Abi::Rust {
+        keys = on_loopback(&transport, keys);
     }
-    let natural = || Plan::natural_probe(&session);
+    let natural = || Plan::natural_probe(&session, &transport.name);
     let probe = (arguments.local && !arguments.no_probe).then(|| arguments.probe.unwrap_or_else(natural));
     Ok(Plan {
         session,
@@ -88,9 +95,42 @@ fn plan(arguments: &PerfArguments) -> Result<Plan, Sentence> {
         effort: Effort { time: arguments.time, count: arguments.count, blocks: arguments.blocks },
         probe,
         transport: arguments.transport.clone(),
+        keys,
         abi: arguments.abi,
         library: arguments.library.clone().or_else(library_beside),
     })
+}
+
+/// The transport of a run, as far as it is known before the run.
+struct Transport {
+    name: String,
+    /// Its device is told where to be by its configuration.
+    is_placed: bool,
+}
+
+/// The transport that is asked for, or of the device that a program without preference gets.
+fn transport(arguments: &PerfArguments) -> Result<Transport, Sentence> {
+    let context = Context::new().map_err(while_doing("cannot find the devices"))?;
+    let device = match &arguments.transport {
+        Some(name) => context.devices().iter().find(|device| device.transport == *name),
+        None => context.default_device().ok(),
+    };
+    let name = arguments.transport.clone().or_else(|| device.map(|device| device.transport.clone()));
+    let is_placed = device.is_some_and(|device| device.arguments.iter().any(|(key, _)| places(key)));
+    Ok(Transport { name: name.unwrap_or_default(), is_placed })
+}
+
+/// Whether a key of a device says which of this host's addresses it has.
+fn places(key: &str) -> bool {
+    key == "ip" || key == "interface"
+}
+
+/// Both ends of a local run meet on the loop-back interface, where the probe is, unless they are told where.
+fn on_loopback(transport: &Transport, mut keys: Vec<(String, String)>) -> Vec<(String, String)> {
+    if !transport.is_placed && !keys.iter().any(|(key, _)| places(key)) {
+        keys.extend(Plan::keys_of_loopback(&transport.name));
+    }
+    keys
 }
 
 fn measure(arguments: &PerfArguments) -> Result<(), Sentence> {
@@ -101,15 +141,21 @@ fn measure(arguments: &PerfArguments) -> Result<(), Sentence> {
     if arguments.local && allowed().len() < 2 {
         say("Only one processor: both ends share it, and every wait costs a change of context.");
     }
-    let environment = Environment::new(None);
+    let mut environment = Environment::new(None);
     let bar = Bar::new(plan.sizes.len());
+    let mut on = |progress: Progress<'_>| {
+        bar.show(&progress);
+        if let Progress::Path(path) = progress {
+            environment.path = Some(path.clone());
+        }
+    };
     let (rows, interrupted, pinned) = match &arguments.connect {
         None => {
-            let finished = local::run(&plan, |progress| bar.show(&progress))?;
+            let finished = local::run(&plan, &mut on)?;
             (finished.rows, finished.interrupted, Some(finished.pinned))
         }
         Some(uri) => {
-            let (rows, interrupted) = remote(&plan, uri, &bar)?;
+            let (rows, interrupted) = remote(&plan, uri, &mut on)?;
             (rows, interrupted, None)
         }
     };
@@ -127,13 +173,17 @@ fn measure(arguments: &PerfArguments) -> Result<(), Sentence> {
 }
 
 /// Measures against a server that somebody else has started.
-fn remote(plan: &Plan, uri: &str, bar: &Bar) -> Result<(Vec<Row>, Option<String>), Sentence> {
+fn remote(
+    plan: &Plan,
+    uri: &str,
+    mut on: impl FnMut(Progress<'_>),
+) -> Result<(Vec<Row>, Option<String>), Sentence> {
     let mut rows = Vec::new();
     let on = |progress: Progress<'_>| {
-        bar.show(&progress);
-        if let Progress::Row(row) = progress {
-            rows.push(row.clone());
+        if let Progress::Row(row) = &progress {
+            rows.push((*row).clone());
         }
+        on(progress);
     };
     let outcome = match plan.abi {
         Abi::Rust => client::run::<Facade>(plan, uri, None, on),
@@ -178,6 +228,7 @@ impl Bar {
 
     fn show(&self, progress: &Progress<'_>) {
         match progress {
+            Progress::Path(_) => {}
             Progress::Size(size) => {
                 self.0.set_message(crate::sizes::show_size(*size));
                 self.0.tick();

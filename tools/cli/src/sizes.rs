@@ -47,6 +47,14 @@ fn parse_size(text: &str) -> Result<u64, String> {
     number.checked_mul(unit).ok_or_else(|| format!("{text} is larger than any memory; {HINT}"))
 }
 
+/// Parses a key of a device and its value.
+pub(crate) fn parse_key(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().into(), value.trim().into())),
+        _ => Err("write KEY=VALUE, such as port=5000".into()),
+    }
+}
+
 /// Parses the time for each size: a word, or a number with a unit.
 pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     let hint = "write short, normal or long, or a time such as 250ms or 2s";
@@ -107,6 +115,15 @@ mod tests {
     #[test]
     fn the_largest_range_ends() {
         assert_eq!(parse_sizes("1..17179869183G").unwrap().0.len(), 64);
+    }
+
+    #[test]
+    fn keys_of_devices() {
+        assert_eq!(parse_key("port=5000").unwrap(), ("port".into(), "5000".into()));
+        assert_eq!(parse_key(" check = remote ").unwrap(), ("check".into(), "remote".into()));
+        for text in ["port", "=5", ""] {
+            assert!(parse_key(text).unwrap_err().contains("port=5000"), "{text}");
+        }
     }
 
     #[test]

@@ -168,12 +168,19 @@ fn explain_names_the_way_to_a_server() {
 }
 
 #[test]
+fn the_help_of_explain_says_that_it_connects() {
+    let text = text(&run(&["explain", "--help"]).stdout);
+    assert!(text.contains("as a client does") && text.contains("must accept"), "{text}");
+}
+
+#[test]
 fn a_server_that_is_not_there_is_told_by_both_commands() {
     let uri = "sm://999999999/0";
     for arguments in [&["explain", uri][..], &["perf", "pingpong", "--connect", uri]] {
         let (status, text) = refused(arguments);
         assert_eq!(status, 1);
         assert!(text.contains(uri), "{text}");
+        assert_eq!(text.contains("nobody listens at"), arguments[0] == "explain", "{text}");
     }
 }
 
@@ -189,6 +196,7 @@ fn bad_arguments_are_told_with_what_would_do() {
         (&["perf", "bw", "--local", "--op", "write", "--size", "0"], "at least one byte"),
         (&["perf", "pingpong", "--local", "--transport", "pigeon"], "pigeon"),
         (&["perf", "pingpong", "--local", "--size", "1G", "--time", "short"], "larger than a message may be"),
+        (&["perf", "pingpong", "--local", "--plot", "x.png"], "drawn as SVG, not as png"),
         (&["explain", "nonsense"], "not a URI"),
         (&["explain", "pigeon://1"], "pigeon"),
     ] {

@@ -21,6 +21,23 @@ pub fn sm_device() -> Device {
     context.devices().iter().find(|device| device.transport == "sm" && device.up).expect("a device of sm").clone()
 }
 
+/// A device of this transport with these keys.
+///
+/// # Panics
+///
+/// The transport is not in this build or not usable here, or the keys are wrong.
+pub fn device_of(transport: &str, keys: &[(&str, &str)]) -> Device {
+    let lines: String = keys.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+    let name = format!("cci-{}-{transport}-{}.ini", std::process::id(), fastrand::u64(..));
+    let path = std::env::temp_dir().join(name);
+    std::fs::write(&path, format!("[{transport}]\ntransport = {transport}\n{lines}")).expect("a file");
+    let context = Context::from_file(&path);
+    std::fs::remove_file(&path).expect("just written");
+    let device = context.expect("a valid configuration").devices()[0].clone();
+    assert!(device.up, "{}", device.reason);
+    device
+}
+
 /// An endpoint with default options.
 ///
 /// # Panics

@@ -285,3 +285,79 @@ fn processor_time_of_closing(count: usize) -> Duration {
     a.close().expect("a close");
     thread_time() - before
 }
+
+/// Waits for the last third of a millisecond: a clock that is read in whole milliseconds is then furthest behind.
+fn late_in_a_millisecond() {
+    loop {
+        let nanos = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic).tv_nsec % 1_000_000;
+        if (650_000..800_000).contains(&nanos) {
+            return;
+        }
+        std::hint::spin_loop();
+    }
+}
+
+/// A connect never times out early. Its deadline counted from the millisecond that had begun, up to 1 ms before the call.
+#[test]
+fn timeout_of_a_connect_is_never_early() {
+    let _alone = alone();
+    let (endpoint, deaf) = (open(&sm_device()), open(&sm_device()));
+    let world = World::new([&endpoint]);
+    for round in 0..150 {
+        let timeout = Duration::from_millis(1 + round % 5);
+        late_in_a_millisecond();
+        let begun = Instant::now();
+        endpoint.connect(deaf.uri(), b"", RO, round, Some(timeout)).expect("a connect");
+        let event = world.next(0, EventKind::Connect);
+        assert_eq!((event.outcome(), event.context()), (Err(Failure::TimedOut), round));
+        assert!(begun.elapsed() >= timeout, "{:?} instead of {timeout:?}", begun.elapsed());
+    }
+}
+
+/// Nor does a send. Its time counted from the last tick of the coarse clock, up to 4 ms before the call.
+#[test]
+fn timeout_of_a_send_is_never_early() {
+    let _alone = alone();
+    const ROUNDS: u64 = 40;
+    let (a, b) = (open(&sm_device()), open(&sm_device()));
+    let world = World::new([&a, &b]);
+    let timed: Vec<_> = (0..ROUNDS).map(|_| world.connect(0, 1, RO).0).collect();
+    let (full, _) = world.connect(0, 1, RO);
+    drop(world);
+    // More than a ring has entries, and B is not polled any more.
+    for number in 0..300 {
+        a.send(full, b"x", number, Flags::SILENT).expect("a send");
+    }
+    let world = World::new([&a]);
+    for (round, connection) in (0..).zip(timed) {
+        let timeout = Duration::from_millis(5 + round % 4);
+        let micros = u32::try_from(timeout.as_micros()).expect("small");
+        a.set_option(connection, ConnectionOption::SendTimeout, micros).expect("an option");
+        late_in_a_millisecond();
+        let begun = Instant::now();
+        a.send(connection, b"late", round, Flags::NONE).expect("room to wait");
+        let event = world.next(0, EventKind::Send);
+        assert_eq!((event.outcome(), event.context()), (Err(Failure::TimedOut), round));
+        assert!(begun.elapsed() >= timeout, "{:?} instead of {timeout:?}", begun.elapsed());
+    }
+}
+
+/// What an endpoint expects and takes back leaves nothing: its one send buffer is free again, and no event comes.
+#[test]
+fn expectation_that_is_taken_back_leaves_nothing() {
+    let _alone = alone();
+    let deaf = open(&sm_device());
+    let worker = open_with(&sm_device(), |options| options.send_buffers = 1);
+    let connect = || worker.connect(deaf.uri(), b"", RO, 1, Some(Duration::from_millis(1)));
+    for token in 1..100 {
+        let limit = Duration::from_secs(10);
+        let expected = worker.cell().with(|core, transport| transport.expect(core, token, 7, limit));
+        assert_eq!(expected, Ok(Ok(())));
+        assert_eq!(connect(), Err(cci::ConnectError::NoBuffers), "an expectation has the buffer");
+        worker.cell().with(|core, transport| transport.forget_expected(core, token)).expect("open");
+        // Another one's token changes nothing.
+        worker.cell().with(|core, transport| transport.forget_expected(core, token)).expect("open");
+    }
+    assert_eq!(drain(&worker), 0, "an event of what was taken back");
+    connect().expect("the buffer is free");
+}

@@ -8,7 +8,7 @@ use cci_testkit::sm_raw::{
     Arrived, LANE_SEALS, PACKET, Packet, REGISTRY_SEALS, RawListener, await_close, await_packet, field, learn, memfd,
     packet_kind, raw_connect, receive_packet, send_packet,
 };
-use cci_testkit::{LIMIT, World, alone, drain, open, sm_device};
+use cci_testkit::{LIMIT, World, alone, drain, open, open_with, sm_device};
 use rustix::fs::SealFlags;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -320,4 +320,84 @@ fn connect_that_timed_out_is_withdrawn() {
     assert_eq!(world.next(0, EventKind::Connect).outcome(), Err(Failure::TimedOut));
     world.until("the socket to close", || matches!(receive_packet(socket.as_fd()), Arrived::Closed));
     assert_eq!(drain(&endpoint), 0);
+}
+
+/// The library connects to a false server that gives this answer: why the connect failed, as the event says.
+fn reason_after(id: u32, answer: impl FnOnce(&OwnedFd, Packet)) -> String {
+    let endpoint = open(&sm_device());
+    let listener = RawListener::bind(id, 4);
+    let world = World::new([&endpoint]);
+    endpoint.connect(listener.uri(), b"", RO, 6, Some(LIMIT)).expect("a connect");
+    let socket = listener.accept_while(|| world.step());
+    let (hello, _theirs) = await_packet(socket.as_fd(), || world.step()).expect("a HELLO");
+    answer(&socket, hello);
+    let event = world.next(0, EventKind::Connect);
+    assert_eq!(event.outcome(), Err(Failure::Refused));
+    let reason = event.reason().expect("a sentence");
+    assert!(reason.contains(listener.uri()), "{reason}");
+    reason
+}
+
+/// Who connects to an endpoint that speaks another version reads in its CONNECT event what that one says. The sentence is
+/// the library's own: a library refuses the HELLO of another version, and its REFUSE goes to the client of this one.
+#[test]
+fn connect_to_another_version_says_why() {
+    let _alone = alone();
+    let site = Site::new();
+    let reason = reason_after(97_600, |socket, hello| {
+        let [lane, registry] = site.segments();
+        let other = raw_connect(site.server.uri()).expect("it listens");
+        let hello = hello.with32(field::VERSION, 77);
+        send_packet(other.as_fd(), &hello.0, &[lane.as_fd(), registry.as_fd()]).expect("a fresh socket");
+        let (refuse, _) = await_packet(other.as_fd(), || site.poll()).expect("a REFUSE");
+        send_packet(socket.as_fd(), &refuse.0, &[]).expect("open");
+    });
+    assert!(reason.contains("this side speaks lane layout 1, not 77"), "{reason}");
+    let reason = reason_after(97_601, |socket, hello| {
+        let registry = memfd(hello.word64(field::REGISTRY_LEN), REGISTRY_SEALS);
+        let welcome = hello.with32(field::KIND, packet_kind::WELCOME).with32(field::VERSION, 9);
+        send_packet(socket.as_fd(), &welcome.0, &[registry.as_fd()]).expect("open");
+    });
+    assert!(reason.contains("lane layout 9"), "{reason}");
+}
+
+#[test]
+fn hostile_sentence_of_a_refusal_controls_no_terminal() {
+    let _alone = alone();
+    let reason = reason_after(97_602, |socket, hello| {
+        let refuse = hello.with32(field::KIND, packet_kind::REFUSE).with_text("not\x1b[2J\ntoday");
+        send_packet(socket.as_fd(), &refuse.0, &[]).expect("open");
+    });
+    assert!(reason.ends_with("it says: not[2Jtoday"), "{reason}");
+}
+
+/// Every other end of a connect has its reason too, and an event that tells of something else has none, though its slot told
+/// of a failed connect before.
+#[test]
+fn reasons_belong_to_their_events() {
+    let _alone = alone();
+    let client = open_with(&sm_device(), |options| options.send_buffers = 1);
+    let server = open(&sm_device());
+    let world = World::new([&client, &server]);
+    let failed = |uri: &str, timeout: Duration| {
+        client.connect(uri, b"", RO, 1, Some(timeout)).expect("the buffer is free");
+        let event = world.next(0, EventKind::Connect);
+        (event.outcome().expect_err("it fails"), event.reason().expect("a sentence"))
+    };
+    let (failure, reason) = failed("sm://999999999/1", LIMIT);
+    assert!(failure == Failure::Refused && reason == "nobody listens at sm://999999999/1", "{reason}");
+    let (failure, reason) = failed(server.uri(), Duration::from_millis(30));
+    assert!(failure == Failure::TimedOut && reason.contains("not answered"), "{reason}");
+    drop(world.next(1, EventKind::ConnectRequest));
+    let (connection, _) = world.connect(0, 1, RO);
+    client.send(connection, b"x", 5, Flags::NONE).expect("a send");
+    let sent = world.next(0, EventKind::Send);
+    assert_eq!((sent.outcome(), sent.reason()), (Ok(()), None));
+    drop(sent);
+    client.connect(server.uri(), b"", RO, 1, Some(LIMIT)).expect("the buffer is free");
+    let request = world.next(1, EventKind::ConnectRequest);
+    assert_eq!(request.reason(), None);
+    server.reject(&request).expect("a rejection");
+    let event = world.next(0, EventKind::Connect);
+    assert!(event.reason().expect("a sentence").contains("rejected"), "{:?}", event.reason());
 }

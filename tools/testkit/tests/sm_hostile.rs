@@ -12,6 +12,26 @@ use std::time::Instant;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 const RO: Attribute = Attribute::ReliableOrdered;
 
+/// What is sent to connections that do not exist is dropped, and the report of any connection of the endpoint counts it.
+#[test]
+fn frames_for_unknown_connections_are_counted_in_the_report() {
+    let _alone = alone();
+    let (endpoint, honest) = (open(&sm_device()), open(&sm_device()));
+    let hello = learn(&honest, 98_700);
+    let world = World::new([&endpoint, &honest]);
+    let (connection, _) = world.connect(0, 1, RO);
+    let strays = || endpoint.report(connection).expect("open").strays;
+    assert_eq!(strays(), 0);
+    let mut peer = RawPeer::enter(endpoint.uri(), &hello, || world.step());
+    for number in [0, 7, 1 << 20, u32::MAX] {
+        peer.publish(frame_kind::MESSAGE, 5, number, b"stray");
+    }
+    world.until("the frames to be taken", || strays() >= 4);
+    assert_eq!((strays(), world.waiting(0, EventKind::Recv)), (4, 0));
+    let at_honest = honest.report(world.connect(1, 0, RO).0).expect("open");
+    assert_eq!(at_honest.strays, 0, "another endpoint's");
+}
+
 /// An endpoint with an honest peer in another process, whose traffic must stay exact whatever others do.
 struct Victim<'e> {
     endpoint: &'e Endpoint,

@@ -25,6 +25,14 @@ fn accept(world: &World<'_>, endpoint: &Endpoint) -> Connection {
     event.connection().expect("one")
 }
 
+/// A peer in this role, once it has connected and said so.
+fn connected(world: &World<'_>, endpoint: &Endpoint, role: &str, arguments: &[&str]) -> (Peer, Connection) {
+    let mut peer = Peer::spawn(PROGRAM, role, arguments);
+    let connection = accept(world, endpoint);
+    assert_eq!(peer.line_while(|| world.step()), "connected");
+    (peer, connection)
+}
+
 /// Sends until nothing more is accepted or `most` are: how many.
 fn post(endpoint: &Endpoint, connection: Connection, most: u64) -> u64 {
     for context in 0..most {
@@ -71,9 +79,7 @@ fn kill_ends_open_operations_while_polling() {
     for _ in 0..10 {
         let endpoint = open(&sm_device());
         let world = World::new([&endpoint]);
-        let mut peer = Peer::spawn(PROGRAM, "stall", &[endpoint.uri()]);
-        let connection = accept(&world, &endpoint);
-        assert_eq!(peer.line_while(|| world.step()), "connected");
+        let (peer, connection) = connected(&world, &endpoint, "stall", &[endpoint.uri()]);
         let posted = post(&endpoint, connection, 2000);
         let killed = dead(&peer.kill());
         let (succeeded, ended) = ends(posted, || world.next(0, EventKind::Send));
@@ -92,9 +98,7 @@ fn kill_ends_open_operations_while_blocking_on_the_handle() {
         let endpoint = open(&sm_device());
         let handle = endpoint.handle().expect("a handle");
         let world = World::new([&endpoint]);
-        let mut peer = Peer::spawn(PROGRAM, "stall", &[endpoint.uri()]);
-        let connection = accept(&world, &endpoint);
-        assert_eq!(peer.line_while(|| world.step()), "connected");
+        let (peer, connection) = connected(&world, &endpoint, "stall", &[endpoint.uri()]);
         let posted = post(&endpoint, connection, 2000);
         while readable(&handle, Duration::ZERO) {
             world.step();
@@ -123,9 +127,7 @@ fn kill_ends_a_blocking_send() {
     for _ in 0..10 {
         let endpoint = open(&sm_device());
         let world = World::new([&endpoint]);
-        let mut peer = Peer::spawn(PROGRAM, "stall", &[endpoint.uri()]);
-        let connection = accept(&world, &endpoint);
-        assert_eq!(peer.line_while(|| world.step()), "connected");
+        let (peer, connection) = connected(&world, &endpoint, "stall", &[endpoint.uri()]);
         std::thread::scope(|scope| {
             let sender = scope.spawn(|| {
                 // The first ones are published at once, then one has to wait.
@@ -146,9 +148,7 @@ fn kill_tells_who_asked_for_it() {
     let _alone = alone();
     let endpoint = open_with(&sm_device(), |options| options.disconnect_events = true);
     let world = World::new([&endpoint]);
-    let mut peer = Peer::spawn(PROGRAM, "stall", &[endpoint.uri()]);
-    let connection = accept(&world, &endpoint);
-    assert_eq!(peer.line_while(|| world.step()), "connected");
+    let (peer, connection) = connected(&world, &endpoint, "stall", &[endpoint.uri()]);
     let killed = dead(&peer.kill());
     let event = world.next(0, EventKind::Disconnect);
     assert_eq!(event.connection(), Some(connection));
@@ -243,9 +243,7 @@ fn kill_while_it_writes_to_us() {
         let world = World::new([&endpoint]);
         let memory = Origin::ALL[round % 2].allocate(1 << 20);
         let handle = endpoint.register(memory.memory(), Rights::WRITE).expect("a registration");
-        let mut peer = Peer::spawn(PROGRAM, "writer", &[endpoint.uri()]);
-        let connection = accept(&world, &endpoint);
-        assert_eq!(peer.line_while(|| world.step()), "connected");
+        let (peer, connection) = connected(&world, &endpoint, "writer", &[endpoint.uri()]);
         let message = [&handle.to_bytes()[..], &(1u64 << 20).to_ne_bytes()].concat();
         endpoint.send(connection, &message, 0, Flags::SILENT).expect("a send");
         world.until("the first write", || memory.to_vec(0, 1) == [0xff]);
@@ -288,9 +286,7 @@ fn kill_of_one_leaves_the_others_alone() {
         round += 1;
     };
     for _ in 0..20 {
-        let mut victim = Peer::spawn(PROGRAM, "stall", &[endpoint.uri()]);
-        let connection = accept(&world, &endpoint);
-        assert_eq!(victim.line_while(|| world.step()), "connected");
+        let (victim, connection) = connected(&world, &endpoint, "stall", &[endpoint.uri()]);
         let posted = post(&endpoint, connection, 400);
         for _ in 0..20 {
             exchange(LIMIT);
@@ -365,9 +361,7 @@ fn kill_by_executing_another_program() {
     let handle = endpoint.handle().expect("a handle");
     for blocking in [false, true] {
         let world = World::new([&endpoint]);
-        let mut peer = Peer::spawn(PROGRAM, "execute", &[endpoint.uri()]);
-        let connection = accept(&world, &endpoint);
-        assert_eq!(peer.line_while(|| world.step()), "connected");
+        let (mut peer, connection) = connected(&world, &endpoint, "execute", &[endpoint.uri()]);
         let posted = post(&endpoint, connection, 1000);
         peer.tell("go");
         let (succeeded, _) = ends(posted, || {

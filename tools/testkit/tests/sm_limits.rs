@@ -50,7 +50,7 @@ fn limits_full_backlog_is_retried_without_spinning() {
     let event = world.next(0, EventKind::Connect);
     assert_eq!((event.outcome(), event.context()), (Err(Failure::TimedOut), 4));
     let (elapsed, used) = (begun.elapsed(), thread_time() - used);
-    assert!(elapsed >= timeout - Duration::from_millis(20), "after {elapsed:?}");
+    assert!(elapsed >= timeout, "early: {elapsed:?}");
     assert!(used < elapsed / 5, "{used:?} of processor time in {elapsed:?}, {wakes} wakes");
     assert_eq!(descriptors(), before, "descriptors left");
 }

@@ -1,6 +1,7 @@
 //! What all lanes of an endpoint share.
 
 use crate::control::Control;
+use crate::lane::Kept;
 use crate::registry::Registry;
 use cci_mem::barrier::Pairing;
 use cci_mem::sync::AtomicU64;
@@ -8,6 +9,7 @@ use cci_mem::sync::Ordering;
 use cci_proto::{CONN_REQ_LEN, EventKind};
 use cci_transport::{Connection, Core, Slot};
 use rustix::time::{ClockId, clock_gettime};
+use std::collections::VecDeque;
 
 /// A client that this endpoint was told to accept.
 pub(crate) struct Expected {
@@ -43,20 +45,21 @@ pub(crate) struct Common {
     pub(crate) redirected: Vec<crate::connect::Redirected>,
     /// Lanes whose peer broke the protocol, with what it did.
     pub(crate) violators: Vec<u32>,
-    /// A lane became usable, or ceased to be.
+    /// A lane became usable, or ceased to be, or those that made way for another may go on.
     pub(crate) lanes_changed: bool,
     /// Why this endpoint does not use process_vm, should the configuration say so.
     pub(crate) no_process_vm: Option<String>,
     /// Payloads that were copied out of a lane short of slots, by the number in their token.
     pub(crate) spilled: Vec<Option<Box<[u8]>>>,
     pub(crate) spilled_free: Vec<u32>,
-    /// Lanes that frames can come from.
-    pub(crate) live: usize,
     /// Lanes that refuse what lies in their ring.
     pub(crate) refusing: u32,
+    /// Lanes with less than a quarter of the receive slots that found none free, and have got none since: they get those that
+    /// become free, in this order.
+    pub(crate) wanting: VecDeque<u32>,
     /// Something that moves a deadline has happened since the timer was set.
     pub(crate) deadlines_moved: bool,
-    /// Connection requests and messages whose connection does not exist (any more).
+    /// Frames whose connection does not exist (any more).
     pub(crate) strays: u64,
 }
 
@@ -66,6 +69,14 @@ impl Common {
         // One more for the zero byte of a message that a program may print. Connection requests fit too.
         let size = (self.max_send_size as usize).max(CONN_REQ_LEN) + 1;
         self.buffers.pop().unwrap_or_else(|| vec![0; size].into_boxed_slice())
+    }
+
+    /// Takes back the buffer of a message that waited.
+    #[inline]
+    pub(crate) fn reuse(&mut self, kept: Kept) {
+        if let Kept::Buffer(buffer) = kept {
+            self.buffers.push(buffer);
+        }
     }
 
     /// Keeps a payload in a buffer of the endpoint, and says under which number.
@@ -125,6 +136,11 @@ pub(crate) fn coarse_now() -> u64 {
 /// The clock, exact to the millisecond.
 pub(crate) fn precise_now() -> u64 {
     millis(ClockId::Monotonic)
+}
+
+/// The clock, in whole milliseconds that have not begun yet: a timeout that counts from there is never early.
+pub(crate) fn precise_next() -> u64 {
+    precise_now() + 1
 }
 
 #[inline]

@@ -172,7 +172,8 @@ impl Lane {
 
     pub(crate) fn on_reject(&mut self, common: &mut Common, core: &mut Core, header: Header) {
         if self.table.opening(header.word).is_some() {
-            self.break_connection(common, core, header.word, Failure::Refused);
+            let reason = format!("the program at {} rejected the request", self.far_end());
+            self.refuse_opening(common.now, core, header.word, (Failure::Refused, reason));
         }
     }
 
@@ -195,7 +196,8 @@ impl Lane {
         let Some(opening) = self.table.opening(header.word) else { return Ok(()) };
         // Once: a client that is sent on and on would never hear an answer.
         if opening.token != 0 {
-            self.break_connection(common, core, header.word, Failure::Refused);
+            let reason = format!("{} sent the request on, for the second time", self.far_end());
+            self.refuse_opening(common.now, core, header.word, (Failure::Refused, reason));
         } else if let Some((cell, Some(mut opening))) = self.leave(header.word, common.now) {
             opening.token = body[0];
             common.redirected.push(Redirected { cell, opening, address });

@@ -35,8 +35,28 @@ pub(crate) struct Control {
     event: Arc<OwnedFd>,
     /// The eventfd is readable.
     signalled: bool,
+    /// Made when a call first waits while events do.
+    quiet: Option<Quiet>,
     /// When the listener was last left alone for want of descriptors; none while it is watched.
     resting: Option<u64>,
+}
+
+/// What a call inside waits on: as the handle, but without the events of the program, which nobody takes meanwhile, and without
+/// the listener, which can wait.
+struct Quiet {
+    epoll: OwnedFd,
+    event: OwnedFd,
+    /// The eventfd is readable.
+    signalled: bool,
+}
+
+impl Quiet {
+    fn watch_lane(&self, socket: &OwnedFd, pidfd: &OwnedFd) -> Result<()> {
+        // Nobody asks which one it is.
+        let which = EventData::new_u64(0);
+        epoll::add(&self.epoll, socket, which, EventFlags::IN | EventFlags::RDHUP)?;
+        epoll::add(&self.epoll, pidfd, which, EventFlags::IN)
+    }
 }
 
 const LISTENER: u64 = 1 << 32;
@@ -58,7 +78,7 @@ impl Control {
         for (fd, data) in [(&listener, LISTENER), (&timer, TIMER), (&*event, EVENT)] {
             epoll::add(&epoll, fd, EventData::new_u64(data), EventFlags::IN).map_err(system)?;
         }
-        Ok((Self { epoll, listener, timer, event, signalled: true, resting: None }, address))
+        Ok((Self { epoll, listener, timer, event, signalled: true, quiet: None, resting: None }, address))
     }
 
     fn listen(service: Option<Address>) -> std::result::Result<(OwnedFd, Address), OpenError> {
@@ -98,13 +118,51 @@ impl Control {
     pub(crate) fn watch_lane(&self, number: u32, socket: &OwnedFd, pidfd: &OwnedFd) -> Result<()> {
         let flags = EventFlags::IN | EventFlags::RDHUP;
         epoll::add(&self.epoll, socket, EventData::new_u64(SOCKET | u64::from(number)), flags)?;
-        epoll::add(&self.epoll, pidfd, EventData::new_u64(DEATH | u64::from(number)), EventFlags::IN)
+        epoll::add(&self.epoll, pidfd, EventData::new_u64(DEATH | u64::from(number)), EventFlags::IN)?;
+        self.quiet.as_ref().map_or(Ok(()), |quiet| quiet.watch_lane(socket, pidfd))
     }
 
     /// Stops watching a lane. Closing would not suffice where a forked child still has the descriptors.
     pub(crate) fn forget_lane(&self, socket: &OwnedFd, pidfd: &OwnedFd) {
-        let _ = epoll::delete(&self.epoll, socket);
-        let _ = epoll::delete(&self.epoll, pidfd);
+        for set in [Some(&self.epoll), self.quiet.as_ref().map(|quiet| &quiet.epoll)].into_iter().flatten() {
+            let _ = epoll::delete(set, socket);
+            let _ = epoll::delete(set, pidfd);
+        }
+    }
+
+    /// Makes what a call waits on while events do; `lanes` are the sockets and pidfds of those that there are.
+    pub(crate) fn make_quiet<'l>(&mut self, lanes: impl Iterator<Item = (&'l OwnedFd, &'l OwnedFd)>) -> Result<()> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        for fd in [&self.timer, &event] {
+            epoll::add(&epoll, fd, EventData::new_u64(0), EventFlags::IN)?;
+        }
+        let quiet = Quiet { epoll, event, signalled: false };
+        for (socket, pidfd) in lanes {
+            quiet.watch_lane(socket, pidfd)?;
+        }
+        self.quiet = Some(quiet);
+        Ok(())
+    }
+
+    /// Whether [`Control::make_quiet`] has been called.
+    pub(crate) fn has_quiet(&self) -> bool {
+        self.quiet.is_some()
+    }
+
+    /// What it made, for the caller; none while there is something to do.
+    pub(crate) fn quiet_handle(&self) -> Option<OwnedFd> {
+        self.quiet.as_ref().filter(|quiet| !quiet.signalled)?.epoll.try_clone().ok()
+    }
+
+    /// Makes it readable, or not as far as its eventfd goes.
+    pub(crate) fn signal_quiet(&mut self, on: bool) {
+        if let Some(quiet) = &mut self.quiet
+            && quiet.signalled != on
+        {
+            quiet.signalled = on;
+            set_readable(&quiet.event, on);
+        }
     }
 
     /// Fills in what is ready now. The vector is the caller's to use again, so that a look allocates nothing.
@@ -181,13 +239,7 @@ impl Control {
             return;
         }
         self.signalled = on;
-        let mut counter = [0; 8];
-        // Both are non-blocking, and nobody else has this descriptor: they do what they should.
-        let _ = if on {
-            rustix::io::write(&*self.event, &1u64.to_ne_bytes())
-        } else {
-            rustix::io::read(&*self.event, &mut counter[..])
-        };
+        set_readable(&*self.event, on);
     }
 
     /// Sets the timer to fire in `millis`, or not at all.
@@ -206,4 +258,11 @@ impl Control {
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.timer, &mut count[..]);
     }
+}
+
+/// Fills or empties an eventfd.
+fn set_readable(event: impl AsFd, on: bool) {
+    let mut counter = [0; 8];
+    // Both are non-blocking, and nobody else has this descriptor: they do what they should.
+    let _ = if on { rustix::io::write(event, &1u64.to_ne_bytes()) } else { rustix::io::read(event, &mut counter[..]) };
 }

@@ -26,6 +26,18 @@ impl Cause {
             Self::Gone | Self::Idle => Failure::Disconnected,
         }
     }
+
+    /// The same as a sentence.
+    fn sentence(self, far_end: &str, refusal: Option<&str>) -> String {
+        match (self, refusal) {
+            (Self::NobodyListens, _) => format!("nobody listens at {far_end}"),
+            (Self::Refused, Some(why)) => format!("no handshake with {far_end}: {why}"),
+            (Self::Refused, None) => format!("no handshake with {far_end}"),
+            (Self::Violation, _) => format!("{far_end} breaks the protocol"),
+            (Self::NoMemory, _) => format!("no memory or descriptor for a lane to {far_end}"),
+            (Self::Gone | Self::Idle, _) => format!("{far_end} has closed its endpoint or died"),
+        }
+    }
 }
 
 impl Sm {
@@ -82,9 +94,12 @@ impl Sm {
                 self.common.redirected.push(again);
                 continue;
             }
-            let opening = lane.table.opening(number).is_some();
-            let failure = if opening { cause.of_connect() } else { Failure::Disconnected };
-            lane.break_connection(&mut self.common, core, number, failure);
+            if lane.table.opening(number).is_some() {
+                let reason = cause.sentence(&lane.far_end(), lane.refusal.as_deref());
+                lane.refuse_opening(self.common.now, core, number, (cause.of_connect(), reason));
+            } else {
+                lane.break_connection(&mut self.common, core, number, Failure::Disconnected);
+            }
         }
         lane.admit(&mut self.common, core);
         lane.segments.clear();

@@ -4,7 +4,7 @@ use crate::address::Address;
 use crate::common::Common;
 use crate::handshake::{self, Arrived, Kind, Packet};
 use crate::lane::{Lane, Phase};
-use crate::layout::Geometry;
+use crate::layout::{Geometry, VERSION};
 use crate::registry::{LEN, PeerRegistry, Shared};
 use crate::rma::PeerSegment;
 use crate::sys::{self, Peer, Way};
@@ -36,6 +36,7 @@ pub(crate) enum Cause {
 const PACKETS: u32 = 64;
 /// Segments of library memory that one peer may have this side map.
 const MAX_SEGMENTS: usize = 1 << 16;
+const OTHER_USER: &str = "another user listens there";
 
 impl Lane {
     /// Tries to reach the listener. Stays dialing when its backlog is full.
@@ -53,7 +54,7 @@ impl Lane {
             }
             Err(_) => return Err(Cause::NobodyListens),
         }
-        self.peer = Some(same_user(&socket).ok_or(Cause::Refused)?);
+        self.peer = Some(same_user(&socket).ok_or_else(|| self.not_greeted(OTHER_USER.into()))?);
         let geometry = Geometry::new(common.max_send_size);
         let wire = Wire::create(geometry).map_err(|_| Cause::NoMemory)?;
         let mut hello = self.introduction(common, Kind::Hello);
@@ -73,6 +74,12 @@ impl Lane {
         self.peer = Some(same_user(&socket).ok_or(Cause::Refused)?);
         self.socket = Some(socket);
         self.watch(common)
+    }
+
+    /// Notes why there is no handshake.
+    fn not_greeted(&mut self, why: String) -> Cause {
+        self.refusal = Some(why);
+        Cause::Refused
     }
 
     fn watch(&self, common: &mut Common) -> Result<(), Cause> {
@@ -131,8 +138,9 @@ impl Lane {
             (Kind::Hello, Phase::Answering(_)) => self.on_hello(common, packet, fds),
             (Kind::Welcome, Phase::Greeting) => self.on_welcome(common, packet, fds),
             (Kind::Refuse, Phase::Greeting) => {
-                self.no_process_vm = Some(packet.text.clone());
-                Err(Cause::Refused)
+                // A peer's words may reach a terminal.
+                let words: String = packet.text.chars().filter(|letter| !letter.is_control()).collect();
+                Err(self.not_greeted(format!("it says: {words}")))
             }
             (Kind::Segment, Phase::Ready) => self.on_segment(common, packet, fds),
             (Kind::SegmentGone, Phase::Ready) => {
@@ -170,10 +178,11 @@ impl Lane {
 
     fn on_welcome(&mut self, common: &mut Common, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
         let [registry] = <[OwnedFd; 1]>::try_from(fds).map_err(|_| Cause::Violation)?;
-        if packet.version != crate::layout::VERSION {
-            return Err(Cause::Refused);
+        if packet.version != VERSION {
+            return Err(self.not_greeted(format!("it speaks lane layout {}, this side {VERSION}", packet.version)));
         }
-        let registry = PeerRegistry::attach(registry).map_err(|_| Cause::Refused)?;
+        let registry = PeerRegistry::attach(registry)
+            .map_err(|errno| self.not_greeted(format!("its registry cannot be mapped: {errno}")))?;
         self.usable(common, packet, registry);
         Ok(())
     }

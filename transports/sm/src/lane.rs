@@ -8,7 +8,7 @@ use crate::rma::PeerSegment;
 use crate::sys::Peer;
 use crate::table::Table;
 use crate::wire::Wire;
-use cci_mem::ring::{BODY_WORDS, Header};
+use cci_mem::ring::{BODY, BODY_WORDS, Header};
 use cci_mem::sleep;
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, EventKind, Failure};
@@ -56,12 +56,20 @@ pub(crate) struct Asked {
     pub(crate) max_send_size: u32,
 }
 
-/// A message that waits for room, in a buffer of the endpoint.
+/// The bytes of a message that waits for room.
+pub(crate) enum Kept {
+    /// As they will stand in the entry.
+    Inline([u8; BODY]),
+    /// In a buffer of the endpoint.
+    Buffer(Box<[u8]>),
+}
+
+/// A message that waits for room.
 pub(crate) struct Waiting {
     pub(crate) cell: &'static Connection,
     pub(crate) slot: &'static Slot,
     pub(crate) posted: Posted,
-    pub(crate) data: Box<[u8]>,
+    pub(crate) data: Kept,
     pub(crate) len: usize,
     /// Milliseconds of the endpoint's clock.
     pub(crate) since: u64,
@@ -94,6 +102,8 @@ pub(crate) struct Lane {
     pub(crate) segments: BTreeMap<u64, PeerSegment>,
     /// Why RMA cannot go by process_vm; none when it can.
     pub(crate) no_process_vm: Option<String>,
+    /// Why there was no handshake: a sentence of the peer's, or ours about it.
+    pub(crate) refusal: Option<String>,
     pub(crate) table: Table,
     pub(crate) requests: Vec<Asked>,
     /// Messages and RMAs that wait, in order.
@@ -113,6 +123,10 @@ pub(crate) struct Lane {
     pub(crate) woken: bool,
     /// `rnr` is set.
     pub(crate) refusing: bool,
+    /// Stands in `Common::wanting`.
+    pub(crate) wants: bool,
+    /// Something was refused, and nothing has been taken since.
+    pub(crate) held_back: bool,
     /// Frames received; for the keepalive.
     pub(crate) received: u64,
     pub(crate) seen: u64,
@@ -139,6 +153,7 @@ impl Lane {
             registry: None,
             segments: BTreeMap::new(),
             no_process_vm: None,
+            refusal: None,
             table: Table::default(),
             requests: Vec::new(),
             queue: VecDeque::new(),
@@ -149,6 +164,8 @@ impl Lane {
             waiting: false,
             woken: false,
             refusing: false,
+            wants: false,
+            held_back: false,
             received: 0,
             seen: 0,
             heard: now,
@@ -224,9 +241,7 @@ impl Lane {
     pub(crate) fn break_connection(&mut self, common: &mut Common, core: &mut Core, number: u32, failure: Failure) {
         let Some((cell, opening)) = self.leave(number, common.now) else { return };
         if let Some(opening) = opening {
-            core.finish_opening(opening.slot, EventKind::Connect, opening.context, Err(failure));
-            core.end_connection(cell);
-            return;
+            return fail_opening(core, cell, &opening, failure);
         }
         cell.set_state(ConnectionState::Broken);
         self.fail_operations(common, core, Some(cell), failure);
@@ -236,6 +251,20 @@ impl Lane {
         if cell.keepalive.swap(0, Ordering::Relaxed) != 0 {
             common.owe(core, EventKind::KeepaliveTimedOut, cell);
         }
+    }
+
+    /// Ends a connect that waits for its answer, and says why.
+    pub(crate) fn refuse_opening(&mut self, now: u64, core: &mut Core, number: u32, end: (Failure, String)) {
+        let (failure, reason) = end;
+        if let Some((cell, Some(opening))) = self.leave(number, now) {
+            fail_opening(core, cell, &opening, failure);
+            core.explain(opening.slot, reason);
+        }
+    }
+
+    /// The other end, as sentences name it.
+    pub(crate) fn far_end(&self) -> String {
+        self.address.map_or_else(|| "the peer".into(), |address| address.to_string())
     }
 
     /// Ends queued operations of one connection, or of all.
@@ -252,7 +281,7 @@ impl Lane {
             match op {
                 Op::Message(waiting) if concerns(waiting.cell) => {
                     finish(core, waiting.slot, waiting.cell, waiting.posted, Err(failure));
-                    common.buffers.push(waiting.data);
+                    common.reuse(waiting.data);
                 }
                 Op::Rma(mut pending) if concerns(pending.cell) => {
                     self.relay.end(pending.operation);
@@ -262,6 +291,11 @@ impl Lane {
             }
         }
     }
+}
+
+fn fail_opening(core: &mut Core, cell: &'static Connection, opening: &Opening, failure: Failure) {
+    core.finish_opening(opening.slot, EventKind::Connect, opening.context, Err(failure));
+    core.end_connection(cell);
 }
 
 /// Tells the end of an operation that has a slot.

@@ -33,7 +33,7 @@ mod timers;
 #[allow(unsafe_code)]
 mod wire;
 
-use common::{Common, Held, coarse_now, precise_now};
+use common::{Common, Held, coarse_now, precise_next, precise_now};
 use control::Ready;
 use greet::Cause;
 use lane::{Lane, Phase};
@@ -163,14 +163,14 @@ impl Sm {
             self.common.lanes_changed = false;
             self.live.clear();
             self.greeting = false;
-            for lane in self.lanes.iter().flatten() {
+            for lane in self.lanes.iter_mut().flatten() {
+                lane.retry(&mut self.common, core);
                 match lane.phase {
                     Phase::Ready | Phase::Draining => self.live.push(lane.number),
                     Phase::Greeting | Phase::Answering(_) | Phase::Dialing(_) => self.greeting = true,
                     Phase::Dead => {}
                 }
             }
-            self.common.live = self.live.len();
         }
     }
 

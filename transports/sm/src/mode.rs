@@ -6,6 +6,7 @@ use crate::rma::Stage;
 use cci_mem::sleep::{self, ASLEEP};
 use cci_mem::sync::Ordering;
 use cci_transport::Core;
+use rustix::fd::OwnedFd;
 
 /// Empty calls before the handle is armed, at first and at most.
 const PATIENCE: std::ops::RangeInclusive<u32> = 4..=16_384;
@@ -67,11 +68,9 @@ impl Lane {
 }
 
 impl Sm {
-    /// Whether a call would find something.
-    fn has_work(&self, core: &Core) -> bool {
-        core.has_event()
-            || self.common.has_chores()
-            || self.live_lanes().any(|lane| lane.has_work() || lane.is_runnable())
+    /// Whether a call would move something, beside taking an event that waits.
+    fn has_work(&self) -> bool {
+        self.common.has_chores() || self.live_lanes().any(|lane| lane.has_work() || lane.is_runnable())
     }
 
     /// Lies down everywhere and looks once more. True: the endpoint may sleep.
@@ -105,9 +104,23 @@ impl Sm {
             self.common.deadlines_moved = false;
             self.set_timer();
         }
-        let work = self.flush_waiting(core) | self.has_work(core);
-        self.common.control.signal(work);
-        !work
+        let work = self.flush_waiting(core) | self.has_work();
+        let found = work || core.has_event();
+        self.common.control.signal(found);
+        self.common.control.signal_quiet(work);
+        !found
+    }
+
+    /// For a call that waits while events do: a descriptor that these do not make readable. None: there is something to do.
+    pub(crate) fn arm_quietly(&mut self, core: &mut Core) -> Option<OwnedFd> {
+        if !self.common.control.has_quiet() {
+            let lanes =
+                self.lanes.iter().flatten().filter_map(|lane| Some((lane.socket.as_ref()?, lane.peer.as_ref()?)));
+            let lanes = lanes.map(|(socket, peer)| (socket, &peer.pidfd));
+            self.common.control.make_quiet(lanes).ok()?;
+            self.settle_handle(core);
+        }
+        self.common.control.quiet_handle()
     }
 
     /// The last look for room, after lying down. True when something moved.
@@ -128,6 +141,7 @@ impl Sm {
         }
         core.armed = false;
         self.common.control.signal(true);
+        self.common.control.signal_quiet(true);
     }
 
     /// A call has found something.

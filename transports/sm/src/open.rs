@@ -11,6 +11,7 @@ use crate::registry::Registry;
 use cci_mem::sync::AtomicU64;
 use cci_proto::Status;
 use cci_transport::{Core, OpenError, globals};
+use std::collections::VecDeque;
 
 /// Keys that an sm device understands.
 pub const KEYS: [&str; 5] = ["path", "mss", "pid", "id", "rma"];
@@ -101,8 +102,8 @@ impl Sm {
             no_process_vm: settings.no_process_vm,
             spilled: Vec::new(),
             spilled_free: Vec::new(),
-            live: 0,
             refusing: 0,
+            wanting: VecDeque::new(),
             deadlines_moved: false,
             strays: 0,
         };

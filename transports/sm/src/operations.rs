@@ -92,7 +92,7 @@ impl Transport for Sm {
         let opening = Opening {
             slot,
             context: connect.context,
-            deadline: limit.map(|limit| self.common.now.saturating_add(limit)),
+            deadline: limit.map(|limit| crate::precise_next().saturating_add(limit)),
             payload: connect.payload.into(),
             token: 0,
             last_try: false,
@@ -127,10 +127,18 @@ impl Transport for Sm {
 
     fn expect(&mut self, core: &mut Core, token: u64, context: u64, limit: Duration) -> Result<(), RequestError> {
         let slot = core.take_send().ok_or(RequestError::NoBuffers)?;
-        let deadline = crate::precise_now() + u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        let deadline = crate::precise_next().saturating_add(limit);
         self.common.expected.push(Expected { token, context, slot, deadline });
         self.common.deadlines_moved = true;
         Ok(())
+    }
+
+    fn forget_expected(&mut self, core: &mut Core, token: u64) {
+        if let Some(at) = self.common.expected.iter().position(|expected| expected.token == token) {
+            core.release(self.common.expected.swap_remove(at).slot);
+            self.common.deadlines_moved = true;
+        }
     }
 
     fn redirect(&mut self, _: &mut Core, request: &'static Slot, uri: &str, token: u64) -> Result<(), RequestError> {
@@ -228,6 +236,13 @@ impl Transport for Sm {
         self.arm_handle(core)
     }
 
+    fn arm_in_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
+        if self.arm_handle(core) {
+            return self.handle().try_clone_to_owned().ok();
+        }
+        self.arm_quietly(core)
+    }
+
     fn settle(&mut self, core: &mut Core) {
         self.settle_handle(core);
     }
@@ -240,13 +255,13 @@ impl Transport for Sm {
         core.sweep_all_recv(|slot| self.common.released.note(slot));
         self.release();
         for lane in self.lanes.iter_mut().flatten() {
-            lane.admit(&mut self.common, core);
+            lane.retry(&mut self.common, core);
         }
     }
 
     fn options_changed(&mut self, _: &mut Core) {
         self.common.deadlines_moved = true;
-        let now = crate::precise_now();
+        let now = crate::precise_next();
         for lane in self.lanes.iter_mut().flatten() {
             lane.watchful = true;
             lane.start_clocks(now);
@@ -266,6 +281,7 @@ impl Transport for Sm {
             rma_bytes: connection.counters.rma_bytes.load(Ordering::Relaxed),
             rnr: u64::from(connection.counters.rnr.load(Ordering::Relaxed)),
             dropped: u64::from(connection.counters.dropped.load(Ordering::Relaxed)),
+            strays: self.common.strays,
             ..ConnectionReport::default()
         };
         let Some(lane) = lane else {

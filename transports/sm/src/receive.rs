@@ -28,7 +28,7 @@ impl Lane {
                 break;
             };
             wire.consumer.prefetch(wire.inbound.ring);
-            let kept = !self.is_over_quota(common, core)
+            let kept = (common.wanting.is_empty() || !self.makes_way(common, core, header.kind, taken))
                 && match header.kind {
                     kind::MESSAGE => self.take_message(common, core, header)?,
                     kind::MESSAGE_SLOT => self.take_message_slot(common, core, header)?,
@@ -49,27 +49,50 @@ impl Lane {
             self.received += u64::from(taken);
             self.woken = true;
             self.wake_producer();
-            if self.refusing && !refused {
+            if self.held_back && !refused {
                 self.admit(common, core);
             }
         }
         Ok(taken)
     }
 
-    /// Whether this lane has its quarter of the receive slots and the last sixteenth is to stay for others.
-    #[inline]
-    fn is_over_quota(&self, common: &Common, core: &Core) -> bool {
-        if common.live < 2 {
-            return false;
-        }
+    /// Whether this lane has its quarter of the receive slots.
+    fn has_its_share(&self, core: &Core) -> bool {
         let (limit, _) = core.recv_count();
-        self.lent as usize * 4 >= limit && core.recv_free() * 16 <= limit && limit >= 16
+        self.lent as usize * 4 >= limit
     }
 
-    /// No slot is free for what lies in the ring: says so to the sender, and has the program's next return tell us. True: to
-    /// be tried once more.
+    /// Whether the slots that are free are for lanes that want them and come before this one; `taken`: frames of its turn so far.
+    #[cold]
+    fn makes_way(&mut self, common: &mut Common, core: &Core, kind: u8, taken: u32) -> bool {
+        if !matches!(kind, kind::MESSAGE | kind::MESSAGE_SLOT | kind::CONNECT) {
+            return false;
+        }
+        if taken > 0 {
+            self.stop_wanting(common);
+        }
+        let first = common.wanting.front().is_none_or(|number| *number == self.number);
+        !first && core.recv_free() <= common.wanting.len()
+    }
+
+    /// It has got a slot, or needs none any more.
+    fn stop_wanting(&mut self, common: &mut Common) {
+        if std::mem::take(&mut self.wants) {
+            common.wanting.retain(|number| *number != self.number);
+            // Those that made way did so for this one; nobody else would tell them.
+            common.lanes_changed |= common.refusing > 0;
+        }
+    }
+
+    /// No slot is free for what lies in the ring, or others go first: says so to the sender, and has the program's next return
+    /// tell us. True: to be tried once more.
     #[cold]
     fn refuse(&mut self, common: &mut Common, core: &mut Core) -> bool {
+        self.held_back = true;
+        if !self.wants && !self.has_its_share(core) {
+            self.wants = true;
+            common.wanting.push_back(self.number);
+        }
         if self.refusing {
             return false;
         }
@@ -84,9 +107,16 @@ impl Lane {
         true
     }
 
-    /// A slot was found for what was refused.
+    /// A slot was found for what was refused, or it needs none any more.
     #[cold]
     pub(crate) fn admit(&mut self, common: &mut Common, core: &mut Core) {
+        self.held_back = false;
+        self.retry(common, core);
+        self.stop_wanting(common);
+    }
+
+    /// There may be a slot for what was refused: it is to be looked at again.
+    pub(crate) fn retry(&mut self, common: &mut Common, core: &mut Core) {
         if !std::mem::take(&mut self.refusing) {
             return;
         }

@@ -116,7 +116,7 @@ impl Lane {
             message,
             stage: Stage::Copy(0),
             operation: 0,
-            since: if cell.send_timeout.load(Ordering::Relaxed) > 0 { crate::common::coarse_now() } else { NEVER },
+            since: if cell.send_timeout.load(Ordering::Relaxed) > 0 { crate::common::precise_next() } else { NEVER },
         };
         // An operation of the queue is in order with the others, and so is a fence.
         let alone = self.queue.is_empty() && self.answers.is_empty();

@@ -1,7 +1,7 @@
 //! Sending: publishing in the ring, and the queue of what has to wait.
 
 use crate::common::Common;
-use crate::lane::{Lane, Op, Phase, Waiting, finish};
+use crate::lane::{Kept, Lane, Op, Phase, Waiting, finish};
 use crate::layout::{NO_SLOT, kind, pair};
 use crate::wire::Wire;
 use cci_mem::ring::{BODY, BODY_WORDS, Header, Violation};
@@ -181,11 +181,19 @@ impl Lane {
             return Ok((posted == Posted::Waited).then_some(slot));
         }
         cell.counters.on_rnr();
-        let mut data = common.buffer();
-        message.copy_to(&mut data);
-        // The clock is read only where it will be asked for; `options_changed` makes up for it.
+        let data = if message.len() <= BODY {
+            let mut bytes = [0; BODY];
+            message.copy_to(&mut bytes);
+            Kept::Inline(bytes)
+        } else {
+            let mut buffer = common.buffer();
+            message.copy_to(&mut buffer);
+            Kept::Buffer(buffer)
+        };
+        // The clock is read only where it will be asked for; `options_changed` makes up for it. The coarse one would let the
+        // timeout come early.
         let timed = cell.send_timeout.load(Ordering::Relaxed) > 0;
-        let since = if timed { crate::common::coarse_now() } else { NEVER };
+        let since = if timed { crate::common::precise_next() } else { NEVER };
         let waiting = Waiting { cell, slot, posted, data, len: message.len(), since };
         self.queue.push_back(Op::Message(waiting));
         common.deadlines_moved |= timed;
@@ -230,6 +238,17 @@ impl Lane {
         let mut moved = false;
         while self.phase == Phase::Ready {
             let answer = !self.answers.is_empty();
+            if !answer && let Some(Op::Message(_)) = self.queue.front() {
+                match self.flush_message(common, core) {
+                    Ok(true) => {
+                        moved = true;
+                        continue;
+                    }
+                    Ok(false) => {}
+                    Err(Violation) => common.violators.push(self.number),
+                }
+                break;
+            }
             let Some(mut op) = (if answer { self.answers.pop_front() } else { self.queue.pop_front() }) else { break };
             let step = self.advance(common, core, &mut op);
             if let Ok(Step::Done) = step {
@@ -251,20 +270,33 @@ impl Lane {
         moved
     }
 
+    /// Publishes the message at the front of the queue, if there is room.
+    #[inline]
+    fn flush_message(&mut self, common: &mut Common, core: &mut Core) -> Result<bool, Violation> {
+        let (Some(Op::Message(waiting)), Some(wire)) = (self.queue.front(), self.wire.as_mut()) else {
+            return Ok(false);
+        };
+        let bytes = match &waiting.data {
+            Kept::Inline(bytes) => &bytes[..waiting.len],
+            Kept::Buffer(bytes) => &bytes[..waiting.len],
+        };
+        if !wire.publish(waiting.cell.remote.load(Ordering::Relaxed), Message::One(bytes))? {
+            return Ok(false);
+        }
+        waiting.cell.counters.on_sent();
+        finish(core, waiting.slot, waiting.cell, waiting.posted, Ok(()));
+        if let Some(Op::Message(waiting)) = self.queue.pop_front() {
+            common.reuse(waiting.data);
+        }
+        Ok(true)
+    }
+
     /// Advances one operation, and ends it if it can.
     fn advance(&mut self, common: &mut Common, core: &mut Core, op: &mut Op) -> Result<Step, Violation> {
         let Some(wire) = self.wire.as_mut() else { return Ok(Step::Open(false)) };
         match op {
-            Op::Message(waiting) => {
-                let word = waiting.cell.remote.load(Ordering::Relaxed);
-                if !wire.publish(word, Message::One(&waiting.data[..waiting.len]))? {
-                    return Ok(Step::Open(false));
-                }
-                waiting.cell.counters.on_sent();
-                finish(core, waiting.slot, waiting.cell, waiting.posted, Ok(()));
-                common.buffers.push(std::mem::take(&mut waiting.data));
-                Ok(Step::Done)
-            }
+            // `flush` does these where they stand.
+            Op::Message(_) => Ok(Step::Open(false)),
             Op::Frame { header, words, payload } => {
                 let published = wire.publish_frame(*header, *words, payload.as_deref())?;
                 Ok(if published { Step::Done } else { Step::Open(false) })

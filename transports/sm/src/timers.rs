@@ -82,7 +82,12 @@ impl Lane {
         }
         self.flush_outbox();
         while let Some(number) = self.late_opening(now) {
-            self.break_connection(common, core, number, Failure::TimedOut);
+            let reason = match self.phase {
+                Phase::Dialing(address) => format!("too many wait to be taken by {address} already"),
+                Phase::Greeting => format!("{} took the connection, but does not answer", self.far_end()),
+                _ => format!("the program at {} has not answered the request", self.far_end()),
+            };
+            self.refuse_opening(now, core, number, (Failure::TimedOut, reason));
         }
         while let Some(cell) = self.late_op(now) {
             self.give_up(common, core, cell);

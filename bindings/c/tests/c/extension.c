@@ -17,7 +17,7 @@ static void connections_are_reported(void)
     CHECK_OK(ccix_connection_info(pair.client, &info));
     CHECK(info.size == sizeof(info) && info.sent == 1 && info.received == 0);
     CHECK(strcmp(info.transport, endpoint->device->transport) == 0);
-    CHECK(info.path[0] && info.rma_path[0] && info.why[0] && info.mtu > 0);
+    CHECK(info.path[0] && info.rma_path[0] && info.why[0] && info.mtu > 0 && info.strays == 0);
     CHECK_OK(ccix_connection_info(pair.server, &info));
     CHECK(info.sent == 0 && info.received == 1);
 
@@ -167,6 +167,37 @@ static void disconnects_are_told(void)
     CHECK_OK(cci_destroy_endpoint(client));
 }
 
+/* A connect that fails says why, beyond its status; other events have nothing to say. */
+static void failed_connects_give_a_reason(void)
+{
+    cci_endpoint_t *endpoint = open_endpoint(NULL);
+    cci_endpoint_t *gone = open_endpoint(NULL);
+    char *uri = uri_of(gone);
+    cci_event_t *event;
+
+    CHECK_OK(cci_destroy_endpoint(gone));
+    CHECK_OK(cci_connect(endpoint, uri, NULL, 0, CCI_CONN_ATTR_RO, NULL, 0, NULL));
+    event = expect(endpoint, CCI_EVENT_CONNECT);
+    CHECK_STATUS((int)event->connect.status, CCI_ECONNREFUSED);
+    CHECK(strstr(ccix_event_reason(event), uri) != NULL && strstr(ccix_event_reason(event), "nobody listens") != NULL);
+    CHECK_OK(cci_return_event(event));
+    CHECK(ccix_event_reason(event)[0] == '\0');
+    CHECK(ccix_event_reason(NULL)[0] == '\0');
+    free(uri);
+
+    uri = uri_of(endpoint);
+    CHECK_OK(cci_connect(endpoint, uri, NULL, 0, CCI_CONN_ATTR_RO, NULL, 0, NULL));
+    free(uri);
+    event = expect(endpoint, CCI_EVENT_CONNECT_REQUEST);
+    CHECK(ccix_event_reason(event)[0] == '\0');
+    CHECK_OK(cci_reject(event));
+    CHECK_OK(cci_return_event(event));
+    event = expect(endpoint, CCI_EVENT_CONNECT);
+    CHECK(strstr(ccix_event_reason(event), "rejected") != NULL);
+    CHECK_OK(cci_return_event(event));
+    CHECK_OK(cci_destroy_endpoint(endpoint));
+}
+
 int main(void)
 {
     start();
@@ -175,6 +206,7 @@ int main(void)
     buffers_and_service_are_as_asked();
     another_endpoint_accepts();
     disconnects_are_told();
+    failed_connects_give_a_reason();
     CHECK_OK(cci_finalize());
     return 0;
 }

@@ -21,10 +21,15 @@ const fn absent(name: &'static str, priority: u32, keys: Option<&'static [&'stat
     Known { name, built: false, priority, keys }
 }
 
+const fn built(name: &'static str, priority: u32, keys: &'static [&'static str]) -> Known {
+    Known { name, built: true, priority, keys: Some(keys) }
+}
+
 /// Every transport of CCI.
 pub(super) const TRANSPORTS: [Known; 11] = [
-    Known { name: "sm", built: true, priority: 20, keys: Some(&cci_sm::KEYS) },
-    absent("sock", 30, Some(SOCKET_KEYS)),
+    built("sm", 20, &cci_sm::KEYS),
+    built("sock", 30, &cci_sock::KEYS),
+    built("sim", 10, &cci_sim::KEYS),
     absent("tcp", 30, Some(SOCKET_KEYS)),
     absent("ofi", 50, None),
     absent("verbs", 50, None),
@@ -33,7 +38,6 @@ pub(super) const TRANSPORTS: [Known; 11] = [
     absent("e2e", 50, None),
     absent("mx", 50, None),
     absent("portals", 50, None),
-    absent("sim", 50, None),
 ];
 
 /// The transport of this name.
@@ -56,9 +60,19 @@ pub(super) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
         return None;
     }
     let word = word.to_lowercase();
+    // A word that was cut short is far from the whole one by its letters. One letter alone says too little.
+    let mut begun = known.iter().filter(|known| word.len() > 1 && known.starts_with(&word));
+    if let (Some(only), None) = (begun.next(), begun.next()) {
+        return Some(only);
+    }
     let (distance, nearest) =
         known.iter().map(|known| (strsim::damerau_levenshtein(&word, known), *known)).min_by_key(|(d, _)| *d)?;
     (distance <= 1 + nearest.len() / 3).then_some(nearest)
+}
+
+/// The names of those in this build.
+pub(super) fn built_names() -> Vec<&'static str> {
+    TRANSPORTS.iter().filter(|known| known.built).map(|known| known.name).collect()
 }
 
 /// The names of all transports.

@@ -16,6 +16,19 @@ const MISTAKES: &[(&str, &str)] = &[
         "cci.ini:4: unknown key 'prioritty' of [sm0]; did you mean 'priority'?",
     ),
     ("[sm0]\ntransport = sm\nms = 4096\n", "cci.ini:3: unknown key 'ms' of [sm0]; did you mean 'mss'?"),
+    ("[sm0]\ntransport = sm\nprio = 3\n", "cci.ini:3: unknown key 'prio' of [sm0]; did you mean 'priority'?"),
+    ("[sm0]\ntransport = sm\nPri = 3\n", "cci.ini:3: unknown key 'Pri' of [sm0]; did you mean 'priority'?"),
+    ("[sm0]\ntrans = sm\n", "cci.ini:2: unknown key 'trans' of [sm0]; did you mean 'transport'?"),
+    ("[s]\ntransport = sock\nport = 65536\n", "cci.ini:3: 'port' of [s] is '65536'; write a whole number from 0 to 65535"),
+    ("[s]\ntransport = sock\nmtu = 1279\n", "cci.ini:3: 'mtu' of [s] is '1279'; write a whole number from 1280 to 65535"),
+    ("[s]\ntransport = sock\nip = lo\n", "cci.ini:3: 'ip' of [s] is 'lo'; write an IP address of this host, such as 192.0.2.1"),
+    ("[s]\ntransport = sock\ncheck = no\n", "cci.ini:3: 'check' of [s] is 'no'; write always or remote"),
+    ("[s]\ntransport = sim\nlos = 1\n", "cci.ini:3: unknown key 'los' of [s]; did you mean 'loss'?"),
+    ("[p]\ntransport = port\n", "cci.ini:2: unknown transport 'port' of [p]; did you mean 'portals'?"),
+    (
+        "[sm0]\ntransport = sm\nz = 3\n",
+        "cci.ini:3: unknown key 'z' of [sm0]; known are transport, priority, default, path, mss, pid, id, rma",
+    ),
     (
         "[sm0]\ntransport = sm\ninterface = lo\n",
         "cci.ini:3: unknown key 'interface' of [sm0]; known are transport, priority, default, path, mss, pid, id, rma",
@@ -27,7 +40,7 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "[v]\ntransport = carrier-pigeon\n",
         "cci.ini:2: unknown transport 'carrier-pigeon' of [v]; \
-         known are sm, sock, tcp, ofi, verbs, gni, eth, e2e, mx, portals, sim",
+         known are sm, sock, sim, tcp, ofi, verbs, gni, eth, e2e, mx, portals",
     ),
     ("[sm0]\ntrasport = sm\n", "cci.ini:2: unknown key 'trasport' of [sm0]; did you mean 'transport'?"),
     ("\n[sm0]\npriority = 3\n", "cci.ini:2: [sm0] has no transport; add a line such as transport = sm"),
@@ -111,12 +124,33 @@ fn spacing_comments_and_line_ends_do_not_matter() {
 }
 
 #[test]
-fn without_a_file_shared_memory_is_found_and_nothing_invented() {
+fn without_a_file_shared_memory_and_udp_are_found_and_nothing_invented() {
     let devices = devices(None, "").expect("found");
-    assert_eq!(names(&devices), ["sm0"]);
+    assert_eq!(names(&devices), ["sm0", "sock0"]);
     assert!(devices[0].up, "{}", devices[0].reason);
     assert_eq!(devices[0].max_send_size, cci_sm::MAX_SEND_SIZE);
-    assert_eq!(devices[0].priority, 20);
+    assert_eq!((devices[0].priority, devices[0].is_default), (20, true));
+    assert!(devices[1].up && devices[1].reason.starts_with("UDP from "), "{}", devices[1].reason);
+    assert_eq!((devices[1].priority, devices[1].is_default), (30, false));
+}
+
+#[test]
+fn a_socket_device_keeps_its_keys_and_is_tried() {
+    let text = "[a]\ntransport = sock\nip = 127.0.0.1\nport = 40123\npriority = 7\n[b]\ntransport = sock\nip = 203.0.113.77\n";
+    let devices = read(text).expect("valid");
+    assert_eq!(names(&devices), ["a", "b"]);
+    assert!(devices[0].up && devices[0].reason == "UDP from 127.0.0.1", "{}", devices[0].reason);
+    let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    assert_eq!(devices[0].arguments, [pair("ip", "127.0.0.1"), pair("port", "40123")]);
+    assert_eq!((devices[0].priority, devices[0].max_send_size), (7, 8192));
+    assert!(!devices[1].up && devices[1].reason.contains("203.0.113.77"), "{}", devices[1].reason);
+}
+
+#[test]
+fn a_simulated_network_is_there_by_configuration_only() {
+    let devices = read("[s]\ntransport = sim\nnetwork = one\nloss = 5\n").expect("valid");
+    assert!(devices[0].up, "{}", devices[0].reason);
+    assert_eq!((devices[0].transport.as_str(), devices[0].arguments.len()), ("sim", 2));
 }
 
 #[test]
@@ -128,11 +162,11 @@ fn an_empty_file_has_no_devices() {
 
 #[test]
 fn transports_of_other_builds_are_listed_as_down() {
-    let text = "[a]\ntransport = sock\nip = 10.0.0.1\nport = 0\n[b]\ntransport = verbs\nanything = goes\n[c]\ntransport = sm\n";
+    let text = "[a]\ntransport = tcp\nip = 10.0.0.1\nport = 0\n[b]\ntransport = verbs\nanything = goes\n[c]\ntransport = sm\n";
     let devices = read(text).expect("valid");
     assert_eq!(names(&devices), ["c", "b", "a"], "up first, then priority 50 before 30");
     assert!(devices[0].up && !devices[1].up && !devices[2].up);
-    assert_eq!(devices[2].reason, "the transport sock is not in this build; only sm is");
+    assert_eq!(devices[2].reason, "the transport tcp is not in this build; only sm, sock and sim are");
     assert_eq!(devices[1].arguments, [("anything".to_owned(), "goes".to_owned())]);
     assert_eq!((devices[2].priority, devices[1].priority), (30, 50));
 }
@@ -161,8 +195,9 @@ fn the_selection_keeps_or_leaves_out() {
         let devices = devices(Some(("cci.ini", text)), selection).expect("valid");
         assert_eq!(names(&devices), *expected, "CCI_CTP={selection}");
     }
-    let without = devices(None, "^sm").expect("valid");
-    assert!(without.is_empty());
+    assert_eq!(names(&devices(None, "^sm").expect("valid")), ["sock0"]);
+    assert_eq!(names(&devices(None, "sock").expect("valid")), ["sock0"]);
+    assert_eq!(names(&devices(None, "tcp").expect("valid")), [""; 0]);
 }
 
 #[test]

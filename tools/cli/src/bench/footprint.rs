@@ -3,15 +3,16 @@
 
 use crate::arguments::{Footprint, FootprintArguments};
 use crate::measure::local::die_with_parent;
-use crate::measure::plan::{Mode, Threads};
+use crate::measure::plan::{Mode, Plan, Threads};
 use crate::measure::port::{Facade, Happening, Opening, Port, Refused, Seen};
 use crate::measure::{Sentence, while_doing};
 use crate::probe::allocator::allocations;
 use cci::{Attribute, Connection};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,14 @@ pub(crate) struct Figures {
     pub(crate) value: f64,
     /// Context switches of threads that the program has not made.
     pub(crate) switches: f64,
+    /// Times that the program was woken.
+    pub(crate) wakes: f64,
+}
+
+impl Figures {
+    fn of(value: f64) -> Self {
+        Self { value, ..Self::default() }
+    }
 }
 
 /// Measures in a process of its own.
@@ -58,12 +67,14 @@ pub(crate) fn footprint(arguments: &FootprintArguments) -> Result<(), Sentence> 
         transport: Some(arguments.transport.clone()),
         threads: Threads::Many,
         mode: Mode::Polling,
+        keys: Plan::keys_of_loopback(&arguments.transport),
         library: None,
     };
     let figures = match arguments.what {
         Footprint::Endpoint => endpoint(&opening),
         Footprint::Connection => connection(&opening),
         Footprint::Idle => idle(&opening, Duration::from_secs(arguments.seconds)),
+        Footprint::Asleep => bare_sleep(Duration::from_secs(arguments.seconds)),
         Footprint::Allocations => allocations_of_messages(&opening),
     }?;
     let text = serde_json::to_string(&figures).map_err(while_doing("cannot write the figures"))?;
@@ -86,7 +97,7 @@ fn endpoint(opening: &Opening) -> Result<Figures, Sentence> {
     let more = (0..ENDPOINTS).map(|_| Facade::open(opening)).collect::<Result<Vec<_>, _>>()?;
     let after = resident()?;
     drop((first, more));
-    Ok(Figures { value: (after - before) / f64::from(ENDPOINTS), switches: 0.0 })
+    Ok(Figures::of((after - before) / f64::from(ENDPOINTS)))
 }
 
 /// Two endpoints of this process, to be connected.
@@ -138,7 +149,7 @@ fn connection(opening: &Opening) -> Result<Figures, Sentence> {
     #[expect(clippy::cast_precision_loss, reason = "some thousands")]
     // Both sides are in this process.
     let sides = (2 * CONNECTIONS) as f64;
-    Ok(Figures { value: (after - before).max(0.0) / sides, switches: 0.0 })
+    Ok(Figures::of((after - before).max(0.0) / sides))
 }
 
 fn allocations_of_messages(opening: &Opening) -> Result<Figures, Sentence> {
@@ -151,7 +162,7 @@ fn allocations_of_messages(opening: &Opening) -> Result<Figures, Sentence> {
     exchange(&pair, connection, &messages, MESSAGES)?;
     #[expect(clippy::cast_precision_loss, reason = "a count")]
     let value = (allocations() - before) as f64;
-    Ok(Figures { value, switches: 0.0 })
+    Ok(Figures::of(value))
 }
 
 /// Sends so many messages, receives each, and gives every event back.
@@ -176,29 +187,56 @@ fn idle(opening: &Opening, time: Duration) -> Result<Figures, Sentence> {
     let endpoint = Facade::open(&Opening { mode: Mode::Blocking, ..opening.clone() })?;
     let handle = endpoint.handle().ok_or_else(|| Sentence::new("the endpoint has no handle"))?;
     // It may stay readable for a few looks before it goes to sleep.
-    settle(&endpoint, Instant::now() + Duration::from_millis(200), handle)?;
-    let (before, switches_before) = (processor_time(), switches_of_others()?);
-    settle(&endpoint, Instant::now() + time, handle)?;
-    let (after, switches_after) = (processor_time(), switches_of_others()?);
-    #[expect(clippy::cast_precision_loss, reason = "a count")]
-    let switches = switches_after.saturating_sub(switches_before) as f64;
-    Ok(Figures { value: after.saturating_sub(before).as_secs_f64() * 1e3, switches })
+    let quiet = Duration::from_millis(200);
+    let begin = Instant::now();
+    while begin.elapsed() < LIMIT && is_woken(handle, quiet) {
+        endpoint.poll::<false>()?;
+    }
+    asleep(handle, time, || Ok(endpoint.poll::<false>().map(|_| ())?))
 }
 
-fn settle(endpoint: &Facade, until: Instant, handle: &std::os::fd::OwnedFd) -> Result<(), Sentence> {
+/// What sleeping itself costs here: a processor that idled, and memory that was given to others meanwhile, make the first
+/// steps of whoever wakes slow.
+fn bare_sleep(time: Duration) -> Result<Figures, Sentence> {
+    let failed = while_doing("cannot make a descriptor to sleep on");
+    let never = eventfd(0, EventfdFlags::CLOEXEC).map_err(failed)?;
+    asleep(never, time, || Ok(()))
+}
+
+/// Sleeps for this time in poll() on a descriptor; what wakes it is counted and answered. A program that is not woken calls
+/// nothing, so that whatever is used is used without its doing.
+fn asleep(
+    handle: impl AsFd,
+    time: Duration,
+    mut on_wake: impl FnMut() -> Result<(), Sentence>,
+) -> Result<Figures, Sentence> {
+    // Once for nothing: the first reading takes memory.
+    switches_of_others()?;
+    let (mut wakes, switches_before, until) = (0_u32, switches_of_others()?, Instant::now() + time);
+    let before = processor_time();
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Ok(());
+            break;
         }
-        let limit = Timespec {
-            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(left.subsec_nanos()),
-        };
-        // A signal ends it early, which the loop allows.
-        let _ = poll(&mut [PollFd::new(handle, PollFlags::IN)], Some(&limit));
-        endpoint.poll::<false>()?;
+        if is_woken(&handle, left) {
+            wakes += 1;
+            on_wake()?;
+        }
     }
+    let used = processor_time().saturating_sub(before);
+    #[expect(clippy::cast_precision_loss, reason = "a count")]
+    let switches = switches_of_others()?.saturating_sub(switches_before) as f64;
+    Ok(Figures { value: used.as_secs_f64() * 1e3, switches, wakes: wakes.into() })
+}
+
+/// Whether the descriptor becomes readable within this time. A signal ends it early, which callers allow.
+fn is_woken(handle: impl AsFd, limit: Duration) -> bool {
+    let limit = Timespec {
+        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(limit.subsec_nanos()),
+    };
+    poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&limit)).is_ok_and(|count| count > 0)
 }
 
 /// User and system time of this process.
@@ -238,6 +276,18 @@ mod tests {
     #[test]
     fn this_process_has_resident_memory() {
         assert!(resident().unwrap() > 100_000.0);
+    }
+
+    #[test]
+    fn a_sleeper_counts_what_wakes_it_and_calls_nothing_otherwise() {
+        let time = Duration::from_millis(50);
+        let silent = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+        let figures = asleep(&silent, time, || panic!("not woken")).unwrap();
+        assert!(figures.wakes == 0.0 && figures.value > 0.0, "{figures:?}");
+        let event = eventfd(3, EventfdFlags::CLOEXEC).unwrap();
+        let drain = || rustix::io::read(&event, &mut [0; 8]).map(|_| ()).map_err(while_doing("cannot read"));
+        let figures = asleep(&event, time, drain).unwrap();
+        assert!((figures.wakes - 1.0).abs() < f64::EPSILON, "{figures:?}");
     }
 
     #[test]

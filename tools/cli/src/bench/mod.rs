@@ -1,6 +1,8 @@
 //! `cci bench`: everything that the project promises of its speed and size, with a verdict for each line.
 
+pub(crate) mod connections;
 pub(crate) mod footprint;
+mod network;
 mod speed;
 mod verdict;
 
@@ -16,6 +18,8 @@ use verdict::{Line, Standard, Verdict};
 
 /// Name and version of the document's format.
 const SCHEMA: &str = "cci-bench/1";
+/// What is measured.
+const TRANSPORTS: [&str; 2] = ["sm", "sock"];
 
 /// What is written as JSON.
 #[derive(Serialize)]
@@ -33,17 +37,13 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Result<(), Sentence> {
         say("Only one processor: both ends share it, and the figures say little.");
     }
     let mut lines = Vec::new();
-    let mut add = |line: Line| {
-        say(&line.progress());
-        lines.push(line);
-    };
-    let library = arguments.library.clone().or_else(library_beside);
-    let time = Duration::from_millis(if arguments.quick { 40 } else { 150 });
-    for row in speed::rows() {
-        add(row.measure(&arguments.transport, library.as_deref(), time));
-    }
-    for line in sizes(arguments) {
-        add(line);
+    for transport in TRANSPORTS {
+        if arguments.transport.as_deref().is_none_or(|asked| asked == transport) {
+            of_transport(transport, arguments, |line| {
+                say(&format!("{transport}: {}", line.progress()));
+                lines.push(Line { transport, ..line });
+            });
+        }
     }
     let text = format!("{}{}\n", text(&lines), environment.line());
     if matches!(sink, Some(Sink::Terminal)) {
@@ -57,6 +57,51 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Result<(), Sentence> {
         sink.write(&(json + "\n"))?;
     }
     strictly(arguments.strict, &lines)
+}
+
+/// Measures every line of a transport.
+fn of_transport(transport: &str, arguments: &BenchArguments, mut add: impl FnMut(Line)) {
+    let library = arguments.library.clone().or_else(library_beside);
+    let time = Duration::from_millis(if arguments.quick { 40 } else { 150 });
+    let over_network = transport != "sm";
+    let rows = if over_network { network::rows() } else { speed::rows() };
+    rows.iter().map(|row| row.measure(library.as_deref(), time)).for_each(&mut add);
+    let others = if over_network {
+        [network::of_computing_target(time), idle_connections(transport, arguments.quick)].concat()
+    } else {
+        vec![Line::new(
+            "private bytes per idle connection, of 4,096",
+            "B",
+            Standard::AtMost { bar: Some(128.0), target: None },
+            footprint::in_a_child(Footprint::Connection, transport, 0).map(|figures| figures.value),
+        )]
+    };
+    others.into_iter().for_each(&mut add);
+    sizes(transport, arguments.quick).into_iter().for_each(&mut add);
+}
+
+/// The lines of very many idle connections.
+fn idle_connections(transport: &str, quick: bool) -> Vec<Line> {
+    let (count, name) = if quick { (10_000, "10,000") } else { (100_000, "100,000") };
+    let figures = connections::in_a_child(transport, count);
+    let bytes = figures.clone().map(|(bytes, _)| bytes);
+    let cost = figures.map(|(_, cost)| cost);
+    let at_most = |bar, target| Standard::AtMost { bar: Some(bar), target };
+    vec![
+        Line::new(
+            &format!("private bytes per idle connection, of {name} of one endpoint"),
+            "B",
+            at_most(256.0, Some(160.0)),
+            bytes,
+        ),
+        Line::new(
+            &format!("a call that finds nothing, with {name} idle connections, to one"),
+            "x",
+            // Equal, as well as it can be measured.
+            at_most(1.1, None),
+            cost,
+        ),
+    ]
 }
 
 fn strictly(strict: bool, lines: &[Line]) -> Result<(), Sentence> {
@@ -73,20 +118,18 @@ fn say(text: &str) {
 }
 
 /// The lines that are no ratios: bytes, allocations, idleness.
-fn sizes(arguments: &BenchArguments) -> Vec<Line> {
-    let seconds = if arguments.quick { 1 } else { 10 };
-    let child = |what| footprint::in_a_child(what, &arguments.transport, seconds);
+fn sizes(transport: &str, quick: bool) -> Vec<Line> {
+    let seconds = if quick { 1 } else { 10 };
+    let child = |what| footprint::in_a_child(what, transport, seconds);
     let mib = f64::from(1 << 20);
     let at_most = |bar, target| Standard::AtMost { bar, target };
-    let idle = child(Footprint::Idle);
+    // At the same time, so that both meet the same machine.
+    let (idle, bare) = std::thread::scope(|scope| {
+        let bare = scope.spawn(|| child(Footprint::Asleep));
+        (child(Footprint::Idle), bare.join().unwrap_or_else(|_| Err(Sentence::new("the measuring thread failed"))))
+    });
     let idle_of = |field: fn(&footprint::Figures) -> f64| idle.clone().map(|figures| field(&figures));
     vec![
-        Line::new(
-            "private bytes per idle connection, of 4,096",
-            "B",
-            at_most(Some(128.0), None),
-            child(Footprint::Connection).map(|figures| figures.value),
-        ),
         Line::new(
             "resident bytes per fresh endpoint",
             "B",
@@ -94,11 +137,23 @@ fn sizes(arguments: &BenchArguments) -> Vec<Line> {
             child(Footprint::Endpoint).map(|figures| figures.value),
         ),
         Line::new(
-            &format!("idle endpoint for {seconds} s: processor time"),
+            &format!("idle endpoint for {seconds} s: wake-ups"),
+            "",
+            at_most(Some(0.0), None),
+            idle_of(|figures| figures.wakes),
+        ),
+        Line::new(
+            &format!("idle endpoint for {seconds} s: processor time beyond that of a bare sleeper"),
             "ms",
-            // The program's own poll and the reading of its figures take some tenths of a millisecond.
+            // One sleep in poll() takes 0.03 to 0.5 ms of either, by the state of the processor that wakes.
             at_most(Some(1.0), None),
-            idle_of(|figures| figures.value),
+            beyond(idle.clone(), bare.clone()),
+        ),
+        Line::new(
+            &format!("bare sleeper for {seconds} s: processor time"),
+            "ms",
+            at_most(None, None),
+            bare.map(|figures| figures.value),
         ),
         Line::new(
             &format!("idle endpoint for {seconds} s: context switches of library threads"),
@@ -115,13 +170,21 @@ fn sizes(arguments: &BenchArguments) -> Vec<Line> {
     ]
 }
 
+/// What the endpoint has used beyond the bare sleeper, which may have met the worse moment to wake.
+fn beyond(
+    idle: Result<footprint::Figures, Sentence>,
+    bare: Result<footprint::Figures, Sentence>,
+) -> Result<f64, Sentence> {
+    Ok((idle?.value - bare?.value).max(0.0))
+}
+
 fn text(lines: &[Line]) -> String {
-    let head = ["what", "measured", "bar", "target", "verdict"].map(String::from).to_vec();
+    let head = ["over", "what", "measured", "bar", "target", "verdict"].map(String::from).to_vec();
     let cells: Vec<_> = std::iter::once(head).chain(lines.iter().map(Line::cells)).collect();
-    let mut text = table::align(&cells, &[0, 4]);
+    let mut text = table::align(&cells, &[0, 1, 5]);
     for line in lines {
         if let Verdict::Failed(why) = &line.verdict {
-            text += &format!("{}: {why}\n", line.what);
+            text += &format!("{}, {}: {why}\n", line.transport, line.what);
         }
     }
     text
@@ -132,16 +195,25 @@ mod tests {
     use super::*;
 
     fn lines() -> Vec<Line> {
-        vec![
+        let lines = [
             Line::new("latency", "x", Standard::AtMost { bar: Some(1.6), target: Some(1.3) }, Ok(1.2)),
             Line::new("rate", "x", Standard::AtLeast { bar: Some(0.5), target: Some(0.8) }, Ok(0.4)),
             Line::new("size", "B", Standard::AtMost { bar: Some(128.0), target: None }, Err(Sentence::new("why"))),
-        ]
+        ];
+        lines.map(|line| Line { transport: "sm", ..line }).into()
     }
 
     #[test]
     fn the_table_and_the_reasons_below_it() {
         insta::assert_snapshot!(text(&lines()));
+    }
+
+    #[test]
+    fn what_a_bare_sleeper_takes_too_is_not_the_endpoints() {
+        let of = |value| Ok(footprint::Figures { value, ..footprint::Figures::default() });
+        assert!((beyond(of(0.75), of(0.25)).unwrap() - 0.5).abs() < 1e-9);
+        assert!(beyond(of(0.1), of(0.2)).unwrap().abs() < 1e-9);
+        assert!(beyond(of(0.1), Err(Sentence::new("why"))).is_err());
     }
 
     #[test]

@@ -1,50 +1,55 @@
-//! The lines that are ratios to a bare probe, each a run of two pinned processes.
+//! The lines that are ratios to a bare probe, each a run of two pinned processes; and those of `sm`.
 
 use super::verdict::{Line, Standard};
 use crate::measure::plan::{
     Abi, AttributeName, Effort, Measurement, MemoryOrigin, Mode, Operation, Plan, ProbeKind, Session, Target, Threads,
 };
+use crate::measure::row::Row;
 use crate::measure::{Sentence, local};
 use std::path::Path;
 use std::time::Duration;
 
 /// Runs of a line, each with processes of its own: which physical pages these get decides how well a transfer near the
 /// size of a cache fits into it, so a single run says as much of its luck as of the library.
-const RUNS: usize = 5;
+pub(super) const RUNS: usize = 5;
 
 /// A line to be measured.
 pub(super) struct Speed {
-    what: String,
-    session: Session,
-    size: u64,
-    probe: ProbeKind,
-    abi: Abi,
-    standard: Standard,
+    pub(super) what: String,
+    pub(super) transport: &'static str,
+    pub(super) keys: Vec<(String, String)>,
+    pub(super) session: Session,
+    pub(super) size: u64,
+    pub(super) probe: ProbeKind,
+    pub(super) abi: Abi,
+    /// Operations of a block, and blocks, where they are not calibrated.
+    pub(super) blocks: Option<(u64, u32)>,
+    pub(super) standard: Standard,
 }
 
-/// The ratio of one run to its probe.
-fn ratio(plan: &Plan) -> Result<f64, Sentence> {
-    let finished = local::run(plan, |_| ())?;
-    if let Some(why) = finished.interrupted {
-        return Err(Sentence(why));
+/// The row of one run.
+pub(super) fn row(plan: &Plan) -> Result<Row, Sentence> {
+    let mut finished = local::run(plan, |_| ())?;
+    match (finished.interrupted, finished.rows.pop()) {
+        (None, Some(row)) => Ok(row),
+        (why, _) => Err(Sentence(why.unwrap_or_else(|| "the run gave no figure".into()))),
     }
-    finished.rows.first().and_then(|row| row.ratio).ok_or_else(|| Sentence::new("the run gave no figure"))
 }
 
-fn median(mut ratios: Vec<f64>) -> f64 {
-    ratios.sort_by(f64::total_cmp);
-    ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN)
+pub(super) fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-fn most(bar: f64, target: f64) -> Standard {
+pub(super) fn most(bar: f64, target: f64) -> Standard {
     Standard::AtMost { bar: Some(bar), target: Some(target) }
 }
 
-fn least(bar: Option<f64>, target: Option<f64>) -> Standard {
+pub(super) fn least(bar: Option<f64>, target: Option<f64>) -> Standard {
     Standard::AtLeast { bar, target }
 }
 
-/// Every line.
+/// Every line of `sm`.
 pub(super) fn rows() -> Vec<Speed> {
     let mut rows = Vec::new();
     for silent in [false, true] {
@@ -59,7 +64,7 @@ pub(super) fn rows() -> Vec<Speed> {
     rows
 }
 
-fn exchange(silent: bool) -> Session {
+pub(super) fn exchange(silent: bool) -> Session {
     Session {
         measurement: Measurement::PingPong,
         operation: Operation::Send,
@@ -70,6 +75,7 @@ fn exchange(silent: bool) -> Session {
         memory: MemoryOrigin::Library,
         touch: false,
         target: Target::Polling,
+        window: None,
         largest: 0,
     }
 }
@@ -120,24 +126,53 @@ fn transfers(rows: &mut Vec<Speed>) {
 }
 
 impl Speed {
+    /// A line of `sm`.
     fn new(what: &str, session: Session, size: u64, standard: Standard) -> Self {
-        let session = Session { largest: size, ..session };
-        let probe = Plan::natural_probe(&session);
-        Self { what: what.into(), session, size, probe, abi: Abi::Rust, standard }
+        Self::over("sm", what, session, size, standard)
+    }
+
+    pub(super) fn over(
+        transport: &'static str,
+        what: &str,
+        session: Session,
+        size: u64,
+        standard: Standard,
+    ) -> Self {
+        Self {
+            what: what.into(),
+            transport,
+            keys: Plan::keys_of_loopback(transport),
+            probe: Plan::natural_probe(&session, transport),
+            session: Session { largest: size, ..session },
+            size,
+            abi: Abi::Rust,
+            blocks: None,
+            standard,
+        }
+    }
+
+    pub(super) fn plan(&self, library: Option<&Path>, time: Duration) -> Plan {
+        Plan {
+            session: self.session.clone(),
+            sizes: vec![self.size],
+            effort: Effort {
+                time,
+                count: self.blocks.map(|(count, _)| count),
+                blocks: self.blocks.map(|(_, blocks)| blocks),
+            },
+            probe: Some(self.probe),
+            transport: Some(self.transport.into()),
+            keys: self.keys.clone(),
+            abi: self.abi,
+            library: library.map(Path::to_owned),
+        }
     }
 
     /// Runs it. Times are held against a bar by their ratio to the probe, speeds by its inverse.
-    pub(super) fn measure(self, transport: &str, library: Option<&Path>, time: Duration) -> Line {
-        let plan = Plan {
-            session: self.session,
-            sizes: vec![self.size],
-            effort: Effort { time, count: None, blocks: None },
-            probe: Some(self.probe),
-            transport: Some(transport.into()),
-            abi: self.abi,
-            library: library.map(Path::to_owned),
-        };
-        let ratios: Result<Vec<_>, _> = (0..RUNS).map(|_| ratio(&plan)).collect();
+    pub(super) fn measure(&self, library: Option<&Path>, time: Duration) -> Line {
+        let plan = self.plan(library, time);
+        let ratio = || row(&plan)?.ratio.ok_or_else(|| Sentence::new("the run was not compared with its probe"));
+        let ratios: Result<Vec<_>, _> = (0..RUNS).map(|_| ratio()).collect();
         let ratio = ratios.map(median);
         let value = match self.standard {
             Standard::AtMost { .. } => ratio,

@@ -82,6 +82,7 @@ fn show(value: f64, unit: &str) -> String {
 /// A measured line.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Line {
+    pub(crate) transport: &'static str,
     pub(crate) what: String,
     pub(crate) value: Option<f64>,
     pub(crate) unit: &'static str,
@@ -90,20 +91,20 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Judges a figure, or notes why there is none.
+    /// Judges a figure, or notes why there is none. Which transport it is of is not known here.
     pub(crate) fn new(what: &str, unit: &'static str, standard: Standard, value: Result<f64, Sentence>) -> Self {
         let verdict = match &value {
             Ok(value) => standard.judge(*value),
             Err(why) => Verdict::Failed(why.0.clone()),
         };
-        Self { what: what.into(), value: value.ok(), unit, standard, verdict }
+        Self { transport: "", what: what.into(), value: value.ok(), unit, standard, verdict }
     }
 
     /// Cells of the table.
     pub(crate) fn cells(&self) -> Vec<String> {
         let value = self.value.map_or_else(|| "-".into(), |value| show(value, self.unit));
         let [bar, target] = self.standard.cells(self.unit);
-        vec![self.what.clone(), value, bar, target, self.verdict.text().into()]
+        vec![self.transport.into(), self.what.clone(), value, bar, target, self.verdict.text().into()]
     }
 
     /// What is told while the others are still being measured.

@@ -2,6 +2,7 @@
 
 use super::control::{Answer, Command, Hello, Link, VERSION, What, hear};
 use super::ends::{self, Area, CONTROL, Handles, OPERATIONS};
+use super::environment::Path;
 use super::loops::{self, Lane, marker};
 use super::plan::{AttributeName, Effort, Measurement, Mode, Operation, Plan, ProbeKind, Target, Threads};
 use super::port::{Happening, Opening, Port, Trouble, await_happening};
@@ -25,6 +26,8 @@ const BLOCKS: std::ops::RangeInclusive<u64> = 11..=5000;
 
 /// What a run tells of while it goes on, between blocks only.
 pub(crate) enum Progress<'a> {
+    /// How the operations travel.
+    Path(&'a Path),
     /// A size is about to be measured.
     Size(u64),
     /// A size has been measured, at least in part.
@@ -45,15 +48,19 @@ pub(crate) fn run<P: Port>(
     mut on: impl FnMut(Progress<'_>),
 ) -> Result<(), Sentence> {
     let opening = Opening {
-        transport: plan.transport.clone(),
+        transport: plan.transport.clone().or_else(|| scheme(uri)),
         threads: Threads::Many,
         mode: Mode::Polling,
+        keys: plan.keys.clone(),
         library: plan.library.clone(),
     };
     let there = agree::<P>(plan, &opening, uri)?;
     let mut end = connect::<P>(plan, &opening, &there, probe)?;
     if plan.session.is_rma() {
         end.exchange_memory()?;
+    }
+    if let Some(path) = end.link.port.path(end.link.operations) {
+        on(Progress::Path(&path));
     }
     let most = end.link.port.max_send_size(end.link.operations);
     for &size in &plan.sizes {
@@ -71,6 +78,11 @@ pub(crate) fn run<P: Port>(
         outcome?;
     }
     end.link.tell(&Command::End)
+}
+
+/// The transport that a URI names.
+fn scheme(uri: &str) -> Option<String> {
+    uri.split_once("://").map(|(scheme, _)| scheme.to_owned())
 }
 
 /// Asks the server for an endpoint that is opened as the run needs it; its URI.
@@ -186,7 +198,7 @@ impl<P: Port> End<'_, P> {
         for _ in 0..number_of_blocks(&effort, pair) {
             if let Some((kind, count, _)) = probe {
                 let took = self.probed(kind, size, count)?;
-                samples.probed.push(self.per_operation(took, count, kind_is_exchange(kind)));
+                samples.probed.push(self.per_operation(took, count, kind.is_exchange()));
             }
             let (took, moved) = self.measured(size, count)?;
             let exchange = self.plan.session.measurement == Measurement::PingPong;
@@ -234,13 +246,14 @@ impl<P: Port> End<'_, P> {
         let exchange = session.measurement == Measurement::PingPong;
         let act = ends::act(session, &self.buffer, self.handles.as_ref(), size, exchange);
         let one_by_one = session.measurement == Measurement::OneWay;
+        let window = if one_by_one { Some(1) } else { session.window };
         let begin = Instant::now();
         if exchange {
             ends::exchange(&lane, &act, count, session.touch, true)?;
             return Ok((begin.elapsed(), count));
         }
         if plain_rma {
-            let outcome = loops::transfer(&lane, &act, count, one_by_one);
+            let outcome = loops::transfer(&lane, &act, count, window);
             let took = begin.elapsed();
             if let (Target::Computing, Some(probe)) = (session.target, &self.probe) {
                 probe.stop_computing(self.number);
@@ -248,9 +261,9 @@ impl<P: Port> End<'_, P> {
             return Ok(outcome.map(|()| (took, count))?);
         }
         if one_by_one && !session.silent {
-            loops::transfer(&lane, &act, count, true)?;
+            loops::transfer(&lane, &act, count, window)?;
         } else {
-            loops::stream(&lane, &act, count)?;
+            loops::stream(&lane, &act, count, session.window)?;
         }
         self.finish_stream(begin, size)
     }
@@ -259,7 +272,7 @@ impl<P: Port> End<'_, P> {
     fn finish_stream(&mut self, begin: Instant, size: u64) -> Result<(Duration, u64), Sentence> {
         if self.plan.session.attribute == AttributeName::Uu {
             let lane = Lane { port: &self.link.port, connection: self.link.control, silent: true };
-            loops::stream(&lane, &loops::Act::Message(&[0][..marker(size)]), 1)?;
+            loops::stream(&lane, &loops::Act::Message(&[0][..marker(size)]), 1, None)?;
         }
         match self.link.hear(ANSWER)? {
             Answer::Done { received: 0 } => Err(Trouble::Failed(Status::TimedOut).into()),
@@ -267,11 +280,6 @@ impl<P: Port> End<'_, P> {
             other => Err(out_of_turn(&other)),
         }
     }
-}
-
-/// Whether an operation of the probe goes there and back, as its time is that of two.
-fn kind_is_exchange(kind: ProbeKind) -> bool {
-    matches!(kind, ProbeKind::Line | ProbeKind::Copy | ProbeKind::Wake)
 }
 
 /// Finds how many operations make a block, warming everything up by the way: the count, and how long such a block takes.
@@ -335,6 +343,12 @@ mod tests {
         assert_eq!(number_of_blocks(&effort(100_000), Duration::from_nanos(1)), *BLOCKS.end());
         let asked = Effort { blocks: Some(3), ..effort(1) };
         assert_eq!(number_of_blocks(&asked, Duration::from_secs(1)), 3);
+    }
+
+    #[test]
+    fn the_uri_says_the_transport() {
+        assert_eq!(scheme("sock://192.0.2.1:5000").as_deref(), Some("sock"));
+        assert_eq!(scheme("nothing"), None);
     }
 
     #[test]

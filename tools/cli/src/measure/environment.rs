@@ -18,6 +18,20 @@ pub(crate) struct Environment {
     pub(crate) load: f64,
     /// Processors that the ends were pinned to: client, server.
     pub(crate) pinned: Option<[usize; 2]>,
+    /// How the operations travelled; not known of a run that has not begun, or that went through the C library.
+    #[serde(default)]
+    pub(crate) path: Option<Path>,
+}
+
+/// The path of the measured connection, as the library tells it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Path {
+    /// How messages travel.
+    pub(crate) messages: String,
+    /// How RMA travels.
+    pub(crate) rma: String,
+    /// Why these and no others: which offloads are off, and for what reason.
+    pub(crate) why: String,
 }
 
 impl Environment {
@@ -32,6 +46,7 @@ impl Environment {
             kernel: format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy()),
             load: load.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0),
             pinned,
+            path: None,
         }
     }
 
@@ -43,8 +58,11 @@ impl Environment {
             None => "ends not pinned".into(),
         };
         let plural = if self.cpus == 1 { "" } else { "s" };
+        let path = self.path.as_ref().map_or_else(String::new, |path| {
+            format!("\nMessages: {}. RMA: {}. Why: {}.", path.messages, path.rma, path.why)
+        });
         format!(
-            "On {} ({} processor{plural}), {}, load {:.2}, {pinned}; cci {}.",
+            "On {} ({} processor{plural}), {}, load {:.2}, {pinned}; cci {}.{path}",
             self.processor, self.cpus, self.kernel, self.load, self.version
         )
     }
@@ -136,10 +154,14 @@ mod tests {
             kernel: "Linux 6.1".into(),
             load: 0.5,
             pinned: Some([0, 1]),
+            path: None,
         };
         assert_eq!(
             environment.line(),
             "On A 1 (2 processors), Linux 6.1, load 0.50, ends pinned to processors 0 and 1; cci 1.2.3."
         );
+        let path = Path { messages: "by post".into(), rma: "by rail".into(), why: "it rains".into() };
+        let environment = Environment { path: Some(path), ..environment };
+        assert!(environment.line().ends_with("\nMessages: by post. RMA: by rail. Why: it rains."));
     }
 }

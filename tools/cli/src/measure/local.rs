@@ -5,7 +5,7 @@
 //! parent notices the death of either by the end of its output.
 
 use super::client::{self, Progress};
-use super::environment::{pin, two_processors};
+use super::environment::{Path, pin, two_processors};
 use super::plan::{Abi, Mode, Plan, Threads};
 use super::port::{Facade, Opening, Port};
 use super::row::Row;
@@ -29,6 +29,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 #[serde(rename_all = "snake_case")]
 enum Line {
     Listening(String),
+    Path(Path),
     Size(u64),
     Row(Box<Row>),
     TooLarge(u64, u64),
@@ -125,6 +126,7 @@ fn listen(
             Some(_) => said.recv_timeout(LAST_WORDS),
         };
         match next {
+            Ok(Said::Line(Side::Client, Line::Path(path))) => on(Progress::Path(&path)),
             Ok(Said::Line(Side::Client, Line::Size(size))) => on(Progress::Size(size)),
             Ok(Said::Line(Side::Client, Line::TooLarge(size, most))) => on(Progress::TooLarge(size, most)),
             Ok(Said::Line(Side::Client, Line::Row(row))) => {
@@ -229,6 +231,7 @@ fn play<P: Port>(plan: &Plan, uri: Option<&str>, probe: Probe) -> Result<(), Sen
     if let Some(uri) = uri {
         return client::run::<P>(plan, uri, Some(probe), |progress| {
             say(&match progress {
+                Progress::Path(path) => Line::Path(path.clone()),
                 Progress::Size(size) => Line::Size(size),
                 Progress::Row(row) => Line::Row(Box::new(row.clone())),
                 Progress::TooLarge(size, most) => Line::TooLarge(size, most),
@@ -239,6 +242,7 @@ fn play<P: Port>(plan: &Plan, uri: Option<&str>, probe: Probe) -> Result<(), Sen
         transport: plan.transport.clone(),
         threads: Threads::Many,
         mode: Mode::Blocking,
+        keys: plan.keys.clone(),
         library: plan.library.clone(),
     };
     let served = server::serve::<P>(&opening, Some(probe), |notice| match notice {

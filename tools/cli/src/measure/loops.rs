@@ -2,7 +2,7 @@
 
 use super::port::{Port, Refused, Seen, Transfer, Trouble};
 
-/// RMA operations in flight where there may be many.
+/// RMA operations in flight where there may be many, unless asked otherwise.
 const WINDOW: u64 = 16;
 
 /// What is sent, and how its end is told.
@@ -106,29 +106,38 @@ pub(crate) fn pong<P: Port, const TOUCH: bool>(lane: &Lane<'_, P>, act: &Act<'_>
     lane.drain(&mut open, 0)
 }
 
-/// Sends without waiting for each; reaps as it goes.
+/// Sends without waiting for each; reaps as it goes. With a window reaps when that is full, until half of it is free.
 #[inline(never)]
-pub(crate) fn stream<P: Port>(lane: &Lane<'_, P>, act: &Act<'_>, count: u64) -> Result<(), Trouble> {
+pub(crate) fn stream<P: Port>(
+    lane: &Lane<'_, P>,
+    act: &Act<'_>,
+    count: u64,
+    window: Option<u64>,
+) -> Result<(), Trouble> {
     let mut open = 0;
     for _ in 0..count {
-        lane.post(act, lane.silent, &mut open)?;
-        if !lane.silent {
-            lane.reap(&mut open)?;
+        match window {
+            Some(window) if open >= window => lane.drain(&mut open, window / 2)?,
+            None if !lane.silent => {
+                lane.reap(&mut open)?;
+            }
+            _ => {}
         }
+        lane.post(act, lane.silent, &mut open)?;
     }
     lane.drain(&mut open, 0)
 }
 
-/// One at a time, each waited for, or as many as are usual in flight. Silent operations end with one that is not, so that
+/// As many in flight as the window says; with one, each is waited for. Silent operations end with one that is not, so that
 /// all have ended when this returns.
 #[inline(never)]
 pub(crate) fn transfer<P: Port>(
     lane: &Lane<'_, P>,
     act: &Act<'_>,
     count: u64,
-    one_by_one: bool,
+    window: Option<u64>,
 ) -> Result<(), Trouble> {
-    let most = if one_by_one { 0 } else { WINDOW - 1 };
+    let most = window.unwrap_or(WINDOW).saturating_sub(1);
     let mut open = 0;
     for left in (0..count).rev() {
         lane.post(act, lane.silent && left > 0, &mut open)?;

@@ -104,6 +104,16 @@ named! {
         Pipe = "pipe",
         /// eventfd ping-pong with poll, read and write
         Wake = "wake",
+        /// Half round trip of a UDP datagram over the loop-back interface, both ends polling
+        Udp = "udp",
+        /// The same, both ends asleep in poll()
+        UdpWake = "udp-wake",
+        /// UDP datagrams over loop-back, 64 in a call, cut and put together by the kernel, none lost
+        UdpMessages = "udp-messages",
+        /// The fastest stream of UDP datagrams over loop-back that loses nothing
+        UdpStream = "udp-stream",
+        /// A TCP stream over loop-back
+        Tcp = "tcp",
     }
 }
 
@@ -111,6 +121,16 @@ impl ProbeKind {
     /// Whether an operation of the probe moves as many bytes as the measured one.
     pub(crate) fn moves_the_size(self) -> bool {
         !matches!(self, Self::Line | Self::Ring | Self::LockedRing | Self::Wake)
+    }
+
+    /// Whether the probe goes through the loop-back interface.
+    pub(crate) fn is_network(self) -> bool {
+        matches!(self, Self::Udp | Self::UdpWake | Self::UdpMessages | Self::UdpStream | Self::Tcp)
+    }
+
+    /// Whether an operation of the probe goes there and back, as its time is that of two.
+    pub(crate) fn is_exchange(self) -> bool {
+        matches!(self, Self::Line | Self::Copy | Self::Wake | Self::Udp | Self::UdpWake)
     }
 }
 
@@ -128,6 +148,9 @@ pub(crate) struct Session {
     /// Every byte of a received message is read.
     pub(crate) touch: bool,
     pub(crate) target: Target,
+    /// Most operations in flight; as many as there is room for, and 16 RMA, when absent.
+    #[serde(default)]
+    pub(crate) window: Option<u64>,
     /// Largest size of the run, bytes: what RMA memory must hold.
     pub(crate) largest: u64,
 }
@@ -151,6 +174,9 @@ impl Session {
         }
         if self.touch && self.is_rma() {
             return Some("--touch reads received messages: use it with --op send");
+        }
+        if self.window.is_some() && self.silent {
+            return Some("a window is kept by SEND events: leave out --silent");
         }
         if self.measurement == Measurement::PingPong && self.attribute == AttributeName::Uu && self.silent {
             return Some("a ping-pong of unreliable messages needs their events: leave out --silent");
@@ -180,14 +206,32 @@ pub(crate) struct Plan {
     pub(crate) probe: Option<ProbeKind>,
     /// Name of the transport; the default device when absent.
     pub(crate) transport: Option<String>,
+    /// Keys of the device beyond those of its configuration.
+    #[serde(default)]
+    pub(crate) keys: Vec<(String, String)>,
     pub(crate) abi: Abi,
     /// The shared library for [`Abi::C`].
     pub(crate) library: Option<PathBuf>,
 }
 
 impl Plan {
-    /// The probe that a measurement is compared with unless asked otherwise.
-    pub(crate) fn natural_probe(session: &Session) -> ProbeKind {
+    /// The probe that a measurement over this transport is compared with unless asked otherwise.
+    pub(crate) fn natural_probe(session: &Session, transport: &str) -> ProbeKind {
+        if transport == "sm" { Self::probe_of_memory(session) } else { Self::probe_of_network(session) }
+    }
+
+    fn probe_of_network(session: &Session) -> ProbeKind {
+        match (session.operation, session.measurement) {
+            (Operation::Send, Measurement::PingPong | Measurement::OneWay) => match session.mode {
+                Mode::Blocking => ProbeKind::UdpWake,
+                Mode::Polling => ProbeKind::Udp,
+            },
+            (Operation::Send, Measurement::Rate) => ProbeKind::UdpMessages,
+            (Operation::Send, Measurement::Bandwidth) | (Operation::Write | Operation::Read, _) => ProbeKind::UdpStream,
+        }
+    }
+
+    fn probe_of_memory(session: &Session) -> ProbeKind {
         match (session.operation, session.measurement) {
             (Operation::Send, Measurement::PingPong | Measurement::OneWay) => match (session.mode, session.touch) {
                 (Mode::Blocking, _) => ProbeKind::Wake,
@@ -204,6 +248,11 @@ impl Plan {
                 MemoryOrigin::Any => ProbeKind::ProcessVm,
             },
         }
+    }
+
+    /// Keys that keep both ends on the loop-back interface, as the probes are.
+    pub(crate) fn keys_of_loopback(transport: &str) -> Vec<(String, String)> {
+        if transport == "sock" { vec![("interface".into(), "lo".into())] } else { Vec::new() }
     }
 
     /// Sizes to measure when none are asked for, bytes.
@@ -234,6 +283,7 @@ pub(crate) mod tests {
             memory: MemoryOrigin::Library,
             touch: false,
             target: Target::Polling,
+            window: None,
             largest: 4096,
         }
     }
@@ -243,7 +293,7 @@ pub(crate) mod tests {
         let probe = |change: &dyn Fn(&mut Session)| {
             let mut session = session();
             change(&mut session);
-            Plan::natural_probe(&session)
+            Plan::natural_probe(&session, "sm")
         };
         assert_eq!(probe(&|_| ()), ProbeKind::Line);
         assert_eq!(probe(&|s| s.touch = true), ProbeKind::Copy);
@@ -255,6 +305,21 @@ pub(crate) mod tests {
         assert_eq!(probe(&|s| s.operation = Operation::Read), ProbeKind::Memcpy);
         let any = |s: &mut Session| (s.operation, s.memory) = (Operation::Write, MemoryOrigin::Any);
         assert_eq!(probe(&any), ProbeKind::ProcessVm);
+    }
+
+    #[test]
+    fn over_a_network_the_probe_goes_through_the_loop_back_interface() {
+        let probe = |change: &dyn Fn(&mut Session)| {
+            let mut session = session();
+            change(&mut session);
+            Plan::natural_probe(&session, "sock")
+        };
+        assert_eq!(probe(&|_| ()), ProbeKind::Udp);
+        assert_eq!(probe(&|s| s.mode = Mode::Blocking), ProbeKind::UdpWake);
+        assert_eq!(probe(&|s| s.measurement = Measurement::Rate), ProbeKind::UdpMessages);
+        assert_eq!(probe(&|s| s.measurement = Measurement::Bandwidth), ProbeKind::UdpStream);
+        assert_eq!(probe(&|s| s.operation = Operation::Write), ProbeKind::UdpStream);
+        assert!(ProbeKind::value_variants().iter().filter(|kind| kind.is_network()).count() == 5);
     }
 
     #[test]
@@ -272,6 +337,7 @@ pub(crate) mod tests {
         assert!(told(&|s| s.target = Target::Computing).contains("computing"));
         assert!(told(&|s| (s.operation, s.touch) = (Operation::Write, true)).contains("--touch"));
         assert!(told(&|s| (s.attribute, s.silent) = (AttributeName::Uu, true)).contains("--silent"));
+        assert!(told(&|s| (s.window, s.silent) = (Some(8), true)).contains("--silent"));
     }
 
     #[test]

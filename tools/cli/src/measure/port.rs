@@ -1,11 +1,12 @@
 //! How the measuring loops call the library: the facade here, the C functions in `probe::c_library`, through one trait that
 //! the compiler resolves, so that nothing stands between a loop and the library.
 
+use super::environment::Path;
 use super::plan::{Mode, Session, Threads};
 use super::{Sentence, while_doing};
 use crate::probe;
 use cci::{
-    Attribute, Connection, Context, Endpoint, EndpointOptions, Event, EventKind, Failure, Flags, Memory, PollError,
+    Attribute, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, Failure, Flags, Memory, PollError,
     Rights, RmaError, RmaHandle, SendError, Status, Threading,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -23,6 +24,20 @@ pub(crate) enum Seen {
     Received(usize),
     /// Something that measuring loops do not wait for.
     Other,
+}
+
+impl Seen {
+    /// What an event of this kind shows, by its status or length.
+    #[inline(always)]
+    pub(crate) fn of(kind: EventKind, detail: u32) -> Result<Self, Trouble> {
+        match kind {
+            EventKind::Recv => Ok(Self::Received(detail as usize)),
+            EventKind::Send if detail == Status::Success as u32 => Ok(Self::Sent),
+            EventKind::Send => Err(Trouble::of(Status::from_u32(detail).unwrap_or(Status::Error))),
+            EventKind::Disconnect => Err(Trouble::PeerGone),
+            _ => Ok(Self::Other),
+        }
+    }
 }
 
 /// What one call showed, in full: for everything but measuring loops.
@@ -49,6 +64,13 @@ pub(crate) enum Trouble {
     Failed(Status),
 }
 
+impl Trouble {
+    /// An operation, or its start, ended with this status.
+    pub(crate) fn of(status: Status) -> Self {
+        if status == Status::Disconnected { Self::PeerGone } else { Self::Failed(status) }
+    }
+}
+
 impl From<Trouble> for Sentence {
     fn from(trouble: Trouble) -> Self {
         match trouble {
@@ -73,6 +95,8 @@ pub(crate) struct Opening {
     pub(crate) transport: Option<String>,
     pub(crate) threads: Threads,
     pub(crate) mode: Mode,
+    /// Keys of the device beyond those of its configuration, and above them.
+    pub(crate) keys: Vec<(String, String)>,
     /// The shared library, where the port needs one.
     pub(crate) library: Option<PathBuf>,
 }
@@ -104,6 +128,8 @@ pub(crate) trait Port: Sized {
     fn uri(&self) -> String;
     fn transport(&self) -> &str;
     fn max_send_size(&self, connection: Self::Connection) -> u64;
+    /// How operations travel, if the library tells.
+    fn path(&self, connection: Self::Connection) -> Option<Path>;
     /// Asks for a connection; [`Happening::Open`] or [`Happening::NotOpen`] with `context` follows.
     fn connect(
         &self,
@@ -177,6 +203,7 @@ impl Port for Facade {
                 Sentence(format!("no device has the transport {name}; `cci info` lists those that there are"))
             })?,
         };
+        let device = with_keys(device, &opening.keys);
         let options = EndpointOptions {
             threading: match opening.threads {
                 Threads::One => Threading::One,
@@ -185,12 +212,12 @@ impl Port for Facade {
             disconnect_events: true,
             ..EndpointOptions::default()
         };
-        let endpoint = Endpoint::open(device, &options).map_err(while_doing("cannot open an endpoint"))?;
+        let endpoint = Endpoint::open(&device, &options).map_err(while_doing("cannot open an endpoint"))?;
         let handle = match opening.mode {
             Mode::Polling => None,
             Mode::Blocking => Some(endpoint.handle().map_err(|error| Sentence(error.to_string()))?),
         };
-        Ok(Self { endpoint, transport: device.transport.clone(), handle })
+        Ok(Self { endpoint, transport: device.transport, handle })
     }
 
     fn uri(&self) -> String {
@@ -203,6 +230,11 @@ impl Port for Facade {
 
     fn max_send_size(&self, connection: Connection) -> u64 {
         u64::from(connection.max_send_size())
+    }
+
+    fn path(&self, connection: Connection) -> Option<Path> {
+        let report = self.endpoint.report(connection).ok()?;
+        Some(Path { messages: report.path, rma: report.rma_path, why: report.why })
     }
 
     fn connect(
@@ -223,8 +255,7 @@ impl Port for Facade {
         let flags = if silent { Flags::SILENT } else { Flags::NONE };
         self.endpoint.send(connection, message, 0, flags).map_err(|error| match error {
             SendError::NoBuffers => Refused::Full,
-            SendError::Disconnected => Refused::Trouble(Trouble::PeerGone),
-            other => Refused::Trouble(Trouble::Failed(other.status())),
+            other => Refused::Trouble(Trouble::of(other.status())),
         })
     }
 
@@ -242,8 +273,7 @@ impl Port for Facade {
         };
         self.endpoint.rma(connection, &rma, 0, flags).map_err(|error| match error {
             RmaError::NoBuffers => Refused::Full,
-            RmaError::Disconnected => Refused::Trouble(Trouble::PeerGone),
-            other => Refused::Trouble(Trouble::Failed(other.status())),
+            other => Refused::Trouble(Trouble::of(other.status())),
         })
     }
 
@@ -260,8 +290,7 @@ impl Port for Facade {
         match event.kind() {
             EventKind::Recv => Ok(Seen::Received(event.received().map_or(0, |message| message.len()))),
             EventKind::Send => event.outcome().map(|()| Seen::Sent).map_err(trouble),
-            EventKind::Disconnect => Err(Trouble::PeerGone),
-            _ => Ok(Seen::Other),
+            kind => Seen::of(kind, 0),
         }
     }
 
@@ -313,21 +342,21 @@ impl Facade {
             Ok(None) | Err(PollError::NoBuffers) => return Ok(Seen::Nothing),
             Err(PollError::Unusable(why)) => return Err(Trouble::Failed(why.status())),
         };
-        match kind {
-            EventKind::Recv => Ok(Seen::Received(detail as usize)),
-            EventKind::Send => match Status::from_u32(detail).and_then(Failure::from_status) {
-                None => Ok(Seen::Sent),
-                Some(failure) => Err(trouble(failure)),
-            },
-            EventKind::Disconnect => Err(Trouble::PeerGone),
-            _ => Ok(Seen::Other),
-        }
+        Seen::of(kind, detail)
     }
 
     /// The handle, in blocking mode.
     pub(crate) fn handle(&self) -> Option<&OwnedFd> {
         self.handle.as_ref()
     }
+}
+
+/// The device with these keys, each in place of what its configuration says.
+fn with_keys(device: &Device, keys: &[(String, String)]) -> Device {
+    let mut device = device.clone();
+    device.arguments.retain(|(key, _)| !keys.iter().any(|(other, _)| other == key));
+    device.arguments.extend_from_slice(keys);
+    device
 }
 
 #[inline(always)]
@@ -340,5 +369,5 @@ fn next(endpoint: &Endpoint) -> Result<Option<Event<'_>>, Trouble> {
 }
 
 fn trouble(failure: Failure) -> Trouble {
-    if failure == Failure::Disconnected { Trouble::PeerGone } else { Trouble::Failed(failure.status()) }
+    Trouble::of(failure.status())
 }

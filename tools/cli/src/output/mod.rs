@@ -50,6 +50,7 @@ impl Files {
     /// Opens what is asked for.
     pub(crate) fn open(json: Option<&Path>, csv: Option<&Path>, plot: Option<&Path>) -> Result<Self, Sentence> {
         let open = |path: Option<&Path>| path.map(Sink::open).transpose();
+        plot.map_or(Ok(()), must_be_svg)?;
         Ok(Self { json: open(json)?, csv: open(csv)?, plot: open(plot)? })
     }
 
@@ -74,9 +75,35 @@ impl Files {
     }
 }
 
+/// Whoever names a file by another format would get one that nothing opens.
+fn must_be_svg(path: &Path) -> Result<(), Sentence> {
+    match path.extension() {
+        Some(other) if !other.eq_ignore_ascii_case("svg") => Err(Sentence(format!(
+            "the plot is drawn as SVG, not as {}: name a file that ends in .svg, which browsers show and inkscape or \
+             rsvg-convert turn into other formats",
+            other.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plot_in_another_format_is_refused_and_no_file_made() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["plot.png", "plot.PDF", "plot.svg.gz"] {
+            let path = directory.path().join(name);
+            let error = Files::open(None, None, Some(&path)).err().unwrap().0;
+            assert!(error.contains(".svg") && error.contains(name.rsplit('.').next().unwrap()), "{error}");
+            assert!(!path.exists(), "{name}");
+        }
+        for name in ["plot.svg", "plot.SVG", "plot"] {
+            assert!(Files::open(None, None, Some(&directory.path().join(name))).is_ok(), "{name}");
+        }
+    }
 
     #[test]
     fn a_file_that_cannot_be_written_is_told_before_the_run() {

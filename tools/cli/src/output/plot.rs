@@ -104,6 +104,10 @@ fn heading_of(row: &Row) -> String {
 fn panel<'a>(area: &DrawingArea<SVGBackend<'a>, Shift>, panel: &Panel<'_>, rows: &[Row]) -> Result<(), Failed<'a>> {
     let (across, up) = (span(&abscissas(panel), 1.15), span(&ordinates(panel), 1.8));
     let top = up.end;
+    let cut: Vec<_> = panel.band.iter().filter(|(_, _, high)| *high > top).copied().collect();
+    // The marks of what is cut stand below the legend, which takes a quarter of the height.
+    let room = if cut.is_empty() { 1.0 } else { (top / up.start).powf(0.4) };
+    let up = up.start..top * room;
     let mut chart = ChartBuilder::on(area)
         .caption(panel.title, font(16).color(&INK))
         .margin(14)
@@ -143,6 +147,7 @@ fn panel<'a>(area: &DrawingArea<SVGBackend<'a>, Shift>, panel: &Panel<'_>, rows:
         chart.draw_series(panel.bare.iter().map(|point| TriangleMarker::new(*point, 5, BARE.filled())))?;
     }
     mark_last(&mut chart, panel)?;
+    mark_cut(&mut chart, panel, &cut, top)?;
     chart
         .configure_series_labels()
         .position(panel.legend.clone())
@@ -165,6 +170,22 @@ fn mark_last<'a>(chart: &mut Chart<'a, '_>, panel: &Panel<'_>) -> Result<(), Fai
     let style = font(12).color(&MEASURED).pos(Pos::new(HPos::Right, VPos::Bottom));
     let label = EmptyElement::at(*last) + Text::new((panel.show)(&last.1), (4, -9), style);
     chart.draw_series([label])?;
+    Ok(())
+}
+
+/// Marks where the band is cut, and says in the legend how far it would go.
+fn mark_cut<'a>(
+    chart: &mut Chart<'a, '_>,
+    panel: &Panel<'_>,
+    cut: &[(f64, f64, f64)],
+    top: f64,
+) -> Result<(), Failed<'a>> {
+    let Some(highest) = cut.iter().map(|(_, _, high)| *high).reduce(f64::max) else { return Ok(()) };
+    let marks = cut.iter().map(|(x, _, _)| TriangleMarker::new((*x, top), 7, MEASURED.filled()));
+    chart
+        .draw_series(marks)?
+        .label(format!("p99 cut here, up to {}", (panel.show)(&highest)))
+        .legend(|(x, y)| TriangleMarker::new((x + 11, y), 7, MEASURED.filled()));
     Ok(())
 }
 
@@ -214,6 +235,20 @@ mod tests {
             assert!(svg.contains(text), "{text}");
         }
         assert!(svg.matches("<circle").count() >= 8);
+    }
+
+    #[test]
+    fn a_band_that_is_cut_is_marked_at_each_size_and_in_the_legend() {
+        let mut rows: Vec<_> = [8, 64, 512, 4096].map(|size| row(Measurement::PingPong, size)).into();
+        rows.iter_mut().for_each(|row| row.probe_ns = None);
+        let triangles = |svg: &str| svg.matches("<polygon").count();
+        let whole = svg(&document(rows.clone())).unwrap();
+        assert!(!whole.contains("cut here"));
+        rows[1].p99_ns = 1e9;
+        rows[3].p99_ns = 2e9;
+        let cut = svg(&document(rows)).unwrap();
+        assert!(cut.contains("p99 cut here, up to 2 s"), "{cut}");
+        assert_eq!(triangles(&cut), triangles(&whole) + 3, "one for each size that is cut, one in the legend");
     }
 
     #[test]

@@ -41,6 +41,13 @@ impl Buffer {
         self.base.as_ptr()
     }
 
+    /// All bytes.
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the whole mapping, or nothing at a dangling pointer, and borrowed from this buffer, which nobody else uses
+        // while a probe runs.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }
+    }
+
     /// The address, as another process needs it.
     pub(crate) fn address(&self) -> u64 {
         self.base.as_ptr().expose_provenance() as u64

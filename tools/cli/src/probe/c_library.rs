@@ -3,7 +3,7 @@
 use crate::measure::plan::{Mode, Threads};
 use crate::measure::port::{Happening, Opening, Port, Refused, Seen, Transfer, Trouble, nap};
 use crate::measure::{Sentence, while_doing};
-use cci::{Attribute, Memory, RmaHandle, Status};
+use cci::{Attribute, EventKind, Memory, RmaHandle, Status};
 use libloading::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::fd::{BorrowedFd, RawFd};
@@ -37,6 +37,17 @@ struct CEvent {
     detail: u32,
     second: *const c_void,
     third: *const c_void,
+}
+
+/// What this port has none of.
+pub(crate) const SENDS_ONLY: &str = "--abi c measures sends only; measure RMA with --abi rust";
+
+/// CCI 2.2 does not know endpoints of one thread.
+pub(crate) fn refuse_one_thread(threads: Threads) -> Result<(), Sentence> {
+    match threads {
+        Threads::One => Err(Sentence::new("CCI 2.2 endpoints are thread-safe: use --threads many with --abi c")),
+        Threads::Many => Ok(()),
+    }
 }
 
 /// A connection of the C library.
@@ -140,20 +151,25 @@ fn outcome(status: c_int) -> Result<(), Refused> {
     match status {
         0 => Ok(()),
         libc::ENOBUFS => Err(Refused::Full),
-        other => Err(Refused::Trouble(ended(as_status(other)))),
+        other => Err(Refused::Trouble(Trouble::of(as_status(other)))),
     }
 }
 
-fn ended(status: Status) -> Trouble {
-    if status == Status::Disconnected { Trouble::PeerGone } else { Trouble::Failed(status) }
+impl CEvent {
+    /// Numbers of events are those of the facade.
+    #[inline(always)]
+    fn kind(&self) -> EventKind {
+        EventKind::from_u32(self.kind).unwrap_or(EventKind::DeviceFailed)
+    }
 }
 
 impl Port for CLibrary {
     type Connection = CHandle;
 
     fn open(opening: &Opening) -> Result<Self, Sentence> {
-        if opening.threads == Threads::One {
-            return Err(Sentence::new("CCI 2.2 endpoints are thread-safe: use --threads many with --abi c"));
+        refuse_one_thread(opening.threads)?;
+        if !opening.keys.is_empty() {
+            return Err(Sentence::new("with --abi c keys of a device come from its configuration: use CCI_CONFIG"));
         }
         let path = opening.library.as_deref().unwrap_or(Path::new("libcci.so.2"));
         let failed = format!("cannot load {}; name the library with --library", path.display());
@@ -177,6 +193,11 @@ impl Port for CLibrary {
     fn max_send_size(&self, connection: CHandle) -> u64 {
         // SAFETY: a connection that the library gave and that has not been disconnected.
         u64::from(unsafe { (*connection.0).max_send_size })
+    }
+
+    // A program of CCI 2.2 is told nothing of it.
+    fn path(&self, _: CHandle) -> Option<crate::measure::environment::Path> {
+        None
     }
 
     fn connect(
@@ -222,23 +243,17 @@ impl Port for CLibrary {
     }
 
     fn register(&self, _: Memory) -> Result<RmaHandle, Sentence> {
-        Err(Sentence::new("--abi c measures sends only; measure RMA with --abi rust"))
+        Err(Sentence::new(SENDS_ONLY))
     }
 
     #[inline(always)]
     fn poll<const TOUCH: bool>(&self) -> Result<Seen, Trouble> {
         let Some(event) = self.next()? else { return Ok(Seen::Nothing) };
-        let seen = match event.kind {
-            2 => {
-                if TOUCH {
-                    std::hint::black_box(super::sum(payload(event)));
-                }
-                Ok(Seen::Received(event.detail as usize))
-            }
-            1 if event.detail == 0 => Ok(Seen::Sent),
-            1 => Err(ended(as_status(event.detail.cast_signed()))),
-            _ => Ok(Seen::Other),
-        };
+        let kind = event.kind();
+        if TOUCH && kind == EventKind::Recv {
+            std::hint::black_box(super::sum(payload(event)));
+        }
+        let seen = Seen::of(kind, event.detail);
         self.give_back(event);
         seen
     }
@@ -249,17 +264,20 @@ impl Port for CLibrary {
         mut context_of: impl FnMut(&[u8]) -> u64,
     ) -> Result<Happening<CHandle>, Trouble> {
         let Some(event) = self.next()? else { return Ok(Happening::Nothing) };
-        let happening = match event.kind {
-            1 if event.detail == 0 => Ok(Happening::Sent),
-            1 => Err(ended(as_status(event.detail.cast_signed()))),
-            2 => {
+        let happening = match event.kind() {
+            EventKind::Send => Seen::of(EventKind::Send, event.detail).map(|_| Happening::Sent),
+            EventKind::Recv => {
                 bytes.clear();
                 bytes.extend_from_slice(payload(event));
                 Ok(Happening::Received(CHandle(event.third.cast())))
             }
-            3 | 5 if event.detail == 0 => Ok(Happening::Open(CHandle(event.third.cast()), event.second.addr() as u64)),
-            3 | 5 => Ok(Happening::NotOpen(as_status(event.detail.cast_signed()), event.second.addr() as u64)),
-            4 => {
+            EventKind::Connect | EventKind::Accept if event.detail == 0 => {
+                Ok(Happening::Open(CHandle(event.third.cast()), event.second.addr() as u64))
+            }
+            EventKind::Connect | EventKind::Accept => {
+                Ok(Happening::NotOpen(as_status(event.detail.cast_signed()), event.second.addr() as u64))
+            }
+            EventKind::ConnectRequest => {
                 bytes.clear();
                 bytes.extend_from_slice(payload(event));
                 // SAFETY: an unanswered request, just received.

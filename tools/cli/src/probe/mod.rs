@@ -9,6 +9,7 @@ pub(crate) mod buffer;
 pub(crate) mod c_library;
 mod copying;
 mod lines;
+mod network;
 pub(crate) mod shared;
 mod wake;
 
@@ -23,6 +24,15 @@ use std::time::{Duration, Instant};
 pub(crate) enum Side {
     Client,
     Server,
+}
+
+impl Side {
+    fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
 }
 
 /// What a probe that looks into the other process needs: the memory that its RMA goes to.
@@ -44,6 +54,7 @@ pub(crate) struct Probe {
     lines: u64,
     ring: u64,
     pipe: u64,
+    network: network::Network,
     /// Memory of this process only, grown as sizes ask for it.
     private: Buffer,
     /// Mapped like the library's memory: source and target of the memcpy probe.
@@ -55,7 +66,18 @@ pub(crate) struct Probe {
 impl Probe {
     /// A side, over memory and descriptors that the parent passed on.
     pub(crate) fn new(shared: Shared, wake: wake::Pair, side: Side) -> Self {
-        Self { shared, wake, side, lines: 0, ring: 0, pipe: 0, private: Buffer::empty(), mapped: None, remote: None }
+        Self {
+            shared,
+            wake,
+            side,
+            lines: 0,
+            ring: 0,
+            pipe: 0,
+            network: network::Network::default(),
+            private: Buffer::empty(),
+            mapped: None,
+            remote: None,
+        }
     }
 
     /// Whether a block of this kind needs the server to take part.
@@ -72,9 +94,11 @@ impl Probe {
                 format!("the copy probe takes at most {} bytes", shared::LARGEST_COPY),
             ));
         }
-        if self.private.len() < size {
-            self.private = Buffer::new(size)?;
+        let memory = if kind.is_network() { size.max(network::LEAST_MEMORY) } else { size };
+        if self.private.len() < memory {
+            self.private = Buffer::new(memory)?;
         }
+        self.network.prepare(&self.shared, self.side, kind, size)?;
         if kind == ProbeKind::Memcpy && self.mapped.as_ref().is_none_or(|[source, _]| source.len() < size) {
             let mapped = [Shared::create(size)?, Shared::create(size)?];
             mapped.iter().for_each(Shared::fill);
@@ -87,7 +111,9 @@ impl Probe {
     pub(crate) fn run(&mut self, kind: ProbeKind, size: u64, count: u64) -> io::Result<Duration> {
         self.prepare(kind, size)?;
         let size = usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        self.network.meet(&self.shared, self.side, kind)?;
         let begin = Instant::now();
+        let amount = network::Amount { size, count };
         match kind {
             ProbeKind::Line => lines::ping(&self.shared, self.side, &mut self.lines, count),
             ProbeKind::Copy => {
@@ -106,6 +132,12 @@ impl Probe {
                 copying::process_vm(remote, &self.private, size, count)?;
             }
             ProbeKind::Wake => self.wake.ping(self.side, count)?,
+            ProbeKind::Udp => self.network.exchange(self.side, &mut self.private, size, count, false)?,
+            ProbeKind::UdpWake => self.network.exchange(self.side, &mut self.private, size, count, true)?,
+            ProbeKind::UdpMessages | ProbeKind::UdpStream => {
+                self.network.stream(&self.shared, self.side, &mut self.private, kind, amount)?;
+            }
+            ProbeKind::Tcp => self.network.tcp(&self.shared, self.side, &mut self.private, amount)?,
         }
         Ok(begin.elapsed())
     }

@@ -9,6 +9,10 @@ use std::sync::atomic::AtomicU64;
 
 /// Number of the newest block that has ended, for an end that computes.
 pub(crate) const STOP: usize = 512;
+/// How many bytes of the network's streams the receiver has taken.
+pub(super) const TAKEN: usize = 640;
+/// Ports of the sockets of both sides, six words.
+pub(super) const PORTS: usize = 768;
 /// Line that the client writes, then the one that the server writes.
 pub(super) const LINES: [usize; 2] = [0, 128];
 /// How many entries of the ring the consumer has taken.

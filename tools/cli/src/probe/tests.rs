@@ -29,6 +29,15 @@ fn every_two_sided_probe_ends_on_both_sides_and_takes_time() {
         (ProbeKind::Pipe, 3),
         (ProbeKind::Pipe, 1_000_001),
         (ProbeKind::Wake, 1),
+        (ProbeKind::Udp, 0),
+        (ProbeKind::Udp, 65_507),
+        (ProbeKind::UdpWake, 8),
+        (ProbeKind::UdpMessages, 1),
+        (ProbeKind::UdpMessages, 20_000),
+        (ProbeKind::UdpStream, 3),
+        (ProbeKind::UdpStream, 1_000_001),
+        (ProbeKind::Tcp, 3),
+        (ProbeKind::Tcp, 1_000_001),
     ] {
         assert!(both(kind, size, 50) > Duration::ZERO, "{kind:?} of {size} bytes");
     }
@@ -75,6 +84,35 @@ fn process_vm_without_a_target_and_copies_beyond_the_area_are_errors() {
     assert!(probe.run(ProbeKind::ProcessVm, 8, 1).is_err());
     let error = probe.prepare(ProbeKind::Copy, shared::LARGEST_COPY as u64 + 1).unwrap_err();
     assert!(error.to_string().contains("at most"), "{error}");
+}
+
+#[test]
+fn probes_of_the_network_take_turns_with_each_other() {
+    let memory = Shared::create(shared::LEN).unwrap();
+    let other = memory.second_mapping().unwrap();
+    let blocks = [
+        (ProbeKind::UdpStream, 100_000),
+        (ProbeKind::UdpMessages, 8),
+        (ProbeKind::Tcp, 70_000),
+        (ProbeKind::UdpStream, 1 << 20),
+        (ProbeKind::Tcp, 1),
+    ];
+    let play = move |memory, side| {
+        let mut probe = Probe::new(memory, WakePair::create().unwrap(), side);
+        blocks.iter().for_each(|(kind, size)| assert!(probe.run(*kind, *size, 9).unwrap() > Duration::ZERO));
+    };
+    let server = std::thread::spawn(move || play(other, Side::Server));
+    play(memory, Side::Client);
+    server.join().unwrap();
+}
+
+#[test]
+fn a_datagram_that_is_too_large_is_told_with_the_largest() {
+    for kind in [ProbeKind::Udp, ProbeKind::UdpWake, ProbeKind::UdpMessages] {
+        let mut probe = Probe::new(Shared::create(shared::LEN).unwrap(), WakePair::create().unwrap(), Side::Client);
+        let error = probe.prepare(kind, 65_508).unwrap_err();
+        assert!(error.to_string().contains("at most 65507 bytes, not 65508"), "{kind:?}: {error}");
+    }
 }
 
 #[test]

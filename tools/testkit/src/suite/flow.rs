@@ -119,7 +119,7 @@ pub fn peer_that_never_polls(device: &Device) {
     let accepted = fill(&a, connection, 0, connection.max_send_size() as usize);
     let failures = failures(&World::new([&a]), accepted);
     assert_eq!(failures.first(), Some(&Failure::TimedOut));
-    assert!(begun.elapsed() >= std::time::Duration::from_millis(150), "after {:?}", begun.elapsed());
+    assert!(begun.elapsed() >= std::time::Duration::from_millis(200), "early: {:?}", begun.elapsed());
     assert_eq!(a.send(connection, b"late", 0, Flags::NONE), Err(SendError::Disconnected));
     assert_eq!(a.send(connection, b"late", 0, Flags::BLOCKING), Err(SendError::Disconnected));
 }
@@ -175,8 +175,8 @@ pub fn send_timeout_spares_others(device: &Device) {
     assert!(failed > 0, "{posted} sends to a peer that never polls all succeeded");
 }
 
-/// Who holds what one peer sends, and returns nothing, still hears from others: no peer that has its share takes the last receive
-/// buffers.
+/// Who holds what one peer sends hears from others once it returns something: the flood does not take every buffer that becomes
+/// free.
 pub fn flood_leaves_room(device: &Device) {
     let (flooder, other, b) = (open(device), open(device), open_with(device, |options| options.recv_buffers = 64));
     let world = World::new([&flooder, &other, &b]);
@@ -184,17 +184,14 @@ pub fn flood_leaves_room(device: &Device) {
     let (quiet, _) = world.connect(1, 2, RO);
     let sent = fill(&flooder, flood, 0, 60);
     assert!(sent > 64, "only {sent} messages accepted");
-    world.until("the flood to be received as far as it may", || world.waiting(2, EventKind::Recv) >= 48);
-    // Far more looks than it would take to fill the rest.
+    world.until("the flood to be received", || world.waiting(2, EventKind::Recv) >= 48);
     (0..1000).for_each(|_| world.step());
     other.send(quiet, b"me too", 0, Flags::NONE).expect("a send");
-    let mut held = Vec::new();
-    loop {
-        let event = world.next(2, EventKind::Recv);
-        if event.received().expect("a message").to_vec() == b"me too" {
-            break;
-        }
-        held.push(event);
-        assert!(held.len() < 64, "the flood took every buffer");
+    (0..1000).for_each(|_| world.step());
+    let mut returned = 0;
+    while world.next(2, EventKind::Recv).received().expect("a message").to_vec() != b"me too" {
+        returned += 1;
+        assert!(returned <= 2 * 64, "the flood takes every buffer that becomes free");
+        (0..20).for_each(|_| world.step());
     }
 }

@@ -1,0 +1,113 @@
+//! What a link is: frames to addresses and back, nothing else. Reliability lives above.
+
+use cci_mem::memory::Piece;
+use cci_proto::{Address, ConnectError, Time};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+/// A frame to be sent: bytes of a buffer, then registered memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    /// Where to.
+    pub to: Address,
+    /// Header and records.
+    pub head: &'a [u8],
+    /// Registered memory that follows, from where it lies.
+    pub piece: Option<Piece>,
+    /// A probe of the path's MTU: not to be fragmented; may be lost without notice.
+    pub probe: bool,
+}
+
+/// What a link brings.
+#[derive(Clone, Copy, Debug)]
+pub enum Incoming<'a> {
+    /// A frame, from this address.
+    Frame {
+        /// Its sender.
+        from: Address,
+        /// The frame.
+        bytes: &'a [u8],
+        /// Marked by a congested router.
+        congested: bool,
+    },
+    /// A frame to a group that was joined under this number.
+    Multicast {
+        /// The number.
+        group: u32,
+        /// Its sender.
+        from: Address,
+        /// The frame.
+        bytes: &'a [u8],
+    },
+    /// Nobody listens at the address; the first bytes of our frame as the network quotes them.
+    Refused {
+        /// Where we sent to.
+        to: Address,
+        /// The beginning of our frame.
+        quoted: &'a [u8],
+    },
+    /// The path to the address carries at most `mtu` bytes of frame.
+    TooBig {
+        /// Where we sent to.
+        to: Address,
+        /// The beginning of our frame.
+        quoted: &'a [u8],
+        /// Bytes of frame.
+        mtu: u16,
+    },
+}
+
+/// Frames to addresses and back. All calls come with the endpoint's lock held; none blocks, none allocates after warm-up but
+/// `resolve`, `join`, `leave`.
+pub trait Link: Send + 'static {
+    /// Name of the transport.
+    fn name(&self) -> &'static str;
+    /// What others connect to.
+    fn uri(&self) -> &str;
+    /// Now, by this link's clock.
+    fn now(&self) -> Time;
+    /// Largest frame on any path; at most 65,000.
+    fn mtu(&self) -> u16;
+    /// Largest frame that every path carries, to begin with.
+    fn base_mtu(&self) -> u16;
+    /// Bytes of frames that the receive buffer holds, as the system counts them (overhead taken off).
+    fn recv_buffer(&self) -> u32;
+    /// The address of an endpoint.
+    ///
+    /// # Errors
+    ///
+    /// Not a URI of this transport, or no such host.
+    fn resolve(&mut self, uri: &str) -> Result<Address, ConnectError>;
+    /// Sends frames in order; says how many it took. The others are to be offered again once `is_writable`. A frame that the
+    /// system refuses for its destination alone counts as taken and lost.
+    fn send_burst(&mut self, frames: &[Outgoing<'_>]) -> usize;
+    /// Takes what has arrived, up to about `budget` frames, and shows each to `sink`. Says how many there were.
+    fn recv_burst(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize;
+    /// Whether frames that were not taken may be offered again.
+    fn is_writable(&mut self) -> bool;
+    /// Joins a group: frames to it arrive as `Multicast` with this number.
+    ///
+    /// # Errors
+    ///
+    /// Not a group, or the system refuses.
+    fn join(&mut self, uri: &str, number: u32) -> Result<(), ConnectError>;
+    /// Leaves it.
+    fn leave(&mut self, number: u32);
+    /// The address of a group to send to, with interface and TTL of the URI.
+    ///
+    /// # Errors
+    ///
+    /// As [`Link::join`].
+    fn group(&mut self, uri: &str) -> Result<Address, ConnectError>;
+    /// Readable (level-triggered) when frames have arrived, when the armed deadline has passed, or when the waker was written.
+    fn handle(&self) -> BorrowedFd<'_>;
+    /// Prepares for a wait on `handle`: it becomes readable at `deadline` at the latest, and when writable if frames wait.
+    /// False when something has arrived already.
+    fn arm(&mut self, deadline: Option<Time>, wants_write: bool) -> bool;
+    /// Takes back what `arm` did, and drains the waker and the timer.
+    fn disarm(&mut self);
+    /// An eventfd that is part of `handle`.
+    fn waker(&self) -> Arc<OwnedFd>;
+    /// How frames travel, and why so: which offloads are on, which are off and why. For `ccix_connection_info`.
+    fn path(&self, to: &Address) -> (String, String);
+}

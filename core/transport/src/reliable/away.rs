@@ -1,0 +1,283 @@
+//! The helper thread: does what is due while the program makes no calls (`docs/design/reliable.md`).
+
+use crate::Endpoint;
+use cci_mem::lock::Threading;
+use cci_mem::sync::{AtomicBool, AtomicU32, Ordering};
+use nix::sys::signal::{SigSet, SigmaskHow};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A program that makes no call for this long is away.
+const PRESENCE: Duration = Duration::from_millis(1);
+/// Stack of the thread, bytes.
+const STACK: usize = 256 << 10;
+
+/// What [`Transport::while_away`](crate::Transport::while_away) leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// Nothing is left to be done until the program makes a call.
+    Over,
+    /// Something is.
+    Until {
+        /// When it is due, whatever arrives; none: never by itself.
+        limit: Option<Duration>,
+        /// Whether frames are to be taken as they arrive.
+        watches: bool,
+        /// The program may be asleep on its handle, and is to be given the chance to come by itself.
+        armed: bool,
+    },
+}
+
+/// What the thread and the endpoint's callers share.
+struct Shared {
+    /// Calls of the program; written under the endpoint's lock, read at any time: only whether it has changed counts.
+    calls: AtomicU32,
+    /// The thread sleeps until [`Shared::rouse`]. Changed under the endpoint's lock, so that whoever holds it may trust it.
+    parked: AtomicBool,
+    ended: AtomicBool,
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn calls(&self) -> u32 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Ends a wait; the word that it is about was changed before.
+    fn rouse(&self) {
+        // Taken and given back: whoever found the word unchanged is asleep by now.
+        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_all();
+    }
+
+    /// Sleeps while parked.
+    fn rest(&self) {
+        let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        while self.parked.load(Ordering::Relaxed) && !self.is_ended() {
+            guard = self.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Sleeps for a time, or until the end.
+    fn pause(&self, time: Duration) {
+        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_ended() {
+            drop(self.changed.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+}
+
+/// Where the thread is in its life.
+enum Life {
+    /// None is wanted: the endpoint belongs to one thread.
+    Unwanted,
+    /// Nothing has needed one yet.
+    NotYet,
+    /// Something needs one.
+    Wanted,
+    Running(Arc<Shared>, Option<JoinHandle<()>>),
+    /// It could not be started.
+    Failed,
+}
+
+/// An endpoint's helper thread, as its transport sees it.
+pub(super) struct Away {
+    life: Life,
+    calls: u32,
+    /// Whose thread it is.
+    endpoint: &'static Endpoint,
+}
+
+impl Away {
+    /// Without a thread so far.
+    pub(super) fn new(endpoint: &'static Endpoint, threading: Threading) -> Self {
+        let life = if threading == Threading::One { Life::Unwanted } else { Life::NotYet };
+        Self { life, calls: 0, endpoint }
+    }
+
+    /// The program makes a call.
+    #[inline(always)]
+    pub(super) fn note(&mut self) {
+        if let Life::Running(shared, _) = &self.life {
+            self.calls = self.calls.wrapping_add(1);
+            shared.calls.store(self.calls, Ordering::Relaxed);
+        }
+    }
+
+    /// A connection, or memory for peers: from now on there may be something to be done.
+    pub(super) fn need(&mut self) {
+        if matches!(self.life, Life::NotYet) {
+            self.life = Life::Wanted;
+        }
+    }
+
+    /// Whether the thread is to be started.
+    #[inline]
+    pub(super) fn is_wanted(&self) -> bool {
+        matches!(self.life, Life::Wanted)
+    }
+
+    /// Whether the thread sleeps until it is called.
+    #[inline(always)]
+    pub(super) fn is_parked(&self) -> bool {
+        matches!(&self.life, Life::Running(shared, _) if shared.parked.load(Ordering::Relaxed))
+    }
+
+    /// Has the thread sleep until it is called; with the endpoint's lock held.
+    pub(super) fn park(&self) {
+        if let Life::Running(shared, _) = &self.life {
+            shared.parked.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Calls the thread; with the endpoint's lock held.
+    #[cold]
+    pub(super) fn unpark(&self) {
+        if let Life::Running(shared, _) = &self.life {
+            shared.parked.store(false, Ordering::Relaxed);
+            shared.rouse();
+        }
+    }
+
+    /// Why there is none, where there should be one.
+    pub(super) fn complaint(&self) -> Option<&'static str> {
+        match self.life {
+            Life::Unwanted => Some("the endpoint is for one thread, so that everything proceeds by its calls only"),
+            Life::Failed => Some("the helper thread could not be started, so that everything proceeds by calls only"),
+            Life::NotYet | Life::Wanted | Life::Running(..) => None,
+        }
+    }
+
+    /// Starts the thread, which watches `handle`.
+    #[cold]
+    pub(super) fn start(&mut self, handle: BorrowedFd<'_>) {
+        self.life = match spawn(self.endpoint, handle) {
+            Some((shared, thread)) => Life::Running(shared, Some(thread)),
+            None => Life::Failed,
+        };
+    }
+
+    /// Ends the thread and waits for its end. `wake` makes the handle readable that it watches. Not with the endpoint's lock held.
+    pub(super) fn end(&mut self, wake: impl FnOnce()) {
+        // In a forked child there is no such thread, and the handle is the parent's.
+        if !self.endpoint.is_here() {
+            return;
+        }
+        if let Life::Running(shared, thread) = &mut self.life {
+            shared.ended.store(true, Ordering::Relaxed);
+            shared.rouse();
+            wake();
+            if let Some(thread) = thread.take().filter(|thread| thread.thread().id() != std::thread::current().id()) {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+/// Epoll over the handle that tells each arrival once, however long the handle stays readable.
+pub(super) fn watch(handle: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
+    let watch = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    epoll::add(&watch, handle, epoll::EventData::new_u64(0), epoll::EventFlags::IN | epoll::EventFlags::ET)?;
+    Ok(watch)
+}
+
+/// Takes what [`watch`] has told.
+pub(super) fn drain(watch: &OwnedFd) {
+    let mut told = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 1];
+    let _ = epoll::wait(watch, &mut told[..], Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+}
+
+fn spawn(endpoint: &'static Endpoint, handle: BorrowedFd<'_>) -> Option<(Arc<Shared>, JoinHandle<()>)> {
+    let watch = watch(handle).ok()?;
+    let shared = Arc::new(Shared {
+        calls: AtomicU32::new(0),
+        parked: AtomicBool::new(false),
+        ended: AtomicBool::new(false),
+        lock: Mutex::new(()),
+        changed: Condvar::new(),
+    });
+    // A thread begins with its creator's mask: no signal ever finds it unblocked.
+    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).ok()?;
+    let (theirs, life) = (Arc::clone(&shared), endpoint.generation());
+    let thread = std::thread::Builder::new()
+        .name("cci-away".into())
+        .stack_size(STACK)
+        .spawn(move || run(&theirs, endpoint, life, &watch));
+    let _ = before.thread_set_mask();
+    Some((shared, thread.ok()?))
+}
+
+fn run(shared: &Shared, endpoint: &'static Endpoint, life: u32, watch: &OwnedFd) {
+    loop {
+        shared.rest();
+        let mut calls = shared.calls();
+        loop {
+            shared.pause(PRESENCE);
+            if shared.is_ended() {
+                return;
+            }
+            let now = shared.calls();
+            if now == calls {
+                break;
+            }
+            calls = now;
+        }
+        if !stand_in(shared, endpoint, life, watch, calls) {
+            return;
+        }
+    }
+}
+
+/// Does what is due until the program is back or nothing is left. False: the endpoint has ended.
+fn stand_in(shared: &Shared, endpoint: &'static Endpoint, life: u32, watch: &OwnedFd, calls: u32) -> bool {
+    // The program has let a chance pass to come by itself.
+    let mut gone = false;
+    loop {
+        drain(watch);
+        let absence = endpoint.with(|core, transport| {
+            // Another life of the cell is somebody else's.
+            (endpoint.generation() == life && !shared.is_ended()).then(|| transport.while_away(core))
+        });
+        let Ok(Some(absence)) = absence else { return false };
+        let Absence::Until { limit, watches, armed } = absence else { return true };
+        let arrived = if watches {
+            wait(watch, limit)
+        } else {
+            shared.pause(limit.unwrap_or(Duration::from_secs(1)));
+            false
+        };
+        if shared.is_ended() {
+            return false;
+        }
+        if shared.calls() != calls {
+            return true;
+        }
+        if arrived && armed && !gone {
+            shared.pause(PRESENCE);
+            if shared.is_ended() {
+                return false;
+            }
+            if shared.calls() != calls {
+                return true;
+            }
+            gone = true;
+        }
+    }
+}
+
+/// Waits until something is told, or the time is over. True: something is.
+fn wait(watch: &OwnedFd, limit: Option<Duration>) -> bool {
+    let limit = limit.map(|limit| Timespec {
+        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(limit.subsec_nanos()),
+    });
+    poll(&mut [PollFd::new(watch, PollFlags::IN)], limit.as_ref()).is_ok_and(|count| count > 0)
+}

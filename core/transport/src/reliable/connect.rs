@@ -1,0 +1,140 @@
+//! Connections: asked for, answered, closed.
+
+use super::Reliable;
+use super::chores::{Expected, index_of};
+use super::host::Ends;
+use super::table::Opening;
+use crate::{Connect, Connection, Core, Link, Slot};
+use cci_mem::sync::Ordering;
+use cci_proto::engine::{Index, Open};
+use cci_proto::{ConnectError, EventKind, Failure, RequestError, Time};
+use std::time::Duration;
+
+impl<L: Link> Reliable<L> {
+    /// Lets go of a place of the engine.
+    pub(super) fn close_index(&mut self, core: &mut Core, now: Time, index: Index) {
+        self.engine.close(now, index, &mut Ends { estate: &mut self.estate, core });
+    }
+
+    pub(super) fn connect_peer(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
+        let to = self.link.resolve(connect.uri)?;
+        let slot = core.take_send().ok_or(ConnectError::NoBuffers)?;
+        let opened = core.open_connection(connect.attribute, connect.context, self.estate.max_send_size);
+        let Ok(cell) = opened else {
+            core.release(slot);
+            return Err(ConnectError::NoMemory);
+        };
+        let now = self.link.now();
+        let opening = Opening { slot, kind: EventKind::Connect, context: connect.context, redirected: false };
+        let class = self.estate.inbox.class(&to);
+        // Its place in the engine follows at once; nothing is told about it before.
+        let user = self.enter(cell, class, Index(u32::MAX), opening);
+        let open = Open {
+            to,
+            attribute: connect.attribute,
+            payload: connect.payload,
+            user,
+            // Without a limit it waits for ever.
+            timeout: Some(connect.timeout.unwrap_or(Duration::MAX)),
+            token: 0,
+        };
+        match self.engine.connect(now, &open) {
+            Ok(index) => cell.local.store(index.0, Ordering::Relaxed),
+            Err(error) => {
+                self.estate.table.leave(user);
+                self.estate.inbox.part(class);
+                core.end_connection(cell);
+                core.release(slot);
+                return Err(error);
+            }
+        }
+        self.set_timeouts(now, cell);
+        self.transmit(core, now, false);
+        self.do_chores(core, now);
+        Ok(())
+    }
+
+    pub(super) fn accept_request(
+        &mut self,
+        core: &mut Core,
+        request: &'static Slot,
+        context: u64,
+    ) -> Result<(), RequestError> {
+        let slot = core.take_send().ok_or(RequestError::NoBuffers)?;
+        let Some(asked) = self.estate.inbox.take_request(request) else {
+            core.finish_opening(slot, EventKind::Accept, context, Err(Failure::Disconnected));
+            return Ok(());
+        };
+        let now = self.link.now();
+        self.accept_index(core, now, asked.index, (asked.attribute, asked.class), (slot, context));
+        self.transmit(core, now, false);
+        self.do_chores(core, now);
+        Ok(())
+    }
+
+    pub(super) fn reject_request(&mut self, core: &mut Core, request: &'static Slot) {
+        if let Some(asked) = self.estate.inbox.take_request(request) {
+            let now = self.link.now();
+            // Its client is gone, should the engine know nothing of it.
+            let _ = self.engine.reject(now, asked.index);
+            self.transmit(core, now, false);
+        }
+    }
+
+    pub(super) fn expect_client(
+        &mut self,
+        core: &mut Core,
+        token: u64,
+        context: u64,
+        limit: Duration,
+    ) -> Result<(), RequestError> {
+        let slot = core.take_send().ok_or(RequestError::NoBuffers)?;
+        self.engine.expect(token);
+        self.expected.push(Expected { token, context, slot, deadline: self.link.now() + limit });
+        Ok(())
+    }
+
+    /// Takes an expectation back, without event.
+    pub(super) fn forget_client(&mut self, core: &mut Core, token: u64) {
+        if let Some(at) = self.expected.iter().position(|expected| expected.token == token) {
+            core.release(self.expected.swap_remove(at).slot);
+            self.engine.forget(token);
+        }
+    }
+
+    pub(super) fn redirect_request(
+        &mut self,
+        core: &mut Core,
+        request: &'static Slot,
+        uri: &str,
+        token: u64,
+    ) -> Result<(), RequestError> {
+        // A client that is gone needs no answer; the endpoint that expects it reports its absence.
+        let Some(asked) = self.estate.inbox.take_request(request) else { return Ok(()) };
+        let now = self.link.now();
+        if let Err(error) = self.engine.redirect(now, asked.index, uri.as_bytes(), token) {
+            self.estate.inbox.put_back(asked);
+            return Err(error);
+        }
+        self.transmit(core, now, false);
+        Ok(())
+    }
+
+    pub(super) fn disconnect_peer(&mut self, core: &mut Core, cell: &'static Connection) {
+        self.estate.owed.retain(|(_, other)| !std::ptr::eq(*other, cell));
+        if cell.attribute().is_multicast() {
+            return self.leave_group(core, cell);
+        }
+        if let Some(user) = self.estate.table.user(cell) {
+            let now = self.link.now();
+            // What waits for others leaves before the farewell.
+            self.transmit(core, now, false);
+            self.close_index(core, now, index_of(cell));
+            self.estate.table.leave(user);
+            self.estate.inbox.part(cell.lane.load(Ordering::Relaxed));
+            self.transmit(core, now, true);
+            self.do_chores(core, now);
+        }
+        core.end_connection(cell);
+    }
+}

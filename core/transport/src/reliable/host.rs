@@ -1,0 +1,211 @@
+//! What the engine asks for: slots, registered memory, events.
+
+use super::chores::Chore;
+use super::inbox::Inbox;
+use super::operation::Operations;
+use super::registry::Registry;
+use super::table::Table;
+use crate::{Connection, ConnectionState, Core};
+use cci_mem::memory::Piece;
+use cci_mem::sync::Ordering;
+use cci_proto::engine::{Event, Host, Index, Op, Place, Source, Target};
+use cci_proto::{EventKind, Failure, Rights};
+
+/// What an endpoint has beside its engine, its link and its core.
+pub(super) struct Estate {
+    pub(super) table: Table,
+    pub(super) inbox: Inbox,
+    pub(super) operations: Operations,
+    pub(super) registry: Registry,
+    /// What events made necessary and the engine is to be called for.
+    pub(super) chores: Vec<Chore>,
+    /// Events for which no slot was free.
+    pub(super) owed: Vec<(EventKind, &'static Connection)>,
+    /// Class of the peer whose frame is being handled.
+    pub(super) class: u32,
+    /// Largest message of this endpoint, bytes.
+    pub(super) max_send_size: u32,
+}
+
+impl Estate {
+    /// Queues an event about a connection, now or as soon as a slot is free.
+    fn owe(&mut self, core: &mut Core, kind: EventKind, cell: &'static Connection) {
+        if !core.notify(kind, cell) {
+            self.owed.push((kind, cell));
+        }
+    }
+
+    /// Tries again what [`Estate::owe`] could not queue.
+    pub(super) fn pay(&mut self, core: &mut Core) {
+        let paid = self.owed.iter().take_while(|(kind, cell)| core.notify(*kind, cell)).count();
+        self.owed.drain(..paid);
+    }
+
+    /// Takes a connection out that was never open, and tells how its making ended.
+    pub(super) fn give_up(&mut self, core: &mut Core, user: u64, failure: Failure) {
+        let Some((cell, opening)) = self.table.leave(user) else { return };
+        self.inbox.part(cell.lane.load(Ordering::Relaxed));
+        if let Some(opening) = opening {
+            core.finish_opening(opening.slot, opening.kind, opening.context, Err(failure));
+        }
+        core.end_connection(cell);
+    }
+
+    /// Messages may be sent.
+    fn on_open(&mut self, core: &mut Core, user: u64, max_send_size: u32) {
+        let (Some(cell), Some(opening)) = (self.table.cell(user), self.table.opened(user)) else { return };
+        cell.max_send_size.store(max_send_size.min(self.max_send_size), Ordering::Relaxed);
+        cell.set_state(ConnectionState::Open);
+        core.finish_opening(opening.slot, opening.kind, opening.context, Ok(cell));
+    }
+
+    /// The peer is gone, or a failure broke the connection.
+    fn on_broken(&mut self, core: &mut Core, index: Index, user: u64, failure: Failure) {
+        if self.table.opening(user).is_some() {
+            self.chores.push(Chore::Close(index));
+            return self.give_up(core, user, failure);
+        }
+        let Some(cell) = self.table.cell(user) else {
+            if self.inbox.forget_request(index) {
+                self.chores.push(Chore::Close(index));
+            }
+            return;
+        };
+        cell.set_state(ConnectionState::Broken);
+        if core.disconnect_events {
+            self.owe(core, EventKind::Disconnect, cell);
+        }
+        if cell.keepalive.swap(0, Ordering::Relaxed) != 0 {
+            self.owe(core, EventKind::KeepaliveTimedOut, cell);
+        }
+    }
+
+    /// The peer was silent for the keepalive time: told once, until the program sets the time again.
+    fn on_silent(&mut self, core: &mut Core, user: u64) {
+        let Some(cell) = self.table.cell(user) else { return };
+        if cell.keepalive.swap(0, Ordering::Relaxed) != 0 {
+            self.owe(core, EventKind::KeepaliveTimedOut, cell);
+            self.chores.push(Chore::Timeouts(user));
+        }
+    }
+}
+
+/// The host of an engine for the time of one call.
+pub(super) struct Ends<'a> {
+    pub(super) estate: &'a mut Estate,
+    pub(super) core: &'a mut Core,
+}
+
+impl Host for Ends<'_> {
+    type Piece = Piece;
+
+    fn room(&self) -> u32 {
+        self.estate.inbox.room(self.core)
+    }
+
+    fn begin(&mut self, user: u64, len: u32) -> Option<Place> {
+        let cell = self.estate.table.cell(user)?;
+        self.estate.inbox.begin(self.core, cell, len)
+    }
+
+    fn fill(&mut self, place: Place, at: u32, bytes: &[u8]) {
+        self.estate.inbox.fill(place, at, bytes);
+    }
+
+    fn deliver(&mut self, user: u64, place: Place) {
+        match self.estate.table.cell(user) {
+            Some(cell) => self.estate.inbox.deliver(self.core, cell, place),
+            None => self.estate.inbox.abandon(self.core, place),
+        }
+    }
+
+    fn abandon(&mut self, place: Place) {
+        self.estate.inbox.abandon(self.core, place);
+    }
+
+    #[inline]
+    fn message(&mut self, user: u64, bytes: &[u8]) -> bool {
+        let Some(cell) = self.estate.table.cell(user) else { return false };
+        let kept = self.estate.inbox.message(self.core, cell, bytes);
+        if !kept && !cell.attribute().is_reliable() {
+            cell.counters.on_dropped();
+            self.estate.inbox.dropped += 1;
+        }
+        kept
+    }
+
+    fn write(&mut self, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure> {
+        let memory = self.estate.registry.resolve(target, Rights::WRITE)?;
+        let from = inside(target, at, bytes.len() as u64)?;
+        if memory.copy_in(from, bytes) { Ok(()) } else { Err(Failure::RemoteHandle) }
+    }
+
+    fn source(&mut self, source: &Source, at: u64, len: u32) -> Result<Piece, Failure> {
+        let (memory, from) = match source {
+            Source::Local(op) => {
+                let (_, local) = self.estate.operations.rma(*op).ok_or(Failure::RemoteHandle)?;
+                let memory = self.estate.registry.living(local.number).ok_or(Failure::RemoteHandle)?;
+                (memory, within(local.offset, local.len, at, len.into())?)
+            }
+            Source::Served(target) => {
+                let memory = self.estate.registry.resolve(target, Rights::READ)?;
+                (memory, inside(target, at, len.into())?)
+            }
+        };
+        let len = usize::try_from(len).map_err(|_| Failure::RemoteHandle)?;
+        memory.piece(from, len).ok_or(Failure::RemoteHandle)
+    }
+
+    fn may_read(&mut self, target: &Target) -> Result<(), Failure> {
+        self.estate.registry.resolve(target, Rights::READ).map(|_| ())
+    }
+
+    fn place(&mut self, op: Op, at: u64, bytes: &[u8]) {
+        let Some((operation, local)) = self.estate.operations.rma(op) else { return };
+        let placed = self.estate.registry.living(local.number).is_some_and(|memory| {
+            within(local.offset, local.len, at, bytes.len() as u64).is_ok_and(|from| memory.copy_in(from, bytes))
+        });
+        operation.spoilt |= !placed;
+    }
+
+    #[inline]
+    fn ended(&mut self, op: Op, outcome: Result<(), Failure>) {
+        if let Some(operation) = self.estate.operations.end(op) {
+            operation.finish(self.core, outcome);
+        }
+    }
+
+    fn event(&mut self, index: Index, user: u64, event: Event<'_>) -> bool {
+        let Self { estate, core } = self;
+        match event {
+            Event::Request { attribute, payload } => {
+                let class = estate.class;
+                return estate.inbox.ask(core, index, (attribute, class), payload);
+            }
+            Event::Expected { attribute, token } => {
+                let class = estate.class;
+                estate.chores.push(Chore::Welcome { index, attribute, token, class });
+            }
+            Event::Open { max_send_size } => estate.on_open(core, user, max_send_size),
+            Event::Refused(failure) => estate.give_up(core, user, failure),
+            Event::Redirected { uri, token } => {
+                let uri = String::from_utf8_lossy(uri).into_owned();
+                estate.chores.push(Chore::Follow { index, user, uri, token });
+            }
+            Event::Broken(failure) => estate.on_broken(core, index, user, failure),
+            Event::Silent => estate.on_silent(core, user),
+        }
+        true
+    }
+}
+
+/// Where bytes of a peer's operation lie in the registration.
+fn inside(target: &Target, at: u64, len: u64) -> Result<u64, Failure> {
+    within(target.offset, target.len, at, len)
+}
+
+/// The place of `len` bytes at `at` in an operation that begins at `offset` and has `total` bytes.
+fn within(offset: u64, total: u64, at: u64, len: u64) -> Result<u64, Failure> {
+    let fits = at.checked_add(len).is_some_and(|end| end <= total);
+    offset.checked_add(at).filter(|_| fits).ok_or(Failure::RemoteHandle)
+}

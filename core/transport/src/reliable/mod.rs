@@ -1,0 +1,282 @@
+//! An engine and a link make a transport (`docs/design/reliable.md`).
+
+mod away;
+mod chores;
+mod connect;
+mod host;
+mod inbox;
+mod mode;
+mod multicast;
+mod operation;
+mod outbox;
+mod registry;
+mod send;
+mod table;
+mod transport;
+
+pub use away::Absence;
+
+use crate::{Core, Incoming, Link, OpenError};
+use away::Away;
+use cci_mem::lock::Threading;
+use cci_proto::engine::{Config, Engine};
+use cci_proto::{CONN_REQ_LEN, Status, Time, wire};
+use chores::Expected;
+use host::{Ends, Estate};
+use inbox::Inbox;
+use mode::Mode;
+use multicast::Group;
+use operation::Operations;
+use outbox::Outbox;
+use registry::Registry;
+use send::Row;
+use std::time::Duration;
+use table::Table;
+
+/// Frames taken from the link in one call.
+const BUDGET: usize = 64;
+/// Events that found no slot are tried again this often.
+const PAY_AGAIN: Duration = Duration::from_millis(10);
+
+/// How an endpoint over a link is made.
+#[derive(Clone, Copy, Debug)]
+pub struct ReliableOptions {
+    /// Largest message, bytes.
+    pub max_send_size: u32,
+    /// Who may call the endpoint: one that belongs to one thread has no helper thread.
+    pub threading: Threading,
+    /// Whether the check over RMA bytes may be left out towards endpoints of this host that agree.
+    pub unchecked_on_host: bool,
+    /// Where sequences start, so that tests meet every wrap; `None`: at random.
+    pub first_seq: Option<u32>,
+}
+
+/// A transport over a link: everything of [`Transport`](crate::Transport) that a link does not do itself.
+pub struct Reliable<L: Link> {
+    engine: Engine,
+    link: L,
+    estate: Estate,
+    outbox: Outbox,
+    /// The link took less than it was offered.
+    blocked: bool,
+    /// The engine had more than found room in the outbox.
+    more: bool,
+    /// The link may have more than the last call took.
+    rest: bool,
+    row: Row,
+    mode: Mode,
+    away: Away,
+    expected: Vec<Expected>,
+    groups: Vec<Group>,
+    next_group: u32,
+    /// A message in one piece, for those that are gathered from many.
+    gathered: Vec<u8>,
+    /// The last call brought something that the program may answer.
+    delivered: bool,
+    /// Frames dropped before anybody looked at their connection.
+    malformed: u64,
+}
+
+/// Random words.
+fn random<const N: usize>() -> rustix::io::Result<[u64; N]> {
+    let mut words = [0; N];
+    for word in &mut words {
+        let mut bytes = [0; 8];
+        rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())?;
+        *word = u64::from_ne_bytes(bytes);
+    }
+    Ok(words)
+}
+
+/// A number of this host as long as it runs, the same in all of its processes; 0 where the system does not tell one.
+fn host_number() -> u64 {
+    let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    boot.iter().fold(0, |hash: u64, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(5))
+}
+
+impl<L: Link> Reliable<L> {
+    /// A transport over this link, for an endpoint with this core.
+    ///
+    /// # Errors
+    ///
+    /// No memory, no random numbers, or a largest message that no frame format carries.
+    pub fn open(core: &Core, link: L, options: &ReliableOptions) -> Result<Self, OpenError> {
+        let system = |source: rustix::io::Errno| OpenError::system("no memory for an endpoint", source);
+        let [classes, registrations] = random().map_err(system)?;
+        let count = |count: usize| u32::try_from(count).map_err(|_| OpenError::new(Status::Inval, "too many buffers"));
+        let (send, rma) = (count(core.send_count().1)?, count(core.rma_count())?);
+        let config = Config {
+            mtu: link.mtu(),
+            base_mtu: link.base_mtu(),
+            max_send_size: options.max_send_size,
+            recv_buffer: link.recv_buffer(),
+            frames: send.max(MIN_FRAMES),
+            holds: count(core.recv_count().1)?.max(MIN_FRAMES),
+            operations: send.saturating_add(rma),
+            host: host_number(),
+            unchecked_on_host: options.unchecked_on_host,
+            first_seq: options.first_seq,
+        };
+        let largest = (options.max_send_size as usize).max(CONN_REQ_LEN);
+        let estate = Estate {
+            table: Table::default(),
+            inbox: Inbox::new(core, largest, classes).map_err(system)?,
+            operations: Operations::new(send),
+            registry: Registry::new(registrations),
+            chores: Vec::new(),
+            owed: Vec::new(),
+            class: 0,
+            max_send_size: options.max_send_size,
+        };
+        let mut transport = Self {
+            engine: Engine::new(&config, random().map_err(system)?),
+            outbox: Outbox::new(link.mtu()),
+            link,
+            estate,
+            blocked: false,
+            more: false,
+            rest: false,
+            row: Row::default(),
+            mode: Mode::default(),
+            away: Away::new(core.endpoint(), options.threading),
+            expected: Vec::new(),
+            groups: Vec::new(),
+            next_group: 0,
+            gathered: Vec::new(),
+            delivered: false,
+            malformed: 0,
+        };
+        // Readable until somebody who waits for it has it armed.
+        transport.signal();
+        Ok(transport)
+    }
+
+    /// Takes what has arrived. Says how many frames there were.
+    fn receive(&mut self, core: &mut Core, now: Time) -> usize {
+        let Self { engine, link, estate, groups, malformed, .. } = self;
+        link.recv_burst(BUDGET, &mut |incoming| match incoming {
+            Incoming::Frame { from, bytes, congested } => {
+                if wire::verify(bytes).is_err() {
+                    *malformed += 1;
+                    return;
+                }
+                estate.class = estate.inbox.class(&from);
+                engine.handle_frame(now, &from, bytes, congested, &mut Ends { estate, core });
+            }
+            Incoming::Multicast { group, bytes, .. } => {
+                if wire::verify(bytes).is_err() {
+                    *malformed += 1;
+                    return;
+                }
+                multicast::receive(groups, estate, core, group, bytes);
+            }
+            Incoming::Refused { to, quoted } => {
+                engine.handle_refusal(now, &to, quoted, &mut Ends { estate, core });
+            }
+            Incoming::TooBig { to, quoted, mtu } => engine.handle_too_big(&to, quoted, mtu),
+        })
+    }
+
+    /// Moves everything that can move. Says how many frames had come, and when this was.
+    fn step(&mut self, core: &mut Core, reads: bool) -> (usize, Time) {
+        let now = self.link.now();
+        let count = if reads { self.receive(core, now) } else { 0 };
+        self.rest = count >= BUDGET;
+        if self.engine.poll_timeout().is_some_and(|due| due <= now) {
+            self.engine.handle_timeout(now, &mut Ends { estate: &mut self.estate, core });
+        }
+        self.do_chores(core, now);
+        if !self.expected.is_empty() {
+            self.expire(core, now);
+        }
+        if !self.estate.owed.is_empty() {
+            self.estate.pay(core);
+        }
+        if count == 0 {
+            self.estate.inbox.sweep_some(core);
+        }
+        if core.recv_free() == 0 {
+            // What peers are told they may send is not to be less than what there is.
+            self.estate.inbox.sweep(core);
+        }
+        let idle = count == 0 && self.delivered && !core.has_event();
+        self.delivered = count > 0 || self.delivered && !idle;
+        self.transmit(core, now, idle);
+        self.do_chores(core, now);
+        (count, now)
+    }
+
+    /// When something is due, whatever arrives.
+    fn deadline(&self) -> Option<Time> {
+        // What the link does not take waits for the link, however due it is.
+        let engine = self.engine.poll_timeout().filter(|due| !self.blocked || *due > Time(0));
+        let expected = self.expected.iter().map(|expected| expected.deadline).min();
+        let owed = (!self.estate.owed.is_empty()).then(|| self.link.now() + PAY_AGAIN);
+        [engine, expected, owed].into_iter().flatten().min()
+    }
+
+    /// Whether a call would move something by itself.
+    fn is_runnable(&self) -> bool {
+        self.more && !self.blocked || self.rest || !self.estate.chores.is_empty()
+    }
+
+    /// Whether something would be left undone if nobody made a call.
+    fn is_needed(&self) -> bool {
+        self.estate.registry.is_exposed()
+            || self.estate.operations.is_any()
+            || self.estate.table.is_opening()
+            || !self.engine.is_quiet()
+    }
+
+    /// The end of a call: has the helper thread know what is left.
+    #[inline]
+    fn after(&mut self) {
+        if self.away.is_wanted() {
+            self.away.start(self.link.handle());
+        }
+        if self.away.is_parked() && self.is_needed() {
+            self.away.unpark();
+        }
+    }
+
+    /// Whether frames are taken while the program is away: not for one that only receives messages, so that its peers' timeouts
+    /// mean what they say.
+    fn reads_while_away(&self) -> bool {
+        self.estate.registry.is_exposed() || self.estate.operations.is_any() || self.estate.table.is_opening()
+    }
+
+    /// What the helper thread does.
+    fn stand_in(&mut self, core: &mut Core) -> Absence {
+        let watches = self.reads_while_away();
+        self.delivered = true;
+        let (count, now) = self.step(core, watches);
+        if !self.is_needed() {
+            self.away.park();
+            return Absence::Over;
+        }
+        let limit = if count > 0 || self.is_runnable() {
+            Some(Duration::ZERO)
+        } else if self.blocked {
+            Some(BLOCKED_AGAIN)
+        } else {
+            self.deadline().map(|deadline| (deadline - now).max(GRANULE))
+        };
+        Absence::Until { limit, watches, armed: core.armed }
+    }
+}
+
+impl<L: Link> Drop for Reliable<L> {
+    fn drop(&mut self) {
+        let waker = self.link.waker();
+        self.away.end(|| {
+            let _ = rustix::io::write(&*waker, &1u64.to_ne_bytes());
+        });
+    }
+}
+
+/// Frames of an endpoint with few send slots.
+const MIN_FRAMES: u32 = 1024;
+/// The helper thread does not wake more often than this for the sake of time: the granularity of the engine's timers.
+const GRANULE: Duration = Duration::from_micros(50);
+/// How long the helper thread leaves a link alone that takes nothing.
+const BLOCKED_AGAIN: Duration = Duration::from_millis(1);

@@ -1,0 +1,112 @@
+//! Operations that are open: sends and RMAs, by the place of their slot.
+
+use super::registry::Number;
+use crate::{Connection, Core, Posted, Slot};
+use cci_mem::sync::Ordering;
+use cci_proto::Failure;
+use cci_proto::engine::Op;
+
+/// Local memory of an RMA.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Local {
+    /// The registration.
+    pub(super) number: Number,
+    /// Where the operation begins in it, bytes.
+    pub(super) offset: u64,
+    /// Bytes of the operation.
+    pub(super) len: u64,
+}
+
+/// An open operation.
+#[derive(Clone, Copy)]
+pub(super) struct Operation {
+    pub(super) slot: &'static Slot,
+    pub(super) cell: &'static Connection,
+    pub(super) posted: Posted,
+    /// Of an RMA.
+    pub(super) local: Option<Local>,
+    /// The local memory was deregistered while bytes were still to be put there.
+    pub(super) spoilt: bool,
+}
+
+impl Operation {
+    /// Tells the end.
+    pub(super) fn finish(self, core: &mut Core, outcome: Result<(), Failure>) {
+        let Self { slot, cell, posted, local, spoilt } = self;
+        let outcome = if spoilt { outcome.and(Err(Failure::RemoteHandle)) } else { outcome };
+        cell.open.store(cell.open.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
+        if let (Some(local), Ok(())) = (local, outcome) {
+            cell.counters.on_rma(local.len);
+        }
+        match posted {
+            Posted::Silent(_) if outcome.is_ok() => core.release(slot),
+            Posted::Event(context) | Posted::Silent(context) => core.finish(slot, cell, context, outcome),
+            Posted::Waited => core.finish_waited(slot, outcome),
+        }
+    }
+}
+
+/// The table. A slot's place in its class is the operation's place here, so that nothing has to be looked for; it grows while slots
+/// are used for the first time.
+#[derive(Default)]
+pub(super) struct Operations {
+    sends: Vec<Option<Operation>>,
+    rmas: Vec<Option<Operation>>,
+    /// Number of the first RMA.
+    split: u32,
+    open: usize,
+}
+
+impl Operations {
+    /// Empty, for an endpoint with this many send slots.
+    pub(super) fn new(send_slots: u32) -> Self {
+        Self { split: send_slots, ..Self::default() }
+    }
+
+    /// Enters an operation.
+    #[inline]
+    pub(super) fn begin(&mut self, operation: Operation) -> Op {
+        let index = operation.slot.index.load(Ordering::Relaxed);
+        let (list, number) = match operation.local {
+            None => (&mut self.sends, index),
+            Some(_) => (&mut self.rmas, self.split.wrapping_add(index)),
+        };
+        let at = index as usize;
+        if at >= list.len() {
+            list.resize(at + 1, None);
+        }
+        list[at] = Some(operation);
+        self.open += 1;
+        Op(number)
+    }
+
+    #[inline]
+    fn place(&mut self, op: Op) -> Option<&mut Option<Operation>> {
+        match op.0.checked_sub(self.split) {
+            None => self.sends.get_mut(op.0 as usize),
+            Some(index) => self.rmas.get_mut(index as usize),
+        }
+    }
+
+    /// Takes an operation out: it has ended.
+    #[inline]
+    pub(super) fn end(&mut self, op: Op) -> Option<Operation> {
+        let operation = self.place(op)?.take()?;
+        self.open -= 1;
+        Some(operation)
+    }
+
+    /// An open RMA.
+    #[inline]
+    pub(super) fn rma(&mut self, op: Op) -> Option<(&mut Operation, Local)> {
+        let operation = self.place(op)?.as_mut()?;
+        let local = operation.local?;
+        Some((operation, local))
+    }
+
+    /// Whether an operation is open.
+    #[inline]
+    pub(super) fn is_any(&self) -> bool {
+        self.open > 0
+    }
+}

@@ -1,0 +1,116 @@
+//! Frames on their way from the engine to the link.
+
+use crate::{Link, Outgoing};
+use cci_mem::memory::{Memory, Piece};
+use cci_proto::engine::Transmit;
+use cci_proto::{Address, wire};
+
+/// Bytes for the heads of frames.
+const BYTES: usize = 256 << 10;
+/// Frames handed to the link at a time: what the kernel takes in one segmented send.
+const BURST: usize = 64;
+
+/// A frame whose head stands in the buffer.
+#[derive(Clone, Copy)]
+struct Queued {
+    to: Address,
+    at: usize,
+    len: usize,
+    piece: Option<Piece>,
+    probe: bool,
+}
+
+/// The frames. Filled from empty, then drained: what a full link leaves keeps its place, and nothing is added meanwhile.
+pub(super) struct Outbox {
+    buffer: Box<[u8]>,
+    end: usize,
+    frames: Vec<Queued>,
+    /// Frames that the link has taken already.
+    sent: usize,
+    /// Memory for a burst, kept between bursts.
+    burst: Vec<Outgoing<'static>>,
+    mtu: usize,
+}
+
+/// Another lifetime for an empty vector's memory.
+fn recycle<'to>(mut burst: Vec<Outgoing<'_>>) -> Vec<Outgoing<'to>> {
+    burst.clear();
+    // Collects in place: the element's type is the same.
+    burst.into_iter().map_while(|_| None).collect()
+}
+
+impl Outbox {
+    /// For frames of at most `mtu` bytes.
+    pub(super) fn new(mtu: u16) -> Self {
+        let mtu = usize::from(mtu);
+        Self {
+            buffer: vec![0; BYTES.max(2 * mtu)].into_boxed_slice(),
+            end: 0,
+            frames: Vec::with_capacity(BURST),
+            sent: 0,
+            burst: Vec::with_capacity(BURST),
+            mtu,
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Where the next frame may be written; none while the burst is full.
+    #[inline]
+    pub(super) fn space(&mut self) -> Option<&mut [u8]> {
+        if self.frames.len() >= BURST {
+            return None;
+        }
+        self.buffer.get_mut(self.end..self.end + self.mtu)
+    }
+
+    /// Keeps a frame that was written to [`Outbox::space`], sealed.
+    #[inline]
+    pub(super) fn push(&mut self, transmit: &Transmit<Piece>) {
+        let Transmit { to, len, piece, piece_len, checked, probe } = *transmit;
+        let Some(head) = self.buffer.get_mut(self.end..self.end + len) else { return };
+        wire::seal(head, piece_len as usize, |crc| match piece {
+            Some(piece) if checked => piece.fold(crc, wire::Crc::update),
+            _ => crc,
+        });
+        self.frames.push(Queued { to, at: self.end, len, piece, probe });
+        self.end += len;
+    }
+
+    /// Offers the frames to the link. True: it took all.
+    pub(super) fn flush(&mut self, link: &mut impl Link) -> bool {
+        let mut burst = recycle(std::mem::take(&mut self.burst));
+        burst.extend(self.frames[self.sent..].iter().map(|frame| Outgoing {
+            to: frame.to,
+            head: &self.buffer[frame.at..frame.at + frame.len],
+            piece: frame.piece,
+            probe: frame.probe,
+        }));
+        self.sent += link.send_burst(&burst).min(burst.len());
+        self.burst = recycle(burst);
+        if self.sent < self.frames.len() {
+            return false;
+        }
+        self.clear();
+        true
+    }
+
+    fn clear(&mut self) {
+        self.frames.clear();
+        self.sent = 0;
+        self.end = 0;
+    }
+
+    /// Drops frames that refer to memory which is deregistered: for the engine they are lost.
+    pub(super) fn forget(&mut self, memory: &Memory) {
+        self.frames.drain(..self.sent);
+        self.sent = 0;
+        self.frames.retain(|frame| !frame.piece.is_some_and(|piece| piece.touches(memory)));
+        if self.frames.is_empty() {
+            self.clear();
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Sending, RMA, and when frames leave (`docs/design/reliable.md`).
+
+use super::Reliable;
+use super::chores::index_of;
+use super::host::Ends;
+use super::operation::{Local, Operation};
+use crate::{Connection, Core, Link, Message, Posted, Rma, Slot};
+use cci_mem::sync::Ordering;
+use cci_proto::engine::Target;
+use cci_proto::{RmaError, SendError, Time};
+
+/// A program that sends again within this time, nanoseconds, sends in a row.
+const ROW: u64 = 10_000;
+/// Messages that may leave one by one since the program last polled.
+const SINGLES: u32 = 4;
+/// Messages that wait for others at most.
+const MOST: u32 = 64;
+/// Bytes that wait for others at most.
+const MOST_BYTES: usize = 32 << 10;
+/// Bursts handed to the link in one call, so that a long transfer does not keep the lock.
+const ROUNDS: u32 = 4;
+/// Parts of a gathered message that are handed on as they are; of more a copy is made first.
+const PARTS: usize = 16;
+
+/// Messages that wait for others to share a frame and a system call.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Row {
+    /// Messages that wait.
+    waiting: u32,
+    /// Their bytes.
+    bytes: usize,
+    /// When the first of them began to wait.
+    since: Time,
+    /// When frames last left in a call that sends.
+    left: Time,
+    /// Messages since the program last polled.
+    count: u32,
+}
+
+impl Row {
+    /// Counts a message in. True: all that waits is to leave now.
+    #[inline]
+    fn is_due(&mut self, now: Time, len: usize, urgent: bool) -> bool {
+        if self.waiting == 0 {
+            self.since = now;
+        }
+        self.waiting += 1;
+        self.bytes += len;
+        self.count = self.count.saturating_add(1);
+        urgent
+            || self.count <= SINGLES
+            || self.waiting == 1 && now.since(self.left) > ROW
+            || now.since(self.since) > ROW
+            || self.waiting >= MOST
+            || self.bytes >= MOST_BYTES
+    }
+
+    /// Whether something waits.
+    #[inline]
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// The program polls.
+    #[inline]
+    pub(super) fn on_poll(&mut self) {
+        self.count = 0;
+    }
+}
+
+impl<L: Link> Reliable<L> {
+    /// Hands to the link what the engine has to say, as far as it takes it. `idle`: the program had its chance to answer.
+    pub(super) fn transmit(&mut self, core: &mut Core, now: Time, idle: bool) {
+        self.row.waiting = 0;
+        self.row.bytes = 0;
+        for _ in 0..ROUNDS {
+            let mut full = self.more;
+            if self.outbox.is_empty() {
+                full = self.fill(core, now, idle);
+            } else if self.blocked && !self.link.is_writable() {
+                return;
+            }
+            if !self.outbox.is_empty() {
+                self.blocked = !self.outbox.flush(&mut self.link);
+            }
+            self.more = full;
+            if self.blocked || !full {
+                return;
+            }
+        }
+    }
+
+    /// Asks the engine for frames. True: there may be more than found room.
+    fn fill(&mut self, core: &mut Core, now: Time, idle: bool) -> bool {
+        let mut ends = Ends { estate: &mut self.estate, core };
+        while let Some(space) = self.outbox.space() {
+            let Some(transmit) = self.engine.poll_transmit(now, idle, space, &mut ends) else { return false };
+            self.outbox.push(&transmit);
+        }
+        true
+    }
+
+    /// Counts a message or an RMA of the row in, and lets the row leave if it is time.
+    #[inline]
+    fn leave(&mut self, core: &mut Core, now: Time, len: usize, urgent: bool) {
+        if self.row.is_due(now, len, urgent) {
+            self.row.left = now;
+            self.transmit(core, now, false);
+            self.do_chores(core, now);
+        }
+    }
+
+    pub(super) fn send_message(
+        &mut self,
+        core: &mut Core,
+        cell: &'static Connection,
+        message: Message<'_>,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        if cell.attribute().is_multicast() {
+            return self.send_to_group(core, cell, message, posted);
+        }
+        let slot = core.take_send().ok_or(SendError::NoBuffers)?;
+        let now = self.link.now();
+        let op = self.estate.operations.begin(Operation { slot, cell, posted, local: None, spoilt: false });
+        cell.on_begun();
+        let len = message.len();
+        let mut copy = std::mem::take(&mut self.gathered);
+        let mut parts: [&[u8]; PARTS] = [&[]; PARTS];
+        let parts = gather(&message, &mut parts, &mut copy);
+        let sent = self.engine.send(now, index_of(cell), parts, op, posted == Posted::Waited);
+        self.gathered = copy;
+        if let Err(error) = sent {
+            self.estate.operations.end(op);
+            cell.open.store(cell.open.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
+            core.release(slot);
+            return Err(error);
+        }
+        cell.counters.on_sent();
+        self.leave(core, now, len, posted == Posted::Waited);
+        Ok((posted == Posted::Waited).then_some(slot))
+    }
+
+    pub(super) fn start_rma(
+        &mut self,
+        core: &mut Core,
+        cell: &'static Connection,
+        rma: &Rma<'_>,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, RmaError> {
+        let (number, memory) = self.estate.registry.find(rma.local).ok_or(RmaError::LocalHandle)?;
+        if rma.local_offset.checked_add(rma.len).is_none_or(|end| end > memory.len()) {
+            return Err(RmaError::LocalHandle);
+        }
+        let slot = core.take_rma().ok_or(RmaError::NoBuffers)?;
+        let now = self.link.now();
+        let local = Some(Local { number, offset: rma.local_offset, len: rma.len });
+        let op = self.estate.operations.begin(Operation { slot, cell, posted, local, spoilt: false });
+        cell.on_begun();
+        let [first, secret, ..] = rma.remote.stuff;
+        let started = cci_proto::engine::Rma {
+            op,
+            target: Target { handle: [first, secret], offset: rma.remote_offset, len: rma.len },
+            read: rma.read,
+            fence: rma.fence,
+            message: rma.message,
+        };
+        if let Err(error) = self.engine.rma(now, index_of(cell), &started) {
+            self.estate.operations.end(op);
+            cell.open.store(cell.open.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
+            core.release(slot);
+            return Err(error);
+        }
+        if rma.message.is_some() {
+            cell.counters.on_sent();
+        }
+        let len = usize::try_from(rma.len).unwrap_or(usize::MAX).min(MOST_BYTES);
+        self.leave(core, now, len, posted == Posted::Waited);
+        Ok((posted == Posted::Waited).then_some(slot))
+    }
+}
+
+/// A message's parts: as they are, or in one piece in `copy` if they are many.
+fn gather<'p>(message: &Message<'p>, parts: &'p mut [&'p [u8]; PARTS], copy: &'p mut Vec<u8>) -> &'p [&'p [u8]] {
+    match message {
+        Message::One(bytes) => {
+            parts[0] = bytes;
+            &parts[..1]
+        }
+        Message::Many(many, _) if many.len() <= PARTS => {
+            parts.iter_mut().zip(*many).for_each(|(part, slice)| *part = slice);
+            &parts[..many.len()]
+        }
+        Message::Many(_, len) => {
+            if copy.len() < *len {
+                copy.resize(*len, 0);
+            }
+            message.copy_to(copy);
+            parts[0] = &copy[..*len];
+            &parts[..1]
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The operations of the trait `Transport`.
+
+use super::chores::index_of;
+use super::host::Ends;
+use super::{Absence, Reliable};
+use crate::{
+    Connect, Connection, ConnectionReport, ConnectionState, Core, Link, Message, Posted, Rma, Slot, Transport,
+};
+use cci_mem::memory::Memory;
+use cci_mem::sync::Ordering;
+use cci_proto::engine::Index;
+use cci_proto::{Address, ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long `close` sleeps at a time, nanoseconds: it looks at what it waits for again.
+const CLOSE_NAP: i64 = 1_000_000;
+
+impl<L: Link> Transport for Reliable<L> {
+    fn uri(&self) -> &str {
+        self.link.uri()
+    }
+
+    fn handle(&self) -> BorrowedFd<'_> {
+        self.link.handle()
+    }
+
+    fn connect(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
+        self.away.note();
+        let connected = if connect.attribute.is_multicast() {
+            self.connect_group(core, connect)
+        } else {
+            self.connect_peer(core, connect)
+        };
+        self.after();
+        connected
+    }
+
+    fn accept(&mut self, core: &mut Core, request: &'static Slot, context: u64) -> Result<(), RequestError> {
+        self.away.note();
+        let accepted = self.accept_request(core, request, context);
+        self.after();
+        accepted
+    }
+
+    fn reject(&mut self, core: &mut Core, request: &'static Slot) -> Result<(), RequestError> {
+        self.away.note();
+        self.reject_request(core, request);
+        Ok(())
+    }
+
+    fn expect(&mut self, core: &mut Core, token: u64, context: u64, limit: Duration) -> Result<(), RequestError> {
+        self.away.note();
+        self.expect_client(core, token, context, limit)
+    }
+
+    fn forget_expected(&mut self, core: &mut Core, token: u64) {
+        self.forget_client(core, token);
+    }
+
+    fn redirect(&mut self, core: &mut Core, request: &'static Slot, uri: &str, token: u64) -> Result<(), RequestError> {
+        self.away.note();
+        self.redirect_request(core, request, uri, token)
+    }
+
+    fn disconnect(&mut self, core: &mut Core, connection: &'static Connection) {
+        self.away.note();
+        self.disconnect_peer(core, connection);
+        self.after();
+    }
+
+    #[inline]
+    fn send(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        message: Message<'_>,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        self.away.note();
+        let sent = self.send_message(core, connection, message, posted);
+        self.after();
+        sent
+    }
+
+    fn rma(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        rma: &Rma<'_>,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, RmaError> {
+        self.away.note();
+        let started = self.start_rma(core, connection, rma, posted);
+        self.after();
+        started
+    }
+
+    fn register(&mut self, _: &mut Core, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
+        self.away.note();
+        let handle = self.estate.registry.register(memory, rights)?;
+        if rights != Rights::NONE {
+            self.away.need();
+        }
+        self.after();
+        Ok(handle)
+    }
+
+    fn deregister(&mut self, _: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
+        let memory = self.estate.registry.deregister(handle)?;
+        self.outbox.forget(&memory);
+        if self.outbox.is_empty() {
+            self.blocked = false;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn progress(&mut self, core: &mut Core) {
+        self.away.note();
+        self.row.on_poll();
+        let (count, now) = self.step(core, true);
+        if count > 0 || core.has_event() {
+            self.on_found();
+        } else {
+            self.on_empty(core, now);
+        }
+        self.after();
+    }
+
+    fn while_away(&mut self, core: &mut Core) -> Absence {
+        self.stand_in(core)
+    }
+
+    fn arm(&mut self, core: &mut Core) -> bool {
+        self.away.note();
+        self.arm_handle(core)
+    }
+
+    fn arm_in_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
+        self.away.note();
+        self.arm_quietly(core)
+    }
+
+    fn settle(&mut self, core: &mut Core) {
+        self.settle_handle(core);
+    }
+
+    fn waker(&self) -> Arc<OwnedFd> {
+        self.link.waker()
+    }
+
+    fn refill(&mut self, core: &mut Core) {
+        self.estate.inbox.sweep(core);
+        core.set_starving(false);
+        let now = self.link.now();
+        self.engine.refill(now, &mut Ends { estate: &mut self.estate, core });
+        self.transmit(core, now, false);
+        self.do_chores(core, now);
+    }
+
+    fn options_changed(&mut self, core: &mut Core) {
+        self.away.note();
+        let now = self.link.now();
+        self.update_timeouts(core, now);
+    }
+
+    fn report(&self, _: &Core, connection: &'static Connection) -> ConnectionReport {
+        let counters = &connection.counters;
+        let mut report = ConnectionReport {
+            transport: self.link.name(),
+            mtu: connection.max_send_size.load(Ordering::Relaxed),
+            open: connection.open.load(Ordering::Relaxed),
+            sent: counters.sent.load(Ordering::Relaxed),
+            received: counters.received.load(Ordering::Relaxed),
+            rma_bytes: counters.rma_bytes.load(Ordering::Relaxed),
+            rnr: u64::from(counters.rnr.load(Ordering::Relaxed)),
+            dropped: u64::from(counters.dropped.load(Ordering::Relaxed)),
+            strays: self.engine.stats().strays,
+            ..ConnectionReport::default()
+        };
+        (report.path, report.why) = self.link.path(&Address::default());
+        if connection.attribute().is_multicast() {
+            report.rma_path = "none: a group has no RMA".into();
+        } else {
+            report.rma_path = "frames, from registered memory into registered memory".into();
+        }
+        if self.estate.table.user(connection).is_some() && connection.state() != ConnectionState::Opening {
+            let engine = self.engine.report(index_of(connection));
+            (report.mtu, report.rtt_ns, report.window) = (engine.mtu.into(), engine.rtt_ns, engine.window);
+            report.rnr += u64::from(engine.rnr);
+        }
+        if let Some(complaint) = self.away.complaint() {
+            report.why = format!("{}; {complaint}", report.why);
+        }
+        report
+    }
+
+    fn close(&mut self, core: &mut Core, limit: Duration) {
+        self.estate.inbox.closing = true;
+        let end = self.link.now() + limit;
+        while !self.engine.is_quiet() {
+            self.delivered = true;
+            let (count, now) = self.step(core, true);
+            // Events are nobody's any more; their slots must not run out while operations end.
+            while let Some(slot) = core.pop() {
+                let _ = slot.give_back();
+            }
+            if now >= end {
+                break;
+            }
+            if count == 0 && self.arm_handle(core) {
+                let nap = Timespec { tv_sec: 0, tv_nsec: CLOSE_NAP };
+                let _ = poll(&mut [PollFd::new(&self.link.handle(), PollFlags::IN)], Some(&nap));
+            }
+        }
+        self.say_farewell(core);
+    }
+}
+
+impl<L: Link> Reliable<L> {
+    /// Tells every peer that this is the end, and lets everything go.
+    fn say_farewell(&mut self, core: &mut Core) {
+        let now = self.link.now();
+        // Nobody touches this program's memory once its endpoint is closed.
+        self.estate.registry.clear();
+        let asked: Vec<Index> = self.estate.inbox.requests().collect();
+        for index in asked {
+            let _ = self.engine.reject(now, index);
+        }
+        let cells: Vec<&'static Connection> = self.estate.table.cells().collect();
+        for cell in cells {
+            self.close_index(core, now, index_of(cell));
+            self.transmit(core, now, true);
+        }
+        while self.is_runnable() {
+            self.estate.chores.clear();
+            self.transmit(core, now, true);
+        }
+        for number in self.groups.drain(..).filter_map(|group| group.joined()) {
+            self.link.leave(number);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The helper thread: when there is one, what it does, and what it leaves alone.
+
+use crate::memory_link::Hub;
+use crate::world::{End, How, LIMIT, join, message, next, outcome, pattern};
+use cci_mem::arena::SharedMemory;
+use cci_mem::lock::Threading;
+use cci_proto::{Attribute, EventKind, Rights, Status};
+use cci_transport::Rma;
+use std::sync::Mutex;
+use std::time::Instant;
+
+const RO: Attribute = Attribute::ReliableOrdered;
+
+/// Threads of this process that are helpers, and what the kernel says of them.
+fn helpers() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("/proc");
+    let statuses = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("status")).ok());
+    statuses.filter(|status| status.starts_with("Name:\tcci-away\n")).collect()
+}
+
+/// Waits until there are so many: a thread names itself.
+fn await_helpers(count: usize, why: &str) {
+    let begun = Instant::now();
+    while helpers().len() != count {
+        assert!(begun.elapsed() < LIMIT, "{} helpers, not {count}: {why}", helpers().len());
+    }
+}
+
+/// Tests of other modules run at the same time and have helpers of their own: only these are counted in a process of their own.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn in_own_process(name: &str) -> bool {
+    const CHILD: &str = "CCI_TEST_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        return true;
+    }
+    let _alone = ALONE.lock();
+    let output = std::process::Command::new(std::env::current_exe().expect("this test"))
+        .args(["--exact", name, "--test-threads=1", "--nocapture"])
+        .env(CHILD, "1")
+        .output()
+        .expect("the child ran");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    false
+}
+
+#[test]
+fn it_begins_when_needed_with_all_signals_blocked_and_ends_with_its_endpoint() {
+    if !in_own_process("away::it_begins_when_needed_with_all_signals_blocked_and_ends_with_its_endpoint") {
+        return;
+    }
+    let hub = Hub::new();
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    (0..100).for_each(|_| {
+        let _ = a.poll();
+    });
+    assert_eq!(helpers().len(), 0, "nothing needs one yet");
+    let memory = SharedMemory::new(64).expect("memory");
+    a.register(memory.memory(), Rights::NONE);
+    assert_eq!(helpers().len(), 0, "no peer may touch anything");
+    a.register(memory.memory(), Rights::READ);
+    await_helpers(1, "peers may read");
+    join(&[&a, &b], RO);
+    await_helpers(2, "both have a connection");
+    for status in helpers() {
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:\t")).expect("a mask");
+        let mask = u64::from_str_radix(blocked, 16).expect("a number");
+        // SIGKILL and SIGSTOP cannot be blocked; 32 and 33 are the C library's.
+        let open = !mask & !(1 << 8 | 1 << 18 | 1 << 31 | 1 << 32);
+        assert_eq!(open & 0x7fff_ffff, 0, "open signals: {open:#x}");
+    }
+    let one = End::open(&hub, How { threading: Threading::One, ..How::default() });
+    one.register(memory.memory(), Rights::READ_WRITE);
+    assert_eq!(helpers().len(), 2, "an endpoint of one thread has none");
+    drop(a);
+    assert_eq!(helpers().len(), 1);
+    drop(b);
+    assert_eq!(helpers().len(), 0);
+}
+
+#[test]
+fn memory_is_written_while_its_owner_computes() {
+    let hub = Hub::new();
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (to_b, _) = join(&[&a, &b], RO);
+    let (source, target) = (SharedMemory::new(200_000).expect("memory"), SharedMemory::new(200_000).expect("memory"));
+    source.write(0, &pattern(1, 200_000));
+    let local = a.register(source.memory(), Rights::NONE);
+    let remote = b.register(target.memory(), Rights::WRITE);
+    for round in 0..5 {
+        source.write(0, &pattern(round, 200_000));
+        let rma = Rma {
+            local: &local,
+            local_offset: 0,
+            remote: &remote,
+            remote_offset: 0,
+            len: 200_000,
+            read: false,
+            fence: false,
+            message: None,
+        };
+        a.rma(to_b, &rma, round).expect("started");
+        // `b` makes no call.
+        assert_eq!(outcome(&[&a], 0, EventKind::Send), (Some(Status::Success), round));
+        assert!(target.to_vec(0, 200_000) == pattern(round, 200_000));
+    }
+}
+
+#[test]
+fn what_was_sent_last_leaves_and_is_acknowledged_while_its_sender_computes() {
+    let hub = Hub::new();
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let ends = [&a, &b];
+    let (to_b, _) = join(&ends, RO);
+    for round in 0..3 {
+        for number in 0..100 {
+            a.send(to_b, &pattern(number, 20), number);
+        }
+        // `a` makes no call.
+        for number in 0..100 {
+            assert_eq!(message(&[&b], 0), pattern(number, 20), "round {round}");
+        }
+        let begun = Instant::now();
+        while a.cell.with(|core, _| !core.has_event()).expect("usable") {
+            assert!(begun.elapsed() < LIMIT, "nobody takes the acknowledgements");
+            b.poll();
+        }
+        for number in 0..100 {
+            assert_eq!(outcome(&ends, 0, EventKind::Send), (Some(Status::Success), number));
+        }
+    }
+}
+
+#[test]
+fn an_endpoint_that_only_receives_is_silent_while_its_program_computes() {
+    let hub = Hub::new();
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let ends = [&a, &b];
+    let (to_b, _) = join(&ends, RO);
+    a.cell
+        .with(|core, transport| {
+            to_b.keepalive.store(40_000, cci_mem::sync::Ordering::Relaxed);
+            transport.options_changed(core);
+        })
+        .expect("usable");
+    next(&[&a], 0, EventKind::KeepaliveTimedOut);
+}

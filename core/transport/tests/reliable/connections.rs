@@ -1,0 +1,240 @@
+//! Connections: made, refused, expected elsewhere, broken, closed; and groups.
+
+use crate::memory_link::Hub;
+use crate::world::{End, How, LIMIT, join, message, next, opened, outcome, pattern, until, waiting};
+use cci_mem::sync::Ordering;
+use cci_proto::{Attribute, ConnectError, EventKind, SendError, Status};
+use cci_transport::{Connect, ConnectionState, Posted};
+use std::time::Duration;
+
+const RO: Attribute = Attribute::ReliableOrdered;
+
+#[test]
+fn a_request_carries_its_payload_and_its_answer() {
+    let hub = Hub::new();
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let ends = [&a, &b];
+    for len in [0, 1, 56, 1024] {
+        a.connect(&b.uri, RO, LIMIT, &pattern(9, len));
+        let request = next(&ends, 1, EventKind::ConnectRequest);
+        let mut payload = vec![0; request.detail() as usize];
+        assert_eq!(request.copy_payload(&mut payload), len);
+        assert_eq!((payload, request.words()[1]), (pattern(9, len), u64::from(RO as u32)));
+        b.cell.with(|core, transport| transport.reject(core, request)).expect("usable").expect("rejected");
+        b.give_back(request);
+        let refused = next(&ends, 0, EventKind::Connect);
+        assert_eq!(Status::from_u32(refused.detail()), Some(Status::ConnRefused));
+        assert_eq!(refused.words(), [1, 0]);
+        a.give_back(refused);
+    }
+}
+
+#[test]
+fn nobody_answers_and_the_connect_ends_in_time() {
+    let hub = Hub::new();
+    let (a, deaf) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    a.connect(&deaf.uri, RO, Duration::from_millis(50), b"");
+    let ended = next(&[&a], 0, EventKind::Connect);
+    assert_eq!(Status::from_u32(ended.detail()), Some(Status::TimedOut));
+    a.give_back(ended);
+    let refused = a.cell.with(|core, transport| {
+        let connect = Connect { uri: "nonsense", payload: b"", attribute: RO, context: 1, timeout: None };
+        transport.connect(core, &connect)
+    });
+    assert_eq!(refused, Ok(Err(ConnectError::BadUri)));
+    assert!(a.cell.with(|core, _| core.connections().is_empty()).expect("usable"), "a connection was left behind");
+}
+
+#[test]
+fn a_client_is_accepted_by_the_endpoint_that_expects_it() {
+    let hub = Hub::new();
+    let [client, broker, worker] = std::array::from_fn(|_| End::open(&hub, How::default()));
+    let ends = [&client, &broker, &worker];
+    client.connect(&broker.uri, RO, LIMIT, b"work");
+    let request = next(&ends, 1, EventKind::ConnectRequest);
+    let expected = worker.cell.with(|core, transport| transport.expect(core, 77, 5, LIMIT));
+    assert_eq!(expected, Ok(Ok(())));
+    let redirected = broker.cell.with(|core, transport| transport.redirect(core, request, &worker.uri, 77));
+    assert_eq!(redirected, Ok(Ok(())));
+    broker.give_back(request);
+    let at_worker = opened(&ends, 2, EventKind::Accept);
+    let at_client = opened(&ends, 0, EventKind::Connect);
+    client.send(at_client, b"to the worker", 1);
+    assert_eq!(message(&ends, 2), b"to the worker");
+    worker.send(at_worker, b"to the client", 1);
+    assert_eq!(message(&ends, 0), b"to the client");
+}
+
+#[test]
+fn an_expected_client_that_does_not_come_is_reported() {
+    let hub = Hub::new();
+    let worker = End::open(&hub, How::default());
+    let expect = |token| {
+        let limit = Duration::from_millis(20);
+        worker.cell.with(|core, transport| transport.expect(core, token, 5, limit)).expect("usable").expect("room");
+    };
+    expect(1);
+    assert_eq!(outcome(&[&worker], 0, EventKind::Accept).0, Some(Status::TimedOut));
+    expect(2);
+    worker.cell.with(|core, transport| transport.forget_expected(core, 2)).expect("usable");
+    expect(3);
+    assert_eq!(outcome(&[&worker], 0, EventKind::Accept).0, Some(Status::TimedOut));
+    assert_eq!(waiting(&worker, EventKind::Accept), 0, "what was forgotten is reported");
+}
+
+#[test]
+fn a_disconnect_delivers_what_was_acknowledged_and_tells_the_peer_once() {
+    let hub = Hub::new();
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let ends = [&a, &b];
+    let (to_b, to_a) = join(&ends, RO);
+    b.cell
+        .with(|core, transport| {
+            to_a.keepalive.store(3_600_000_000, Ordering::Relaxed);
+            transport.options_changed(core);
+        })
+        .expect("usable");
+    for number in 0..20 {
+        a.send(to_b, &pattern(number, 100), number);
+        outcome(&ends, 0, EventKind::Send);
+    }
+    a.disconnect(to_b);
+    assert_eq!(to_b.state(), ConnectionState::Free);
+    for number in 0..20 {
+        assert_eq!(message(&ends, 1), pattern(number, 100));
+    }
+    b.give_back(next(&ends, 1, EventKind::Disconnect));
+    b.give_back(next(&ends, 1, EventKind::KeepaliveTimedOut));
+    assert_eq!(to_a.state(), ConnectionState::Broken);
+    b.disconnect(to_a);
+    join(&ends, RO);
+    assert_eq!(waiting(&b, EventKind::Disconnect) + waiting(&b, EventKind::KeepaliveTimedOut), 0, "told twice");
+}
+
+#[test]
+fn what_is_open_at_a_disconnect_ends_once() {
+    let hub = Hub::new();
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (to_b, _) = join(&[&a, &b], RO);
+    hub.set_full(true);
+    for number in 0..100 {
+        a.send(to_b, &pattern(number, 100), number);
+    }
+    a.post(to_b, b"silent", Posted::Silent(100)).expect("a send");
+    a.disconnect(to_b);
+    for number in 0..101 {
+        assert_eq!(outcome(&[&a], 0, EventKind::Send), (Some(Status::Disconnected), number));
+    }
+    hub.set_full(false);
+    until(&[&a, &b], || waiting(&b, EventKind::Disconnect) == 1);
+    assert_eq!(waiting(&a, EventKind::Send), 0, "more ends than operations");
+}
+
+#[test]
+fn a_silent_peer_is_reported_once_until_asked_for_again() {
+    let hub = Hub::new();
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (to_b, _) = join(&[&a, &b], RO);
+    for _ in 0..2 {
+        a.cell
+            .with(|core, transport| {
+                to_b.keepalive.store(30_000, Ordering::Relaxed);
+                transport.options_changed(core);
+            })
+            .expect("usable");
+        a.give_back(next(&[&a], 0, EventKind::KeepaliveTimedOut));
+        assert_eq!(to_b.keepalive.load(Ordering::Relaxed), 0);
+    }
+    a.send(to_b, b"still there", 1);
+    assert_eq!(message(&[&a, &b], 1), b"still there");
+    assert_eq!(waiting(&a, EventKind::KeepaliveTimedOut), 0, "told twice");
+}
+
+#[test]
+fn a_send_times_out_and_breaks_its_connection_only() {
+    let hub = Hub::new();
+    let [a, b, deaf] = std::array::from_fn(|_| End::open(&hub, How::default()));
+    let (to_deaf, _) = join(&[&a, &deaf], RO);
+    let (to_b, _) = join(&[&a, &b], RO);
+    a.cell
+        .with(|core, transport| {
+            to_deaf.send_timeout.store(50_000, Ordering::Relaxed);
+            transport.options_changed(core);
+        })
+        .expect("usable");
+    a.send(to_deaf, b"hello", 9);
+    assert_eq!(outcome(&[&a, &b], 0, EventKind::Send), (Some(Status::TimedOut), 9));
+    assert_eq!((to_deaf.state(), to_b.state()), (ConnectionState::Broken, ConnectionState::Open));
+    a.send(to_b, b"unharmed", 1);
+    assert_eq!(message(&[&a, &b], 1), b"unharmed");
+}
+
+#[test]
+fn a_closed_endpoint_ends_its_connections_after_its_last_message() {
+    let hub = Hub::new();
+    let b = End::open(&hub, How::default());
+    let a = End::open(&hub, How::default());
+    let (to_b, to_a) = join(&[&a, &b], RO);
+    a.send(to_b, b"the last", 1);
+    assert_eq!(message(&[&a, &b], 1), b"the last");
+    outcome(&[&a, &b], 0, EventKind::Send);
+    a.close();
+    b.give_back(next(&[&b], 0, EventKind::Disconnect));
+    assert_eq!(to_a.state(), ConnectionState::Broken);
+}
+
+#[test]
+fn a_group_has_many_senders_and_receivers() {
+    let hub = Hub::new();
+    let [first, second, third] = std::array::from_fn(|_| End::open(&hub, How::default()));
+    let ends = [&first, &second, &third];
+    let enter = |at: usize, attribute| {
+        ends[at].connect("mem://group/news", attribute, LIMIT, b"");
+        opened(&ends, at, EventKind::Connect)
+    };
+    let senders = [enter(0, Attribute::MulticastSend), enter(1, Attribute::MulticastSend)];
+    let receivers = [enter(1, Attribute::MulticastReceive), enter(2, Attribute::MulticastReceive)];
+    let largest = senders[0].max_send_size.load(Ordering::Relaxed) as usize;
+    assert_eq!(largest, 1200 - 32, "one frame on every path");
+    for (at, sender) in senders.iter().enumerate() {
+        for len in [0, 8, 57, largest] {
+            ends[at].send(sender, &pattern(len as u64, len), 4);
+            assert_eq!(outcome(&ends, at, EventKind::Send), (Some(Status::Success), 4));
+            for to in [1, 2] {
+                assert_eq!(message(&ends, to), pattern(len as u64, len));
+            }
+        }
+    }
+    assert_eq!(second.post(receivers[0], b"x", Posted::Event(1)), Err(SendError::Direction));
+    second.disconnect(receivers[0]);
+    first.send(senders[0], b"after it", 1);
+    assert_eq!(message(&ends, 2), b"after it");
+    (0..100).for_each(|_| {
+        let _ = second.poll();
+    });
+    assert_eq!(waiting(&second, EventKind::Recv), 0, "heard after leaving");
+    let refused = first.cell.with(|core, transport| {
+        let attribute = Attribute::MulticastReceive;
+        transport.connect(core, &Connect { uri: &second.uri, payload: b"", attribute, context: 1, timeout: None })
+    });
+    assert_eq!(refused, Ok(Err(ConnectError::BadUri)));
+}
+
+#[test]
+fn bogus_frames_change_nothing() {
+    let hub = Hub::new();
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let ends = [&a, &b];
+    let (to_b, _) = join(&ends, RO);
+    for seed in 0..2000u64 {
+        let mut frame = pattern(seed, usize::try_from(seed % 300).expect("small"));
+        if let Some(first) = frame.first_mut() {
+            *first = 0xc1;
+        }
+        hub.inject(&b.uri, &frame);
+    }
+    a.send(to_b, b"unharmed", 1);
+    assert_eq!(message(&ends, 1), b"unharmed");
+    assert_eq!(outcome(&ends, 0, EventKind::Send), (Some(Status::Success), 1));
+    assert_eq!(b.cell.with(|core, _| core.connections().len()), Ok(1));
+}

@@ -1,0 +1,318 @@
+//! A link between endpoints of this process: queues in memory, the real clock, faults on demand.
+
+use cci_proto::{Address, ConnectError, Time};
+use cci_transport::{Incoming, Link, Outgoing};
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+/// Largest frame, bytes.
+pub(crate) const MTU: u16 = 4096;
+
+/// What happens to frames.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Faults {
+    /// Of a thousand frames so many are lost.
+    pub(crate) lost: u32,
+    /// So many come twice.
+    pub(crate) doubled: u32,
+    /// So many come after the next one.
+    pub(crate) late: u32,
+    /// So many have a bit turned.
+    pub(crate) spoilt: u32,
+}
+
+struct Port {
+    frames: VecDeque<(u64, u32, Vec<u8>)>,
+    arrival: Arc<OwnedFd>,
+    groups: Vec<(String, u32)>,
+}
+
+/// What all links of a hub share.
+struct State {
+    ports: BTreeMap<u64, Port>,
+    last: u64,
+    faults: Faults,
+    random: u64,
+    /// The links take nothing.
+    full: bool,
+    /// Memory of frames that were taken.
+    spare: Vec<Vec<u8>>,
+    /// Frames handed over so far, and calls that did.
+    frames: u64,
+    bursts: u64,
+}
+
+/// A network of links.
+#[derive(Clone)]
+pub(crate) struct Hub(Arc<Mutex<State>>);
+
+impl Hub {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Mutex::new(State {
+            ports: BTreeMap::new(),
+            last: 0,
+            faults: Faults::default(),
+            random: 0x9e37_79b9_7f4a_7c15,
+            full: false,
+            spare: Vec::new(),
+            frames: 0,
+            bursts: 0,
+        })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("no test panics with it held")
+    }
+
+    pub(crate) fn set_faults(&self, faults: Faults) {
+        self.lock().faults = faults;
+    }
+
+    pub(crate) fn set_full(&self, full: bool) {
+        self.lock().full = full;
+    }
+
+    /// Frames handed over so far, and calls that did.
+    pub(crate) fn sent(&self) -> (u64, u64) {
+        let state = self.lock();
+        (state.frames, state.bursts)
+    }
+
+    /// Hands a frame to an endpoint, from an address of nobody.
+    pub(crate) fn inject(&self, to: &str, bytes: &[u8]) {
+        let port = number(to).expect("a URI of this hub");
+        self.lock().deliver(u64::MAX, port, 0, &[bytes]);
+    }
+
+    pub(crate) fn link(&self) -> MemoryLink {
+        let mut state = self.lock();
+        state.last += 1;
+        let port = state.last;
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let arrival = Arc::new(eventfd(0, flags).expect("a descriptor"));
+        let waker = Arc::new(eventfd(0, flags).expect("a descriptor"));
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
+            .expect("a descriptor");
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).expect("a descriptor");
+        for fd in [arrival.as_fd(), waker.as_fd(), timer.as_fd()] {
+            epoll::add(&epoll, fd, EventData::new_u64(0), EventFlags::IN).expect("room in an epoll");
+        }
+        state.ports.insert(port, Port { frames: VecDeque::new(), arrival: Arc::clone(&arrival), groups: Vec::new() });
+        let uri = format!("mem://{port}");
+        MemoryLink { hub: self.clone(), port, uri, arrival, waker, timer, epoll, start: Instant::now() }
+    }
+}
+
+fn number(uri: &str) -> Option<u64> {
+    uri.strip_prefix("mem://")?.parse().ok()
+}
+
+impl State {
+    fn chance(&mut self, of_thousand: u32) -> bool {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random % 1000 < u64::from(of_thousand)
+    }
+
+    fn deliver(&mut self, from: u64, to: u64, group: u32, parts: &[&[u8]]) {
+        let faults = self.faults;
+        if self.chance(faults.lost) {
+            return;
+        }
+        let times = 1 + u32::from(self.chance(faults.doubled));
+        let (late, spoilt) = (self.chance(faults.late), self.chance(faults.spoilt));
+        for _ in 0..times {
+            let mut frame = self.spare.pop().unwrap_or_default();
+            frame.clear();
+            parts.iter().for_each(|part| frame.extend_from_slice(part));
+            if spoilt {
+                let at = usize::try_from(self.random).unwrap_or(0) % frame.len();
+                frame[at] ^= 4;
+            }
+            let Some(port) = self.ports.get_mut(&to) else { return };
+            let at = port.frames.len() - usize::from(late && !port.frames.is_empty());
+            port.frames.insert(at, (from, group, frame));
+            rustix::io::write(&*port.arrival, &1u64.to_ne_bytes()).expect("an eventfd");
+        }
+    }
+}
+
+/// One end.
+pub(crate) struct MemoryLink {
+    hub: Hub,
+    port: u64,
+    uri: String,
+    arrival: Arc<OwnedFd>,
+    waker: Arc<OwnedFd>,
+    timer: OwnedFd,
+    epoll: OwnedFd,
+    start: Instant,
+}
+
+fn address(port: u64) -> Address {
+    let mut bytes = [0; 24];
+    bytes[..8].copy_from_slice(&port.to_be_bytes());
+    Address(bytes)
+}
+
+fn port_of(address: &Address) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&address.0[..8]);
+    u64::from_be_bytes(bytes)
+}
+
+/// The address of a group: a number that no port has, made from its name.
+fn group_address(name: &str) -> Address {
+    let hash = name.bytes().fold(7u64, |hash, byte| hash.wrapping_mul(31).wrapping_add(u64::from(byte)));
+    let mut address = address(hash);
+    address.0[8] = 1;
+    address
+}
+
+fn group_name(uri: &str) -> Result<&str, ConnectError> {
+    uri.strip_prefix("mem://group/").ok_or(ConnectError::BadUri)
+}
+
+fn empty(fd: &OwnedFd) {
+    let mut counter = [0; 8];
+    let _ = rustix::io::read(fd, &mut counter[..]);
+}
+
+impl Link for MemoryLink {
+    fn name(&self) -> &'static str {
+        "mem"
+    }
+
+    fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    fn now(&self) -> Time {
+        Time(u64::try_from(self.start.elapsed().as_nanos()).expect("a short test") + 1_000_000_000)
+    }
+
+    fn mtu(&self) -> u16 {
+        MTU
+    }
+
+    fn base_mtu(&self) -> u16 {
+        1200
+    }
+
+    fn recv_buffer(&self) -> u32 {
+        1 << 20
+    }
+
+    fn resolve(&mut self, uri: &str) -> Result<Address, ConnectError> {
+        number(uri).map(address).ok_or(ConnectError::BadUri)
+    }
+
+    fn send_burst(&mut self, frames: &[Outgoing<'_>]) -> usize {
+        let mut state = self.hub.lock();
+        if state.full {
+            return 0;
+        }
+        state.bursts += 1;
+        state.frames += frames.len() as u64;
+        let mut piece = [0; MTU as usize];
+        for frame in frames {
+            let len = frame.piece.map_or(0, |part| part.copy_to(0, &mut piece));
+            let parts = [frame.head, &piece[..len]];
+            assert!(frame.head.len() + len <= usize::from(MTU), "longer than the link carries");
+            if frame.to.0[8] == 1 {
+                let is_of = |name: &str| group_address(name) == frame.to;
+                let members: Vec<_> = (state.ports.iter())
+                    .flat_map(|(port, at)| at.groups.iter().map(|(name, number)| (*port, name.clone(), *number)))
+                    .filter(|(_, name, _)| is_of(name))
+                    .collect();
+                for (port, _, number) in members {
+                    state.deliver(self.port, port, number + 1, &parts);
+                }
+            } else {
+                state.deliver(self.port, port_of(&frame.to), 0, &parts);
+            }
+        }
+        frames.len()
+    }
+
+    fn recv_burst(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        let mut count = 0;
+        while count < budget {
+            let mut state = self.hub.lock();
+            let port = state.ports.get_mut(&self.port).expect("open");
+            let Some((from, group, frame)) = port.frames.pop_front() else {
+                empty(&self.arrival);
+                break;
+            };
+            drop(state);
+            let (from, bytes) = (address(from), &frame[..]);
+            sink(match group.checked_sub(1) {
+                None => Incoming::Frame { from, bytes, congested: false },
+                Some(group) => Incoming::Multicast { group, from, bytes },
+            });
+            self.hub.lock().spare.push(frame);
+            count += 1;
+        }
+        count
+    }
+
+    fn is_writable(&mut self) -> bool {
+        !self.hub.lock().full
+    }
+
+    fn join(&mut self, uri: &str, number: u32) -> Result<(), ConnectError> {
+        let name = group_name(uri)?.to_owned();
+        self.hub.lock().ports.get_mut(&self.port).expect("open").groups.push((name, number));
+        Ok(())
+    }
+
+    fn leave(&mut self, number: u32) {
+        self.hub.lock().ports.get_mut(&self.port).expect("open").groups.retain(|(_, other)| *other != number);
+    }
+
+    fn group(&mut self, uri: &str) -> Result<Address, ConnectError> {
+        Ok(group_address(group_name(uri)?))
+    }
+
+    fn handle(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    fn arm(&mut self, deadline: Option<Time>, _: bool) -> bool {
+        let left = deadline.map_or(0, |deadline| deadline.since(self.now()).max(1));
+        let it_value = Timespec {
+            tv_sec: i64::try_from(left / 1_000_000_000).expect("short"),
+            tv_nsec: i64::try_from(left % 1_000_000_000).expect("short"),
+        };
+        let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &Itimerspec { it_interval, it_value })
+            .expect("a timer");
+        let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&*self.arrival, PollFlags::IN)], Some(&none)) == Ok(0)
+    }
+
+    fn disarm(&mut self) {
+        empty(&self.waker);
+        empty(&self.timer);
+    }
+
+    fn waker(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.waker)
+    }
+
+    fn path(&self, _: &Address) -> (String, String) {
+        ("queues in memory".into(), "it is a test".into())
+    }
+}
+
+impl Drop for MemoryLink {
+    fn drop(&mut self) {
+        self.hub.lock().ports.remove(&self.port);
+    }
+}

@@ -1,0 +1,170 @@
+//! Messages: every length, in order, under faults, without slots, in rows.
+
+use crate::memory_link::{Faults, Hub};
+use crate::world::{End, How, LARGEST, join, message, next, outcome, pattern, until, waiting};
+use cci_mem::lock::Threading;
+use cci_proto::{Attribute, EventKind, SendError, Status};
+use cci_transport::{CoreOptions, Posted};
+
+const RO: Attribute = Attribute::ReliableOrdered;
+const BAD: Faults = Faults { lost: 50, doubled: 50, late: 100, spoilt: 50 };
+
+#[test]
+fn every_length_arrives_on_every_kind_of_connection() {
+    let hub = Hub::new();
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let ends = [&a, &b];
+    for attribute in [RO, Attribute::ReliableUnordered, Attribute::Unreliable] {
+        let (to_b, to_a) = join(&ends, attribute);
+        for len in [0, 1, 7, 8, 55, 56, 57, 1000, 1100, 1200, 4000, 4096, 5000, LARGEST as usize] {
+            a.send(to_b, &pattern(len as u64, len), len as u64);
+            assert_eq!(message(&ends, 1), pattern(len as u64, len), "{len} bytes, {attribute:?}");
+            assert_eq!(outcome(&ends, 0, EventKind::Send), (Some(Status::Success), len as u64));
+            b.send(to_a, &pattern(1, len), 5);
+            assert_eq!(message(&ends, 0), pattern(1, len), "{len} bytes back, {attribute:?}");
+            assert_eq!(outcome(&ends, 1, EventKind::Send), (Some(Status::Success), 5));
+        }
+        let report = a.report(to_b);
+        assert_eq!((report.sent, report.received, report.open, report.transport), (14, 14, 0, "mem"));
+    }
+}
+
+#[test]
+fn a_bad_network_changes_nothing_but_the_time() {
+    let hub = Hub::new();
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let ends = [&a, &b];
+    let (to_b, _) = join(&ends, RO);
+    hub.set_faults(BAD);
+    let (mut sent, mut got) = (0u64, 0u64);
+    while got < 2000 {
+        while sent < 2000 && sent < got + 100 {
+            a.send(to_b, &pattern(sent, 8 + sent as usize % 2000), sent);
+            sent += 1;
+        }
+        assert_eq!(message(&ends, 1), pattern(got, 8 + got as usize % 2000), "message {got}");
+        assert_eq!(outcome(&ends, 0, EventKind::Send), (Some(Status::Success), got));
+        got += 1;
+    }
+}
+
+#[test]
+fn a_receiver_that_holds_every_slot_gets_one_more_for_each_that_it_returns() {
+    let hub = Hub::new();
+    let few = CoreOptions { recv_count: 8, ..How::default().core };
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How { core: few, ..How::default() }));
+    let ends = [&a, &b];
+    let (to_b, to_a) = join(&ends, RO);
+    for number in 0..100 {
+        a.send(to_b, &pattern(number, 100), number);
+    }
+    until(&ends, || waiting(&b, EventKind::Recv) == 8);
+    // It can still send, and hears of its end.
+    b.send(to_a, b"still there", 3);
+    assert_eq!(message(&ends, 0), b"still there");
+    assert_eq!(outcome(&ends, 1, EventKind::Send), (Some(Status::Success), 3));
+    assert_eq!(waiting(&b, EventKind::Recv), 8, "more events than slots");
+    for number in 0..100 {
+        assert_eq!(message(&ends, 1), pattern(number, 100));
+        assert_eq!(outcome(&ends, 0, EventKind::Send), (Some(Status::Success), number));
+    }
+}
+
+#[test]
+fn a_sender_without_buffers_is_told_and_goes_on() {
+    let hub = Hub::new();
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let ends = [&a, &b];
+    let (to_b, _) = join(&ends, RO);
+    for len in [8, LARGEST as usize] {
+        hub.set_full(true);
+        let mut count = 0;
+        let error = loop {
+            match a.post(to_b, &pattern(count, len), Posted::Event(count)) {
+                Ok(()) => count += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error, SendError::NoBuffers);
+        assert!((8..=256).contains(&count), "{count} sends accepted");
+        hub.set_full(false);
+        for number in 0..count {
+            assert_eq!(message(&ends, 1), pattern(number, len));
+            assert_eq!(outcome(&ends, 0, EventKind::Send), (Some(Status::Success), number));
+        }
+    }
+}
+
+#[test]
+fn silent_messages_raise_no_event() {
+    let hub = Hub::new();
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let ends = [&a, &b];
+    let (to_b, _) = join(&ends, RO);
+    for number in 0..1000 {
+        a.post(to_b, &pattern(number, 60), Posted::Silent(0)).expect("a send");
+        assert_eq!(message(&ends, 1), pattern(number, 60));
+    }
+    a.send(to_b, b"last", 7);
+    assert_eq!(message(&ends, 1), b"last");
+    assert_eq!(outcome(&ends, 0, EventKind::Send), (Some(Status::Success), 7));
+    assert_eq!(waiting(&a, EventKind::Send), 0);
+}
+
+/// What `b` can take without a call of `a`.
+#[test]
+fn a_lone_message_leaves_in_the_call_and_a_row_shares_frames() {
+    let hub = Hub::new();
+    let one = How { threading: Threading::One, ..How::default() };
+    let (a, b) = (End::open(&hub, one), End::open(&hub, How::default()));
+    let ends = [&a, &b];
+    let (to_b, _) = join(&ends, RO);
+    for number in 0..50u64 {
+        // Between two messages `a` polls: none of them is one of a row.
+        a.send(to_b, &pattern(number, 10), 0);
+        let slot = next(&[&b], 0, EventKind::Recv);
+        assert_eq!(slot.detail(), 10, "the message waits for another call");
+        b.give_back(slot);
+        outcome(&ends, 0, EventKind::Send);
+    }
+    let (frames, _) = hub.sent();
+    for number in 0..200 {
+        a.send(to_b, &pattern(number, 10), number);
+    }
+    let (frames, _) = {
+        let (after, bursts) = hub.sent();
+        (after - frames, bursts)
+    };
+    assert!(frames < 100, "{frames} frames for 200 messages in a row");
+    for number in 0..200 {
+        assert_eq!(message(&ends, 1), pattern(number, 10));
+    }
+}
+
+#[test]
+fn one_flood_leaves_room_for_others() {
+    let hub = Hub::new();
+    let few = CoreOptions { recv_count: 64, ..How::default().core };
+    let (flooder, quiet) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let b = End::open(&hub, How { core: few, ..How::default() });
+    let (flood, _) = join(&[&flooder, &b], RO);
+    let (other, _) = join(&[&quiet, &b], RO);
+    let ends = [&flooder, &quiet, &b];
+    for number in 0..200 {
+        flooder.send(flood, &pattern(number, 60), number);
+    }
+    until(&ends, || waiting(&b, EventKind::Recv) >= 48);
+    let mut looks = 0;
+    until(&ends, || {
+        looks += 1;
+        looks > 2000
+    });
+    assert!(waiting(&b, EventKind::Recv) < 64, "one peer has every slot");
+    quiet.send(other, b"me too", 0);
+    loop {
+        let slot = next(&ends, 2, EventKind::Recv);
+        if slot.detail() == 6 {
+            break;
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Fuzz targets: functions that take any bytes and panic when something is wrong. `make fuzz` has libFuzzer look for such bytes,
+//! guided by coverage; the tests replay the corpus.
+
+#![forbid(unsafe_code)]
+
+mod engine;
+mod wire_parse;
+
+pub use engine::engine;
+pub use wire_parse::wire_parse;

@@ -1,0 +1,12 @@
+//! The transport `sock` keeps every rule of the API, over the loop-back interface.
+
+#![forbid(unsafe_code)]
+
+use cci_testkit::device_of;
+
+const EXCEPTIONS: &[(&str, &str)] = &[(
+    "connect::multicast_without_multicast",
+    "sock has multicast: a URI of an endpoint is refused as no group's",
+)];
+
+cci_testkit::conformance!(sock, || device_of("sock", &[("ip", "127.0.0.1")]), except: EXCEPTIONS);

@@ -1,0 +1,14 @@
+//! A network in memory and virtual time, and the transport `sim` over it. `docs/design/sim.md` has the model.
+
+#![forbid(unsafe_code)]
+
+mod address;
+mod keys;
+mod link;
+pub mod network;
+mod random;
+mod shared;
+
+pub use keys::KEYS;
+pub use link::SimLink;
+pub use random::Random;

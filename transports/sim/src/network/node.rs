@@ -1,0 +1,57 @@
+//! A node at work: its virtual processor, what has arrived for it, and its wake-up.
+
+use super::Time;
+use super::graph::Processor;
+use std::collections::VecDeque;
+
+/// A node.
+#[derive(Debug)]
+pub(super) struct Node {
+    processor: Processor,
+    /// When the processor has done what it was charged with.
+    idle_at: Time,
+    /// When the interface may send, and take in, the next frame.
+    sends_at: Time,
+    takes_at: Time,
+    /// Numbers of frames that the program can take.
+    pub(super) arrived: VecDeque<u32>,
+    /// When it is to be woken.
+    pub(super) wake: Option<Time>,
+    /// The earliest event of a wake-up that is scheduled.
+    pub(super) scheduled: Option<Time>,
+}
+
+impl Node {
+    pub(super) fn new(processor: Processor) -> Self {
+        Self {
+            processor,
+            idle_at: Time(0),
+            sends_at: Time(0),
+            takes_at: Time(0),
+            arrived: VecDeque::new(),
+            wake: None,
+            scheduled: None,
+        }
+    }
+
+    /// Charges the sending of a frame; says when it enters its first link.
+    pub(super) fn send(&mut self, now: Time) -> Time {
+        self.idle_at = Time(now.0.max(self.idle_at.0) + self.processor.send_overhead);
+        let departure = Time(self.idle_at.0.max(self.sends_at.0));
+        self.sends_at = Time(departure.0 + self.processor.gap);
+        departure
+    }
+
+    /// Charges the reception of a frame that has arrived; says when the program sees it.
+    pub(super) fn receive(&mut self, now: Time) -> Time {
+        let taken = now.0.max(self.idle_at.0).max(self.takes_at.0);
+        self.takes_at = Time(taken + self.processor.gap);
+        self.idle_at = Time(taken + self.processor.recv_overhead);
+        self.idle_at
+    }
+
+    /// Charges work of the program.
+    pub(super) fn charge(&mut self, now: Time, time: u64) {
+        self.idle_at = Time(now.0.max(self.idle_at.0).saturating_add(time));
+    }
+}
