@@ -1,7 +1,10 @@
 # make demo                  build, measure between two processes, show table and plot
 # make test                  every test and check; ends with "N passed, N failed"
 # make bench                 the performance table, with a verdict for each row
+# make net                   sock between network name spaces: loss, path MTU, groups, TCP beside it (part of make test)
 # make fuzz SECONDS=n         look for inputs that break parsers or engine; the corpus is part of make test
+# make seeds N=n             n simulated worlds, each with another bad network; failing seeds are kept in tools/testkit/seeds.txt
+# make soak SECONDS=n        as many simulated worlds as there is time for, from a seed that is another each time
 # make install PREFIX=DIR    library, headers, cci.pc, and the command cci
 # make deny                  licences, advisories and sources of the dependencies (needs cargo-deny)
 
@@ -9,12 +12,13 @@ SHELL := /bin/sh
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 PREFIX ?= /usr/local
+N ?= 1000
 SECONDS ?= 60
 DESTDIR ?=
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 CCI := $(TARGET)/release/cci
 
-.PHONY: all prepare build demo test bench fuzz install deny clean
+.PHONY: all prepare build demo test bench net fuzz install deny clean
 
 all: build
 
@@ -35,11 +39,23 @@ test: prepare
 
 # One row goes through the C library, which lies beside the command.
 bench: prepare
-	cargo build --locked --release -p cci-cli -p cci-c
+	cargo build --locked --release -p cci-cli -p cci-c -p cci-testkit
 	$(CCI) bench
+	$(TARGET)/release/cci-simulated
+
+# The command is one of the ends.
+net: prepare
+	cargo build --locked --release -p cci-cli
+	cargo test --locked --release -p cci-testkit --test net
 
 fuzz: prepare
 	@ci/fuzz $(SECONDS)
+
+seeds: prepare
+	cargo run --locked --release -p cci-testkit --bin cci-seeds -- --seeds $(N) --keep tools/testkit/seeds.txt
+
+soak: prepare
+	cargo run --locked --release -p cci-testkit --bin cci-seeds -- --first $$(date +%s)000 --seconds $(SECONDS) --keep tools/testkit/seeds.txt
 
 install: prepare
 	cargo build --locked --release -p cci-c -p cci-cli

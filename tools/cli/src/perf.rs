@@ -173,11 +173,7 @@ fn measure(arguments: &PerfArguments) -> Result<(), Sentence> {
 }
 
 /// Measures against a server that somebody else has started.
-fn remote(
-    plan: &Plan,
-    uri: &str,
-    mut on: impl FnMut(Progress<'_>),
-) -> Result<(Vec<Row>, Option<String>), Sentence> {
+fn remote(plan: &Plan, uri: &str, mut on: impl FnMut(Progress<'_>)) -> Result<(Vec<Row>, Option<String>), Sentence> {
     let mut rows = Vec::new();
     let on = |progress: Progress<'_>| {
         if let Progress::Row(row) = &progress {

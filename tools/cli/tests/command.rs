@@ -277,6 +277,55 @@ fn children(pid: u32) -> Vec<u32> {
 }
 
 /// A process that is ended when the test ends, well or not.
+/// A local run over sock: rows, with the probe that is the natural one, and the path that they took.
+fn over_sock(arguments: &[&str], probe: &str) -> Value {
+    let all =
+        [&["perf"], arguments, &["--local", "--transport", "sock", "--count", "20", "--blocks", "3", "--json", "-"]];
+    let output = cci(&all.concat()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for row in document["rows"].as_array().unwrap() {
+        assert_eq!((&row["transport"], &row["probe"]), (&"sock".into(), &probe.into()), "{row}");
+        assert!(row["ratio"].as_f64().unwrap() > 0.0, "{row}");
+    }
+    let path = &document["environment"]["path"];
+    assert!(path["messages"].as_str().unwrap().contains("segmentation offload"), "{path}");
+    assert!(path["why"].as_str().unwrap().contains("offload"), "{path}");
+    document
+}
+
+#[test]
+fn every_measurement_over_sock_has_a_probe_that_does_the_same_barely() {
+    over_sock(&["pingpong", "--size", "8,4096"], "udp");
+    over_sock(&["pingpong", "--size", "8", "--mode", "blocking"], "udp-wake");
+    over_sock(&["oneway", "--size", "8"], "udp");
+    over_sock(&["rate", "--size", "8", "--attribute", "ru", "--window", "16"], "udp-messages");
+    over_sock(&["bw", "--size", "4096", "--silent"], "udp-stream");
+    over_sock(&["bw", "--op", "write", "--size", "8,100000"], "udp-stream");
+    over_sock(&["bw", "--op", "read", "--size", "100000"], "udp-stream");
+    over_sock(&["bw", "--op", "write", "--size", "100000", "--key", "check=remote", "--probe", "tcp"], "tcp");
+    over_sock(&["bw", "--op", "write", "--size", "100000", "--target", "computing"], "udp-stream");
+}
+
+#[test]
+fn a_key_that_the_transport_does_not_know_is_told_with_those_that_it_knows() {
+    let output = cci(&["perf", "pingpong", "--local", "--transport", "sock", "--key", "speed=9"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("'speed'") && text.contains("interface"), "{text}");
+}
+
+#[test]
+fn many_connections_of_one_endpoint_are_counted_and_cost_their_bytes() {
+    let output = cci(&["connections", "--transport", "sock", "--count", "500", "--parent"])
+        .arg(std::process::id().to_string())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let [bytes, cost]: [f64; 2] = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(bytes > 100.0 && cost > 0.0, "{bytes} bytes, {cost}");
+}
+
 struct Running(Child);
 
 impl Drop for Running {

@@ -2,13 +2,15 @@
 //!
 //! [`conformance!`] turns every rule of the API into one `#[test]` for a device. [`World`] drives several endpoints of one
 //! process from one thread. [`Peer`] is another process of the same test, playing a role of the program `cci-peer`.
-//! [`sm_raw`] speaks the protocol of the transport `sm` byte by byte, to speak it wrongly.
+//! [`sm_raw`] speaks the protocol of the transport `sm` byte by byte, to speak it wrongly. [`simulation`] runs the engine in
+//! worlds of bad networks, and sees that it keeps its promises.
 
 #![deny(unsafe_code)]
 
 pub mod memory;
 mod peer;
 pub mod process;
+pub mod simulation;
 pub mod sm_raw;
 pub mod suite;
 pub mod sys;

@@ -4,9 +4,7 @@
 
 use cci_testkit::device_of;
 
-const EXCEPTIONS: &[(&str, &str)] = &[(
-    "connect::multicast_without_multicast",
-    "sock has multicast: a URI of an endpoint is refused as no group's",
-)];
+const EXCEPTIONS: &[(&str, &str)] =
+    &[("connect::multicast_without_multicast", "sock has multicast: a URI of an endpoint is refused as no group's")];
 
 cci_testkit::conformance!(sock, || device_of("sock", &[("ip", "127.0.0.1")]), except: EXCEPTIONS);

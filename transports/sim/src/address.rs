@@ -110,7 +110,16 @@ mod tests {
     fn a_uri_names_an_endpoint_or_a_group_of_its_network() {
         assert_eq!(endpoint("sim://n/3:1", "n"), Some((3, 1)));
         assert_eq!(group("sim://n/group/all", "n"), Some("all"));
-        for wrong in ["sim://m/3:1", "sim://n3:1", "sim://n/3", "sim://n/+3:1", "sim://n/3:65536", "sm://n/3:1", "sim://n/group/x", ""] {
+        for wrong in [
+            "sim://m/3:1",
+            "sim://n3:1",
+            "sim://n/3",
+            "sim://n/+3:1",
+            "sim://n/3:65536",
+            "sm://n/3:1",
+            "sim://n/group/x",
+            "",
+        ] {
             assert_eq!(endpoint(wrong, "n"), None, "{wrong}");
         }
         for wrong in ["sim://n/group/", "sim://n/group/a/b", "sim://n/3:1", "sim://m/group/a"] {

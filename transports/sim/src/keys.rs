@@ -5,9 +5,8 @@ use cci_proto::Status;
 use cci_transport::OpenError;
 
 /// Keys that a sim device understands.
-pub const KEYS: [&str; 12] = [
-    "network", "node", "port", "seed", "mtu", "loss", "duplicate", "corrupt", "delay", "jitter", "bandwidth", "queue",
-];
+pub const KEYS: [&str; 12] =
+    ["network", "node", "port", "seed", "mtu", "loss", "duplicate", "corrupt", "delay", "jitter", "bandwidth", "queue"];
 
 /// Largest frame unless the key `mtu` says otherwise, bytes.
 const MTU: u16 = 9000;

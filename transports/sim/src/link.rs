@@ -35,7 +35,14 @@ impl SimLink {
         let handle = Arc::new(handle);
         let (shared, seat, node, port) = Shared::join(&settings, handle.clone())?;
         let uri = format!("sim://{}/{node}:{port}", shared.name);
-        Ok(Self { shared, seat, uri, mtu: settings.mtu, handle, scratch: Vec::with_capacity(usize::from(settings.mtu)) })
+        Ok(Self {
+            shared,
+            seat,
+            uri,
+            mtu: settings.mtu,
+            handle,
+            scratch: Vec::with_capacity(usize::from(settings.mtu)),
+        })
     }
 }
 

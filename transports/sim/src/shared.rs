@@ -152,7 +152,8 @@ impl State {
         let is_taken = |port: u16| self.seats.iter().any(|seat| seat.node == node && seat.port == port);
         let port = match settings.port {
             Some(port) if is_taken(port) => {
-                let what = format!("port {port} of node {number} of the virtual network '{}' is taken", settings.network);
+                let what =
+                    format!("port {port} of node {number} of the virtual network '{}' is taken", settings.network);
                 return Err(OpenError::new(Status::AddrNotAvail, what));
             }
             Some(port) => port,
@@ -364,7 +365,9 @@ impl State {
 
     /// Puts a frame into an endpoint's inbox; it is lost when that is full.
     fn hand(&mut self, node: NodeIndex, port: u16, received: Received) -> bool {
-        let Some(seat) = self.seats.iter_mut().find(|seat| seat.node == node && seat.port == port) else { return false };
+        let Some(seat) = self.seats.iter_mut().find(|seat| seat.node == node && seat.port == port) else {
+            return false;
+        };
         let cost = received.frame.bytes.len() + FRAME_COST;
         if seat.waiting + cost > RECV_BUFFER as usize {
             return false;

@@ -19,9 +19,18 @@ const MISTAKES: &[(&str, &str)] = &[
     ("[sm0]\ntransport = sm\nprio = 3\n", "cci.ini:3: unknown key 'prio' of [sm0]; did you mean 'priority'?"),
     ("[sm0]\ntransport = sm\nPri = 3\n", "cci.ini:3: unknown key 'Pri' of [sm0]; did you mean 'priority'?"),
     ("[sm0]\ntrans = sm\n", "cci.ini:2: unknown key 'trans' of [sm0]; did you mean 'transport'?"),
-    ("[s]\ntransport = sock\nport = 65536\n", "cci.ini:3: 'port' of [s] is '65536'; write a whole number from 0 to 65535"),
-    ("[s]\ntransport = sock\nmtu = 1279\n", "cci.ini:3: 'mtu' of [s] is '1279'; write a whole number from 1280 to 65535"),
-    ("[s]\ntransport = sock\nip = lo\n", "cci.ini:3: 'ip' of [s] is 'lo'; write an IP address of this host, such as 192.0.2.1"),
+    (
+        "[s]\ntransport = sock\nport = 65536\n",
+        "cci.ini:3: 'port' of [s] is '65536'; write a whole number from 0 to 65535",
+    ),
+    (
+        "[s]\ntransport = sock\nmtu = 1279\n",
+        "cci.ini:3: 'mtu' of [s] is '1279'; write a whole number from 1280 to 65535",
+    ),
+    (
+        "[s]\ntransport = sock\nip = lo\n",
+        "cci.ini:3: 'ip' of [s] is 'lo'; write an IP address of this host, such as 192.0.2.1",
+    ),
     ("[s]\ntransport = sock\ncheck = no\n", "cci.ini:3: 'check' of [s] is 'no'; write always or remote"),
     ("[s]\ntransport = sim\nlos = 1\n", "cci.ini:3: unknown key 'los' of [s]; did you mean 'loss'?"),
     ("[p]\ntransport = port\n", "cci.ini:2: unknown transport 'port' of [p]; did you mean 'portals'?"),
@@ -136,7 +145,8 @@ fn without_a_file_shared_memory_and_udp_are_found_and_nothing_invented() {
 
 #[test]
 fn a_socket_device_keeps_its_keys_and_is_tried() {
-    let text = "[a]\ntransport = sock\nip = 127.0.0.1\nport = 40123\npriority = 7\n[b]\ntransport = sock\nip = 203.0.113.77\n";
+    let text =
+        "[a]\ntransport = sock\nip = 127.0.0.1\nport = 40123\npriority = 7\n[b]\ntransport = sock\nip = 203.0.113.77\n";
     let devices = read(text).expect("valid");
     assert_eq!(names(&devices), ["a", "b"]);
     assert!(devices[0].up && devices[0].reason == "UDP from 127.0.0.1", "{}", devices[0].reason);
@@ -162,7 +172,8 @@ fn an_empty_file_has_no_devices() {
 
 #[test]
 fn transports_of_other_builds_are_listed_as_down() {
-    let text = "[a]\ntransport = tcp\nip = 10.0.0.1\nport = 0\n[b]\ntransport = verbs\nanything = goes\n[c]\ntransport = sm\n";
+    let text =
+        "[a]\ntransport = tcp\nip = 10.0.0.1\nport = 0\n[b]\ntransport = verbs\nanything = goes\n[c]\ntransport = sm\n";
     let devices = read(text).expect("valid");
     assert_eq!(names(&devices), ["c", "b", "a"], "up first, then priority 50 before 30");
     assert!(devices[0].up && !devices[1].up && !devices[2].up);

@@ -3,7 +3,9 @@
 use super::congestion::Sample;
 use super::conn::{Conn, bit};
 use super::flow::{Content, Flow, Ops, Standing};
+use super::frames::Frames;
 use super::host::Host;
+use super::transmit::has_item;
 use super::{Engine, get_ready};
 use crate::Time;
 use crate::wire::{Data, Sack, flags};
@@ -84,6 +86,7 @@ impl Engine {
                 let Ok(at) = usize::try_from(ahead(seq, oldest) - advanced.max(0)) else { continue };
                 if flow.flight.get(at).is_some_and(|flight| flight.standing != Standing::Accepted) {
                     bytes += accept(flow, at, ack.echo_number, &mut spurious);
+                    release(flow, at, &mut self.frames);
                 }
             }
         }
@@ -101,7 +104,7 @@ impl Engine {
         detect_losses(now, conn, flow);
         let marks = if is_newer { ack.congested.wrapping_sub(flow.marks) } else { 0 };
         flow.marks = if is_newer { ack.congested } else { flow.marks };
-        let is_starved = !flow.wants_to_send();
+        let is_starved = flow.results.is_empty() && flow.serves.is_empty() && !has_item(flow, conn, &self.rmas);
         let sample = Sample { bytes, rtt, echoed: ack.echo_number, number: conn.number, marks, is_starved };
         flow.congestion.on_ack(now, &sample);
         get_ready(conn, place, &mut self.ready);
@@ -133,6 +136,18 @@ fn accept(flow: &mut Flow, at: usize, echoed: u32, spurious: &mut u32) -> u64 {
     }
     flight.standing = Standing::Accepted;
     bytes
+}
+
+/// What only has to arrive gives its buffer back then, and not when everything before it has.
+fn release(flow: &mut Flow, at: usize, frames: &mut Frames) {
+    if let Some(flight) = flow.flight.get_mut(at)
+        && let Content::Bundle(bundle) = flight.content
+        && bundle.messages == 0
+        && bundle.ops.head == super::conn::NONE
+    {
+        frames.give(bundle.buffer);
+        flight.content = Content::Empty;
+    }
 }
 
 /// Puts one list of operations behind another.

@@ -46,7 +46,7 @@ pub(super) struct Sample {
     pub(super) number: u32,
     /// Frames newly marked by routers.
     pub(super) marks: u16,
-    /// Nothing more was waiting to be sent.
+    /// Nothing more could be sent, for other reasons than the path: nothing waits, or the peer has no room for it.
     pub(super) is_starved: bool,
 }
 
@@ -111,7 +111,7 @@ impl Congestion {
         if let Mode::Measure(_) = self.mode {
             return least;
         }
-        if self.mode == Mode::Startup || self.rate == 0 {
+        if self.mode == Mode::Startup {
             return self.startup_window.max(least);
         }
         let product = self.rate.saturating_mul(u64::from(self.min_rtt.max(1))) / 1_000_000;
@@ -124,20 +124,26 @@ impl Congestion {
         self.next_at
     }
 
-    /// A frame of so many bytes leaves.
-    pub(super) fn on_sent(&mut self, now: Time, bytes: u64) {
+    /// A frame of so many bytes leaves. However slow the path is believed to be, `least` bytes may leave in a round trip.
+    pub(super) fn on_sent(&mut self, now: Time, bytes: u64, least: u64) {
         let gain = match self.mode {
             Mode::Startup => STARTUP_GAIN,
             Mode::Cruise(phase) => CYCLE[usize::from(phase) % CYCLE.len()],
             Mode::Measure(_) => 16,
         };
-        let pace = self.rate.saturating_mul(gain) / 16;
-        if pace == 0 {
+        if self.rate == 0 {
             return;
         }
+        let floor = least.saturating_mul(1_000_000) / u64::from(self.min_rtt.max(1));
+        let pace = (self.rate.saturating_mul(gain) / 16).max(floor).max(1);
         let time = |bytes: u64| bytes.saturating_mul(1_000_000_000) / pace;
         let earliest = Time(now.0.saturating_sub(time(BURST)));
         self.next_at = Time(self.next_at.max(earliest).0.saturating_add(time(bytes)));
+    }
+
+    /// A frame leaves after nothing was in flight: the time before says nothing of the path.
+    pub(super) fn on_restart(&mut self) {
+        self.round_end = None;
     }
 
     /// Frames were lost.
@@ -164,7 +170,7 @@ impl Congestion {
                 (self.min_rtt, self.min_rtt_at) = (rtt, now);
             }
         }
-        if self.mode == Mode::Startup {
+        if self.mode == Mode::Startup && !sample.is_starved {
             self.startup_window = self.startup_window.saturating_add(sample.bytes);
         }
         match self.round_end {
@@ -186,29 +192,40 @@ impl Congestion {
     }
 
     fn end_round(&mut self, now: Time) {
-        let congested = self.is_congested();
+        let (overloads, loses) = (self.is_overloading(), self.is_losing());
         let elapsed = now.since(self.round_began).max(1000);
         // What was lost had been carried as far as the place of the loss; it counts unless that was a queue.
-        let carried = self.delivered + if congested { 0 } else { self.lost };
+        let carried = self.delivered + if overloads || loses { 0 } else { self.lost };
         let rate = carried.saturating_mul(1_000_000_000) / elapsed;
         let measuring = matches!(self.mode, Mode::Measure(_));
         if !measuring && (!self.starved || rate > self.rate) {
             self.at = (self.at + 1) % ROUNDS;
             self.rates[self.at] = rate;
         }
-        if congested {
+        // What is delivered of much that is lost is the path's rate, or what chance leaves of ours: the largest of the last
+        // rounds either way, which a queue that overflows brings down to its own rate, and chance does not bring down to nothing.
+        if overloads {
             self.undo = Some(self.rates);
             let reduced = self.rate.saturating_mul(27) / 32;
             self.rates.iter_mut().for_each(|rate| *rate = (*rate).min(reduced));
+        } else {
+            // What comes this late is not about that loss.
+            self.undo = None;
         }
         self.rate = self.rates.iter().copied().max().unwrap_or(0);
-        self.advance(now, congested);
+        self.advance(now, overloads);
     }
 
-    fn is_congested(&self) -> bool {
+    /// Whether this round filled a queue.
+    fn is_overloading(&self) -> bool {
         let target = self.min_rtt.saturating_add((self.min_rtt / 4).max(GRANULE));
         let delayed = self.round_rtt != u32::MAX && self.round_rtt > target;
-        self.marks > 0 || self.lost > 0 && delayed || self.lost * 9 > self.delivered
+        self.marks > 0 || self.lost > 0 && delayed
+    }
+
+    /// Whether this round lost over a tenth.
+    fn is_losing(&self) -> bool {
+        self.lost * 9 > self.delivered
     }
 
     fn advance(&mut self, now: Time, congested: bool) {

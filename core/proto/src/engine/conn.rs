@@ -47,6 +47,12 @@ pub(super) mod bit {
     pub(in super::super) const HEARD: u16 = 256;
     /// CONFIRM is to be sent.
     pub(in super::super) const CONFIRM: u16 = 512;
+    /// Waits for a frame buffer.
+    pub(in super::super) const HUNGRY: u16 = 1024;
+    /// A ping has left since the peer was last heard.
+    pub(in super::super) const PINGED: u16 = 2048;
+    /// It was this side that gave the connection up: the peer is told.
+    pub(in super::super) const GAVE_UP: u16 = 4096;
 }
 
 /// The state of a connection.

@@ -3,6 +3,7 @@
 use super::conn::{NONE, State, bit};
 use super::flow::{Ahead, Content, Item, Ops};
 use super::host::{Event, Host, Index, Op};
+use super::send::{OP_MASK, Turn};
 use super::{Engine, flow::Flow};
 use crate::{Failure, Time};
 
@@ -17,7 +18,7 @@ impl Engine {
             if self.rmas.get(op.0 as usize).is_some_and(Option::is_some) {
                 self.end_rma_part(place, op, outcome, host);
             } else {
-                host.ended(op, outcome);
+                self.tell(place, op, outcome, host);
             }
             if is_last {
                 break;
@@ -47,7 +48,24 @@ impl Engine {
         }
         self.drop_parked(place, op);
         self.make_ready(place);
-        host.ended(op, outcome);
+        self.tell(place, op, outcome, host);
+    }
+
+    /// Tells the host of an operation's end, when its turn has come.
+    fn tell<H: Host>(&mut self, place: u32, op: Op, outcome: Result<(), Failure>, host: &mut H) {
+        match self.turns.get_mut(op.0 as usize) {
+            Some(turn @ Turn::Open) => *turn = Turn::Ended(outcome),
+            _ => return host.ended(op, outcome),
+        }
+        let Some(conn) = self.table.get(place) else { return };
+        let Some(flow) = self.flows.get_mut(conn.flow) else { return };
+        while let Some(next) = flow.order.front().copied() {
+            let Some(turn) = self.turns.get_mut(next.0 as usize) else { return };
+            let Turn::Ended(outcome) = *turn else { return };
+            *turn = Turn::None;
+            flow.order.pop_front();
+            host.ended(next, outcome);
+        }
     }
 
     /// Frees what a read's message holds if it will not be sent.
@@ -59,23 +77,30 @@ impl Engine {
         }
     }
 
-    /// A write whose memory is not registered any more: what was not sent is not sent, its message neither.
-    pub(super) fn abort_write<H: Host>(&mut self, place: u32, op: Op, failure: Failure, host: &mut H) {
-        let Some(conn) = self.table.get(place) else { return };
-        let Some(flow) = self.flows.get_mut(conn.flow) else { return };
-        let mut unsent = 0;
-        flow.queue.retain(|item| match item {
-            Item::Rma(of) => *of != op,
-            Item::Bundle(bundle) if bundle.ops.head == op.0 => {
+    /// A write, by its number on the wire, whose memory is not registered any more: what was not sent is not sent, its message
+    /// neither, and the target is told by a last frame if it has not had that.
+    pub(super) fn abort_write<H: Host>(&mut self, place: u32, wire: u32, failure: Failure, host: &mut H) {
+        let op = Op(wire & OP_MASK);
+        let Some(state) = self.rmas.get_mut(op.0 as usize).and_then(Option::as_mut) else { return };
+        if state.wire != wire || state.conn != place || state.answered {
+            return;
+        }
+        state.answered = true;
+        let Some(flow) = self.table.get(place).and_then(|conn| self.flows.get_mut(conn.flow)) else { return };
+        let mut unsent = false;
+        flow.queue.retain_mut(|item| match item {
+            Item::Rma(of) if *of == op => {
+                *item = Item::Spoilt(wire);
+                true
+            }
+            Item::Bundle(bundle) if bundle.of == op.0 => {
                 self.frames.give(bundle.buffer);
-                unsent += 1;
+                unsent |= bundle.ops.head == op.0;
                 false
             }
-            Item::Bundle(_) => true,
+            _ => true,
         });
-        if unsent > 0
-            && let Some(state) = self.rmas.get_mut(op.0 as usize).and_then(Option::as_mut)
-        {
+        if unsent {
             state.left = 1;
         }
         self.end_rma_part(place, op, Err(failure), host);
@@ -88,6 +113,7 @@ impl Engine {
         let Some(flow) = self.flows.get_mut(number) else { return };
         if let Some(assembly) = flow.assembly.take() {
             host.abandon(assembly.place);
+            self.freed = true;
         }
         let mut content = core::mem::replace(flow, Flow::new(NONE));
         for ahead in content.ahead.drain(..) {
@@ -101,7 +127,7 @@ impl Engine {
         let flying = content.flight.drain(..).map(|flight| flight.content);
         let waiting = content.queue.drain(..).map(|item| match item {
             Item::Bundle(bundle) => Content::Bundle(bundle),
-            Item::Rma(_) => Content::Empty,
+            Item::Rma(_) | Item::Spoilt(_) => Content::Empty,
         });
         for content in flying.chain(waiting) {
             let Content::Bundle(bundle) = content else { continue };
@@ -111,7 +137,13 @@ impl Engine {
         for at in 0..self.rmas.len() {
             if self.rmas[at].is_some_and(|state| state.conn == place) {
                 self.rmas[at] = None;
-                host.ended(Op(u32::try_from(at).unwrap_or(NONE)), Err(failure));
+                self.fail_one(Op(u32::try_from(at).unwrap_or(NONE)), failure, host);
+            }
+        }
+        for op in content.order.drain(..) {
+            let turn = self.turns.get_mut(op.0 as usize);
+            if let Some(Turn::Ended(outcome)) = turn.map(|turn| core::mem::replace(turn, Turn::None)) {
+                host.ended(op, outcome);
             }
         }
         if let Some(flow) = self.flows.get_mut(number) {
@@ -126,9 +158,17 @@ impl Engine {
         while next != NONE {
             let op = next;
             if self.rmas.get(op as usize).is_none_or(Option::is_none) {
-                host.ended(Op(op), Err(failure));
+                self.fail_one(Op(op), failure, host);
             }
             next = if op == ops.tail { NONE } else { self.links.get(op as usize).copied().unwrap_or(NONE) };
+        }
+    }
+
+    /// Ends an operation of a connection that is no more; one that waits for its turn is told in its turn.
+    fn fail_one<H: Host>(&mut self, op: Op, failure: Failure, host: &mut H) {
+        match self.turns.get_mut(op.0 as usize) {
+            Some(turn @ Turn::Open) => *turn = Turn::Ended(Err(failure)),
+            _ => host.ended(op, Err(failure)),
         }
     }
 
@@ -141,6 +181,9 @@ impl Engine {
         let user = conn.user;
         conn.state = State::Broken;
         conn.clear(bit::PING | bit::ACK_NOW | bit::ACK_LATER | bit::RNR);
+        if matches!(failure, Failure::TimedOut | Failure::NotReady) {
+            conn.set(bit::GAVE_UP);
+        }
         if was_accepting {
             host.event(Index(place), user, Event::Refused(failure));
             self.remove(place);
@@ -169,6 +212,9 @@ impl Engine {
         let Some(state) = self.table.get(place).map(|conn| conn.state) else { return };
         match state {
             State::Free | State::Closing => {}
+            State::Broken if self.table.get(place).is_some_and(|conn| conn.has(bit::GAVE_UP)) => {
+                self.begin_closing(now, place);
+            }
             State::Asking | State::Broken => {
                 self.fail_operations(place, Failure::Disconnected, host);
                 self.remove(place);

@@ -1,10 +1,11 @@
 //! What a connection needs while something is in flight on it. Flows are taken when needed and given back when nothing is open
 //! any more, so that memory grows with what is in flight and not with connections.
 
+use super::assembly::Assembly;
 use super::congestion::Congestion;
 use super::conn::NONE;
 use super::frames::Buffer;
-use super::host::{Op, Place, Target};
+use super::host::{Op, Target};
 use crate::Time;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -32,6 +33,8 @@ pub(super) struct Bundle {
     /// Messages that need a slot of the peer.
     pub(super) messages: u16,
     pub(super) ops: Ops,
+    /// The operation whose message this is, or the first of those; of every part of a long one too.
+    pub(super) of: u32,
     /// Another message may still be added.
     pub(super) is_open: bool,
     /// An acknowledgement is wanted at once.
@@ -46,6 +49,8 @@ pub(super) enum Item {
     Bundle(Bundle),
     /// An RMA, by its operation.
     Rma(Op),
+    /// The end of a write that lost its memory on the way, by its number on the wire.
+    Spoilt(u32),
 }
 
 /// A read of the peer that is being served.
@@ -62,10 +67,17 @@ pub(super) enum Content {
     /// Nothing any more: its memory is gone. The number has to arrive all the same.
     Empty,
     Bundle(Bundle),
+    /// Part of a write, by its number on the wire: the host's may have begun another life.
     Write {
-        op: Op,
+        op: u32,
         at: u64,
         len: u32,
+        is_last: bool,
+    },
+    /// Part of a write whose memory is gone: what is sent in its place has the target refuse the whole.
+    Spoilt {
+        op: u32,
+        is_last: bool,
     },
     ReadBytes {
         op: u32,
@@ -73,6 +85,13 @@ pub(super) enum Content {
         at: u64,
         len: u32,
     },
+}
+
+impl Content {
+    /// Whether it is a message or part of one.
+    pub(super) fn is_message(&self) -> bool {
+        matches!(self, Self::Bundle(bundle) if bundle.of != NONE)
+    }
 }
 
 /// How a frame in flight stands.
@@ -115,15 +134,6 @@ pub(super) enum Ahead {
     },
 }
 
-/// A message that is being put together.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Assembly {
-    pub(super) place: Place,
-    pub(super) message: u32,
-    pub(super) total: u32,
-    pub(super) filled: u32,
-}
-
 /// The state of a busy connection.
 pub(super) struct Flow {
     /// The connection.
@@ -142,10 +152,15 @@ pub(super) struct Flow {
     pub(super) lost_from: usize,
     /// Messages of reads, which wait for the data.
     pub(super) parked: Vec<(Op, Bundle)>,
+    /// RO: operations from the oldest RMA on; they end in this order.
+    pub(super) order: VecDeque<Op>,
     /// RMAs whose end has not been told.
     pub(super) open_rmas: u32,
     /// When the first of those that are open was started.
     pub(super) rma_since: Time,
+    /// Bytes of a read came: since the last look, and when they last did.
+    pub(super) moved: bool,
+    pub(super) moved_at: Time,
     /// Those of them that have left the queue.
     pub(super) running: u32,
     /// A served read has its turn before the program's next.
@@ -176,13 +191,15 @@ pub(super) struct Flow {
     /// Frames by which the network may reorder.
     pub(super) reorder: u32,
     pub(super) congestion: Congestion,
-    /// Number of the next message that is cut into parts.
-    pub(super) part_number: u32,
     /// Path-MTU discovery: the size that is being probed, how often, and when next.
     pub(super) probing: super::mtu::Probing,
     // Receiving.
     pub(super) ahead: VecDeque<Ahead>,
     pub(super) assembly: Option<Assembly>,
+    /// Parts of it that have come, on an unreliable connection.
+    pub(super) seen: Vec<u64>,
+    /// When a part of it last came, on an unreliable connection.
+    pub(super) assembly_at: Time,
     /// Messages of the frame at `recv_next` that have been delivered.
     pub(super) partial: u16,
     /// Writes that were refused, until their last frame passes.
@@ -209,8 +226,11 @@ impl Flow {
             lost: 0,
             lost_from: 0,
             parked: Vec::new(),
+            order: VecDeque::new(),
             open_rmas: 0,
             rma_since: Time(0),
+            moved: false,
+            moved_at: Time(0),
             running: 0,
             serve_next: false,
             used_at: Time(0),
@@ -227,10 +247,11 @@ impl Flow {
             loss_at: None,
             reorder: 3,
             congestion: Congestion::new(),
-            part_number: 0,
             probing: super::mtu::Probing::default(),
             ahead: VecDeque::new(),
             assembly: None,
+            seen: Vec::new(),
+            assembly_at: Time(0),
             partial: 0,
             refused: Vec::new(),
             after_refused: false,
@@ -246,6 +267,8 @@ impl Flow {
         let old = core::mem::replace(self, fresh);
         (self.queue, self.serves, self.results) = (old.queue, old.serves, old.results);
         (self.flight, self.ahead, self.refused) = (old.flight, old.ahead, old.refused);
+        self.order = old.order;
+        self.order.clear();
         self.queue.clear();
         self.serves.clear();
         self.results.clear();
@@ -260,11 +283,28 @@ impl Flow {
             && self.serves.is_empty()
             && self.results.is_empty()
             && self.flight.is_empty()
+            && self.order.is_empty()
             && self.open_rmas == 0
             && self.ahead.is_empty()
             && self.assembly.is_none()
             && self.refused.is_empty()
             && self.partial == 0
+    }
+
+    /// The newest send that has not ended, if it has to be waited for.
+    pub(super) fn last_send(&self) -> Option<Op> {
+        if !self.order.is_empty() {
+            return None;
+        }
+        let waiting = self.queue.iter().rev().filter_map(|item| match item {
+            Item::Bundle(bundle) => Some(bundle.ops.tail),
+            Item::Rma(_) | Item::Spoilt(_) => None,
+        });
+        let flying = self.flight.iter().rev().filter_map(|flight| match &flight.content {
+            Content::Bundle(bundle) => Some(bundle.ops.tail),
+            _ => None,
+        });
+        waiting.chain(flying).find(|tail| *tail != NONE).map(Op)
     }
 
     /// Whether frames of the sequence may be sent for the first time.

@@ -3,7 +3,7 @@
 
 use super::conn::{Conn, State, bit};
 use super::host::{Event, Host, Index};
-use super::random::keyed;
+use super::requests::{Key, Known};
 use super::transmit::{header, plain};
 use super::{Engine, Open, Transmit, get_ready};
 use crate::wire::{Accept, Close, Connect, Header, Kind, Offer, Reason, Redirect, Reject, Reset, Retry, features};
@@ -12,8 +12,6 @@ use alloc::boxed::Box;
 
 /// Answers without state that wait; more are not given.
 pub(super) const MAX_REPLIES: usize = 64;
-/// How long a cookie proves an address, and a request is known as a repeated one; microseconds.
-const COOKIE_LIFE: u64 = 10_000_000;
 /// Until the first frame of a handshake is repeated; doubled each time, up to the longest; microseconds.
 const FIRST: u64 = 20_000;
 const LONGEST: u64 = 1_000_000;
@@ -23,6 +21,10 @@ const PATIENCE: u64 = 30_000_000;
 const FAREWELLS: u32 = 4;
 /// The longest redirection.
 const MAX_URI: usize = 512;
+/// RETRYs that are answered at once.
+const MOST_RETRIES: u32 = 4;
+/// Bytes of a RESET, and of a CLOSE.
+const SHORTEST: usize = 36;
 /// How far back a frame may lie that a RESET answers.
 const RECENT: u32 = 1 << 16;
 
@@ -40,10 +42,12 @@ pub(super) struct Opening {
     /// Asked to go elsewhere; the host has not said where that is.
     elsewhere: bool,
     first_seq: u32,
+    /// RETRYs that were answered at once.
+    retries: u32,
 }
 
 impl Opening {
-    fn new(now: Time, patience: u64) -> Self {
+    pub(super) fn new(now: Time, patience: u64) -> Self {
         Self {
             payload: Box::default(),
             token: 0,
@@ -55,7 +59,20 @@ impl Opening {
             due: true,
             elsewhere: false,
             first_seq: 0,
+            retries: 0,
         }
+    }
+
+    /// That of a request that its program has not answered: it waits for nothing else.
+    pub(super) fn of_request(cookie: u64) -> Self {
+        let mut opening = Self::new(Time(u64::MAX), 0);
+        opening.cookie = cookie;
+        opening
+    }
+
+    /// It is to be sent now.
+    pub(super) fn hurry(&mut self) {
+        self.due = true;
     }
 
     /// When it wants to be looked at.
@@ -70,20 +87,13 @@ impl Opening {
     }
 }
 
-/// What became of a request that was seen lately.
-#[derive(Clone, Copy)]
-pub(super) enum Known {
-    Here { place: u32, id: u64 },
-    Rejected { from: u64 },
-}
-
 /// An answer that needs no state.
 pub(super) struct Reply {
     to: Address,
     what: Answer,
 }
 
-enum Answer {
+pub(super) enum Answer {
     Retry(Retry),
     Reject(Reject),
     Redirect { header: Header, cookie: u64, token: u64, uri: Box<[u8]> },
@@ -108,7 +118,7 @@ impl Reply {
 }
 
 /// The header of an answer to this one.
-fn back(header: &Header, kind: Kind) -> Header {
+pub(super) fn back(header: &Header, kind: Kind) -> Header {
     Header { kind, to: header.from, from: header.to, number: 0, time: 0 }
 }
 
@@ -140,7 +150,7 @@ impl Engine {
 
     /// Numbers begin where nobody guesses. The sequence of an unreliable connection is its window of numbers seen.
     #[expect(clippy::cast_possible_truncation, reason = "any bits do")]
-    fn first_seq(&mut self, conn: &mut Conn) -> u32 {
+    pub(super) fn first_seq(&mut self, conn: &mut Conn) -> u32 {
         let random = self.random.next();
         let seq = self.config.first_seq.unwrap_or(random as u32);
         conn.number = self.config.first_seq.unwrap_or((random >> 32) as u32);
@@ -173,9 +183,9 @@ impl Engine {
     /// # Errors
     ///
     /// Not an unanswered request.
-    pub fn reject(&mut self, _now: Time, index: Index) -> Result<(), RequestError> {
+    pub fn reject(&mut self, now: Time, index: Index) -> Result<(), RequestError> {
         let (key, header, cookie) = self.take_request(index)?;
-        self.requests.insert(key, Known::Rejected { from: header.from });
+        self.requests.insert(now, key, Known::Rejected { from: header.from });
         let reject = Reject { header: Header { kind: Kind::Reject, ..header }, reason: Reason::Program, cookie };
         self.reply(key.1, Answer::Reject(reject));
         Ok(())
@@ -185,21 +195,20 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Not an unanswered request, or a URI longer than 512 bytes.
-    pub fn redirect(&mut self, _now: Time, index: Index, uri: &[u8], token: u64) -> Result<(), RequestError> {
-        if uri.len() > MAX_URI {
+    /// Not an unanswered request, or a URI of no bytes or more than 512.
+    pub fn redirect(&mut self, now: Time, index: Index, uri: &[u8], token: u64) -> Result<(), RequestError> {
+        if uri.is_empty() || uri.len() > MAX_URI {
             return Err(RequestError::OtherDevice);
         }
         let (key, header, cookie) = self.take_request(index)?;
-        // A client that did not hear of it asks again, and is then a new one.
-        self.requests.remove(&key);
+        self.requests.insert(now, key, Known::Redirected { from: header.from, token, uri: uri.into() });
         let header = Header { kind: Kind::Redirect, ..header };
         self.reply(key.1, Answer::Redirect { header, cookie, token, uri: uri.into() });
         Ok(())
     }
 
     /// Takes an unanswered request out: its key, the header of an answer, and its cookie.
-    fn take_request(&mut self, index: Index) -> Result<((u64, Address), Header, u64), RequestError> {
+    fn take_request(&mut self, index: Index) -> Result<(Key, Header, u64), RequestError> {
         let conn = self.table.get(index.0).ok_or(RequestError::Disconnected)?;
         if conn.state != State::Requested {
             return Err(RequestError::AlreadyAnswered);
@@ -232,7 +241,7 @@ impl Engine {
         self.expected.retain(|expected| *expected != token);
     }
 
-    fn reply(&mut self, to: Address, what: Answer) {
+    pub(super) fn reply(&mut self, to: Address, what: Answer) {
         if self.replies.len() < MAX_REPLIES {
             self.replies.push_back(Reply { to, what });
         }
@@ -355,93 +364,6 @@ impl Engine {
         self.arm(now, place);
     }
 
-    fn on_connect<H: Host>(&mut self, now: Time, from: &Address, connect: &Connect<'_>, host: &mut H) {
-        let key = (connect.header.from, *from);
-        match self.requests.get(&key).copied() {
-            Some(Known::Here { place, id }) if self.table.find(id) == Some(place) => {
-                if let Some(opening) = self.openings.get_mut(&place)
-                    && self.table.get(place).is_some_and(|conn| conn.state == State::Accepting)
-                {
-                    opening.due = true;
-                    self.make_ready(place);
-                }
-                return;
-            }
-            Some(Known::Rejected { from: id }) => {
-                let header = Header { from: id, ..back(&connect.header, Kind::Reject) };
-                let reject = Reject { header, reason: Reason::Program, cookie: connect.cookie };
-                return self.reply(*from, Answer::Reject(reject));
-            }
-            Some(_) => return,
-            None => {}
-        }
-        if !self.is_proven(now, from, connect) {
-            let cookie_time = now.micros();
-            let cookie = self.cookie(from, connect.header.from, cookie_time);
-            let retry = Retry { header: back(&connect.header, Kind::Retry), cookie, cookie_time };
-            return self.reply(*from, Answer::Retry(retry));
-        }
-        self.admit(now, from, connect, host);
-    }
-
-    /// Whether the client has shown that it receives at its address.
-    fn is_proven(&self, now: Time, from: &Address, connect: &Connect<'_>) -> bool {
-        u64::from(now.micros().wrapping_sub(connect.cookie_time)) <= COOKIE_LIFE
-            && connect.cookie == self.cookie(from, connect.header.from, connect.cookie_time)
-    }
-
-    fn cookie(&self, from: &Address, id: u64, time: u32) -> u64 {
-        keyed(self.cookie_key, &[id, u64::from(time)], &from.0)
-    }
-
-    /// A new request of a client whose address is proven.
-    fn admit<H: Host>(&mut self, now: Time, from: &Address, connect: &Connect<'_>, host: &mut H) {
-        let key = (connect.header.from, *from);
-        let Some((place, id)) = self.table.take(&mut self.random) else {
-            let reject = Reject {
-                header: back(&connect.header, Kind::Reject),
-                reason: Reason::Resources,
-                cookie: connect.cookie,
-            };
-            return self.reply(*from, Answer::Reject(reject));
-        };
-        let mut conn = Conn::new(id, connect.header.from, *from, connect.offer.attribute, 0);
-        self.first_seq(&mut conn);
-        conn.state = State::Requested;
-        conn.note_number(connect.header.number, connect.header.time, now.micros());
-        take_offer(&mut conn, &connect.offer, &self.config);
-        self.table.put(place, conn);
-        let mut opening = Opening::new(now, u64::MAX);
-        opening.cookie = connect.cookie;
-        opening.next_at = opening.deadline;
-        self.openings.insert(place, opening);
-        let attribute = connect.offer.attribute;
-        let expected = self.expected.iter().position(|token| *token == connect.token).filter(|_| connect.token != 0);
-        let event = match expected {
-            Some(_) => Event::Expected { attribute, token: connect.token },
-            None => Event::Request { attribute, payload: connect.payload },
-        };
-        if !host.event(Index(place), 0, event) {
-            return self.remove(place);
-        }
-        if let Some(at) = expected {
-            self.expected.swap_remove(at);
-        }
-        self.requests.insert(key, Known::Here { place, id });
-        self.request_ages.push_back((now.plus_micros(2 * COOKIE_LIFE), key));
-    }
-
-    /// Requests that no repeated frame can bring back: its cookie is too old.
-    pub(super) fn forget_requests(&mut self, now: Time) {
-        while let Some((age, key)) = self.request_ages.front().copied() {
-            if age > now {
-                break;
-            }
-            self.request_ages.pop_front();
-            self.requests.remove(&key);
-        }
-    }
-
     /// An answer to this side's CONNECT.
     fn on_answer<H: Host>(&mut self, now: Time, place: u32, header: &Header, frame: &[u8], host: &mut H) {
         let Some(conn) = self.table.get_mut(place) else { return };
@@ -450,8 +372,12 @@ impl Engine {
             Kind::Retry => {
                 if let Some(retry) = Retry::parse(frame) {
                     (opening.cookie, opening.cookie_time) = (retry.cookie, retry.cookie_time);
-                    opening.due = true;
-                    get_ready(conn, place, &mut self.ready);
+                    opening.retries += 1;
+                    // Nobody makes this side send more than a few: the next goes in its time.
+                    if opening.retries <= MOST_RETRIES {
+                        opening.due = true;
+                        get_ready(conn, place, &mut self.ready);
+                    }
                 }
             }
             Kind::Accept => {
@@ -534,14 +460,15 @@ impl Engine {
             self.stats.strays += 1;
             return;
         }
-        self.stray(from, header);
+        self.stray(from, header, frame.len());
     }
 
-    /// A frame for no connection of ours: its sender is told.
-    pub(super) fn stray(&mut self, from: &Address, header: &Header) {
+    /// A frame for no connection of ours: its sender is told, with no more than it sent.
+    pub(super) fn stray(&mut self, from: &Address, header: &Header, len: usize) {
         self.stats.strays += 1;
         match header.kind {
-            Kind::Data | Kind::Confirm => {
+            _ if len < SHORTEST => {}
+            Kind::Data | Kind::Accept => {
                 let reset = Reset { header: back(header, Kind::Reset), number: header.number };
                 self.reply(*from, Answer::Reset(reset));
             }
@@ -560,7 +487,7 @@ fn offered(config: &super::Config) -> u32 {
 }
 
 /// What the peer says of itself.
-fn take_offer(conn: &mut Conn, offer: &Offer, config: &super::Config) {
+pub(super) fn take_offer(conn: &mut Conn, offer: &Offer, config: &super::Config) {
     conn.recv_next = if conn.is_reliable() { offer.first_seq } else { 0 };
     conn.max_send_size = offer.max_send_size.min(config.max_send_size);
     // Nobody is sent frames in which nothing fits.

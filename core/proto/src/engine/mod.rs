@@ -9,6 +9,7 @@
 //! Who owns what: `docs/design/engine.md`. What travels: `docs/wire.md`.
 
 mod ack;
+mod assembly;
 mod congestion;
 mod conn;
 mod ending;
@@ -20,6 +21,7 @@ mod mtu;
 mod random;
 mod receive;
 mod records;
+mod requests;
 mod rtt;
 mod send;
 mod table;
@@ -27,6 +29,8 @@ mod timeout;
 mod timer;
 mod transmit;
 
+#[cfg(test)]
+mod attacks;
 #[cfg(test)]
 mod tests;
 
@@ -39,9 +43,10 @@ use conn::{Conn, bit};
 use core::time::Duration;
 use flow::{Flow, Flows};
 use frames::Frames;
-use handshake::{Known, Opening, Reply};
+use handshake::{Opening, Reply};
 use random::Random;
-use send::RmaState;
+use requests::Requests;
+use send::{RmaState, Turn};
 use table::Table;
 use timer::Timers;
 
@@ -181,6 +186,8 @@ pub struct Engine {
     links: Vec<u32>,
     /// RMAs by their operation's number.
     rmas: Vec<Option<RmaState>>,
+    /// RO: operations that end in their turn, by number.
+    turns: Vec<Turn>,
     /// Connections that have something to send.
     ready: VecDeque<u32>,
     in_a_row: u32,
@@ -191,11 +198,16 @@ pub struct Engine {
     /// Connections that are being made or closed.
     openings: BTreeMap<u32, Opening>,
     /// Requests seen lately, so that one repeated by the network is not a second one.
-    requests: BTreeMap<(u64, Address), Known>,
-    request_ages: VecDeque<(Time, (u64, Address))>,
+    requests: Requests,
     expected: Vec<u64>,
     /// Counts RMAs.
     lives: u32,
+    /// Number of the next message that is cut into parts; one for all connections, so that it outlives their flows.
+    parts: u32,
+    /// Connections that wait for a frame buffer.
+    hungry: VecDeque<u32>,
+    /// The engine gave a slot back itself.
+    freed: bool,
     stats: Stats,
 }
 
@@ -215,15 +227,18 @@ impl Engine {
             timers: Timers::new(),
             links: Vec::new(),
             rmas: Vec::new(),
+            turns: Vec::new(),
             ready: VecDeque::with_capacity(64),
             in_a_row: 0,
             starved: VecDeque::new(),
             replies: VecDeque::with_capacity(handshake::MAX_REPLIES),
             openings: BTreeMap::new(),
-            requests: BTreeMap::new(),
-            request_ages: VecDeque::new(),
+            requests: Requests::new(),
             expected: Vec::new(),
             lives: 0,
+            parts: config.first_seq.unwrap_or(0),
+            hungry: VecDeque::new(),
+            freed: false,
             stats: Stats::default(),
         }
     }
@@ -231,7 +246,15 @@ impl Engine {
     /// When `handle_timeout` or `poll_transmit` wants to be called next; `None`: not before something else happens.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        if self.ready.is_empty() && self.replies.is_empty() { self.timers.next() } else { Some(Time(0)) }
+        let fed = !self.hungry.is_empty() && self.frames.left() > 0;
+        let is_due = fed || self.freed || !self.ready.is_empty() || !self.replies.is_empty();
+        if is_due { Some(Time(0)) } else { self.timers.next() }
+    }
+
+    /// The peer's address.
+    #[must_use]
+    pub fn address(&self, index: Index) -> Option<Address> {
+        self.table.get(index.0).map(|conn| conn.to)
     }
 
     /// What there is to say about a connection.

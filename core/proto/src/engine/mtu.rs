@@ -45,6 +45,11 @@ impl Probing {
         self.reply = size;
     }
 
+    /// Whether a probe of the peer is to be answered.
+    pub(super) fn has_reply(&self) -> bool {
+        self.reply > 0
+    }
+
     /// The size to be confirmed to the peer.
     pub(super) fn take_reply(&mut self) -> Option<u16> {
         let size = core::mem::take(&mut self.reply);

@@ -12,6 +12,10 @@ use crate::{Address, Failure, Time};
 
 /// Held-back frames that only the frame whose turn it is may take.
 const RESERVE: usize = 8;
+/// Connections that find no slot, one after the other, before no other is tried; they are tried next time.
+const MOST_REFUSED: u32 = 4;
+/// Results, and reads, of one peer that may wait; a frame that asks for more is dropped and comes again.
+pub(super) const MAX_ASKED: usize = 1024;
 
 impl Engine {
     /// A frame whose check was right. `congested`: a router marked it.
@@ -36,7 +40,7 @@ impl Engine {
         congested: bool,
         host: &mut H,
     ) {
-        let Some(place) = self.table.find(header.to) else { return self.stray(from, header) };
+        let Some(place) = self.table.find(header.to) else { return self.stray(from, header, frame.len()) };
         let Some(conn) = self.table.get_mut(place) else { return };
         if conn.peer != header.from || conn.to != *from {
             self.stats.strays += 1;
@@ -50,10 +54,14 @@ impl Engine {
             self.stats.malformed += 1;
             return;
         };
+        if data.flags & flags::UNCHECKED != 0 && !conn.has(bit::UNCHECKED) {
+            self.stats.malformed += 1;
+            return;
+        }
         self.stats.received += 1;
         let is_new = conn.is_reliable() || conn.is_new(header.number);
         conn.note_number(header.number, header.time, now.micros());
-        conn.clear(bit::TOLD_SILENT);
+        conn.clear(bit::TOLD_SILENT | bit::PINGED);
         conn.marks = conn.marks.wrapping_add(u16::from(congested));
         if conn.flow != NONE {
             self.handle_ack(now, place, &data, &sack, host);
@@ -61,12 +69,15 @@ impl Engine {
         if data.flags & flags::SEQUENCED != 0 {
             self.handle_sequenced(now, place, &data, records, frame.len(), host);
         } else if is_new {
-            self.handle_loose(place, records, host);
+            self.handle_loose(now, place, records, host);
         } else {
             self.stats.duplicates += 1;
         }
         if let Some(flow) = self.flow_mut(place) {
             flow.used_at = now;
+            if core::mem::take(&mut flow.moved) {
+                flow.moved_at = now;
+            }
         }
         let Some(conn) = self.table.get_mut(place) else { return };
         if data.flags & flags::PROMPT != 0 {
@@ -76,7 +87,7 @@ impl Engine {
     }
 
     /// Records of a frame outside the sequence.
-    fn handle_loose<H: Host>(&mut self, place: u32, records: Records<'_>, host: &mut H) {
+    fn handle_loose<H: Host>(&mut self, now: Time, place: u32, records: Records<'_>, host: &mut H) {
         for record in records {
             let Some(conn) = self.table.get_mut(place) else { return };
             match record {
@@ -88,6 +99,7 @@ impl Engine {
                 Record::Part { message, total, at, bytes } if !conn.is_reliable() => {
                     if let Some(mut scene) = self.scene(place) {
                         scene.loose_part(message, total, at, bytes, host);
+                        scene.flow.assembly_at = now;
                     }
                 }
                 Record::Probe { size } => {
@@ -142,10 +154,16 @@ impl Engine {
             self.stats.unheld += 1;
             return;
         }
+        if !self.has_room(place, records) {
+            self.stats.unheld += 1;
+            return;
+        }
+        let Some(conn) = self.table.get_mut(place) else { return };
         if early > 0 {
             conn.set(bit::ACK_NOW);
             return self.handle_early(place, early, records, host);
         }
+        let was_refused = conn.has(bit::RNR);
         let had_gap = self.flow_mut(place).is_some_and(|flow| !flow.ahead.is_empty());
         match self.take_next(place, records, host) {
             Taken::Done => self.advance(place, host),
@@ -154,7 +172,7 @@ impl Engine {
         }
         let Some(conn) = self.table.get_mut(place) else { return };
         let is_full = bytes * 2 > usize::from(conn.mtu);
-        if had_gap || conn.has(bit::RNR) || is_full && conn.has(bit::FULL) {
+        if had_gap || was_refused || conn.has(bit::RNR) || is_full && conn.has(bit::FULL) {
             conn.set(bit::ACK_NOW);
         } else if !conn.has(bit::ACK_LATER | bit::ACK_NOW) {
             conn.set(bit::ACK_LATER);
@@ -166,13 +184,21 @@ impl Engine {
         }
     }
 
+    /// Whether what a frame asks for may wait: a peer that does not acknowledge results gets no more of them.
+    fn has_room(&mut self, place: u32, records: Records<'_>) -> bool {
+        let asked = records.filter(|record| matches!(record, Record::Read { .. } | Record::Write { .. })).count();
+        asked == 0
+            || self.flow_mut(place).is_none_or(|flow| flow.results.len().max(flow.serves.len()) + asked <= MAX_ASKED)
+    }
+
     /// Applies the records of the frame whose turn it is.
     fn take_next<H: Host>(&mut self, place: u32, records: Records<'_>, host: &mut H) -> Taken {
         let mut ended = Endings::default();
         let Some(mut scene) = self.scene(place) else { return Taken::NoRoom };
         if let Some(Ahead::Held { .. }) = scene.flow.ahead.front() {
-            // It came before, and waits for a slot.
+            // It came before, and waits for a slot; there may be one that nobody told of.
             self.stats.duplicates += 1;
+            self.drain(place, host);
             return Taken::NoRoom;
         }
         let taken = scene.take(records, host, &mut |end| ended.push(end));
@@ -182,9 +208,8 @@ impl Engine {
 
     /// The frame whose turn it was is done: so are those held back behind it, as far as there is no gap.
     fn advance<H: Host>(&mut self, place: u32, host: &mut H) {
-        if let Some(scene) = self.scene(place) {
-            scene.conn.recv_next = scene.conn.recv_next.wrapping_add(1);
-            scene.flow.ahead.pop_front();
+        if let Some(mut scene) = self.scene(place) {
+            scene.pass();
         }
         self.drain(place, host);
     }
@@ -218,15 +243,15 @@ impl Engine {
                     }
                 }
             }
-            let Some(scene) = self.scene(place) else { return };
-            scene.conn.recv_next = scene.conn.recv_next.wrapping_add(1);
-            scene.flow.ahead.pop_front();
+            let Some(mut scene) = self.scene(place) else { return };
+            scene.pass();
         }
     }
 
     /// A frame before its turn.
     fn handle_early<H: Host>(&mut self, place: u32, early: usize, records: Records<'_>, host: &mut H) {
         let room = host.room();
+        let can_hold = self.holds.left() > 0;
         let mut ended = Endings::default();
         let Some(mut scene) = self.scene(place) else { return };
         if scene.flow.ahead.get(early).is_some_and(|ahead| !matches!(ahead, Ahead::Missing)) {
@@ -234,46 +259,26 @@ impl Engine {
             return;
         }
         let messages = records.filter(|record| matches!(record, Record::Message { .. })).count();
-        let hasty = messages <= room as usize && records.clone().all(|record| scene.is_hasty(&record));
-        let ahead = if hasty {
-            let mut passed = Ahead::Passed;
-            for record in records {
-                match record {
-                    Record::Write { op, target, at, bytes } => {
-                        if scene.write(op, &target, at, bytes, host) {
-                            passed = Ahead::WriteEnd { op };
-                        }
-                    }
-                    Record::ReadBytes { op, at, bytes } => {
-                        scene.read_bytes(op, at, bytes, host, &mut |end| ended.push(end))
-                    }
-                    Record::Result { op, status } => scene.result(op, status, &mut |end| ended.push(end)),
-                    Record::Read { op, target } => {
-                        if scene.serve(op, target, host) != Taken::Done {
-                            return;
-                        }
-                    }
-                    Record::Message { bytes, .. } => {
-                        host.message(scene.conn.user, bytes);
-                    }
-                    Record::Part { .. } | Record::Probe { .. } | Record::ProbeReply { .. } => {}
-                }
-            }
-            passed
-        } else {
-            match self.hold(records, RESERVE) {
-                Some(held) => held,
-                None => {
-                    self.stats.unheld += 1;
-                    return;
-                }
-            }
+        // A message may find no slot after all, and what is left is then held.
+        let has_room = messages == 0 || messages <= room as usize && can_hold;
+        let (mut passed, mut left) = (Ahead::Passed, Some(records));
+        if has_room && records.clone().all(|record| scene.is_hasty(&record)) {
+            (passed, left) = scene.take_early(records, host, &mut |end| ended.push(end));
+        }
+        let ahead = match left {
+            None => Some(passed),
+            Some(left) => self.hold(left, if left.bytes().len() < records.bytes().len() { 0 } else { RESERVE }),
         };
-        if let Some(scene) = self.scene(place) {
-            while scene.flow.ahead.len() <= early {
-                scene.flow.ahead.push_back(Ahead::Missing);
+        match ahead {
+            None => self.stats.unheld += 1,
+            Some(ahead) => {
+                if let Some(scene) = self.scene(place) {
+                    while scene.flow.ahead.len() <= early {
+                        scene.flow.ahead.push_back(Ahead::Missing);
+                    }
+                    scene.flow.ahead[early] = ahead;
+                }
             }
-            scene.flow.ahead[early] = ahead;
         }
         self.end_parts(place, ended, host);
     }
@@ -308,21 +313,41 @@ impl Engine {
         self.make_ready(place);
     }
 
-    /// Slots have become free: what waited for them is delivered, and peers that were refused are told.
+    /// Slots have become free: what waited for them is delivered, and peers that were refused are told. Those that wait get
+    /// theirs in turn.
     pub fn refill<H: Host>(&mut self, _now: Time, host: &mut H) {
+        let mut refused = 0;
         for _ in 0..self.starved.len() {
             let Some(place) = self.starved.pop_front() else { return };
-            let Some(flow) = self.flow_mut(place) else { continue };
-            if !core::mem::take(&mut flow.starved) {
-                continue;
+            if self.flow_mut(place).is_some_and(|flow| core::mem::take(&mut flow.starved)) && !self.feed(place, host) {
+                refused += 1;
+                if refused >= MOST_REFUSED && host.room() == 0 {
+                    return;
+                }
             }
-            if let Some(conn) = self.table.get_mut(place) {
-                conn.clear(bit::RNR);
-                conn.set(bit::ACK_NOW);
-            }
-            self.drain(place, host);
-            self.make_ready(place);
         }
+        if self.starved.len() > 1 {
+            // Who was first now is not next time.
+            self.starved.rotate_left(1);
+        }
+    }
+
+    /// Delivers what waits on one connection, and tells the peer that it may go on. False: nothing moved.
+    fn feed<H: Host>(&mut self, place: u32, host: &mut H) -> bool {
+        let Some(scene) = self.scene(place) else { return false };
+        let was_owed = scene.conn.has(bit::ACK_NOW);
+        let before = (scene.conn.recv_next, scene.flow.partial);
+        scene.conn.clear(bit::RNR);
+        scene.conn.set(bit::ACK_NOW);
+        self.drain(place, host);
+        let Some(scene) = self.scene(place) else { return false };
+        let moved = !scene.flow.starved || (scene.conn.recv_next, scene.flow.partial) != before;
+        if !moved && !was_owed {
+            // The peer knows.
+            scene.conn.clear(bit::ACK_NOW);
+        }
+        self.make_ready(place);
+        moved
     }
 
     /// Tells the host of parts of operations that have ended.

@@ -1,9 +1,9 @@
 //! Records of a frame, when its turn has come or before.
 
-use super::conn::Conn;
-use super::flow::{Assembly, Bundle, Flow, Item, Serve};
+use super::conn::{Conn, bit};
+use super::flow::{Ahead, Bundle, Flow, Item, Serve, WINDOW};
 use super::host::{Host, Op, Target};
-use super::send::{AFTER, OP_MASK, RmaState};
+use super::send::{OP_MASK, RmaState};
 use super::transmit::status;
 use crate::Failure;
 use crate::wire::{Record, Records};
@@ -60,6 +60,40 @@ impl Scene<'_> {
         Taken::Done
     }
 
+    /// The frame at `recv_next` is done.
+    pub(super) fn pass(&mut self) {
+        self.conn.recv_next = self.conn.recv_next.wrapping_add(1);
+        self.conn.clear(bit::RNR);
+        self.flow.ahead.pop_front();
+    }
+
+    /// Everything in a frame that may be done before its turn: what is left of it in its turn, and the records that found no
+    /// room, the first of them first.
+    pub(super) fn take_early<'a, H: Host>(
+        &mut self,
+        records: Records<'a>,
+        host: &mut H,
+        ended: &mut impl FnMut(Ended),
+    ) -> (Ahead, Option<Records<'a>>) {
+        let (mut passed, mut rest) = (Ahead::Passed, records);
+        loop {
+            let here = rest;
+            let Some(record) = rest.next() else { return (passed, None) };
+            match record {
+                Record::Write { op, target, at, bytes } => {
+                    if self.write(op, &target, at, bytes, host) {
+                        passed = Ahead::WriteEnd { op };
+                    }
+                }
+                _ => {
+                    if self.record(&record, host, ended) != Taken::Done {
+                        return (passed, Some(here));
+                    }
+                }
+            }
+        }
+    }
+
     fn record<H: Host>(&mut self, record: &Record<'_>, host: &mut H, ended: &mut impl FnMut(Ended)) -> Taken {
         match *record {
             Record::Message { after, bytes } => {
@@ -88,64 +122,14 @@ impl Scene<'_> {
         }
     }
 
-    /// A part of a message whose parts come in order.
-    fn part<H: Host>(&mut self, message: u32, total: u32, at: u32, bytes: &[u8], host: &mut H) -> Taken {
-        if total > self.max_send_size || message & AFTER != 0 && self.flow.after_refused {
-            return Taken::Done;
-        }
-        if at == 0 && self.flow.assembly.is_none_or(|assembly| assembly.message != message) {
-            self.abandon(host);
-            let Some(place) = host.begin(self.conn.user, total) else { return Taken::NoSlot };
-            self.flow.assembly = Some(Assembly { place, message, total, filled: 0 });
-        }
-        let Some(assembly) = &mut self.flow.assembly else { return Taken::Done };
-        if assembly.message != message || assembly.total != total {
-            return Taken::Done;
-        }
-        // On an unreliable connection parts come in any order, each once; a missing one is noticed by the count.
-        if self.conn.is_reliable() && assembly.filled != at {
-            return Taken::Done;
-        }
-        host.fill(assembly.place, at, bytes);
-        assembly.filled += u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        if assembly.filled >= total {
-            let place = assembly.place;
-            self.flow.assembly = None;
-            host.deliver(self.conn.user, place);
-        }
-        Taken::Done
-    }
-
-    /// Forgets the message that is being put together.
-    pub(super) fn abandon<H: Host>(&mut self, host: &mut H) {
-        if let Some(assembly) = self.flow.assembly.take() {
-            host.abandon(assembly.place);
-        }
-    }
-
-    /// A part of an unreliable message, in any order.
-    pub(super) fn loose_part<H: Host>(&mut self, message: u32, total: u32, at: u32, bytes: &[u8], host: &mut H) {
-        if total > self.max_send_size {
-            return;
-        }
-        if self.flow.assembly.is_none_or(|assembly| assembly.message != message) {
-            #[expect(clippy::cast_possible_wrap, reason = "distance modulo 2^32")]
-            let is_older =
-                self.flow.assembly.is_some_and(|assembly| (message.wrapping_sub(assembly.message) as i32) < 0);
-            if is_older {
-                return;
-            }
-            self.abandon(host);
-            let Some(place) = host.begin(self.conn.user, total) else { return };
-            self.flow.assembly = Some(Assembly { place, message, total, filled: 0 });
-        }
-        self.part(message, total, at, bytes, host);
-    }
-
     /// Bytes of a peer's write; whether they are its last.
     pub(super) fn write<H: Host>(&mut self, op: u32, target: &Target, at: u64, bytes: &[u8], host: &mut H) -> bool {
         let known = self.flow.refused.iter().any(|(refused, _)| *refused == op);
-        if !known && let Err(failure) = host.write(target, at, bytes) {
+        if !known
+            && let Err(failure) = host.write(target, at, bytes)
+            // Who begins more without ending them does not hear how they went.
+            && self.flow.refused.len() < WINDOW
+        {
             self.flow.refused.push((op, status(failure)));
         }
         at + bytes.len() as u64 == target.len
@@ -180,7 +164,9 @@ impl Scene<'_> {
     fn rma(&mut self, op: u32) -> Option<(Op, &mut RmaState)> {
         let host_op = Op(op & OP_MASK);
         let state = self.rmas.get_mut(host_op.0 as usize)?.as_mut()?;
-        (state.wire == op && state.conn == self.place).then_some((host_op, state))
+        // What was not asked for to the end cannot have been answered.
+        let is_asked = state.wire == op && state.conn == self.place && state.at == state.target.len;
+        is_asked.then_some((host_op, state))
     }
 
     /// Bytes that a read of this side brought.
@@ -192,20 +178,22 @@ impl Scene<'_> {
         host: &mut H,
         ended: &mut impl FnMut(Ended),
     ) {
-        let Some((op, state)) = self.rma(op).filter(|(_, state)| state.read) else { return };
+        let Some((op, state)) = self.rma(op).filter(|(_, state)| state.read && !state.answered) else { return };
         let len = bytes.len() as u64;
         if at.checked_add(len).is_none_or(|end| end > state.target.len) {
             return;
         }
         host.place(op, at, bytes);
         state.received += len;
-        if state.received >= state.target.len {
-            let has_message = state.has_message;
-            if has_message {
-                self.release_parked(op);
-            }
-            ended((op, Ok(())));
+        if state.received < state.target.len {
+            self.flow.moved = true;
+            return;
         }
+        state.answered = true;
+        if state.has_message {
+            self.release_parked(op);
+        }
+        ended((op, Ok(())));
     }
 
     /// The data of a read has come: its message may go, before everything else.
@@ -226,9 +214,10 @@ impl Scene<'_> {
     pub(super) fn result(&mut self, op: u32, status: u8, ended: &mut impl FnMut(Ended)) {
         let Some((op, state)) = self.rma(op) else { return };
         // A read that went well ends with its last bytes.
-        if state.read && status == 0 {
+        if state.answered || state.read && status == 0 {
             return;
         }
+        state.answered = true;
         let outcome = match status {
             0 => Ok(()),
             2 => Err(Failure::Copy),

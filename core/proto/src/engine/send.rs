@@ -5,7 +5,7 @@ use super::flow::{Bundle, Item, Ops};
 use super::frames::{Buffer, Frames};
 use super::{Engine, Index, Op, Rma, Target, flow_of, get_ready};
 use crate::wire::{DATA, MESSAGE_HEAD, PART_HEAD, emit_message, emit_part};
-use crate::{RmaError, SendError, Time};
+use crate::{Attribute, RmaError, SendError, Time};
 use alloc::vec::Vec;
 
 /// Buffers that messages leave to results and read requests, so that RMA goes on while messages wait for slots.
@@ -19,6 +19,16 @@ pub(super) const OP_MASK: u32 = (1 << OP_BITS) - 1;
 
 /// The bit of a part's message number that says: only if the RMA before it was not refused.
 pub(super) const AFTER: u32 = 1 << 31;
+
+/// Where an operation stands that ends in its turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Turn {
+    /// It ends when it ends.
+    None,
+    Open,
+    /// Ended, but others before it have not.
+    Ended(Result<(), crate::Failure>),
+}
 
 /// An RMA that has not ended.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +45,8 @@ pub(super) struct RmaState {
     pub(super) at: u64,
     /// Bytes that a read has brought.
     pub(super) received: u64,
+    /// Its result has come, or its last byte: a peer that tells it again is not heard.
+    pub(super) answered: bool,
     /// What has to happen before it ends: its result, and its message's acknowledgement.
     pub(super) left: u8,
     pub(super) failed: Option<crate::Failure>,
@@ -71,10 +83,15 @@ impl Engine {
         } else {
             let message = Outbound { parts, len, after: false, op, prompt: ask, now, capacity };
             let queue = &mut flow.queue;
-            if !message.bundle(&mut self.frames, &mut flow.part_number, |bundle| queue.push_back(Item::Bundle(bundle)))
-            {
+            if !message.bundle(&mut self.frames, &mut self.parts, |bundle| queue.push_back(Item::Bundle(bundle))) {
+                // A flow that was taken for nothing is given back in time.
+                get_ready(conn, place, &mut self.ready);
                 return Err(SendError::NoBuffers);
             }
+        }
+        if !flow.order.is_empty() {
+            flow.order.push_back(op);
+            turn(&mut self.turns, op);
         }
         get_ready(conn, place, &mut self.ready);
         Ok(())
@@ -101,6 +118,7 @@ impl Engine {
         let capacity = (usize::from(conn.mtu) - DATA).min(self.frames.stride());
         let flow = flow_of(&mut self.flows, conn, place).ok_or(RmaError::NoBuffers)?;
         let op = rma.op;
+        let before = flow.last_send();
         flow.queue.push_back(Item::Rma(op));
         if let Some(message) = rma.message {
             // A read's message is queued when the data has come: nothing at the peer comes before it.
@@ -109,8 +127,9 @@ impl Engine {
             // A read's message waits until the data has come.
             let park =
                 |bundle| if rma.read { parked.push((op, bundle)) } else { queue.push_back(Item::Bundle(bundle)) };
-            if !message.bundle(&mut self.frames, &mut flow.part_number, park) {
+            if !message.bundle(&mut self.frames, &mut self.parts, park) {
                 flow.queue.pop_back();
+                get_ready(conn, place, &mut self.ready);
                 return Err(RmaError::NoBuffers);
             }
         }
@@ -128,6 +147,7 @@ impl Engine {
             has_message: rma.message.is_some(),
             at: 0,
             received: 0,
+            answered: false,
             left: 1 + u8::from(rma.message.is_some()),
             failed: None,
         });
@@ -136,6 +156,13 @@ impl Engine {
             flow.rma_since = now;
         }
         flow.open_rmas += 1;
+        if conn.attribute() == Attribute::ReliableOrdered {
+            // Sends end in order by themselves: the last of those before stands for all.
+            for op in before.filter(|_| flow.order.is_empty()).into_iter().chain([op]) {
+                flow.order.push_back(op);
+                turn(&mut self.turns, op);
+            }
+        }
         get_ready(conn, place, &mut self.ready);
         Ok(())
     }
@@ -167,6 +194,7 @@ impl Outbound<'_> {
             len: 0,
             messages: 1,
             ops: Ops { head: self.op.0, tail: self.op.0 },
+            of: self.op.0,
             is_open: whole && !self.after,
             prompt: self.prompt,
             since: self.now,
@@ -223,6 +251,15 @@ fn narrow(value: usize) -> u16 {
 
 fn wide(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+/// Has an operation wait for its turn to end.
+fn turn(turns: &mut Vec<Turn>, op: Op) {
+    let at = op.0 as usize;
+    if turns.len() <= at {
+        turns.resize(at + 1, Turn::None);
+    }
+    turns[at] = Turn::Open;
 }
 
 /// Sets what follows an operation in its list.

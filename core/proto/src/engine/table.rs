@@ -47,6 +47,11 @@ impl Table {
         Some((place, id))
     }
 
+    /// Places that were ever taken.
+    pub(super) fn used(&self) -> usize {
+        self.used as usize
+    }
+
     pub(super) fn put(&mut self, place: u32, conn: Conn) {
         if let Some(entry) = self.entry(place) {
             *entry = Some(conn);

@@ -10,26 +10,31 @@ extern crate std;
 
 /// A host that keeps everything.
 #[derive(Default)]
-struct Recorder {
-    places: BTreeMap<u32, Vec<u8>>,
+pub(super) struct Recorder {
+    pub(super) places: BTreeMap<u32, Vec<u8>>,
     next: u32,
-    slots: u32,
-    received: Vec<Vec<u8>>,
-    ended: BTreeMap<u32, Result<(), Failure>>,
-    opened: Vec<Index>,
-    requests: Vec<Index>,
-    broken: Vec<(Index, Failure)>,
-    refused: Vec<Failure>,
-    memory: Vec<u8>,
-    local: Vec<u8>,
-    dead: bool,
+    pub(super) slots: u32,
+    /// What `room` says, if not the slots that there are.
+    pub(super) claim: Option<u32>,
+    pub(super) received: Vec<Vec<u8>>,
+    pub(super) ended: BTreeMap<u32, Result<(), Failure>>,
+    /// Operations in the order in which they ended.
+    pub(super) order: Vec<u32>,
+    pub(super) opened: Vec<Index>,
+    pub(super) requests: Vec<Index>,
+    pub(super) broken: Vec<(Index, Failure)>,
+    pub(super) refused: Vec<Failure>,
+    pub(super) silent: u32,
+    pub(super) memory: Vec<u8>,
+    pub(super) local: Vec<u8>,
+    pub(super) dead: bool,
 }
 
 impl Host for Recorder {
     type Piece = Vec<u8>;
 
     fn room(&self) -> u32 {
-        self.slots
+        self.claim.unwrap_or(self.slots)
     }
 
     fn begin(&mut self, _: u64, len: u32) -> Option<Place> {
@@ -74,7 +79,7 @@ impl Host for Recorder {
     }
 
     fn may_read(&mut self, target: &Target) -> Result<(), Failure> {
-        let fits = target.offset + target.len <= self.memory.len() as u64;
+        let fits = target.offset.checked_add(target.len).is_some_and(|end| end <= self.memory.len() as u64);
         if target.handle == [7, 7] && fits { Ok(()) } else { Err(Failure::RemoteHandle) }
     }
 
@@ -85,6 +90,7 @@ impl Host for Recorder {
 
     fn ended(&mut self, op: Op, outcome: Result<(), Failure>) {
         assert!(self.ended.insert(op.0, outcome).is_none(), "operation {op:?} ended twice");
+        self.order.push(op.0);
     }
 
     fn event(&mut self, index: Index, _: u64, event: Event<'_>) -> bool {
@@ -93,49 +99,62 @@ impl Host for Recorder {
             Event::Open { .. } => self.opened.push(index),
             Event::Refused(failure) => self.refused.push(failure),
             Event::Broken(failure) => self.broken.push((index, failure)),
-            Event::Redirected { .. } | Event::Silent => {}
+            Event::Silent => self.silent += 1,
+            Event::Redirected { .. } => {}
         }
         true
     }
 }
 
 /// Two engines, and a wire that loses one frame in `loss`.
-struct Pair {
-    engines: [Engine; 2],
-    hosts: [Recorder; 2],
-    now: Time,
-    wire: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
-    count: u64,
-    loss: u64,
+pub(super) struct Pair {
+    pub(super) engines: [Engine; 2],
+    pub(super) hosts: [Recorder; 2],
+    pub(super) now: Time,
+    pub(super) wire: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
+    pub(super) count: u64,
+    pub(super) loss: u64,
+    /// Who sends and what: false loses the frame.
+    pub(super) filter: Filter,
     state: u64,
 }
 
-const ADDRESSES: [Address; 2] = [Address([1; 24]), Address([2; 24])];
+pub(super) type Filter = std::boxed::Box<dyn FnMut(usize, &[u8]) -> bool>;
+
+pub(super) const ADDRESSES: [Address; 2] = [Address([1; 24]), Address([2; 24])];
+
+pub(super) const CONFIG: Config = Config {
+    mtu: 1400,
+    base_mtu: 1200,
+    max_send_size: 8192,
+    recv_buffer: 1 << 20,
+    frames: 1024,
+    holds: 256,
+    operations: 1 << 14,
+    host: 0,
+    unchecked_on_host: false,
+    first_seq: Some(u32::MAX - 20),
+};
+
+/// A host with this many slots.
+pub(super) fn recorder(slots: u32) -> Recorder {
+    Recorder { slots, memory: vec![3; 1 << 16], local: vec![5; 1 << 16], ..Recorder::default() }
+}
 
 impl Pair {
-    fn new(loss: u64) -> Self {
-        let config = Config {
-            mtu: 1400,
-            base_mtu: 1200,
-            max_send_size: 8192,
-            recv_buffer: 1 << 20,
-            frames: 1024,
-            holds: 256,
-            operations: 1 << 14,
-            host: 0,
-            unchecked_on_host: false,
-            first_seq: Some(u32::MAX - 20),
-        };
-        let engine = |seed| Engine::new(&config, [seed; 8]);
-        let host =
-            || Recorder { slots: 1 << 20, memory: vec![3; 1 << 16], local: vec![5; 1 << 16], ..Recorder::default() };
+    pub(super) fn new(loss: u64) -> Self {
+        Self::with(&CONFIG, loss)
+    }
+
+    pub(super) fn with(config: &Config, loss: u64) -> Self {
         Self {
-            engines: [engine(1), engine(2)],
-            hosts: [host(), host()],
+            engines: [Engine::new(config, [1; 8]), Engine::new(config, [2; 8])],
+            hosts: [recorder(1 << 20), recorder(1 << 20)],
             now: Time(1_000_000),
             wire: BTreeMap::new(),
             count: 0,
             loss,
+            filter: std::boxed::Box::new(|_, _| true),
             state: 88,
         }
     }
@@ -145,7 +164,7 @@ impl Pair {
         self.state >> 33
     }
 
-    fn pump(&mut self) {
+    pub(super) fn pump(&mut self) {
         let mut buffer = vec![0; 1400];
         for side in 0..2 {
             while let Some(out) = self.engines[side].poll_transmit(self.now, true, &mut buffer, &mut self.hosts[side]) {
@@ -155,6 +174,9 @@ impl Pair {
                 frame.extend(&piece);
                 assert!(frame.len() <= 1400, "a frame of {} bytes", frame.len());
                 self.count += 1;
+                if !(self.filter)(side, &frame) {
+                    continue;
+                }
                 if self.loss == 0 || !self.chance().is_multiple_of(self.loss) {
                     let jitter = self.chance() % 3000;
                     self.wire.insert((Time(self.now.0 + 20_000 + jitter), self.count), (1 - side, frame));
@@ -163,7 +185,7 @@ impl Pair {
         }
     }
 
-    fn step(&mut self) -> bool {
+    pub(super) fn step(&mut self) -> bool {
         self.pump();
         let frame = self.wire.first_key_value().map(|((at, _), _)| *at);
         let timer = self.engines.iter().filter_map(Engine::poll_timeout).min();
@@ -180,7 +202,7 @@ impl Pair {
         true
     }
 
-    fn run(&mut self, mut until: impl FnMut(&Self) -> bool) {
+    pub(super) fn run(&mut self, mut until: impl FnMut(&Self) -> bool) {
         for _ in 0..200_000 {
             if until(self) {
                 return;
@@ -190,18 +212,33 @@ impl Pair {
         panic!("no end after 200,000 steps at {:?}", self.now);
     }
 
-    fn connect(&mut self, attribute: Attribute) -> [Index; 2] {
+    /// Runs up to this moment.
+    pub(super) fn run_until(&mut self, until: Time) {
+        loop {
+            self.pump();
+            let frame = self.wire.first_key_value().map(|((at, _), _)| *at);
+            let timer = self.engines.iter().filter_map(Engine::poll_timeout).min();
+            if frame.into_iter().chain(timer).min().is_none_or(|next| next > until) {
+                self.now = until;
+                return;
+            }
+            self.step();
+        }
+    }
+
+    pub(super) fn connect(&mut self, attribute: Attribute) -> [Index; 2] {
+        let before = [self.hosts[0].opened.len(), self.hosts[1].opened.len()];
         let open = Open { to: ADDRESSES[1], attribute, payload: b"hello", user: 0, timeout: None, token: 0 };
         let client = self.engines[0].connect(self.now, &open).expect("connect");
         self.run(|pair| !pair.hosts[1].requests.is_empty());
         let server = self.hosts[1].requests.remove(0);
         self.engines[1].accept(self.now, server, 0).expect("accept");
-        self.run(|pair| pair.hosts.iter().all(|host| !host.opened.is_empty()));
+        self.run(|pair| (0..2).all(|side| pair.hosts[side].opened.len() > before[side]));
         [client, server]
     }
 }
 
-fn message(number: u32, len: usize) -> Vec<u8> {
+pub(super) fn message(number: u32, len: usize) -> Vec<u8> {
     let mut bytes = number.to_be_bytes().to_vec();
     bytes.resize(len.max(4), number as u8);
     bytes

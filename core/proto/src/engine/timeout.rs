@@ -9,6 +9,8 @@ use crate::{Failure, Time};
 
 /// Silence after which a peer that owes acknowledgements is given up, whatever the timeouts, microseconds.
 const GIVE_UP: u32 = 60_000_000;
+/// And not before so many probes.
+const GIVE_UP_PROBES: u32 = 8;
 /// Probe timeouts in a row after which a path is suspected to swallow large frames (RFC 8899, section 4.4).
 const BLACK_HOLE: u32 = 4;
 /// How long a flow without anything open keeps what it knows of the path, microseconds.
@@ -29,6 +31,10 @@ impl Engine {
             self.make_ready(place);
         }
         self.forget_requests(now);
+        let table = &self.table;
+        self.timers.sweep(table.used(), |deadline, place| {
+            table.get(place).is_some_and(|conn| conn.armed == deadline)
+        });
     }
 
     /// What is due on an open connection.
@@ -53,20 +59,18 @@ impl Engine {
                 if flow.probes >= BLACK_HOLE {
                     conn.mtu = conn.mtu.min(self.config.base_mtu);
                 }
-                // Silence before anything was asked says nothing.
-                if conn.silence(now).min(micros_since(now, flow.progress_at)) > GIVE_UP {
+                // Silence before anything was asked says nothing, nor does a clock that jumped.
+                if flow.probes > GIVE_UP_PROBES && conn.silence(now).min(micros_since(now, flow.progress_at)) > GIVE_UP {
                     broken = Some(Failure::TimedOut);
                 }
             }
-            let is_idle = now.since(flow.used_at) >= IDLE * 1000;
-            if is_idle
-                && !conn.is_reliable()
-                && let Some(assembly) = flow.assembly.take()
-            {
+            let is_stale = !conn.is_reliable() && now.since(flow.assembly_at) >= IDLE * 1000;
+            if is_stale && let Some(assembly) = flow.assembly.take() {
                 // A part of the message was lost.
                 host.abandon(assembly.place);
+                self.freed = true;
             }
-            if broken.is_none() && is_idle && flow.is_quiet() {
+            if broken.is_none() && flow.is_quiet() && now.since(flow.used_at) >= IDLE * 1000 {
                 let number = core::mem::replace(&mut conn.flow, NONE);
                 self.flows.give(number);
             }
@@ -80,11 +84,16 @@ impl Engine {
     fn keep_alive<H: Host>(&mut self, now: Time, place: u32, host: &mut H) {
         let Some(conn) = self.table.get_mut(place).filter(|conn| conn.keepalive > 0) else { return };
         let silence = conn.silence(now);
-        if silence >= conn.keepalive && !conn.has(bit::TOLD_SILENT) {
+        let first = conn.keepalive / PINGS;
+        if silence >= conn.keepalive && !conn.has(bit::TOLD_SILENT | bit::PINGED) {
+            // The clock jumped, or nobody looked: the peer was not asked yet.
+            conn.newest_at = now.micros().wrapping_sub(conn.keepalive - first);
+            conn.set(bit::PING);
+        } else if silence >= conn.keepalive && !conn.has(bit::TOLD_SILENT) {
             conn.set(bit::TOLD_SILENT);
             let user = conn.user;
             host.event(Index(place), user, Event::Silent);
-        } else if silence >= conn.keepalive / PINGS {
+        } else if silence >= first {
             conn.set(bit::PING);
         }
     }
@@ -96,7 +105,7 @@ impl Engine {
             if keepalive > 0 {
                 conn.newest_at = now.micros();
             }
-            conn.clear(bit::TOLD_SILENT);
+            conn.clear(bit::TOLD_SILENT | bit::PINGED);
         }
         self.arm(now, index.0);
     }
@@ -139,12 +148,12 @@ fn send_due(conn: &Conn, flow: &Flow) -> Option<Time> {
     let waiting = || {
         flow.queue.iter().find_map(|item| match item {
             Item::Bundle(bundle) => Some(bundle.since),
-            Item::Rma(_) => None,
+            Item::Rma(_) | Item::Spoilt(_) => None,
         })
     };
     let messages = flying.or_else(waiting);
     // An RMA may take long; it is late when nothing moves.
-    let rma = (flow.open_rmas > 0).then(|| flow.rma_since.max(flow.progress_at));
+    let rma = (flow.open_rmas > 0).then(|| flow.rma_since.max(flow.progress_at).max(flow.moved_at));
     let since = match (messages, rma) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
@@ -184,7 +193,10 @@ fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
         if (flow.wants_to_send() || flow.lost > 0) && flow.congestion.next_at() > now {
             want(Some(flow.congestion.next_at()));
         }
-        if flow.is_quiet() || !conn.is_reliable() && flow.assembly.is_some() {
+        if !conn.is_reliable() && flow.assembly.is_some() {
+            want(Some(flow.assembly_at.plus_micros(IDLE)));
+        }
+        if flow.is_quiet() {
             want(Some(flow.used_at.plus_micros(IDLE)));
         } else if flow.queue.front().is_some() && flow.flight.is_empty() && flow.rnr_since.is_none() {
             // Something bars the queue: to be looked at again.

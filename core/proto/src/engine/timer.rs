@@ -4,6 +4,9 @@ use crate::Time;
 use alloc::collections::{BinaryHeap, VecDeque};
 use core::cmp::Reverse;
 
+/// Entries that may be left over whatever the number of connections.
+const SPARE: usize = 256;
+
 /// An acknowledgement that waits for an answer of the program. It counts while the connection's `ack_number` is the same.
 #[derive(Clone, Copy)]
 pub(super) struct Later {
@@ -22,7 +25,20 @@ pub(super) struct Timers {
 
 impl Timers {
     pub(super) fn new() -> Self {
-        Self { heap: BinaryHeap::new(), acks: VecDeque::new() }
+        Self { heap: BinaryHeap::with_capacity(2 * SPARE), acks: VecDeque::new() }
+    }
+
+    /// Entries, those that are left over too.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    /// Throws out what is left over, when that is the most.
+    pub(super) fn sweep(&mut self, connections: usize, mut counts: impl FnMut(Time, u32) -> bool) {
+        if self.heap.len() > 2 * connections + SPARE {
+            self.heap.retain(|Reverse((deadline, place))| counts(*deadline, *place));
+        }
     }
 
     /// Wants a look at `place` at `deadline`; `armed` is the connection's entry.

@@ -1,15 +1,21 @@
 //! Output: the next frame that may leave.
 
-use super::conn::{Conn, State, bit};
+use super::conn::{Conn, NONE, State, bit};
 use super::flow::{Ahead, Bundle, Content, Flight, Flow, Item, Ops, Serve, Standing, WINDOW};
 use super::frames::Frames;
-use super::host::{Host, Source};
+use super::host::{Host, Op, Source, Target};
+use super::receive::MAX_ASKED;
+use super::send::OP_MASK;
 use super::{Engine, QUANTUM, Transmit, rtt};
 use crate::wire::{
     self, Ack, DATA, Data, Header, Kind, READ_BYTES_HEAD, RESULT, WRITE_HEAD, emit_read, emit_read_bytes, emit_result,
     emit_write, flags,
 };
 use crate::{Failure, Time};
+use alloc::collections::VecDeque;
+
+/// Times that a frame is sent before it is sent alone.
+const MOST_ATTEMPTS: u8 = 6;
 
 /// A frame that was not built: its memory is gone.
 struct Gone(Failure);
@@ -37,6 +43,10 @@ impl Engine {
             self.stats.sent += 1;
             return Some(reply.emit(now, buffer));
         }
+        if core::mem::take(&mut self.freed) && !self.starved.is_empty() {
+            self.refill(now, host);
+        }
+        self.feed_hungry();
         self.wake_acks(now, idle);
         while let Some(place) = self.ready.front().copied() {
             if self.in_a_row < QUANTUM
@@ -58,6 +68,19 @@ impl Engine {
             }
         }
         None
+    }
+
+    /// Frame buffers have come back: those that waited for one are ready, whose first gets it.
+    fn feed_hungry(&mut self) {
+        while self.frames.left() > 0
+            && let Some(place) = self.hungry.pop_front()
+        {
+            if let Some(conn) = self.table.get_mut(place)
+                && conn.take(bit::HUNGRY)
+            {
+                super::get_ready(conn, place, &mut self.ready);
+            }
+        }
     }
 
     /// Acknowledgements that have waited long enough, or all at an idle moment.
@@ -110,8 +133,13 @@ impl Engine {
             let len = wire::emit_probe(buffer, at, size);
             return Some(Transmit { probe: true, ..plain(conn, len) });
         }
-        if conn.has(bit::ACK_NOW | bit::PING) {
-            let ask = if conn.take(bit::PING) { flags::PROMPT } else { 0 };
+        if conn.has(bit::ACK_NOW | bit::PING) || self.flows.get(conn.flow).is_some_and(|flow| flow.probing.has_reply()) {
+            let ask = if conn.take(bit::PING) {
+                conn.set(bit::PINGED);
+                flags::PROMPT
+            } else {
+                0
+            };
             conn.clear(bit::ACK_NOW | bit::ACK_LATER | bit::FULL);
             let flow = self.flows.get(conn.flow);
             let mut len = emit_data(conn, flow, None, ask, 0, now, host.room(), buffer);
@@ -206,6 +234,7 @@ impl Engine {
         }
         if first && flow.flight.len() == 1 {
             flow.progress_at = now;
+            flow.congestion.on_restart();
         }
         if !first {
             flow.resent += 1;
@@ -213,7 +242,7 @@ impl Engine {
         }
         (flow.sent_at, flow.used_at) = (now, now);
         flow.bytes_in_flight += bytes;
-        flow.congestion.on_sent(now, bytes);
+        flow.congestion.on_sent(now, bytes, 4 * u64::from(conn.mtu));
         conn.clear(bit::CONFIRM);
         Ok(Some(Transmit {
             to: conn.to,
@@ -230,10 +259,11 @@ impl Engine {
         let conn = self.table.get_mut(place)?;
         let flow = self.flows.get_mut(conn.flow)?;
         let room = u32::from(conn.mtu) - narrow(DATA);
-        if !flow.results.is_empty()
-            && let Some(bundle) = results(&mut self.frames, flow, room, now)
-        {
-            return Some(fresh(Content::Bundle(bundle)));
+        if !flow.results.is_empty() {
+            match results(&mut self.frames, flow, room, now) {
+                Some(bundle) => return Some(fresh(Content::Bundle(bundle))),
+                None => get_hungry(conn, place, &mut self.hungry),
+            }
         }
         let has_item = has_item(flow, conn, &self.rmas);
         if !flow.serves.is_empty() && (!has_item || flow.serve_next) {
@@ -253,7 +283,11 @@ impl Engine {
             Item::Rma(op) => {
                 let state = self.rmas.get_mut(op.0 as usize)?.as_mut()?;
                 // Taken before anything is noted: without one, nothing happens now.
-                let buffer = if state.read { Some(self.frames.take()?) } else { None };
+                let buffer = if state.read { self.frames.take() } else { None };
+                if state.read && buffer.is_none() {
+                    get_hungry(conn, place, &mut self.hungry);
+                    return None;
+                }
                 if state.at == 0 {
                     flow.running += 1;
                     if state.fence || state.read && state.has_message {
@@ -272,23 +306,32 @@ impl Engine {
                 if state.at == state.target.len {
                     flow.queue.pop_front();
                 }
-                Some(fresh(Content::Write { op, at, len: narrow64(len) }))
+                let is_last = state.at == state.target.len;
+                Some(fresh(Content::Write { op: state.wire, at, len: narrow64(len), is_last }))
+            }
+            Item::Spoilt(op) => {
+                flow.queue.pop_front();
+                Some(fresh(Content::Spoilt { op, is_last: true }))
             }
         }
     }
 
-    /// The memory that a frame was to carry is not registered any more: its number goes out empty, and the operation fails.
+    /// The memory that a frame was to carry is not registered any more, and the operation fails. Its number goes out all the
+    /// same: of a write with what has the target refuse the whole, so that its message is not delivered.
     fn lose_memory<H: Host>(&mut self, place: u32, at: usize, failure: Failure, host: &mut H) {
         let Some(flow) = self.flow_mut(place) else { return };
         let Some(flight) = flow.flight.get_mut(at) else { return };
         let content = core::mem::replace(&mut flight.content, Content::Empty);
         match content {
-            Content::Write { op, .. } => self.abort_write(place, op, failure, host),
+            Content::Write { op, is_last, .. } => {
+                flight.content = Content::Spoilt { op, is_last };
+                self.abort_write(place, op, failure, host);
+            }
             Content::ReadBytes { op, .. } => {
                 flow.serves.retain(|serve| serve.op != op);
                 flow.results.push_back((op, status(failure)));
             }
-            Content::Empty | Content::Bundle(_) => {}
+            Content::Empty | Content::Bundle(_) | Content::Spoilt { .. } => {}
         }
     }
 
@@ -327,13 +370,27 @@ fn again(now: Time, conn: &Conn, flow: &mut Flow) -> Option<usize> {
     {
         return Some(at);
     }
-    if flow.lost == 0 || flow.congestion.next_at() > now || flow.rnr_since.is_some() {
+    if flow.lost == 0 || flow.congestion.next_at() > now {
         return None;
     }
+    if is_alone(flow) {
+        return (flow.flight.front()?.standing == Standing::Lost).then_some(0);
+    }
     let fits = flow.bytes_in_flight < window(conn, flow);
-    let at = (flow.lost_from..flow.flight.len()).find(|at| flow.flight[*at].standing == Standing::Lost)?;
-    flow.lost_from = at;
-    fits.then_some(at)
+    let is_lost = |at: &usize| flow.flight[*at].standing == Standing::Lost;
+    let first = (flow.lost_from..flow.flight.len()).find(is_lost)?;
+    // Messages wait for slots; what the peer's program may wait for before it gives one back does not.
+    let may_go = |at: &usize| flow.rnr_since.is_none() || !flow.flight[*at].content.is_message();
+    let at = (first..flow.flight.len()).find(|at| is_lost(at) && may_go(at));
+    flow.lost_from = first;
+    at.filter(|_| fits)
+}
+
+/// Whether nothing but the oldest frame may leave: it was lost so often that what follows it may be the reason, as with a
+/// queue that its followers fill (RFC 9002, section 7.6, has a window of the least for that).
+fn is_alone(flow: &Flow) -> bool {
+    let is_unlucky = |front: &Flight| front.attempts > MOST_ATTEMPTS && front.standing != Standing::Accepted;
+    flow.rnr_since.is_none() && flow.flight.front().is_some_and(is_unlucky)
 }
 
 /// Bytes that may be in flight.
@@ -344,17 +401,18 @@ fn window(conn: &Conn, flow: &Flow) -> u64 {
 fn may_send_new(now: Time, conn: &Conn, flow: &Flow) -> bool {
     flow.flight.len() < WINDOW
         && flow.wants_to_send()
+        && !is_alone(flow)
         && flow.congestion.next_at() <= now
         && (flow.flight.is_empty() || flow.bytes_in_flight + u64::from(conn.mtu) <= window(conn, flow))
 }
 
 /// Whether the front of the program's queue may be sent: no earlier operation bars it, and the peer has room for its
 /// messages, or nothing of ours is there that could make it say so.
-fn has_item(flow: &Flow, conn: &Conn, rmas: &[Option<super::send::RmaState>]) -> bool {
+pub(super) fn has_item(flow: &Flow, conn: &Conn, rmas: &[Option<super::send::RmaState>]) -> bool {
     match flow.queue.front() {
         None => false,
         Some(Item::Bundle(bundle)) => {
-            let barred = flow.barrier.is_some_and(|op| bundle.ops.head != op.0);
+            let barred = flow.barrier.is_some_and(|op| bundle.of != op.0);
             let wanted = flow.messages_in_flight + u32::from(bundle.messages);
             !barred
                 && flow.rnr_since.is_none()
@@ -363,10 +421,21 @@ fn has_item(flow: &Flow, conn: &Conn, rmas: &[Option<super::send::RmaState>]) ->
         Some(Item::Rma(op)) => match flow.barrier {
             Some(barrier) => barrier == *op,
             None => {
-                let fenced = rmas.get(op.0 as usize).and_then(Option::as_ref).is_some_and(|rma| rma.fence);
-                !fenced || flow.messages_in_flight == 0 && flow.running == 0
+                let Some(rma) = rmas.get(op.0 as usize).and_then(Option::as_ref) else { return true };
+                // The peer keeps no more requests than that.
+                let crowded = rma.read && flow.running as usize >= MAX_ASKED;
+                !crowded && (!rma.fence || flow.messages_in_flight == 0 && flow.running == 0)
             }
         },
+        Some(Item::Spoilt(_)) => true,
+    }
+}
+
+/// A connection has something to send and no buffer for it.
+fn get_hungry(conn: &mut Conn, place: u32, hungry: &mut VecDeque<u32>) {
+    if !conn.has(bit::HUNGRY) {
+        conn.set(bit::HUNGRY);
+        hungry.push_back(place);
     }
 }
 
@@ -376,7 +445,7 @@ fn fresh(content: Content) -> Flight {
 
 fn control(buffer: super::frames::Buffer, len: usize, now: Time) -> Bundle {
     let len = u16::try_from(len).unwrap_or(u16::MAX);
-    Bundle { buffer, len, messages: 0, ops: Ops::NONE, is_open: false, prompt: false, since: now }
+    Bundle { buffer, len, messages: 0, ops: Ops::NONE, of: NONE, is_open: false, prompt: false, since: now }
 }
 
 /// Results that wait, in one frame.
@@ -411,6 +480,7 @@ fn payload_len(content: &Content) -> usize {
         Content::Empty => 0,
         Content::Bundle(bundle) => usize::from(bundle.len),
         Content::Write { len, .. } => WRITE_HEAD + *len as usize,
+        Content::Spoilt { .. } => WRITE_HEAD + 1,
         Content::ReadBytes { len, .. } => READ_BYTES_HEAD + *len as usize,
     }
 }
@@ -430,15 +500,17 @@ fn build<H: Host>(
     host: &mut H,
 ) -> Result<Built<H::Piece>, Gone> {
     let memory = match content {
-        Content::Write { op, at, len } => {
-            let state = rmas.get(op.0 as usize).and_then(Option::as_ref).filter(|state| state.failed.is_none());
-            let (wire_op, target) = state.map(|state| (state.wire, state.target)).ok_or(Gone(Failure::Copy))?;
-            Some((wire_op, target, host.source(&Source::Local(*op), *at, *len).map_err(Gone)?, *len))
+        Content::Write { op, at, len, .. } => {
+            let host_op = Op(op & OP_MASK);
+            let state = rmas.get(host_op.0 as usize).and_then(Option::as_ref);
+            let state = state.filter(|state| state.wire == *op && state.conn == flow.conn && state.failed.is_none());
+            let target = state.map(|state| state.target).ok_or(Gone(Failure::Copy))?;
+            Some((*op, target, host.source(&Source::Local(host_op), *at, *len).map_err(Gone)?, *len))
         }
         Content::ReadBytes { op, target, at, len } => {
             Some((*op, *target, host.source(&Source::Served(*target), *at, *len).map_err(Gone)?, *len))
         }
-        Content::Empty | Content::Bundle(_) => None,
+        Content::Empty | Content::Bundle(_) | Content::Spoilt { .. } => None,
     };
     if memory.is_some() && conn.has(bit::UNCHECKED) {
         bits |= flags::UNCHECKED;
@@ -455,6 +527,13 @@ fn build<H: Host>(
             Some((op, target, ..)) => emit_write(buffer, at, *op, target, *op_at, *len as usize),
             None => at,
         },
+        Content::Spoilt { op, is_last } => {
+            // No registration has this handle.
+            let target = Target { handle: [0, 0], offset: 0, len: if *is_last { 1 } else { 2 } };
+            let end = emit_write(buffer, at, *op, &target, 0, 1);
+            buffer[end] = 0;
+            end + 1
+        }
         Content::ReadBytes { op, at: op_at, len, .. } => emit_read_bytes(buffer, at, *op, *op_at, *len as usize),
     };
     let (piece, piece_len) = memory.map_or((None, 0), |(_, _, piece, len)| (Some(piece), len));

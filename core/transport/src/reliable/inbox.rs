@@ -85,9 +85,11 @@ impl Inbox {
     pub(super) fn class(&self, address: &Address) -> u32 {
         let mut hash = self.key;
         for chunk in address.0.chunks_exact(8) {
-            let word = chunk.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
-            hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            hash ^= hash >> 29;
+            hash ^= chunk.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+            // The finalizer of SplitMix64: every bit reaches every other.
+            hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            hash ^= hash >> 31;
         }
         u32::try_from(hash % CLASSES as u64).unwrap_or(0)
     }

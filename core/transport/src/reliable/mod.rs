@@ -182,6 +182,9 @@ impl<L: Link> Reliable<L> {
         let now = self.link.now();
         let count = if reads { self.receive(core, now) } else { 0 };
         self.rest = count >= BUDGET;
+        if count > 0 {
+            self.row.on_heard();
+        }
         if self.engine.poll_timeout().is_some_and(|due| due <= now) {
             self.engine.handle_timeout(now, &mut Ends { estate: &mut self.estate, core });
         }
@@ -201,8 +204,10 @@ impl<L: Link> Reliable<L> {
         }
         let idle = count == 0 && self.delivered && !core.has_event();
         self.delivered = count > 0 || self.delivered && !idle;
-        self.transmit(core, now, idle);
-        self.do_chores(core, now);
+        if count > 0 || !self.row.is_gathering(now) {
+            self.transmit(core, now, idle);
+            self.do_chores(core, now);
+        }
         (count, now)
     }
 
@@ -223,7 +228,7 @@ impl<L: Link> Reliable<L> {
     /// Whether something would be left undone if nobody made a call.
     fn is_needed(&self) -> bool {
         self.estate.registry.is_exposed()
-            || self.estate.operations.is_any()
+            || self.estate.operations.count() > 0
             || self.estate.table.is_opening()
             || !self.engine.is_quiet()
     }
@@ -242,7 +247,7 @@ impl<L: Link> Reliable<L> {
     /// Whether frames are taken while the program is away: not for one that only receives messages, so that its peers' timeouts
     /// mean what they say.
     fn reads_while_away(&self) -> bool {
-        self.estate.registry.is_exposed() || self.estate.operations.is_any() || self.estate.table.is_opening()
+        self.estate.registry.is_exposed() || self.estate.operations.count() > 0 || self.estate.table.is_opening()
     }
 
     /// What the helper thread does.

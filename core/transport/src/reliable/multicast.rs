@@ -62,7 +62,12 @@ impl<L: Link> Reliable<L> {
         Ok(())
     }
 
-    fn group(&mut self, cell: &'static Connection) -> Option<usize> {
+    /// Where a connection sends to, if it sends to a group.
+    pub(super) fn group_address(&self, cell: &'static Connection) -> Option<Address> {
+        self.group(cell).and_then(|at| self.groups[at].to)
+    }
+
+    fn group(&self, cell: &'static Connection) -> Option<usize> {
         self.groups.iter().position(|group| std::ptr::eq(group.cell, cell))
     }
 

@@ -104,9 +104,9 @@ impl Operations {
         Some((operation, local))
     }
 
-    /// Whether an operation is open.
+    /// Operations that are open.
     #[inline]
-    pub(super) fn is_any(&self) -> bool {
-        self.open > 0
+    pub(super) fn count(&self) -> usize {
+        self.open
     }
 }

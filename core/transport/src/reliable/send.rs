@@ -11,8 +11,15 @@ use cci_proto::{RmaError, SendError, Time};
 
 /// A program that sends again within this time, nanoseconds, sends in a row.
 const ROW: u64 = 10_000;
-/// Messages that may leave one by one since the program last polled.
+/// How long what waits is left alone by calls that find nothing, nanoseconds: a program that polls between any two messages sends
+/// in a row too.
+const HOLD: u64 = 2_000;
+/// Messages that wait for one look at the clock: a look costs as much as a tenth of a message.
+const CLOCK_EVERY: u32 = 8;
+/// Messages that leave one by one after a pause in which none was sent.
 const SINGLES: u32 = 4;
+/// The least such pause, nanoseconds.
+const PAUSE: u64 = 100_000;
 /// Messages that wait for others at most.
 const MOST: u32 = 64;
 /// Bytes that wait for others at most.
@@ -33,11 +40,21 @@ pub(super) struct Row {
     since: Time,
     /// When frames last left in a call that sends.
     left: Time,
-    /// Messages since the program last polled.
+    /// When the last message was sent.
+    last: Time,
+    /// Messages since the last pause.
     count: u32,
+    /// Something has come since frames last left: the program may be answering.
+    heard: bool,
 }
 
 impl Row {
+    /// The time of a message's sending; in a row not looked at for each.
+    #[inline]
+    fn time(&self, clock: impl FnOnce() -> Time) -> Time {
+        if self.waiting.is_multiple_of(CLOCK_EVERY) { clock() } else { self.last }
+    }
+
     /// Counts a message in. True: all that waits is to leave now.
     #[inline]
     fn is_due(&mut self, now: Time, len: usize, urgent: bool) -> bool {
@@ -46,13 +63,20 @@ impl Row {
         }
         self.waiting += 1;
         self.bytes += len;
-        self.count = self.count.saturating_add(1);
+        self.count = if now.since(self.last) > PAUSE { 1 } else { self.count.saturating_add(1) };
+        self.last = now;
         urgent
             || self.count <= SINGLES
-            || self.waiting == 1 && now.since(self.left) > ROW
+            || self.waiting == 1 && (self.heard || now.since(self.left) > ROW)
             || now.since(self.since) > ROW
             || self.waiting >= MOST
             || self.bytes >= MOST_BYTES
+    }
+
+    /// Frames have come.
+    #[inline]
+    pub(super) fn on_heard(&mut self) {
+        self.heard = true;
     }
 
     /// Whether something waits.
@@ -61,10 +85,10 @@ impl Row {
         self.waiting > 0
     }
 
-    /// The program polls.
+    /// Whether something waits that a call which found nothing leaves alone.
     #[inline]
-    pub(super) fn on_poll(&mut self) {
-        self.count = 0;
+    pub(super) fn is_gathering(&self, now: Time) -> bool {
+        self.waiting > 0 && now.since(self.since) < HOLD
     }
 }
 
@@ -103,8 +127,9 @@ impl<L: Link> Reliable<L> {
     /// Counts a message or an RMA of the row in, and lets the row leave if it is time.
     #[inline]
     fn leave(&mut self, core: &mut Core, now: Time, len: usize, urgent: bool) {
-        if self.row.is_due(now, len, urgent) {
-            self.row.left = now;
+        let alone = self.estate.operations.count() <= 1;
+        if self.row.is_due(now, len, urgent || alone) {
+            (self.row.left, self.row.heard) = (now, false);
             self.transmit(core, now, false);
             self.do_chores(core, now);
         }
@@ -121,7 +146,7 @@ impl<L: Link> Reliable<L> {
             return self.send_to_group(core, cell, message, posted);
         }
         let slot = core.take_send().ok_or(SendError::NoBuffers)?;
-        let now = self.link.now();
+        let now = self.row.time(|| self.link.now());
         let op = self.estate.operations.begin(Operation { slot, cell, posted, local: None, spoilt: false });
         cell.on_begun();
         let len = message.len();
@@ -153,7 +178,7 @@ impl<L: Link> Reliable<L> {
             return Err(RmaError::LocalHandle);
         }
         let slot = core.take_rma().ok_or(RmaError::NoBuffers)?;
-        let now = self.link.now();
+        let now = self.row.time(|| self.link.now());
         let local = Some(Local { number, offset: rma.local_offset, len: rma.len });
         let op = self.estate.operations.begin(Operation { slot, cell, posted, local, spoilt: false });
         cell.on_begun();

@@ -9,7 +9,7 @@ use crate::{
 use cci_mem::memory::Memory;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::Index;
-use cci_proto::{Address, ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};
+use cci_proto::{ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -120,7 +120,6 @@ impl<L: Link> Transport for Reliable<L> {
     #[inline]
     fn progress(&mut self, core: &mut Core) {
         self.away.note();
-        self.row.on_poll();
         let (count, now) = self.step(core, true);
         if count > 0 || core.has_event() {
             self.on_found();
@@ -181,7 +180,9 @@ impl<L: Link> Transport for Reliable<L> {
             strays: self.engine.stats().strays,
             ..ConnectionReport::default()
         };
-        (report.path, report.why) = self.link.path(&Address::default());
+        let peer = self.engine.address(index_of(connection)).filter(|_| self.estate.table.user(connection).is_some());
+        let to = peer.or_else(|| self.group_address(connection)).unwrap_or_default();
+        (report.path, report.why) = self.link.path(&to);
         if connection.attribute().is_multicast() {
             report.rma_path = "none: a group has no RMA".into();
         } else {
@@ -235,8 +236,7 @@ impl<L: Link> Reliable<L> {
             self.close_index(core, now, index_of(cell));
             self.transmit(core, now, true);
         }
-        while self.is_runnable() {
-            self.estate.chores.clear();
+        while self.more && !self.blocked {
             self.transmit(core, now, true);
         }
         for number in self.groups.drain(..).filter_map(|group| group.joined()) {

@@ -112,6 +112,24 @@ fn a_disconnect_delivers_what_was_acknowledged_and_tells_the_peer_once() {
 }
 
 #[test]
+fn a_connection_costs_few_frames_from_its_making_to_its_end() {
+    let hub = Hub::new();
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let ends = [&a, &b];
+    for _ in 0..100 {
+        let (to_b, to_a) = join(&ends, RO);
+        a.post(to_b, b"hello", Posted::Silent(0)).expect("a send");
+        assert_eq!(message(&ends, 1), b"hello");
+        a.disconnect(to_b);
+        b.disconnect(to_a);
+    }
+    // Ten, if nothing is sent again for want of time: request, cookie, request, answer, confirmation, message,
+    // acknowledgement, and farewells.
+    let (frames, _) = hub.sent();
+    assert!(frames <= 20 * 100, "{frames} frames for 100 connections");
+}
+
+#[test]
 fn what_is_open_at_a_disconnect_ends_once() {
     let hub = Hub::new();
     let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));

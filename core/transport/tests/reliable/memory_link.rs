@@ -59,7 +59,8 @@ impl Hub {
             faults: Faults::default(),
             random: 0x9e37_79b9_7f4a_7c15,
             full: false,
-            spare: Vec::new(),
+            // Enough for all, so that none is allocated for a frame.
+            spare: (0..512).map(|_| Vec::with_capacity(MTU.into())).collect(),
             frames: 0,
             bursts: 0,
         })))
@@ -102,7 +103,10 @@ impl Hub {
         for fd in [arrival.as_fd(), waker.as_fd(), timer.as_fd()] {
             epoll::add(&epoll, fd, EventData::new_u64(0), EventFlags::IN).expect("room in an epoll");
         }
-        state.ports.insert(port, Port { frames: VecDeque::new(), arrival: Arc::clone(&arrival), groups: Vec::new() });
+        state.ports.insert(
+            port,
+            Port { frames: VecDeque::with_capacity(1024), arrival: Arc::clone(&arrival), groups: Vec::new() },
+        );
         let uri = format!("mem://{port}");
         MemoryLink { hub: self.clone(), port, uri, arrival, waker, timer, epoll, start: Instant::now() }
     }

@@ -131,13 +131,7 @@ impl Speed {
         Self::over("sm", what, session, size, standard)
     }
 
-    pub(super) fn over(
-        transport: &'static str,
-        what: &str,
-        session: Session,
-        size: u64,
-        standard: Standard,
-    ) -> Self {
+    pub(super) fn over(transport: &'static str, what: &str, session: Session, size: u64, standard: Standard) -> Self {
         Self {
             what: what.into(),
             transport,

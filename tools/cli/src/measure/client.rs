@@ -249,22 +249,24 @@ impl<P: Port> End<'_, P> {
         let window = if one_by_one { Some(1) } else { session.window };
         let begin = Instant::now();
         if exchange {
-            ends::exchange(&lane, &act, count, session.touch, true)?;
+            let open = ends::exchange(&lane, &act, count, session.touch, true)?;
+            self.link.settle(open)?;
             return Ok((begin.elapsed(), count));
         }
         if plain_rma {
-            let outcome = loops::transfer(&lane, &act, count, window);
+            let outcome = loops::transfer(&lane, &act, count, window).and_then(|open| self.link.settle(open));
             let took = begin.elapsed();
             if let (Target::Computing, Some(probe)) = (session.target, &self.probe) {
                 probe.stop_computing(self.number);
             }
             return Ok(outcome.map(|()| (took, count))?);
         }
-        if one_by_one && !session.silent {
-            loops::transfer(&lane, &act, count, window)?;
+        let open = if one_by_one && !session.silent {
+            loops::transfer(&lane, &act, count, window)?
         } else {
-            loops::stream(&lane, &act, count, session.window)?;
-        }
+            loops::stream(&lane, &act, count, session.window)?
+        };
+        self.link.settle(open)?;
         self.finish_stream(begin, size)
     }
 

@@ -6,7 +6,7 @@
 //! and ordered, and for the operations that are measured. Then it sends a [`Command`] for each block.
 
 use super::plan::{ProbeKind, Session};
-use super::port::{Port, Refused, await_happening};
+use super::port::{Happening, Port, Refused, Trouble, await_happening};
 use super::{Sentence, while_doing};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -86,11 +86,29 @@ pub(crate) struct Link<P: Port> {
     /// For what is measured.
     pub(crate) operations: P::Connection,
     bytes: Vec<u8>,
+    /// What the other end said before it was asked for is in `bytes`.
+    is_early: bool,
 }
 
 impl<P: Port> Link<P> {
     pub(crate) fn new(port: P, control: P::Connection, operations: P::Connection) -> Self {
-        Self { port, control, operations, bytes: Vec::new() }
+        Self { port, control, operations, bytes: Vec::new(), is_early: false }
+    }
+
+    /// Waits for so many SEND events. What the other end says meanwhile is heard next.
+    pub(crate) fn settle(&mut self, mut open: u64) -> Result<(), Trouble> {
+        while open > 0 {
+            let mut bytes = Vec::new();
+            match self.port.look(&mut bytes, |_| 0)? {
+                Happening::Sent => open -= 1,
+                Happening::Received(connection) if connection == self.control => {
+                    (self.bytes, self.is_early) = (bytes, true);
+                }
+                Happening::Nothing => self.port.wait(),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Says something.
@@ -100,6 +118,9 @@ impl<P: Port> Link<P> {
 
     /// Waits for what the other end says.
     pub(crate) fn hear<T: DeserializeOwned>(&mut self, limit: Duration) -> Result<T, Sentence> {
+        if std::mem::take(&mut self.is_early) {
+            return parse(&self.bytes);
+        }
         let control = self.control;
         hear(&self.port, &mut self.bytes, limit, |connection| connection == control)
     }
@@ -133,15 +154,18 @@ pub(crate) fn hear<P: Port, T: DeserializeOwned>(
     limit: Duration,
     mut on: impl FnMut(P::Connection) -> bool,
 ) -> Result<T, Sentence> {
-    use super::port::Happening;
     let heard = await_happening(port, bytes, limit, |happening, bytes| match happening {
-        Happening::Received(connection) if on(connection) => Some(serde_json::from_slice(bytes)),
+        Happening::Received(connection) if on(connection) => Some(parse(bytes)),
         _ => None,
     })?;
     match heard {
-        Some(parsed) => parsed.map_err(while_doing("the other end sent a control message that is malformed")),
+        Some(parsed) => parsed,
         None => Err(Sentence(format!("the other end said nothing for {} s: is it still running?", limit.as_secs()))),
     }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Sentence> {
+    serde_json::from_slice(bytes).map_err(while_doing("the other end sent a control message that is malformed"))
 }
 
 #[cfg(test)]

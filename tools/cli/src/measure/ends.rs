@@ -102,14 +102,14 @@ pub(crate) fn act<'a>(
     }
 }
 
-/// The end of a ping-pong that begins, or the one that answers.
+/// The end of a ping-pong that begins, or the one that answers; how many SEND events are still to come.
 pub(crate) fn exchange<P: Port>(
     lane: &Lane<'_, P>,
     act: &Act<'_>,
     count: u64,
     touch: bool,
     begins: bool,
-) -> Result<(), Trouble> {
+) -> Result<u64, Trouble> {
     match (begins, touch) {
         (true, false) => ping::<P, false>(lane, act, count),
         (true, true) => ping::<P, true>(lane, act, count),

@@ -1,4 +1,7 @@
 //! The measured loops. Nothing here allocates, reads a clock or writes to a terminal; every event is given back at once.
+//!
+//! A loop that sends says how many SEND events it leaves for [`super::control::Link::settle`]: over a network they may come
+//! after what the other end says next, which a loop would take for a message of its own and lose.
 
 use super::port::{Port, Refused, Seen, Transfer, Trouble};
 
@@ -86,24 +89,24 @@ impl<P: Port> Lane<'_, P> {
 
 /// The end that begins: one operation there, a message back, `count` times.
 #[inline(never)]
-pub(crate) fn ping<P: Port, const TOUCH: bool>(lane: &Lane<'_, P>, act: &Act<'_>, count: u64) -> Result<(), Trouble> {
+pub(crate) fn ping<P: Port, const TOUCH: bool>(lane: &Lane<'_, P>, act: &Act<'_>, count: u64) -> Result<u64, Trouble> {
     let mut open = 0;
     for _ in 0..count {
         lane.post(act, lane.silent, &mut open)?;
         lane.receive::<TOUCH>(&mut open)?;
     }
-    lane.drain(&mut open, 0)
+    Ok(open)
 }
 
 /// The end that answers.
 #[inline(never)]
-pub(crate) fn pong<P: Port, const TOUCH: bool>(lane: &Lane<'_, P>, act: &Act<'_>, count: u64) -> Result<(), Trouble> {
+pub(crate) fn pong<P: Port, const TOUCH: bool>(lane: &Lane<'_, P>, act: &Act<'_>, count: u64) -> Result<u64, Trouble> {
     let mut open = 0;
     for _ in 0..count {
         lane.receive::<TOUCH>(&mut open)?;
         lane.post(act, lane.silent, &mut open)?;
     }
-    lane.drain(&mut open, 0)
+    Ok(open)
 }
 
 /// Sends without waiting for each; reaps as it goes. With a window reaps when that is full, until half of it is free.
@@ -113,7 +116,7 @@ pub(crate) fn stream<P: Port>(
     act: &Act<'_>,
     count: u64,
     window: Option<u64>,
-) -> Result<(), Trouble> {
+) -> Result<u64, Trouble> {
     let mut open = 0;
     for _ in 0..count {
         match window {
@@ -125,25 +128,25 @@ pub(crate) fn stream<P: Port>(
         }
         lane.post(act, lane.silent, &mut open)?;
     }
-    lane.drain(&mut open, 0)
+    Ok(open)
 }
 
 /// As many in flight as the window says; with one, each is waited for. Silent operations end with one that is not, so that
-/// all have ended when this returns.
+/// all have ended when it has.
 #[inline(never)]
 pub(crate) fn transfer<P: Port>(
     lane: &Lane<'_, P>,
     act: &Act<'_>,
     count: u64,
     window: Option<u64>,
-) -> Result<(), Trouble> {
+) -> Result<u64, Trouble> {
     let most = window.unwrap_or(WINDOW).saturating_sub(1);
     let mut open = 0;
     for left in (0..count).rev() {
-        lane.post(act, lane.silent && left > 0, &mut open)?;
         lane.drain(&mut open, most)?;
+        lane.post(act, lane.silent && left > 0, &mut open)?;
     }
-    lane.drain(&mut open, 0)
+    Ok(open)
 }
 
 /// Receives `count` messages, or, where some may be lost, until one of `marker` bytes; how many there were without the

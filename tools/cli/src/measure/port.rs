@@ -6,8 +6,8 @@ use super::plan::{Mode, Session, Threads};
 use super::{Sentence, while_doing};
 use crate::probe;
 use cci::{
-    Attribute, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, Failure, Flags, Memory, PollError,
-    Rights, RmaError, RmaHandle, SendError, Status, Threading,
+    Attribute, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, Failure, Flags, Memory,
+    PollError, Rights, RmaError, RmaHandle, SendError, Status, Threading,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, OwnedFd};

@@ -158,7 +158,8 @@ impl<P: Port> End<'_, P> {
         let lane = Lane { port: &self.link.port, connection: self.link.operations, silent: session.silent };
         if session.measurement == Measurement::PingPong {
             let act = ends::act(session, &self.buffer, self.handles.as_ref(), size, true);
-            return Ok(ends::exchange(&lane, &act, count, session.touch, false)?);
+            let open = ends::exchange(&lane, &act, count, session.touch, false)?;
+            return Ok(self.link.settle(open)?);
         }
         let marker = (session.attribute == AttributeName::Uu).then(|| marker(size));
         let received = ends::collect(&lane, count, marker, session.touch)?;

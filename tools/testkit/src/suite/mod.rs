@@ -18,12 +18,15 @@ use cci::Device;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs a check. One that stands among the exceptions (its name, and the reason) must fail: an exception that is not needed any
-/// more fails too.
+/// more fails too. One whose name has a question mark before it fails by chance, and is left out.
 ///
 /// # Panics
 ///
 /// The check fails, or an excepted one does not.
 pub fn run(name: &str, exceptions: &[(&str, &str)], device: &Device, check: fn(&Device)) {
+    if exceptions.iter().any(|(excepted, _)| excepted.strip_prefix('?') == Some(name)) {
+        return;
+    }
     match exceptions.iter().find(|(excepted, _)| *excepted == name) {
         None => check(device),
         Some((_, reason)) => {

@@ -1,0 +1,90 @@
+//! What comes before what: fences, completions, messages of RMAs.
+
+use super::*;
+
+#[test]
+fn on_an_ordered_connection_operations_end_in_the_order_in_which_they_began() {
+    for loss in [0, 5] {
+        let mut pair = Pair::new(loss);
+        let [client, _] = pair.connect(Attribute::ReliableOrdered);
+        let target = Target { handle: [7, 7], offset: 0, len: 20_000 };
+        for op in 0..60 {
+            let now = pair.now;
+            let read = op % 6 == 4;
+            let note = (op % 4 == 1).then_some(&b"note"[..]);
+            match op % 3 {
+                1 => {
+                    let handle = if op % 5 == 0 { [7, 8] } else { [7, 7] };
+                    let target = Target { handle, ..target };
+                    let rma = Rma { op: Op(op), target, read, fence: op % 9 == 1, message: note };
+                    pair.engines[0].rma(now, client, &rma).expect("rma");
+                }
+                _ => pair.engines[0].send(now, client, &[&message(op, 40)], Op(op), false).expect("send"),
+            }
+        }
+        pair.run(|pair| pair.hosts[0].ended.len() == 60);
+        assert_eq!(pair.hosts[0].order, (0..60).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn operations_that_wait_for_their_turn_end_once_when_the_connection_breaks() {
+    let mut raw = Raw::new(Attribute::ReliableOrdered);
+    raw.rma(1, false, 100, None);
+    raw.engine.send(raw.now, raw.index, &[b"after"], Op(2), false).expect("send");
+    raw.poll();
+    raw.accept_all();
+    assert!(raw.host.ended.is_empty(), "the write has no result");
+    let now = raw.now;
+    raw.engine.close(now, raw.index, &mut raw.host);
+    assert_eq!(raw.host.order, [1, 2]);
+    assert_eq!(raw.host.ended[&2], Ok(()), "it had been delivered");
+    assert_eq!(raw.host.ended[&1], Err(Failure::Disconnected));
+}
+
+#[test]
+fn a_fence_with_a_message_longer_than_a_frame_ends() {
+    for read in [false, true] {
+        let mut pair = Pair::new(0);
+        let [client, _] = pair.connect(Attribute::ReliableOrdered);
+        let target = Target { handle: [7, 7], offset: 0, len: 3000 };
+        let note = vec![1; 5000];
+        let rma = Rma { op: Op(1), target, read, fence: true, message: Some(&note) };
+        pair.engines[0].rma(pair.now, client, &rma).expect("rma");
+        pair.engines[0].send(pair.now, client, &[b"after"], Op(2), false).expect("send");
+        let limit = pair.now.plus_micros(2_000_000);
+        pair.run(|pair| pair.hosts[0].ended.len() == 2 || pair.now > limit);
+        assert_eq!(pair.hosts[0].order, [1, 2]);
+    }
+}
+
+#[test]
+fn the_message_of_a_read_after_a_refused_write_is_delivered() {
+    let mut pair = Pair::new(0);
+    let [client, _] = pair.connect(Attribute::ReliableOrdered);
+    let good = Target { handle: [7, 7], offset: 0, len: 30 };
+    let bad = Target { handle: [7, 8], ..good };
+    let rma = |op, target, read, message| Rma { op: Op(op), target, read, fence: false, message };
+    pair.engines[0].rma(pair.now, client, &rma(1, bad, false, None)).expect("rma");
+    pair.engines[0].rma(pair.now, client, &rma(2, good, true, Some(&b"read"[..]))).expect("rma");
+    pair.run(|pair| pair.hosts[0].ended.len() == 2);
+    assert_eq!(pair.hosts[1].received, [b"read".to_vec()]);
+}
+
+#[test]
+fn a_read_that_takes_longer_than_the_send_timeout_goes_on_while_bytes_come() {
+    let mut raw = Raw::new(Attribute::ReliableOrdered);
+    raw.engine.set_timeouts(raw.now, raw.index, 1_000_000, 0);
+    raw.rma(1, true, 50_000, None);
+    let sent = raw.poll();
+    let Some(Record::Read { op, .. }) = records(&sent).first().copied() else { panic!("a READ") };
+    raw.accept_all();
+    for at in 0..49 {
+        raw.wait(200_000);
+        raw.next(&record(|frame| wire::emit_read_bytes(frame, 0, op, at * 1000, 1000), &[1; 1000]));
+        raw.accept_all();
+    }
+    assert!(raw.host.broken.is_empty() && raw.host.ended.is_empty());
+    raw.wait(1_100_000);
+    assert_eq!(raw.host.ended[&1], Err(Failure::TimedOut), "and not when they stop");
+}

@@ -1,0 +1,122 @@
+//! After warm-up neither sending nor receiving nor returning allocates, over any link.
+
+#[path = "reliable/memory_link.rs"]
+#[allow(dead_code)]
+mod memory_link;
+#[path = "reliable/world.rs"]
+#[allow(dead_code)]
+mod world;
+
+use cci_mem::arena::SharedMemory;
+use cci_proto::{Attribute, EventKind, Rights};
+use cci_transport::{Connection, Posted, Rma};
+use memory_link::Hub;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+use world::{End, How, join, next, until, waiting};
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+struct Counting;
+
+// SAFETY: every call goes unchanged to the system's allocator, which upholds the contract.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's contract is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's contract is passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's contract is passed on.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Sends, receives and returns one message of each length, one by one and in a row, and one RMA.
+fn round(ends: &[&End; 2], to_b: &'static Connection, rma: &Rma<'_>) -> u32 {
+    let bytes = [7; 3000];
+    let mut messages = 0;
+    for len in [8, 56, 57, 1000, 3000] {
+        ends[0].send(to_b, &bytes[..len], 1);
+        ends[1].give_back(next(ends, 1, EventKind::Recv));
+        ends[0].give_back(next(ends, 0, EventKind::Send));
+        messages += 1;
+    }
+    for _ in 0..45 {
+        ends[0].post(to_b, &bytes[..20], Posted::Silent(0)).expect("a send");
+        messages += 1;
+    }
+    for _ in 0..45 {
+        ends[1].give_back(next(ends, 1, EventKind::Recv));
+    }
+    ends[0].rma(to_b, rma, 2).expect("started");
+    ends[0].give_back(next(ends, 0, EventKind::Send));
+    messages
+}
+
+/// Has as much in flight as there may be, so that every list has had its greatest length.
+fn flood(ends: &[&End; 2], to_b: &'static Connection, rma: &Rma<'_>) {
+    let mut posted = 0;
+    while ends[0].post(to_b, &[1; 1000], Posted::Event(0)).is_ok() {
+        posted += 1;
+    }
+    while ends[0].rma(to_b, rma, 0).is_ok() {
+        posted += 1;
+    }
+    assert!(posted > 256, "{posted} operations at a time");
+    for _ in 0..posted {
+        ends[0].give_back(next(ends, 0, EventKind::Send));
+        while waiting(ends[1], EventKind::Recv) > 0 {
+            ends[1].give_back(next(ends, 1, EventKind::Recv));
+        }
+    }
+}
+
+#[test]
+fn a_hundred_thousand_messages_allocate_nothing() {
+    let hub = Hub::new();
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let ends = [&a, &b];
+    let (to_b, _) = join(&ends, Attribute::ReliableOrdered);
+    let memory = SharedMemory::new(20_000).expect("memory");
+    let local = a.register(memory.memory(), Rights::NONE);
+    let remote = b.register(memory.memory(), Rights::READ_WRITE);
+    let (local, remote) = (&local, &remote);
+    let rma = Rma {
+        local,
+        local_offset: 0,
+        remote,
+        remote_offset: 10_000,
+        len: 10_000,
+        read: false,
+        fence: false,
+        message: None,
+    };
+    for _ in 0..20 {
+        flood(&ends, to_b, &rma);
+    }
+    until(&ends, || waiting(&a, EventKind::Send) == 0);
+    while waiting(&b, EventKind::Recv) > 0 {
+        b.give_back(next(&ends, 1, EventKind::Recv));
+    }
+    for _ in 0..400 {
+        round(&ends, to_b, &rma);
+    }
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let mut messages = 0;
+    while messages < 100_000 {
+        messages += round(&ends, to_b, &rma);
+    }
+    let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    assert_eq!(allocated, 0, "{allocated} allocations over {messages} messages");
+}

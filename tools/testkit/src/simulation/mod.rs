@@ -1,0 +1,29 @@
+//! The proof harness: worlds of nodes that run the protocol engine over a virtual network, and what every run must keep.
+//!
+//! A seed determines everything: a [`Plan`] of network, engines, connections and traffic, which a [`World`] runs in virtual
+//! time, while oracles watch every delivery, every byte of memory and every end of an operation. [`run`] says what came of
+//! it: the trace hash, or the [`Rule`] that was broken.
+
+pub mod lab;
+mod messages;
+mod pattern;
+mod plan;
+mod program;
+mod rest;
+mod seeds;
+mod side;
+mod tamper;
+#[cfg(test)]
+mod tests;
+mod transfers;
+mod violation;
+mod world;
+
+pub use plan::{End, MESSAGES, NODES, Plan, Planned, TRANSFERS};
+pub use seeds::{Outcome, kept, run, run_plan};
+pub use tamper::Tamper;
+pub use violation::{Rule, Violation};
+pub use world::{Totals, World};
+
+/// What is added to an offset, so that a read of memory that was written and a write to it are known by different places.
+const READ_BACK: u64 = 1 << 32;

@@ -1,0 +1,76 @@
+//! `sock` between network name spaces of this host: other MTUs, real loss, duplication and reordering by nftables, a bottleneck
+//! that TCP shares, groups on a bridge.
+//!
+//! Everything happens in name spaces without names, which end with this process however it ends; nothing outside of them is
+//! touched. Tests run one after the other.
+
+/// Says something on standard output: what a runner of tests says is read by people and by `ci/test`.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        // Without an output there is nobody to tell.
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
+
+mod loss;
+mod multicast;
+mod namespace;
+mod path_mtu;
+mod pingpong;
+mod shares;
+mod traffic;
+
+use namespace::has;
+use std::panic::catch_unwind;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// A test: name, what it does, the programs that it needs.
+struct Test(&'static str, fn(), &'static [&'static str]);
+
+const TESTS: &[Test] = &[
+    Test("pingpong_over_1500", pingpong::over_1500, &["ip"]),
+    Test("pingpong_over_9000", pingpong::over_9000, &["ip"]),
+    Test("nothing_is_lost_by_loss", loss::loss, &["ip", "nft"]),
+    Test("nothing_is_lost_or_doubled_by_loss_duplication_and_reordering", loss::everything, &["ip", "nft", "tc"]),
+    Test("path_mtu_is_found_where_a_router_tells", path_mtu::told, &["ip"]),
+    Test("path_mtu_is_found_where_nobody_tells", path_mtu::untold, &["ip", "nft"]),
+    Test("one_sender_three_receivers", multicast::one_sender, &["ip"]),
+    Test("two_senders_three_receivers", multicast::two_senders, &["ip"]),
+    Test("shares_with_tcp_over_200_megabits", shares::with_tcp, &["ip", "tc"]),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
+    let wanted = |test: &&Test| filters.is_empty() || filters.iter().any(|filter| test.0.contains(filter.as_str()));
+    let tests: Vec<&Test> = TESTS.iter().filter(wanted).collect();
+    if arguments.iter().any(|argument| argument == "--list") {
+        tests.iter().for_each(|test| say!("{}: test", test.0));
+        return ExitCode::SUCCESS;
+    }
+    say!("\nrunning {} tests", tests.len());
+    let (begin, inside) = (Instant::now(), namespace::enter());
+    let [mut passed, mut failed, mut ignored] = [0; 3];
+    for Test(name, run, programs) in &tests {
+        let missing = || programs.iter().find(|program| !has(program)).map(|program| format!("there is no {program}"));
+        if let Some(why) = inside.as_ref().err().cloned().or_else(missing) {
+            say!("test {name} ... ignored, {why}");
+            ignored += 1;
+        } else if catch_unwind(run).is_ok() {
+            say!("test {name} ... ok");
+            passed += 1;
+        } else {
+            say!("test {name} ... FAILED");
+            failed += 1;
+        }
+    }
+    let (word, left_out, time) =
+        (if failed == 0 { "ok" } else { "FAILED" }, TESTS.len() - tests.len(), begin.elapsed().as_secs_f64());
+    say!(
+        "\ntest result: {word}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; {left_out} filtered out; \
+         finished in {time:.2}s\n"
+    );
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,60 @@
+//! `cci perf pingpong` between two hosts, as a person would run it.
+
+use crate::namespace::{Net, pair};
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// The command, which is built beside the tests.
+fn command() -> PathBuf {
+    let tests = std::env::current_exe().expect("this program");
+    let built = tests.ancestors().nth(2).expect("the folder of what is built").join("cci");
+    assert!(built.is_file(), "there is no {}: build it with cargo build -p cci-cli", built.display());
+    built
+}
+
+/// A server, ended when this is dropped.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail only when it has ended and been waited for.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn serve(net: &Net) -> (Server, String) {
+    let child = net.enter(|| {
+        let arguments = ["perf", "--server", "--transport", "sock", "--key", "interface=v1"];
+        Command::new(command()).args(arguments).stdout(Stdio::piped()).spawn().expect("a server")
+    });
+    let mut server = Server(child);
+    let mut uri = String::new();
+    BufReader::new(server.0.stdout.take().expect("its output")).read_line(&mut uri).expect("a line");
+    (server, uri.trim().to_owned())
+}
+
+fn play(mtu: u32) {
+    let nets = pair(mtu);
+    let (_server, uri) = serve(&nets[1]);
+    assert!(uri.starts_with("sock://10.0.0.2:"), "{uri}");
+    let output = nets[0].enter(|| {
+        let arguments = ["perf", "pingpong", "--connect", &uri, "--key", "interface=v0", "--size", "8,4096"];
+        Command::new(command()).args(arguments).args(["--time", "short", "--json", "-"]).output().expect("a client")
+    });
+    let (json, table) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{table}");
+    say!("MTU {mtu}: {table}");
+    for text in ["\"complete\": true", "\"transport\": \"sock\"", "\"size\": 8,", "\"size\": 4096,", "UDP over IPv4"] {
+        assert!(json.contains(text), "{text} is not in {json}");
+    }
+}
+
+pub(crate) fn over_1500() {
+    play(1500);
+}
+
+pub(crate) fn over_9000() {
+    play(9000);
+}

@@ -1,0 +1,82 @@
+//! One flow beside a flow of the kernel's TCP, over a bottleneck of 200 Mb/s with a queue of 50 ms.
+
+use crate::namespace::pair;
+use crate::traffic::Areas;
+use cci::{Attribute, EventKind, Flags, Rma};
+use cci_testkit::World;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Until both have found their rate.
+const WARM_UP: Duration = Duration::from_secs(3);
+/// How long bytes are counted.
+const TIME: Duration = Duration::from_secs(5);
+const LEN: usize = 256 << 10;
+const WINDOW: u64 = 8;
+
+pub(crate) fn with_tcp() {
+    let nets = pair(1500);
+    nets[0].run(&["tc qdisc add dev v0 root tbf rate 200mbit burst 16000 latency 50ms"]);
+    let (over, taken) = (&AtomicBool::new(false), &AtomicU64::new(0));
+    let listener = nets[1].enter(|| TcpListener::bind("10.0.0.2:7400").expect("a port"));
+    let mut client = nets[0].enter(|| TcpStream::connect("10.0.0.2:7400").expect("a connection"));
+    let (mut server, _) = listener.accept().expect("a connection");
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let bytes = vec![7; 64 << 10];
+            while !over.load(Ordering::Relaxed) && client.write_all(&bytes).is_ok() {}
+        });
+        scope.spawn(move || {
+            let mut bytes = vec![0; 64 << 10];
+            while let Ok(count @ 1..) = server.read(&mut bytes) {
+                taken.fetch_add(count as u64, Ordering::Relaxed);
+            }
+        });
+        let ends = [nets[0].endpoint("v0"), nets[1].endpoint("v1")];
+        let measured = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| measure([&ends[0], &ends[1]], taken)));
+        // Also when it fails, so that the other threads end.
+        over.store(true, Ordering::Relaxed);
+        let (ours, theirs) = measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let share = 100.0 * ours / (ours + theirs);
+        let megabits = |bytes: f64| bytes * 8.0 / TIME.as_secs_f64() / 1e6;
+        say!(
+            "one flow beside TCP over 200 Mb/s: sock {:.1} Mb/s ({share:.0} %), TCP {:.1} Mb/s ({:.0} %)",
+            megabits(ours),
+            megabits(theirs),
+            100.0 - share
+        );
+        assert!((10.0..=90.0).contains(&share), "the share of sock is {share:.1} %");
+    });
+}
+
+/// Bytes of writes that have ended, and of TCP, in the time.
+fn measure(ends: [&cci::Endpoint; 2], taken: &AtomicU64) -> (f64, f64) {
+    let areas = Areas::new(ends, LEN);
+    let world = World::new(ends);
+    let (connection, _) = world.connect(0, 1, Attribute::ReliableOrdered);
+    let (mut open, mut ended) = (0, 0_u64);
+    let begin = Instant::now();
+    let mut start = None;
+    while begin.elapsed() < WARM_UP + TIME {
+        if start.is_none() && begin.elapsed() >= WARM_UP {
+            start = Some((ended, taken.load(Ordering::Relaxed)));
+        }
+        if open < WINDOW {
+            let [local, remote] = areas.handles();
+            let rma = Rma { local, local_offset: 0, remote, remote_offset: 0, len: LEN as u64, message: None };
+            ends[0].rma(connection, &rma, 0, Flags::WRITE).expect("a write");
+            open += 1;
+        }
+        while let Some(event) = ends[0].get_event().expect("an endpoint") {
+            assert_eq!((event.kind(), event.outcome()), (EventKind::Send, Ok(())));
+            (open, ended) = (open - 1, ended + 1);
+        }
+        assert!(ends[1].get_event().expect("an endpoint").is_none(), "nothing is sent there");
+    }
+    let (ended_before, taken_before) = start.expect("the warm-up ends");
+    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+    let figures = (((ended - ended_before) * LEN as u64) as f64, (taken.load(Ordering::Relaxed) - taken_before) as f64);
+    figures
+}

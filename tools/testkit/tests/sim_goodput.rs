@@ -1,0 +1,143 @@
+//! How much gets through a lossy path, in virtual time, and whether two flows share one fairly.
+
+use cci_proto::Attribute;
+use cci_proto::engine::{Config, Index};
+use cci_sim::network::{Faults, Graph, LinkSettings};
+use cci_testkit::simulation::lab::{Lab, ample};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+/// Bytes of a message: it fills a frame.
+const MESSAGE: usize = 8000;
+/// 1 Gb/s, bytes per second.
+const GIGABIT: u64 = 125_000_000;
+/// Messages that wait or are in flight on each flow: more than any path here holds.
+const DEEP: u64 = 1000;
+
+/// Keeps the queues of the senders full for a time; says how many bytes were delivered to each cookie of the receivers.
+fn stream(lab: &mut Lab, flows: &[(usize, Index)], time: Duration) {
+    let end = lab.now() + time;
+    while lab.now() < end {
+        for (node, index) in flows {
+            let player = &lab.players[*node];
+            for _ in player.posted - player.notes.over..DEEP {
+                if lab.send(*node, *index, 0, MESSAGE).is_err() {
+                    break;
+                }
+            }
+            lab.settle(*node);
+        }
+        let pause = end.min(lab.now() + Duration::from_millis(1));
+        while lab.step(pause) {}
+    }
+}
+
+fn received(lab: &Lab, node: usize) -> u64 {
+    lab.players[node].notes.bytes.iter().sum()
+}
+
+fn lossy(delay: u64, loss: u32) -> LinkSettings {
+    let faults = Faults { loss, ..Faults::default() };
+    LinkSettings { delay, bandwidth: GIGABIT, queue: 2 << 20, faults, ..LinkSettings::default() }
+}
+
+/// Bytes per second of one flow after a second of warming up.
+fn goodput(link: &LinkSettings, config: &Config, time: Duration) -> u64 {
+    let mut lab = Lab::new(7, Graph::mesh(2, link), 2, config, 4096);
+    lab.players.iter_mut().for_each(|player| player.notes.is_brief = true);
+    let [client, _] = lab.open(0, 1, Attribute::ReliableOrdered);
+    stream(&mut lab, &[(0, client)], Duration::from_secs(1));
+    let before = received(&lab, 1);
+    stream(&mut lab, &[(0, client)], time);
+    (received(&lab, 1) - before) * 1000 / u64::try_from(time.as_millis()).expect("short")
+}
+
+#[test]
+fn a_tenth_of_a_percent_of_loss_costs_less_than_a_tenth() {
+    let rate = goodput(&lossy(5_000_000, 1000), &ample(9000), Duration::from_secs(3));
+    assert!(rate >= GIGABIT * 90 / 100, "{rate} bytes/s");
+}
+
+#[test]
+fn five_percent_of_loss_cost_less_than_half() {
+    let rate = goodput(&lossy(5_000_000, 50_000), &ample(9000), Duration::from_secs(3));
+    assert!(rate >= GIGABIT * 50 / 100, "{rate} bytes/s");
+}
+
+#[test]
+fn half_of_the_bandwidth_is_noticed() {
+    // The twin: the measure sees the path and not the sender.
+    let link = LinkSettings { bandwidth: GIGABIT / 2, ..lossy(5_000_000, 1000) };
+    let rate = goodput(&link, &ample(9000), Duration::from_secs(3));
+    assert!((GIGABIT * 40 / 100..GIGABIT * 50 / 100).contains(&rate), "{rate} bytes/s");
+}
+
+/// Jain's index (Jain, Chiu, Hawe 1984) of two shares.
+#[expect(clippy::cast_precision_loss, reason = "a ratio")]
+fn jain(shares: [u64; 2]) -> f64 {
+    let [a, b] = shares.map(|share| share as f64);
+    (a + b) * (a + b) / (2.0 * (a * a + b * b))
+}
+
+#[test]
+fn two_flows_share_a_bottleneck() {
+    let access = LinkSettings { delay: 500_000, bandwidth: GIGABIT, ..LinkSettings::default() };
+    let bottleneck =
+        LinkSettings { delay: 4_000_000, bandwidth: GIGABIT / 10, queue: 125_000, ..LinkSettings::default() };
+    let mut lab = Lab::new(3, Graph::dumbbell(2, 2, &access, &bottleneck), 4, &ample(9000), 4096);
+    lab.players.iter_mut().for_each(|player| player.notes.is_brief = true);
+    let [first, _] = lab.open(0, 2, Attribute::ReliableOrdered);
+    // The first has the path for itself before the second comes.
+    stream(&mut lab, &[(0, first)], Duration::from_secs(1));
+    let [second, _] = lab.open(1, 3, Attribute::ReliableOrdered);
+    let flows = [(0, first), (1, second)];
+    stream(&mut lab, &flows, Duration::from_secs(14));
+    let before = [2, 3].map(|node| received(&lab, node));
+    stream(&mut lab, &flows, Duration::from_secs(15));
+    let after = [2, 3].map(|node| received(&lab, node));
+    let shares = [after[0] - before[0], after[1] - before[1]];
+    assert!(jain(shares) >= 0.95, "{shares:?}: {}", jain(shares));
+    let used = shares[0] + shares[1];
+    assert!(used >= GIGABIT / 10 * 15 * 80 / 100, "{used} bytes in 15 s");
+    assert!(jain([9, 1]) < 0.95 && jain([3, 2]) > 0.95, "the index tells shares apart");
+}
+
+/// The table of goodput in percent of the path, by loss, window and round-trip time.
+fn table() -> String {
+    let mut text = String::from(
+        "Goodput in percent of 1 Gb/s, in virtual time: RO messages of 8,000 bytes for 1 s after 1 s of warming up.\n\
+         Window: the receive buffer that the receiver offers.\n\n\
+         rtt ms  window KiB |    0%  0.1%    1%    5%   10%   20%   30%\n",
+    );
+    for delay in [50_000, 500_000, 5_000_000] {
+        for window in [64 << 10, 1 << 20, 8 << 20] {
+            let config = Config { recv_buffer: window, ..ample(9000) };
+            #[expect(clippy::cast_precision_loss, reason = "a label")]
+            let milliseconds = delay as f64 / 500_000.0;
+            write!(text, "{milliseconds:6} {:11} |", window >> 10).expect("memory");
+            for loss in [0, 1000, 10_000, 50_000, 100_000, 200_000, 300_000] {
+                let rate = goodput(&lossy(delay, loss), &config, Duration::from_secs(1));
+                write!(text, " {:5}", rate * 100 / GIGABIT).expect("memory");
+            }
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// A change is looked at by a person, and recorded with `UPDATE_GOODPUT=1`.
+#[test]
+fn goodput_is_as_recorded() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sim/goodput.txt");
+    let table = table();
+    if std::env::var_os("UPDATE_GOODPUT").is_some() {
+        std::fs::write(&path, &table).expect("the file can be written");
+    }
+    let recorded = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        table == recorded,
+        "{} has another table; if this one is right, run with UPDATE_GOODPUT=1:\n{table}",
+        path.display()
+    );
+}

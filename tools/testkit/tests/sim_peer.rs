@@ -1,0 +1,271 @@
+//! A peer that goes wrong: it stops reading, disappears, or starts anew; and frames that are not its own. In virtual time.
+
+use cci_proto::engine::Index;
+use cci_proto::wire::{Ack, Close, Data, Header, Kind, Reset, flags, seal};
+use cci_proto::{Attribute, Failure};
+use cci_sim::network::{Faults, Graph, LinkIndex, LinkSettings};
+use cci_testkit::simulation::lab::{Happened, Lab, Sent, ample};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(30);
+/// Keepalive and send timeouts of these tests, microseconds.
+const TIMEOUT: u32 = 200_000;
+
+fn link() -> LinkSettings {
+    LinkSettings { delay: 100_000, bandwidth: 125_000_000, ..LinkSettings::default() }
+}
+
+fn lab(slots: u32) -> Lab {
+    Lab::new(5, Graph::mesh(3, &link()), 3, &ample(1500), slots)
+}
+
+fn send(lab: &mut Lab, index: Index, count: u32) {
+    for number in 0..count {
+        lab.send(0, index, number, 1400).expect("room");
+    }
+    lab.settle(0);
+}
+
+/// From now on nothing gets from or to this node.
+fn cut_off(lab: &mut Lab, node: u32) {
+    let down = LinkSettings { faults: Faults { loss: 1_000_000, ..Faults::default() }, ..link() };
+    for link in (0..lab.network.graph().links()).map(LinkIndex) {
+        let (from, to) = lab.network.graph().ends(link).expect("a link");
+        if from.0 == node || to.0 == node {
+            lab.network.set_link(link, &down);
+        }
+    }
+}
+
+fn failures(lab: &Lab) -> Vec<Failure> {
+    lab.players[0].notes.ended.iter().filter_map(|(_, _, outcome)| outcome.err()).collect()
+}
+
+#[test]
+fn a_peer_that_never_returns_an_event_is_reported_at_the_send_timeout() {
+    let mut lab = lab(4);
+    lab.players[1].notes.returns = false;
+    let [client, _] = lab.open(0, 1, Attribute::ReliableOrdered);
+    let begun = lab.now();
+    lab.players[0].engine.set_timeouts(begun, client, TIMEOUT, 0);
+    send(&mut lab, client, 10);
+    assert!(lab.run(LONG, |lab| lab.players[0].notes.has(Happened::Broken(Failure::NotReady))));
+    let waited = (lab.now() - begun).as_micros();
+    assert!((u128::from(TIMEOUT)..2 * u128::from(TIMEOUT)).contains(&waited), "{waited} us");
+    assert_eq!(lab.players[1].notes.delivered.len(), 4);
+    assert_eq!(failures(&lab), [Failure::NotReady; 6]);
+}
+
+#[test]
+fn a_peer_that_returns_events_before_the_send_timeout_gets_everything() {
+    let mut lab = lab(4);
+    lab.players[1].notes.returns = false;
+    let [client, _] = lab.open(0, 1, Attribute::ReliableOrdered);
+    let begun = lab.now();
+    lab.players[0].engine.set_timeouts(begun, client, TIMEOUT, 0);
+    send(&mut lab, client, 10);
+    lab.run_for(Duration::from_micros(u64::from(TIMEOUT) / 2));
+    assert_eq!(lab.players[1].notes.delivered.len(), 4);
+    let resent = lab.players[0].engine.stats().resent;
+    assert!(resent < 100, "{resent} frames were sent again to a peer that has no room");
+    let refilled = lab.now();
+    lab.give_back(1, 10);
+    assert!(lab.run(LONG, |lab| lab.players[1].notes.delivered.len() == 10));
+    assert!(lab.now() - refilled < Duration::from_millis(1), "the sender was not told that there is room");
+    lab.run_for(LONG);
+    assert!(failures(&lab).is_empty() && !lab.players[0].notes.has(Happened::Broken(Failure::NotReady)));
+}
+
+#[test]
+fn a_peer_that_disappears_is_reported_within_three_keepalive_intervals() {
+    let mut lab = lab(64);
+    let [client, _] = lab.open(0, 1, Attribute::ReliableUnordered);
+    let now = lab.now();
+    lab.players[0].engine.set_timeouts(now, client, 0, TIMEOUT);
+    // The twin: while it is there, nothing is reported, however long nothing is sent.
+    lab.run_for(Duration::from_micros(50 * u64::from(TIMEOUT)));
+    assert!(!lab.players[0].notes.has(Happened::Silent));
+    cut_off(&mut lab, 1);
+    let gone = lab.now();
+    assert!(lab.run(LONG, |lab| lab.players[0].notes.has(Happened::Silent)));
+    let waited = (lab.now() - gone).as_micros();
+    assert!(waited <= 3 * u128::from(TIMEOUT), "{waited} us");
+    assert!(waited >= u128::from(TIMEOUT) / 2, "{waited} us: it was heard a moment before");
+}
+
+#[test]
+fn what_is_sent_to_a_peer_that_disappeared_fails_at_the_send_timeout() {
+    let mut lab = lab(64);
+    let [client, _] = lab.open(0, 1, Attribute::ReliableUnordered);
+    cut_off(&mut lab, 1);
+    let begun = lab.now();
+    lab.players[0].engine.set_timeouts(begun, client, TIMEOUT, 0);
+    send(&mut lab, client, 3);
+    assert!(lab.run(LONG, |lab| lab.players[0].notes.has(Happened::Broken(Failure::TimedOut))));
+    let waited = (lab.now() - begun).as_micros();
+    assert!((u128::from(TIMEOUT)..2 * u128::from(TIMEOUT)).contains(&waited), "{waited} us");
+    assert_eq!(failures(&lab), [Failure::TimedOut; 3]);
+}
+
+#[test]
+fn nobody_at_the_address_is_a_timeout_at_its_time() {
+    let mut lab = lab(64);
+    cut_off(&mut lab, 1);
+    let begun = lab.now();
+    lab.ask(0, 1, Attribute::ReliableOrdered, Some(Duration::from_micros(u64::from(TIMEOUT))));
+    assert!(lab.run(LONG, |lab| lab.players[0].notes.has(Happened::Refused(Failure::TimedOut))));
+    let waited = (lab.now() - begun).as_micros();
+    assert!((u128::from(TIMEOUT)..2 * u128::from(TIMEOUT)).contains(&waited), "{waited} us");
+}
+
+#[test]
+fn a_peer_that_starts_anew_fails_old_connections_fast_and_takes_new_ones() {
+    let mut lab = lab(64);
+    let [old, _] = lab.open(0, 1, Attribute::ReliableOrdered);
+    send(&mut lab, old, 5);
+    lab.run_for(LONG);
+    assert_eq!(lab.players[1].notes.delivered.len(), 5);
+    lab.restart(1);
+    let begun = lab.now();
+    send(&mut lab, old, 1);
+    assert!(lab.run(LONG, |lab| lab.players[0].notes.has(Happened::Broken(Failure::Disconnected))));
+    assert!(lab.now() - begun < Duration::from_millis(1), "a RESET takes one round trip");
+    assert_eq!(failures(&lab), [Failure::Disconnected]);
+    assert!(lab.players[1].notes.delivered.is_empty() && lab.players[1].notes.happened.is_empty());
+    let [new, _] = lab.open(0, 1, Attribute::ReliableOrdered);
+    send(&mut lab, new, 5);
+    assert!(lab.run(LONG, |lab| lab.players[1].notes.delivered.len() == 5));
+}
+
+/// Every frame that was sent.
+type Record = Rc<RefCell<Vec<Sent>>>;
+
+fn record(lab: &mut Lab) -> Record {
+    let record = Record::default();
+    let frames = record.clone();
+    lab.filter = Some(Box::new(move |sent| {
+        frames.borrow_mut().push(sent.clone());
+        true
+    }));
+    record
+}
+
+#[test]
+fn replayed_frames_change_nothing() {
+    for attribute in [Attribute::ReliableOrdered, Attribute::ReliableUnordered, Attribute::Unreliable] {
+        let mut lab = lab(64);
+        let record = record(&mut lab);
+        let [client, server] = lab.open(0, 1, attribute);
+        send(&mut lab, client, 50);
+        lab.run_for(Duration::from_secs(1));
+        assert_eq!(lab.players[1].notes.delivered.len(), 50);
+        let replay = |lab: &mut Lab| {
+            let frames = record.borrow().clone();
+            for sent in frames.iter().chain(frames.iter().rev()) {
+                lab.inject(usize::try_from(sent.to).expect("small"), sent.from, &sent.bytes);
+                lab.run_for(Duration::from_micros(10));
+            }
+        };
+        let seen = |lab: &Lab| {
+            lab.players
+                .iter()
+                .map(|player| (player.notes.delivered.len(), player.notes.happened.len()))
+                .collect::<Vec<_>>()
+        };
+        let before = seen(&lab);
+        replay(&mut lab);
+        assert_eq!(seen(&lab), before, "{attribute:?}: while it is open");
+        send(&mut lab, client, 1);
+        assert!(lab.run(LONG, |lab| lab.players[1].notes.delivered.len() == 51), "{attribute:?}: it goes on");
+        lab.close(0, client);
+        lab.run_for(Duration::from_secs(1));
+        lab.close(1, server);
+        lab.run_for(Duration::from_secs(1));
+        let before = seen(&lab);
+        replay(&mut lab);
+        assert_eq!(seen(&lab), before, "{attribute:?}: after its end");
+    }
+}
+
+/// Frames of an attacker who knows the addresses but has seen nothing, and guesses some of the numbers.
+fn guesses(to: u64, from: u64, number: u32) -> Vec<Vec<u8>> {
+    let header = |kind| Header { kind, to, from, number, time: 0 };
+    let mut frames = Vec::new();
+    let mut make = |emit: &dyn Fn(&mut [u8]) -> usize| {
+        let mut frame = vec![0; 1500];
+        let len = emit(&mut frame);
+        frame.truncate(len);
+        seal(&mut frame, 0, |check| check);
+        frames.push(frame);
+    };
+    for is_answer in [false, true] {
+        make(&|frame| Close { header: header(Kind::Close), reason: 0, is_answer }.emit(frame));
+    }
+    make(&|frame| Reset { header: header(Kind::Reset), number }.emit(frame));
+    for bits in [0, flags::SEQUENCED, flags::SEQUENCED | flags::PROMPT, flags::RNR] {
+        let ack = Ack { credit: 0, ack: number, echo_number: number, echo_time: 0, delay: 0, congested: 9 };
+        let data = Data { header: header(Kind::Data), seq: number, flags: bits, ack, sack_words: 0 };
+        make(&|frame| {
+            let at = data.emit(&[u64::MAX], frame);
+            cci_proto::wire::emit_message(frame, at, false, &[b"forged"])
+        });
+    }
+    frames
+}
+
+#[test]
+fn forged_frames_change_nothing() {
+    let mut lab = lab(64);
+    let record = record(&mut lab);
+    let [client, _] = lab.open(0, 1, Attribute::ReliableOrdered);
+    send(&mut lab, client, 5);
+    lab.run_for(Duration::from_secs(1));
+    let sent = record.borrow().iter().rev().find(|sent| sent.from == 0).cloned().expect("frames were sent");
+    let header = Header::parse(&sent.bytes).expect("a frame");
+    let before = (lab.players[0].notes.happened.len(), lab.players[1].notes.happened.len());
+    let guess = 0x1234_5678_9abc_def0;
+    // Both identifiers wrong, either wrong, and both right from another address.
+    let forged = [(guess, guess ^ 1, 0), (header.to, guess, 0), (guess, header.from, 0), (header.to, header.from, 2)];
+    for (to, from, source) in forged {
+        for number in [0, header.number, header.number.wrapping_add(1), header.number.wrapping_add(1000)] {
+            for frame in guesses(to, from, number) {
+                lab.inject(1, source, &frame);
+            }
+            for frame in guesses(from, to, number) {
+                lab.inject(0, if source == 0 { 1 } else { source }, &frame);
+            }
+        }
+    }
+    lab.run_for(Duration::from_secs(1));
+    let after = (lab.players[0].notes.happened.len(), lab.players[1].notes.happened.len());
+    assert_eq!((before, lab.players[1].notes.delivered.len()), (after, 5));
+    send(&mut lab, client, 5);
+    assert!(lab.run(LONG, |lab| lab.players[1].notes.delivered.len() == 10), "the connection lives");
+    assert!(failures(&lab).is_empty());
+    // The twin: who has seen both identifiers and sends from the address can close it.
+    let header = Header { kind: Kind::Close, number: header.number.wrapping_add(5000), ..header };
+    let mut frame = vec![0; 64];
+    let len = Close { header, reason: 0, is_answer: false }.emit(&mut frame);
+    frame.truncate(len);
+    seal(&mut frame, 0, |check| check);
+    lab.inject(1, 0, &frame);
+    assert!(lab.players[1].notes.has(Happened::Broken(Failure::Disconnected)));
+}
+
+#[test]
+fn a_source_that_has_proven_nothing_gets_no_state_and_no_more_than_it_sent() {
+    let mut lab = lab(64);
+    let record = record(&mut lab);
+    lab.open(0, 1, Attribute::ReliableOrdered);
+    let first = record.borrow().iter().find(|sent| sent.from == 0).cloned().expect("a CONNECT");
+    record.borrow_mut().clear();
+    for _ in 0..1000 {
+        // From an address whose owner asked for nothing.
+        lab.inject(1, 2, &first.bytes);
+    }
+    let sent: usize = record.borrow().iter().filter(|sent| sent.from == 1).map(|sent| sent.bytes.len()).sum();
+    assert!(sent <= 3 * 1000 * first.bytes.len(), "{sent} bytes for {}", 1000 * first.bytes.len());
+    assert_eq!(lab.players[1].notes.happened.iter().filter(|(.., what)| *what == Happened::Asked).count(), 1);
+}

@@ -1,0 +1,74 @@
+//! Simulated worlds: seeds that failed once, some more, and deliberate damage that must be found.
+
+use cci_testkit::simulation::{MESSAGES, Plan, Rule, TRANSFERS, Tamper, Violation, kept, run, run_plan};
+
+/// Seeds that every run of the tests tries.
+const SEEDS: std::ops::Range<u64> = 1..41;
+
+fn check(seed: u64) {
+    if let (Err(violation), _) = run(seed, Tamper::None) {
+        panic!("seed {seed}: {violation}");
+    }
+}
+
+#[test]
+fn seeds_that_failed_once_hold() {
+    kept().for_each(check);
+}
+
+#[test]
+fn some_seeds_hold() {
+    SEEDS.for_each(check);
+}
+
+#[test]
+fn a_seed_is_as_much_as_it_promises() {
+    for seed in SEEDS.take(10) {
+        let (_, totals) = run(seed, Tamper::None);
+        assert!(totals.messages >= MESSAGES && totals.transfers >= TRANSFERS, "seed {seed}: {totals:?}");
+    }
+    let lossy = SEEDS.filter(|seed| run(*seed, Tamper::None).1.resent > 0).count();
+    assert!(lossy > 20, "only {lossy} of {} seeds had anything to send again", SEEDS.count());
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    for seed in SEEDS.take(5) {
+        let once = run(seed, Tamper::None);
+        assert_eq!(once, run(seed, Tamper::None), "seed {seed}");
+        assert_ne!(once.0, run(seed + 1000, Tamper::None).0);
+    }
+}
+
+/// The first of 100 seeds that finds the damage.
+fn found(tamper: Tamper) -> (u64, Violation) {
+    (1..101)
+        .find_map(|seed| run(seed, tamper).0.err().map(|violation| (seed, violation)))
+        .expect("100 seeds did not find the damage")
+}
+
+#[test]
+fn a_retransmission_that_never_happens_is_found() {
+    let (seed, violation) = found(Tamper::SwallowResent(0));
+    assert!(matches!(violation.rule, Rule::Rest | Rule::Cause), "seed {seed}: {violation}");
+}
+
+#[test]
+fn a_retransmission_with_other_content_is_found() {
+    let (seed, violation) = found(Tamper::SpoilResent(1));
+    let content = [Rule::Ordered, Rule::Unordered, Rule::Memory, Rule::Rest, Rule::Cause];
+    assert!(content.contains(&violation.rule), "seed {seed}: {violation}");
+}
+
+#[test]
+fn what_a_calm_network_needs_no_retransmission_for_is_not_disturbed_by_damage_to_it() {
+    // The twin: the damage is in retransmissions alone, so that a network without faults does not show it.
+    for seed in [1, 2, 3] {
+        let calm = || Plan { think: 200_000, ..Plan::new(seed).calm() };
+        let (outcome, totals) = run_plan(calm(), Tamper::None);
+        if totals.resent == 0 {
+            assert_eq!(run_plan(calm(), Tamper::SwallowResent(0)).0, outcome);
+        }
+        assert!(outcome.is_ok(), "seed {seed}: {outcome:?}");
+    }
+}
