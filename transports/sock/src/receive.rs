@@ -5,9 +5,11 @@ use cci_transport::Incoming;
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 
-/// Datagrams taken in one system call, by how many calls before found something: a lone answer costs no more than a plain
-/// receive.
+/// Datagrams taken in one system call: more after [`STREAK`] calls in a row that were filled. A call that asks for more than
+/// there is looks once in vain, which would cost a lone answer a tenth of its way.
 const WANT: [usize; 3] = [1, 4, 16];
+/// Calls that found as much as they asked for.
+const STREAK: usize = 4;
 
 /// What has arrived.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,7 +29,7 @@ pub(crate) struct Receiver {
     offset: usize,
     /// The group's number, if the datagrams are of one.
     group: Option<u32>,
-    /// Calls in a row that found something.
+    /// Calls in a row that found as much as they asked for.
     streak: usize,
     pub(crate) received: Received,
 }
@@ -50,7 +52,8 @@ impl Receiver {
     pub(crate) fn fill(&mut self, socket: BorrowedFd<'_>, group: Option<u32>) -> Result<(), Errno> {
         self.arrivals.clear();
         (self.at, self.offset, self.group) = (0, 0, group);
-        let count = match self.batch.receive(socket, WANT[self.streak]) {
+        let want = WANT[self.streak / STREAK];
+        let count = match self.batch.receive(socket, want) {
             Ok(count) => count,
             Err(error) => {
                 if group.is_none() {
@@ -59,7 +62,7 @@ impl Receiver {
                 return Err(error);
             }
         };
-        self.streak = (self.streak + 1).min(WANT.len() - 1);
+        self.streak = if count == want { (self.streak + 1).min(STREAK * WANT.len() - 1) } else { 0 };
         self.received.datagrams += count as u64;
         for at in 0..count {
             self.arrivals.push(self.batch.arrival(at));

@@ -8,7 +8,7 @@ use super::host::Host;
 use super::transmit::has_item;
 use super::{Engine, get_ready};
 use crate::Time;
-use crate::wire::{Data, Sack, flags};
+use crate::wire::{Ack, Data, Sack, flags};
 
 /// The farthest that the network is believed to reorder, frames.
 const MOST_REORDER: u32 = 64;
@@ -41,14 +41,10 @@ impl Engine {
         let mut rtt = None;
         if is_newer {
             flow.echoed = Some(ack.echo_number);
-            if ack.delay < u16::MAX {
-                let sample = now.micros().wrapping_sub(ack.echo_time).saturating_sub(u32::from(ack.delay)).max(1);
-                // A time that nobody waits for is a peer's mistake.
-                if sample < LONGEST_RTT {
-                    conn.on_rtt(sample);
-                    rtt = Some(sample);
-                }
-            }
+            rtt = round_trip(now, ack);
+        }
+        if let Some(sample) = rtt {
+            conn.on_rtt(sample);
         }
         if !conn.is_reliable() {
             return;
@@ -60,36 +56,19 @@ impl Engine {
             self.stats.malformed += 1;
             return;
         }
-        let mut bytes = 0;
-        let mut spurious = 0;
-        let mut done = Ops::NONE;
+        let (mut bytes, mut spurious, mut done) = (0, 0, Ops::NONE);
         for _ in 0..advanced.max(0) {
-            let Some(flight) = flow.flight.front().copied() else { break };
-            if flight.standing != Standing::Accepted {
+            if flow.flight.front().is_some_and(|flight| flight.standing != Standing::Accepted) {
                 bytes += accept(flow, 0, ack.echo_number, &mut spurious);
             }
-            flow.flight.pop_front();
             flow.lost_from = flow.lost_from.saturating_sub(1);
-            if let Content::Bundle(bundle) = flight.content {
+            if let Some(Content::Bundle(bundle)) = flow.flight.pop_front().map(|flight| flight.content) {
                 self.frames.give(bundle.buffer);
                 flow.messages_in_flight -= u32::from(bundle.messages);
                 done = join(&mut self.links, done, bundle.ops);
             }
         }
-        for (word, bits) in sack.words().enumerate() {
-            let mut bits: u64 = bits;
-            while bits != 0 {
-                let bit = bits.trailing_zeros();
-                bits &= bits - 1;
-                #[expect(clippy::cast_possible_truncation, reason = "at most 64 words")]
-                let seq = ack.ack.wrapping_add(1 + 64 * word as u32 + bit);
-                let Ok(at) = usize::try_from(ahead(seq, oldest) - advanced.max(0)) else { continue };
-                if flow.flight.get(at).is_some_and(|flight| flight.standing != Standing::Accepted) {
-                    bytes += accept(flow, at, ack.echo_number, &mut spurious);
-                    release(flow, at, &mut self.frames);
-                }
-            }
-        }
+        bytes += take_sack(flow, ack, (sack, advanced.min(0)), &mut spurious, &mut self.frames);
         if spurious > 0 {
             self.stats.spurious += u64::from(spurious);
             flow.reorder = (flow.reorder + 1).min(MOST_REORDER);
@@ -135,6 +114,39 @@ fn accept(flow: &mut Flow, at: usize, echoed: u32, spurious: &mut u32) -> u64 {
         }
     }
     flight.standing = Standing::Accepted;
+    bytes
+}
+
+/// Round-trip time of a frame that this echoes, with the peer's own delay taken out, microseconds. A time that nobody waits for is
+/// a peer's mistake.
+fn round_trip(now: Time, ack: &Ack) -> Option<u32> {
+    let sample = now.micros().wrapping_sub(ack.echo_time).saturating_sub(u32::from(ack.delay)).max(1);
+    (ack.delay < u16::MAX && sample < LONGEST_RTT).then_some(sample)
+}
+
+/// Notes what was accepted out of order; its bytes. What was accepted in order is out of flight already, so that the first bit is
+/// the second frame there; with an older acknowledgement, which begins `behind` (not positive), an earlier one.
+fn take_sack(
+    flow: &mut Flow,
+    ack: &Ack,
+    (sack, behind): (&Sack<'_>, i32),
+    spurious: &mut u32,
+    frames: &mut Frames,
+) -> u64 {
+    let mut bytes = 0;
+    for (word, bits) in sack.words().enumerate() {
+        let mut bits: u64 = bits;
+        while bits != 0 {
+            let bit = bits.trailing_zeros();
+            bits &= bits - 1;
+            #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "at most 64 words")]
+            let Ok(at) = usize::try_from(behind.saturating_add(1 + 64 * word as i32 + bit as i32)) else { continue };
+            if flow.flight.get(at).is_some_and(|flight| flight.standing != Standing::Accepted) {
+                bytes += accept(flow, at, ack.echo_number, spurious);
+                release(flow, at, frames);
+            }
+        }
+    }
     bytes
 }
 

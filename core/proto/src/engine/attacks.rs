@@ -10,8 +10,8 @@ mod slots;
 
 use super::tests::{ADDRESSES, CONFIG, Pair, Recorder, message, recorder};
 use super::*;
-use crate::wire::{self, Ack, Connect, Data, Header, Kind, Offer, Record, Retry, flags};
 use crate::Failure;
+use crate::wire::{self, Ack, Connect, Data, Header, Kind, Offer, Record, Retry, flags};
 use alloc::vec;
 
 extern crate std;

@@ -291,6 +291,11 @@ impl Flow {
             && self.partial == 0
     }
 
+    /// Whether something is in flight that has not arrived, as far as is known, and can be sent again.
+    pub(super) fn is_asking(&self) -> bool {
+        self.flight.iter().any(|flight| flight.standing != Standing::Accepted)
+    }
+
     /// The newest send that has not ended, if it has to be waited for.
     pub(super) fn last_send(&self) -> Option<Op> {
         if !self.order.is_empty() {

@@ -2,16 +2,15 @@
 //! that it receives at the address that it sends from; and it never answers with more than it was sent.
 
 use super::conn::{Conn, State, bit};
+use super::frame::{header, plain};
 use super::host::{Event, Host, Index};
+use super::reply::{Answer, back};
 use super::requests::{Key, Known};
-use super::transmit::{header, plain};
 use super::{Engine, Open, Transmit, get_ready};
 use crate::wire::{Accept, Close, Connect, Header, Kind, Offer, Reason, Redirect, Reject, Reset, Retry, features};
 use crate::{Address, ConnectError, Failure, RequestError, Time};
 use alloc::boxed::Box;
 
-/// Answers without state that wait; more are not given.
-pub(super) const MAX_REPLIES: usize = 64;
 /// Until the first frame of a handshake is repeated; doubled each time, up to the longest; microseconds.
 const FIRST: u64 = 20_000;
 const LONGEST: u64 = 1_000_000;
@@ -23,8 +22,6 @@ const FAREWELLS: u32 = 4;
 const MAX_URI: usize = 512;
 /// RETRYs that are answered at once.
 const MOST_RETRIES: u32 = 4;
-/// Bytes of a RESET, and of a CLOSE.
-const SHORTEST: usize = 36;
 /// How far back a frame may lie that a RESET answers.
 const RECENT: u32 = 1 << 16;
 
@@ -85,41 +82,6 @@ impl Opening {
         self.next_at = now.plus_micros((FIRST << self.tries.min(16)).min(LONGEST));
         self.tries += 1;
     }
-}
-
-/// An answer that needs no state.
-pub(super) struct Reply {
-    to: Address,
-    what: Answer,
-}
-
-pub(super) enum Answer {
-    Retry(Retry),
-    Reject(Reject),
-    Redirect { header: Header, cookie: u64, token: u64, uri: Box<[u8]> },
-    Close(Close),
-    Reset(Reset),
-}
-
-impl Reply {
-    pub(super) fn emit<P>(&self, now: Time, buffer: &mut [u8]) -> Transmit<P> {
-        let stamp = |header: Header| Header { time: now.micros(), ..header };
-        let len = match &self.what {
-            Answer::Retry(retry) => Retry { header: stamp(retry.header), ..*retry }.emit(buffer),
-            Answer::Reject(reject) => Reject { header: stamp(reject.header), ..*reject }.emit(buffer),
-            Answer::Close(close) => Close { header: stamp(close.header), ..*close }.emit(buffer),
-            Answer::Reset(reset) => Reset { header: stamp(reset.header), ..*reset }.emit(buffer),
-            Answer::Redirect { header, cookie, token, uri } => {
-                Redirect { header: stamp(*header), cookie: *cookie, token: *token, uri }.emit(buffer)
-            }
-        };
-        Transmit { to: self.to, len, piece: None, piece_len: 0, checked: true, probe: false }
-    }
-}
-
-/// The header of an answer to this one.
-pub(super) fn back(header: &Header, kind: Kind) -> Header {
-    Header { kind, to: header.from, from: header.to, number: 0, time: 0 }
 }
 
 impl Engine {
@@ -239,12 +201,6 @@ impl Engine {
     /// Ends an expectation.
     pub fn forget(&mut self, token: u64) {
         self.expected.retain(|expected| *expected != token);
-    }
-
-    pub(super) fn reply(&mut self, to: Address, what: Answer) {
-        if self.replies.len() < MAX_REPLIES {
-            self.replies.push_back(Reply { to, what });
-        }
     }
 
     /// Says farewell to the peer of a connection that has no flow any more.
@@ -450,32 +406,6 @@ impl Engine {
         match conn.state {
             State::Open | State::Accepting => self.break_connection(place, Failure::Disconnected, host),
             State::Closing => self.remove(place),
-            _ => {}
-        }
-    }
-
-    /// As [`Engine::stray`]; an answer to a farewell is not answered, or two ends that have both forgotten would go on for ever.
-    fn stray_opening(&mut self, from: &Address, header: &Header, frame: &[u8]) {
-        if header.kind == Kind::Close && Close::parse(frame).is_none_or(|close| close.is_answer) {
-            self.stats.strays += 1;
-            return;
-        }
-        self.stray(from, header, frame.len());
-    }
-
-    /// A frame for no connection of ours: its sender is told, with no more than it sent.
-    pub(super) fn stray(&mut self, from: &Address, header: &Header, len: usize) {
-        self.stats.strays += 1;
-        match header.kind {
-            _ if len < SHORTEST => {}
-            Kind::Data | Kind::Accept => {
-                let reset = Reset { header: back(header, Kind::Reset), number: header.number };
-                self.reply(*from, Answer::Reset(reset));
-            }
-            Kind::Close => {
-                let close = Close { header: back(header, Kind::Close), reason: 0, is_answer: true };
-                self.reply(*from, Answer::Close(close));
-            }
             _ => {}
         }
     }

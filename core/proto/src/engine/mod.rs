@@ -14,6 +14,7 @@ mod congestion;
 mod conn;
 mod ending;
 mod flow;
+mod frame;
 mod frames;
 mod handshake;
 mod host;
@@ -21,6 +22,7 @@ mod mtu;
 mod random;
 mod receive;
 mod records;
+mod reply;
 mod requests;
 mod rtt;
 mod send;
@@ -43,8 +45,9 @@ use conn::{Conn, bit};
 use core::time::Duration;
 use flow::{Flow, Flows};
 use frames::Frames;
-use handshake::{Opening, Reply};
+use handshake::Opening;
 use random::Random;
+use reply::Reply;
 use requests::Requests;
 use send::{RmaState, Turn};
 use table::Table;
@@ -231,7 +234,7 @@ impl Engine {
             ready: VecDeque::with_capacity(64),
             in_a_row: 0,
             starved: VecDeque::new(),
-            replies: VecDeque::with_capacity(handshake::MAX_REPLIES),
+            replies: VecDeque::with_capacity(reply::MAX_REPLIES),
             openings: BTreeMap::new(),
             requests: Requests::new(),
             expected: Vec::new(),

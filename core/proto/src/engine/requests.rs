@@ -1,11 +1,12 @@
 //! Requests as a server sees them: nothing is kept for a client before it has shown that it receives at its address, and one that
 //! the network repeats, or the client because the answer was lost, is asked of the program once.
 
+use super::Engine;
 use super::conn::{Conn, State};
-use super::handshake::{Answer, Opening, back, take_offer};
+use super::handshake::{Opening, take_offer};
 use super::host::{Event, Host, Index};
 use super::random::keyed;
-use super::Engine;
+use super::reply::{Answer, back};
 use crate::wire::{Connect, Header, Kind, Reason, Reject, Retry};
 use crate::{Address, Time};
 use alloc::boxed::Box;
@@ -24,9 +25,18 @@ pub(super) type Key = (u64, Address);
 /// What became of a request.
 pub(super) enum Known {
     /// It has, or had, a connection.
-    Here { place: u32, id: u64 },
-    Rejected { from: u64 },
-    Redirected { from: u64, token: u64, uri: Box<[u8]> },
+    Here {
+        place: u32,
+        id: u64,
+    },
+    Rejected {
+        from: u64,
+    },
+    Redirected {
+        from: u64,
+        token: u64,
+        uri: Box<[u8]>,
+    },
 }
 
 /// Requests seen lately.

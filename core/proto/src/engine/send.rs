@@ -1,7 +1,7 @@
 //! Sends and RMA as the program starts them: into the queue of the connection's flow.
 
 use super::conn::{NONE, State};
-use super::flow::{Bundle, Item, Ops};
+use super::flow::{Bundle, Flow, Item, Ops};
 use super::frames::{Buffer, Frames};
 use super::{Engine, Index, Op, Rma, Target, flow_of, get_ready};
 use crate::wire::{DATA, MESSAGE_HEAD, PART_HEAD, emit_message, emit_part};
@@ -90,8 +90,7 @@ impl Engine {
             }
         }
         if !flow.order.is_empty() {
-            flow.order.push_back(op);
-            turn(&mut self.turns, op);
+            turn(&mut self.turns, flow, op);
         }
         get_ready(conn, place, &mut self.ready);
         Ok(())
@@ -158,10 +157,7 @@ impl Engine {
         flow.open_rmas += 1;
         if conn.attribute() == Attribute::ReliableOrdered {
             // Sends end in order by themselves: the last of those before stands for all.
-            for op in before.filter(|_| flow.order.is_empty()).into_iter().chain([op]) {
-                flow.order.push_back(op);
-                turn(&mut self.turns, op);
-            }
+            before.into_iter().chain([op]).for_each(|op| turn(&mut self.turns, flow, op));
         }
         get_ready(conn, place, &mut self.ready);
         Ok(())
@@ -254,7 +250,8 @@ fn wide(value: usize) -> u32 {
 }
 
 /// Has an operation wait for its turn to end.
-fn turn(turns: &mut Vec<Turn>, op: Op) {
+fn turn(turns: &mut Vec<Turn>, flow: &mut Flow, op: Op) {
+    flow.order.push_back(op);
     let at = op.0 as usize;
     if turns.len() <= at {
         turns.resize(at + 1, Turn::None);

@@ -7,8 +7,8 @@ use super::flow::{Content, Flow, Item, Standing};
 use super::host::{Event, Host, Index};
 use crate::{Failure, Time};
 
-/// Silence after which a peer that owes acknowledgements is given up, whatever the timeouts, microseconds.
-const GIVE_UP: u32 = 60_000_000;
+/// Time without progress after which a peer that owes acknowledgements is given up, whatever the timeouts, nanoseconds.
+const GIVE_UP: u64 = 60_000_000_000;
 /// And not before so many probes.
 const GIVE_UP_PROBES: u32 = 8;
 /// Probe timeouts in a row after which a path is suspected to swallow large frames (RFC 8899, section 4.4).
@@ -32,9 +32,7 @@ impl Engine {
         }
         self.forget_requests(now);
         let table = &self.table;
-        self.timers.sweep(table.used(), |deadline, place| {
-            table.get(place).is_some_and(|conn| conn.armed == deadline)
-        });
+        self.timers.sweep(table.used(), |deadline, place| table.get(place).is_some_and(|conn| conn.armed == deadline));
     }
 
     /// What is due on an open connection.
@@ -47,20 +45,24 @@ impl Engine {
             if flow.rnr_since.is_some() && flow.rnr_at <= now {
                 ask_again(now, flow);
                 flow.probe_due = true;
-                if flow.flight.iter().all(|flight| flight.standing == Standing::Accepted) {
+                if !flow.is_asking() {
                     // Nothing could be sent again: an acknowledgement will say how it stands.
                     conn.set(bit::PING);
                 }
             }
             if probe_at(conn, flow).is_some_and(|at| at <= now) {
                 flow.probes += 1;
-                flow.probe_due = true;
+                flow.probe_due = flow.is_asking();
+                if !flow.probe_due {
+                    conn.set(bit::PING);
+                }
                 flow.sent_at = now;
                 if flow.probes >= BLACK_HOLE {
                     conn.mtu = conn.mtu.min(self.config.base_mtu);
                 }
-                // Silence before anything was asked says nothing, nor does a clock that jumped.
-                if flow.probes > GIVE_UP_PROBES && conn.silence(now).min(micros_since(now, flow.progress_at)) > GIVE_UP {
+                // A peer that is heard and accepts nothing is no better than a silent one: the path may carry no frame of that
+                // size any more. A clock that jumped says nothing.
+                if flow.probes > GIVE_UP_PROBES && now.since(flow.progress_at) > GIVE_UP {
                     broken = Some(Failure::TimedOut);
                 }
             }
@@ -126,11 +128,6 @@ impl Engine {
     }
 }
 
-/// Microseconds since then, as far as they fit.
-fn micros_since(now: Time, then: Time) -> u32 {
-    u32::try_from(now.since(then) / 1000).unwrap_or(u32::MAX)
-}
-
 /// Whether the oldest operation is older than the send timeout, and what that means.
 fn send_timeout(now: Time, conn: &Conn, flow: &Flow) -> Option<Failure> {
     let due = send_due(conn, flow)?;
@@ -163,8 +160,9 @@ fn send_due(conn: &Conn, flow: &Flow) -> Option<Time> {
 
 /// When the oldest frame is to be sent again to see whether the peer is there.
 fn probe_at(conn: &Conn, flow: &Flow) -> Option<Time> {
-    let waits = flow.flight.iter().any(|flight| flight.standing == Standing::Sent);
-    (waits && flow.rnr_since.is_none())
+    // What is held back there for its turn has arrived, and still has to be acknowledged: that may be lost.
+    let waits = flow.flight.iter().any(|flight| flight.standing == Standing::Sent) || !flow.is_asking();
+    (waits && !flow.flight.is_empty() && flow.rnr_since.is_none())
         .then(|| flow.sent_at.max(flow.progress_at).plus_micros(conn.probe_timeout(flow.probes)))
 }
 

@@ -1,33 +1,18 @@
 //! Output: the next frame that may leave.
 
 use super::conn::{Conn, NONE, State, bit};
-use super::flow::{Ahead, Bundle, Content, Flight, Flow, Item, Ops, Serve, Standing, WINDOW};
+use super::flow::{Bundle, Content, Flight, Flow, Item, Ops, Serve, Standing, WINDOW};
+use super::frame::{Gone, build, emit_data, header, payload_len, plain};
 use super::frames::Frames;
-use super::host::{Host, Op, Source, Target};
+use super::host::Host;
 use super::receive::MAX_ASKED;
-use super::send::OP_MASK;
 use super::{Engine, QUANTUM, Transmit, rtt};
-use crate::wire::{
-    self, Ack, DATA, Data, Header, Kind, READ_BYTES_HEAD, RESULT, WRITE_HEAD, emit_read, emit_read_bytes, emit_result,
-    emit_write, flags,
-};
+use crate::wire::{self, DATA, Kind, READ_BYTES_HEAD, RESULT, WRITE_HEAD, emit_read, emit_result, flags};
 use crate::{Failure, Time};
 use alloc::collections::VecDeque;
 
 /// Times that a frame is sent before it is sent alone.
 const MOST_ATTEMPTS: u8 = 6;
-
-/// A frame that was not built: its memory is gone.
-struct Gone(Failure);
-
-/// What a frame of the sequence is made of.
-struct Built<P> {
-    /// Bytes in the buffer.
-    len: usize,
-    piece: Option<P>,
-    piece_len: u32,
-    flags: u8,
-}
 
 impl Engine {
     /// The next frame that may leave now, written to the start of `buffer`, which holds at least `Config::mtu` bytes. `idle`:
@@ -133,7 +118,8 @@ impl Engine {
             let len = wire::emit_probe(buffer, at, size);
             return Some(Transmit { probe: true, ..plain(conn, len) });
         }
-        if conn.has(bit::ACK_NOW | bit::PING) || self.flows.get(conn.flow).is_some_and(|flow| flow.probing.has_reply()) {
+        if conn.has(bit::ACK_NOW | bit::PING) || self.flows.get(conn.flow).is_some_and(|flow| flow.probing.has_reply())
+        {
             let ask = if conn.take(bit::PING) {
                 conn.set(bit::PINGED);
                 flags::PROMPT
@@ -220,30 +206,8 @@ impl Engine {
             }
         };
         let bytes = u64::try_from(built.len).unwrap_or(0) + u64::from(built.piece_len);
-        if let Some(flight) = flow.flight.get_mut(at) {
-            flight.number = conn.number.wrapping_sub(1);
-            flight.sent = now;
-            flight.attempts = flight.attempts.saturating_add(1);
-            if flight.standing == Standing::Lost {
-                flow.lost -= 1;
-            } else if !first {
-                flow.bytes_in_flight = flow.bytes_in_flight.saturating_sub(u64::from(flight.bytes));
-            }
-            flight.standing = Standing::Sent;
-            flight.bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        }
-        if first && flow.flight.len() == 1 {
-            flow.progress_at = now;
-            flow.congestion.on_restart();
-        }
-        if !first {
-            flow.resent += 1;
-            self.stats.resent += 1;
-        }
-        (flow.sent_at, flow.used_at) = (now, now);
-        flow.bytes_in_flight += bytes;
-        flow.congestion.on_sent(now, bytes, 4 * u64::from(conn.mtu));
-        conn.clear(bit::CONFIRM);
+        note_sent(now, conn, flow, at, bytes);
+        self.stats.resent += u64::from(!first);
         Ok(Some(Transmit {
             to: conn.to,
             len: built.len,
@@ -363,6 +327,31 @@ impl Engine {
     }
 }
 
+/// A frame of the flight leaves, whose bytes on the wire these are.
+fn note_sent(now: Time, conn: &mut Conn, flow: &mut Flow, at: usize, bytes: u64) {
+    let Some(flight) = flow.flight.get_mut(at) else { return };
+    let first = flight.attempts == 0;
+    flight.number = conn.number.wrapping_sub(1);
+    flight.sent = now;
+    flight.attempts = flight.attempts.saturating_add(1);
+    if flight.standing == Standing::Lost {
+        flow.lost -= 1;
+    } else if !first {
+        flow.bytes_in_flight = flow.bytes_in_flight.saturating_sub(u64::from(flight.bytes));
+    }
+    flight.standing = Standing::Sent;
+    flight.bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+    if first && flow.flight.len() == 1 {
+        flow.progress_at = now;
+        flow.congestion.on_restart();
+    }
+    flow.resent += u64::from(!first);
+    (flow.sent_at, flow.used_at) = (now, now);
+    flow.bytes_in_flight += bytes;
+    flow.congestion.on_sent(now, bytes, 4 * u64::from(conn.mtu));
+    conn.clear(bit::CONFIRM);
+}
+
 /// The place in the flight of a frame that is to be sent again now.
 fn again(now: Time, conn: &Conn, flow: &mut Flow) -> Option<usize> {
     if core::mem::take(&mut flow.probe_due)
@@ -472,135 +461,6 @@ fn serve(flow: &mut Flow, room: u32) -> Option<Content> {
         serve.at += len;
     }
     Some(Content::ReadBytes { op, target, at, len: narrow64(len) })
-}
-
-/// Bytes of records and memory.
-fn payload_len(content: &Content) -> usize {
-    match content {
-        Content::Empty => 0,
-        Content::Bundle(bundle) => usize::from(bundle.len),
-        Content::Write { len, .. } => WRITE_HEAD + *len as usize,
-        Content::Spoilt { .. } => WRITE_HEAD + 1,
-        Content::ReadBytes { len, .. } => READ_BYTES_HEAD + *len as usize,
-    }
-}
-
-#[expect(clippy::too_many_arguments, reason = "one frame from all that it is made of")]
-fn build<H: Host>(
-    conn: &mut Conn,
-    flow: &Flow,
-    seq: u32,
-    mut bits: u8,
-    content: &Content,
-    payload: usize,
-    now: Time,
-    frames: &Frames,
-    rmas: &[Option<super::send::RmaState>],
-    buffer: &mut [u8],
-    host: &mut H,
-) -> Result<Built<H::Piece>, Gone> {
-    let memory = match content {
-        Content::Write { op, at, len, .. } => {
-            let host_op = Op(op & OP_MASK);
-            let state = rmas.get(host_op.0 as usize).and_then(Option::as_ref);
-            let state = state.filter(|state| state.wire == *op && state.conn == flow.conn && state.failed.is_none());
-            let target = state.map(|state| state.target).ok_or(Gone(Failure::Copy))?;
-            Some((*op, target, host.source(&Source::Local(host_op), *at, *len).map_err(Gone)?, *len))
-        }
-        Content::ReadBytes { op, target, at, len } => {
-            Some((*op, *target, host.source(&Source::Served(*target), *at, *len).map_err(Gone)?, *len))
-        }
-        Content::Empty | Content::Bundle(_) | Content::Spoilt { .. } => None,
-    };
-    if memory.is_some() && conn.has(bit::UNCHECKED) {
-        bits |= flags::UNCHECKED;
-    }
-    let at = emit_data(conn, Some(flow), Some(seq), bits, payload, now, host.room(), buffer);
-    let len = match content {
-        Content::Empty => at,
-        Content::Bundle(bundle) => {
-            let len = usize::from(bundle.len);
-            buffer[at..at + len].copy_from_slice(&frames.bytes(bundle.buffer)[..len]);
-            at + len
-        }
-        Content::Write { at: op_at, len, .. } => match &memory {
-            Some((op, target, ..)) => emit_write(buffer, at, *op, target, *op_at, *len as usize),
-            None => at,
-        },
-        Content::Spoilt { op, is_last } => {
-            // No registration has this handle.
-            let target = Target { handle: [0, 0], offset: 0, len: if *is_last { 1 } else { 2 } };
-            let end = emit_write(buffer, at, *op, &target, 0, 1);
-            buffer[end] = 0;
-            end + 1
-        }
-        Content::ReadBytes { op, at: op_at, len, .. } => emit_read_bytes(buffer, at, *op, *op_at, *len as usize),
-    };
-    let (piece, piece_len) = memory.map_or((None, 0), |(_, _, piece, len)| (Some(piece), len));
-    Ok(Built { len, piece, piece_len, flags: bits })
-}
-
-/// The header of the next frame of a connection.
-pub(super) fn header(conn: &mut Conn, kind: Kind, now: Time) -> Header {
-    let number = conn.number;
-    conn.number = number.wrapping_add(1);
-    Header { kind, to: conn.peer, from: conn.id, number, time: now.micros() }
-}
-
-/// A whole frame without memory.
-pub(super) fn plain<P>(conn: &Conn, len: usize) -> Transmit<P> {
-    Transmit { to: conn.to, len, piece: None, piece_len: 0, checked: true, probe: false }
-}
-
-/// Writes the head of a DATA frame with everything that is to be acknowledged, and says where records begin. An
-/// acknowledgement that finds no room beside the records is still owed.
-#[expect(clippy::too_many_arguments, reason = "one frame from all that it is made of")]
-fn emit_data(
-    conn: &mut Conn,
-    flow: Option<&Flow>,
-    seq: Option<u32>,
-    mut bits: u8,
-    payload: usize,
-    now: Time,
-    room: u32,
-    buffer: &mut [u8],
-) -> usize {
-    let mut words = [0; wire::MAX_SACK];
-    let space = usize::from(conn.mtu).saturating_sub(DATA + payload) / 8;
-    let (count, complete) = flow.map_or((0, true), |flow| sack(flow, space.min(wire::MAX_SACK), &mut words));
-    if complete {
-        conn.clear(bit::ACK_NOW | bit::ACK_LATER | bit::FULL);
-    }
-    if seq.is_some() {
-        bits |= flags::SEQUENCED;
-    }
-    if conn.has(bit::RNR) {
-        bits |= flags::RNR;
-    }
-    let reliable = conn.is_reliable();
-    let ack = Ack {
-        credit: u16::try_from(room).unwrap_or(u16::MAX),
-        ack: if reliable { conn.recv_next } else { 0 },
-        echo_number: conn.newest,
-        echo_time: conn.newest_time,
-        delay: u16::try_from(conn.silence(now)).unwrap_or(u16::MAX),
-        congested: conn.marks,
-    };
-    let data = Data { header: header(conn, Kind::Data, now), seq: seq.unwrap_or(0), flags: bits, ack, sack_words: 0 };
-    data.emit(&words[..count], buffer)
-}
-
-/// What came before its turn, as bits; how many words that takes, and whether they all fit.
-fn sack(flow: &Flow, space: usize, words: &mut [u64; wire::MAX_SACK]) -> (usize, bool) {
-    let beyond = flow.ahead.len().saturating_sub(1);
-    let needed = beyond.div_ceil(64);
-    let count = needed.min(space);
-    for (at, ahead) in flow.ahead.iter().skip(1).take(count * 64).enumerate() {
-        if !matches!(ahead, Ahead::Missing) {
-            words[at / 64] |= 1 << (at % 64);
-        }
-    }
-    (count, count == needed)
 }
 
 pub(super) fn status(failure: Failure) -> u8 {

@@ -125,12 +125,6 @@ impl Away {
         matches!(self.life, Life::Wanted)
     }
 
-    /// Whether there is a thread.
-    #[inline]
-    pub(super) fn is_running(&self) -> bool {
-        matches!(self.life, Life::Running(..))
-    }
-
     /// Whether the thread sleeps until it is called.
     #[inline(always)]
     pub(super) fn is_parked(&self) -> bool {

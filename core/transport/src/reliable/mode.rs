@@ -73,10 +73,6 @@ impl<L: Link> Reliable<L> {
             self.link.disarm();
             (self.mode.signalled, self.mode.stale, self.mode.armed) = (false, false, None);
         }
-        // The program has something in hand and will call again. Should it not, the helper thread does what is due.
-        if self.delivered && self.away.is_running() && self.mode.armed.is_some() && !self.blocked {
-            return true;
-        }
         let wanted = Armed { deadline: self.deadline(), wants_write: self.blocked };
         // A timer that fires too early costs an empty call, less than setting it anew with every message.
         let suffices = |armed: Armed| {
@@ -136,8 +132,7 @@ impl<L: Link> Reliable<L> {
         self.mode.empties = self.mode.empties.saturating_add(1);
         let tick = now.0 / TICK;
         if core.armed {
-            // The first empty call after one that found something is the usual end of a loop.
-            self.mode.stale |= self.mode.empties > 1;
+            self.mode.stale = true;
             if self.mode.tick != tick {
                 self.mode.tick = tick;
                 self.mode.empties = 0;

@@ -310,6 +310,7 @@ fn choose(world: &mut World, at: usize, connection: usize, side: usize) -> Optio
         return None;
     }
     world.arena_next[node as usize] += len + 1;
+    world.nodes[node as usize].side.extend(to + len + 1);
     let there = &world.nodes[peer as usize].side.registrations;
     let registration = &there[usize::from(read) + if expect == Expect::Either { 2 } else { 0 }];
     let mut target = Target { handle: registration.handle, offset: to as u64, len: len as u64 };
@@ -353,6 +354,7 @@ fn follow(world: &mut World, at: usize, stream: u32, peer: u32) -> Option<Chosen
             return None;
         }
         world.arena_next[at] += last.len + 1;
+        world.nodes[at].side.extend(to + last.len + 1);
         let transfer = Transfer { read: true, node: here, to, from: last.from, ..base };
         Chosen { transfer, target, place: Some(transfers::place(peer, false, target.offset + READ_BACK)) }
     };

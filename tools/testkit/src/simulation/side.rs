@@ -118,7 +118,7 @@ pub(super) struct Side {
     free: Vec<u32>,
     /// Slots whose messages the program has, in order of delivery.
     pub(super) borrowed: Vec<u32>,
-    /// The memory that RMA changes.
+    /// The memory that RMA changes, as far as it is used.
     pub(super) arena: Vec<u8>,
     /// Which RMA changed each byte last: its number and one.
     touched: Vec<u16>,
@@ -141,14 +141,20 @@ impl Side {
             slots: vec![Slot::default(); slots as usize],
             free: (0..slots).rev().collect(),
             borrowed: Vec::new(),
-            arena: vec![0; ARENA],
-            touched: vec![0; ARENA],
+            arena: Vec::new(),
+            touched: Vec::new(),
             registrations: Vec::new(),
             operations: vec![None; operations as usize],
             free_operations: (0..operations).rev().collect(),
             heard: Vec::new(),
             turn_away: 0,
         }
+    }
+
+    /// Memory up to here is used by RMA from now on.
+    pub(super) fn extend(&mut self, end: usize) {
+        self.arena.resize(end, 0);
+        self.touched.resize(end, 0);
     }
 
     /// The number that the next operation would have.

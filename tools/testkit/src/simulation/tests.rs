@@ -129,6 +129,7 @@ const HANDLE: [u64; 2] = [1, 2];
 fn target() -> (Side, Oracle, Target) {
     let mut side = Side::new(0, 2, 4);
     side.registrations.push(Registration { handle: HANDLE, arena: true, read: false, write: true, alive: true });
+    side.extend(64);
     let mut oracle = Oracle { over: vec![false; 6], excused: vec![false; 6], ..Oracle::default() };
     oracle.streams = vec![stream(Attribute::ReliableOrdered); 6];
     oracle.transfers.post(Transfer { to: 16, from: 100, ..transfer(false) }, Some(place(0, true, 16)));

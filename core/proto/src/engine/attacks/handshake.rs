@@ -37,14 +37,7 @@ fn a_client_is_not_driven_by_a_flood_of_retries() {
     let mut engine = Engine::new(&CONFIG, [5; 8]);
     let mut host = recorder(10);
     let mut now = Time(1_000_000);
-    let open = Open {
-        to: PEER,
-        attribute: Attribute::ReliableOrdered,
-        payload: b"",
-        user: 0,
-        timeout: None,
-        token: 0,
-    };
+    let open = Open { to: PEER, attribute: Attribute::ReliableOrdered, payload: b"", user: 0, timeout: None, token: 0 };
     let index = engine.connect(now, &open).expect("connect");
     let (id, mut buffer, mut asked) = (engine.table.get(index.0).expect("asking").id, vec![0; 1400], 0);
     for cookie in 0..500 {
@@ -162,7 +155,8 @@ fn no_answer_is_longer_than_what_provoked_it() {
         for len in [32, 36, 44, 56, 64, 100, 564, 1400] {
             let mut frame = vec![0; len];
             let Some(kind) = Kind::from_u8(kind) else { continue };
-            Header { kind, to: if kind == Kind::Connect { 0 } else { 55 }, from: 66, number: 3, time: 0 }.emit(&mut frame);
+            Header { kind, to: if kind == Kind::Connect { 0 } else { 55 }, from: 66, number: 3, time: 0 }
+                .emit(&mut frame);
             for answer in raw.give(&frame) {
                 assert!(answer.len() <= len, "{kind:?} of {len} bytes is answered with {}", answer.len());
             }

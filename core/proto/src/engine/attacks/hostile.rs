@@ -102,9 +102,7 @@ fn program(dice: &mut Dice, raw: &mut Raw, next: &mut u32) {
 #[test]
 fn a_peer_that_says_anything_breaks_no_promise() {
     for seed in 0..40 {
-        for attribute in
-            [Attribute::ReliableOrdered, Attribute::ReliableUnordered, Attribute::Unreliable]
-        {
+        for attribute in [Attribute::ReliableOrdered, Attribute::ReliableUnordered, Attribute::Unreliable] {
             let mut dice = Dice(seed);
             let config = Config { frames: 64, holds: 12 + dice.next(20) as u32, ..CONFIG };
             let mut raw = Raw::with(&config, attribute);

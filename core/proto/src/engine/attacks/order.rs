@@ -88,3 +88,26 @@ fn a_read_that_takes_longer_than_the_send_timeout_goes_on_while_bytes_come() {
     raw.wait(1_100_000);
     assert_eq!(raw.host.ended[&1], Err(Failure::TimedOut), "and not when they stop");
 }
+
+#[test]
+fn the_last_acknowledgement_of_what_was_held_back_may_be_lost() {
+    let mut raw = Raw::new(Attribute::ReliableOrdered);
+    for op in 0..2 {
+        raw.engine.send(raw.now, raw.index, &[&message(op, 1000)], Op(op), false).expect("send");
+        raw.poll();
+    }
+    // The second came early; the first came then, and the second found no slot; then it did, and that was lost.
+    let early = raw.data(None, 0, &[1], &[]);
+    raw.give(&early);
+    raw.ack = raw.ack.wrapping_add(1);
+    for bits in [flags::RNR, 0] {
+        let frame = raw.data(None, bits, &[], &[]);
+        raw.give(&frame);
+    }
+    assert_eq!(raw.host.ended.len(), 1);
+    let sent = raw.wait(1_000_000);
+    let asks = |frame: &Vec<u8>| Data::parse(frame).is_some_and(|(data, ..)| data.flags & flags::PROMPT != 0);
+    assert!(sent.iter().any(asks), "nobody asks");
+    raw.accept_all();
+    assert_eq!(raw.host.ended.len(), 2);
+}

@@ -237,8 +237,7 @@ fn the_time_between_two_bursts_is_no_part_of_the_rate() {
     let (mut congestion, mut now, mut number) = (congestion::Congestion::new(), Time(0), 0);
     let mut heard = |congestion: &mut congestion::Congestion, now: Time, bytes: u64, is_starved: bool| {
         number += 10;
-        let sample =
-            congestion::Sample { bytes, rtt: Some(100), echoed: number - 5, number, marks: 0, is_starved };
+        let sample = congestion::Sample { bytes, rtt: Some(100), echoed: number - 5, number, marks: 0, is_starved };
         congestion.on_ack(now, &sample);
     };
     for _ in 0..12 {
@@ -267,4 +266,19 @@ fn what_says_little_earns_no_window() {
         congestion.on_ack(Time(u64::from(number) * 1_000_000), &sample);
     }
     assert_eq!(congestion.window(4800), before);
+}
+
+#[test]
+fn a_peer_that_is_heard_and_accepts_nothing_is_given_up_after_a_minute() {
+    let mut raw = Raw::new(Attribute::ReliableOrdered);
+    raw.engine.send(raw.now, raw.index, &[&message(1, 1000)], Op(1), false).expect("send");
+    raw.poll();
+    for seconds in 0..70 {
+        assert!(seconds < 65 || !raw.host.broken.is_empty());
+        assert!(seconds > 58 || raw.host.broken.is_empty());
+        raw.wait(1_000_000);
+        let heard = raw.data(None, 0, &[], &[]);
+        raw.give(&heard);
+    }
+    assert_eq!(raw.host.ended[&1], Err(Failure::TimedOut));
 }

@@ -25,10 +25,11 @@ impl Line {
 fn lines() -> Vec<Line> {
     let percent = |part: f64| format!("{:.1} %", 100.0 * part);
     let trips = |trips: f64| format!("{trips:.2} RTT");
+    // First, so that nothing that others have freed is used again.
+    let bytes = crowd::memory(1_000_000);
     let (little, much) = (flows::goodput(1000), flows::goodput(50_000));
     let (middle, last) = (recovery::of_frame(5), recovery::of_frame(recovery::FRAMES - 1));
     let fairness = flows::fairness();
-    let bytes = crowd::memory(1_000_000);
     let mebibytes = bytes.map(|bytes| bytes / f64::from(1 << 20));
     vec![
         Line::new("goodput, 1 Gb/s, 10 ms RTT, 0.1 % random loss", percent(little), ">= 90 %", little >= 0.9),

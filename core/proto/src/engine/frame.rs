@@ -1,0 +1,153 @@
+//! How a DATA frame is written: what it acknowledges, and what it carries.
+
+use super::Transmit;
+use super::conn::{Conn, bit};
+use super::flow::{Ahead, Content, Flow};
+use super::frames::Frames;
+use super::host::{Host, Op, Source, Target};
+use super::send::{OP_MASK, RmaState};
+use crate::wire::{
+    self, Ack, DATA, Data, Header, Kind, READ_BYTES_HEAD, WRITE_HEAD, emit_read_bytes, emit_write, flags,
+};
+use crate::{Failure, Time};
+
+/// A frame that was not built: its memory is gone.
+pub(super) struct Gone(pub(super) Failure);
+
+/// What a frame of the sequence is made of.
+pub(super) struct Built<P> {
+    /// Bytes in the buffer.
+    pub(super) len: usize,
+    pub(super) piece: Option<P>,
+    pub(super) piece_len: u32,
+    pub(super) flags: u8,
+}
+
+/// Bytes of records and memory.
+pub(super) fn payload_len(content: &Content) -> usize {
+    match content {
+        Content::Empty => 0,
+        Content::Bundle(bundle) => usize::from(bundle.len),
+        Content::Write { len, .. } => WRITE_HEAD + *len as usize,
+        Content::Spoilt { .. } => WRITE_HEAD + 1,
+        Content::ReadBytes { len, .. } => READ_BYTES_HEAD + *len as usize,
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "one frame from all that it is made of")]
+pub(super) fn build<H: Host>(
+    conn: &mut Conn,
+    flow: &Flow,
+    seq: u32,
+    mut bits: u8,
+    content: &Content,
+    payload: usize,
+    now: Time,
+    frames: &Frames,
+    rmas: &[Option<RmaState>],
+    buffer: &mut [u8],
+    host: &mut H,
+) -> Result<Built<H::Piece>, Gone> {
+    let memory = match content {
+        Content::Write { op, at, len, .. } => {
+            let host_op = Op(op & OP_MASK);
+            let state = rmas.get(host_op.0 as usize).and_then(Option::as_ref);
+            let state = state.filter(|state| state.wire == *op && state.conn == flow.conn && state.failed.is_none());
+            let target = state.map(|state| state.target).ok_or(Gone(Failure::Copy))?;
+            Some((*op, target, host.source(&Source::Local(host_op), *at, *len).map_err(Gone)?, *len))
+        }
+        Content::ReadBytes { op, target, at, len } => {
+            Some((*op, *target, host.source(&Source::Served(*target), *at, *len).map_err(Gone)?, *len))
+        }
+        Content::Empty | Content::Bundle(_) | Content::Spoilt { .. } => None,
+    };
+    if memory.is_some() && conn.has(bit::UNCHECKED) {
+        bits |= flags::UNCHECKED;
+    }
+    let at = emit_data(conn, Some(flow), Some(seq), bits, payload, now, host.room(), buffer);
+    let len = match content {
+        Content::Empty => at,
+        Content::Bundle(bundle) => {
+            let len = usize::from(bundle.len);
+            buffer[at..at + len].copy_from_slice(&frames.bytes(bundle.buffer)[..len]);
+            at + len
+        }
+        Content::Write { at: op_at, len, .. } => match &memory {
+            Some((op, target, ..)) => emit_write(buffer, at, *op, target, *op_at, *len as usize),
+            None => at,
+        },
+        Content::Spoilt { op, is_last } => {
+            // No registration has this handle.
+            let target = Target { handle: [0, 0], offset: 0, len: if *is_last { 1 } else { 2 } };
+            let end = emit_write(buffer, at, *op, &target, 0, 1);
+            buffer[end] = 0;
+            end + 1
+        }
+        Content::ReadBytes { op, at: op_at, len, .. } => emit_read_bytes(buffer, at, *op, *op_at, *len as usize),
+    };
+    let (piece, piece_len) = memory.map_or((None, 0), |(_, _, piece, len)| (Some(piece), len));
+    Ok(Built { len, piece, piece_len, flags: bits })
+}
+
+/// The header of the next frame of a connection.
+pub(super) fn header(conn: &mut Conn, kind: Kind, now: Time) -> Header {
+    let number = conn.number;
+    conn.number = number.wrapping_add(1);
+    Header { kind, to: conn.peer, from: conn.id, number, time: now.micros() }
+}
+
+/// A whole frame without memory.
+pub(super) fn plain<P>(conn: &Conn, len: usize) -> Transmit<P> {
+    Transmit { to: conn.to, len, piece: None, piece_len: 0, checked: true, probe: false }
+}
+
+/// Writes the head of a DATA frame with everything that is to be acknowledged, and says where records begin. An
+/// acknowledgement that finds no room beside the records is still owed.
+#[expect(clippy::too_many_arguments, reason = "one frame from all that it is made of")]
+pub(super) fn emit_data(
+    conn: &mut Conn,
+    flow: Option<&Flow>,
+    seq: Option<u32>,
+    mut bits: u8,
+    payload: usize,
+    now: Time,
+    room: u32,
+    buffer: &mut [u8],
+) -> usize {
+    let mut words = [0; wire::MAX_SACK];
+    let space = usize::from(conn.mtu).saturating_sub(DATA + payload) / 8;
+    let (count, complete) = flow.map_or((0, true), |flow| sack(flow, space.min(wire::MAX_SACK), &mut words));
+    if complete {
+        conn.clear(bit::ACK_NOW | bit::ACK_LATER | bit::FULL);
+    }
+    if seq.is_some() {
+        bits |= flags::SEQUENCED;
+    }
+    if conn.has(bit::RNR) {
+        bits |= flags::RNR;
+    }
+    let reliable = conn.is_reliable();
+    let ack = Ack {
+        credit: u16::try_from(room).unwrap_or(u16::MAX),
+        ack: if reliable { conn.recv_next } else { 0 },
+        echo_number: conn.newest,
+        echo_time: conn.newest_time,
+        delay: u16::try_from(conn.silence(now)).unwrap_or(u16::MAX),
+        congested: conn.marks,
+    };
+    let data = Data { header: header(conn, Kind::Data, now), seq: seq.unwrap_or(0), flags: bits, ack, sack_words: 0 };
+    data.emit(&words[..count], buffer)
+}
+
+/// What came before its turn, as bits; how many words that takes, and whether they all fit.
+fn sack(flow: &Flow, space: usize, words: &mut [u64; wire::MAX_SACK]) -> (usize, bool) {
+    let beyond = flow.ahead.len().saturating_sub(1);
+    let needed = beyond.div_ceil(64);
+    let count = needed.min(space);
+    for (at, ahead) in flow.ahead.iter().skip(1).take(count * 64).enumerate() {
+        if !matches!(ahead, Ahead::Missing) {
+            words[at / 64] |= 1 << (at % 64);
+        }
+    }
+    (count, count == needed)
+}

@@ -1,0 +1,81 @@
+//! Answers that need no state: to strangers, to clients that are not proven, and to farewells.
+
+use super::{Engine, Transmit};
+use crate::wire::{Close, Header, Kind, Redirect, Reject, Reset, Retry};
+use crate::{Address, Time};
+use alloc::boxed::Box;
+
+/// Answers that wait; more are not given.
+pub(super) const MAX_REPLIES: usize = 64;
+/// Bytes of a RESET, and of a CLOSE.
+const SHORTEST: usize = 36;
+
+/// An answer that needs no state.
+pub(super) struct Reply {
+    to: Address,
+    what: Answer,
+}
+
+pub(super) enum Answer {
+    Retry(Retry),
+    Reject(Reject),
+    Redirect { header: Header, cookie: u64, token: u64, uri: Box<[u8]> },
+    Close(Close),
+    Reset(Reset),
+}
+
+impl Reply {
+    pub(super) fn emit<P>(&self, now: Time, buffer: &mut [u8]) -> Transmit<P> {
+        let stamp = |header: Header| Header { time: now.micros(), ..header };
+        let len = match &self.what {
+            Answer::Retry(retry) => Retry { header: stamp(retry.header), ..*retry }.emit(buffer),
+            Answer::Reject(reject) => Reject { header: stamp(reject.header), ..*reject }.emit(buffer),
+            Answer::Close(close) => Close { header: stamp(close.header), ..*close }.emit(buffer),
+            Answer::Reset(reset) => Reset { header: stamp(reset.header), ..*reset }.emit(buffer),
+            Answer::Redirect { header, cookie, token, uri } => {
+                Redirect { header: stamp(*header), cookie: *cookie, token: *token, uri }.emit(buffer)
+            }
+        };
+        Transmit { to: self.to, len, piece: None, piece_len: 0, checked: true, probe: false }
+    }
+}
+
+/// The header of an answer to this one.
+pub(super) fn back(header: &Header, kind: Kind) -> Header {
+    Header { kind, to: header.from, from: header.to, number: 0, time: 0 }
+}
+
+impl Engine {
+    /// Answers, unless too many answers wait.
+    pub(super) fn reply(&mut self, to: Address, what: Answer) {
+        if self.replies.len() < MAX_REPLIES {
+            self.replies.push_back(Reply { to, what });
+        }
+    }
+
+    /// As [`Engine::stray`]; an answer to a farewell is not answered, or two ends that have both forgotten would go on for ever.
+    pub(super) fn stray_opening(&mut self, from: &Address, header: &Header, frame: &[u8]) {
+        if header.kind == Kind::Close && Close::parse(frame).is_none_or(|close| close.is_answer) {
+            self.stats.strays += 1;
+            return;
+        }
+        self.stray(from, header, frame.len());
+    }
+
+    /// A frame for no connection of ours: its sender is told, with no more than it sent.
+    pub(super) fn stray(&mut self, from: &Address, header: &Header, len: usize) {
+        self.stats.strays += 1;
+        match header.kind {
+            _ if len < SHORTEST => {}
+            Kind::Data | Kind::Accept => {
+                let reset = Reset { header: back(header, Kind::Reset), number: header.number };
+                self.reply(*from, Answer::Reset(reset));
+            }
+            Kind::Close => {
+                let close = Close { header: back(header, Kind::Close), reason: 0, is_answer: true };
+                self.reply(*from, Answer::Close(close));
+            }
+            _ => {}
+        }
+    }
+}
