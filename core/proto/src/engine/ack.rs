@@ -84,7 +84,15 @@ impl Engine {
         let marks = if is_newer { ack.congested.wrapping_sub(flow.marks) } else { 0 };
         flow.marks = if is_newer { ack.congested } else { flow.marks };
         let is_starved = flow.results.is_empty() && flow.serves.is_empty() && !has_item(flow, conn, &self.rmas);
-        let sample = Sample { bytes, rtt, echoed: ack.echo_number, number: conn.number, marks, is_starved };
+        let sample = Sample {
+            bytes,
+            rtt,
+            base_rtt: conn.min_rtt,
+            echoed: ack.echo_number,
+            number: conn.number,
+            marks,
+            is_starved,
+        };
         flow.congestion.on_ack(now, &sample);
         get_ready(conn, place, &mut self.ready);
         self.end_list(place, done, Ok(()), host);

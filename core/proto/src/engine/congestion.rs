@@ -40,6 +40,8 @@ pub(super) struct Sample {
     pub(super) bytes: u64,
     /// Round-trip time, microseconds, if this acknowledgement measured it.
     pub(super) rtt: Option<u32>,
+    /// Smallest round-trip time of the connection's life, microseconds.
+    pub(super) base_rtt: u32,
     /// Newest transmission number that it echoes.
     pub(super) echoed: u32,
     /// Next transmission number.
@@ -62,6 +64,9 @@ pub(super) struct Congestion {
     startup_window: u64,
     best: u64,
     flat_rounds: u8,
+    /// Smallest round-trip time of the connection's life, microseconds: a queue that others keep full since this flow began hides
+    /// in `min_rtt`.
+    base_rtt: u32,
     round_end: Option<u32>,
     round_began: Time,
     delivered: u64,
@@ -87,6 +92,7 @@ impl Congestion {
             startup_window: INITIAL,
             best: 0,
             flat_rounds: 0,
+            base_rtt: 0,
             round_end: None,
             round_began: Time(0),
             delivered: 0,
@@ -161,6 +167,7 @@ impl Congestion {
 
     /// An acknowledgement came.
     pub(super) fn on_ack(&mut self, now: Time, sample: &Sample) {
+        self.base_rtt = sample.base_rtt;
         self.delivered += sample.bytes;
         self.marks += u32::from(sample.marks);
         self.starved |= sample.is_starved;
@@ -192,19 +199,17 @@ impl Congestion {
     }
 
     fn end_round(&mut self, now: Time) {
-        let (overloads, loses) = (self.is_overloading(), self.is_losing());
+        let congested = self.is_overloading() || self.is_losing();
         let elapsed = now.since(self.round_began).max(1000);
         // What was lost had been carried as far as the place of the loss; it counts unless that was a queue.
-        let carried = self.delivered + if overloads || loses { 0 } else { self.lost };
+        let carried = self.delivered + if congested { 0 } else { self.lost };
         let rate = carried.saturating_mul(1_000_000_000) / elapsed;
         let measuring = matches!(self.mode, Mode::Measure(_));
         if !measuring && (!self.starved || rate > self.rate) {
             self.at = (self.at + 1) % ROUNDS;
             self.rates[self.at] = rate;
         }
-        // What is delivered of much that is lost is the path's rate, or what chance leaves of ours: the largest of the last
-        // rounds either way, which a queue that overflows brings down to its own rate, and chance does not bring down to nothing.
-        if overloads {
+        if congested {
             self.undo = Some(self.rates);
             let reduced = self.rate.saturating_mul(27) / 32;
             self.rates.iter_mut().for_each(|rate| *rate = (*rate).min(reduced));
@@ -213,12 +218,12 @@ impl Congestion {
             self.undo = None;
         }
         self.rate = self.rates.iter().copied().max().unwrap_or(0);
-        self.advance(now, overloads);
+        self.advance(now, congested);
     }
 
     /// Whether this round filled a queue.
     fn is_overloading(&self) -> bool {
-        let target = self.min_rtt.saturating_add((self.min_rtt / 4).max(GRANULE));
+        let target = self.base_rtt.saturating_add((self.base_rtt / 4).max(GRANULE));
         let delayed = self.round_rtt != u32::MAX && self.round_rtt > target;
         self.marks > 0 || self.lost > 0 && delayed
     }

@@ -60,6 +60,10 @@ impl Timers {
             return None;
         }
         self.heap.pop();
+        // What ten thousand handshakes at a time needed is not kept for ever.
+        if self.heap.len() * 8 < self.heap.capacity() && self.heap.capacity() > 4 * SPARE {
+            self.heap.shrink_to((2 * self.heap.len()).max(2 * SPARE));
+        }
         Some((deadline, place))
     }
 
