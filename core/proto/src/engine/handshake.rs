@@ -5,7 +5,7 @@ use super::conn::{Conn, State, bit};
 use super::frame::{header, plain};
 use super::host::{Event, Host, Index};
 use super::reply::{Answer, back};
-use super::requests::{Key, Known};
+use super::requests::{Known, Redirected};
 use super::{Engine, Open, Transmit, get_ready};
 use crate::wire::{Accept, Close, Connect, Header, Kind, Offer, Reason, Redirect, Reject, Reset, Retry, features};
 use crate::{Address, ConnectError, Failure, RequestError, Time};
@@ -146,10 +146,11 @@ impl Engine {
     ///
     /// Not an unanswered request.
     pub fn reject(&mut self, now: Time, index: Index) -> Result<(), RequestError> {
-        let (key, header, cookie) = self.take_request(index)?;
+        let (to, header, cookie) = self.take_request(index)?;
+        let key = self.key(header.to, &to);
         self.requests.insert(now, key, Known::Rejected { from: header.from });
         let reject = Reject { header: Header { kind: Kind::Reject, ..header }, reason: Reason::Program, cookie };
-        self.reply(key.1, Answer::Reject(reject));
+        self.reply(to, Answer::Reject(reject));
         Ok(())
     }
 
@@ -162,24 +163,29 @@ impl Engine {
         if uri.is_empty() || uri.len() > MAX_URI {
             return Err(RequestError::OtherDevice);
         }
-        let (key, header, cookie) = self.take_request(index)?;
-        self.requests.insert(now, key, Known::Redirected { from: header.from, token, uri: uri.into() });
+        let (to, header, cookie) = self.take_request(index)?;
+        let key = self.key(header.to, &to);
+        self.requests.insert(
+            now,
+            key,
+            Known::Redirected(Box::new(Redirected { from: header.from, token, uri: uri.into() })),
+        );
         let header = Header { kind: Kind::Redirect, ..header };
-        self.reply(key.1, Answer::Redirect { header, cookie, token, uri: uri.into() });
+        self.reply(to, Answer::Redirect { header, cookie, token, uri: uri.into() });
         Ok(())
     }
 
-    /// Takes an unanswered request out: its key, the header of an answer, and its cookie.
-    fn take_request(&mut self, index: Index) -> Result<(Key, Header, u64), RequestError> {
+    /// Takes an unanswered request out: its client's address, the header of an answer, and its cookie.
+    fn take_request(&mut self, index: Index) -> Result<(Address, Header, u64), RequestError> {
         let conn = self.table.get(index.0).ok_or(RequestError::Disconnected)?;
         if conn.state != State::Requested {
             return Err(RequestError::AlreadyAnswered);
         }
         let header = Header { kind: Kind::Reject, to: conn.peer, from: conn.id, number: conn.number, time: 0 };
-        let key = (conn.peer, conn.to);
+        let to = conn.to;
         let cookie = self.openings.get(&index.0).map_or(0, |opening| opening.cookie);
         self.remove(index.0);
-        Ok((key, header, cookie))
+        Ok((to, header, cookie))
     }
 
     /// Goes on with a connection that was redirected.

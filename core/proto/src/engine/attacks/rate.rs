@@ -77,6 +77,7 @@ fn no_rate_is_so_small_that_the_connection_stands_still() {
         let sample = congestion::Sample {
             bytes: 1,
             rtt: Some(100 + number),
+            base_rtt: 100,
             echoed: number,
             number: number + 1,
             marks: 1,
@@ -237,7 +238,15 @@ fn the_time_between_two_bursts_is_no_part_of_the_rate() {
     let (mut congestion, mut now, mut number) = (congestion::Congestion::new(), Time(0), 0);
     let mut heard = |congestion: &mut congestion::Congestion, now: Time, bytes: u64, is_starved: bool| {
         number += 10;
-        let sample = congestion::Sample { bytes, rtt: Some(100), echoed: number - 5, number, marks: 0, is_starved };
+        let sample = congestion::Sample {
+            bytes,
+            rtt: Some(100),
+            base_rtt: 100,
+            echoed: number - 5,
+            number,
+            marks: 0,
+            is_starved,
+        };
         congestion.on_ack(now, &sample);
     };
     for _ in 0..12 {
@@ -258,6 +267,7 @@ fn what_says_little_earns_no_window() {
         let sample = congestion::Sample {
             bytes: 10_000,
             rtt: Some(100),
+            base_rtt: 100,
             echoed: number,
             number: number + 1,
             marks: 0,
