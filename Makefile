@@ -18,7 +18,7 @@ DESTDIR ?=
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 CCI := $(TARGET)/release/cci
 
-.PHONY: all prepare build demo test bench net fuzz install deny clean
+.PHONY: all prepare build demo test bench net fuzz seeds soak install deny clean
 
 all: build
 
