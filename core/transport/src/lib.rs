@@ -17,7 +17,7 @@ pub use crate::core::{Core, CoreOptions, name};
 pub use connection::{Connection, ConnectionState, Counters};
 pub use endpoint::{Body, Endpoint, Globals, globals};
 pub use link::{Incoming, Link, Outgoing};
-pub use open::OpenError;
+pub use open::{OpenError, room_for};
 pub use operation::{Connect, ConnectionReport, Message, Posted, Rma};
 pub use reliable::{Absence, Reliable, ReliableOptions};
 

@@ -37,6 +37,23 @@ impl OpenError {
     }
 }
 
+/// Sees whether so many bytes can be had, `what` for. To be asked before allocations whose pages stay untouched until they are
+/// used: those cannot fail but by ending the process.
+///
+/// # Errors
+///
+/// No memory.
+pub fn room_for(what: &str, bytes: usize) -> Result<(), OpenError> {
+    let mut trial = Vec::<u8>::new();
+    let refused = trial.try_reserve_exact(bytes).is_err();
+    // Otherwise the compiler leaves out what nobody looks at.
+    std::hint::black_box(&trial);
+    if refused {
+        return Err(OpenError::new(Status::NoMem, format!("no memory for {what}: {bytes} bytes are not to be had")));
+    }
+    Ok(())
+}
+
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)?;

@@ -8,11 +8,11 @@ mod memory_link;
 mod world;
 
 use cci_mem::arena::SharedMemory;
+use cci_mem::sync::{AtomicU64, Ordering};
 use cci_proto::{Attribute, EventKind, Rights};
 use cci_transport::{Connection, Posted, Rma};
 use memory_link::Hub;
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
 use world::{End, How, join, next, until, waiting};
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);

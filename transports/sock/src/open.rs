@@ -11,7 +11,7 @@ use crate::sys::{self, Choice, SendBatch};
 use crate::transmit::Transmitter;
 use crate::{MAX_FRAME, Sock};
 use cci_proto::Status;
-use cci_transport::OpenError;
+use cci_transport::{OpenError, room_for};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with, sockopt};
@@ -127,6 +127,7 @@ impl Sock {
         {
             offloads.no_coalescing = Some(std::io::Error::from(error).to_string());
         }
+        room_for("the buffers of a sock endpoint", 4 << 20)?;
         let (mtu, base_mtu) = frame_sizes(&socket, &place, settings.mtu)?;
         Ok(Self {
             ready: Ready::new(&socket).map_err(system)?,

@@ -97,6 +97,6 @@ fn without_a_device_no_endpoint_is_created() {
     let dir = scratch();
     let program = program(&here().join("tests/c/deviceless.c"), dir.path());
     let mut command = command(&program);
-    command.env("CCI_CTP", "^sm").stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.env("CCI_CTP", "^sm,sock").stdout(Stdio::piped()).stderr(Stdio::piped());
     finish(command.spawn().expect("the program starts"), "deviceless");
 }

@@ -215,6 +215,9 @@ pub struct Engine {
 }
 
 impl Engine {
+    /// Bytes of a buffer for a frame of messages, at most; `Config::frames` and `Config::holds` count such buffers.
+    pub const FRAME: usize = MESSAGE_FRAME;
+
     /// An engine without connections. `random`: from the system's generator; nobody else may know it.
     #[must_use]
     pub fn new(config: &Config, random: [u64; 8]) -> Self {

@@ -16,7 +16,7 @@ mod transport;
 
 pub use away::Absence;
 
-use crate::{Core, Incoming, Link, OpenError};
+use crate::{Core, Incoming, Link, OpenError, room_for};
 use away::Away;
 use cci_mem::lock::Threading;
 use cci_proto::engine::{Config, Engine};
@@ -117,6 +117,7 @@ impl<L: Link> Reliable<L> {
             unchecked_on_host: options.unchecked_on_host,
             first_seq: options.first_seq,
         };
+        room_for("the frames of an endpoint", engine_bytes(&config))?;
         let largest = (options.max_send_size as usize).max(CONN_REQ_LEN);
         let estate = Estate {
             table: Table::default(),
@@ -285,3 +286,9 @@ const MIN_FRAMES: u32 = 1024;
 const GRANULE: Duration = Duration::from_micros(50);
 /// How long the helper thread leaves a link alone that takes nothing.
 const BLOCKED_AGAIN: Duration = Duration::from_millis(1);
+
+/// About what an engine and its outbox take in address space.
+fn engine_bytes(config: &Config) -> usize {
+    let frames = config.frames as usize + config.holds as usize;
+    frames * Engine::FRAME + (8 << 20)
+}
