@@ -17,7 +17,7 @@ const COOKIE_LIFE: u64 = 10_000_000;
 /// How long a request is known: longer than a cookie, so that no old frame brings it back.
 const LIFE: u64 = 2 * COOKIE_LIFE;
 /// Requests that are known at most; the oldest are forgotten for new ones.
-const MOST: usize = 1 << 15;
+const MOST: usize = 1 << 13;
 
 /// A keyed hash of the client's identifier and address, which nobody finds another pair for: a quarter of their size.
 pub(super) type Key = u64;
