@@ -14,6 +14,7 @@ mod event;
 mod flags;
 mod handle;
 mod option;
+mod registration;
 mod status;
 mod time;
 pub mod wire;
@@ -27,6 +28,7 @@ pub use event::EventKind;
 pub use flags::Flags;
 pub use handle::{Rights, RmaHandle};
 pub use option::{Alignment, ConnectionOption, EndpointOption};
+pub use registration::Registration;
 pub use status::Status;
 pub use time::Time;
 

@@ -11,6 +11,7 @@ mod endpoint;
 mod link;
 mod open;
 mod operation;
+mod patience;
 mod reliable;
 
 pub use crate::core::{Core, CoreOptions, name};
@@ -19,6 +20,7 @@ pub use endpoint::{Body, Endpoint, Globals, globals};
 pub use link::{Incoming, Link, Outgoing};
 pub use open::{OpenError, room_for};
 pub use operation::{Connect, ConnectionReport, Message, Posted, Rma};
+pub use patience::{Patience, Turn};
 pub use reliable::{Absence, Reliable, ReliableOptions};
 
 use cci_mem::memory::Memory;

@@ -37,9 +37,8 @@ use common::{Common, Held, coarse_now, precise_next, precise_now};
 use control::Ready;
 use greet::Cause;
 use lane::{Lane, Phase};
-use mode::Mode;
 
-use cci_transport::Core;
+use cci_transport::{Core, Patience};
 
 pub use open::KEYS;
 
@@ -70,7 +69,7 @@ pub struct Sm {
     turn: usize,
     /// Lanes whose handshake is not over.
     greeting: bool,
-    mode: Mode,
+    patience: Patience,
     /// Empty calls.
     calls: u32,
     /// Calls that found something since the clock was looked at.

@@ -5,27 +5,8 @@ use crate::lane::{Lane, Op, Phase};
 use crate::rma::Stage;
 use cci_mem::sleep::{self, ASLEEP};
 use cci_mem::sync::Ordering;
-use cci_transport::Core;
+use cci_transport::{Core, Turn};
 use rustix::fd::OwnedFd;
-
-/// Empty calls before the handle is armed, at first and at most.
-const PATIENCE: std::ops::RangeInclusive<u32> = 4..=16_384;
-/// Empty calls within one tick of the coarse clock that give away a spinner.
-const RESTLESS: u32 = 64;
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Mode {
-    /// Empty calls: since the last event while spinning, in this tick while armed.
-    empties: u32,
-    patience: u32,
-    tick: u64,
-}
-
-impl Default for Mode {
-    fn default() -> Self {
-        Self { empties: 0, patience: *PATIENCE.start(), tick: 0 }
-    }
-}
 
 impl Lane {
     /// Lies down in both directions, as far as it has something to wait for. True: the caller owes a heavy fence.
@@ -147,29 +128,20 @@ impl Sm {
     /// A call has found something.
     #[inline]
     pub(crate) fn on_found(&mut self) {
-        self.mode.empties = 0;
+        self.patience.on_found();
         self.found_before = true;
     }
 
     /// A call has found nothing.
     pub(crate) fn on_empty(&mut self, core: &mut Core, now: u64) {
-        self.mode.empties = self.mode.empties.saturating_add(1);
-        if core.armed {
-            if self.mode.tick != now {
-                self.mode.tick = now;
-                self.mode.empties = 0;
-                self.mode.patience = *PATIENCE.start();
-            } else if self.mode.empties > RESTLESS {
-                self.mode.empties = 0;
-                self.mode.patience = (self.mode.patience * 4).min(*PATIENCE.end());
-                self.disarm(core);
+        match self.patience.on_empty(core.armed, core.handle_in_use, now) {
+            Turn::Stay => {}
+            Turn::Arm => {
+                if !self.arm_handle(core) {
+                    self.disarm(core);
+                }
             }
-        } else if core.handle_in_use && self.mode.empties > self.mode.patience {
-            self.mode.empties = 0;
-            self.mode.tick = now;
-            if !self.arm_handle(core) {
-                self.disarm(core);
-            }
+            Turn::Disarm => self.disarm(core),
         }
     }
 }

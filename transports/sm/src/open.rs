@@ -6,11 +6,10 @@ use crate::address::Address;
 use crate::common::{Common, Released, precise_now};
 use crate::control::Control;
 use crate::layout::SEND_SIZES;
-use crate::mode::Mode;
 use crate::registry::Registry;
 use cci_mem::sync::AtomicU64;
 use cci_proto::Status;
-use cci_transport::{Core, OpenError, globals};
+use cci_transport::{Core, OpenError, Patience, globals};
 use std::collections::VecDeque;
 
 /// Keys that an sm device understands.
@@ -113,7 +112,7 @@ impl Sm {
             live: Vec::new(),
             turn: 0,
             greeting: false,
-            mode: Mode::default(),
+            patience: Patience::default(),
             calls: 0,
             busy: 0,
             found_before: false,

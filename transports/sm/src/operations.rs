@@ -202,7 +202,7 @@ impl Transport for Sm {
     fn deregister(&mut self, _: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
         let number = self.common.registry.find_to_kill(handle).ok_or(RegisterError::UnknownHandle)?;
         self.common.registry.kill(number);
-        self.wait_for_copies(Some(number.announced()), COPY_LIMIT)?;
+        self.wait_for_copies(Some(number.word()), COPY_LIMIT)?;
         for lane in self.lanes.iter_mut().flatten() {
             lane.relay.forget(number);
         }

@@ -7,7 +7,7 @@ use cci_mem::arena;
 use cci_mem::memory::Memory;
 use cci_mem::segment::Segment;
 use cci_mem::sync::{AtomicU64, Ordering, fence};
-use cci_proto::{RegisterError, Rights, RmaHandle};
+use cci_proto::{RegisterError, Registration, Rights, RmaHandle};
 use cci_transport::OpenError;
 use siphasher::sip::SipHasher24;
 use std::collections::{BTreeMap, VecDeque};
@@ -22,21 +22,6 @@ const LINE: usize = 8;
 pub(crate) const LEN: usize = (CAPACITY + 1) * LINE * 8;
 /// Entries whose memory is reserved at a time.
 const BATCH: usize = 512;
-/// An odd number, and its inverse modulo 2^64: they spread index and generation over the whole word.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-const GATHER: u64 = inverse(SPREAD);
-
-const fn inverse(odd: u64) -> u64 {
-    // Newton's iteration doubles the number of right bits; it begins with three.
-    let mut x = odd;
-    let mut step = 0;
-    while step < 5 {
-        x = x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x)));
-        step += 1;
-    }
-    x
-}
-
 /// Words of an entry.
 mod word {
     pub(super) const GENERATION: usize = 0;
@@ -52,30 +37,6 @@ fn hash(key: [u64; 2], secret: u64) -> u64 {
     let mut hasher = SipHasher24::new_with_keys(key[0], key[1]);
     hasher.write_u64(secret);
     hasher.finish()
-}
-
-fn mix(key: u64, index: u32, generation: u32) -> u64 {
-    ((u64::from(generation) << 32 | u64::from(index)) ^ key).wrapping_mul(SPREAD)
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "each field is cut out of the word")]
-fn unmix(key: u64, word: u64) -> (u32, u32) {
-    let plain = word.wrapping_mul(GATHER) ^ key;
-    (plain as u32, (plain >> 32) as u32)
-}
-
-/// Which registration, in which life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Number {
-    index: u32,
-    generation: u32,
-}
-
-impl Number {
-    /// As it stands in a lane's `announce`; never 0, because a living generation is odd.
-    pub(crate) fn announced(self) -> u64 {
-        u64::from(self.generation) << 32 | u64::from(self.index)
-    }
 }
 
 /// A library allocation behind a registration.
@@ -184,7 +145,7 @@ impl Registry {
         let generation = self.entries[index as usize].generation.wrapping_add(1);
         // Release: publishes the entry with its generation.
         words[word::GENERATION].store(u64::from(generation), Ordering::Release);
-        let stuff = [mix(self.key[0], index, generation), secret, memory.len(), 0];
+        let stuff = [Registration { index, generation }.mixed(self.key[0]), secret, memory.len(), 0];
         let own = Own { generation, secret, memory: Some(memory), rights, dead: false, shared: shared.clone() };
         if let Some(shared) = &shared {
             *self.shares.entry(shared.number).or_default() += 1;
@@ -194,32 +155,32 @@ impl Registry {
     }
 
     /// The living registration that a handle names.
-    pub(crate) fn find(&self, handle: &RmaHandle) -> Option<(Number, &Memory, Rights)> {
+    pub(crate) fn find(&self, handle: &RmaHandle) -> Option<(Registration, &Memory, Rights)> {
         let (number, own) = self.named(handle)?;
         let memory = own.memory.as_ref().filter(|_| !own.dead)?;
         Some((number, memory, own.rights))
     }
 
     /// The registration that a handle names, to be deregistered: living, or killed and not yet forgotten.
-    pub(crate) fn find_to_kill(&self, handle: &RmaHandle) -> Option<Number> {
+    pub(crate) fn find_to_kill(&self, handle: &RmaHandle) -> Option<Registration> {
         self.named(handle).map(|(number, _)| number)
     }
 
-    fn named(&self, handle: &RmaHandle) -> Option<(Number, &Own)> {
-        let (index, generation) = unmix(self.key[0], handle.stuff[0]);
+    fn named(&self, handle: &RmaHandle) -> Option<(Registration, &Own)> {
+        let Registration { index, generation } = Registration::unmixed(self.key[0], handle.stuff[0]);
         let own = self.entries.get(index as usize)?;
         let named = own.generation == generation && own.secret == handle.stuff[1] && own.memory.is_some();
-        named.then_some((Number { index, generation }, own))
+        named.then_some((Registration { index, generation }, own))
     }
 
     /// Whether a registration found before still lives.
-    pub(crate) fn lives(&self, number: Number) -> bool {
+    pub(crate) fn lives(&self, number: Registration) -> bool {
         let own = self.entries.get(number.index as usize);
         own.is_some_and(|own| own.generation == number.generation && own.memory.is_some() && !own.dead)
     }
 
     /// Marks a registration dead: peers that look from now on refuse it. Those that looked before have announced it.
-    pub(crate) fn kill(&mut self, number: Number) {
+    pub(crate) fn kill(&mut self, number: Registration) {
         self.entries[number.index as usize].dead = true;
         let words = self.entry(number.index);
         words[word::GENERATION].store(u64::from(number.generation.wrapping_add(1)), Ordering::Relaxed);
@@ -232,13 +193,13 @@ impl Registry {
         for index in 0..u32::try_from(self.entries.len()).unwrap_or(0) {
             let generation = self.entries[index as usize].generation;
             if self.entries[index as usize].memory.is_some() {
-                self.kill(Number { index, generation });
+                self.kill(Registration { index, generation });
             }
         }
     }
 
     /// Forgets a dead registration that nobody announces any more; gives back its library memory.
-    pub(crate) fn forget(&mut self, number: Number) -> Option<Shared> {
+    pub(crate) fn forget(&mut self, number: Registration) -> Option<Shared> {
         let own = &mut self.entries[number.index as usize];
         own.generation = own.generation.wrapping_add(1);
         own.memory = None;
@@ -279,7 +240,7 @@ pub(crate) struct PeerRegistry {
 /// Where a peer's registered bytes are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
-    pub(crate) number: Number,
+    pub(crate) number: Registration,
     /// Address in the peer of the operation's first byte.
     pub(crate) address: u64,
     /// The library segment they lie in, 0 for none, and their offset there.
@@ -305,7 +266,7 @@ impl PeerRegistry {
 
     /// Finds the bytes that an operation names; none when handle, right or range do not allow it.
     pub(crate) fn resolve(&mut self, handle: &RmaHandle, offset: u64, len: u64, right: Rights) -> Option<Target> {
-        let (index, generation) = unmix(self.key[0], handle.stuff[0]);
+        let Registration { index, generation } = Registration::unmixed(self.key[0], handle.stuff[0]);
         let [first, secret, ..] = handle.stuff;
         let known = self.verified == [first, secret];
         let words = self.entry(index)?;
@@ -321,7 +282,7 @@ impl PeerRegistry {
             return None;
         }
         let target = Target {
-            number: Number { index, generation },
+            number: Registration { index, generation },
             address: read(word::START).checked_add(offset)?,
             segment: read(word::SEGMENT),
             segment_offset: read(word::OFFSET).checked_add(offset)?,
@@ -331,8 +292,9 @@ impl PeerRegistry {
     }
 
     /// Announces a copy and looks whether the registration still lives; then the copy may go on until [`leave`].
-    pub(crate) fn enter(&self, announce: &AtomicU64, number: Number) -> bool {
-        announce.store(number.announced(), Ordering::Relaxed);
+    pub(crate) fn enter(&self, announce: &AtomicU64, number: Registration) -> bool {
+        // Never 0: a living generation is odd.
+        announce.store(number.word(), Ordering::Relaxed);
         // With the fence in `Registry::kill`.
         fence(Ordering::SeqCst);
         let living = self
@@ -353,21 +315,13 @@ pub(crate) fn leave(announce: &AtomicU64) {
 
 #[cfg(test)]
 mod tests {
-    use super::{GATHER, Registry, SPREAD, mix, unmix};
+    use super::Registry;
     use cci_mem::memory::Memory;
     use cci_proto::Rights;
 
     fn memory(bytes: &mut [u8]) -> Memory {
         // SAFETY: nothing copies in these tests.
         unsafe { Memory::new(bytes.as_mut_ptr(), bytes.len() as u64) }
-    }
-
-    #[test]
-    fn mixing_is_undone() {
-        assert_eq!(SPREAD.wrapping_mul(GATHER), 1);
-        for (index, generation) in [(0, 1), (65535, 3), (7, u32::MAX)] {
-            assert_eq!(unmix(99, mix(99, index, generation)), (index, generation));
-        }
     }
 
     #[test]

@@ -5,12 +5,11 @@
 use crate::common::Common;
 use crate::lane::{Lane, Op};
 use crate::layout::{body, kind, pair, unpair};
-use crate::registry::Number;
 use crate::rma::{Pending, Stage};
 use crate::send::Step;
 use crate::sys::{self, Way};
 use cci_mem::ring::{BODY_WORDS, Header, Violation};
-use cci_proto::{Failure, Rights, RmaHandle, Status};
+use cci_proto::{Failure, Registration, Rights, RmaHandle, Status};
 
 /// Pieces that one call publishes: the lane's other frames get their turn.
 const BURST: u32 = 16;
@@ -31,7 +30,7 @@ pub(crate) struct Relay {
 
 struct Reading {
     operation: u32,
-    number: Number,
+    number: Registration,
     local: usize,
     left: u64,
 }
@@ -39,7 +38,7 @@ struct Reading {
 /// A read of the peer that this side serves.
 pub(crate) struct Serve {
     operation: u32,
-    number: Number,
+    number: Registration,
     start: usize,
     done: u64,
     len: u64,
@@ -63,7 +62,7 @@ impl Relay {
     }
 
     /// A local registration is gone: what still comes for it is dropped.
-    pub(crate) fn forget(&mut self, number: Number) {
+    pub(crate) fn forget(&mut self, number: Registration) {
         if self.reading.as_ref().is_some_and(|reading| reading.number == number) {
             self.reading = None;
         }
@@ -133,7 +132,7 @@ impl Lane {
     }
 
     /// Finds own registered bytes for a peer's operation.
-    fn resolve(common: &Common, body: &[u64; BODY_WORDS], right: Rights) -> Option<(Number, usize)> {
+    fn resolve(common: &Common, body: &[u64; BODY_WORDS], right: Rights) -> Option<(Registration, usize)> {
         let handle = RmaHandle { stuff: [body[0], body[1], 0, 0] };
         let (number, memory, rights) = common.registry.find(&handle)?;
         let inside = body[2].checked_add(body[3]).is_some_and(|end| end <= memory.len());

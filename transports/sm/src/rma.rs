@@ -2,13 +2,13 @@
 
 use crate::common::Common;
 use crate::lane::{Lane, Op, Phase, finish};
-use crate::registry::{Number, Target, leave};
+use crate::registry::{Target, leave};
 use crate::send::{NEVER, Step};
 use crate::sys::{self, Way};
 use cci_mem::ring::Violation;
 use cci_mem::segment::Segment;
 use cci_mem::sync::Ordering;
-use cci_proto::{Failure, Rights, RmaError, RmaHandle};
+use cci_proto::{Failure, Registration, Rights, RmaError, RmaHandle};
 use cci_transport::{Connection, Core, Message, Posted, Rma, Slot};
 use rustix::io::Errno;
 
@@ -37,7 +37,7 @@ pub(crate) struct Pending {
     slot: &'static Slot,
     posted: Posted,
     pub(crate) way: Way,
-    pub(crate) local: Number,
+    pub(crate) local: Registration,
     /// Address here of the first byte.
     local_start: usize,
     pub(crate) remote: RmaHandle,

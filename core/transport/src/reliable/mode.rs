@@ -1,14 +1,10 @@
 //! Spinning or armed: who pays for sleeping. `docs/design/reliable.md`, The OS handle.
 
 use super::{Reliable, away};
-use crate::{Core, Link};
+use crate::{Core, Link, Patience, Turn};
 use cci_proto::Time;
 use std::os::fd::OwnedFd;
 
-/// Empty calls before the handle is armed, at first and at most.
-const PATIENCE: std::ops::RangeInclusive<u32> = 4..=16_384;
-/// Empty calls within one tick that give away a spinner.
-const RESTLESS: u32 = 64;
 /// A tick, nanoseconds.
 const TICK: u64 = 4_000_000;
 
@@ -20,11 +16,9 @@ struct Armed {
 }
 
 /// How the handle stands.
+#[derive(Default)]
 pub(super) struct Mode {
-    /// Empty calls: since the last event while spinning, in this tick while armed.
-    empties: u32,
-    patience: u32,
-    tick: u64,
+    patience: Patience,
     /// The waker is written.
     signalled: bool,
     /// The handle may be readable for a reason that is over: the timer, or a waker that others wrote.
@@ -32,13 +26,6 @@ pub(super) struct Mode {
     armed: Option<Armed>,
     /// For calls that wait: tells arrivals once, although events that nobody takes keep the handle readable.
     waiter: Option<OwnedFd>,
-}
-
-impl Default for Mode {
-    fn default() -> Self {
-        let patience = *PATIENCE.start();
-        Self { empties: 0, patience, tick: 0, signalled: false, stale: false, armed: None, waiter: None }
-    }
 }
 
 impl<L: Link> Reliable<L> {
@@ -124,30 +111,20 @@ impl<L: Link> Reliable<L> {
     /// A call has found something.
     #[inline]
     pub(super) fn on_found(&mut self) {
-        self.mode.empties = 0;
+        self.mode.patience.on_found();
     }
 
     /// A call has found nothing.
     pub(super) fn on_empty(&mut self, core: &mut Core, now: Time) {
-        self.mode.empties = self.mode.empties.saturating_add(1);
-        let tick = now.0 / TICK;
-        if core.armed {
-            self.mode.stale = true;
-            if self.mode.tick != tick {
-                self.mode.tick = tick;
-                self.mode.empties = 0;
-                self.mode.patience = *PATIENCE.start();
-            } else if self.mode.empties > RESTLESS {
-                self.mode.empties = 0;
-                self.mode.patience = (self.mode.patience * 4).min(*PATIENCE.end());
-                self.disarm(core);
+        self.mode.stale |= core.armed;
+        match self.mode.patience.on_empty(core.armed, core.handle_in_use, now.0 / TICK) {
+            Turn::Stay => {}
+            Turn::Arm => {
+                if !self.arm_handle(core) {
+                    self.disarm(core);
+                }
             }
-        } else if core.handle_in_use && self.mode.empties > self.mode.patience {
-            self.mode.empties = 0;
-            self.mode.tick = tick;
-            if !self.arm_handle(core) {
-                self.disarm(core);
-            }
+            Turn::Disarm => self.disarm(core),
         }
     }
 }

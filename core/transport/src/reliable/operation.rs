@@ -1,16 +1,15 @@
 //! Operations that are open: sends and RMAs, by the place of their slot.
 
-use super::registry::Number;
 use crate::{Connection, Core, Posted, Slot};
 use cci_mem::sync::Ordering;
-use cci_proto::Failure;
 use cci_proto::engine::Op;
+use cci_proto::{Failure, Registration};
 
 /// Local memory of an RMA.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Local {
     /// The registration.
-    pub(super) number: Number,
+    pub(super) number: Registration,
     /// Where the operation begins in it, bytes.
     pub(super) offset: u64,
     /// Bytes of the operation.

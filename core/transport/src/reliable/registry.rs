@@ -2,41 +2,9 @@
 
 use cci_mem::memory::Memory;
 use cci_proto::engine::Target;
-use cci_proto::{Failure, RegisterError, Rights, RmaHandle};
+use cci_proto::{Failure, RegisterError, Registration, Rights, RmaHandle};
 use std::collections::VecDeque;
 use subtle::ConstantTimeEq;
-
-/// Multiplying by an odd number can be undone: it spreads index and generation over the whole word.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-const GATHER: u64 = inverse(SPREAD);
-
-const fn inverse(odd: u64) -> u64 {
-    // Newton's iteration doubles the number of right bits; it begins with three.
-    let mut x = odd;
-    let mut step = 0;
-    while step < 5 {
-        x = x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x)));
-        step += 1;
-    }
-    x
-}
-
-fn mix(key: u64, number: Number) -> u64 {
-    ((u64::from(number.generation) << 32 | u64::from(number.index)) ^ key).wrapping_mul(SPREAD)
-}
-
-/// The index in the first word of a handle; anything, if the word was invented.
-#[expect(clippy::cast_possible_truncation, reason = "the low half")]
-fn index_in(key: u64, word: u64) -> u32 {
-    (word.wrapping_mul(GATHER) ^ key) as u32
-}
-
-/// Which registration, in which life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Number {
-    index: u32,
-    generation: u32,
-}
 
 struct Own {
     generation: u32,
@@ -89,8 +57,8 @@ impl Registry {
         let len = memory.len();
         (own.secret, own.rights, own.memory) = (secret, rights, Some(memory));
         self.exposed += usize::from(rights != Rights::NONE);
-        let number = Number { index, generation: own.generation };
-        Ok(RmaHandle { stuff: [mix(self.key, number), secret, len, 0] })
+        let number = Registration { index, generation: own.generation };
+        Ok(RmaHandle { stuff: [number.mixed(self.key), secret, len, 0] })
     }
 
     /// Ends a registration; its memory, for a last look.
@@ -109,25 +77,25 @@ impl Registry {
     }
 
     /// The living registration that a handle names.
-    pub(super) fn find(&self, handle: &RmaHandle) -> Option<(Number, &Memory)> {
+    pub(super) fn find(&self, handle: &RmaHandle) -> Option<(Registration, &Memory)> {
         let [first, secret, ..] = handle.stuff;
         let (number, own) = self.named([first, secret])?;
         Some((number, own.memory.as_ref()?))
     }
 
     #[inline]
-    fn named(&self, words: [u64; 2]) -> Option<(Number, &Own)> {
-        let index = index_in(self.key, words[0]);
+    fn named(&self, words: [u64; 2]) -> Option<(Registration, &Own)> {
+        let Registration { index, .. } = Registration::unmixed(self.key, words[0]);
         let own = self.entries.get(index as usize)?;
-        let number = Number { index, generation: own.generation };
+        let number = Registration { index, generation: own.generation };
         // Both words as a whole, so that the time says nothing about how much of a guess was right.
-        let right = words[0].ct_eq(&mix(self.key, number)) & words[1].ct_eq(&own.secret);
+        let right = words[0].ct_eq(&number.mixed(self.key)) & words[1].ct_eq(&own.secret);
         (bool::from(right) && own.memory.is_some()).then_some((number, own))
     }
 
     /// The memory of a registration found before, if it still lives.
     #[inline]
-    pub(super) fn living(&self, number: Number) -> Option<&Memory> {
+    pub(super) fn living(&self, number: Registration) -> Option<&Memory> {
         let own = self.entries.get(number.index as usize)?;
         own.memory.as_ref().filter(|_| own.generation == number.generation)
     }
