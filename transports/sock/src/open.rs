@@ -133,7 +133,7 @@ impl Sock {
             ready: Ready::new(&socket).map_err(system)?,
             uri: format!("{SCHEME}{}", place.host_and_port(port)),
             transmitter: Transmitter::new(SendBatch::new(place.home()), offloads.no_segmentation),
-            receiver: Receiver::new(STRIDE),
+            receiver: Receiver::new(STRIDE, !place.loopback),
             reports: Reports::new(mtu, is_v4),
             groups: Groups::default(),
             no_coalescing: offloads.no_coalescing,

@@ -23,6 +23,8 @@ pub(crate) struct Received {
 /// Takes datagrams and shows the frames in them.
 pub(crate) struct Receiver {
     batch: RecvBatch,
+    /// Whether to ask how datagrams were marked: on the loop-back interface nobody does.
+    wants_marks: bool,
     arrivals: Vec<Arrival>,
     /// What is shown next: datagram, and byte of it.
     at: usize,
@@ -35,11 +37,11 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Buffers of `stride` bytes each.
-    pub(crate) fn new(stride: usize) -> Self {
+    /// Buffers of `stride` bytes each. `wants_marks`: congestion is marked where the datagrams come from.
+    pub(crate) fn new(stride: usize, wants_marks: bool) -> Self {
         let batch = RecvBatch::new(WANT[WANT.len() - 1], stride);
         let arrivals = Vec::with_capacity(batch.capacity());
-        Self { batch, arrivals, at: 0, offset: 0, group: None, streak: 0, received: Received::default() }
+        Self { batch, wants_marks, arrivals, at: 0, offset: 0, group: None, streak: 0, received: Received::default() }
     }
 
     /// Whether frames wait to be shown.
@@ -53,7 +55,12 @@ impl Receiver {
         self.arrivals.clear();
         (self.at, self.offset, self.group) = (0, 0, group);
         let want = WANT[self.streak / STREAK];
-        let count = match self.batch.receive(socket, want) {
+        let taken = if want == 1 && !self.wants_marks {
+            self.batch.receive_lone(socket)
+        } else {
+            self.batch.receive(socket, want)
+        };
+        let count = match taken {
             Ok(count) => count,
             Err(error) => {
                 if group.is_none() {

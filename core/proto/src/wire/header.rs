@@ -13,7 +13,7 @@ pub const VERSION: u8 = 1;
 const MAGIC: u8 = 0xC0 | VERSION;
 
 /// Up to this size a frame is checked in one go, in a copy whose check is zero: continuing a CRC costs more than the copy.
-const SHORT: usize = 256;
+const SHORT: usize = 128;
 
 /// The kinds of frames. 0x80 is reserved for sealed frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -146,6 +146,16 @@ pub fn seal(head: &mut [u8], piece_len: usize, piece: impl FnOnce(Crc) -> Crc) {
     put(head, 4, [0; 4]);
     let check = piece(Crc::new().update(head)).value();
     put(head, 4, check.to_be_bytes());
+}
+
+/// What the frame at the start of these bytes says that it is long; `None` if no frame begins there. Nothing else of it has been
+/// looked at.
+#[inline]
+#[must_use]
+pub fn claimed_len(bytes: &[u8]) -> Option<usize> {
+    let magic = u8_at(bytes, 0)?;
+    let len = usize::from(u16_at(bytes, 2)?);
+    (magic == MAGIC && len >= HEADER).then_some(len)
 }
 
 /// Looks at magic, version, kind, length and check of what came as one frame, in this order.

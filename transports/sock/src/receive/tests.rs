@@ -23,7 +23,7 @@ fn bytes_of(incoming: Incoming<'_>) -> Vec<u8> {
 #[test]
 fn a_datagram_above_the_stride_is_counted_and_dropped() {
     let (a, b) = pair();
-    let mut receiver = Receiver::new(100);
+    let mut receiver = Receiver::new(100, false);
     for len in [101, 100, 5000, 99] {
         a.send(&vec![7; len]).expect("a datagram");
     }
@@ -40,7 +40,7 @@ fn a_datagram_above_the_stride_is_counted_and_dropped() {
 #[test]
 fn a_stream_is_taken_in_growing_batches_and_a_pause_ends_that() {
     let (a, b) = pair();
-    let mut receiver = Receiver::new(100);
+    let mut receiver = Receiver::new(100, false);
     for round in 0..2 {
         for number in 0..60_u8 {
             a.send(&[number]).expect("a datagram");
@@ -66,7 +66,7 @@ fn a_stream_is_taken_in_growing_batches_and_a_pause_ends_that() {
 #[test]
 fn frames_of_a_group_bear_its_number() {
     let (a, b) = pair();
-    let mut receiver = Receiver::new(100);
+    let mut receiver = Receiver::new(100, false);
     a.send(b"x").expect("a datagram");
     receiver.fill(b.as_fd(), Some(9)).expect("it is there");
     let shown = receiver.show(1, &mut |incoming| assert!(matches!(incoming, Incoming::Multicast { group: 9, .. })));

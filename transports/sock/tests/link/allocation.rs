@@ -1,6 +1,6 @@
 //! Sending and receiving take no memory.
 
-use crate::ends::{frame, open, wait};
+use crate::ends::{frame, open, wait, with_length};
 use crate::sys::allocations;
 use cci_transport::{Link, Outgoing};
 
@@ -8,9 +8,9 @@ use cci_transport::{Link, Outgoing};
 fn nothing_is_allocated_after_warm_up() {
     let (mut a, mut b) = (open("127.0.0.1", &[]), open("127.0.0.1", &[]));
     let (to, nobody) = (a.resolve(b.uri()).expect("a URI"), a.resolve(open("127.0.0.1", &[]).uri()).expect("a URI"));
-    let bytes = [7; 4000];
-    let mut frames: Vec<Outgoing<'_>> = (0..64).map(|at| frame(to, &bytes[..100 + at / 9 * 300])).collect();
-    frames.push(frame(nobody, &bytes[..100]));
+    let bytes: Vec<Vec<u8>> = (0..64).map(|at| with_length(vec![7; 100 + at / 9 * 300], 0)).collect();
+    let mut frames: Vec<Outgoing<'_>> = bytes.iter().map(|bytes| frame(to, bytes)).collect();
+    frames.push(frame(nobody, &bytes[0]));
     let mut round = |check: bool| {
         let before = allocations();
         let (mut taken, mut arrived, mut refused) = (0, 0, 0);

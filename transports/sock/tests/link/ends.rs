@@ -68,6 +68,17 @@ impl Got {
     }
 }
 
+/// These bytes with the beginning of a frame's header, which says how long the frame is: `more` bytes of a piece follow. Frames
+/// that the system has put together are told apart by it.
+pub(crate) fn with_length(mut bytes: Vec<u8>, more: usize) -> Vec<u8> {
+    let len = u16::try_from(bytes.len() + more).unwrap_or(0);
+    if bytes.len() >= cci_proto::wire::HEADER {
+        bytes[0] = 0xC0 | cci_proto::wire::VERSION;
+        bytes[2..4].copy_from_slice(&len.to_be_bytes());
+    }
+    bytes
+}
+
 /// A frame without a piece.
 pub(crate) fn frame(to: Address, head: &[u8]) -> Outgoing<'_> {
     Outgoing { to, head, piece: None, probe: false }

@@ -25,7 +25,7 @@ fn a_frame_goes_there_and_back() {
 
 /// A frame whose bytes tell which it is.
 fn numbered(number: usize, len: usize) -> Vec<u8> {
-    (0..len).map(|at| u8::try_from((number * 31 + at) % 251).expect("small")).collect()
+    ends::with_length((0..len).map(|at| u8::try_from((number * 31 + at) % 251).expect("small")).collect(), 0)
 }
 
 /// Sends all, taking at the other ends in between; what arrives at each.
@@ -94,9 +94,9 @@ fn registered_memory_is_sent_from_where_it_lies() {
     let memory = Memory::of_segment(Arc::new(Segment::create("test", 8000).expect("memory")), 8000);
     let bytes = numbered(5, 8000);
     assert!(memory.copy_in(0, &bytes));
-    let frames: Vec<_> = (0..8)
-        .map(|at| Outgoing { piece: memory.piece(at * 1000, 1000), ..frame(to, b"the head is thirty-two bytes long") })
-        .collect();
+    let head = ends::with_length(b"the head is thirty-three long....".to_vec(), 1000);
+    let frames: Vec<_> =
+        (0..8).map(|at| Outgoing { piece: memory.piece(at * 1000, 1000), ..frame(to, &head) }).collect();
     assert_eq!(a.send_burst(&frames), 8);
     for (at, got) in take(&mut b, 8).into_iter().map(Got::bytes).enumerate() {
         assert_eq!(got.split_at(33), (frames[at].head, &bytes[at * 1000..(at + 1) * 1000]));
@@ -143,26 +143,6 @@ fn an_empty_datagram_is_dropped_and_counted() {
     plain.send_to(b"full", &name).expect("a datagram");
     assert_eq!(take(&mut b, 1).remove(0).bytes(), b"full");
     assert_eq!((b.counters().rx_dropped, b.counters().rx_frames), (1, 1));
-}
-
-#[test]
-fn a_mark_of_congestion_is_shown() {
-    for ip in ends::homes() {
-        let mut b = open(ip, &[]);
-        let plain = std::net::UdpSocket::bind((ip, 0)).expect("a socket");
-        let name = b.uri().strip_prefix("sock://").expect("a URI").to_owned();
-        // Congestion experienced, ECT(0), none.
-        for mark in [3, 2, 0] {
-            if ip.contains(':') {
-                rustix::net::sockopt::set_ipv6_tclass(&plain, mark).expect("a mark");
-            } else {
-                rustix::net::sockopt::set_ip_tos(&plain, u8::try_from(mark).expect("small")).expect("a mark");
-            }
-            plain.send_to(b"marked", &name).expect("a datagram");
-            let got = take(&mut b, 1).remove(0);
-            assert!(matches!(got, Got::Frame { congested, .. } if congested == (mark == 3)), "{mark}: {got:?}");
-        }
-    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn one_sender_reaches_two_receivers() {
     b.join(&group, 7).expect("b joins");
     c.join(&group, 8).expect("c joins");
     let to = a.group(&group).expect("a group");
-    let bytes: Vec<Vec<u8>> = (0..10).map(|number| vec![number; 100]).collect();
+    let bytes: Vec<Vec<u8>> = (0..10).map(|number| ends::with_length(vec![number; 100], 0)).collect();
     let frames: Vec<_> = bytes.iter().map(|bytes| frame(to, bytes)).collect();
     assert_eq!(a.send_burst(&frames), 10);
     for (end, number) in [(&mut b, 7), (&mut c, 8)] {

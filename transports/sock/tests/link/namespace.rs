@@ -1,6 +1,6 @@
 //! What a host's own network does to an endpoint: in a name space of its own, where this user may make one.
 
-use crate::ends::{Got, frame, open, take, try_open, wait};
+use crate::ends::{Got, frame, open, take, try_open, wait, with_length};
 use crate::sys::own_network;
 use cci_proto::Status;
 use cci_transport::Link;
@@ -93,7 +93,8 @@ fn a_frame_above_the_mtu_is_told_of_and_others_pass() {
         assert!(a.arm(None, false), "the queue of errors is empty");
         a.disarm();
         // What fits still leaves together.
-        assert_eq!(a.send_burst(&[frame(to, &long[..1972]); 5]), 5);
+        let fits = with_length(long[..1972].to_vec(), 0);
+        assert_eq!(a.send_burst(&[frame(to, &fits); 5]), 5);
         assert_eq!(take(&mut b, 5).len(), 5);
         assert_eq!(a.counters().tx_segmented, 5);
     });
@@ -105,7 +106,7 @@ fn a_full_buffer_ends_a_burst_and_room_is_told_of() {
     in_own_network(&commands, || {
         let (mut a, mut b) = (open("127.0.0.1", &[("bufsize", "65536")]), open("127.0.0.1", &[]));
         let to = a.resolve(b.uri()).expect("a URI");
-        let bytes = [7; 30_000];
+        let bytes = with_length(vec![7; 30_000], 0);
         let frames = [frame(to, &bytes); 64];
         let taken = a.send_burst(&frames);
         assert!((1..64).contains(&taken), "{taken}");
@@ -139,5 +140,26 @@ fn a_full_queue_ends_a_burst_and_the_timer_tells() {
         a.disarm();
         assert!(a.is_writable());
         assert_eq!(a.counters().tx_lost, 0);
+    });
+}
+
+#[test]
+fn a_mark_of_congestion_is_shown_but_not_on_the_loop_back_interface() {
+    let commands =
+        ["ip link set lo up", "ip link add d0 type dummy", "ip addr add 192.0.2.9/24 dev d0", "ip link set d0 up"];
+    in_own_network(&commands, || {
+        for (ip, marks) in [("192.0.2.9", true), ("127.0.0.1", false)] {
+            let mut b = open(ip, &[]);
+            let plain = std::net::UdpSocket::bind((ip, 0)).expect("a socket");
+            let name = b.uri().strip_prefix("sock://").expect("a URI").to_owned();
+            // Congestion experienced, ECT(0), none.
+            for mark in [3, 2, 0] {
+                rustix::net::sockopt::set_ip_tos(&plain, mark).expect("a mark");
+                plain.send_to(b"marked", &name).expect("a datagram");
+                let got = take(&mut b, 1).remove(0);
+                let expected = marks && mark == 3;
+                assert!(matches!(got, Got::Frame { congested, .. } if congested == expected), "{ip} {mark}: {got:?}");
+            }
+        }
     });
 }
