@@ -1,11 +1,11 @@
 //! The command line.
 
 use crate::measure::local::EndArguments;
-use crate::measure::plan::{
-    Abi, AttributeName, Measurement, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads,
-};
+use crate::measure::plan::{Abi, AttributeName, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads};
 use crate::sizes::{Sizes, parse_key, parse_sizes, parse_time};
-use clap::{ArgGroup, Args, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgGroup, Args, CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,6 +15,58 @@ use std::time::Duration;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Arguments {
+    /// Understands a command line.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, or the help that it asks for.
+    pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        Self::try_parse_from(measurement_first(words.into_iter().collect())).map_err(|mut error| {
+            if error.kind() == ErrorKind::InvalidSubcommand {
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![known(&error).into()]));
+            }
+            error
+        })
+    }
+}
+
+/// The words that could stand where an unknown one stands.
+fn known(error: &clap::Error) -> String {
+    let command = Arguments::command();
+    let is_of_perf = error.to_string().contains("Usage: cci perf");
+    let of = if is_of_perf { command.find_subcommand("perf") } else { None }.unwrap_or(&command);
+    let names: Vec<_> = of.get_subcommands().filter(|name| !name.is_hide_set()).map(clap::Command::get_name).collect();
+    format!("there are {}", names.join(", "))
+}
+
+/// Puts what to measure in front of its options, where people may have it between them; `--server` is the same as `server`.
+fn measurement_first(mut words: Vec<OsString>) -> Vec<OsString> {
+    let command = Arguments::command();
+    let Some(perf) = command.find_subcommand("perf").filter(|_| words.get(1).is_some_and(|word| word == "perf")) else {
+        return words;
+    };
+    let takes_value = |word: &str| {
+        let options = perf.get_subcommands().flat_map(clap::Command::get_arguments);
+        let mut of_that_name = options.filter(|option| option.get_long() == word.strip_prefix("--"));
+        of_that_name.any(|option| option.get_action().takes_values())
+    };
+    let mut at = 2;
+    while let Some(word) = words.get(at) {
+        let text = word.to_string_lossy();
+        let is_server = text == "--server";
+        if is_server || perf.find_subcommand(&*text).is_some() {
+            if is_server {
+                words[at] = "server".into();
+            }
+            words[2..=at].rotate_right(1);
+            break;
+        }
+        at += if takes_value(&text) { 2 } else { 1 };
+    }
+    words
 }
 
 #[derive(Subcommand, Debug)]
@@ -59,17 +111,53 @@ pub(crate) struct ExplainArguments {
 }
 
 #[derive(Args, Debug)]
-#[command(group(ArgGroup::new("where").required(true).args(["local", "server", "connect"])))]
 pub(crate) struct PerfArguments {
-    /// What to measure (not with --server: the client says)
-    #[arg(value_enum, required_unless_present = "server")]
-    pub(crate) measurement: Option<Measurement>,
+    #[command(subcommand)]
+    pub(crate) command: PerfCommand,
+}
+
+/// What `cci perf` does.
+#[derive(Subcommand, Debug)]
+#[command(subcommand_value_name = "MEASUREMENT", subcommand_help_heading = "Measurements and more")]
+pub(crate) enum PerfCommand {
+    /// Half round trip: one operation there, one back
+    #[command(name = "pingpong")]
+    PingPong(MeasurementArguments),
+    /// One operation at a time, each waited for until its SEND event (in shared memory: until it is published)
+    #[command(name = "oneway")]
+    OneWay(MeasurementArguments),
+    /// Operations per second, one direction, as many in flight as there is room
+    Rate(MeasurementArguments),
+    /// Bytes per second, one direction, as many in flight as there is room
+    #[command(name = "bw")]
+    Bandwidth(MeasurementArguments),
+    /// Serve runs until ended; prints the URI to connect to
+    Server(ServerArguments),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ServerArguments {
+    /// Transport to use; the default device's when absent
+    #[arg(long)]
+    pub(crate) transport: Option<String>,
+    /// A key of the device, as in the configuration file: --key port=5000
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key)]
+    pub(crate) key: Vec<(String, String)>,
+    /// Call the library through this interface
+    #[arg(long, value_enum, default_value = "rust")]
+    pub(crate) abi: Abi,
+    /// The shared library for --abi c; when absent the one beside this program, or in ../lib
+    #[arg(long, value_name = "PATH")]
+    pub(crate) library: Option<PathBuf>,
+}
+
+/// What measurements share: where their ends are, what is varied, how long it takes, where the results go.
+#[derive(Args, Debug)]
+#[command(group(ArgGroup::new("where").required(true).args(["local", "connect"])))]
+pub(crate) struct MeasurementArguments {
     /// Run both ends as processes of this host, pinned to different processors, with a bare probe in between
     #[arg(long)]
     pub(crate) local: bool,
-    /// Serve runs until ended; prints the URI to connect to
-    #[arg(long, conflicts_with = "measurement")]
-    pub(crate) server: bool,
     /// Measure against the server with this URI
     #[arg(long, value_name = "URI")]
     pub(crate) connect: Option<String>,
@@ -116,7 +204,7 @@ pub(crate) struct PerfArguments {
     #[arg(long, value_name = "PATH")]
     pub(crate) library: Option<PathBuf>,
     /// Bare operation to compare with; when absent the one that does the same as the measurement
-    #[arg(long, value_enum, conflicts_with_all = ["connect", "server"])]
+    #[arg(long, value_enum, conflicts_with = "connect")]
     pub(crate) probe: Option<ProbeKind>,
     /// No bare operation to compare with
     #[arg(long, conflicts_with = "probe")]
@@ -212,19 +300,19 @@ mod tests {
 
     fn refused(arguments: &[&str]) -> String {
         let all = std::iter::once("cci").chain(arguments.iter().copied());
-        Arguments::try_parse_from(all).unwrap_err().to_string()
+        Arguments::read(all.map(OsString::from)).unwrap_err().to_string()
     }
 
     #[test]
     fn the_command_line_is_consistent() {
-        <Arguments as clap::CommandFactory>::command().debug_assert();
+        Arguments::command().debug_assert();
     }
 
     #[test]
     fn a_run_is_local_or_a_server_or_connects() {
         assert!(refused(&["perf", "pingpong"]).contains("--local"));
         assert!(refused(&["perf", "pingpong", "--local", "--connect", "sm://1/2"]).contains("cannot be used with"));
-        assert!(refused(&["perf", "pingpong", "--server"]).contains("cannot be used with"));
+        assert!(refused(&["perf", "pingpong", "--server"]).contains("unexpected argument '--server'"));
         assert!(refused(&["perf", "--local"]).contains("<MEASUREMENT>"));
     }
 
@@ -233,6 +321,26 @@ mod tests {
         assert!(refused(&["perf", "pingpong", "--local", "--op", "push"]).contains("send, write, read"));
         assert!(refused(&["perf", "pingpong", "--local", "--size", "big"]).contains("4096"));
         assert!(refused(&["perf", "speed", "--local"]).contains("pingpong, oneway, rate, bw"));
+        assert!(refused(&["measure"]).contains("info, explain, perf, bench"));
+    }
+
+    #[test]
+    fn options_may_stand_before_the_measurement_and_the_server_may_be_an_option() {
+        let ordered = |line: &str| {
+            let words = measurement_first(line.split(' ').map(OsString::from).collect());
+            words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+        };
+        let first = "cci perf pingpong --local --size 8";
+        assert_eq!(ordered(first), first);
+        assert_eq!(ordered("cci perf --local --size 8 pingpong"), "cci perf pingpong --local --size 8");
+        assert_eq!(ordered("cci perf --json rate --local bw"), "cci perf bw --json rate --local");
+        assert_eq!(ordered("cci perf --transport sock --server"), "cci perf server --transport sock");
+        assert_eq!(ordered("cci perf --local"), "cci perf --local");
+        assert_eq!(ordered("cci info perf"), "cci info perf");
+        let served = Arguments::read("cci perf --server --key port=5000".split(' ').map(OsString::from));
+        assert!(
+            matches!(served.unwrap().command, Command::Perf(perf) if matches!(perf.command, PerfCommand::Server(_)))
+        );
     }
 
     #[test]

@@ -14,7 +14,6 @@ mod sizes;
 pub use probe::allocator::CountingAllocator;
 
 use arguments::{Arguments, Command};
-use clap::Parser;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -22,7 +21,7 @@ use std::process::ExitCode;
 /// for a command line that cannot be understood, 1 for everything else.
 #[must_use]
 pub fn run() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::read(std::env::args_os()).unwrap_or_else(|error| error.exit());
     let outcome = match &arguments.command {
         Command::Info(arguments) => info::info(arguments),
         Command::Explain(arguments) => explain::explain(arguments),

@@ -1,10 +1,10 @@
 //! `cci perf`: measures between two processes.
 
-use crate::arguments::PerfArguments;
+use crate::arguments::{MeasurementArguments, PerfArguments, PerfCommand, ServerArguments};
 use crate::measure::client::{self, Progress};
 use crate::measure::environment::{Environment, allowed};
 use crate::measure::local;
-use crate::measure::plan::{Abi, Effort, Mode, Operation, Plan, Session, Threads};
+use crate::measure::plan::{Abi, Effort, Measurement, Mode, Operation, Plan, Session, Threads};
 use crate::measure::port::{Facade, Opening};
 use crate::measure::row::{Document, Row};
 use crate::measure::server::{self, Notice};
@@ -18,7 +18,13 @@ use std::path::{Path, PathBuf};
 
 /// Serves, or measures.
 pub(crate) fn perf(arguments: &PerfArguments) -> Result<(), Sentence> {
-    if arguments.server { serve(arguments) } else { measure(arguments) }
+    match &arguments.command {
+        PerfCommand::PingPong(arguments) => measure(Measurement::PingPong, arguments),
+        PerfCommand::OneWay(arguments) => measure(Measurement::OneWay, arguments),
+        PerfCommand::Rate(arguments) => measure(Measurement::Rate, arguments),
+        PerfCommand::Bandwidth(arguments) => measure(Measurement::Bandwidth, arguments),
+        PerfCommand::Server(arguments) => serve(arguments),
+    }
 }
 
 /// The shared library that a build puts beside this program, and an installation into `lib` next to `bin`.
@@ -29,7 +35,7 @@ pub(crate) fn library_beside() -> Option<PathBuf> {
     beside.into_iter().chain([installed]).find(|path| path.exists())
 }
 
-fn serve(arguments: &PerfArguments) -> Result<(), Sentence> {
+fn serve(arguments: &ServerArguments) -> Result<(), Sentence> {
     let opening = Opening {
         transport: arguments.transport.clone(),
         threads: Threads::Many,
@@ -54,8 +60,7 @@ fn notice(notice: Notice<'_>) {
 }
 
 /// The plan that the command line describes.
-fn plan(arguments: &PerfArguments) -> Result<Plan, Sentence> {
-    let Some(measurement) = arguments.measurement else { return Err(Sentence::new("say what to measure")) };
+fn plan(measurement: Measurement, arguments: &MeasurementArguments) -> Result<Plan, Sentence> {
     let mut session = Session {
         measurement,
         operation: arguments.op,
@@ -109,7 +114,7 @@ struct Transport {
 }
 
 /// The transport that is asked for, or of the device that a program without preference gets.
-fn transport(arguments: &PerfArguments) -> Result<Transport, Sentence> {
+fn transport(arguments: &MeasurementArguments) -> Result<Transport, Sentence> {
     let context = Context::new().map_err(while_doing("cannot find the devices"))?;
     let device = match &arguments.transport {
         Some(name) => context.devices().iter().find(|device| device.transport == *name),
@@ -133,8 +138,8 @@ fn on_loopback(transport: &Transport, mut keys: Vec<(String, String)>) -> Vec<(S
     keys
 }
 
-fn measure(arguments: &PerfArguments) -> Result<(), Sentence> {
-    let plan = plan(arguments)?;
+fn measure(measurement: Measurement, arguments: &MeasurementArguments) -> Result<(), Sentence> {
+    let plan = plan(measurement, arguments)?;
     let path = |path: &Option<PathBuf>| path.as_deref().map(Path::to_owned);
     let (json, csv, plot) = (path(&arguments.json), path(&arguments.csv), path(&arguments.plot));
     let mut files = Files::open(json.as_deref(), csv.as_deref(), plot.as_deref())?;
@@ -244,12 +249,14 @@ const TEMPLATE: &str = "{bar:32} {pos}/{len}  measuring {msg}";
 mod tests {
     use super::*;
     use crate::arguments::{Arguments, Command};
-    use clap::Parser;
 
     fn planned(arguments: &[&str]) -> Result<Plan, Sentence> {
-        let all = ["cci", "perf"].iter().chain(arguments).copied();
-        match Arguments::try_parse_from(all).unwrap().command {
-            Command::Perf(arguments) => plan(&arguments),
+        let all = ["cci", "perf"].iter().chain(arguments).map(std::ffi::OsString::from);
+        let Command::Perf(perf) = Arguments::read(all).unwrap().command else { panic!("{arguments:?}") };
+        match &perf.command {
+            PerfCommand::PingPong(arguments) => plan(Measurement::PingPong, arguments),
+            PerfCommand::Rate(arguments) => plan(Measurement::Rate, arguments),
+            PerfCommand::Bandwidth(arguments) => plan(Measurement::Bandwidth, arguments),
             other => panic!("{other:?}"),
         }
     }
