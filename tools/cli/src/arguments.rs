@@ -2,7 +2,7 @@
 
 use crate::measure::local::EndArguments;
 use crate::measure::plan::{Abi, AttributeName, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads};
-use crate::sizes::{Sizes, parse_key, parse_sizes, parse_time};
+use crate::sizes::{Sizes, parse_key, parse_percent, parse_sizes, parse_time};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgGroup, Args, CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
@@ -218,6 +218,9 @@ pub(crate) struct MeasurementArguments {
     /// Number of blocks of each size; from the time when absent
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) blocks: Option<u32>,
+    /// Spread of a point, half the 95 % interval of its median, beyond which it is marked as not accurate
+    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = parse_percent)]
+    pub(crate) accuracy: f64,
     /// Write JSON to this file, - for standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

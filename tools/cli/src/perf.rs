@@ -14,7 +14,7 @@ use crate::probe::c_library::{self, CLibrary};
 use cci::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{Write, stderr, stdout};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Serves, or measures.
 pub(crate) fn perf(arguments: &PerfArguments) -> Result<(), Sentence> {
@@ -97,7 +97,12 @@ fn plan(measurement: Measurement, arguments: &MeasurementArguments) -> Result<Pl
     Ok(Plan {
         session,
         sizes,
-        effort: Effort { time: arguments.time, count: arguments.count, blocks: arguments.blocks },
+        effort: Effort {
+            time: arguments.time,
+            count: arguments.count,
+            blocks: arguments.blocks,
+            bound: arguments.accuracy,
+        },
         probe,
         transport: arguments.transport.clone(),
         keys,
@@ -140,9 +145,7 @@ fn on_loopback(transport: &Transport, mut keys: Vec<(String, String)>) -> Vec<(S
 
 fn measure(measurement: Measurement, arguments: &MeasurementArguments) -> Result<(), Sentence> {
     let plan = plan(measurement, arguments)?;
-    let path = |path: &Option<PathBuf>| path.as_deref().map(Path::to_owned);
-    let (json, csv, plot) = (path(&arguments.json), path(&arguments.csv), path(&arguments.plot));
-    let mut files = Files::open(json.as_deref(), csv.as_deref(), plot.as_deref())?;
+    let mut files = files(arguments)?;
     if arguments.local && allowed().len() < 2 {
         say("Only one processor: both ends share it, and every wait costs a change of context.");
     }
@@ -166,10 +169,23 @@ fn measure(measurement: Measurement, arguments: &MeasurementArguments) -> Result
     };
     bar.0.finish_and_clear();
     let environment = Environment { pinned, ..environment };
-    let document = Document::new(environment, rows, interrupted);
-    report(&document, &mut files)?;
-    match document.interrupted {
-        None if document.rows.is_empty() => Err(Sentence::new(
+    conclude(&Document::new(environment, rows, Vec::new(), interrupted), &mut files)
+}
+
+/// Opens the files that the results go to: before the run, so that a mistake costs none.
+pub(crate) fn files(arguments: &MeasurementArguments) -> Result<Files, Sentence> {
+    Files::open(arguments.json.as_deref(), arguments.csv.as_deref(), arguments.plot.as_deref())
+}
+
+/// Shows and writes what was measured.
+///
+/// # Errors
+///
+/// Nothing was measured, or not all; what was measured has been shown and written nevertheless.
+pub(crate) fn conclude(document: &Document, files: &mut Files) -> Result<(), Sentence> {
+    report(document, files)?;
+    match &document.interrupted {
+        None if document.rows.is_empty() && document.findings.is_empty() => Err(Sentence::new(
             "nothing was measured: every size is larger than a message may be; ask for smaller ones by --size",
         )),
         None => Ok(()),

@@ -77,6 +77,13 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
+/// Parses a part of the whole: 5% or 0.5 %.
+pub(crate) fn parse_percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().ok();
+    let part = number.map(|percent| percent / 100.0).filter(|part| part.is_finite() && *part > 0.0);
+    part.ok_or_else(|| format!("{text:?} is not a percentage above 0; write such as 5%"))
+}
+
 /// A size as people read it.
 pub(crate) fn show_size(bytes: u64) -> String {
     for (unit, name) in [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
@@ -135,6 +142,15 @@ mod tests {
         assert!(parse_time("normal").unwrap() < parse_time("long").unwrap());
         for text in ["", "soon", "5min", "0", "-1", "NaN", "inf", "1e9"] {
             assert!(parse_time(text).unwrap_err().contains("250ms"), "{text}");
+        }
+    }
+
+    #[test]
+    fn percentages() {
+        assert_eq!(parse_percent("5%").unwrap().to_bits(), 0.05_f64.to_bits());
+        assert_eq!(parse_percent("50 %").unwrap().to_bits(), 0.5_f64.to_bits());
+        for text in ["", "%", "0", "-1%", "many", "NaN", "inf%"] {
+            assert!(parse_percent(text).unwrap_err().contains("such as 5%"), "{text}");
         }
     }
 

@@ -59,7 +59,7 @@ fn row(arguments: &[&str]) -> Value {
     let output = run(arguments);
     assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(document["schema"], "cci-perf/1");
+    assert_eq!(document["schema"], "cci-perf/2");
     assert_eq!(document["complete"], true);
     assert!(document["environment"]["processor"].is_string());
     let rows = document["rows"].as_array().unwrap();

@@ -72,7 +72,7 @@ pub(crate) fn run<P: Port>(
         let mut samples = Samples::default();
         let outcome = end.point(size, &mut samples);
         let transport = end.link.port.transport();
-        if let Some(row) = Row::new(&plan.session, plan.abi, transport, size, plan.probe, &samples) {
+        if let Some(row) = Row::new(plan, transport, size, samples) {
             on(Progress::Row(&row));
         }
         outcome?;
@@ -196,13 +196,16 @@ impl<P: Port> End<'_, P> {
         };
         let pair = took + probe.map_or(Duration::ZERO, |(_, _, took)| took);
         for _ in 0..number_of_blocks(&effort, pair) {
-            if let Some((kind, count, _)) = probe {
-                let took = self.probed(kind, size, count)?;
-                samples.probed.push(self.per_operation(took, count, kind.is_exchange()));
-            }
+            let bare = match probe {
+                None => None,
+                Some((kind, count, _)) => {
+                    let took = self.probed(kind, size, count)?;
+                    Some(self.per_operation(took, count, kind.is_exchange()))
+                }
+            };
             let (took, moved) = self.measured(size, count)?;
             let exchange = self.plan.session.measurement == Measurement::PingPong;
-            samples.measured.push(self.per_operation(took, moved, exchange));
+            samples.pairs.push((self.per_operation(took, moved, exchange), bare));
             samples.operations += moved;
         }
         Ok(())
@@ -320,7 +323,7 @@ mod tests {
     use super::*;
 
     fn effort(millis: u64) -> Effort {
-        Effort { time: Duration::from_millis(millis), count: None, blocks: None }
+        Effort { time: Duration::from_millis(millis), count: None, blocks: None, bound: 0.05 }
     }
 
     #[test]

@@ -185,8 +185,8 @@ impl Session {
     }
 }
 
-/// How long a point takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// How long a point takes, and how sure it has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Effort {
     /// Time for the blocks of one size, probe blocks included.
     pub(crate) time: Duration,
@@ -194,10 +194,12 @@ pub(crate) struct Effort {
     pub(crate) count: Option<u64>,
     /// Number of blocks; from the time when absent.
     pub(crate) blocks: Option<u32>,
+    /// Largest spread of a point that counts as accurate, as a part of the median.
+    pub(crate) bound: f64,
 }
 
 /// A whole run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Plan {
     pub(crate) session: Session,
     pub(crate) sizes: Vec<u64>,
@@ -285,6 +287,19 @@ pub(crate) mod tests {
             target: Target::Polling,
             window: None,
             largest: 4096,
+        }
+    }
+
+    pub(crate) fn plan() -> Plan {
+        Plan {
+            session: session(),
+            sizes: vec![8],
+            effort: Effort { time: Duration::from_secs(1), count: None, blocks: None, bound: 0.05 },
+            probe: Some(ProbeKind::Line),
+            transport: None,
+            keys: vec![],
+            abi: Abi::Rust,
+            library: None,
         }
     }
 

@@ -1,12 +1,14 @@
 //! Rows and the document that holds them; see `docs/perf-json.md`.
 
+use super::Sentence;
 use super::environment::Environment;
-use super::plan::{Abi, Measurement, MemoryOrigin, Operation, ProbeKind, Session, Target};
+use super::finding::Finding;
+use super::plan::{Abi, Measurement, MemoryOrigin, Plan, ProbeKind, Target};
 use super::statistics::Summary;
 use serde::{Deserialize, Serialize};
 
 /// Name and version of the document's format. A change that a reader could stumble over counts the number up.
-pub(crate) const SCHEMA: &str = "cci-perf/1";
+pub(crate) const SCHEMA: &str = "cci-perf/2";
 
 /// One measured point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +23,11 @@ pub(crate) struct Row {
     pub(crate) min_ns: f64,
     pub(crate) median_ns: f64,
     pub(crate) p99_ns: f64,
+    pub(crate) p999_ns: f64,
+    /// Half width of the 95 % interval of the median, as a part of the median.
+    pub(crate) spread: f64,
+    /// The spread is within the bound that was asked for.
+    pub(crate) accurate: bool,
     pub(crate) probe: Option<ProbeKind>,
     pub(crate) probe_ns: Option<f64>,
     pub(crate) ratio: Option<f64>,
@@ -28,7 +35,10 @@ pub(crate) struct Row {
     pub(crate) per_second: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) bytes_per_second: Option<f64>,
+    /// Whose figure this is: `cci`, or the name of a peer.
     pub(crate) library: String,
+    /// The transport and settings that a peer ran in.
+    pub(crate) setting: Option<String>,
     pub(crate) abi: Abi,
     pub(crate) mode: String,
     pub(crate) threads: String,
@@ -38,29 +48,32 @@ pub(crate) struct Row {
     pub(crate) memory: Option<MemoryOrigin>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) target: Option<Target>,
+    /// Operations in flight at most; 0: as many as there is room for.
+    pub(crate) window: u64,
+    /// Both ends begin operations.
+    pub(crate) bidirectional: bool,
+    /// One a block, in order: what was measured, and the probe just before it.
+    pub(crate) pairs: Vec<Pair>,
 }
 
-/// What was measured for one size: nanoseconds per operation, one sample a block.
+/// Nanoseconds per operation of one block, and of the probe's block before it.
+pub(crate) type Pair = (f64, Option<f64>);
+
+/// What was measured for one size.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Samples {
-    pub(crate) measured: Vec<f64>,
-    pub(crate) probed: Vec<f64>,
+    /// One a block.
+    pub(crate) pairs: Vec<Pair>,
     /// Operations over all blocks.
     pub(crate) operations: u64,
 }
 
 impl Row {
     /// The row of a size; none when no block was measured.
-    pub(crate) fn new(
-        session: &Session,
-        abi: Abi,
-        transport: &str,
-        size: u64,
-        probe: Option<ProbeKind>,
-        samples: &Samples,
-    ) -> Option<Self> {
-        let summary = Summary::of(&samples.measured)?;
-        let probe_ns = Summary::of(&samples.probed).map(|summary| summary.median);
+    pub(crate) fn new(plan: &Plan, transport: &str, size: u64, samples: Samples) -> Option<Self> {
+        let session = &plan.session;
+        let summary = Summary::of(samples.pairs.iter().map(|(measured, _)| *measured))?;
+        let probe_ns = Summary::of(samples.pairs.iter().filter_map(|(_, probe)| *probe)).map(|probe| probe.median);
         let per_second = matches!(session.measurement, Measurement::Rate | Measurement::Bandwidth)
             .then(|| 1e9 / summary.median.max(f64::MIN_POSITIVE));
         #[expect(clippy::cast_precision_loss, reason = "a size below 2^52")]
@@ -72,23 +85,30 @@ impl Row {
             operation: session.operation.name().into(),
             size,
             count: samples.operations,
-            blocks: samples.measured.len() as u64,
+            blocks: samples.pairs.len() as u64,
             min_ns: summary.min,
             median_ns: summary.median,
             p99_ns: summary.p99,
-            probe: probe_ns.and(probe),
+            p999_ns: summary.p999,
+            spread: summary.spread,
+            accurate: summary.spread <= plan.effort.bound,
+            probe: probe_ns.and(plan.probe),
             probe_ns,
             ratio: probe_ns.filter(|probe| *probe > 0.0).map(|probe| summary.median / probe),
             per_second,
             bytes_per_second,
             library: "cci".into(),
-            abi,
+            setting: None,
+            abi: plan.abi,
             mode: session.mode.name().into(),
             threads: session.threads.name().into(),
             completion: if session.silent { "silent" } else { "reaped" }.into(),
             touch: session.touch,
-            memory: (session.operation != Operation::Send).then_some(session.memory),
-            target: (session.operation != Operation::Send).then_some(session.target),
+            memory: session.is_rma().then_some(session.memory),
+            target: session.is_rma().then_some(session.target),
+            window: session.window.unwrap_or(0),
+            bidirectional: false,
+            pairs: samples.pairs,
         })
     }
 }
@@ -98,30 +118,70 @@ impl Row {
 pub(crate) struct Document {
     pub(crate) schema: String,
     pub(crate) environment: Environment,
+    /// The command line, as it was typed.
+    pub(crate) command: Vec<String>,
     /// False when the run ended early; `interrupted` then says why.
     pub(crate) complete: bool,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) interrupted: Option<String>,
     pub(crate) rows: Vec<Row>,
+    /// Results that are no row over size.
+    pub(crate) findings: Vec<Finding>,
 }
 
 impl Document {
-    /// A document of rows, and why there are no more if the run ended early.
-    pub(crate) fn new(environment: Environment, rows: Vec<Row>, interrupted: Option<String>) -> Self {
-        Self { schema: SCHEMA.into(), environment, complete: interrupted.is_none(), interrupted, rows }
+    /// What this command line gave, and why there is no more if the run ended early.
+    pub(crate) fn new(
+        environment: Environment,
+        rows: Vec<Row>,
+        findings: Vec<Finding>,
+        interrupted: Option<String>,
+    ) -> Self {
+        let typed = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+        Self {
+            schema: SCHEMA.into(),
+            environment,
+            command: std::iter::once("cci".into()).chain(typed).collect(),
+            complete: interrupted.is_none(),
+            interrupted,
+            rows,
+            findings,
+        }
+    }
+
+    /// Reads what a run has written; `name` is the file's.
+    ///
+    /// # Errors
+    ///
+    /// It is no document of this version.
+    #[allow(dead_code, reason = "for the commands that read documents")]
+    pub(crate) fn parse(text: &str, name: &str) -> Result<Self, Sentence> {
+        let other = |what: &str| {
+            Sentence(format!(
+                "{name} {what}: give a file that `cci perf --json` of this version has written ({SCHEMA})"
+            ))
+        };
+        let value: serde_json::Value =
+            serde_json::from_str(text).map_err(|error| other(&format!("is no JSON ({error})")))?;
+        match value.get("schema").and_then(serde_json::Value::as_str) {
+            Some(SCHEMA) => {}
+            Some(schema) => return Err(other(&format!("has the format {schema}, not {SCHEMA}"))),
+            None => return Err(other("does not say its format")),
+        }
+        serde_json::from_value(value).map_err(|error| other(&format!("is damaged ({error})")))
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::super::plan::tests::session;
+    use super::super::plan::tests::plan;
     use super::*;
 
     pub(crate) fn row(measurement: Measurement, size: u64) -> Row {
-        let mut session = session();
-        session.measurement = measurement;
-        let samples = Samples { measured: vec![90.0, 100.0, 130.0], probed: vec![50.0, 80.0, 90.0], operations: 3000 };
-        Row::new(&session, Abi::Rust, "sm", size, Some(ProbeKind::Line), &samples).unwrap()
+        let mut plan = plan();
+        plan.session.measurement = measurement;
+        let pairs = vec![(90.0, Some(50.0)), (100.0, Some(80.0)), (130.0, Some(90.0))];
+        Row::new(&plan, "sm", size, Samples { pairs, operations: 3000 }).unwrap()
     }
 
     #[test]
@@ -140,10 +200,45 @@ pub(crate) mod tests {
 
     #[test]
     fn without_a_probe_there_is_no_ratio_and_without_a_block_no_row() {
-        let samples = Samples { measured: vec![1.0], probed: vec![], operations: 1 };
-        let row = Row::new(&session(), Abi::C, "sm", 8, Some(ProbeKind::Line), &samples).unwrap();
+        let samples = Samples { pairs: vec![(1.0, None)], operations: 1 };
+        let row = Row::new(&plan(), "sm", 8, samples).unwrap();
         assert_eq!((row.probe, row.probe_ns, row.ratio), (None, None, None));
-        assert_eq!(Row::new(&session(), Abi::C, "sm", 8, None, &Samples::default()), None);
+        assert_eq!(Row::new(&plan(), "sm", 8, Samples::default()), None);
+    }
+
+    #[test]
+    fn a_point_is_accurate_when_its_median_is_known_within_the_bound() {
+        let of = |bound: f64| {
+            let mut plan = plan();
+            plan.effort.bound = bound;
+            let pairs = (0..100).map(|block| (100.0 + f64::from(block % 10), None)).collect();
+            Row::new(&plan, "sm", 8, Samples { pairs, operations: 100 }).unwrap()
+        };
+        let row = of(0.05);
+        assert!(row.accurate && row.spread > 0.001, "{}", row.spread);
+        assert!(of(row.spread).accurate && !of(row.spread * 0.99).accurate);
+    }
+
+    #[test]
+    fn a_document_comes_back_as_it_was_and_another_version_is_told_apart() {
+        let rows = vec![row(Measurement::PingPong, 8)];
+        let document = Document::new(Environment::default(), rows, vec![Finding::Unknown], None);
+        let text = serde_json::to_string(&document).unwrap();
+        assert_eq!(Document::parse(&text, "a.json").unwrap(), document);
+        let told = |text: &str| Document::parse(text, "a.json").unwrap_err().0;
+        let old = told(&text.replace("cci-perf/2", "cci-perf/1"));
+        assert!(old.contains("a.json has the format cci-perf/1, not cci-perf/2"), "{old}");
+        assert!(told("[]").contains("does not say its format"));
+        assert!(told("rows").contains("no JSON"));
+        assert!(told(r#"{"schema": "cci-perf/2"}"#).contains("damaged"));
+    }
+
+    #[test]
+    fn fields_and_findings_of_a_later_version_are_passed_over() {
+        let document = Document::new(Environment::default(), vec![], vec![], None);
+        let text = serde_json::to_string(&document).unwrap();
+        let text = text.replace("\"findings\":[", "\"novelty\":7,\"findings\":[{\"kind\":\"novel\",\"x\":1}");
+        assert_eq!(Document::parse(&text, "a.json").unwrap().findings, [Finding::Unknown]);
     }
 
     #[test]

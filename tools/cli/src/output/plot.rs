@@ -224,7 +224,7 @@ mod tests {
     use crate::measure::row::tests::row;
 
     fn document(rows: Vec<Row>) -> Document {
-        Document::new(Environment::default(), rows, None)
+        Document::new(Environment::default(), rows, vec![], None)
     }
 
     #[test]

@@ -1,0 +1,190 @@
+//! Results that are no row over size; see `docs/perf-json.md`. Units are in the names.
+
+use serde::{Deserialize, Serialize};
+
+/// One result. New kinds may be added; readers pass over those that they do not know.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub(crate) enum Finding {
+    /// The distribution of single round trips.
+    Jitter(Jitter),
+    /// Memory of an endpoint and over connections.
+    Memory(Memory),
+    /// Operations per second over threads.
+    Threads(Threads),
+    /// How much of a transfer hides behind computation.
+    Overlap(Overlap),
+    /// What an endpoint uses that has nothing to do.
+    Idle(Idle),
+    /// The parameters of the LogP model.
+    Logp(Logp),
+    /// The parts of the time of one request and its reply.
+    Breakdown(Breakdown),
+    /// Random access to a table.
+    Gups(Gups),
+    /// A kind of a later version.
+    #[serde(other)]
+    Unknown,
+}
+
+/// The distribution of single round trips.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Jitter {
+    pub(crate) transport: String,
+    pub(crate) size: u64,
+    /// Round trips.
+    pub(crate) count: u64,
+    pub(crate) min_ns: u64,
+    pub(crate) median_ns: u64,
+    pub(crate) p99_ns: u64,
+    pub(crate) p999_ns: u64,
+    pub(crate) max_ns: u64,
+    /// Time of one reading of the clock, which every round trip contains.
+    pub(crate) clock_ns: f64,
+    /// Round trips of each length: the upper end of a bucket, and how many were in it.
+    pub(crate) histogram: Vec<(u64, u64)>,
+}
+
+/// Memory of an endpoint and over connections.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Memory {
+    pub(crate) transport: String,
+    pub(crate) endpoint_private_bytes: f64,
+    pub(crate) endpoint_resident_bytes: f64,
+    pub(crate) points: Vec<MemoryPoint>,
+}
+
+/// Memory of a process beyond what it had with one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct MemoryPoint {
+    pub(crate) connections: u64,
+    pub(crate) private_bytes: f64,
+    pub(crate) resident_bytes: f64,
+}
+
+/// Operations per second over threads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Threads {
+    pub(crate) transport: String,
+    pub(crate) operation: String,
+    pub(crate) size: u64,
+    pub(crate) points: Vec<ThreadsPoint>,
+}
+
+/// Operations per second of all threads together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ThreadsPoint {
+    pub(crate) threads: u64,
+    /// All of one endpoint.
+    pub(crate) shared_per_second: f64,
+    /// Each of an endpoint of its own.
+    pub(crate) own_per_second: f64,
+}
+
+/// How much of a transfer hides behind computation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Overlap {
+    pub(crate) transport: String,
+    pub(crate) operation: String,
+    pub(crate) points: Vec<OverlapPoint>,
+}
+
+/// One size: the times of a transfer alone, of computing alone, and of both together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct OverlapPoint {
+    pub(crate) size: u64,
+    pub(crate) transfer_ns: f64,
+    pub(crate) compute_ns: f64,
+    pub(crate) both_ns: f64,
+    /// Part of the transfer that took no time of its own: 1 all, 0 nothing.
+    pub(crate) overlap: f64,
+}
+
+/// What an endpoint uses that has nothing to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Idle {
+    pub(crate) transport: String,
+    pub(crate) seconds: f64,
+    pub(crate) processor_ms: f64,
+    /// The same of a process that sleeps without an endpoint.
+    pub(crate) bare_processor_ms: f64,
+    /// Times that the program was woken.
+    pub(crate) wakes: u64,
+    /// Context switches of the library's threads.
+    pub(crate) switches: u64,
+}
+
+/// The parameters of the LogP model, with the gap per byte of bulk transfers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Logp {
+    pub(crate) transport: String,
+    pub(crate) size: u64,
+    #[serde(rename = "L_ns")]
+    pub(crate) l_ns: f64,
+    pub(crate) o_s_ns: f64,
+    pub(crate) o_r_ns: f64,
+    pub(crate) g_ns: f64,
+    #[serde(rename = "G_ns_per_byte")]
+    pub(crate) g_ns_per_byte: f64,
+    /// Root of the mean square of what the fit leaves over, as a part of the points.
+    pub(crate) residual: f64,
+    pub(crate) points: Vec<LogpPoint>,
+}
+
+/// A burst of messages, each followed by a delay.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LogpPoint {
+    pub(crate) burst: u64,
+    pub(crate) delay_ns: f64,
+    pub(crate) ns_per_message: f64,
+}
+
+/// The parts of the time of one request and its reply.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Breakdown {
+    pub(crate) transport: String,
+    pub(crate) size: u64,
+    pub(crate) total_ns: f64,
+    pub(crate) shares: Vec<Share>,
+}
+
+/// One part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Share {
+    pub(crate) name: String,
+    pub(crate) ns: f64,
+}
+
+/// Random access to a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Gups {
+    pub(crate) transport: String,
+    pub(crate) operation: String,
+    pub(crate) table_bytes: u64,
+    pub(crate) updates: u64,
+    pub(crate) seconds: f64,
+    /// 10^9 updates per second.
+    pub(crate) gups: f64,
+    /// Places of the table that were wrong afterwards.
+    pub(crate) errors: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_json_of_a_finding_says_its_kind_beside_its_fields() {
+        let points = vec![ThreadsPoint { threads: 2, shared_per_second: 3.0, own_per_second: 4.0 }];
+        let threads = Threads { transport: "sm".into(), operation: "send".into(), size: 8, points };
+        insta::assert_json_snapshot!(Finding::Threads(threads));
+    }
+
+    #[test]
+    fn the_parameters_of_logp_have_their_letters() {
+        let text = r#"{"kind":"logp","transport":"sim","size":8,"L_ns":1.0,"o_s_ns":2.0,"o_r_ns":3.0,"g_ns":4.0,
+            "G_ns_per_byte":5.0,"residual":0.0,"points":[]}"#;
+        let Finding::Logp(logp) = serde_json::from_str(text).unwrap() else { panic!("another kind") };
+        assert_eq!((logp.l_ns, logp.g_ns, logp.g_ns_per_byte), (1.0, 4.0, 5.0));
+    }
+}
