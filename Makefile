@@ -31,7 +31,7 @@ build: prepare
 demo: prepare
 	cargo build --locked --release -p cci-cli
 	@mkdir -p demo-out
-	$(CCI) perf pingpong --local --transport sm --plot demo-out/latency.svg
+	$(CCI) perf pingpong --local --transport sm --accuracy 50% --plot demo-out/latency.svg
 	@echo "plot: demo-out/latency.svg"
 
 test: prepare

@@ -218,8 +218,12 @@ pub(crate) struct MeasurementArguments {
     /// Number of blocks of each size; from the time when absent
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) blocks: Option<u32>,
-    /// Spread of a point, half the 95 % interval of its median, beyond which it is marked as not accurate
-    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = parse_percent)]
+    /// Launches that these are shared out to, each with fresh processes, or fresh endpoints with --connect
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) launches: u32,
+    /// Spread of a point, half the 95 % interval of its median, beyond which it is marked as not accurate: two medians within 3.5%
+    /// are within 5% of each other
+    #[arg(long, value_name = "PERCENT", default_value = "3.5%", value_parser = parse_percent)]
     pub(crate) accuracy: f64,
     /// Write JSON to this file, - for standard output
     #[arg(long, value_name = "FILE")]

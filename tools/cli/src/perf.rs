@@ -2,10 +2,11 @@
 
 use crate::arguments::{MeasurementArguments, PerfArguments, PerfCommand, ServerArguments};
 use crate::measure::client::{self, Progress};
-use crate::measure::environment::{Environment, allowed};
+use crate::measure::environment::{Environment, allowed, load};
 use crate::measure::local;
 use crate::measure::plan::{Abi, Effort, Measurement, Mode, Operation, Plan, Session, Threads};
-use crate::measure::port::{Facade, Opening};
+use crate::measure::points::in_launches;
+use crate::measure::port::{Facade, Opening, with_keys};
 use crate::measure::row::{Document, Row};
 use crate::measure::server::{self, Notice};
 use crate::measure::{Sentence, while_doing};
@@ -88,9 +89,10 @@ fn plan(measurement: Measurement, arguments: &MeasurementArguments) -> Result<Pl
         }
         c_library::refuse_one_thread(session.threads)?;
     }
-    let (transport, mut keys) = (transport(arguments)?, arguments.key.clone());
+    let transport = transport(arguments)?;
+    let mut keys = with_keys(&transport.arguments, &arguments.key);
     if arguments.local && arguments.abi == Abi::Rust {
-        keys = on_loopback(&transport, keys);
+        keys = on_loopback(&transport.name, keys);
     }
     let natural = || Plan::natural_probe(&session, &transport.name);
     let probe = (arguments.local && !arguments.no_probe).then(|| arguments.probe.unwrap_or_else(natural));
@@ -101,6 +103,7 @@ fn plan(measurement: Measurement, arguments: &MeasurementArguments) -> Result<Pl
             time: arguments.time,
             count: arguments.count,
             blocks: arguments.blocks,
+            launches: arguments.launches,
             bound: arguments.accuracy,
         },
         probe,
@@ -114,20 +117,21 @@ fn plan(measurement: Measurement, arguments: &MeasurementArguments) -> Result<Pl
 /// The transport of a run, as far as it is known before the run.
 struct Transport {
     name: String,
-    /// Its device is told where to be by its configuration.
-    is_placed: bool,
+    /// Keys of its device by its configuration.
+    arguments: Vec<(String, String)>,
 }
 
 /// The transport that is asked for, or of the device that a program without preference gets.
 fn transport(arguments: &MeasurementArguments) -> Result<Transport, Sentence> {
     let context = Context::new().map_err(while_doing("cannot find the devices"))?;
-    let device = match &arguments.transport {
+    let asked = arguments.transport.clone().or_else(|| arguments.connect.as_deref().and_then(client::scheme));
+    let device = match &asked {
         Some(name) => context.devices().iter().find(|device| device.transport == *name),
         None => context.default_device().ok(),
     };
-    let name = arguments.transport.clone().or_else(|| device.map(|device| device.transport.clone()));
-    let is_placed = device.is_some_and(|device| device.arguments.iter().any(|(key, _)| places(key)));
-    Ok(Transport { name: name.unwrap_or_default(), is_placed })
+    let name = asked.or_else(|| device.map(|device| device.transport.clone()));
+    let arguments = device.map(|device| device.arguments.clone()).unwrap_or_default();
+    Ok(Transport { name: name.unwrap_or_default(), arguments })
 }
 
 /// Whether a key of a device says which of this host's addresses it has.
@@ -136,9 +140,9 @@ fn places(key: &str) -> bool {
 }
 
 /// Both ends of a local run meet on the loop-back interface, where the probe is, unless they are told where.
-fn on_loopback(transport: &Transport, mut keys: Vec<(String, String)>) -> Vec<(String, String)> {
-    if !transport.is_placed && !keys.iter().any(|(key, _)| places(key)) {
-        keys.extend(Plan::keys_of_loopback(&transport.name));
+fn on_loopback(transport: &str, mut keys: Vec<(String, String)>) -> Vec<(String, String)> {
+    if !keys.iter().any(|(key, _)| places(key)) {
+        keys.extend(Plan::keys_of_loopback(transport));
     }
     keys
 }
@@ -149,8 +153,8 @@ fn measure(measurement: Measurement, arguments: &MeasurementArguments) -> Result
     if arguments.local && allowed().len() < 2 {
         say("Only one processor: both ends share it, and every wait costs a change of context.");
     }
-    let mut environment = Environment::new(None);
-    let bar = Bar::new(plan.sizes.len());
+    let mut environment = Environment { settings: plan.keys.clone(), ..Environment::new(None) };
+    let bar = Bar::new(plan.sizes.len() as u64, plan.effort.launches().into());
     let mut on = |progress: Progress<'_>| {
         bar.show(&progress);
         if let Progress::Path(path) = progress {
@@ -167,10 +171,13 @@ fn measure(measurement: Measurement, arguments: &MeasurementArguments) -> Result
             (rows, interrupted, None)
         }
     };
-    bar.0.finish_and_clear();
-    let environment = Environment { pinned, ..environment };
+    bar.shown.finish_and_clear();
+    let environment = Environment { pinned, load_after: load(), ..environment };
     conclude(&Document::new(environment, rows, Vec::new(), interrupted), &mut files)
 }
+
+/// A run fails when more than one point in so many is not accurate.
+const VAGUE: usize = 10;
 
 /// Opens the files that the results go to: before the run, so that a mistake costs none.
 pub(crate) fn files(arguments: &MeasurementArguments) -> Result<Files, Sentence> {
@@ -184,7 +191,13 @@ pub(crate) fn files(arguments: &MeasurementArguments) -> Result<Files, Sentence>
 /// Nothing was measured, or not all; what was measured has been shown and written nevertheless.
 pub(crate) fn conclude(document: &Document, files: &mut Files) -> Result<(), Sentence> {
     report(document, files)?;
+    let vague = document.rows.iter().filter(|row| !row.accurate).count();
     match &document.interrupted {
+        None if vague * VAGUE > document.rows.len() => Err(Sentence(format!(
+            "{vague} of {} points are not accurate, which is more than one in {VAGUE}; they are kept, and marked: measure for \
+             longer (--time long), on a machine that does nothing else, or allow a larger spread by --accuracy",
+            document.rows.len()
+        ))),
         None if document.rows.is_empty() && document.findings.is_empty() => Err(Sentence::new(
             "nothing was measured: every size is larger than a message may be; ask for smaller ones by --size",
         )),
@@ -194,23 +207,11 @@ pub(crate) fn conclude(document: &Document, files: &mut Files) -> Result<(), Sen
 }
 
 /// Measures against a server that somebody else has started.
-fn remote(plan: &Plan, uri: &str, mut on: impl FnMut(Progress<'_>)) -> Result<(Vec<Row>, Option<String>), Sentence> {
-    let mut rows = Vec::new();
-    let on = |progress: Progress<'_>| {
-        if let Progress::Row(row) = &progress {
-            rows.push((*row).clone());
-        }
-        on(progress);
-    };
-    let outcome = match plan.abi {
+fn remote(plan: &Plan, uri: &str, on: impl FnMut(Progress<'_>)) -> Result<(Vec<Row>, Option<String>), Sentence> {
+    in_launches(plan, on, |on| match plan.abi {
         Abi::Rust => client::run::<Facade>(plan, uri, None, on),
         Abi::C => client::run::<CLibrary>(plan, uri, None, on),
-    };
-    match outcome {
-        Ok(()) => Ok((rows, None)),
-        Err(why) if rows.is_empty() => Err(why),
-        Err(why) => Ok((rows, Some(why.0))),
-    }
+    })
 }
 
 fn report(document: &Document, files: &mut Files) -> Result<(), Sentence> {
@@ -231,29 +232,32 @@ fn say(text: &str) {
 }
 
 /// A bar that moves between sizes only, and is not there unless on a terminal.
-struct Bar(ProgressBar);
+struct Bar {
+    shown: ProgressBar,
+    launches: u64,
+}
 
 impl Bar {
-    fn new(sizes: usize) -> Self {
-        let bar = ProgressBar::new(sizes as u64);
+    fn new(sizes: u64, launches: u64) -> Self {
+        let shown = ProgressBar::new(sizes * launches);
         // The template is a constant that a test parses.
         if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
-            bar.set_style(style);
+            shown.set_style(style);
         }
-        Self(bar)
+        Self { shown, launches }
     }
 
     fn show(&self, progress: &Progress<'_>) {
         match progress {
             Progress::Path(_) => {}
             Progress::Size(size) => {
-                self.0.set_message(crate::sizes::show_size(*size));
-                self.0.tick();
+                self.shown.set_message(crate::sizes::show_size(*size));
+                self.shown.tick();
             }
-            Progress::Row(_) => self.0.inc(1),
+            Progress::Point(_) => self.shown.inc(1),
             Progress::TooLarge(size, most) => {
-                self.0.inc(1);
-                self.0.suspend(|| say(&format!("Left out {size} bytes: a message here has at most {most}.")));
+                self.shown.inc(self.launches);
+                self.shown.suspend(|| say(&format!("Left out {size} bytes: a message here has at most {most}.")));
             }
         }
     }

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 /// Far longer than anything here takes, so that a machine under load does not fail a test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A spread that is never exceeded: these tests run on machines that do much else.
+const ANY: &str = "1000000%";
+
 fn cci(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cci"));
     command.args(arguments).env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdin(Stdio::null());
@@ -70,7 +73,7 @@ fn row(arguments: &[&str]) -> Value {
 fn local(more: &[&str]) -> Value {
     let mut arguments = vec!["perf"];
     arguments.extend(more);
-    arguments.extend(["--local", "--time", "short", "--json", "-"]);
+    arguments.extend(["--local", "--time", "short", "--json", "-", "--accuracy", ANY, "--launches", "2"]);
     row(&arguments)
 }
 
@@ -147,10 +150,31 @@ fn every_measurement_of_rma_gives_a_row() {
 }
 
 #[test]
+fn a_run_whose_points_are_not_accurate_fails_and_keeps_and_marks_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("rows.json");
+    let output = cci(&["perf", "pingpong", "--local", "--size", "8", "--time", "short", "--accuracy", "0.0000001%"])
+        .args(["--json", file.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("1 of 1 points are not accurate") && said.contains("--time long"), "{said}");
+    assert!(text(&output.stdout).contains("! not accurate"));
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!((&document["complete"], &document["rows"][0]["accurate"]), (&true.into(), &false.into()));
+    let spread = positive(&document["rows"][0], "spread");
+    let launches: Vec<_> = document["rows"][0]["launches"].as_array().unwrap().clone();
+    let blocks: u64 = launches.iter().map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!((launches.len(), blocks), (20, document["rows"][0]["blocks"].as_u64().unwrap()), "{spread}");
+}
+
+#[test]
 fn a_client_measures_against_a_server_again_and_again() {
     let server = Server::start();
     for _ in 0..2 {
-        let row = row(&["perf", "pingpong", "--connect", &server.uri, "--size", "8", "--time", "short", "--json", "-"]);
+        let to = ["perf", "pingpong", "--connect", &server.uri, "--size", "8", "--time", "short"];
+        let row = row(&[&to[..], &["--json", "-", "--accuracy", ANY]].concat());
         positive(&row, "median_ns");
         assert_eq!(row["ratio"], Value::Null);
     }
@@ -221,8 +245,21 @@ fn the_files_of_a_run_are_written() {
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let (json, csv, plot) = (path("rows.json"), path("rows.csv"), path("rows.svg"));
     let output = run(&[
-        "perf", "pingpong", "--local", "--size", "8,64", "--time", "short", "--json", &json, "--csv", &csv, "--plot",
+        "perf",
+        "pingpong",
+        "--local",
+        "--size",
+        "8,64",
+        "--time",
+        "short",
+        "--json",
+        &json,
+        "--csv",
+        &csv,
+        "--plot",
         &plot,
+        "--accuracy",
+        ANY,
     ]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("half round trip"));
@@ -279,8 +316,11 @@ fn children(pid: u32) -> Vec<u32> {
 /// A process that is ended when the test ends, well or not.
 /// A local run over sock: rows, with the probe that is the natural one, and the path that they took.
 fn over_sock(arguments: &[&str], probe: &str) -> Value {
-    let all =
-        [&["perf"], arguments, &["--local", "--transport", "sock", "--count", "20", "--blocks", "3", "--json", "-"]];
+    let all = [
+        &["perf"],
+        arguments,
+        &["--local", "--transport", "sock", "--count", "20", "--blocks", "3", "--json", "-", "--accuracy", ANY],
+    ];
     let output = cci(&all.concat()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -153,6 +153,8 @@ impl Speed {
                 time,
                 count: self.blocks.map(|(count, _)| count),
                 blocks: self.blocks.map(|(_, blocks)| blocks),
+                // Each of the runs below is a launch.
+                launches: 1,
                 // The runs in the middle of five count, not the blocks of each.
                 bound: f64::MAX,
             },

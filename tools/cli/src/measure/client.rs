@@ -5,12 +5,12 @@ use super::ends::{self, Area, CONTROL, Handles, OPERATIONS};
 use super::environment::Path;
 use super::loops::{self, Lane, marker};
 use super::plan::{AttributeName, Effort, Measurement, Mode, Operation, Plan, ProbeKind, Target, Threads};
+use super::points::Point;
 use super::port::{Happening, Opening, Port, Trouble, await_happening};
-use super::row::{Row, Samples};
 use super::{Sentence, while_doing};
 use crate::probe::{Probe, Remote};
 use cci::{Attribute, RmaHandle, Status};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a server may take to answer a request.
 const CALL: Duration = Duration::from_secs(5);
@@ -21,8 +21,6 @@ const ANSWER: Duration = Duration::from_secs(60);
 const BLOCK: Duration = Duration::from_micros(300);
 /// Operations of a block, at least: the first finds the caches as the probe's block left them, and must not count for much.
 const LEAST: u64 = 16;
-/// Blocks of a size, at least and at most.
-const BLOCKS: std::ops::RangeInclusive<u64> = 11..=5000;
 
 /// What a run tells of while it goes on, between blocks only.
 pub(crate) enum Progress<'a> {
@@ -30,8 +28,8 @@ pub(crate) enum Progress<'a> {
     Path(&'a Path),
     /// A size is about to be measured.
     Size(u64),
-    /// A size has been measured, at least in part.
-    Row(&'a Row),
+    /// A size has been measured by one launch, at least in part.
+    Point(&'a Point),
     /// A size was left out: the connection carries at most so many bytes.
     TooLarge(u64, u64),
 }
@@ -69,19 +67,16 @@ pub(crate) fn run<P: Port>(
             continue;
         }
         on(Progress::Size(size));
-        let mut samples = Samples::default();
-        let outcome = end.point(size, &mut samples);
-        let transport = end.link.port.transport();
-        if let Some(row) = Row::new(plan, transport, size, samples) {
-            on(Progress::Row(&row));
-        }
+        let mut point = Point { transport: end.link.port.transport().into(), size, pairs: vec![], operations: 0 };
+        let outcome = end.point(&mut point);
+        on(Progress::Point(&point));
         outcome?;
     }
     end.link.tell(&Command::End)
 }
 
 /// The transport that a URI names.
-fn scheme(uri: &str) -> Option<String> {
+pub(crate) fn scheme(uri: &str) -> Option<String> {
     uri.split_once("://").map(|(scheme, _)| scheme.to_owned())
 }
 
@@ -179,43 +174,33 @@ impl<P: Port> End<'_, P> {
     }
 
     /// Measures one size: calibrates, then alternates blocks of the probe with blocks of the library.
-    fn point(&mut self, size: u64, samples: &mut Samples) -> Result<(), Sentence> {
+    fn point(&mut self, point: &mut Point) -> Result<(), Sentence> {
+        let size = point.size;
         if self.plan.session.operation == Operation::Send {
             let len = usize::try_from(size).map_err(while_doing("the size is too large"))?;
             self.buffer.resize(len, 1);
         }
         let effort = self.plan.effort;
-        let probe = self.plan.probe.filter(|_| self.probe.is_some());
-        let (count, took) = calibrate(&effort, |count| self.measured(size, count).map(|(took, _)| took))?;
-        let probe = match probe {
+        let count = calibrate(&effort, |count| self.measured(size, count).map(|(took, _)| took))?;
+        let probe = match self.plan.probe.filter(|_| self.probe.is_some()) {
             None => None,
-            Some(kind) => {
-                let (count, took) = calibrate(&effort, |count| self.probed(kind, size, count))?;
-                Some((kind, count, took))
-            }
+            Some(kind) => Some((kind, calibrate(&effort, |count| self.probed(kind, size, count))?)),
         };
-        let pair = took + probe.map_or(Duration::ZERO, |(_, _, took)| took);
-        for _ in 0..number_of_blocks(&effort, pair) {
+        let exchange = self.plan.session.measurement == Measurement::PingPong;
+        let begin = self.link.port.now();
+        while !effort.is_enough(point.pairs.len() as u64, self.link.port.now() - begin) {
             let bare = match probe {
                 None => None,
-                Some((kind, count, _)) => {
+                Some((kind, count)) => {
                     let took = self.probed(kind, size, count)?;
-                    Some(self.per_operation(took, count, kind.is_exchange()))
+                    Some(per_operation(took, count, kind.is_exchange()))
                 }
             };
             let (took, moved) = self.measured(size, count)?;
-            let exchange = self.plan.session.measurement == Measurement::PingPong;
-            samples.pairs.push((self.per_operation(took, moved, exchange), bare));
-            samples.operations += moved;
+            point.pairs.push((per_operation(took, moved, exchange), bare));
+            point.operations += moved;
         }
         Ok(())
-    }
-
-    /// Nanoseconds per operation; of an exchange, which is two, per half.
-    #[expect(clippy::unused_self, reason = "reads as a sentence where it is used")]
-    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-    fn per_operation(&self, took: Duration, count: u64, exchange: bool) -> f64 {
-        took.as_nanos() as f64 / count.max(1) as f64 / if exchange { 2.0 } else { 1.0 }
     }
 
     fn probed(&mut self, kind: ProbeKind, size: u64, count: u64) -> Result<Duration, Sentence> {
@@ -250,15 +235,15 @@ impl<P: Port> End<'_, P> {
         let act = ends::act(session, &self.buffer, self.handles.as_ref(), size, exchange);
         let one_by_one = session.measurement == Measurement::OneWay;
         let window = if one_by_one { Some(1) } else { session.window };
-        let begin = Instant::now();
+        let begin = self.link.port.now();
         if exchange {
             let open = ends::exchange(&lane, &act, count, session.touch, true)?;
             self.link.settle(open)?;
-            return Ok((begin.elapsed(), count));
+            return Ok((self.link.port.now() - begin, count));
         }
         if plain_rma {
             let outcome = loops::transfer(&lane, &act, count, window).and_then(|open| self.link.settle(open));
-            let took = begin.elapsed();
+            let took = self.link.port.now() - begin;
             if let (Target::Computing, Some(probe)) = (session.target, &self.probe) {
                 probe.stop_computing(self.number);
             }
@@ -274,47 +259,41 @@ impl<P: Port> End<'_, P> {
     }
 
     /// Waits until the server has everything that will arrive.
-    fn finish_stream(&mut self, begin: Instant, size: u64) -> Result<(Duration, u64), Sentence> {
+    fn finish_stream(&mut self, begin: Duration, size: u64) -> Result<(Duration, u64), Sentence> {
         if self.plan.session.attribute == AttributeName::Uu {
             let lane = Lane { port: &self.link.port, connection: self.link.control, silent: true };
             loops::stream(&lane, &loops::Act::Message(&[0][..marker(size)]), 1, None)?;
         }
         match self.link.hear(ANSWER)? {
             Answer::Done { received: 0 } => Err(Trouble::Failed(Status::TimedOut).into()),
-            Answer::Done { received } => Ok((begin.elapsed(), received)),
+            Answer::Done { received } => Ok((self.link.port.now() - begin, received)),
             other => Err(out_of_turn(&other)),
         }
     }
 }
 
-/// Finds how many operations make a block, warming everything up by the way: the count, and how long such a block takes.
-fn calibrate(
-    effort: &Effort,
-    mut block: impl FnMut(u64) -> Result<Duration, Sentence>,
-) -> Result<(u64, Duration), Sentence> {
+/// Nanoseconds per operation; of an exchange, which is two, per half.
+#[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+fn per_operation(took: Duration, count: u64, exchange: bool) -> f64 {
+    took.as_nanos() as f64 / count.max(1) as f64 / if exchange { 2.0 } else { 1.0 }
+}
+
+/// Finds how many operations make a block, warming everything up by the way.
+fn calibrate(effort: &Effort, mut block: impl FnMut(u64) -> Result<Duration, Sentence>) -> Result<u64, Sentence> {
     if let Some(count) = effort.count {
-        return Ok((count.max(1), block(count.max(1))?));
+        block(count)?;
+        return Ok(count);
     }
     let mut count = LEAST;
     loop {
-        let took = block(count)?;
+        // The shorter of two: one that something else interrupted would make the blocks short, which the caches then decide.
+        let took = block(count)?.min(block(count)?);
         if took >= BLOCK || count >= 1 << 20 {
-            return Ok((count, took));
+            return Ok(count);
         }
         // By what is missing, but not far beyond it: the first blocks are slower than the later ones.
         let missing = (BLOCK.as_nanos() / took.as_nanos().max(1) + 1).clamp(2, 8);
         count *= u64::try_from(missing).unwrap_or(2);
-    }
-}
-
-/// How many pairs of blocks fit into the time.
-fn number_of_blocks(effort: &Effort, pair: Duration) -> u64 {
-    match effort.blocks {
-        Some(blocks) => u64::from(blocks.max(1)),
-        None => {
-            let fit = effort.time.as_nanos() / pair.as_nanos().max(1);
-            u64::try_from(fit).unwrap_or(u64::MAX).clamp(*BLOCKS.start(), *BLOCKS.end())
-        }
     }
 }
 
@@ -323,31 +302,31 @@ mod tests {
     use super::*;
 
     fn effort(millis: u64) -> Effort {
-        Effort { time: Duration::from_millis(millis), count: None, blocks: None, bound: 0.05 }
+        Effort { time: Duration::from_millis(millis), ..super::super::plan::tests::plan().effort }
     }
 
     #[test]
     fn a_block_is_calibrated_to_last_long_enough() {
-        let (count, took) = calibrate(&effort(100), |count| Ok(Duration::from_nanos(150 * count))).unwrap();
+        let count = calibrate(&effort(100), |count| Ok(Duration::from_nanos(150 * count))).unwrap();
+        let took = Duration::from_nanos(150 * count);
         assert!((BLOCK..10 * BLOCK).contains(&took), "{count} operations in {took:?}");
-        let (count, _) = calibrate(&effort(100), |_| Ok(Duration::from_millis(5))).unwrap();
-        assert_eq!(count, LEAST);
+        assert_eq!(calibrate(&effort(100), |_| Ok(Duration::from_millis(5))).unwrap(), LEAST);
+    }
+
+    #[test]
+    fn a_block_that_was_interrupted_does_not_make_the_others_short() {
+        let mut blocks = 0;
+        let interrupted_at_first = |count: u64| {
+            blocks += 1;
+            Ok(Duration::from_nanos(150 * count) + if blocks == 1 { 10 * BLOCK } else { Duration::ZERO })
+        };
+        assert!(calibrate(&effort(100), interrupted_at_first).unwrap() * 150 > 300_000);
     }
 
     #[test]
     fn a_count_that_is_asked_for_is_kept() {
         let asked = Effort { count: Some(77), ..effort(100) };
-        let (count, _) = calibrate(&asked, |count| Ok(Duration::from_nanos(count))).unwrap();
-        assert_eq!(count, 77);
-    }
-
-    #[test]
-    fn the_number_of_blocks_follows_from_the_time_and_has_bounds() {
-        assert_eq!(number_of_blocks(&effort(300), Duration::from_micros(600)), 500);
-        assert_eq!(number_of_blocks(&effort(1), Duration::from_secs(1)), *BLOCKS.start());
-        assert_eq!(number_of_blocks(&effort(100_000), Duration::from_nanos(1)), *BLOCKS.end());
-        let asked = Effort { blocks: Some(3), ..effort(1) };
-        assert_eq!(number_of_blocks(&asked, Duration::from_secs(1)), 3);
+        assert_eq!(calibrate(&asked, |count| Ok(Duration::from_nanos(count))).unwrap(), 77);
     }
 
     #[test]

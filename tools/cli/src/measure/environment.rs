@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fs;
+use std::time::SystemTime;
 
 /// What a run ran on, as far as its figures depend on it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -18,6 +19,15 @@ pub(crate) struct Environment {
     pub(crate) load: f64,
     /// Processors that the ends were pinned to: client, server.
     pub(crate) pinned: Option<[usize; 2]>,
+    /// Keys of the device, and their values.
+    #[serde(default)]
+    pub(crate) settings: Vec<(String, String)>,
+    /// When the run began, seconds since 1970.
+    #[serde(default)]
+    pub(crate) began_s: u64,
+    /// Load average over one minute when the run ended, this run included.
+    #[serde(default)]
+    pub(crate) load_after: f64,
     /// How the operations travelled; not known of a run that has not begun, or that went through the C library.
     #[serde(default)]
     pub(crate) path: Option<Path>,
@@ -38,14 +48,17 @@ impl Environment {
     /// Looks.
     pub(crate) fn new(pinned: Option<[usize; 2]>) -> Self {
         let uname = rustix::system::uname();
-        let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
             processor: processor(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
             cpus: allowed().len() as u64,
             kernel: format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy()),
-            load: load.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0),
+            load: load(),
             pinned,
+            settings: Vec::new(),
+            began_s: began.map_or(0, |since| since.as_secs()),
+            load_after: 0.0,
             path: None,
         }
     }
@@ -58,14 +71,22 @@ impl Environment {
             None => "ends not pinned".into(),
         };
         let plural = if self.cpus == 1 { "" } else { "s" };
+        let keys: Vec<_> = self.settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let keys = if keys.is_empty() { String::new() } else { format!(", {}", keys.join(" ")) };
         let path = self.path.as_ref().map_or_else(String::new, |path| {
             format!("\nMessages: {}. RMA: {}. Why: {}.", path.messages, path.rma, path.why)
         });
         format!(
-            "On {} ({} processor{plural}), {}, load {:.2}, {pinned}; cci {}.{path}",
+            "On {} ({} processor{plural}), {}, load {:.2}, {pinned}{keys}; cci {}.{path}",
             self.processor, self.cpus, self.kernel, self.load, self.version
         )
     }
+}
+
+/// Load average over one minute.
+pub(crate) fn load() -> f64 {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0)
 }
 
 fn processor(text: &str) -> String {
@@ -154,14 +175,16 @@ mod tests {
             kernel: "Linux 6.1".into(),
             load: 0.5,
             pinned: Some([0, 1]),
-            path: None,
+            ..Environment::default()
         };
         assert_eq!(
             environment.line(),
             "On A 1 (2 processors), Linux 6.1, load 0.50, ends pinned to processors 0 and 1; cci 1.2.3."
         );
         let path = Path { messages: "by post".into(), rma: "by rail".into(), why: "it rains".into() };
-        let environment = Environment { path: Some(path), ..environment };
+        let settings = vec![("mss".into(), "64".into()), ("priority".into(), "9".into())];
+        let environment = Environment { path: Some(path), settings, ..environment };
+        assert!(environment.line().contains("processors 0 and 1, mss=64 priority=9; cci"));
         assert!(environment.line().ends_with("\nMessages: by post. RMA: by rail. Why: it rains."));
     }
 }

@@ -7,6 +7,7 @@
 use super::client::{self, Progress};
 use super::environment::{Path, pin, two_processors};
 use super::plan::{Abi, Mode, Plan, Threads};
+use super::points::{Point, in_launches};
 use super::port::{Facade, Opening, Port};
 use super::row::Row;
 use super::server::{self, Notice};
@@ -31,7 +32,7 @@ enum Line {
     Listening(String),
     Path(Path),
     Size(u64),
-    Row(Box<Row>),
+    Point(Point),
     TooLarge(u64, u64),
     Done,
     Failed(String),
@@ -86,15 +87,21 @@ impl Drop for End {
     }
 }
 
-/// Runs a plan with both ends on this host.
+/// Runs a plan with both ends on this host, in as many launches as it asks for.
 ///
 /// # Errors
 ///
 /// Nothing could be begun. A run that ended early is no error here: it has rows.
-pub(crate) fn run(plan: &Plan, mut on: impl FnMut(Progress<'_>)) -> Result<Finished, Sentence> {
+pub(crate) fn run(plan: &Plan, on: impl FnMut(Progress<'_>)) -> Result<Finished, Sentence> {
+    let pinned = two_processors();
+    let (rows, interrupted) = in_launches(plan, on, |on| launch(plan, pinned, on))?;
+    Ok(Finished { rows, interrupted, pinned })
+}
+
+/// Runs a plan with two fresh processes.
+fn launch(plan: &Plan, pinned: [usize; 2], on: &mut dyn FnMut(Progress<'_>)) -> Result<(), Sentence> {
     let memory = Shared::create(shared::LEN).map_err(while_doing("no memory for the probes"))?;
     let wake = WakePair::create().map_err(while_doing("no descriptors for the probes"))?;
-    let pinned = two_processors();
     let (sender, said) = channel();
     let spawn = |side, cpu, uri| spawn(plan, &memory, &wake, side, cpu, uri, &sender);
     let mut server = spawn(Side::Server, pinned[1], None)?;
@@ -104,21 +111,16 @@ pub(crate) fn run(plan: &Plan, mut on: impl FnMut(Progress<'_>)) -> Result<Finis
         _ => return Err(Sentence(format!("the server end did not start: {}", how_ended(server.0.wait())))),
     };
     let mut client = spawn(Side::Client, pinned[0], Some(&uri))?;
-    let (rows, interrupted) = listen(&said, &mut server, &mut client, &mut on);
-    match interrupted {
-        Some(why) if rows.is_empty() => Err(Sentence(why)),
-        interrupted => Ok(Finished { rows, interrupted, pinned }),
-    }
+    listen(&said, &mut server, &mut client, on)
 }
 
-/// Collects rows until the client has finished or either end has died.
+/// Passes on what the client says until it has finished or either end has died.
 fn listen(
     said: &Receiver<Said>,
     server: &mut End,
     client: &mut End,
-    on: &mut impl FnMut(Progress<'_>),
-) -> (Vec<Row>, Option<String>) {
-    let mut rows = Vec::new();
+    on: &mut dyn FnMut(Progress<'_>),
+) -> Result<(), Sentence> {
     let mut server_died = None;
     loop {
         let next = match &server_died {
@@ -129,16 +131,13 @@ fn listen(
             Ok(Said::Line(Side::Client, Line::Path(path))) => on(Progress::Path(&path)),
             Ok(Said::Line(Side::Client, Line::Size(size))) => on(Progress::Size(size)),
             Ok(Said::Line(Side::Client, Line::TooLarge(size, most))) => on(Progress::TooLarge(size, most)),
-            Ok(Said::Line(Side::Client, Line::Row(row))) => {
-                on(Progress::Row(&row));
-                rows.push(*row);
-            }
-            Ok(Said::Line(Side::Client, Line::Done)) => return (rows, None),
+            Ok(Said::Line(Side::Client, Line::Point(point))) => on(Progress::Point(&point)),
+            Ok(Said::Line(Side::Client, Line::Done)) => return Ok(()),
             Ok(Said::Line(side, Line::Failed(why))) => {
                 // The end that is left may say that the other is gone before the system says that it was killed.
                 let (other, name) = if side == Side::Client { (server, "server") } else { (client, "client") };
                 let killed = server_died.or_else(|| killed(said, side, &mut other.0, name));
-                return (rows, Some(killed.unwrap_or(why)));
+                return Err(Sentence(killed.unwrap_or(why)));
             }
             Ok(Said::Line(..)) => {}
             Ok(Said::Ended(Side::Server)) => {
@@ -146,9 +145,9 @@ fn listen(
             }
             Ok(Said::Ended(Side::Client)) => {
                 let died = || format!("the client end died: {}", how_ended(client.0.wait()));
-                return (rows, Some(server_died.unwrap_or_else(died)));
+                return Err(Sentence(server_died.unwrap_or_else(died)));
             }
-            Err(_) => return (rows, server_died.or_else(|| Some("both ends died".into()))),
+            Err(_) => return Err(Sentence(server_died.unwrap_or_else(|| "both ends died".into()))),
         }
     }
 }
@@ -233,7 +232,7 @@ fn play<P: Port>(plan: &Plan, uri: Option<&str>, probe: Probe) -> Result<(), Sen
             say(&match progress {
                 Progress::Path(path) => Line::Path(path.clone()),
                 Progress::Size(size) => Line::Size(size),
-                Progress::Row(row) => Line::Row(Box::new(row.clone())),
+                Progress::Point(point) => Line::Point(point.clone()),
                 Progress::TooLarge(size, most) => Line::TooLarge(size, most),
             });
         });

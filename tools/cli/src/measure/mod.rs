@@ -8,6 +8,7 @@ pub(crate) mod finding;
 pub(crate) mod local;
 pub(crate) mod loops;
 pub(crate) mod plan;
+pub(crate) mod points;
 pub(crate) mod port;
 pub(crate) mod row;
 pub(crate) mod server;

@@ -194,8 +194,30 @@ pub(crate) struct Effort {
     pub(crate) count: Option<u64>,
     /// Number of blocks; from the time when absent.
     pub(crate) blocks: Option<u32>,
+    /// Pairs of processes that the time, or the blocks, are shared out to.
+    pub(crate) launches: u32,
     /// Largest spread of a point that counts as accurate, as a part of the median.
     pub(crate) bound: f64,
+}
+
+/// Blocks of a size, at least and at most.
+const BLOCKS: std::ops::RangeInclusive<u64> = 11..=5000;
+
+impl Effort {
+    /// Launches, each of which has a block at least.
+    pub(crate) fn launches(&self) -> u32 {
+        self.blocks.map_or(self.launches, |blocks| self.launches.min(blocks)).max(1)
+    }
+
+    /// Whether one launch has measured enough, with so many blocks in this time.
+    pub(crate) fn is_enough(&self, blocks: u64, took: Duration) -> bool {
+        let launches = u64::from(self.launches());
+        match self.blocks {
+            Some(asked) => blocks >= u64::from(asked).div_ceil(launches).max(1),
+            None if blocks < BLOCKS.start().div_ceil(launches) => false,
+            None => blocks >= BLOCKS.end().div_ceil(launches) || took >= self.time / self.launches(),
+        }
+    }
 }
 
 /// A whole run.
@@ -294,7 +316,7 @@ pub(crate) mod tests {
         Plan {
             session: session(),
             sizes: vec![8],
-            effort: Effort { time: Duration::from_secs(1), count: None, blocks: None, bound: 0.05 },
+            effort: Effort { time: Duration::from_secs(1), count: None, blocks: None, launches: 1, bound: 0.05 },
             probe: Some(ProbeKind::Line),
             transport: None,
             keys: vec![],
@@ -353,6 +375,23 @@ pub(crate) mod tests {
         assert!(told(&|s| (s.operation, s.touch) = (Operation::Write, true)).contains("--touch"));
         assert!(told(&|s| (s.attribute, s.silent) = (AttributeName::Uu, true)).contains("--silent"));
         assert!(told(&|s| (s.window, s.silent) = (Some(8), true)).contains("--silent"));
+    }
+
+    #[test]
+    fn the_time_and_the_blocks_have_bounds_and_are_shared_out_to_the_launches() {
+        let of = |blocks: Option<u32>, launches: u32| Effort {
+            time: Duration::from_millis(300),
+            blocks,
+            launches,
+            ..plan().effort
+        };
+        let least = |effort: Effort, took: u64| {
+            (0..9999).find(|blocks| effort.is_enough(*blocks, Duration::from_millis(took))).unwrap()
+        };
+        assert_eq!((least(of(None, 1), 300), least(of(None, 1), 299)), (11, 5000));
+        assert_eq!((least(of(None, 10), 30), least(of(None, 10), 29)), (2, 500));
+        assert_eq!((of(Some(3), 10).launches(), least(of(Some(3), 10), 900), least(of(Some(3), 10), 0)), (3, 1, 1));
+        assert_eq!((of(Some(15), 10).launches(), least(of(Some(15), 10), 0)), (10, 2));
     }
 
     #[test]

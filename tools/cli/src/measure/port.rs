@@ -150,6 +150,11 @@ pub(crate) trait Port: Sized {
         bytes: &mut Vec<u8>,
         context_of: impl FnMut(&[u8]) -> u64,
     ) -> Result<Happening<Self::Connection>, Trouble>;
+    /// Time on the clock of the transport, from an origin of its own: everything is timed by it.
+    fn now(&self) -> Duration {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
+    }
     /// In blocking mode sleeps until there may be something to see, or for a while; when polling does nothing.
     fn wait(&self);
 }
@@ -203,7 +208,7 @@ impl Port for Facade {
                 Sentence(format!("no device has the transport {name}; `cci info` lists those that there are"))
             })?,
         };
-        let device = with_keys(device, &opening.keys);
+        let device = Device { arguments: with_keys(&device.arguments, &opening.keys), ..device.clone() };
         let options = EndpointOptions {
             threading: match opening.threads {
                 Threads::One => Threading::One,
@@ -351,12 +356,10 @@ impl Facade {
     }
 }
 
-/// The device with these keys, each in place of what its configuration says.
-fn with_keys(device: &Device, keys: &[(String, String)]) -> Device {
-    let mut device = device.clone();
-    device.arguments.retain(|(key, _)| !keys.iter().any(|(other, _)| other == key));
-    device.arguments.extend_from_slice(keys);
-    device
+/// The keys of a device, and these in place of what its configuration says.
+pub(crate) fn with_keys(configured: &[(String, String)], keys: &[(String, String)]) -> Vec<(String, String)> {
+    let kept = configured.iter().filter(|(key, _)| !keys.iter().any(|(other, _)| other == key));
+    kept.chain(keys).cloned().collect()
 }
 
 #[inline(always)]

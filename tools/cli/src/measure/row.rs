@@ -54,6 +54,8 @@ pub(crate) struct Row {
     pub(crate) bidirectional: bool,
     /// One a block, in order: what was measured, and the probe just before it.
     pub(crate) pairs: Vec<Pair>,
+    /// How many of the pairs each launch measured, in order.
+    pub(crate) launches: Vec<u64>,
 }
 
 /// Nanoseconds per operation of one block, and of the probe's block before it.
@@ -62,18 +64,20 @@ pub(crate) type Pair = (f64, Option<f64>);
 /// What was measured for one size.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Samples {
-    /// One a block.
-    pub(crate) pairs: Vec<Pair>,
+    /// Of each launch, one a block.
+    pub(crate) launches: Vec<Vec<Pair>>,
     /// Operations over all blocks.
     pub(crate) operations: u64,
 }
 
 impl Row {
     /// The row of a size; none when no block was measured.
-    pub(crate) fn new(plan: &Plan, transport: &str, size: u64, samples: Samples) -> Option<Self> {
+    pub(crate) fn new(plan: &Plan, transport: &str, size: u64, samples: &Samples) -> Option<Self> {
         let session = &plan.session;
-        let summary = Summary::of(samples.pairs.iter().map(|(measured, _)| *measured))?;
-        let probe_ns = Summary::of(samples.pairs.iter().filter_map(|(_, probe)| *probe)).map(|probe| probe.median);
+        let pairs = || samples.launches.iter();
+        let summary = Summary::of(pairs().map(|launch| launch.iter().map(|(measured, _)| *measured).collect()))?;
+        let probed = pairs().map(|launch| launch.iter().filter_map(|(_, probe)| *probe).collect());
+        let probe_ns = Summary::of(probed).map(|probe| probe.median);
         let per_second = matches!(session.measurement, Measurement::Rate | Measurement::Bandwidth)
             .then(|| 1e9 / summary.median.max(f64::MIN_POSITIVE));
         #[expect(clippy::cast_precision_loss, reason = "a size below 2^52")]
@@ -85,7 +89,7 @@ impl Row {
             operation: session.operation.name().into(),
             size,
             count: samples.operations,
-            blocks: samples.pairs.len() as u64,
+            blocks: pairs().map(|launch| launch.len() as u64).sum(),
             min_ns: summary.min,
             median_ns: summary.median,
             p99_ns: summary.p99,
@@ -108,7 +112,8 @@ impl Row {
             target: session.is_rma().then_some(session.target),
             window: session.window.unwrap_or(0),
             bidirectional: false,
-            pairs: samples.pairs,
+            pairs: samples.launches.concat(),
+            launches: pairs().map(|launch| launch.len() as u64).collect(),
         })
     }
 }
@@ -181,7 +186,7 @@ pub(crate) mod tests {
         let mut plan = plan();
         plan.session.measurement = measurement;
         let pairs = vec![(90.0, Some(50.0)), (100.0, Some(80.0)), (130.0, Some(90.0))];
-        Row::new(&plan, "sm", size, Samples { pairs, operations: 3000 }).unwrap()
+        Row::new(&plan, "sm", size, &Samples { launches: vec![pairs], operations: 3000 }).unwrap()
     }
 
     #[test]
@@ -200,10 +205,10 @@ pub(crate) mod tests {
 
     #[test]
     fn without_a_probe_there_is_no_ratio_and_without_a_block_no_row() {
-        let samples = Samples { pairs: vec![(1.0, None)], operations: 1 };
-        let row = Row::new(&plan(), "sm", 8, samples).unwrap();
+        let samples = Samples { launches: vec![vec![(1.0, None)]], operations: 1 };
+        let row = Row::new(&plan(), "sm", 8, &samples).unwrap();
         assert_eq!((row.probe, row.probe_ns, row.ratio), (None, None, None));
-        assert_eq!(Row::new(&plan(), "sm", 8, Samples::default()), None);
+        assert_eq!(Row::new(&plan(), "sm", 8, &Samples::default()), None);
     }
 
     #[test]
@@ -212,7 +217,7 @@ pub(crate) mod tests {
             let mut plan = plan();
             plan.effort.bound = bound;
             let pairs = (0..100).map(|block| (100.0 + f64::from(block % 10), None)).collect();
-            Row::new(&plan, "sm", 8, Samples { pairs, operations: 100 }).unwrap()
+            Row::new(&plan, "sm", 8, &Samples { launches: vec![pairs], operations: 100 }).unwrap()
         };
         let row = of(0.05);
         assert!(row.accurate && row.spread > 0.001, "{}", row.spread);

@@ -12,27 +12,55 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// The figures of these samples; none without a sample.
-    pub(crate) fn of(samples: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut sorted: Vec<f64> = samples.into_iter().collect();
-        sorted.sort_by(f64::total_cmp);
-        let quantile = |part| quantile(&sorted, part);
-        let median = quantile(0.5)?;
-        let spread = half_width(&sorted)? / median.max(f64::MIN_POSITIVE);
-        Some(Self { min: *sorted.first()?, median, p99: quantile(0.99)?, p999: quantile(0.999)?, spread })
+    /// The figures of the samples of each launch; none without a sample. The median is that of the launches' medians, the others
+    /// are over all samples. The spread is that of the launches; of the samples when there was one launch.
+    pub(crate) fn of(launches: impl IntoIterator<Item = Vec<f64>>) -> Option<Self> {
+        let mut launches: Vec<Vec<f64>> = launches.into_iter().filter(|launch| !launch.is_empty()).collect();
+        launches.iter_mut().for_each(|launch| launch.sort_by(f64::total_cmp));
+        let mut all = launches.concat();
+        all.sort_by(f64::total_cmp);
+        let mut medians: Vec<f64> = launches.iter().filter_map(|launch| quantile(launch, 0.5)).collect();
+        medians.sort_by(f64::total_cmp);
+        let median = quantile(&medians, 0.5)?;
+        let half = half_width(if medians.len() > 1 { &medians } else { &all })?;
+        let spread = half / median.max(f64::MIN_POSITIVE);
+        Some(Self { min: *all.first()?, median, p99: quantile(&all, 0.99)?, p999: quantile(&all, 0.999)?, spread })
     }
 }
 
-/// Half width of the interval that holds the median with a probability of 95 %, whatever the distribution: between the samples
-/// of ranks (n -+ 1.96 sqrt n) / 2, since the number of samples below the median is binomial. Of fewer than six samples no two
-/// are so far apart: then the whole range.
+/// Half width of the interval that holds the median with a probability of 95 %, whatever the distribution: the number of samples
+/// below the median is binomial. Of fewer than six samples no two are so far apart: then the whole range.
 fn half_width(sorted: &[f64]) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
-    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 samples")]
-    let count = sorted.len() as f64;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most half the number of samples")]
-    let low = (((count - 1.96 * count.sqrt()) / 2.0).max(1.0) as usize) - 1;
+    let low = rank(sorted.len()) - 1;
     Some((sorted[last - low] - sorted[low]) / 2.0)
+}
+
+/// The largest rank, from 1, such that so many of `count` samples, or more, are below the median with a probability of 97.5 %;
+/// 1 when there is none.
+fn rank(count: usize) -> usize {
+    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 samples")]
+    let samples = count as f64;
+    if count > 1000 {
+        // Normal from here on.
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "below half the number of samples"
+        )]
+        return ((samples - 1.96 * samples.sqrt()) / 2.0) as usize;
+    }
+    let (mut rank, mut exactly, mut upto) = (0_usize, 0.5_f64.powf(samples), 0.0);
+    loop {
+        upto += exactly;
+        if upto > 0.025 {
+            return rank.max(1);
+        }
+        rank += 1;
+        #[expect(clippy::cast_precision_loss, reason = "at most 1000")]
+        let (taken, left) = (rank as f64, (count + 1 - rank) as f64);
+        exactly *= left / taken;
+    }
 }
 
 /// A quantile of sorted samples, interpolated between neighbours.
@@ -56,18 +84,18 @@ mod tests {
 
     #[test]
     fn nothing_has_no_figures() {
-        assert_eq!(Summary::of([]), None);
+        assert_eq!(Summary::of([vec![]]), None);
     }
 
     #[test]
     fn one_sample_is_all_figures() {
         let all = Summary { min: 7.0, median: 7.0, p99: 7.0, p999: 7.0, spread: 0.0 };
-        assert_eq!(Summary::of([7.0]), Some(all));
+        assert_eq!(Summary::of([vec![7.0]]), Some(all));
     }
 
     #[test]
     fn order_does_not_matter_and_an_even_number_has_a_median_between() {
-        let summary = Summary::of([4.0, 1.0, 3.0, 2.0]).unwrap();
+        let summary = Summary::of([vec![4.0, 1.0, 3.0, 2.0]]).unwrap();
         close(summary.min, 1.0);
         close(summary.median, 2.5);
         close(summary.p99, 3.97);
@@ -77,7 +105,7 @@ mod tests {
     fn p99_sees_the_outliers_that_the_median_does_not() {
         let mut samples: Vec<f64> = vec![10.0; 98];
         samples.extend([500.0, 500.0]);
-        let summary = Summary::of(samples).unwrap();
+        let summary = Summary::of([samples]).unwrap();
         close(summary.median, 10.0);
         close(summary.p99, 500.0);
     }
@@ -89,7 +117,17 @@ mod tests {
         close(half_width(&upto(100)).unwrap(), 10.5);
         close(half_width(&upto(11)).unwrap(), 4.0);
         close(half_width(&upto(5)).unwrap(), 2.0);
-        let summary = Summary::of(upto(100)).unwrap();
-        close(summary.spread, 10.5 / 50.5);
+        close(half_width(&upto(10)).unwrap(), 3.5);
+        // Where the normal distribution takes over nothing jumps.
+        assert_eq!((rank(6), rank(1000), rank(1001)), (1, 469, 469));
+        close(Summary::of([upto(100)]).unwrap().spread, 10.5 / 50.5);
+    }
+
+    #[test]
+    fn several_launches_count_by_their_medians_whatever_their_blocks_say() {
+        let summary = Summary::of((1..=10).map(|launch| vec![100.0 * f64::from(launch); 50])).unwrap();
+        close(summary.median, 550.0);
+        close(summary.min, 100.0);
+        close(summary.spread, 350.0 / 550.0);
     }
 }

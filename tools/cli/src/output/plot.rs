@@ -39,6 +39,8 @@ struct Panel<'a> {
     label: &'a str,
     measured: Vec<(f64, f64)>,
     bare: Vec<(f64, f64)>,
+    /// Those of the measured that are not accurate.
+    vague: Vec<(f64, f64)>,
     /// From the fastest to the slowest block but one in a hundred; only where it says something.
     band: Vec<(f64, f64, f64)>,
     show: &'a dyn Fn(&f64) -> String,
@@ -60,11 +62,13 @@ fn draw<'a>(document: &Document, text: &'a mut String) -> Result<(), Failed<'a>>
     let x = |row: &Row| row.size.max(1) as f64;
     let bytes = |row: &Row, ns: f64| x(row) / ns.max(1e-3) * 1e9;
     let probed = || rows.iter().filter_map(|row| Some((row, row.probe_ns?)));
+    let vague = || rows.iter().filter(|row| !row.accurate);
     let latency = Panel {
         title: if rows[0].measurement == "pingpong" { "Half round trip" } else { "Time per operation" },
         label: "time",
         measured: rows.iter().map(|row| (x(row), row.median_ns)).collect(),
         bare: probed().map(|(row, ns)| (x(row), ns)).collect(),
+        vague: vague().map(|row| (x(row), row.median_ns)).collect(),
         band: rows.iter().map(|row| (x(row), row.min_ns, row.p99_ns)).collect(),
         show: &|ns| short(&time(*ns)),
         legend: SeriesLabelPosition::UpperLeft,
@@ -76,6 +80,7 @@ fn draw<'a>(document: &Document, text: &'a mut String) -> Result<(), Failed<'a>>
         measured: rows.iter().map(|row| (x(row), bytes(row, row.median_ns))).collect(),
         // A probe of one line moves a line whatever the size: its bandwidth would be an invention.
         bare: probed().filter(|_| same_size).map(|(row, ns)| (x(row), bytes(row, ns))).collect(),
+        vague: vague().map(|row| (x(row), bytes(row, row.median_ns))).collect(),
         band: vec![],
         show: &|value| short(&scaled(*value, "B/s")),
         legend: SeriesLabelPosition::LowerRight,
@@ -139,6 +144,12 @@ fn panel<'a>(area: &DrawingArea<SVGBackend<'a>, Shift>, panel: &Panel<'_>, rows:
         .label("cci, median")
         .legend(|(x, y)| PathElement::new([(x, y), (x + 22, y)], MEASURED.stroke_width(2)));
     chart.draw_series(panel.measured.iter().map(|point| Circle::new(*point, 4, MEASURED.filled())))?;
+    if !panel.vague.is_empty() {
+        chart
+            .draw_series(panel.vague.iter().map(|point| Circle::new(*point, 3, WHITE.filled())))?
+            .label("cci, not accurate")
+            .legend(|(x, y)| Circle::new((x + 11, y), 4, MEASURED.stroke_width(2)));
+    }
     if !panel.bare.is_empty() {
         chart
             .draw_series(DashedLineSeries::new(panel.bare.iter().copied(), 6, 4, BARE.stroke_width(2)))?
@@ -249,6 +260,18 @@ mod tests {
         let cut = svg(&document(rows)).unwrap();
         assert!(cut.contains("p99 cut here, up to 2 s"), "{cut}");
         assert_eq!(triangles(&cut), triangles(&whole) + 3, "one for each size that is cut, one in the legend");
+    }
+
+    #[test]
+    fn points_that_are_not_accurate_are_hollow() {
+        let of = |accurate: bool| {
+            let rows = [8, 64].map(|size| Row { accurate, ..row(Measurement::PingPong, size) });
+            svg(&document(rows.into())).unwrap()
+        };
+        let (sure, vague) = (of(true), of(false));
+        assert!(!sure.contains("not accurate") && vague.contains("cci, not accurate"));
+        // Two in each panel, and one in each legend.
+        assert_eq!(vague.matches("<circle").count(), sure.matches("<circle").count() + 6);
     }
 
     #[test]

@@ -30,14 +30,14 @@ pub(crate) fn align(rows: &[Vec<String>], left: &[usize]) -> String {
 pub(crate) fn table(rows: &[Row]) -> String {
     let Some(first) = rows.first() else { return String::from("Nothing was measured.\n") };
     let rates = first.per_second.is_some();
-    let mut head = vec!["size", "min", "median", "p99"];
+    let mut head = vec!["size", "min", "median", "p99", "spread"];
     if rates {
         head.extend(["per second", "bytes/s"]);
     }
     head.extend(["probe", "ratio"]);
     let mut cells = vec![head.into_iter().map(String::from).collect::<Vec<_>>()];
     for row in rows {
-        let mut line = vec![show_size(row.size), time(row.min_ns), time(row.median_ns), time(row.p99_ns)];
+        let mut line = vec![show_size(row.size), time(row.min_ns), time(row.median_ns), time(row.p99_ns), spread(row)];
         if rates {
             line.push(row.per_second.map_or_else(String::new, |value| scaled(value, "")));
             line.push(row.bytes_per_second.map_or_else(String::new, |value| scaled(value, "B/s")));
@@ -46,7 +46,16 @@ pub(crate) fn table(rows: &[Row]) -> String {
         line.push(row.ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}")));
         cells.push(line);
     }
-    format!("{}\n{}", title(first), align(&cells, &[]))
+    let vague = rows.iter().any(|row| !row.accurate);
+    format!("{}\n{}{}", title(first), align(&cells, &[]), if vague { NOTE } else { "" })
+}
+
+/// Below a table with a point that is marked.
+const NOTE: &str = "! not accurate: the median may as well be so much more or less\n";
+
+/// How sure the median is.
+fn spread(row: &Row) -> String {
+    format!("{:.1} %{}", 100.0 * row.spread, if row.accurate { "" } else { " !" })
 }
 
 fn title(row: &Row) -> String {
@@ -103,6 +112,15 @@ mod tests {
     #[test]
     fn a_table_of_bandwidth() {
         insta::assert_snapshot!(table(&[row(Measurement::Bandwidth, 65536), row(Measurement::Bandwidth, 1 << 20)]));
+    }
+
+    #[test]
+    fn a_point_that_is_not_accurate_is_marked() {
+        let sure = Row { spread: 0.012, accurate: true, ..row(Measurement::PingPong, 8) };
+        let text = table(std::slice::from_ref(&sure));
+        assert!(text.contains("1.2 %") && !text.contains('!'), "{text}");
+        let text = table(&[sure, Row { spread: 0.2, accurate: false, ..row(Measurement::PingPong, 64) }]);
+        assert!(text.contains("20.0 % !") && text.contains("! not accurate"), "{text}");
     }
 
     #[test]

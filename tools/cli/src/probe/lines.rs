@@ -1,28 +1,42 @@
 //! Probes of single cache lines: the round trip, and a ring of one-line entries.
 
 use super::Side;
-use super::shared::{HEAD, LINES, RING, RING_ENTRIES, Shared};
+use super::shared::{HEAD, LINES, PLACE_STRIDE, PLACES, RING, RING_ENTRIES, Shared};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Words of an entry: one flag and 56 bytes.
 const ENTRY_WORDS: usize = 8;
 
+/// Where the exchanges of lines are; the same on both sides.
+#[derive(Default)]
+pub(super) struct Turn {
+    pub(super) place: usize,
+    /// The number that went there and back last.
+    pub(super) sequence: u64,
+}
+
 /// A number goes to the other side in a line and comes back in another. Without a pause between looks: bare.
-pub(super) fn ping(shared: &Shared, side: Side, sequence: &mut u64, count: u64) {
-    let [client, server] = LINES.map(|offset| shared.word(offset));
+pub(super) fn ping(shared: &Shared, side: Side, turn: &mut Turn, count: u64) {
+    let [client, server] = lines(shared, turn.place);
     for _ in 0..count {
-        *sequence += 1;
+        turn.sequence += 1;
         match side {
             Side::Client => {
-                client.store(*sequence, Ordering::Relaxed);
-                wait(server, *sequence);
+                client.store(turn.sequence, Ordering::Relaxed);
+                wait(server, turn.sequence);
             }
             Side::Server => {
-                wait(client, *sequence);
-                server.store(*sequence, Ordering::Relaxed);
+                wait(client, turn.sequence);
+                server.store(turn.sequence, Ordering::Relaxed);
             }
         }
     }
+}
+
+/// The words of the client and of the server at one of the places.
+pub(super) fn lines(shared: &Shared, place: usize) -> [&AtomicU64; 2] {
+    let at = LINES + place % PLACES * PLACE_STRIDE;
+    [at, at + 128].map(|offset| shared.word(offset))
 }
 
 /// Waits for a number. Acquire: what the other side wrote before is visible.

@@ -51,7 +51,7 @@ pub(crate) struct Probe {
     shared: Shared,
     wake: wake::Pair,
     side: Side,
-    lines: u64,
+    lines: lines::Turn,
     ring: u64,
     pipe: u64,
     network: network::Network,
@@ -70,7 +70,7 @@ impl Probe {
             shared,
             wake,
             side,
-            lines: 0,
+            lines: lines::Turn::default(),
             ring: 0,
             pipe: 0,
             network: network::Network::default(),
@@ -112,6 +112,7 @@ impl Probe {
         self.prepare(kind, size)?;
         let size = usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
         self.network.meet(&self.shared, self.side, kind)?;
+        self.lines.place += usize::from(Self::needs_server(kind));
         let begin = Instant::now();
         let amount = network::Amount { size, count };
         match kind {

@@ -13,8 +13,12 @@ pub(crate) const STOP: usize = 512;
 pub(super) const TAKEN: usize = 640;
 /// Ports of the sockets of both sides, six words.
 pub(super) const PORTS: usize = 768;
-/// Line that the client writes, then the one that the server writes.
-pub(super) const LINES: [usize; 2] = [0, 128];
+/// Places of the line that the client writes and the one that the server writes, 128 bytes after it: each block has the next
+/// one, since how far a line is from either processor depends on its address.
+pub(super) const LINES: usize = 128 << 10;
+/// How many there are, and how far apart: in pages of their own, and at other lines of these.
+pub(super) const PLACES: usize = 64;
+pub(super) const PLACE_STRIDE: usize = 4096 + 256;
 /// How many entries of the ring the consumer has taken.
 pub(super) const HEAD: usize = 256;
 /// Flags of the pipe's slots, 128 bytes apart.
@@ -34,6 +38,7 @@ pub(super) const PIPE: usize = 1 << 20;
 pub(super) const COPIES: [usize; 2] = [2 << 20, 6 << 20];
 /// Largest copy.
 pub(super) const LARGEST_COPY: usize = 4 << 20;
+const _: () = assert!(LINES + PLACES * PLACE_STRIDE <= PIPE && RING + RING_ENTRIES as usize * 64 <= LINES);
 /// Bytes in all.
 pub(crate) const LEN: usize = 10 << 20;
 

@@ -41,7 +41,11 @@ fn play(mtu: u32) {
     assert!(uri.starts_with("sock://10.0.0.2:"), "{uri}");
     let output = nets[0].enter(|| {
         let arguments = ["perf", "pingpong", "--connect", &uri, "--key", "interface=v0", "--size", "8,4096"];
-        Command::new(command()).args(arguments).args(["--time", "short", "--json", "-"]).output().expect("a client")
+        Command::new(command())
+            .args(arguments)
+            .args(["--time", "short", "--accuracy", "1000000%", "--json", "-"])
+            .output()
+            .expect("a client")
     });
     let (json, table) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{table}");
