@@ -1,12 +1,27 @@
 //! What the keys of a device say.
 
-use crate::network::{Faults, LinkSettings};
+use crate::network::{Faults, LinkSettings, Processor};
 use cci_proto::Status;
 use cci_transport::OpenError;
 
 /// Keys that a sim device understands.
-pub const KEYS: [&str; 12] =
-    ["network", "node", "port", "seed", "mtu", "loss", "duplicate", "corrupt", "delay", "jitter", "bandwidth", "queue"];
+pub const KEYS: [&str; 15] = [
+    "network",
+    "node",
+    "port",
+    "seed",
+    "mtu",
+    "loss",
+    "duplicate",
+    "corrupt",
+    "delay",
+    "jitter",
+    "bandwidth",
+    "queue",
+    "send_overhead",
+    "recv_overhead",
+    "gap",
+];
 
 /// Largest frame unless the key `mtu` says otherwise, bytes.
 const MTU: u16 = 9000;
@@ -23,6 +38,8 @@ pub(crate) struct Settings {
     pub(crate) mtu: u16,
     /// What the links are like on which the node sends.
     pub(crate) link: LinkSettings,
+    /// What the node's processor takes for a frame.
+    pub(crate) processor: Processor,
 }
 
 fn wrong(key: &str, value: &str, want: &str) -> OpenError {
@@ -59,6 +76,7 @@ impl Settings {
             seed: None,
             mtu: MTU,
             link: LinkSettings::default(),
+            processor: Processor::default(),
         };
         for (key, value) in arguments {
             settings.set(key, value)?;
@@ -95,6 +113,9 @@ impl Settings {
             "jitter" => self.link.jitter = number(key, value)?,
             "bandwidth" => self.link.bandwidth = number(key, value)?,
             "queue" => self.link.queue = number(key, value)?,
+            "send_overhead" => self.processor.send_overhead = number(key, value)?,
+            "recv_overhead" => self.processor.recv_overhead = number(key, value)?,
+            "gap" => self.processor.gap = number(key, value)?,
             _ => {
                 let what = format!("sim has no key '{key}'; its keys are {}", KEYS.join(", "));
                 return Err(OpenError::new(Status::Inval, what));
@@ -115,7 +136,8 @@ mod tests {
 
     #[test]
     fn every_key_is_understood() {
-        let values = ["net-1", "4", "5", "6", "1500", "0.1", "10", "2.5", "1000", "200", "125000000", "30000"];
+        let values =
+            ["net-1", "4", "5", "6", "1500", "0.1", "10", "2.5", "1000", "200", "125000000", "30000", "70", "80", "90"];
         let pairs: Vec<_> = KEYS.into_iter().zip(values).collect();
         let settings = parse(&pairs, None).unwrap();
         assert_eq!((settings.network.as_str(), settings.node, settings.port), ("net-1", Some(4), Some(5)));
@@ -124,6 +146,7 @@ mod tests {
         assert_eq!((loss, duplicate, corrupt), (1000, 100_000, 25_000));
         let link = &settings.link;
         assert_eq!((link.delay, link.jitter, link.bandwidth, link.queue), (1000, 200, 125_000_000, 30_000));
+        assert_eq!(settings.processor, Processor { send_overhead: 70, recv_overhead: 80, gap: 90 });
     }
 
     #[test]
@@ -145,6 +168,7 @@ mod tests {
             ("network", "a/b"),
             ("network", ""),
             ("delay", "1us"),
+            ("gap", "-1"),
             ("colour", "1"),
         ] {
             let error = parse(&[(key, value)], None).unwrap_err().to_string();

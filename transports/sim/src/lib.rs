@@ -3,12 +3,14 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod clock;
 mod keys;
 mod link;
 pub mod network;
 mod random;
 mod shared;
 
+pub use clock::Clock;
 pub use keys::KEYS;
 pub use link::SimLink;
 pub use random::Random;

@@ -1,8 +1,8 @@
 //! Networks that the endpoints of this process share, by name.
 
-use crate::address::{Place, Tag};
+use crate::address::{self, Place, Tag};
 use crate::keys::Settings;
-use crate::network::{Frame, Graph, LinkSettings, Network, NodeIndex, Occurrence, Processor, Time};
+use crate::network::{Frame, Graph, LinkSettings, Network, NodeIndex, Occurrence, Time};
 use cci_mem::fork::PerProcess;
 use cci_proto::{Address, Status};
 use cci_transport::OpenError;
@@ -121,6 +121,16 @@ impl Shared {
         Ok((shared, seat, node, port))
     }
 
+    /// The network of an open endpoint of this process, and the endpoint's seat in it.
+    pub(crate) fn find(uri: &str) -> Option<(Arc<Self>, u32)> {
+        let found: Vec<_> = networks().ok()?.iter().filter_map(Weak::upgrade).collect();
+        found.into_iter().find_map(|shared| {
+            let (node, port) = address::endpoint(uri, &shared.name)?;
+            let seat = shared.lock().seat(node, port)?;
+            Some((shared, seat))
+        })
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -148,7 +158,7 @@ impl State {
         }
         let is_used = |node: u32| self.node(node).is_some_and(|index| self.seats.iter().any(|seat| seat.node == index));
         let number = settings.node.unwrap_or_else(|| (0..).find(|node| !is_used(*node)).unwrap_or(0));
-        let node = self.node(number).unwrap_or_else(|| self.add_node(number, &settings.link));
+        let node = self.node(number).unwrap_or_else(|| self.add_node(number, settings));
         let is_taken = |port: u16| self.seats.iter().any(|seat| seat.node == node && seat.port == port);
         let port = match settings.port {
             Some(port) if is_taken(port) => {
@@ -182,12 +192,13 @@ impl State {
     }
 
     /// Another node, joined to itself and to all others; a link is like what its sender's keys say.
-    fn add_node(&mut self, number: u32, link: &LinkSettings) -> NodeIndex {
+    fn add_node(&mut self, number: u32, settings: &Settings) -> NodeIndex {
+        let link = &settings.link;
         self.named.push(Named { number, link: link.clone() });
         let named = &self.named;
         let mut node = NodeIndex(0);
         self.network.grow(|graph| {
-            node = graph.add_node(Processor::default());
+            node = graph.add_node(settings.processor);
             for (other, Named { link: back, .. }) in (0..).map(NodeIndex).zip(named) {
                 let there = graph.add_link(node, other, link);
                 graph.set_route(node, other, &[there]);
@@ -198,6 +209,12 @@ impl State {
             }
         });
         node
+    }
+
+    /// The seat of the endpoint with this address.
+    fn seat(&self, node: u32, port: u16) -> Option<u32> {
+        let node = self.node(node)?;
+        self.seats.iter().find(|seat| seat.node == node && seat.port == port).map(|seat| seat.number)
     }
 
     fn at(&self, seat: u32) -> Option<usize> {
@@ -241,6 +258,24 @@ impl State {
 
     pub(crate) fn now(&self) -> Time {
         self.network.now()
+    }
+
+    /// When the processor of an endpoint's node has done what it was charged with, or now if it is idle.
+    pub(crate) fn busy_until(&self, seat: u32) -> Time {
+        let idle_at = self.at(seat).map_or(Time(0), |at| self.network.idle_at(self.seats[at].node));
+        idle_at.max(self.now())
+    }
+
+    /// Keeps the processor of an endpoint's node busy for so many nanoseconds.
+    pub(crate) fn charge(&mut self, seat: u32, time: u64) {
+        if let Some(at) = self.at(seat) {
+            self.network.charge(self.seats[at].node, time);
+        }
+    }
+
+    /// Frames that an endpoint can take without time moving.
+    pub(crate) fn waiting(&self, seat: u32) -> usize {
+        self.at(seat).map_or(0, |at| self.seats[at].inbox.len())
     }
 
     /// Sends a frame. One to an address of another transport is lost.
@@ -295,10 +330,12 @@ impl State {
         if self.seats[at].rest == Rest::Unknown {
             self.seats[at].rest = Rest::Idle;
         }
-        let limit = self.seats.iter().map(|seat| match seat.rest {
-            Rest::Unknown => now.0 + CREEP,
-            Rest::Idle => now.0 + LEAP,
-            Rest::Until(deadline) => deadline.map_or(u64::MAX, |deadline| deadline.0.max(now.0)),
+        let limit = self.seats.iter().map(|seat| match (self.network.idle_at(seat.node), seat.rest) {
+            // Its program goes on as soon as its processor does: not later.
+            (idle_at, Rest::Unknown | Rest::Idle) if idle_at > now => idle_at.0,
+            (_, Rest::Unknown) => now.0 + CREEP,
+            (_, Rest::Idle) => now.0 + LEAP,
+            (_, Rest::Until(deadline)) => deadline.map_or(u64::MAX, |deadline| deadline.0.max(now.0)),
         });
         let limit = Time(limit.min().unwrap_or(now.0 + CREEP));
         while let Some(occurrence) = self.network.advance(limit) {

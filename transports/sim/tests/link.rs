@@ -1,7 +1,7 @@
 //! Endpoints' ends of a shared virtual network.
 
 use cci_proto::{Address, ConnectError, Time};
-use cci_sim::SimLink;
+use cci_sim::{Clock, SimLink};
 use cci_transport::{Incoming, Link, Outgoing};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -223,4 +223,31 @@ fn wrong_uris_are_refused() {
     // An address of another transport leads nowhere.
     send(&mut a, Address([9; 24]), b"lost");
     assert!(take(&mut a).is_empty());
+}
+
+#[test]
+fn time_stops_where_a_busy_processor_goes_on_and_overheads_are_charged() {
+    let keys = ["delay=5000", "send_overhead=300", "recv_overhead=400", "gap=900"];
+    let mut a = open("clock", &keys);
+    let mut b = open("clock", &keys);
+    let (here, there) = (Clock::of(a.uri()).expect("a clock"), Clock::of(b.uri()).expect("a clock"));
+    assert!(Clock::of("sim://clock/9:1").is_none() && Clock::of("sim://elsewhere/0:1").is_none());
+    let to = a.resolve(b.uri()).expect("an address");
+    send(&mut a, to, b"one");
+    send(&mut a, to, b"two");
+    assert_eq!((here.now(), here.busy_until()), (Time(0), Time(600)));
+    // Whoever polls, time goes no further than to the moment at which the sender can go on.
+    assert!(take(&mut b).is_empty());
+    assert_eq!((here.now(), here.busy_until(), here.waiting()), (Time(600), Time(600), 0));
+    here.charge(100);
+    assert!(take(&mut b).is_empty());
+    assert_eq!(here.now(), Time(700));
+    // o_s + L + o_r, then a gap later.
+    for at in [5700, 6600] {
+        while there.waiting() == 0 {
+            assert!(take(&mut a).is_empty());
+        }
+        assert_eq!(there.now(), Time(at));
+        assert_eq!(take(&mut b).len(), 1);
+    }
 }

@@ -170,6 +170,12 @@ impl Network {
         self.now
     }
 
+    /// When a node's processor has done what it was charged with; not later than now when it is idle.
+    #[must_use]
+    pub fn idle_at(&self, node: NodeIndex) -> Time {
+        self.nodes.get(node.0 as usize).map_or(Time(0), Node::idle_at)
+    }
+
     /// When the next event is due; `None` when nothing is pending.
     #[must_use]
     pub fn next_event(&self) -> Option<Time> {

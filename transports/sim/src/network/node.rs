@@ -50,6 +50,11 @@ impl Node {
         self.idle_at
     }
 
+    /// When the processor has done what it was charged with.
+    pub(super) fn idle_at(&self) -> Time {
+        self.idle_at
+    }
+
     /// Charges work of the program.
     pub(super) fn charge(&mut self, now: Time, time: u64) {
         self.idle_at = Time(now.0.max(self.idle_at.0).saturating_add(time));
