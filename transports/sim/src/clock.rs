@@ -37,6 +37,18 @@ impl Clock {
         self.shared.lock().charge(self.seat, time);
     }
 
+    /// From now on time moves by [`Clock::advance`] alone, and not when an endpoint of the network polls and finds nothing: for
+    /// a process that knows when all of its endpoints wait. There is no way back.
+    pub fn hold(&self) {
+        self.shared.lock().hold();
+    }
+
+    /// Moves time: to the next frame that an endpoint can take, to the moment at which a busy processor is idle again, or by 50
+    /// µs (the granularity of the engine's timers), whichever is first.
+    pub fn advance(&self) {
+        self.shared.lock().advance();
+    }
+
     /// Frames that the endpoint can take without time moving.
     #[must_use]
     pub fn waiting(&self) -> usize {

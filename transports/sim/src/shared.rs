@@ -94,6 +94,8 @@ pub(crate) struct State {
     seats: Vec<Seat>,
     next_seat: u32,
     groups: Vec<String>,
+    /// Time moves by [`State::advance`] alone.
+    held: bool,
 }
 
 fn networks() -> Result<MutexGuard<'static, Vec<Weak<Shared>>>, OpenError> {
@@ -145,6 +147,7 @@ impl State {
             seats: Vec::new(),
             next_seat: 0,
             groups: Vec::new(),
+            held: false,
         }
     }
 
@@ -311,7 +314,7 @@ impl State {
     /// The next frame for an endpoint. When there is none, time moves, once.
     pub(crate) fn take(&mut self, seat: u32, may_move: bool) -> Option<Received> {
         let at = self.at(seat)?;
-        if self.seats[at].inbox.is_empty() && may_move {
+        if self.seats[at].inbox.is_empty() && may_move && !self.held {
             self.move_time(at);
         }
         let received = self.seats[at].inbox.pop_front()?;
@@ -338,13 +341,7 @@ impl State {
             (_, Rest::Until(deadline)) => deadline.map_or(u64::MAX, |deadline| deadline.0.max(now.0)),
         });
         let limit = Time(limit.min().unwrap_or(now.0 + CREEP));
-        while let Some(occurrence) = self.network.advance(limit) {
-            if let Occurrence::Frame(node) = occurrence
-                && self.deliver(node)
-            {
-                break;
-            }
-        }
+        self.advance_to(limit);
         let now = self.now();
         for seat in &mut self.seats {
             match seat.rest {
@@ -356,6 +353,31 @@ impl State {
                 Rest::Until(_) | Rest::Unknown => {}
             }
         }
+    }
+
+    /// Moves time to the next frame that an endpoint takes, but not beyond `limit`.
+    fn advance_to(&mut self, limit: Time) {
+        while let Some(occurrence) = self.network.advance(limit) {
+            if let Occurrence::Frame(node) = occurrence
+                && self.deliver(node)
+            {
+                break;
+            }
+        }
+    }
+
+    /// From now on polls do not move time.
+    pub(crate) fn hold(&mut self) {
+        self.held = true;
+    }
+
+    /// Moves time to the next frame that an endpoint takes, to the moment at which a busy processor is idle again, or by the
+    /// granularity of the engine's timers, whichever is first.
+    pub(crate) fn advance(&mut self) {
+        let now = self.now();
+        let busy = self.seats.iter().map(|seat| self.network.idle_at(seat.node)).filter(|idle_at| *idle_at > now);
+        let limit = busy.min().unwrap_or(Time(u64::MAX)).min(Time(now.0 + LEAP));
+        self.advance_to(limit);
     }
 
     /// Gives what has reached a node to its endpoints. False when none took anything.

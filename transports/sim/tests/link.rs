@@ -251,3 +251,28 @@ fn time_stops_where_a_busy_processor_goes_on_and_overheads_are_charged() {
         assert_eq!(take(&mut b).len(), 1);
     }
 }
+
+#[test]
+fn time_that_is_held_moves_only_when_it_is_advanced() {
+    let mut a = open("held", &["delay=120000", "recv_overhead=5"]);
+    let mut b = open("held", &[]);
+    let clock = Clock::of(a.uri()).expect("a clock");
+    clock.hold();
+    let to = b.resolve(a.uri()).expect("an address");
+    send(&mut b, to, b"one");
+    let to = a.resolve(b.uri()).expect("an address");
+    send(&mut a, to, b"two");
+    for _ in 0..10 {
+        assert!(take(&mut a).is_empty() && take(&mut b).is_empty());
+    }
+    assert_eq!(clock.now(), Time(0));
+    // B's frame takes a microsecond, and A's processor five nanoseconds to take it.
+    clock.advance();
+    assert_eq!((clock.now(), clock.waiting()), (Time(1005), 1));
+    assert_eq!(take(&mut a).len(), 1);
+    clock.advance();
+    assert_eq!(clock.now(), Time(51_005), "no further than the engine's timers");
+    clock.charge(10);
+    clock.advance();
+    assert_eq!(clock.now(), Time(51_015));
+}
