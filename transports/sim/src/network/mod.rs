@@ -42,6 +42,8 @@ enum Event {
     Hop { frame: u32, hop: u32, tail: Time },
     /// A frame has reached its node.
     Arrival { frame: u32 },
+    /// A node may take in the first of the frames that wait for it.
+    Take { node: u32 },
     /// A frame can be taken by its node's program.
     Ready { frame: u32 },
     /// A node is to be woken.
@@ -237,6 +239,7 @@ impl Network {
                 None
             }
             Event::Arrival { frame } => self.arrive(frame),
+            Event::Take { node } => self.take_in(node),
             Event::Ready { frame } => Some(self.deliver(frame)),
             Event::Wake { node } => self.wake(node),
         }
@@ -283,12 +286,34 @@ impl Network {
 
     fn arrive(&mut self, number: u32) -> Option<Occurrence> {
         let to = self.flights.get(number).to;
-        let ready = self.nodes[to.0 as usize].receive(self.now);
-        if ready > self.now {
-            self.schedule(ready, Event::Ready { frame: number });
+        let node = &mut self.nodes[to.0 as usize];
+        node.waiting.push_back(number);
+        // Of those that wait only the first has an event.
+        if node.waiting.len() > 1 { None } else { self.take_in(to.0) }
+    }
+
+    /// A node takes in the first frame that waits, if its processor and its interface are free.
+    fn take_in(&mut self, number: u32) -> Option<Occurrence> {
+        let node = &mut self.nodes[number as usize];
+        let at = node.takes_at(self.now);
+        if at > self.now {
+            self.schedule(at, Event::Take { node: number });
             return None;
         }
-        Some(self.deliver(number))
+        let frame = node.waiting.pop_front()?;
+        let ready = node.receive(self.now);
+        let next = (!node.waiting.is_empty()).then(|| node.takes_at(self.now));
+        let occurrence = if ready > self.now {
+            self.schedule(ready, Event::Ready { frame });
+            None
+        } else {
+            Some(self.deliver(frame))
+        };
+        // After the program has seen the one before, so that its answer goes first.
+        if let Some(next) = next {
+            self.schedule(next, Event::Take { node: number });
+        }
+        occurrence
     }
 
     fn deliver(&mut self, number: u32) -> Occurrence {

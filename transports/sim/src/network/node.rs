@@ -13,6 +13,8 @@ pub(super) struct Node {
     /// When the interface may send, and take in, the next frame.
     sends_at: Time,
     takes_at: Time,
+    /// Numbers of frames that have come, and wait for the processor or the interface.
+    pub(super) waiting: VecDeque<u32>,
     /// Numbers of frames that the program can take.
     pub(super) arrived: VecDeque<u32>,
     /// When it is to be woken.
@@ -28,6 +30,7 @@ impl Node {
             idle_at: Time(0),
             sends_at: Time(0),
             takes_at: Time(0),
+            waiting: VecDeque::new(),
             arrived: VecDeque::new(),
             wake: None,
             scheduled: None,
@@ -42,11 +45,15 @@ impl Node {
         departure
     }
 
-    /// Charges the reception of a frame that has arrived; says when the program sees it.
+    /// When the next frame that has come can be taken in: the processor is idle then, unless the program goes on first.
+    pub(super) fn takes_at(&self, now: Time) -> Time {
+        now.max(self.idle_at).max(self.takes_at)
+    }
+
+    /// Charges the reception of a frame, now; says when the program sees it.
     pub(super) fn receive(&mut self, now: Time) -> Time {
-        let taken = now.0.max(self.idle_at.0).max(self.takes_at.0);
-        self.takes_at = Time(taken + self.processor.gap);
-        self.idle_at = Time(taken + self.processor.recv_overhead);
+        self.takes_at = Time(now.0 + self.processor.gap);
+        self.idle_at = Time(now.0 + self.processor.recv_overhead);
         self.idle_at
     }
 

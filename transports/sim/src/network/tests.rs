@@ -140,6 +140,48 @@ fn overheads_and_gap_are_charged_as_in_logp() {
 }
 
 #[test]
+fn a_processor_that_waits_for_the_gap_can_send_and_answers_before_it_takes_the_next() {
+    let mut graph = Graph::new();
+    let processor = Processor { send_overhead: 100, recv_overhead: 200, gap: 700 };
+    let (a, b) = (graph.add_node(processor), graph.add_node(Processor::default()));
+    for (from, to) in [(a, b), (b, a)] {
+        let link = graph.add_link(from, to, &link(1000, 0));
+        graph.set_route(from, to, &[link]);
+    }
+    let mut network = Network::new(1, graph);
+    for _ in 0..3 {
+        network.send(b, a, 0, &[&[0]]);
+    }
+    let mut seen = Vec::new();
+    while let Some(occurrence) = network.advance(END) {
+        let Occurrence::Frame(node) = occurrence else { continue };
+        seen.push((node, network.now().0));
+        let frame = network.take(node).unwrap();
+        network.recycle(frame);
+        if node == a {
+            network.send(a, b, 0, &[&[0]]);
+        }
+    }
+    // Each frame is taken a gap after the one before, and each answer leaves at once.
+    let (taken, answered) = ([1200, 1900, 2600], [2300, 3000, 3700]);
+    let of = |wanted: NodeIndex| seen.iter().filter(|(node, _)| *node == wanted).map(|(_, at)| *at).collect::<Vec<_>>();
+    assert_eq!((of(a), of(b)), (taken.to_vec(), answered.to_vec()));
+    // Without a gap the processor is what they wait for: one, its answer, the next.
+    let mut graph = Graph::new();
+    let (a, b) = (graph.add_node(Processor { gap: 0, ..processor }), graph.add_node(Processor::default()));
+    let back = graph.add_link(b, a, &link(1000, 0));
+    graph.set_route(b, a, &[back]);
+    let mut network = Network::new(1, graph);
+    network.send(b, a, 0, &[&[0]]);
+    network.send(b, a, 0, &[&[0]]);
+    assert_eq!(network.advance(END), Some(Occurrence::Frame(a)));
+    network.send(a, b, 0, &[&[0]]);
+    assert_eq!((network.now(), network.idle_at(a)), (Time(1200), Time(1300)));
+    assert_eq!(network.advance(END), Some(Occurrence::Frame(a)));
+    assert_eq!(network.now(), Time(1500));
+}
+
+#[test]
 fn a_route_of_several_links_stores_or_cuts_through() {
     let run = |forward| {
         let mut graph = Graph::new();
