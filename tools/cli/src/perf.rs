@@ -9,7 +9,7 @@ use crate::measure::points::in_launches;
 use crate::measure::port::{Facade, Opening, with_keys};
 use crate::measure::row::{Document, Row};
 use crate::measure::server::{self, Notice};
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{Sentence, virtual_time, while_doing};
 use crate::output::{Files, table};
 use crate::probe::c_library::{self, CLibrary};
 use cci::Context;
@@ -37,6 +37,9 @@ pub(crate) fn library_beside() -> Option<PathBuf> {
 }
 
 fn serve(arguments: &ServerArguments) -> Result<(), Sentence> {
+    if arguments.transport.as_deref() == Some(virtual_time::TRANSPORT) {
+        return Err(Sentence::new(VIRTUAL_IS_LOCAL));
+    }
     let opening = Opening {
         transport: arguments.transport.clone(),
         threads: Threads::Many,
@@ -96,7 +99,7 @@ fn plan(measurement: Measurement, arguments: &MeasurementArguments) -> Result<Pl
     }
     let natural = || Plan::natural_probe(&session, &transport.name);
     let probe = (arguments.local && !arguments.no_probe).then(|| arguments.probe.unwrap_or_else(natural));
-    Ok(Plan {
+    let plan = Plan {
         session,
         sizes,
         effort: Effort {
@@ -107,12 +110,25 @@ fn plan(measurement: Measurement, arguments: &MeasurementArguments) -> Result<Pl
             bound: arguments.accuracy,
         },
         probe,
-        transport: arguments.transport.clone(),
+        // Also where the device of virtual networks is the default one.
+        transport: Some(transport.name).filter(|name| name == virtual_time::TRANSPORT).or(arguments.transport.clone()),
         keys,
         abi: arguments.abi,
         library: arguments.library.clone().or_else(library_beside),
-    })
+    };
+    if !plan.is_virtual() {
+        return Ok(plan);
+    }
+    if !arguments.local {
+        return Err(Sentence::new(VIRTUAL_IS_LOCAL));
+    }
+    match plan.not_virtual(arguments.probe.is_some()) {
+        Some(why) => Err(Sentence::new(why)),
+        None => Ok(virtual_time::adapt(plan)),
+    }
 }
+
+const VIRTUAL_IS_LOCAL: &str = "a virtual network lives in one process: use --local with --transport sim";
 
 /// The transport of a run, as far as it is known before the run.
 struct Transport {
@@ -150,10 +166,11 @@ fn on_loopback(transport: &str, mut keys: Vec<(String, String)>) -> Vec<(String,
 fn measure(measurement: Measurement, arguments: &MeasurementArguments) -> Result<(), Sentence> {
     let plan = plan(measurement, arguments)?;
     let mut files = files(arguments)?;
-    if arguments.local && allowed().len() < 2 {
+    if arguments.local && !plan.is_virtual() && allowed().len() < 2 {
         say("Only one processor: both ends share it, and every wait costs a change of context.");
     }
-    let mut environment = Environment { settings: plan.keys.clone(), ..Environment::new(None) };
+    let is_virtual = plan.is_virtual();
+    let mut environment = Environment { settings: plan.keys.clone(), is_virtual, ..Environment::new(None) };
     let bar = Bar::new(plan.sizes.len() as u64, plan.effort.launches().into());
     let mut on = |progress: Progress<'_>| {
         bar.show(&progress);
@@ -164,7 +181,7 @@ fn measure(measurement: Measurement, arguments: &MeasurementArguments) -> Result
     let (rows, interrupted, pinned) = match &arguments.connect {
         None => {
             let finished = local::run(&plan, &mut on)?;
-            (finished.rows, finished.interrupted, Some(finished.pinned))
+            (finished.rows, finished.interrupted, finished.pinned)
         }
         Some(uri) => {
             let (rows, interrupted) = remote(&plan, uri, &mut on)?;

@@ -170,6 +170,38 @@ fn a_run_whose_points_are_not_accurate_fails_and_keeps_and_marks_them() {
 }
 
 #[test]
+fn in_virtual_time_a_run_is_the_same_each_time_and_says_so() {
+    let run = || {
+        let output = run(&[
+            "perf",
+            "pingpong",
+            "--local",
+            "--transport",
+            "sim",
+            "--key",
+            "delay=7000",
+            "--size",
+            "8,4096",
+            "--count",
+            "20",
+            "--blocks",
+            "3",
+            "--json",
+            "-",
+        ]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("in virtual time"), "{}", text(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let (first, second) = (run(), run());
+    assert_eq!(first["rows"], second["rows"]);
+    assert_eq!(first["environment"]["virtual"], true);
+    let small = positive(&first["rows"][0], "median_ns");
+    assert!((7000.0..7100.0).contains(&small) && positive(&first["rows"][1], "median_ns") > small, "{first}");
+    assert_eq!(first["rows"][0]["probe"], Value::Null);
+}
+
+#[test]
 fn a_client_measures_against_a_server_again_and_again() {
     let server = Server::start();
     for _ in 0..2 {
@@ -221,6 +253,14 @@ fn bad_arguments_are_told_with_what_would_do() {
         (&["perf", "pingpong", "--local", "--transport", "pigeon"], "pigeon"),
         (&["perf", "pingpong", "--local", "--size", "1G", "--time", "short"], "larger than a message may be"),
         (&["perf", "pingpong", "--local", "--plot", "x.png"], "drawn as SVG, not as png"),
+        (&["perf", "pingpong", "--local", "--accuracy", "none"], "such as 5%"),
+        (&["perf", "pingpong", "--connect", "sim://x/0:1", "--transport", "sim"], "use --local"),
+        (&["perf", "pingpong", "--connect", "sim://x/0:1"], "use --local"),
+        (&["perf", "server", "--transport", "sim"], "use --local"),
+        (&["perf", "pingpong", "--local", "--transport", "sim", "--abi", "c"], "--abi rust"),
+        (&["perf", "pingpong", "--local", "--transport", "sim", "--mode", "blocking"], "nobody sleeps"),
+        (&["perf", "pingpong", "--local", "--transport", "sim", "--probe", "udp"], "leave out --probe"),
+        (&["perf", "pingpong", "--local", "--transport", "sim", "--key", "colour=1"], "'colour'"),
         (&["explain", "nonsense"], "not a URI"),
         (&["explain", "pigeon://1"], "pigeon"),
     ] {

@@ -38,9 +38,14 @@ impl Clock {
     }
 
     /// From now on time moves by [`Clock::advance`] alone, and not when an endpoint of the network polls and finds nothing: for
-    /// a process that knows when all of its endpoints wait. There is no way back.
+    /// a process that knows when all of its endpoints wait. Not while an endpoint is closed: that waits for its peers.
     pub fn hold(&self) {
-        self.shared.lock().hold();
+        self.shared.lock().hold(true);
+    }
+
+    /// From now on time moves again when an endpoint polls and finds nothing.
+    pub fn release(&self) {
+        self.shared.lock().hold(false);
     }
 
     /// Moves time: to the next frame that an endpoint can take, to the moment at which a busy processor is idle again, or by 50

@@ -367,8 +367,8 @@ impl State {
     }
 
     /// From now on polls do not move time.
-    pub(crate) fn hold(&mut self) {
-        self.held = true;
+    pub(crate) fn hold(&mut self, held: bool) {
+        self.held = held;
     }
 
     /// Moves time to the next frame that an endpoint takes, to the moment at which a busy processor is idle again, or by the

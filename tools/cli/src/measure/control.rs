@@ -6,7 +6,7 @@
 //! and ordered, and for the operations that are measured. Then it sends a [`Command`] for each block.
 
 use super::plan::{ProbeKind, Session};
-use super::port::{Happening, Port, Refused, Trouble, await_happening};
+use super::port::{Happening, Port, Refused, Seen, Trouble, await_happening};
 use super::{Sentence, while_doing};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -140,7 +140,9 @@ pub(crate) fn tell<P: Port>(port: &P, connection: P::Connection, what: &impl Ser
             Ok(()) => return Ok(()),
             // Between blocks nothing arrives that was not asked for, so nothing is lost by this look.
             Err(Refused::Full) => {
-                port.poll::<false>()?;
+                if port.poll::<false>()? == Seen::Nothing {
+                    port.wait();
+                }
             }
             Err(Refused::Trouble(trouble)) => return Err(trouble.into()),
         }

@@ -28,6 +28,9 @@ pub(crate) struct Environment {
     /// Load average over one minute when the run ended, this run included.
     #[serde(default)]
     pub(crate) load_after: f64,
+    /// Times are those of a virtual network, and say nothing of this machine.
+    #[serde(default, rename = "virtual")]
+    pub(crate) is_virtual: bool,
     /// How the operations travelled; not known of a run that has not begun, or that went through the C library.
     #[serde(default)]
     pub(crate) path: Option<Path>,
@@ -59,6 +62,7 @@ impl Environment {
             settings: Vec::new(),
             began_s: began.map_or(0, |since| since.as_secs()),
             load_after: 0.0,
+            is_virtual: false,
             path: None,
         }
     }
@@ -66,6 +70,7 @@ impl Environment {
     /// The line that ends a table.
     pub(crate) fn line(&self) -> String {
         let pinned = match self.pinned {
+            None if self.is_virtual => "in virtual time".into(),
             Some([client, server]) if client == server => format!("both ends on processor {client}"),
             Some([client, server]) => format!("ends pinned to processors {client} and {server}"),
             None => "ends not pinned".into(),

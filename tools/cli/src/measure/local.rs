@@ -11,7 +11,7 @@ use super::points::{Point, in_launches};
 use super::port::{Facade, Opening, Port};
 use super::row::Row;
 use super::server::{self, Notice};
-use super::{Sentence, while_doing};
+use super::{Sentence, virtual_time, while_doing};
 use crate::probe::c_library::CLibrary;
 use crate::probe::shared::{self, Shared};
 use crate::probe::{Probe, Side, WakePair};
@@ -49,8 +49,8 @@ pub(crate) struct Finished {
     pub(crate) rows: Vec<Row>,
     /// Why there are no more rows, when the run ended early.
     pub(crate) interrupted: Option<String>,
-    /// Processors of the client and the server.
-    pub(crate) pinned: [usize; 2],
+    /// Processors of the client and the server; none in virtual time.
+    pub(crate) pinned: Option<[usize; 2]>,
 }
 
 /// Arguments of a child; not for people.
@@ -87,15 +87,19 @@ impl Drop for End {
     }
 }
 
-/// Runs a plan with both ends on this host, in as many launches as it asks for.
+/// Runs a plan with both ends on this host, in as many launches as it asks for; over `sim` in this process.
 ///
 /// # Errors
 ///
 /// Nothing could be begun. A run that ended early is no error here: it has rows.
 pub(crate) fn run(plan: &Plan, on: impl FnMut(Progress<'_>)) -> Result<Finished, Sentence> {
+    if plan.is_virtual() {
+        let (rows, interrupted) = in_launches(plan, on, |on| virtual_time::launch(plan, on))?;
+        return Ok(Finished { rows, interrupted, pinned: None });
+    }
     let pinned = two_processors();
     let (rows, interrupted) = in_launches(plan, on, |on| launch(plan, pinned, on))?;
-    Ok(Finished { rows, interrupted, pinned })
+    Ok(Finished { rows, interrupted, pinned: Some(pinned) })
 }
 
 /// Runs a plan with two fresh processes.

@@ -1,5 +1,6 @@
 //! What is to be measured.
 
+use super::virtual_time;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -239,6 +240,28 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// Whether it is measured in virtual time.
+    pub(crate) fn is_virtual(&self) -> bool {
+        self.transport.as_deref() == Some(virtual_time::TRANSPORT)
+    }
+
+    /// What virtual time has not, if this asks for it.
+    pub(crate) fn not_virtual(&self, asked_probe: bool) -> Option<&'static str> {
+        if self.abi == Abi::C {
+            return Some("the C library cannot be measured in virtual time: use --abi rust with --transport sim");
+        }
+        if self.session.mode == Mode::Blocking {
+            return Some("in virtual time nobody sleeps: leave out --mode blocking with --transport sim");
+        }
+        if self.session.target == Target::Computing {
+            return Some("in virtual time computing takes no time: leave out --target computing with --transport sim");
+        }
+        if asked_probe {
+            return Some("in virtual time there is no bare operation to compare with: leave out --probe");
+        }
+        None
+    }
+
     /// The probe that a measurement over this transport is compared with unless asked otherwise.
     pub(crate) fn natural_probe(session: &Session, transport: &str) -> ProbeKind {
         if transport == "sm" { Self::probe_of_memory(session) } else { Self::probe_of_network(session) }

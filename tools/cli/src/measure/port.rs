@@ -3,7 +3,7 @@
 
 use super::environment::Path;
 use super::plan::{Mode, Session, Threads};
-use super::{Sentence, while_doing};
+use super::{Sentence, virtual_time, while_doing};
 use crate::probe;
 use cci::{
     Attribute, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, Failure, Flags, Memory,
@@ -12,7 +12,7 @@ use cci::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What one call of get_event showed; the event has been given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,10 +175,10 @@ pub(crate) fn await_happening<P: Port, T>(
     limit: Duration,
     mut wanted: impl FnMut(Happening<P::Connection>, &[u8]) -> Option<T>,
 ) -> Result<Option<T>, Trouble> {
-    let begin = Instant::now();
+    let begin = port.now();
     loop {
         match port.look(bytes, |_| 0)? {
-            Happening::Nothing if begin.elapsed() > limit => return Ok(None),
+            Happening::Nothing if port.now() - begin > limit => return Ok(None),
             Happening::Nothing => port.wait(),
             happening => {
                 if let Some(found) = wanted(happening, bytes) {
@@ -202,13 +202,20 @@ impl Port for Facade {
 
     fn open(opening: &Opening) -> Result<Self, Sentence> {
         let context = Context::new().map_err(while_doing("cannot find the devices"))?;
-        let device = match &opening.transport {
-            None => context.default_device().map_err(|error| Sentence(error.to_string()))?,
-            Some(name) => context.devices().iter().find(|device| device.transport == *name).ok_or_else(|| {
-                Sentence(format!("no device has the transport {name}; `cci info` lists those that there are"))
-            })?,
+        let found = match &opening.transport {
+            None => Some(context.default_device().map_err(|error| Sentence(error.to_string()))?),
+            Some(name) => context.devices().iter().find(|device| device.transport == *name),
         };
-        let device = Device { arguments: with_keys(&device.arguments, &opening.keys), ..device.clone() };
+        let device = match (found, opening.transport.as_deref()) {
+            (Some(device), _) => device.clone(),
+            (None, Some(virtual_time::TRANSPORT)) => virtual_device(),
+            (None, name) => {
+                let name = name.unwrap_or_default();
+                let text = format!("no device has the transport {name}; `cci info` lists those that there are");
+                return Err(Sentence(text));
+            }
+        };
+        let device = Device { arguments: with_keys(&device.arguments, &opening.keys), ..device };
         let options = EndpointOptions {
             threading: match opening.threads {
                 Threads::One => Threading::One,
@@ -353,6 +360,22 @@ impl Facade {
     /// The handle, in blocking mode.
     pub(crate) fn handle(&self) -> Option<&OwnedFd> {
         self.handle.as_ref()
+    }
+}
+
+/// A device on a virtual network of this process, which needs no configuration.
+fn virtual_device() -> Device {
+    Device {
+        name: virtual_time::TRANSPORT.into(),
+        transport: virtual_time::TRANSPORT.into(),
+        up: true,
+        reason: "a virtual network in this process".into(),
+        arguments: Vec::new(),
+        max_send_size: 8192,
+        rate: 0,
+        pci: None,
+        priority: 0,
+        is_default: false,
     }
 }
 

@@ -9,7 +9,7 @@ use super::port::{Happening, Opening, Port, Trouble};
 use crate::probe::Probe;
 use cci::RmaHandle;
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a client may take to connect after it was told where.
 const ARRIVAL: Duration = Duration::from_secs(10);
@@ -103,7 +103,7 @@ fn run<P: Port>(
 
 /// Waits for both connections of a client.
 fn arrive<P: Port>(port: &P) -> Result<(P::Connection, P::Connection), Sentence> {
-    let begin = Instant::now();
+    let begin = port.now();
     let mut bytes = Vec::new();
     let (mut control, mut operations) = (None, None);
     loop {
@@ -113,7 +113,7 @@ fn arrive<P: Port>(port: &P) -> Result<(P::Connection, P::Connection), Sentence>
         match port.look(&mut bytes, ends::context_of)? {
             Happening::Open(connection, CONTROL) => control = Some(connection),
             Happening::Open(connection, OPERATIONS) => operations = Some(connection),
-            Happening::Nothing if begin.elapsed() > ARRIVAL => {
+            Happening::Nothing if port.now() - begin > ARRIVAL => {
                 return Err(Sentence::new("the client did not connect for its run"));
             }
             Happening::Nothing => port.wait(),
