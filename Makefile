@@ -6,6 +6,8 @@
 # make seeds N=n             n simulated worlds, each with another bad network; failing seeds are kept in tools/testkit/seeds.txt
 # make soak SECONDS=n        as many simulated worlds as there is time for, from a seed that is another each time
 # make install PREFIX=DIR    library, headers, cci.pc, and the command cci
+# make peers                 programs that measure other libraries beside CCI (`cci perf --peers`), as far as these are installed
+# make peers-deps            installs the Debian packages of all of them
 # make deny                  licences, advisories and sources of the dependencies (needs cargo-deny)
 
 SHELL := /bin/sh
@@ -18,7 +20,7 @@ DESTDIR ?=
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 CCI := $(TARGET)/release/cci
 
-.PHONY: all prepare build demo test bench net fuzz seeds soak install deny clean
+.PHONY: all prepare build demo test bench net fuzz seeds soak install peers peers-deps deny clean
 
 all: build
 
@@ -63,6 +65,14 @@ install: prepare
 	DESTDIR="$(DESTDIR)" bindings/c/install.sh "$(TARGET)/release" "$(PREFIX)"
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	install -m 755 $(CCI) "$(DESTDIR)$(PREFIX)/bin/cci"
+
+# Beside the directories of debug and release, which both look there.
+peers: prepare
+	@tools/peers/build "$(TARGET)/peers"
+
+peers-deps:
+	apt-get update
+	apt-get install -y --no-install-recommends $$(tools/peers/build --packages)
 
 deny:
 	cargo deny check
