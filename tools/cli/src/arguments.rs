@@ -2,6 +2,7 @@
 
 use crate::measure::local::EndArguments;
 use crate::measure::plan::{Abi, AttributeName, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads};
+use crate::peers::PeersArguments;
 use crate::sizes::{Sizes, parse_key, parse_percent, parse_sizes, parse_time};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgGroup, Args, CommandFactory, Parser, Subcommand};
@@ -122,15 +123,15 @@ pub(crate) struct PerfArguments {
 pub(crate) enum PerfCommand {
     /// Half round trip: one operation there, one back
     #[command(name = "pingpong")]
-    PingPong(MeasurementArguments),
+    PingPong(ComparedArguments),
     /// One operation at a time, each waited for until its SEND event (in shared memory: until it is published)
     #[command(name = "oneway")]
     OneWay(MeasurementArguments),
     /// Operations per second, one direction, as many in flight as there is room
-    Rate(MeasurementArguments),
+    Rate(ComparedArguments),
     /// Bytes per second, one direction, as many in flight as there is room
     #[command(name = "bw")]
-    Bandwidth(MeasurementArguments),
+    Bandwidth(ComparedArguments),
     /// Serve runs until ended; prints the URI to connect to
     Server(ServerArguments),
 }
@@ -149,6 +150,15 @@ pub(crate) struct ServerArguments {
     /// The shared library for --abi c; when absent the one beside this program, or in ../lib
     #[arg(long, value_name = "PATH")]
     pub(crate) library: Option<PathBuf>,
+}
+
+/// A measurement that other libraries can be compared in.
+#[derive(Args, Debug)]
+pub(crate) struct ComparedArguments {
+    #[command(flatten)]
+    pub(crate) measurement: MeasurementArguments,
+    #[command(flatten)]
+    pub(crate) peers: PeersArguments,
 }
 
 /// What measurements share: where their ends are, what is varied, how long it takes, where the results go.

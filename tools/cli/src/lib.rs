@@ -7,6 +7,7 @@ mod explain;
 mod info;
 mod measure;
 mod output;
+mod peers;
 mod perf;
 mod probe;
 mod sizes;

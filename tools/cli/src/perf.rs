@@ -1,6 +1,6 @@
 //! `cci perf`: measures between two processes.
 
-use crate::arguments::{MeasurementArguments, PerfArguments, PerfCommand, ServerArguments};
+use crate::arguments::{ComparedArguments, MeasurementArguments, PerfArguments, PerfCommand, ServerArguments};
 use crate::measure::client::{self, Progress};
 use crate::measure::environment::{Environment, allowed, load};
 use crate::measure::local;
@@ -11,6 +11,7 @@ use crate::measure::row::{Document, Row};
 use crate::measure::server::{self, Notice};
 use crate::measure::{Sentence, virtual_time, while_doing};
 use crate::output::{Files, table};
+use crate::peers::{self, Attendance, Guests};
 use crate::probe::c_library::{self, CLibrary};
 use cci::Context;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -20,10 +21,12 @@ use std::path::PathBuf;
 /// Serves, or measures.
 pub(crate) fn perf(arguments: &PerfArguments) -> Result<(), Sentence> {
     match &arguments.command {
-        PerfCommand::PingPong(arguments) => measure(Measurement::PingPong, arguments),
-        PerfCommand::OneWay(arguments) => measure(Measurement::OneWay, arguments),
-        PerfCommand::Rate(arguments) => measure(Measurement::Rate, arguments),
-        PerfCommand::Bandwidth(arguments) => measure(Measurement::Bandwidth, arguments),
+        PerfCommand::PingPong(arguments) => compared(Measurement::PingPong, arguments),
+        PerfCommand::OneWay(arguments) => {
+            measure(&plan(Measurement::OneWay, arguments)?, arguments, Attendance::default())
+        }
+        PerfCommand::Rate(arguments) => compared(Measurement::Rate, arguments),
+        PerfCommand::Bandwidth(arguments) => compared(Measurement::Bandwidth, arguments),
         PerfCommand::Server(arguments) => serve(arguments),
     }
 }
@@ -115,6 +118,7 @@ fn plan(measurement: Measurement, arguments: &MeasurementArguments) -> Result<Pl
         keys,
         abi: arguments.abi,
         library: arguments.library.clone().or_else(library_beside),
+        guests: Guests::default(),
     };
     if !plan.is_virtual() {
         return Ok(plan);
@@ -163,8 +167,15 @@ fn on_loopback(transport: &str, mut keys: Vec<(String, String)>) -> Vec<(String,
     keys
 }
 
-fn measure(measurement: Measurement, arguments: &MeasurementArguments) -> Result<(), Sentence> {
-    let plan = plan(measurement, arguments)?;
+/// Measures CCI, and the peers that are asked for.
+fn compared(measurement: Measurement, arguments: &ComparedArguments) -> Result<(), Sentence> {
+    let mut plan = plan(measurement, &arguments.measurement)?;
+    let attendance = peers::invite(&mut plan, &arguments.peers)?;
+    attendance.said.iter().for_each(|sentence| say(sentence));
+    measure(&plan, &arguments.measurement, attendance)
+}
+
+fn measure(plan: &Plan, arguments: &MeasurementArguments, mut attendance: Attendance) -> Result<(), Sentence> {
     let mut files = files(arguments)?;
     if arguments.local && !plan.is_virtual() && allowed().len() < 2 {
         say("Only one processor: both ends share it, and every wait costs a change of context.");
@@ -174,22 +185,25 @@ fn measure(measurement: Measurement, arguments: &MeasurementArguments) -> Result
     let bar = Bar::new(plan.sizes.len() as u64, plan.effort.launches().into());
     let mut on = |progress: Progress<'_>| {
         bar.show(&progress);
-        if let Progress::Path(path) = progress {
-            environment.path = Some(path.clone());
+        match progress {
+            Progress::Path(path) => environment.path = Some(path.clone()),
+            Progress::Peer(news) => bar.shown.suspend(|| say(&attendance.hear(news))),
+            _ => {}
         }
     };
     let (rows, interrupted, pinned) = match &arguments.connect {
         None => {
-            let finished = local::run(&plan, &mut on)?;
+            let finished = local::run(plan, &mut on)?;
             (finished.rows, finished.interrupted, finished.pinned)
         }
         Some(uri) => {
-            let (rows, interrupted) = remote(&plan, uri, &mut on)?;
+            let (rows, interrupted) = remote(plan, uri, &mut on)?;
             (rows, interrupted, None)
         }
     };
     bar.shown.finish_and_clear();
     let environment = Environment { pinned, load_after: load(), ..environment };
+    let interrupted = attendance.interrupted(interrupted);
     conclude(&Document::new(environment, rows, Vec::new(), interrupted), &mut files)
 }
 
@@ -266,12 +280,12 @@ impl Bar {
 
     fn show(&self, progress: &Progress<'_>) {
         match progress {
-            Progress::Path(_) => {}
+            Progress::Path(_) | Progress::Peer(_) => {}
             Progress::Size(size) => {
                 self.shown.set_message(crate::sizes::show_size(*size));
                 self.shown.tick();
             }
-            Progress::Point(_) => self.shown.inc(1),
+            Progress::Point(point) => self.shown.inc(u64::from(point.label.is_none())),
             Progress::TooLarge(size, most) => {
                 self.shown.inc(self.launches);
                 self.shown.suspend(|| say(&format!("Left out {size} bytes: a message here has at most {most}.")));
@@ -291,9 +305,9 @@ mod tests {
         let all = ["cci", "perf"].iter().chain(arguments).map(std::ffi::OsString::from);
         let Command::Perf(perf) = Arguments::read(all).unwrap().command else { panic!("{arguments:?}") };
         match &perf.command {
-            PerfCommand::PingPong(arguments) => plan(Measurement::PingPong, arguments),
-            PerfCommand::Rate(arguments) => plan(Measurement::Rate, arguments),
-            PerfCommand::Bandwidth(arguments) => plan(Measurement::Bandwidth, arguments),
+            PerfCommand::PingPong(arguments) => plan(Measurement::PingPong, &arguments.measurement),
+            PerfCommand::Rate(arguments) => plan(Measurement::Rate, &arguments.measurement),
+            PerfCommand::Bandwidth(arguments) => plan(Measurement::Bandwidth, &arguments.measurement),
             other => panic!("{other:?}"),
         }
     }

@@ -6,6 +6,7 @@ use crate::measure::plan::{
 };
 use crate::measure::row::Row;
 use crate::measure::{Sentence, local};
+use crate::peers::Guests;
 use std::path::Path;
 use std::time::Duration;
 
@@ -163,6 +164,7 @@ impl Speed {
             keys: self.keys.clone(),
             abi: self.abi,
             library: library.map(Path::to_owned),
+            guests: Guests::default(),
         }
     }
 

@@ -8,6 +8,7 @@ use super::plan::{AttributeName, Effort, Measurement, Mode, Operation, Plan, Pro
 use super::points::Point;
 use super::port::{Happening, Opening, Port, Trouble, await_happening};
 use super::{Sentence, while_doing};
+use crate::peers::{Company, News, Patience};
 use crate::probe::{Probe, Remote};
 use cci::{Attribute, RmaHandle, Status};
 use std::time::Duration;
@@ -32,6 +33,8 @@ pub(crate) enum Progress<'a> {
     Point(&'a Point),
     /// A size was left out: the connection carries at most so many bytes.
     TooLarge(u64, u64),
+    /// Something has befallen a peer.
+    Peer(&'a News),
 }
 
 /// Measures a whole plan against the server at `uri`.
@@ -52,8 +55,11 @@ pub(crate) fn run<P: Port>(
         keys: plan.keys.clone(),
         library: plan.library.clone(),
     };
+    // Before the server waits for this end.
+    let company = Company::start(&plan.guests, plan.session.largest, Patience::default());
     let there = agree::<P>(plan, &opening, uri)?;
     let mut end = connect::<P>(plan, &opening, &there, probe)?;
+    end.company = company;
     if plan.session.is_rma() {
         end.exchange_memory()?;
     }
@@ -67,9 +73,11 @@ pub(crate) fn run<P: Port>(
             continue;
         }
         on(Progress::Size(size));
-        let mut point = Point { transport: end.link.port.transport().into(), size, pairs: vec![], operations: 0 };
+        let mut point = Point { transport: end.link.port.transport().into(), size, ..Point::default() };
         let outcome = end.point(&mut point);
         on(Progress::Point(&point));
+        end.company.points().iter().for_each(|point| on(Progress::Point(point)));
+        end.company.news().iter().for_each(|news| on(Progress::Peer(news)));
         outcome?;
     }
     end.link.tell(&Command::End)
@@ -104,7 +112,7 @@ fn connect<'p, P: Port>(
     let attribute = ends::attribute(&plan.session);
     let operations = call(&port, uri, ends::payload_of(OPERATIONS), attribute, OPERATIONS)?;
     let link = Link::new(port, control, operations);
-    Ok(End { link, plan, handles: None, area: None, probe, buffer: vec![], number: 0 })
+    Ok(End { link, plan, handles: None, area: None, probe, buffer: vec![], number: 0, company: Company::default() })
 }
 
 /// Connects and waits for the outcome.
@@ -154,6 +162,7 @@ struct End<'p, P: Port> {
     buffer: Vec<u8>,
     /// Blocks begun so far.
     number: u64,
+    company: Company,
 }
 
 impl<P: Port> End<'_, P> {
@@ -186,7 +195,9 @@ impl<P: Port> End<'_, P> {
             None => None,
             Some(kind) => Some((kind, calibrate(&effort, |count| self.probed(kind, size, count))?)),
         };
-        let exchange = self.plan.session.measurement == Measurement::PingPong;
+        let measurement = self.plan.session.measurement;
+        self.give_way(|company| company.calibrate(point, measurement, &effort))?;
+        let exchange = measurement == Measurement::PingPong;
         let begin = self.link.port.now();
         while !effort.is_enough(point.pairs.len() as u64, self.link.port.now() - begin) {
             let bare = match probe {
@@ -199,7 +210,20 @@ impl<P: Port> End<'_, P> {
             let (took, moved) = self.measured(size, count)?;
             point.pairs.push((per_operation(took, moved, exchange), bare));
             point.operations += moved;
+            self.give_way(|company| company.round(measurement, bare))?;
         }
+        Ok(())
+    }
+
+    /// Leaves the processors to the peers: meanwhile the server sleeps until it is woken, as in the probe of waking.
+    fn give_way(&mut self, act: impl FnOnce(&mut Company)) -> Result<(), Sentence> {
+        if self.company.is_empty() {
+            return Ok(());
+        }
+        self.begin(What::Probe(ProbeKind::Wake), 0, 1)?;
+        act(&mut self.company);
+        let probe = self.probe.as_mut().ok_or_else(|| Sentence::new("the ends share no memory to wait in"))?;
+        probe.run(ProbeKind::Wake, 0, 1).map_err(while_doing("the server was not woken"))?;
         Ok(())
     }
 
@@ -274,12 +298,15 @@ impl<P: Port> End<'_, P> {
 
 /// Nanoseconds per operation; of an exchange, which is two, per half.
 #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-fn per_operation(took: Duration, count: u64, exchange: bool) -> f64 {
+pub(crate) fn per_operation(took: Duration, count: u64, exchange: bool) -> f64 {
     took.as_nanos() as f64 / count.max(1) as f64 / if exchange { 2.0 } else { 1.0 }
 }
 
 /// Finds how many operations make a block, warming everything up by the way.
-fn calibrate(effort: &Effort, mut block: impl FnMut(u64) -> Result<Duration, Sentence>) -> Result<u64, Sentence> {
+pub(crate) fn calibrate(
+    effort: &Effort,
+    mut block: impl FnMut(u64) -> Result<Duration, Sentence>,
+) -> Result<u64, Sentence> {
     if let Some(count) = effort.count {
         block(count)?;
         return Ok(count);

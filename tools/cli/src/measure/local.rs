@@ -12,6 +12,7 @@ use super::port::{Facade, Opening, Port};
 use super::row::Row;
 use super::server::{self, Notice};
 use super::{Sentence, virtual_time, while_doing};
+use crate::peers::News;
 use crate::probe::c_library::CLibrary;
 use crate::probe::shared::{self, Shared};
 use crate::probe::{Probe, Side, WakePair};
@@ -34,6 +35,7 @@ enum Line {
     Size(u64),
     Point(Point),
     TooLarge(u64, u64),
+    Peer(News),
     Done,
     Failed(String),
 }
@@ -98,7 +100,19 @@ pub(crate) fn run(plan: &Plan, on: impl FnMut(Progress<'_>)) -> Result<Finished,
         return Ok(Finished { rows, interrupted, pinned: None });
     }
     let pinned = two_processors();
-    let (rows, interrupted) = in_launches(plan, on, |on| launch(plan, pinned, on))?;
+    let mut plan_now = plan.clone();
+    let (rows, interrupted) = in_launches(plan, on, |on| {
+        let mut lost = Vec::new();
+        let ended = launch(&plan_now, pinned, &mut |progress| {
+            if let Progress::Peer(News::Lost(name, _)) = &progress {
+                lost.push((*name).clone());
+            }
+            on(progress);
+        });
+        // A peer that is lost is not tried again.
+        plan_now.guests.names.retain(|name| !lost.contains(name));
+        ended
+    })?;
     Ok(Finished { rows, interrupted, pinned: Some(pinned) })
 }
 
@@ -136,6 +150,7 @@ fn listen(
             Ok(Said::Line(Side::Client, Line::Size(size))) => on(Progress::Size(size)),
             Ok(Said::Line(Side::Client, Line::TooLarge(size, most))) => on(Progress::TooLarge(size, most)),
             Ok(Said::Line(Side::Client, Line::Point(point))) => on(Progress::Point(&point)),
+            Ok(Said::Line(Side::Client, Line::Peer(news))) => on(Progress::Peer(&news)),
             Ok(Said::Line(Side::Client, Line::Done)) => return Ok(()),
             Ok(Said::Line(side, Line::Failed(why))) => {
                 // The end that is left may say that the other is gone before the system says that it was killed.
@@ -237,6 +252,7 @@ fn play<P: Port>(plan: &Plan, uri: Option<&str>, probe: Probe) -> Result<(), Sen
                 Progress::Path(path) => Line::Path(path.clone()),
                 Progress::Size(size) => Line::Size(size),
                 Progress::Point(point) => Line::Point(point.clone()),
+                Progress::Peer(news) => Line::Peer(news.clone()),
                 Progress::TooLarge(size, most) => Line::TooLarge(size, most),
             });
         });

@@ -1,6 +1,7 @@
 //! What is to be measured.
 
 use super::virtual_time;
+use crate::peers::Guests;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -237,6 +238,8 @@ pub(crate) struct Plan {
     pub(crate) abi: Abi,
     /// The shared library for [`Abi::C`].
     pub(crate) library: Option<PathBuf>,
+    /// Other libraries to measure in turn; only where both ends are on this host.
+    pub(crate) guests: Guests,
 }
 
 impl Plan {
@@ -345,6 +348,7 @@ pub(crate) mod tests {
             keys: vec![],
             abi: Abi::Rust,
             library: None,
+            guests: Guests::default(),
         }
     }
 

@@ -8,10 +8,11 @@ use super::Sentence;
 use super::client::Progress;
 use super::plan::Plan;
 use super::row::{Pair, Row, Samples};
+use crate::peers::{Label, News};
 use serde::{Deserialize, Serialize};
 
 /// What one launch measured of one size.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Point {
     pub(crate) transport: String,
     pub(crate) size: u64,
@@ -19,9 +20,11 @@ pub(crate) struct Point {
     pub(crate) pairs: Vec<Pair>,
     /// Operations over all blocks.
     pub(crate) operations: u64,
+    /// Whose it is, when not CCI's.
+    pub(crate) label: Option<Label>,
 }
 
-/// What the launches so far measured, by size.
+/// What the launches so far measured, by size and library.
 #[derive(Debug, Default)]
 struct Points(Vec<(Point, Samples)>);
 
@@ -30,7 +33,8 @@ impl Points {
         if point.pairs.is_empty() {
             return;
         }
-        let at = self.0.iter().position(|(known, _)| known.size == point.size).unwrap_or_else(|| {
+        let is_same = |known: &Point| known.size == point.size && known.label == point.label;
+        let at = self.0.iter().position(|(known, _)| is_same(known)).unwrap_or_else(|| {
             self.0.push((Point { pairs: Vec::new(), ..point.clone() }, Samples::default()));
             self.0.len() - 1
         });
@@ -40,8 +44,14 @@ impl Points {
     }
 
     fn rows(self, plan: &Plan) -> Vec<Row> {
-        let rows = self.0.into_iter().map(|(point, samples)| Row::new(plan, &point.transport, point.size, &samples));
-        rows.flatten().collect()
+        let rows = self.0.into_iter().filter_map(|(point, samples)| {
+            let row = Row::new(plan, &point.transport, point.size, &samples)?;
+            Some(match point.label {
+                None => row,
+                Some(label) => label.onto(row),
+            })
+        });
+        rows.collect()
     }
 }
 
@@ -64,7 +74,7 @@ pub(crate) fn in_launches(
                 on(progress);
             }
             // Said by the first.
-            Progress::TooLarge(..) | Progress::Path(_) if number > 0 => {}
+            Progress::TooLarge(..) | Progress::Path(_) | Progress::Peer(News::LeftOut(_)) if number > 0 => {}
             other => on(other),
         });
         if ended.is_err() {
@@ -84,7 +94,7 @@ mod tests {
     use super::*;
 
     fn point(size: u64, value: f64) -> Point {
-        Point { transport: "sm".into(), size, pairs: vec![(value, None); 3], operations: 30 }
+        Point { transport: "sm".into(), size, pairs: vec![(value, None); 3], operations: 30, label: None }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The table on the terminal.
 
 use crate::measure::row::Row;
+use crate::peers::side_by_side;
 use crate::sizes::show_size;
 
 /// Cells in columns: those of the columns `left` to the left, the others to the right.
@@ -35,6 +36,11 @@ pub(crate) fn table(rows: &[Row]) -> String {
         head.extend(["per second", "bytes/s"]);
     }
     head.extend(["probe", "ratio"]);
+    let with_peers = rows.iter().any(|row| row.setting.is_some());
+    if with_peers {
+        head.push("to cci");
+        head.insert(1, "library");
+    }
     let mut cells = vec![head.into_iter().map(String::from).collect::<Vec<_>>()];
     for row in rows {
         let mut line = vec![show_size(row.size), time(row.min_ns), time(row.median_ns), time(row.p99_ns), spread(row)];
@@ -43,11 +49,19 @@ pub(crate) fn table(rows: &[Row]) -> String {
             line.push(row.bytes_per_second.map_or_else(String::new, |value| scaled(value, "B/s")));
         }
         line.push(row.probe_ns.map_or_else(|| "-".into(), time));
-        line.push(row.ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}")));
+        let ratio = |ratio: Option<f64>| ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}"));
+        line.push(ratio(row.ratio));
+        if with_peers {
+            line.push(ratio(side_by_side::to_cci(row, rows)));
+            line.insert(1, side_by_side::name(row));
+        }
         cells.push(line);
     }
+    let settings = side_by_side::settings(rows);
     let vague = rows.iter().any(|row| !row.accurate);
-    format!("{}\n{}{}", title(first), align(&cells, &[]), if vague { NOTE } else { "" })
+    let note = if vague { NOTE } else { "" };
+    let left: &[usize] = if with_peers { &[1] } else { &[] };
+    format!("{}\n{}{note}{settings}", title(first), align(&cells, left))
 }
 
 /// Below a table with a point that is marked.
