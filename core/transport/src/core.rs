@@ -52,6 +52,8 @@ pub struct Core {
     pub handle_in_use: bool,
     /// The transport has armed its handle: every call ends with `Transport::settle`.
     pub armed: bool,
+    /// The program got an event since the transport last settled.
+    popped: bool,
     polls: u32,
     /// Connections that are not free, in no order.
     connections: Vec<&'static Connection>,
@@ -90,6 +92,7 @@ impl Core {
             disconnect_events: options.disconnect_events,
             handle_in_use: false,
             armed: false,
+            popped: false,
             polls: 0,
             connections: Vec::new(),
             reasons: BTreeMap::new(),
@@ -186,7 +189,14 @@ impl Core {
     pub fn pop(&mut self) -> Option<&'static Slot> {
         let slot = self.queue.pop()?;
         self.pool_of(slot).lend(slot);
+        self.popped = true;
         Some(slot)
+    }
+
+    /// Whether the call that ends has given the program an event. It asks once.
+    #[inline]
+    pub fn take_popped(&mut self) -> bool {
+        std::mem::take(&mut self.popped)
     }
 
     /// Whether an event waits.

@@ -154,7 +154,9 @@ pub trait Transport: Send {
         if self.arm(core) { self.handle().try_clone_to_owned().ok() } else { None }
     }
 
-    /// Called at the end of every call while [`Core::armed`]: makes the handle readable exactly when there is something to do.
+    /// Called at the end of every call while [`Core::armed`]: makes the handle readable when there is something to do. After a call
+    /// that gave the program an event ([`Core::take_popped`]) a handle that is readable may stay so until the next call: what
+    /// it takes to still it is not to keep the program from its answer.
     fn settle(&mut self, core: &mut Core);
 
     /// A descriptor that makes the handle readable when written to, from outside the endpoint's lock.

@@ -233,6 +233,11 @@ impl Control {
         }
     }
 
+    /// Whether the eventfd makes the handle readable.
+    pub(crate) fn is_signalled(&self) -> bool {
+        self.signalled
+    }
+
     /// Makes the handle readable, or not as far as the eventfd goes.
     pub(crate) fn signal(&mut self, on: bool) {
         if on == self.signalled {

@@ -106,7 +106,7 @@ impl Lane {
                 Arrived::Nothing => return None,
                 Arrived::Closed => return Some(Cause::Gone),
                 Arrived::Wake => {
-                    self.woken = true;
+                    (self.woken, self.wake_read) = (true, true);
                     Ok(())
                 }
                 Arrived::Packet(packet, fds) => self.on_packet(common, &packet, fds),

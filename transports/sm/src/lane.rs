@@ -121,6 +121,8 @@ pub(crate) struct Lane {
     pub(crate) waiting: bool,
     /// The peer may have taken a sleep token since the last look.
     pub(crate) woken: bool,
+    /// The wake-up that came with it has been read.
+    pub(crate) wake_read: bool,
     /// `rnr` is set.
     pub(crate) refusing: bool,
     /// Stands in `Common::wanting`.
@@ -163,6 +165,7 @@ impl Lane {
             dozing: false,
             waiting: false,
             woken: false,
+            wake_read: false,
             refusing: false,
             wants: false,
             held_back: false,

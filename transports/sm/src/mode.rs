@@ -61,6 +61,13 @@ impl Sm {
         self.settle_handle(core)
     }
 
+    /// Whether the handle is readable whatever there is to do, or will be at once, and nothing else is to be told.
+    pub(crate) fn is_readable_still(&self) -> bool {
+        !self.common.deadlines_moved
+            && !self.common.control.has_quiet()
+            && (self.common.control.is_signalled() || self.live_lanes().any(Lane::is_wake_coming))
+    }
+
     /// Keeps an armed handle true to what there is to do. True: nothing.
     pub(crate) fn settle_handle(&mut self, core: &mut Core) -> bool {
         let mut heavy = false;
@@ -68,11 +75,11 @@ impl Sm {
             let number = self.live[at];
             let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
             if lane.woken {
-                lane.woken = false;
                 // The wake-up of what has been taken meanwhile would only cause another empty call.
-                if lane.dozing && lane.is_token_taken() {
+                if lane.is_wake_coming() {
                     lane.swallow_wake(&mut self.common);
                 }
+                (lane.woken, lane.wake_read) = (false, false);
             }
             heavy |= lane.lie_down();
         }
@@ -147,6 +154,11 @@ impl Sm {
 }
 
 impl Lane {
+    /// Whether the peer has sent a wake-up that nobody has read, or is about to: until then it keeps the handle readable.
+    fn is_wake_coming(&self) -> bool {
+        self.woken && self.dozing && !self.wake_read && self.is_token_taken()
+    }
+
     fn is_token_taken(&self) -> bool {
         self.wire.as_ref().is_some_and(|wire| wire.inbound.sleep.load(Ordering::Relaxed) != ASLEEP)
     }

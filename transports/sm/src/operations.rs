@@ -244,6 +244,9 @@ impl Transport for Sm {
     }
 
     fn settle(&mut self, core: &mut Core) {
+        if core.take_popped() && self.is_readable_still() {
+            return;
+        }
         self.settle_handle(core);
     }
 

@@ -36,6 +36,11 @@ impl<L: Link> Reliable<L> {
         self.settle_handle(core)
     }
 
+    /// Whether the handle is readable whatever there is to do, for the program and for nobody else.
+    pub(super) fn is_readable_still(&self) -> bool {
+        self.mode.signalled && self.mode.waiter.is_none()
+    }
+
     /// Keeps an armed handle true to what there is to do. True: nothing.
     pub(super) fn settle_handle(&mut self, core: &mut Core) -> bool {
         if self.row.is_waiting() {

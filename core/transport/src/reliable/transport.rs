@@ -144,6 +144,9 @@ impl<L: Link> Transport for Reliable<L> {
     }
 
     fn settle(&mut self, core: &mut Core) {
+        if core.take_popped() && self.is_readable_still() {
+            return;
+        }
         self.settle_handle(core);
     }
 
