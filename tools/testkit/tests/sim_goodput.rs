@@ -1,57 +1,12 @@
 //! How much gets through a lossy path, in virtual time, and whether two flows share one fairly.
 
-use cci_proto::Attribute;
-use cci_proto::engine::{Config, Index};
-use cci_sim::network::{Faults, Graph, LinkSettings};
-use cci_testkit::simulation::lab::{Lab, ample};
+use cci_proto::engine::Config;
+use cci_sim::network::LinkSettings;
+use cci_testkit::simulation::flows::{GIGABIT, goodput, jain, lossy, shares};
+use cci_testkit::simulation::lab::ample;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
-
-/// Bytes of a message: it fills a frame.
-const MESSAGE: usize = 8000;
-/// 1 Gb/s, bytes per second.
-const GIGABIT: u64 = 125_000_000;
-/// Messages that wait or are in flight on each flow: more than any path here holds.
-const DEEP: u64 = 1000;
-
-/// Keeps the queues of the senders full for a time; says how many bytes were delivered to each cookie of the receivers.
-fn stream(lab: &mut Lab, flows: &[(usize, Index)], time: Duration) {
-    let end = lab.now() + time;
-    while lab.now() < end {
-        for (node, index) in flows {
-            let player = &lab.players[*node];
-            for _ in player.posted - player.notes.over..DEEP {
-                if lab.send(*node, *index, 0, MESSAGE).is_err() {
-                    break;
-                }
-            }
-            lab.settle(*node);
-        }
-        let pause = end.min(lab.now() + Duration::from_millis(1));
-        while lab.step(pause) {}
-    }
-}
-
-fn received(lab: &Lab, node: usize) -> u64 {
-    lab.players[node].notes.bytes.iter().sum()
-}
-
-fn lossy(delay: u64, loss: u32) -> LinkSettings {
-    let faults = Faults { loss, ..Faults::default() };
-    LinkSettings { delay, bandwidth: GIGABIT, queue: 2 << 20, faults, ..LinkSettings::default() }
-}
-
-/// Bytes per second of one flow, in a time after one of warming up.
-fn goodput(link: &LinkSettings, config: &Config, warm: Duration, time: Duration) -> u64 {
-    let mut lab = Lab::new(7, Graph::mesh(2, link), 2, config, 4096);
-    lab.players.iter_mut().for_each(|player| player.notes.is_brief = true);
-    let [client, _] = lab.open(0, 1, Attribute::ReliableOrdered);
-    stream(&mut lab, &[(0, client)], warm);
-    let before = received(&lab, 1);
-    stream(&mut lab, &[(0, client)], time);
-    (received(&lab, 1) - before) * 1000 / u64::try_from(time.as_millis()).expect("short")
-}
 
 #[test]
 fn a_tenth_of_a_percent_of_loss_costs_less_than_a_tenth() {
@@ -73,30 +28,9 @@ fn half_of_the_bandwidth_is_noticed() {
     assert!((GIGABIT * 40 / 100..GIGABIT * 50 / 100).contains(&rate), "{rate} bytes/s");
 }
 
-/// Jain's index (Jain, Chiu, Hawe 1984) of two shares.
-#[expect(clippy::cast_precision_loss, reason = "a ratio")]
-fn jain(shares: [u64; 2]) -> f64 {
-    let [a, b] = shares.map(|share| share as f64);
-    (a + b) * (a + b) / (2.0 * (a * a + b * b))
-}
-
 #[test]
 fn two_flows_share_a_bottleneck() {
-    let access = LinkSettings { delay: 500_000, bandwidth: GIGABIT, ..LinkSettings::default() };
-    let bottleneck =
-        LinkSettings { delay: 4_000_000, bandwidth: GIGABIT / 10, queue: 125_000, ..LinkSettings::default() };
-    let mut lab = Lab::new(3, Graph::dumbbell(2, 2, &access, &bottleneck), 4, &ample(9000), 4096);
-    lab.players.iter_mut().for_each(|player| player.notes.is_brief = true);
-    let [first, _] = lab.open(0, 2, Attribute::ReliableOrdered);
-    // The first has the path for itself before the second comes.
-    stream(&mut lab, &[(0, first)], Duration::from_secs(1));
-    let [second, _] = lab.open(1, 3, Attribute::ReliableOrdered);
-    let flows = [(0, first), (1, second)];
-    stream(&mut lab, &flows, Duration::from_secs(14));
-    let before = [2, 3].map(|node| received(&lab, node));
-    stream(&mut lab, &flows, Duration::from_secs(15));
-    let after = [2, 3].map(|node| received(&lab, node));
-    let shares = [after[0] - before[0], after[1] - before[1]];
+    let shares = shares();
     assert!(jain(shares) >= 0.95, "{shares:?}: {}", jain(shares));
     let used = shares[0] + shares[1];
     assert!(used >= GIGABIT / 10 * 15 * 80 / 100, "{used} bytes in 15 s");

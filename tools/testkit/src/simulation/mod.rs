@@ -3,12 +3,17 @@
 //! A seed determines everything: a [`Plan`] of network, engines, connections and traffic, which a [`World`] runs in virtual
 //! time, while oracles watch every delivery, every byte of memory and every end of an operation. [`run`] says what came of
 //! it: the trace hash, or the [`Rule`] that was broken.
+//!
+//! [`flows`], [`recovery`] and [`crowd`] are what tests and the table of performance measure in virtual time.
 
+pub mod crowd;
+pub mod flows;
 pub mod lab;
 mod messages;
 mod pattern;
 mod plan;
 mod program;
+pub mod recovery;
 mod rest;
 mod seeds;
 mod side;

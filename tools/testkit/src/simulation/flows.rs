@@ -1,19 +1,17 @@
 //! How much gets through a lossy path, and how two flows share one.
 
+use super::lab::{Lab, ample};
 use cci_proto::Attribute;
-use cci_proto::engine::Index;
+use cci_proto::engine::{Config, Index};
 use cci_sim::network::{Faults, Graph, LinkSettings};
-use cci_testkit::simulation::lab::{Lab, ample};
 use std::time::Duration;
 
 /// Bytes of a message: it fills a frame.
 const MESSAGE: usize = 8000;
 /// 1 Gb/s, bytes per second.
-const GIGABIT: u64 = 125_000_000;
+pub const GIGABIT: u64 = 125_000_000;
 /// Messages that wait or are in flight on each flow: more than any path here holds.
 const DEEP: u64 = 1000;
-/// Seconds that goodput is measured for.
-const TIME: u32 = 5;
 
 /// Keeps the queues of the senders full for a time.
 fn stream(lab: &mut Lab, flows: &[(usize, Index)], time: Duration) {
@@ -33,37 +31,42 @@ fn stream(lab: &mut Lab, flows: &[(usize, Index)], time: Duration) {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-fn received(lab: &Lab, node: usize) -> f64 {
-    lab.players[node].notes.bytes.iter().sum::<u64>() as f64
+fn received(lab: &Lab, node: usize) -> u64 {
+    lab.players[node].notes.bytes.iter().sum()
 }
 
-fn lab(graph: Graph, players: u32) -> Lab {
-    let mut lab = Lab::new(7, graph, players, &ample(9000), 4096);
+fn lab(seed: u64, graph: Graph, players: u32, config: &Config) -> Lab {
+    let mut lab = Lab::new(seed, graph, players, config, 4096);
     lab.players.iter_mut().for_each(|player| player.notes.is_brief = true);
     lab
 }
 
-/// What one flow gets of a path of 1 Gb/s and 10 ms that loses so many frames in a million, after a second of warming up.
-#[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-pub(crate) fn goodput(loss: u32) -> f64 {
+/// A path of 1 Gb/s with so much delay, nanoseconds one way, that loses so many frames in a million.
+#[must_use]
+pub fn lossy(delay: u64, loss: u32) -> LinkSettings {
     let faults = Faults { loss, ..Faults::default() };
-    let link = LinkSettings { delay: 5_000_000, bandwidth: GIGABIT, queue: 2 << 20, faults, ..LinkSettings::default() };
-    let mut lab = lab(Graph::mesh(2, &link), 2);
-    let [client, _] = lab.open(0, 1, Attribute::ReliableOrdered);
-    stream(&mut lab, &[(0, client)], Duration::from_secs(1));
-    let before = received(&lab, 1);
-    stream(&mut lab, &[(0, client)], Duration::from_secs(TIME.into()));
-    (received(&lab, 1) - before) / f64::from(TIME) / GIGABIT as f64
+    LinkSettings { delay, bandwidth: GIGABIT, queue: 2 << 20, faults, ..LinkSettings::default() }
 }
 
-/// Jain's index (Jain, Chiu, Hawe 1984) of two flows over a bottleneck of 100 Mb/s, of which one comes a second later: over the last
-/// half of 30 s.
-pub(crate) fn fairness() -> f64 {
+/// Bytes per second of one flow, in a time after one of warming up.
+#[must_use]
+pub fn goodput(link: &LinkSettings, config: &Config, warm: Duration, time: Duration) -> u64 {
+    let mut lab = lab(7, Graph::mesh(2, link), 2, config);
+    let [client, _] = lab.open(0, 1, Attribute::ReliableOrdered);
+    stream(&mut lab, &[(0, client)], warm);
+    let before = received(&lab, 1);
+    stream(&mut lab, &[(0, client)], time);
+    (received(&lab, 1) - before) * 1000 / u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Bytes of two flows over a bottleneck of 100 Mb/s in the last half of 30 s. The first has the path for itself for a second
+/// before the other comes.
+#[must_use]
+pub fn shares() -> [u64; 2] {
     let access = LinkSettings { delay: 500_000, bandwidth: GIGABIT, ..LinkSettings::default() };
     let bottleneck =
         LinkSettings { delay: 4_000_000, bandwidth: GIGABIT / 10, queue: 125_000, ..LinkSettings::default() };
-    let mut lab = lab(Graph::dumbbell(2, 2, &access, &bottleneck), 4);
+    let mut lab = lab(3, Graph::dumbbell(2, 2, &access, &bottleneck), 4, &ample(9000));
     let [first, _] = lab.open(0, 2, Attribute::ReliableOrdered);
     stream(&mut lab, &[(0, first)], Duration::from_secs(1));
     let [second, _] = lab.open(1, 3, Attribute::ReliableOrdered);
@@ -71,6 +74,13 @@ pub(crate) fn fairness() -> f64 {
     stream(&mut lab, &flows, Duration::from_secs(14));
     let before = [2, 3].map(|node| received(&lab, node));
     stream(&mut lab, &flows, Duration::from_secs(15));
-    let [a, b] = [received(&lab, 2) - before[0], received(&lab, 3) - before[1]];
+    [received(&lab, 2) - before[0], received(&lab, 3) - before[1]]
+}
+
+/// Jain's index (Jain, Chiu, Hawe 1984) of two shares.
+#[expect(clippy::cast_precision_loss, reason = "a ratio")]
+#[must_use]
+pub fn jain(shares: [u64; 2]) -> f64 {
+    let [a, b] = shares.map(|share| share as f64);
     (a + b) * (a + b) / (2.0 * (a * a + b * b))
 }

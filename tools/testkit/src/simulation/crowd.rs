@@ -1,0 +1,174 @@
+//! Very many connections of one engine. Their clients are frames only, so that nothing else grows.
+
+use cci_proto::engine::{Config, Engine, Event, Host, Index, Op, Place, Source, Target};
+use cci_proto::wire::{self, Confirm, Connect, Header, Kind, Offer};
+use cci_proto::{Address, Attribute, Failure, Time};
+
+/// Virtual time from one client to the next, nanoseconds.
+const APART: u64 = 100_000;
+/// Time after which everything that an engine remembers of handshakes is forgotten, nanoseconds.
+pub const FORGOTTEN: u64 = 60_000_000_000;
+
+/// A program that accepts everybody and keeps nothing.
+#[derive(Default)]
+struct Doorman {
+    asked: Option<Index>,
+    open: u32,
+    /// Something happened that no client gave cause for.
+    is_surprised: bool,
+}
+
+impl Host for Doorman {
+    type Piece = ();
+
+    fn room(&self) -> u32 {
+        64
+    }
+    fn begin(&mut self, _: u64, _: u32) -> Option<Place> {
+        None
+    }
+    fn fill(&mut self, _: Place, _: u32, _: &[u8]) {}
+    fn deliver(&mut self, _: u64, _: Place) {}
+    fn abandon(&mut self, _: Place) {}
+    fn write(&mut self, _: &Target, _: u64, _: &[u8]) -> Result<(), Failure> {
+        Err(Failure::RemoteHandle)
+    }
+    fn source(&mut self, _: &Source, _: u64, _: u32) -> Result<(), Failure> {
+        Err(Failure::RemoteHandle)
+    }
+    fn may_read(&mut self, _: &Target) -> Result<(), Failure> {
+        Err(Failure::RemoteHandle)
+    }
+    fn place(&mut self, _: Op, _: u64, _: &[u8]) {}
+    fn ended(&mut self, _: Op, _: Result<(), Failure>) {}
+    fn event(&mut self, index: Index, _: u64, event: Event<'_>) -> bool {
+        match event {
+            Event::Request { .. } => self.asked = Some(index),
+            Event::Open { .. } => self.open += 1,
+            _ => self.is_surprised = true,
+        }
+        true
+    }
+}
+
+/// An engine with its program, and as many clients as were let in.
+pub struct Crowd {
+    engine: Engine,
+    doorman: Doorman,
+    now: Time,
+    buffer: Vec<u8>,
+}
+
+impl Default for Crowd {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Crowd {
+    /// An engine that nobody has come to yet.
+    #[must_use]
+    pub fn new() -> Self {
+        let config = Config {
+            mtu: 1500,
+            base_mtu: 1500,
+            max_send_size: 8192,
+            recv_buffer: 1 << 20,
+            frames: 64,
+            holds: 64,
+            operations: 64,
+            host: 0,
+            unchecked_on_host: false,
+            first_seq: None,
+        };
+        let engine = Engine::new(&config, [3, 1, 4, 1, 5, 9, 2, 6]);
+        Self { engine, doorman: Doorman::default(), now: Time(1_000_000), buffer: vec![0; 2048] }
+    }
+
+    /// Connections that have opened.
+    #[must_use]
+    pub fn open(&self) -> u32 {
+        self.doorman.open
+    }
+
+    /// Lets clients come, one after the other. None: one did not get the answers that it should have got.
+    #[must_use]
+    pub fn admit(&mut self, clients: std::ops::Range<u32>) -> Option<()> {
+        let mut frame = vec![0; 2048];
+        for client in clients {
+            self.admit_one(client, &mut frame)?;
+            self.pass(APART);
+        }
+        (!self.doorman.is_surprised).then_some(())
+    }
+
+    /// CONNECT, RETRY, CONNECT with its cookie, ACCEPT, CONFIRM.
+    fn admit_one(&mut self, client: u32, frame: &mut [u8]) -> Option<()> {
+        let mut from = Address::default();
+        from.0[..4].copy_from_slice(&client.to_be_bytes());
+        let own = u64::from(client) << 20 | 1;
+        let len = connect(frame, own, 0, 0);
+        let len = self.exchange(&from, &frame[..len])?;
+        let retry = wire::Retry::parse(&self.buffer[..len])?;
+        let len = connect(frame, own, retry.cookie, retry.cookie_time);
+        let len = self.exchange(&from, &frame[..len])?;
+        let accept = Header::parse(&self.buffer[..len]).filter(|header| header.kind == Kind::Accept)?;
+        let header = Header { kind: Kind::Confirm, to: accept.from, from: own, number: 2, time: 0 };
+        let len = Confirm { header }.emit(frame);
+        wire::seal(&mut frame[..len], 0, |check| check);
+        (self.exchange(&from, &frame[..len])? == 0).then_some(())
+    }
+
+    /// Handles a frame, and says how long the answer in the buffer is; 0 = there is none. None: more than one.
+    fn exchange(&mut self, from: &Address, frame: &[u8]) -> Option<usize> {
+        wire::verify(frame).ok()?;
+        self.engine.handle_frame(self.now, from, frame, false, &mut self.doorman);
+        if let Some(index) = self.doorman.asked.take() {
+            self.engine.accept(self.now, index, 0).ok()?;
+        }
+        let Some(len) = self.transmit() else { return Some(0) };
+        let second = self.engine.poll_transmit(self.now, true, &mut [0; 2048], &mut self.doorman);
+        second.is_none().then_some(len)
+    }
+
+    fn transmit(&mut self) -> Option<usize> {
+        Some(self.engine.poll_transmit(self.now, true, &mut self.buffer, &mut self.doorman)?.len)
+    }
+
+    /// What a program does that looks for something and finds nothing, a nanosecond later. Whether it found something.
+    pub fn poll(&mut self) -> bool {
+        self.now = Time(self.now.0 + 1);
+        if self.engine.poll_timeout().is_some_and(|due| due <= self.now) {
+            self.engine.handle_timeout(self.now, &mut self.doorman);
+        }
+        self.transmit().is_some()
+    }
+
+    /// Lets time pass, nanoseconds, and does what is due then.
+    pub fn pass(&mut self, time: u64) {
+        self.now = Time(self.now.0 + time);
+        while self.engine.poll_timeout().is_some_and(|due| due <= self.now) {
+            self.engine.handle_timeout(self.now, &mut self.doorman);
+            while self.transmit().is_some() {}
+        }
+    }
+}
+
+/// Writes a request; says how long it is.
+fn connect(frame: &mut [u8], own: u64, cookie: u64, cookie_time: u32) -> usize {
+    let header = Header { kind: Kind::Connect, to: 0, from: own, number: 1, time: 0 };
+    let offer = Offer {
+        features: 0,
+        first_seq: 1,
+        attribute: Attribute::ReliableOrdered,
+        mtu: 1500,
+        max_send_size: 8192,
+        recv_buffer: 1 << 20,
+        credit: 64,
+        host: 0,
+    };
+    frame.fill(0);
+    let len = Connect { header, offer, token: 0, cookie, cookie_time, payload: &[] }.emit(frame);
+    wire::seal(&mut frame[..len], 0, |check| check);
+    len
+}
