@@ -1,5 +1,5 @@
 //! `sock` between network name spaces of this host: other MTUs, real loss, duplication and reordering by nftables, a bottleneck
-//! that TCP shares, groups on a bridge.
+//! that TCP shares, groups on a bridge, and a capture that the dissector explains.
 //!
 //! Everything happens in name spaces without names, which end with this process however it ends; nothing outside of them is
 //! touched. Tests run one after the other.
@@ -13,6 +13,7 @@ macro_rules! say {
     }};
 }
 
+mod dissector;
 mod loss;
 mod multicast;
 mod namespace;
@@ -36,6 +37,7 @@ const TESTS: &[Test] = &[
     Test("nothing_is_lost_or_doubled_by_loss_duplication_and_reordering", loss::everything, &["ip", "nft", "tc"]),
     Test("path_mtu_is_found_where_a_router_tells", path_mtu::told, &["ip"]),
     Test("path_mtu_is_found_where_nobody_tells", path_mtu::untold, &["ip", "nft"]),
+    Test("the_dissector_knows_every_frame_of_a_live_exchange", dissector::live, &["ip", "dumpcap", "tshark"]),
     Test("one_sender_three_receivers", multicast::one_sender, &["ip"]),
     Test("two_senders_three_receivers", multicast::two_senders, &["ip"]),
     Test("shares_with_tcp_over_200_megabits", shares::with_tcp, &["ip", "tc"]),

@@ -11,21 +11,28 @@ const LONGEST: usize = 8000;
 /// How long an exchange may take: many times what it does.
 const LIMIT: Duration = Duration::from_secs(120);
 
+/// Bytes of a message, by its number.
+pub(crate) fn length(number: u64) -> usize {
+    match number % 5 {
+        0 => LONGEST,
+        1 => 0,
+        rest => usize::try_from(rest * 97).expect("small"),
+    }
+}
+
+/// What the message behind the data of a write is.
+pub(crate) const WRITTEN: &[u8] = b"written";
+
 /// Sends this many messages of many lengths on a reliable, ordered connection, both ways at once; each comes once, in order,
 /// whole.
 pub(crate) fn messages(ends: [&Endpoint; 2], connections: [Connection; 2], count: u64) {
     let (mut sent, mut ended, mut received) = ([0_u64; 2], [0_u64; 2], [0_u64; 2]);
-    let len = |number: u64| match number % 5 {
-        0 => LONGEST,
-        1 => 0,
-        rest => usize::try_from(rest * 97).expect("small"),
-    };
     let deadline = Instant::now() + LIMIT;
     while ended != [count; 2] || received != [count; 2] {
         assert!(Instant::now() < deadline, "sent {sent:?}, ended {ended:?}, received {received:?} of {count}");
         for at in 0..2 {
             if sent[at] < count && sent[at] < ended[at] + 64 {
-                let message = pattern(sent[at], len(sent[at]));
+                let message = pattern(sent[at], length(sent[at]));
                 if ends[at].send(connections[at], &message, sent[at], Flags::NONE).is_ok() {
                     sent[at] += 1;
                 }
@@ -39,7 +46,7 @@ pub(crate) fn messages(ends: [&Endpoint; 2], connections: [Connection; 2], count
                 EventKind::Recv => {
                     let number = received[at];
                     let message = event.received().expect("a message").to_vec();
-                    assert!(message == pattern(number, len(number)), "message {number} of {} bytes", message.len());
+                    assert!(message == pattern(number, length(number)), "message {number} of {} bytes", message.len());
                     received[at] += 1;
                 }
                 kind => panic!("{kind:?}"),
@@ -83,8 +90,8 @@ pub(crate) fn transfers(world: &World<'_>, ends: [&Endpoint; 2], connection: Con
             len,
             message,
         };
-        ends[0].rma(connection, &rma(Some(b"written")), 2 * round, Flags::WRITE).expect("a write");
-        assert_eq!(world.message(1), b"written");
+        ends[0].rma(connection, &rma(Some(WRITTEN)), 2 * round, Flags::WRITE).expect("a write");
+        assert_eq!(world.message(1), WRITTEN);
         assert!(areas.bytes[1].to_vec(0, whole) == expected, "round {round}: what was written");
         assert_eq!(world.sent(0), 2 * round);
         areas.bytes[0].write(0, &vec![0; whole]);
