@@ -104,6 +104,10 @@ fn emit_record(frame: &mut [u8], at: usize, record: Record<'_>) -> usize {
         Record::Result { op, status } => emit_result(frame, at, op, status),
         Record::Probe { size } => emit_probe(frame, at, size),
         Record::ProbeReply { size } => emit_probe_reply(frame, at, size),
+        Record::Slice { total, at: slice_at, bytes } => {
+            let end = emit_slice(frame, at, total, slice_at, bytes.len());
+            append(frame, end, bytes)
+        }
     }
 }
 

@@ -16,7 +16,7 @@ local HEADER, DATA, CONNECT, MAX_SACK = 32, 56, 88, 64
 local KINDS = {
     "CONNECT", "RETRY", "ACCEPT", "REJECT", "REDIRECT", "DATA", "CLOSE", "RESET", "MULTICAST", "CONFIRM",
 }
-local RECORDS = { "MESSAGE", "PART", "WRITE", "READ", "READ_BYTES", "RESULT", "PROBE", "PROBE_REPLY" }
+local RECORDS = { "MESSAGE", "PART", "WRITE", "READ", "READ_BYTES", "RESULT", "PROBE", "PROBE_REPLY", "SLICE" }
 local ATTRIBUTES = { [0] = "RO", "RU", "UU" }
 local REASONS = { [0] = "by the server's program", "version", "no room", "attribute" }
 local CLOSINGS = { [0] = "asked for by the program", "the peer broke the protocol" }
@@ -139,9 +139,10 @@ local LAYOUTS = {
     { { "record.op", 4 }, { "record.status", 1 }, { nil, 3 } },
     { { "record.size", 2 }, { nil, 2 }, { "padding" } },
     { { "record.size", 2 }, { nil, 2 } },
+    { { "record.total", 2 }, { "record.at", 2 }, { "record.bytes" } },
 }
-local WRITE, READ_BYTES, PROBE = 3, 5, 7
-local IS_LAST = { [WRITE] = true, [READ_BYTES] = true, [PROBE] = true }
+local WRITE, READ_BYTES, PROBE, SLICE = 3, 5, 7, 9
+local IS_LAST = { [WRITE] = true, [READ_BYTES] = true, [PROBE] = true, [SLICE] = true }
 
 -- Bytes of the fields before the rest, and whether there may be a rest.
 local function fixed_size(layout)
@@ -176,6 +177,9 @@ local CONTENT = {
     end,
     [6] = function(body)
         return body(4, 1):uint() <= 2
+    end,
+    [9] = function(body)
+        return body(2, 2):uint() + body:len() - 4 <= body(0, 2):uint() and body:len() > 4
     end,
 }
 

@@ -200,8 +200,28 @@ fn last(bytes: &mut Bytes<'_>, frame: &mut [u8], at: usize) -> usize {
         }
         2 => emit_probe(frame, at, bytes.short() & 0x7FF),
         3 => emit_probe_reply(frame, at, bytes.short() & 0x7FF),
+        4 => slice(bytes, frame, at),
         _ => at,
     }
+}
+
+/// A slice of anything, or of a sound record, or all of one.
+fn slice(bytes: &mut Bytes<'_>, frame: &mut [u8], at: usize) -> usize {
+    let mut whole = vec![0; 512];
+    let len = if bytes.flag() {
+        message(bytes, &mut whole, 0)
+    } else {
+        let some = bytes.some();
+        whole[..some.len()].copy_from_slice(some);
+        some.len()
+    };
+    let from = bytes.below(len.min(200) + 1);
+    let to = if bytes.flag() { len } else { from + bytes.below(len - from + 1) };
+    let total = len + if bytes.flag() { 0 } else { usize::from(bytes.byte()) };
+    let narrow = |value: usize| u16::try_from(value).unwrap_or(u16::MAX);
+    let end = emit_slice(frame, at, narrow(total), narrow(from), to - from);
+    frame[end..end + to - from].copy_from_slice(&whole[from..to]);
+    end + to - from
 }
 
 /// A number of one of the engine's operations: the host's number, and how often there was an RMA before.

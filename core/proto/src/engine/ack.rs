@@ -6,7 +6,7 @@ use super::flow::{Content, Flow, Ops, Standing};
 use super::frames::Frames;
 use super::host::Host;
 use super::transmit::has_item;
-use super::{Engine, get_ready};
+use super::{Engine, get_ready, mtu};
 use crate::Time;
 use crate::wire::{Ack, Data, Sack, flags};
 
@@ -80,7 +80,7 @@ impl Engine {
         if is_current {
             note_peer(now, conn, flow, data);
         }
-        detect_losses(now, conn, flow);
+        detect_losses(now, conn, flow, self.config.base_mtu);
         let marks = if is_newer { ack.congested.wrapping_sub(flow.marks) } else { 0 };
         flow.marks = if is_newer { ack.congested } else { flow.marks };
         let is_starved = flow.results.is_empty() && flow.serves.is_empty() && !has_item(flow, conn, &self.rmas);
@@ -102,7 +102,7 @@ impl Engine {
     pub(super) fn expire_losses(&mut self, now: Time, place: u32) {
         let Some(conn) = self.table.get_mut(place) else { return };
         if let Some(flow) = self.flows.get_mut(conn.flow) {
-            detect_losses(now, conn, flow);
+            detect_losses(now, conn, flow, self.config.base_mtu);
         }
     }
 }
@@ -111,6 +111,9 @@ impl Engine {
 fn accept(flow: &mut Flow, at: usize, echoed: u32, spurious: &mut u32) -> u64 {
     let Some(flight) = flow.flight.get_mut(at) else { return 0 };
     let bytes = u64::from(flight.bytes);
+    if flight.is_large {
+        flow.large_lost = 0;
+    }
     if flight.standing == Standing::Lost {
         flow.lost -= 1;
         *spurious += 1;
@@ -206,11 +209,11 @@ pub(super) fn ask_again(now: Time, flow: &mut Flow) {
 }
 
 /// A frame is lost if one that was sent enough later has arrived: by count, or by time. What is neither yet will be by time.
-fn detect_losses(now: Time, conn: &Conn, flow: &mut Flow) {
+fn detect_losses(now: Time, conn: &mut Conn, flow: &mut Flow, base: u16) {
     flow.loss_at = None;
     let Some(echoed) = flow.echoed else { return };
     let delay = conn.loss_delay();
-    let mut lost = 0;
+    let (mut lost, mut large) = (0, 0);
     for at in 0..flow.flight.len() {
         let Some(flight) = flow.flight.get_mut(at) else { break };
         let behind = ahead(echoed, flight.number);
@@ -229,6 +232,7 @@ fn detect_losses(now: Time, conn: &Conn, flow: &mut Flow) {
             flight.standing = Standing::Lost;
             flight.was_lost = true;
             lost += u64::from(flight.bytes);
+            large += u32::from(flight.attempts > 1 && flight.is_large);
             flow.bytes_in_flight = flow.bytes_in_flight.saturating_sub(u64::from(flight.bytes));
             flow.lost += 1;
             flow.lost_from = flow.lost_from.min(at);
@@ -238,6 +242,10 @@ fn detect_losses(now: Time, conn: &Conn, flow: &mut Flow) {
     }
     if lost > 0 {
         flow.congestion.on_lost(lost);
+    }
+    flow.large_lost += large;
+    if flow.large_lost >= mtu::BLACK_HOLE {
+        mtu::fall_back(conn, flow, base);
     }
 }
 

@@ -1,59 +1,24 @@
 //! Messages that are put together from parts.
 
 use super::host::{Host, Place};
+use super::pieces::Pieces;
 use super::records::{Scene, Taken};
 use super::send::AFTER;
-use alloc::vec::Vec;
-
-/// Parts of one message on an unreliable connection that are kept account of; a message of more is not put together.
-const MOST_PARTS: usize = 1 << 16;
 
 /// A message that is being put together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Assembly {
     pub(super) place: Place,
     message: u32,
-    total: u32,
-    /// Bytes from the start on; on an unreliable connection, parts but for the last.
+    /// On a reliable connection: bytes from the start on.
     filled: u32,
-    /// On an unreliable connection: size of the parts but for the last (0: none has come), and where the last begins.
-    size: u32,
-    tail: Option<u32>,
+    /// On an unreliable connection: which parts have come.
+    pieces: Pieces,
 }
 
 impl Assembly {
     const fn new(place: Place, message: u32, total: u32) -> Self {
-        Self { place, message, total, filled: 0, size: 0, tail: None }
-    }
-
-    /// Notes a part that may come in any order; false if it has come, or is none of those that a message is cut into: all of
-    /// one size but for the last, which is not longer.
-    fn note(&mut self, seen: &mut Vec<u64>, at: u32, len: u32) -> bool {
-        if self.total - at == len {
-            return self.tail.replace(at).is_none();
-        }
-        if self.size == 0 {
-            self.size = len;
-        }
-        let number = (at / self.size) as usize;
-        if len != self.size || !at.is_multiple_of(self.size) || number >= MOST_PARTS {
-            return false;
-        }
-        if seen.len() <= number / 64 {
-            seen.resize(number / 64 + 1, 0);
-        }
-        let bit = 1 << (number % 64);
-        let is_new = seen[number / 64] & bit == 0;
-        seen[number / 64] |= bit;
-        self.filled += u32::from(is_new);
-        is_new
-    }
-
-    /// Whether every part has come.
-    fn is_whole(&self) -> bool {
-        let Some(tail) = self.tail else { return false };
-        let fits = tail == 0 || self.total - tail <= self.size;
-        fits && u64::from(self.filled) * u64::from(self.size) == u64::from(tail)
+        Self { place, message, filled: 0, pieces: Pieces::of(total) }
     }
 }
 
@@ -75,7 +40,7 @@ impl Scene<'_> {
             self.flow.assembly = Some(Assembly::new(place, message, total));
         }
         let Some(assembly) = &mut self.flow.assembly else { return Taken::Done };
-        if assembly.message != message || assembly.total != total || assembly.filled != at {
+        if assembly.message != message || assembly.pieces.total != total || assembly.filled != at {
             return Taken::Done;
         }
         host.fill(assembly.place, at, bytes);
@@ -103,11 +68,11 @@ impl Scene<'_> {
         }
         let Some(assembly) = &mut self.flow.assembly else { return };
         let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        if assembly.total != total || !assembly.note(&mut self.flow.seen, at, len) {
+        if assembly.pieces.total != total || !assembly.pieces.note(&mut self.flow.seen, at, len) {
             return;
         }
         host.fill(assembly.place, at, bytes);
-        if assembly.is_whole() {
+        if assembly.pieces.is_whole() {
             self.deliver(host);
         }
     }

@@ -5,6 +5,7 @@ mod handshake;
 mod hostile;
 mod memory;
 mod order;
+mod path;
 mod rate;
 mod slots;
 

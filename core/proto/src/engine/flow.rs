@@ -112,6 +112,8 @@ pub(super) struct Flight {
     /// Bytes on the wire.
     pub(super) bytes: u32,
     pub(super) attempts: u8,
+    /// It last left whole, and larger than every path carries: its fate says whether this path does.
+    pub(super) is_large: bool,
     /// It was believed lost once.
     pub(super) was_lost: bool,
     pub(super) standing: Standing,
@@ -191,6 +193,10 @@ pub(super) struct Flow {
     /// Frames by which the network may reorder.
     pub(super) reorder: u32,
     pub(super) congestion: Congestion,
+    /// A frame that is leaving in slices: its number, and where the next slice begins.
+    pub(super) slicing: Option<(u32, usize)>,
+    /// Losses in a row of frames larger than every path carries, which had been lost before.
+    pub(super) large_lost: u32,
     /// Path-MTU discovery: the size that is being probed, how often, and when next.
     pub(super) probing: super::mtu::Probing,
     // Receiving.
@@ -247,6 +253,8 @@ impl Flow {
             loss_at: None,
             reorder: 3,
             congestion: Congestion::new(),
+            slicing: None,
+            large_lost: 0,
             probing: super::mtu::Probing::default(),
             ahead: VecDeque::new(),
             assembly: None,

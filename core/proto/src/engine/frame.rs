@@ -6,8 +6,10 @@ use super::flow::{Ahead, Content, Flow};
 use super::frames::Frames;
 use super::host::{Host, Op, Source, Target};
 use super::send::{OP_MASK, RmaState};
+use super::slices::Slice;
 use crate::wire::{
-    self, Ack, DATA, Data, Header, Kind, READ_BYTES_HEAD, WRITE_HEAD, emit_read_bytes, emit_write, flags,
+    self, Ack, DATA, Data, Header, Kind, READ_BYTES_HEAD, SLICE_HEAD, WRITE_HEAD, emit_read_bytes, emit_slice,
+    emit_write, flags,
 };
 use crate::{Failure, Time};
 
@@ -34,6 +36,16 @@ pub(super) fn payload_len(content: &Content) -> usize {
     }
 }
 
+/// Bytes of the record's head before memory.
+fn head_len(content: &Content) -> usize {
+    match content {
+        Content::Write { .. } => WRITE_HEAD,
+        Content::ReadBytes { .. } => READ_BYTES_HEAD,
+        Content::Empty | Content::Bundle(_) | Content::Spoilt { .. } => 0,
+    }
+}
+
+/// Writes a frame of the sequence: all records of `content`, or a slice of them.
 #[expect(clippy::too_many_arguments, reason = "one frame from all that it is made of")]
 pub(super) fn build<H: Host>(
     conn: &mut Conn,
@@ -41,52 +53,93 @@ pub(super) fn build<H: Host>(
     seq: u32,
     mut bits: u8,
     content: &Content,
-    payload: usize,
+    slice: Slice,
     now: Time,
     frames: &Frames,
     rmas: &[Option<RmaState>],
     buffer: &mut [u8],
     host: &mut H,
 ) -> Result<Built<H::Piece>, Gone> {
-    let memory = match content {
-        Content::Write { op, at, len, .. } => {
+    let memory = memory(flow, content, slice, rmas, host)?;
+    if memory.is_some() && slice.is_whole() && conn.has(bit::UNCHECKED) {
+        bits |= flags::UNCHECKED;
+    }
+    let payload = slice.len + if slice.is_whole() { 0 } else { SLICE_HEAD };
+    let mut at = emit_data(conn, Some(flow), Some(seq), bits, payload, now, host.room(), buffer);
+    if !slice.is_whole() {
+        let [total, from] = [slice.total, slice.at].map(|bytes| u16::try_from(bytes).unwrap_or(u16::MAX));
+        at = emit_slice(buffer, at, total, from, slice.len);
+    }
+    let len = put_records(content, slice, memory.as_ref().map(|memory| memory.target), frames, buffer, at);
+    let (piece, piece_len) = memory.map_or((None, 0), |memory| (Some(memory.piece), memory.len));
+    Ok(Built { len, piece, piece_len, flags: bits })
+}
+
+/// Registered memory that a frame carries.
+struct Memory<P> {
+    target: Target,
+    piece: P,
+    len: u32,
+}
+
+/// The memory of a slice of a write, or of bytes that were read.
+fn memory<H: Host>(
+    flow: &Flow,
+    content: &Content,
+    slice: Slice,
+    rmas: &[Option<RmaState>],
+    host: &mut H,
+) -> Result<Option<Memory<H::Piece>>, Gone> {
+    let head = head_len(content);
+    // The first slice has the whole head.
+    let skipped = slice.at.saturating_sub(head) as u64;
+    let len = u32::try_from(slice.len - if slice.at == 0 { head } else { 0 }).unwrap_or(u32::MAX);
+    let (target, piece) = match content {
+        Content::Write { op, at, .. } => {
             let host_op = Op(op & OP_MASK);
             let state = rmas.get(host_op.0 as usize).and_then(Option::as_ref);
             let state = state.filter(|state| state.wire == *op && state.conn == flow.conn && state.failed.is_none());
             let target = state.map(|state| state.target).ok_or(Gone(Failure::Copy))?;
-            Some((*op, target, host.source(&Source::Local(host_op), *at, *len).map_err(Gone)?, *len))
+            (target, host.source(&Source::Local(host_op), at + skipped, len).map_err(Gone)?)
         }
-        Content::ReadBytes { op, target, at, len } => {
-            Some((*op, *target, host.source(&Source::Served(*target), *at, *len).map_err(Gone)?, *len))
+        Content::ReadBytes { target, at, .. } => {
+            (*target, host.source(&Source::Served(*target), at + skipped, len).map_err(Gone)?)
         }
-        Content::Empty | Content::Bundle(_) | Content::Spoilt { .. } => None,
+        Content::Empty | Content::Bundle(_) | Content::Spoilt { .. } => return Ok(None),
     };
-    if memory.is_some() && conn.has(bit::UNCHECKED) {
-        bits |= flags::UNCHECKED;
-    }
-    let at = emit_data(conn, Some(flow), Some(seq), bits, payload, now, host.room(), buffer);
-    let len = match content {
-        Content::Empty => at,
-        Content::Bundle(bundle) => {
-            let len = usize::from(bundle.len);
-            buffer[at..at + len].copy_from_slice(&frames.bytes(bundle.buffer)[..len]);
-            at + len
+    Ok(Some(Memory { target, piece, len }))
+}
+
+/// Writes a slice of records at `at`, without the memory in it; where it ends.
+fn put_records(
+    content: &Content,
+    slice: Slice,
+    target: Option<Target>,
+    frames: &Frames,
+    buffer: &mut [u8],
+    at: usize,
+) -> usize {
+    match (content, target) {
+        (Content::Bundle(bundle), _) => {
+            let bytes = &frames.bytes(bundle.buffer)[slice.at..slice.at + slice.len];
+            buffer[at..at + slice.len].copy_from_slice(bytes);
+            at + slice.len
         }
-        Content::Write { at: op_at, len, .. } => match &memory {
-            Some((op, target, ..)) => emit_write(buffer, at, *op, target, *op_at, *len as usize),
-            None => at,
-        },
-        Content::Spoilt { op, is_last } => {
+        (Content::Spoilt { op, is_last }, _) => {
             // No registration has this handle.
             let target = Target { handle: [0, 0], offset: 0, len: if *is_last { 1 } else { 2 } };
             let end = emit_write(buffer, at, *op, &target, 0, 1);
             buffer[end] = 0;
             end + 1
         }
-        Content::ReadBytes { op, at: op_at, len, .. } => emit_read_bytes(buffer, at, *op, *op_at, *len as usize),
-    };
-    let (piece, piece_len) = memory.map_or((None, 0), |(_, _, piece, len)| (Some(piece), len));
-    Ok(Built { len, piece, piece_len, flags: bits })
+        (Content::Write { op, at: op_at, len, .. }, Some(target)) if slice.at == 0 => {
+            emit_write(buffer, at, *op, &target, *op_at, *len as usize)
+        }
+        (Content::ReadBytes { op, at: op_at, len, .. }, _) if slice.at == 0 => {
+            emit_read_bytes(buffer, at, *op, *op_at, *len as usize)
+        }
+        (Content::Empty | Content::Write { .. } | Content::ReadBytes { .. }, _) => at,
+    }
 }
 
 /// The header of the next frame of a connection.

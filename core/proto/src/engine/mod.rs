@@ -19,6 +19,7 @@ mod frames;
 mod handshake;
 mod host;
 mod mtu;
+mod pieces;
 mod random;
 mod receive;
 mod records;
@@ -26,6 +27,7 @@ mod reply;
 mod requests;
 mod rtt;
 mod send;
+mod slices;
 mod table;
 mod timeout;
 mod timer;
@@ -50,6 +52,7 @@ use random::Random;
 use reply::Reply;
 use requests::Requests;
 use send::{RmaState, Turn};
+use slices::Slices;
 use table::Table;
 use timer::Timers;
 
@@ -184,6 +187,8 @@ pub struct Engine {
     flows: Flows,
     frames: Frames,
     holds: Frames,
+    /// Frames of which slices have come.
+    slices: Slices,
     timers: Timers,
     /// Lists of operations that end together: the next of each.
     links: Vec<u32>,
@@ -230,6 +235,7 @@ impl Engine {
             flows: Flows::new(),
             frames: Frames::new(config.frames, stride),
             holds: Frames::new(config.holds, stride),
+            slices: Slices::default(),
             timers: Timers::new(),
             links: Vec::new(),
             rmas: Vec::new(),

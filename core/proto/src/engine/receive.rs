@@ -6,7 +6,7 @@ use super::host::Host;
 use super::records::{Ended, Scene, Taken};
 use super::timer::Later;
 use super::transmit::ack_deadline;
-use super::{Engine, flow_of, get_ready};
+use super::{Engine, flow_of, get_ready, mtu};
 use crate::wire::{Data, Header, Kind, Record, Records, flags};
 use crate::{Address, Failure, Time};
 
@@ -66,7 +66,9 @@ impl Engine {
         if conn.flow != NONE {
             self.handle_ack(now, place, &data, &sack, host);
         }
-        if data.flags & flags::SEQUENCED != 0 {
+        if data.flags & flags::SEQUENCED != 0 && records.is_slice() {
+            self.handle_slice(now, place, &data, records, host);
+        } else if data.flags & flags::SEQUENCED != 0 {
             self.handle_sequenced(now, place, &data, records, frame.len(), host);
         } else if is_new {
             self.handle_loose(now, place, records, host);
@@ -130,7 +132,7 @@ impl Engine {
         Some(Scene { conn, flow, place, rmas: &mut self.rmas, max_send_size, is_held: false })
     }
 
-    fn handle_sequenced<H: Host>(
+    pub(super) fn handle_sequenced<H: Host>(
         &mut self,
         now: Time,
         place: u32,
@@ -369,14 +371,14 @@ impl Engine {
         }
     }
 
-    /// The path to `to` carries at most `mtu` bytes of frame, quoting this frame of ours. It is believed down to
+    /// The path to `to` carries at most `limit` bytes of frame, quoting this frame of ours. It is believed down to
     /// `Config::base_mtu`.
-    pub fn handle_too_big(&mut self, to: &Address, quoted: &[u8], mtu: u16) {
+    pub fn handle_too_big(&mut self, to: &Address, quoted: &[u8], limit: u16) {
         let base = self.config.base_mtu;
         if let Some(place) = self.quoted(to, quoted)
             && let Some(conn) = self.table.get_mut(place)
         {
-            conn.mtu = conn.mtu.min(mtu.max(base));
+            mtu::shrink(conn, self.flows.get_mut(conn.flow), limit.max(base));
         }
     }
 

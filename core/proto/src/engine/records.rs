@@ -118,7 +118,7 @@ impl Scene<'_> {
                 self.result(op, status, ended);
                 Taken::Done
             }
-            Record::Probe { .. } | Record::ProbeReply { .. } => Taken::Done,
+            Record::Probe { .. } | Record::ProbeReply { .. } | Record::Slice { .. } => Taken::Done,
         }
     }
 

@@ -116,6 +116,8 @@ pub(super) struct Pair {
     pub(super) loss: u64,
     /// Who sends and what: false loses the frame.
     pub(super) filter: Filter,
+    /// Largest frame that the engines may send.
+    mtu: usize,
     state: u64,
 }
 
@@ -155,6 +157,7 @@ impl Pair {
             count: 0,
             loss,
             filter: std::boxed::Box::new(|_, _| true),
+            mtu: config.mtu.into(),
             state: 88,
         }
     }
@@ -165,14 +168,14 @@ impl Pair {
     }
 
     pub(super) fn pump(&mut self) {
-        let mut buffer = vec![0; 1400];
+        let mut buffer = vec![0; self.mtu];
         for side in 0..2 {
             while let Some(out) = self.engines[side].poll_transmit(self.now, true, &mut buffer, &mut self.hosts[side]) {
                 let piece = out.piece.unwrap_or_default();
                 let mut frame = buffer[..out.len].to_vec();
                 seal(&mut frame, piece.len(), |crc: Crc| crc.update(&piece));
                 frame.extend(&piece);
-                assert!(frame.len() <= 1400, "a frame of {} bytes", frame.len());
+                assert!(frame.len() <= self.mtu, "a frame of {} bytes", frame.len());
                 self.count += 1;
                 if !(self.filter)(side, &frame) {
                     continue;

@@ -5,6 +5,7 @@ use super::ack::ask_again;
 use super::conn::{Conn, NONE, State, bit};
 use super::flow::{Content, Flow, Item, Standing};
 use super::host::{Event, Host, Index};
+use super::mtu;
 use crate::{Failure, Time};
 
 /// Time without progress after which a peer that owes acknowledgements is given up, whatever the timeouts, nanoseconds.
@@ -58,10 +59,9 @@ impl Engine {
                 }
                 flow.sent_at = now;
                 if flow.probes >= BLACK_HOLE {
-                    conn.mtu = conn.mtu.min(self.config.base_mtu);
+                    mtu::fall_back(conn, flow, self.config.base_mtu);
                 }
-                // A peer that is heard and accepts nothing is no better than a silent one: the path may carry no frame of that
-                // size any more. A clock that jumped says nothing.
+                // A peer that is heard and accepts nothing is no better than a silent one. A clock that jumped says nothing.
                 if flow.probes > GIVE_UP_PROBES && now.since(flow.progress_at) > GIVE_UP {
                     broken = Some(Failure::TimedOut);
                 }
@@ -188,7 +188,8 @@ fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
         if flow.rnr_since.is_some() {
             want(Some(flow.rnr_at));
         }
-        if (flow.wants_to_send() || flow.lost > 0) && flow.congestion.next_at() > now {
+        let wants_to_send = flow.wants_to_send() || flow.lost > 0 || flow.slicing.is_some();
+        if wants_to_send && flow.congestion.next_at() > now {
             want(Some(flow.congestion.next_at()));
         }
         if !conn.is_reliable() && flow.assembly.is_some() {

@@ -6,6 +6,7 @@ use super::frame::{Gone, build, emit_data, header, payload_len, plain};
 use super::frames::Frames;
 use super::host::Host;
 use super::receive::MAX_ASKED;
+use super::slices::{Slice, note_slice, sliced};
 use super::{Engine, QUANTUM, Transmit, rtt};
 use crate::wire::{self, DATA, Kind, READ_BYTES_HEAD, RESULT, WRITE_HEAD, emit_read, emit_result, flags};
 use crate::{Failure, Time};
@@ -150,7 +151,11 @@ impl Engine {
         if !conn.is_reliable() {
             return self.transmit_unreliable(now, place, buffer, host);
         }
-        let at = match again(now, conn, flow) {
+        let place_of_slice = sliced(conn, flow);
+        if place_of_slice.is_some() && flow.congestion.next_at() > now {
+            return None;
+        }
+        let at = match place_of_slice.or_else(|| again(now, conn, flow)) {
             Some(at) => at,
             None => {
                 if !may_send_new(now, conn, flow) {
@@ -171,7 +176,7 @@ impl Engine {
         }
     }
 
-    /// Writes the frame at this place of the flight.
+    /// Writes the frame at this place of the flight; one that the path does not carry any more, the next slice of it.
     fn send_flight<H: Host>(
         &mut self,
         now: Time,
@@ -183,7 +188,6 @@ impl Engine {
         let Some(conn) = self.table.get_mut(place) else { return Ok(None) };
         let Some(flow) = self.flows.get_mut(conn.flow) else { return Ok(None) };
         let Some(flight) = flow.flight.get(at).copied() else { return Ok(None) };
-        let payload = payload_len(&flight.content);
         #[expect(clippy::cast_possible_truncation, reason = "at most WINDOW")]
         let back = (flow.flight.len() - at) as u32;
         let first = flight.attempts == 0;
@@ -192,10 +196,19 @@ impl Engine {
         }
         let seq = conn.next_seq.wrapping_sub(back);
         let mut bits = if flow.wants_to_send() { 0 } else { flags::ASK };
-        if !first || matches!(flight.content, Content::Bundle(Bundle { prompt: true, .. })) {
+        let payload = payload_len(&flight.content);
+        let slice = if DATA + payload <= usize::from(conn.mtu) {
+            Slice::whole(payload)
+        } else {
+            let from = flow.slicing.map_or(0, |(_, from)| from);
+            Slice::from(from, payload, self.config.base_mtu.min(conn.peer_mtu))
+        };
+        if !slice.is_last() {
+            bits = 0;
+        } else if !first || matches!(flight.content, Content::Bundle(Bundle { prompt: true, .. })) {
             bits |= flags::PROMPT;
         }
-        let built = build(conn, flow, seq, bits, &flight.content, payload, now, &self.frames, &self.rmas, buffer, host);
+        let built = build(conn, flow, seq, bits, &flight.content, slice, now, &self.frames, &self.rmas, buffer, host);
         let built = match built {
             Ok(built) => built,
             Err(gone) => {
@@ -206,8 +219,14 @@ impl Engine {
             }
         };
         let bytes = u64::try_from(built.len).unwrap_or(0) + u64::from(built.piece_len);
-        note_sent(now, conn, flow, at, bytes);
-        self.stats.resent += u64::from(!first);
+        flow.slicing = (!slice.is_last()).then_some((seq, slice.at + slice.len));
+        if slice.at == 0 {
+            let is_large = slice.is_whole() && bytes > u64::from(self.config.base_mtu);
+            note_sent(now, conn, flow, at, bytes, is_large);
+            self.stats.resent += u64::from(!first);
+        } else {
+            note_slice(now, conn, flow, at, bytes);
+        }
         Ok(Some(Transmit {
             to: conn.to,
             len: built.len,
@@ -328,7 +347,7 @@ impl Engine {
 }
 
 /// A frame of the flight leaves, whose bytes on the wire these are.
-fn note_sent(now: Time, conn: &mut Conn, flow: &mut Flow, at: usize, bytes: u64) {
+fn note_sent(now: Time, conn: &mut Conn, flow: &mut Flow, at: usize, bytes: u64, is_large: bool) {
     let Some(flight) = flow.flight.get_mut(at) else { return };
     let first = flight.attempts == 0;
     flight.number = conn.number.wrapping_sub(1);
@@ -340,6 +359,7 @@ fn note_sent(now: Time, conn: &mut Conn, flow: &mut Flow, at: usize, bytes: u64)
         flow.bytes_in_flight = flow.bytes_in_flight.saturating_sub(u64::from(flight.bytes));
     }
     flight.standing = Standing::Sent;
+    flight.is_large = is_large;
     flight.bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
     if first && flow.flight.len() == 1 {
         flow.progress_at = now;
@@ -429,7 +449,16 @@ fn get_hungry(conn: &mut Conn, place: u32, hungry: &mut VecDeque<u32>) {
 }
 
 fn fresh(content: Content) -> Flight {
-    Flight { content, sent: Time(0), number: 0, bytes: 0, attempts: 0, was_lost: false, standing: Standing::Sent }
+    Flight {
+        content,
+        sent: Time(0),
+        number: 0,
+        bytes: 0,
+        attempts: 0,
+        is_large: false,
+        was_lost: false,
+        standing: Standing::Sent,
+    }
 }
 
 fn control(buffer: super::frames::Buffer, len: usize, now: Time) -> Bundle {

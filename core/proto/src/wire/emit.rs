@@ -1,5 +1,5 @@
-//! Appends records to a DATA frame. Each function writes at `at` and says where the record, or its head, ends. Of WRITE, READ_BYTES
-//! and PART only the head is written; the bytes follow it: memory for the first two, the caller's copy for PART.
+//! Appends records to a DATA frame. Each function writes at `at` and says where the record, or its head, ends. Of WRITE, READ_BYTES,
+//! PART and SLICE only the head is written; the bytes follow it: memory for the first two, the caller's copy for the others.
 //!
 //! All of them panic when the buffer is too small.
 
@@ -19,6 +19,9 @@ pub const READ: usize = 44;
 pub const READ_BYTES_HEAD: usize = 20;
 /// Bytes of RESULT.
 pub const RESULT: usize = 12;
+
+/// Bytes of SLICE before the slice.
+pub const SLICE_HEAD: usize = 8;
 
 /// Bytes of PROBE without its zeros, and of PROBE_REPLY.
 const PROBE: usize = 8;
@@ -105,6 +108,14 @@ pub fn emit_probe_reply(frame: &mut [u8], at: usize, size: u16) -> usize {
     put(frame, body, size.to_be_bytes());
     put(frame, body + 2, [0; 2]);
     at + PROBE
+}
+
+/// The head of a slice of `bytes_len` bytes that begins at `slice_at` of records of `total`.
+pub fn emit_slice(frame: &mut [u8], at: usize, total: u16, slice_at: u16, bytes_len: usize) -> usize {
+    let body = begin(frame, at, kind::SLICE, 0, SLICE_HEAD - RECORD + bytes_len);
+    put(frame, body, total.to_be_bytes());
+    put(frame, body + 2, slice_at.to_be_bytes());
+    at + SLICE_HEAD
 }
 
 /// Number and target of an RMA: the first 40 bytes of its body.

@@ -50,8 +50,8 @@ pub use connect::{CONNECT, CONNECT_MIN, Connect, MAX_PAYLOAD};
 pub use crc::Crc;
 pub use data::{Ack, DATA, Data, MAX_SACK, Sack, flags};
 pub use emit::{
-    MESSAGE_HEAD, PART_HEAD, READ, READ_BYTES_HEAD, RESULT, WRITE_HEAD, emit_message, emit_part, emit_probe,
-    emit_probe_reply, emit_read, emit_read_bytes, emit_result, emit_write,
+    MESSAGE_HEAD, PART_HEAD, READ, READ_BYTES_HEAD, RESULT, SLICE_HEAD, WRITE_HEAD, emit_message, emit_part,
+    emit_probe, emit_probe_reply, emit_read, emit_read_bytes, emit_result, emit_slice, emit_write,
 };
 pub use header::{HEADER, Header, Kind, Malformed, VERSION, claimed_len, seal, verify};
 pub use multicast::Multicast;

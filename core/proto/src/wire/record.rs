@@ -32,6 +32,12 @@
 //! +-------------------------------+            |          at, 64 bits          | 12
 //!                                              |  bytes                        | 20
 //! 4 READ: as WRITE, without at and bytes       +-------------------------------+
+//!
+//! 9 SLICE, alone in its frame
+//! +---------------+---------------+
+//! |     total     |      at       |  4
+//! |  bytes                        |  8
+//! +-------------------------------+
 //! ```
 
 use super::bytes::{u8_at, u16_at, u32_at, u64_at, zero};
@@ -50,6 +56,7 @@ pub(super) mod kind {
     pub(in super::super) const RESULT: u8 = 6;
     pub(in super::super) const PROBE: u8 = 7;
     pub(in super::super) const PROBE_REPLY: u8 = 8;
+    pub(in super::super) const SLICE: u8 = 9;
 }
 
 /// The flag of MESSAGE.
@@ -123,6 +130,15 @@ pub enum Record<'a> {
         /// As in the probe.
         size: u16,
     },
+    /// A slice of the records of a frame that the path does not carry whole.
+    Slice {
+        /// Bytes of all its records.
+        total: u16,
+        /// Where this slice begins in them.
+        at: u16,
+        /// The slice, not empty, within the records.
+        bytes: &'a [u8],
+    },
 }
 
 /// The records of a frame, one after the other. Whoever holds one knows that their framing is sound.
@@ -138,6 +154,13 @@ impl<'a> Records<'a> {
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.rest
+    }
+
+    /// Whether these are not records, but a slice of some.
+    #[inline]
+    #[must_use]
+    pub fn is_slice(&self) -> bool {
+        self.rest.first() == Some(&kind::SLICE)
     }
 
     /// Records that were kept.
@@ -197,6 +220,7 @@ fn split(bytes: &[u8], frame: usize) -> Option<(Record<'_>, &[u8])> {
         kind::RESULT => result(body),
         kind::PROBE if is_last => probe(body, frame),
         kind::PROBE_REPLY => probe_reply(body),
+        kind::SLICE if is_last => slice(body),
         _ => None,
     }?;
     Some((record, rest))
@@ -247,6 +271,13 @@ fn probe_reply(body: &[u8]) -> Option<Record<'_>> {
     zero::<2>(body, 2)?;
     let size = u16_at(body, 0).filter(|_| body.len() == 4)?;
     Some(Record::ProbeReply { size })
+}
+
+fn slice(body: &[u8]) -> Option<Record<'_>> {
+    let (total, at) = (u16_at(body, 0)?, u16_at(body, 2)?);
+    let bytes = &body[4..];
+    fits(at.into(), bytes, total.into())?;
+    Some(Record::Slice { total, at, bytes })
 }
 
 /// Number and target of an RMA. Whether the range is one, the target says.

@@ -218,6 +218,7 @@ fn every_record_is_shown() {
         ("result", ["6", "8", "", "", "", "", "2", "", "", "", ""]),
         ("probe", ["7", "", "", "", "", "", "", "1400", "", "", ""]),
         ("probe reply", ["8", "", "", "", "", "", "", "1400", "", "", ""]),
+        ("slice", ["9", "", "", "", "", "7728", "", "", "", "8004", "736c696365"]),
     ];
     for (name, values) in expected {
         let place = names.iter().position(|known| *known == name).expect("a sample");
@@ -292,7 +293,7 @@ fn what_contradicts_itself_is_complained_about() {
         (broken("reset", 1, 2), "not of its kind's length"),
         (broken("message", 37, 2), "a sack that is too long"),
         (broken("message", 36, 0x40), "an unknown flag"),
-        (broken("message", 56, 9), "a record of unknown kind"),
+        (broken("message", 56, 10), "a record of unknown kind"),
         (broken("message", 57, 2), "a record with an unknown flag"),
         (broken("message", 59, 5), "a record beyond its frame"),
         (broken("message", 59, 3), "a record without a head"),
@@ -301,6 +302,7 @@ fn what_contradicts_itself_is_complained_about() {
         (broken("write", 100, 1), "a record that contradicts itself"),
         (broken("write, unchecked", 100, 1), "a record that contradicts itself"),
         (broken("probe", 61, 1), "a probe of another size"),
+        (broken("slice", 62, 255), "a record that contradicts itself"),
     ];
     let datagrams: Vec<Vec<u8>> = cases.iter().map(|(bytes, _)| bytes.clone()).collect();
     let capture = Capture::of("broken", &datagrams);

@@ -46,7 +46,7 @@ fn every_frame_of_the_tests_is_an_example_and_is_as_the_document_says() {
 fn the_examples_show_every_kind_and_every_record() {
     use cci_proto::wire::{Data, Kind, Record};
     let mut kinds = [false; 11];
-    let mut records = [false; 9];
+    let mut records = [false; 10];
     for (_, bytes) in examples() {
         kinds[usize::from(bytes[1])] = true;
         let Some((.., found)) = Data::parse(&bytes) else { continue };
@@ -60,6 +60,7 @@ fn the_examples_show_every_kind_and_every_record() {
                 Record::Result { .. } => 6,
                 Record::Probe { .. } => 7,
                 Record::ProbeReply { .. } => 8,
+                Record::Slice { .. } => 9,
             };
             records[number] = true;
         }

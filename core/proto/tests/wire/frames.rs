@@ -161,6 +161,14 @@ pub(crate) fn data_frames() -> Vec<Named> {
         ("result", data_frame(SEQUENCED, &[], |f, at| emit_result(f, at, 8, 2))),
         ("probe", data_frame(0, &[], |f, at| emit_probe(f, at, 1400))),
         ("probe reply", data_frame(0, &[], |f, at| emit_probe_reply(f, at, 1400))),
+        (
+            "slice",
+            data_frame(SEQUENCED | PROMPT, &[], |f, at| {
+                let at = emit_slice(f, at, 8004, 7728, 5);
+                f[at..at + 5].copy_from_slice(b"slice");
+                at + 5
+            }),
+        ),
     ]
 }
 

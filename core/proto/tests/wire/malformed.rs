@@ -157,7 +157,7 @@ fn numbers_without_a_meaning_are_refused() {
         ("message", 36, 0x40),
         ("message", 36, 0x80),
         ("message", 56, 0),
-        ("message", 56, 9),
+        ("message", 56, 10),
         ("message", 57, 2),
         ("part", 57, 1),
         ("result", 64, 3),
@@ -254,7 +254,7 @@ fn records_of_a_fixed_length_have_it() {
             assert_eq!(frames::parses(&raw_records(&record)), body == len, "kind {kind}, {body} bytes");
         }
     }
-    for (kind, head) in [(2, 12), (3, 48), (5, 16)] {
+    for (kind, head) in [(2, 12), (3, 48), (5, 16), (9, 4)] {
         for body in 0..=head {
             let mut record = vec![kind, 0, 0, body];
             record.resize(4 + usize::from(body), 0);
@@ -274,6 +274,7 @@ fn memory_ends_its_frame() {
     };
     assert_contradicts_itself(&after(|f, at| emit_write(f, at, 1, &TARGET, 0, 4)), "write");
     assert_contradicts_itself(&after(|f, at| emit_read_bytes(f, at, 1, 0, 4)), "read bytes");
+    assert_contradicts_itself(&after(|f, at| emit_slice(f, at, 9, 0, 4)), "slice");
     let probe = data_frame(0, &[], |f, at| {
         let at = emit_probe(f, at, 100);
         emit_message(f, at, false, &[b"more"])
@@ -306,6 +307,12 @@ fn parts_lie_within_the_whole() {
     assert_contradicts_itself(&part(10, 7, b"four"), "part beyond its end");
     assert_contradicts_itself(&part(u32::MAX, u32::MAX - 2, b"four"), "part that wraps");
     assert_contradicts_itself(&part(10, 0, b""), "part of nothing");
+    let slice = |total: u16, at: u16, bytes: &[u8]| {
+        memory_frame(flags::SEQUENCED, bytes, |f, end| emit_slice(f, end, total, at, bytes.len()))
+    };
+    assert!(frames::parses(&slice(10, 6, b"four")));
+    assert_contradicts_itself(&slice(10, 7, b"four"), "slice beyond its end");
+    assert_contradicts_itself(&slice(u16::MAX, u16::MAX - 2, b"four"), "slice that wraps");
     let read_bytes = |at: u64| memory_frame(flags::SEQUENCED, b"four", |f, end| emit_read_bytes(f, end, 1, at, 4));
     assert!(frames::parses(&read_bytes(u64::MAX - 4)));
     assert_contradicts_itself(&read_bytes(u64::MAX - 3), "read bytes that wrap");

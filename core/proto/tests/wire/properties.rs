@@ -18,6 +18,7 @@ enum Owned {
     Write { op: u32, handle: [u64; 2], offset: u64, at: u64, bytes: Vec<u8>, behind: u64 },
     ReadBytes { op: u32, at: u64, bytes: Vec<u8> },
     Probe { more: u16 },
+    Slice { before: u16, bytes: Vec<u8>, behind: u16 },
 }
 
 impl Owned {
@@ -40,6 +41,10 @@ impl Owned {
             }
             Self::ReadBytes { op, at: op_at, bytes } => (emit_read_bytes(frame, at, *op, *op_at, bytes.len()), bytes),
             Self::Probe { more } => (emit_probe(frame, at, u16::try_from(at + 8).expect("short") + more), &[]),
+            Self::Slice { before, bytes, behind } => {
+                let total = before + u16::try_from(bytes.len()).expect("short") + behind;
+                (emit_slice(frame, at, total, *before, bytes.len()), bytes)
+            }
         };
         frame[end..end + bytes.len()].copy_from_slice(bytes);
         end + bytes.len()
@@ -66,6 +71,11 @@ impl Owned {
             Self::Write { op, at, bytes, .. } => Record::Write { op: *op, target: self.target(), at: *at, bytes },
             Self::ReadBytes { op, at, bytes } => Record::ReadBytes { op: *op, at: *at, bytes },
             Self::Probe { .. } => Record::Probe { size: u16::try_from(size).expect("short") },
+            Self::Slice { before, bytes, behind } => Record::Slice {
+                total: before + u16::try_from(bytes.len()).expect("short") + behind,
+                at: *before,
+                bytes,
+            },
         }
     }
 }
@@ -106,6 +116,11 @@ fn any_last() -> impl Strategy<Value = Option<Owned>> {
         ),
         (any::<u32>(), 0..quarter, content()).prop_map(|(op, at, bytes)| Some(Owned::ReadBytes { op, at, bytes })),
         (0_u16..2000).prop_map(|more| Some(Owned::Probe { more })),
+        (0_u16..30_000, content(), 0_u16..30_000).prop_map(|(before, bytes, behind)| Some(Owned::Slice {
+            before,
+            bytes,
+            behind
+        })),
     ]
 }
 

@@ -156,6 +156,7 @@ fn each_record_comes_back() {
         ("result", Record::Result { op: 8, status: 2 }),
         ("probe", Record::Probe { size: 1400 }),
         ("probe reply", Record::ProbeReply { size: 1400 }),
+        ("slice", Record::Slice { total: 8004, at: 7728, bytes: b"slice" }),
     ];
     for (name, record) in expected {
         assert_eq!(records(&sample(name)), [record], "{name}");
@@ -171,6 +172,7 @@ fn heads_of_records_have_the_sizes_that_they_are_said_to_have() {
         ("read", READ),
         ("read bytes", READ_BYTES_HEAD + 6),
         ("result", RESULT),
+        ("slice", SLICE_HEAD + 5),
     ];
     for (name, size) in sizes {
         assert_eq!(sample(name).len(), DATA + size, "{name}");

@@ -37,6 +37,12 @@ const TESTS: &[Test] = &[
     Test("nothing_is_lost_or_doubled_by_loss_duplication_and_reordering", loss::everything, &["ip", "nft", "tc"]),
     Test("path_mtu_is_found_where_a_router_tells", path_mtu::told, &["ip"]),
     Test("path_mtu_is_found_where_nobody_tells", path_mtu::untold, &["ip", "nft"]),
+    Test("a_path_that_shrinks_under_traffic_loses_nothing_where_a_router_tells", path_mtu::shrinks_told, &["ip", "tc"]),
+    Test(
+        "a_path_that_shrinks_under_traffic_loses_nothing_where_nobody_tells",
+        path_mtu::shrinks_untold,
+        &["ip", "nft", "tc"],
+    ),
     Test("the_dissector_knows_every_frame_of_a_live_exchange", dissector::live, &["ip", "dumpcap", "tshark"]),
     Test("one_sender_three_receivers", multicast::one_sender, &["ip"]),
     Test("two_senders_three_receivers", multicast::two_senders, &["ip"]),

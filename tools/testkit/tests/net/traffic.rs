@@ -69,6 +69,16 @@ impl Areas {
         Self { bytes, handles }
     }
 
+    /// Sets the memory of the first end.
+    pub(crate) fn fill(&self, bytes: &[u8]) {
+        self.bytes[0].write(0, bytes);
+    }
+
+    /// What is in the memory of the second end.
+    pub(crate) fn written(&self) -> Vec<u8> {
+        self.bytes[1].to_vec(0, usize::try_from(self.bytes[1].memory().len()).expect("a length"))
+    }
+
     /// Of the first end, and of the second.
     pub(crate) fn handles(&self) -> [&RmaHandle; 2] {
         self.handles.each_ref()

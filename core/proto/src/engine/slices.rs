@@ -1,0 +1,173 @@
+//! Frames that the path does not carry whole any more travel in slices: what the sender cuts, and what the receiver puts
+//! together again.
+
+use super::Engine;
+use super::conn::{Conn, bit};
+use super::flow::{Ahead, Flow, Standing, WINDOW};
+use super::host::Host;
+use super::pieces::Pieces;
+use crate::Time;
+use crate::wire::{DATA, Data, Record, Records, SLICE_HEAD, WRITE_HEAD};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Frames of an endpoint that may be half there, and of one connection.
+const MOST: usize = 32;
+const MOST_OF_ONE: usize = 8;
+/// Slices that are older are not believed to be of the same frame, nanoseconds: long before a number of the sequence is used
+/// again.
+const STALE: u64 = 60_000_000_000;
+
+/// A frame of which some slices have come.
+struct Torn {
+    /// Identifier of the connection.
+    id: u64,
+    seq: u32,
+    /// When the last one came.
+    at: Time,
+    pieces: Pieces,
+    seen: Vec<u64>,
+    bytes: Vec<u8>,
+}
+
+/// Frames that are half there: so few that no peer makes this grow. One that is forgotten comes again.
+#[derive(Default)]
+pub(super) struct Slices(Vec<Torn>);
+
+impl Slices {
+    /// Frames that are half there.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Puts a slice to the others of its frame; all records of the frame when that was the last.
+    fn take(&mut self, now: Time, id: u64, seq: u32, record: (u16, u16, &[u8])) -> Option<Vec<u8>> {
+        let (total, at, bytes) = record;
+        let is_known = |torn: &Torn| torn.id == id && torn.seq == seq;
+        let is_usable = |torn: &Torn| torn.pieces.total == u32::from(total) && now.since(torn.at) < STALE;
+        let place = match self.0.iter().position(is_known) {
+            Some(place) if is_usable(&self.0[place]) => place,
+            Some(place) => {
+                self.0.swap_remove(place);
+                self.make(now, id, seq, total)
+            }
+            None => self.make(now, id, seq, total),
+        };
+        let torn = &mut self.0[place];
+        torn.at = now;
+        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        if torn.pieces.note(&mut torn.seen, u32::from(at), len) {
+            torn.bytes[usize::from(at)..usize::from(at) + bytes.len()].copy_from_slice(bytes);
+        }
+        torn.pieces.is_whole().then(|| self.0.swap_remove(place).bytes)
+    }
+
+    /// Begins a frame; without room, in place of the one that waits longest: one of the same connection if that has its share.
+    fn make(&mut self, now: Time, id: u64, seq: u32, total: u16) -> usize {
+        let is_greedy = self.0.iter().filter(|torn| torn.id == id).count() >= MOST_OF_ONE;
+        if is_greedy || self.0.len() >= MOST {
+            let candidates = self.0.iter().enumerate().filter(|(_, torn)| !is_greedy || torn.id == id);
+            if let Some((oldest, _)) = candidates.min_by_key(|(_, torn)| torn.at) {
+                self.0.swap_remove(oldest);
+            }
+        }
+        let bytes = vec![0; usize::from(total)];
+        self.0.push(Torn { id, seq, at: now, pieces: Pieces::of(total.into()), seen: Vec::new(), bytes });
+        self.0.len() - 1
+    }
+}
+
+impl Engine {
+    /// A slice of a frame of the sequence.
+    pub(super) fn handle_slice<H: Host>(
+        &mut self,
+        now: Time,
+        place: u32,
+        data: &Data,
+        mut records: Records<'_>,
+        host: &mut H,
+    ) {
+        let Some(conn) = self.table.get_mut(place) else { return };
+        let largest = usize::from(self.config.mtu).saturating_sub(DATA);
+        let (true, Some(Record::Slice { total, at, bytes })) = (conn.is_reliable(), records.next()) else {
+            self.stats.malformed += 1;
+            return;
+        };
+        if usize::from(total) > largest {
+            self.stats.malformed += 1;
+            return;
+        }
+        let early = data.seq.wrapping_sub(conn.recv_next) as usize;
+        let ahead = self.flows.get(conn.flow).and_then(|flow| flow.ahead.get(early));
+        if early >= WINDOW || ahead.is_some_and(|ahead| !matches!(ahead, Ahead::Missing)) {
+            // It has come, or it comes too early.
+            self.stats.duplicates += 1;
+            conn.set(bit::ACK_NOW);
+            return;
+        }
+        let Some(whole) = self.slices.take(now, conn.id, data.seq, (total, at, bytes)) else { return };
+        match Records::again(&whole).filter(|records| !records.is_slice()) {
+            Some(records) => self.handle_sequenced(now, place, data, records, DATA + whole.len(), host),
+            None => self.stats.malformed += 1,
+        }
+    }
+}
+
+/// A part of the records of a frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slice {
+    pub(super) at: usize,
+    pub(super) len: usize,
+    pub(super) total: usize,
+}
+
+impl Slice {
+    /// The slice that begins at this byte of so many, in frames of at most `mtu`.
+    pub(super) fn from(at: usize, total: usize, mtu: u16) -> Self {
+        let most = usize::from(mtu).saturating_sub(DATA + SLICE_HEAD).max(WRITE_HEAD + 1);
+        Self { at, len: most.min(total - at), total }
+    }
+
+    /// All of them.
+    pub(super) const fn whole(total: usize) -> Self {
+        Self { at: 0, len: total, total }
+    }
+
+    pub(super) const fn is_whole(&self) -> bool {
+        self.len == self.total
+    }
+
+    pub(super) const fn is_last(&self) -> bool {
+        self.at + self.len == self.total
+    }
+}
+
+/// One more slice of a frame of the flight leaves.
+pub(super) fn note_slice(now: Time, conn: &Conn, flow: &mut Flow, at: usize, bytes: u64) {
+    let Some(flight) = flow.flight.get_mut(at) else { return };
+    (flight.number, flight.sent) = (conn.number.wrapping_sub(1), now);
+    if flight.standing == Standing::Lost {
+        // That was too early: it had not left whole.
+        flow.lost -= 1;
+        flow.bytes_in_flight += u64::from(flight.bytes);
+        flight.standing = Standing::Sent;
+    }
+    flight.bytes = flight.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+    (flow.sent_at, flow.used_at) = (now, now);
+    flow.bytes_in_flight += bytes;
+    flow.congestion.on_sent(now, bytes, 4 * u64::from(conn.mtu));
+}
+
+/// The place in the flight of a frame of which slices are still to leave, if it is still wanted.
+pub(super) fn sliced(conn: &Conn, flow: &mut Flow) -> Option<usize> {
+    let (seq, _) = flow.slicing?;
+    let back = conn.next_seq.wrapping_sub(seq) as usize;
+    let at = flow.flight.len().checked_sub(back);
+    let is_wanted = |at: &usize| flow.flight.get(*at).is_some_and(|flight| flight.standing != Standing::Accepted);
+    let at = at.filter(is_wanted);
+    if at.is_none() {
+        flow.slicing = None;
+    }
+    at
+}
