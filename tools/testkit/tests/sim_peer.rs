@@ -78,6 +78,61 @@ fn a_peer_that_returns_events_before_the_send_timeout_gets_everything() {
     assert!(failures(&lab).is_empty() && !lab.players[0].notes.has(Happened::Broken(Failure::NotReady)));
 }
 
+/// Sends messages that fill a frame until no more are taken.
+fn fill(lab: &mut Lab, index: Index) -> u32 {
+    let mut taken = 0;
+    while lab.send(0, index, taken, 1000).is_ok() {
+        taken += 1;
+    }
+    lab.settle(0);
+    taken
+}
+
+#[test]
+fn a_stuck_connection_leaves_buffers_to_a_live_one() {
+    let mut lab = lab(64);
+    let [stuck, _] = lab.open(0, 1, Attribute::ReliableOrdered);
+    let [live, _] = lab.open(0, 2, Attribute::ReliableOrdered);
+    cut_off(&mut lab, 1);
+    let all = u64::from(ample(1500).frames);
+    let first = u64::from(fill(&mut lab, stuck));
+    assert!((all / 3..=all / 2).contains(&first), "{first} of {all}: no more than it leaves");
+    let (mut sent, mut most) = (0, 0);
+    while sent < 3 * all {
+        let taken = u64::from(fill(&mut lab, live));
+        (sent, most) = (sent + taken, most.max(taken));
+        // The stuck one wants more all the time.
+        assert_eq!(fill(&mut lab, stuck), 0, "it has a quarter and more, and another has some");
+        let count = usize::try_from(sent).expect("few");
+        assert!(lab.run(LONG, |lab| lab.players[2].notes.delivered.len() == count), "the live one starves");
+    }
+    assert!((all / 8..=all / 4).contains(&most), "the live one had {most} at once");
+}
+
+#[test]
+fn any_number_of_stuck_connections_leaves_buffers_to_a_live_one() {
+    let mut lab = lab(64);
+    let stuck: Vec<Index> = (0..5).map(|_| lab.open(0, 1, Attribute::ReliableUnordered)[0]).collect();
+    let [live, _] = lab.open(0, 2, Attribute::ReliableOrdered);
+    cut_off(&mut lab, 1);
+    for index in stuck {
+        assert!(fill(&mut lab, index) > 0);
+    }
+    let taken = usize::try_from(fill(&mut lab, live)).expect("few");
+    assert!(taken > 0);
+    assert!(lab.run(LONG, |lab| lab.players[2].notes.delivered.len() == taken));
+}
+
+#[test]
+fn a_connection_that_is_alone_has_all_buffers() {
+    // The twin.
+    let mut lab = lab(64);
+    let [only, _] = lab.open(0, 1, Attribute::ReliableOrdered);
+    cut_off(&mut lab, 1);
+    let (all, taken) = (ample(1500).frames, fill(&mut lab, only));
+    assert!(taken > all - 32, "{taken} of {all}");
+}
+
 #[test]
 fn a_peer_that_disappears_is_reported_within_three_keepalive_intervals() {
     let mut lab = lab(64);

@@ -291,7 +291,7 @@ impl Engine {
         if self.holds.left() <= reserve || bytes.len() > self.holds.stride() {
             return None;
         }
-        let buffer = self.holds.take()?;
+        let buffer = self.holds.take(NONE)?;
         self.holds.bytes_mut(buffer)[..bytes.len()].copy_from_slice(bytes);
         Some(Ahead::Held { buffer, len: u16::try_from(bytes.len()).unwrap_or(u16::MAX) })
     }

@@ -62,6 +62,7 @@ impl Engine {
     pub fn send(&mut self, now: Time, index: Index, parts: &[&[u8]], op: Op, ask: bool) -> Result<(), SendError> {
         let len: usize = parts.iter().map(|part| part.len()).sum();
         let place = index.0;
+        let is_alone = self.table.len() < 2;
         let conn = self.table.get_mut(place).filter(|conn| conn.state == State::Open).ok_or(SendError::Disconnected)?;
         if len > conn.max_send_size as usize {
             return Err(SendError::TooLong);
@@ -81,7 +82,8 @@ impl Engine {
             link(&mut self.links, Op(bundle.ops.tail), op.0);
             bundle.ops.tail = op.0;
         } else {
-            let message = Outbound { parts, len, after: false, op, prompt: ask, now, capacity };
+            let message =
+                Outbound { parts, len, after: false, op, prompt: ask, now, capacity, owner: conn.flow, is_alone };
             let queue = &mut flow.queue;
             if !message.bundle(&mut self.frames, &mut self.parts, |bundle| queue.push_back(Item::Bundle(bundle))) {
                 // A flow that was taken for nothing is given back in time.
@@ -103,6 +105,7 @@ impl Engine {
     /// Refused: nothing was copied, and the operation has not begun.
     pub fn rma(&mut self, now: Time, index: Index, rma: &Rma<'_>) -> Result<(), RmaError> {
         let place = index.0;
+        let is_alone = self.table.len() < 2;
         let conn = self.table.get_mut(place).filter(|conn| conn.state == State::Open).ok_or(RmaError::Disconnected)?;
         if !conn.is_reliable() {
             return Err(RmaError::Unreliable);
@@ -121,7 +124,8 @@ impl Engine {
         flow.queue.push_back(Item::Rma(op));
         if let Some(message) = rma.message {
             // A read's message is queued when the data has come: nothing at the peer comes before it.
-            let message = Outbound { parts: &[message], len, after: !rma.read, op, prompt: false, now, capacity };
+            let (parts, owner) = (&[message], conn.flow);
+            let message = Outbound { parts, len, after: !rma.read, op, prompt: false, now, capacity, owner, is_alone };
             let (queue, parked) = (&mut flow.queue, &mut flow.parked);
             // A read's message waits until the data has come.
             let park =
@@ -174,6 +178,9 @@ struct Outbound<'a> {
     now: Time,
     /// Bytes of records that a frame holds.
     capacity: usize,
+    /// The flow whose buffers these become, and whether there is no other connection that may want some.
+    owner: u32,
+    is_alone: bool,
 }
 
 impl Outbound<'_> {
@@ -182,7 +189,7 @@ impl Outbound<'_> {
         let size = self.capacity - PART_HEAD;
         let whole = MESSAGE_HEAD + self.len <= self.capacity;
         let needed = if whole { 1 } else { self.len.div_ceil(size) };
-        if frames.left() < needed + RESERVE {
+        if frames.left() < needed + RESERVE || !self.is_alone && !frames.is_fair(self.owner, needed) {
             return false;
         }
         let mut bundle = Bundle {
@@ -196,7 +203,7 @@ impl Outbound<'_> {
             since: self.now,
         };
         if whole {
-            let Some(buffer) = frames.take() else { return false };
+            let Some(buffer) = frames.take(self.owner) else { return false };
             bundle.buffer = buffer;
             bundle.len = narrow(emit_message(frames.bytes_mut(buffer), 0, self.after, self.parts));
             sink(bundle);
@@ -206,7 +213,7 @@ impl Outbound<'_> {
         *part_number = part_number.wrapping_add(1);
         let mut source = Parts { parts: self.parts, rest: &[] };
         for at in (0..self.len).step_by(size) {
-            let Some(buffer) = frames.take() else { return false };
+            let Some(buffer) = frames.take(self.owner) else { return false };
             let (count, is_last) = (size.min(self.len - at), at + size >= self.len);
             let bytes = frames.bytes_mut(buffer);
             let end = emit_part(bytes, 0, message, wide(self.len), wide(at), count);

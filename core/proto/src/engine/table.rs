@@ -52,6 +52,11 @@ impl Table {
         self.used as usize
     }
 
+    /// Connections that there are.
+    pub(super) fn len(&self) -> usize {
+        self.used as usize - self.free.len()
+    }
+
     pub(super) fn put(&mut self, place: u32, conn: Conn) {
         if let Some(entry) = self.entry(place) {
             *entry = Some(conn);

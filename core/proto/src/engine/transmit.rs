@@ -243,7 +243,7 @@ impl Engine {
         let flow = self.flows.get_mut(conn.flow)?;
         let room = u32::from(conn.mtu) - narrow(DATA);
         if !flow.results.is_empty() {
-            match results(&mut self.frames, flow, room, now) {
+            match results(&mut self.frames, conn.flow, flow, room, now) {
                 Some(bundle) => return Some(fresh(Content::Bundle(bundle))),
                 None => get_hungry(conn, place, &mut self.hungry),
             }
@@ -266,7 +266,7 @@ impl Engine {
             Item::Rma(op) => {
                 let state = self.rmas.get_mut(op.0 as usize)?.as_mut()?;
                 // Taken before anything is noted: without one, nothing happens now.
-                let buffer = if state.read { self.frames.take() } else { None };
+                let buffer = if state.read { self.frames.take(conn.flow) } else { None };
                 if state.read && buffer.is_none() {
                     get_hungry(conn, place, &mut self.hungry);
                     return None;
@@ -467,8 +467,8 @@ fn control(buffer: super::frames::Buffer, len: usize, now: Time) -> Bundle {
 }
 
 /// Results that wait, in one frame.
-fn results(frames: &mut Frames, flow: &mut Flow, room: u32, now: Time) -> Option<Bundle> {
-    let buffer = frames.take()?;
+fn results(frames: &mut Frames, owner: u32, flow: &mut Flow, room: u32, now: Time) -> Option<Bundle> {
+    let buffer = frames.take(owner)?;
     let capacity = (room as usize).min(frames.stride());
     let bytes = frames.bytes_mut(buffer);
     let mut len = 0;
