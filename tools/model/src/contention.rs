@@ -1,0 +1,215 @@
+//! What messages wait for each other: links as queues.
+//!
+//! Every node sends at random times (Poisson), every frame occupies a link for the same time t, and a link serves first come,
+//! first served. A link of load ρ on which frames arrive at random is a queue M/D/1, of mean wait t ρ / (2 (1 - ρ)) (Pollaczek and
+//! Khinchine). On a ring that is two to three times too much, since frames that have come over one link cannot come at once: their
+//! contention among each other is over. For frames that go on together over links of equal service time, M. Shalmon and
+//! M. A. Kaplan, "A tandem network of queues with deterministic service and intermediate arrivals", Operations Research 32 (4), 1984,
+//! give the exact result: the first link might as well be a mere delay, so that the waits on both add up to that of one queue. In the
+//! units of a frame's time, with ρ_i for what comes over the link i before,
+//!
+//! ```text
+//! ρ w = q(ρ, ρ) - sum over i of q(ρ_i, ρ_i)        q(a, b) = a² / (2 (1 - b))
+//! ```
+//!
+//! Where only a part ρ_i of the load ρ_u of the link before comes on and the rest leaves, no exact result is known. The frames that
+//! leave also kept the others apart: we take q(ρ_i, (ρ_i + ρ_u) / 2), which is exact where nothing leaves. Two formulas enclose it:
+//! q(ρ_i, ρ_i) waits too long, q(ρ_i, ρ), that of C. P. Kruskal and M. Snir, "The performance of multistage interconnection networks for
+//! multiprocessors", IEEE Transactions on Computers C-32 (12), 1983, too short. The choice between them is ours, and is tested
+//! against a simulation of the links (`tests/contention.rs`).
+//!
+//! The ends are not queues here: a node that sends and receives faster than its overhead allows is not noticed.
+
+use crate::closed::{Shape, mean_hops};
+use crate::topology::Wrap;
+
+/// Links that carry the same, for messages from every node to uniformly random other nodes.
+///
+/// Loads are frames on the link for each message that a node sends: multiplied by messages per second and seconds per frame they are
+/// utilisations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkClass {
+    /// Links of this class for each node.
+    pub per_node: f64,
+    /// Load of each.
+    pub load: f64,
+    /// Kinds of links that feed into each.
+    pub feeds: Vec<Feed>,
+}
+
+/// Links before a link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Feed {
+    /// How many.
+    pub links: f64,
+    /// What comes over each of them and goes on over the link.
+    pub share: f64,
+    /// Load of each of them.
+    pub load: f64,
+}
+
+/// Mean wait of a frame in front of a link, in units of the time that it occupies the link.
+///
+/// `scale` turns loads into utilisations; that of the link is below 1.
+pub(crate) fn wait(load: f64, feeds: impl IntoIterator<Item = Feed>, scale: f64) -> f64 {
+    if load <= 0.0 {
+        return 0.0;
+    }
+    let contention = |load: f64, limit: f64| load * load / (2.0 * (1.0 - limit));
+    let settled: f64 = feeds
+        .into_iter()
+        .map(|feed| {
+            let (share, load) = (feed.share * scale, feed.load * scale);
+            feed.links * contention(share, f64::midpoint(share, load))
+        })
+        .sum();
+    let load = load * scale;
+    ((contention(load, load) - settled) / load).max(0.0)
+}
+
+impl Shape {
+    /// The classes of links under uniform traffic; none for meshes, whose links all differ, nor for hypercubes of broken sizes.
+    #[must_use]
+    pub fn link_classes(&self) -> Option<Vec<LinkClass>> {
+        match self {
+            Self::Grid { wrap: Wrap::Line, sides, .. } if sides.iter().any(|side| *side != 2.0) => None,
+            Self::Grid { sides, wrap, whole } => Some(grid(sides, *wrap, *whole)),
+            Self::Hypercube { nodes } => {
+                let dimensions = nodes.log2().round();
+                (dimensions.exp2() == *nodes).then(|| grid(&vec![2.0; dimensions as usize], Wrap::Forward, true))
+            }
+            Self::Star { nodes } => {
+                let others = nodes - 1.0;
+                Some(vec![
+                    LinkClass { per_node: 1.0, load: 1.0, feeds: vec![] },
+                    LinkClass {
+                        per_node: 1.0,
+                        load: 1.0,
+                        feeds: vec![Feed { links: others, share: 1.0 / others, load: 1.0 }],
+                    },
+                ])
+            }
+            Self::FatTree { ports, levels } => Some(fat_tree(self.nodes(), *ports, *levels)),
+            Self::Dragonfly { nodes, routers, globals } => Some(dragonfly(self.nodes(), *nodes, *routers, *globals)),
+        }
+    }
+
+    /// Load of the busiest link under uniform traffic, in frames per message of each node.
+    #[must_use]
+    pub fn busiest(&self) -> f64 {
+        if let Some(classes) = self.link_classes() {
+            return classes.iter().map(|class| class.load).fold(0.0, f64::max);
+        }
+        let Self::Grid { sides, whole, .. } = self else { return self.nodes() / (self.nodes() - 1.0) / 2.0 };
+        // In the middle of a line half of the messages pass to the other half.
+        let middle = |side: &f64| if *whole { (side * side / 4.0).floor() / side } else { side / 4.0 };
+        sides.iter().map(middle).fold(0.0, f64::max) * self.nodes() / (self.nodes() - 1.0)
+    }
+
+    /// Mean wait of a message under uniform traffic in units of the time that it occupies a link; none for meshes.
+    ///
+    /// `scale` is messages per node in that time; the busiest link's load times it is below 1.
+    #[must_use]
+    pub(crate) fn mean_wait(&self, scale: f64) -> Option<f64> {
+        if let (Self::Hypercube { nodes }, None) = (self, self.link_classes()) {
+            let whole = |dimensions: f64| Self::Hypercube { nodes: dimensions.exp2() }.mean_wait(scale);
+            let dimensions = nodes.log2();
+            let (below, above) = (whole(dimensions.floor().max(1.0))?, whole(dimensions.floor().max(1.0) + 1.0)?);
+            return Some(below + (dimensions - dimensions.floor().max(1.0)) * (above - below));
+        }
+        let of = |class: &LinkClass| class.per_node * class.load * wait(class.load, class.feeds.iter().copied(), scale);
+        Some(self.link_classes()?.iter().map(of).sum())
+    }
+}
+
+/// Tori, and grids whose sides are two.
+fn grid(sides: &[f64], wrap: Wrap, whole: bool) -> Vec<LinkClass> {
+    let scale = sides.iter().product::<f64>() / (sides.iter().product::<f64>() - 1.0);
+    // In a ring of two both directions lead to the same neighbour, over one link.
+    let ways = |side: f64| if wrap == Wrap::Both && side != 2.0 { 2.0 } else { 1.0 };
+    let load = |side: f64| {
+        let one_way = side == 2.0 || wrap == Wrap::Forward;
+        scale * if one_way { (side - 1.0) / 2.0 } else { mean_hops(side, wrap, whole) / 2.0 }
+    };
+    let travelled = |side: f64| 1.0 - 1.0 / side;
+    sides
+        .iter()
+        .enumerate()
+        .map(|(dimension, side)| {
+            let through = load(*side) - scale * travelled(*side) / ways(*side);
+            let mut feeds = vec![Feed { links: 1.0, share: through, load: load(*side) }];
+            // From a dimension before, when all in between need no hop.
+            let mut still = 1.0;
+            for before in sides[..dimension].iter().rev() {
+                let turns = scale * travelled(*before) * still * travelled(*side);
+                let links = ways(*before);
+                feeds.push(Feed { links, share: turns / (links * ways(*side)), load: load(*before) });
+                still /= before;
+            }
+            feeds.retain(|feed| feed.share > 0.0);
+            LinkClass { per_node: ways(*side), load: load(*side), feeds }
+        })
+        .collect()
+}
+
+fn fat_tree(nodes: f64, ports: f64, levels: u8) -> Vec<LinkClass> {
+    let half = ports / 2.0;
+    let others = nodes - 1.0;
+    let leaves_switch = (nodes - half) / others;
+    let class = |load, feeds| LinkClass { per_node: 1.0, load, feeds };
+    let feed = |links: f64, share, load| Feed { links: links.max(0.0), share, load };
+    let mut classes = vec![
+        class(1.0, vec![]),
+        class(leaves_switch, vec![feed(half, leaves_switch / half, 1.0)]),
+        // Down to a node: over the one upper link that serves it, and from the others on its switch.
+        class(1.0, vec![feed(1.0, leaves_switch, leaves_switch), feed(half - 1.0, 1.0 / others, 1.0)]),
+    ];
+    if levels == 2 {
+        classes.push(class(leaves_switch, vec![feed(ports - 1.0, leaves_switch / (ports - 1.0), leaves_switch)]));
+        return classes;
+    }
+    let leaves_pod = (nodes - half * half) / others;
+    let turns = leaves_switch - leaves_pod;
+    classes.push(class(leaves_pod, vec![feed(half, leaves_pod / half, leaves_switch)]));
+    classes.push(class(leaves_pod, vec![feed(ports - 1.0, leaves_pod / (ports - 1.0), leaves_pod)]));
+    let mut down = vec![feed(1.0, leaves_pod, leaves_pod)];
+    if half > 1.0 {
+        down.push(feed(half - 1.0, turns / (half - 1.0), leaves_switch));
+    }
+    classes.push(class(leaves_switch, down));
+    classes
+}
+
+fn dragonfly(all: f64, nodes: f64, routers: f64, globals: f64) -> Vec<LinkClass> {
+    let pair = 1.0 / (all - 1.0);
+    let group = nodes * routers;
+    // To another router of the group: its own nodes, those of the groups it leads to, and messages from other groups.
+    let local = nodes * nodes * pair * (1.0 + 2.0 * routers * globals);
+    let global = group * group * pair;
+    let feed = |links: f64, share, load| Feed { links: links.max(0.0), share, load };
+    vec![
+        LinkClass { per_node: 1.0, load: 1.0, feeds: vec![] },
+        LinkClass {
+            per_node: (routers - 1.0) / nodes,
+            load: local,
+            feeds: vec![
+                feed(nodes, (nodes + globals * group) * pair, 1.0),
+                feed(globals, group * nodes * pair, global),
+            ],
+        },
+        LinkClass {
+            per_node: globals / nodes,
+            load: global,
+            feeds: vec![feed(routers - 1.0, nodes * group * pair, local), feed(nodes, group * pair, 1.0)],
+        },
+        LinkClass {
+            per_node: 1.0,
+            load: 1.0,
+            feeds: vec![
+                feed(nodes - 1.0, pair, 1.0),
+                feed(routers - 1.0, nodes * (1.0 + routers * globals) * pair, local),
+                feed(globals, group * pair, global),
+            ],
+        },
+    ]
+}
