@@ -18,6 +18,9 @@
 //! multiprocessors", IEEE Transactions on Computers C-32 (12), 1983, too short. The choice between them is ours, and is tested
 //! against a simulation of the links (`tests/contention.rs`).
 //!
+//! The closed forms are exact but for bidirectional rings of 6, 10, 14 ... nodes, whose even and odd links have slightly different
+//! loads (see [`Wrap::Both`]): they take the mean.
+//!
 //! The ends are not queues here: a node that sends and receives faster than its overhead allows is not noticed.
 
 use crate::closed::{Shape, mean_hops};
@@ -122,34 +125,47 @@ impl Shape {
     }
 }
 
+/// What of a dimension's traffic goes which way round, as nodes see it.
+///
+/// In a bidirectional ring of an even number of nodes, even nodes send what is equally far up, odd nodes down.
+fn portions(side: f64, wrap: Wrap, whole: bool) -> Vec<f64> {
+    if wrap != Wrap::Both || side == 2.0 {
+        return vec![1.0];
+    }
+    let even = whole && side % 2.0 == 0.0;
+    let more = if even { side / 2.0 / (side - 1.0) } else { 0.5 };
+    vec![more, 1.0 - more]
+}
+
 /// Tori, and grids whose sides are two.
 fn grid(sides: &[f64], wrap: Wrap, whole: bool) -> Vec<LinkClass> {
-    let scale = sides.iter().product::<f64>() / (sides.iter().product::<f64>() - 1.0);
-    // In a ring of two both directions lead to the same neighbour, over one link.
-    let ways = |side: f64| if wrap == Wrap::Both && side != 2.0 { 2.0 } else { 1.0 };
+    let nodes = sides.iter().product::<f64>();
+    let scale = nodes / (nodes - 1.0);
     let load = |side: f64| {
         let one_way = side == 2.0 || wrap == Wrap::Forward;
         scale * if one_way { (side - 1.0) / 2.0 } else { mean_hops(side, wrap, whole) / 2.0 }
     };
     let travelled = |side: f64| 1.0 - 1.0 / side;
-    sides
-        .iter()
-        .enumerate()
-        .map(|(dimension, side)| {
-            let through = load(*side) - scale * travelled(*side) / ways(*side);
-            let mut feeds = vec![Feed { links: 1.0, share: through, load: load(*side) }];
-            // From a dimension before, when all in between need no hop.
-            let mut still = 1.0;
-            for before in sides[..dimension].iter().rev() {
-                let turns = scale * travelled(*before) * still * travelled(*side);
-                let links = ways(*before);
-                feeds.push(Feed { links, share: turns / (links * ways(*side)), load: load(*before) });
-                still /= before;
-            }
-            feeds.retain(|feed| feed.share > 0.0);
-            LinkClass { per_node: ways(*side), load: load(*side), feeds }
-        })
-        .collect()
+    let class = |dimension: usize, portion: f64| {
+        let side = sides[dimension];
+        let entering = scale * travelled(side) * portion;
+        let mut feeds = vec![Feed { links: 1.0, share: load(side) - entering, load: load(side) }];
+        // From a dimension before, when all in between need no hop.
+        let mut still = 1.0;
+        for before in sides[..dimension].iter().rev() {
+            let turns = entering * travelled(*before) * still;
+            let from = |portion: f64| Feed { links: 1.0, share: turns * portion, load: load(*before) };
+            feeds.extend(portions(*before, wrap, whole).into_iter().map(from));
+            still /= before;
+        }
+        feeds.retain(|feed| feed.share > 0.0);
+        LinkClass { per_node: 1.0, load: load(side), feeds }
+    };
+    let classes = |dimension: usize| {
+        let ways = portions(sides[dimension], wrap, whole);
+        ways.into_iter().map(move |portion| class(dimension, portion)).collect::<Vec<_>>()
+    };
+    (0..sides.len()).flat_map(classes).collect()
 }
 
 fn fat_tree(nodes: f64, ports: f64, levels: u8) -> Vec<LinkClass> {
