@@ -84,6 +84,8 @@ pub(crate) enum Command {
     Perf(Box<PerfArguments>),
     /// Measure everything that the project promises of its speed and size, with a verdict for each
     Bench(BenchArguments),
+    /// Say how long messages take by topology, size and traffic; without more, a worked example
+    Model(Box<crate::model::ModelArguments>),
     /// One end of a run of `cci perf --local`
     #[command(hide = true)]
     End(EndArguments),

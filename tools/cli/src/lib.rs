@@ -6,6 +6,7 @@ mod bench;
 mod explain;
 mod info;
 mod measure;
+mod model;
 mod output;
 mod peers;
 mod perf;
@@ -27,6 +28,7 @@ pub fn run() -> ExitCode {
         Command::Info(arguments) => info::info(arguments),
         Command::Explain(arguments) => explain::explain(arguments),
         Command::Perf(arguments) => perf::perf(arguments),
+        Command::Model(arguments) => model::model(arguments),
         // Its parent says what there is to say.
         Command::End(arguments) => return exit(measure::local::end(arguments).is_ok()),
         Command::Bench(arguments) => bench::bench(arguments),

@@ -51,8 +51,12 @@ pub struct WholeCrossover {
 const DENSITY: f64 = 200.0;
 
 impl Comparison {
-    /// The best family at a size, of those that can have it, and its time; none if no family can.
-    fn best(&self, nodes: f64) -> Result<Option<(Family, f64)>, ModelError> {
+    /// The best family at a size that need not be whole, of those that can have it, and its time; none if no family can.
+    ///
+    /// # Errors
+    ///
+    /// A pattern without closed form, or missing parameters.
+    pub fn best(&self, nodes: f64) -> Result<Option<(Family, f64)>, ModelError> {
         let mut best: Option<(Family, f64)> = None;
         for family in self.families.iter().filter(|family| family.least() <= nodes) {
             let time = match family.time_ns(self.pattern, nodes, &self.parameters, self.rate) {

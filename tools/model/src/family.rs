@@ -45,6 +45,16 @@ impl Family {
         Self::Grid { dimensions, wrap: Wrap::Forward }
     }
 
+    /// One of each: rings, tori and meshes of up to four dimensions, and the networks of switches.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let grid = |wrap, dimensions| Self::Grid { dimensions, wrap };
+        let tori = [Wrap::Forward, Wrap::Both].into_iter().flat_map(|wrap| (1..=4).map(move |d| grid(wrap, d)));
+        let meshes = (2..=4).map(|dimensions| grid(Wrap::Line, dimensions));
+        let switched = [Self::FatTree { levels: 2 }, Self::FatTree { levels: 3 }, Self::Dragonfly];
+        tori.chain(meshes).chain([Self::Hypercube, Self::Star]).chain(switched).collect()
+    }
+
     /// The measures of the member with this many nodes, if sizes were real numbers.
     #[must_use]
     pub fn shape(&self, nodes: f64) -> Shape {

@@ -1,0 +1,94 @@
+//! `cci model`: how long messages take on networks that one may not have.
+
+mod against;
+mod answer;
+mod average;
+mod crossover;
+mod example;
+mod figure;
+mod latency;
+mod pattern;
+mod plot;
+mod quantity;
+mod sensitivity;
+mod system;
+
+use crate::measure::Sentence;
+use cci_model::{Family, ModelError};
+use clap::{Args, Subcommand};
+
+#[derive(Args, Debug)]
+pub(crate) struct ModelArguments {
+    #[command(subcommand)]
+    command: Option<ModelCommand>,
+}
+
+#[derive(Subcommand, Debug)]
+enum ModelCommand {
+    /// One message from one node to another: its route, and what request, response and transaction cost
+    Latency(latency::LatencyArguments),
+    /// Mean components and latency over all pairs of nodes
+    Average(average::AverageArguments),
+    /// How long a traffic pattern takes: on the idle network, under load, and where it saturates
+    Pattern(pattern::PatternArguments),
+    /// The sizes at which another topology becomes the best
+    Crossover(crossover::CrossoverArguments),
+    /// What a change of each parameter does to a time or to a crossover point, and the cheapest change that moves one
+    Sensitivity(sensitivity::SensitivityArguments),
+    /// Draw latency over size with crossover marks
+    Plot(plot::PlotArguments),
+}
+
+/// Answers.
+pub(crate) fn model(arguments: &ModelArguments) -> Result<(), Sentence> {
+    match &arguments.command {
+        None => example::example(),
+        Some(ModelCommand::Latency(arguments)) => latency::latency(arguments),
+        Some(ModelCommand::Average(arguments)) => average::average(arguments),
+        Some(ModelCommand::Pattern(arguments)) => pattern::pattern(arguments),
+        Some(ModelCommand::Crossover(arguments)) => crossover::crossover(arguments),
+        Some(ModelCommand::Sensitivity(arguments)) => sensitivity::sensitivity(arguments),
+        Some(ModelCommand::Plot(arguments)) => plot::plot(arguments),
+    }
+}
+
+impl From<ModelError> for Sentence {
+    fn from(error: ModelError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Families to compare, `all` among their names.
+#[derive(Clone, Debug)]
+pub(crate) enum FamilyName {
+    All,
+    One(Family),
+}
+
+impl std::str::FromStr for FamilyName {
+    type Err = ModelError;
+
+    fn from_str(text: &str) -> Result<Self, ModelError> {
+        if text == "all" { Ok(Self::All) } else { text.parse().map(Self::One) }
+    }
+}
+
+/// The families that these names stand for.
+pub(crate) fn families(names: &[FamilyName]) -> Vec<Family> {
+    let mut families = vec![];
+    for name in names {
+        let more = match name {
+            FamilyName::All => Family::all(),
+            FamilyName::One(family) => vec![*family],
+        };
+        families.extend(more);
+    }
+    let mut seen = vec![];
+    families.retain(|family| {
+        !seen.contains(family) && {
+            seen.push(*family);
+            true
+        }
+    });
+    families
+}
