@@ -12,13 +12,16 @@ pub(crate) struct Peer {
     pub(crate) library: &'static str,
     /// The ways in which it is measured.
     pub(crate) settings: &'static [Setting],
-    /// What starts two processes of the program; nothing where it makes the second by itself.
+    /// What starts two processes of the program; nothing where it makes the second by itself. [`OWN_PATH`] stands for a path.
     pub(crate) launcher: &'static [&'static str],
     /// Debian packages to build its program with.
     pub(crate) packages: &'static str,
     /// How its ends wait.
     pub(crate) mode: Mode,
 }
+
+/// In the words of a launcher: a path that no other run uses, at which there is nothing.
+pub(crate) const OWN_PATH: &str = "{path}";
 
 /// One way in which a peer moves messages.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,6 +53,10 @@ pub(crate) const PEERS: &[Peer] = &[
             "--mca",
             "plm",
             "isolated",
+            // Where two start at the same time, they fail over the directory that they would share.
+            "--mca",
+            "orte_top_session_dir",
+            OWN_PATH,
             "--allow-run-as-root",
             "--host",
             "localhost:2",

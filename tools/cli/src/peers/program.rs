@@ -2,7 +2,7 @@
 //!
 //! Nothing that it says is believed without a look, and nothing is waited for without a limit.
 
-use super::catalogue::Choice;
+use super::catalogue::{Choice, OWN_PATH};
 use crate::measure::{Sentence, while_doing};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
@@ -76,7 +76,11 @@ impl Program {
             [] => Command::new(&program),
             [launcher, arguments @ ..] => {
                 let mut command = Command::new(launcher);
-                command.args(arguments).arg(&program);
+                let own = format!("cci-{}-{}-{}", std::process::id(), choice.peer.library, choice.setting.name);
+                let own = std::env::temp_dir().join(own);
+                command
+                    .args(arguments.iter().map(|word| if *word == OWN_PATH { own.as_os_str() } else { word.as_ref() }));
+                command.arg(&program);
                 command
             }
         };
