@@ -233,7 +233,7 @@ pub(crate) fn conclude(document: &Document, files: &mut Files) -> Result<(), Sen
             "nothing was measured: every size is larger than a message may be; ask for smaller ones by --size",
         )),
         None => Ok(()),
-        Some(why) => Err(Sentence(format!("the run ended early, what was measured by then is kept: {why}"))),
+        Some(why) => Err(Sentence(format!("not all was measured, what was is kept: {why}"))),
     }
 }
 

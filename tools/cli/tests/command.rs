@@ -332,7 +332,7 @@ fn a_server_killed_in_the_midst_of_a_run_leaves_the_rows_so_far_and_a_status() {
     let mut said = String::new();
     client.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!(client.0.wait().unwrap().code(), Some(1), "{said}");
-    assert!(said.contains("ended early") && said.contains("gone"), "{said}");
+    assert!(said.contains("not all was measured") && said.contains("gone"), "{said}");
     let document: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
     assert_eq!(document["complete"], false);
     assert!(document["interrupted"].as_str().unwrap().contains("gone"));

@@ -1,13 +1,19 @@
 //! `cci perf --peers` with programs that are built for the test, and with stand-ins that misbehave.
 #![allow(missing_docs, reason = "tests")]
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
+
+/// Far longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const BUILD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../peers/build");
 
@@ -172,6 +178,49 @@ fn what_peers_cannot_do_is_refused_before_the_run() {
     assert!(refused(&["pingpong", "--mode", "blocking", "--peers", "all"]).contains("--mode blocking"));
     assert!(refused(&["pingpong", "--transport", "sim", "--peers", "all"]).contains("virtual time"));
     assert!(refused(&["oneway", "--peers", "all"]).contains("--peers"));
+}
+
+/// The process that a stand-in has written the number of.
+fn process_of(path: &Path) -> Option<Pid> {
+    Pid::from_raw(fs::read_to_string(path).ok()?.trim().parse().ok()?)
+}
+
+#[test]
+fn a_killed_run_leaves_no_program_behind() {
+    let (programs, _) = built();
+    let real = programs.path().join("sockets");
+    let directory = tempfile::tempdir().unwrap();
+    let number = directory.path().join("number");
+    // Written whole, then put in its place.
+    let script = format!("echo $$ > {0}.new; mv {0}.new {0}; exec {1} \"$@\"", number.display(), real.display());
+    let stand_in = stand_ins(&[("sockets", &script)]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cci"));
+    command.args([
+        "perf",
+        "pingpong",
+        "--local",
+        "--size",
+        "8",
+        "--time",
+        "1000s",
+        "--peers",
+        "sockets:tcp",
+        "--peers-in",
+    ]);
+    let mut run = command.arg(stand_in.path()).stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let begin = Instant::now();
+    let program = loop {
+        if let Some(program) = process_of(&number) {
+            break program;
+        }
+        assert!(begin.elapsed() < PATIENCE && run.try_wait().unwrap().is_none(), "the program did not start");
+        std::thread::yield_now();
+    };
+    let ended = pidfd_open(program, PidfdFlags::empty()).unwrap();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let limit = Timespec::try_from(PATIENCE).unwrap();
+    assert_eq!(poll(&mut [PollFd::new(&ended, PollFlags::IN)], Some(&limit)), Ok(1), "{program:?} goes on");
 }
 
 /// What a program says when it is started by hand, and that both of its processes end with their input.
