@@ -146,7 +146,10 @@ mod tests {
         assert_eq!((loss, duplicate, corrupt), (1000, 100_000, 25_000));
         let link = &settings.link;
         assert_eq!((link.delay, link.jitter, link.bandwidth, link.queue), (1000, 200, 125_000_000, 30_000));
-        assert_eq!(settings.processor, Processor { send_overhead: 70, recv_overhead: 80, gap: 90 });
+        assert_eq!(
+            settings.processor,
+            Processor { send_overhead: 70, recv_overhead: 80, gap: 90, ..Processor::default() }
+        );
     }
 
     #[test]

@@ -31,6 +31,11 @@ pub struct Faults {
 }
 
 impl Faults {
+    /// Whether nothing goes wrong.
+    pub(super) fn is_none(&self) -> bool {
+        self.loss == 0 && self.duplicate == 0 && self.corrupt == 0 && self.script.is_empty()
+    }
+
     /// What happens to the `number`-th frame.
     pub(super) fn rule(&self, number: u64, random: &mut Random) -> Rule {
         if !self.script.is_empty()

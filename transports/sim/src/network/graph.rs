@@ -66,6 +66,21 @@ pub struct Processor {
     pub recv_overhead: u64,
     /// Between two that are sent, and between two that are received (g).
     pub gap: u64,
+    /// What each byte of a frame adds to either overhead, picoseconds.
+    pub per_byte: u64,
+    /// Bytes of the frame that takes just the overhead; a shorter one takes less.
+    pub base: u64,
+}
+
+impl Processor {
+    /// What a frame of `len` bytes takes whose overhead this is, to the nearest nanosecond.
+    pub(super) fn overhead(&self, overhead: u64, len: usize) -> u64 {
+        let len = len as u64;
+        let of = |bytes: u64| (u128::from(bytes) * u128::from(self.per_byte) + 500) / 1000;
+        let (more, less) = (of(len.saturating_sub(self.base)), of(self.base.saturating_sub(len)));
+        let sum = (u128::from(overhead) + more).saturating_sub(less);
+        u64::try_from(sum).unwrap_or(u64::MAX >> 1)
+    }
 }
 
 /// A directed link: its ends and what it is like.

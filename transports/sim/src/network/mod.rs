@@ -105,7 +105,7 @@ impl Network {
     /// Sends a frame, whose content is in parts one after the other. A frame to a node without a route is lost.
     pub fn send(&mut self, from: NodeIndex, to: NodeIndex, tag: u64, parts: &[&[u8]]) {
         let Some(node) = self.nodes.get_mut(from.0 as usize) else { return };
-        let departure = node.send(self.now);
+        let departure = node.send(self.now, parts.iter().map(|part| part.len()).sum());
         if self.graph.route(from, to).is_empty() {
             return;
         }
@@ -248,9 +248,7 @@ impl Network {
     /// A frame enters a link of its route.
     fn hop(&mut self, number: u32, hop: u32, tail: Time) {
         let frame = self.flights.get(number);
-        let route = self.graph.route(frame.from, frame.to);
-        let Some(at) = route.get(hop as usize) else { return };
-        let next = route.get(hop as usize + 1).copied();
+        let Some(at) = self.graph.route(frame.from, frame.to).get(hop as usize) else { return };
         let link = &mut self.links[at.0 as usize];
         let Passage::Through { head, tail, marked, rule, copy } = link.carry(self.now, tail, frame.bytes.len()) else {
             return self.lose(number);
@@ -261,21 +259,29 @@ impl Network {
             Rule::Corrupt => fault::corrupt(&mut frame.bytes, link.random()),
             Rule::Duplicate => {
                 let twin = self.flights.copy(number);
-                self.pass_on(twin, hop, next, copy, copy);
+                self.pass_on(twin, hop, copy, copy);
             }
             Rule::Pass | Rule::Deliver(_) => {}
         }
-        self.pass_on(number, hop, next, head, tail);
+        self.pass_on(number, hop, head, tail);
     }
 
-    /// A frame leaves the hop-th link of its route.
-    fn pass_on(&mut self, frame: u32, hop: u32, next: Option<LinkIndex>, head: Time, tail: Time) {
-        match next {
-            Some(link) => {
-                let entry = self.links[link.0 as usize].entry(head, tail);
-                self.schedule(entry, Event::Hop { frame, hop: hop + 1, tail });
+    /// A frame leaves the hop-th link of its route, its first byte at `head`, its last at `tail`.
+    fn pass_on(&mut self, number: u32, mut hop: u32, mut head: Time, mut tail: Time) {
+        let frame = self.flights.get(number);
+        let (route, len) = (self.graph.route(frame.from, frame.to), frame.bytes.len());
+        loop {
+            hop += 1;
+            let Some(next) = route.get(hop as usize) else {
+                return self.schedule(tail, Event::Arrival { frame: number });
+            };
+            let link = &mut self.links[next.0 as usize];
+            let entry = link.entry(head, tail);
+            if !link.is_clear() {
+                return self.schedule(entry, Event::Hop { frame: number, hop, tail });
             }
-            None => self.schedule(tail, Event::Arrival { frame }),
+            // Nobody waits there and nothing happens: no event is needed to know when the frame leaves it.
+            (head, tail) = link.pass(entry, tail, len);
         }
     }
 
@@ -301,7 +307,7 @@ impl Network {
             return None;
         }
         let frame = node.waiting.pop_front()?;
-        let ready = node.receive(self.now);
+        let ready = node.receive(self.now, self.flights.get(frame).bytes.len());
         let next = (!node.waiting.is_empty()).then(|| node.takes_at(self.now));
         let occurrence = if ready > self.now {
             self.schedule(ready, Event::Ready { frame });

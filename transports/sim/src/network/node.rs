@@ -37,9 +37,10 @@ impl Node {
         }
     }
 
-    /// Charges the sending of a frame; says when it enters its first link.
-    pub(super) fn send(&mut self, now: Time) -> Time {
-        self.idle_at = Time(now.0.max(self.idle_at.0) + self.processor.send_overhead);
+    /// Charges the sending of a frame of `len` bytes; says when it enters its first link.
+    pub(super) fn send(&mut self, now: Time, len: usize) -> Time {
+        let overhead = self.processor.overhead(self.processor.send_overhead, len);
+        self.idle_at = Time(now.0.max(self.idle_at.0) + overhead);
         let departure = Time(self.idle_at.0.max(self.sends_at.0));
         self.sends_at = Time(departure.0 + self.processor.gap);
         departure
@@ -50,10 +51,10 @@ impl Node {
         now.max(self.idle_at).max(self.takes_at)
     }
 
-    /// Charges the reception of a frame, now; says when the program sees it.
-    pub(super) fn receive(&mut self, now: Time) -> Time {
+    /// Charges the reception of a frame of `len` bytes, now; says when the program sees it.
+    pub(super) fn receive(&mut self, now: Time, len: usize) -> Time {
         self.takes_at = Time(now.0 + self.processor.gap);
-        self.idle_at = Time(now.0 + self.processor.recv_overhead);
+        self.idle_at = Time(now.0 + self.processor.overhead(self.processor.recv_overhead, len));
         self.idle_at
     }
 

@@ -123,7 +123,7 @@ fn probabilities_are_kept_and_links_do_not_disturb_each_other() {
 #[test]
 fn overheads_and_gap_are_charged_as_in_logp() {
     let mut graph = Graph::new();
-    let processor = Processor { send_overhead: 100, recv_overhead: 200, gap: 700 };
+    let processor = Processor { send_overhead: 100, recv_overhead: 200, gap: 700, ..Processor::default() };
     let (a, b) = (graph.add_node(processor), graph.add_node(processor));
     let there = graph.add_link(a, b, &link(1000, 0));
     graph.set_route(a, b, &[there]);
@@ -142,7 +142,7 @@ fn overheads_and_gap_are_charged_as_in_logp() {
 #[test]
 fn a_processor_that_waits_for_the_gap_can_send_and_answers_before_it_takes_the_next() {
     let mut graph = Graph::new();
-    let processor = Processor { send_overhead: 100, recv_overhead: 200, gap: 700 };
+    let processor = Processor { send_overhead: 100, recv_overhead: 200, gap: 700, ..Processor::default() };
     let (a, b) = (graph.add_node(processor), graph.add_node(Processor::default()));
     for (from, to) in [(a, b), (b, a)] {
         let link = graph.add_link(from, to, &link(1000, 0));
@@ -182,6 +182,26 @@ fn a_processor_that_waits_for_the_gap_can_send_and_answers_before_it_takes_the_n
 }
 
 #[test]
+fn each_byte_adds_to_both_overheads_and_a_short_frame_takes_less() {
+    let run = |len: usize| {
+        let mut graph = Graph::new();
+        let processor =
+            Processor { send_overhead: 2085, recv_overhead: 2085, per_byte: 11_600, base: 64, ..Processor::default() };
+        let (a, b) = (graph.add_node(processor), graph.add_node(processor));
+        let there = graph.add_link(a, b, &link(7, 0));
+        graph.set_route(a, b, &[there]);
+        let mut network = Network::new(1, graph);
+        network.send(a, b, 0, &[&vec![0; len]]);
+        let sent = network.idle_at(a).0;
+        (sent, times(&mut network))
+    };
+    assert_eq!(run(64), (2085, vec![2 * 2085 + 7]));
+    assert_eq!(run(124), (2781, vec![2 * 2781 + 7]));
+    // 11.6 * 63 is 730.8.
+    assert_eq!(run(1), (1354, vec![2 * 1354 + 7]));
+}
+
+#[test]
 fn a_route_of_several_links_stores_or_cuts_through() {
     let run = |forward| {
         let mut graph = Graph::new();
@@ -195,6 +215,26 @@ fn a_route_of_several_links_stores_or_cuts_through() {
     };
     assert_eq!(run(Forward::Store), [2020]);
     assert_eq!(run(Forward::CutThrough), [1020]);
+}
+
+#[test]
+fn a_clear_link_between_others_delays_and_nothing_else() {
+    let run = |forward| {
+        let mut graph = Graph::new();
+        let nodes: Vec<_> = (0..4).map(|_| graph.add_node(Processor::default())).collect();
+        let slow = LinkSettings { forward, ..link(10, 1_000_000_000) };
+        let clear = LinkSettings { forward, ..link(60, 0) };
+        let route = [(0, &slow), (1, &clear), (2, &slow)].map(|(at, of)| graph.add_link(nodes[at], nodes[at + 1], of));
+        graph.set_route(nodes[0], nodes[3], &route);
+        let mut network = Network::new(1, graph);
+        for _ in 0..2 {
+            network.send(nodes[0], nodes[3], 0, &[&[0; 1000]]);
+        }
+        let times = times(&mut network);
+        (times, network.link_stats(route[1]).map(|stats| (stats.frames, stats.bytes)))
+    };
+    assert_eq!(run(Forward::Store), (vec![2080, 3080], Some((2, 2000))));
+    assert_eq!(run(Forward::CutThrough), (vec![1080, 2080], Some((2, 2000))));
 }
 
 #[test]
