@@ -21,6 +21,7 @@ pub mod contention;
 mod crossover;
 mod error;
 mod family;
+pub mod fit;
 mod parameters;
 mod pattern;
 mod preset;
