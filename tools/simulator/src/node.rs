@@ -1,0 +1,143 @@
+//! A node: the protocol engine, and a program that accepts everybody and takes what it is sent.
+
+use cci_proto::engine::{Config, Engine, Event, Host, Index, Op, Place, Source, Target};
+use cci_proto::{Failure, Time};
+use cci_sim::Random;
+
+/// Messages that a node's program always has room for: it takes each at once.
+const ROOM: u32 = 1 << 15;
+
+/// What a program heard since it was last looked at.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// A connection of this number is asked for.
+    Asked(Index, u32),
+    /// A connection that this side asked for is open.
+    Opened(Index, u32),
+    /// A connection of this number is no more.
+    Ended(u32, Failure),
+    /// A message has been delivered on the connection of this number.
+    Message(u32),
+}
+
+/// Set in the cookie of a connection at the side that accepted it.
+pub(crate) const ACCEPTED: u64 = 1 << 32;
+
+/// The program of a node. The cookie of a connection is its number among all of the world, with [`ACCEPTED`] or without.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) heard: Vec<Heard>,
+    /// Messages that come in parts: their connection.
+    parts: Vec<u64>,
+    free_parts: Vec<u32>,
+    pub(crate) free_ops: Vec<u32>,
+    next_op: u32,
+    operations: u32,
+}
+
+impl Program {
+    /// A number for an operation; none while all are open.
+    pub(crate) fn op(&mut self) -> Option<Op> {
+        if let Some(op) = self.free_ops.pop() {
+            return Some(Op(op));
+        }
+        (self.next_op < self.operations).then(|| {
+            self.next_op += 1;
+            Op(self.next_op - 1)
+        })
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "cookies are numbers of connections, which have 32 bits")]
+fn number(user: u64) -> u32 {
+    user as u32
+}
+
+impl Host for Program {
+    type Piece = ();
+
+    fn room(&self) -> u32 {
+        ROOM
+    }
+
+    fn begin(&mut self, user: u64, _: u32) -> Option<Place> {
+        let place = self.free_parts.pop().unwrap_or_else(|| {
+            self.parts.push(0);
+            u32::try_from(self.parts.len() - 1).unwrap_or(u32::MAX)
+        });
+        self.parts[place as usize] = user;
+        Some(Place(place))
+    }
+
+    fn fill(&mut self, _: Place, _: u32, _: &[u8]) {}
+
+    fn deliver(&mut self, user: u64, place: Place) {
+        self.free_parts.push(place.0);
+        self.heard.push(Heard::Message(number(user)));
+    }
+
+    fn abandon(&mut self, place: Place) {
+        self.free_parts.push(place.0);
+    }
+
+    fn message(&mut self, user: u64, _: &[u8]) -> bool {
+        self.heard.push(Heard::Message(number(user)));
+        true
+    }
+
+    fn write(&mut self, _: &Target, _: u64, _: &[u8]) -> Result<(), Failure> {
+        Err(Failure::RemoteHandle)
+    }
+
+    fn source(&mut self, _: &Source, _: u64, _: u32) -> Result<(), Failure> {
+        Err(Failure::RemoteHandle)
+    }
+
+    fn may_read(&mut self, _: &Target) -> Result<(), Failure> {
+        Err(Failure::RemoteHandle)
+    }
+
+    fn place(&mut self, _: Op, _: u64, _: &[u8]) {}
+
+    fn ended(&mut self, op: Op, _: Result<(), Failure>) {
+        self.free_ops.push(op.0);
+    }
+
+    fn event(&mut self, index: Index, user: u64, event: Event<'_>) -> bool {
+        let heard = match event {
+            Event::Request { payload, .. } => {
+                let Some(own) = payload.first_chunk() else { return false };
+                Heard::Asked(index, u32::from_be_bytes(*own))
+            }
+            Event::Open { .. } if user & ACCEPTED == 0 => Heard::Opened(index, number(user)),
+            Event::Refused(failure) | Event::Broken(failure) => Heard::Ended(number(user), failure),
+            Event::Open { .. } | Event::Expected { .. } | Event::Silent | Event::Redirected { .. } => return true,
+        };
+        self.heard.push(heard);
+        true
+    }
+}
+
+/// A node at work.
+pub(crate) struct Node {
+    pub(crate) engine: Engine,
+    pub(crate) program: Program,
+    /// When its program wants to be woken.
+    pub(crate) wake: Option<Time>,
+}
+
+impl Node {
+    pub(crate) fn new(config: &Config, seed: u64, number: u32) -> Self {
+        let mut random = Random::of(seed, u64::from(number), 0);
+        let engine = Engine::new(config, std::array::from_fn(|_| random.next()));
+        let program = Program {
+            heard: Vec::new(),
+            parts: Vec::new(),
+            free_parts: Vec::new(),
+            free_ops: Vec::new(),
+            next_op: 0,
+            operations: config.operations,
+        };
+        Self { engine, program, wake: None }
+    }
+}
