@@ -3,6 +3,7 @@
 use crate::measure::local::EndArguments;
 use crate::measure::plan::{Abi, AttributeName, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads};
 use crate::peers::PeersArguments;
+use crate::report::arguments::ReportArguments;
 use crate::sizes::{Sizes, parse_key, parse_percent, parse_sizes, parse_time};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgGroup, Args, CommandFactory, Parser, Subcommand};
@@ -136,6 +137,8 @@ pub(crate) enum PerfCommand {
     Bandwidth(ComparedArguments),
     /// Serve runs until ended; prints the URI to connect to
     Server(ServerArguments),
+    /// Write runs as one HTML page that needs nothing else
+    Report(ReportArguments),
 }
 
 #[derive(Args, Debug)]
@@ -246,6 +249,9 @@ pub(crate) struct MeasurementArguments {
     /// Draw latency and bandwidth over size to this SVG file, - for standard output
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) plot: Option<PathBuf>,
+    /// Write a page that needs nothing else to this HTML file, - for standard output
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod bench;
+mod documents;
 mod explain;
 mod info;
 mod measure;
@@ -11,6 +12,7 @@ mod output;
 mod peers;
 mod perf;
 mod probe;
+mod report;
 mod sizes;
 
 pub use probe::allocator::CountingAllocator;
@@ -27,7 +29,11 @@ pub fn run() -> ExitCode {
     let outcome = match &arguments.command {
         Command::Info(arguments) => info::info(arguments),
         Command::Explain(arguments) => explain::explain(arguments),
-        Command::Perf(arguments) => perf::perf(arguments),
+        Command::Perf(arguments) => match perf::perf(arguments) {
+            // The status of a comparison says more than well or not.
+            Ok(status) => return status,
+            Err(why) => Err(why),
+        },
         Command::Model(arguments) => model::model(arguments),
         // Its parent says what there is to say.
         Command::End(arguments) => return exit(measure::local::end(arguments).is_ok()),

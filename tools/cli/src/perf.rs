@@ -13,14 +13,16 @@ use crate::measure::{Sentence, virtual_time, while_doing};
 use crate::output::{Files, table};
 use crate::peers::{self, Attendance, Guests};
 use crate::probe::c_library::{self, CLibrary};
+use crate::report;
 use cci::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{Write, stderr, stdout};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
-/// Serves, or measures.
-pub(crate) fn perf(arguments: &PerfArguments) -> Result<(), Sentence> {
-    match &arguments.command {
+/// Serves, or measures, or tells of runs; the status that the process is to end with.
+pub(crate) fn perf(arguments: &PerfArguments) -> Result<ExitCode, Sentence> {
+    let done = match &arguments.command {
         PerfCommand::PingPong(arguments) => compared(Measurement::PingPong, arguments),
         PerfCommand::OneWay(arguments) => {
             measure(&plan(Measurement::OneWay, arguments)?, arguments, Attendance::default())
@@ -28,7 +30,9 @@ pub(crate) fn perf(arguments: &PerfArguments) -> Result<(), Sentence> {
         PerfCommand::Rate(arguments) => compared(Measurement::Rate, arguments),
         PerfCommand::Bandwidth(arguments) => compared(Measurement::Bandwidth, arguments),
         PerfCommand::Server(arguments) => serve(arguments),
-    }
+        PerfCommand::Report(arguments) => report::report(arguments),
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 /// The shared library that a build puts beside this program, and an installation into `lib` next to `bin`.
@@ -212,7 +216,8 @@ const VAGUE: usize = 10;
 
 /// Opens the files that the results go to: before the run, so that a mistake costs none.
 pub(crate) fn files(arguments: &MeasurementArguments) -> Result<Files, Sentence> {
-    Files::open(arguments.json.as_deref(), arguments.csv.as_deref(), arguments.plot.as_deref())
+    let MeasurementArguments { json, csv, plot, report, .. } = arguments;
+    Files::open(json.as_deref(), csv.as_deref(), plot.as_deref(), report.as_deref())
 }
 
 /// Shows and writes what was measured.

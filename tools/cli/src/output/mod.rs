@@ -6,6 +6,7 @@ pub(crate) mod table;
 
 use crate::measure::row::Document;
 use crate::measure::{Sentence, while_doing};
+use crate::report;
 use std::fs::File;
 use std::io::{Write, stdout};
 use std::path::Path;
@@ -44,19 +45,25 @@ pub(crate) struct Files {
     pub(crate) json: Option<Sink>,
     pub(crate) csv: Option<Sink>,
     pub(crate) plot: Option<Sink>,
+    pub(crate) report: Option<Sink>,
 }
 
 impl Files {
     /// Opens what is asked for.
-    pub(crate) fn open(json: Option<&Path>, csv: Option<&Path>, plot: Option<&Path>) -> Result<Self, Sentence> {
+    pub(crate) fn open(
+        json: Option<&Path>,
+        csv: Option<&Path>,
+        plot: Option<&Path>,
+        report: Option<&Path>,
+    ) -> Result<Self, Sentence> {
         let open = |path: Option<&Path>| path.map(Sink::open).transpose();
         plot.map_or(Ok(()), must_be_svg)?;
-        Ok(Self { json: open(json)?, csv: open(csv)?, plot: open(plot)? })
+        Ok(Self { json: open(json)?, csv: open(csv)?, plot: open(plot)?, report: open(report)? })
     }
 
     /// Whether standard output is taken by one of them, so that the table goes to standard error.
     pub(crate) fn take_the_terminal(&self) -> bool {
-        [&self.json, &self.csv, &self.plot].iter().any(|sink| matches!(sink, Some(Sink::Terminal)))
+        [&self.json, &self.csv, &self.plot, &self.report].iter().any(|sink| matches!(sink, Some(Sink::Terminal)))
     }
 
     /// Fills them.
@@ -70,6 +77,9 @@ impl Files {
         }
         if let Some(sink) = &mut self.plot {
             sink.write(&plot::svg(document)?)?;
+        }
+        if let Some(sink) = &mut self.report {
+            sink.write(&report::page_of(document))?;
         }
         Ok(())
     }
@@ -96,12 +106,12 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         for name in ["plot.png", "plot.PDF", "plot.svg.gz"] {
             let path = directory.path().join(name);
-            let error = Files::open(None, None, Some(&path)).err().unwrap().0;
+            let error = Files::open(None, None, Some(&path), None).err().unwrap().0;
             assert!(error.contains(".svg") && error.contains(name.rsplit('.').next().unwrap()), "{error}");
             assert!(!path.exists(), "{name}");
         }
         for name in ["plot.svg", "plot.SVG", "plot"] {
-            assert!(Files::open(None, None, Some(&directory.path().join(name))).is_ok(), "{name}");
+            assert!(Files::open(None, None, Some(&directory.path().join(name)), None).is_ok(), "{name}");
         }
     }
 
@@ -109,14 +119,14 @@ mod tests {
     fn a_file_that_cannot_be_written_is_told_before_the_run() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("missing").join("rows.json");
-        let error = Files::open(Some(&path), None, None).err().unwrap().0;
+        let error = Files::open(Some(&path), None, None, None).err().unwrap().0;
         assert!(error.contains("rows.json") && error.contains("directory that exists"), "{error}");
     }
 
     #[test]
     fn a_dash_takes_the_terminal() {
         let dash = Path::new("-");
-        assert!(Files::open(None, Some(dash), None).unwrap().take_the_terminal());
+        assert!(Files::open(None, Some(dash), None, None).unwrap().take_the_terminal());
         assert!(!Files::default().take_the_terminal());
     }
 }

@@ -1,0 +1,63 @@
+//! `cci perf report`: runs as one HTML page that needs nothing else.
+
+pub(crate) mod arguments;
+mod chart;
+mod curves;
+mod figure;
+mod findings;
+mod headline;
+mod library;
+mod measuring;
+mod page;
+mod runs;
+#[cfg(test)]
+mod tests;
+mod unit;
+
+use crate::documents;
+use crate::measure::row::Document;
+use crate::measure::{Sentence, while_doing};
+use crate::output::Sink;
+use arguments::ReportArguments;
+
+/// A run of the page.
+pub(crate) struct Run {
+    pub(crate) document: Document,
+    /// The file that it was read from; empty when it was read from none.
+    pub(crate) source: String,
+}
+
+/// Writes the page of documents, once those are measured that are to be.
+pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Sentence> {
+    let read = |path: &std::path::PathBuf| {
+        documents::read(path).map(|document| Run { document, source: path.display().to_string() })
+    };
+    let mut runs = arguments.documents.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let mut failures = Vec::new();
+    // Opened before anything is measured, so that a mistake in its name costs nothing.
+    let mut out = match &arguments.measure {
+        None => Sink::open(&arguments.out)?,
+        Some(directory) => {
+            std::fs::create_dir_all(directory)
+                .map_err(while_doing(&format!("cannot make the directory {}", directory.display())))?;
+            let out = Sink::open(&arguments.out)?;
+            let measured = measuring::measure(directory)?;
+            runs.extend(measured.runs);
+            failures = measured.failures;
+            out
+        }
+    };
+    out.write(&page::page(&runs, &failures))?;
+    let partial = runs.iter().filter(|run| !run.document.complete).count();
+    match (&arguments.measure, failures.len(), partial) {
+        (None, ..) | (Some(_), 0, 0) => Ok(()),
+        (Some(_), missing, partial) => Err(Sentence(format!(
+            "the page is written, but {missing} measurements gave nothing and {partial} ended early; it says why"
+        ))),
+    }
+}
+
+/// The page of a run that has just ended.
+pub(crate) fn page_of(document: &Document) -> String {
+    page::page(&[Run { document: document.clone(), source: String::new() }], &[])
+}
