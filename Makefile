@@ -1,6 +1,8 @@
 # make demo                  build, measure between two processes, show table and plot
 # make test                  every test and check; ends with "N passed, N failed"
 # make bench                 the performance table, with a verdict for each row
+# make report                measure everything quickly, beside the peers that are installed: report-out/report.html
+# make compare               try `cci perf compare`: the same build 20 times, and one with 5 % more time in each send
 # make net                   sock between network name spaces: loss, path MTU, groups, TCP beside it (part of make test)
 # make fuzz SECONDS=n         look for inputs that break parsers or engine; the corpus is part of make test
 # make seeds N=n             n simulated worlds, each with another bad network; failing seeds are kept in tools/testkit/seeds.txt
@@ -20,7 +22,7 @@ DESTDIR ?=
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 CCI := $(TARGET)/release/cci
 
-.PHONY: all prepare build demo test bench net fuzz seeds soak install peers peers-deps deny clean
+.PHONY: all prepare build demo test bench report compare net fuzz seeds soak install peers peers-deps deny clean
 
 all: build
 
@@ -45,6 +47,16 @@ bench: prepare
 	cargo build --locked --release -p cci-testkit --bin cci-simulated
 	$(CCI) bench
 	$(TARGET)/release/cci-simulated
+
+# Ends with a status other than 0 when a measurement gave nothing or ended early; the page says which.
+report: prepare
+	cargo build --locked --release -p cci-cli
+	$(CCI) perf report --measure report-out --out report-out/report.html
+	@echo "report: report-out/report.html"
+
+compare: prepare
+	cargo build --locked --release -p cci-cli -p cci-c
+	@ci/compare
 
 # The command is one of the ends.
 net: prepare
@@ -79,4 +91,4 @@ deny:
 
 clean:
 	cargo clean
-	rm -rf demo-out
+	rm -rf demo-out report-out compare-out

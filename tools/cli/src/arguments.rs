@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::compare::arguments::CompareArguments;
 use crate::measure::local::EndArguments;
 use crate::measure::plan::{Abi, AttributeName, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads};
 use crate::peers::PeersArguments;
@@ -137,6 +138,8 @@ pub(crate) enum PerfCommand {
     Bandwidth(ComparedArguments),
     /// Serve runs until ended; prints the URI to connect to
     Server(ServerArguments),
+    /// Say what changed beyond noise between the runs of two builds; status 1 if anything became slower
+    Compare(CompareArguments),
     /// Write runs as one HTML page that needs nothing else
     Report(ReportArguments),
 }

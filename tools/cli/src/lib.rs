@@ -3,6 +3,7 @@
 
 mod arguments;
 mod bench;
+mod compare;
 mod documents;
 mod explain;
 mod info;

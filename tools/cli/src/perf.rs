@@ -1,6 +1,7 @@
 //! `cci perf`: measures between two processes.
 
 use crate::arguments::{ComparedArguments, MeasurementArguments, PerfArguments, PerfCommand, ServerArguments};
+use crate::compare;
 use crate::measure::client::{self, Progress};
 use crate::measure::environment::{Environment, allowed, load};
 use crate::measure::local;
@@ -31,6 +32,7 @@ pub(crate) fn perf(arguments: &PerfArguments) -> Result<ExitCode, Sentence> {
         PerfCommand::Bandwidth(arguments) => compared(Measurement::Bandwidth, arguments),
         PerfCommand::Server(arguments) => serve(arguments),
         PerfCommand::Report(arguments) => report::report(arguments),
+        PerfCommand::Compare(arguments) => return Ok(compare::compare(arguments)),
     };
     done.map(|()| ExitCode::SUCCESS)
 }
