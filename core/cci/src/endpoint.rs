@@ -69,6 +69,11 @@ pub struct Endpoint {
     closed: bool,
 }
 
+/// Whether the user does not want the counters published: a filter of system calls might kill.
+fn counters_are_private() -> bool {
+    std::env::var_os("CCI_COUNTERS").is_some_and(|value| value == "private")
+}
+
 impl Endpoint {
     /// Opens an endpoint on a device.
     ///
@@ -91,9 +96,12 @@ impl Endpoint {
         let mut failed = None;
         let mut uri = String::new();
         let cell = cci_transport::Endpoint::open(options.threading, |cell| {
-            let body = Core::new(cell, &core_options).and_then(|core| {
+            let body = Core::new(cell, &core_options).and_then(|mut core| {
                 let transport = crate::transports::open(&core, device, options)?;
                 transport.uri().clone_into(&mut uri);
+                if !counters_are_private() {
+                    core.publish_counters(&device.transport, &uri);
+                }
                 Ok(Body { core, transport })
             });
             body.map_err(|error| failed = Some(error)).ok()

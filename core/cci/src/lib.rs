@@ -28,6 +28,7 @@ pub use cci_proto::{
     OptionError, PollError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Status, Unusable,
 };
 pub use cci_transport::{ConnectionReport, OpenError};
+pub use cci_transport::{Snapshot, Unreadable, WaitFor, WaitShown};
 pub use connection::Connection;
 pub use context::Context;
 pub use device::{Device, Pci};

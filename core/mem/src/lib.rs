@@ -15,6 +15,9 @@ pub mod barrier;
 pub mod buffers;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+pub mod counters;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
 pub mod fork;
 #[allow(unsafe_code)]
 pub mod lock;

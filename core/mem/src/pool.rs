@@ -56,6 +56,12 @@ impl<C: Sync, E: Sync> Pool<C, E> {
         self.taken.len()
     }
 
+    /// Slots that are with the program, or given back and not yet seen.
+    #[must_use]
+    pub fn lent(&self) -> usize {
+        self.lent
+    }
+
     /// Takes a slot: the one freed last, whose memory is in cache.
     #[inline]
     pub fn take(&mut self) -> Option<&'static Slot<C, E>> {

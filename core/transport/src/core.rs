@@ -1,12 +1,16 @@
 //! What every endpoint has: slots, the queue of events, options.
 
 use crate::endpoint::{Endpoint, globals};
-use crate::{Connection, OpenError, Slot};
+use crate::waits::Waits;
+use crate::{Connection, OpenError, Slot, WaitFor};
+use cci_mem::counters::{ARMED, Home, Page, STARVING, VIRTUAL};
 use cci_mem::pool::{Pool, Queue};
 use cci_mem::slot::State;
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, EventKind, Failure, Status};
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 /// Taken slots that one step of housekeeping looks at: two for each one taken keep up with the program.
 const SWEEP: usize = 2;
@@ -37,6 +41,8 @@ impl Default for CoreOptions {
 /// The private part of an endpoint that does not depend on its transport.
 pub struct Core {
     endpoint: &'static Endpoint,
+    counters: Home,
+    waits: Waits,
     slots: &'static [Slot],
     recv: Pool<Connection, Endpoint>,
     send: Pool<Connection, Endpoint>,
@@ -70,6 +76,7 @@ impl Core {
     pub fn new(endpoint: &'static Endpoint, options: &CoreOptions) -> Result<Self, OpenError> {
         let system = |source: rustix::io::Errno| OpenError::system("no memory for the slots of an endpoint", source);
         let (_, globals) = globals().map_err(system)?;
+        let counters = Home::new().map_err(system)?;
         let count = options.recv_count + options.send_count + options.rma_count;
         let slots = globals.slots.take(count).map_err(system)?;
         let (recv, rest) = slots.split_at(options.recv_count);
@@ -82,6 +89,8 @@ impl Core {
         })?;
         Ok(Self {
             endpoint,
+            counters,
+            waits: Waits::default(),
             slots,
             recv,
             send,
@@ -104,6 +113,76 @@ impl Core {
     #[must_use]
     pub fn endpoint(&self) -> &'static Endpoint {
         self.endpoint
+    }
+
+    /// Where this endpoint counts.
+    #[inline(always)]
+    #[must_use]
+    pub fn counters(&self) -> &Page {
+        &self.counters
+    }
+
+    /// Lets other processes of this user read the counters (`docs/design/counters.md`). Where the system does not allow that,
+    /// they stay private.
+    pub fn publish_counters(&mut self, transport: &str, uri: &str) {
+        let page = &self.counters;
+        let now = clock_gettime(ClockId::Monotonic);
+        let [seconds, nanos] = [now.tv_sec, now.tv_nsec].map(|part| u64::try_from(part).unwrap_or(0));
+        let now = seconds * 1_000_000_000 + nanos;
+        page.transport.set(transport);
+        page.uri.set(uri);
+        page.opened.store(now, Ordering::Relaxed);
+        if page.flags.load(Ordering::Relaxed) & VIRTUAL == 0 {
+            page.progress.store(now, Ordering::Relaxed);
+        }
+        self.note();
+        // An endpoint is worth more than what can be seen of it.
+        let _ = self.counters.publish();
+    }
+
+    /// Notes how many of everything there are. Not for each message: `docs/design/counters.md` says when.
+    pub fn note(&self) {
+        let state = if self.armed { ARMED } else { 0 } | if self.is_starving() { STARVING } else { 0 };
+        let page = &self.counters;
+        for (word, value) in [
+            (&page.connections, self.connections.len()),
+            (&page.recv_taken, self.recv.in_use()),
+            (&page.recv_lent, self.recv.lent()),
+            (&page.recv_limit, self.recv.limit()),
+            (&page.send_taken, self.send.in_use()),
+            (&page.send_limit, self.send.limit()),
+            (&page.rma_taken, self.rma.in_use()),
+            (&page.rma_limit, self.rma.limit()),
+        ] {
+            word.store(value as u64, Ordering::Relaxed);
+        }
+        page.state.store(state, Ordering::Relaxed);
+    }
+
+    /// Shows whom the endpoint waits for: `key` is the transport's number of them, `since` nanoseconds of its clock.
+    pub fn wait_for(&mut self, key: u64, what: WaitFor, since: u64, operations: u64, peer: impl Display) {
+        self.waits.show(&self.counters, key, (what, since, operations), peer);
+    }
+
+    /// It does not wait any more.
+    pub fn wait_over(&mut self, key: u64) {
+        self.waits.hide(&self.counters, key);
+    }
+
+    /// All that wait are shown anew: between this and [`Core::end_waits`].
+    pub fn begin_waits(&mut self) {
+        self.waits.begin();
+    }
+
+    /// Those that were not shown since [`Core::begin_waits`] do not wait any more.
+    pub fn end_waits(&mut self) {
+        self.waits.end(&self.counters);
+    }
+
+    /// Whether [`Core::wait_for`] shows anybody.
+    #[must_use]
+    pub fn has_waits(&self) -> bool {
+        !self.waits.is_empty()
     }
 
     /// A slot for an arriving message or request. `released` sees slots that the program has returned, to free what they

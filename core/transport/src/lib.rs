@@ -13,6 +13,8 @@ mod open;
 mod operation;
 mod patience;
 mod reliable;
+mod snapshot;
+mod waits;
 
 pub use crate::core::{Core, CoreOptions, name};
 pub use connection::{Connection, ConnectionState, Counters};
@@ -22,6 +24,8 @@ pub use open::{OpenError, room_for};
 pub use operation::{Connect, ConnectionReport, Message, Posted, Rma};
 pub use patience::{Patience, Turn};
 pub use reliable::{Absence, Reliable, ReliableOptions};
+pub use snapshot::{Snapshot, Unreadable, WaitShown};
+pub use waits::WaitFor;
 
 use cci_mem::memory::Memory;
 use cci_proto::{Alignment, ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};

@@ -2,6 +2,7 @@
 
 use cci_mem::memory::Piece;
 use cci_proto::{Address, ConnectError, Time};
+use std::fmt;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -110,4 +111,14 @@ pub trait Link: Send + 'static {
     fn waker(&self) -> Arc<OwnedFd>;
     /// How frames travel, and why so: which offloads are on, which are off and why. For `ccix_connection_info`.
     fn path(&self, to: &Address) -> (String, String);
+    /// Writes what an address is called, as a URI where it has one. Does not allocate by itself.
+    ///
+    /// # Errors
+    ///
+    /// Those of `text`.
+    fn write_name(&self, to: &Address, text: &mut dyn fmt::Write) -> fmt::Result;
+    /// Whether its time is not that of the system.
+    fn is_virtual(&self) -> bool {
+        false
+    }
 }

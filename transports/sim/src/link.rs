@@ -1,12 +1,13 @@
 //! An endpoint's end of a shared virtual network.
 
-use crate::address;
+use crate::address::{self, Place};
 use crate::keys::Settings;
 use crate::network::Time;
 use crate::shared::{Arrival, RECV_BUFFER, Shared};
 use cci_proto::{Address, ConnectError};
 use cci_transport::{Incoming, Link, OpenError, Outgoing};
 use rustix::event::{EventfdFlags, eventfd};
+use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -150,6 +151,20 @@ impl Link for SimLink {
 
     fn waker(&self) -> Arc<OwnedFd> {
         self.handle.clone()
+    }
+
+    fn write_name(&self, to: &Address, text: &mut dyn fmt::Write) -> fmt::Result {
+        match Place::of_address(to) {
+            Some(Place::Endpoint(node, port)) => {
+                let number = self.shared.lock().number(node).unwrap_or_default();
+                write!(text, "sim://{}/{number}:{port}", self.shared.name)
+            }
+            _ => write!(text, "sim://{}", self.shared.name),
+        }
+    }
+
+    fn is_virtual(&self) -> bool {
+        true
     }
 
     fn path(&self, _: &Address) -> (String, String) {

@@ -194,6 +194,11 @@ impl State {
         u32::try_from(at).ok().map(NodeIndex)
     }
 
+    /// The number that keys and URIs call a node by.
+    pub(crate) fn number(&self, node: NodeIndex) -> Option<u32> {
+        self.named.get(node.0 as usize).map(|named| named.number)
+    }
+
     /// Another node, joined to itself and to all others; a link is like what its sender's keys say.
     fn add_node(&mut self, number: u32, settings: &Settings) -> NodeIndex {
         let link = &settings.link;

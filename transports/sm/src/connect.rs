@@ -168,6 +168,7 @@ impl Lane {
         cell.set_state(ConnectionState::Open);
         common.deadlines_moved = true;
         core.finish_opening(opening.slot, EventKind::Connect, opening.context, Ok(cell));
+        self.on_answered(core);
     }
 
     pub(crate) fn on_reject(&mut self, common: &mut Common, core: &mut Core, header: Header) {

@@ -140,6 +140,8 @@ pub(crate) struct Lane {
     pub(crate) watchful: bool,
     /// Relayed RMA that this side serves or awaits.
     pub(crate) relay: crate::relay::Relay,
+    /// For whoever watches.
+    pub(crate) stuck: crate::notes::Stuck,
 }
 
 impl Lane {
@@ -176,6 +178,7 @@ impl Lane {
             idle_since: Some(now),
             watchful: false,
             relay: crate::relay::Relay::default(),
+            stuck: crate::notes::Stuck::default(),
         }
     }
 
@@ -244,7 +247,8 @@ impl Lane {
     pub(crate) fn break_connection(&mut self, common: &mut Common, core: &mut Core, number: u32, failure: Failure) {
         let Some((cell, opening)) = self.leave(number, common.now) else { return };
         if let Some(opening) = opening {
-            return fail_opening(core, cell, &opening, failure);
+            fail_opening(core, cell, &opening, failure);
+            return self.on_answered(core);
         }
         cell.set_state(ConnectionState::Broken);
         self.fail_operations(common, core, Some(cell), failure);
@@ -262,6 +266,7 @@ impl Lane {
         if let Some((cell, Some(opening))) = self.leave(number, now) {
             fail_opening(core, cell, &opening, failure);
             core.explain(opening.slot, reason);
+            self.on_answered(core);
         }
     }
 
@@ -293,6 +298,7 @@ impl Lane {
                 other => self.queue.push_back(other),
             }
         }
+        self.on_moved(core);
     }
 }
 

@@ -14,6 +14,7 @@ mod handshake;
 mod lane;
 mod layout;
 mod mode;
+mod notes;
 mod open;
 mod operations;
 #[allow(unsafe_code)]
@@ -220,6 +221,7 @@ impl Sm {
         if tick != self.tick || fired {
             self.tick = tick;
             self.on_tick(core);
+            self.note(core);
         }
         if self.common.has_chores() {
             self.do_chores(core);

@@ -33,6 +33,7 @@ impl Sm {
         let number = known.unwrap_or_else(|| self.add_lane(Phase::Dialing(address)));
         let Some(lane) = self.lanes[number as usize].as_deref_mut() else { return };
         lane.ask(&mut self.common, cell, opening);
+        lane.show_connects(core, self.common.now);
         if known.is_none()
             && let Err(cause) = lane.dial(&mut self.common, address)
         {
@@ -248,6 +249,7 @@ impl Transport for Sm {
             return;
         }
         self.settle_handle(core);
+        core.note();
     }
 
     fn waker(&self) -> Arc<OwnedFd> {

@@ -98,10 +98,12 @@ impl Lane {
         }
         self.refusing = true;
         common.refusing += 1;
+        core.counters().on_refused();
         if let Some(wire) = &self.wire {
             wire.inbound.rnr.store(1, Ordering::Relaxed);
         }
         core.set_starving(true);
+        core.note();
         // Against the light fence in giving an event back: either it tells us, or the next look finds its slot.
         common.pairing.heavy();
         true
@@ -145,6 +147,7 @@ impl Lane {
         self.lent += 1;
         name(slot, cell);
         cell.counters.on_received();
+        core.counters().on_received(usize::from(header.len));
         core.push(slot);
         Ok(true)
     }
@@ -175,6 +178,7 @@ impl Lane {
         };
         name(slot, cell);
         cell.counters.on_received();
+        core.counters().on_received_long(len as usize);
         let kind = EventKind::Recv as u32;
         if wire.is_short() {
             let number = common.spill(|buffer| wire.copy_payload(payload, len, buffer));

@@ -55,6 +55,7 @@ impl Pending {
     pub(crate) fn end(&mut self, common: &mut Common, core: &mut Core, outcome: Result<(), Failure>) {
         if outcome.is_ok() {
             self.cell.counters.on_rma(self.len);
+            core.counters().on_rma(self.len);
         }
         finish(core, self.slot, self.cell, self.posted, outcome);
         if let Some((data, _)) = self.message.take() {
@@ -127,6 +128,9 @@ impl Lane {
                     common.violators.push(self.number);
                 }
                 self.queue.push_back(Op::Rma(Box::new(pending)));
+                if alone {
+                    self.on_stuck(core);
+                }
                 common.deadlines_moved = true;
                 // Frames of a relayed operation may have been published.
                 self.wake_consumer();
@@ -180,7 +184,7 @@ impl Lane {
     fn deliver(&mut self, common: &mut Common, core: &mut Core, pending: &mut Pending) -> Result<Step, Violation> {
         if let (Some((data, len)), Some(wire)) = (&pending.message, self.wire.as_mut()) {
             let word = pending.cell.remote.load(Ordering::Relaxed);
-            if !wire.publish(word, Message::One(&data[..*len]))? {
+            if !wire.publish(core.counters(), word, Message::One(&data[..*len]))? {
                 return Ok(Step::Open(false));
             }
             pending.cell.counters.on_sent();

@@ -4,20 +4,21 @@ use crate::common::Common;
 use crate::lane::{Kept, Lane, Op, Phase, Waiting, finish};
 use crate::layout::{NO_SLOT, kind, pair};
 use crate::wire::Wire;
+use cci_mem::counters::Page;
 use cci_mem::ring::{BODY, BODY_WORDS, Header, Violation};
 use cci_mem::sync::Ordering;
 use cci_proto::SendError;
 use cci_transport::{Connection, Core, Message, Posted, Slot};
 
 impl Wire {
-    /// Publishes a message; false when there is no room.
+    /// Publishes a message, and counts it; false when there is no room.
     #[inline]
-    pub(crate) fn publish(&mut self, word: u32, message: Message<'_>) -> Result<bool, Violation> {
+    pub(crate) fn publish(&mut self, counters: &Page, word: u32, message: Message<'_>) -> Result<bool, Violation> {
         if !self.producer.has_room(self.outbound.head)? {
             return Ok(false);
         }
         if message.len() > BODY {
-            return self.publish_slot(word, message);
+            return self.publish_slot(counters, word, message);
         }
         #[expect(clippy::cast_possible_truncation, reason = "at most BODY")]
         let header = Header { kind: kind::MESSAGE, len: message.len() as u8, word };
@@ -29,14 +30,16 @@ impl Wire {
                 self.producer.push(self.outbound.ring, header, &bytes[..len]);
             }
         }
+        counters.on_sent(message.len());
         Ok(true)
     }
 
-    fn publish_slot(&mut self, word: u32, message: Message<'_>) -> Result<bool, Violation> {
+    fn publish_slot(&mut self, counters: &Page, word: u32, message: Message<'_>) -> Result<bool, Violation> {
         let Some(slot) = self.take_granted()? else { return Ok(false) };
         let len = self.fill(slot, message);
         let header = Header { kind: kind::MESSAGE_SLOT, len: 0, word };
         self.producer.push_words(self.outbound.ring, header, [pair(slot, len)]);
+        counters.on_sent_long(message.len());
         Ok(true)
     }
 
@@ -119,9 +122,9 @@ impl Lane {
             Posted::Event(_) => Some(core.take_send().ok_or(SendError::NoBuffers)?),
             Posted::Silent(_) | Posted::Waited => None,
         };
-        match wire.publish(cell.remote.load(Ordering::Relaxed), message) {
+        match wire.publish(core.counters(), cell.remote.load(Ordering::Relaxed), message) {
             Ok(true) => {}
-            Ok(false) => return self.send_later(common, core, cell, message, posted, slot),
+            Ok(false) => return self.send_first(common, core, cell, message, posted, slot),
             Err(Violation) => return Err(self.violated(common, core, slot)),
         }
         cell.counters.on_sent();
@@ -158,6 +161,22 @@ impl Lane {
         SendError::Disconnected
     }
 
+    /// As [`Lane::send_later`], for the first that waits.
+    #[cold]
+    fn send_first(
+        &mut self,
+        common: &mut Common,
+        core: &mut Core,
+        cell: &'static Connection,
+        message: Message<'_>,
+        posted: Posted,
+        slot: Option<&'static Slot>,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        let sent = self.send_later(common, core, cell, message, posted, slot)?;
+        self.on_stuck(core);
+        Ok(sent)
+    }
+
     /// Queues a message that finds no room; one on an unreliable connection is dropped instead.
     #[cold]
     fn send_later(
@@ -176,6 +195,7 @@ impl Lane {
         cell.on_begun();
         if !cell.attribute().is_reliable() {
             cell.counters.on_dropped();
+            core.counters().on_dropped();
             finish(core, slot, cell, posted, Ok(()));
             // A waiting thread finds the slot ended.
             return Ok((posted == Posted::Waited).then_some(slot));
@@ -266,6 +286,9 @@ impl Lane {
         }
         if moved {
             self.wake_consumer();
+            if self.stuck.is_seen() {
+                self.on_moved(core);
+            }
         }
         moved
     }
@@ -280,7 +303,7 @@ impl Lane {
             Kept::Inline(bytes) => &bytes[..waiting.len],
             Kept::Buffer(bytes) => &bytes[..waiting.len],
         };
-        if !wire.publish(waiting.cell.remote.load(Ordering::Relaxed), Message::One(bytes))? {
+        if !wire.publish(core.counters(), waiting.cell.remote.load(Ordering::Relaxed), Message::One(bytes))? {
             return Ok(false);
         }
         waiting.cell.counters.on_sent();

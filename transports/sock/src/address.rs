@@ -4,6 +4,7 @@
 //! network order. The scope is the index of an interface: for a group always, for an IPv6 link-local address too, else 0.
 
 use cci_proto::Address;
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 /// Begins every URI of this transport.
@@ -126,9 +127,17 @@ pub(crate) fn port(address: &Address) -> u16 {
 
 /// For sentences.
 pub(crate) fn shown(address: &Address) -> String {
+    let mut text = String::new();
+    // A string takes everything.
+    let _ = write_shown(address, &mut text);
+    text
+}
+
+/// As [`shown`], without memory of its own.
+pub(crate) fn write_shown(address: &Address, text: &mut dyn fmt::Write) -> fmt::Result {
     match ip(address) {
-        IpAddr::V4(ip) => format!("{ip}:{}", port(address)),
-        IpAddr::V6(ip) => SocketAddrV6::new(ip, port(address), 0, scope(address)).to_string(),
+        IpAddr::V4(ip) => write!(text, "{ip}:{}", port(address)),
+        IpAddr::V6(ip) => write!(text, "{}", SocketAddrV6::new(ip, port(address), 0, scope(address))),
     }
 }
 

@@ -23,6 +23,7 @@ use receive::Receiver;
 use reports::Reports;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::fmt;
 use std::sync::Arc;
 use transmit::{Blocked, Transmitter};
 
@@ -231,6 +232,11 @@ impl Link for Sock {
 
     fn waker(&self) -> Arc<OwnedFd> {
         self.ready.waker()
+    }
+
+    fn write_name(&self, to: &Address, text: &mut dyn fmt::Write) -> fmt::Result {
+        text.write_str(address::SCHEME)?;
+        address::write_shown(to, text)
     }
 
     fn path(&self, to: &Address) -> (String, String) {

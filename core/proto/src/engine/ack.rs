@@ -78,7 +78,7 @@ impl Engine {
             (flow.progress_at, flow.probes, flow.probe_due) = (now, 0, false);
         }
         if is_current {
-            note_peer(now, conn, flow, data);
+            self.stats.not_ready += u64::from(note_peer(now, conn, flow, data));
         }
         detect_losses(now, conn, flow, self.config.base_mtu);
         let marks = if is_newer { ack.congested.wrapping_sub(flow.marks) } else { 0 };
@@ -187,19 +187,21 @@ fn join(links: &mut [u32], first: Ops, second: Ops) -> Ops {
     Ops { head: first.head, tail: second.tail }
 }
 
-/// Room at the peer.
-fn note_peer(now: Time, conn: &mut Conn, flow: &mut Flow, data: &Data) {
+/// Room at the peer. True: from now on it has no slot.
+fn note_peer(now: Time, conn: &mut Conn, flow: &mut Flow, data: &Data) -> bool {
     conn.credit = data.ack.credit;
     if data.flags & flags::RNR == 0 {
         flow.rnr_since = None;
-        return;
+        return false;
     }
-    if flow.rnr_since.is_none() {
-        (flow.rnr_since, flow.rnr_tries) = (Some(now), 0);
-        flow.rnr_at = now.plus_micros(RNR_FIRST);
-        flow.rnrs += 1;
-        conn.clear(bit::PING);
+    if flow.rnr_since.is_some() {
+        return false;
     }
+    (flow.rnr_since, flow.rnr_tries) = (Some(now), 0);
+    flow.rnr_at = now.plus_micros(RNR_FIRST);
+    flow.rnrs += 1;
+    conn.clear(bit::PING);
+    true
 }
 
 /// When a peer without slots is asked again.

@@ -31,6 +31,7 @@ pub(super) struct Opening {
     token: u64,
     cookie: u64,
     cookie_time: u32,
+    since: Time,
     deadline: Time,
     next_at: Time,
     tries: u32,
@@ -50,6 +51,7 @@ impl Opening {
             token: 0,
             cookie: 0,
             cookie_time: 0,
+            since: now,
             deadline: now.plus_micros(patience),
             next_at: now,
             tries: 0,
@@ -70,6 +72,11 @@ impl Opening {
     /// It is to be sent now.
     pub(super) fn hurry(&mut self) {
         self.due = true;
+    }
+
+    /// When it began.
+    pub(super) fn since(&self) -> Time {
+        self.since
     }
 
     /// When it wants to be looked at.

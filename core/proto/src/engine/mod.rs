@@ -32,6 +32,7 @@ mod table;
 mod timeout;
 mod timer;
 mod transmit;
+mod waits;
 
 #[cfg(test)]
 mod attacks;
@@ -39,6 +40,7 @@ mod attacks;
 mod tests;
 
 pub use host::{Event, Host, Index, Op, Place, Source, Target};
+pub use waits::{Wait, WaitsFor};
 
 use crate::{Address, Attribute, Time};
 use alloc::collections::{BTreeMap, VecDeque};
@@ -171,6 +173,8 @@ pub struct Stats {
     pub unheld: u64,
     /// Frames refused for lack of a slot.
     pub rnr: u64,
+    /// Times that a peer had no slot.
+    pub not_ready: u64,
 }
 
 /// Largest frame of messages: larger ones gain little, and every buffer has this size.

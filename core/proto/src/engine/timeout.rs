@@ -138,6 +138,11 @@ fn send_due(conn: &Conn, flow: &Flow) -> Option<Time> {
     if conn.send_timeout == 0 {
         return None;
     }
+    oldest(flow).map(|since| since.plus_micros(u64::from(conn.send_timeout)))
+}
+
+/// Since when the oldest operation of a flow waits; for RMA, since when nothing has moved.
+pub(super) fn oldest(flow: &Flow) -> Option<Time> {
     let flying = flow.flight.iter().find_map(|flight| match &flight.content {
         Content::Bundle(bundle) if bundle.messages > 0 => Some(bundle.since),
         _ => None,
@@ -151,11 +156,10 @@ fn send_due(conn: &Conn, flow: &Flow) -> Option<Time> {
     let messages = flying.or_else(waiting);
     // An RMA may take long; it is late when nothing moves.
     let rma = (flow.open_rmas > 0).then(|| flow.rma_since.max(flow.progress_at).max(flow.moved_at));
-    let since = match (messages, rma) {
+    match (messages, rma) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
-    };
-    since.map(|since| since.plus_micros(u64::from(conn.send_timeout)))
+    }
 }
 
 /// When the oldest frame is to be sent again to see whether the peer is there.

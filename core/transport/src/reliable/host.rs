@@ -129,7 +129,7 @@ impl Host for Ends<'_> {
         let kept = self.estate.inbox.message(self.core, cell, bytes);
         if !kept && !cell.attribute().is_reliable() {
             cell.counters.on_dropped();
-            self.estate.inbox.dropped += 1;
+            self.core.counters().on_dropped();
         }
         kept
     }

@@ -61,8 +61,6 @@ pub(super) struct Inbox {
     key: u64,
     /// The endpoint closes: nothing is taken any more.
     pub(super) closing: bool,
-    /// Messages dropped because no slot was free.
-    pub(super) dropped: u64,
 }
 
 impl Inbox {
@@ -77,7 +75,6 @@ impl Inbox {
             crowd: 0,
             key,
             closing: false,
-            dropped: 0,
         })
     }
 
@@ -227,6 +224,7 @@ impl Inbox {
         };
         name(slot, cell);
         cell.counters.on_received();
+        core.counters().on_received(bytes.len());
         core.push(slot);
         true
     }
@@ -260,6 +258,7 @@ impl Inbox {
         self.buffers.show(slot, EventKind::Recv as u32, buffer, len, cell.address());
         name(slot, cell);
         cell.counters.on_received();
+        core.counters().on_received(len as usize);
         core.push(slot);
     }
 

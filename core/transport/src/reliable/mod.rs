@@ -7,6 +7,7 @@ mod host;
 mod inbox;
 mod mode;
 mod multicast;
+mod notes;
 mod operation;
 mod outbox;
 mod registry;
@@ -18,7 +19,9 @@ pub use away::Absence;
 
 use crate::{Core, Incoming, Link, OpenError, room_for};
 use away::Away;
+use cci_mem::counters::VIRTUAL;
 use cci_mem::lock::Threading;
+use cci_mem::sync::Ordering;
 use cci_proto::engine::{Config, Engine};
 use cci_proto::{CONN_REQ_LEN, Status, Time, wire};
 use chores::Expected;
@@ -26,6 +29,7 @@ use host::{Ends, Estate};
 use inbox::Inbox;
 use mode::Mode;
 use multicast::Group;
+use notes::Notes;
 use operation::Operations;
 use outbox::Outbox;
 use registry::Registry;
@@ -75,6 +79,7 @@ pub struct Reliable<L: Link> {
     delivered: bool,
     /// Frames dropped before anybody looked at their connection.
     malformed: u64,
+    notes: Notes,
 }
 
 /// Random words.
@@ -146,7 +151,11 @@ impl<L: Link> Reliable<L> {
             gathered: Vec::new(),
             delivered: false,
             malformed: 0,
+            notes: Notes::default(),
         };
+        if transport.link.is_virtual() {
+            core.counters().flags.store(VIRTUAL, Ordering::Relaxed);
+        }
         // Readable until somebody who waits for it has it armed.
         transport.signal();
         Ok(transport)
@@ -256,6 +265,7 @@ impl<L: Link> Reliable<L> {
         let watches = self.reads_while_away();
         self.delivered = true;
         let (count, now) = self.step(core, watches);
+        self.note(core, now, false);
         if !self.is_needed() {
             self.away.park();
             return Absence::Over;

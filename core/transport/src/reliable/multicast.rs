@@ -109,8 +109,10 @@ impl<L: Link> Reliable<L> {
         let frame = Outgoing { to, head: &self.gathered[..len], piece: None, probe: false };
         if self.link.send_burst(&[frame]) == 1 {
             cell.counters.on_sent();
+            core.counters().on_sent(message.len());
         } else {
             cell.counters.on_dropped();
+            core.counters().on_dropped();
         }
         match (posted, slot) {
             (Posted::Event(context), Some(slot)) => core.finish(slot, cell, context, Ok(())),
@@ -128,7 +130,7 @@ pub(super) fn receive(groups: &[Group], estate: &mut super::host::Estate, core: 
         let fits = multicast.bytes.len() <= group.cell.max_send_size.load(Ordering::Relaxed) as usize;
         if !fits || !estate.inbox.message(core, group.cell, multicast.bytes) {
             group.cell.counters.on_dropped();
-            estate.inbox.dropped += 1;
+            core.counters().on_dropped();
         }
     }
 }

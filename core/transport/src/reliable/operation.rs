@@ -36,6 +36,7 @@ impl Operation {
         cell.open.store(cell.open.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
         if let (Some(local), Ok(())) = (local, outcome) {
             cell.counters.on_rma(local.len);
+            core.counters().on_rma(local.len);
         }
         match posted {
             Posted::Silent(_) if outcome.is_ok() => core.release(slot),

@@ -162,6 +162,7 @@ impl<L: Link> Reliable<L> {
             return Err(error);
         }
         cell.counters.on_sent();
+        core.counters().on_sent(len);
         self.leave(core, now, len, posted == Posted::Waited);
         Ok((posted == Posted::Waited).then_some(slot))
     }
@@ -196,8 +197,9 @@ impl<L: Link> Reliable<L> {
             core.release(slot);
             return Err(error);
         }
-        if rma.message.is_some() {
+        if let Some(message) = rma.message {
             cell.counters.on_sent();
+            core.counters().on_sent(message.len());
         }
         let len = usize::try_from(rma.len).unwrap_or(usize::MAX).min(MOST_BYTES);
         self.leave(core, now, len, posted == Posted::Waited);

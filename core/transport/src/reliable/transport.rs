@@ -126,6 +126,7 @@ impl<L: Link> Transport for Reliable<L> {
         } else {
             self.on_empty(core, now);
         }
+        self.note(core, now, true);
         self.after();
     }
 
@@ -148,6 +149,7 @@ impl<L: Link> Transport for Reliable<L> {
             return;
         }
         self.settle_handle(core);
+        core.note();
     }
 
     fn waker(&self) -> Arc<OwnedFd> {

@@ -310,6 +310,10 @@ impl Link for MemoryLink {
         Arc::clone(&self.waker)
     }
 
+    fn write_name(&self, to: &Address, text: &mut dyn std::fmt::Write) -> std::fmt::Result {
+        write!(text, "mem://{}", port_of(to))
+    }
+
     fn path(&self, _: &Address) -> (String, String) {
         ("queues in memory".into(), "it is a test".into())
     }

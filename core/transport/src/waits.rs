@@ -1,0 +1,82 @@
+//! Whom an endpoint waits for: which entry of the published list is whose (`docs/design/counters.md`).
+
+use cci_mem::counters::{Page, WAITS};
+use cci_mem::sync::Ordering;
+use std::fmt::Display;
+
+/// What an endpoint waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum WaitFor {
+    /// The peer's part in making a connection.
+    Connection = 1,
+    /// Room at the peer: a receive slot, or a place in its ring.
+    Room = 2,
+    /// The peer's acknowledgements, or the bytes of a read.
+    Acknowledgement = 3,
+    /// The peer's help with an RMA.
+    Rma = 4,
+}
+
+impl WaitFor {
+    /// What a page says; none: nothing known.
+    #[must_use]
+    pub fn from_u32(number: u32) -> Option<Self> {
+        [Self::Connection, Self::Room, Self::Acknowledgement, Self::Rma].into_iter().find(|what| *what as u32 == number)
+    }
+}
+
+/// The writer's side of the list; the page is never read for it.
+#[derive(Default)]
+pub(crate) struct Waits {
+    /// Whose the entries are, by the transport's keys.
+    keys: [Option<u64>; WAITS],
+    /// Entries that are somebody's.
+    taken: u32,
+    /// Those that were shown since `begin`, a bit each.
+    seen: u32,
+    /// Those that found no entry since `begin`.
+    unlisted: u64,
+}
+
+const _: () = assert!(WAITS <= 32);
+
+impl Waits {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.taken == 0
+    }
+
+    pub(crate) fn show(&mut self, page: &Page, key: u64, waiting: (WaitFor, u64, u64), peer: impl Display) {
+        let known = self.keys.iter().position(|other| *other == Some(key));
+        let Some(at) = known.or_else(|| self.keys.iter().position(Option::is_none)) else {
+            self.unlisted += 1;
+            return;
+        };
+        self.taken += u32::from(self.keys[at].replace(key).is_none());
+        self.seen |= 1 << at;
+        let (what, since, operations) = waiting;
+        page.waits[at].show((what as u32, since, operations), peer);
+    }
+
+    pub(crate) fn hide(&mut self, page: &Page, key: u64) {
+        if let Some(at) = self.keys.iter().position(|other| *other == Some(key)) {
+            self.keys[at] = None;
+            self.taken -= 1;
+            page.waits[at].clear();
+        }
+    }
+
+    pub(crate) fn begin(&mut self) {
+        (self.seen, self.unlisted) = (0, 0);
+    }
+
+    pub(crate) fn end(&mut self, page: &Page) {
+        for (at, key) in self.keys.iter_mut().enumerate() {
+            if self.seen & 1 << at == 0 && key.take().is_some() {
+                self.taken -= 1;
+                page.waits[at].clear();
+            }
+        }
+        page.unlisted.store(self.unlisted, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,129 @@
+//! What others can see of an endpoint, beside what is counted as it happens (`docs/design/counters.md`).
+
+use crate::Sm;
+use crate::common::coarse_now;
+use crate::lane::{Lane, Op};
+use crate::rma::Stage;
+use cci_mem::sync::Ordering;
+use cci_transport::{Core, WaitFor};
+
+/// Beside a lane's number in the key of an entry: it tells of connects, not of messages and RMA.
+const CONNECTS: u64 = 1 << 32;
+/// Nanoseconds of a millisecond.
+const MILLI: u64 = 1_000_000;
+
+/// Since when a lane waits for its peer; milliseconds of the endpoint's clock, 0: it does not.
+#[derive(Default)]
+pub(crate) struct Stuck {
+    /// Nothing of the queue has moved.
+    queue: u64,
+    /// The first of those that are open now was asked for.
+    connects: u64,
+    /// Something of the queue has moved since the last look.
+    moved: bool,
+}
+
+impl Stuck {
+    /// Whether the queue was seen to wait.
+    #[inline]
+    pub(crate) fn is_seen(&self) -> bool {
+        self.queue != 0
+    }
+}
+
+impl Lane {
+    fn key(&self) -> u64 {
+        u64::from(self.number)
+    }
+
+    /// What the operation at the front of the queue waits for; none: nothing but its turn.
+    fn waits_for(&self) -> Option<WaitFor> {
+        match self.queue.front()? {
+            Op::Rma(pending) => match pending.stage {
+                Stage::Copy(_) => None,
+                Stage::Relay(_) | Stage::Await => Some(WaitFor::Rma),
+                Stage::Message => Some(WaitFor::Room),
+            },
+            _ => Some(WaitFor::Room),
+        }
+    }
+
+    /// The first operation of the queue has to wait.
+    #[cold]
+    pub(crate) fn on_stuck(&mut self, core: &mut Core) {
+        if self.waits_for() == Some(WaitFor::Room) {
+            core.counters().on_not_ready();
+        }
+        self.show_queue(core, coarse_now());
+    }
+
+    /// Operations of the queue have ended, or got on.
+    pub(crate) fn on_moved(&mut self, core: &mut Core) {
+        self.stuck.moved = true;
+        if self.queue.is_empty() {
+            self.stuck.queue = 0;
+            core.wait_over(self.key());
+        }
+    }
+
+    fn show_queue(&mut self, core: &mut Core, now: u64) {
+        let moved = std::mem::take(&mut self.stuck.moved);
+        let Some(what) = self.waits_for() else {
+            self.stuck.queue = 0;
+            return;
+        };
+        if self.stuck.queue == 0 || moved {
+            self.stuck.queue = now;
+        }
+        self.show(core, self.key(), (what, self.stuck.queue, self.queue.len()));
+    }
+
+    /// Shows the connects that wait for the peer's answer.
+    pub(crate) fn show_connects(&mut self, core: &mut Core, now: u64) {
+        let count = self.table.openings().count();
+        if count == 0 {
+            self.stuck.connects = 0;
+            return;
+        }
+        if self.stuck.connects == 0 {
+            self.stuck.connects = now;
+        }
+        self.show(core, self.key() | CONNECTS, (WaitFor::Connection, self.stuck.connects, count));
+    }
+
+    /// A connect has its answer.
+    pub(crate) fn on_answered(&mut self, core: &mut Core) {
+        if self.table.openings().next().is_none() {
+            self.stuck.connects = 0;
+            core.wait_over(self.key() | CONNECTS);
+        }
+    }
+
+    fn show(&self, core: &mut Core, key: u64, (what, since, count): (WaitFor, u64, usize)) {
+        let since = since.saturating_mul(MILLI);
+        match &self.address {
+            Some(address) => core.wait_for(key, what, since, count as u64, address),
+            None => core.wait_for(key, what, since, count as u64, &self.peer_uri),
+        }
+    }
+}
+
+impl Sm {
+    /// Notes how the endpoint stands. To be called when the clock has moved.
+    pub(crate) fn note(&mut self, core: &mut Core) {
+        let now = self.tick;
+        let mut in_flight = 0;
+        core.begin_waits();
+        for lane in self.lanes.iter_mut().flatten() {
+            in_flight += lane.queue.len() as u64;
+            lane.show_queue(core, now);
+            lane.show_connects(core, now);
+        }
+        core.end_waits();
+        core.note();
+        let page = core.counters();
+        page.in_flight.store(in_flight, Ordering::Relaxed);
+        page.strays.store(self.common.strays, Ordering::Relaxed);
+        page.progress.store(now.saturating_mul(MILLI), Ordering::Relaxed);
+    }
+}
