@@ -162,13 +162,14 @@ pub struct Page {
     pub uri: Text<24>,
 
     // Counted as it happens.
-    /// Messages sent that are not counted by length.
-    pub sent_long: AtomicU64,
-    /// Their bytes.
+    /// Messages sent.
+    pub sent: AtomicU64,
+    /// Bytes of those of them that are longer than [`BODY`]: shorter ones are not weighed, since that would cost as much again
+    /// as counting them.
     pub sent_long_bytes: AtomicU64,
-    /// Messages received that are not counted by length.
-    pub received_long: AtomicU64,
-    /// Their bytes.
+    /// Messages received.
+    pub received: AtomicU64,
+    /// Bytes of those of them that are longer than [`BODY`].
     pub received_long_bytes: AtomicU64,
     /// RMA that this side began and that ended well.
     pub rma: AtomicU64,
@@ -224,19 +225,15 @@ pub struct Page {
     pub unlisted: AtomicU64,
     _counters: [u64; 67],
 
-    sent_short: [AtomicU64; BODY + 1],
-    received_short: [AtomicU64; BODY + 1],
-    _short: [u64; 14],
     /// Whom the endpoint waits for.
     pub waits: [Wait; WAITS],
+    _rest: [u64; 128],
 }
 
 const _: () = assert!(size_of::<Page>() == LEN);
 const _: () = assert!(std::mem::offset_of!(Page, uri) == 64);
-const _: () = assert!(std::mem::offset_of!(Page, sent_long) == 256);
-const _: () = assert!(std::mem::offset_of!(Page, sent_short) == 1024);
-const _: () = assert!(std::mem::offset_of!(Page, received_short) == 1480);
-const _: () = assert!(std::mem::offset_of!(Page, waits) == 2048);
+const _: () = assert!(std::mem::offset_of!(Page, sent) == 256);
+const _: () = assert!(std::mem::offset_of!(Page, waits) == 1024);
 
 /// Adds to a word that one thread at a time writes: no locked instruction.
 #[inline(always)]
@@ -248,33 +245,19 @@ impl Page {
     /// A message of this many bytes was sent.
     #[inline(always)]
     pub fn on_sent(&self, len: usize) {
-        match self.sent_short.get(len) {
-            Some(short) => add(short, 1),
-            None => self.on_sent_long(len),
+        add(&self.sent, 1);
+        if len > BODY {
+            add(&self.sent_long_bytes, len as u64);
         }
-    }
-
-    /// As [`Page::on_sent`], for one that did not fit a ring's entry.
-    #[inline(always)]
-    pub fn on_sent_long(&self, len: usize) {
-        add(&self.sent_long, 1);
-        add(&self.sent_long_bytes, len as u64);
     }
 
     /// A message of this many bytes was received.
     #[inline(always)]
     pub fn on_received(&self, len: usize) {
-        match self.received_short.get(len) {
-            Some(short) => add(short, 1),
-            None => self.on_received_long(len),
+        add(&self.received, 1);
+        if len > BODY {
+            add(&self.received_long_bytes, len as u64);
         }
-    }
-
-    /// As [`Page::on_received`], for one that did not come in a ring's entry.
-    #[inline(always)]
-    pub fn on_received_long(&self, len: usize) {
-        add(&self.received_long, 1);
-        add(&self.received_long_bytes, len as u64);
     }
 
     /// An RMA of this many bytes has ended well.
@@ -299,18 +282,6 @@ impl Page {
         add(&self.dropped, 1);
     }
 
-    /// Messages sent, and their bytes.
-    #[must_use]
-    pub fn sent(&self) -> (u64, u64) {
-        total(&self.sent_short, &self.sent_long, &self.sent_long_bytes)
-    }
-
-    /// Messages received, and their bytes.
-    #[must_use]
-    pub fn received(&self) -> (u64, u64) {
-        total(&self.received_short, &self.received_long, &self.received_long_bytes)
-    }
-
     /// Magic, version and length, of a page that may be anything.
     #[must_use]
     pub fn head(&self) -> (u64, u32, u32) {
@@ -326,21 +297,11 @@ impl Page {
     }
 }
 
-fn total(short: &[AtomicU64], long: &AtomicU64, long_bytes: &AtomicU64) -> (u64, u64) {
-    let (mut count, mut bytes) = (long.load(Ordering::Relaxed), long_bytes.load(Ordering::Relaxed));
-    for (len, messages) in short.iter().enumerate() {
-        let messages = messages.load(Ordering::Relaxed);
-        count = count.saturating_add(messages);
-        bytes = bytes.saturating_add(messages.saturating_mul(len as u64));
-    }
-    (count, bytes)
-}
-
 /// Where a page is: on the heap, or in a memfd that other processes can read.
 pub struct Home {
     page: NonNull<Page>,
     /// What it is in; none: the heap.
-    segment: Option<Segment>,
+    segment: Option<Box<Segment>>,
 }
 
 // SAFETY: a page is not bound to a thread, and consists of atomics and of words that are never touched.
@@ -383,7 +344,7 @@ impl Home {
         let page = NonNull::new(segment.bytes(0, LEN).cast::<Page>()).ok_or(Errno::NOMEM)?;
         // SAFETY: `LEN` bytes each, mapped at a page's boundary; nobody reads the new one yet, and `&mut self` keeps others from the old.
         unsafe { page.copy_from_nonoverlapping(self.page, 1) };
-        drop(std::mem::replace(self, Self { page, segment: Some(segment) }));
+        drop(std::mem::replace(self, Self { page, segment: Some(Box::new(segment)) }));
         self.version.store(VERSION, Ordering::Relaxed);
         self.len.store(u32::try_from(LEN).unwrap_or(0), Ordering::Relaxed);
         self.pid.store(std::process::id(), Ordering::Relaxed);

@@ -42,7 +42,7 @@ impl Default for CoreOptions {
 pub struct Core {
     endpoint: &'static Endpoint,
     counters: Home,
-    waits: Waits,
+    waits: Box<Waits>,
     slots: &'static [Slot],
     recv: Pool<Connection, Endpoint>,
     send: Pool<Connection, Endpoint>,
@@ -90,7 +90,7 @@ impl Core {
         Ok(Self {
             endpoint,
             counters,
-            waits: Waits::default(),
+            waits: Box::default(),
             slots,
             recv,
             send,

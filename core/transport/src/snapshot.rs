@@ -67,12 +67,12 @@ pub struct Snapshot {
     pub is_starving: bool,
     /// Messages sent.
     pub sent: u64,
-    /// Their bytes.
-    pub sent_bytes: u64,
+    /// Bytes of those of them that are longer than 56.
+    pub sent_long_bytes: u64,
     /// Messages received.
     pub received: u64,
-    /// Their bytes.
-    pub received_bytes: u64,
+    /// Bytes of those of them that are longer than 56.
+    pub received_long_bytes: u64,
     /// RMA that this side began and that ended well.
     pub rma: u64,
     /// Its bytes.
@@ -161,7 +161,6 @@ impl Snapshot {
     fn of(page: &Page) -> Self {
         let word = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let state = word(&page.state);
-        let ((sent, sent_bytes), (received, received_bytes)) = (page.sent(), page.received());
         Self {
             pid: page.pid(),
             is_virtual: page.flags.load(Ordering::Relaxed) & VIRTUAL != 0,
@@ -171,10 +170,10 @@ impl Snapshot {
             progress: word(&page.progress),
             is_armed: state & ARMED != 0,
             is_starving: state & STARVING != 0,
-            sent,
-            sent_bytes,
-            received,
-            received_bytes,
+            sent: word(&page.sent),
+            sent_long_bytes: word(&page.sent_long_bytes),
+            received: word(&page.received),
+            received_long_bytes: word(&page.received_long_bytes),
             rma: word(&page.rma),
             rma_bytes: word(&page.rma_bytes),
             not_ready: word(&page.not_ready),

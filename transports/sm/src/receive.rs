@@ -178,7 +178,7 @@ impl Lane {
         };
         name(slot, cell);
         cell.counters.on_received();
-        core.counters().on_received_long(len as usize);
+        core.counters().on_received(len as usize);
         let kind = EventKind::Recv as u32;
         if wire.is_short() {
             let number = common.spill(|buffer| wire.copy_payload(payload, len, buffer));

@@ -184,7 +184,7 @@ impl Lane {
     fn deliver(&mut self, common: &mut Common, core: &mut Core, pending: &mut Pending) -> Result<Step, Violation> {
         if let (Some((data, len)), Some(wire)) = (&pending.message, self.wire.as_mut()) {
             let word = pending.cell.remote.load(Ordering::Relaxed);
-            if !wire.publish(core.counters(), word, Message::One(&data[..*len]))? {
+            if !wire.publish(core, word, Message::One(&data[..*len]))? {
                 return Ok(Step::Open(false));
             }
             pending.cell.counters.on_sent();

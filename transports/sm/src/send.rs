@@ -4,7 +4,6 @@ use crate::common::Common;
 use crate::lane::{Kept, Lane, Op, Phase, Waiting, finish};
 use crate::layout::{NO_SLOT, kind, pair};
 use crate::wire::Wire;
-use cci_mem::counters::Page;
 use cci_mem::ring::{BODY, BODY_WORDS, Header, Violation};
 use cci_mem::sync::Ordering;
 use cci_proto::SendError;
@@ -13,12 +12,12 @@ use cci_transport::{Connection, Core, Message, Posted, Slot};
 impl Wire {
     /// Publishes a message, and counts it; false when there is no room.
     #[inline]
-    pub(crate) fn publish(&mut self, counters: &Page, word: u32, message: Message<'_>) -> Result<bool, Violation> {
+    pub(crate) fn publish(&mut self, core: &Core, word: u32, message: Message<'_>) -> Result<bool, Violation> {
         if !self.producer.has_room(self.outbound.head)? {
             return Ok(false);
         }
         if message.len() > BODY {
-            return self.publish_slot(counters, word, message);
+            return self.publish_slot(core, word, message);
         }
         #[expect(clippy::cast_possible_truncation, reason = "at most BODY")]
         let header = Header { kind: kind::MESSAGE, len: message.len() as u8, word };
@@ -30,16 +29,16 @@ impl Wire {
                 self.producer.push(self.outbound.ring, header, &bytes[..len]);
             }
         }
-        counters.on_sent(message.len());
+        core.counters().on_sent(message.len());
         Ok(true)
     }
 
-    fn publish_slot(&mut self, counters: &Page, word: u32, message: Message<'_>) -> Result<bool, Violation> {
+    fn publish_slot(&mut self, core: &Core, word: u32, message: Message<'_>) -> Result<bool, Violation> {
         let Some(slot) = self.take_granted()? else { return Ok(false) };
         let len = self.fill(slot, message);
         let header = Header { kind: kind::MESSAGE_SLOT, len: 0, word };
         self.producer.push_words(self.outbound.ring, header, [pair(slot, len)]);
-        counters.on_sent_long(message.len());
+        core.counters().on_sent(message.len());
         Ok(true)
     }
 
@@ -122,7 +121,7 @@ impl Lane {
             Posted::Event(_) => Some(core.take_send().ok_or(SendError::NoBuffers)?),
             Posted::Silent(_) | Posted::Waited => None,
         };
-        match wire.publish(core.counters(), cell.remote.load(Ordering::Relaxed), message) {
+        match wire.publish(core, cell.remote.load(Ordering::Relaxed), message) {
             Ok(true) => {}
             Ok(false) => return self.send_first(common, core, cell, message, posted, slot),
             Err(Violation) => return Err(self.violated(common, core, slot)),
@@ -303,7 +302,7 @@ impl Lane {
             Kept::Inline(bytes) => &bytes[..waiting.len],
             Kept::Buffer(bytes) => &bytes[..waiting.len],
         };
-        if !wire.publish(core.counters(), waiting.cell.remote.load(Ordering::Relaxed), Message::One(bytes))? {
+        if !wire.publish(core, waiting.cell.remote.load(Ordering::Relaxed), Message::One(bytes))? {
             return Ok(false);
         }
         waiting.cell.counters.on_sent();
