@@ -88,6 +88,8 @@ pub(crate) enum Command {
     Bench(BenchArguments),
     /// Say how long messages take by topology, size and traffic; without more, a worked example
     Model(Box<crate::model::ModelArguments>),
+    /// Show the endpoints of this host's processes, live: rates, what is in flight, whom they wait for
+    Top(crate::top::TopArguments),
     /// One end of a run of `cci perf --local`
     #[command(hide = true)]
     End(EndArguments),

@@ -15,6 +15,7 @@ mod perf;
 mod probe;
 mod report;
 mod sizes;
+mod top;
 
 pub use probe::allocator::CountingAllocator;
 
@@ -36,6 +37,7 @@ pub fn run() -> ExitCode {
             Err(why) => Err(why),
         },
         Command::Model(arguments) => model::model(arguments),
+        Command::Top(arguments) => top::top(arguments),
         // Its parent says what there is to say.
         Command::End(arguments) => return exit(measure::local::end(arguments).is_ok()),
         Command::Bench(arguments) => bench::bench(arguments),

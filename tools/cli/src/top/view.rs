@@ -1,0 +1,156 @@
+//! The live view: what stands where.
+
+use super::plain::{HEADS, LEFT, cells, left_out};
+use super::processes::Look;
+use super::rows::{Doing, Order, Row};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row as Cells, Table, TableState, Wrap};
+use std::time::Duration;
+
+/// The least terminal: columns and lines.
+pub(crate) const LEAST: (u16, u16) = (80, 10);
+/// Widths of the columns, in the order of the heads; with one space between them, 80. The endpoint takes what is left.
+const WIDTHS: [u16; 10] = [7, 20, 9, 6, 6, 6, 4, 4, 4, 5];
+const ENDPOINT: usize = 1;
+
+const _: () = {
+    let (mut at, mut sum) = (0, WIDTHS.len() as u16 - 1);
+    while at < WIDTHS.len() {
+        sum += WIDTHS[at];
+        at += 1;
+    }
+    assert!(sum == LEAST.0);
+};
+
+const KEYS: &str = "q quit  p pause  s sort  up/down scroll  h help";
+
+const HELP: [&str; 14] = [
+    "PID       process; ENDPOINT: what others connect to",
+    "STATE     calling: it calls the library; slp: it made its handle ready for",
+    "          sleep and has not called since; mute: it has not called since;",
+    "          stop: stopped by a signal. With the time since its last call.",
+    "SEND/S    messages sent a second; RECV/S: received",
+    "BYTE/S    bytes a second of RMA and of messages above 56 bytes, both ways",
+    "FLY       operations in flight",
+    "RETX      frames sent again, in all",
+    "RNR       times that a peer had no room, or found none here, in all",
+    "BUF       receive buffers taken; full: the program holds all, a peer waits",
+    "",
+    "q, Esc, Ctrl-C  end        p, Space  pause and go on",
+    "s  sort by process, messages, bytes, wait, quiet        + -  interval",
+    "h, ?  this page",
+];
+
+/// What the user has chosen.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    pub(crate) order: Order,
+    pub(crate) paused: bool,
+    pub(crate) help: bool,
+    pub(crate) interval: Duration,
+    pub(crate) table: TableState,
+}
+
+impl Screen {
+    pub(crate) fn new(order: Order, interval: Duration) -> Self {
+        Self { order, paused: false, help: false, interval, table: TableState::default() }
+    }
+
+    /// Goes up or down in the table.
+    pub(crate) fn scroll(&mut self, by: isize, rows: usize) {
+        let at = self.table.offset().saturating_add_signed(by).min(rows.saturating_sub(1));
+        *self.table.offset_mut() = at;
+    }
+}
+
+/// Draws everything.
+pub(crate) fn draw(frame: &mut Frame<'_>, screen: &mut Screen, rows: &[Row], look: &Look) {
+    let area = frame.area();
+    if area.width < LEAST.0 || area.height < LEAST.1 {
+        let text = too_small(area.width, area.height);
+        frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), area);
+        return;
+    }
+    let remarks: Vec<String> = rows.iter().flat_map(Row::remarks).chain(left_out(look)).collect();
+    let below = u16::try_from(remarks.len()).unwrap_or(u16::MAX).min(area.height / 3);
+    let framed = if below == 0 { 0 } else { below + 1 };
+    let [head, middle, bottom, foot] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Min(3),
+        Constraint::Length(framed),
+        Constraint::Length(1),
+    ])
+    .areas(area);
+    frame.render_widget(headline(screen, rows), head);
+    if screen.help {
+        frame.render_widget(Paragraph::new(HELP.map(Line::from).to_vec()), middle);
+    } else {
+        frame.render_stateful_widget(table(rows), middle, &mut screen.table);
+    }
+    draw_remarks(frame, bottom, &remarks);
+    frame.render_widget(Paragraph::new(KEYS).style(Style::new().add_modifier(Modifier::DIM)), foot);
+}
+
+/// Why nothing is shown.
+pub(crate) fn too_small(width: u16, height: u16) -> String {
+    format!(
+        "cci top needs a terminal of {} columns and {} lines, this one has {width} and {height}: make it larger, or use `cci top --once`.",
+        LEAST.0, LEAST.1
+    )
+}
+
+fn headline(screen: &Screen, rows: &[Row]) -> Paragraph<'static> {
+    let endpoints = if rows.len() == 1 { "1 endpoint".into() } else { format!("{} endpoints", rows.len()) };
+    let paused = if screen.paused { ", paused" } else { "" };
+    let text = format!(
+        "cci top: {endpoints}, by {}, every {}{paused}",
+        screen.order.name(),
+        super::rows::seconds(screen.interval.as_secs_f64())
+    );
+    Paragraph::new(text).style(Style::new().add_modifier(Modifier::BOLD))
+}
+
+fn table(rows: &[Row]) -> Table<'static> {
+    let aligned = |column: usize, text: String| {
+        let line = Line::from(text);
+        Cell::from(if LEFT.contains(&column) { line.left_aligned() } else { line.right_aligned() })
+    };
+    let cells = |row: &Row| {
+        let cells = cells(row).into_iter().enumerate().map(|(column, text)| aligned(column, text));
+        Cells::new(cells.collect::<Vec<_>>()).style(style(row))
+    };
+    let head = HEADS.iter().enumerate().map(|(column, text)| aligned(column, (*text).into()));
+    let head = Cells::new(head.collect::<Vec<_>>()).style(Style::new().add_modifier(Modifier::REVERSED));
+    let widths = WIDTHS.iter().enumerate().map(|(column, width)| match column {
+        ENDPOINT => Constraint::Min(*width),
+        _ => Constraint::Length(*width),
+    });
+    Table::new(rows.iter().map(cells).collect::<Vec<_>>(), widths).header(head).column_spacing(1)
+}
+
+/// What deserves a look stands out; each is told by its words too.
+fn style(row: &Row) -> Style {
+    if row.doing == Doing::Stopped || row.seen.snapshot.is_starving {
+        Style::new().fg(Color::Red)
+    } else if !row.waits.is_empty() {
+        Style::new().fg(Color::Yellow)
+    } else if row.doing == Doing::Calling {
+        Style::new()
+    } else {
+        Style::new().add_modifier(Modifier::DIM)
+    }
+}
+
+fn draw_remarks(frame: &mut Frame<'_>, area: Rect, remarks: &[String]) {
+    let room = usize::from(area.height.saturating_sub(1));
+    let mut lines: Vec<Line<'_>> = remarks.iter().take(room).map(|line| Line::from(line.as_str())).collect();
+    if remarks.len() > room
+        && let Some(last) = lines.last_mut()
+    {
+        *last = Line::from(format!("... and {} more", remarks.len() - room + 1));
+    }
+    frame.render_widget(Paragraph::new(lines).block(Block::new().borders(Borders::TOP)), area);
+}
