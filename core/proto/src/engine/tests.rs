@@ -350,3 +350,47 @@ fn a_farewell_is_heard_and_ends_what_is_open() {
     assert_eq!(pair.hosts[0].ended[&1], Err(Failure::Disconnected));
     pair.run(|pair| pair.hosts[1].broken == [(server, Failure::Disconnected)]);
 }
+
+#[test]
+fn who_waits_is_told_with_what_for_and_since_when() {
+    let mut pair = Pair::new(0);
+    pair.filter = std::boxed::Box::new(|_, _| false);
+    let open = Open {
+        to: ADDRESSES[1],
+        attribute: Attribute::ReliableOrdered,
+        payload: &[],
+        user: 9,
+        timeout: None,
+        token: 0,
+    };
+    let begun = pair.now;
+    let asking = pair.engines[0].connect(begun, &open).expect("connect");
+    pair.run_until(begun.plus_micros(100_000));
+    let waits = |pair: &Pair, side: usize| pair.engines[side].waits().collect::<Vec<_>>();
+    let handshake = Wait { index: asking, what: WaitsFor::Handshake, since: begun, operations: 1 };
+    assert_eq!(waits(&pair, 0), [handshake]);
+    assert_eq!(waits(&pair, 1), []);
+
+    let mut pair = Pair::new(0);
+    let [client, _] = pair.connect(Attribute::ReliableOrdered);
+    assert_eq!(waits(&pair, 0), [], "an open connection waits for nobody");
+    pair.filter = std::boxed::Box::new(|_, _| false);
+    let sent = pair.now;
+    pair.engines[0].send(sent, client, &[b"lost"], Op(1), false).expect("send");
+    pair.run_until(sent.plus_micros(500_000));
+    let unanswered = Wait { index: client, what: WaitsFor::Acknowledgement, since: sent, operations: 1 };
+    assert_eq!(waits(&pair, 0), [unanswered]);
+    pair.filter = std::boxed::Box::new(|_, _| true);
+    pair.run(|pair| pair.hosts[0].ended.contains_key(&1));
+    assert_eq!(waits(&pair, 0), [], "it was answered");
+
+    // Whether it says so with the first refusal or a later one, it is since then.
+    pair.hosts[1].slots = 0;
+    let before = pair.engines[0].stats().not_ready;
+    pair.engines[0].send(pair.now, client, &[b"no slot"], Op(2), false).expect("send");
+    pair.run(|pair| pair.engines[0].stats().not_ready == before + 1);
+    let since = pair.now;
+    pair.run_until(since.plus_micros(300_000));
+    let refused = Wait { index: client, what: WaitsFor::Slot, since, operations: 1 };
+    assert_eq!(waits(&pair, 0), [refused]);
+}
