@@ -26,7 +26,7 @@ pub(crate) struct FileArguments {
 impl FileArguments {
     /// Opens them before anything is computed.
     pub(crate) fn open(&self, plot: Option<&PathBuf>) -> Result<Files, Sentence> {
-        Files::open(self.json.as_deref(), self.csv.as_deref(), plot.map(PathBuf::as_path))
+        Files::open(self.json.as_deref(), self.csv.as_deref(), plot.map(PathBuf::as_path), None)
     }
 }
 
