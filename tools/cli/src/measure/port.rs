@@ -160,7 +160,7 @@ pub(crate) trait Port: Sized {
 }
 
 /// How long [`Port::wait`] sleeps at most: it bounds what a lost wake-up costs, and never shortens a wait.
-const NAP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+pub(crate) const NAP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Sleeps on a descriptor.
 pub(crate) fn nap(fd: impl AsFd) {
