@@ -138,6 +138,10 @@ pub(crate) enum PerfCommand {
     /// Bytes per second, one direction, as many in flight as there is room
     #[command(name = "bw")]
     Bandwidth(ComparedArguments),
+    /// The distribution of single round trips, each timed
+    Jitter(MeasurementArguments),
+    /// How much of a transfer hides behind computation: one operation at a time, computing for as long as it takes
+    Overlap(MeasurementArguments),
     /// Serve runs until ended; prints the URI to connect to
     Server(ServerArguments),
     /// Say what changed beyond noise between the runs of two builds; status 1 if anything became slower
@@ -217,6 +221,9 @@ pub(crate) struct MeasurementArguments {
     /// Most operations in flight; as many as there is room for, and 16 RMA, when absent
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) window: Option<u64>,
+    /// Both ends begin operations; figures are those of both directions together
+    #[arg(long)]
+    pub(crate) bidirectional: bool,
     /// Call the library through this interface
     #[arg(long, value_enum, default_value = "rust")]
     pub(crate) abi: Abi,

@@ -3,15 +3,15 @@
 use crate::arguments::{ComparedArguments, MeasurementArguments, PerfArguments, PerfCommand, ServerArguments};
 use crate::compare;
 use crate::measure::client::{self, Progress};
-use crate::measure::environment::{Environment, allowed, load};
+use crate::measure::environment::{Environment, allowed, load, two_processors};
 use crate::measure::local;
 use crate::measure::plan::{Abi, Effort, Measurement, Mode, Operation, Plan, Session, Threads};
-use crate::measure::points::in_launches;
+use crate::measure::points::{Finished, in_launches};
 use crate::measure::port::{Facade, Opening, with_keys};
-use crate::measure::row::{Document, Row};
+use crate::measure::row::Document;
 use crate::measure::server::{self, Notice};
 use crate::measure::{Sentence, virtual_time, while_doing};
-use crate::output::{Files, table};
+use crate::output::{Files, findings, table};
 use crate::peers::{self, Attendance, Guests};
 use crate::probe::c_library::{self, CLibrary};
 use crate::report;
@@ -25,11 +25,11 @@ use std::process::ExitCode;
 pub(crate) fn perf(arguments: &PerfArguments) -> Result<ExitCode, Sentence> {
     let done = match &arguments.command {
         PerfCommand::PingPong(arguments) => compared(Measurement::PingPong, arguments),
-        PerfCommand::OneWay(arguments) => {
-            measure(&plan(Measurement::OneWay, arguments)?, arguments, Attendance::default())
-        }
+        PerfCommand::OneWay(arguments) => alone(Measurement::OneWay, arguments),
         PerfCommand::Rate(arguments) => compared(Measurement::Rate, arguments),
         PerfCommand::Bandwidth(arguments) => compared(Measurement::Bandwidth, arguments),
+        PerfCommand::Jitter(arguments) => alone(Measurement::Jitter, arguments),
+        PerfCommand::Overlap(arguments) => alone(Measurement::Overlap, arguments),
         PerfCommand::Server(arguments) => serve(arguments),
         PerfCommand::Report(arguments) => report::report(arguments),
         PerfCommand::Compare(arguments) => return Ok(compare::compare(arguments)),
@@ -85,6 +85,7 @@ fn plan(measurement: Measurement, arguments: &MeasurementArguments) -> Result<Pl
         touch: arguments.touch,
         target: arguments.target,
         window: arguments.window,
+        bidirectional: arguments.bidirectional,
         largest: 0,
     };
     let sizes = arguments.size.clone().map_or_else(|| Plan::natural_sizes(&session), |sizes| sizes.0);
@@ -107,7 +108,7 @@ fn plan(measurement: Measurement, arguments: &MeasurementArguments) -> Result<Pl
         keys = on_loopback(&transport.name, keys);
     }
     let natural = || Plan::natural_probe(&session, &transport.name);
-    let probe = (arguments.local && !arguments.no_probe).then(|| arguments.probe.unwrap_or_else(natural));
+    let probe = (arguments.local && !arguments.no_probe).then(|| arguments.probe.or_else(natural)).flatten();
     let plan = Plan {
         session,
         sizes,
@@ -173,6 +174,11 @@ fn on_loopback(transport: &str, mut keys: Vec<(String, String)>) -> Vec<(String,
     keys
 }
 
+/// Measures CCI.
+fn alone(measurement: Measurement, arguments: &MeasurementArguments) -> Result<(), Sentence> {
+    measure(&plan(measurement, arguments)?, arguments, Attendance::default())
+}
+
 /// Measures CCI, and the peers that are asked for.
 fn compared(measurement: Measurement, arguments: &ComparedArguments) -> Result<(), Sentence> {
     let mut plan = plan(measurement, &arguments.measurement)?;
@@ -197,20 +203,15 @@ fn measure(plan: &Plan, arguments: &MeasurementArguments, mut attendance: Attend
             _ => {}
         }
     };
-    let (rows, interrupted, pinned) = match &arguments.connect {
-        None => {
-            let finished = local::run(plan, &mut on)?;
-            (finished.rows, finished.interrupted, finished.pinned)
-        }
-        Some(uri) => {
-            let (rows, interrupted) = remote(plan, uri, &mut on)?;
-            (rows, interrupted, None)
-        }
+    let finished = match &arguments.connect {
+        None => local::run(plan, &mut on)?,
+        Some(uri) => remote(plan, uri, &mut on)?,
     };
+    let pinned = (arguments.local && !plan.is_virtual()).then(two_processors);
     bar.shown.finish_and_clear();
     let environment = Environment { pinned, load_after: load(), ..environment };
-    let interrupted = attendance.interrupted(interrupted);
-    conclude(&Document::new(environment, rows, Vec::new(), interrupted), &mut files)
+    let interrupted = attendance.interrupted(finished.interrupted);
+    conclude(&Document::new(environment, finished.rows, finished.findings, interrupted), &mut files)
 }
 
 /// A run fails when more than one point in so many is not accurate.
@@ -245,7 +246,7 @@ pub(crate) fn conclude(document: &Document, files: &mut Files) -> Result<(), Sen
 }
 
 /// Measures against a server that somebody else has started.
-fn remote(plan: &Plan, uri: &str, on: impl FnMut(Progress<'_>)) -> Result<(Vec<Row>, Option<String>), Sentence> {
+fn remote(plan: &Plan, uri: &str, on: impl FnMut(Progress<'_>)) -> Result<Finished, Sentence> {
     in_launches(plan, on, |on| match plan.abi {
         Abi::Rust => client::run::<Facade>(plan, uri, None, on),
         Abi::C => client::run::<CLibrary>(plan, uri, None, on),
@@ -253,7 +254,11 @@ fn remote(plan: &Plan, uri: &str, on: impl FnMut(Progress<'_>)) -> Result<(Vec<R
 }
 
 fn report(document: &Document, files: &mut Files) -> Result<(), Sentence> {
-    let mut text = table::table(&document.rows);
+    let mut text = String::new();
+    if !document.rows.is_empty() || document.findings.is_empty() {
+        text += &table::table(&document.rows);
+    }
+    document.findings.iter().for_each(|finding| text += &findings::text(finding));
     text += &document.environment.line();
     text.push('\n');
     if files.take_the_terminal() {

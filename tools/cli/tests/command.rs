@@ -128,6 +128,9 @@ fn every_measurement_of_sends_gives_a_row() {
         &["rate", "--size", "8", "--threads", "one", "--silent"],
         &["rate", "--size", "8", "--attribute", "uu"],
         &["bw", "--size", "4K", "--touch"],
+        &["rate", "--size", "8", "--bidirectional"],
+        &["bw", "--size", "4K", "--bidirectional", "--window", "8", "--attribute", "ru"],
+        &["jitter", "--size", "64"],
     ] {
         let row = local(arguments);
         positive(&row, "ratio");
@@ -144,6 +147,9 @@ fn every_measurement_of_rma_gives_a_row() {
         &["bw", "--op", "write", "--size", "1M"],
         &["bw", "--op", "read", "--size", "1M", "--memory", "any"],
         &["bw", "--op", "write", "--size", "1M", "--memory", "any", "--target", "computing"],
+        &["bw", "--op", "read", "--size", "64K", "--bidirectional"],
+        &["jitter", "--op", "write", "--size", "64"],
+        &["overlap", "--op", "write", "--size", "64K"],
     ] {
         positive(&local(arguments), "median_ns");
     }
@@ -167,6 +173,53 @@ fn a_run_whose_points_are_not_accurate_fails_and_keeps_and_marks_them() {
     let launches: Vec<_> = document["rows"][0]["launches"].as_array().unwrap().clone();
     let blocks: u64 = launches.iter().map(|count| count.as_u64().unwrap()).sum();
     assert_eq!((launches.len(), blocks), (20, document["rows"][0]["blocks"].as_u64().unwrap()), "{spread}");
+}
+
+#[test]
+fn jitter_and_overlap_are_found_and_shown() {
+    let found = |arguments: &[&str]| {
+        let output =
+            run(&[arguments, &["--local", "--time", "short", "--launches", "2", "--json", "-", "--accuracy", ANY]]
+                .concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (document["findings"][0].clone(), document["rows"][0].clone(), text(&output.stderr))
+    };
+    let (jitter, row, said) = found(&["perf", "jitter", "--size", "8"]);
+    assert!(said.contains("round trips of 8 B over sm") && said.contains("##"), "{said}");
+    let counts = jitter["histogram"].as_array().unwrap().iter().map(|step| step[1].as_u64().unwrap());
+    assert_eq!(counts.sum::<u64>(), jitter["count"].as_u64().unwrap());
+    let ordered = ["min_ns", "median_ns", "p99_ns", "p999_ns"].map(|field| positive(&jitter, field));
+    assert!(ordered.is_sorted() && positive(&jitter, "max_ns") >= ordered[3], "{jitter}");
+    assert!((positive(&row, "p999_ns") - ordered[3]).abs() < 1.0, "{row}");
+    let (overlap, _, said) = found(&["perf", "overlap", "--op", "write", "--size", "64K", "--transport", "sock"]);
+    assert!(said.contains("hides behind computing"), "{said}");
+    let point = &overlap["points"][0];
+    assert!(positive(point, "both_ns") >= 0.5 * positive(point, "compute_ns"), "{overlap}");
+    assert!((0.0..=1.0).contains(&point["overlap"].as_f64().unwrap()), "{overlap}");
+}
+
+#[test]
+fn in_virtual_time_both_directions_share_nothing_and_jitter_is_that_of_the_links() {
+    let run = |arguments: &[&str]| {
+        let on = ["--local", "--transport", "sim", "--key", "bandwidth=1000000000", "--json", "-"];
+        let common = [&on[..], &["--count", "40", "--blocks", "3", "--accuracy", ANY]].concat();
+        let output = run(&[&["perf"], arguments, &common].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let one = run(&["bw", "--op", "write", "--size", "64K"]);
+    let both = run(&["bw", "--op", "write", "--size", "64K", "--bidirectional"]);
+    let ratio = positive(&both["rows"][0], "bytes_per_second") / positive(&one["rows"][0], "bytes_per_second");
+    assert!((1.7..2.05).contains(&ratio), "{ratio}");
+    let still = run(&["jitter", "--key", "delay=3000"]);
+    let found = &still["findings"][0];
+    // To three digits, which is what the histogram keeps.
+    assert!(positive(found, "max_ns") / positive(found, "min_ns") < 1.002, "{found}");
+    let shaken = run(&["jitter", "--key", "delay=3000", "--key", "jitter=2000"]);
+    let found = &shaken["findings"][0];
+    let width = positive(found, "max_ns") - positive(found, "min_ns");
+    assert!((500.0..4000.0).contains(&width), "{found}");
 }
 
 #[test]
@@ -253,6 +306,10 @@ fn bad_arguments_are_told_with_what_would_do() {
         (&["perf", "pingpong", "--local", "--transport", "pigeon"], "pigeon"),
         (&["perf", "pingpong", "--local", "--size", "1G", "--time", "short"], "larger than a message may be"),
         (&["perf", "pingpong", "--local", "--plot", "x.png"], "drawn as SVG, not as png"),
+        (&["perf", "pingpong", "--local", "--bidirectional"], "both ways already"),
+        (&["perf", "rate", "--local", "--bidirectional", "--silent"], "without --silent"),
+        (&["perf", "overlap", "--local", "--silent"], "waits for each"),
+        (&["perf", "overlap", "--local", "--transport", "sim"], "computing takes no time"),
         (&["perf", "pingpong", "--local", "--accuracy", "none"], "such as 5%"),
         (&["perf", "pingpong", "--connect", "sim://x/0:1", "--transport", "sim"], "use --local"),
         (&["perf", "pingpong", "--connect", "sim://x/0:1"], "use --local"),
@@ -385,6 +442,8 @@ fn every_measurement_over_sock_has_a_probe_that_does_the_same_barely() {
     over_sock(&["bw", "--op", "read", "--size", "100000"], "udp-stream");
     over_sock(&["bw", "--op", "write", "--size", "100000", "--key", "check=remote", "--probe", "tcp"], "tcp");
     over_sock(&["bw", "--op", "write", "--size", "100000", "--target", "computing"], "udp-stream");
+    over_sock(&["bw", "--op", "write", "--size", "100000", "--bidirectional"], "udp-stream");
+    over_sock(&["rate", "--size", "8", "--bidirectional", "--mode", "blocking"], "udp-messages");
 }
 
 #[test]

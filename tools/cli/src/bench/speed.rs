@@ -77,6 +77,7 @@ pub(super) fn exchange(silent: bool) -> Session {
         touch: false,
         target: Target::Polling,
         window: None,
+        bidirectional: false,
         largest: 0,
     }
 }
@@ -137,7 +138,7 @@ impl Speed {
             what: what.into(),
             transport,
             keys: Plan::keys_of_loopback(transport),
-            probe: Plan::natural_probe(&session, transport),
+            probe: Plan::natural_probe(&session, transport).unwrap_or(ProbeKind::Line),
             session: Session { largest: size, ..session },
             size,
             abi: Abi::Rust,

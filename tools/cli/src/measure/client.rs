@@ -3,20 +3,20 @@
 use super::control::{Answer, Command, Hello, Link, VERSION, What, hear};
 use super::ends::{self, Area, CONTROL, Handles, OPERATIONS};
 use super::environment::Path;
-use super::loops::{self, Lane, marker};
-use super::plan::{AttributeName, Effort, Measurement, Mode, Operation, Plan, ProbeKind, Target, Threads};
-use super::points::Point;
-use super::port::{Happening, Opening, Port, Trouble, await_happening};
+use super::plan::{Effort, Measurement, Mode, Operation, Plan, ProbeKind, Threads};
+use super::points::{self, Point};
+use super::port::{Happening, Opening, Port, await_happening};
 use super::{Sentence, while_doing};
 use crate::peers::{Company, News, Patience};
 use crate::probe::{Probe, Remote};
 use cci::{Attribute, RmaHandle, Status};
+use hdrhistogram::Histogram;
 use std::time::Duration;
 
 /// How long a server may take to answer a request.
 const CALL: Duration = Duration::from_secs(5);
 /// How long it may take to get ready for a block, or to finish one: much longer than any block.
-const ANSWER: Duration = Duration::from_secs(60);
+pub(super) const ANSWER: Duration = Duration::from_secs(60);
 /// A block lasts about so long when it is calibrated: long against reading the clock and the talk between blocks, short
 /// against what the system disturbs.
 const BLOCK: Duration = Duration::from_micros(300);
@@ -112,7 +112,9 @@ fn connect<'p, P: Port>(
     let attribute = ends::attribute(&plan.session);
     let operations = call(&port, uri, ends::payload_of(OPERATIONS), attribute, OPERATIONS)?;
     let link = Link::new(port, control, operations);
-    Ok(End { link, plan, handles: None, area: None, probe, buffer: vec![], number: 0, company: Company::default() })
+    let singles = points::histogram()?;
+    let company = Company::default();
+    Ok(End { link, plan, handles: None, area: None, probe, buffer: vec![], number: 0, company, singles })
 }
 
 /// Connects and waits for the outcome.
@@ -145,7 +147,7 @@ fn not_reached(uri: &str, status: Status) -> Sentence {
     Sentence(format!("the server at {uri} was not reached ({status}): {hint}"))
 }
 
-fn out_of_turn(answer: &Answer) -> Sentence {
+pub(super) fn out_of_turn(answer: &Answer) -> Sentence {
     match answer {
         Answer::Refused { why } => Sentence(format!("the server gave up: {why}")),
         other => Sentence(format!("the server said something out of turn: {other:?}")),
@@ -153,16 +155,18 @@ fn out_of_turn(answer: &Answer) -> Sentence {
 }
 
 /// The client's end of a run. Fields drop in order: the endpoint before the memory that is registered with it.
-struct End<'p, P: Port> {
-    link: Link<P>,
-    plan: &'p Plan,
-    handles: Option<Handles>,
+pub(super) struct End<'p, P: Port> {
+    pub(super) link: Link<P>,
+    pub(super) plan: &'p Plan,
+    pub(super) handles: Option<Handles>,
     area: Option<Area>,
-    probe: Option<Probe>,
-    buffer: Vec<u8>,
+    pub(super) probe: Option<Probe>,
+    pub(super) buffer: Vec<u8>,
     /// Blocks begun so far.
-    number: u64,
+    pub(super) number: u64,
     company: Company,
+    /// Nanoseconds of the round trips of this point, where each is timed.
+    pub(super) singles: Histogram<u64>,
 }
 
 impl<P: Port> End<'_, P> {
@@ -190,28 +194,37 @@ impl<P: Port> End<'_, P> {
             self.buffer.resize(len, 1);
         }
         let effort = self.plan.effort;
-        let count = calibrate(&effort, |count| self.measured(size, count).map(|(took, _)| took))?;
+        let count = calibrate(&effort, |count| self.measured(size, count, None).map(|(took, _)| took))?;
         let probe = match self.plan.probe.filter(|_| self.probe.is_some()) {
             None => None,
             Some(kind) => Some((kind, calibrate(&effort, |count| self.probed(kind, size, count))?)),
         };
         let measurement = self.plan.session.measurement;
         self.give_way(|company| company.calibrate(point, measurement, &effort))?;
-        let exchange = measurement == Measurement::PingPong;
+        // Of a ping-pong the half counts, of the probes' too; of jitter the whole.
+        let halved = measurement == Measurement::PingPong;
+        let work = self.work_like_a_transfer(size, count)?;
+        self.singles.reset();
         let begin = self.link.port.now();
         while !effort.is_enough(point.pairs.len() as u64, self.link.port.now() - begin) {
             let bare = match probe {
                 None => None,
                 Some((kind, count)) => {
                     let took = self.probed(kind, size, count)?;
-                    Some(per_operation(took, count, kind.is_exchange()))
+                    Some(per_operation(took, count, kind.is_exchange() && measurement != Measurement::Jitter))
                 }
             };
-            let (took, moved) = self.measured(size, count)?;
-            point.pairs.push((per_operation(took, moved, exchange), bare));
+            let alone = self.alone(size, count, work)?;
+            let (took, moved) = self.measured(size, count, work)?;
+            point.pairs.push((per_operation(took, moved, halved), bare));
             point.operations += moved;
+            let both = per_operation(took, moved, false);
+            point.overlaps.extend(alone.map(|[transfer, compute]| [transfer, compute, both]));
             self.give_way(|company| company.round(measurement, bare))?;
         }
+        point.singles =
+            self.singles.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect();
+        point.clock_ns = self.cost_of_the_clock();
         Ok(())
     }
 
@@ -225,74 +238,6 @@ impl<P: Port> End<'_, P> {
         let probe = self.probe.as_mut().ok_or_else(|| Sentence::new("the ends share no memory to wait in"))?;
         probe.run(ProbeKind::Wake, 0, 1).map_err(while_doing("the server was not woken"))?;
         Ok(())
-    }
-
-    fn probed(&mut self, kind: ProbeKind, size: u64, count: u64) -> Result<Duration, Sentence> {
-        let no_memory = || Sentence::new("the ends share no memory for a probe");
-        let failed = format!("the probe {} failed; use another by --probe, or none", kind.name());
-        self.probe.as_mut().ok_or_else(no_memory)?.prepare(kind, size).map_err(while_doing(&failed))?;
-        if Probe::needs_server(kind) {
-            self.begin(What::Probe(kind), size, count)?;
-        }
-        self.probe.as_mut().ok_or_else(no_memory)?.run(kind, size, count).map_err(while_doing(&failed))
-    }
-
-    /// Tells the server of a block and waits until it is ready.
-    fn begin(&mut self, what: What, size: u64, count: u64) -> Result<(), Sentence> {
-        self.number += 1;
-        self.link.tell(&Command::Block { what, size, count, number: self.number })?;
-        match self.link.hear(ANSWER)? {
-            Answer::Go => Ok(()),
-            other => Err(out_of_turn(&other)),
-        }
-    }
-
-    /// Runs a block: how long it took, and how many operations arrived.
-    fn measured(&mut self, size: u64, count: u64) -> Result<(Duration, u64), Sentence> {
-        let session = &self.plan.session;
-        let plain_rma = session.is_rma() && session.measurement != Measurement::PingPong;
-        if !plain_rma || session.target == Target::Computing {
-            self.begin(What::Measured, size, count)?;
-        }
-        let lane = Lane { port: &self.link.port, connection: self.link.operations, silent: session.silent };
-        let exchange = session.measurement == Measurement::PingPong;
-        let act = ends::act(session, &self.buffer, self.handles.as_ref(), size, exchange);
-        let one_by_one = session.measurement == Measurement::OneWay;
-        let window = if one_by_one { Some(1) } else { session.window };
-        let begin = self.link.port.now();
-        if exchange {
-            let open = ends::exchange(&lane, &act, count, session.touch, true)?;
-            self.link.settle(open)?;
-            return Ok((self.link.port.now() - begin, count));
-        }
-        if plain_rma {
-            let outcome = loops::transfer(&lane, &act, count, window).and_then(|open| self.link.settle(open));
-            let took = self.link.port.now() - begin;
-            if let (Target::Computing, Some(probe)) = (session.target, &self.probe) {
-                probe.stop_computing(self.number);
-            }
-            return Ok(outcome.map(|()| (took, count))?);
-        }
-        let open = if one_by_one && !session.silent {
-            loops::transfer(&lane, &act, count, window)?
-        } else {
-            loops::stream(&lane, &act, count, session.window)?
-        };
-        self.link.settle(open)?;
-        self.finish_stream(begin, size)
-    }
-
-    /// Waits until the server has everything that will arrive.
-    fn finish_stream(&mut self, begin: Duration, size: u64) -> Result<(Duration, u64), Sentence> {
-        if self.plan.session.attribute == AttributeName::Uu {
-            let lane = Lane { port: &self.link.port, connection: self.link.control, silent: true };
-            loops::stream(&lane, &loops::Act::Message(&[0][..marker(size)]), 1, None)?;
-        }
-        match self.link.hear(ANSWER)? {
-            Answer::Done { received: 0 } => Err(Trouble::Failed(Status::TimedOut).into()),
-            Answer::Done { received } => Ok((self.link.port.now() - begin, received)),
-            other => Err(out_of_turn(&other)),
-        }
     }
 }
 

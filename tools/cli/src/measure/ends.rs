@@ -1,6 +1,6 @@
 //! What both ends of a run have: memory, and the loops chosen by the session.
 
-use super::loops::{Act, Lane, ping, pong, sink};
+use super::loops::{self, Act, Lane, WINDOW, ping, pong, sink};
 use super::plan::{AttributeName, MemoryOrigin, Session};
 use super::port::{Port, Transfer, Trouble};
 use super::{Sentence, while_doing};
@@ -115,6 +115,27 @@ pub(crate) fn exchange<P: Port>(
         (true, true) => ping::<P, true>(lane, act, count),
         (false, false) => pong::<P, false>(lane, act, count),
         (false, true) => pong::<P, true>(lane, act, count),
+    }
+}
+
+/// Either end of a stream that goes both ways; how many SEND events are still to come. Each end knows by what it receives that the
+/// other has finished: by as many messages, or by the one that follows the last RMA.
+pub(crate) fn duplex<P: Port>(
+    lane: &Lane<'_, P>,
+    session: &Session,
+    message: &[u8],
+    handles: Option<&Handles>,
+    size: u64,
+    count: u64,
+) -> Result<u64, Trouble> {
+    let [plain, last] = [false, true].map(|tell| act(session, message, handles, size, tell));
+    let (expected, window) = match handles {
+        None => (count, session.window),
+        Some(_) => (1, Some(session.window.unwrap_or(WINDOW))),
+    };
+    match session.touch {
+        false => loops::duplex::<P, false>(lane, [&plain, &last], count, expected, window),
+        true => loops::duplex::<P, true>(lane, [&plain, &last], count, expected, window),
     }
 }
 

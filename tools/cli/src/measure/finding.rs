@@ -1,5 +1,7 @@
 //! Results that are no row over size; see `docs/perf-json.md`. Units are in the names.
 
+use super::row::Row;
+use super::statistics::median;
 use serde::{Deserialize, Serialize};
 
 /// One result. New kinds may be added; readers pass over those that they do not know.
@@ -43,6 +45,17 @@ pub(crate) struct Jitter {
     pub(crate) clock_ns: f64,
     /// Round trips of each length: the upper end of a bucket, and how many were in it.
     pub(crate) histogram: Vec<(u64, u64)>,
+}
+
+impl Jitter {
+    /// The row of these round trips: its figures are those of single ones, where other rows have blocks.
+    #[expect(clippy::cast_precision_loss, reason = "times below 2^52 ns")]
+    pub(crate) fn onto(&self, row: Row) -> Row {
+        let [min_ns, median_ns, p99_ns, p999_ns] =
+            [self.min_ns, self.median_ns, self.p99_ns, self.p999_ns].map(|ns| ns as f64);
+        let ratio = row.probe_ns.filter(|probe| *probe > 0.0).map(|probe| median_ns / probe);
+        Row { min_ns, median_ns, p99_ns, p999_ns, ratio, ..row }
+    }
 }
 
 /// Memory of an endpoint and over connections.
@@ -98,6 +111,17 @@ pub(crate) struct OverlapPoint {
     pub(crate) both_ns: f64,
     /// Part of the transfer that took no time of its own: 1 all, 0 nothing.
     pub(crate) overlap: f64,
+}
+
+impl OverlapPoint {
+    /// From nanoseconds of blocks: of a transfer alone, of computing alone, of both.
+    pub(crate) fn new(size: u64, blocks: &[[f64; 3]]) -> Self {
+        let median = |of: usize| median(&blocks.iter().map(|block| block[of]).collect::<Vec<_>>());
+        let [transfer_ns, compute_ns, both_ns] = [0, 1, 2].map(median);
+        let saved = transfer_ns + compute_ns - both_ns;
+        let overlap = (saved / transfer_ns.min(compute_ns).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+        Self { size, transfer_ns, compute_ns, both_ns, overlap }
+    }
 }
 
 /// What an endpoint uses that has nothing to do.

@@ -7,9 +7,8 @@
 use super::client::{self, Progress};
 use super::environment::{Path, pin, two_processors};
 use super::plan::{Abi, Mode, Plan, Threads};
-use super::points::{Point, in_launches};
+use super::points::{Finished, Point, in_launches};
 use super::port::{Facade, Opening, Port};
-use super::row::Row;
 use super::server::{self, Notice};
 use super::{Sentence, virtual_time, while_doing};
 use crate::peers::News;
@@ -43,16 +42,6 @@ enum Line {
 enum Said {
     Line(Side, Line),
     Ended(Side),
-}
-
-/// How a run ended.
-#[derive(Debug)]
-pub(crate) struct Finished {
-    pub(crate) rows: Vec<Row>,
-    /// Why there are no more rows, when the run ended early.
-    pub(crate) interrupted: Option<String>,
-    /// Processors of the client and the server; none in virtual time.
-    pub(crate) pinned: Option<[usize; 2]>,
 }
 
 /// Arguments of a child; not for people.
@@ -96,12 +85,11 @@ impl Drop for End {
 /// Nothing could be begun. A run that ended early is no error here: it has rows.
 pub(crate) fn run(plan: &Plan, on: impl FnMut(Progress<'_>)) -> Result<Finished, Sentence> {
     if plan.is_virtual() {
-        let (rows, interrupted) = in_launches(plan, on, |on| virtual_time::launch(plan, on))?;
-        return Ok(Finished { rows, interrupted, pinned: None });
+        return in_launches(plan, on, |on| virtual_time::launch(plan, on));
     }
     let pinned = two_processors();
     let mut plan_now = plan.clone();
-    let (rows, interrupted) = in_launches(plan, on, |on| {
+    in_launches(plan, on, |on| {
         let mut lost = Vec::new();
         let ended = launch(&plan_now, pinned, &mut |progress| {
             if let Progress::Peer(News::Lost(name, _)) = &progress {
@@ -112,8 +100,7 @@ pub(crate) fn run(plan: &Plan, on: impl FnMut(Progress<'_>)) -> Result<Finished,
         // A peer that is lost is not tried again.
         plan_now.guests.names.retain(|name| !lost.contains(name));
         ended
-    })?;
-    Ok(Finished { rows, interrupted, pinned: Some(pinned) })
+    })
 }
 
 /// Runs a plan with two fresh processes.

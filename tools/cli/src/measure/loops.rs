@@ -4,9 +4,10 @@
 //! after what the other end says next, which a loop would take for a message of its own and lose.
 
 use super::port::{Port, Refused, Seen, Transfer, Trouble};
+use hdrhistogram::Histogram;
 
 /// RMA operations in flight where there may be many, unless asked otherwise.
-const WINDOW: u64 = 16;
+pub(crate) const WINDOW: u64 = 16;
 
 /// What is sent, and how its end is told.
 #[derive(Clone, Copy)]
@@ -29,23 +30,28 @@ impl<P: Port> Lane<'_, P> {
     /// Starts an operation, waiting for room; `open` counts operations whose SEND event has not come.
     #[inline(always)]
     fn post(&self, act: &Act<'_>, silent: bool, open: &mut u64) -> Result<(), Trouble> {
-        loop {
-            let posted = match act {
-                Act::Message(bytes) => self.port.send(self.connection, bytes, silent),
-                Act::Transfer(transfer) => self.port.rma(self.connection, transfer, silent),
-            };
-            match posted {
-                Ok(()) => {
-                    *open += u64::from(!silent);
-                    return Ok(());
-                }
-                Err(Refused::Full) => {
-                    if !self.reap(open)? {
-                        self.port.wait();
-                    }
-                }
-                Err(Refused::Trouble(trouble)) => return Err(trouble),
+        while !self.try_post(act, silent, open)? {
+            if !self.reap(open)? {
+                self.port.wait();
             }
+        }
+        Ok(())
+    }
+
+    /// Starts an operation, if there is room for it; whether there was.
+    #[inline(always)]
+    fn try_post(&self, act: &Act<'_>, silent: bool, open: &mut u64) -> Result<bool, Trouble> {
+        let posted = match act {
+            Act::Message(bytes) => self.port.send(self.connection, bytes, silent),
+            Act::Transfer(transfer) => self.port.rma(self.connection, transfer, silent),
+        };
+        match posted {
+            Ok(()) => {
+                *open += u64::from(!silent);
+                Ok(true)
+            }
+            Err(Refused::Full) => Ok(false),
+            Err(Refused::Trouble(trouble)) => Err(trouble),
         }
     }
 
@@ -98,6 +104,25 @@ pub(crate) fn ping<P: Port, const TOUCH: bool>(lane: &Lane<'_, P>, act: &Act<'_>
     Ok(open)
 }
 
+/// The same, each round trip timed: from the end of the one before it, so that one reading of the clock is in each.
+#[inline(never)]
+pub(crate) fn ping_each<P: Port, const TOUCH: bool>(
+    lane: &Lane<'_, P>,
+    act: &Act<'_>,
+    count: u64,
+    times: &mut Histogram<u64>,
+) -> Result<u64, Trouble> {
+    let (mut open, mut begin) = (0, lane.port.now());
+    for _ in 0..count {
+        lane.post(act, lane.silent, &mut open)?;
+        lane.receive::<TOUCH>(&mut open)?;
+        let end = lane.port.now();
+        times.saturating_record(u64::try_from((end - begin).as_nanos()).unwrap_or(u64::MAX));
+        begin = end;
+    }
+    Ok(open)
+}
+
 /// The end that answers.
 #[inline(never)]
 pub(crate) fn pong<P: Port, const TOUCH: bool>(lane: &Lane<'_, P>, act: &Act<'_>, count: u64) -> Result<u64, Trouble> {
@@ -145,6 +170,58 @@ pub(crate) fn transfer<P: Port>(
     for left in (0..count).rev() {
         lane.drain(&mut open, most)?;
         lane.post(act, lane.silent && left > 0, &mut open)?;
+    }
+    Ok(open)
+}
+
+/// One operation at a time, and work between its start and waiting for its end.
+#[inline(never)]
+pub(crate) fn transfer_working<P: Port>(
+    lane: &Lane<'_, P>,
+    act: &Act<'_>,
+    count: u64,
+    work: u64,
+) -> Result<u64, Trouble> {
+    let mut open = 0;
+    for _ in 0..count {
+        lane.drain(&mut open, 0)?;
+        lane.post(act, false, &mut open)?;
+        compute(work);
+    }
+    Ok(open)
+}
+
+/// Work that needs nothing but the processor: so many steps, each of which needs the one before it.
+#[inline(never)]
+pub(crate) fn compute(steps: u64) {
+    let mut value = steps;
+    for _ in 0..steps {
+        value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+    }
+    std::hint::black_box(value);
+}
+
+/// Both directions at once: starts `count` operations, the last of which is `last`, and receives `expected` messages.
+#[inline(never)]
+pub(crate) fn duplex<P: Port, const TOUCH: bool>(
+    lane: &Lane<'_, P>,
+    [act, last]: [&Act<'_>; 2],
+    count: u64,
+    expected: u64,
+    window: Option<u64>,
+) -> Result<u64, Trouble> {
+    let (mut open, mut posted, mut received) = (0, 0, 0);
+    while posted < count || received < expected {
+        let may_post = posted < count && window.is_none_or(|most| open < most);
+        let next = if posted + 1 == count { last } else { act };
+        let is_posted = may_post && lane.try_post(next, false, &mut open)?;
+        posted += u64::from(is_posted);
+        match lane.port.poll::<TOUCH>()? {
+            Seen::Received(_) => received += 1,
+            Seen::Sent => open = open.saturating_sub(1),
+            Seen::Nothing if !is_posted => lane.port.wait(),
+            Seen::Nothing | Seen::Other => {}
+        }
     }
     Ok(open)
 }

@@ -1,5 +1,6 @@
 //! Measurements: what is measured, the two ends that do it, and the rows that come of it.
 
+mod blocks;
 pub(crate) mod client;
 pub(crate) mod control;
 pub(crate) mod ends;

@@ -34,6 +34,10 @@ named! {
         Rate = "rate",
         /// Bytes per second, one direction, as many in flight as there is room
         Bandwidth = "bw",
+        /// Single round trips, each timed
+        Jitter = "jitter",
+        /// One operation at a time, computing until it is waited for
+        Overlap = "overlap",
     }
     /// Which operation.
     Operation {
@@ -119,6 +123,23 @@ named! {
     }
 }
 
+impl Measurement {
+    /// Whether operations go there and back.
+    pub(crate) fn is_exchange(self) -> bool {
+        matches!(self, Self::PingPong | Self::Jitter)
+    }
+
+    /// Whether each operation is waited for before the next is started.
+    pub(crate) fn is_one_by_one(self) -> bool {
+        matches!(self, Self::OneWay | Self::Overlap)
+    }
+
+    /// Whether its result is a speed: operations and bytes per second.
+    pub(crate) fn is_speed(self) -> bool {
+        matches!(self, Self::Rate | Self::Bandwidth)
+    }
+}
+
 impl ProbeKind {
     /// Whether an operation of the probe moves as many bytes as the measured one.
     pub(crate) fn moves_the_size(self) -> bool {
@@ -153,6 +174,9 @@ pub(crate) struct Session {
     /// Most operations in flight; as many as there is room for, and 16 RMA, when absent.
     #[serde(default)]
     pub(crate) window: Option<u64>,
+    /// Both ends begin operations.
+    #[serde(default)]
+    pub(crate) bidirectional: bool,
     /// Largest size of the run, bytes: what RMA memory must hold.
     pub(crate) largest: u64,
 }
@@ -168,7 +192,10 @@ impl Session {
         if self.is_rma() && self.attribute == AttributeName::Uu {
             return Some("RMA needs a reliable connection: use --attribute ro or ru");
         }
-        if self.target == Target::Computing && (!self.is_rma() || self.measurement == Measurement::PingPong) {
+        if let Some(why) = self.contradiction_of_measurement() {
+            return Some(why);
+        }
+        if self.target == Target::Computing && (!self.is_rma() || self.measurement.is_exchange()) {
             return Some("a computing target does not answer: use it with --op write or read and oneway or bw");
         }
         if self.target == Target::Computing && self.mode == Mode::Blocking {
@@ -180,8 +207,27 @@ impl Session {
         if self.window.is_some() && self.silent {
             return Some("a window is kept by SEND events: leave out --silent");
         }
-        if self.measurement == Measurement::PingPong && self.attribute == AttributeName::Uu && self.silent {
+        if self.measurement.is_exchange() && self.attribute == AttributeName::Uu && self.silent {
             return Some("a ping-pong of unreliable messages needs their events: leave out --silent");
+        }
+        None
+    }
+
+    /// Why the measurement does not fit the rest, if it does not.
+    fn contradiction_of_measurement(&self) -> Option<&'static str> {
+        if self.bidirectional && !self.measurement.is_speed() {
+            return Some("--bidirectional is for rate and bw: a ping-pong goes both ways already");
+        }
+        if self.bidirectional
+            && (self.attribute == AttributeName::Uu || self.silent || self.target == Target::Computing)
+        {
+            return Some(
+                "both directions end when all has arrived: use --bidirectional with --attribute ro or ru, without --silent, and \
+                 with a polling target",
+            );
+        }
+        if self.measurement == Measurement::Overlap && (self.attribute == AttributeName::Uu || self.silent) {
+            return Some("overlap waits for each operation: leave out --silent, and use --attribute ro or ru");
         }
         None
     }
@@ -256,8 +302,10 @@ impl Plan {
         if self.session.mode == Mode::Blocking {
             return Some("in virtual time nobody sleeps: leave out --mode blocking with --transport sim");
         }
-        if self.session.target == Target::Computing {
-            return Some("in virtual time computing takes no time: leave out --target computing with --transport sim");
+        if self.session.target == Target::Computing || self.session.measurement == Measurement::Overlap {
+            return Some(
+                "in virtual time computing takes no time: measure overlap, and --target computing, over another transport",
+            );
         }
         if asked_probe {
             return Some("in virtual time there is no bare operation to compare with: leave out --probe");
@@ -266,33 +314,37 @@ impl Plan {
     }
 
     /// The probe that a measurement over this transport is compared with unless asked otherwise.
-    pub(crate) fn natural_probe(session: &Session, transport: &str) -> ProbeKind {
-        if transport == "sm" { Self::probe_of_memory(session) } else { Self::probe_of_network(session) }
+    pub(crate) fn natural_probe(session: &Session, transport: &str) -> Option<ProbeKind> {
+        // What a transfer hides behind is computing, of which every processor is as capable as it is.
+        if session.measurement == Measurement::Overlap {
+            return None;
+        }
+        Some(if transport == "sm" { Self::probe_of_memory(session) } else { Self::probe_of_network(session) })
     }
 
     fn probe_of_network(session: &Session) -> ProbeKind {
         match (session.operation, session.measurement) {
-            (Operation::Send, Measurement::PingPong | Measurement::OneWay) => match session.mode {
+            (Operation::Send, Measurement::Rate) => ProbeKind::UdpMessages,
+            (Operation::Send, Measurement::Bandwidth) | (Operation::Write | Operation::Read, _) => ProbeKind::UdpStream,
+            (Operation::Send, _) => match session.mode {
                 Mode::Blocking => ProbeKind::UdpWake,
                 Mode::Polling => ProbeKind::Udp,
             },
-            (Operation::Send, Measurement::Rate) => ProbeKind::UdpMessages,
-            (Operation::Send, Measurement::Bandwidth) | (Operation::Write | Operation::Read, _) => ProbeKind::UdpStream,
         }
     }
 
     fn probe_of_memory(session: &Session) -> ProbeKind {
         match (session.operation, session.measurement) {
-            (Operation::Send, Measurement::PingPong | Measurement::OneWay) => match (session.mode, session.touch) {
-                (Mode::Blocking, _) => ProbeKind::Wake,
-                (Mode::Polling, true) => ProbeKind::Copy,
-                (Mode::Polling, false) => ProbeKind::Line,
-            },
             (Operation::Send, Measurement::Rate) => match session.threads {
                 Threads::One => ProbeKind::Ring,
                 Threads::Many => ProbeKind::LockedRing,
             },
             (Operation::Send, Measurement::Bandwidth) => ProbeKind::Pipe,
+            (Operation::Send, _) => match (session.mode, session.touch) {
+                (Mode::Blocking, _) => ProbeKind::Wake,
+                (Mode::Polling, true) => ProbeKind::Copy,
+                (Mode::Polling, false) => ProbeKind::Line,
+            },
             (Operation::Write | Operation::Read, _) => match session.memory {
                 MemoryOrigin::Library => ProbeKind::Memcpy,
                 MemoryOrigin::Any => ProbeKind::ProcessVm,
@@ -309,10 +361,11 @@ impl Plan {
     pub(crate) fn natural_sizes(session: &Session) -> Vec<u64> {
         let range = |from: u32, to: u32| (from..=to).step_by(2).map(|power| 1_u64 << power).collect();
         match (session.operation, session.measurement) {
-            (Operation::Send, Measurement::Rate) => vec![8],
+            (_, Measurement::Jitter) | (Operation::Send, Measurement::Rate) => vec![8],
             (Operation::Send, Measurement::PingPong | Measurement::OneWay) => vec![8, 64, 256, 1024, 4096, 8192],
-            (Operation::Send, Measurement::Bandwidth) => vec![64, 256, 1024, 4096, 8192],
+            (Operation::Send, Measurement::Bandwidth | Measurement::Overlap) => vec![64, 256, 1024, 4096, 8192],
             (_, Measurement::Rate) => vec![8, 64, 4096],
+            (_, Measurement::Overlap) => range(12, 20),
             (_, Measurement::PingPong | Measurement::OneWay | Measurement::Bandwidth) => range(6, 20),
         }
     }
@@ -334,6 +387,7 @@ pub(crate) mod tests {
             touch: false,
             target: Target::Polling,
             window: None,
+            bidirectional: false,
             largest: 4096,
         }
     }
@@ -357,7 +411,7 @@ pub(crate) mod tests {
         let probe = |change: &dyn Fn(&mut Session)| {
             let mut session = session();
             change(&mut session);
-            Plan::natural_probe(&session, "sm")
+            Plan::natural_probe(&session, "sm").unwrap()
         };
         assert_eq!(probe(&|_| ()), ProbeKind::Line);
         assert_eq!(probe(&|s| s.touch = true), ProbeKind::Copy);
@@ -376,7 +430,7 @@ pub(crate) mod tests {
         let probe = |change: &dyn Fn(&mut Session)| {
             let mut session = session();
             change(&mut session);
-            Plan::natural_probe(&session, "sock")
+            Plan::natural_probe(&session, "sock").unwrap()
         };
         assert_eq!(probe(&|_| ()), ProbeKind::Udp);
         assert_eq!(probe(&|s| s.mode = Mode::Blocking), ProbeKind::UdpWake);
@@ -402,6 +456,24 @@ pub(crate) mod tests {
         assert!(told(&|s| (s.operation, s.touch) = (Operation::Write, true)).contains("--touch"));
         assert!(told(&|s| (s.attribute, s.silent) = (AttributeName::Uu, true)).contains("--silent"));
         assert!(told(&|s| (s.window, s.silent) = (Some(8), true)).contains("--silent"));
+        assert!(told(&|s| s.bidirectional = true).contains("both ways already"));
+        let both = |s: &mut Session| (s.measurement, s.bidirectional) = (Measurement::Rate, true);
+        assert_eq!(told(&both), "");
+        assert!(
+            told(&|s| {
+                both(s);
+                s.silent = true;
+            })
+            .contains("without --silent")
+        );
+        assert!(
+            told(&|s| {
+                both(s);
+                s.attribute = AttributeName::Uu;
+            })
+            .contains("ro or ru")
+        );
+        assert!(told(&|s| (s.measurement, s.silent) = (Measurement::Overlap, true)).contains("waits for each"));
     }
 
     #[test]

@@ -4,11 +4,13 @@
 //! they got, and where these lie in the caches, stays the same for their whole life. So a run is split into launches, each with
 //! fresh processes (or, against a server, with fresh endpoints), and its figures are those of the launches together.
 
-use super::Sentence;
 use super::client::Progress;
+use super::finding::{Finding, Jitter, Overlap, OverlapPoint};
 use super::plan::Plan;
 use super::row::{Pair, Row, Samples};
+use super::{Sentence, while_doing};
 use crate::peers::{Label, News};
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 /// What one launch measured of one size.
@@ -22,6 +24,30 @@ pub(crate) struct Point {
     pub(crate) operations: u64,
     /// Whose it is, when not CCI's.
     pub(crate) label: Option<Label>,
+    /// Where single round trips were timed: nanoseconds, and how many took so long.
+    pub(crate) singles: Vec<(u64, u64)>,
+    /// One reading of the clock, nanoseconds.
+    pub(crate) clock_ns: f64,
+    /// Where transfers were to hide behind computing, of each block: nanoseconds of a transfer alone, of computing alone, of both.
+    pub(crate) overlaps: Vec<[f64; 3]>,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) findings: Vec<Finding>,
+    /// Why there is no more, when the run ended early.
+    pub(crate) interrupted: Option<String>,
+}
+
+/// Of times in nanoseconds, up to a minute, to three digits.
+///
+/// # Errors
+///
+/// There is no memory for it.
+pub(crate) fn histogram() -> Result<Histogram<u64>, Sentence> {
+    Histogram::new_with_max(60_000_000_000, 3).map_err(while_doing("no memory for a histogram"))
 }
 
 /// What the launches so far measured, by size and library.
@@ -35,24 +61,64 @@ impl Points {
         }
         let is_same = |known: &Point| known.size == point.size && known.label == point.label;
         let at = self.0.iter().position(|(known, _)| is_same(known)).unwrap_or_else(|| {
-            self.0.push((Point { pairs: Vec::new(), ..point.clone() }, Samples::default()));
+            let fresh = Point { pairs: Vec::new(), singles: Vec::new(), overlaps: Vec::new(), ..point.clone() };
+            self.0.push((fresh, Samples::default()));
             self.0.len() - 1
         });
-        let samples = &mut self.0[at].1;
+        let (known, samples) = &mut self.0[at];
+        known.singles.extend_from_slice(&point.singles);
+        known.overlaps.extend_from_slice(&point.overlaps);
         samples.launches.push(point.pairs.clone());
         samples.operations += point.operations;
     }
 
-    fn rows(self, plan: &Plan) -> Vec<Row> {
-        let rows = self.0.into_iter().filter_map(|(point, samples)| {
-            let row = Row::new(plan, &point.transport, point.size, &samples)?;
-            Some(match point.label {
-                None => row,
-                Some(label) => label.onto(row),
+    fn rows(&self, plan: &Plan) -> Vec<Row> {
+        let rows = self.0.iter().filter_map(|(point, samples)| {
+            let row = Row::new(plan, &point.transport, point.size, samples)?;
+            Some(match (&point.label, jitter(point)) {
+                (Some(label), _) => label.onto(row),
+                (None, Ok(Some(found))) => found.onto(row),
+                (None, _) => row,
             })
         });
         rows.collect()
     }
+
+    fn findings(&self, plan: &Plan) -> Result<Vec<Finding>, Sentence> {
+        let mut findings = Vec::new();
+        for (point, _) in &self.0 {
+            findings.extend(jitter(point)?.map(Finding::Jitter));
+        }
+        let overlapped = self.0.iter().filter(|(point, _)| !point.overlaps.is_empty());
+        let points: Vec<_> = overlapped.map(|(point, _)| OverlapPoint::new(point.size, &point.overlaps)).collect();
+        if let (Some((point, _)), false) = (self.0.first(), points.is_empty()) {
+            let operation = plan.session.operation.name().into();
+            findings.push(Finding::Overlap(Overlap { transport: point.transport.clone(), operation, points }));
+        }
+        Ok(findings)
+    }
+}
+
+/// The distribution of a point's single round trips, if these were timed.
+fn jitter(point: &Point) -> Result<Option<Jitter>, Sentence> {
+    if point.singles.is_empty() {
+        return Ok(None);
+    }
+    let mut times = histogram()?;
+    point.singles.iter().for_each(|(value, count)| times.saturating_record_n(*value, *count));
+    let steps = times.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value()));
+    Ok(Some(Jitter {
+        transport: point.transport.clone(),
+        size: point.size,
+        count: times.len(),
+        min_ns: times.min(),
+        median_ns: times.value_at_quantile(0.5),
+        p99_ns: times.value_at_quantile(0.99),
+        p999_ns: times.value_at_quantile(0.999),
+        max_ns: times.max(),
+        clock_ns: point.clock_ns,
+        histogram: steps.collect(),
+    }))
 }
 
 /// Measures a plan in as many launches as it asks for: the rows, and why there are no more if one ended early.
@@ -64,7 +130,7 @@ pub(crate) fn in_launches(
     plan: &Plan,
     mut on: impl FnMut(Progress<'_>),
     mut launch: impl FnMut(&mut dyn FnMut(Progress<'_>)) -> Result<(), Sentence>,
-) -> Result<(Vec<Row>, Option<String>), Sentence> {
+) -> Result<Finished, Sentence> {
     let mut points = Points::default();
     let mut ended = Ok(());
     for number in 0..plan.effort.launches() {
@@ -81,10 +147,10 @@ pub(crate) fn in_launches(
             break;
         }
     }
-    let rows = points.rows(plan);
+    let (rows, findings) = (points.rows(plan), points.findings(plan)?);
     match ended {
         Err(why) if rows.is_empty() => Err(why),
-        ended => Ok((rows, ended.err().map(|why| why.0))),
+        ended => Ok(Finished { rows, findings, interrupted: ended.err().map(|why| why.0) }),
     }
 }
 
@@ -94,7 +160,7 @@ mod tests {
     use super::*;
 
     fn point(size: u64, value: f64) -> Point {
-        Point { transport: "sm".into(), size, pairs: vec![(value, None); 3], operations: 30, label: None }
+        Point { transport: "sm".into(), size, pairs: vec![(value, None); 3], operations: 30, ..Point::default() }
     }
 
     #[test]
@@ -102,7 +168,7 @@ mod tests {
         let mut plan = plan();
         plan.effort.launches = 3;
         let mut number = 0.0;
-        let (rows, interrupted) = in_launches(
+        let Finished { rows, interrupted, .. } = in_launches(
             &plan,
             |_| (),
             |on| {
@@ -124,7 +190,7 @@ mod tests {
         let mut plan = plan();
         plan.effort.launches = 3;
         let mut number = 0;
-        let (rows, interrupted) = in_launches(
+        let Finished { rows, interrupted, .. } = in_launches(
             &plan,
             |_| (),
             |on| {
@@ -137,5 +203,46 @@ mod tests {
         assert_eq!((rows[0].launches.len(), interrupted.as_deref(), number), (2, Some("gone"), 2));
         let nothing = in_launches(&plan, |_| (), |_| Err(Sentence::new("not there")));
         assert_eq!(nothing.unwrap_err().0, "not there");
+    }
+
+    #[test]
+    fn single_round_trips_of_all_launches_are_one_distribution() {
+        let mut plan = plan();
+        plan.effort.launches = 2;
+        let finished = in_launches(
+            &plan,
+            |_| (),
+            |on| {
+                on(Progress::Point(&Point { singles: vec![(100, 98), (900, 2)], clock_ns: 20.0, ..point(8, 50.0) }));
+                Ok(())
+            },
+        );
+        let finished = finished.unwrap();
+        let [Finding::Jitter(jitter)] = &finished.findings[..] else { panic!("{:?}", finished.findings) };
+        assert_eq!(
+            (jitter.count, jitter.min_ns, jitter.median_ns, jitter.p99_ns, jitter.max_ns),
+            (200, 100, 100, 900, 900)
+        );
+        assert_eq!(jitter.histogram, [(100, 196), (900, 4)]);
+        let row = &finished.rows[0];
+        assert_eq!((row.min_ns, row.median_ns, row.p99_ns, row.p999_ns), (100.0, 100.0, 900.0, 900.0));
+    }
+
+    #[test]
+    fn the_overlap_is_what_both_together_save() {
+        let finished = in_launches(
+            &plan(),
+            |_| (),
+            |on| {
+                let overlaps = vec![[100.0, 100.0, 120.0]; 3];
+                on(Progress::Point(&Point { overlaps, ..point(8, 50.0) }));
+                on(Progress::Point(&Point { overlaps: vec![[100.0, 50.0, 160.0]], ..point(64, 50.0) }));
+                Ok(())
+            },
+        );
+        let finished = finished.unwrap();
+        let [Finding::Overlap(overlap)] = &finished.findings[..] else { panic!("{:?}", finished.findings) };
+        let of = |at: usize| (overlap.points[at].size, overlap.points[at].overlap);
+        assert_eq!((of(0), of(1)), ((8, 0.8), (64, 0.0)));
     }
 }

@@ -3,7 +3,7 @@
 use super::Sentence;
 use super::environment::Environment;
 use super::finding::Finding;
-use super::plan::{Abi, Measurement, MemoryOrigin, Plan, ProbeKind, Target};
+use super::plan::{Abi, MemoryOrigin, Plan, ProbeKind, Target};
 use super::statistics::Summary;
 use serde::{Deserialize, Serialize};
 
@@ -78,8 +78,7 @@ impl Row {
         let summary = Summary::of(pairs().map(|launch| launch.iter().map(|(measured, _)| *measured).collect()))?;
         let probed = pairs().map(|launch| launch.iter().filter_map(|(_, probe)| *probe).collect());
         let probe_ns = Summary::of(probed).map(|probe| probe.median);
-        let per_second = matches!(session.measurement, Measurement::Rate | Measurement::Bandwidth)
-            .then(|| 1e9 / summary.median.max(f64::MIN_POSITIVE));
+        let per_second = (session.measurement.is_speed() && summary.median > 0.0).then(|| 1e9 / summary.median);
         #[expect(clippy::cast_precision_loss, reason = "a size below 2^52")]
         let bytes_per_second = per_second.map(|rate| rate * size as f64);
         Some(Self {
@@ -111,7 +110,7 @@ impl Row {
             memory: session.is_rma().then_some(session.memory),
             target: session.is_rma().then_some(session.target),
             window: session.window.unwrap_or(0),
-            bidirectional: false,
+            bidirectional: session.bidirectional,
             pairs: samples.launches.concat(),
             launches: pairs().map(|launch| launch.len() as u64).collect(),
         })
@@ -179,6 +178,7 @@ impl Document {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use super::super::plan::Measurement;
     use super::super::plan::tests::plan;
     use super::*;
 

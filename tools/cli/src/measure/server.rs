@@ -4,7 +4,7 @@ use super::Sentence;
 use super::control::{Answer, Command, Hello, Link, What, tell};
 use super::ends::{self, Area, CONTROL, Handles, OPERATIONS};
 use super::loops::{Lane, marker};
-use super::plan::{AttributeName, Measurement, Mode, Session, Target, Threads};
+use super::plan::{AttributeName, Mode, Session, Target, Threads};
 use super::port::{Happening, Opening, Port, Trouble};
 use crate::probe::Probe;
 use cci::RmaHandle;
@@ -156,7 +156,12 @@ impl<P: Port> End<'_, P> {
         }
         self.link.tell(&Answer::Go)?;
         let lane = Lane { port: &self.link.port, connection: self.link.operations, silent: session.silent };
-        if session.measurement == Measurement::PingPong {
+        if session.bidirectional {
+            let handles = self.handles.as_ref();
+            let open = ends::duplex(&lane, session, &self.buffer, handles, size, count)?;
+            return Ok(self.link.settle(open)?);
+        }
+        if session.measurement.is_exchange() {
             let act = ends::act(session, &self.buffer, self.handles.as_ref(), size, true);
             let open = ends::exchange(&lane, &act, count, session.touch, false)?;
             return Ok(self.link.settle(open)?);

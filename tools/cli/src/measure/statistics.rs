@@ -63,6 +63,13 @@ fn rank(count: usize) -> usize {
     }
 }
 
+/// The median; 0 without a sample.
+pub(crate) fn median(samples: &[f64]) -> f64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    quantile(&sorted, 0.5).unwrap_or(0.0)
+}
+
 /// A quantile of sorted samples, interpolated between neighbours.
 fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;

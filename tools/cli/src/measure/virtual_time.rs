@@ -313,7 +313,7 @@ impl Port for InTurns {
 mod tests {
     use super::super::plan::tests::plan;
     use super::super::plan::{Measurement, Operation};
-    use super::super::points::in_launches;
+    use super::super::points::{Finished, in_launches};
     use super::super::row::Row;
     use super::*;
 
@@ -324,7 +324,7 @@ mod tests {
         change(&mut plan);
         plan.session.largest = plan.sizes[0];
         let plan = adapt(plan);
-        let (mut rows, interrupted) = in_launches(&plan, |_| (), |on| launch(&plan, on)).unwrap();
+        let Finished { mut rows, interrupted, .. } = in_launches(&plan, |_| (), |on| launch(&plan, on)).unwrap();
         assert_eq!((rows.len(), interrupted), (1, None));
         rows.remove(0)
     }

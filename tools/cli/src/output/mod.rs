@@ -1,6 +1,7 @@
 //! What a run gives: a table on the terminal, and files.
 
 mod csv;
+pub(crate) mod findings;
 mod plot;
 pub(crate) mod table;
 
