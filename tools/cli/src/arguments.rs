@@ -5,6 +5,8 @@ use crate::measure::local::EndArguments;
 use crate::measure::plan::{Abi, AttributeName, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads};
 use crate::peers::PeersArguments;
 use crate::report::arguments::ReportArguments;
+use crate::footprints::{IdleArguments, MemoryArguments};
+use crate::scaling::ThreadsArguments;
 use crate::sizes::{Sizes, parse_key, parse_percent, parse_sizes, parse_time};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgGroup, Args, CommandFactory, Parser, Subcommand};
@@ -142,6 +144,12 @@ pub(crate) enum PerfCommand {
     Jitter(MeasurementArguments),
     /// How much of a transfer hides behind computation: one operation at a time, computing for as long as it takes
     Overlap(MeasurementArguments),
+    /// Operations per second over threads: all of one endpoint, and each of its own
+    Threads(ThreadsArguments),
+    /// Memory of an endpoint, and over the number of its connections
+    Memory(MemoryArguments),
+    /// Processor time of an endpoint that has nothing to do
+    Idle(IdleArguments),
     /// Serve runs until ended; prints the URI to connect to
     Server(ServerArguments),
     /// Say what changed beyond noise between the runs of two builds; status 1 if anything became slower
@@ -309,9 +317,9 @@ pub(crate) struct ConnectionsArguments {
     /// Transport to measure
     #[arg(long)]
     pub(crate) transport: String,
-    /// Connections
-    #[arg(long, value_parser = clap::value_parser!(u32).range(2..))]
-    pub(crate) count: u32,
+    /// Numbers of connections to measure with, one after the other
+    #[arg(long, required = true, value_parser = clap::value_parser!(u32).range(2..))]
+    pub(crate) count: Vec<u32>,
     /// Endpoints to connect to: the one with one connection, the one with all; without them this end measures
     pub(crate) uris: Vec<String>,
 }

@@ -6,6 +6,7 @@ mod bench;
 mod compare;
 mod documents;
 mod explain;
+mod footprints;
 mod info;
 mod measure;
 mod model;
@@ -14,6 +15,7 @@ mod peers;
 mod perf;
 mod probe;
 mod report;
+mod scaling;
 mod sizes;
 mod top;
 

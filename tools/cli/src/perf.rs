@@ -2,6 +2,7 @@
 
 use crate::arguments::{ComparedArguments, MeasurementArguments, PerfArguments, PerfCommand, ServerArguments};
 use crate::compare;
+use crate::footprints;
 use crate::measure::client::{self, Progress};
 use crate::measure::environment::{Environment, allowed, load, two_processors};
 use crate::measure::local;
@@ -15,6 +16,7 @@ use crate::output::{Files, findings, table};
 use crate::peers::{self, Attendance, Guests};
 use crate::probe::c_library::{self, CLibrary};
 use crate::report;
+use crate::scaling;
 use cci::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{Write, stderr, stdout};
@@ -30,6 +32,9 @@ pub(crate) fn perf(arguments: &PerfArguments) -> Result<ExitCode, Sentence> {
         PerfCommand::Bandwidth(arguments) => compared(Measurement::Bandwidth, arguments),
         PerfCommand::Jitter(arguments) => alone(Measurement::Jitter, arguments),
         PerfCommand::Overlap(arguments) => alone(Measurement::Overlap, arguments),
+        PerfCommand::Threads(arguments) => scaling::threads(arguments),
+        PerfCommand::Memory(arguments) => footprints::memory(arguments),
+        PerfCommand::Idle(arguments) => footprints::idle(arguments),
         PerfCommand::Server(arguments) => serve(arguments),
         PerfCommand::Report(arguments) => report::report(arguments),
         PerfCommand::Compare(arguments) => return Ok(compare::compare(arguments)),
@@ -216,6 +221,30 @@ fn measure(plan: &Plan, arguments: &MeasurementArguments, mut attendance: Attend
 
 /// A run fails when more than one point in so many is not accurate.
 const VAGUE: usize = 10;
+
+/// The transport that is asked for, or of the default device.
+///
+/// # Errors
+///
+/// There is no such device, or its ends cannot be in different threads or processes.
+pub(crate) fn real_transport(asked: Option<&str>) -> Result<String, Sentence> {
+    if asked == Some(virtual_time::TRANSPORT) {
+        return Err(Sentence::new(
+            "this says something of a machine, and a virtual network is none: use --transport sm or sock",
+        ));
+    }
+    let context = Context::new().map_err(while_doing("cannot find the devices"))?;
+    match asked {
+        Some(name) if context.devices().iter().any(|device| device.transport == name) => Ok(name.to_owned()),
+        Some(name) => {
+            Err(Sentence(format!("no device has the transport {name}; `cci info` lists those that there are")))
+        }
+        None => {
+            let device = context.default_device().map_err(|error| Sentence(error.to_string()))?;
+            Ok(device.transport.clone())
+        }
+    }
+}
 
 /// Opens the files that the results go to: before the run, so that a mistake costs none.
 pub(crate) fn files(arguments: &MeasurementArguments) -> Result<Files, Sentence> {

@@ -176,6 +176,35 @@ fn a_run_whose_points_are_not_accurate_fails_and_keeps_and_marks_them() {
 }
 
 #[test]
+fn memory_threads_and_idleness_are_found_on_either_transport() {
+    let found = |arguments: &[&str]| {
+        let output = run(&[&["perf"], arguments, &["--json", "-"]].concat());
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&document["complete"], document["rows"].as_array().unwrap().len()), (&true.into(), 0));
+        document["findings"][0].clone()
+    };
+    for transport in ["sm", "sock"] {
+        let memory = found(&["memory", "--connections", "300", "--transport", transport]);
+        assert!(positive(&memory, "endpoint_resident_bytes") >= positive(&memory, "endpoint_private_bytes"));
+        let points = memory["points"].as_array().unwrap();
+        let connections: Vec<_> = points.iter().map(|point| point["connections"].as_u64().unwrap()).collect();
+        assert_eq!(connections, [10, 100, 300], "{memory}");
+        assert!(positive(&points[2], "private_bytes") > 100.0, "{memory}");
+        let idle = found(&["idle", "--seconds", "1", "--transport", transport]);
+        assert!(positive(&idle, "bare_processor_ms") > 0.0 && positive(&idle, "processor_ms") < 500.0, "{idle}");
+        for op in ["send", "write"] {
+            let threads = found(&["threads", "--upto", "2", "--op", op, "--time", "short", "--transport", transport]);
+            assert_eq!(threads["points"].as_array().unwrap().len(), 2, "{threads}");
+            for point in threads["points"].as_array().unwrap() {
+                positive(point, "shared_per_second");
+                positive(point, "own_per_second");
+            }
+        }
+    }
+}
+
+#[test]
 fn jitter_and_overlap_are_found_and_shown() {
     let found = |arguments: &[&str]| {
         let output =
@@ -308,6 +337,14 @@ fn bad_arguments_are_told_with_what_would_do() {
         (&["perf", "pingpong", "--local", "--plot", "x.png"], "drawn as SVG, not as png"),
         (&["perf", "pingpong", "--local", "--bidirectional"], "both ways already"),
         (&["perf", "rate", "--local", "--bidirectional", "--silent"], "without --silent"),
+        (&["perf", "memory", "--connections", "1"], "2..="),
+        (&["perf", "memory", "--transport", "sim"], "--transport sm or sock"),
+        (&["perf", "memory", "--transport", "pigeon"], "cci info"),
+        (&["perf", "idle", "--json", "/nowhere/x.json"], "cannot write to"),
+        (&["perf", "threads", "--upto", "0"], "1..="),
+        (&["perf", "threads", "--size", "8,64"], "give one"),
+        (&["perf", "threads", "--size", "1G", "--time", "short"], "smaller --size"),
+        (&["perf", "threads", "--op", "read", "--attribute", "uu"], "reliable connection"),
         (&["perf", "overlap", "--local", "--silent"], "waits for each"),
         (&["perf", "overlap", "--local", "--transport", "sim"], "computing takes no time"),
         (&["perf", "pingpong", "--local", "--accuracy", "none"], "such as 5%"),
@@ -461,8 +498,10 @@ fn many_connections_of_one_endpoint_are_counted_and_cost_their_bytes() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let [bytes, cost]: [f64; 2] = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(bytes > 100.0 && cost > 0.0, "{bytes} bytes, {cost}");
+    let figures: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(figures["points"][0]["connections"], 500);
+    assert!(positive(&figures["points"][0], "private_bytes") > 100.0 * 499.0, "{figures}");
+    positive(&figures, "cost");
 }
 
 struct Running(Child);

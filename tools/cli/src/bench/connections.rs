@@ -2,14 +2,17 @@
 //! endpoint is in one process, the ends that connect to it in another.
 
 use crate::arguments::ConnectionsArguments;
+use crate::measure::finding::MemoryPoint;
 use crate::measure::local::die_with_parent;
 use crate::measure::plan::{Mode, Plan, Threads};
 use crate::measure::port::{Facade, Happening, Opening, Port, Seen};
+use crate::measure::usage::Usage;
 use crate::measure::{Sentence, while_doing};
 use cci::Attribute;
-use std::fs;
+use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 /// Requests that are under way at once.
@@ -22,9 +25,26 @@ const SILENCE: Duration = Duration::from_secs(60);
 const CALLS: u32 = 2000;
 const BLOCKS: usize = 200;
 
-/// Measures in processes of their own: bytes for each connection, and the time of a call with all of them over that with one.
-pub(super) fn in_a_child(transport: &str, count: u32) -> Result<(f64, f64), Sentence> {
-    let output = command(transport, count, &[])?
+/// What was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Figures {
+    /// Memory of the process with so many connections, beyond that with one.
+    pub(crate) points: Vec<MemoryPoint>,
+    /// Time of a call that finds nothing, with all connections, over that with one.
+    pub(crate) cost: f64,
+}
+
+impl Figures {
+    /// Private bytes for each connection beyond the first, with the most.
+    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+    pub(crate) fn private_per_connection(&self) -> f64 {
+        self.points.last().map_or(0.0, |point| point.private_bytes / point.connections.saturating_sub(1).max(1) as f64)
+    }
+}
+
+/// Measures in processes of their own, with as many connections as each of `stops` says: these grow, and begin above one.
+pub(crate) fn in_a_child(transport: &str, stops: &[u32]) -> Result<Figures, Sentence> {
+    let output = command(transport, stops, &[])?
         .stderr(Stdio::piped())
         .output()
         .map_err(while_doing("cannot start a process to measure in"))?;
@@ -35,10 +55,11 @@ pub(super) fn in_a_child(transport: &str, count: u32) -> Result<(f64, f64), Sent
     serde_json::from_slice(&output.stdout).map_err(while_doing("the measuring process gave no figures"))
 }
 
-fn command(transport: &str, count: u32, uris: &[String]) -> Result<Command, Sentence> {
+fn command(transport: &str, stops: &[u32], uris: &[String]) -> Result<Command, Sentence> {
     let program = std::env::current_exe().map_err(while_doing("cannot start a process to measure in"))?;
     let mut command = Command::new(program);
-    command.args(["connections", "--transport", transport, "--count", &count.to_string()]);
+    command.args(["connections", "--transport", transport]);
+    command.args(stops.iter().flat_map(|stop| ["--count".to_owned(), stop.to_string()]));
     command.args(["--parent", &std::process::id().to_string()]);
     command.args(uris);
     command.stdin(Stdio::null());
@@ -57,7 +78,7 @@ pub(crate) fn connections(arguments: &ConnectionsArguments) -> Result<(), Senten
     };
     let figures = match &arguments.uris[..] {
         [] => serde_json::to_string(&measure(arguments, &opening)?).map_err(while_doing("cannot write the figures"))?,
-        [one, many] => return connect_all(&opening, one, many, arguments.count),
+        [one, many] => return connect_all(&opening, one, many, &arguments.count),
         _ => return Err(Sentence::new("two URIs are needed, or none")),
     };
     writeln!(std::io::stdout(), "{figures}").map_err(while_doing("cannot write the figures"))
@@ -74,21 +95,42 @@ impl Drop for Other {
     }
 }
 
-fn measure(arguments: &ConnectionsArguments, opening: &Opening) -> Result<(f64, f64), Sentence> {
+fn measure(arguments: &ConnectionsArguments, opening: &Opening) -> Result<Figures, Sentence> {
     let (one, many) = (Facade::open(opening)?, Facade::open(opening)?);
-    let mut command = command(&arguments.transport, arguments.count, &[one.uri(), many.uri()])?;
+    let mut command = command(&arguments.transport, &arguments.count, &[one.uri(), many.uri()])?;
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut other = Other(spawned.map_err(while_doing("cannot start a process that connects"))?);
+    let said = lines(&mut other.0)?;
     // Each has one connection, so that nothing is used for the first time any more; then the rest.
     accept(&one, 1)?;
     accept(&many, 1)?;
-    private_bytes()?;
-    let before = private_bytes()?;
-    go_on(&mut other.0)?;
-    accept(&many, arguments.count - 1)?;
-    settle(&many, &mut other.0)?;
-    let bytes = (private_bytes()? - before).max(0.0) / f64::from(arguments.count - 1);
-    Ok((bytes, cost_of_polling(&one, &many)?))
+    settle(&many, &said)?;
+    Usage::now()?;
+    let before = Usage::now()?;
+    let (mut open, mut points) = (1, Vec::new());
+    for &stop in &arguments.count {
+        go_on(&mut other.0)?;
+        accept(&many, stop.saturating_sub(open))?;
+        settle(&many, &said)?;
+        open = stop.max(open);
+        let added = Usage::now()?.since(before);
+        let (private_bytes, resident_bytes) = (added.private, added.resident);
+        points.push(MemoryPoint { connections: open.into(), private_bytes, resident_bytes });
+    }
+    Ok(Figures { points, cost: cost_of_polling(&one, &many)? })
+}
+
+/// What the other process says, line by line.
+fn lines(other: &mut Child) -> Result<Receiver<()>, Sentence> {
+    let output = other.stdout.take().ok_or_else(|| Sentence::new("the connecting process has no output"))?;
+    let (sender, said) = channel();
+    std::thread::spawn(move || {
+        // Nobody listens any more once the measurement has ended.
+        BufReader::new(output).lines().map_while(Result::ok).for_each(|_| {
+            let _ = sender.send(());
+        });
+    });
+    Ok(said)
 }
 
 /// Accepts connections until there are so many more.
@@ -113,34 +155,17 @@ fn go_on(other: &mut Child) -> Result<(), Sentence> {
     input.write_all(b"\n").map_err(while_doing("the connecting process is gone"))
 }
 
-/// Makes progress until the other process says that all its connections are open.
-fn settle(endpoint: &Facade, other: &mut Child) -> Result<(), Sentence> {
-    let output = other.stdout.take().ok_or_else(|| Sentence::new("the connecting process has no output"))?;
-    let reader = std::thread::spawn(move || {
-        let mut line = String::new();
-        BufReader::new(output).read_line(&mut line).is_ok_and(|count| count > 0)
-    });
+/// Makes progress until the other process says that its connections so far are open.
+fn settle(endpoint: &Facade, said: &Receiver<()>) -> Result<(), Sentence> {
     let since = Instant::now();
-    while !reader.is_finished() && since.elapsed() < SILENCE {
-        endpoint.poll::<false>()?;
+    while since.elapsed() < SILENCE {
+        match said.try_recv() {
+            Ok(()) => return Ok(()),
+            Err(TryRecvError::Empty) => endpoint.poll::<false>().map(|_| ())?,
+            Err(TryRecvError::Disconnected) => return Err(Sentence::new("the connecting process ended early")),
+        }
     }
-    match reader.is_finished() && reader.join().unwrap_or(false) {
-        true => Ok(()),
-        false => Err(Sentence::new("the connecting process ended early")),
-    }
-}
-
-/// Bytes of this process that it shares with nobody.
-fn private_bytes() -> Result<f64, Sentence> {
-    let text = fs::read_to_string("/proc/self/smaps_rollup").map_err(while_doing("cannot read the memory in use"))?;
-    let kilobytes = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().trim_end_matches("kB").trim().parse::<f64>().ok()
-    };
-    match (kilobytes("Private_Clean:"), kilobytes("Private_Dirty:")) {
-        (Some(clean), Some(dirty)) => Ok((clean + dirty) * 1024.0),
-        _ => Err(Sentence::new("the kernel does not tell private memory")),
-    }
+    Err(Sentence::new("the connecting process says nothing any more"))
 }
 
 /// The time of a call that finds nothing, of the second endpoint over that of the first: blocks in turn.
@@ -160,20 +185,27 @@ fn cost_of_polling(one: &Facade, many: &Facade) -> Result<f64, Sentence> {
     Ok(many / one)
 }
 
-/// The other process: one connection to each, and when it is told so the rest to the second; then nothing, until it is ended.
-fn connect_all(opening: &Opening, one: &str, many: &str, count: u32) -> Result<(), Sentence> {
+/// The other process: one connection to each, and, each time that it is told so, more to the second; then nothing, until it is
+/// ended.
+fn connect_all(opening: &Opening, one: &str, many: &str, stops: &[u32]) -> Result<(), Sentence> {
     let endpoint = Facade::open(opening)?;
     connect(&endpoint, one, 1)?;
     connect(&endpoint, many, 1)?;
-    let mut input = std::io::stdin().lock();
-    input.read_exact(&mut [0]).map_err(while_doing("the measuring process is gone"))?;
-    connect(&endpoint, many, count - 1)?;
-    let mut output = std::io::stdout();
-    writeln!(output, "open").and_then(|()| output.flush()).map_err(while_doing("the measuring process is gone"))?;
+    let (mut input, mut output, mut open) = (std::io::stdin().lock(), std::io::stdout(), 1);
+    let mut say = || writeln!(output, "open").and_then(|()| output.flush());
+    say().map_err(while_doing(GONE))?;
+    for &stop in stops {
+        input.read_exact(&mut [0]).map_err(while_doing(GONE))?;
+        connect(&endpoint, many, stop.saturating_sub(open))?;
+        open = stop.max(open);
+        say().map_err(while_doing(GONE))?;
+    }
     // Ended by the measuring process, or with it.
     let _ = input.read(&mut [0]);
     Ok(())
 }
+
+const GONE: &str = "the measuring process is gone";
 
 fn connect(endpoint: &Facade, uri: &str, count: u32) -> Result<(), Sentence> {
     let (mut asked, mut open, mut bytes, mut since) = (0, 0, Vec::new(), Instant::now());

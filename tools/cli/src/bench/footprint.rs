@@ -4,7 +4,8 @@
 use crate::arguments::{Footprint, FootprintArguments};
 use crate::measure::local::die_with_parent;
 use crate::measure::plan::{Mode, Plan, Threads};
-use crate::measure::port::{Facade, Happening, Opening, Port, Refused, Seen};
+use crate::measure::port::{Facade, Opening, Port, Refused, Seen, join};
+use crate::measure::usage::Usage;
 use crate::measure::{Sentence, while_doing};
 use crate::probe::allocator::allocations;
 use cci::{Attribute, Connection};
@@ -34,6 +35,8 @@ pub(crate) struct Figures {
     pub(crate) switches: f64,
     /// Times that the program was woken.
     pub(crate) wakes: f64,
+    /// Of the bytes those that are shared with nobody.
+    pub(crate) private: f64,
 }
 
 impl Figures {
@@ -60,6 +63,16 @@ pub(crate) fn in_a_child(what: Footprint, transport: &str, seconds: u64) -> Resu
     serde_json::from_slice(&output.stdout).map_err(while_doing("the measuring process gave no figures"))
 }
 
+/// An idle endpoint, and a bare sleeper beside it, each in a process of its own: at the same time, so that both meet the same
+/// machine.
+pub(crate) fn idle_beside_a_sleeper(transport: &str, seconds: u64) -> [Result<Figures, Sentence>; 2] {
+    std::thread::scope(|scope| {
+        let bare = scope.spawn(|| in_a_child(Footprint::Asleep, transport, seconds));
+        let idle = in_a_child(Footprint::Idle, transport, seconds);
+        [idle, bare.join().unwrap_or_else(|_| Err(Sentence::new("the measuring thread failed")))]
+    })
+}
+
 /// Measures, in the child.
 pub(crate) fn footprint(arguments: &FootprintArguments) -> Result<(), Sentence> {
     die_with_parent(arguments.parent)?;
@@ -81,79 +94,54 @@ pub(crate) fn footprint(arguments: &FootprintArguments) -> Result<(), Sentence> 
     writeln!(std::io::stdout(), "{text}").map_err(while_doing("cannot write the figures"))
 }
 
-/// Resident bytes of this process.
-fn resident() -> Result<f64, Sentence> {
-    let text = fs::read_to_string("/proc/self/smaps_rollup").map_err(while_doing("cannot read the memory in use"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("Rss:"));
-    let kilobytes = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<f64>().ok());
-    kilobytes.map(|kilobytes| kilobytes * 1024.0).ok_or_else(|| Sentence::new("the kernel does not tell Rss"))
-}
-
 fn endpoint(opening: &Opening) -> Result<Figures, Sentence> {
     // The first pays for what all share; and reading the figure takes memory too.
     let first = Facade::open(opening)?;
-    resident()?;
-    let before = resident()?;
+    Usage::now()?;
+    let before = Usage::now()?;
     let more = (0..ENDPOINTS).map(|_| Facade::open(opening)).collect::<Result<Vec<_>, _>>()?;
-    let after = resident()?;
+    let added = Usage::now()?.since(before);
     drop((first, more));
-    Ok(Figures::of((after - before) / f64::from(ENDPOINTS)))
+    let private = added.private / f64::from(ENDPOINTS);
+    Ok(Figures { private, ..Figures::of(added.resident / f64::from(ENDPOINTS)) })
 }
 
 /// Two endpoints of this process, to be connected.
 struct Pair {
     client: Facade,
     server: Facade,
-    uri: String,
-    bytes: Vec<u8>,
 }
 
 impl Pair {
     fn open(opening: &Opening) -> Result<Self, Sentence> {
-        let (client, server) = (Facade::open(opening)?, Facade::open(opening)?);
-        let uri = server.uri();
-        Ok(Self { client, server, uri, bytes: Vec::new() })
+        Ok(Self { client: Facade::open(opening)?, server: Facade::open(opening)? })
     }
 
     /// Makes one more connection; the client's side of it.
-    fn connect(&mut self) -> Result<Connection, Sentence> {
-        self.client.connect(&self.uri, &[], Attribute::ReliableOrdered, 1, LIMIT)?;
-        let begin = Instant::now();
-        let (mut ours, mut theirs) = (None, false);
-        while begin.elapsed() < LIMIT {
-            match self.client.look(&mut self.bytes, |_| 0)? {
-                Happening::Open(connection, _) => ours = Some(connection),
-                Happening::NotOpen(status, _) => return Err(Sentence(format!("no connection: {status}"))),
-                _ => {}
-            }
-            theirs |= matches!(self.server.look(&mut self.bytes, |_| 0)?, Happening::Open(..));
-            if let (Some(connection), true) = (ours, theirs) {
-                return Ok(connection);
-            }
-        }
-        Err(Sentence::new("two endpoints of one process did not connect"))
+    fn connect(&self) -> Result<Connection, Sentence> {
+        join(&self.client, &self.server, Attribute::ReliableOrdered)
     }
 }
 
 fn connection(opening: &Opening) -> Result<Figures, Sentence> {
-    let mut pair = Pair::open(opening)?;
+    let pair = Pair::open(opening)?;
     for _ in 0..CONNECTIONS {
         pair.connect()?;
     }
-    resident()?;
-    let before = resident()?;
+    Usage::now()?;
+    let before = Usage::now()?;
     for _ in 0..CONNECTIONS {
         pair.connect()?;
     }
-    let after = resident()?;
+    let added = Usage::now()?.since(before);
     #[expect(clippy::cast_precision_loss, reason = "some thousands")]
     // Both sides are in this process.
     let sides = (2 * CONNECTIONS) as f64;
-    Ok(Figures::of((after - before).max(0.0) / sides))
+    Ok(Figures::of(added.resident / sides))
 }
 
 fn allocations_of_messages(opening: &Opening) -> Result<Figures, Sentence> {
-    let mut pair = Pair::open(opening)?;
+    let pair = Pair::open(opening)?;
     let connection = pair.connect()?;
     // One of each way that a message takes: in the entry, and in a slot.
     let messages = [&[1_u8; 8][..], &[2_u8; 2000][..]];
@@ -227,7 +215,7 @@ fn asleep(
     let used = processor_time().saturating_sub(before);
     #[expect(clippy::cast_precision_loss, reason = "a count")]
     let switches = switches_of_others()?.saturating_sub(switches_before) as f64;
-    Ok(Figures { value: used.as_secs_f64() * 1e3, switches, wakes: wakes.into() })
+    Ok(Figures { value: used.as_secs_f64() * 1e3, switches, wakes: wakes.into(), ..Figures::default() })
 }
 
 /// Whether the descriptor becomes readable within this time. A signal ends it early, which callers allow.
@@ -272,11 +260,6 @@ fn voluntary(status: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn this_process_has_resident_memory() {
-        assert!(resident().unwrap() > 100_000.0);
-    }
 
     #[test]
     fn a_sleeper_counts_what_wakes_it_and_calls_nothing_otherwise() {

@@ -83,9 +83,9 @@ fn of_transport(transport: &str, arguments: &BenchArguments, mut add: impl FnMut
 /// The lines of very many idle connections.
 fn idle_connections(transport: &str, quick: bool) -> Vec<Line> {
     let (count, name) = if quick { (10_000, "10,000") } else { (100_000, "100,000") };
-    let figures = connections::in_a_child(transport, count);
-    let bytes = figures.clone().map(|(bytes, _)| bytes);
-    let cost = figures.map(|(_, cost)| cost);
+    let figures = connections::in_a_child(transport, &[count]);
+    let bytes = figures.clone().map(|figures| figures.private_per_connection());
+    let cost = figures.map(|figures| figures.cost);
     let at_most = |bar, target| Standard::AtMost { bar: Some(bar), target };
     vec![
         Line::new(
@@ -123,11 +123,7 @@ fn sizes(transport: &str, quick: bool) -> Vec<Line> {
     let child = |what| footprint::in_a_child(what, transport, seconds);
     let mib = f64::from(1 << 20);
     let at_most = |bar, target| Standard::AtMost { bar, target };
-    // At the same time, so that both meet the same machine.
-    let (idle, bare) = std::thread::scope(|scope| {
-        let bare = scope.spawn(|| child(Footprint::Asleep));
-        (child(Footprint::Idle), bare.join().unwrap_or_else(|_| Err(Sentence::new("the measuring thread failed"))))
-    });
+    let [idle, bare] = footprint::idle_beside_a_sleeper(transport, seconds);
     let idle_of = |field: fn(&footprint::Figures) -> f64| idle.clone().map(|figures| field(&figures));
     vec![
         Line::new(

@@ -109,7 +109,7 @@ fn connect<'p, P: Port>(
 ) -> Result<End<'p, P>, Sentence> {
     let port = P::open(&opening.for_session(&plan.session))?;
     let control = call(&port, uri, ends::payload_of(CONTROL), Attribute::ReliableOrdered, CONTROL)?;
-    let attribute = ends::attribute(&plan.session);
+    let attribute = ends::attribute(plan.session.attribute);
     let operations = call(&port, uri, ends::payload_of(OPERATIONS), attribute, OPERATIONS)?;
     let link = Link::new(port, control, operations);
     let singles = points::histogram()?;
@@ -171,7 +171,7 @@ pub(super) struct End<'p, P: Port> {
 
 impl<P: Port> End<'_, P> {
     fn exchange_memory(&mut self) -> Result<(), Sentence> {
-        let area = Area::new(&self.plan.session)?;
+        let area = Area::new(self.plan.session.memory, self.plan.session.largest)?;
         let local = self.link.port.register(area.memory())?;
         self.area = Some(area);
         self.link.tell(&Command::Memory { handle: local.stuff })?;

@@ -27,8 +27,8 @@ pub(crate) fn context_of(payload: &[u8]) -> u64 {
 }
 
 /// As the library names it.
-pub(crate) fn attribute(session: &Session) -> Attribute {
-    match session.attribute {
+pub(crate) fn attribute(name: AttributeName) -> Attribute {
+    match name {
         AttributeName::Ro => Attribute::ReliableOrdered,
         AttributeName::Ru => Attribute::ReliableUnordered,
         AttributeName::Uu => Attribute::Unreliable,
@@ -42,10 +42,10 @@ pub(crate) enum Area {
 }
 
 impl Area {
-    /// Memory of the session's origin and size, every page of it touched.
-    pub(crate) fn new(session: &Session) -> Result<Self, Sentence> {
-        let len = usize::try_from(session.largest.max(1)).map_err(while_doing("RMA memory is too large"))?;
-        match session.memory {
+    /// Memory of this origin and size, every page of it touched.
+    pub(crate) fn new(origin: MemoryOrigin, len: u64) -> Result<Self, Sentence> {
+        let len = usize::try_from(len.max(1)).map_err(while_doing("RMA memory is too large"))?;
+        match origin {
             MemoryOrigin::Library => {
                 let memory = SharedMemory::new(len).map_err(while_doing("no memory of the library for RMA"))?;
                 let page = [0x5a_u8; 4096];
@@ -151,7 +151,6 @@ pub(crate) fn collect<P: Port>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::tests::session;
     use super::*;
 
     #[test]
@@ -165,9 +164,7 @@ mod tests {
     #[test]
     fn memory_of_both_origins_has_the_size_of_the_largest_transfer() {
         for origin in [MemoryOrigin::Library, MemoryOrigin::Any] {
-            let mut session = session();
-            (session.memory, session.largest) = (origin, 10_000);
-            let area = Area::new(&session).unwrap();
+            let area = Area::new(origin, 10_000).unwrap();
             assert_eq!(area.memory().len(), 10_000, "{origin:?}");
             assert_ne!(area.address(), 0, "{origin:?}");
         }

@@ -14,6 +14,7 @@ pub(crate) mod port;
 pub(crate) mod row;
 pub(crate) mod server;
 pub(crate) mod statistics;
+pub(crate) mod usage;
 pub(crate) mod virtual_time;
 
 use std::fmt;

@@ -189,6 +189,28 @@ pub(crate) fn await_happening<P: Port, T>(
     }
 }
 
+/// How long two endpoints of one process may take to connect.
+const JOIN: Duration = Duration::from_secs(10);
+
+/// Connects two endpoints of this thread; the client's side of the connection.
+pub(crate) fn join<P: Port>(client: &P, server: &P, attribute: Attribute) -> Result<P::Connection, Sentence> {
+    client.connect(&server.uri(), &[], attribute, 1, JOIN)?;
+    let (begin, mut bytes) = (client.now(), Vec::new());
+    let (mut ours, mut theirs) = (None, false);
+    while client.now() - begin < JOIN {
+        match client.look(&mut bytes, |_| 0)? {
+            Happening::Open(connection, _) => ours = Some(connection),
+            Happening::NotOpen(status, _) => return Err(Sentence(format!("no connection: {status}"))),
+            _ => {}
+        }
+        theirs |= matches!(server.look(&mut bytes, |_| 0)?, Happening::Open(..));
+        if let (Some(connection), true) = (ours, theirs) {
+            return Ok(connection);
+        }
+    }
+    Err(Sentence::new("two endpoints of one process did not connect"))
+}
+
 /// The facade.
 pub(crate) struct Facade {
     endpoint: Endpoint,

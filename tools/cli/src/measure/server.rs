@@ -133,7 +133,7 @@ struct End<'a, P: Port> {
 
 impl<P: Port> End<'_, P> {
     fn show_memory(&mut self, handle: [u64; 4]) -> Result<(), Sentence> {
-        let area = Area::new(self.session)?;
+        let area = Area::new(self.session.memory, self.session.largest)?;
         let local = self.link.port.register(area.memory())?;
         let pid = i32::try_from(std::process::id()).unwrap_or(0);
         self.link.tell(&Answer::Memory { handle: local.stuff, pid, address: area.address() })?;

@@ -1,7 +1,7 @@
 //! Findings on the terminal.
 
-use super::table::{align, time};
-use crate::measure::finding::{Finding, Jitter, Overlap};
+use super::table::{align, scaled, time};
+use crate::measure::finding::{Finding, Idle, Jitter, Memory, Overlap, Threads};
 use crate::sizes::show_size;
 
 /// A finding as people read it; nothing for a kind that has no text.
@@ -9,13 +9,10 @@ pub(crate) fn text(finding: &Finding) -> String {
     match finding {
         Finding::Jitter(found) => jitter(found),
         Finding::Overlap(found) => overlap(found),
-        Finding::Memory(_)
-        | Finding::Threads(_)
-        | Finding::Idle(_)
-        | Finding::Gups(_)
-        | Finding::Logp(_)
-        | Finding::Breakdown(_)
-        | Finding::Unknown => String::new(),
+        Finding::Memory(found) => memory(found),
+        Finding::Threads(found) => threads(found),
+        Finding::Idle(found) => idle(found),
+        Finding::Gups(_) | Finding::Logp(_) | Finding::Breakdown(_) | Finding::Unknown => String::new(),
     }
 }
 
@@ -82,10 +79,72 @@ fn overlap(found: &Overlap) -> String {
     )
 }
 
+/// Bytes, with a binary prefix.
+fn bytes(count: f64) -> String {
+    match count {
+        count if count >= 1048576.0 => format!("{:.2} MiB", count / 1048576.0),
+        count if count >= 1024.0 => format!("{:.1} KiB", count / 1024.0),
+        count => format!("{count:.0} B"),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts below 2^52")]
+fn memory(found: &Memory) -> String {
+    let rows = found.points.iter().map(|point| {
+        let each = point.connections.saturating_sub(1).max(1) as f64;
+        [
+            point.connections.to_string(),
+            bytes(point.private_bytes),
+            bytes(point.private_bytes / each),
+            bytes(point.resident_bytes),
+            bytes(point.resident_bytes / each),
+        ]
+    });
+    let head = ["connections", "private", "for each", "resident", "for each"];
+    format!(
+        "Memory over {}: a fresh endpoint has {} resident, {} of them private; with connections beyond one\n{}",
+        found.transport,
+        bytes(found.endpoint_resident_bytes),
+        bytes(found.endpoint_private_bytes),
+        table(head, rows)
+    )
+}
+
+fn threads(found: &Threads) -> String {
+    let first = found.points.first().map(|point| [point.shared_per_second, point.own_per_second]);
+    let rows = found.points.iter().map(|point| {
+        let speeds = [point.shared_per_second, point.own_per_second];
+        let times = |of: usize| first.filter(|first| first[of] > 0.0).map_or(0.0, |first| speeds[of] / first[of]);
+        [
+            point.threads.to_string(),
+            scaled(speeds[0], ""),
+            format!("{:.2}", times(0)),
+            scaled(speeds[1], ""),
+            format!("{:.2}", times(1)),
+        ]
+    });
+    let head = ["threads", "of one endpoint", "to one thread", "each of its own", "to one thread"];
+    format!(
+        "Operations per second ({} of {} over {}) of all threads together\n{}",
+        found.operation,
+        show_size(found.size),
+        found.transport,
+        table(head, rows)
+    )
+}
+
+fn idle(found: &Idle) -> String {
+    format!(
+        "An idle endpoint over {} for {} s: {:.2} ms of processor time (a bare sleeper {:.2} ms), {} wake-ups, {} context \
+         switches of the library's threads\n",
+        found.transport, found.seconds, found.processor_ms, found.bare_processor_ms, found.wakes, found.switches
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::finding::OverlapPoint;
+    use crate::measure::finding::{MemoryPoint, OverlapPoint, ThreadsPoint};
 
     #[test]
     fn a_distribution_is_drawn_in_steps() {
@@ -109,5 +168,33 @@ mod tests {
         let points = vec![OverlapPoint::new(4096, &[[1000.0, 1000.0, 1200.0]])];
         let found = Overlap { transport: "sock".into(), operation: "write".into(), points };
         insta::assert_snapshot!(text(&Finding::Overlap(found)));
+    }
+
+    #[test]
+    fn memory_threads_and_idleness() {
+        let points = vec![
+            MemoryPoint { connections: 11, private_bytes: 2000.0, resident_bytes: 4096.0 },
+            MemoryPoint { connections: 10_001, private_bytes: 2.5e6, resident_bytes: 5e6 },
+        ];
+        let memory = Memory {
+            transport: "sm".into(),
+            endpoint_private_bytes: 300_000.0,
+            endpoint_resident_bytes: 1_500_000.0,
+            points,
+        };
+        let points = [(1, 10e6, 11e6), (2, 8e6, 20e6)].map(|(threads, shared_per_second, own_per_second)| {
+            ThreadsPoint { threads, shared_per_second, own_per_second }
+        });
+        let threads = Threads { transport: "sock".into(), operation: "send".into(), size: 8, points: points.to_vec() };
+        let idle = Idle {
+            transport: "sm".into(),
+            seconds: 5.0,
+            processor_ms: 0.31,
+            bare_processor_ms: 0.3,
+            wakes: 0,
+            switches: 0,
+        };
+        let all = [Finding::Memory(memory), Finding::Threads(threads), Finding::Idle(idle)];
+        insta::assert_snapshot!(all.iter().map(text).collect::<String>());
     }
 }

@@ -73,7 +73,12 @@ fn spread(row: &Row) -> String {
 }
 
 fn title(row: &Row) -> String {
-    let unit = if row.measurement == "pingpong" { "half round trip" } else { "time per operation" };
+    let unit = match row.measurement.as_str() {
+        "pingpong" => "half round trip",
+        "jitter" => "single round trips",
+        "overlap" => "time of an operation and of computing meanwhile",
+        _ => "time per operation",
+    };
     let memory = row.memory.map_or_else(String::new, |memory| format!(", {} memory", memory.name()));
     let target = row.target.map_or_else(String::new, |target| format!(", target {}", target.name()));
     let probe = row.probe.map_or_else(String::new, |probe| format!("; probe: {}", probe.name()));

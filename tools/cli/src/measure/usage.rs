@@ -1,0 +1,62 @@
+//! Memory of this process, as the kernel tells it.
+
+use super::{Sentence, while_doing};
+use std::fs;
+
+/// Bytes of memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Usage {
+    /// In pages that are there.
+    pub(crate) resident: f64,
+    /// In pages that are shared with nobody.
+    pub(crate) private: f64,
+}
+
+impl Usage {
+    /// Of this process now. The first reading takes memory itself.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not tell.
+    pub(crate) fn now() -> Result<Self, Sentence> {
+        let text =
+            fs::read_to_string("/proc/self/smaps_rollup").map_err(while_doing("cannot read the memory in use"))?;
+        Self::parse(&text).ok_or_else(|| Sentence::new("the kernel does not tell resident and private memory"))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let bytes = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+            line.trim().trim_end_matches("kB").trim().parse::<f64>().ok().map(|kilobytes| 1024.0 * kilobytes)
+        };
+        Some(Self { resident: bytes("Rss:")?, private: bytes("Private_Clean:")? + bytes("Private_Dirty:")? })
+    }
+
+    /// What has been added since; never less than nothing.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self { resident: (self.resident - before.resident).max(0.0), private: (self.private - before.private).max(0.0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_memory_of_its_own() {
+        let usage = Usage::now().unwrap();
+        assert!(usage.private > 100_000.0 && usage.resident >= usage.private, "{usage:?}");
+    }
+
+    #[test]
+    fn the_kernels_lines_are_read() {
+        let text = "Rss:  12 kB\nPrivate_Clean:  3 kB\nPrivate_Dirty:  4 kB\n";
+        let usage = Usage::parse(text).unwrap();
+        assert_eq!(usage, Usage { resident: 12.0 * 1024.0, private: 7.0 * 1024.0 });
+        assert_eq!(Usage::parse("Rss: 12 kB\n"), None);
+        assert_eq!(
+            usage.since(Usage { resident: 1e9, private: 1024.0 }),
+            Usage { resident: 0.0, private: 6.0 * 1024.0 }
+        );
+    }
+}

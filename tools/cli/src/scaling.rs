@@ -1,0 +1,242 @@
+//! `cci perf threads`: operations per second of 1 to n threads, all on one endpoint, and each on an endpoint of its own. Both ends are
+//! in this process: the sending threads, and for each receiving endpoint a thread that polls it.
+
+use crate::measure::ends::Area;
+use crate::measure::environment::{Environment, allowed};
+use crate::measure::finding::{Finding, Threads, ThreadsPoint};
+use crate::measure::plan::{AttributeName, MemoryOrigin, Mode, Operation, Plan, Threads as ThreadsOfEndpoint};
+use crate::measure::port::{Facade, Opening, Port, Refused, Seen, Transfer, join, with_keys};
+use crate::measure::row::Document;
+use crate::measure::statistics::median;
+use crate::measure::{Sentence, ends, while_doing};
+use crate::output::Files;
+use crate::perf::{conclude, real_transport};
+use crate::sizes::{Sizes, parse_key, parse_sizes, parse_time};
+use cci::{Connection, RmaHandle};
+use clap::Args;
+use std::path::PathBuf;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+/// How often each number of threads is measured, in turn with the others.
+const ROUNDS: u32 = 7;
+/// Operations between two looks at the clock.
+const BETWEEN: u32 = 64;
+
+#[derive(Args, Debug)]
+pub(crate) struct ThreadsArguments {
+    /// All threads are of this process in any case
+    #[arg(long)]
+    local: bool,
+    /// Threads, at most; when absent as many as there are processors, and 2 at least
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=256))]
+    upto: Option<u32>,
+    /// Operation
+    #[arg(long, value_enum, default_value = "send")]
+    op: Operation,
+    /// Size in bytes
+    #[arg(long, default_value = "8", value_parser = parse_sizes)]
+    size: Sizes,
+    /// What the connections promise
+    #[arg(long, value_enum, default_value = "ro")]
+    attribute: AttributeName,
+    /// Transport to use; the default device's when absent
+    #[arg(long)]
+    transport: Option<String>,
+    /// A key of the device, as in the configuration file
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key)]
+    key: Vec<(String, String)>,
+    /// Time for each number of threads: short, normal, long, or such as 250ms
+    #[arg(long, default_value = "normal", value_parser = parse_time)]
+    time: Duration,
+    /// Write JSON to this file, - for standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Measures.
+pub(crate) fn threads(arguments: &ThreadsArguments) -> Result<(), Sentence> {
+    let mut files = Files::open(arguments.json.as_deref(), None, None)?;
+    let [size] = arguments.size.0[..] else {
+        return Err(Sentence::new("threads are measured with one size: give one"));
+    };
+    if arguments.op != Operation::Send && (arguments.attribute == AttributeName::Uu || size == 0) {
+        return Err(Sentence::new("RMA needs a reliable connection, and moves at least one byte"));
+    }
+    let transport = real_transport(arguments.transport.as_deref())?;
+    let opening = Opening {
+        transport: Some(transport.clone()),
+        threads: ThreadsOfEndpoint::Many,
+        mode: Mode::Polling,
+        keys: with_keys(&Plan::keys_of_loopback(&transport), &arguments.key),
+        library: None,
+    };
+    let what = What { operation: arguments.op, attribute: arguments.attribute, size };
+    let most = arguments.upto.unwrap_or_else(|| u32::try_from(allowed().len()).unwrap_or(2).max(2));
+    let environment = Environment { settings: opening.keys.clone(), ..Environment::new(None) };
+    let slice = arguments.time / (2 * ROUNDS);
+    let (mut points, mut interrupted) = (Vec::new(), None);
+    for threads in 1..=most {
+        match point(&opening, what, threads, slice) {
+            Ok(point) => points.push(point),
+            Err(why) if points.is_empty() => return Err(why),
+            Err(why) => {
+                interrupted = Some(why.0);
+                break;
+            }
+        }
+    }
+    let operation = what.operation.name().into();
+    let finding = Finding::Threads(Threads { transport, operation, size, points });
+    conclude(&Document::new(environment, Vec::new(), vec![finding], interrupted), &mut files)
+}
+
+/// What each thread does.
+#[derive(Clone, Copy)]
+struct What {
+    operation: Operation,
+    attribute: AttributeName,
+    size: u64,
+}
+
+/// One number of threads: slices with one endpoint and with one each, in turn.
+fn point(opening: &Opening, what: What, threads: u32, slice: Duration) -> Result<ThreadsPoint, Sentence> {
+    let shared = Stage::new(opening, what, 1, threads)?;
+    let own = Stage::new(opening, what, threads, threads)?;
+    let mut rates = [Vec::new(), Vec::new()];
+    for stage in [&shared, &own] {
+        stage.play(what, slice / 4)?;
+    }
+    for _ in 0..ROUNDS {
+        for (stage, rates) in [&shared, &own].into_iter().zip(&mut rates) {
+            rates.push(stage.play(what, slice)?);
+        }
+    }
+    let [shared_per_second, own_per_second] = rates.map(|rates| median(&rates));
+    Ok(ThreadsPoint { threads: threads.into(), shared_per_second, own_per_second })
+}
+
+/// Endpoints, connected. Fields drop in order: endpoints before the memory that is registered with them.
+struct Stage {
+    pairs: Vec<Pair>,
+    /// What each sending thread has: the number of its pair, and its connection.
+    lanes: Vec<(usize, Connection)>,
+    _memory: Vec<Area>,
+}
+
+/// A sending endpoint and the receiving one that it is connected to.
+struct Pair {
+    sender: Facade,
+    receiver: Facade,
+    /// Memory of both, for RMA.
+    handles: Option<[RmaHandle; 2]>,
+}
+
+impl Stage {
+    fn new(opening: &Opening, what: What, pairs: u32, threads: u32) -> Result<Self, Sentence> {
+        let mut stage = Self { pairs: Vec::new(), lanes: Vec::new(), _memory: Vec::new() };
+        for _ in 0..pairs {
+            let (sender, receiver) = (Facade::open(opening)?, Facade::open(opening)?);
+            let mut handles = None;
+            if what.operation != Operation::Send {
+                let [mine, theirs] =
+                    [Area::new(MemoryOrigin::Library, what.size)?, Area::new(MemoryOrigin::Library, what.size)?];
+                handles = Some([sender.register(mine.memory())?, receiver.register(theirs.memory())?]);
+                stage._memory.extend([mine, theirs]);
+            }
+            stage.pairs.push(Pair { sender, receiver, handles });
+        }
+        for thread in 0..threads as usize {
+            let number = thread % stage.pairs.len();
+            let pair = &stage.pairs[number];
+            stage.lanes.push((number, join(&pair.sender, &pair.receiver, ends::attribute(what.attribute))?));
+        }
+        if let Some((number, connection)) = stage.lanes.first() {
+            let most = stage.pairs[*number].sender.max_send_size(*connection);
+            if what.operation == Operation::Send && what.size > most {
+                return Err(Sentence(format!("a message here has at most {most} bytes: give a smaller --size")));
+            }
+        }
+        Ok(stage)
+    }
+
+    /// Has every thread do its operations for so long; how many there were in a second.
+    fn play(&self, what: What, slice: Duration) -> Result<f64, Sentence> {
+        let start = Barrier::new(self.lanes.len() + self.pairs.len());
+        let message = vec![1; usize::try_from(what.size).map_err(while_doing("the size is too large"))?];
+        let (sent, received) = std::thread::scope(|scope| {
+            let senders: Vec<_> = self
+                .lanes
+                .iter()
+                .map(|(number, connection)| {
+                    let (pair, start, message) = (&self.pairs[*number], &start, &message[..]);
+                    scope.spawn(move || send(pair, *connection, what, message, start, slice))
+                })
+                .collect();
+            let receivers: Vec<_> = self
+                .pairs
+                .iter()
+                .map(|pair| {
+                    let start = &start;
+                    scope.spawn(move || receive(&pair.receiver, start, slice))
+                })
+                .collect();
+            (sum(senders), sum(receivers))
+        });
+        #[expect(clippy::cast_precision_loss, reason = "counts below 2^52")]
+        // Messages count when they have arrived; RMA when started, since no more wait than there is room for.
+        let count = if what.operation == Operation::Send { received? } else { sent? } as f64;
+        Ok(count / slice.as_secs_f64())
+    }
+}
+
+/// The sum of what threads counted.
+fn sum(threads: Vec<std::thread::ScopedJoinHandle<'_, Result<u64, Sentence>>>) -> Result<u64, Sentence> {
+    let ended = threads
+        .into_iter()
+        .map(|thread| thread.join().unwrap_or_else(|_| Err(Sentence::new("a measuring thread failed"))));
+    ended.collect::<Result<Vec<_>, _>>().map(|counts| counts.iter().sum())
+}
+
+/// One sending thread: operations without events, until the time is over; how many.
+fn send(
+    pair: &Pair,
+    connection: Connection,
+    what: What,
+    message: &[u8],
+    start: &Barrier,
+    slice: Duration,
+) -> Result<u64, Sentence> {
+    start.wait();
+    let (begin, mut count) = (Instant::now(), 0);
+    while begin.elapsed() < slice {
+        for _ in 0..BETWEEN {
+            let posted = match &pair.handles {
+                None => pair.sender.send(connection, message, true),
+                Some([local, remote]) => {
+                    let read = what.operation == Operation::Read;
+                    let transfer = Transfer { local, remote, len: what.size, read, message: false };
+                    pair.sender.rma(connection, &transfer, true)
+                }
+            };
+            match posted {
+                Ok(()) => count += 1,
+                Err(Refused::Full) => drop(pair.sender.poll::<false>()?),
+                Err(Refused::Trouble(trouble)) => return Err(trouble.into()),
+            }
+        }
+    }
+    Ok(count)
+}
+
+/// One receiving thread: as long as the senders; how many messages it took.
+fn receive(endpoint: &Facade, start: &Barrier, slice: Duration) -> Result<u64, Sentence> {
+    start.wait();
+    let (begin, mut count) = (Instant::now(), 0);
+    while begin.elapsed() < slice {
+        for _ in 0..BETWEEN {
+            count += u64::from(matches!(endpoint.poll::<false>()?, Seen::Received(_)));
+        }
+    }
+    Ok(count)
+}
