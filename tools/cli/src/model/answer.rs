@@ -111,7 +111,7 @@ impl Table {
 }
 
 /// An answer: tables with words around them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Answer {
     text: String,
     fields: Map<String, Value>,
@@ -121,10 +121,16 @@ pub(crate) struct Answer {
 impl Answer {
     /// An answer for these parameters.
     pub(crate) fn new(parameters: &Parameters) -> Self {
+        let mut answer = Self::without_parameters();
+        answer.field("parameters", serde_json::to_value(ParametersJson::from(parameters)).unwrap_or_default());
+        answer
+    }
+
+    /// An answer that determines no parameters.
+    pub(crate) fn without_parameters() -> Self {
         let mut fields = Map::new();
         fields.insert("schema".into(), SCHEMA.into());
         fields.insert("command".into(), std::env::args().collect::<Vec<_>>().into());
-        fields.insert("parameters".into(), serde_json::to_value(ParametersJson::from(parameters)).unwrap_or_default());
         Self { text: String::new(), fields, csv: None }
     }
 
@@ -136,9 +142,14 @@ impl Answer {
 
     /// A table, whose rows are `name` in the document. The first one is the CSV.
     pub(crate) fn table(&mut self, name: &str, table: &Table) {
+        self.aside(name, table);
+        self.csv.get_or_insert_with(|| table.csv());
+    }
+
+    /// A table that is never the CSV.
+    pub(crate) fn aside(&mut self, name: &str, table: &Table) {
         self.text += &table.text();
         self.fields.insert(name.into(), table.json());
-        self.csv.get_or_insert_with(|| table.csv());
     }
 
     /// A field of the document alone.

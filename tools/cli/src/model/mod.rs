@@ -6,12 +6,16 @@ mod average;
 mod crossover;
 mod example;
 mod figure;
+mod fit;
 mod latency;
+mod measured;
 mod pattern;
 mod plot;
 mod quantity;
 mod sensitivity;
+mod simulate;
 mod system;
+mod validate;
 
 use crate::measure::Sentence;
 use cci_model::{Family, ModelError};
@@ -37,6 +41,12 @@ enum ModelCommand {
     Sensitivity(sensitivity::SensitivityArguments),
     /// Draw latency over size with crossover marks
     Plot(plot::PlotArguments),
+    /// Simulate a pattern with the real protocol on every node, in virtual time, and compare it with the analysis
+    Simulate(simulate::SimulateArguments),
+    /// Find the components of latency from measured paths: files of `cci perf pingpong --json`
+    Fit(fit::FitArguments),
+    /// Predict paths that were left out of a fit, and tell the errors
+    Validate(validate::ValidateArguments),
 }
 
 /// Answers.
@@ -49,6 +59,9 @@ pub(crate) fn model(arguments: &ModelArguments) -> Result<(), Sentence> {
         Some(ModelCommand::Crossover(arguments)) => crossover::crossover(arguments),
         Some(ModelCommand::Sensitivity(arguments)) => sensitivity::sensitivity(arguments),
         Some(ModelCommand::Plot(arguments)) => plot::plot(arguments),
+        Some(ModelCommand::Simulate(arguments)) => simulate::answer(arguments),
+        Some(ModelCommand::Fit(arguments)) => fit::answer(arguments),
+        Some(ModelCommand::Validate(arguments)) => validate::answer(arguments),
     }
 }
 

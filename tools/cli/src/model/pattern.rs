@@ -34,7 +34,7 @@ pub(crate) fn positive(text: &str) -> Result<f64, Sentence> {
 }
 
 /// Of a link.
-fn share(text: &str) -> Result<f64, Sentence> {
+pub(crate) fn share(text: &str) -> Result<f64, Sentence> {
     let number = text.parse().ok().filter(|number: &f64| (0.0..1.0).contains(number));
     number.ok_or_else(|| Sentence(format!("`{text}` is no load: a link carries from 0 to below 1, such as 0.7")))
 }
