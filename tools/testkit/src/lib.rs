@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 pub mod memory;
+pub mod namespace;
 mod peer;
 pub mod process;
 pub mod simulation;

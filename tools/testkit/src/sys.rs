@@ -6,8 +6,11 @@
 use cci::raw::EventCell;
 use cci::{Event, EventKind, Memory, RequestError};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
+use rustix::thread::UnshareFlags;
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -39,6 +42,29 @@ unsafe impl GlobalAlloc for CountingAllocator {
 /// Allocations so far, in a program whose global allocator is [`CountingAllocator`].
 pub fn allocations() -> u64 {
     ALLOCATIONS.load(Ordering::Relaxed)
+}
+
+/// Gives this thread name spaces of its own. With users among them the process has one thread only.
+///
+/// # Errors
+///
+/// The system does not let us.
+pub fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
+    assert!(!flags.contains(UnshareFlags::FILES), "descriptors are shared by all threads");
+    // SAFETY: descriptors are not unshared, so that none is closed or taken under somebody who owns it.
+    unsafe { rustix::thread::unshare_unsafe(flags) }
+}
+
+/// Has what this command starts be killed when the thread that starts it ends, however that comes.
+pub fn ends_with_its_parent(command: &mut Command) {
+    let parent = getpid();
+    let prepare = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // It may have ended before.
+        if getppid() == Some(parent) { Ok(()) } else { Err(std::io::ErrorKind::NotFound.into()) }
+    };
+    // SAFETY: between fork and exec it makes two system calls and touches no memory but its own.
+    unsafe { command.pre_exec(prepare) };
 }
 
 /// Forks this process; `None` in the child.

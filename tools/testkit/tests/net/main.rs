@@ -16,13 +16,12 @@ macro_rules! say {
 mod dissector;
 mod loss;
 mod multicast;
-mod namespace;
 mod path_mtu;
 mod pingpong;
 mod shares;
 mod traffic;
 
-use namespace::has;
+use cci_testkit::namespace::{self, has};
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 use std::time::Instant;

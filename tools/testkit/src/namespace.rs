@@ -1,12 +1,14 @@
 //! Network name spaces: made, joined by cables, entered.
 
+use crate::sys::unshare;
+use crate::{device_of, open};
 use cci::Endpoint;
-use cci_testkit::{device_of, open};
 use rustix::process::{getgid, getuid};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use std::fs::{self, File};
+use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Puts this process, which has one thread yet, into a network name space of its own, and where it is not the superuser's into a
 /// user name space in which it is.
@@ -14,11 +16,10 @@ use std::process::Command;
 /// # Errors
 ///
 /// The system does not let us: why, as a sentence.
-pub(crate) fn enter() -> Result<(), String> {
+pub fn enter() -> Result<(), String> {
     let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
     let user = if uid == 0 { UnshareFlags::empty() } else { UnshareFlags::NEWUSER };
-    // SAFETY: descriptors are not unshared.
-    unsafe { rustix::thread::unshare_unsafe(user | UnshareFlags::NEWNET) }
+    unshare(user | UnshareFlags::NEWNET)
         .map_err(|error| format!("this user may not make network name spaces ({error})"))?;
     if uid != 0 {
         let written = fs::write("/proc/self/setgroups", "deny")
@@ -30,21 +31,27 @@ pub(crate) fn enter() -> Result<(), String> {
 }
 
 /// Whether there is such a program.
-pub(crate) fn has(program: &str) -> bool {
+#[must_use]
+pub fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let system = ["/usr/sbin", "/sbin"].map(Into::into);
     std::env::split_paths(&path).chain(system).any(|folder| folder.join(program).is_file())
 }
 
 /// A network name space, which ends with this value and what was opened in it.
-pub(crate) struct Net(File);
+pub struct Net(File);
 
 impl Net {
     /// A new one, with its loop-back interface up.
-    pub(crate) fn new() -> Self {
+    ///
+    /// # Panics
+    ///
+    /// The system does not let us.
+    #[expect(clippy::new_without_default, reason = "it asks the system for something")]
+    #[must_use]
+    pub fn new() -> Self {
         let made = std::thread::spawn(|| {
-            // SAFETY: descriptors are not unshared.
-            unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }.expect("a name space");
+            unshare(UnshareFlags::NEWNET).expect("a name space");
             File::open("/proc/thread-self/ns/net").expect("the thread's name space")
         });
         let net = Self(made.join().expect("a thread that makes a name space"));
@@ -53,7 +60,11 @@ impl Net {
     }
 
     /// Runs something in here.
-    pub(crate) fn enter<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
+    ///
+    /// # Panics
+    ///
+    /// The system does not let us, or `act` does.
+    pub fn enter<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
                 move_into_link_name_space(self.0.as_fd(), Some(LinkNameSpaceType::Network)).expect("entering");
@@ -63,8 +74,38 @@ impl Net {
         })
     }
 
+    /// A path by which other processes find it while this one lives.
+    #[must_use]
+    pub fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
+    }
+
+    /// Runs many commands of `ip` in here at once, one a line, without the word `ip`.
+    ///
+    /// # Panics
+    ///
+    /// One fails.
+    pub fn batch(&self, lines: &str) {
+        let output = self.enter(|| {
+            let mut child = Command::new("ip")
+                .args(["-batch", "-"])
+                .stdin(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("ip");
+            // Its end tells if it did not read them.
+            let _ = child.stdin.take().map(|mut input| input.write_all(lines.as_bytes()));
+            child.wait_with_output().expect("the end of ip")
+        });
+        assert!(output.status.success(), "ip: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+
     /// Runs commands in here, words between single spaces.
-    pub(crate) fn run(&self, commands: &[&str]) {
+    ///
+    /// # Panics
+    ///
+    /// One fails.
+    pub fn run(&self, commands: &[&str]) {
         self.enter(|| {
             for command in commands {
                 let mut words = command.split(' ');
@@ -75,13 +116,27 @@ impl Net {
     }
 
     /// Sets a variable of IPv4 in here, a path below `/proc/sys/net/ipv4`.
-    pub(crate) fn set(&self, variable: &str, value: &str) {
+    ///
+    /// # Panics
+    ///
+    /// There is no such variable, or it cannot have this value.
+    pub fn set(&self, variable: &str, value: &str) {
         // Which one this names depends on where the thread is that opens it.
         self.enter(|| fs::write(format!("/proc/sys/net/ipv4/{variable}"), value).expect("a variable of the system"));
     }
 
+    /// Sets a variable by its whole path, if the kernel has it.
+    pub fn set_if_there(&self, path: &str, value: &str) {
+        // One that is not there needs no value.
+        self.enter(|| drop(fs::write(path, value)));
+    }
+
     /// Loads rules of nftables in here.
-    pub(crate) fn rules(&self, rules: &str) {
+    ///
+    /// # Panics
+    ///
+    /// The rules are wrong, or nft is missing.
+    pub fn rules(&self, rules: &str) {
         self.enter(|| {
             let output = Command::new("nft").arg(rules).output().expect("nft");
             assert!(output.status.success(), "{rules}: {}", String::from_utf8_lossy(&output.stderr));
@@ -89,7 +144,12 @@ impl Net {
     }
 
     /// How many frames the rules with a counter in this chain of a table of IPv4 were applied to.
-    pub(crate) fn counted(&self, table: &str, chain: &str) -> u64 {
+    ///
+    /// # Panics
+    ///
+    /// nft is missing.
+    #[must_use]
+    pub fn counted(&self, table: &str, chain: &str) -> u64 {
         let output =
             self.enter(|| Command::new("nft").args(["list", "chain", "ip", table, chain]).output().expect("nft"));
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -99,8 +159,12 @@ impl Net {
 
     /// Joins this one to another by a cable of this MTU: names of the ends, and their addresses with lengths of prefixes; no
     /// address where the text is empty. Frames leave one by one, as on a wire, so that each can be lost by itself.
-    pub(crate) fn join(&self, end: (&str, &str), other: &Self, other_end: (&str, &str), mtu: u32) {
-        let there = format!("/proc/{}/fd/{}", std::process::id(), other.0.as_raw_fd());
+    ///
+    /// # Panics
+    ///
+    /// An end of that name is there already, or an address is wrong.
+    pub fn join(&self, end: (&str, &str), other: &Self, other_end: (&str, &str), mtu: u32) {
+        let there = other.path();
         let [(near, _), (far, _)] = [end, other_end];
         self.run(&[&format!("ip link add {near} mtu {mtu} type veth peer name {far} mtu {mtu} netns {there}")]);
         for (net, (name, address)) in [(self, end), (other, other_end)] {
@@ -112,13 +176,23 @@ impl Net {
     }
 
     /// An endpoint of `sock` in here, on this interface.
-    pub(crate) fn endpoint(&self, interface: &str) -> Endpoint {
+    ///
+    /// # Panics
+    ///
+    /// There is no such interface.
+    #[must_use]
+    pub fn endpoint(&self, interface: &str) -> Endpoint {
         self.enter(|| open(&device_of("sock", &[("interface", interface)])))
     }
 }
 
 /// Two of them, joined: `v0` with 10.0.0.1 there, `v1` with 10.0.0.2 here.
-pub(crate) fn pair(mtu: u32) -> [Net; 2] {
+///
+/// # Panics
+///
+/// The system does not let us.
+#[must_use]
+pub fn pair(mtu: u32) -> [Net; 2] {
     let nets = [Net::new(), Net::new()];
     nets[0].join(("v0", "10.0.0.1/24"), &nets[1], ("v1", "10.0.0.2/24"), mtu);
     nets

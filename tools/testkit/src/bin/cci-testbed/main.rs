@@ -1,0 +1,157 @@
+//! The test bed of `cci model`: rings and tori of network name spaces, measured with `cci perf`, fitted, and validated on paths that
+//! the fit has not seen. `docs/design/testbed.md` has the picture.
+//!
+//! Everything happens in name spaces without names, which end with this process however it ends.
+
+mod bed;
+mod measure;
+
+use bed::Bed;
+use cci_testkit::namespace::{enter, has};
+use measure::{Method, Way, measure};
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const USAGE: &str = "usage: cci-testbed [--out DIR] [--rounds N] [--time T] [--cci FILE]
+  --out DIR    where documents and tables go (testbed-out)
+  --rounds N   how often each path is measured, in turn (3)
+  --time T     time for each size, as of cci perf (200ms)
+  --cci FILE   the command to measure with (the one beside this program)";
+
+/// What to do.
+struct Arguments {
+    out: PathBuf,
+    rounds: u32,
+    method: Method,
+}
+
+impl Arguments {
+    fn parse() -> Result<Self, String> {
+        let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join("cci")));
+        let command = beside.unwrap_or_else(|| "cci".into());
+        let method = Method { command, time: "200ms".into(), log: PathBuf::new() };
+        let mut parsed = Self { out: "testbed-out".into(), rounds: 3, method };
+        let mut words = std::env::args().skip(1);
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value\n{USAGE}"));
+            match word.as_str() {
+                "--out" => parsed.out = value()?.into(),
+                "--time" => parsed.method.time = value()?,
+                "--cci" => parsed.method.command = value()?.into(),
+                "--rounds" => {
+                    let text = value()?;
+                    let rounds = text.parse().ok().filter(|rounds| (1..=100).contains(rounds));
+                    parsed.rounds = rounds.ok_or_else(|| format!("--rounds {text}: give a number from 1 to 100"))?;
+                }
+                _ => return Err(format!("{word} is not known\n{USAGE}")),
+            }
+        }
+        parsed.method.log = parsed.out.join("servers.log");
+        Ok(parsed)
+    }
+}
+
+/// Sides of what is built; ends of the path measured there, opposite in each dimension; whether the fit sees it.
+const PATHS: &[(&[usize], (usize, usize), bool)] = &[
+    (&[2], (0, 1), true),
+    (&[4], (0, 2), false),
+    (&[6], (0, 3), false),
+    (&[8], (0, 4), true),
+    (&[4, 4], (0, 10), true),
+    (&[4, 4], (0, 2), false),
+    (&[4, 4], (5, 13), false),
+    (&[2, 4], (0, 5), false),
+];
+
+fn main() -> ExitCode {
+    // The system's refusals end a thread with a sentence; where in the program that was helps nobody.
+    std::panic::set_hook(Box::new(|panic| say(&format!("cci-testbed: {}", message(panic.payload())))));
+    let outcome = std::panic::catch_unwind(|| Arguments::parse().and_then(|arguments| run(&arguments)));
+    match outcome {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(why)) => {
+            say(&format!("cci-testbed: {why}"));
+            ExitCode::FAILURE
+        }
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn message(payload: &dyn std::any::Any) -> &str {
+    let owned = payload.downcast_ref::<String>().map(String::as_str);
+    owned.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("the system refuses")
+}
+
+/// Without a standard error there is nobody to tell.
+fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    if !has("ip") {
+        return Err("there is no command ip; install iproute2".into());
+    }
+    let command = &arguments.method.command;
+    if !command.is_file() {
+        return Err(format!("there is no {}: build it with cargo build --release -p cci-cli", command.display()));
+    }
+    std::fs::create_dir_all(&arguments.out)
+        .map_err(|error| format!("cannot make {}: {error}", arguments.out.display()))?;
+    enter()?;
+    let beds = build();
+    let ways: Vec<(Way<'_>, bool)> = PATHS
+        .iter()
+        .filter_map(|(sides, (from, to), fitted)| {
+            let bed = beds.iter().find(|(of, _)| of == sides)?;
+            Some((Way { bed: &bed.1, from: *from, to: *to }, *fitted))
+        })
+        .collect();
+    let [mut fitted, mut left_out] = [Vec::new(), Vec::new()];
+    for round in 1..=arguments.rounds {
+        for (way, is_fitted) in &ways {
+            say(&format!("round {round} of {}: {}", arguments.rounds, way.name()));
+            let file = arguments.out.join(format!("{}.{round}.json", way.name().replace([':', ' '], "-")));
+            measure(&arguments.method, way, &file)?;
+            if *is_fitted { fitted.push(file) } else { left_out.push(file) }
+        }
+    }
+    drop(ways);
+    drop(beds);
+    model(command, "fit", &fitted, &[], &arguments.out)?;
+    let table = model(command, "validate", &fitted, &left_out, &arguments.out)?;
+    // Without an output there is nobody to tell.
+    let _ = io::stdout().write_all(&table);
+    Ok(())
+}
+
+/// Each ring and torus once.
+fn build() -> Vec<(&'static [usize], Bed)> {
+    let mut beds: Vec<(&'static [usize], Bed)> = Vec::new();
+    for (sides, ..) in PATHS {
+        if beds.iter().all(|(of, _)| of != sides) {
+            beds.push((sides, Bed::new(sides)));
+        }
+    }
+    beds
+}
+
+/// `cci model fit` or `validate`: its table, which stands in a file then, too, beside the document.
+fn model(command: &Path, what: &str, fitted: &[PathBuf], left_out: &[PathBuf], out: &Path) -> Result<Vec<u8>, String> {
+    let mut arguments: Vec<OsString> = vec!["model".into(), what.into(), "--json".into()];
+    arguments.push(out.join(format!("{what}.json")).into());
+    arguments.extend(fitted.iter().map(Into::into));
+    if !left_out.is_empty() {
+        arguments.push("--left-out".into());
+        arguments.extend(left_out.iter().map(Into::into));
+    }
+    let output = Command::new(command).args(&arguments).output();
+    let output = output.map_err(|error| format!("cannot start {}: {error}", command.display()))?;
+    if !output.status.success() {
+        return Err(format!("cci model {what}: {}", String::from_utf8_lossy(&output.stderr).trim()));
+    }
+    let table = out.join(format!("{what}.txt"));
+    std::fs::write(&table, &output.stdout).map_err(|error| format!("cannot write {}: {error}", table.display()))?;
+    Ok(output.stdout)
+}
