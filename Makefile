@@ -7,6 +7,7 @@
 # make fuzz SECONDS=n         look for inputs that break parsers or engine; the corpus is part of make test
 # make seeds N=n             n simulated worlds, each with another bad network; failing seeds are kept in tools/testkit/seeds.txt
 # make soak SECONDS=n        as many simulated worlds as there is time for, from a seed that is another each time
+# make testbed               measure rings and tori of network name spaces, fit the model to some paths, validate it on the others
 # make install PREFIX=DIR    library, headers, cci.pc, and the command cci
 # make peers                 programs that measure other libraries beside CCI (`cci perf --peers`), as far as these are installed
 # make peers-deps            installs the Debian packages of all of them
@@ -22,7 +23,7 @@ DESTDIR ?=
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 CCI := $(TARGET)/release/cci
 
-.PHONY: all prepare build demo test bench report compare net fuzz seeds soak install peers peers-deps deny clean
+.PHONY: all prepare build demo test bench report compare net fuzz seeds soak testbed install peers peers-deps deny clean
 
 all: build
 
@@ -72,6 +73,12 @@ seeds: prepare
 soak: prepare
 	cargo run --locked --release -p cci-testkit --bin cci-seeds -- --first $$(date +%s)000 --seconds $(SECONDS) --keep tools/testkit/seeds.txt
 
+# As root, or where users may make name spaces; nothing of it is left but the documents and tables in testbed-out.
+testbed: prepare
+	cargo build --locked --release -p cci-cli
+	cargo build --locked --release -p cci-testkit --bin cci-testbed
+	$(TARGET)/release/cci-testbed --out testbed-out
+
 install: prepare
 	cargo build --locked --release -p cci-c -p cci-cli
 	DESTDIR="$(DESTDIR)" bindings/c/install.sh "$(TARGET)/release" "$(PREFIX)"
@@ -91,4 +98,4 @@ deny:
 
 clean:
 	cargo clean
-	rm -rf demo-out report-out compare-out
+	rm -rf demo-out report-out compare-out testbed-out
