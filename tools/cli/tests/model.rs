@@ -105,6 +105,13 @@ fn the_cheapest_change_is_told() {
 }
 
 #[test]
+fn without_a_change_the_best_is_named() {
+    let text = told("crossover --family torus:2d mesh:2d hypercube --pattern multicast");
+    assert!(text.contains("hypercube is the best at every size"), "{text}");
+    assert!(refused("crossover --family torus:2d ring --rate 1e12").contains("lower --rate"));
+}
+
+#[test]
 fn figures_are_written_and_marked() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("figures");
@@ -134,6 +141,7 @@ fn what_cannot_be_asked_is_answered_with_what_can() {
         ("average --family torus:3d --nodes 30", "torus:3x3x3 with 27 nodes or torus:4x3x3 with 36 nodes"),
         ("average --family cube --nodes 8", "hypercube"),
         ("average --family torus:3d --nodes 5 --real", "at least 8"),
+        ("predict", "there are latency, average, pattern"),
         ("average", "--topology"),
         ("average --topology ring:100000 --enumerate", "closed form"),
         ("crossover --set l_s=1us", "o_0, l_p, l_f are missing"),

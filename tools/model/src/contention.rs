@@ -70,12 +70,19 @@ pub(crate) fn wait(load: f64, feeds: impl IntoIterator<Item = Feed>, scale: f64)
     ((contention(load, load) - settled) / load).max(0.0)
 }
 
+/// Most feeds of the links of a mesh, which grow with the square of its sides.
+const MOST_FEEDS: f64 = 2e7;
+
 impl Shape {
-    /// The classes of links under uniform traffic; none for meshes, whose links all differ, nor for hypercubes of broken sizes.
+    /// The classes of links under uniform traffic; none for meshes and hypercubes of broken sizes, nor for meshes of thousands of nodes
+    /// along a side, whose links all differ.
     #[must_use]
     pub fn link_classes(&self) -> Option<Vec<LinkClass>> {
         match self {
-            Self::Grid { wrap: Wrap::Line, sides, .. } if sides.iter().any(|side| *side != 2.0) => None,
+            Self::Grid { wrap: Wrap::Line, sides, .. } => {
+                let whole = sides.iter().all(|side| side.fract() == 0.0);
+                (whole && sides.iter().sum::<f64>().powi(2) < MOST_FEEDS).then(|| mesh(sides))
+            }
             Self::Grid { sides, wrap, whole } => Some(grid(sides, *wrap, *whole)),
             Self::Hypercube { nodes } => {
                 let dimensions = nodes.log2().round();
@@ -100,28 +107,48 @@ impl Shape {
     /// Load of the busiest link under uniform traffic, in frames per message of each node.
     #[must_use]
     pub fn busiest(&self) -> f64 {
+        if let Self::Grid { sides, wrap: Wrap::Line, whole } = self {
+            // In the middle of a line half of the messages pass to the other half.
+            let middle = |side: &f64| if *whole { (side * side / 4.0).floor() / side } else { side / 4.0 };
+            return sides.iter().map(middle).fold(0.0, f64::max) * self.nodes() / (self.nodes() - 1.0);
+        }
         if let Some(classes) = self.link_classes() {
             return classes.iter().map(|class| class.load).fold(0.0, f64::max);
         }
-        let Self::Grid { sides, whole, .. } = self else { return self.nodes() / (self.nodes() - 1.0) / 2.0 };
-        // In the middle of a line half of the messages pass to the other half.
-        let middle = |side: &f64| if *whole { (side * side / 4.0).floor() / side } else { side / 4.0 };
-        sides.iter().map(middle).fold(0.0, f64::max) * self.nodes() / (self.nodes() - 1.0)
+        // A hypercube of a broken size: half of all messages travel each dimension.
+        self.nodes() / (self.nodes() - 1.0) / 2.0
     }
 
-    /// Mean wait of a message under uniform traffic in units of the time that it occupies a link; none for meshes.
+    /// Mean wait of a message under uniform traffic in units of the time that it occupies a link; none for too large meshes.
     ///
     /// `scale` is messages per node in that time; the busiest link's load times it is below 1.
     #[must_use]
     pub(crate) fn mean_wait(&self, scale: f64) -> Option<f64> {
-        if let (Self::Hypercube { nodes }, None) = (self, self.link_classes()) {
-            let whole = |dimensions: f64| Self::Hypercube { nodes: dimensions.exp2() }.mean_wait(scale);
-            let dimensions = nodes.log2();
-            let (below, above) = (whole(dimensions.floor().max(1.0))?, whole(dimensions.floor().max(1.0) + 1.0)?);
-            return Some(below + (dimensions - dimensions.floor().max(1.0)) * (above - below));
-        }
+        let Some(classes) = self.link_classes() else { return self.wait_between(scale) };
         let of = |class: &LinkClass| class.per_node * class.load * wait(class.load, class.feeds.iter().copied(), scale);
-        Some(self.link_classes()?.iter().map(of).sum())
+        Some(classes.iter().map(of).sum())
+    }
+
+    /// Between the waits of the whole sizes below and above, for shapes that only have classes of links there.
+    fn wait_between(&self, scale: f64) -> Option<f64> {
+        let (at, least, whole): (f64, f64, Box<dyn Fn(f64) -> Self + '_>) = match self {
+            Self::Hypercube { nodes } => (nodes.log2(), 1.0, Box::new(|whole| Self::Hypercube { nodes: whole.exp2() })),
+            Self::Grid { sides, wrap, .. } if sides.iter().all(|side| *side == sides[0]) => {
+                let sides_of = |whole| Self::Grid { sides: vec![whole; sides.len()], wrap: *wrap, whole: true };
+                (sides[0], 2.0, Box::new(sides_of))
+            }
+            _ => return None,
+        };
+        let below = at.floor().max(least);
+        if at == below {
+            return None;
+        }
+        // The larger one is fuller: it may be full already.
+        if whole(below + 1.0).busiest() * scale >= 1.0 {
+            return whole(below).mean_wait(scale);
+        }
+        let (low, high) = (whole(below).mean_wait(scale)?, whole(below + 1.0).mean_wait(scale)?);
+        Some(low + (at - below) * (high - low))
     }
 }
 
@@ -165,6 +192,36 @@ fn grid(sides: &[f64], wrap: Wrap, whole: bool) -> Vec<LinkClass> {
         let ways = portions(sides[dimension], wrap, whole);
         ways.into_iter().map(move |portion| class(dimension, portion)).collect::<Vec<_>>()
     };
+    (0..sides.len()).flat_map(classes).collect()
+}
+
+/// Meshes: a class for each place in each dimension, both directions at their mirrored places. What feeds a link from a dimension
+/// before depends on the node's place there; it is taken over all places, which gives the mean of the waits, since feeds add up.
+fn mesh(sides: &[f64]) -> Vec<LinkClass> {
+    let nodes = sides.iter().product::<f64>();
+    let scale = nodes / (nodes - 1.0);
+    // Behind the link that ascends from `place`: those below it send to those above it.
+    let load = |side: f64, place: f64| scale * (place + 1.0) * (side - 1.0 - place) / side;
+    let places = |side: f64| (0..side as u64).map(|place| place as f64);
+    let class = |dimension: usize, place: f64| {
+        let side = sides[dimension];
+        let above = side - 1.0 - place;
+        let mut feeds = vec![Feed { links: 1.0, share: scale * place * above / side, load: load(side, place - 1.0) }];
+        let mut still = 1.0;
+        for before in sides[..dimension].iter().rev() {
+            let turned = |from: f64| Feed {
+                links: 2.0 / before,
+                share: scale * from / before * still * above / side,
+                load: load(*before, from - 1.0),
+            };
+            feeds.extend(places(*before).map(turned));
+            still /= before;
+        }
+        feeds.retain(|feed| feed.share > 0.0);
+        LinkClass { per_node: 2.0 / side, load: load(side, place), feeds }
+    };
+    let classes =
+        |dimension: usize| places(sides[dimension] - 1.0).map(move |place| class(dimension, place)).collect::<Vec<_>>();
     (0..sides.len()).flat_map(classes).collect()
 }
 

@@ -9,7 +9,8 @@ use crate::topology::Topology;
 /// What is compared: families, under a pattern, with parameters.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// The families. Of two that are equally good the one named first is taken.
+    /// The families. Of two that are equally good the one named first is taken; over growing whole sizes, the
+    /// one that was the best already.
     pub families: Vec<Family>,
     /// The pattern.
     pub pattern: Pattern,
@@ -133,6 +134,7 @@ impl Comparison {
         let mut members: Vec<_> = self.families.iter().map(|family| Member::new(*family)).collect();
         // In the order in which they are best for the first time: first and last size.
         let mut reigns: Vec<(Family, u64, u64)> = vec![];
+        let mut before = None;
         for nodes in 2..=most {
             let mut best: Option<(Family, f64)> = None;
             for member in &mut members {
@@ -141,7 +143,13 @@ impl Comparison {
                     best = Some((member.family, time));
                 }
             }
-            let Some((family, _)) = best else { continue };
+            let Some((mut family, least)) = best else { continue };
+            // Who is as good as the best remains it.
+            let as_good = |member: &&Member| Some(member.family) == before && member.time_ns <= least * (1.0 + 1e-12);
+            if let Some(member) = members.iter().find(as_good) {
+                family = member.family;
+            }
+            before = Some(family);
             match reigns.iter_mut().find(|reign| reign.0 == family) {
                 Some(reign) => reign.2 = nodes,
                 None => reigns.push((family, nodes, nodes)),

@@ -47,6 +47,9 @@ pub struct Loaded {
     pub utilisation: f64,
 }
 
+/// Most links that the routes of all flows may take together: seconds.
+const MOST_HOPS: f64 = 1e8;
+
 /// Most nodes of a pattern that is enumerated.
 const MOST_ENUMERATED: u64 = 1 << 22;
 
@@ -192,7 +195,22 @@ impl Pattern {
     ///
     /// As [`Pattern::flows`]; too many routes.
     pub fn loads(&self, topology: &Topology) -> Result<LinkLoads, ModelError> {
-        LinkLoads::new(topology, self.flows(topology)?)
+        let shape = topology.shape();
+        let nodes = shape.nodes();
+        let hops = match self {
+            Self::Average | Self::Unicasts | Self::AllToAll | Self::HotSpot(_) => {
+                nodes * nodes * shape.mean().propagations
+            }
+            Self::Neighbour => nodes * shape.neighbour().propagations,
+            Self::Multicast | Self::Transpose => nodes * shape.longest().propagations,
+        };
+        if hops > MOST_HOPS {
+            return Err(ModelError::TooMuchWork {
+                what: format!("listing the routes of {self} on {topology}"),
+                instead: "give fewer nodes".into(),
+            });
+        }
+        Ok(LinkLoads::new(topology, self.flows(topology)?))
     }
 
     /// Mean components by listing every flow.

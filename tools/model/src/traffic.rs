@@ -1,7 +1,6 @@
 //! Traffic as flows between nodes, and the load of every link that they take.
 
 use crate::contention::{Feed, wait};
-use crate::error::ModelError;
 use crate::route::{Route, Vertex};
 use crate::topology::Topology;
 use std::collections::HashMap;
@@ -37,29 +36,15 @@ pub struct LinkLoads {
     weight: f64,
 }
 
-/// Most links that the routes of all flows may take together.
-const MOST_HOPS: f64 = 3e8;
-
 impl LinkLoads {
     /// Of these flows over a topology.
-    ///
-    /// # Errors
-    ///
-    /// Too many routes to list them all.
-    pub fn new(topology: &Topology, flows: impl IntoIterator<Item = Flow>) -> Result<Self, ModelError> {
+    #[must_use]
+    pub fn new(topology: &Topology, flows: impl IntoIterator<Item = Flow>) -> Self {
         let mut loads = Self { links: vec![], index: HashMap::new(), weight: 0.0 };
         let mut between: HashMap<(usize, usize), usize> = HashMap::new();
-        let mut hops = 0.0;
         for flow in flows {
             loads.weight += flow.weight;
             let route = topology.route(flow.source, flow.destination);
-            hops += (route.vertices.len() - 1) as f64;
-            if hops > MOST_HOPS {
-                return Err(ModelError::TooMuchWork {
-                    what: format!("listing the routes of this pattern on {topology}"),
-                    instead: "give fewer nodes".into(),
-                });
-            }
             let mut before = None;
             for ends in route.links() {
                 let link = loads.link(ends);
@@ -75,7 +60,7 @@ impl LinkLoads {
                 before = Some(link);
             }
         }
-        Ok(loads)
+        loads
     }
 
     fn link(&mut self, ends: (Vertex, Vertex)) -> usize {

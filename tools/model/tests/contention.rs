@@ -127,6 +127,11 @@ fn a_ring_is_not_a_row_of_independent_queues() {
 #[test]
 fn closed_forms_of_link_loads_are_those_of_listed_routes() {
     let names = [
+        "mesh:4x4",
+        "mesh:5x3",
+        "mesh:7",
+        "mesh:3x4x2",
+        "mesh:2x2",
         "ring:2",
         "ring:7",
         "torus:3x5",
@@ -162,11 +167,6 @@ fn closed_forms_of_link_loads_are_those_of_listed_routes() {
                 "{name}: {closed:?} instead of {listed}"
             );
         }
-    }
-    for name in ["mesh:4x4", "mesh:5x3", "mesh:7"] {
-        let topology: Topology = name.parse().unwrap();
-        let busiest = Pattern::Average.loads(&topology).unwrap().busiest().unwrap().1;
-        assert!((topology.shape().busiest() - busiest).abs() < 1e-9, "{name}");
     }
 }
 
@@ -269,7 +269,26 @@ fn without_a_link_rate_nothing_is_said_of_contention() {
 }
 
 #[test]
-fn a_hypercube_of_broken_size_waits_between_its_neighbours() {
+fn what_would_take_for_ever_is_refused() {
+    for name in ["mesh:1000000x1000000", "mesh:5000x5000"] {
+        let topology: Topology = name.parse().unwrap();
+        assert!(Pattern::Average.saturation(&topology, &parameters()).unwrap() > 0.0);
+        let why = Pattern::Average.loaded(&topology, &parameters(), 1.0).unwrap_err();
+        assert!(matches!(why, ModelError::TooMuchWork { .. }), "{name}: {why}");
+    }
+    let ring: Topology = "ring:100000".parse().unwrap();
+    let why = Pattern::HotSpot(0.1).saturation(&ring, &parameters()).unwrap_err();
+    assert!(why.to_string().contains("fewer nodes"), "{why}");
+    assert!(Pattern::Average.loaded(&ring, &parameters(), 1.0).is_ok());
+}
+
+#[test]
+fn a_broken_size_waits_between_its_neighbours() {
+    let mesh = |side: f64| {
+        let shape = "mesh:2d".parse::<Family>().unwrap().shape(side * side);
+        Pattern::Average.loaded_closed(&shape, &parameters(), 1e6).unwrap().wait_ns
+    };
+    assert!(mesh(4.0) < mesh(4.5) && mesh(4.5) < mesh(5.0));
     let at =
         |nodes| Pattern::Average.loaded_closed(&Family::Hypercube.shape(nodes), &parameters(), 1e6).unwrap().wait_ns;
     assert!(at(16.0) < at(20.0) && at(20.0) < at(32.0));

@@ -75,12 +75,12 @@ pub(crate) fn crossover(arguments: &CrossoverArguments) -> Result<(), Sentence> 
     answer.say(&format!("{}; {}", title(&comparison), system::line(&system.parameters)));
     let names: Vec<_> = comparison.families.iter().map(ToString::to_string).collect();
     answer.say(&format!("Best of {} up to {} nodes:\n", names.join(", "), compared.most));
+    if real.is_empty() {
+        answer.say(&format!("{} is the best at every size.", best_of_all(&comparison, compared.most as f64)?));
+    }
     answer.table("crossovers", &changes(&real));
     answer.say("\nOver sizes that can be built (sides that differ by one at most; the smallest with as many nodes as are needed):\n");
     answer.table("whole_crossovers", &whole_changes(&whole));
-    if real.is_empty() {
-        answer.say(&format!("{} stays the best at every size.", best_of_all(&comparison)?));
-    }
     let plot =
         arguments.plot.as_ref().map(|_| curves_svg(&[Curves::new(&comparison, compared.most as f64)?])).transpose()?;
     answer.tell(&mut files, plot)
@@ -104,8 +104,9 @@ pub(crate) fn title(comparison: &Comparison) -> String {
     }
 }
 
-fn best_of_all(comparison: &Comparison) -> Result<Family, Sentence> {
-    let best = comparison.best(comparison.families.iter().map(Family::least).fold(2.0, f64::max))?;
+/// The one that no other ever replaces.
+fn best_of_all(comparison: &Comparison, most: f64) -> Result<Family, Sentence> {
+    let best = comparison.best(most)?.or(comparison.best(2.0)?);
     best.map(|(family, _)| family).ok_or_else(|| Sentence::new("no network carries this rate: give a lower --rate"))
 }
 
