@@ -41,8 +41,9 @@ impl Arguments {
 /// The words that could stand where an unknown one stands.
 fn known(error: &clap::Error) -> String {
     let command = Arguments::command();
-    let is_of_perf = error.to_string().contains("Usage: cci perf");
-    let of = if is_of_perf { command.find_subcommand("perf") } else { None }.unwrap_or(&command);
+    let text = error.to_string();
+    let is_of = |name: &&clap::Command| text.contains(&format!("Usage: cci {} ", name.get_name()));
+    let of = command.get_subcommands().find(is_of).unwrap_or(&command);
     let names: Vec<_> = of.get_subcommands().filter(|name| !name.is_hide_set()).map(clap::Command::get_name).collect();
     format!("there are {}", names.join(", "))
 }
