@@ -169,6 +169,9 @@ pub(super) struct Flow {
     pub(super) serve_next: bool,
     /// When a frame last came or went.
     pub(super) used_at: Time,
+    /// Times that the peer was asked whether it is there since it was last heard, and when the last was.
+    pub(super) asked: u32,
+    pub(super) asked_at: Time,
     /// When a frame of the sequence was last sent.
     pub(super) sent_at: Time,
     /// An operation that later ones wait for.
@@ -193,8 +196,8 @@ pub(super) struct Flow {
     /// Frames by which the network may reorder.
     pub(super) reorder: u32,
     pub(super) congestion: Congestion,
-    /// A frame that is leaving in slices: its number, and where the next slice begins.
-    pub(super) slicing: Option<(u32, usize)>,
+    /// A frame that is leaving in slices.
+    pub(super) slicing: Option<super::slices::Slicing>,
     /// Losses in a row of frames larger than every path carries, which had been lost before.
     pub(super) large_lost: u32,
     /// Path-MTU discovery: the size that is being probed, how often, and when next.
@@ -240,6 +243,8 @@ impl Flow {
             running: 0,
             serve_next: false,
             used_at: Time(0),
+            asked: 0,
+            asked_at: Time(0),
             sent_at: Time(0),
             barrier: None,
             probes: 0,

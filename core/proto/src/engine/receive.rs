@@ -76,7 +76,7 @@ impl Engine {
             self.stats.duplicates += 1;
         }
         if let Some(flow) = self.flow_mut(place) {
-            flow.used_at = now;
+            (flow.used_at, flow.asked) = (now, 0);
             if core::mem::take(&mut flow.moved) {
                 flow.moved_at = now;
             }

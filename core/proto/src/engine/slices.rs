@@ -122,11 +122,52 @@ pub(super) struct Slice {
     pub(super) total: usize,
 }
 
+/// A frame that is leaving in slices: the slice that is next, and how many are left. Each time it is sent again it begins with
+/// another, from the first half and from the second in turn: a queue that takes only the first few of a burst would otherwise take
+/// the same ones for ever.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slicing {
+    seq: u32,
+    number: usize,
+    left: usize,
+    count: usize,
+}
+
+impl Slicing {
+    /// A frame with this number that was sent so often, its records so many bytes, is to leave in frames of at most `mtu`.
+    pub(super) fn new(seq: u32, attempts: u8, total: usize, mtu: u16) -> Self {
+        let count = total.div_ceil(Slice::size(mtu)).max(1);
+        let (turn, half) = (usize::from(attempts / 2), usize::from(attempts % 2) * count / 2);
+        Self { seq, number: (turn + half) % count, left: count, count }
+    }
+
+    /// Whether no slice has left yet.
+    pub(super) const fn is_first(&self) -> bool {
+        self.left == self.count
+    }
+
+    pub(super) const fn is_last(&self) -> bool {
+        self.left == 1
+    }
+
+    /// The next slice.
+    pub(super) fn slice(&self, total: usize, mtu: u16) -> Slice {
+        let size = Slice::size(mtu);
+        let at = (self.number * size).min(total);
+        Slice { at, len: size.min(total - at), total }
+    }
+
+    /// What is left when that has gone.
+    pub(super) fn next(self) -> Option<Self> {
+        let number = (self.number + 1) % self.count;
+        (self.left > 1).then_some(Self { number, left: self.left - 1, ..self })
+    }
+}
+
 impl Slice {
-    /// The slice that begins at this byte of so many, in frames of at most `mtu`.
-    pub(super) fn from(at: usize, total: usize, mtu: u16) -> Self {
-        let most = usize::from(mtu).saturating_sub(DATA + SLICE_HEAD).max(WRITE_HEAD + 1);
-        Self { at, len: most.min(total - at), total }
+    /// Bytes of a slice in frames of at most `mtu`; those of a record's head are never cut.
+    fn size(mtu: u16) -> usize {
+        usize::from(mtu).saturating_sub(DATA + SLICE_HEAD).max(WRITE_HEAD + 1)
     }
 
     /// All of them.
@@ -136,10 +177,6 @@ impl Slice {
 
     pub(super) const fn is_whole(&self) -> bool {
         self.len == self.total
-    }
-
-    pub(super) const fn is_last(&self) -> bool {
-        self.at + self.len == self.total
     }
 }
 
@@ -161,8 +198,7 @@ pub(super) fn note_slice(now: Time, conn: &Conn, flow: &mut Flow, at: usize, byt
 
 /// The place in the flight of a frame of which slices are still to leave, if it is still wanted.
 pub(super) fn sliced(conn: &Conn, flow: &mut Flow) -> Option<usize> {
-    let (seq, _) = flow.slicing?;
-    let back = conn.next_seq.wrapping_sub(seq) as usize;
+    let back = conn.next_seq.wrapping_sub(flow.slicing?.seq) as usize;
     let at = flow.flight.len().checked_sub(back);
     let is_wanted = |at: &usize| flow.flight.get(*at).is_some_and(|flight| flight.standing != Standing::Accepted);
     let at = at.filter(is_wanted);

@@ -66,6 +66,13 @@ impl Engine {
                     broken = Some(Failure::TimedOut);
                 }
             }
+            if ask_at(flow).is_some_and(|at| at <= now) {
+                (flow.asked, flow.asked_at) = (flow.asked + 1, now);
+                conn.set(bit::PING);
+                if flow.asked > GIVE_UP_PROBES && now.since(flow.used_at) > GIVE_UP {
+                    broken = Some(Failure::TimedOut);
+                }
+            }
             let is_stale = !conn.is_reliable() && now.since(flow.assembly_at) >= IDLE * 1000;
             if is_stale && let Some(assembly) = flow.assembly.take() {
                 // A part of the message was lost.
@@ -170,6 +177,13 @@ fn probe_at(conn: &Conn, flow: &Flow) -> Option<Time> {
         .then(|| flow.sent_at.max(flow.progress_at).plus_micros(conn.probe_timeout(flow.probes)))
 }
 
+/// When the peer is to be asked whether it is there: it owes the end of an RMA, everything of ours has arrived, and nothing else
+/// would tell that it is gone.
+fn ask_at(flow: &Flow) -> Option<Time> {
+    let waits = flow.open_rmas > 0 && flow.flight.is_empty() && flow.rnr_since.is_none();
+    waits.then(|| flow.used_at.max(flow.asked_at).plus_micros(IDLE))
+}
+
 /// When something will be due on an open connection.
 fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
     let mut next: Option<Time> = None;
@@ -187,6 +201,7 @@ fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
     }
     if let Some(flow) = flow {
         want(probe_at(conn, flow));
+        want(ask_at(flow));
         want(flow.loss_at);
         want(send_due(conn, flow));
         if flow.rnr_since.is_some() {

@@ -6,7 +6,7 @@ use super::frame::{Gone, build, emit_data, header, payload_len, plain};
 use super::frames::Frames;
 use super::host::Host;
 use super::receive::MAX_ASKED;
-use super::slices::{Slice, note_slice, sliced};
+use super::slices::{Slice, Slicing, note_slice, sliced};
 use super::{Engine, QUANTUM, Transmit, rtt};
 use crate::wire::{self, DATA, Kind, READ_BYTES_HEAD, RESULT, WRITE_HEAD, emit_read, emit_result, flags};
 use crate::{Failure, Time};
@@ -197,13 +197,11 @@ impl Engine {
         let seq = conn.next_seq.wrapping_sub(back);
         let mut bits = if flow.wants_to_send() { 0 } else { flags::ASK };
         let payload = payload_len(&flight.content);
-        let slice = if DATA + payload <= usize::from(conn.mtu) {
-            Slice::whole(payload)
-        } else {
-            let from = flow.slicing.map_or(0, |(_, from)| from);
-            Slice::from(from, payload, self.config.base_mtu.min(conn.peer_mtu))
-        };
-        if !slice.is_last() {
+        let smallest = self.config.base_mtu.min(conn.peer_mtu);
+        let slicing = (DATA + payload > usize::from(conn.mtu))
+            .then(|| flow.slicing.unwrap_or_else(|| Slicing::new(seq, flight.attempts, payload, smallest)));
+        let slice = slicing.map_or(Slice::whole(payload), |slicing| slicing.slice(payload, smallest));
+        if slicing.is_some_and(|slicing| !slicing.is_last()) {
             bits = 0;
         } else if !first || matches!(flight.content, Content::Bundle(Bundle { prompt: true, .. })) {
             bits |= flags::PROMPT;
@@ -219,9 +217,9 @@ impl Engine {
             }
         };
         let bytes = u64::try_from(built.len).unwrap_or(0) + u64::from(built.piece_len);
-        flow.slicing = (!slice.is_last()).then_some((seq, slice.at + slice.len));
-        if slice.at == 0 {
-            let is_large = slice.is_whole() && bytes > u64::from(self.config.base_mtu);
+        flow.slicing = slicing.and_then(Slicing::next);
+        if slicing.is_none_or(|slicing| slicing.is_first()) {
+            let is_large = slicing.is_none() && bytes > u64::from(self.config.base_mtu);
             note_sent(now, conn, flow, at, bytes, is_large);
             self.stats.resent += u64::from(!first);
         } else {

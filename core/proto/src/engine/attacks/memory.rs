@@ -192,3 +192,28 @@ fn a_peer_that_writes_and_never_acknowledges_gets_no_more_results_queued_than_a_
         }
     }
 }
+
+#[test]
+fn a_peer_that_vanishes_with_a_read_that_it_has_taken_is_noticed() {
+    for read in [true, false] {
+        let mut raw = Raw::new(Attribute::ReliableOrdered);
+        raw.rma(1, read, 100, None);
+        raw.poll();
+        raw.accept_all();
+        // The twin: it is there and says so, however long it takes.
+        for _ in 0..200 {
+            let asked = raw.wait(1_000_000);
+            assert!(asked.len() < 5, "{} frames in a second", asked.len());
+            if !asked.is_empty() {
+                let frame = raw.data(None, 0, &[], &[]);
+                raw.give(&frame);
+            }
+        }
+        assert!(raw.host.broken.is_empty() && raw.host.ended.is_empty());
+        raw.wait(59_000_000);
+        assert!(raw.host.broken.is_empty(), "not before a minute");
+        raw.wait(10_000_000);
+        assert_eq!(raw.host.broken, [(raw.index, Failure::TimedOut)]);
+        assert_eq!(raw.host.ended[&1], Err(Failure::TimedOut));
+    }
+}
