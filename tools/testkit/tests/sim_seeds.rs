@@ -32,6 +32,17 @@ fn a_seed_is_as_much_as_it_promises() {
 }
 
 #[test]
+fn the_seeds_have_something_of_everything() {
+    let runs: Vec<_> = SEEDS.map(|seed| run(seed, Tamper::None).1).collect();
+    let plans: Vec<_> = SEEDS.map(Plan::new).collect();
+    assert!(runs.iter().any(|totals| totals.slices > 0), "no path shrank under a frame");
+    assert!(runs.iter().any(|totals| totals.redirected > 0), "no broker sent anybody anywhere");
+    assert!(runs.iter().any(|totals| totals.refused > 0), "nobody was cut off");
+    assert!(plans.iter().any(|plan| plan.config.unchecked_on_host) && plans.iter().any(|plan| plan.tells > 0));
+    assert!(plans.iter().any(|plan| plan.lies > 0) && plans.iter().any(|plan| plan.shrinks.is_some()));
+}
+
+#[test]
 fn the_same_seed_gives_the_same_run() {
     for seed in SEEDS.take(5) {
         let once = run(seed, Tamper::None);

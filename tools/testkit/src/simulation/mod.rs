@@ -10,6 +10,7 @@ pub mod crowd;
 pub mod flows;
 pub mod lab;
 mod messages;
+mod path;
 mod pattern;
 mod plan;
 mod program;

@@ -3,7 +3,7 @@
 use cci_proto::Attribute;
 use cci_proto::engine::Config;
 use cci_sim::Random;
-use cci_sim::network::{Faults, LinkSettings};
+use cci_sim::network::{Faults, LinkSettings, Time};
 use std::time::Duration;
 
 /// Nodes of a world.
@@ -25,6 +25,13 @@ pub enum End {
         /// After so many.
         after: u32,
     },
+    /// The system of one side's peer says that nobody is there, when that side has sent so many messages.
+    Unreachable {
+        /// Which side hears it.
+        side: usize,
+        /// After so many.
+        after: u32,
+    },
     /// The server rejects it.
     Rejected,
     /// Nobody is there; it times out.
@@ -36,6 +43,8 @@ pub enum End {
 pub struct Planned {
     /// Client and server.
     pub nodes: [u32; 2],
+    /// A node that is asked in the server's place, and sends the client there.
+    pub broker: Option<u32>,
     /// What it promises.
     pub attribute: Attribute,
     /// Its end.
@@ -71,6 +80,12 @@ pub struct Plan {
     pub returns: u32,
     /// Of a million outputs, so many are asked for before the program had its chance to answer.
     pub hasty: u32,
+    /// When all links come to carry no longer frames than this, bytes.
+    pub shrinks: Option<(Time, usize)>,
+    /// Of a million frames that are too big or go nowhere, a router speaks of so many to their sender.
+    pub tells: u32,
+    /// Of a million times that a node does something, it is told something untrue so often.
+    pub lies: u32,
     /// Longest message that is sent.
     pub longest: u32,
     /// Longest RMA.
@@ -88,9 +103,15 @@ impl Plan {
         let link = link(random);
         let scarce = random.below(3) == 0;
         let slots = narrow(if scarce { random.between(2, 12) } else { random.between(32, 256) });
-        let config = config(random, link.mtu);
+        let mut config = config(random, link.mtu);
         let long = random.below(4) == 0;
-        let connections = connections(random, link.delay);
+        let mut connections = connections(random, link.delay);
+        // What came later draws from a generator of its own, so that the rest of a seed stays as it was.
+        let later = &mut Random::of(seed, 0x91b, 0);
+        // Damage to what no check covers is not seen by anybody.
+        config.unchecked_on_host = link.faults.corrupt == 0 && later.below(2) == 0;
+        let shrinks = shrinks(later, &link, &config);
+        connections.iter_mut().for_each(|planned| divert(later, planned));
         Self {
             seed,
             config,
@@ -98,6 +119,9 @@ impl Plan {
             think: [20_000, 200_000, 2_000_000][pick(random, 3)],
             returns: [50_000, 500_000, 1_000_000][pick(random, 3)],
             hasty: [0, 300_000, 900_000][pick(random, 3)],
+            shrinks,
+            tells: [0, 500_000, 1_000_000][pick(later, 3)],
+            lies: [0, 20_000][pick(later, 2)],
             longest: config.max_send_size.min(if long { 16_384 } else { 3000 }),
             longest_transfer: if long { 32_768 } else { 6000 },
             link,
@@ -176,6 +200,30 @@ fn config(random: &mut Random, path: usize) -> Config {
     }
 }
 
+/// Half of the paths whose frames may have grown come to carry less after a while.
+fn shrinks(random: &mut Random, link: &LinkSettings, config: &Config) -> Option<(Time, usize)> {
+    let least = u64::from(config.base_mtu);
+    let most = (link.mtu as u64).min(config.mtu.into());
+    if most <= least || random.below(2) == 0 {
+        return None;
+    }
+    let at = random.below(2_000_000 + 40 * link.delay);
+    Some((Time(at), usize::try_from(random.between(least, most - 1)).unwrap_or(1200)))
+}
+
+/// Some connections go through a broker, and some of those that end early are cut.
+fn divert(random: &mut Random, planned: &mut Planned) {
+    if let End::Early { side, after } = planned.end
+        && random.below(4) == 0
+    {
+        planned.end = End::Unreachable { side, after };
+    }
+    let is_answered = !matches!(planned.end, End::Rejected | End::Nobody);
+    if is_answered && random.below(4) == 0 {
+        planned.broker = (0..NODES).filter(|node| !planned.nodes.contains(node)).nth(pick(random, 2));
+    }
+}
+
 fn connections(random: &mut Random, delay: u64) -> Vec<Planned> {
     let count = random.between(5, 12);
     let mut planned: Vec<_> = (0..count).map(|number| connection(random, number, delay)).collect();
@@ -208,6 +256,7 @@ fn connection(random: &mut Random, number: u64, delay: u64) -> Planned {
     let timed = early && random.below(2) == 0;
     Planned {
         nodes: [narrow(client), narrow(server)],
+        broker: None,
         attribute,
         end,
         messages: if early { [40; 2] } else { [0; 2] },

@@ -1,6 +1,6 @@
 //! What the programs on the nodes do: a step at random times.
 
-use super::plan::{End, NODES};
+use super::plan::{End, NODES, Planned};
 use super::side::{ARENA, Judged, Operation};
 use super::transfers::{self, Expect, Transfer};
 use super::violation::Rule;
@@ -26,7 +26,10 @@ pub(super) fn has_work(world: &World, at: usize) -> bool {
     world.connections.iter().zip(&world.plan.connections).any(|(ends, planned)| {
         [0, 1].into_iter().any(|side| {
             let end = &ends[side];
-            let early = matches!(planned.end, End::Early { side: closer, .. } if closer == side);
+            let early = match planned.end {
+                End::Early { side: closer, .. } | End::Unreachable { side: closer, .. } => closer == side,
+                End::Done | End::Rejected | End::Nobody => false,
+            };
             planned.nodes[side] as usize == at
                 && match end.stage {
                     Stage::Before => side == 0,
@@ -95,6 +98,15 @@ fn tend(world: &mut World, at: usize, connection: usize, side: usize) {
                 End::Early { side: closer, after } if closer == side && end.posted >= after => {
                     return world.close_if_open(connection, side);
                 }
+                End::Unreachable { side: hears, after } if hears == side && end.posted >= after => {
+                    if world.refuse(at, end.index) {
+                        world.totals.refused += 1;
+                        return;
+                    }
+                    if end.messages + end.transfers == 0 {
+                        return world.close_if_open(connection, side);
+                    }
+                }
                 _ => {}
             }
             for _ in 0..world.nodes[at].random.between(1, 12) {
@@ -115,7 +127,8 @@ fn connect(world: &mut World, at: usize, connection: usize) {
     let len = size(&mut node.random, pattern::HEAD as u64, cci_proto::CONN_REQ_LEN as u64);
     let (head, body) = pattern::message(REQUESTS, number, len);
     let payload = [&head[..], body].concat();
-    let server = if planned.end == End::Nobody { NODES + 7 } else { planned.nodes[1] };
+    let asked = planned.broker.unwrap_or(planned.nodes[1]);
+    let server = if planned.end == End::Nobody { NODES + 7 } else { asked };
     let open = Open {
         to: address(server),
         attribute: planned.attribute,
@@ -137,7 +150,8 @@ fn connect(world: &mut World, at: usize, connection: usize) {
 pub(super) fn request(world: &mut World, at: usize, index: Index, attribute: Attribute, payload: &[u8]) {
     let number = pattern::index(payload).unwrap_or(u32::MAX);
     let planned = world.plan.connections.get(number as usize);
-    let is_right = planned.is_some_and(|planned| planned.attribute == attribute && planned.nodes[1] as usize == at);
+    let is_asked = |planned: &Planned| planned.broker.unwrap_or(planned.nodes[1]) as usize == at;
+    let is_right = planned.is_some_and(|planned| planned.attribute == attribute && is_asked(planned));
     if !is_right || !pattern::is_message(REQUESTS, number, payload.len(), payload) {
         let detail = format!("node {at} was asked for {attribute:?} with a payload that says {number}");
         return world.oracle.violate(Rule::Handshake, detail);
@@ -151,6 +165,9 @@ pub(super) fn request(world: &mut World, at: usize, index: Index, attribute: Att
 
 fn answer(world: &mut World, at: usize, index: Index, connection: usize) {
     let now = world.network.now();
+    if world.plan.connections[connection].broker.is_some_and(|broker| broker as usize == at) {
+        return redirect(world, at, index, connection);
+    }
     let [client, server] = world.connections[connection];
     let rejected = world.plan.connections[connection].end == End::Rejected;
     if server.stage != Stage::Before && client.stage != Stage::Over {
@@ -171,6 +188,32 @@ fn answer(world: &mut World, at: usize, index: Index, connection: usize) {
     if let Err(error) = outcome {
         world.oracle.violate(Rule::Handshake, format!("connection {connection}: the answer was refused, {error}"));
     }
+}
+
+/// A broker sends a client to its server, which expects it.
+fn redirect(world: &mut World, at: usize, index: Index, connection: usize) {
+    let now = world.network.now();
+    let server = world.plan.connections[connection].nodes[1];
+    let token = (connection as u64 + 1) << 32 | world.nodes[at].random.below(1 << 32);
+    world.nodes[server as usize].engine.expect(token);
+    let uri = format!("node-{server}");
+    if let Err(error) = world.nodes[at].engine.redirect(now, index, uri.as_bytes(), token) {
+        world.oracle.violate(Rule::Handshake, format!("connection {connection}: the redirection was refused, {error}"));
+    }
+}
+
+/// A client that a broker sent has come.
+pub(super) fn expected(world: &mut World, at: usize, index: Index, attribute: Attribute, token: u64) {
+    let connection = usize::try_from((token >> 32).wrapping_sub(1)).unwrap_or(usize::MAX);
+    let planned = world.plan.connections.get(connection);
+    let is_right = |planned: &Planned| {
+        planned.broker.is_some() && planned.attribute == attribute && planned.nodes[1] as usize == at
+    };
+    if !planned.is_some_and(is_right) {
+        let detail = format!("node {at}: a client came for {attribute:?} with token {token:#x}");
+        return world.oracle.violate(Rule::Handshake, detail);
+    }
+    answer(world, at, index, connection);
 }
 
 /// Posts one operation; false when none is left or the engine has no room.

@@ -1,10 +1,11 @@
 //! What must hold when a world is at rest, and what keeps one from it.
 
 use super::messages::State;
+use super::plan::End;
 use super::side::Oracle;
 use super::transfers::Transfer;
 use super::violation::{Rule, Violation};
-use super::world::{Stage, World};
+use super::world::{ConnectionEnd, Stage, World};
 use super::{pattern, program};
 
 impl World {
@@ -38,6 +39,14 @@ impl World {
     /// No side has a connection any more.
     pub(super) fn is_over(&self) -> bool {
         self.connections.iter().flatten().all(|end| matches!(end.stage, Stage::Before | Stage::Over))
+    }
+
+    /// As [`World::is_over`], but for connections of which one side believes that the other is gone: it says no farewell.
+    pub(super) fn is_told(&self) -> bool {
+        let is_over = |end: &ConnectionEnd| matches!(end.stage, Stage::Before | Stage::Over);
+        self.connections.iter().zip(&self.plan.connections).all(|(ends, planned)| {
+            ends.iter().all(is_over) || matches!(planned.end, End::Unreachable { .. }) && ends.iter().any(is_over)
+        })
     }
 
     /// What keeps the world from rest, for a report.

@@ -57,6 +57,10 @@ pub(super) enum Operation {
 pub(super) enum Heard {
     /// Somebody asks for a connection.
     Request(Attribute, Vec<u8>),
+    /// The client with this token has come.
+    Expected(Attribute, u64),
+    /// The client is to go to this node with this token.
+    Redirected(u32, u64),
     /// It is open.
     Open(u32),
     /// A connect ended without one.
@@ -65,8 +69,6 @@ pub(super) enum Heard {
     Broken(Failure),
     /// Nothing was heard for the keepalive timeout.
     Silent,
-    /// Something that nobody asked for.
-    Unasked,
 }
 
 /// What all nodes are measured by.
@@ -442,7 +444,7 @@ impl Host for Judged<'_> {
 
     fn event(&mut self, index: Index, user: u64, event: Event<'_>) -> bool {
         let heard = match event {
-            Event::Request { .. } if self.side.turn_away > 0 => {
+            Event::Request { .. } | Event::Expected { .. } if self.side.turn_away > 0 => {
                 self.side.turn_away -= 1;
                 return false;
             }
@@ -451,7 +453,11 @@ impl Host for Judged<'_> {
             Event::Refused(failure) => Heard::Refused(failure),
             Event::Broken(failure) => Heard::Broken(failure),
             Event::Silent => Heard::Silent,
-            Event::Expected { .. } | Event::Redirected { .. } => Heard::Unasked,
+            Event::Expected { attribute, token } => Heard::Expected(attribute, token),
+            Event::Redirected { uri, token } => {
+                let node = std::str::from_utf8(uri).ok().and_then(|uri| uri.strip_prefix("node-")?.parse().ok());
+                Heard::Redirected(node.unwrap_or(u32::MAX), token)
+            }
         };
         self.side.heard.push((index, user, heard));
         true

@@ -1,12 +1,14 @@
 //! Nodes, each with an engine, over a virtual network.
 
 use super::messages::Stream;
+use super::path::Reports;
 use super::plan::{End, NODES, Plan};
 use super::program;
 use super::side::{Heard, Judged, Operation, Oracle, Registration, Side};
 use super::tamper::{Tamper, Tampering};
 use super::violation::{Rule, Violation};
-use cci_proto::engine::{Engine, Index, Stats};
+use cci_proto::engine::{Config, Engine, Index, Stats};
+use cci_proto::wire::Kind;
 use cci_proto::{Address, Failure, wire};
 use cci_sim::Random;
 use cci_sim::network::{Frame, Graph, Network, NodeIndex, Occurrence, Time};
@@ -55,6 +57,9 @@ pub(super) struct Node {
     pub(super) side: Side,
     pub(super) random: Random,
     pub(super) step_at: Option<Time>,
+    /// What routers say to it, and the generator of that.
+    pub(super) reports: Reports,
+    pub(super) router: Random,
     /// Requests that the program has not answered.
     pub(super) requests: Vec<(Index, u32)>,
 }
@@ -70,6 +75,12 @@ pub struct Totals {
     pub frames: u64,
     /// Frames sent again.
     pub resent: u64,
+    /// Slices of frames that the path did not carry any more.
+    pub slices: u64,
+    /// Clients that went where a broker sent them.
+    pub redirected: u32,
+    /// Connections that ended because a router said that nobody is there.
+    pub refused: u32,
     /// Virtual time, nanoseconds.
     pub time: u64,
     /// Occurrences handled.
@@ -88,7 +99,7 @@ pub struct World {
     /// Where the next read of each node's pattern begins.
     pub(super) read_next: Vec<u64>,
     pub(super) totals: Totals,
-    buffer: Vec<u8>,
+    pub(super) buffer: Vec<u8>,
     tampering: Tampering,
     at_once: (Time, u32),
 }
@@ -100,7 +111,7 @@ pub(super) fn address(node: u32) -> Address {
     address
 }
 
-fn node_of(address: &Address) -> u32 {
+pub(super) fn node_of(address: &Address) -> u32 {
     u32::from_be_bytes([address.0[0], address.0[1], address.0[2], address.0[3]]).wrapping_sub(1)
 }
 
@@ -122,6 +133,12 @@ fn registrations(random: &mut Random, node: u32) -> Vec<Registration> {
     ]
 }
 
+/// Whether a frame carries a slice of another: the kind of DATA's first record, behind its sack.
+fn is_slice(frame: &[u8]) -> bool {
+    let sack = frame.get(37).map_or(0, |words| 8 * usize::from(*words));
+    frame[1] == Kind::Data as u8 && frame.get(wire::DATA + sack) == Some(&9)
+}
+
 impl World {
     /// The world of a plan, in which nothing has happened.
     #[must_use]
@@ -133,11 +150,15 @@ impl World {
             side.registrations = registrations(&mut random, number);
             side.turn_away = u32::try_from(random.below(3)).unwrap_or(0);
             let secrets = std::array::from_fn(|_| random.next());
+            // Two hosts with two of them each.
+            let config = Config { host: u64::from(1 + number / 2), ..plan.config };
             Node {
-                engine: Engine::new(&plan.config, secrets),
+                engine: Engine::new(&config, secrets),
                 side,
                 random,
                 step_at: Some(Time(0)),
+                reports: Reports::default(),
+                router: Random::of(plan.seed, 0x90df, u64::from(number)),
                 requests: Vec::new(),
             }
         });
@@ -154,7 +175,8 @@ impl World {
             }));
             for _ in 0..2 {
                 oracle.streams.push(Stream::new(planned.attribute));
-                oracle.excused.push(planned.send_timeout > 0 || matches!(planned.end, End::Rejected | End::Nobody));
+                let is_cut = matches!(planned.end, End::Rejected | End::Nobody | End::Unreachable { .. });
+                oracle.excused.push(planned.send_timeout > 0 || is_cut);
                 oracle.over.push(false);
             }
         }
@@ -202,10 +224,10 @@ impl World {
         }
         let patience = Time(self.network.now().0 + FAREWELL);
         let is_empty = |world: &Self| world.is_quiet() && world.network.in_flight() == 0;
-        let is_heard = |world: &Self| is_empty(world) && world.is_over() || world.network.now() >= patience;
+        let is_heard = |world: &Self| is_empty(world) && world.is_told() || world.network.now() >= patience;
         self.until("all connections end", patience, is_heard)?;
         // Every farewell of a connection may have been lost.
-        if !self.is_over() && self.plan.link.faults.loss < LOSSY {
+        if !self.is_told() && self.plan.link.faults.loss < LOSSY {
             self.oracle.violate(Rule::Rest, format!("a connection's end was not heard; {}", self.unrest()));
         }
         for connection in 0..self.connections.len() {
@@ -253,6 +275,7 @@ impl World {
         self.totals.occurrences += 1;
         let occurrence = self.network.advance(limit);
         self.oracle.now = self.network.now();
+        self.shrink();
         let node = match occurrence {
             Some(Occurrence::Frame(node)) => {
                 self.receive(node);
@@ -270,6 +293,7 @@ impl World {
             self.oracle
                 .violate(Rule::Bounds, format!("node {node} spins: {:?}", self.nodes[node].engine.poll_timeout()));
         }
+        self.listen(node);
         let idle = !self.nodes[node].random.chance(self.plan.hasty);
         self.settle(node, idle);
     }
@@ -318,7 +342,7 @@ impl World {
             self.nodes[at].step_at = Some(Time(now.0 + think));
         }
         let node = &self.nodes[at];
-        let wake = [node.step_at, node.engine.poll_timeout()].into_iter().flatten().min();
+        let wake = [node.step_at, node.reports.next_at(), node.engine.poll_timeout()].into_iter().flatten().min();
         self.network.wake_at(NodeIndex(node.side.number), wake);
     }
 
@@ -336,18 +360,23 @@ impl World {
                 return self.oracle.violate(Rule::Bounds, detail);
             }
             self.totals.frames += 1;
+            self.totals.slices += u64::from(is_slice(&self.buffer[..frame.len]));
             let head = &mut self.buffer[..frame.len];
             if !self.tampering.passes(side.number, head, piece.is_empty()) {
                 continue;
             }
             wire::seal(head, piece.len(), |check| if frame.checked { check.update(piece) } else { check });
             self.network.send(NodeIndex(side.number), NodeIndex(node_of(&frame.to)), 0, &[head, piece]);
+            self.route(at, frame.to, frame.len, len);
         }
     }
 
     fn hear(&mut self, at: usize, index: Index, user: u64, what: Heard) {
         if let Heard::Request(attribute, payload) = what {
             return program::request(self, at, index, attribute, &payload);
+        }
+        if let Heard::Expected(attribute, token) = what {
+            return program::expected(self, at, index, attribute, token);
         }
         if let Some(waiting) = self.nodes[at].requests.iter().position(|(request, _)| *request == index)
             && user == 0
@@ -375,10 +404,18 @@ impl World {
                 }
                 return;
             }
+            (Heard::Redirected(node, token), Stage::Opening)
+                if planned.broker.is_some() && planned.nodes[1] == *node =>
+            {
+                let index = end.index;
+                self.totals.redirected += 1;
+                return self.nodes[at].engine.follow(self.network.now(), index, address(*node), *token);
+            }
             (Heard::Refused(failure), Stage::Opening) => {
                 end.stage = Stage::Over;
                 match planned.end {
                     End::Rejected if side == 0 => *failure != Failure::Refused,
+                    End::Nobody if *failure == Failure::Refused => self.plan.tells == 0,
                     End::Nobody => *failure != Failure::TimedOut,
                     _ => !excused,
                 }
