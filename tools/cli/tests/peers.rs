@@ -3,9 +3,10 @@
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::thread::{CpuSet, sched_getaffinity};
 use serde_json::Value;
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -26,6 +27,14 @@ fn built() -> &'static (TempDir, String) {
         assert!(output.status.success(), "{}", text(&output.stderr));
         (directory, text(&output.stdout))
     })
+}
+
+/// Two processors that this process may use, or one twice.
+fn two_processors() -> [String; 2] {
+    let set = sched_getaffinity(None).unwrap();
+    let mut allowed = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
+    let first = allowed.next().unwrap();
+    [first, allowed.next().unwrap_or(first)].map(|cpu| cpu.to_string())
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -177,6 +186,7 @@ fn what_peers_cannot_do_is_refused_before_the_run() {
     assert!(refused(&["pingpong", "--op", "read", "--peers", "all"]).contains("--op send or write"));
     assert!(refused(&["pingpong", "--mode", "blocking", "--peers", "all"]).contains("--mode blocking"));
     assert!(refused(&["pingpong", "--transport", "sim", "--peers", "all"]).contains("virtual time"));
+    assert!(refused(&["pingpong", "--touch", "--peers", "all"]).contains("--touch"));
     assert!(refused(&["oneway", "--peers", "all"]).contains("--peers"));
 }
 
@@ -223,13 +233,78 @@ fn a_killed_run_leaves_no_program_behind() {
     assert_eq!(poll(&mut [PollFd::new(&ended, PollFlags::IN)], Some(&limit)), Ok(1), "{program:?} goes on");
 }
 
+/// Whether a process sleeps, and all that it has started.
+fn sleeps(process: u32) -> bool {
+    let read = |file: &str| fs::read_to_string(format!("/proc/{process}/{file}")).unwrap();
+    let state = read("stat").rsplit(')').next().unwrap().trim().chars().next();
+    let children = read(&format!("task/{process}/children"));
+    state == Some('S') && children.split_whitespace().all(|child| sleeps(child.parse().unwrap()))
+}
+
+/// Idle programs must not take a processor from the one that is measured, although their libraries would poll.
+#[test]
+fn both_processes_of_a_program_sleep_between_blocks() {
+    let (programs, _) = built();
+    for (library, setting) in
+        [("sockets", "tcp"), ("libfabric", "udp"), ("ucx", "tcp"), ("zeromq", "ipc"), ("nng", "ipc")]
+    {
+        let program = programs.path().join(library);
+        if !program.exists() {
+            continue;
+        }
+        let mut command = Command::new(&program);
+        command.arg(setting).args(two_processors()).arg("65536").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (mut input, mut output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        for block in ["pingpong 8 20", "pingpong 65000 5", "bw 4096 50"] {
+            writeln!(input, "block {block}").unwrap();
+            line.clear();
+            output.read_line(&mut line).unwrap();
+            assert!(line.starts_with("ns "), "{library} {block}: {line}");
+            let begin = Instant::now();
+            // One that polls may wait for a processor, or be interrupted, but does not sleep a hundred times in a row.
+            let mut asleep = 0;
+            while asleep < 100 {
+                asleep = if sleeps(child.id()) { asleep + 1 } else { 0 };
+                assert!(begin.elapsed() < PATIENCE, "{library} does not sleep after {block}");
+                std::thread::yield_now();
+            }
+        }
+        drop(input);
+        assert!(child.wait().unwrap().success(), "{library}");
+    }
+}
+
+#[test]
+fn the_build_names_what_it_leaves_out_and_fails_when_a_program_does_not_compile() {
+    let directory = stand_ins(&[("sockets", "exit 1")]);
+    let build = |variable: &str, value: &str| {
+        let output = Command::new(BUILD).arg(directory.path()).env(variable, value).output().unwrap();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (status, said, _) = build("CC", "no-such-compiler");
+    assert!(said.contains("left out zeromq: it needs libzmq3-dev"), "{said}");
+    assert_eq!((status, directory.path().join("sockets").exists()), (Some(0), false), "an old program stays");
+    let (status, _, complaints) = build("CFLAGS", "-Dint=nonsense");
+    assert_eq!(status, Some(1));
+    assert!(complaints.contains("did not compile: sockets"), "{complaints}");
+}
+
 /// What a program says when it is started by hand, and that both of its processes end with their input.
 #[test]
 fn a_program_ends_when_nobody_asks_any_more_and_refuses_what_it_does_not_know() {
     let program = built().0.path().join("sockets");
     let start = |setting: &str| {
         let mut command = Command::new(&program);
-        command.args([setting, "0", "0", "64"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .arg(setting)
+            .args(two_processors())
+            .arg("64")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command.spawn().unwrap()
     };
     let mut child = start("unix");
