@@ -102,7 +102,7 @@ fn text(lines: &[Line], bar: &Bar) -> String {
     }));
     let of = |verdict: Verdict| lines.iter().filter(|line| line.verdict == verdict).count();
     format!(
-        "{}A and B: measured to probe, mean over launches of their medians (without a probe: ns). Changes below {} count \
+        "{}A and B: measured to probe, mean over the middle half of the launches' medians (without a probe: ns). Changes below {} count \
          as none; with a chance of {} or less any row is called slower or faster though nothing changed.\n{} rows: {} \
          slower, {} faster, {} the same, {} too noisy, {} not compared.\n",
         table::align(&cells, &[0, 6]),

@@ -1,7 +1,7 @@
 //! What is said of each key.
 
 use super::side::{Series, Side};
-use super::statistic::{Difference, Estimate, holm};
+use super::statistic::{Difference, Estimate, holm, median, middle_half};
 use crate::documents::Key;
 use fastrand::Rng;
 use serde::Serialize;
@@ -164,11 +164,9 @@ fn verdict(change: &Change, bar: &Bar) -> Verdict {
 }
 
 fn figure(series: &Series) -> Figure {
-    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 launches")]
-    let launches = series.launches.len() as f64;
-    let medians = series.launches.iter().filter_map(|launch| super::statistic::median(&mut launch.clone()));
+    let mut medians: Vec<_> = series.launches.iter().filter_map(|launch| median(&mut launch.clone())).collect();
     Figure {
-        value: (medians.sum::<f64>() / launches).exp(),
+        value: middle_half(&mut medians).map_or(f64::NAN, f64::exp),
         launches: series.launches.len(),
         blocks: series.launches.iter().map(Vec::len).sum(),
     }

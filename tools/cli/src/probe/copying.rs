@@ -1,7 +1,7 @@
 //! Probes that move bytes: copy-and-read, the two-copy pipe, memcpy, process_vm.
 
 use super::buffer::Buffer;
-use super::lines::{Turn, lines, wait};
+use super::lines::{STAY, Turn, lines, wait};
 use super::shared::{COPIES, LARGEST_COPY, PIPE, PIPE_FLAGS, PIPE_SLOTS, PIPE_STRIDE, PLACE_STRIDE, PLACES, Shared};
 use super::{Remote, Side, sum};
 use std::io;
@@ -9,25 +9,31 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// `size` bytes go to the other side, which reads each of them and sends as many back.
 pub(super) fn ping(shared: &Shared, side: Side, turn: &mut Turn, private: &Buffer, size: usize, count: u64) {
-    let [client, server] = lines(shared, turn.place);
     // As many of the places as leave room for a copy.
     let places = (LARGEST_COPY.saturating_sub(size) / PLACE_STRIDE).clamp(1, PLACES);
-    let [there, back] = COPIES.map(|offset| shared.bytes(offset + turn.place % places * PLACE_STRIDE, size));
-    let (mine, theirs, out, into) =
-        if side == Side::Client { (client, server, there, back) } else { (server, client, back, there) };
     let mut total = 0_u64;
-    for _ in 0..count {
-        turn.sequence += 1;
-        if side == Side::Client {
-            put(private, out, size, mine, turn.sequence);
+    let mut left = count;
+    while left > 0 {
+        let [client, server] = lines(shared, turn.place);
+        let [there, back] = COPIES.map(|offset| shared.bytes(offset + turn.place % places * PLACE_STRIDE, size));
+        let (mine, theirs, out, into) =
+            if side == Side::Client { (client, server, there, back) } else { (server, client, back, there) };
+        let here = left.min(STAY);
+        for _ in 0..here {
+            turn.sequence += 1;
+            if side == Side::Client {
+                put(private, out, size, mine, turn.sequence);
+            }
+            wait(theirs, turn.sequence);
+            // SAFETY: `size` bytes inside the shared memory (checked above); the other side has published them and writes there
+            // again only after this side's answer.
+            total = total.wrapping_add(sum(unsafe { std::slice::from_raw_parts(into, size) }));
+            if side == Side::Server {
+                put(private, out, size, mine, turn.sequence);
+            }
         }
-        wait(theirs, turn.sequence);
-        // SAFETY: `size` bytes inside the shared memory (checked above); the other side has published them and writes there
-        // again only after this side's answer.
-        total = total.wrapping_add(sum(unsafe { std::slice::from_raw_parts(into, size) }));
-        if side == Side::Server {
-            put(private, out, size, mine, turn.sequence);
-        }
+        left -= here;
+        turn.place += 1;
     }
     std::hint::black_box(total);
 }

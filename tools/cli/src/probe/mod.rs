@@ -112,7 +112,6 @@ impl Probe {
         self.prepare(kind, size)?;
         let size = usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
         self.network.meet(&self.shared, self.side, kind)?;
-        self.lines.place += usize::from(Self::needs_server(kind));
         let begin = Instant::now();
         let amount = network::Amount { size, count };
         match kind {

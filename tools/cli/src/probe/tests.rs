@@ -44,6 +44,18 @@ fn every_two_sided_probe_ends_on_both_sides_and_takes_time() {
 }
 
 #[test]
+fn a_block_of_lines_goes_to_many_places() {
+    let memory = Shared::create(shared::LEN).unwrap();
+    let (seen, other) = (memory.second_mapping().unwrap(), memory.second_mapping().unwrap());
+    let (mut to, mut from) = (lines::Turn::default(), lines::Turn::default());
+    let server = std::thread::spawn(move || lines::ping(&other, Side::Server, &mut from, 1000));
+    lines::ping(&memory, Side::Client, &mut to, 1000);
+    server.join().unwrap();
+    let visited = |place: &usize| lines::lines(&seen, *place)[0].load(std::sync::atomic::Ordering::Relaxed) != 0;
+    assert_eq!((0..shared::PLACES).filter(visited).count(), 16);
+}
+
+#[test]
 fn a_ring_that_wraps_around_many_times_ends() {
     assert!(both(ProbeKind::Ring, 8, 10_000) > Duration::ZERO);
 }
