@@ -145,7 +145,6 @@ impl Core {
         let state = if self.armed { ARMED } else { 0 } | if self.is_starving() { STARVING } else { 0 };
         let page = &self.counters;
         for (word, value) in [
-            (&page.connections, self.connections.len()),
             (&page.recv_taken, self.recv.in_use()),
             (&page.recv_lent, self.recv.lent()),
             (&page.recv_limit, self.recv.limit()),
@@ -416,7 +415,12 @@ impl Core {
         let place = u32::try_from(self.connections.len()).map_err(|_| rustix::io::Errno::NOMEM)?;
         connection.place.store(place, Ordering::Relaxed);
         self.connections.push(connection);
+        self.count_connections();
         Ok(connection)
+    }
+
+    fn count_connections(&self) {
+        self.counters.connections.store(self.connections.len() as u64, Ordering::Relaxed);
     }
 
     /// Ends a connection; handles to it are stale, its public part stays readable.
@@ -428,6 +432,7 @@ impl Core {
                 moved.place.store(place, Ordering::Relaxed);
             }
             connection.end();
+            self.count_connections();
             if let Ok((_, globals)) = globals() {
                 globals.connections.give(connection);
             }

@@ -33,11 +33,13 @@ impl Sm {
         let number = known.unwrap_or_else(|| self.add_lane(Phase::Dialing(address)));
         let Some(lane) = self.lanes[number as usize].as_deref_mut() else { return };
         lane.ask(&mut self.common, cell, opening);
-        lane.show_connects(core, self.common.now);
         if known.is_none()
             && let Err(cause) = lane.dial(&mut self.common, address)
         {
             self.bury(core, number, cause);
+        }
+        if let Some(lane) = self.lanes[number as usize].as_deref_mut() {
+            lane.show_connects(core, self.common.now);
         }
     }
 
