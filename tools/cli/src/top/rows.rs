@@ -1,7 +1,6 @@
 //! From two looks at the host to what is shown of each endpoint.
 
 use super::processes::{Look, Refused, Seen};
-use crate::output::table::scaled;
 use cci::WaitFor;
 use std::collections::HashMap;
 
@@ -213,13 +212,13 @@ fn named(what: Option<WaitFor>) -> &'static str {
 }
 
 impl Row {
-    /// What its process does, in nine columns.
+    /// What its process does, in ten columns.
     pub(crate) fn doing(&self) -> String {
         let since = self.quiet.map_or_else(String::new, |quiet| format!(" {}", seconds(quiet)));
         match self.doing {
             Doing::Calling => "calling".into(),
-            Doing::Asleep => format!("slp{since}"),
-            Doing::Silent => format!("mute{since}"),
+            Doing::Asleep => format!("sleep{since}"),
+            Doing::Silent => format!("quiet{since}"),
             Doing::Stopped => format!("stop{since}"),
         }
     }
@@ -248,26 +247,24 @@ impl Row {
 
     /// What there is to say about it beside its line in the table.
     pub(crate) fn remarks(&self) -> Vec<String> {
-        let it = &self.seen.snapshot;
+        let (it, pid) = (&self.seen.snapshot, self.seen.pid);
+        let uri = &it.uri;
         let mut lines: Vec<String> = self
             .waits
             .iter()
             .map(|wait| {
                 let Wait { peer, what, seconds: since, operations } = wait;
                 let plural = if *operations == 1 { "" } else { "s" };
-                format!(
-                    "{} waits {} for {peer}: {what}, {} operation{plural}",
-                    it.uri,
-                    seconds(*since),
-                    count(*operations)
-                )
+                let (since, operations) = (seconds(*since), count(*operations));
+                // What may be cut comes last.
+                format!("{pid} waits {since} for {peer}: {what}, {operations} operation{plural} ({uri})")
             })
             .collect();
         if it.unlisted > 0 {
-            lines.push(format!("{} waits for {} more", it.uri, count(it.unlisted)));
+            lines.push(format!("{pid} waits for {} more ({uri})", count(it.unlisted)));
         }
         if it.is_starving {
-            lines.push(format!("{}: its program holds every receive buffer, and a peer waits", it.uri));
+            lines.push(format!("{pid} holds every receive buffer, and a peer waits ({uri})"));
         }
         lines
     }
@@ -278,9 +275,9 @@ pub(crate) fn refusals(refused: &[Refused]) -> Vec<String> {
     refused.iter().map(|it| format!("process {} ({}): counters not shown: {}", it.pid, it.command, it.why)).collect()
 }
 
-/// A number in five columns.
+/// A number in four columns.
 pub(crate) fn count(number: u64) -> String {
-    if number < 100_000 { number.to_string() } else { short(number as f64) }
+    if number < 10_000 { number.to_string() } else { short(number as f64, 2) }
 }
 
 /// A rate in five columns.
@@ -292,12 +289,21 @@ pub(crate) fn rate(per_second: f64) -> String {
     } else if per_second < 99_999.5 {
         format!("{per_second:.0}")
     } else {
-        short(per_second)
+        short(per_second, 3)
     }
 }
 
-fn short(number: f64) -> String {
-    scaled(number, "").replace(' ', "")
+/// At least so many digits, three at most, and a decimal prefix.
+fn short(number: f64, digits: usize) -> String {
+    let mut number = number;
+    for prefix in ["", "k", "M", "G", "T", "P", "E"] {
+        if number < 999.5 {
+            let before = if number < 9.95 { 1 } else { 2 + usize::from(number >= 99.5) };
+            return format!("{number:.*}{prefix}", digits.saturating_sub(before));
+        }
+        number /= 1000.0;
+    }
+    ">999E".into()
 }
 
 /// A time in four columns.
@@ -306,8 +312,142 @@ pub(crate) fn seconds(seconds: f64) -> String {
         s if s < 0.0995 => format!("{:.0}ms", s * 1e3),
         s if s < 9.95 => format!("{s:.1}s"),
         s if s < 999.5 => format!("{s:.0}s"),
-        s if s < 99.0 * 3600.0 => format!("{:.0}m", (s / 60.0).min(999.0)),
-        s if s < 999.0 * 86400.0 => format!("{:.0}d", s / 86400.0),
+        s if s < 999.5 * 60.0 => format!("{:.0}m", s / 60.0),
+        s if s < 99.5 * 3600.0 => format!("{:.0}h", s / 3600.0),
+        s if s < 999.5 * 86400.0 => format!("{:.0}d", s / 86400.0),
         _ => ">2y".into(),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use cci::{Snapshot, WaitShown};
+
+    /// An endpoint that has been called just now, at ten seconds.
+    pub(in crate::top) fn seen(pid: i32) -> Seen {
+        let snapshot = Snapshot {
+            transport: "sm".into(),
+            uri: format!("sm://{pid}/0"),
+            progress: 10_000_000_000,
+            recv_limit: 4096,
+            recv_taken: 41,
+            ..Snapshot::default()
+        };
+        Seen { pid, command: "server".into(), state: 'S', file: (1, u64::from(pid.unsigned_abs())), snapshot }
+    }
+
+    fn look(seconds: u64, endpoints: Vec<Seen>) -> Look {
+        Look { at: seconds * 1_000_000_000, endpoints, ..Look::default() }
+    }
+
+    fn one(watch: &mut Watch, look: &Look) -> Row {
+        watch.rows(look, Order::Pid).remove(0)
+    }
+
+    #[test]
+    fn rates_are_differences_over_the_time_between_looks() {
+        let mut watch = Watch::default();
+        assert_eq!(one(&mut watch, &look(10, vec![seen(1)])).rates, None, "a look alone has none");
+        let mut later = seen(1);
+        (later.snapshot.sent, later.snapshot.received) = (1000, 10);
+        (later.snapshot.sent_long_bytes, later.snapshot.rma_bytes) = (400, 600);
+        let rates = one(&mut watch, &look(12, vec![later.clone()])).rates.unwrap();
+        assert_eq!(rates, Rates { sent: 500.0, received: 5.0, bytes: 500.0, rma: 0.0 });
+        // Less than before: another life, or a liar.
+        let rates = one(&mut watch, &look(14, vec![seen(1)])).rates.unwrap();
+        assert_eq!(rates, Rates::default());
+        assert_eq!(one(&mut watch, &look(14, vec![seen(1)])).rates, None, "no time has passed");
+        later.file = (1, 77);
+        assert_eq!(one(&mut watch, &look(15, vec![later])).rates, None, "another file is another endpoint");
+    }
+
+    #[test]
+    fn what_a_process_does_follows_from_its_calls() {
+        let doing = |seen: &Seen, at| one(&mut Watch::default(), &look(at, vec![seen.clone()]));
+        let mut it = seen(1);
+        assert_eq!(doing(&it, 10).doing, Doing::Calling);
+        let quiet = doing(&it, 22);
+        assert_eq!((quiet.doing, quiet.quiet, quiet.doing().as_str()), (Doing::Silent, Some(12.0), "quiet 12s"));
+        it.snapshot.is_armed = true;
+        assert_eq!(doing(&it, 22).doing(), "sleep 12s");
+        it.state = 'T';
+        assert_eq!(doing(&it, 22).doing(), "stop 12s");
+        // A program that only sends makes no progress that the clock is read for, but its counters move.
+        let mut watch = Watch::default();
+        let mut sender = seen(2);
+        one(&mut watch, &look(20, vec![sender.clone()]));
+        sender.snapshot.sent = 5;
+        assert_eq!(one(&mut watch, &look(21, vec![sender.clone()])).doing, Doing::Calling);
+        assert_eq!(one(&mut watch, &look(24, vec![sender])).quiet, Some(3.0));
+    }
+
+    #[test]
+    fn in_virtual_time_only_what_moves_says_something() {
+        let mut it = seen(1);
+        it.snapshot.is_virtual = true;
+        it.snapshot.progress = 7_000_000_000;
+        it.snapshot.waits = vec![wait("sim://net/2", 4)];
+        let mut watch = Watch::default();
+        let row = one(&mut watch, &look(500, vec![it.clone()]));
+        assert_eq!((row.doing, row.quiet), (Doing::Silent, None));
+        assert_eq!(row.waits[0].seconds, 3.0, "by its own clock");
+        it.snapshot.sent = 1;
+        assert_eq!(one(&mut watch, &look(501, vec![it])).doing, Doing::Calling);
+    }
+
+    fn wait(peer: &str, since: u64) -> WaitShown {
+        WaitShown { peer: peer.into(), what: Some(WaitFor::Room), since: since * 1_000_000_000, operations: 3 }
+    }
+
+    #[test]
+    fn the_longest_wait_comes_first_and_reads_as_a_sentence() {
+        let mut it = seen(1);
+        it.snapshot.waits = vec![wait("sm://2/0", 9), wait("sm://3/0", 2)];
+        (it.snapshot.unlisted, it.snapshot.is_starving) = (7, true);
+        let row = one(&mut Watch::default(), &look(10, vec![it]));
+        assert_eq!(
+            row.remarks(),
+            [
+                "1 waits 8.0s for sm://3/0: room, 3 operations (sm://1/0)",
+                "1 waits 1.0s for sm://2/0: room, 3 operations (sm://1/0)",
+                "1 waits for 7 more (sm://1/0)",
+                "1 holds every receive buffer, and a peer waits (sm://1/0)",
+            ]
+        );
+    }
+
+    #[test]
+    fn orders_put_the_most_first_and_otherwise_the_process() {
+        let mut busy = seen(3);
+        busy.snapshot.sent = 100;
+        let mut waiting = seen(2);
+        waiting.snapshot.waits = vec![wait("sm://9/0", 1)];
+        let before = look(9, vec![seen(1), seen(2), seen(3)]);
+        let now = look(10, vec![seen(1), waiting, busy]);
+        let sorted = |order| {
+            let mut watch = Watch::default();
+            watch.rows(&before, order);
+            watch.rows(&now, order).iter().map(|row| row.seen.pid).collect::<Vec<_>>()
+        };
+        assert_eq!(sorted(Order::Pid), [1, 2, 3]);
+        assert_eq!(sorted(Order::Rate), [3, 1, 2]);
+        assert_eq!(sorted(Order::Wait), [2, 1, 3]);
+        let mut order = Order::Pid;
+        for _ in 0..5 {
+            order = order.next();
+        }
+        assert_eq!(order, Order::Pid, "round and round");
+    }
+
+    #[test]
+    fn numbers_keep_their_columns_however_large() {
+        let counts = [0, 9_999, 10_000, 1_234_567, 99_999, u64::MAX];
+        assert_eq!(counts.map(count), ["0", "9999", "10k", "1.2M", "100k", "18E"]);
+        let rates = [0.0, 0.26, 9.96, 10.2, 99_999.4, 123_456.0, 1e9, u64::MAX as f64 * 1e9];
+        assert_eq!(rates.map(rate), ["0", "0.3", "10.0", "10", "99999", "123k", "1.00G", ">999E"]);
+        let times = [0.0, 0.05, 1.0, 12.4, 999.0, 1000.0, 86_400.0, 1e6, 1e12];
+        assert_eq!(times.map(seconds), ["0ms", "50ms", "1.0s", "12s", "999s", "17m", "24h", "12d", ">2y"]);
+        assert!(counts.map(count).iter().all(|text| text.len() <= 4));
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The least terminal: columns and lines.
 pub(crate) const LEAST: (u16, u16) = (80, 10);
 /// Widths of the columns, in the order of the heads; with one space between them, 80. The endpoint takes what is left.
-const WIDTHS: [u16; 10] = [7, 20, 9, 6, 6, 6, 4, 4, 4, 5];
+const WIDTHS: [u16; 10] = [7, 19, 10, 6, 6, 6, 4, 4, 4, 5];
 const ENDPOINT: usize = 1;
 
 const _: () = {
@@ -29,8 +29,8 @@ const KEYS: &str = "q quit  p pause  s sort  up/down scroll  h help";
 
 const HELP: [&str; 14] = [
     "PID       process; ENDPOINT: what others connect to",
-    "STATE     calling: it calls the library; slp: it made its handle ready for",
-    "          sleep and has not called since; mute: it has not called since;",
+    "STATE     calling: it calls the library; sleep: it made its handle ready to",
+    "          sleep on, and has not called since; quiet: it has not called;",
     "          stop: stopped by a signal. With the time since its last call.",
     "SEND/S    messages sent a second; RECV/S: received",
     "BYTE/S    bytes a second of RMA and of messages above 56 bytes, both ways",
@@ -153,4 +153,79 @@ fn draw_remarks(frame: &mut Frame<'_>, area: Rect, remarks: &[String]) {
         *last = Line::from(format!("... and {} more", remarks.len() - room + 1));
     }
     frame.render_widget(Paragraph::new(lines).block(Block::new().borders(Borders::TOP)), area);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::Watch;
+    use super::super::rows::tests::seen;
+    use super::*;
+    use cci::{WaitFor, WaitShown};
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    /// Some endpoints, as a second look finds them.
+    fn looks() -> (Vec<Row>, Look) {
+        let mut before =
+            Look { at: 9_000_000_000, endpoints: vec![seen(4_194_304), seen(22), seen(7)], ..Look::default() };
+        before.endpoints[1].snapshot.progress = 8_000_000_000;
+        let mut look = Look { at: 10_000_000_000, others: 3, ..before.clone() };
+        let busy = &mut look.endpoints[0].snapshot;
+        (busy.sent, busy.received, busy.rma_bytes) = (2_345_678, 999, 1 << 36);
+        (busy.in_flight, busy.resent, busy.not_ready) = (16, 3, 70_000);
+        let waiting = &mut look.endpoints[1].snapshot;
+        waiting.uri = "sock://[fe80::1234:5678:9abc:def0%3]:50000".into();
+        (waiting.progress, waiting.is_starving) = (8_000_000_000, true);
+        let peer = "sock://192.0.2.7:5000".into();
+        waiting.waits = vec![WaitShown { peer, what: Some(WaitFor::Acknowledgement), since: 0, operations: 1 }];
+        look.endpoints[2].state = 'T';
+        let mut watch = Watch::default();
+        watch.rows(&before, Order::Pid);
+        (watch.rows(&look, Order::Pid), look)
+    }
+
+    fn drawn(width: u16, height: u16, change: impl FnOnce(&mut Screen)) -> String {
+        let (rows, look) = looks();
+        let mut screen = Screen::new(Order::Pid, Duration::from_secs(1));
+        change(&mut screen);
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(|frame| draw(frame, &mut screen, &rows, &look)).unwrap();
+        terminal.backend().to_string()
+    }
+
+    #[test]
+    fn eighty_columns_suffice() {
+        insta::assert_snapshot!(drawn(80, 16, |_| ()));
+    }
+
+    #[test]
+    fn a_wide_terminal_shows_more_of_the_endpoint() {
+        assert!(drawn(120, 16, |_| ()).contains("sock://[fe80::1234:5678:9abc:def0%3]:50000 "));
+    }
+
+    #[test]
+    fn the_help_fits_the_least_terminal_that_shows_all_of_it() {
+        let help = drawn(80, 24, |screen| screen.help = true);
+        for line in HELP {
+            assert!(help.contains(line), "{line:?} is cut in {help}");
+        }
+    }
+
+    #[test]
+    fn a_terminal_that_becomes_too_small_says_so() {
+        let text = drawn(40, 9, |_| ());
+        assert!(text.contains("80 columns") && !text.contains("SEND/S"), "{text}");
+        drawn(1, 1, |_| ());
+    }
+
+    #[test]
+    fn scrolling_stays_in_the_table() {
+        let text = drawn(80, 12, |screen| screen.scroll(2, 3));
+        assert!(text.contains("4194304") && !text.contains("sm://7/0"), "{text}");
+        let mut screen = Screen::new(Order::Pid, Duration::from_secs(1));
+        screen.scroll(-1, 3);
+        assert_eq!(screen.table.offset(), 0);
+        screen.scroll(100, 3);
+        assert_eq!(screen.table.offset(), 2);
+    }
 }
