@@ -1,11 +1,11 @@
 //! The command line.
 
 use crate::compare::arguments::CompareArguments;
+use crate::footprints::{IdleArguments, MemoryArguments};
 use crate::measure::local::EndArguments;
 use crate::measure::plan::{Abi, AttributeName, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads};
 use crate::peers::PeersArguments;
 use crate::report::arguments::ReportArguments;
-use crate::footprints::{IdleArguments, MemoryArguments};
 use crate::scaling::ThreadsArguments;
 use crate::sizes::{Sizes, parse_key, parse_percent, parse_sizes, parse_time};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
