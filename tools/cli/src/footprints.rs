@@ -74,7 +74,7 @@ pub(crate) fn idle(arguments: &IdleArguments) -> Result<(), Sentence> {
 }
 
 fn measured(common: &Common, find: impl FnOnce(&str) -> Result<Finding, Sentence>) -> Result<(), Sentence> {
-    let mut files = Files::open(common.json.as_deref(), None, None)?;
+    let mut files = Files::open(common.json.as_deref(), None, None, None)?;
     let environment = Environment::new(None);
     let finding = find(&real_transport(common.transport.as_deref())?)?;
     conclude(&Document::new(environment, Vec::new(), vec![finding], None), &mut files)

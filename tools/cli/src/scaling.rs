@@ -56,7 +56,7 @@ pub(crate) struct ThreadsArguments {
 
 /// Measures.
 pub(crate) fn threads(arguments: &ThreadsArguments) -> Result<(), Sentence> {
-    let mut files = Files::open(arguments.json.as_deref(), None, None)?;
+    let mut files = Files::open(arguments.json.as_deref(), None, None, None)?;
     let [size] = arguments.size.0[..] else {
         return Err(Sentence::new("threads are measured with one size: give one"));
     };
