@@ -30,8 +30,8 @@ pub struct Machine {
     pub switch: u64,
     /// What each node's processor takes.
     pub processor: Processor,
-    /// What each end adds without being busy with it, nanoseconds.
-    pub end: u64,
+    /// What sender and receiver add without being busy with it, nanoseconds.
+    pub ends: [u64; 2],
     /// What connections promise.
     pub attribute: Attribute,
     /// Bytes of the longest message.
@@ -57,7 +57,9 @@ impl Machine {
             graph.add_link(anywhere, anywhere, &passing(self.forward));
             graph.add_link(anywhere, anywhere, &passing(self.switch));
         }
-        graph.add_link(anywhere, anywhere, &passing(self.end));
+        for end in self.ends {
+            graph.add_link(anywhere, anywhere, &passing(end));
+        }
         graph
     }
 
@@ -69,8 +71,8 @@ impl Machine {
     /// The graph's links of a route.
     pub(crate) fn hops(&self, route: &Route, into: &mut Vec<LinkIndex>) {
         into.clear();
-        let end = (self.end > 0).then_some(LinkIndex(LINKS * self.links));
-        into.extend(end);
+        let end = |at: u32, delay: u64| (delay > 0).then_some(LinkIndex(LINKS * self.links + at));
+        into.extend(end(0, self.ends[0]));
         for (link, passage) in route {
             into.push(Self::link(*link));
             match passage {
@@ -79,6 +81,6 @@ impl Machine {
                 _ => {}
             }
         }
-        into.extend(end);
+        into.extend(end(1, self.ends[1]));
     }
 }

@@ -89,7 +89,8 @@ impl Plan {
             }
         }
         let (bandwidth, transmission) = bandwidth(&parameters, message)?;
-        let overhead = end(&parameters, transmission)?;
+        let overhead = whole(parameters.overhead_ns());
+        let overlap = overlap(&parameters, overhead, transmission)?;
         let links = numbered(topology)?;
         let nodes =
             u32::try_from(topology.nodes()).map_err(|_| ModelError::TooLarge { topology: topology.to_string() })?;
@@ -109,10 +110,10 @@ impl Plan {
             forward: whole(parameters.forwarding_ns),
             switch: whole(parameters.switching_ns),
             processor: match ends {
-                Ends::Busy => processor(&parameters, overhead, message),
+                Ends::Busy => processor(&parameters, overhead, overlap, message),
                 Ends::Delay => Processor::default(),
             },
-            end: if ends == Ends::Delay { overhead } else { 0 },
+            ends: if ends == Ends::Delay { [overhead - overlap, overhead] } else { [0; 2] },
             attribute,
             message,
             seed,
@@ -178,32 +179,32 @@ fn bandwidth(parameters: &Parameters, message: u32) -> Result<(u64, u64), ModelE
     Ok((bandwidth, u64::try_from(transmission).unwrap_or(u64::MAX)))
 }
 
-/// What each end adds: where overheads contain the first transmission, half of it is taken from each.
-fn end(parameters: &Parameters, transmission: u64) -> Result<u64, ModelError> {
-    let overhead = parameters.overhead_ns();
-    if parameters.link.first == FirstTransmission::Apart || transmission == 0 {
-        return Ok(whole(overhead));
+/// What of the sender's overhead is transmission.
+fn overlap(parameters: &Parameters, overhead: u64, transmission: u64) -> Result<u64, ModelError> {
+    if parameters.link.first == FirstTransmission::Apart {
+        return Ok(0);
     }
-    let rest = overhead - double(transmission) / 2.0;
-    if rest < 0.0 {
-        return Err(refused(
-            "o_0",
-            format!(
-                "is {overhead} ns for this message, twice less than the {transmission} ns of its transmission that it is to contain"
-            ),
-        ));
+    if transmission <= overhead {
+        return Ok(transmission);
     }
-    Ok(whole(rest))
+    Err(refused(
+        "o_0",
+        format!(
+            "makes an overhead of {overhead} ns, less than the {transmission} ns of the frame's transmission that it is to contain: \
+             give a larger o_0, a higher rate, or first=apart"
+        ),
+    ))
 }
 
 /// A processor that takes `overhead` for the frame of a message, and for others more or less as o(m) says.
-fn processor(parameters: &Parameters, overhead: u64, message: u32) -> Processor {
+fn processor(parameters: &Parameters, overhead: u64, overlap: u64, message: u32) -> Processor {
     Processor {
         send_overhead: overhead,
         recv_overhead: overhead,
         gap: 0,
         per_byte: whole(parameters.overhead.per_byte_ns * 1000.0),
         base: u64::from(message + HEADER),
+        overlap,
     }
 }
 
@@ -227,11 +228,7 @@ fn in_whole_ns(parameters: &Parameters, machine: &Machine, overhead: u64, transm
         propagation_ns: double(machine.link.delay),
         forwarding_ns: double(machine.forward),
         switching_ns: double(machine.switch),
-        link: Link {
-            bytes_per_ns: (transmission > 0).then(|| frame / double(transmission)),
-            first: if transmission > 0 { FirstTransmission::Apart } else { parameters.link.first },
-            ..parameters.link
-        },
+        link: Link { bytes_per_ns: (transmission > 0).then(|| frame / double(transmission)), ..parameters.link },
         ..*parameters
     }
 }

@@ -286,11 +286,12 @@ fn all_to_all(setting: &Setting<'_>) -> Result<Outcome> {
     let mut ready = Ready::new(setting, Ends::Busy, flows)?;
     let turns = ready.by_node();
     let round = programs::round(&mut ready.world, &turns)?;
-    let with_links = match setting.parameters.link.bytes_per_ns {
-        Some(_) => setting.pattern.loaded(setting.topology, &with_header(setting.parameters), 0.0)?.time_ns,
-        None => analysis(setting)?,
+    let bound = |parameters: &Parameters| match parameters.link.bytes_per_ns {
+        Some(_) => Ok(setting.pattern.loaded(setting.topology, parameters, 0.0)?.time_ns),
+        None => setting.pattern.time_ns(setting.topology, parameters),
     };
-    Ok(ready.outcome(with_links, double(round.completion), round.messages))
+    let (analysis, whole) = (bound(&with_header(setting.parameters))?, bound(&ready.plan.whole)?);
+    Ok(Outcome { whole_ns: Some(whole), ..ready.outcome(analysis, double(round.completion), round.messages) })
 }
 
 /// The binomial tree from node 0.

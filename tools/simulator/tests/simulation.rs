@@ -139,9 +139,12 @@ fn all_to_all_brings_every_message() {
     for attribute in [Attribute::Unreliable, Attribute::ReliableOrdered] {
         let outcome = run("torus:4x3", "all-to-all", &fast(Relay::CutThrough), attribute);
         assert_eq!((outcome.messages, outcome.connections), (12 * 11, 12 * 11));
-        let ends = 11.0 * 2.0 * 314.0;
+        let ends = 2.0 * 11.0 * 314.0;
         assert!(outcome.simulated_ns >= ends, "each node sends 11 messages and receives as many: {outcome:?}");
     }
+    // Overheads that contain the transmission occupy the ends no less.
+    let outcome = run("torus:4x3", "all-to-all", &sci2000().parameters, Attribute::Unreliable);
+    assert!(outcome.simulated_ns >= 2.0 * 11.0 * 2085.0 && outcome.deviation().abs() < 0.05, "{outcome:?}");
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn notes(arguments: &SimulateArguments) -> String {
         _ if arguments.rate.is_some() || arguments.load.is_some() => {
             "Under load overheads delay and do not occupy, as in the analysis, whose queues are links alone."
         }
-        Pattern::AllToAll => "The analysis of all-to-all is a lower bound: ends, or the busiest link, without a gap.",
+        Pattern::AllToAll => "The analysis of all-to-all has the ends, or the busiest link, busy without a gap, and the longest way after that.",
         Pattern::Multicast | Pattern::Unicasts => "Messages go out from node 0; the time until all have arrived.",
         _ => "One message at a time on an idle, connected network; mean latency.",
     }

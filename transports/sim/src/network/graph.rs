@@ -70,6 +70,9 @@ pub struct Processor {
     pub per_byte: u64,
     /// Bytes of the frame that takes just the overhead; a shorter one takes less.
     pub base: u64,
+    /// The part of the send overhead in which the frame is on its first link already: overheads that were measured end to end
+    /// contain its transmission.
+    pub overlap: u64,
 }
 
 impl Processor {

@@ -41,7 +41,8 @@ impl Node {
     pub(super) fn send(&mut self, now: Time, len: usize) -> Time {
         let overhead = self.processor.overhead(self.processor.send_overhead, len);
         self.idle_at = Time(now.0.max(self.idle_at.0) + overhead);
-        let departure = Time(self.idle_at.0.max(self.sends_at.0));
+        let overlap = self.processor.overlap.min(overhead);
+        let departure = Time((self.idle_at.0 - overlap).max(self.sends_at.0));
         self.sends_at = Time(departure.0 + self.processor.gap);
         departure
     }

@@ -202,6 +202,20 @@ fn each_byte_adds_to_both_overheads_and_a_short_frame_takes_less() {
 }
 
 #[test]
+fn a_frame_may_be_on_its_way_before_its_sender_is_free() {
+    let mut graph = Graph::new();
+    let processor = Processor { send_overhead: 100, recv_overhead: 100, overlap: 30, ..Processor::default() };
+    let (a, b) = (graph.add_node(processor), graph.add_node(processor));
+    let there = graph.add_link(a, b, &link(7, 1_000_000_000));
+    graph.set_route(a, b, &[there]);
+    let mut network = Network::new(1, graph);
+    network.send(a, b, 0, &[&[0; 30]]);
+    network.send(a, b, 0, &[&[0; 30]]);
+    assert_eq!(network.idle_at(a), Time(200));
+    assert_eq!(times(&mut network), [207, 307]);
+}
+
+#[test]
 fn a_route_of_several_links_stores_or_cuts_through() {
     let run = |forward| {
         let mut graph = Graph::new();
