@@ -38,10 +38,20 @@ pub(super) fn validation_svg(path: &Path) -> Result<String, Sentence> {
         let told = format!("{name} has schema {}, and this program reads {SCHEMA}: write it again", file.schema);
         return Err(Sentence(told));
     }
-    let over_size =
-        Against::of(&file.validation, "size of the message", "bytes", |one| (one.path.clone(), one.message_bytes));
-    let bytes = |one: &Validated| (format!("{} bytes", one.message_bytes), one.hops);
-    let over_hops = Against::of(&file.validation, "number of hops", "hops", bytes);
+    drawing(&file.validation)
+}
+
+/// The figure of a document, if it has a validation in it.
+pub(super) fn figure_of(document: &serde_json::Value) -> Option<String> {
+    let file: Validation = serde_json::from_value(document.clone()).ok()?;
+    drawing(&file.validation).ok()
+}
+
+fn drawing(validated: &[Validated]) -> Result<String, Sentence> {
+    let size = |one: &Validated| (one.path.clone(), one.message_bytes);
+    let over_size = Against::of(validated, "size of the message", "bytes", size);
+    let hops = |one: &Validated| (format!("{} bytes", one.message_bytes), one.hops);
+    let over_hops = Against::of(validated, "number of hops", "hops", hops);
     against_svg(&[over_size, over_hops])
 }
 

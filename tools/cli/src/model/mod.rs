@@ -12,6 +12,7 @@ mod measured;
 mod pattern;
 mod plot;
 mod quantity;
+pub(crate) mod section;
 mod sensitivity;
 mod simulate;
 mod system;

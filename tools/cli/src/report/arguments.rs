@@ -11,6 +11,9 @@ pub(crate) struct ReportArguments {
     /// Measure everything first, over sm and sock, beside the peers that are installed, and keep the documents in this directory
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) measure: Option<PathBuf>,
+    /// Show this answer of a model beside the measurements: a file of `cci model ... --json`; several, each with --model
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) model: Vec<PathBuf>,
     /// The page to write, - for standard output
     #[arg(long, value_name = "FILE.html")]
     pub(crate) out: PathBuf,

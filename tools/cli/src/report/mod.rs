@@ -17,6 +17,7 @@ mod unit;
 use crate::documents;
 use crate::measure::row::Document;
 use crate::measure::{Sentence, while_doing};
+use crate::model::section::Section;
 use crate::output::Sink;
 use arguments::ReportArguments;
 
@@ -33,6 +34,7 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Sentence> {
         documents::read(path).map(|document| Run { document, source: path.display().to_string() })
     };
     let mut runs = arguments.documents.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let models = arguments.model.iter().map(|path| Section::read(path)).collect::<Result<Vec<_>, _>>()?;
     let mut failures = Vec::new();
     // Opened before anything is measured, so that a mistake in its name costs nothing.
     let mut out = match &arguments.measure {
@@ -47,7 +49,7 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Sentence> {
             out
         }
     };
-    out.write(&page::page(&runs, &failures))?;
+    out.write(&page::page_beside(&runs, &failures, &models))?;
     let partial = runs.iter().filter(|run| !run.document.complete).count();
     match (&arguments.measure, failures.len(), partial) {
         (None, ..) | (Some(_), 0, 0) => Ok(()),

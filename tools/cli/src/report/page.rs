@@ -5,6 +5,7 @@ use super::curves::{KINDS, figures};
 use super::findings::{Section, sections};
 use super::headline::{self, mark_of_doubt};
 use super::runs::{Runs, mark_of_partial};
+use crate::model::section::Section as Model;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// What is to be known for reading lines over size.
@@ -13,6 +14,11 @@ const LINES: &str = "Lines: medians over blocks. Bands: from the minimum to p99,
 
 /// The page of these runs: one file that needs no other. `failures` are the commands of measurements that gave nothing, and why.
 pub(super) fn page(runs: &[Run], failures: &[(String, String)]) -> String {
+    page_beside(runs, failures, &[])
+}
+
+/// The same, with what a model says beside the measurements.
+pub(super) fn page_beside(runs: &[Run], failures: &[(String, String)], models: &[Model]) -> String {
     let all = Runs(runs);
     let headline = headline::draw(runs);
     let curves = KINDS.iter().map(|kind| (kind, figures(kind, runs))).map(|(kind, figures)| Section {
@@ -38,7 +44,7 @@ pub(super) fn page(runs: &[Run], failures: &[(String, String)]) -> String {
                     h1 { "What this machine's wire can do, and what libraries make of it" }
                     p class="subject" { (subject(runs)) }
                     (notices(runs, failures))
-                    (contents(headline.is_some(), &sections))
+                    (contents(headline.is_some(), &sections, !models.is_empty()))
                 }
                 main {
                     @if let Some(table) = headline {
@@ -50,6 +56,9 @@ pub(super) fn page(runs: &[Run], failures: &[(String, String)]) -> String {
                             @if !section.text.is_empty() { p class="text" { (section.text) } }
                             div class="figures" { @for figure in &section.figures { (figure.draw(&all)) } }
                         }
+                    }
+                    @if !models.is_empty() {
+                        section id="model" { h2 { "Model" } @for model in models { (model.draw()) } }
                     }
                     section id="runs" { h2 { "Runs" } (all.draw()) }
                     section id="reading" { h2 { "How to read this" } (reading()) }
@@ -106,11 +115,12 @@ fn notices(runs: &[Run], failures: &[(String, String)]) -> Markup {
     }
 }
 
-fn contents(has_headline: bool, sections: &[Section]) -> Markup {
+fn contents(has_headline: bool, sections: &[Section], has_model: bool) -> Markup {
     html! {
         nav aria-label="Contents" {
             @if has_headline { a href="#headline" { "At a glance" } }
             @for section in sections { a href={ "#" (section.anchor) } { (section.heading.split(':').next().unwrap_or("")) } }
+            @if has_model { a href="#model" { "Model" } }
             a href="#runs" { "Runs" }
         }
     }
