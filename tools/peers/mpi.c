@@ -137,6 +137,8 @@ static void peer_sink(size_t size, uint64_t count)
         for (unsigned i = 0; i < now; i++)
             MPI_Irecv(slots + i * size, (int)size, MPI_BYTE, 0, 0, MPI_COMM_WORLD, &requests[i]);
         MPI_Waitall((int)now, requests, MPI_STATUSES_IGNORE);
+        for (unsigned i = 0; i < now; i++)
+            read_bytes(slots + i * size, size);
         count -= now;
     }
 }

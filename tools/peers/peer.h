@@ -39,7 +39,9 @@ static struct {
     int control;            /* stream socket to the other process; nothing measured travels on it */
     const char *setting;    /* which of the library's ways is asked for */
     size_t largest;         /* bytes of the largest message of the run */
-    unsigned char *out;     /* `largest` bytes to send from, page-aligned, every page touched */
+    bool reads;             /* every byte of each message that is received is read */
+    unsigned char *out;     /* `largest` bytes to send from, page-aligned, every page touched; in an echo the same as `in` */
+    unsigned char *unchanged; /* what `out` is otherwise */
     unsigned char *in;      /* `largest` bytes to receive into */
 } self;
 
@@ -133,6 +135,29 @@ static inline unsigned window_of(size_t size)
     return fit < 4 ? 4 : fit > PEER_WINDOW ? PEER_WINDOW : (unsigned)fit;
 }
 
+/* Reads a received message, if that is asked for. */
+static inline void read_bytes(const unsigned char *bytes, size_t size)
+{
+    uint64_t sum = 0;
+    if (!self.reads)
+        return;
+    for (; size >= sizeof sum; size -= sizeof sum, bytes += sizeof sum) {
+        uint64_t word;
+        memcpy(&word, bytes, sizeof word);
+        sum += word;
+    }
+    while (size-- > 0)
+        sum += *bytes++;
+    /* The compiler must believe that someone wants it. */
+    __asm__ volatile("" : : "r"(sum));
+}
+
+static inline void receive(size_t size)
+{
+    peer_receive(size);
+    read_bytes(self.in, size);
+}
+
 /* For libraries that keep their own window: one message after the other. */
 static inline void stream_by_sends(size_t size, uint64_t count)
 {
@@ -143,7 +168,7 @@ static inline void stream_by_sends(size_t size, uint64_t count)
 static inline void sink_by_receives(size_t size, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
-        peer_receive(size);
+        receive(size);
 }
 
 static inline uint64_t now_ns(void)
@@ -153,11 +178,20 @@ static inline uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-enum what { PINGPONG, STREAM };
+/* In a ping-pong a process sends from memory that does not change, in an echo what it has received. */
+enum what { PINGPONG, ECHO, STREAM };
 
 struct block {
-    uint64_t what, size, count;
+    uint64_t what, size, count, reads;
 };
+
+/* Gets this process ready for a block. */
+static void prepare(const struct block *block)
+{
+    alarm(PEER_PATIENCE);
+    self.reads = block->reads;
+    self.out = block->what == ECHO ? self.in : self.unchanged;
+}
 
 /* After a block: works for the library until the server has nothing left to do and sleeps. An idle process must not take a
  * processor from those that are measured. */
@@ -176,15 +210,15 @@ static void await_rest(void)
  * library as the talk between blocks, which goes through the library, does for CCI. */
 static uint64_t run_block(const struct block *block)
 {
-    alarm(PEER_PATIENCE);
+    prepare(block);
     control_write(block, sizeof *block);
     peer_send(block->size);
-    peer_receive(block->size);
+    receive(block->size);
     uint64_t begin = now_ns();
-    if (block->what == PINGPONG) {
+    if (block->what != STREAM) {
         for (uint64_t i = 0; i < block->count; i++) {
             peer_send(block->size);
-            peer_receive(block->size);
+            receive(block->size);
         }
     } else {
         peer_stream(block->size, block->count);
@@ -199,12 +233,12 @@ static uint64_t run_block(const struct block *block)
 /* The server's. */
 static void serve_block(const struct block *block)
 {
-    alarm(PEER_PATIENCE);
-    peer_receive(block->size);
+    prepare(block);
+    receive(block->size);
     peer_send(block->size);
-    if (block->what == PINGPONG) {
+    if (block->what != STREAM) {
         for (uint64_t i = 0; i < block->count; i++) {
-            peer_receive(block->size);
+            receive(block->size);
             peer_send(block->size);
         }
     } else {
@@ -215,14 +249,18 @@ static void serve_block(const struct block *block)
     alarm(0);
 }
 
-/* What a line asks for: "block pingpong SIZE COUNT", or bw, or rate. */
+/* What a line asks for: "block pingpong SIZE COUNT" or "... COUNT read"; or echo, or stream. */
 static bool parse_block(const char *line, struct block *block)
 {
-    char what[16];
-    if (sscanf(line, "block %15s %" SCNu64 " %" SCNu64, what, &block->size, &block->count) != 3)
+    static const char *const names[] = {"pingpong", "echo", "stream"};
+    char what[16], reads[16] = "";
+    if (sscanf(line, "block %15s %" SCNu64 " %" SCNu64 " %15s", what, &block->size, &block->count, reads) < 3)
         return false;
-    block->what = strcmp(what, "pingpong") == 0 ? PINGPONG : STREAM;
-    return block->what == PINGPONG || strcmp(what, "bw") == 0 || strcmp(what, "rate") == 0;
+    block->reads = strcmp(reads, "read") == 0;
+    for (block->what = PINGPONG; block->what <= STREAM; block->what++)
+        if (strcmp(what, names[block->what]) == 0)
+            return block->reads || reads[0] == '\0';
+    return false;
 }
 
 static void answer_lines(void)
@@ -358,7 +396,7 @@ int main(int argc, char **argv)
 #endif
     handle(SIGALRM, on_alarm);
     stay_on(argv[self.is_server ? 3 : 2]);
-    self.out = must_allocate(self.largest);
+    self.out = self.unchanged = must_allocate(self.largest);
     self.in = must_allocate(self.largest);
     alarm(PEER_PATIENCE);
     peer_open();

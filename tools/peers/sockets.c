@@ -173,7 +173,7 @@ static void peer_sink(size_t size, uint64_t count)
 {
     unsigned half = is_udp ? half_window(size) : 0;
     for (uint64_t i = 1; i <= count; i++) {
-        peer_receive(size);
+        receive(size);
         if (is_udp && i % half == 0)
             peer_send(0);
     }

@@ -199,8 +199,9 @@ impl<P: Port> End<'_, P> {
             None => None,
             Some(kind) => Some((kind, calibrate(&effort, |count| self.probed(kind, size, count))?)),
         };
-        let measurement = self.plan.session.measurement;
-        self.give_way(|company| company.calibrate(point, measurement, &effort))?;
+        let session = &self.plan.session;
+        let measurement = session.measurement;
+        self.give_way(|company| company.calibrate(point, session, &effort))?;
         // Of a ping-pong the half counts, of the probes' too; of jitter the whole.
         let halved = measurement == Measurement::PingPong;
         let work = self.work_like_a_transfer(size, count)?;
@@ -220,7 +221,7 @@ impl<P: Port> End<'_, P> {
             point.operations += moved;
             let both = per_operation(took, moved, false);
             point.overlaps.extend(alone.map(|[transfer, compute]| [transfer, compute, both]));
-            self.give_way(|company| company.round(measurement, bare))?;
+            self.give_way(|company| company.round(session, bare))?;
         }
         point.singles =
             self.singles.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect();

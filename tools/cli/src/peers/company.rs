@@ -5,7 +5,7 @@ use super::program::{Answer, Patience, Program};
 use super::{Guests, Label};
 use crate::measure::Sentence;
 use crate::measure::client::{calibrate, per_operation};
-use crate::measure::plan::{Effort, Measurement};
+use crate::measure::plan::{Effort, Measurement, Session};
 use crate::measure::points::Point;
 use serde::{Deserialize, Serialize};
 
@@ -81,20 +81,21 @@ impl Company {
     }
 
     /// Gets ready for a size, which CCI has a point for.
-    pub(crate) fn calibrate(&mut self, point: &Point, measurement: Measurement, effort: &Effort) {
+    pub(crate) fn calibrate(&mut self, point: &Point, session: &Session, effort: &Effort) {
         self.each(|member, news| {
             let label = Label { name: member.choice.to_string(), setting: member.setting.clone() };
             member.point = Point { pairs: vec![], operations: 0, label: Some(label), ..point.clone() };
             member.count = None;
             let mut cannot = None;
-            let calibrated =
-                calibrate(effort, |count| match member.program.block(measurement.name(), point.size, count)? {
+            let calibrated = calibrate(effort, |count| {
+                match member.program.block(what(session), point.size, count, session.touch)? {
                     Answer::Took(took) => Ok(took),
                     Answer::Cannot(reason) => {
                         cannot = Some(reason.clone());
                         Err(Sentence(reason))
                     }
-                });
+                }
+            });
             match (calibrated, cannot) {
                 (Ok(count), _) => member.count = Some(count),
                 (Err(_), Some(reason)) => {
@@ -107,12 +108,12 @@ impl Company {
     }
 
     /// A block of each, beside the probe's block of the same round.
-    pub(crate) fn round(&mut self, measurement: Measurement, bare: Option<f64>) {
+    pub(crate) fn round(&mut self, session: &Session, bare: Option<f64>) {
         self.each(|member, _| {
             let Some(count) = member.count else { return Ok(()) };
-            match member.program.block(measurement.name(), member.point.size, count)? {
+            match member.program.block(what(session), member.point.size, count, session.touch)? {
                 Answer::Took(took) => {
-                    let exchange = measurement == Measurement::PingPong;
+                    let exchange = session.measurement == Measurement::PingPong;
                     member.point.pairs.push((per_operation(took, count, exchange), bare));
                     member.point.operations += count;
                     Ok(())
@@ -139,5 +140,15 @@ impl Company {
                 false
             }
         });
+    }
+}
+
+/// What a program is asked for. An RMA from the memory that the last one went to, as CCI's ping-pong of RMA is, has its counterpart
+/// in an echo: lines that were just received are sent, and change hands each time.
+fn what(session: &Session) -> &'static str {
+    match session.measurement {
+        Measurement::PingPong if session.is_rma() => "echo",
+        Measurement::PingPong => "pingpong",
+        _ => "stream",
     }
 }

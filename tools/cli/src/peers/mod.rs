@@ -131,9 +131,6 @@ fn contradiction(plan: &Plan) -> Option<&'static str> {
     if plan.session.mode == Mode::Blocking {
         return Some("peers wait in their own best way: leave out --mode blocking, or --peers");
     }
-    if plan.session.touch {
-        return Some("peers do not read what they have received: leave out --touch, or --peers");
-    }
     if plan.transport.as_deref() == Some("sim") {
         return Some("peers take real time, and the transport sim virtual time: use --peers with another transport");
     }

@@ -59,6 +59,7 @@ pub(crate) struct Program {
     complaints: Arc<Mutex<VecDeque<String>>>,
     /// Its sender is gone when there will be no more complaints.
     complained: Receiver<()>,
+    started: Instant,
     patience: Patience,
 }
 
@@ -118,12 +119,14 @@ impl Program {
             });
         }
         let input = child.stdin.take();
-        Self { child, ended, input, said, complaints, complained, patience }
+        Self { child, ended, input, said, complaints, complained, started: Instant::now(), patience }
     }
 
     /// Waits until it is ready: its version and setting, as it tells them.
     pub(crate) fn ready(&mut self, library: &str) -> Result<String, Sentence> {
-        let line = self.hear(self.patience.start, "it did not start")?;
+        // Those that start together wait together.
+        let limit = self.patience.start.saturating_sub(self.started.elapsed());
+        let line = self.hear(limit, "it did not start")?;
         let mut parts = line.split('\t');
         if (parts.next(), parts.next()) != (Some(PROTOCOL), Some(library)) {
             return Err(self.nonsense(&line, "run `make peers` for programs that belong to this `cci`"));
@@ -135,14 +138,15 @@ impl Program {
     }
 
     /// Runs a block.
-    pub(crate) fn block(&mut self, what: &str, size: u64, count: u64) -> Result<Answer, Sentence> {
+    pub(crate) fn block(&mut self, what: &str, size: u64, count: u64, reads: bool) -> Result<Answer, Sentence> {
         match self.said.try_recv() {
             Err(TryRecvError::Empty) => {}
             Ok(line) => return Err(self.nonsense(&line, "nothing was asked")),
             Err(TryRecvError::Disconnected) => return Err(self.obituary()),
         }
         let begin = Instant::now();
-        let told = self.input.as_mut().map(|input| writeln!(input, "block {what} {size} {count}"));
+        let reads = if reads { " read" } else { "" };
+        let told = self.input.as_mut().map(|input| writeln!(input, "block {what} {size} {count}{reads}"));
         if !matches!(told, Some(Ok(()))) {
             return Err(self.obituary());
         }
@@ -167,8 +171,7 @@ impl Program {
                 None => Ok(line),
             },
             Err(RecvTimeoutError::Timeout) => {
-                let limit = limit.as_secs_f64();
-                Err(Sentence(format!("{otherwise}: it said nothing for {limit} s{}", self.last_words())))
+                Err(Sentence(format!("{otherwise}: it said nothing for {limit:.1?}{}", self.last_words())))
             }
             Err(RecvTimeoutError::Disconnected) => Err(self.obituary()),
         }
@@ -301,7 +304,7 @@ pub(crate) mod tests {
     /// Why the program of a script is lost.
     fn lost(script: &str, patience: Patience) -> String {
         let (mut program, _directory) = start(script, patience);
-        let outcome = program.ready("script").and_then(|_| program.block("pingpong", 8, 10));
+        let outcome = program.ready("script").and_then(|_| program.block("pingpong", 8, 10, false));
         outcome.unwrap_err().0
     }
 
@@ -310,7 +313,7 @@ pub(crate) mod tests {
         let (mut program, _directory) = start(WELL, Patience::default());
         assert_eq!(program.ready("script").unwrap(), "shm; version 3.2");
         for _ in 0..3 {
-            assert_eq!(program.block("pingpong", 8, 10).unwrap(), Answer::Took(Duration::from_micros(1)));
+            assert_eq!(program.block("pingpong", 8, 10, false).unwrap(), Answer::Took(Duration::from_micros(1)));
         }
     }
 
@@ -319,7 +322,7 @@ pub(crate) mod tests {
         let echo = "printf 'peer 1\\tscript\\t3.2\\t%s %s %s %s\\n' $@; read line; echo cannot $line";
         let (mut program, _directory) = start(echo, Patience::default());
         assert_eq!(program.ready("script").unwrap(), "shm 0 0 8; version 3.2");
-        assert_eq!(program.block("bw", 64, 7).unwrap(), Answer::Cannot("block bw 64 7".into()));
+        assert_eq!(program.block("stream", 64, 7, true).unwrap(), Answer::Cannot("block stream 64 7 read".into()));
     }
 
     #[test]
@@ -342,7 +345,7 @@ pub(crate) mod tests {
     #[test]
     fn one_that_hangs_is_given_up() {
         let why = lost("exec sleep 1000", PATIENCE);
-        assert!(why.contains("did not start") && why.contains("0.3 s"), "{why}");
+        assert!(why.contains("did not start: it said nothing for"), "{why}");
         let patience = Patience { start: Patience::default().start, ..PATIENCE };
         let why = lost("printf 'peer 1\\tscript\\t1\\tshm\\n'; while read line; do :; done", patience);
         assert!(why.contains("it hangs"), "{why}");
@@ -376,7 +379,7 @@ pub(crate) mod tests {
         let twice = "printf 'peer 1\\tscript\\t1\\tshm\\n'; while read line; do echo ns 1; echo ns 1; done";
         let (mut program, _directory) = start(twice, Patience::default());
         program.ready("script").unwrap();
-        let why = (0..1000).find_map(|_| program.block("pingpong", 8, 10).err()).unwrap().0;
+        let why = (0..1000).find_map(|_| program.block("pingpong", 8, 10, false).err()).unwrap().0;
         assert!(why.contains("nothing was asked"), "{why}");
     }
 
