@@ -70,8 +70,15 @@ pub struct Endpoint {
 }
 
 /// Whether the user does not want the counters published: a filter of system calls might kill.
-fn counters_are_private() -> bool {
-    std::env::var_os("CCI_COUNTERS").is_some_and(|value| value == "private")
+fn counters_are_private() -> Result<bool, OpenError> {
+    match std::env::var_os("CCI_COUNTERS").filter(|value| !value.is_empty()) {
+        None => Ok(false),
+        Some(value) if value == "private" => Ok(true),
+        Some(value) => Err(OpenError::new(
+            Status::Inval,
+            format!("CCI_COUNTERS: '{}' is not a value; the only one is 'private'", value.display()),
+        )),
+    }
 }
 
 impl Endpoint {
@@ -93,13 +100,14 @@ impl Endpoint {
             disconnect_events: options.disconnect_events,
             ..CoreOptions::default()
         };
+        let private = counters_are_private()?;
         let mut failed = None;
         let mut uri = String::new();
         let cell = cci_transport::Endpoint::open(options.threading, |cell| {
             let body = Core::new(cell, &core_options).and_then(|mut core| {
                 let transport = crate::transports::open(&core, device, options)?;
                 transport.uri().clone_into(&mut uri);
-                if !counters_are_private() {
+                if !private {
                     core.publish_counters(&device.transport, &uri);
                 }
                 Ok(Body { core, transport })
