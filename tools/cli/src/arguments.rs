@@ -96,6 +96,9 @@ pub(crate) enum Command {
     /// One end of a run of `cci perf --local`
     #[command(hide = true)]
     End(EndArguments),
+    /// One process of a measurement that needs several
+    #[command(hide = true)]
+    Member(crate::crew::MemberArguments),
     /// One measurement of `cci bench` that needs a process of its own
     #[command(hide = true)]
     Footprint(FootprintArguments),
@@ -157,6 +160,12 @@ pub(crate) enum PerfCommand {
     Compare(CompareArguments),
     /// Write runs as one HTML page that needs nothing else
     Report(ReportArguments),
+    /// Latency, overheads, gap and gap per byte of the LogP model, told apart by bursts of growing length and delay
+    #[command(name = "logp")]
+    Logp(crate::logp::LogpArguments),
+    /// Random access to a table that several processes share (HPCC RandomAccess), verified afterwards
+    #[command(name = "gups")]
+    Gups(crate::gups::GupsArguments),
 }
 
 #[derive(Args, Debug)]

@@ -4,10 +4,13 @@
 mod arguments;
 mod bench;
 mod compare;
+mod crew;
 mod documents;
 mod explain;
 mod footprints;
+mod gups;
 mod info;
+mod logp;
 mod measure;
 mod model;
 mod output;
@@ -42,6 +45,7 @@ pub fn run() -> ExitCode {
         Command::Top(arguments) => top::top(arguments),
         // Its parent says what there is to say.
         Command::End(arguments) => return exit(measure::local::end(arguments).is_ok()),
+        Command::Member(arguments) => return exit(crew::member(arguments).is_ok()),
         Command::Bench(arguments) => bench::bench(arguments),
         Command::Footprint(arguments) => bench::footprint::footprint(arguments),
         Command::Connections(arguments) => bench::connections::connections(arguments),

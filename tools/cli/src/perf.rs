@@ -38,6 +38,8 @@ pub(crate) fn perf(arguments: &PerfArguments) -> Result<ExitCode, Sentence> {
         PerfCommand::Server(arguments) => serve(arguments),
         PerfCommand::Report(arguments) => report::report(arguments),
         PerfCommand::Compare(arguments) => return Ok(compare::compare(arguments)),
+        PerfCommand::Gups(arguments) => crate::gups::gups(arguments),
+        PerfCommand::Logp(arguments) => crate::logp::logp(arguments),
     };
     done.map(|()| ExitCode::SUCCESS)
 }
@@ -107,7 +109,8 @@ fn plan(measurement: Measurement, arguments: &MeasurementArguments) -> Result<Pl
         }
         c_library::refuse_one_thread(session.threads)?;
     }
-    let transport = transport(arguments)?;
+    let asked = arguments.transport.clone().or_else(|| arguments.connect.as_deref().and_then(client::scheme));
+    let transport = transport(asked.as_deref())?;
     let mut keys = with_keys(&transport.arguments, &arguments.key);
     if arguments.local && arguments.abi == Abi::Rust {
         keys = on_loopback(&transport.name, keys);
@@ -154,16 +157,25 @@ struct Transport {
 }
 
 /// The transport that is asked for, or of the device that a program without preference gets.
-fn transport(arguments: &MeasurementArguments) -> Result<Transport, Sentence> {
+fn transport(name: Option<&str>) -> Result<Transport, Sentence> {
     let context = Context::new().map_err(while_doing("cannot find the devices"))?;
-    let asked = arguments.transport.clone().or_else(|| arguments.connect.as_deref().and_then(client::scheme));
-    let device = match &asked {
-        Some(name) => context.devices().iter().find(|device| device.transport == *name),
+    let device = match name {
+        Some(name) => context.devices().iter().find(|device| device.transport == name),
         None => context.default_device().ok(),
     };
-    let name = asked.or_else(|| device.map(|device| device.transport.clone()));
+    let name = name.map(str::to_owned).or_else(|| device.map(|device| device.transport.clone()));
     let arguments = device.map(|device| device.arguments.clone()).unwrap_or_default();
     Ok(Transport { name: name.unwrap_or_default(), arguments })
+}
+
+/// The name of the transport of a run whose ends are all on this host, and the keys of their devices.
+pub(crate) fn local_device(
+    name: Option<&str>,
+    keys: &[(String, String)],
+) -> Result<(String, Vec<(String, String)>), Sentence> {
+    let transport = transport(name)?;
+    let keys = on_loopback(&transport.name, with_keys(&transport.arguments, keys));
+    Ok((transport.name, keys))
 }
 
 /// Whether a key of a device says which of this host's addresses it has.
@@ -194,8 +206,8 @@ fn compared(measurement: Measurement, arguments: &ComparedArguments) -> Result<(
 
 fn measure(plan: &Plan, arguments: &MeasurementArguments, mut attendance: Attendance) -> Result<(), Sentence> {
     let mut files = files(arguments)?;
-    if arguments.local && !plan.is_virtual() && allowed().len() < 2 {
-        say("Only one processor: both ends share it, and every wait costs a change of context.");
+    if arguments.local && !plan.is_virtual() {
+        warn_of_one_processor();
     }
     let is_virtual = plan.is_virtual();
     let mut environment = Environment { settings: plan.keys.clone(), is_virtual, ..Environment::new(None) };
@@ -243,6 +255,13 @@ pub(crate) fn real_transport(asked: Option<&str>) -> Result<String, Sentence> {
             let device = context.default_device().map_err(|error| Sentence(error.to_string()))?;
             Ok(device.transport.clone())
         }
+    }
+}
+
+/// Says so when ends on this host have to share a processor.
+pub(crate) fn warn_of_one_processor() {
+    if allowed().len() < 2 {
+        say("Only one processor: both ends share it, and every wait costs a change of context.");
     }
 }
 

@@ -33,7 +33,8 @@ fn powers(from: u64, to: u64) -> impl Iterator<Item = u64> {
     std::iter::successors(Some(from), double)
 }
 
-fn parse_size(text: &str) -> Result<u64, String> {
+/// Parses one size.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let unit = match unit {

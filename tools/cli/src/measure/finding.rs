@@ -139,10 +139,13 @@ pub(crate) struct Idle {
 }
 
 /// The parameters of the LogP model, with the gap per byte of bulk transfers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Logp {
     pub(crate) transport: String,
     pub(crate) size: u64,
+    /// What the connection promises: `RO`, `RU`, `UU`.
+    #[serde(default)]
+    pub(crate) attribute: String,
     #[serde(rename = "L_ns")]
     pub(crate) l_ns: f64,
     pub(crate) o_s_ns: f64,
@@ -150,6 +153,18 @@ pub(crate) struct Logp {
     pub(crate) g_ns: f64,
     #[serde(rename = "G_ns_per_byte")]
     pub(crate) g_ns_per_byte: f64,
+    /// Round trip of a lone request.
+    #[serde(default)]
+    pub(crate) round_trip_ns: f64,
+    /// Delay at which the time per message turns from the gap to delay and overheads; absent where the gap hides behind these.
+    #[serde(default)]
+    pub(crate) turn_ns: Option<f64>,
+    /// Requests without reply, at most.
+    #[serde(default)]
+    pub(crate) window: u64,
+    /// The window limited long bursts: the gap is at most `g_ns`.
+    #[serde(default)]
+    pub(crate) window_bound: bool,
     /// Root of the mean square of what the fit leaves over, as a part of the points.
     pub(crate) residual: f64,
     pub(crate) points: Vec<LogpPoint>,
@@ -164,7 +179,7 @@ pub(crate) struct LogpPoint {
 }
 
 /// The parts of the time of one request and its reply.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Breakdown {
     pub(crate) transport: String,
     pub(crate) size: u64,
@@ -180,7 +195,7 @@ pub(crate) struct Share {
 }
 
 /// Random access to a table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Gups {
     pub(crate) transport: String,
     pub(crate) operation: String,
@@ -189,6 +204,12 @@ pub(crate) struct Gups {
     pub(crate) seconds: f64,
     /// 10^9 updates per second.
     pub(crate) gups: f64,
+    /// Processes that share the table.
+    #[serde(default)]
+    pub(crate) processes: u64,
+    /// 10^9 updates per second of all these processes, each in memory of its own, bare.
+    #[serde(default)]
+    pub(crate) probe_gups: f64,
     /// Places of the table that were wrong afterwards.
     pub(crate) errors: u64,
 }

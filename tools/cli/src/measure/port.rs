@@ -379,6 +379,11 @@ impl Facade {
         Seen::of(kind, detail)
     }
 
+    /// The endpoint itself, for what a port does not do.
+    pub(crate) fn into_endpoint(self) -> Endpoint {
+        self.endpoint
+    }
+
     /// The handle, in blocking mode.
     pub(crate) fn handle(&self) -> Option<&OwnedFd> {
         self.handle.as_ref()

@@ -3,6 +3,7 @@
 use super::table::{align, scaled, time};
 use crate::measure::finding::{Finding, Idle, Jitter, Memory, Overlap, Threads};
 use crate::sizes::show_size;
+use crate::{gups, logp};
 
 /// A finding as people read it; nothing for a kind that has no text.
 pub(crate) fn text(finding: &Finding) -> String {
@@ -12,7 +13,9 @@ pub(crate) fn text(finding: &Finding) -> String {
         Finding::Memory(found) => memory(found),
         Finding::Threads(found) => threads(found),
         Finding::Idle(found) => idle(found),
-        Finding::Gups(_) | Finding::Logp(_) | Finding::Breakdown(_) | Finding::Unknown => String::new(),
+        Finding::Gups(found) => gups::table(found),
+        Finding::Logp(found) => logp::table(found),
+        Finding::Breakdown(_) | Finding::Unknown => String::new(),
     }
 }
 

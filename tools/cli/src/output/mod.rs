@@ -2,7 +2,7 @@
 
 mod csv;
 pub(crate) mod findings;
-mod plot;
+pub(crate) mod plot;
 pub(crate) mod table;
 
 use crate::measure::row::Document;

@@ -1,6 +1,7 @@
 //! Latency and bandwidth over size, as SVG for screen and print.
 
 use super::table::{scaled, time};
+use crate::measure::finding::Finding;
 use crate::measure::row::{Document, Row};
 use crate::measure::{Sentence, while_doing};
 use crate::sizes::show_size;
@@ -11,20 +12,23 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::ops::Range;
 
 /// Two panels side by side.
-const AREA: (u32, u32) = (1160, 520);
+pub(crate) const AREA: (u32, u32) = (1160, 520);
 /// Colours that differ in lightness too, for print without colour.
 const MEASURED: RGBColor = RGBColor(0, 84, 147);
 const BARE: RGBColor = RGBColor(214, 116, 18);
-const GRID: RGBColor = RGBColor(222, 222, 222);
-const INK: RGBColor = RGBColor(40, 40, 40);
+pub(crate) const GRID: RGBColor = RGBColor(222, 222, 222);
+pub(crate) const INK: RGBColor = RGBColor(40, 40, 40);
 
 /// How far above the highest median the band of slow blocks is drawn.
 const CUT: f64 = 3.0;
 
-type Failed<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
+pub(crate) type Failed<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
 
 /// The plot of a document.
 pub(crate) fn svg(document: &Document) -> Result<String, Sentence> {
+    if let ([], [Finding::Logp(found)]) = (&document.rows[..], &document.findings[..]) {
+        return crate::logp::plot::svg(found, &document.environment);
+    }
     if document.rows.is_empty() {
         return Err(Sentence::new("there is nothing to draw: no size was measured"));
     }
@@ -90,12 +94,12 @@ fn draw<'a>(document: &Document, text: &'a mut String) -> Result<(), Failed<'a>>
     root.present()
 }
 
-fn font(size: i32) -> TextStyle<'static> {
+pub(crate) fn font(size: i32) -> TextStyle<'static> {
     ("sans-serif", size).into_text_style(&AREA)
 }
 
 /// Without decimals that are all zero: axes have round numbers.
-fn short(text: &str) -> String {
+pub(crate) fn short(text: &str) -> String {
     text.replacen(".00 ", " ", 1).replacen(".0 ", " ", 1)
 }
 

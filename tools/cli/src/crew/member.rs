@@ -1,0 +1,83 @@
+//! One of the processes: what it hears and says.
+
+use super::Role;
+use crate::measure::environment::pin;
+use crate::measure::local::die_with_parent;
+use crate::measure::{Sentence, while_doing};
+use clap::Args;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::io::{BufRead, Write, stdin, stdout};
+
+/// A line that a member says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Line {
+    Said(serde_json::Value),
+    Done,
+    Failed(String),
+}
+
+/// Arguments of a member; not for people.
+#[derive(Args, Debug)]
+pub(crate) struct MemberArguments {
+    /// What it does
+    #[arg(long)]
+    role: String,
+    /// Process that must be the parent
+    #[arg(long)]
+    parent: i32,
+    /// Processor to stay on
+    #[arg(long)]
+    cpu: Option<usize>,
+}
+
+/// What a member speaks to its parent with.
+pub(crate) struct Voice;
+
+impl Voice {
+    /// Says something to the parent.
+    #[expect(clippy::unused_self, reason = "who has a voice may speak")]
+    pub(crate) fn say(&self, what: &impl Serialize) -> Result<(), Sentence> {
+        speak(&Line::Said(serde_json::to_value(what).map_err(while_doing("cannot say what was measured"))?));
+        Ok(())
+    }
+
+    /// Waits for what the parent says.
+    #[expect(clippy::unused_self, reason = "who has a voice has ears")]
+    pub(crate) fn hear<T: DeserializeOwned>(&self) -> Result<T, Sentence> {
+        let mut line = String::new();
+        stdin().lock().read_line(&mut line).map_err(while_doing("cannot hear the parent"))?;
+        serde_json::from_str(&line).map_err(while_doing("the parent spoke nonsense"))
+    }
+}
+
+/// Plays a role, in a process of its own.
+pub(crate) fn member(arguments: &MemberArguments) -> Result<(), Sentence> {
+    let outcome = play(arguments);
+    speak(&match &outcome {
+        Ok(()) => Line::Done,
+        Err(why) => Line::Failed(why.0.clone()),
+    });
+    outcome
+}
+
+fn play(arguments: &MemberArguments) -> Result<(), Sentence> {
+    die_with_parent(arguments.parent)?;
+    let role: Role = serde_json::from_str(&arguments.role).map_err(while_doing("the role is malformed"))?;
+    if let Some(cpu) = arguments.cpu {
+        pin(cpu).map_err(while_doing("cannot stay on the processor"))?;
+    }
+    match role {
+        Role::Gups(role) => crate::gups::play(&role, &Voice),
+        Role::Logp(role) => crate::logp::play(&role, &Voice),
+    }
+}
+
+fn speak(line: &Line) {
+    let mut output = stdout().lock();
+    // A parent that is gone takes this process with it.
+    let _ = serde_json::to_writer(&mut output, line);
+    let _ = writeln!(output);
+    let _ = output.flush();
+}

@@ -1,0 +1,294 @@
+//! `cci perf gups`: HPCC RandomAccess. `docs/design/perf-logp.md` says which updates could be lost, and why none is.
+
+mod carrier;
+mod stream;
+mod table;
+
+use crate::crew::{Crew, Role as Part, Voice};
+use crate::measure::environment::Environment;
+use crate::measure::finding::{Finding, Gups};
+use crate::measure::plan::{Mode, Threads};
+use crate::measure::port::{Facade, Opening, Port};
+use crate::measure::row::Document;
+use crate::measure::{Sentence, while_doing};
+use crate::output::Files;
+use crate::output::table::{align, scaled};
+use crate::perf;
+use crate::sizes::{parse_key, parse_size, show_size};
+use carrier::{Carrier, LOOK_AHEAD, Mailbox, Peer, Way};
+use cci::{Attribute, Connection, Endpoint, EventKind, RmaHandle};
+use clap::Args;
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use table::{Layout, Table};
+
+/// Updates for each word of the table, unless asked otherwise: as the benchmark's rules say.
+const UPDATES_PER_WORD: u64 = 4;
+/// Bytes of a word.
+const WORD: u64 = 8;
+/// Updates of the bare probe, at most.
+const PROBE: u64 = 1 << 22;
+/// How long the processes may take to connect to each other.
+const ARRIVAL: Duration = Duration::from_secs(60);
+
+/// Arguments of `cci perf gups`.
+#[derive(Args, Debug)]
+pub(crate) struct GupsArguments {
+    /// Run all processes on this host
+    #[arg(long, required = true)]
+    local: bool,
+    /// Processes that share the table
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(2..=64))]
+    processes: u64,
+    /// Bytes of the whole table: a power of two
+    #[arg(long, default_value = "64M", value_parser = parse_table)]
+    table: u64,
+    /// Updates over all processes; four for each word of the table when absent
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    updates: Option<u64>,
+    /// How updates travel
+    #[arg(long, value_enum, default_value = "send")]
+    op: Way,
+    /// Transport to use; the default device's when absent
+    #[arg(long)]
+    transport: Option<String>,
+    /// A key of the devices, as in the configuration file: --key mtu=9000
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key)]
+    key: Vec<(String, String)>,
+    /// Write JSON to this file, - for standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Parses the size of a table.
+fn parse_table(text: &str) -> Result<u64, String> {
+    let bytes = parse_size(text)?;
+    if bytes.is_power_of_two() && (1 << 10..=1 << 40).contains(&bytes) {
+        return Ok(bytes);
+    }
+    Err(format!("a table has a power of two of bytes between 1K and 1024G, such as 64M, and not {text}"))
+}
+
+/// One of the processes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Role {
+    number: u64,
+    layout: Layout,
+    way: Way,
+    transport: Option<String>,
+    keys: Vec<(String, String)>,
+}
+
+/// What a process tells of itself before the others connect to it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Card {
+    uri: String,
+    /// Its mailbox, when updates are written.
+    handle: Option<[u64; 4]>,
+    transport: String,
+}
+
+/// What a process tells of its updates: when, nanoseconds of the host's monotonic clock.
+#[derive(Debug, Serialize, Deserialize)]
+struct Span {
+    begin: u64,
+    end: u64,
+}
+
+/// Measures.
+pub(crate) fn gups(arguments: &GupsArguments) -> Result<(), Sentence> {
+    let mut files = Files::open(arguments.json.as_deref(), None, None)?;
+    let (name, keys) = perf::local_device(arguments.transport.as_deref(), &arguments.key)?;
+    if name == "sim" {
+        return Err(Sentence::new("gups runs in several processes, and sim is in one: use --transport sm or sock"));
+    }
+    perf::warn_of_one_processor();
+    let bits = (arguments.table / WORD).trailing_zeros();
+    let updates = arguments.updates.unwrap_or(UPDATES_PER_WORD << bits);
+    let layout = Layout { bits, members: arguments.processes, updates };
+    if arguments.table / WORD < arguments.processes {
+        return Err(Sentence::new("the table has fewer words than there are processes: use a larger --table"));
+    }
+    let role = |number| {
+        let (transport, keys) = (arguments.transport.clone(), keys.clone());
+        Part::Gups(Role { number, layout, way: arguments.op, transport, keys })
+    };
+    let mut crew = Crew::start(&(0..arguments.processes).map(role).collect::<Vec<_>>())?;
+    let mut environment = Environment::new(None);
+    if let Some([first, second]) = crew.processors.as_deref() {
+        environment.pinned = Some([*first, *second]);
+    }
+    let found = run(&mut crew, layout, arguments.op)?;
+    let errors = found.errors;
+    perf::conclude(&Document::new(environment, Vec::new(), vec![Finding::Gups(found)], None), &mut files)?;
+    match errors {
+        0 => Ok(()),
+        errors => Err(Sentence(format!(
+            "the table is wrong in {errors} places, and should be in none: updates were lost or made twice"
+        ))),
+    }
+}
+
+/// Leads the processes through their parts.
+fn run(crew: &mut Crew, layout: Layout, way: Way) -> Result<Gups, Sentence> {
+    let cards: Vec<Card> = crew.hear_all()?;
+    crew.tell_all(&cards)?;
+    crew.hear_all::<()>()?;
+    crew.tell_all(&())?;
+    let seconds: Vec<f64> = crew.hear_all()?;
+    crew.tell_all(&())?;
+    let spans: Vec<Span> = crew.hear_all()?;
+    crew.tell_all(&())?;
+    let errors: Vec<u64> = crew.hear_all()?;
+    let begin = spans.iter().map(|span| span.begin).min().unwrap_or(0);
+    let end = spans.iter().map(|span| span.end).max().unwrap_or(0);
+    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+    let (took, updates) = (end.saturating_sub(begin).max(1) as f64 / 1e9, layout.updates as f64);
+    Ok(Gups {
+        transport: cards.first().map(|card| card.transport.clone()).unwrap_or_default(),
+        operation: way.name().into(),
+        table_bytes: layout.words() * WORD,
+        updates: layout.updates,
+        seconds: took,
+        gups: updates / took / 1e9,
+        processes: layout.members,
+        probe_gups: seconds.iter().map(|each| 1.0 / each.max(f64::MIN_POSITIVE)).sum::<f64>() / 1e9,
+        errors: errors.iter().sum(),
+    })
+}
+
+/// Plays one process.
+pub(crate) fn play(role: &Role, voice: &Voice) -> Result<(), Sentence> {
+    let opening = Opening {
+        transport: role.transport.clone(),
+        threads: Threads::Many,
+        mode: Mode::Polling,
+        keys: role.keys.clone(),
+        library: None,
+    };
+    let port = Facade::open(&opening)?;
+    let transport = port.transport().to_owned();
+    let endpoint = port.into_endpoint();
+    let members = usize::try_from(role.layout.members).map_err(while_doing("too many processes"))?;
+    let number = usize::try_from(role.number).map_err(while_doing("too many processes"))?;
+    let mailbox = (role.way == Way::Write).then(|| Mailbox::new(&endpoint, members)).transpose()?;
+    let handle = mailbox.as_ref().map(|mailbox| mailbox.handle.stuff);
+    voice.say(&Card { uri: endpoint.uri().to_owned(), handle, transport })?;
+    let cards: Vec<Card> = voice.hear()?;
+    let peers = meet(&endpoint, number, &cards)?;
+    voice.say(&())?;
+    voice.hear::<()>()?;
+    let mut table = Table::new(role.layout, role.number);
+    voice.say(&table.probe(PROBE.min(role.layout.updates)))?;
+    let mut carrier = Carrier::new(endpoint, number, peers, mailbox);
+    voice.hear::<()>()?;
+    let begin = now();
+    for word in role.layout.share(role.number) {
+        if !table.update(word) {
+            #[expect(clippy::cast_possible_truncation, reason = "at most 64 processes")]
+            let owner = role.layout.owner(word) as usize;
+            carrier.hand_over(&mut table, owner, word)?;
+        }
+    }
+    carrier.finish(&mut table)?;
+    voice.say(&Span { begin, end: now() })?;
+    // Nobody leaves while another may still need an answer.
+    voice.hear::<()>()?;
+    voice.say(&table.verify())
+}
+
+/// Connects to every process before this one, and waits for those after it.
+fn meet(endpoint: &Endpoint, number: usize, cards: &[Card]) -> Result<Vec<Option<Peer>>, Sentence> {
+    for (other, card) in cards.iter().enumerate().take(number) {
+        let payload = (number as u64).to_le_bytes();
+        endpoint
+            .connect(&card.uri, &payload, Attribute::ReliableOrdered, other as u64, Some(ARRIVAL))
+            .map_err(while_doing("the processes of the run cannot connect"))?;
+    }
+    let mut found: Vec<Option<Connection>> = vec![None; cards.len()];
+    let begin = Instant::now();
+    while found.iter().flatten().count() + 1 < cards.len() {
+        let Some(event) = endpoint.get_event().map_err(while_doing("the processes of the run cannot connect"))? else {
+            if begin.elapsed() > ARRIVAL {
+                return Err(Sentence::new("the processes of the run did not connect to each other in time"));
+            }
+            std::thread::yield_now();
+            continue;
+        };
+        if let Some(request) = event.request() {
+            let from = request.payload().try_into().map_or(u64::MAX, u64::from_le_bytes);
+            endpoint.accept(&event, from).map_err(while_doing("the processes of the run cannot connect"))?;
+        } else if matches!(event.kind(), EventKind::Connect | EventKind::Accept) {
+            event.outcome().map_err(while_doing("the processes of the run cannot connect"))?;
+            let at = usize::try_from(event.context()).ok();
+            if let Some(place) = at.and_then(|at| found.get_mut(at)) {
+                *place = event.connection();
+            }
+        }
+    }
+    let peer = |(connection, card): (Option<Connection>, &Card)| {
+        connection.map(|connection| Peer::new(connection, card.handle.map(|stuff| RmaHandle { stuff })))
+    };
+    Ok(found.into_iter().zip(cards).map(peer).collect())
+}
+
+/// The host's monotonic clock, which all its processes share, nanoseconds.
+fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+/// The finding on the terminal.
+pub(crate) fn table(found: &Gups) -> String {
+    let head = ["updates", "time", "updates/s", "GUP/s", "bare GUP/s", "ratio", "errors"];
+    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+    let row = [
+        scaled(found.updates as f64, ""),
+        crate::output::table::time(found.seconds * 1e9),
+        scaled(found.gups * 1e9, ""),
+        format!("{:.6}", found.gups),
+        format!("{:.6}", found.probe_gups),
+        format!("{:.3}", found.gups / found.probe_gups.max(f64::MIN_POSITIVE)),
+        found.errors.to_string(),
+    ];
+    let text = if found.operation == "write" { "written by RMA" } else { "sent as messages" };
+    format!(
+        "RandomAccess over {}: table of {} in {} processes, updates {text}, look-ahead {LOOK_AHEAD}; bare: each process alone in its \
+         part\n{}",
+        found.transport,
+        show_size(found.table_bytes),
+        found.processes,
+        align(&[head.map(String::from).to_vec(), row.to_vec()], &[])
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_a_power_of_two() {
+        assert_eq!(parse_table("64M"), Ok(64 << 20));
+        for text in ["100M", "512", "2048G", "much"] {
+            assert!(parse_table(text).is_err(), "{text}");
+        }
+        assert!(parse_table("100M").unwrap_err().contains("power of two"));
+    }
+
+    #[test]
+    fn the_finding_on_the_terminal() {
+        insta::assert_snapshot!(table(&Gups {
+            transport: "sm".into(),
+            operation: "send".into(),
+            table_bytes: 64 << 20,
+            updates: 1 << 25,
+            seconds: 0.5,
+            gups: 0.067_108_864,
+            processes: 2,
+            probe_gups: 0.25,
+            errors: 0,
+        }));
+    }
+}

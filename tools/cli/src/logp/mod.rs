@@ -1,0 +1,212 @@
+//! `cci perf logp`: the parameters of the LogP model. `docs/design/perf-logp.md` has the method.
+
+mod computing;
+mod ideal;
+mod machine;
+mod method;
+pub(crate) mod plot;
+mod requester;
+mod show;
+mod simulated;
+
+pub(crate) use show::table;
+
+use crate::crew::{Crew, Role as Part, Voice};
+use crate::measure::client::call;
+use crate::measure::environment::{Environment, Path};
+use crate::measure::finding::{Finding, Logp, LogpPoint};
+use crate::measure::plan::{AttributeName, Mode, Threads};
+use crate::measure::port::{Facade, Opening, Port};
+use crate::measure::row::Document;
+use crate::measure::{Sentence, ends};
+use crate::output::Files;
+use crate::perf;
+use crate::sizes::{parse_key, parse_size, parse_time};
+use clap::Args;
+use method::{Effort, Found};
+use requester::{CONTEXT, Requester};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Rounds of all bursts that are measured in any case, where time is real: one for each so long, five at most; a median needs some.
+const ROUND: Duration = Duration::from_millis(100);
+const ROUNDS: u128 = 5;
+
+/// Arguments of `cci perf logp`.
+#[derive(Args, Debug)]
+pub(crate) struct LogpArguments {
+    /// Run both ends on this host: as processes; over sim, in this process and in virtual time
+    #[arg(long, required = true)]
+    local: bool,
+    /// Transport to use; the default device's when absent
+    #[arg(long)]
+    transport: Option<String>,
+    /// A key of both devices, as in the configuration file. With sim: --key delay=5000 --key send_overhead=1000
+    /// --key recv_overhead=1500 --key gap=3000 (ns) --key bandwidth=1000000000 (bytes/s)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key)]
+    key: Vec<(String, String)>,
+    /// Bytes of a request and of a reply
+    #[arg(long, default_value = "8", value_parser = parse_size)]
+    size: u64,
+    /// What the connection promises; ro when absent, but uu over sim, where a message is then one frame and nothing else travels
+    #[arg(long, value_enum)]
+    attribute: Option<AttributeName>,
+    /// Endpoints for one thread, or for many
+    #[arg(long, value_enum, default_value = "many")]
+    threads: Threads,
+    /// Time for all bursts: short, normal, long, or such as 250ms; up to 500ms it may take longer
+    #[arg(long, default_value = "normal", value_parser = parse_time)]
+    time: Duration,
+    /// Write JSON to this file, - for standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Draw the signature, time per message over the length of the burst, to this SVG file, - for standard output
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+}
+
+/// An end in a process of its own.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Role {
+    /// The one that issues requests.
+    requests: bool,
+    session: Session,
+}
+
+/// What both ends must agree on.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Session {
+    transport: Option<String>,
+    keys: Vec<(String, String)>,
+    size: u64,
+    attribute: AttributeName,
+    threads: Threads,
+    time: Duration,
+}
+
+/// What the requester tells.
+#[derive(Debug, Serialize, Deserialize)]
+struct Told {
+    logp: Logp,
+    path: Option<Path>,
+}
+
+impl Session {
+    fn opening(&self) -> Opening {
+        Opening {
+            transport: self.transport.clone(),
+            threads: self.threads,
+            mode: Mode::Polling,
+            keys: self.keys.clone(),
+            library: None,
+        }
+    }
+
+    /// SEND events are no part of LogP; only ordered connections can do without.
+    fn is_silent(&self) -> bool {
+        self.attribute == AttributeName::Ro
+    }
+}
+
+/// Measures.
+pub(crate) fn logp(arguments: &LogpArguments) -> Result<(), Sentence> {
+    let mut files = Files::open(arguments.json.as_deref(), None, arguments.plot.as_deref())?;
+    let (name, keys) = perf::local_device(arguments.transport.as_deref(), &arguments.key)?;
+    let is_virtual = name == "sim";
+    let natural = if is_virtual { AttributeName::Uu } else { AttributeName::Ro };
+    let session = Session {
+        transport: arguments.transport.clone(),
+        keys,
+        size: arguments.size,
+        attribute: arguments.attribute.unwrap_or(natural),
+        threads: arguments.threads,
+        time: arguments.time,
+    };
+    let mut environment = Environment::new(None);
+    let told = if is_virtual {
+        simulate(&session)?
+    } else {
+        perf::warn_of_one_processor();
+        let mut crew =
+            Crew::start(&[true, false].map(|requests| Part::Logp(Role { requests, session: session.clone() })))?;
+        if let Some([client, server]) = crew.processors.as_deref() {
+            environment.pinned = Some([*client, *server]);
+        }
+        let uri: String = crew.hear(1)?;
+        crew.tell(0, &uri)?;
+        crew.hear(0)?
+    };
+    environment.path = told.path;
+    perf::conclude(&Document::new(environment, Vec::new(), vec![Finding::Logp(told.logp)], None), &mut files)
+}
+
+/// Both ends in this process.
+fn simulate(session: &Session) -> Result<Told, Sentence> {
+    let attribute = ends::attribute(session.attribute);
+    let mut ends = simulated::Simulated::new(&session.opening(), attribute, session.is_silent(), session.size)?;
+    // Virtual time repeats itself exactly.
+    let effort = Effort { rounds: 1, goes_on: &|| false };
+    check_size(session, &ends)?;
+    let found = method::measure(&mut ends, session.size, &effort)?;
+    let (port, connection) = ends.port();
+    Ok(Told { logp: finding(session, port.transport(), &found), path: port.path(connection) })
+}
+
+/// Plays one end.
+pub(crate) fn play(role: &Role, voice: &Voice) -> Result<(), Sentence> {
+    let session = &role.session;
+    let port = Facade::open(&session.opening())?;
+    if !role.requests {
+        voice.say(&port.uri())?;
+        return requester::respond(&port, session.size, session.is_silent());
+    }
+    let uri: String = voice.hear()?;
+    let attribute = ends::attribute(session.attribute);
+    let connection = call(&port, &uri, ends::payload_of(CONTEXT), attribute, CONTEXT)?;
+    let mut requester = Requester::new(port, connection, session.is_silent());
+    check_size(session, &requester)?;
+    let begin = Instant::now();
+    let rounds = (session.time.as_nanos() / ROUND.as_nanos()).clamp(1, ROUNDS);
+    let rounds = u32::try_from(rounds).unwrap_or(1);
+    let effort = Effort { rounds, goes_on: &|| begin.elapsed() < session.time };
+    let found = method::measure(&mut requester, session.size, &effort)?;
+    let (port, connection) = requester.port();
+    voice.say(&Told { logp: finding(session, port.transport(), &found), path: port.path(connection) })
+}
+
+fn check_size(session: &Session, machine: &impl machine::Machine) -> Result<(), Sentence> {
+    let most = machine.largest();
+    if session.size <= most {
+        return Ok(());
+    }
+    Err(Sentence(format!("a message here has at most {most} bytes: ask for a smaller one by --size")))
+}
+
+fn finding(session: &Session, transport: &str, found: &Found) -> Logp {
+    let parameters = found.parameters;
+    Logp {
+        transport: transport.into(),
+        size: session.size,
+        attribute: session.attribute.name().to_uppercase(),
+        l_ns: parameters.latency,
+        o_s_ns: parameters.send,
+        o_r_ns: parameters.receive,
+        g_ns: parameters.gap,
+        g_ns_per_byte: parameters.bulk,
+        round_trip_ns: found.round_trip,
+        turn_ns: found.turn(),
+        window: found.window,
+        window_bound: found.is_window_bound(),
+        residual: found.residual,
+        points: found
+            .points
+            .iter()
+            .map(|point| LogpPoint {
+                burst: point.burst.length,
+                delay_ns: point.delay,
+                ns_per_message: point.per_message(),
+            })
+            .collect(),
+    }
+}
