@@ -28,6 +28,9 @@ pub struct EndpointOptions {
     pub recv_buffers: u32,
     /// Send buffers; options can lower it later.
     pub send_buffers: u32,
+    /// Stamps of the time that each layer takes, of an endpoint that is measured; none for every other.
+    #[cfg(feature = "trace")]
+    pub stamps: Option<std::sync::Arc<cci_transport::trace::Stamps>>,
 }
 
 impl Default for EndpointOptions {
@@ -39,6 +42,8 @@ impl Default for EndpointOptions {
             disconnect_events: false,
             recv_buffers: u32::try_from(core.recv_count).unwrap_or(u32::MAX),
             send_buffers: u32::try_from(core.send_count).unwrap_or(u32::MAX),
+            #[cfg(feature = "trace")]
+            stamps: None,
         }
     }
 }

@@ -27,6 +27,8 @@ pub use cci_proto::{
     Alignment, Attribute, CONN_REQ_LEN, ConnectError, ConnectionOption, EndpointOption, EventKind, Failure, Flags,
     OptionError, PollError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Status, Unusable,
 };
+#[cfg(feature = "trace")]
+pub use cci_transport::trace;
 pub use cci_transport::{ConnectionReport, OpenError};
 pub use cci_transport::{Snapshot, Unreadable, WaitFor, WaitShown};
 pub use connection::Connection;

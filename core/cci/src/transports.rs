@@ -7,6 +7,10 @@ use cci_transport::{Core, Link, OpenError, Reliable, ReliableOptions, Transport}
 
 /// Opens the transport of an endpoint with this core.
 pub(crate) fn open(core: &Core, device: &Device, options: &EndpointOptions) -> Result<Box<dyn Transport>, OpenError> {
+    #[cfg(feature = "trace")]
+    if let Some(stamps) = &options.stamps {
+        return traced::open(core, device, options, stamps);
+    }
     let (arguments, service) = (&device.arguments, options.service.as_deref());
     match device.transport.as_str() {
         "sm" => Ok(Box::new(cci_sm::Sm::open(core, arguments, service)?)),
@@ -35,4 +39,29 @@ fn reliable(
         first_seq: None,
     };
     Ok(Box::new(Reliable::open(core, link, &options)?))
+}
+
+/// Endpoints whose layers are stamped.
+#[cfg(feature = "trace")]
+mod traced {
+    use super::{Core, Device, EndpointOptions, OpenError, Transport, reliable};
+    use cci_transport::trace::{Stamps, Traced, TracedLink};
+    use std::sync::Arc;
+
+    /// The transport, stamped, and its link, if it has one.
+    pub(super) fn open(
+        core: &Core,
+        device: &Device,
+        options: &EndpointOptions,
+        stamps: &Arc<Stamps>,
+    ) -> Result<Box<dyn Transport>, OpenError> {
+        let inner = if device.transport == "sock" {
+            let link = cci_sock::Sock::open(&device.arguments, options.service.as_deref())?;
+            let unchecked_on_host = link.unchecked_on_host();
+            reliable(core, TracedLink::new(link, stamps.clone()), device, options, unchecked_on_host)?
+        } else {
+            super::open(core, device, &EndpointOptions { stamps: None, ..options.clone() })?
+        };
+        Ok(Box::new(Traced::new(inner, stamps.clone())))
+    }
 }

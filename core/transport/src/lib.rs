@@ -13,8 +13,10 @@ mod open;
 mod operation;
 mod patience;
 mod reliable;
+#[cfg(feature = "trace")]
 mod snapshot;
 mod waits;
+pub mod trace;
 
 pub use crate::core::{Core, CoreOptions, name};
 pub use connection::{Connection, ConnectionState, Counters};

@@ -163,6 +163,9 @@ pub(crate) enum PerfCommand {
     /// Latency, overheads, gap and gap per byte of the LogP model, told apart by bursts of growing length and delay
     #[command(name = "logp")]
     Logp(crate::logp::LogpArguments),
+    /// What the time of a request and its reply goes to: base transport, event notification, flow control, semantics
+    #[command(name = "breakdown")]
+    Breakdown(crate::breakdown::BreakdownArguments),
     /// Random access to a table that several processes share (HPCC RandomAccess), verified afterwards
     #[command(name = "gups")]
     Gups(crate::gups::GupsArguments),

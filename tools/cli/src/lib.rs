@@ -3,6 +3,7 @@
 
 mod arguments;
 mod bench;
+mod breakdown;
 mod compare;
 mod crew;
 mod documents;

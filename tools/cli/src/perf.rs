@@ -38,6 +38,7 @@ pub(crate) fn perf(arguments: &PerfArguments) -> Result<ExitCode, Sentence> {
         PerfCommand::Server(arguments) => serve(arguments),
         PerfCommand::Report(arguments) => report::report(arguments),
         PerfCommand::Compare(arguments) => return Ok(compare::compare(arguments)),
+        PerfCommand::Breakdown(arguments) => crate::breakdown::breakdown(arguments),
         PerfCommand::Gups(arguments) => crate::gups::gups(arguments),
         PerfCommand::Logp(arguments) => crate::logp::logp(arguments),
     };

@@ -4,6 +4,8 @@ use super::Role;
 use crate::measure::environment::pin;
 use crate::measure::local::die_with_parent;
 use crate::measure::{Sentence, while_doing};
+use crate::probe::shared::Shared;
+use crate::probe::{Probe, Side, WakePair};
 use clap::Args;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -24,18 +26,34 @@ pub(crate) struct MemberArguments {
     /// What it does
     #[arg(long)]
     role: String,
+    /// Its number
+    #[arg(long)]
+    number: usize,
     /// Process that must be the parent
     #[arg(long)]
     parent: i32,
     /// Processor to stay on
     #[arg(long)]
     cpu: Option<usize>,
+    /// Descriptor of the common memory
+    #[arg(long)]
+    memory: i32,
+    /// Descriptors that wake the server, and the client, of probes
+    #[arg(long, num_args = 2)]
+    wake: Vec<i32>,
 }
 
-/// What a member speaks to its parent with.
-pub(crate) struct Voice;
+/// What a member speaks to its parent with, and its side of the probes.
+pub(crate) struct Voice {
+    probe: Option<Probe>,
+}
 
 impl Voice {
+    /// The probes, which the first two members have a side of: the first is the client.
+    pub(crate) fn probe(&mut self) -> Result<&mut Probe, Sentence> {
+        self.probe.as_mut().ok_or_else(|| Sentence::new("this process has no part in probes"))
+    }
+
     /// Says something to the parent.
     #[expect(clippy::unused_self, reason = "who has a voice may speak")]
     pub(crate) fn say(&self, what: &impl Serialize) -> Result<(), Sentence> {
@@ -68,10 +86,24 @@ fn play(arguments: &MemberArguments) -> Result<(), Sentence> {
     if let Some(cpu) = arguments.cpu {
         pin(cpu).map_err(while_doing("cannot stay on the processor"))?;
     }
+    let mut voice = Voice { probe: probe(arguments)? };
     match role {
-        Role::Gups(role) => crate::gups::play(&role, &Voice),
-        Role::Logp(role) => crate::logp::play(&role, &Voice),
+        Role::Breakdown(role) => crate::breakdown::play(&role, &mut voice),
+        Role::Gups(role) => crate::gups::play(&role, &voice),
+        Role::Logp(role) => crate::logp::play(&role, &voice),
     }
+}
+
+/// The side of the probes that the member with this number takes.
+fn probe(arguments: &MemberArguments) -> Result<Option<Probe>, Sentence> {
+    let side = match arguments.number {
+        0 => Side::Client,
+        1 => Side::Server,
+        _ => return Ok(None),
+    };
+    let memory = Shared::inherit(arguments.memory).map_err(while_doing("cannot map the memory of the probes"))?;
+    let [to_server, to_client] = arguments.wake[..] else { return Err(Sentence::new("two descriptors are needed")) };
+    Ok(Some(Probe::new(memory, WakePair::inherit([to_server, to_client]), side)))
 }
 
 fn speak(line: &Line) {

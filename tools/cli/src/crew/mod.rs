@@ -10,6 +10,8 @@ pub(crate) use member::{MemberArguments, Voice, member};
 
 use crate::measure::environment::{allowed, two_processors};
 use crate::measure::{Sentence, while_doing};
+use crate::probe::WakePair;
+use crate::probe::shared::{self, Shared};
 use member::Line;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -30,6 +32,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub(crate) enum Role {
     /// An end of `cci perf logp`.
     Logp(crate::logp::Role),
+    /// An end of `cci perf breakdown`.
+    Breakdown(crate::breakdown::Role),
     /// A process of `cci perf gups`.
     Gups(crate::gups::Role),
 }
@@ -63,16 +67,20 @@ enum Heard {
 pub(crate) struct Crew {
     members: Vec<Member>,
     heard: Receiver<(usize, Heard)>,
+    /// Memory and descriptors of the probes, which the members inherit.
+    bare: (Shared, WakePair),
     /// Processors of the members, if each has one of its own.
     pub(crate) processors: Option<Vec<usize>>,
 }
 
 impl Crew {
-    /// Starts a member for each role.
+    /// Starts a member for each role. The first is the client of probes, the second the server.
     pub(crate) fn start(roles: &[Role]) -> Result<Self, Sentence> {
+        let memory = Shared::create(shared::LEN).map_err(while_doing("no memory for the probes"))?;
+        let wake = WakePair::create().map_err(while_doing("no descriptors for the probes"))?;
         let processors = processors(roles.len());
         let (sender, heard) = channel();
-        let mut crew = Self { members: Vec::new(), heard, processors };
+        let mut crew = Self { members: Vec::new(), heard, bare: (memory, wake), processors };
         for (number, role) in roles.iter().enumerate() {
             let member = crew.spawn(number, role, &sender)?;
             crew.members.push(member);
@@ -84,8 +92,11 @@ impl Crew {
         let failed = while_doing("cannot start a process of the run");
         let program = std::env::current_exe().map_err(&failed)?;
         let role = serde_json::to_string(role).map_err(while_doing("cannot write the role"))?;
+        let (memory, wake) = &self.bare;
         let mut command = Command::new(program);
         command.args(["member", "--role", &role, "--parent", &std::process::id().to_string()]);
+        command.args(["--number", &number.to_string(), "--memory", &memory.number().to_string(), "--wake"]);
+        command.args(wake.numbers().map(|number| number.to_string()));
         if let Some(processors) = &self.processors {
             command.args(["--cpu", &processors[number].to_string()]);
         }

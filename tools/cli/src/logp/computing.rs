@@ -51,12 +51,14 @@ impl Computing {
     }
 }
 
-/// Computes so many steps, each of which needs the one before.
+/// Computes so many steps, each of which needs the one before: in registers, since how fast memory is depends on what ran before.
 #[inline(never)]
 pub(super) fn run(steps: u64) {
-    let mut value = steps;
+    let mut value = steps | 1;
     for _ in 0..steps {
-        value = black_box(value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+        value ^= value << 13;
+        value ^= value >> 7;
+        value ^= value << 17;
     }
     black_box(value);
 }

@@ -183,15 +183,24 @@ pub(crate) struct LogpPoint {
 pub(crate) struct Breakdown {
     pub(crate) transport: String,
     pub(crate) size: u64,
+    /// The whole: a request and its reply, without stamps.
     pub(crate) total_ns: f64,
+    /// Bare operation that was measured beside it, there and back.
+    #[serde(default)]
+    pub(crate) probe: String,
+    #[serde(default)]
+    pub(crate) probe_ns: f64,
     pub(crate) shares: Vec<Share>,
 }
 
 /// One part.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Share {
     pub(crate) name: String,
     pub(crate) ns: f64,
+    /// What the part consists of, and how it was told.
+    #[serde(default)]
+    pub(crate) meaning: String,
 }
 
 /// Random access to a table.

@@ -5,6 +5,7 @@ use super::environment::Path;
 use super::plan::{Mode, Session, Threads};
 use super::{Sentence, virtual_time, while_doing};
 use crate::probe;
+use cci::trace::Stamps;
 use cci::{
     Attribute, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, Failure, Flags, Memory,
     PollError, Rights, RmaError, RmaHandle, SendError, Status, Threading,
@@ -12,6 +13,7 @@ use cci::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What one call of get_event showed; the event has been given back.
@@ -223,35 +225,7 @@ impl Port for Facade {
     type Connection = Connection;
 
     fn open(opening: &Opening) -> Result<Self, Sentence> {
-        let context = Context::new().map_err(while_doing("cannot find the devices"))?;
-        let found = match &opening.transport {
-            None => Some(context.default_device().map_err(|error| Sentence(error.to_string()))?),
-            Some(name) => context.devices().iter().find(|device| device.transport == *name),
-        };
-        let device = match (found, opening.transport.as_deref()) {
-            (Some(device), _) => device.clone(),
-            (None, Some(virtual_time::TRANSPORT)) => virtual_device(),
-            (None, name) => {
-                let name = name.unwrap_or_default();
-                let text = format!("no device has the transport {name}; `cci info` lists those that there are");
-                return Err(Sentence(text));
-            }
-        };
-        let device = Device { arguments: with_keys(&device.arguments, &opening.keys), ..device };
-        let options = EndpointOptions {
-            threading: match opening.threads {
-                Threads::One => Threading::One,
-                Threads::Many => Threading::Many,
-            },
-            disconnect_events: true,
-            ..EndpointOptions::default()
-        };
-        let endpoint = Endpoint::open(&device, &options).map_err(while_doing("cannot open an endpoint"))?;
-        let handle = match opening.mode {
-            Mode::Polling => None,
-            Mode::Blocking => Some(endpoint.handle().map_err(|error| Sentence(error.to_string()))?),
-        };
-        Ok(Self { endpoint, transport: device.transport, handle })
+        Self::open_stamped(opening, None)
     }
 
     fn uri(&self) -> String {
@@ -369,6 +343,40 @@ impl Port for Facade {
 }
 
 impl Facade {
+    /// Opens an endpoint, whose layers are stamped if there are stamps.
+    pub(crate) fn open_stamped(opening: &Opening, stamps: Option<Arc<Stamps>>) -> Result<Self, Sentence> {
+        let context = Context::new().map_err(while_doing("cannot find the devices"))?;
+        let found = match &opening.transport {
+            None => Some(context.default_device().map_err(|error| Sentence(error.to_string()))?),
+            Some(name) => context.devices().iter().find(|device| device.transport == *name),
+        };
+        let device = match (found, opening.transport.as_deref()) {
+            (Some(device), _) => device.clone(),
+            (None, Some(virtual_time::TRANSPORT)) => virtual_device(),
+            (None, name) => {
+                let name = name.unwrap_or_default();
+                let text = format!("no device has the transport {name}; `cci info` lists those that there are");
+                return Err(Sentence(text));
+            }
+        };
+        let device = Device { arguments: with_keys(&device.arguments, &opening.keys), ..device };
+        let options = EndpointOptions {
+            threading: match opening.threads {
+                Threads::One => Threading::One,
+                Threads::Many => Threading::Many,
+            },
+            disconnect_events: true,
+            stamps,
+            ..EndpointOptions::default()
+        };
+        let endpoint = Endpoint::open(&device, &options).map_err(while_doing("cannot open an endpoint"))?;
+        let handle = match opening.mode {
+            Mode::Polling => None,
+            Mode::Blocking => Some(endpoint.handle().map_err(|error| Sentence(error.to_string()))?),
+        };
+        Ok(Self { endpoint, transport: device.transport, handle })
+    }
+
     #[inline(always)]
     fn poll_touching(&self) -> Result<Seen, Trouble> {
         let (kind, detail) = match probe::touch_next(&self.endpoint) {

@@ -3,7 +3,7 @@
 use super::table::{align, scaled, time};
 use crate::measure::finding::{Finding, Idle, Jitter, Memory, Overlap, Threads};
 use crate::sizes::show_size;
-use crate::{gups, logp};
+use crate::{breakdown, gups, logp};
 
 /// A finding as people read it; nothing for a kind that has no text.
 pub(crate) fn text(finding: &Finding) -> String {
@@ -15,7 +15,8 @@ pub(crate) fn text(finding: &Finding) -> String {
         Finding::Idle(found) => idle(found),
         Finding::Gups(found) => gups::table(found),
         Finding::Logp(found) => logp::table(found),
-        Finding::Breakdown(_) | Finding::Unknown => String::new(),
+        Finding::Breakdown(found) => breakdown::table(found),
+        Finding::Unknown => String::new(),
     }
 }
 

@@ -11,6 +11,7 @@ mod copying;
 mod lines;
 mod network;
 pub(crate) mod shared;
+pub(crate) mod ticks;
 mod wake;
 
 use crate::measure::plan::ProbeKind;

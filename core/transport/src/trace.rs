@@ -1,0 +1,382 @@
+//! Time stamps where one layer of the library calls the next: a transport and a link that stamp what passes and do nothing else.
+//!
+//! An endpoint that is opened without stamps has neither: its types contain no stamp, and its operations not one instruction for
+//! them. `docs/design/perf-logp.md` says what is made of the stamps.
+
+use crate::{
+    Absence, Connect, Connection, ConnectionReport, Core, Incoming, Link, Message, Outgoing, Posted, Rma, Slot,
+    Transport,
+};
+use cci_mem::memory::Memory;
+use cci_mem::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use cci_proto::{
+    Address, Alignment, ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Time,
+};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Whose time it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// The library's interface: checks, the endpoint's lock, the connection's state.
+    Semantics,
+    /// From the moment at which the transport has found something until the program has given its event back.
+    Event,
+    /// The transport without its link: sequence, acknowledgement, window, timers, buffers.
+    Transport,
+    /// The link: system calls.
+    Link,
+}
+
+impl Layer {
+    /// How many there are.
+    pub const COUNT: usize = 4;
+
+    /// All, in the order in which [`Spent`] has them.
+    pub const ALL: [Self; Self::COUNT] = [Self::Semantics, Self::Event, Self::Transport, Self::Link];
+}
+
+/// What one call spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Ticks of the clock in each layer.
+    pub ticks: [u64; Layer::COUNT],
+    /// Stamps that ended a stay in each layer: each contains about one reading of the clock.
+    pub stamps: [u64; Layer::COUNT],
+}
+
+/// The stamps of an endpoint that one thread uses. They are taken between [`Stamps::begin`] and [`Stamps::end`] only.
+#[derive(Debug)]
+pub struct Stamps {
+    clock: fn() -> u64,
+    // Relaxed everywhere: a helper thread may see any of them at any time, and the endpoint's lock orders it with the program.
+    on: AtomicBool,
+    layer: AtomicUsize,
+    last: AtomicU64,
+    ticks: [AtomicU64; Layer::COUNT],
+    stamps: [AtomicU64; Layer::COUNT],
+}
+
+impl Stamps {
+    /// Stamps by this clock, off.
+    #[must_use]
+    pub fn new(clock: fn() -> u64) -> Self {
+        Self {
+            clock,
+            on: AtomicBool::new(false),
+            layer: AtomicUsize::new(0),
+            last: AtomicU64::new(0),
+            ticks: std::array::from_fn(|_| AtomicU64::new(0)),
+            stamps: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+
+    /// A call into the library begins.
+    #[inline]
+    pub fn begin(&self) {
+        for (ticks, stamps) in self.ticks.iter().zip(&self.stamps) {
+            ticks.store(0, Ordering::Relaxed);
+            stamps.store(0, Ordering::Relaxed);
+        }
+        self.layer.store(Layer::Semantics as usize, Ordering::Relaxed);
+        self.on.store(true, Ordering::Relaxed);
+        self.last.store((self.clock)(), Ordering::Relaxed);
+    }
+
+    /// From now on it is another layer's time.
+    #[inline]
+    pub fn enter(&self, layer: Layer) {
+        if !self.on.load(Ordering::Relaxed) {
+            return;
+        }
+        let now = (self.clock)();
+        let (at, last) = (self.layer.load(Ordering::Relaxed), self.last.load(Ordering::Relaxed));
+        if let (Some(ticks), Some(stamps)) = (self.ticks.get(at), self.stamps.get(at)) {
+            ticks.store(ticks.load(Ordering::Relaxed) + now.saturating_sub(last), Ordering::Relaxed);
+            stamps.store(stamps.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+        self.layer.store(layer as usize, Ordering::Relaxed);
+        self.last.store(now, Ordering::Relaxed);
+    }
+
+    /// The call is over: what it spent.
+    #[inline]
+    pub fn end(&self) -> Spent {
+        self.enter(Layer::Semantics);
+        self.on.store(false, Ordering::Relaxed);
+        let values = |of: &[AtomicU64; Layer::COUNT]| std::array::from_fn(|at| of[at].load(Ordering::Relaxed));
+        Spent { ticks: values(&self.ticks), stamps: values(&self.stamps) }
+    }
+}
+
+/// A transport that stamps.
+pub struct Traced {
+    inner: Box<dyn Transport>,
+    stamps: Arc<Stamps>,
+}
+
+impl Traced {
+    /// This transport, stamped.
+    #[must_use]
+    pub fn new(inner: Box<dyn Transport>, stamps: Arc<Stamps>) -> Self {
+        Self { inner, stamps }
+    }
+}
+
+impl Transport for Traced {
+    fn send(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        message: Message<'_>,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        self.stamps.enter(Layer::Transport);
+        let sent = self.inner.send(core, connection, message, posted);
+        self.stamps.enter(Layer::Semantics);
+        sent
+    }
+
+    fn rma(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        rma: &Rma<'_>,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, RmaError> {
+        self.stamps.enter(Layer::Transport);
+        let started = self.inner.rma(core, connection, rma, posted);
+        self.stamps.enter(Layer::Semantics);
+        started
+    }
+
+    fn progress(&mut self, core: &mut Core) {
+        self.stamps.enter(Layer::Transport);
+        self.inner.progress(core);
+        self.stamps.enter(Layer::Event);
+    }
+
+    fn uri(&self) -> &str {
+        self.inner.uri()
+    }
+
+    fn handle(&self) -> BorrowedFd<'_> {
+        self.inner.handle()
+    }
+
+    fn connect(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
+        self.inner.connect(core, connect)
+    }
+
+    fn accept(&mut self, core: &mut Core, request: &'static Slot, context: u64) -> Result<(), RequestError> {
+        self.inner.accept(core, request, context)
+    }
+
+    fn reject(&mut self, core: &mut Core, request: &'static Slot) -> Result<(), RequestError> {
+        self.inner.reject(core, request)
+    }
+
+    fn expect(&mut self, core: &mut Core, token: u64, context: u64, limit: Duration) -> Result<(), RequestError> {
+        self.inner.expect(core, token, context, limit)
+    }
+
+    fn forget_expected(&mut self, core: &mut Core, token: u64) {
+        self.inner.forget_expected(core, token);
+    }
+
+    fn redirect(&mut self, core: &mut Core, request: &'static Slot, uri: &str, token: u64) -> Result<(), RequestError> {
+        self.inner.redirect(core, request, uri, token)
+    }
+
+    fn disconnect(&mut self, core: &mut Core, connection: &'static Connection) {
+        self.inner.disconnect(core, connection);
+    }
+
+    fn register(&mut self, core: &mut Core, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
+        self.inner.register(core, memory, rights)
+    }
+
+    fn deregister(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
+        self.inner.deregister(core, handle)
+    }
+
+    fn alignment(&self) -> Alignment {
+        self.inner.alignment()
+    }
+
+    fn while_away(&mut self, core: &mut Core) -> Absence {
+        self.inner.while_away(core)
+    }
+
+    fn arm(&mut self, core: &mut Core) -> bool {
+        self.inner.arm(core)
+    }
+
+    fn arm_in_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
+        self.inner.arm_in_call(core)
+    }
+
+    fn settle(&mut self, core: &mut Core) {
+        self.inner.settle(core);
+    }
+
+    fn waker(&self) -> Arc<OwnedFd> {
+        self.inner.waker()
+    }
+
+    fn refill(&mut self, core: &mut Core) {
+        self.inner.refill(core);
+    }
+
+    fn options_changed(&mut self, core: &mut Core) {
+        self.inner.options_changed(core);
+    }
+
+    fn report(&self, core: &Core, connection: &'static Connection) -> ConnectionReport {
+        self.inner.report(core, connection)
+    }
+
+    fn close(&mut self, core: &mut Core, limit: Duration) {
+        self.inner.close(core, limit);
+    }
+}
+
+/// A link that stamps. What is done with a frame while the link shows it is the transport's time.
+pub struct TracedLink<L> {
+    inner: L,
+    stamps: Arc<Stamps>,
+}
+
+impl<L: Link> TracedLink<L> {
+    /// This link, stamped.
+    #[must_use]
+    pub fn new(inner: L, stamps: Arc<Stamps>) -> Self {
+        Self { inner, stamps }
+    }
+}
+
+impl<L: Link> Link for TracedLink<L> {
+    fn send_burst(&mut self, frames: &[Outgoing<'_>]) -> usize {
+        self.stamps.enter(Layer::Link);
+        let taken = self.inner.send_burst(frames);
+        self.stamps.enter(Layer::Transport);
+        taken
+    }
+
+    fn recv_burst(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        let stamps = &self.stamps;
+        stamps.enter(Layer::Link);
+        let count = self.inner.recv_burst(budget, &mut |incoming| {
+            stamps.enter(Layer::Transport);
+            sink(incoming);
+            stamps.enter(Layer::Link);
+        });
+        stamps.enter(Layer::Transport);
+        count
+    }
+
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn uri(&self) -> &str {
+        self.inner.uri()
+    }
+
+    fn now(&self) -> Time {
+        self.inner.now()
+    }
+
+    fn mtu(&self) -> u16 {
+        self.inner.mtu()
+    }
+
+    fn base_mtu(&self) -> u16 {
+        self.inner.base_mtu()
+    }
+
+    fn recv_buffer(&self) -> u32 {
+        self.inner.recv_buffer()
+    }
+
+    fn resolve(&mut self, uri: &str) -> Result<Address, ConnectError> {
+        self.inner.resolve(uri)
+    }
+
+    fn is_writable(&mut self) -> bool {
+        self.inner.is_writable()
+    }
+
+    fn join(&mut self, uri: &str, number: u32) -> Result<(), ConnectError> {
+        self.inner.join(uri, number)
+    }
+
+    fn leave(&mut self, number: u32) {
+        self.inner.leave(number);
+    }
+
+    fn group(&mut self, uri: &str) -> Result<Address, ConnectError> {
+        self.inner.group(uri)
+    }
+
+    fn handle(&self) -> BorrowedFd<'_> {
+        self.inner.handle()
+    }
+
+    fn arm(&mut self, deadline: Option<Time>, wants_write: bool) -> bool {
+        self.inner.arm(deadline, wants_write)
+    }
+
+    fn disarm(&mut self) {
+        self.inner.disarm();
+    }
+
+    fn waker(&self) -> Arc<OwnedFd> {
+        self.inner.waker()
+    }
+
+    fn path(&self, to: &Address) -> (String, String) {
+        self.inner.path(to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    thread_local! {
+        static TIME: Cell<u64> = const { Cell::new(100) };
+    }
+
+    fn clock() -> u64 {
+        TIME.get()
+    }
+
+    fn pass(ticks: u64) {
+        TIME.set(TIME.get() + ticks);
+    }
+
+    #[test]
+    fn each_layer_gets_its_own_time() {
+        let stamps = Stamps::new(clock);
+        stamps.begin();
+        pass(3);
+        stamps.enter(Layer::Transport);
+        pass(10);
+        stamps.enter(Layer::Link);
+        pass(100);
+        stamps.enter(Layer::Transport);
+        pass(20);
+        stamps.enter(Layer::Event);
+        pass(7);
+        assert_eq!(stamps.end(), Spent { ticks: [3, 7, 30, 100], stamps: [1, 1, 2, 1] });
+        // Off: nothing is taken, and the next call begins anew.
+        stamps.enter(Layer::Link);
+        pass(1000);
+        stamps.begin();
+        pass(1);
+        assert_eq!(stamps.end(), Spent { ticks: [1, 0, 0, 0], stamps: [1, 0, 0, 0] });
+    }
+}

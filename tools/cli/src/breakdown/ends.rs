@@ -1,0 +1,221 @@
+//! Both ends of a breakdown: the same rounds in the same order, of three blocks each: bare, as it is, and stamped.
+
+use crate::measure::loops::{Act, Lane, ping, pong};
+use crate::measure::plan::ProbeKind;
+use crate::measure::port::{Facade, Port, Refused, Seen, Trouble};
+use crate::measure::statistics::median;
+use crate::measure::{Sentence, while_doing};
+use crate::probe::Probe;
+use crate::probe::ticks::{tick_ns, ticks};
+use cci::Connection;
+use cci::trace::{Layer, Spent, Stamps};
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+
+/// Round trips of a block.
+const COUNT: u64 = 64;
+/// Of a stamped block every so many-th is stamped, so that those between find everything as it is without stamps.
+const EVERY: u64 = 8;
+/// Lengths of the messages by which the client says whether there is another round.
+const AGAIN: usize = 1;
+const OVER: usize = 0;
+
+/// What an end spent on one message: nanoseconds in each layer, as in [`Layer::ALL`].
+pub(super) type Layers = [f64; Layer::COUNT];
+
+/// What was measured at an end.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Told {
+    /// A round trip, as it is, and bare: medians, nanoseconds; 0 of the server.
+    pub(super) total: f64,
+    pub(super) bare: f64,
+    /// Sending a message, and receiving one: medians.
+    pub(super) send: Layers,
+    pub(super) receive: Layers,
+}
+
+/// An end.
+pub(super) struct End<'a> {
+    port: Facade,
+    connection: Connection,
+    stamps: &'a Stamps,
+    probe: &'a mut Probe,
+    kind: ProbeKind,
+    size: u64,
+    samples: Samples,
+}
+
+#[derive(Default)]
+struct Samples {
+    total: Vec<f64>,
+    bare: Vec<f64>,
+    send: [Vec<f64>; Layer::COUNT],
+    receive: [Vec<f64>; Layer::COUNT],
+}
+
+/// Adds a call to its layers, without what the stamps themselves take.
+#[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+fn note(layers: &mut [Vec<f64>; Layer::COUNT], spent: &Spent, stamp: f64) {
+    for ((layer, ticks), stamps) in layers.iter_mut().zip(spent.ticks).zip(spent.stamps) {
+        layer.push(ticks as f64 * tick_ns() - stamps as f64 * stamp);
+    }
+}
+
+impl<'a> End<'a> {
+    pub(super) fn new(
+        port: Facade,
+        connection: Connection,
+        stamps: &'a Stamps,
+        probe: &'a mut Probe,
+        kind: ProbeKind,
+        size: u64,
+    ) -> Self {
+        Self { port, connection, stamps, probe, kind, size, samples: Samples::default() }
+    }
+
+    /// Measures until the time is over, but so many rounds at least.
+    pub(super) fn lead(mut self, time: Duration, rounds: u32) -> Result<Told, Sentence> {
+        let message = self.message()?;
+        let stamp = cost_of_stamp(self.stamps);
+        let (begin, mut round) = (Instant::now(), 0);
+        while round < rounds || begin.elapsed() < time {
+            round += 1;
+            self.send(&message[..AGAIN])?;
+            let bare = self.bare()?;
+            self.samples.bare.push(per_round_trip(bare));
+            let lane = Lane { port: &self.port, connection: self.connection, silent: true };
+            let since = Instant::now();
+            ping::<_, false>(&lane, &Act::Message(&message), COUNT)?;
+            self.samples.total.push(per_round_trip(since.elapsed()));
+            for number in 0..COUNT {
+                if number % EVERY == 0 {
+                    self.stamped_send(&message, stamp)?;
+                    self.stamped_receive(stamp)?;
+                } else {
+                    self.send(&message)?;
+                    self.receive()?;
+                }
+            }
+        }
+        self.send(&message[..OVER])?;
+        Ok(self.told())
+    }
+
+    /// Takes part in rounds until there is none more.
+    pub(super) fn follow(mut self) -> Result<Told, Sentence> {
+        let message = self.message()?;
+        let stamp = cost_of_stamp(self.stamps);
+        while self.receive()? != OVER {
+            self.bare()?;
+            let lane = Lane { port: &self.port, connection: self.connection, silent: true };
+            pong::<_, false>(&lane, &Act::Message(&message), COUNT)?;
+            for number in 0..COUNT {
+                if number % EVERY == 0 {
+                    self.stamped_receive(stamp)?;
+                    self.stamped_send(&message, stamp)?;
+                } else {
+                    self.receive()?;
+                    self.send(&message)?;
+                }
+            }
+        }
+        Ok(self.told())
+    }
+
+    fn message(&self) -> Result<Vec<u8>, Sentence> {
+        let size = usize::try_from(self.size).map_err(while_doing("the size is too large"))?;
+        Ok(vec![1; size])
+    }
+
+    fn bare(&mut self) -> Result<Duration, Sentence> {
+        self.probe.run(self.kind, self.size, COUNT).map_err(while_doing("the probe failed"))
+    }
+
+    #[inline(always)]
+    fn send(&self, message: &[u8]) -> Result<(), Trouble> {
+        loop {
+            match self.port.send(self.connection, message, true) {
+                Ok(()) => return Ok(()),
+                // Nothing comes before this message has gone.
+                Err(Refused::Full) => {
+                    self.port.poll::<false>()?;
+                }
+                Err(Refused::Trouble(trouble)) => return Err(trouble),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn receive(&self) -> Result<usize, Trouble> {
+        loop {
+            if let Seen::Received(len) = self.port.poll::<false>()? {
+                return Ok(len);
+            }
+        }
+    }
+
+    fn stamped_send(&mut self, message: &[u8], stamp: f64) -> Result<(), Trouble> {
+        self.stamps.begin();
+        let sent = self.send(message);
+        let spent = self.stamps.end();
+        note(&mut self.samples.send, &spent, stamp);
+        sent
+    }
+
+    /// Only the call that found the message counts: those before it waited.
+    fn stamped_receive(&mut self, stamp: f64) -> Result<(), Trouble> {
+        loop {
+            self.stamps.begin();
+            let seen = self.port.poll::<false>();
+            let spent = self.stamps.end();
+            if let Seen::Received(_) = seen? {
+                note(&mut self.samples.receive, &spent, stamp);
+                return Ok(());
+            }
+        }
+    }
+
+    fn told(&self) -> Told {
+        let layers = |of: &[Vec<f64>; Layer::COUNT]| std::array::from_fn(|layer| median(&of[layer]));
+        let Samples { total, bare, send, receive } = &self.samples;
+        Told { total: median(total), bare: median(bare), send: layers(send), receive: layers(receive) }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+fn per_round_trip(took: Duration) -> f64 {
+    took.as_nanos() as f64 / COUNT as f64
+}
+
+/// What one stamp takes, nanoseconds.
+#[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+fn cost_of_stamp(stamps: &Stamps) -> f64 {
+    const STAMPS: u64 = 64;
+    let trial = |_| {
+        stamps.begin();
+        let begin = ticks();
+        for _ in 0..STAMPS {
+            stamps.enter(Layer::Semantics);
+        }
+        let took = ticks().wrapping_sub(begin);
+        stamps.end();
+        took as f64 * tick_ns() / STAMPS as f64
+    };
+    median(&(0..101).map(trial).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_costs_something_and_is_taken_off() {
+        let cost = cost_of_stamp(&Stamps::new(ticks));
+        assert!(cost > 0.0, "{cost}");
+        let mut layers: [Vec<f64>; Layer::COUNT] = std::array::from_fn(|_| Vec::new());
+        note(&mut layers, &Spent { ticks: [1000, 0, 2000, 0], stamps: [1, 0, 2, 0] }, 3.0);
+        assert!((layers[0][0] - (1000.0 * tick_ns() - 3.0)).abs() < 1e-9);
+        assert!((layers[2][0] - (2000.0 * tick_ns() - 6.0)).abs() < 1e-9);
+        assert!(layers[1][0].abs() < 1e-9);
+    }
+}

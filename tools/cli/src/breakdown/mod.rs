@@ -1,0 +1,254 @@
+//! `cci perf breakdown`: what the time of a request and its reply goes to. `docs/design/perf-logp.md` says what each share means.
+
+mod ends;
+
+use crate::crew::{Crew, Role as Part, Voice};
+use crate::measure::Sentence;
+use crate::measure::client::call;
+use crate::measure::ends::{OPERATIONS, payload_of};
+use crate::measure::environment::{Environment, Path};
+use crate::measure::finding::{Breakdown, Finding, Share};
+use crate::measure::plan::{Mode, ProbeKind, Threads};
+use crate::measure::port::{Facade, Happening, Opening, Port, await_happening};
+use crate::measure::row::Document;
+use crate::output::Files;
+use crate::output::table::{align, time};
+use crate::perf;
+use crate::probe::ticks::ticks;
+use crate::sizes::{parse_key, parse_size, parse_time, show_size};
+use cci::Attribute;
+use cci::trace::{Layer, Stamps};
+use clap::Args;
+use ends::{End, Layers, Told};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Rounds that are measured in any case.
+const ROUNDS: u32 = 5;
+/// How long the client end may take to connect.
+const ARRIVAL: Duration = Duration::from_secs(60);
+
+/// Arguments of `cci perf breakdown`.
+#[derive(Args, Debug)]
+pub(crate) struct BreakdownArguments {
+    /// Run both ends as processes of this host, pinned to different processors
+    #[arg(long, required = true)]
+    local: bool,
+    /// Transport to use; the default device's when absent
+    #[arg(long)]
+    transport: Option<String>,
+    /// A key of both devices, as in the configuration file
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key)]
+    key: Vec<(String, String)>,
+    /// Bytes of the request and of the reply
+    #[arg(long, default_value = "8", value_parser = parse_size)]
+    size: u64,
+    /// Endpoints for one thread, or for many
+    #[arg(long, value_enum, default_value = "many")]
+    threads: Threads,
+    /// Time for all rounds: short, normal, long, or such as 250ms
+    #[arg(long, default_value = "normal", value_parser = parse_time)]
+    time: Duration,
+    /// Write JSON to this file, - for standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// An end in a process of its own.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Role {
+    leads: bool,
+    transport: Option<String>,
+    keys: Vec<(String, String)>,
+    size: u64,
+    threads: Threads,
+    time: Duration,
+    probe: ProbeKind,
+}
+
+/// Measures.
+pub(crate) fn breakdown(arguments: &BreakdownArguments) -> Result<(), Sentence> {
+    let mut files = Files::open(arguments.json.as_deref(), None, None)?;
+    let (name, keys) = perf::local_device(arguments.transport.as_deref(), &arguments.key)?;
+    let probe = match name.as_str() {
+        "sm" => ProbeKind::Line,
+        "sock" => ProbeKind::Udp,
+        other => {
+            return Err(Sentence(format!(
+                "a breakdown needs a bare operation beside it, and there is none for {other}: use --transport sm or sock"
+            )));
+        }
+    };
+    if arguments.size == 0 {
+        return Err(Sentence::new("the request has at least one byte: ask for another --size"));
+    }
+    perf::warn_of_one_processor();
+    let role = |leads| {
+        Part::Breakdown(Role {
+            leads,
+            transport: arguments.transport.clone(),
+            keys: keys.clone(),
+            size: arguments.size,
+            threads: arguments.threads,
+            time: arguments.time,
+            probe,
+        })
+    };
+    let mut crew = Crew::start(&[true, false].map(role))?;
+    let mut environment = Environment::new(None);
+    if let Some([client, server]) = crew.processors.as_deref() {
+        environment.pinned = Some([*client, *server]);
+    }
+    let uri: String = crew.hear(1)?;
+    crew.tell(0, &uri)?;
+    environment.path = crew.hear(0)?;
+    let told: Vec<Told> = crew.hear_all()?;
+    let [client, server] = &told[..] else { return Err(Sentence::new("an end said nothing")) };
+    let found = shares(&name, arguments.size, probe, client, server);
+    perf::conclude(&Document::new(environment, Vec::new(), vec![Finding::Breakdown(found)], None), &mut files)
+}
+
+/// Plays one end.
+pub(crate) fn play(role: &Role, voice: &mut Voice) -> Result<(), Sentence> {
+    let opening = Opening {
+        transport: role.transport.clone(),
+        threads: role.threads,
+        mode: Mode::Polling,
+        keys: role.keys.clone(),
+        library: None,
+    };
+    let stamps = Arc::new(Stamps::new(ticks));
+    let port = Facade::open_stamped(&opening, Some(stamps.clone()))?;
+    let connection = if role.leads {
+        let uri: String = voice.hear()?;
+        let connection = call(&port, &uri, payload_of(OPERATIONS), Attribute::ReliableOrdered, OPERATIONS)?;
+        let path: Option<Path> = port.path(connection);
+        voice.say(&path)?;
+        connection
+    } else {
+        voice.say(&port.uri())?;
+        let arrived = await_happening(&port, &mut Vec::new(), ARRIVAL, |happening, _| match happening {
+            Happening::Open(connection, _) => Some(connection),
+            _ => None,
+        })?;
+        arrived.ok_or_else(|| Sentence::new("the client end did not connect"))?
+    };
+    let most = port.max_send_size(connection);
+    if role.size > most {
+        return Err(Sentence(format!("a message here has at most {most} bytes: ask for a smaller one by --size")));
+    }
+    let end = End::new(port, connection, &stamps, voice.probe()?, role.probe, role.size);
+    let told = if role.leads { end.lead(role.time, ROUNDS)? } else { end.follow()? };
+    voice.say(&told)
+}
+
+/// The shares of a request and its reply: what both ends spent on sending one message and receiving one.
+fn shares(transport: &str, size: u64, probe: ProbeKind, client: &Told, server: &Told) -> Breakdown {
+    let all = |layer: Layer| {
+        let of = |layers: &Layers| layers[layer as usize];
+        of(&client.send) + of(&server.receive) + of(&server.send) + of(&client.receive)
+    };
+    let (semantics, event) = (all(Layer::Semantics), all(Layer::Event));
+    // A link shows what is its own. Where the transport has none, the bare operation stands for it.
+    let has_link = transport == "sock";
+    let (base, flow) = if has_link {
+        let flow = all(Layer::Transport);
+        (client.total - semantics - event - flow, flow)
+    } else {
+        (client.bare, client.total - semantics - event - client.bare)
+    };
+    let share = |name: &str, ns: f64, meaning: &str| Share { name: name.into(), ns, meaning: meaning.into() };
+    let (base_is, flow_is) = if has_link {
+        (
+            "system calls, the kernel and the way between the ends: what the stamps of the other layers leave over",
+            "the engine: sequence, acknowledgement, window, timers, buffers; stamped at both ends",
+        )
+    } else {
+        (
+            "the bare round trip of a cache line, measured in alternation",
+            "lengths, room in the ring, slots, peers that sleep: what the other shares leave over",
+        )
+    };
+    Breakdown {
+        transport: transport.into(),
+        size,
+        total_ns: client.total,
+        probe: probe.name().into(),
+        probe_ns: client.bare,
+        shares: vec![
+            share("base-transport", base, base_is),
+            share(
+                "event-notification",
+                event,
+                "taking the event from the queue, its fields, giving it back; stamped at both ends",
+            ),
+            share("flow-control", flow, flow_is),
+            share(
+                "semantics",
+                semantics,
+                "the interface: checks of flags, state and length, the endpoint's lock; stamped at both ends",
+            ),
+        ],
+    }
+}
+
+/// The finding on the terminal.
+pub(crate) fn table(found: &Breakdown) -> String {
+    let mut rows = vec![["share", "time", "of all", "what it is"].map(String::from).to_vec()];
+    for share in &found.shares {
+        let part = 100.0 * share.ns / found.total_ns.max(f64::MIN_POSITIVE);
+        rows.push(vec![share.name.clone(), time(share.ns), format!("{part:.1} %"), share.meaning.clone()]);
+    }
+    let mut text = format!(
+        "Breakdown of a request and its reply of {} over {}: {} in all; bare {} there and back: {}\n{}",
+        show_size(found.size),
+        found.transport,
+        time(found.total_ns),
+        found.probe,
+        time(found.probe_ns),
+        align(&rows, &[0, 3])
+    );
+    for share in found.shares.iter().filter(|share| share.ns < 0.0) {
+        text += &format!("{} came out below nothing: what else ran disturbed, measure again.\n", share.name);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(total: f64, bare: f64, scale: f64) -> Told {
+        let layers = |event: f64| [3.0 * scale, event, 20.0 * scale, 100.0 * scale];
+        Told { total, bare, send: layers(0.0), receive: layers(8.0 * scale) }
+    }
+
+    #[test]
+    fn shares_make_up_the_whole_over_a_link_and_over_memory() {
+        for transport in ["sm", "sock"] {
+            let found = shares(transport, 8, ProbeKind::Line, &told(1000.0, 300.0, 1.0), &told(0.0, 0.0, 2.0));
+            let sum: f64 = found.shares.iter().map(|share| share.ns).sum();
+            assert!((sum - 1000.0).abs() < 1e-9, "{found:?}");
+            let of = |name: &str| found.shares.iter().find(|share| share.name == name).unwrap().ns;
+            // Sent and received once at each end; the server's figures are twice the client's.
+            assert!((of("semantics") - 18.0).abs() < 1e-9 && (of("event-notification") - 24.0).abs() < 1e-9);
+            let (base, flow) = if transport == "sm" { (300.0, 658.0) } else { (838.0, 120.0) };
+            assert!((of("base-transport") - base).abs() < 1e-9 && (of("flow-control") - flow).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn the_finding_on_the_terminal() {
+        insta::assert_snapshot!(table(&shares(
+            "sock",
+            8,
+            ProbeKind::Udp,
+            &told(9000.0, 8000.0, 1.0),
+            &told(0.0, 0.0, 1.0)
+        )));
+        let disturbed = shares("sm", 8, ProbeKind::Line, &told(500.0, 900.0, 1.0), &told(0.0, 0.0, 1.0));
+        assert!(table(&disturbed).contains("flow-control came out below nothing"));
+    }
+}
