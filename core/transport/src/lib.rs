@@ -13,10 +13,10 @@ mod open;
 mod operation;
 mod patience;
 mod reliable;
-#[cfg(feature = "trace")]
 mod snapshot;
-mod waits;
+#[cfg(feature = "trace")]
 pub mod trace;
+mod waits;
 
 pub use crate::core::{Core, CoreOptions, name};
 pub use connection::{Connection, ConnectionState, Counters};

@@ -12,6 +12,7 @@ use cci_mem::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use cci_proto::{
     Address, Alignment, ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Time,
 };
+use std::fmt;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -338,6 +339,14 @@ impl<L: Link> Link for TracedLink<L> {
 
     fn path(&self, to: &Address) -> (String, String) {
         self.inner.path(to)
+    }
+
+    fn write_name(&self, to: &Address, text: &mut dyn fmt::Write) -> fmt::Result {
+        self.inner.write_name(to, text)
+    }
+
+    fn is_virtual(&self) -> bool {
+        self.inner.is_virtual()
     }
 }
 

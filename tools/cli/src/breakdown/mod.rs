@@ -54,6 +54,9 @@ pub(crate) struct BreakdownArguments {
     /// Write JSON to this file, - for standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write a page of the run to this file, - for standard output
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
 }
 
 /// An end in a process of its own.
@@ -70,7 +73,7 @@ pub(crate) struct Role {
 
 /// Measures.
 pub(crate) fn breakdown(arguments: &BreakdownArguments) -> Result<(), Sentence> {
-    let mut files = Files::open(arguments.json.as_deref(), None, None)?;
+    let mut files = Files::open(arguments.json.as_deref(), None, None, arguments.report.as_deref())?;
     let (name, keys) = perf::local_device(arguments.transport.as_deref(), &arguments.key)?;
     let probe = match name.as_str() {
         "sm" => ProbeKind::Line,

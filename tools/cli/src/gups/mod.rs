@@ -60,6 +60,9 @@ pub(crate) struct GupsArguments {
     /// Write JSON to this file, - for standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write a page of the run to this file, - for standard output
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
 }
 
 /// Parses the size of a table.
@@ -99,7 +102,7 @@ struct Span {
 
 /// Measures.
 pub(crate) fn gups(arguments: &GupsArguments) -> Result<(), Sentence> {
-    let mut files = Files::open(arguments.json.as_deref(), None, None)?;
+    let mut files = Files::open(arguments.json.as_deref(), None, None, arguments.report.as_deref())?;
     let (name, keys) = perf::local_device(arguments.transport.as_deref(), &arguments.key)?;
     if name == "sim" {
         return Err(Sentence::new("gups runs in several processes, and sim is in one: use --transport sm or sock"));

@@ -61,6 +61,9 @@ pub(crate) struct LogpArguments {
     /// Write JSON to this file, - for standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write a page of the run to this file, - for standard output
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
     /// Draw the signature, time per message over the length of the burst, to this SVG file, - for standard output
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
@@ -111,7 +114,8 @@ impl Session {
 
 /// Measures.
 pub(crate) fn logp(arguments: &LogpArguments) -> Result<(), Sentence> {
-    let mut files = Files::open(arguments.json.as_deref(), None, arguments.plot.as_deref())?;
+    let mut files =
+        Files::open(arguments.json.as_deref(), None, arguments.plot.as_deref(), arguments.report.as_deref())?;
     let (name, keys) = perf::local_device(arguments.transport.as_deref(), &arguments.key)?;
     let is_virtual = name == "sim";
     let natural = if is_virtual { AttributeName::Uu } else { AttributeName::Ro };

@@ -27,9 +27,11 @@ fn sections() -> Vec<(&'static str, Vec<Row>, Vec<Finding>)> {
         g_ns_per_byte: 0.07,
         residual: 0.01,
         points: points.into(),
+        ..Logp::default()
     };
-    let shares = ["base transport", "semantics"].map(|name| Share { name: name.into(), ns: 50.0 });
-    let breakdown = Breakdown { transport: transport(), size: 8, total_ns: 100.0, shares: shares.into() };
+    let shares = ["base transport", "semantics"].map(|name| Share { name: name.into(), ns: 50.0, ..Share::default() });
+    let shares = shares.into();
+    let breakdown = Breakdown { transport: transport(), size: 8, total_ns: 100.0, shares, ..Breakdown::default() };
     let point =
         |connections: u64, bytes| MemoryPoint { connections, private_bytes: bytes, resident_bytes: 2.0 * bytes };
     let memory = Memory {
@@ -62,6 +64,7 @@ fn sections() -> Vec<(&'static str, Vec<Row>, Vec<Finding>)> {
         seconds: 0.5,
         gups: 5e-4,
         errors: 0,
+        ..Gups::default()
     };
     let idle = Idle {
         transport: transport(),
