@@ -1,4 +1,4 @@
-//! `cci perf logp` and `cci perf gups` as their users run them.
+//! `cci perf logp`, `breakdown` and `gups` as their users run them.
 #![allow(missing_docs, reason = "tests")]
 
 use serde_json::Value;
@@ -123,6 +123,23 @@ fn a_shared_table_is_right_after_random_updates_however_they_travel() {
 }
 
 #[test]
+fn the_shares_of_a_request_and_its_reply_make_up_the_whole() {
+    for transport in ["sm", "sock"] {
+        let found = finding(&["breakdown", "--transport", transport, "--time", "1ms"]);
+        assert_eq!((&found["transport"], &found["kind"]), (&transport.into(), &"breakdown".into()));
+        let shares = found["shares"].as_array().unwrap();
+        let names: Vec<_> = shares.iter().map(|share| share["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["base-transport", "event-notification", "flow-control", "semantics"]);
+        let sum: f64 = shares.iter().map(|share| number(share, "ns")).sum();
+        let total = number(&found, "total_ns");
+        assert!(total > 0.0 && (sum - total).abs() < 1e-6 * total, "{found}");
+        // Those of the stamps alone: nothing that else runs makes them less than nothing.
+        assert!(number(&shares[1], "ns") > 0.0 && number(&shares[3], "ns") > 0.0, "{found}");
+        assert!(number(&found, "probe_ns") > 0.0, "{found}");
+    }
+}
+
+#[test]
 fn what_cannot_be_done_is_told() {
     for (arguments, expected) in [
         (&["logp"][..], "--local"),
@@ -132,6 +149,9 @@ fn what_cannot_be_done_is_told() {
         (&["logp", "--local", "--transport", "sim", "--key", "gap=wide"], "'gap'"),
         (&["logp", "--local", "--transport", "sim", "--key", "loss=100"], "did not connect"),
         (&["logp", "--local", "--plot", "x.png"], "drawn as SVG"),
+        (&["breakdown", "--local", "--transport", "sim"], "sm or sock"),
+        (&["breakdown", "--local", "--size", "0"], "at least one byte"),
+        (&["breakdown", "--local", "--size", "1M"], "at most 8192 bytes"),
         (&["gups", "--local", "--table", "100M"], "power of two"),
         (&["gups", "--local", "--processes", "1"], "2..=64"),
         (&["gups", "--local", "--op", "read"], "send, write"),
