@@ -11,14 +11,19 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// Measurements over each transport, in the quick setting: with peers a point takes as long for each of them, and each launch
-/// starts their programs.
-const OVER_EACH: [&str; 6] = [
-    "pingpong --size 8,64,512,4096 --peers installed:PEERS --launches 5",
-    "bw --size 64,512,4096,8192 --peers installed:PEERS --launches 5",
-    "rate --size 8 --peers installed:PEERS --launches 5",
-    "pingpong --size 8 --mode blocking",
-    "bw --op write --size 64,1K,16K,256K,1M",
-    "bw --op read --size 64,1K,16K,256K,1M",
+/// starts their programs. The last is about doing nothing.
+const OVER_EACH: [&str; 11] = [
+    "pingpong --time short --size 8,64,512,4096 --peers installed:PEERS --launches 5",
+    "bw --time short --size 64,512,4096,8192 --peers installed:PEERS --launches 5",
+    "rate --time short --size 8 --peers installed:PEERS --launches 5",
+    "pingpong --time short --size 8 --mode blocking",
+    "bw --time short --op write --size 64,1K,16K,256K,1M",
+    "bw --time short --op read --size 64,1K,16K,256K,1M",
+    "jitter --time short --size 8",
+    "overlap --time short --op write --size 4K,64K,1M",
+    "threads --time short",
+    "memory --connections 1000",
+    "idle --seconds 2",
 ];
 /// The transports, and which settings of the peers stand beside each.
 const TRANSPORTS: [(&str, &str); 2] = [("sm", "memory"), ("sock", "network")];
@@ -62,7 +67,7 @@ fn commands() -> Vec<Vec<String>> {
     each.map(|(command, (transport, peers))| {
         let command = command.replace("PEERS", peers);
         let (measurement, rest) = command.split_once(' ').unwrap_or((&command, ""));
-        let line = format!("{measurement} --local --transport {transport} --time short {rest}");
+        let line = format!("{measurement} --local --transport {transport} {rest}");
         line.split_whitespace().map(String::from).collect()
     })
     .collect()
