@@ -24,8 +24,8 @@ pub enum Pattern {
     /// One message to all nodes along a binomial tree from node 0: who has it sends it on, to the largest subtree first, a message
     /// each o. The time until the last node has it.
     Multicast,
-    /// One message from every node to every other at once, in turn: the time until all have arrived, at least. Each node sends and
-    /// receives a message in 2o, or the busiest link is what takes longest.
+    /// One message from every node to every other at once, in turn: the time until all have arrived, if the ends (2o for each message
+    /// sent and received), or the busiest link, are busy without a gap, and the last message goes the longest way.
     AllToAll,
     /// From every node to its neighbours: mean latency. In networks of switches to the node of the next number.
     Neighbour,

@@ -93,7 +93,7 @@ pub(crate) fn pattern(arguments: &PatternArguments) -> Result<(), Sentence> {
     answer.table("patterns", &table);
     answer.say("\naverage, neighbour, transpose, hot-spot: mean latency of a message; unicasts, multicast, all-to-all: until complete.");
     answer
-        .say("Waiting is for links (queues of M/D/1 kind, docs/design/model.md); all-to-all is at least what is told.");
+        .say("Waiting is for links (queues of M/D/1 kind, docs/design/model.md); all-to-all has the ends or the busiest link busy without a gap.");
     for why in left_out {
         answer.say(&format!("Left out: {why}."));
     }
