@@ -133,7 +133,8 @@ fn panel<'a>(area: &Area<'a>, against: &Against) -> Result<(), Failed<'a>> {
         .label_style(font(13).color(&INK))
         .x_desc(against.across)
         .y_desc("time")
-        .x_label_formatter(&|value| format!("{value:.0}"))
+        // There is no half hop, nor half a byte.
+        .x_label_formatter(&|value| if value.fract() == 0.0 { value.to_string() } else { String::new() })
         .y_label_formatter(&|time| short(&table::time(*time)))
         .draw()?;
     for (index, (_, points)) in against.lines.iter().enumerate() {

@@ -58,22 +58,20 @@ impl Section {
 }
 
 fn table(name: &str, rows: Vec<&Map<String, Value>>) -> Markup {
-    let columns: Vec<_> = rows.first().into_iter().flat_map(|row| row.keys()).collect();
+    let mut columns: Vec<_> = rows.first().into_iter().flat_map(|row| row.keys()).collect();
+    // The document has them by name; what a row is called stands first.
+    columns.sort_by_key(|column| !rows.iter().any(|row| row.get(*column).is_some_and(Value::is_string)));
     html! {
         div class="wide" {
             table {
-                caption { (spaced(name)) }
-                tr { @for column in &columns { th { (spaced(column)) } } }
+                caption { (name.replace('_', " ")) }
+                tr { @for column in &columns { th { (column) } } }
                 @for row in &rows {
                     tr { @for column in &columns { td { (cell(row.get(*column))) } } }
                 }
             }
         }
     }
-}
-
-fn spaced(name: &str) -> String {
-    name.replace('_', " ")
 }
 
 fn cell(value: Option<&Value>) -> String {
@@ -107,6 +105,7 @@ mod tests {
             "note": "as \"printed\"",
         }));
         assert_eq!(html.matches("<table>").count(), 2);
+        assert!(html.contains("<th>from</th><th>to</th><th>nodes</th>"), "{html}");
         assert!(html.contains("<td>18.209</td>") && html.contains("&lt;torus&gt;") && !html.contains("<torus>"));
         assert!(html.contains("a&amp;b.json") && html.contains("cci model crossover") && !html.contains("/usr/bin"));
     }
