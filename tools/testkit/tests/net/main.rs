@@ -19,6 +19,7 @@ mod multicast;
 mod path_mtu;
 mod pingpong;
 mod shares;
+mod testbed;
 mod traffic;
 
 use cci_testkit::namespace::{self, has};
@@ -46,6 +47,8 @@ const TESTS: &[Test] = &[
     Test("one_sender_three_receivers", multicast::one_sender, &["ip"]),
     Test("two_senders_three_receivers", multicast::two_senders, &["ip"]),
     Test("shares_with_tcp_over_200_megabits", shares::with_tcp, &["ip", "tc"]),
+    Test("the_test_bed_measures_and_validates", testbed::measures_and_validates, &["ip"]),
+    Test("the_test_bed_leaves_nothing_when_killed", testbed::leaves_nothing_when_killed, &["ip"]),
 ];
 
 fn main() -> ExitCode {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 /// The command, which is built beside the tests.
-fn command() -> PathBuf {
+pub(crate) fn command() -> PathBuf {
     let tests = std::env::current_exe().expect("this program");
     let built = tests.ancestors().nth(2).expect("the folder of what is built").join("cci");
     assert!(built.is_file(), "there is no {}: build it with cargo build -p cci-cli", built.display());
