@@ -206,6 +206,9 @@ fn note_peer(now: Time, conn: &mut Conn, flow: &mut Flow, data: &Data) -> bool {
 
 /// When a peer without slots is asked again.
 pub(super) fn ask_again(now: Time, flow: &mut Flow) {
+    let is_heard = |number| flow.echoed.is_some_and(|echoed| ahead(echoed, number) >= 0);
+    let was_heard = flow.flight.front().is_none_or(|front| is_heard(front.number));
+    flow.unanswered = if was_heard { 0 } else { flow.unanswered + 1 };
     flow.rnr_tries += 1;
     flow.rnr_at = now.plus_micros((RNR_FIRST << flow.rnr_tries.min(10)).min(RNR_LONGEST));
 }

@@ -185,6 +185,8 @@ pub(super) struct Flow {
     /// When to ask it again, and how often that was done.
     pub(super) rnr_at: Time,
     pub(super) rnr_tries: u32,
+    /// Times in a row that it did not even say that the question came.
+    pub(super) unanswered: u32,
     /// When something was last acknowledged, or the first frame in flight was sent.
     pub(super) progress_at: Time,
     /// Newest transmission number that an acknowledgement echoed.
@@ -252,6 +254,7 @@ impl Flow {
             rnr_since: None,
             rnr_at: Time(0),
             rnr_tries: 0,
+            unanswered: 0,
             progress_at: Time(0),
             echoed: None,
             marks: 0,

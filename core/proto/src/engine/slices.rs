@@ -100,7 +100,15 @@ impl Engine {
         }
         let early = data.seq.wrapping_sub(conn.recv_next) as usize;
         let ahead = self.flows.get(conn.flow).and_then(|flow| flow.ahead.get(early));
-        if early >= WINDOW || ahead.is_some_and(|ahead| !matches!(ahead, Ahead::Missing)) {
+        let is_here = ahead.is_some_and(|ahead| !matches!(ahead, Ahead::Missing));
+        if early == 0
+            && is_here
+            && let Some(none) = Records::again(&[])
+        {
+            // It waits for a slot, and its sender asks whether there is one.
+            return self.handle_sequenced(now, place, data, none, bytes.len(), host);
+        }
+        if early >= WINDOW || is_here {
             // It has come, or it comes too early.
             self.stats.duplicates += 1;
             conn.set(bit::ACK_NOW);

@@ -46,6 +46,12 @@ impl Engine {
             if flow.rnr_since.is_some() && flow.rnr_at <= now {
                 ask_again(now, flow);
                 flow.probe_due = true;
+                if flow.unanswered >= BLACK_HOLE && flow.flight.front().is_some_and(|front| front.is_large) {
+                    mtu::fall_back(conn, flow, self.config.base_mtu);
+                }
+                if is_gone(now, conn, flow.unanswered) {
+                    broken = Some(Failure::TimedOut);
+                }
                 if !flow.is_asking() {
                     // Nothing could be sent again: an acknowledgement will say how it stands.
                     conn.set(bit::PING);
@@ -69,7 +75,7 @@ impl Engine {
             if ask_at(flow).is_some_and(|at| at <= now) {
                 (flow.asked, flow.asked_at) = (flow.asked + 1, now);
                 conn.set(bit::PING);
-                if flow.asked > GIVE_UP_PROBES && now.since(flow.used_at) > GIVE_UP {
+                if is_gone(now, conn, flow.asked) {
                     broken = Some(Failure::TimedOut);
                 }
             }
@@ -133,6 +139,11 @@ impl Engine {
             self.timers.arm(place, next.max(now), &mut conn.armed);
         }
     }
+}
+
+/// Whether a peer that did not answer so many questions has not been heard for so long that it is given up.
+fn is_gone(now: Time, conn: &Conn, unanswered: u32) -> bool {
+    unanswered > GIVE_UP_PROBES && u64::from(conn.silence(now)) * 1000 > GIVE_UP
 }
 
 /// Whether the oldest operation is older than the send timeout, and what that means.

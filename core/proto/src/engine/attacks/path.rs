@@ -216,3 +216,21 @@ fn frames_that_are_never_whole_take_no_more_than_their_share() {
     give_slices(&mut raw, 0, &whole, 100, &[0, 1, 2, 3, 4, 5, 6, 7]);
     assert_eq!(raw.host.received.len(), 1);
 }
+
+#[test]
+fn a_path_that_shrinks_while_the_peer_has_no_slot_is_noticed() {
+    let (mut pair, client, limit) = grown(Attribute::ReliableOrdered, 0);
+    pair.hosts[1].slots = 0;
+    for number in 0..5 {
+        pair.engines[0].send(pair.now, client, &[&message(number, LONG)], Op(number), false).expect("room");
+    }
+    let until = pair.now.plus_micros(10_000);
+    pair.run_until(until);
+    limit.set(1300);
+    // The peer's word that there are slots now is lost.
+    pair.hosts[1].slots = 100;
+    let until = pair.now.plus_micros(10_000_000);
+    pair.run_until(until);
+    assert_eq!(pair.hosts[1].received.len(), 5);
+    assert_eq!(pair.hosts[0].ended.len(), 5);
+}

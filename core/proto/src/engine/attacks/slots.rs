@@ -246,3 +246,21 @@ fn a_refused_sender_that_asks_again_gets_a_slot_that_nobody_announced() {
     raw.give(&frame);
     assert_eq!(raw.host.received.len(), 1);
 }
+
+#[test]
+fn a_peer_that_vanishes_when_it_had_no_slot_is_noticed() {
+    let mut raw = Raw::new(Attribute::ReliableOrdered);
+    raw.engine.send(raw.now, raw.index, &[b"refused"], Op(1), false).expect("send");
+    raw.poll();
+    // The twin: as long as it says so, it is there.
+    for _ in 0..120 {
+        let frame = raw.data(None, flags::RNR, &[], &[]);
+        raw.give(&frame);
+        raw.wait(1_000_000);
+    }
+    assert!(raw.host.broken.is_empty());
+    raw.wait(58_000_000);
+    assert!(raw.host.broken.is_empty(), "not before a minute");
+    raw.wait(10_000_000);
+    assert_eq!(raw.host.broken, [(raw.index, Failure::TimedOut)]);
+}
