@@ -23,7 +23,7 @@ pub(super) fn has_work(world: &World, at: usize) -> bool {
     if !node.side.borrowed.is_empty() || !node.requests.is_empty() {
         return true;
     }
-    world.connections.iter().zip(&world.plan.connections).any(|(ends, planned)| {
+    world.connections.iter().zip(&world.plan.connections).enumerate().any(|(connection, (ends, planned))| {
         [0, 1].into_iter().any(|side| {
             let end = &ends[side];
             let early = match planned.end {
@@ -33,12 +33,26 @@ pub(super) fn has_work(world: &World, at: usize) -> bool {
             planned.nodes[side] as usize == at
                 && match end.stage {
                     Stage::Before => side == 0,
-                    Stage::Open => early || end.messages + end.transfers > 0,
+                    Stage::Open => early || end.messages + end.transfers > 0 || is_left(world, at, connection, side),
                     Stage::Broken => true,
                     Stage::Opening | Stage::Over => false,
                 }
         })
     })
+}
+
+/// Whether a side has done everything, and its peer believes that it is gone: nobody will ever tell it.
+fn is_left(world: &World, at: usize, connection: usize, side: usize) -> bool {
+    let (end, other) = (&world.connections[connection][side], &world.connections[connection][1 - side]);
+    let stream = u32::try_from(connection * 2 + side).unwrap_or(u32::MAX);
+    let is_done = |operation| match operation {
+        Operation::Send(of, _) => of != stream,
+        Operation::Transfer(number) => world.oracle.transfers.get(number).stream != stream,
+    };
+    matches!(world.plan.connections[connection].end, End::Unreachable { .. })
+        && (end.stage, other.stage) == (Stage::Open, Stage::Over)
+        && end.messages + end.transfers == 0
+        && world.nodes[at].side.open(|operation| !is_done(operation)) == 0
 }
 
 /// A node's program runs for a moment.
@@ -108,6 +122,9 @@ fn tend(world: &mut World, at: usize, connection: usize, side: usize) {
                     }
                 }
                 _ => {}
+            }
+            if is_left(world, at, connection, side) {
+                return world.close_if_open(connection, side);
             }
             for _ in 0..world.nodes[at].random.between(1, 12) {
                 if !post(world, at, connection, side) {
