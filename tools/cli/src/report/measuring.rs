@@ -12,13 +12,16 @@ use std::time::Duration;
 
 /// Measurements over each transport, in the quick setting: with peers a point takes as long for each of them, and each launch
 /// starts their programs. The last is about doing nothing.
-const OVER_EACH: [&str; 11] = [
+const OVER_EACH: [&str; 14] = [
     "pingpong --time short --size 8,64,512,4096 --peers installed:PEERS --launches 5",
     "bw --time short --size 64,512,4096,8192 --peers installed:PEERS --launches 5",
     "rate --time short --size 8 --peers installed:PEERS --launches 5",
     "pingpong --time short --size 8 --mode blocking",
     "bw --time short --op write --size 64,1K,16K,256K,1M",
     "bw --time short --op read --size 64,1K,16K,256K,1M",
+    "logp --time short",
+    "breakdown --time short",
+    "gups --table 1M",
     "jitter --time short --size 8",
     "overlap --time short --op write --size 4K,64K,1M",
     "threads --time short",
