@@ -11,10 +11,11 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// Measurements over each transport, in the quick setting: with peers a point takes as long for each of them, and each launch
-/// starts their programs. The last is about doing nothing.
+/// starts their programs, and all read what they receive, since bytes that nobody reads never leave a cache. The last is about
+/// doing nothing.
 const OVER_EACH: [&str; 14] = [
-    "pingpong --time short --size 8,64,512,4096 --peers installed:PEERS --launches 5",
-    "bw --time short --size 64,512,4096,8192 --peers installed:PEERS --launches 5",
+    "pingpong --touch --time short --size 8,64,512,4096 --peers installed:PEERS --launches 5",
+    "bw --touch --time short --size 64,512,4096,8192 --peers installed:PEERS --launches 5",
     "rate --time short --size 8 --peers installed:PEERS --launches 5",
     "pingpong --time short --size 8 --mode blocking",
     "bw --time short --op write --size 64,1K,16K,256K,1M",
