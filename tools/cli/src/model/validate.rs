@@ -43,7 +43,7 @@ impl Predicted<'_> {
 pub(crate) fn answer(arguments: &ValidateArguments) -> Result<(), Sentence> {
     arguments.measured.check(&[&arguments.files, &arguments.left_out])?;
     let seen = arguments.measured.read(&arguments.files)?;
-    let left_out = merged(arguments.measured.read(&arguments.left_out)?);
+    let left_out = arguments.measured.read(&arguments.left_out)?;
     let mut files = arguments.output.open(None)?;
     let fit = fitted(&arguments.measured, &seen)?;
     let predicted = predict(&fit, &left_out)?;
@@ -64,26 +64,6 @@ pub(crate) fn answer(arguments: &ValidateArguments) -> Result<(), Sentence> {
         100.0 * BAR
     ));
     answer.tell(&mut files, None)
-}
-
-/// Each path once, at each size the fastest of its documents.
-fn merged(measured: Vec<Measured>) -> Vec<Measured> {
-    let mut paths: Vec<Measured> = Vec::new();
-    for mut document in measured {
-        let Some(path) = paths.iter_mut().find(|path| path.name == document.name && path.counts == document.counts)
-        else {
-            document.times.sort_by(|a, b| a.0.total_cmp(&b.0));
-            paths.push(document);
-            continue;
-        };
-        for (bytes, ns) in document.times {
-            match path.times.iter_mut().find(|(own, _)| own.to_bits() == bytes.to_bits()) {
-                Some((_, fastest)) => *fastest = fastest.min(ns),
-                None => path.times.push((bytes, ns)),
-            }
-        }
-    }
-    paths
 }
 
 fn predict<'m>(fit: &Fit, left_out: &'m [Measured]) -> Result<Vec<Predicted<'m>>, Sentence> {
