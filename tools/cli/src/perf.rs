@@ -232,9 +232,6 @@ fn measure(plan: &Plan, arguments: &MeasurementArguments, mut attendance: Attend
     conclude(&Document::new(environment, finished.rows, finished.findings, interrupted), &mut files)
 }
 
-/// A run fails when more than one point in so many is not accurate.
-const VAGUE: usize = 10;
-
 /// The transport that is asked for, or of the default device.
 ///
 /// # Errors
@@ -271,6 +268,9 @@ pub(crate) fn files(arguments: &MeasurementArguments) -> Result<Files, Sentence>
     let MeasurementArguments { json, csv, plot, report, .. } = arguments;
     Files::open(json.as_deref(), csv.as_deref(), plot.as_deref(), report.as_deref())
 }
+
+/// A run fails when more than one point in so many is not accurate.
+const VAGUE: usize = 10;
 
 /// Shows and writes what was measured.
 ///

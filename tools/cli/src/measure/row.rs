@@ -158,7 +158,6 @@ impl Document {
     /// # Errors
     ///
     /// It is no document of this version.
-    #[allow(dead_code, reason = "for the commands that read documents")]
     pub(crate) fn parse(text: &str, name: &str) -> Result<Self, Sentence> {
         let other = |what: &str| {
             Sentence(format!(

@@ -83,7 +83,7 @@ fn private(keys: &[(String, String)]) -> Vec<(String, String)> {
 const OVER: Trouble = Trouble::Failed(Status::Disconnected);
 
 /// Runs both ends, the server's first: until it waits for the first time. Within them [`InTurns::open`] opens endpoints.
-pub(crate) fn in_turns<S: Send, C>(serve: impl FnOnce() -> S + Send, measure: impl FnOnce() -> C) -> (S, C) {
+fn in_turns<S: Send, C>(serve: impl FnOnce() -> S + Send, measure: impl FnOnce() -> C) -> (S, C) {
     let table = Arc::new(Table::default());
     let seat = |number| Seat { table: table.clone(), number };
     std::thread::scope(|scope| {
@@ -208,12 +208,6 @@ impl Drop for InTurns {
 }
 
 impl InTurns {
-    /// The clock of the endpoint, and its processor.
-    #[allow(dead_code, reason = "for measurements that charge it")]
-    pub(crate) fn clock(&self) -> &Clock {
-        &self.clock
-    }
-
     /// What was started gives the other end something to see.
     fn started<T, E>(&self, outcome: Result<T, E>) -> Result<T, E> {
         if outcome.is_ok() {
