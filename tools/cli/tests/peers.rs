@@ -115,7 +115,7 @@ fn a_size_that_a_peer_cannot_carry_leaves_out_its_row_only() {
     let libraries: Vec<_> = medians(&document).into_iter().map(|(library, ..)| library).collect();
     assert_eq!(libraries, ["cci", "sockets", "cci"]);
     let said = text(&output.stderr);
-    assert_eq!(said.matches("sockets:udp has no row of 65536 bytes").count(), 1, "{said}");
+    assert_eq!(said.matches("sockets:udp cannot carry a message of 65536 bytes").count(), 1, "{said}");
 }
 
 /// Stand-ins for programs. A shell writes the files: this process starts others meanwhile, which would have them open.

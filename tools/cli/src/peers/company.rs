@@ -99,7 +99,7 @@ impl Company {
             match (calibrated, cannot) {
                 (Ok(count), _) => member.count = Some(count),
                 (Err(_), Some(reason)) => {
-                    news.push(News::LeftOut(format!("{} has no row of {} bytes: {reason}", member.choice, point.size)));
+                    news.push(News::LeftOut(format!("{} cannot {reason}", member.choice)));
                 }
                 (Err(why), None) => return Err(why),
             }
