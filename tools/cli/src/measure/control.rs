@@ -95,6 +95,11 @@ impl<P: Port> Link<P> {
         Self { port, control, operations, bytes: Vec::new(), is_early: false }
     }
 
+    /// Keeps what the other end said before the link was there: it is heard next.
+    pub(crate) fn keep(&mut self, bytes: Vec<u8>) {
+        (self.bytes, self.is_early) = (bytes, true);
+    }
+
     /// Waits for so many SEND events. What the other end says meanwhile is heard next.
     pub(crate) fn settle(&mut self, mut open: u64) -> Result<(), Trouble> {
         while open > 0 {

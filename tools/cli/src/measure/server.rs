@@ -81,9 +81,12 @@ fn run<P: Port>(
     }
     let port = P::open(opening)?;
     tell(listener, client, &Answer::Ready { uri: port.uri() })?;
-    let (control, operations) = arrive(&port)?;
+    let (control, operations, early) = arrive(&port)?;
     let mut end =
         End { link: Link::new(port, control, operations), session, area: None, handles: None, buffer: vec![] };
+    if let Some(early) = early {
+        end.link.keep(early);
+    }
     loop {
         match end.link.hear(SILENCE)? {
             Command::End => return Ok(()),
@@ -101,18 +104,20 @@ fn run<P: Port>(
     }
 }
 
-/// Waits for both connections of a client.
-fn arrive<P: Port>(port: &P) -> Result<(P::Connection, P::Connection), Sentence> {
+/// Waits for both connections of a client, and gives back what it said meanwhile: it may know of both before this end does, where
+/// frames overtake each other.
+fn arrive<P: Port>(port: &P) -> Result<(P::Connection, P::Connection, Option<Vec<u8>>), Sentence> {
     let begin = port.now();
     let mut bytes = Vec::new();
-    let (mut control, mut operations) = (None, None);
+    let (mut control, mut operations, mut early) = (None, None, None);
     loop {
         if let (Some(control), Some(operations)) = (control, operations) {
-            return Ok((control, operations));
+            return Ok((control, operations, early));
         }
         match port.look(&mut bytes, ends::context_of)? {
             Happening::Open(connection, CONTROL) => control = Some(connection),
             Happening::Open(connection, OPERATIONS) => operations = Some(connection),
+            Happening::Received(_) => early = Some(bytes.clone()),
             Happening::Nothing if port.now() - begin > ARRIVAL => {
                 return Err(Sentence::new("the client did not connect for its run"));
             }
