@@ -81,12 +81,7 @@ fn run<P: Port>(
     }
     let port = P::open(opening)?;
     tell(listener, client, &Answer::Ready { uri: port.uri() })?;
-    let (control, operations, early) = arrive(&port)?;
-    let mut end =
-        End { link: Link::new(port, control, operations), session, area: None, handles: None, buffer: vec![] };
-    if let Some(early) = early {
-        end.link.keep(early);
-    }
+    let mut end = End { link: arrive(port)?, session, area: None, handles: None, buffer: vec![] };
     loop {
         match end.link.hear(SILENCE)? {
             Command::End => return Ok(()),
@@ -104,15 +99,19 @@ fn run<P: Port>(
     }
 }
 
-/// Waits for both connections of a client, and gives back what it said meanwhile: it may know of both before this end does, where
-/// frames overtake each other.
-fn arrive<P: Port>(port: &P) -> Result<(P::Connection, P::Connection, Option<Vec<u8>>), Sentence> {
+/// Waits for both connections of a client, and keeps what it says meanwhile: it may know of both before this end does, where frames
+/// overtake each other.
+fn arrive<P: Port>(port: P) -> Result<Link<P>, Sentence> {
     let begin = port.now();
     let mut bytes = Vec::new();
     let (mut control, mut operations, mut early) = (None, None, None);
     loop {
         if let (Some(control), Some(operations)) = (control, operations) {
-            return Ok((control, operations, early));
+            let mut link = Link::new(port, control, operations);
+            if let Some(early) = early {
+                link.keep(early);
+            }
+            return Ok(link);
         }
         match port.look(&mut bytes, ends::context_of)? {
             Happening::Open(connection, CONTROL) => control = Some(connection),
