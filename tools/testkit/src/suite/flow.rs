@@ -92,7 +92,8 @@ fn failures(world: &World<'_>, count: u64) -> Vec<Failure> {
 /// receiver holds is bounded.
 pub fn receiver_that_never_returns(device: &Device) {
     let (a, b) = (open(device), open_with(device, |options| options.recv_buffers = 32));
-    a.set_send_timeout(200_000).expect("an option");
+    // Long enough that the receiver has said so by then, however busy the machine.
+    a.set_send_timeout(1_000_000).expect("an option");
     let world = World::new([&a, &b]);
     let (connection, _) = world.connect(0, 1, RO);
     // The world keeps what it gets: the receiver returns nothing.
