@@ -125,7 +125,8 @@ fn lines(runs: &[Run]) -> Vec<Headline<'_>> {
 
 /// Keeps the row with fewer peculiarities, of these the one that `weigh` finds lighter, of these the later.
 fn take<'a>(kept: &mut Option<&'a Row>, row: &'a Row, weigh: impl Fn(&Row) -> f64) {
-    let plain = |row: &Row| Key::of(row).without("library").without("setting").peculiarities();
+    // Reading what arrives is what any program does.
+    let plain = |row: &Row| Key::of(row).without("library").without("setting").without("touch").peculiarities();
     let is_better = kept.is_none_or(|kept| {
         let (new, old) = (plain(row), plain(kept));
         let order = new.split(", ").count().cmp(&old.split(", ").count()).then(new.len().min(1).cmp(&old.len().min(1)));
@@ -175,6 +176,13 @@ mod tests {
         (peculiar.threads, peculiar.median_ns) = ("one".into(), 1.0);
         let runs = run(vec![row(Measurement::Rate, 8), peculiar]);
         assert_eq!(lines(&runs)[0].rate.unwrap().threads, "many");
+    }
+
+    #[test]
+    fn reading_what_arrives_is_no_peculiarity_and_sleeping_is() {
+        let (mut read, mut asleep) = (row(Measurement::PingPong, 8), row(Measurement::PingPong, 8));
+        (read.touch, asleep.mode) = (true, "blocking".into());
+        assert_eq!(lines(&run(vec![read, asleep]))[0].latency.unwrap().mode, "polling");
     }
 
     #[test]
