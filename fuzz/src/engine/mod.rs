@@ -8,7 +8,7 @@ mod host;
 mod peer;
 
 use bytes::Bytes;
-use cci_proto::engine::{Config, Engine, Index, Op, Open, Rma, Target};
+use cci_proto::engine::{Config, Engine, Index, Op, Open, Post, Rma, Target, Transmit};
 use cci_proto::wire::{HEADER, seal, verify};
 use cci_proto::{Attribute, Time};
 use host::{Books, HANDLE, MAX_SEND, Running, Standing};
@@ -119,16 +119,21 @@ impl World {
                 }
                 continue;
             };
-            let len = out.piece.map_or(0, |piece| piece as usize);
-            assert_eq!(len, out.piece_len as usize, "the piece is as long as it is said to be");
-            assert!(out.len >= HEADER && out.len + len <= usize::from(MTU), "{} and {len} bytes", out.len);
-            let mut frame = buffer[..out.len].to_vec();
-            let memory = vec![0x5A; len];
-            seal(&mut frame, len, |crc| if out.checked { crc.update(&memory) } else { crc });
-            frame.extend(memory);
-            assert!(verify(&frame).is_ok(), "the engine sends what its peer drops");
-            self.leave(&out.to, frame);
+            self.seal_and_leave(&out, &buffer);
         }
+    }
+
+    /// A frame that was written to this buffer leaves, and is sound.
+    fn seal_and_leave(&mut self, out: &Transmit<u32>, buffer: &[u8]) {
+        let len = out.piece.map_or(0, |piece| piece as usize);
+        assert_eq!(len, out.piece_len as usize, "the piece is as long as it is said to be");
+        assert!(out.len >= HEADER && out.len + len <= usize::from(MTU), "{} and {len} bytes", out.len);
+        let mut frame = buffer[..out.len].to_vec();
+        let memory = vec![0x5A; len];
+        seal(&mut frame, len, |crc| if out.checked { crc.update(&memory) } else { crc });
+        frame.extend(memory);
+        assert!(verify(&frame).is_ok(), "the engine sends what its peer drops");
+        self.leave(&out.to, frame);
     }
 
     fn leave(&mut self, to: &cci_proto::Address, frame: Vec<u8>) {
@@ -242,8 +247,19 @@ impl World {
         let (index, Some(op)) = (self.some_connection(bytes), self.free_operation(bytes)) else { return };
         let message = vec![1; usize::from(bytes.short()) % (MAX_SEND as usize + 2)];
         let (a, b) = message.split_at(message.len() / 3);
-        if self.engine.send(self.now, index, &[a, b], op, bytes.flag()).is_ok() {
+        let (parts, ask) = (&[a, b], bytes.flag());
+        let mut buffer = [0; MTU as usize];
+        let sent = if bytes.flag() {
+            let post = Post { parts, op, ask };
+            self.engine.send_now(self.now, index, &post, &mut buffer, &mut self.books, |_, _| {})
+        } else {
+            self.engine.send(self.now, index, parts, op, ask).map(|()| None)
+        };
+        if let Ok(frame) = sent {
             self.books.running.insert(op.0, Running::Send);
+            if let Some(out) = frame {
+                self.seal_and_leave(&out, &buffer);
+            }
         }
     }
 

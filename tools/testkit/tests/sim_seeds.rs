@@ -36,6 +36,7 @@ fn the_seeds_have_something_of_everything() {
     let runs: Vec<_> = SEEDS.map(|seed| run(seed, Tamper::None).1).collect();
     let plans: Vec<_> = SEEDS.map(Plan::new).collect();
     assert!(runs.iter().any(|totals| totals.slices > 0), "no path shrank under a frame");
+    assert!(runs.iter().any(|totals| totals.at_once > 0), "no message was alone");
     assert!(runs.iter().any(|totals| totals.redirected > 0), "no broker sent anybody anywhere");
     assert!(runs.iter().any(|totals| totals.refused > 0), "nobody was cut off");
     assert!(plans.iter().any(|plan| plan.config.unchecked_on_host) && plans.iter().any(|plan| plan.tells > 0));

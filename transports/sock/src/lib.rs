@@ -104,8 +104,14 @@ impl Sock {
     fn look(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let mut shown = 0;
         for _ in 0..ERRORS_AT_ONCE {
-            match self.receiver.fill(self.socket.as_fd(), None) {
-                Ok(()) => return shown + self.receiver.show(budget, sink),
+            let socket = self.socket.as_fd();
+            let taken = match self.receiver.pass_lone(socket, sink) {
+                Some(taken) => taken,
+                None if self.receiver.has_rest() => Ok(self.receiver.show(budget, sink)),
+                None => self.receiver.fill(socket, None).map(|()| self.receiver.show(budget, sink)),
+            };
+            match taken {
+                Ok(count) => return shown + count,
                 Err(rustix::io::Errno::AGAIN) => return shown,
                 // The error of a datagram that was sent: what it is about stands in the queue. The call is repeated.
                 Err(_) => {

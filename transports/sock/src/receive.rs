@@ -77,6 +77,36 @@ impl Receiver {
         Ok(())
     }
 
+    /// Takes one datagram from a socket and shows it, if that is how datagrams come at present and nobody marks them. None: they
+    /// are to be taken by [`Receiver::fill`], or wait to be shown already.
+    #[inline]
+    pub(crate) fn pass_lone(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        sink: &mut dyn FnMut(Incoming<'_>),
+    ) -> Option<Result<usize, Errno>> {
+        if self.wants_marks || self.streak >= STREAK || self.has_rest() {
+            return None;
+        }
+        if let Err(error) = self.batch.receive_lone(socket) {
+            self.streak = 0;
+            return Some(Err(error));
+        }
+        self.streak += 1;
+        self.received.datagrams += 1;
+        let arrival = self.batch.arrival(0);
+        if arrival.segment > 0 || arrival.truncated || arrival.len == 0 {
+            self.arrivals.clear();
+            self.arrivals.push(arrival);
+            (self.at, self.offset, self.group) = (0, 0, None);
+            return None;
+        }
+        self.received.frames += 1;
+        let bytes = &self.batch.bytes(0)[..arrival.len];
+        sink(Incoming::Frame { from: arrival.from, bytes, congested: false });
+        Some(Ok(1))
+    }
+
     /// Shows up to `budget` frames; says how many.
     pub(crate) fn show(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let mut shown = 0;

@@ -6,7 +6,7 @@ use super::flow::{Content, Flow, Ops, Standing};
 use super::frames::Frames;
 use super::host::Host;
 use super::transmit::has_item;
-use super::{Engine, get_ready, mtu};
+use super::{Engine, mtu};
 use crate::Time;
 use crate::wire::{Ack, Data, Sack, flags};
 
@@ -94,7 +94,6 @@ impl Engine {
             is_starved,
         };
         flow.congestion.on_ack(now, &sample);
-        get_ready(conn, place, &mut self.ready);
         self.end_list(place, done, Ok(()), host);
     }
 

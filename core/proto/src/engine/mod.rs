@@ -18,6 +18,7 @@ mod frame;
 mod frames;
 mod handshake;
 mod host;
+mod lone;
 mod mtu;
 mod pieces;
 mod random;
@@ -40,6 +41,7 @@ mod attacks;
 mod tests;
 
 pub use host::{Event, Host, Index, Op, Place, Source, Target};
+pub use lone::Post;
 pub use waits::{Wait, WaitsFor};
 
 use crate::{Address, Attribute, Time};

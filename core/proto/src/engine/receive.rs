@@ -5,7 +5,7 @@ use super::flow::{Ahead, WINDOW};
 use super::host::Host;
 use super::records::{Ended, Scene, Taken};
 use super::timer::Later;
-use super::transmit::ack_deadline;
+use super::transmit::{ack_deadline, has_work};
 use super::{Engine, flow_of, get_ready, mtu};
 use crate::wire::{Data, Header, Kind, Record, Records, flags};
 use crate::{Address, Failure, Time};
@@ -75,17 +75,22 @@ impl Engine {
         } else {
             self.stats.duplicates += 1;
         }
-        if let Some(flow) = self.flow_mut(place) {
+        let Some(conn) = self.table.get_mut(place) else { return };
+        if data.flags & flags::PROMPT != 0 {
+            conn.set(bit::ACK_NOW);
+        }
+        let mut flow = self.flows.get_mut(conn.flow);
+        if let Some(flow) = &mut flow {
             (flow.used_at, flow.asked) = (now, 0);
             if core::mem::take(&mut flow.moved) {
                 flow.moved_at = now;
             }
         }
-        let Some(conn) = self.table.get_mut(place) else { return };
-        if data.flags & flags::PROMPT != 0 {
-            conn.set(bit::ACK_NOW);
+        if has_work(conn, flow.as_deref()) {
+            get_ready(conn, place, &mut self.ready);
+        } else {
+            self.arm(now, place);
         }
-        get_ready(conn, place, &mut self.ready);
     }
 
     /// Records of a frame outside the sequence.
@@ -156,6 +161,9 @@ impl Engine {
             self.stats.unheld += 1;
             return;
         }
+        if early == 0 && self.take_alone(place, records, host) {
+            return self.owe_ack(now, place, bytes, false);
+        }
         if !self.has_room(place, records) {
             self.stats.unheld += 1;
             return;
@@ -172,9 +180,15 @@ impl Engine {
             Taken::NoSlot => self.starve(place, Some(records)),
             Taken::NoRoom => {}
         }
+        self.owe_ack(now, place, bytes, had_gap || was_refused);
+    }
+
+    /// A frame of so many bytes that was next has come, and is to be acknowledged: at once, or when the program had its chance
+    /// to answer.
+    fn owe_ack(&mut self, now: Time, place: u32, bytes: usize, at_once: bool) {
         let Some(conn) = self.table.get_mut(place) else { return };
         let is_full = bytes * 2 > usize::from(conn.mtu);
-        if had_gap || was_refused || conn.has(bit::RNR) || is_full && conn.has(bit::FULL) {
+        if at_once || conn.has(bit::RNR) || is_full && conn.has(bit::FULL) {
             conn.set(bit::ACK_NOW);
         } else if !conn.has(bit::ACK_LATER | bit::ACK_NOW) {
             conn.set(bit::ACK_LATER);

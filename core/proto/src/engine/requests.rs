@@ -63,6 +63,12 @@ impl Requests {
         self.ages.push_back((until, key));
     }
 
+    /// Whether one is old enough to be forgotten.
+    #[inline]
+    pub(super) fn is_due(&self, now: Time) -> bool {
+        self.ages.front().is_some_and(|(until, _)| *until <= now)
+    }
+
     fn get(&self, key: &Key) -> Option<&Known> {
         self.known.get(key).map(|(known, _)| known)
     }

@@ -9,6 +9,8 @@ pub(super) const GRANULARITY: u64 = 50;
 pub(super) const MAX_ACK_DELAY: u64 = 100;
 /// Round-trip time before the first sample, microseconds.
 const INITIAL: u64 = 20_000;
+/// No probe timeout is shorter, microseconds.
+pub(super) const LEAST_TIMEOUT: u64 = GRANULARITY + MAX_ACK_DELAY;
 /// The longest probe timeout, microseconds.
 const LONGEST: u64 = 1_000_000;
 

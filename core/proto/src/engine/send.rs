@@ -9,7 +9,7 @@ use crate::{Attribute, RmaError, SendError, Time};
 use alloc::vec::Vec;
 
 /// Buffers that messages leave to results and read requests, so that RMA goes on while messages wait for slots.
-const RESERVE: usize = 16;
+pub(super) const RESERVE: usize = 16;
 /// Messages of one frame: each needs a slot of the peer.
 const MAX_MESSAGES: u16 = 512;
 
@@ -248,7 +248,7 @@ impl Parts<'_> {
     }
 }
 
-fn narrow(value: usize) -> u16 {
+pub(super) fn narrow(value: usize) -> u16 {
     u16::try_from(value).unwrap_or(u16::MAX)
 }
 
@@ -267,7 +267,7 @@ fn turn(turns: &mut Vec<Turn>, flow: &mut Flow, op: Op) {
 }
 
 /// Sets what follows an operation in its list.
-fn link(links: &mut Vec<u32>, op: Op, next: u32) {
+pub(super) fn link(links: &mut Vec<u32>, op: Op, next: u32) {
     let at = op.0 as usize;
     if links.len() <= at {
         links.resize(at + 1, NONE);

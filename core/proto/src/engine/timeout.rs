@@ -6,6 +6,7 @@ use super::conn::{Conn, NONE, State, bit};
 use super::flow::{Content, Flow, Item, Standing};
 use super::host::{Event, Host, Index};
 use super::mtu;
+use super::rtt::LEAST_TIMEOUT;
 use crate::{Failure, Time};
 
 /// Time without progress after which a peer that owes acknowledgements is given up, whatever the timeouts, nanoseconds.
@@ -21,7 +22,15 @@ const PINGS: u32 = 4;
 
 impl Engine {
     /// Does what is due. To be called at the time that `poll_timeout` names; earlier, it does nothing.
+    #[inline]
     pub fn handle_timeout<H: Host>(&mut self, now: Time, host: &mut H) {
+        if self.timers.is_due(now) || self.requests.is_due(now) {
+            self.expire(now, host);
+        }
+    }
+
+    /// Looks at everything whose time has come.
+    fn expire<H: Host>(&mut self, now: Time, host: &mut H) {
         while let Some((deadline, place)) = self.timers.pop(now) {
             let Some(conn) = self.table.get_mut(place).filter(|conn| conn.armed == deadline) else { continue };
             conn.armed = Time(u64::MAX);
@@ -127,9 +136,12 @@ impl Engine {
 
     /// Has the timer look at a connection when something will be due.
     pub(super) fn arm(&mut self, now: Time, place: u32) {
-        let opening = self.openings.get(&place).map(super::handshake::Opening::next_at);
         let Some(conn) = self.table.get_mut(place) else { return };
         let flow = self.flows.get(conn.flow);
+        if conn.state == State::Open && flow.is_some_and(|flow| is_armed(conn, flow)) {
+            return;
+        }
+        let opening = self.openings.get(&place).map(super::handshake::Opening::next_at);
         let due = if conn.state == State::Open { next_due(now, conn, flow) } else { None };
         let next = match (opening, due) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -193,6 +205,25 @@ fn probe_at(conn: &Conn, flow: &Flow) -> Option<Time> {
 fn ask_at(flow: &Flow) -> Option<Time> {
     let waits = flow.open_rmas > 0 && flow.flight.is_empty() && flow.rnr_since.is_none();
     waits.then(|| flow.used_at.max(flow.asked_at).plus_micros(IDLE))
+}
+
+/// Whether the timer looks at an open connection before anything can be due on it: said at once of one on which messages come and
+/// go, without a look at all that may be due on others.
+fn is_armed(conn: &Conn, flow: &Flow) -> bool {
+    let may_be_due = conn.keepalive | conn.send_timeout != 0
+        || flow.open_rmas > 0
+        || flow.loss_at.is_some()
+        || flow.rnr_since.is_some()
+        || flow.lost > 0
+        || flow.slicing.is_some()
+        || flow.assembly.is_some()
+        || flow.wants_to_send();
+    let soonest = if flow.flight.is_empty() {
+        flow.used_at.plus_micros(IDLE)
+    } else {
+        flow.sent_at.max(flow.progress_at).plus_micros(LEAST_TIMEOUT)
+    };
+    !may_be_due && conn.armed <= soonest
 }
 
 /// When something will be due on an open connection.

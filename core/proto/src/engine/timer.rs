@@ -53,6 +53,12 @@ impl Timers {
         self.acks.push_back(ack);
     }
 
+    /// Whether an entry is due.
+    #[inline]
+    pub(super) fn is_due(&self, now: Time) -> bool {
+        self.heap.peek().is_some_and(|Reverse((deadline, _))| *deadline <= now)
+    }
+
     /// The next entry that is due.
     pub(super) fn pop(&mut self, now: Time) -> Option<(Time, u32)> {
         let Reverse((deadline, place)) = *self.heap.peek()?;

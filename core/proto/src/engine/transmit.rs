@@ -16,6 +16,17 @@ use alloc::collections::VecDeque;
 const MOST_ATTEMPTS: u8 = 6;
 
 impl Engine {
+    /// Whether `poll_transmit` may find something now; said at once, for callers that ask often.
+    #[inline]
+    #[must_use]
+    pub fn may_transmit(&self, now: Time, idle: bool) -> bool {
+        !self.ready.is_empty()
+            || !self.replies.is_empty()
+            || !self.hungry.is_empty()
+            || self.freed
+            || self.timers.next_ack().is_some_and(|at| idle || at <= now)
+    }
+
     /// The next frame that may leave now, written to the start of `buffer`, which holds at least `Config::mtu` bytes. `idle`:
     /// the program had its chance to answer, so that acknowledgements which waited for an answer go now.
     pub fn poll_transmit<H: Host>(
@@ -345,7 +356,7 @@ impl Engine {
 }
 
 /// A frame of the flight leaves, whose bytes on the wire these are.
-fn note_sent(now: Time, conn: &mut Conn, flow: &mut Flow, at: usize, bytes: u64, is_large: bool) {
+pub(super) fn note_sent(now: Time, conn: &mut Conn, flow: &mut Flow, at: usize, bytes: u64, is_large: bool) {
     let Some(flight) = flow.flight.get_mut(at) else { return };
     let first = flight.attempts == 0;
     flight.number = conn.number.wrapping_sub(1);
@@ -438,6 +449,14 @@ pub(super) fn has_item(flow: &Flow, conn: &Conn, rmas: &[Option<super::send::Rma
     }
 }
 
+/// Whether `transmit` may find something on an open connection. What waits for its time, the timer finds.
+pub(super) fn has_work(conn: &Conn, flow: Option<&Flow>) -> bool {
+    let moves = |flow: &Flow| {
+        flow.wants_to_send() || flow.lost > 0 || flow.probe_due || flow.slicing.is_some() || flow.probing.has_reply()
+    };
+    conn.has(bit::ACK_NOW | bit::PING | bit::CONFIRM) || flow.is_some_and(moves)
+}
+
 /// A connection has something to send and no buffer for it.
 fn get_hungry(conn: &mut Conn, place: u32, hungry: &mut VecDeque<u32>) {
     if !conn.has(bit::HUNGRY) {
@@ -446,7 +465,7 @@ fn get_hungry(conn: &mut Conn, place: u32, hungry: &mut VecDeque<u32>) {
     }
 }
 
-fn fresh(content: Content) -> Flight {
+pub(super) fn fresh(content: Content) -> Flight {
     Flight {
         content,
         sent: Time(0),

@@ -90,15 +90,17 @@ impl Data {
     #[expect(clippy::cast_possible_truncation, reason = "at most 64 words")]
     pub fn emit(&self, sack: &[u64], frame: &mut [u8]) -> usize {
         let sack = &sack[..sack.len().min(MAX_SACK)];
-        self.header.emit_as(Kind::Data, frame);
-        put(frame, 32, self.seq.to_be_bytes());
-        put(frame, 36, [self.flags, sack.len() as u8]);
-        put(frame, 38, self.ack.credit.to_be_bytes());
-        put(frame, 40, self.ack.ack.to_be_bytes());
-        put(frame, 44, self.ack.echo_number.to_be_bytes());
-        put(frame, 48, self.ack.echo_time.to_be_bytes());
-        put(frame, 52, self.ack.delay.to_be_bytes());
-        put(frame, 54, self.ack.congested.to_be_bytes());
+        // Looked at once for all fields.
+        let head = &mut frame[..DATA];
+        self.header.emit_as(Kind::Data, head);
+        put(head, 32, self.seq.to_be_bytes());
+        put(head, 36, [self.flags, sack.len() as u8]);
+        put(head, 38, self.ack.credit.to_be_bytes());
+        put(head, 40, self.ack.ack.to_be_bytes());
+        put(head, 44, self.ack.echo_number.to_be_bytes());
+        put(head, 48, self.ack.echo_time.to_be_bytes());
+        put(head, 52, self.ack.delay.to_be_bytes());
+        put(head, 54, self.ack.congested.to_be_bytes());
         let mut end = DATA;
         for word in sack {
             put(frame, end, word.to_be_bytes());
@@ -111,21 +113,23 @@ impl Data {
     #[inline]
     #[must_use]
     pub fn parse(frame: &[u8]) -> Option<(Self, Sack<'_>, Records<'_>)> {
-        let header = Header::of(frame, Kind::Data)?;
-        let flags = u8_at(frame, 36)?;
-        let sack_words = u8_at(frame, 37)?;
+        // Looked at once for all fields.
+        let head: &[u8; DATA] = frame.first_chunk()?;
+        let header = Header::of(head, Kind::Data)?;
+        let flags = u8_at(head, 36)?;
+        let sack_words = u8_at(head, 37)?;
         (flags & !flags::ALL == 0).then_some(())?;
         let (sack, rest) = split(frame, sack_words)?;
         let records = Records::parse(rest, frame.len())?;
         let ack = Ack {
-            credit: u16_at(frame, 38)?,
-            ack: u32_at(frame, 40)?,
-            echo_number: u32_at(frame, 44)?,
-            echo_time: u32_at(frame, 48)?,
-            delay: u16_at(frame, 52)?,
-            congested: u16_at(frame, 54)?,
+            credit: u16_at(head, 38)?,
+            ack: u32_at(head, 40)?,
+            echo_number: u32_at(head, 44)?,
+            echo_time: u32_at(head, 48)?,
+            delay: u16_at(head, 52)?,
+            congested: u16_at(head, 54)?,
         };
-        Some((Self { header, seq: u32_at(frame, 32)?, flags, ack, sack_words }, Sack { bytes: sack }, records))
+        Some((Self { header, seq: u32_at(head, 32)?, flags, ack, sack_words }, Sack { bytes: sack }, records))
     }
 }
 

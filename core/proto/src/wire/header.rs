@@ -100,23 +100,25 @@ impl Header {
     /// When the buffer is shorter.
     #[inline]
     pub fn emit(&self, frame: &mut [u8]) {
-        put(frame, 0, [MAGIC, self.kind as u8, 0, 0, 0, 0, 0, 0]);
-        put(frame, 8, self.to.to_be_bytes());
-        put(frame, 16, self.from.to_be_bytes());
-        put(frame, 24, self.number.to_be_bytes());
-        put(frame, 28, self.time.to_be_bytes());
+        let head = &mut frame[..HEADER];
+        put(head, 0, [MAGIC, self.kind as u8, 0, 0, 0, 0, 0, 0]);
+        put(head, 8, self.to.to_be_bytes());
+        put(head, 16, self.from.to_be_bytes());
+        put(head, 24, self.number.to_be_bytes());
+        put(head, 28, self.time.to_be_bytes());
     }
 
     /// Reads them, of a frame that [`verify`] let pass; `None` if there are fewer or the kind is unknown.
     #[inline]
     #[must_use]
     pub fn parse(frame: &[u8]) -> Option<Self> {
+        let head: &[u8; HEADER] = frame.first_chunk()?;
         Some(Self {
-            kind: Kind::from_u8(u8_at(frame, 1)?)?,
-            to: u64_at(frame, 8)?,
-            from: u64_at(frame, 16)?,
-            number: u32_at(frame, 24)?,
-            time: u32_at(frame, 28)?,
+            kind: Kind::from_u8(u8_at(head, 1)?)?,
+            to: u64_at(head, 8)?,
+            from: u64_at(head, 16)?,
+            number: u32_at(head, 24)?,
+            time: u32_at(head, 28)?,
         })
     }
 

@@ -163,6 +163,13 @@ impl<'a> Records<'a> {
         self.rest.first() == Some(&kind::SLICE)
     }
 
+    /// The record, if there is one and no other.
+    #[inline]
+    #[must_use]
+    pub fn only(mut self) -> Option<Record<'a>> {
+        self.next().filter(|_| self.rest.is_empty())
+    }
+
     /// Records that were kept.
     #[must_use]
     pub fn again(bytes: &'a [u8]) -> Option<Self> {

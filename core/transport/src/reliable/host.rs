@@ -9,7 +9,7 @@ use crate::{Connection, ConnectionState, Core};
 use cci_mem::memory::Piece;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Event, Host, Index, Op, Place, Source, Target};
-use cci_proto::{EventKind, Failure, Rights};
+use cci_proto::{Address, EventKind, Failure, Rights};
 
 /// What an endpoint has beside its engine, its link and its core.
 pub(super) struct Estate {
@@ -21,8 +21,8 @@ pub(super) struct Estate {
     pub(super) chores: Vec<Chore>,
     /// Events for which no slot was free.
     pub(super) owed: Vec<(EventKind, &'static Connection)>,
-    /// Class of the peer whose frame is being handled.
-    pub(super) class: u32,
+    /// Whose frame is being handled.
+    pub(super) from: Address,
     /// Largest message of this endpoint, bytes.
     pub(super) max_send_size: u32,
 }
@@ -179,11 +179,11 @@ impl Host for Ends<'_> {
         let Self { estate, core } = self;
         match event {
             Event::Request { attribute, payload } => {
-                let class = estate.class;
+                let class = estate.inbox.class(&estate.from);
                 return estate.inbox.ask(core, index, (attribute, class), payload);
             }
             Event::Expected { attribute, token } => {
-                let class = estate.class;
+                let class = estate.inbox.class(&estate.from);
                 estate.chores.push(Chore::Welcome { index, attribute, token, class });
             }
             Event::Open { max_send_size } => estate.on_open(core, user, max_send_size),

@@ -23,7 +23,7 @@ use cci_mem::counters::VIRTUAL;
 use cci_mem::lock::Threading;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Config, Engine};
-use cci_proto::{CONN_REQ_LEN, Status, Time, wire};
+use cci_proto::{Address, CONN_REQ_LEN, Status, Time, wire};
 use chores::Expected;
 use host::{Ends, Estate};
 use inbox::Inbox;
@@ -131,7 +131,7 @@ impl<L: Link> Reliable<L> {
             registry: Registry::new(registrations),
             chores: Vec::new(),
             owed: Vec::new(),
-            class: 0,
+            from: Address::default(),
             max_send_size: options.max_send_size,
         };
         let mut transport = Self {
@@ -170,7 +170,7 @@ impl<L: Link> Reliable<L> {
                     *malformed += 1;
                     return;
                 }
-                estate.class = estate.inbox.class(&from);
+                estate.from = from;
                 engine.handle_frame(now, &from, bytes, congested, &mut Ends { estate, core });
             }
             Incoming::Multicast { group, bytes, .. } => {
@@ -195,9 +195,7 @@ impl<L: Link> Reliable<L> {
         if count > 0 {
             self.row.on_heard();
         }
-        if self.engine.poll_timeout().is_some_and(|due| due <= now) {
-            self.engine.handle_timeout(now, &mut Ends { estate: &mut self.estate, core });
-        }
+        self.engine.handle_timeout(now, &mut Ends { estate: &mut self.estate, core });
         self.do_chores(core, now);
         if !self.expected.is_empty() {
             self.expire(core, now);
@@ -214,7 +212,7 @@ impl<L: Link> Reliable<L> {
         }
         let idle = count == 0 && self.delivered && !core.has_event();
         self.delivered = count > 0 || self.delivered && !idle;
-        if count > 0 || !self.row.is_gathering(now) {
+        if (count > 0 || !self.row.is_gathering(now)) && self.has_to_transmit(now, idle) {
             self.transmit(core, now, idle);
             self.do_chores(core, now);
         }

@@ -82,15 +82,20 @@ impl Outbox {
 
     /// Offers the frames to the link. True: it took all.
     pub(super) fn flush(&mut self, link: &mut impl Link) -> bool {
-        let mut burst = recycle(std::mem::take(&mut self.burst));
-        burst.extend(self.frames[self.sent..].iter().map(|frame| Outgoing {
+        let outgoing = |frame: &Queued| Outgoing {
             to: frame.to,
             head: &self.buffer[frame.at..frame.at + frame.len],
             piece: frame.piece,
             probe: frame.probe,
-        }));
-        self.sent += link.send_burst(&burst).min(burst.len());
-        self.burst = recycle(burst);
+        };
+        if let [frame] = &self.frames[self.sent..] {
+            self.sent += link.send_burst(&[outgoing(frame)]).min(1);
+        } else {
+            let mut burst = recycle(std::mem::take(&mut self.burst));
+            burst.extend(self.frames[self.sent..].iter().map(outgoing));
+            self.sent += link.send_burst(&burst).min(burst.len());
+            self.burst = recycle(burst);
+        }
         if self.sent < self.frames.len() {
             return false;
         }

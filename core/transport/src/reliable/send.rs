@@ -4,10 +4,11 @@ use super::Reliable;
 use super::chores::index_of;
 use super::host::Ends;
 use super::operation::{Local, Operation};
-use crate::{Connection, Core, Link, Message, Posted, Rma, Slot};
+use crate::{Connection, Core, Link, Message, Outgoing, Posted, Rma, Slot};
+use cci_mem::memory::Piece;
 use cci_mem::sync::Ordering;
-use cci_proto::engine::Target;
-use cci_proto::{RmaError, SendError, Time};
+use cci_proto::engine::{Index, Op, Post, Target, Transmit};
+use cci_proto::{RmaError, SendError, Time, wire};
 
 /// A program that sends again within this time, nanoseconds, sends in a row.
 const ROW: u64 = 10_000;
@@ -73,6 +74,19 @@ impl Row {
             || self.bytes >= MOST_BYTES
     }
 
+    /// Counts the last one out: it was refused.
+    fn take_back(&mut self, len: usize) {
+        self.waiting -= 1;
+        self.bytes -= len;
+    }
+
+    /// All that waits leaves, in a call that sends.
+    #[inline]
+    fn on_left(&mut self, now: Time) {
+        (self.waiting, self.bytes) = (0, 0);
+        (self.left, self.heard) = (now, false);
+    }
+
     /// Frames have come.
     #[inline]
     pub(super) fn on_heard(&mut self) {
@@ -114,6 +128,12 @@ impl<L: Link> Reliable<L> {
         }
     }
 
+    /// Whether something may leave.
+    #[inline]
+    pub(super) fn has_to_transmit(&self, now: Time, idle: bool) -> bool {
+        self.row.is_waiting() || self.more || !self.outbox.is_empty() || self.engine.may_transmit(now, idle)
+    }
+
     /// Asks the engine for frames. True: there may be more than found room.
     fn fill(&mut self, core: &mut Core, now: Time, idle: bool) -> bool {
         let mut ends = Ends { estate: &mut self.estate, core };
@@ -124,15 +144,42 @@ impl<L: Link> Reliable<L> {
         true
     }
 
-    /// Counts a message or an RMA of the row in, and lets the row leave if it is time.
+    /// Counts a message or an RMA in whose operation has begun. True: all that waits is to leave now.
     #[inline]
-    fn leave(&mut self, core: &mut Core, now: Time, len: usize, urgent: bool) {
+    fn is_due(&mut self, now: Time, len: usize, urgent: bool) -> bool {
         let alone = self.estate.operations.count() <= 1;
-        if self.row.is_due(now, len, urgent || alone) {
-            (self.row.left, self.row.heard) = (now, false);
-            self.transmit(core, now, false);
-            self.do_chores(core, now);
+        self.row.is_due(now, len, urgent || alone)
+    }
+
+    /// Lets all that waits leave.
+    fn leave(&mut self, core: &mut Core, now: Time) {
+        self.row.on_left(now);
+        self.transmit(core, now, false);
+        self.do_chores(core, now);
+    }
+
+    /// Lets a message leave that is alone, if nothing is to leave before it. False: it waits in the engine.
+    #[inline]
+    fn send_now(&mut self, core: &mut Core, now: Time, index: Index, post: &Post<'_>) -> Result<bool, SendError> {
+        let Self { engine, link, estate, outbox, .. } = self;
+        let is_free = outbox.is_empty() && !self.blocked && !self.more;
+        let Some(space) = outbox.space().filter(|_| is_free) else {
+            return engine.send(now, index, post.parts, post.op, post.ask).map(|()| false);
+        };
+        let mut taken = 0;
+        let leave = |transmit: &Transmit<Piece>, frame: &mut [u8]| {
+            let head = &mut frame[..transmit.len];
+            wire::seal(head, 0, |crc| crc);
+            taken = link.send_burst(&[Outgoing { to: transmit.to, head, piece: None, probe: false }]);
+        };
+        let sent = engine.send_now(now, index, post, space, &mut Ends { estate, core }, leave)?;
+        let Some(transmit) = sent else { return Ok(false) };
+        if taken == 0 {
+            outbox.push(&transmit);
+            self.blocked = true;
         }
+        self.row.on_left(now);
+        Ok(true)
     }
 
     pub(super) fn send_message(
@@ -149,22 +196,46 @@ impl<L: Link> Reliable<L> {
         let now = self.row.time(|| self.link.now());
         let op = self.estate.operations.begin(Operation { slot, cell, posted, local: None, spoilt: false });
         cell.on_begun();
-        let len = message.len();
-        let mut copy = std::mem::take(&mut self.gathered);
-        let mut parts: [&[u8]; PARTS] = [&[]; PARTS];
-        let parts = gather(&message, &mut parts, &mut copy);
-        let sent = self.engine.send(now, index_of(cell), parts, op, posted == Posted::Waited);
-        self.gathered = copy;
-        if let Err(error) = sent {
-            self.estate.operations.end(op);
-            cell.open.store(cell.open.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
-            core.release(slot);
-            return Err(error);
-        }
+        let (len, ask) = (message.len(), posted == Posted::Waited);
+        let is_due = self.is_due(now, len, ask);
+        let sent = match &message {
+            Message::One(bytes) if is_due && self.row.waiting == 1 => {
+                self.send_now(core, now, index_of(cell), &Post { parts: &[bytes], op, ask })
+            }
+            _ => self.send_later(now, index_of(cell), &message, (op, ask)).map(|()| false),
+        };
+        let has_left = match sent {
+            Ok(has_left) => has_left,
+            Err(error) => {
+                self.row.take_back(len);
+                self.estate.operations.end(op);
+                cell.open.store(cell.open.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
+                core.release(slot);
+                return Err(error);
+            }
+        };
         cell.counters.on_sent();
         core.counters().on_sent(len);
-        self.leave(core, now, len, posted == Posted::Waited);
-        Ok((posted == Posted::Waited).then_some(slot))
+        if is_due && !has_left {
+            self.leave(core, now);
+        }
+        Ok(ask.then_some(slot))
+    }
+
+    /// Hands a message to the engine.
+    fn send_later(
+        &mut self,
+        now: Time,
+        index: Index,
+        message: &Message<'_>,
+        (op, ask): (Op, bool),
+    ) -> Result<(), SendError> {
+        let mut copy = std::mem::take(&mut self.gathered);
+        let mut parts: [&[u8]; PARTS] = [&[]; PARTS];
+        let parts = gather(message, &mut parts, &mut copy);
+        let sent = self.engine.send(now, index, parts, op, ask);
+        self.gathered = copy;
+        sent
     }
 
     pub(super) fn start_rma(
@@ -202,7 +273,9 @@ impl<L: Link> Reliable<L> {
             core.counters().on_sent(message.len());
         }
         let len = usize::try_from(rma.len).unwrap_or(usize::MAX).min(MOST_BYTES);
-        self.leave(core, now, len, posted == Posted::Waited);
+        if self.is_due(now, len, posted == Posted::Waited) {
+            self.leave(core, now);
+        }
         Ok((posted == Posted::Waited).then_some(slot))
     }
 }

@@ -6,7 +6,7 @@ use super::transfers::{self, Expect, Transfer};
 use super::violation::Rule;
 use super::world::{Node, Stage, World, address};
 use super::{READ_BACK, pattern};
-use cci_proto::engine::{Index, Open, Rma, Target};
+use cci_proto::engine::{Index, Open, Post, Rma, Target};
 use cci_proto::{Attribute, RmaError, SendError};
 use cci_sim::Random;
 
@@ -281,14 +281,28 @@ fn send(world: &mut World, at: usize, connection: usize, side: usize) -> bool {
     world.oracle.streams[stream as usize].post(u32::try_from(len).unwrap_or(u32::MAX), None);
     let ask = random.below(10) == 0;
     let place = world.connections[connection][side].index;
-    let outcome = engine.send(now, place, &parts, op, ask);
-    if let Err(error) = outcome {
-        world.nodes[at].side.withdraw(op);
-        world.oracle.streams[stream as usize].withdraw();
-        if error != SendError::NoBuffers && !world.oracle.excused[stream as usize] {
-            world.oracle.violate(Rule::Cause, format!("stream {stream}: send of {len} bytes refused, {error}"));
+    // Both ways that a message may take.
+    let outcome = if index.is_multiple_of(2) {
+        let post = Post { parts: &parts, op, ask };
+        let mut host = Judged { side: node, oracle: &mut world.oracle };
+        engine.send_now(now, place, &post, &mut world.buffer, &mut host, |_, _| {})
+    } else {
+        engine.send(now, place, &parts, op, ask).map(|()| None)
+    };
+    match outcome {
+        Ok(None) => {}
+        Ok(Some(frame)) => {
+            world.totals.at_once += 1;
+            world.let_go(at, &frame);
         }
-        return false;
+        Err(error) => {
+            world.nodes[at].side.withdraw(op);
+            world.oracle.streams[stream as usize].withdraw();
+            if error != SendError::NoBuffers && !world.oracle.excused[stream as usize] {
+                world.oracle.violate(Rule::Cause, format!("stream {stream}: send of {len} bytes refused, {error}"));
+            }
+            return false;
+        }
     }
     world.totals.messages += 1;
     true

@@ -4,10 +4,10 @@ use super::messages::Stream;
 use super::path::Reports;
 use super::plan::{End, NODES, Plan};
 use super::program;
-use super::side::{Heard, Judged, Operation, Oracle, Registration, Side};
+use super::side::{Heard, Judged, Operation, Oracle, Piece, Registration, Side};
 use super::tamper::{Tamper, Tampering};
 use super::violation::{Rule, Violation};
-use cci_proto::engine::{Config, Engine, Index, Stats};
+use cci_proto::engine::{Config, Engine, Index, Stats, Transmit};
 use cci_proto::wire::Kind;
 use cci_proto::{Address, Failure, wire};
 use cci_sim::Random;
@@ -77,6 +77,8 @@ pub struct Totals {
     pub resent: u64,
     /// Slices of frames that the path did not carry any more.
     pub slices: u64,
+    /// Messages that left the short way, alone.
+    pub at_once: u64,
     /// Clients that went where a broker sent them.
     pub redirected: u32,
     /// Connections that ended because a router said that nobody is there.
@@ -359,12 +361,19 @@ impl World {
                     format!("node {at}: output {count} of one call has {len} bytes, {} in memory", frame.piece_len);
                 return self.oracle.violate(Rule::Bounds, detail);
             }
-            self.totals.frames += 1;
-            self.totals.slices += u64::from(is_slice(&self.buffer[..frame.len]));
-            let head = &mut self.buffer[..frame.len];
-            if !self.tampering.passes(side.number, head, piece.is_empty()) {
-                continue;
-            }
+            self.let_go(at, &frame);
+        }
+    }
+
+    /// A frame, written to the buffer, leaves a node.
+    pub(super) fn let_go(&mut self, at: usize, frame: &Transmit<Piece>) {
+        let side = &self.nodes[at].side;
+        let piece = frame.piece.as_ref().map_or(&[][..], |piece| side.piece(piece));
+        let len = frame.len + piece.len();
+        self.totals.frames += 1;
+        self.totals.slices += u64::from(is_slice(&self.buffer[..frame.len]));
+        let head = &mut self.buffer[..frame.len];
+        if self.tampering.passes(side.number, head, piece.is_empty()) {
             wire::seal(head, piece.len(), |check| if frame.checked { check.update(piece) } else { check });
             self.network.send(NodeIndex(side.number), NodeIndex(node_of(&frame.to)), 0, &[head, piece]);
             self.route(at, frame.to, frame.len, len);

@@ -1,0 +1,127 @@
+//! The short way of a message that is alone on its connection, when nothing else waits or is in flight there: the way of
+//! requests and answers. It ends where the long way does (`send` and `poll_transmit`; `take_next` and `advance`), which looks
+//! through all that could be otherwise.
+
+use super::conn::{NONE, State, bit};
+use super::flow::{Bundle, Content, Flow, Ops};
+use super::frame::{emit_data, plain};
+use super::host::Host;
+use super::send::{RESERVE, link, narrow};
+use super::transmit::{fresh, note_sent};
+use super::{Engine, Index, Op, Transmit};
+use crate::wire::{DATA, MESSAGE_HEAD, Record, Records, emit_message, flags};
+use crate::{SendError, Time};
+
+/// A message to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Post<'a> {
+    /// Its bytes, one part after the other, which are copied.
+    pub parts: &'a [&'a [u8]],
+    /// The host's number of the operation.
+    pub op: Op,
+    /// An acknowledgement is wanted at once.
+    pub ask: bool,
+}
+
+impl Engine {
+    /// As [`Engine::send`], and a message that nothing has to leave before leaves now: its frame is written to the start of
+    /// `buffer`, which holds at least `Config::mtu` bytes, and shown to `leave` before anything else is done, since what
+    /// follows costs the message no time then. Returns that frame; `None`: the message waits for `poll_transmit`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::send`].
+    pub fn send_now<H: Host>(
+        &mut self,
+        now: Time,
+        index: Index,
+        post: &Post<'_>,
+        buffer: &mut [u8],
+        host: &mut H,
+        leave: impl FnOnce(&Transmit<H::Piece>, &mut [u8]),
+    ) -> Result<Option<Transmit<H::Piece>>, SendError> {
+        match self.send_alone(now, index.0, post, buffer, host, leave) {
+            None => self.send(now, index, post.parts, post.op, post.ask).map(|()| None),
+            sent => Ok(sent),
+        }
+    }
+
+    #[inline]
+    fn send_alone<H: Host>(
+        &mut self,
+        now: Time,
+        place: u32,
+        post: &Post<'_>,
+        buffer: &mut [u8],
+        host: &mut H,
+        leave: impl FnOnce(&Transmit<H::Piece>, &mut [u8]),
+    ) -> Option<Transmit<H::Piece>> {
+        if self.may_transmit(now, false) {
+            return None;
+        }
+        let is_only = self.table.len() < 2;
+        let conn = self.table.get_mut(place).filter(|conn| conn.state == State::Open && conn.is_reliable())?;
+        let flow = self.flows.get_mut(conn.flow).filter(|flow| is_free(now, flow))?;
+        let len: usize = post.parts.iter().map(|part| part.len()).sum();
+        let payload = MESSAGE_HEAD + len;
+        let fits = len <= conn.max_send_size as usize && payload <= self.frames.stride();
+        let may_have = self.frames.left() > RESERVE && (is_only || self.frames.is_fair(conn.flow, 1));
+        if !fits || DATA + payload > usize::from(conn.mtu) || !may_have {
+            return None;
+        }
+        let seq = conn.next_seq;
+        conn.next_seq = seq.wrapping_add(1);
+        let bits = if post.ask { flags::ASK | flags::PROMPT } else { flags::ASK };
+        let at = emit_data(conn, Some(flow), Some(seq), bits, payload, now, host.room(), buffer);
+        let end = emit_message(buffer, at, false, post.parts);
+        let transmit = plain(conn, end);
+        leave(&transmit, buffer);
+        // Never fails: one is left.
+        let kept = self.frames.take(conn.flow)?;
+        self.frames.bytes_mut(kept)[..payload].copy_from_slice(&buffer[at..end]);
+        link(&mut self.links, post.op, NONE);
+        flow.flight.push_back(fresh(Content::Bundle(Bundle {
+            buffer: kept,
+            len: narrow(payload),
+            messages: 1,
+            ops: Ops { head: post.op.0, tail: post.op.0 },
+            of: post.op.0,
+            is_open: false,
+            prompt: post.ask,
+            since: now,
+        })));
+        flow.messages_in_flight = 1;
+        flow.serve_next = true;
+        note_sent(now, conn, flow, 0, end as u64, end > usize::from(self.config.base_mtu));
+        self.stats.sent += 1;
+        self.arm(now, place);
+        Some(transmit)
+    }
+
+    /// Delivers the message of a frame whose turn it is, if that is all there is to do. False: nothing was done.
+    pub(super) fn take_alone<H: Host>(&mut self, place: u32, records: Records<'_>, host: &mut H) -> bool {
+        let Some(Record::Message { after: false, bytes }) = records.only() else { return false };
+        let Some(conn) = self.table.get_mut(place).filter(|conn| !conn.has(bit::RNR)) else { return false };
+        let Some(flow) = self.flows.get(conn.flow) else { return false };
+        let is_next = flow.ahead.is_empty() && flow.partial == 0;
+        let taken = is_next && bytes.len() <= self.config.max_send_size as usize && host.message(conn.user, bytes);
+        if taken {
+            conn.recv_next = conn.recv_next.wrapping_add(1);
+        }
+        taken
+    }
+}
+
+/// Whether a message may leave now, and nothing is there that it would have to wait for or share a frame with.
+fn is_free(now: Time, flow: &Flow) -> bool {
+    flow.flight.is_empty()
+        && !flow.wants_to_send()
+        && flow.order.is_empty()
+        && flow.barrier.is_none()
+        && flow.rnr_since.is_none()
+        && flow.slicing.is_none()
+        && flow.congestion.next_at() <= now
+}
+
+#[cfg(test)]
+mod tests;
