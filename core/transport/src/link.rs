@@ -107,6 +107,20 @@ pub trait Link: Send + 'static {
     fn arm(&mut self, deadline: Option<Time>, wants_write: bool) -> bool;
     /// Takes back what `arm` did, and drains the waker and the timer.
     fn disarm(&mut self);
+    /// Prepares once more, since `arm`, for another deadline or wish; with the waker drained if it is `signalled`. False as for
+    /// `arm`, but what makes the handle readable anyway need not be looked for.
+    fn rearm(&mut self, deadline: Option<Time>, wants_write: bool, signalled: bool) -> bool {
+        if signalled {
+            self.disarm();
+        }
+        self.arm(deadline, wants_write)
+    }
+    /// Whether frames that arrive make the handle readable; at first they do. Not while nobody waits for it, where telling costs
+    /// something. Says whether they do now.
+    fn watch(&mut self, on: bool) -> bool {
+        let _ = on;
+        true
+    }
     /// An eventfd that is part of `handle`.
     fn waker(&self) -> Arc<OwnedFd>;
     /// How frames travel, and why so: which offloads are on, which are off and why. For `ccix_connection_info`.

@@ -122,6 +122,21 @@ impl Sock {
         }
         shown
     }
+
+    /// Sets the timer, and watches for room if that is wanted. False: something waits that the handle does not tell of.
+    fn prepare(&mut self, deadline: Option<Time>, wants_write: bool) -> bool {
+        if self.receiver.has_rest() || self.reports.pending {
+            return false;
+        }
+        let (deadline, room) = match self.transmitter.blocked.filter(|_| wants_write) {
+            // Nobody says when there is room in an interface's queue: the timer does.
+            Some(Blocked::Queue(until)) => (Some(deadline.map_or(until, |deadline| deadline.min(until))), false),
+            _ => (deadline, wants_write),
+        };
+        self.ready.set_deadline(deadline);
+        self.ready.watch_room(&self.socket, room);
+        true
+    }
 }
 
 impl Link for Sock {
@@ -213,16 +228,9 @@ impl Link for Sock {
     }
 
     fn arm(&mut self, deadline: Option<Time>, wants_write: bool) -> bool {
-        if self.receiver.has_rest() || self.reports.pending {
+        if !self.prepare(deadline, wants_write) {
             return false;
         }
-        let (deadline, room) = match self.transmitter.blocked.filter(|_| wants_write) {
-            // Nobody says when there is room in an interface's queue: the timer does.
-            Some(Blocked::Queue(until)) => (Some(deadline.map_or(until, |deadline| deadline.min(until))), false),
-            _ => (deadline, wants_write),
-        };
-        self.ready.set_deadline(deadline);
-        self.ready.watch_room(&self.socket, room);
         let found = self.ready.look();
         self.reports.pending |= found.reports;
         if found.any {
@@ -234,6 +242,17 @@ impl Link for Sock {
     fn disarm(&mut self) {
         self.ready.drain();
         self.ready.watch_room(&self.socket, false);
+    }
+
+    fn rearm(&mut self, deadline: Option<Time>, wants_write: bool, signalled: bool) -> bool {
+        if signalled {
+            self.ready.drain_waker();
+        }
+        self.prepare(deadline, wants_write)
+    }
+
+    fn watch(&mut self, on: bool) -> bool {
+        self.ready.watch_frames(&self.socket, on)
     }
 
     fn waker(&self) -> Arc<OwnedFd> {

@@ -40,6 +40,7 @@ pub(crate) struct Ready {
     waker: Arc<OwnedFd>,
     /// When the timer fires, or has fired.
     deadline: Option<Time>,
+    watches_frames: bool,
     watches_room: bool,
 }
 
@@ -51,7 +52,7 @@ impl Ready {
         for (fd, what) in [(socket, SOCKET), (&timer, TIMER), (&*waker, WAKER)] {
             epoll::add(&epoll, fd, EventData::new_u64(what), EventFlags::IN)?;
         }
-        Ok(Self { epoll, timer, waker, deadline: None, watches_room: false })
+        Ok(Self { epoll, timer, waker, deadline: None, watches_frames: true, watches_room: false })
     }
 
     pub(crate) fn handle(&self) -> BorrowedFd<'_> {
@@ -94,14 +95,32 @@ impl Ready {
         }
     }
 
-    /// Makes the handle readable when the socket has room, or not.
+    /// Makes the handle readable when the socket has a datagram, or not: each that arrives then costs its sender 100 ns less.
+    /// Says whether it does.
+    pub(crate) fn watch_frames(&mut self, socket: &OwnedFd, on: bool) -> bool {
+        if on != self.watches_frames {
+            let done = if on {
+                epoll::add(&self.epoll, socket, EventData::new_u64(SOCKET), self.wanted())
+            } else {
+                epoll::delete(&self.epoll, socket)
+            };
+            self.watches_frames ^= done.is_ok();
+        }
+        self.watches_frames
+    }
+
+    /// Makes the handle readable when the socket has room, or not; only while it is watched for frames.
     pub(crate) fn watch_room(&mut self, socket: &OwnedFd, on: bool) {
         if on != self.watches_room {
-            let flags = if on { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
-            if epoll::modify(&self.epoll, socket, EventData::new_u64(SOCKET), flags).is_ok() {
-                self.watches_room = on;
+            self.watches_room = on;
+            if self.watches_frames {
+                let _ = epoll::modify(&self.epoll, socket, EventData::new_u64(SOCKET), self.wanted());
             }
         }
+    }
+
+    fn wanted(&self) -> EventFlags {
+        if self.watches_room { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN }
     }
 
     /// What makes the handle readable now, but for the waker.
@@ -118,10 +137,15 @@ impl Ready {
         found
     }
 
+    /// Drains the waker.
+    pub(crate) fn drain_waker(&self) {
+        let _ = rustix::io::read(&*self.waker, &mut [0_u8; 8]);
+    }
+
     /// Drains the waker, and the timer if it has fired. One that has not is left: a deadline often stands.
     pub(crate) fn drain(&mut self) {
-        let mut count = [0; 8];
-        let _ = rustix::io::read(&*self.waker, &mut count[..]);
+        self.drain_waker();
+        let mut count = [0_u8; 8];
         if self.deadline.is_some_and(|deadline| now() >= deadline) {
             let _ = rustix::io::read(&self.timer, &mut count[..]);
             self.deadline = None;

@@ -158,6 +158,7 @@ impl<L: Link> Reliable<L> {
         }
         // Readable until somebody who waits for it has it armed.
         transport.signal();
+        transport.watch(false);
         Ok(transport)
     }
 
@@ -268,9 +269,10 @@ impl<L: Link> Reliable<L> {
             self.away.park();
             return Absence::Over;
         }
+        let told = !watches || self.watch(true);
         let limit = if count > 0 || self.is_runnable() {
             Some(Duration::ZERO)
-        } else if self.blocked {
+        } else if self.blocked || !told {
             Some(BLOCKED_AGAIN)
         } else {
             self.deadline().map(|deadline| (deadline - now).max(GRANULE))
@@ -292,7 +294,7 @@ impl<L: Link> Drop for Reliable<L> {
 const MIN_FRAMES: u32 = 1024;
 /// The helper thread does not wake more often than this for the sake of time: the granularity of the engine's timers.
 const GRANULE: Duration = Duration::from_micros(50);
-/// How long the helper thread leaves a link alone that takes nothing.
+/// How long the helper thread leaves a link alone that takes nothing, or does not tell what arrives.
 const BLOCKED_AGAIN: Duration = Duration::from_millis(1);
 
 /// About what an engine and its outbox take in address space.

@@ -19,9 +19,13 @@ struct Armed {
 #[derive(Default)]
 pub(super) struct Mode {
     patience: Patience,
+    /// Frames that arrive do not make the handle readable.
+    unwatched: bool,
     /// The waker is written.
     signalled: bool,
-    /// The handle may be readable for a reason that is over: the timer, or a waker that others wrote.
+    /// The last call that looked found nothing.
+    empty: bool,
+    /// The handle may be readable for a reason that is over: the timer, a waker that others wrote, an error.
     stale: bool,
     armed: Option<Armed>,
     /// For calls that wait: tells arrivals once, although events that nobody takes keep the handle readable.
@@ -34,6 +38,24 @@ impl<L: Link> Reliable<L> {
         core.armed = true;
         self.mode.armed = None;
         self.settle_handle(core)
+    }
+
+    /// Has arriving frames make the handle readable, or not. False: they do not, although they should.
+    pub(super) fn watch(&mut self, on: bool) -> bool {
+        if self.mode.unwatched == on {
+            self.mode.unwatched = !self.link.watch(on);
+        }
+        !on || !self.mode.unwatched
+    }
+
+    /// The program polls again: nobody is to be told of frames. The helper thread may be waiting for one.
+    #[inline]
+    pub(super) fn come_back(&mut self, core: &Core) {
+        if !self.mode.unwatched && !core.armed {
+            self.watch(false);
+            self.mode.signalled = false;
+            self.signal();
+        }
     }
 
     /// Whether the handle is readable whatever there is to do, for the program and for nobody else.
@@ -61,28 +83,35 @@ impl<L: Link> Reliable<L> {
 
     /// Has the link wake us. False: something has arrived already.
     fn lie_down(&mut self) -> bool {
-        if self.mode.signalled || self.mode.stale {
+        if !self.watch(true) {
+            return false;
+        }
+        if self.mode.stale || self.mode.signalled && self.mode.armed.is_none() {
             self.link.disarm();
             (self.mode.signalled, self.mode.stale, self.mode.armed) = (false, false, None);
         }
         let wanted = Armed { deadline: self.deadline(), wants_write: self.blocked };
-        // A timer that fires too early costs an empty call, less than setting it anew with every message.
-        let suffices = |armed: Armed| {
-            armed.wants_write == wanted.wants_write
-                && wanted.deadline.is_none_or(|wanted| armed.deadline.is_some_and(|armed| armed <= wanted))
+        let Some(armed) = self.mode.armed else {
+            self.mode.armed = Some(wanted);
+            return self.link.arm(wanted.deadline, wanted.wants_write);
         };
-        if self.mode.armed.is_some_and(suffices) {
+        // A timer that fires too early costs an empty call, less than setting it anew with every message.
+        let suffices = armed.wants_write == wanted.wants_write
+            && wanted.deadline.is_none_or(|wanted| armed.deadline.is_some_and(|armed| armed <= wanted));
+        if suffices && !self.mode.signalled {
             return true;
         }
-        self.mode.armed = Some(wanted);
-        self.link.arm(wanted.deadline, wanted.wants_write)
+        let next = if suffices { armed } else { wanted };
+        self.mode.armed = Some(next);
+        self.link.rearm(next.deadline, next.wants_write, std::mem::take(&mut self.mode.signalled))
     }
 
     /// For a call that waits while events do: a descriptor that these do not make readable. None: there is something to do.
     pub(super) fn arm_quietly(&mut self, core: &mut Core) -> Option<OwnedFd> {
         core.armed = true;
+        let watched = self.watch(true);
         self.settle_handle(core);
-        if self.is_runnable() {
+        if !watched || self.is_runnable() {
             return None;
         }
         if self.mode.waiter.is_none() {
@@ -110,18 +139,23 @@ impl<L: Link> Reliable<L> {
         self.link.disarm();
         (self.mode.signalled, self.mode.stale, self.mode.armed) = (false, false, None);
         core.armed = false;
+        self.come_back(core);
         self.signal();
     }
 
     /// A call has found something.
     #[inline]
     pub(super) fn on_found(&mut self) {
+        self.mode.empty = false;
         self.mode.patience.on_found();
     }
 
     /// A call has found nothing.
     pub(super) fn on_empty(&mut self, core: &mut Core, now: Time) {
-        self.mode.stale |= core.armed;
+        // One empty call is what a program makes before it sleeps. Another shows that the handle did not let it.
+        let is_past = |armed: Armed| armed.deadline.is_some_and(|deadline| deadline <= now);
+        self.mode.stale |= core.armed && (self.mode.empty || self.mode.armed.is_some_and(is_past));
+        self.mode.empty = true;
         match self.mode.patience.on_empty(core.armed, core.handle_in_use, now.0 / TICK) {
             Turn::Stay => {}
             Turn::Arm => {

@@ -126,6 +126,7 @@ impl<L: Link> Transport for Reliable<L> {
         } else {
             self.on_empty(core, now);
         }
+        self.come_back(core);
         self.note(core, now, true);
         self.after();
     }

@@ -81,3 +81,49 @@ fn room_to_send_is_something_to_do() {
     assert!(!wait(&a, 0), "room is not watched any more");
     a.disarm();
 }
+
+#[test]
+fn a_frame_is_told_only_while_it_is_watched_for() {
+    let (mut a, mut b) = (open("127.0.0.1", &[]), open("127.0.0.1", &[]));
+    let to = a.resolve(b.uri()).expect("a URI");
+    assert!(!b.watch(false));
+    assert_eq!(a.send_burst(&[frame(to, b"x")]), 1);
+    assert!(!wait(&b, 0));
+    assert!(b.watch(true));
+    assert!(wait(&b, 10), "it has arrived before");
+    take(&mut b, 1);
+    assert!(!wait(&b, 0));
+    assert_eq!(a.send_burst(&[frame(to, b"y")]), 1);
+    assert!(wait(&b, 10));
+    take(&mut b, 1);
+    // Room is watched for as soon as frames are.
+    assert!(!b.watch(false));
+    assert!(b.arm(None, true), "nobody looks");
+    assert!(b.watch(true));
+    assert!(wait(&b, 0));
+    assert!(b.arm(None, false));
+    assert!(!wait(&b, 0));
+}
+
+#[test]
+fn arming_once_more_drains_the_waker_and_moves_the_deadline() {
+    let (mut a, mut b) = (open("127.0.0.1", &[]), open("127.0.0.1", &[]));
+    let to = b.resolve(a.uri()).expect("a URI");
+    let signal = |link: &cci_sock::Sock| rustix::io::write(&*link.waker(), &1_u64.to_ne_bytes()).expect("an eventfd");
+    assert!(a.arm(None, false));
+    signal(&a);
+    assert!(a.rearm(None, false, false));
+    assert!(wait(&a, 0), "only a waker that was written is drained");
+    assert!(a.rearm(None, false, true));
+    assert!(!wait(&a, 0));
+    let deadline = a.now() + Duration::from_millis(5);
+    assert!(a.rearm(Some(deadline), false, false));
+    assert!(wait(&a, 10));
+    assert!(a.now() >= deadline);
+    a.disarm();
+    assert!(a.arm(None, false));
+    signal(&a);
+    assert_eq!(b.send_burst(&[frame(to, b"x")]), 1);
+    a.rearm(None, false, true);
+    assert!(wait(&a, 10), "a frame is told, waker or not");
+}
