@@ -5,6 +5,7 @@ mod chores;
 mod connect;
 mod host;
 mod inbox;
+mod linger;
 mod mode;
 mod multicast;
 mod notes;

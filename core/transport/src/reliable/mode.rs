@@ -1,5 +1,6 @@
 //! Spinning or armed: who pays for sleeping. `docs/design/reliable.md`, The OS handle.
 
+use super::linger::Linger;
 use super::{Reliable, away};
 use crate::{Core, Link, Patience, Turn};
 use cci_proto::Time;
@@ -19,6 +20,7 @@ struct Armed {
 #[derive(Default)]
 pub(super) struct Mode {
     patience: Patience,
+    linger: Linger,
     /// Frames that arrive do not make the handle readable.
     unwatched: bool,
     /// The waker is written.
@@ -37,6 +39,7 @@ impl<L: Link> Reliable<L> {
     pub(super) fn arm_handle(&mut self, core: &mut Core) -> bool {
         core.armed = true;
         self.mode.armed = None;
+        self.mode.linger.stop();
         self.settle_handle(core)
     }
 
@@ -58,6 +61,23 @@ impl<L: Link> Reliable<L> {
         }
     }
 
+    /// Leaves the handle readable for a program that is answered soon. False: it is not.
+    pub(super) fn linger(&mut self, core: &mut Core) -> bool {
+        let lingers = self.mode.linger.is_on() && self.mode.waiter.is_none();
+        if lingers {
+            self.let_row_leave(core);
+            self.signal();
+        }
+        lingers
+    }
+
+    fn let_row_leave(&mut self, core: &mut Core) {
+        if self.row.is_waiting() {
+            let now = self.link.now();
+            self.transmit(core, now, false);
+        }
+    }
+
     /// Whether the handle is readable whatever there is to do, for the program and for nobody else.
     pub(super) fn is_readable_still(&self) -> bool {
         self.mode.signalled && self.mode.waiter.is_none()
@@ -65,10 +85,7 @@ impl<L: Link> Reliable<L> {
 
     /// Keeps an armed handle true to what there is to do. True: nothing.
     pub(super) fn settle_handle(&mut self, core: &mut Core) -> bool {
-        if self.row.is_waiting() {
-            let now = self.link.now();
-            self.transmit(core, now, false);
-        }
+        self.let_row_leave(core);
         if core.has_event() || self.is_runnable() {
             self.signal();
             return false;
@@ -145,8 +162,12 @@ impl<L: Link> Reliable<L> {
 
     /// A call has found something.
     #[inline]
-    pub(super) fn on_found(&mut self) {
+    pub(super) fn on_found(&mut self, core: &Core, now: Time) {
         self.mode.empty = false;
+        // In virtual time nothing comes by looking longer.
+        if core.armed && !self.link.is_virtual() {
+            self.mode.linger.on_found(now);
+        }
         self.mode.patience.on_found();
     }
 
@@ -156,6 +177,9 @@ impl<L: Link> Reliable<L> {
         let is_past = |armed: Armed| armed.deadline.is_some_and(|deadline| deadline <= now);
         self.mode.stale |= core.armed && (self.mode.empty || self.mode.armed.is_some_and(is_past));
         self.mode.empty = true;
+        if core.armed {
+            self.mode.linger.on_empty(now);
+        }
         match self.mode.patience.on_empty(core.armed, core.handle_in_use, now.0 / TICK) {
             Turn::Stay => {}
             Turn::Arm => {

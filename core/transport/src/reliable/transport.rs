@@ -122,7 +122,7 @@ impl<L: Link> Transport for Reliable<L> {
         self.away.note();
         let (count, now) = self.step(core, true);
         if count > 0 || core.has_event() {
-            self.on_found();
+            self.on_found(core, now);
         } else {
             self.on_empty(core, now);
         }
@@ -149,7 +149,9 @@ impl<L: Link> Transport for Reliable<L> {
         if core.take_popped() && self.is_readable_still() {
             return;
         }
-        self.settle_handle(core);
+        if !self.linger(core) {
+            self.settle_handle(core);
+        }
         core.note();
     }
 
