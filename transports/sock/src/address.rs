@@ -26,7 +26,7 @@ pub(crate) struct Way {
 }
 
 /// An address as system calls take it: a `sockaddr_in` or `sockaddr_in6`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
     pub(crate) bytes: [u8; NAME_V6 as usize],
     pub(crate) len: u8,

@@ -245,8 +245,10 @@ pub(crate) struct Arrival {
 /// Buffers that datagrams arrive in.
 pub(crate) struct RecvBatch {
     stride: usize,
-    /// The last call took one datagram without a header for it: how long that is and, of its sender's name, how long.
-    lone: Option<(usize, usize)>,
+    /// The last call took one datagram without a header for it: how long that is.
+    lone: Option<usize>,
+    /// Who sent the last of those, as the system names it and as an address: mostly it is the same again.
+    sender: (Name, Address),
     scratch: Box<[u8]>,
     headers: Box<[libc::mmsghdr]>,
     vectors: Box<[libc::iovec]>,
@@ -266,6 +268,7 @@ impl RecvBatch {
         Self {
             stride,
             lone: None,
+            sender: (Name::EMPTY, Address::default()),
             scratch: vec![0; count * stride].into_boxed_slice(),
             headers: vec![header; count].into_boxed_slice(),
             vectors: vec![vector; count].into_boxed_slice(),
@@ -320,22 +323,25 @@ impl RecvBatch {
         // name; both are of this batch, which is borrowed mutably.
         let taken =
             unsafe { libc::syscall(libc::SYS_recvfrom, fd, buffer, self.stride, flags, name, &raw mut name_len) };
-        self.lone = Some((counted(taken)?, name_len as usize));
+        self.lone = Some(counted(taken)?);
+        let name = Name { bytes: self.names[0].bytes, len: u8::try_from(name_len).unwrap_or(0) };
+        if name != self.sender.0 {
+            self.sender = (name, name.address(name.len.into()));
+        }
         Ok(1)
     }
 
     /// The datagram that [`RecvBatch::receive_lone`] took.
-    fn lone_arrival(&self, len: usize, name_len: usize) -> Arrival {
+    fn lone_arrival(&self, len: usize) -> Arrival {
         let held = len.min(self.stride);
         let segment = wire::claimed_len(&self.scratch[..held]).filter(|frame| *frame < len).unwrap_or(0);
-        let from = self.names[0].address(name_len);
-        Arrival { from, len: held, segment, congested: false, truncated: len > self.stride }
+        Arrival { from: self.sender.1, len: held, segment, congested: false, truncated: len > self.stride }
     }
 
     /// What arrived in a buffer in the last call.
     pub(crate) fn arrival(&self, at: usize) -> Arrival {
-        if let Some((len, name_len)) = self.lone {
-            return self.lone_arrival(len, name_len);
+        if let Some(len) = self.lone {
+            return self.lone_arrival(len);
         }
         let header = &self.headers[at];
         let mut arrival = Arrival {

@@ -4,7 +4,6 @@ use super::congestion::Sample;
 use super::conn::{Conn, bit};
 use super::flow::{Content, Flow, Ops, Standing};
 use super::frames::Frames;
-use super::host::Host;
 use super::transmit::has_item;
 use super::{Engine, mtu};
 use crate::Time;
@@ -26,15 +25,15 @@ fn ahead(number: u32, of: u32) -> i32 {
 }
 
 impl Engine {
-    /// What the frame acknowledges.
-    pub(super) fn handle_ack<H: Host>(&mut self, now: Time, place: u32, data: &Data, sack: &Sack<'_>, host: &mut H) {
-        let Some(conn) = self.table.get_mut(place) else { return };
-        let Some(flow) = self.flows.get_mut(conn.flow) else { return };
+    /// What the frame acknowledges. Gives the operations that have ended, of which the host is still to be told.
+    pub(super) fn handle_ack(&mut self, now: Time, place: u32, data: &Data, sack: &Sack<'_>) -> Ops {
+        let Some(conn) = self.table.get_mut(place) else { return Ops::NONE };
+        let Some(flow) = self.flows.get_mut(conn.flow) else { return Ops::NONE };
         let ack = &data.ack;
         // A number that was never sent: this is not about our frames.
         if ahead(ack.echo_number, conn.number) >= 0 {
             self.stats.malformed += 1;
-            return;
+            return Ops::NONE;
         }
         let is_newer = flow.echoed.is_none_or(|echoed| ahead(ack.echo_number, echoed) > 0);
         let is_current = is_newer || flow.echoed == Some(ack.echo_number);
@@ -47,14 +46,14 @@ impl Engine {
             conn.on_rtt(sample);
         }
         if !conn.is_reliable() {
-            return;
+            return Ops::NONE;
         }
         #[expect(clippy::cast_possible_truncation, reason = "at most WINDOW")]
         let oldest = conn.next_seq.wrapping_sub(flow.flight.len() as u32);
         let advanced = ahead(ack.ack, oldest);
         if advanced > 0 && advanced as usize > flow.flight.len() {
             self.stats.malformed += 1;
-            return;
+            return Ops::NONE;
         }
         let (mut bytes, mut spurious, mut done) = (0, 0, Ops::NONE);
         for _ in 0..advanced.max(0) {
@@ -94,7 +93,7 @@ impl Engine {
             is_starved,
         };
         flow.congestion.on_ack(now, &sample);
-        self.end_list(place, done, Ok(()), host);
+        done
     }
 
     /// Frames that should have been acknowledged by now are lost.

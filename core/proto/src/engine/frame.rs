@@ -167,10 +167,10 @@ pub(super) fn emit_data(
     room: u32,
     buffer: &mut [u8],
 ) -> usize {
-    let mut words = [0; wire::MAX_SACK];
+    let early = flow.filter(|flow| flow.ahead.len() > 1);
     let space = usize::from(conn.mtu).saturating_sub(DATA + payload) / 8;
-    let (count, complete) = flow.map_or((0, true), |flow| sack(flow, space.min(wire::MAX_SACK), &mut words));
-    if complete {
+    let count = early.map_or(0, |flow| sack_words(flow).min(space).min(wire::MAX_SACK));
+    if early.is_none_or(|flow| sack_words(flow) == count) {
         conn.clear(bit::ACK_NOW | bit::ACK_LATER | bit::FULL);
     }
     if seq.is_some() {
@@ -189,18 +189,24 @@ pub(super) fn emit_data(
         congested: conn.marks,
     };
     let data = Data { header: header(conn, Kind::Data, now), seq: seq.unwrap_or(0), flags: bits, ack, sack_words: 0 };
-    data.emit(&words[..count], buffer)
+    match early {
+        None => data.emit(&[], buffer),
+        Some(flow) => data.emit(&sack(flow)[..count], buffer),
+    }
 }
 
-/// What came before its turn, as bits; how many words that takes, and whether they all fit.
-fn sack(flow: &Flow, space: usize, words: &mut [u64; wire::MAX_SACK]) -> (usize, bool) {
-    let beyond = flow.ahead.len().saturating_sub(1);
-    let needed = beyond.div_ceil(64);
-    let count = needed.min(space);
-    for (at, ahead) in flow.ahead.iter().skip(1).take(count * 64).enumerate() {
+/// Words that it takes to tell what came before its turn.
+fn sack_words(flow: &Flow) -> usize {
+    (flow.ahead.len() - 1).div_ceil(64)
+}
+
+/// What came before its turn, as bits.
+fn sack(flow: &Flow) -> [u64; wire::MAX_SACK] {
+    let mut words = [0; wire::MAX_SACK];
+    for (at, ahead) in flow.ahead.iter().skip(1).take(64 * wire::MAX_SACK).enumerate() {
         if !matches!(ahead, Ahead::Missing) {
             words[at / 64] |= 1 << (at % 64);
         }
     }
-    (count, count == needed)
+    words
 }

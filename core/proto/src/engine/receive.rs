@@ -1,7 +1,7 @@
 //! Input: frames of the sequence, in order, early and late.
 
 use super::conn::{NONE, State, bit};
-use super::flow::{Ahead, WINDOW};
+use super::flow::{Ahead, Ops, WINDOW};
 use super::host::Host;
 use super::records::{Ended, Scene, Taken};
 use super::timer::Later;
@@ -63,9 +63,7 @@ impl Engine {
         conn.note_number(header.number, header.time, now.micros());
         conn.clear(bit::TOLD_SILENT | bit::PINGED);
         conn.marks = conn.marks.wrapping_add(u16::from(congested));
-        if conn.flow != NONE {
-            self.handle_ack(now, place, &data, &sack, host);
-        }
+        let done = if conn.flow == NONE { Ops::NONE } else { self.handle_ack(now, place, &data, &sack) };
         if data.flags & flags::SEQUENCED != 0 && records.is_slice() {
             self.handle_slice(now, place, &data, records, host);
         } else if data.flags & flags::SEQUENCED != 0 {
@@ -75,6 +73,8 @@ impl Engine {
         } else {
             self.stats.duplicates += 1;
         }
+        // After what the frame brought: an answer is waited for, and what was asked has ended with it.
+        self.end_list(place, done, Ok(()), host);
         let Some(conn) = self.table.get_mut(place) else { return };
         if data.flags & flags::PROMPT != 0 {
             conn.set(bit::ACK_NOW);

@@ -63,6 +63,12 @@ impl Operations {
         Self { split: send_slots, ..Self::default() }
     }
 
+    /// The number that a send in this slot will have.
+    #[inline]
+    pub(super) fn send(slot: &Slot) -> Op {
+        Op(slot.index.load(Ordering::Relaxed))
+    }
+
     /// Enters an operation.
     #[inline]
     pub(super) fn begin(&mut self, operation: Operation) -> Op {

@@ -3,7 +3,7 @@
 use super::Reliable;
 use super::chores::index_of;
 use super::host::Ends;
-use super::operation::{Local, Operation};
+use super::operation::{Local, Operation, Operations};
 use crate::{Connection, Core, Link, Message, Outgoing, Posted, Rma, Slot};
 use cci_mem::memory::Piece;
 use cci_mem::sync::Ordering;
@@ -144,10 +144,10 @@ impl<L: Link> Reliable<L> {
         true
     }
 
-    /// Counts a message or an RMA in whose operation has begun. True: all that waits is to leave now.
+    /// Counts a message or an RMA in whose operation is about to begin. True: all that waits is to leave now.
     #[inline]
     fn is_due(&mut self, now: Time, len: usize, urgent: bool) -> bool {
-        let alone = self.estate.operations.count() <= 1;
+        let alone = self.estate.operations.count() == 0;
         self.row.is_due(now, len, urgent || alone)
     }
 
@@ -194,8 +194,7 @@ impl<L: Link> Reliable<L> {
         }
         let slot = core.take_send().ok_or(SendError::NoBuffers)?;
         let now = self.row.time(|| self.link.now());
-        let op = self.estate.operations.begin(Operation { slot, cell, posted, local: None, spoilt: false });
-        cell.on_begun();
+        let op = Operations::send(slot);
         let (len, ask) = (message.len(), posted == Posted::Waited);
         let is_due = self.is_due(now, len, ask);
         let sent = match &message {
@@ -208,12 +207,13 @@ impl<L: Link> Reliable<L> {
             Ok(has_left) => has_left,
             Err(error) => {
                 self.row.take_back(len);
-                self.estate.operations.end(op);
-                cell.open.store(cell.open.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
                 core.release(slot);
                 return Err(error);
             }
         };
+        // After the message has left, if it could: it ends in a call that comes later.
+        self.estate.operations.begin(Operation { slot, cell, posted, local: None, spoilt: false });
+        cell.on_begun();
         cell.counters.on_sent();
         core.counters().on_sent(len);
         if is_due && !has_left {
@@ -251,6 +251,8 @@ impl<L: Link> Reliable<L> {
         }
         let slot = core.take_rma().ok_or(RmaError::NoBuffers)?;
         let now = self.row.time(|| self.link.now());
+        let len = usize::try_from(rma.len).unwrap_or(usize::MAX).min(MOST_BYTES);
+        let is_due = self.is_due(now, len, posted == Posted::Waited);
         let local = Some(Local { number, offset: rma.local_offset, len: rma.len });
         let op = self.estate.operations.begin(Operation { slot, cell, posted, local, spoilt: false });
         cell.on_begun();
@@ -263,6 +265,7 @@ impl<L: Link> Reliable<L> {
             message: rma.message,
         };
         if let Err(error) = self.engine.rma(now, index_of(cell), &started) {
+            self.row.take_back(len);
             self.estate.operations.end(op);
             cell.open.store(cell.open.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
             core.release(slot);
@@ -272,8 +275,7 @@ impl<L: Link> Reliable<L> {
             cell.counters.on_sent();
             core.counters().on_sent(message.len());
         }
-        let len = usize::try_from(rma.len).unwrap_or(usize::MAX).min(MOST_BYTES);
-        if self.is_due(now, len, posted == Posted::Waited) {
+        if is_due {
             self.leave(core, now);
         }
         Ok((posted == Posted::Waited).then_some(slot))
