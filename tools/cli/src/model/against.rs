@@ -1,8 +1,9 @@
 //! Model against measurement, as in figure 13 of the thesis.
 
 use super::answer::SCHEMA;
-use super::figure::{Area, FOOT, Failed, GRID, HEAD, INK, LEGEND, PANEL, colour, font, legend, short};
+use super::figure::{Area, FOOT, HEAD, LEGEND, PANEL, colour, legend};
 use crate::measure::{Sentence, while_doing};
+use crate::output::plot::{Failed, GRID, INK, font, short};
 use crate::output::table;
 use plotters::prelude::*;
 use serde::Deserialize;

@@ -3,6 +3,7 @@
 use super::crossover::title;
 use super::system;
 use crate::measure::{Sentence, while_doing};
+use crate::output::plot::{Failed, GRID, INK, font, short};
 use crate::output::table;
 use cci_model::{Comparison, Family, ModelError};
 use plotters::coord::Shift;
@@ -16,8 +17,6 @@ pub(super) const PANEL: (u32, u32) = (600, 470);
 pub(super) const HEAD: u32 = 16;
 pub(super) const FOOT: u32 = 34;
 pub(super) const LEGEND: u32 = 150;
-pub(super) const GRID: RGBColor = RGBColor(222, 222, 222);
-pub(super) const INK: RGBColor = RGBColor(40, 40, 40);
 /// Colours that also differ in lightness.
 const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 84, 147),
@@ -37,7 +36,6 @@ const STEEP: f64 = 12.0;
 /// How much worse than the best is still drawn.
 const WORST: f64 = 1.6;
 
-pub(super) type Failed<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'b, SVGBackend<'a>, Cartesian2d<LogCoord<f64>, RangedCoordf64>>;
 
@@ -232,13 +230,4 @@ fn mark<'a: 'b, 'b>(
     let label = Text::new(format!("{nodes:.0}: {to}"), (x, up), style);
     chart.draw_series([EmptyElement::at((*nodes, times.start)) + label])?;
     Ok(())
-}
-
-pub(super) fn font(size: i32) -> TextStyle<'static> {
-    ("sans-serif", size).into_text_style(&PANEL)
-}
-
-/// Without decimals that are all zero: axes have round numbers.
-pub(super) fn short(text: &str) -> String {
-    text.replacen(".00 ", " ", 1).replacen(".0 ", " ", 1)
 }
