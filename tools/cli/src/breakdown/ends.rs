@@ -39,9 +39,12 @@ pub(super) struct End<'a> {
     port: Facade,
     connection: Connection,
     stamps: &'a Stamps,
+    /// What one stamp takes, nanoseconds.
+    stamp: f64,
     probe: &'a mut Probe,
     kind: ProbeKind,
-    size: u64,
+    /// A request, or a reply.
+    message: Vec<u8>,
     samples: Samples,
 }
 
@@ -69,66 +72,69 @@ impl<'a> End<'a> {
         probe: &'a mut Probe,
         kind: ProbeKind,
         size: u64,
-    ) -> Self {
-        Self { port, connection, stamps, probe, kind, size, samples: Samples::default() }
+    ) -> Result<Self, Sentence> {
+        let message = vec![1; usize::try_from(size).map_err(while_doing("the size is too large"))?];
+        let stamp = cost_of_stamp(stamps);
+        Ok(Self { port, connection, stamps, stamp, probe, kind, message, samples: Samples::default() })
     }
 
     /// Measures until the time is over, but so many rounds at least.
     pub(super) fn lead(mut self, time: Duration, rounds: u32) -> Result<Told, Sentence> {
-        let message = self.message()?;
-        let stamp = cost_of_stamp(self.stamps);
         let (begin, mut round) = (Instant::now(), 0);
         while round < rounds || begin.elapsed() < time {
             round += 1;
-            self.send(&message[..AGAIN])?;
+            self.send(&self.message[..AGAIN])?;
             let bare = self.bare()?;
             self.samples.bare.push(per_round_trip(bare));
-            let lane = Lane { port: &self.port, connection: self.connection, silent: true };
             let since = Instant::now();
-            ping::<_, false>(&lane, &Act::Message(&message), COUNT)?;
+            ping::<_, false>(&self.lane(), &Act::Message(&self.message), COUNT)?;
             self.samples.total.push(per_round_trip(since.elapsed()));
-            for number in 0..COUNT {
-                if number % EVERY == 0 {
-                    self.stamped_send(&message, stamp)?;
-                    self.stamped_receive(stamp)?;
-                } else {
-                    self.send(&message)?;
-                    self.receive()?;
-                }
-            }
+            self.stamped_block::<true>()?;
         }
-        self.send(&message[..OVER])?;
+        self.send(&self.message[..OVER])?;
         Ok(self.told())
     }
 
     /// Takes part in rounds until there is none more.
     pub(super) fn follow(mut self) -> Result<Told, Sentence> {
-        let message = self.message()?;
-        let stamp = cost_of_stamp(self.stamps);
         while self.receive()? != OVER {
             self.bare()?;
-            let lane = Lane { port: &self.port, connection: self.connection, silent: true };
-            pong::<_, false>(&lane, &Act::Message(&message), COUNT)?;
-            for number in 0..COUNT {
-                if number % EVERY == 0 {
-                    self.stamped_receive(stamp)?;
-                    self.stamped_send(&message, stamp)?;
-                } else {
-                    self.receive()?;
-                    self.send(&message)?;
-                }
-            }
+            pong::<_, false>(&self.lane(), &Act::Message(&self.message), COUNT)?;
+            self.stamped_block::<false>()?;
         }
         Ok(self.told())
     }
 
-    fn message(&self) -> Result<Vec<u8>, Sentence> {
-        let size = usize::try_from(self.size).map_err(while_doing("the size is too large"))?;
-        Ok(vec![1; size])
+    fn lane(&self) -> Lane<'_, Facade> {
+        Lane { port: &self.port, connection: self.connection, silent: true }
+    }
+
+    /// A block of which some round trips are stamped. The end that leads sends first.
+    fn stamped_block<const LEADS: bool>(&mut self) -> Result<(), Trouble> {
+        for number in 0..COUNT {
+            let is_stamped = number % EVERY == 0;
+            if !LEADS {
+                self.receive_of_block(is_stamped)?;
+            }
+            if is_stamped {
+                self.stamped_send()?;
+            } else {
+                self.send(&self.message)?;
+            }
+            if LEADS {
+                self.receive_of_block(is_stamped)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn receive_of_block(&mut self, is_stamped: bool) -> Result<(), Trouble> {
+        if is_stamped { self.stamped_receive() } else { self.receive().map(drop) }
     }
 
     fn bare(&mut self) -> Result<Duration, Sentence> {
-        self.probe.run(self.kind, self.size, COUNT).map_err(while_doing("the probe failed"))
+        self.probe.run(self.kind, self.message.len() as u64, COUNT).map_err(while_doing("the probe failed"))
     }
 
     #[inline(always)]
@@ -154,22 +160,22 @@ impl<'a> End<'a> {
         }
     }
 
-    fn stamped_send(&mut self, message: &[u8], stamp: f64) -> Result<(), Trouble> {
+    fn stamped_send(&mut self) -> Result<(), Trouble> {
         self.stamps.begin();
-        let sent = self.send(message);
+        let sent = self.send(&self.message);
         let spent = self.stamps.end();
-        note(&mut self.samples.send, &spent, stamp);
+        note(&mut self.samples.send, &spent, self.stamp);
         sent
     }
 
     /// Only the call that found the message counts: those before it waited.
-    fn stamped_receive(&mut self, stamp: f64) -> Result<(), Trouble> {
+    fn stamped_receive(&mut self) -> Result<(), Trouble> {
         loop {
             self.stamps.begin();
             let seen = self.port.poll::<false>();
             let spent = self.stamps.end();
             if let Seen::Received(_) = seen? {
-                note(&mut self.samples.receive, &spent, stamp);
+                note(&mut self.samples.receive, &spent, self.stamp);
                 return Ok(());
             }
         }

@@ -142,7 +142,7 @@ pub(crate) fn play(role: &Role, voice: &mut Voice) -> Result<(), Sentence> {
     if role.size > most {
         return Err(Sentence(format!("a message here has at most {most} bytes: ask for a smaller one by --size")));
     }
-    let end = End::new(port, connection, &stamps, voice.probe()?, role.probe, role.size);
+    let end = End::new(port, connection, &stamps, voice.probe()?, role.probe, role.size)?;
     let told = if role.leads { end.lead(role.time, ROUNDS)? } else { end.follow()? };
     voice.say(&told)
 }

@@ -40,17 +40,10 @@ impl<P: Port> Requester<P> {
         (&self.port, self.connection)
     }
 
-    /// Looks once; whether there was a reply.
+    /// Whether there was a reply.
     #[inline(always)]
     fn look(&self) -> Result<bool, Trouble> {
-        loop {
-            match self.port.poll::<false>()? {
-                Seen::Received(_) => return Ok(true),
-                // The end of a request, which is no part of LogP.
-                Seen::Sent | Seen::Other => {}
-                Seen::Nothing => return Ok(false),
-            }
-        }
+        look(&self.port)
     }
 
     #[inline(always)]
@@ -95,6 +88,19 @@ impl<P: Port> Requester<P> {
             self.look()?;
         }
         Ok(())
+    }
+}
+
+/// Looks once; whether there was a message.
+#[inline(always)]
+pub(super) fn look(port: &impl Port) -> Result<bool, Trouble> {
+    loop {
+        match port.poll::<false>()? {
+            Seen::Received(_) => return Ok(true),
+            // The end of a request, which is no part of LogP.
+            Seen::Sent | Seen::Other => {}
+            Seen::Nothing => return Ok(false),
+        }
     }
 }
 

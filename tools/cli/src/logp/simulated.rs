@@ -1,8 +1,8 @@
 //! Both ends in this process over a virtual network, in virtual time: each acts when its virtual processor is idle.
 
 use super::machine::{Burst, Machine, Times};
-use super::requester::CONTEXT;
-use crate::measure::port::{Facade, Happening, Opening, Port, Refused, Seen, Trouble};
+use super::requester::{CONTEXT, look};
+use crate::measure::port::{Facade, Happening, Opening, Port, Refused, Trouble};
 use crate::measure::{Sentence, while_doing};
 use cci::{Attribute, Connection};
 use cci_sim::Clock;
@@ -39,13 +39,7 @@ impl End {
 
     /// Looks for a message. Costs no virtual time.
     fn look(&self) -> Result<bool, Trouble> {
-        loop {
-            match self.port.poll::<false>()? {
-                Seen::Received(_) => return Ok(true),
-                Seen::Sent | Seen::Other => {}
-                Seen::Nothing => return Ok(false),
-            }
-        }
+        look(&self.port)
     }
 }
 
