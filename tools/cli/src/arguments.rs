@@ -4,6 +4,7 @@ use crate::compare::arguments::CompareArguments;
 use crate::footprints::{IdleArguments, MemoryArguments};
 use crate::measure::local::EndArguments;
 use crate::measure::plan::{Abi, AttributeName, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads};
+use crate::output::arguments::ResultsArguments;
 use crate::peers::PeersArguments;
 use crate::report::arguments::ReportArguments;
 use crate::scaling::ThreadsArguments;
@@ -171,14 +172,21 @@ pub(crate) enum PerfCommand {
     Gups(crate::gups::GupsArguments),
 }
 
+/// The device of the ends.
 #[derive(Args, Debug)]
-pub(crate) struct ServerArguments {
+pub(crate) struct DeviceArguments {
     /// Transport to use; the default device's when absent
     #[arg(long)]
     pub(crate) transport: Option<String>,
     /// A key of the device, as in the configuration file: --key port=5000
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key)]
     pub(crate) key: Vec<(String, String)>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ServerArguments {
+    #[command(flatten)]
+    pub(crate) device: DeviceArguments,
     /// Call the library through this interface
     #[arg(long, value_enum, default_value = "rust")]
     pub(crate) abi: Abi,
@@ -199,6 +207,9 @@ pub(crate) struct ComparedArguments {
 /// What measurements share: where their ends are, what is varied, how long it takes, where the results go.
 #[derive(Args, Debug)]
 #[command(group(ArgGroup::new("where").required(true).args(["local", "connect"])))]
+#[command(mut_arg("key", |key| key.help(
+    "A key of the device, as in the configuration file: --key port=5000. With sock, --local means --key interface=lo"
+)))]
 pub(crate) struct MeasurementArguments {
     /// Run both ends as processes of this host, pinned to different processors, with a bare probe in between
     #[arg(long)]
@@ -233,12 +244,8 @@ pub(crate) struct MeasurementArguments {
     /// Read every byte of each received message
     #[arg(long)]
     pub(crate) touch: bool,
-    /// Transport to use; the default device's when absent
-    #[arg(long)]
-    pub(crate) transport: Option<String>,
-    /// A key of the device, as in the configuration file: --key port=5000. With sock, --local means --key interface=lo
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key)]
-    pub(crate) key: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(crate) device: DeviceArguments,
     /// Most operations in flight; as many as there is room for, and 16 RMA, when absent
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) window: Option<u64>,
@@ -273,18 +280,11 @@ pub(crate) struct MeasurementArguments {
     /// are within 5% of each other
     #[arg(long, value_name = "PERCENT", default_value = "3.5%", value_parser = parse_percent)]
     pub(crate) accuracy: f64,
-    /// Write JSON to this file, - for standard output
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
-    /// Write CSV to this file, - for standard output
-    #[arg(long, value_name = "FILE")]
-    pub(crate) csv: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) results: ResultsArguments,
     /// Draw latency and bandwidth over size to this SVG file, - for standard output
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) plot: Option<PathBuf>,
-    /// Write a page that needs nothing else to this HTML file, - for standard output
-    #[arg(long, value_name = "FILE.html")]
-    pub(crate) report: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -7,23 +7,21 @@ use crate::measure::Sentence;
 use crate::measure::environment::Environment;
 use crate::measure::finding::{Finding, Idle, Memory};
 use crate::measure::row::Document;
-use crate::output::Files;
+use crate::output::arguments::ResultsArguments;
 use crate::perf::{conclude, real_transport};
 use clap::Args;
-use std::path::PathBuf;
 
 /// What both have.
 #[derive(Args, Debug)]
-struct Common {
+struct FootprintsArguments {
     /// All processes are of this host in any case
     #[arg(long)]
     local: bool,
     /// Transport to use; the default device's when absent
     #[arg(long)]
     transport: Option<String>,
-    /// Write JSON to this file, - for standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    results: ResultsArguments,
 }
 
 #[derive(Args, Debug)]
@@ -32,7 +30,7 @@ pub(crate) struct MemoryArguments {
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     connections: u32,
     #[command(flatten)]
-    common: Common,
+    shared: FootprintsArguments,
 }
 
 #[derive(Args, Debug)]
@@ -41,12 +39,12 @@ pub(crate) struct IdleArguments {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
     #[command(flatten)]
-    common: Common,
+    shared: FootprintsArguments,
 }
 
 /// Measures memory.
 pub(crate) fn memory(arguments: &MemoryArguments) -> Result<(), Sentence> {
-    measured(&arguments.common, |transport| {
+    measured(&arguments.shared, |transport| {
         let endpoint = footprint::in_a_child(Footprint::Endpoint, transport, 0)?;
         let figures = connections::in_a_child(transport, &stops(arguments.connections))?;
         Ok(Finding::Memory(Memory {
@@ -60,7 +58,7 @@ pub(crate) fn memory(arguments: &MemoryArguments) -> Result<(), Sentence> {
 
 /// Measures idleness.
 pub(crate) fn idle(arguments: &IdleArguments) -> Result<(), Sentence> {
-    measured(&arguments.common, |transport| {
+    measured(&arguments.shared, |transport| {
         let [idle, bare] = footprint::idle_beside_a_sleeper(transport, arguments.seconds);
         let (idle, bare) = (idle?, bare?);
         #[expect(clippy::cast_precision_loss, reason = "at most an hour")]
@@ -73,10 +71,13 @@ pub(crate) fn idle(arguments: &IdleArguments) -> Result<(), Sentence> {
     })
 }
 
-fn measured(common: &Common, find: impl FnOnce(&str) -> Result<Finding, Sentence>) -> Result<(), Sentence> {
-    let mut files = Files::open(common.json.as_deref(), None, None, None)?;
+fn measured(
+    arguments: &FootprintsArguments,
+    find: impl FnOnce(&str) -> Result<Finding, Sentence>,
+) -> Result<(), Sentence> {
+    let mut files = arguments.results.open(None)?;
     let environment = Environment::new(None);
-    let finding = find(&real_transport(common.transport.as_deref())?)?;
+    let finding = find(&real_transport(arguments.transport.as_deref())?)?;
     conclude(&Document::new(environment, Vec::new(), vec![finding], None), &mut files)
 }
 

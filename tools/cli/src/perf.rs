@@ -1,6 +1,8 @@
 //! `cci perf`: measures between two processes.
 
-use crate::arguments::{ComparedArguments, MeasurementArguments, PerfArguments, PerfCommand, ServerArguments};
+use crate::arguments::{
+    ComparedArguments, DeviceArguments, MeasurementArguments, PerfArguments, PerfCommand, ServerArguments,
+};
 use crate::compare;
 use crate::footprints;
 use crate::measure::client::{self, Progress};
@@ -54,14 +56,14 @@ pub(crate) fn library_beside() -> Option<PathBuf> {
 }
 
 fn serve(arguments: &ServerArguments) -> Result<(), Sentence> {
-    if arguments.transport.as_deref() == Some(virtual_time::TRANSPORT) {
+    if arguments.device.transport.as_deref() == Some(virtual_time::TRANSPORT) {
         return Err(Sentence::new(VIRTUAL_IS_LOCAL));
     }
     let opening = Opening {
-        transport: arguments.transport.clone(),
+        transport: arguments.device.transport.clone(),
         threads: Threads::Many,
         mode: Mode::Blocking,
-        keys: arguments.key.clone(),
+        keys: arguments.device.key.clone(),
         library: arguments.library.clone().or_else(library_beside),
     };
     let served = match arguments.abi {
@@ -110,9 +112,9 @@ fn plan(measurement: Measurement, arguments: &MeasurementArguments) -> Result<Pl
         }
         c_library::refuse_one_thread(session.threads)?;
     }
-    let asked = arguments.transport.clone().or_else(|| arguments.connect.as_deref().and_then(client::scheme));
+    let asked = arguments.device.transport.clone().or_else(|| arguments.connect.as_deref().and_then(client::scheme));
     let transport = transport(asked.as_deref())?;
-    let mut keys = with_keys(&transport.arguments, &arguments.key);
+    let mut keys = with_keys(&transport.arguments, &arguments.device.key);
     if arguments.local && arguments.abi == Abi::Rust {
         keys = on_loopback(&transport.name, keys);
     }
@@ -130,7 +132,9 @@ fn plan(measurement: Measurement, arguments: &MeasurementArguments) -> Result<Pl
         },
         probe,
         // Also where the device of virtual networks is the default one.
-        transport: Some(transport.name).filter(|name| name == virtual_time::TRANSPORT).or(arguments.transport.clone()),
+        transport: Some(transport.name)
+            .filter(|name| name == virtual_time::TRANSPORT)
+            .or(arguments.device.transport.clone()),
         keys,
         abi: arguments.abi,
         library: arguments.library.clone().or_else(library_beside),
@@ -170,12 +174,9 @@ fn transport(name: Option<&str>) -> Result<Transport, Sentence> {
 }
 
 /// The name of the transport of a run whose ends are all on this host, and the keys of their devices.
-pub(crate) fn local_device(
-    name: Option<&str>,
-    keys: &[(String, String)],
-) -> Result<(String, Vec<(String, String)>), Sentence> {
-    let transport = transport(name)?;
-    let keys = on_loopback(&transport.name, with_keys(&transport.arguments, keys));
+pub(crate) fn local_device(asked: &DeviceArguments) -> Result<(String, Vec<(String, String)>), Sentence> {
+    let transport = transport(asked.transport.as_deref())?;
+    let keys = on_loopback(&transport.name, with_keys(&transport.arguments, &asked.key));
     Ok((transport.name, keys))
 }
 
@@ -206,7 +207,7 @@ fn compared(measurement: Measurement, arguments: &ComparedArguments) -> Result<(
 }
 
 fn measure(plan: &Plan, arguments: &MeasurementArguments, mut attendance: Attendance) -> Result<(), Sentence> {
-    let mut files = files(arguments)?;
+    let mut files = arguments.results.open(arguments.plot.as_deref())?;
     if arguments.local && !plan.is_virtual() {
         warn_of_one_processor();
     }
@@ -261,12 +262,6 @@ pub(crate) fn warn_of_one_processor() {
     if allowed().len() < 2 {
         say("Only one processor: both ends share it, and every wait costs a change of context.");
     }
-}
-
-/// Opens the files that the results go to: before the run, so that a mistake costs none.
-pub(crate) fn files(arguments: &MeasurementArguments) -> Result<Files, Sentence> {
-    let MeasurementArguments { json, csv, plot, report, .. } = arguments;
-    Files::open(json.as_deref(), csv.as_deref(), plot.as_deref(), report.as_deref())
 }
 
 /// A run fails when more than one point in so many is not accurate.

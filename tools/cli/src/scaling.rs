@@ -1,6 +1,7 @@
 //! `cci perf threads`: operations per second of 1 to n threads, all on one endpoint, and each on an endpoint of its own. Both ends are
 //! in this process: the sending threads, and for each receiving endpoint a thread that polls it.
 
+use crate::arguments::DeviceArguments;
 use crate::measure::ends::Area;
 use crate::measure::environment::{Environment, allowed};
 use crate::measure::finding::{Finding, Threads, ThreadsPoint};
@@ -9,12 +10,11 @@ use crate::measure::port::{Facade, Opening, Port, Refused, Seen, Transfer, join,
 use crate::measure::row::Document;
 use crate::measure::statistics::median;
 use crate::measure::{Sentence, ends, while_doing};
-use crate::output::Files;
+use crate::output::arguments::ResultsArguments;
 use crate::perf::{conclude, real_transport};
-use crate::sizes::{Sizes, parse_key, parse_sizes, parse_time};
+use crate::sizes::{Sizes, parse_sizes, parse_time};
 use cci::{Connection, RmaHandle};
 use clap::Args;
-use std::path::PathBuf;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
@@ -40,35 +40,30 @@ pub(crate) struct ThreadsArguments {
     /// What the connections promise
     #[arg(long, value_enum, default_value = "ro")]
     attribute: AttributeName,
-    /// Transport to use; the default device's when absent
-    #[arg(long)]
-    transport: Option<String>,
-    /// A key of the device, as in the configuration file
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key)]
-    key: Vec<(String, String)>,
+    #[command(flatten)]
+    device: DeviceArguments,
     /// Time for each number of threads: short, normal, long, or such as 250ms
     #[arg(long, default_value = "normal", value_parser = parse_time)]
     time: Duration,
-    /// Write JSON to this file, - for standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    results: ResultsArguments,
 }
 
 /// Measures.
 pub(crate) fn threads(arguments: &ThreadsArguments) -> Result<(), Sentence> {
-    let mut files = Files::open(arguments.json.as_deref(), None, None, None)?;
+    let mut files = arguments.results.open(None)?;
     let [size] = arguments.size.0[..] else {
         return Err(Sentence::new("threads are measured with one size: give one"));
     };
     if arguments.op != Operation::Send && (arguments.attribute == AttributeName::Uu || size == 0) {
         return Err(Sentence::new("RMA needs a reliable connection, and moves at least one byte"));
     }
-    let transport = real_transport(arguments.transport.as_deref())?;
+    let transport = real_transport(arguments.device.transport.as_deref())?;
     let opening = Opening {
         transport: Some(transport.clone()),
         threads: ThreadsOfEndpoint::Many,
         mode: Mode::Polling,
-        keys: with_keys(&Plan::keys_of_loopback(&transport), &arguments.key),
+        keys: with_keys(&Plan::keys_of_loopback(&transport), &arguments.device.key),
         library: None,
     };
     let what = What { operation: arguments.op, attribute: arguments.attribute, size };

@@ -2,6 +2,7 @@
 
 mod ends;
 
+use crate::arguments::DeviceArguments;
 use crate::crew::{Crew, Role as Part, Voice};
 use crate::measure::Sentence;
 use crate::measure::client::call;
@@ -11,17 +12,16 @@ use crate::measure::finding::{Breakdown, Finding, Share};
 use crate::measure::plan::{Mode, ProbeKind, Threads};
 use crate::measure::port::{Facade, Happening, Opening, Port, await_happening};
 use crate::measure::row::Document;
-use crate::output::Files;
+use crate::output::arguments::ResultsArguments;
 use crate::output::table::{align, time};
 use crate::perf;
 use crate::probe::ticks::ticks;
-use crate::sizes::{parse_key, parse_size, parse_time, show_size};
+use crate::sizes::{parse_size, parse_time, show_size};
 use cci::Attribute;
 use cci::trace::{Layer, Stamps};
 use clap::Args;
 use ends::{End, Layers, Told};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,12 +36,8 @@ pub(crate) struct BreakdownArguments {
     /// Run both ends as processes of this host, pinned to different processors
     #[arg(long, required = true)]
     local: bool,
-    /// Transport to use; the default device's when absent
-    #[arg(long)]
-    transport: Option<String>,
-    /// A key of both devices, as in the configuration file
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key)]
-    key: Vec<(String, String)>,
+    #[command(flatten)]
+    device: DeviceArguments,
     /// Bytes of the request and of the reply
     #[arg(long, default_value = "8", value_parser = parse_size)]
     size: u64,
@@ -51,12 +47,8 @@ pub(crate) struct BreakdownArguments {
     /// Time for all rounds: short, normal, long, or such as 250ms
     #[arg(long, default_value = "normal", value_parser = parse_time)]
     time: Duration,
-    /// Write JSON to this file, - for standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write a page of the run to this file, - for standard output
-    #[arg(long, value_name = "FILE.html")]
-    report: Option<PathBuf>,
+    #[command(flatten)]
+    results: ResultsArguments,
 }
 
 /// An end in a process of its own.
@@ -73,8 +65,8 @@ pub(crate) struct Role {
 
 /// Measures.
 pub(crate) fn breakdown(arguments: &BreakdownArguments) -> Result<(), Sentence> {
-    let mut files = Files::open(arguments.json.as_deref(), None, None, arguments.report.as_deref())?;
-    let (name, keys) = perf::local_device(arguments.transport.as_deref(), &arguments.key)?;
+    let mut files = arguments.results.open(None)?;
+    let (name, keys) = perf::local_device(&arguments.device)?;
     let probe = match name.as_str() {
         "sm" => ProbeKind::Line,
         "sock" => ProbeKind::Udp,
@@ -91,7 +83,7 @@ pub(crate) fn breakdown(arguments: &BreakdownArguments) -> Result<(), Sentence> 
     let role = |leads| {
         Part::Breakdown(Role {
             leads,
-            transport: arguments.transport.clone(),
+            transport: arguments.device.transport.clone(),
             keys: keys.clone(),
             size: arguments.size,
             threads: arguments.threads,

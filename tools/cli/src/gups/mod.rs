@@ -4,6 +4,7 @@ mod carrier;
 mod stream;
 mod table;
 
+use crate::arguments::DeviceArguments;
 use crate::crew::{Crew, Role as Part, Voice};
 use crate::measure::environment::Environment;
 use crate::measure::finding::{Finding, Gups};
@@ -11,16 +12,15 @@ use crate::measure::plan::{Mode, Threads};
 use crate::measure::port::{Facade, Opening, Port};
 use crate::measure::row::Document;
 use crate::measure::{Sentence, while_doing};
-use crate::output::Files;
+use crate::output::arguments::ResultsArguments;
 use crate::output::table::{align, scaled};
 use crate::perf;
-use crate::sizes::{parse_key, parse_size, show_size};
+use crate::sizes::{parse_size, show_size};
 use carrier::{Carrier, LOOK_AHEAD, Mailbox, Peer, Way};
 use cci::{Attribute, Connection, Endpoint, EventKind, RmaHandle};
 use clap::Args;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use table::{Layout, Table};
 
@@ -51,18 +51,10 @@ pub(crate) struct GupsArguments {
     /// How updates travel
     #[arg(long, value_enum, default_value = "send")]
     op: Way,
-    /// Transport to use; the default device's when absent
-    #[arg(long)]
-    transport: Option<String>,
-    /// A key of the devices, as in the configuration file: --key mtu=9000
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key)]
-    key: Vec<(String, String)>,
-    /// Write JSON to this file, - for standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write a page of the run to this file, - for standard output
-    #[arg(long, value_name = "FILE.html")]
-    report: Option<PathBuf>,
+    #[command(flatten)]
+    device: DeviceArguments,
+    #[command(flatten)]
+    results: ResultsArguments,
 }
 
 /// Parses the size of a table.
@@ -102,8 +94,8 @@ struct Span {
 
 /// Measures.
 pub(crate) fn gups(arguments: &GupsArguments) -> Result<(), Sentence> {
-    let mut files = Files::open(arguments.json.as_deref(), None, None, arguments.report.as_deref())?;
-    let (name, keys) = perf::local_device(arguments.transport.as_deref(), &arguments.key)?;
+    let mut files = arguments.results.open(None)?;
+    let (name, keys) = perf::local_device(&arguments.device)?;
     if name == "sim" {
         return Err(Sentence::new("gups runs in several processes, and sim is in one: use --transport sm or sock"));
     }
@@ -115,7 +107,7 @@ pub(crate) fn gups(arguments: &GupsArguments) -> Result<(), Sentence> {
         return Err(Sentence::new("the table has fewer words than there are processes: use a larger --table"));
     }
     let role = |number| {
-        let (transport, keys) = (arguments.transport.clone(), keys.clone());
+        let (transport, keys) = (arguments.device.transport.clone(), keys.clone());
         Part::Gups(Role { number, layout, way: arguments.op, transport, keys })
     };
     let mut crew = Crew::start(&(0..arguments.processes).map(role).collect::<Vec<_>>())?;

@@ -11,6 +11,7 @@ mod simulated;
 
 pub(crate) use show::table;
 
+use crate::arguments::DeviceArguments;
 use crate::crew::{Crew, Role as Part, Voice};
 use crate::measure::client::call;
 use crate::measure::environment::{Environment, Path};
@@ -19,9 +20,9 @@ use crate::measure::plan::{AttributeName, Mode, Threads};
 use crate::measure::port::{Facade, Opening, Port};
 use crate::measure::row::Document;
 use crate::measure::{Sentence, ends};
-use crate::output::Files;
+use crate::output::arguments::ResultsArguments;
 use crate::perf;
-use crate::sizes::{parse_key, parse_size, parse_time};
+use crate::sizes::{parse_size, parse_time};
 use clap::Args;
 use method::{Effort, Found};
 use requester::{CONTEXT, Requester};
@@ -35,17 +36,16 @@ const ROUNDS: u128 = 5;
 
 /// Arguments of `cci perf logp`.
 #[derive(Args, Debug)]
+#[command(mut_arg("key", |key| key.help(
+    "A key of both devices, as in the configuration file. With sim: --key delay=5000 --key send_overhead=1000 \
+     --key recv_overhead=1500 --key gap=3000 (ns) --key bandwidth=1000000000 (bytes/s)"
+)))]
 pub(crate) struct LogpArguments {
     /// Run both ends on this host: as processes; over sim, in this process and in virtual time
     #[arg(long, required = true)]
     local: bool,
-    /// Transport to use; the default device's when absent
-    #[arg(long)]
-    transport: Option<String>,
-    /// A key of both devices, as in the configuration file. With sim: --key delay=5000 --key send_overhead=1000
-    /// --key recv_overhead=1500 --key gap=3000 (ns) --key bandwidth=1000000000 (bytes/s)
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key)]
-    key: Vec<(String, String)>,
+    #[command(flatten)]
+    device: DeviceArguments,
     /// Bytes of a request and of a reply
     #[arg(long, default_value = "8", value_parser = parse_size)]
     size: u64,
@@ -58,12 +58,8 @@ pub(crate) struct LogpArguments {
     /// Time for all bursts: short, normal, long, or such as 250ms; up to 500ms it may take longer
     #[arg(long, default_value = "normal", value_parser = parse_time)]
     time: Duration,
-    /// Write JSON to this file, - for standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write a page of the run to this file, - for standard output
-    #[arg(long, value_name = "FILE.html")]
-    report: Option<PathBuf>,
+    #[command(flatten)]
+    results: ResultsArguments,
     /// Draw the signature, time per message over the length of the burst, to this SVG file, - for standard output
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
@@ -114,13 +110,12 @@ impl Session {
 
 /// Measures.
 pub(crate) fn logp(arguments: &LogpArguments) -> Result<(), Sentence> {
-    let mut files =
-        Files::open(arguments.json.as_deref(), None, arguments.plot.as_deref(), arguments.report.as_deref())?;
-    let (name, keys) = perf::local_device(arguments.transport.as_deref(), &arguments.key)?;
+    let mut files = arguments.results.open(arguments.plot.as_deref())?;
+    let (name, keys) = perf::local_device(&arguments.device)?;
     let is_virtual = name == "sim";
     let natural = if is_virtual { AttributeName::Uu } else { AttributeName::Ro };
     let session = Session {
-        transport: arguments.transport.clone(),
+        transport: arguments.device.transport.clone(),
         keys,
         size: arguments.size,
         attribute: arguments.attribute.unwrap_or(natural),

@@ -4,31 +4,11 @@ use super::system::ParametersJson;
 use crate::measure::{Sentence, while_doing};
 use crate::output::{Files, table};
 use cci_model::Parameters;
-use clap::Args;
 use serde_json::{Map, Value};
 use std::io::{Write, stderr, stdout};
-use std::path::PathBuf;
 
 /// What documents of `cci model` are called; another shape gets another number.
 pub(crate) const SCHEMA: &str = "cci-model/1";
-
-/// Files besides the table.
-#[derive(Args, Clone, Debug, Default)]
-pub(crate) struct FileArguments {
-    /// Write JSON to this file, - for standard output
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
-    /// Write CSV to this file, - for standard output
-    #[arg(long, value_name = "FILE")]
-    pub(crate) csv: Option<PathBuf>,
-}
-
-impl FileArguments {
-    /// Opens them before anything is computed.
-    pub(crate) fn open(&self, plot: Option<&PathBuf>) -> Result<Files, Sentence> {
-        Files::open(self.json.as_deref(), self.csv.as_deref(), plot.map(PathBuf::as_path), None)
-    }
-}
 
 /// A cell of a table.
 #[derive(Clone, Debug)]

@@ -1,9 +1,10 @@
 //! `cci model average`: mean latency over all pairs.
 
-use super::answer::{Answer, Cell, FileArguments, Table};
+use super::answer::{Answer, Cell, Table};
 use super::system::{self, SystemArguments};
 use super::{FamilyName, families};
 use crate::measure::Sentence;
+use crate::output::arguments::FileArguments;
 use cci_model::{Components, Shape, Topology};
 use clap::Args;
 

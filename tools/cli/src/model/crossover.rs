@@ -1,11 +1,12 @@
 //! `cci model crossover`: where the best topology changes.
 
-use super::answer::{Answer, Cell, FileArguments, Table};
+use super::answer::{Answer, Cell, Table};
 use super::figure::{Curves, curves_svg};
 use super::pattern::positive;
 use super::system::{self, System, SystemArguments};
 use super::{FamilyName, families};
 use crate::measure::Sentence;
+use crate::output::arguments::FileArguments;
 use cci_model::{Comparison, Crossover, Family, Parameter, Pattern, Preset, UNICASTS_NOTE, WholeCrossover};
 use clap::Args;
 use std::path::PathBuf;
@@ -65,7 +66,7 @@ pub(crate) fn crossover(arguments: &CrossoverArguments) -> Result<(), Sentence> 
     let compared = &arguments.compared;
     let system = compared.system.system()?;
     let comparison = compared.comparison(&system)?;
-    let mut files = arguments.files.open(arguments.plot.as_ref())?;
+    let mut files = arguments.files.open(arguments.plot.as_deref())?;
     let mut answer = Answer::new(&system.parameters);
     if let (Some(preset), true) = (&system.preset, compared.is_published(&system)) {
         published(&mut answer, preset)?;

@@ -1,8 +1,9 @@
 //! `cci model fit`: components of latency from measured paths.
 
-use super::answer::{Answer, Cell, FileArguments, Table};
+use super::answer::{Answer, Cell, Table};
 use super::measured::{Measured, MeasuredArguments, observations};
 use crate::measure::Sentence;
+use crate::output::arguments::FileArguments;
 use cci_model::fit::{Estimate, Fit, Unknown};
 use cci_model::{FirstTransmission, Link, Overhead, Parameters, Relay};
 use clap::Args;

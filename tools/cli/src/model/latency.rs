@@ -1,8 +1,9 @@
 //! `cci model latency`: one message.
 
-use super::answer::{Answer, Cell, FileArguments, Table};
+use super::answer::{Answer, Cell, Table};
 use super::system::{self, SystemArguments};
 use crate::measure::Sentence;
+use crate::output::arguments::FileArguments;
 use cci_model::{Component, Components, Parameters, Route, Topology, Transaction};
 use clap::Args;
 

@@ -1,9 +1,10 @@
 //! `cci model pattern`: how long traffic takes, idle and under load.
 
-use super::answer::{Answer, Cell, FileArguments, Table};
+use super::answer::{Answer, Cell, Table};
 use super::average::NetworkArguments;
 use super::system::{self, SystemArguments};
 use crate::measure::Sentence;
+use crate::output::arguments::FileArguments;
 use cci_model::{Parameters, Pattern, Topology};
 use clap::Args;
 

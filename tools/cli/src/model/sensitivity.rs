@@ -1,8 +1,9 @@
 //! `cci model sensitivity`: what each parameter does.
 
-use super::answer::{Answer, Cell, FileArguments, Table};
+use super::answer::{Answer, Cell, Table};
 use super::system::{self, SystemArguments};
 use crate::measure::Sentence;
+use crate::output::arguments::FileArguments;
 use cci_model::{Comparison, Family, Parameter, Parameters, Pattern, Topology, elasticity};
 use clap::Args;
 

@@ -1,11 +1,12 @@
 //! `cci model simulate`: a pattern on a topology with the real protocol engine on every node, in virtual time, beside the analysis.
 
-use super::answer::{Answer, Cell, FileArguments, Table};
+use super::answer::{Answer, Cell, Table};
 use super::pattern::{positive, share};
 use super::system::{self, SystemArguments};
 use crate::measure::Sentence;
 use crate::measure::ends;
 use crate::measure::plan::AttributeName;
+use crate::output::arguments::FileArguments;
 use cci_model::{Parameters, Pattern, Topology};
 use cci_simulator::plan::with_header;
 use cci_simulator::{Outcome, Setting, simulate};

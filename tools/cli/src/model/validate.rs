@@ -1,9 +1,10 @@
 //! `cci model validate`: paths that a fit has not seen, predicted.
 
-use super::answer::{Cell, FileArguments, Table};
+use super::answer::{Cell, Table};
 use super::fit::{beginning, components, describe, fitted};
 use super::measured::{Measured, MeasuredArguments};
 use crate::measure::Sentence;
+use crate::output::arguments::FileArguments;
 use cci_model::fit::Fit;
 use clap::Args;
 use std::path::PathBuf;

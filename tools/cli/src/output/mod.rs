@@ -1,5 +1,6 @@
 //! What a run gives: a table on the terminal, and files.
 
+pub(crate) mod arguments;
 mod csv;
 pub(crate) mod findings;
 pub(crate) mod plot;
@@ -8,6 +9,7 @@ pub(crate) mod table;
 use crate::measure::row::Document;
 use crate::measure::{Sentence, while_doing};
 use crate::report;
+use arguments::FileArguments;
 use std::fs::File;
 use std::io::{Write, stdout};
 use std::path::Path;
@@ -50,15 +52,10 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Opens what is asked for.
-    pub(crate) fn open(
-        json: Option<&Path>,
-        csv: Option<&Path>,
-        plot: Option<&Path>,
-        report: Option<&Path>,
-    ) -> Result<Self, Sentence> {
+    fn open(files: &FileArguments, plot: Option<&Path>, report: Option<&Path>) -> Result<Self, Sentence> {
         let open = |path: Option<&Path>| path.map(Sink::open).transpose();
         plot.map_or(Ok(()), must_be_svg)?;
+        let (json, csv) = (files.json.as_deref(), files.csv.as_deref());
         Ok(Self { json: open(json)?, csv: open(csv)?, plot: open(plot)?, report: open(report)? })
     }
 
@@ -74,7 +71,7 @@ impl Files {
             sink.write(&(text + "\n"))?;
         }
         if let Some(sink) = &mut self.csv {
-            sink.write(&csv::text(&document.rows))?;
+            sink.write(&csv::text(document))?;
         }
         if let Some(sink) = &mut self.plot {
             sink.write(&plot::svg(document)?)?;
@@ -107,12 +104,12 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         for name in ["plot.png", "plot.PDF", "plot.svg.gz"] {
             let path = directory.path().join(name);
-            let error = Files::open(None, None, Some(&path), None).err().unwrap().0;
+            let error = FileArguments::default().open(Some(&path)).err().unwrap().0;
             assert!(error.contains(".svg") && error.contains(name.rsplit('.').next().unwrap()), "{error}");
             assert!(!path.exists(), "{name}");
         }
         for name in ["plot.svg", "plot.SVG", "plot"] {
-            assert!(Files::open(None, None, Some(&directory.path().join(name)), None).is_ok(), "{name}");
+            assert!(FileArguments::default().open(Some(&directory.path().join(name))).is_ok(), "{name}");
         }
     }
 
@@ -120,14 +117,15 @@ mod tests {
     fn a_file_that_cannot_be_written_is_told_before_the_run() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("missing").join("rows.json");
-        let error = Files::open(Some(&path), None, None, None).err().unwrap().0;
+        let files = FileArguments { json: Some(path), csv: None };
+        let error = files.open(None).err().unwrap().0;
         assert!(error.contains("rows.json") && error.contains("directory that exists"), "{error}");
     }
 
     #[test]
     fn a_dash_takes_the_terminal() {
-        let dash = Path::new("-");
-        assert!(Files::open(None, Some(dash), None, None).unwrap().take_the_terminal());
+        let files = FileArguments { json: None, csv: Some("-".into()) };
+        assert!(files.open(None).unwrap().take_the_terminal());
         assert!(!Files::default().take_the_terminal());
     }
 }

@@ -1,0 +1,41 @@
+//! Where the results of a run go.
+
+use super::Files;
+use crate::measure::Sentence;
+use clap::Args;
+use std::path::{Path, PathBuf};
+
+/// Files besides the table.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct FileArguments {
+    /// Write JSON to this file, - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write CSV to this file, - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+}
+
+impl FileArguments {
+    /// Opens them, and the plot where there is one, before anything is computed.
+    pub(crate) fn open(&self, plot: Option<&Path>) -> Result<Files, Sentence> {
+        Files::open(self, plot, None)
+    }
+}
+
+/// Files of a measurement.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ResultsArguments {
+    #[command(flatten)]
+    pub(crate) files: FileArguments,
+    /// Write a page that needs nothing else to this HTML file, - for standard output
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
+}
+
+impl ResultsArguments {
+    /// Opens them, and the plot where there is one, before the run, so that a mistake in a name costs none.
+    pub(crate) fn open(&self, plot: Option<&Path>) -> Result<Files, Sentence> {
+        Files::open(&self.files, plot, self.report.as_deref())
+    }
+}
