@@ -8,7 +8,8 @@ use std::fs;
 pub(crate) struct Usage {
     /// In pages that are there.
     pub(crate) resident: f64,
-    /// In pages that are shared with nobody.
+    /// In pages that it has written to, and shares with nobody. Those that it only read are of the program's file, and are private or
+    /// shared as other processes of the same program come and go.
     pub(crate) private: f64,
 }
 
@@ -29,7 +30,7 @@ impl Usage {
             let line = text.lines().find_map(|line| line.strip_prefix(name))?;
             line.trim().trim_end_matches("kB").trim().parse::<f64>().ok().map(|kilobytes| 1024.0 * kilobytes)
         };
-        Some(Self { resident: bytes("Rss:")?, private: bytes("Private_Clean:")? + bytes("Private_Dirty:")? })
+        Some(Self { resident: bytes("Rss:")?, private: bytes("Private_Dirty:")? })
     }
 
     /// What has been added since; never less than nothing.
@@ -50,7 +51,7 @@ mod tests {
 
     #[test]
     fn the_kernels_lines_are_read() {
-        let text = "Rss:  12 kB\nPrivate_Clean:  3 kB\nPrivate_Dirty:  4 kB\n";
+        let text = "Rss:  12 kB\nPrivate_Clean:  3 kB\nPrivate_Dirty:  7 kB\n";
         let usage = Usage::parse(text).unwrap();
         assert_eq!(usage, Usage { resident: 12.0 * 1024.0, private: 7.0 * 1024.0 });
         assert_eq!(Usage::parse("Rss: 12 kB\n"), None);
