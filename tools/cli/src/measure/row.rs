@@ -24,7 +24,7 @@ pub(crate) struct Row {
     pub(crate) median_ns: f64,
     pub(crate) p99_ns: f64,
     pub(crate) p999_ns: f64,
-    /// Half width of the 95 % interval of the median, as a part of the median.
+    /// How uncertain the median is, as a part of it: half the range of the medians of six groups of launches, in order of time.
     pub(crate) spread: f64,
     /// The spread is within the bound that was asked for.
     pub(crate) accurate: bool,

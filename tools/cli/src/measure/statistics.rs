@@ -7,60 +7,39 @@ pub(crate) struct Summary {
     pub(crate) median: f64,
     pub(crate) p99: f64,
     pub(crate) p999: f64,
-    /// Half width of the 95 % interval of the median, as a part of the median.
+    /// How uncertain the median is, as a part of it.
     pub(crate) spread: f64,
 }
 
 impl Summary {
-    /// The figures of the samples of each launch; none without a sample. The median is that of the launches' medians, the others
-    /// are over all samples. The spread is that of the launches; of the samples when there was one launch.
+    /// The figures of the samples of each launch, both in order of time; none without a sample. The median is that of the launches'
+    /// medians, the others are over all samples. The spread is that of the launches; of the samples when there was one launch.
     pub(crate) fn of(launches: impl IntoIterator<Item = Vec<f64>>) -> Option<Self> {
-        let mut launches: Vec<Vec<f64>> = launches.into_iter().filter(|launch| !launch.is_empty()).collect();
-        launches.iter_mut().for_each(|launch| launch.sort_by(f64::total_cmp));
+        let launches: Vec<Vec<f64>> = launches.into_iter().filter(|launch| !launch.is_empty()).collect();
         let mut all = launches.concat();
         all.sort_by(f64::total_cmp);
-        let mut medians: Vec<f64> = launches.iter().filter_map(|launch| quantile(launch, 0.5)).collect();
-        medians.sort_by(f64::total_cmp);
-        let median = quantile(&medians, 0.5)?;
-        let half = half_width(if medians.len() > 1 { &medians } else { &all })?;
-        let spread = half / median.max(f64::MIN_POSITIVE);
-        Some(Self { min: *all.first()?, median, p99: quantile(&all, 0.99)?, p999: quantile(&all, 0.999)?, spread })
+        let medians: Vec<f64> = launches.iter().map(|launch| median(launch)).collect();
+        let (min, median) = (*all.first()?, median(&medians));
+        let uncertainty = uncertainty(if let [only] = &launches[..] { only } else { &medians });
+        let spread = uncertainty / median.max(f64::MIN_POSITIVE);
+        Some(Self { min, median, p99: quantile(&all, 0.99)?, p999: quantile(&all, 0.999)?, spread })
     }
 }
 
-/// Half width of the interval that holds the median with a probability of 95 %, whatever the distribution: the number of samples
-/// below the median is binomial. Of fewer than six samples no two are so far apart: then the whole range.
-fn half_width(sorted: &[f64]) -> Option<f64> {
-    let last = sorted.len().checked_sub(1)?;
-    let low = rank(sorted.len()) - 1;
-    Some((sorted[last - low] - sorted[low]) / 2.0)
-}
+/// Groups of samples. Of so many, or more, the least and the greatest median have the true one between them with a probability of 95 %
+/// (for six it is 1 - 2 / 2^6, or 96.9 %), whatever the distribution; of fewer they have not.
+const GROUPS: usize = 6;
 
-/// The largest rank, from 1, such that so many of `count` samples, or more, are below the median with a probability of 97.5 %;
-/// 1 when there is none.
-fn rank(count: usize) -> usize {
-    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 samples")]
-    let samples = count as f64;
-    if count > 1000 {
-        // Normal from here on.
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "below half the number of samples"
-        )]
-        return ((samples - 1.96 * samples.sqrt()) / 2.0) as usize;
-    }
-    let (mut rank, mut exactly, mut upto) = (0_usize, 0.5_f64.powf(samples), 0.0);
-    loop {
-        upto += exactly;
-        if upto > 0.025 {
-            return rank.max(1);
-        }
-        rank += 1;
-        #[expect(clippy::cast_precision_loss, reason = "at most 1000")]
-        let (taken, left) = (rank as f64, (count + 1 - rank) as f64);
-        exactly *= left / taken;
-    }
+/// Half of the range of the medians of groups of neighbours. Samples resemble those before and after them, as a machine is faster
+/// now and slower then; to take each for an independent one would promise too much (batch means: B. Schmeiser, "Batch size effects
+/// in the analysis of simulation output", Operations Research 30, 1982).
+fn uncertainty(in_time: &[f64]) -> f64 {
+    let groups = GROUPS.min(in_time.len());
+    let start = |group: usize| group * in_time.len() / groups;
+    let medians = (0..groups).map(|group| median(&in_time[start(group)..start(group + 1)]));
+    let (low, high) =
+        medians.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), median| (low.min(median), high.max(median)));
+    (high - low).max(0.0) / 2.0
 }
 
 /// The median; 0 without a sample.
@@ -118,16 +97,63 @@ mod tests {
     }
 
     #[test]
-    fn the_median_lies_between_the_ranks_of_the_binomial_distribution() {
-        let upto = |last: u32| (1..=last).map(f64::from).collect::<Vec<_>>();
-        // Of 100 samples the 40th and the 61st; of 11 the 2nd and the 10th; of 5 no two.
-        close(half_width(&upto(100)).unwrap(), 10.5);
-        close(half_width(&upto(11)).unwrap(), 4.0);
-        close(half_width(&upto(5)).unwrap(), 2.0);
-        close(half_width(&upto(10)).unwrap(), 3.5);
-        // Where the normal distribution takes over nothing jumps.
-        assert_eq!((rank(6), rank(1000), rank(1001)), (1, 469, 469));
-        close(Summary::of([upto(100)]).unwrap().spread, 10.5 / 50.5);
+    fn the_uncertainty_is_half_the_range_of_six_groups_of_neighbours() {
+        // Medians of the groups: 10, 11, 15, 12, 13, 14.
+        let in_time =
+            [9.0, 10.0, 99.0, 11.0, 2.0, 12.0, 15.0, 15.0, 15.0, 12.0, 12.0, 1.0, 13.0, 13.0, 90.0, 14.0, 14.0, 14.0];
+        close(uncertainty(&in_time), 2.5);
+        close(Summary::of([in_time.to_vec()]).unwrap().spread, 2.5 / 13.0);
+        // Fewer than six are groups of their own, and none is no reason to panic.
+        close(uncertainty(&[3.0, 7.0, 4.0]), 2.0);
+        close(uncertainty(&[3.0]), 0.0);
+        close(uncertainty(&[]), 0.0);
+    }
+
+    #[test]
+    fn launches_that_drift_are_less_sure_than_the_same_ones_in_turn() {
+        let drifting = (1..=24).map(f64::from).collect::<Vec<_>>();
+        let mut in_turn = drifting.clone();
+        for pair in 0..6 {
+            in_turn.swap(2 * pair, 23 - 2 * pair);
+        }
+        let spread = |values: &[f64]| Summary::of(values.iter().map(|value| vec![*value])).unwrap().spread;
+        assert!(spread(&drifting) > 2.0 * spread(&in_turn), "{} {}", spread(&drifting), spread(&in_turn));
+    }
+
+    /// How often, of 1000 times, the true median is within the uncertainty of a measured one, where each launch remembers a part of
+    /// the one before it.
+    fn covered(memory: f64, launches: usize, shuffled: bool) -> u32 {
+        let mut random = fastrand::Rng::with_seed(11);
+        let mut covered = 0;
+        for _ in 0..1000 {
+            let mut normal =
+                || (-2.0 * (1.0 - random.f64()).ln()).sqrt() * (std::f64::consts::TAU * random.f64()).cos();
+            let mut state = normal();
+            let step = |_| {
+                state = memory * state + (1.0 - memory * memory).sqrt() * normal();
+                100.0 + state
+            };
+            let mut values: Vec<f64> = (0..launches).map(step).collect();
+            if shuffled {
+                random.shuffle(&mut values);
+            }
+            covered += u32::from((median(&values) - 100.0).abs() <= uncertainty(&values));
+        }
+        covered
+    }
+
+    // 969 of 1000 are right where launches do not resemble each other; four deviations of that (binomial) are 22.
+    #[test]
+    fn the_true_median_is_within_the_uncertainty_also_where_launches_resemble_their_neighbours() {
+        assert!(covered(0.0, 30, false) >= 945, "{}", covered(0.0, 30, false));
+        assert!(covered(0.5, 30, false) >= 930, "{}", covered(0.5, 30, false));
+        assert!(covered(0.8, 60, false) >= 920, "{}", covered(0.8, 60, false));
+    }
+
+    #[test]
+    fn the_twin_that_does_not_know_the_order_promises_too_much() {
+        let found = covered(0.8, 60, true);
+        assert!(found < 800, "{found}: the data would be no test of anything");
     }
 
     #[test]
@@ -135,6 +161,7 @@ mod tests {
         let summary = Summary::of((1..=10).map(|launch| vec![100.0 * f64::from(launch); 50])).unwrap();
         close(summary.median, 550.0);
         close(summary.min, 100.0);
-        close(summary.spread, 350.0 / 550.0);
+        // The medians of the first two launches, and of the last two, of six groups.
+        close(summary.spread, 425.0 / 550.0);
     }
 }

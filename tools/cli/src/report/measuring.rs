@@ -10,22 +10,22 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Measurements over each transport, in the quick setting: with peers a point takes as long for each of them, and each launch
-/// starts their programs, and all read what they receive, since bytes that nobody reads never leave a cache. The last is about
-/// doing nothing.
+/// Measurements over each transport, in the quick setting: three to four minutes in all, most of it with peers. There a point takes as
+/// long for each of them, and each launch starts their programs, and all read what they receive, since bytes that nobody reads never
+/// leave a cache. The last is about doing nothing.
 const OVER_EACH: [&str; 14] = [
-    "pingpong --touch --time short --size 8,64,512,4096 --peers installed:PEERS --launches 5",
-    "bw --touch --time short --size 64,512,4096,8192 --peers installed:PEERS --launches 5",
-    "rate --time short --size 8 --peers installed:PEERS --launches 5",
-    "pingpong --time short --size 8 --mode blocking",
-    "bw --time short --op write --size 64,1K,16K,256K,1M",
-    "bw --time short --op read --size 64,1K,16K,256K,1M",
-    "logp --time short",
-    "breakdown --time short",
-    "gups --table 1M",
-    "jitter --time short --size 8",
-    "overlap --time short --op write --size 4K,64K,1M",
-    "threads --time short",
+    "pingpong --touch --time 300ms --size 8,64,512,4096 --peers installed:PEERS --launches 24",
+    "bw --touch --time 300ms --size 64,512,4096,8192 --peers installed:PEERS --launches 24",
+    "rate --time 300ms --size 8 --peers installed:PEERS --launches 24",
+    "pingpong --time 1s --size 8 --mode blocking",
+    "bw --time 1s --op write --size 64,1K,16K,256K,1M",
+    "bw --time 1s --op read --size 64,1K,16K,256K,1M",
+    "logp --time normal",
+    "breakdown --time normal",
+    "gups --table 16M",
+    "jitter --time 1s --size 8",
+    "overlap --time 1s --op write --size 4K,64K,1M",
+    "threads --time normal",
     "memory --connections 1000",
     "idle --seconds 2",
 ];

@@ -138,7 +138,9 @@ fn reading() -> Markup {
             dd { "the same done without any library between the same two processes on the same processors: a cache line, a copy, a "
                 "datagram. Blocks of it alternate with the measured ones, so that the ratio means the same on a busy machine." }
             dt { (mark_of_doubt()) " not accurate" }
-            dd { "half of the 95 % interval of the median is more than the bound of the run, 5 % unless it says otherwise." }
+            dd { "the median is uncertain by more than the bound of the run, 3.5 % unless its command says otherwise (--accuracy): by so "
+                "much the medians of six parts of the run, one after the other, differ from their middle. Two runs of the same "
+                "command may well differ by more than 5 % there." }
             dt { (mark_of_partial()) }
             dd { "the run ended early; what it had measured by then is shown." }
         }
