@@ -274,7 +274,7 @@ pub(crate) struct MeasurementArguments {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) blocks: Option<u32>,
     /// Launches that these are shared out to, each with fresh processes, or fresh endpoints with --connect
-    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) launches: u32,
     /// Spread of a point, by which its median is uncertain, beyond which it is marked as not accurate: two medians within 3.5% are
     /// within 5% of each other

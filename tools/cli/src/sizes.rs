@@ -61,7 +61,7 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     let hint = "write short, normal or long, or a time such as 250ms or 2s";
     match text {
         "short" => return Ok(Duration::from_millis(60)),
-        "normal" => return Ok(Duration::from_millis(500)),
+        "normal" => return Ok(Duration::from_secs(1)),
         "long" => return Ok(Duration::from_secs(4)),
         _ => {}
     }

@@ -172,7 +172,7 @@ fn a_run_whose_points_are_not_accurate_fails_and_keeps_and_marks_them() {
     let spread = positive(&document["rows"][0], "spread");
     let launches: Vec<_> = document["rows"][0]["launches"].as_array().unwrap().clone();
     let blocks: u64 = launches.iter().map(|count| count.as_u64().unwrap()).sum();
-    assert_eq!((launches.len(), blocks), (30, document["rows"][0]["blocks"].as_u64().unwrap()), "{spread}");
+    assert_eq!((launches.len(), blocks), (40, document["rows"][0]["blocks"].as_u64().unwrap()), "{spread}");
 }
 
 #[test]
