@@ -152,7 +152,7 @@ fn plan(measurement: Measurement, arguments: &MeasurementArguments) -> Result<Pl
     }
 }
 
-const VIRTUAL_IS_LOCAL: &str = "a virtual network lives in one process: use --local with --transport sim";
+pub(crate) const VIRTUAL_IS_LOCAL: &str = "a virtual network lives in one process: use --local with --transport sim";
 
 /// The transport of a run, as far as it is known before the run.
 struct Transport {
@@ -173,10 +173,15 @@ fn transport(name: Option<&str>) -> Result<Transport, Sentence> {
     Ok(Transport { name: name.unwrap_or_default(), arguments })
 }
 
-/// The name of the transport of a run whose ends are all on this host, and the keys of their devices.
-pub(crate) fn local_device(asked: &DeviceArguments) -> Result<(String, Vec<(String, String)>), Sentence> {
-    let transport = transport(asked.transport.as_deref())?;
-    let keys = on_loopback(&transport.name, with_keys(&transport.arguments, &asked.key));
+/// The name of the transport of a run, and the keys of its devices: of one whose ends are all on this host, or against the server at `uri`.
+pub(crate) fn device_of_ends(
+    asked: &DeviceArguments,
+    uri: Option<&str>,
+) -> Result<(String, Vec<(String, String)>), Sentence> {
+    let name = asked.transport.clone().or_else(|| uri.and_then(client::scheme));
+    let transport = transport(name.as_deref())?;
+    let keys = with_keys(&transport.arguments, &asked.key);
+    let keys = if uri.is_none() { on_loopback(&transport.name, keys) } else { keys };
     Ok((transport.name, keys))
 }
 

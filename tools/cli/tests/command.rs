@@ -176,6 +176,29 @@ fn a_run_whose_points_are_not_accurate_fails_and_keeps_and_marks_them() {
 }
 
 #[test]
+fn the_parameters_of_logp_are_told_against_a_server_that_goes_on_serving() {
+    let server = Server::start();
+    for attribute in ["ro", "ru"] {
+        let arguments =
+            ["perf", "logp", "--connect", &server.uri, "--attribute", attribute, "--time", "short", "--json", "-"];
+        let output = run(&arguments);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let found = &document["findings"][0];
+        assert_eq!((&found["kind"], &document["environment"]["pinned"]), (&"logp".into(), &Value::Null));
+        assert!(positive(found, "round_trip_ns") > 0.0 && found["points"].as_array().unwrap().len() > 20, "{found}");
+    }
+    let (_, why) = refused(&["perf", "logp", "--connect", &server.uri, "--size", "1M"]);
+    assert!(why.contains("at most"), "{why}");
+    let (_, why) = refused(&["perf", "logp", "--connect", "sm://1/2"]);
+    assert!(why.contains("is the server running?"), "{why}");
+    let (_, why) = refused(&["perf", "logp", "--connect", "sim://1/2", "--transport", "sim"]);
+    assert!(why.contains("--local"), "{why}");
+    let again = ["perf", "pingpong", "--connect", &server.uri, "--time", "short", "--launches", "2", "--size", "8"];
+    positive(&row(&[&again[..], &["--accuracy", ANY, "--json", "-"]].concat()), "median_ns");
+}
+
+#[test]
 fn memory_threads_and_idleness_are_found_on_either_transport() {
     let found = |arguments: &[&str]| {
         let output = run(&[&["perf"], arguments, &["--json", "-"]].concat());

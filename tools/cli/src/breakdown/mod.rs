@@ -66,7 +66,7 @@ pub(crate) struct Role {
 /// Measures.
 pub(crate) fn breakdown(arguments: &BreakdownArguments) -> Result<(), Sentence> {
     let mut files = arguments.results.open(None)?;
-    let (name, keys) = perf::local_device(&arguments.device)?;
+    let (name, keys) = perf::device_of_ends(&arguments.device, None)?;
     let probe = match name.as_str() {
         "sm" => ProbeKind::Line,
         "sock" => ProbeKind::Udp,

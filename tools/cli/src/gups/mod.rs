@@ -95,7 +95,7 @@ struct Span {
 /// Measures.
 pub(crate) fn gups(arguments: &GupsArguments) -> Result<(), Sentence> {
     let mut files = arguments.results.open(None)?;
-    let (name, keys) = perf::local_device(&arguments.device)?;
+    let (name, keys) = perf::device_of_ends(&arguments.device, None)?;
     if name == "sim" {
         return Err(Sentence::new("gups runs in several processes, and sim is in one: use --transport sm or sock"));
     }

@@ -5,6 +5,7 @@ mod ideal;
 mod machine;
 mod method;
 pub(crate) mod plot;
+mod remote;
 mod requester;
 mod show;
 mod simulated;
@@ -16,16 +17,20 @@ use crate::crew::{Crew, Role as Part, Voice};
 use crate::measure::client::call;
 use crate::measure::environment::{Environment, Path};
 use crate::measure::finding::{Finding, Logp, LogpPoint};
-use crate::measure::plan::{AttributeName, Mode, Threads};
+use crate::measure::plan::{
+    self, Abi, AttributeName, Measurement, MemoryOrigin, Mode, Operation, Plan, Target, Threads,
+};
 use crate::measure::port::{Facade, Opening, Port};
 use crate::measure::row::Document;
-use crate::measure::{Sentence, ends};
+use crate::measure::{Sentence, ends, virtual_time};
 use crate::output::arguments::ResultsArguments;
+use crate::peers::Guests;
 use crate::perf;
 use crate::sizes::{parse_size, parse_time};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use method::{Effort, Found};
-use requester::{CONTEXT, Requester};
+use remote::Remote;
+use requester::{Beside, CONTEXT};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -36,14 +41,18 @@ const ROUNDS: u128 = 5;
 
 /// Arguments of `cci perf logp`.
 #[derive(Args, Debug)]
+#[command(group(ArgGroup::new("where").required(true).args(["local", "connect"])))]
 #[command(mut_arg("key", |key| key.help(
     "A key of both devices, as in the configuration file. With sim: --key delay=5000 --key send_overhead=1000 \
      --key recv_overhead=1500 --key gap=3000 (ns) --key bandwidth=1000000000 (bytes/s)"
 )))]
 pub(crate) struct LogpArguments {
     /// Run both ends on this host: as processes; over sim, in this process and in virtual time
-    #[arg(long, required = true)]
+    #[arg(long)]
     local: bool,
+    /// Measure against the server with this URI
+    #[arg(long, value_name = "URI")]
+    connect: Option<String>,
     #[command(flatten)]
     device: DeviceArguments,
     /// Bytes of a request and of a reply
@@ -102,6 +111,34 @@ impl Session {
         }
     }
 
+    /// The ping-pong that a server takes part in.
+    fn plan(&self) -> Plan {
+        Plan {
+            session: plan::Session {
+                measurement: Measurement::PingPong,
+                operation: Operation::Send,
+                attribute: self.attribute,
+                mode: Mode::Polling,
+                silent: self.is_silent(),
+                threads: self.threads,
+                memory: MemoryOrigin::Library,
+                touch: false,
+                target: Target::Polling,
+                window: None,
+                bidirectional: false,
+                largest: self.size,
+            },
+            sizes: vec![self.size],
+            effort: plan::Effort { time: self.time, count: None, blocks: None, launches: 1, bound: 0.0 },
+            probe: None,
+            transport: self.transport.clone(),
+            keys: self.keys.clone(),
+            abi: Abi::Rust,
+            library: None,
+            guests: Guests::default(),
+        }
+    }
+
     /// SEND events are no part of LogP; only ordered connections can do without.
     fn is_silent(&self) -> bool {
         self.attribute == AttributeName::Ro
@@ -111,8 +148,8 @@ impl Session {
 /// Measures.
 pub(crate) fn logp(arguments: &LogpArguments) -> Result<(), Sentence> {
     let mut files = arguments.results.open(arguments.plot.as_deref())?;
-    let (name, keys) = perf::local_device(&arguments.device)?;
-    let is_virtual = name == "sim";
+    let (name, keys) = perf::device_of_ends(&arguments.device, arguments.connect.as_deref())?;
+    let is_virtual = name == virtual_time::TRANSPORT;
     let natural = if is_virtual { AttributeName::Uu } else { AttributeName::Ro };
     let session = Session {
         transport: arguments.device.transport.clone(),
@@ -122,19 +159,22 @@ pub(crate) fn logp(arguments: &LogpArguments) -> Result<(), Sentence> {
         threads: arguments.threads,
         time: arguments.time,
     };
-    let mut environment = Environment::new(None);
-    let told = if is_virtual {
-        simulate(&session)?
-    } else {
-        perf::warn_of_one_processor();
-        let mut crew =
-            Crew::start(&[true, false].map(|requests| Part::Logp(Role { requests, session: session.clone() })))?;
-        if let Some([client, server]) = crew.processors.as_deref() {
-            environment.pinned = Some([*client, *server]);
+    let mut environment = Environment { settings: session.keys.clone(), is_virtual, ..Environment::new(None) };
+    let told = match &arguments.connect {
+        Some(_) if is_virtual => return Err(Sentence::new(perf::VIRTUAL_IS_LOCAL)),
+        Some(uri) => ask(&session, uri)?,
+        None if is_virtual => simulate(&session)?,
+        None => {
+            perf::warn_of_one_processor();
+            let mut crew =
+                Crew::start(&[true, false].map(|requests| Part::Logp(Role { requests, session: session.clone() })))?;
+            if let Some([client, server]) = crew.processors.as_deref() {
+                environment.pinned = Some([*client, *server]);
+            }
+            let uri: String = crew.hear(1)?;
+            crew.tell(0, &uri)?;
+            crew.hear(0)?
         }
-        let uri: String = crew.hear(1)?;
-        crew.tell(0, &uri)?;
-        crew.hear(0)?
     };
     environment.path = told.path;
     perf::conclude(&Document::new(environment, Vec::new(), vec![Finding::Logp(told.logp)], None), &mut files)
@@ -163,15 +203,31 @@ pub(crate) fn play(role: &Role, voice: &Voice) -> Result<(), Sentence> {
     let uri: String = voice.hear()?;
     let attribute = ends::attribute(session.attribute);
     let connection = call(&port, &uri, ends::payload_of(CONTEXT), attribute, CONTEXT)?;
-    let mut requester = Requester::new(port, connection, session.is_silent());
-    check_size(session, &requester)?;
+    let mut requester = Beside::new(port, connection, session.is_silent());
+    let found = measured(session, &mut requester)?;
+    let (port, connection) = requester.port();
+    voice.say(&Told { logp: finding(session, port.transport(), &found), path: port.path(connection) })
+}
+
+/// Against a server that somebody else has started.
+fn ask(session: &Session, uri: &str) -> Result<Told, Sentence> {
+    let plan = session.plan();
+    let mut requester = Remote::new(&plan, session, uri)?;
+    let found = measured(session, &mut requester)?;
+    let (port, connection) = requester.port();
+    let told = Told { logp: finding(session, port.transport(), &found), path: port.path(connection) };
+    requester.leave()?;
+    Ok(told)
+}
+
+/// Measures in real time.
+fn measured(session: &Session, machine: &mut impl machine::Machine) -> Result<Found, Sentence> {
+    check_size(session, machine)?;
     let begin = Instant::now();
     let rounds = (session.time.as_nanos() / ROUND.as_nanos()).clamp(1, ROUNDS);
     let rounds = u32::try_from(rounds).unwrap_or(1);
     let effort = Effort { rounds, goes_on: &|| begin.elapsed() < session.time };
-    let found = method::measure(&mut requester, session.size, &effort)?;
-    let (port, connection) = requester.port();
-    voice.say(&Told { logp: finding(session, port.transport(), &found), path: port.path(connection) })
+    method::measure(machine, session.size, &effort)
 }
 
 fn check_size(session: &Session, machine: &impl machine::Machine) -> Result<(), Sentence> {

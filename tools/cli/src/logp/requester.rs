@@ -1,4 +1,4 @@
-//! The end that issues requests between two processes, in real time, and the end that answers.
+//! The end that issues requests in real time, and the end that answers in a process beside it.
 
 use super::computing::{self, Computing};
 use super::machine::{Burst, Machine, Times};
@@ -19,74 +19,51 @@ const LOOKS: u32 = 1 << 20;
 /// How long a requester may take to come.
 const ARRIVAL: Duration = Duration::from_secs(60);
 
-/// A requester.
-pub(super) struct Requester<P: Port> {
-    port: P,
-    connection: P::Connection,
-    silent: bool,
+/// What it takes to issue requests.
+pub(super) struct Requester {
     message: Vec<u8>,
     computing: Computing,
     /// Time of one reading of the clock, nanoseconds.
     clock: f64,
 }
 
-impl<P: Port> Requester<P> {
-    /// Over an open connection. `silent`: without SEND events, which only ordered connections can do.
-    pub(super) fn new(port: P, connection: P::Connection, silent: bool) -> Self {
-        Self { port, connection, silent, message: Vec::new(), computing: Computing::calibrated(), clock: clock() }
+impl Requester {
+    /// Knows the clock and the processor that it runs on.
+    pub(super) fn calibrated() -> Self {
+        Self { message: Vec::new(), computing: Computing::calibrated(), clock: clock() }
     }
 
-    pub(super) fn port(&self) -> (&P, P::Connection) {
-        (&self.port, self.connection)
-    }
-
-    /// Whether there was a reply.
-    #[inline(always)]
-    fn look(&self) -> Result<bool, Trouble> {
-        look(&self.port)
-    }
-
-    #[inline(always)]
-    fn issue(&self, waiting: &mut u64) -> Result<(), Trouble> {
-        loop {
-            match self.port.send(self.connection, &self.message, self.silent) {
-                Ok(()) => {
-                    *waiting += 1;
-                    return Ok(());
-                }
-                Err(Refused::Full) => *waiting -= u64::from(self.look()?),
-                Err(Refused::Trouble(trouble)) => return Err(trouble),
-            }
-        }
-    }
-
-    /// Waits until at most `most` replies are missing.
-    #[inline(always)]
-    fn wait(&self, waiting: &mut u64, most: u64) -> Result<(), Sentence> {
-        let mut looks = 0_u32;
-        let mut since = None;
-        while *waiting > most {
-            if self.look()? {
-                *waiting -= 1;
-                continue;
-            }
-            looks += 1;
-            if looks.is_multiple_of(LOOKS) && since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
-                return Err(Sentence::new(
-                    "a reply did not come: the other end is stuck, or the connection loses messages, which --attribute ro \
-                     does not",
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// Lets everything come to rest: what acknowledges, and what collects messages for a common frame.
-    fn rest(&self) -> Result<(), Trouble> {
+    /// A burst of requests; over silent lanes without SEND events.
+    pub(super) fn burst<P: Port>(&mut self, lane: &Lane<'_, P>, burst: &Burst) -> Result<Times, Sentence> {
+        rest(lane.port)?;
+        let steps = self.computing.steps(burst.delay);
+        let mut waiting = 0;
         let begin = Instant::now();
-        while begin.elapsed() < REST {
-            self.look()?;
+        for _ in 0..burst.length {
+            if waiting >= burst.window {
+                wait(lane.port, &mut waiting, burst.window - 1)?;
+            }
+            issue(lane, &self.message, &mut waiting)?;
+            if steps > 0 {
+                computing::run(steps);
+            }
+            if burst.looks && look(lane.port)? {
+                waiting -= 1;
+            }
         }
+        let issued = begin.elapsed();
+        wait(lane.port, &mut waiting, 0)?;
+        let answered = begin.elapsed();
+        Ok(Times { issued: ns(issued) - self.clock, answered: ns(answered) - 2.0 * self.clock })
+    }
+
+    pub(super) fn compute(&mut self, delay: u64) -> f64 {
+        if delay == 0 { 0.0 } else { self.computing.measure(delay) }
+    }
+
+    pub(super) fn resize(&mut self, size: u64) -> Result<(), Sentence> {
+        let size = usize::try_from(size).map_err(while_doing("the size is too large"))?;
+        self.message.resize(size, 1);
         Ok(())
     }
 }
@@ -104,38 +81,80 @@ pub(super) fn look(port: &impl Port) -> Result<bool, Trouble> {
     }
 }
 
-impl<P: Port> Machine for Requester<P> {
-    fn burst(&mut self, burst: &Burst) -> Result<Times, Sentence> {
-        self.rest()?;
-        let steps = self.computing.steps(burst.delay);
-        let mut waiting = 0;
-        let begin = Instant::now();
-        for _ in 0..burst.length {
-            if waiting >= burst.window {
-                self.wait(&mut waiting, burst.window - 1)?;
+#[inline(always)]
+fn issue<P: Port>(lane: &Lane<'_, P>, message: &[u8], waiting: &mut u64) -> Result<(), Trouble> {
+    loop {
+        match lane.port.send(lane.connection, message, lane.silent) {
+            Ok(()) => {
+                *waiting += 1;
+                return Ok(());
             }
-            self.issue(&mut waiting)?;
-            if steps > 0 {
-                computing::run(steps);
-            }
-            if burst.looks && self.look()? {
-                waiting -= 1;
-            }
+            Err(Refused::Full) => *waiting -= u64::from(look(lane.port)?),
+            Err(Refused::Trouble(trouble)) => return Err(trouble),
         }
-        let issued = begin.elapsed();
-        self.wait(&mut waiting, 0)?;
-        let answered = begin.elapsed();
-        Ok(Times { issued: ns(issued) - self.clock, answered: ns(answered) - 2.0 * self.clock })
+    }
+}
+
+/// Waits until at most `most` replies are missing.
+#[inline(always)]
+fn wait(port: &impl Port, waiting: &mut u64, most: u64) -> Result<(), Sentence> {
+    let mut looks = 0_u32;
+    let mut since = None;
+    while *waiting > most {
+        if look(port)? {
+            *waiting -= 1;
+            continue;
+        }
+        looks += 1;
+        if looks.is_multiple_of(LOOKS) && since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+            return Err(Sentence::new(
+                "a reply did not come: the other end is stuck, or the connection loses messages, which --attribute ro does not",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Lets everything come to rest: what acknowledges, and what collects messages for a common frame.
+fn rest(port: &impl Port) -> Result<(), Trouble> {
+    let begin = Instant::now();
+    while begin.elapsed() < REST {
+        look(port)?;
+    }
+    Ok(())
+}
+
+/// A requester beside the end that answers, which is a process of the same run.
+pub(super) struct Beside<P: Port> {
+    port: P,
+    connection: P::Connection,
+    silent: bool,
+    requester: Requester,
+}
+
+impl<P: Port> Beside<P> {
+    /// Over an open connection. `silent`: without SEND events, which only ordered connections can do.
+    pub(super) fn new(port: P, connection: P::Connection, silent: bool) -> Self {
+        Self { port, connection, silent, requester: Requester::calibrated() }
+    }
+
+    pub(super) fn port(&self) -> (&P, P::Connection) {
+        (&self.port, self.connection)
+    }
+}
+
+impl<P: Port> Machine for Beside<P> {
+    fn burst(&mut self, burst: &Burst) -> Result<Times, Sentence> {
+        let lane = Lane { port: &self.port, connection: self.connection, silent: self.silent };
+        self.requester.burst(&lane, burst)
     }
 
     fn compute(&mut self, delay: u64) -> Result<f64, Sentence> {
-        Ok(if delay == 0 { 0.0 } else { self.computing.measure(delay) })
+        Ok(self.requester.compute(delay))
     }
 
     fn resize(&mut self, size: u64) -> Result<(), Sentence> {
-        let size = usize::try_from(size).map_err(while_doing("the size is too large"))?;
-        self.message.resize(size, 1);
-        Ok(())
+        self.requester.resize(size)
     }
 
     fn largest(&self) -> u64 {

@@ -28,7 +28,7 @@ impl<P: Port> End<'_, P> {
     }
 
     /// Tells the server of a block and waits until it is ready.
-    pub(super) fn begin(&mut self, what: What, size: u64, count: u64) -> Result<(), Sentence> {
+    pub(crate) fn begin(&mut self, what: What, size: u64, count: u64) -> Result<(), Sentence> {
         self.number += 1;
         self.link.tell(&Command::Block { what, size, count, number: self.number })?;
         match self.link.hear(ANSWER)? {

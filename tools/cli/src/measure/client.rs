@@ -48,17 +48,9 @@ pub(crate) fn run<P: Port>(
     probe: Option<Probe>,
     mut on: impl FnMut(Progress<'_>),
 ) -> Result<(), Sentence> {
-    let opening = Opening {
-        transport: plan.transport.clone().or_else(|| scheme(uri)),
-        threads: Threads::Many,
-        mode: Mode::Polling,
-        keys: plan.keys.clone(),
-        library: plan.library.clone(),
-    };
     // Before the server waits for this end.
     let company = Company::start(&plan.guests, plan.session.largest, Patience::default());
-    let there = agree::<P>(plan, &opening, uri)?;
-    let mut end = connect::<P>(plan, &opening, &there, probe)?;
+    let mut end = join::<P>(plan, uri, probe)?;
     end.company = company;
     if plan.session.is_rma() {
         end.exchange_memory()?;
@@ -81,6 +73,19 @@ pub(crate) fn run<P: Port>(
         outcome?;
     }
     end.link.tell(&Command::End)
+}
+
+/// Meets the server at `uri`, for blocks of this plan.
+pub(crate) fn join<'p, P: Port>(plan: &'p Plan, uri: &str, probe: Option<Probe>) -> Result<End<'p, P>, Sentence> {
+    let opening = Opening {
+        transport: plan.transport.clone().or_else(|| scheme(uri)),
+        threads: Threads::Many,
+        mode: Mode::Polling,
+        keys: plan.keys.clone(),
+        library: plan.library.clone(),
+    };
+    let there = agree::<P>(plan, &opening, uri)?;
+    connect::<P>(plan, &opening, &there, probe)
 }
 
 /// The transport that a URI names.
@@ -155,9 +160,9 @@ pub(super) fn out_of_turn(answer: &Answer) -> Sentence {
 }
 
 /// The client's end of a run. Fields drop in order: the endpoint before the memory that is registered with it.
-pub(super) struct End<'p, P: Port> {
-    pub(super) link: Link<P>,
-    pub(super) plan: &'p Plan,
+pub(crate) struct End<'p, P: Port> {
+    pub(crate) link: Link<P>,
+    pub(crate) plan: &'p Plan,
     pub(super) handles: Option<Handles>,
     area: Option<Area>,
     pub(super) probe: Option<Probe>,
