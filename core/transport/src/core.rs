@@ -214,18 +214,31 @@ impl Core {
     /// A slot for a send or a control event.
     #[inline]
     pub fn take_send(&mut self) -> Option<&'static Slot> {
+        self.sweep_send();
+        self.take_send_unswept()
+    }
+
+    /// As [`Core::take_send`], for a message that is to be on its way first: the caller calls [`Core::sweep_send`] after that.
+    #[inline]
+    pub fn take_send_unswept(&mut self) -> Option<&'static Slot> {
         Self::take_from(&mut self.send, self.endpoint)
+    }
+
+    /// Frees send slots that the program has returned, a few at a time.
+    #[inline]
+    pub fn sweep_send(&mut self) {
+        self.send.sweep(SWEEP, |_| ());
     }
 
     /// A slot for an RMA.
     #[inline]
     pub fn take_rma(&mut self) -> Option<&'static Slot> {
+        self.rma.sweep(SWEEP, |_| ());
         Self::take_from(&mut self.rma, self.endpoint)
     }
 
     #[inline]
     fn take_from(pool: &mut Pool<Connection, Endpoint>, endpoint: &'static Endpoint) -> Option<&'static Slot> {
-        pool.sweep(SWEEP, |_| ());
         let slot = match pool.take() {
             Some(slot) => slot,
             None => {

@@ -118,7 +118,7 @@ impl Lane {
         }
         let Some(wire) = self.wire.as_mut() else { return Err(SendError::Disconnected) };
         let slot = match posted {
-            Posted::Event(_) => Some(core.take_send().ok_or(SendError::NoBuffers)?),
+            Posted::Event(_) => Some(core.take_send_unswept().ok_or(SendError::NoBuffers)?),
             Posted::Silent(_) | Posted::Waited => None,
         };
         match wire.publish(core, cell.remote.load(Ordering::Relaxed), message) {
@@ -130,6 +130,7 @@ impl Lane {
         self.wake_consumer();
         if let (Some(slot), Posted::Event(context)) = (slot, posted) {
             core.finish(slot, cell, context, Ok(()));
+            core.sweep_send();
         }
         Ok(None)
     }
