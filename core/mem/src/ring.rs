@@ -196,6 +196,13 @@ impl Consumer {
         }
     }
 
+    /// Whether frames come as fast as they are taken, so that the next one is probably there already.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_streaming(&self) -> bool {
+        self.streak >= STREAM
+    }
+
     /// `peek` showed nothing. In a stream, waits for about as long as a line takes to change hands: a consumer at the heels of
     /// its producer takes each line away from him while he writes the next, and both crawl. A stream is more than
     /// `GAP` frames for each gap.

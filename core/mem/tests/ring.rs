@@ -90,6 +90,28 @@ impl Lane {
     }
 }
 
+#[test]
+fn a_stream_is_many_frames_without_a_gap() {
+    let head = AtomicU32::new(0);
+    let mut consumer = Consumer::new(4);
+    for _ in 0..1000 {
+        consumer.advance(&head);
+        assert!(!consumer.is_streaming(), "after a lone frame");
+        consumer.on_gap();
+    }
+    let begins = (1..=16).find(|_| {
+        consumer.advance(&head);
+        consumer.is_streaming()
+    });
+    assert_eq!(begins, Some(8));
+    (0..100).for_each(|_| _ = consumer.advance(&head));
+    let ends = (1..=16).find(|_| {
+        consumer.on_gap();
+        !consumer.is_streaming()
+    });
+    assert_eq!(ends, Some(3), "however long it was");
+}
+
 proptest! {
     #[test]
     fn frames_come_out_as_they_went_in((shift, start) in shift_and_cursor(2..=6), steps in steps()) {

@@ -46,7 +46,7 @@ pub use open::KEYS;
 /// Largest message unless the key `mss` says otherwise, bytes.
 pub const MAX_SEND_SIZE: u32 = 8192;
 
-/// Frames taken from one lane in one call.
+/// Frames taken from one lane in one call, while they come in a stream.
 const BURST: u32 = 8;
 /// Lanes looked at in one call; when there are more they take turns.
 const LANES_PER_CALL: usize = 16;
@@ -99,7 +99,7 @@ impl Sm {
             let number = self.live[self.turn];
             self.turn += 1;
             let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
-            match lane.receive(&mut self.common, core, BURST) {
+            match lane.receive(&mut self.common, core, lane.budget()) {
                 Ok(taken) => found |= taken > 0,
                 Err(cci_mem::ring::Violation) => self.common.violators.push(number),
             }

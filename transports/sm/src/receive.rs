@@ -1,5 +1,6 @@
 //! Receiving: from the ring into events.
 
+use crate::BURST;
 use crate::common::{Common, Held, Released};
 use crate::lane::{Lane, Phase};
 use crate::layout::{NOTHING, kind, unpair};
@@ -17,6 +18,13 @@ pub(crate) fn take_recv(core: &mut Core, released: &mut Released) -> Option<&'st
 }
 
 impl Lane {
+    /// How many frames to take in one call. The line after a lone frame is still its producer's: a look at it would hold up
+    /// whatever follows, an answer above all, until that line has come.
+    #[inline]
+    pub(crate) fn budget(&self) -> u32 {
+        if self.wire.as_ref().is_some_and(|wire| wire.consumer.is_streaming()) { BURST } else { 1 }
+    }
+
     /// Takes up to `budget` frames. Says how many.
     #[inline]
     pub(crate) fn receive(&mut self, common: &mut Common, core: &mut Core, budget: u32) -> Result<u32, Violation> {
