@@ -118,7 +118,7 @@ impl Sock {
         let socket = datagram_socket(is_v4).map_err(system)?;
         place.index = interface::index(&socket, &place.interface).unwrap_or(0);
         let port = bind_to(&socket, &place, settings.port)?;
-        configure(&socket, is_v4).map_err(system)?;
+        configure(&socket, is_v4, !place.loopback).map_err(system)?;
         let buffer = settings.buffer.unwrap_or(BUFFER);
         let recv_buffer = set_buffers(&socket, buffer);
         let mut offloads = proof::prove(is_v4);
@@ -176,14 +176,15 @@ fn bind_to(socket: &OwnedFd, place: &Place, port: u16) -> Result<u16, OpenError>
     bound.map(|name| name.port()).map_err(|error| OpenError::system("cannot learn the port of a sock endpoint", error))
 }
 
-fn configure(socket: &OwnedFd, is_v4: bool) -> Result<(), Errno> {
+/// `wants_marks`: congestion is marked where the datagrams come from, and to be told with each.
+fn configure(socket: &OwnedFd, is_v4: bool, wants_marks: bool) -> Result<(), Errno> {
     sys::choose(socket.as_fd(), is_v4, Choice::Reports, 1)?;
     sys::choose(socket.as_fd(), is_v4, Choice::Probe, libc::IP_PMTUDISC_PROBE)?;
     // A host that does not let frames be marked still carries them.
     let _ = if is_v4 {
-        sockopt::set_ip_tos(socket, ECT_0).and_then(|()| sockopt::set_ip_recvtos(socket, true))
+        sockopt::set_ip_tos(socket, ECT_0).and_then(|()| sockopt::set_ip_recvtos(socket, wants_marks))
     } else {
-        sockopt::set_ipv6_tclass(socket, ECT_0.into()).and_then(|()| sockopt::set_ipv6_recvtclass(socket, true))
+        sockopt::set_ipv6_tclass(socket, ECT_0.into()).and_then(|()| sockopt::set_ipv6_recvtclass(socket, wants_marks))
     };
     Ok(())
 }
