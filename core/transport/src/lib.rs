@@ -8,6 +8,7 @@
 mod connection;
 mod core;
 mod endpoint;
+mod linger;
 mod link;
 mod open;
 mod operation;
@@ -21,6 +22,7 @@ mod waits;
 pub use crate::core::{Core, CoreOptions, name};
 pub use connection::{Connection, ConnectionState, Counters};
 pub use endpoint::{Body, Endpoint, Globals, globals};
+pub use linger::Linger;
 pub use link::{Incoming, Link, Outgoing};
 pub use open::{OpenError, room_for};
 pub use operation::{Connect, ConnectionReport, Message, Posted, Rma};

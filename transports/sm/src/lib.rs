@@ -39,7 +39,7 @@ use control::Ready;
 use greet::Cause;
 use lane::{Lane, Phase};
 
-use cci_transport::{Core, Patience};
+use cci_transport::{Core, Linger, Patience};
 
 pub use open::KEYS;
 
@@ -71,6 +71,7 @@ pub struct Sm {
     /// Lanes whose handshake is not over.
     greeting: bool,
     patience: Patience,
+    linger: Linger,
     /// Empty calls.
     calls: u32,
     /// Calls that found something since the clock was looked at.
@@ -185,12 +186,13 @@ impl Sm {
         let every = if self.greeting { LOOK_EVERY_OPENING } else { LOOK_EVERY };
         // The empty call after one that found something is the usual end of a loop; what else is ready keeps the handle readable.
         let after_event = std::mem::take(&mut self.found_before);
-        if core.armed && !after_event || now != self.tick || self.calls.is_multiple_of(every) {
+        let is_asleep = core.armed && !self.linger.is_on();
+        if is_asleep && !after_event || now != self.tick || self.calls.is_multiple_of(every) {
             self.look(core);
             self.poll_lanes(core);
         }
         if core.has_event() {
-            self.on_found();
+            self.on_found(core);
         } else {
             self.on_empty(core, now);
         }

@@ -1,6 +1,7 @@
 //! Spinning or armed: who pays for sleeping. `docs/design/sm.md`, Sleep and wake.
 
 use crate::Sm;
+use crate::common::{Common, clock};
 use crate::lane::{Lane, Op, Phase};
 use crate::rma::Stage;
 use cci_mem::sleep::{self, ASLEEP};
@@ -25,6 +26,16 @@ impl Lane {
             sleep::lie_down(wire.outbound.wait);
         }
         heavy
+    }
+
+    /// Takes the wake-up of what has been received: it would only cause another empty call.
+    fn take_wake(&mut self, common: &mut Common) {
+        if self.woken {
+            if self.is_wake_coming() {
+                self.swallow_wake(common);
+            }
+            (self.woken, self.wake_read) = (false, false);
+        }
     }
 
     fn rouse(&mut self) {
@@ -57,8 +68,25 @@ impl Sm {
     /// Lies down everywhere and looks once more. True: the endpoint may sleep.
     pub(crate) fn arm_handle(&mut self, core: &mut Core) -> bool {
         core.armed = true;
+        self.linger.stop();
         self.common.deadlines_moved = true;
         self.settle_handle(core)
+    }
+
+    /// Leaves the handle readable, and peers in the belief that this side is awake, for a program that is answered soon. False: it
+    /// is not.
+    pub(crate) fn linger(&mut self) -> bool {
+        if !self.linger.is_on() || self.common.control.has_quiet() {
+            return false;
+        }
+        for at in 0..self.live.len() {
+            if let Some(lane) = self.lanes.get_mut(self.live[at] as usize).and_then(Option::as_deref_mut) {
+                lane.take_wake(&mut self.common);
+                lane.rouse();
+            }
+        }
+        self.common.control.signal(true);
+        true
     }
 
     /// Whether the handle is readable whatever there is to do, or will be at once, and nothing else is to be told.
@@ -74,13 +102,7 @@ impl Sm {
         for at in 0..self.live.len() {
             let number = self.live[at];
             let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
-            if lane.woken {
-                // The wake-up of what has been taken meanwhile would only cause another empty call.
-                if lane.is_wake_coming() {
-                    lane.swallow_wake(&mut self.common);
-                }
-                (lane.woken, lane.wake_read) = (false, false);
-            }
+            lane.take_wake(&mut self.common);
             heavy |= lane.lie_down();
         }
         if heavy {
@@ -134,13 +156,19 @@ impl Sm {
 
     /// A call has found something.
     #[inline]
-    pub(crate) fn on_found(&mut self) {
+    pub(crate) fn on_found(&mut self, core: &Core) {
+        if core.armed {
+            self.linger.on_found(clock);
+        }
         self.patience.on_found();
         self.found_before = true;
     }
 
     /// A call has found nothing.
     pub(crate) fn on_empty(&mut self, core: &mut Core, now: u64) {
+        if core.armed {
+            self.linger.on_empty(clock());
+        }
         match self.patience.on_empty(core.armed, core.handle_in_use, now) {
             Turn::Stay => {}
             Turn::Arm => {

@@ -9,7 +9,7 @@ use crate::layout::SEND_SIZES;
 use crate::registry::Registry;
 use cci_mem::sync::AtomicU64;
 use cci_proto::Status;
-use cci_transport::{Core, OpenError, Patience, globals};
+use cci_transport::{Core, Linger, OpenError, Patience, globals};
 use std::collections::VecDeque;
 
 /// Keys that an sm device understands.
@@ -113,6 +113,7 @@ impl Sm {
             turn: 0,
             greeting: false,
             patience: Patience::default(),
+            linger: Linger::default(),
             calls: 0,
             busy: 0,
             found_before: false,

@@ -222,7 +222,7 @@ impl Transport for Sm {
     #[inline]
     fn progress(&mut self, core: &mut Core) {
         if self.poll_lanes(core) {
-            self.on_found();
+            self.on_found(core);
             self.busy += 1;
             if self.busy >= CLOCK_EVERY {
                 self.busy = 0;
@@ -247,7 +247,11 @@ impl Transport for Sm {
     }
 
     fn settle(&mut self, core: &mut Core) {
-        if core.take_popped() && self.is_readable_still() {
+        let popped = core.take_popped();
+        if self.linger() {
+            return;
+        }
+        if popped && self.is_readable_still() {
             return;
         }
         self.settle_handle(core);

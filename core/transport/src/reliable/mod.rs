@@ -5,7 +5,6 @@ mod chores;
 mod connect;
 mod host;
 mod inbox;
-mod linger;
 mod mode;
 mod multicast;
 mod notes;

@@ -1,8 +1,7 @@
 //! Spinning or armed: who pays for sleeping. `docs/design/reliable.md`, The OS handle.
 
-use super::linger::Linger;
 use super::{Reliable, away};
-use crate::{Core, Link, Patience, Turn};
+use crate::{Core, Linger, Link, Patience, Turn};
 use cci_proto::Time;
 use std::os::fd::OwnedFd;
 
@@ -166,7 +165,7 @@ impl<L: Link> Reliable<L> {
         self.mode.empty = false;
         // In virtual time nothing comes by looking longer.
         if core.armed && !self.link.is_virtual() {
-            self.mode.linger.on_found(now);
+            self.mode.linger.on_found(|| now);
         }
         self.mode.patience.on_found();
     }

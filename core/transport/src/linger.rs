@@ -1,5 +1,5 @@
-//! When a program that sleeps on its handle is answered so soon that it had better not sleep (`docs/design/reliable.md`,
-//! The OS handle).
+//! When a program that sleeps on its handle is answered so soon that it had better not sleep (`docs/design/threading.md`,
+//! Lingering).
 
 use cci_proto::Time;
 
@@ -12,9 +12,10 @@ const LINGER: u64 = 25_000;
 const FIRST: u32 = 4;
 const MOST: u32 = 4096;
 
-/// Judges by how the last waits ended. A wait begins with the first call that finds nothing, and ends with one that does.
+/// Judges by how the last waits on an armed handle ended. A wait begins with the first call that finds nothing, and ends with one
+/// that does. Not for several threads: behind the endpoint's lock.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Linger {
+pub struct Linger {
     lingers: bool,
     /// When the wait began.
     since: Option<Time>,
@@ -33,22 +34,23 @@ impl Default for Linger {
 impl Linger {
     /// Whether the handle is to stay readable.
     #[inline]
-    pub(super) fn is_on(&self) -> bool {
+    #[must_use]
+    pub fn is_on(&self) -> bool {
         self.lingers
     }
 
     /// It is not to now, whatever came before.
-    pub(super) fn stop(&mut self) {
+    pub fn stop(&mut self) {
         (self.lingers, self.since, self.short) = (false, None, 0);
     }
 
     /// A call has found something.
     #[inline]
-    pub(super) fn on_found(&mut self, now: Time) {
+    pub fn on_found(&mut self, now: impl FnOnce() -> Time) {
         let Some(since) = self.since.take() else { return };
         if self.lingers {
             self.needed = (self.needed / 2).max(FIRST);
-        } else if now.since(since) > SHORT {
+        } else if now().since(since) > SHORT {
             self.short = 0;
         } else {
             self.short += 1;
@@ -57,7 +59,7 @@ impl Linger {
     }
 
     /// A call has found nothing.
-    pub(super) fn on_empty(&mut self, now: Time) {
+    pub fn on_empty(&mut self, now: Time) {
         let since = *self.since.get_or_insert(now);
         if self.lingers && now.since(since) > LINGER {
             (self.lingers, self.short) = (false, 0);
@@ -78,7 +80,7 @@ mod tests {
             looks += 1;
             linger.on_empty(Time(begin + looks * 1000));
         }
-        linger.on_found(Time(begin + len));
+        linger.on_found(|| Time(begin + len));
         (begin + len, looks)
     }
 
@@ -126,7 +128,7 @@ mod tests {
     #[test]
     fn a_call_that_finds_something_at_once_is_no_wait() {
         let mut linger = Linger::default();
-        (0..10 * u64::from(FIRST)).for_each(|now| linger.on_found(Time(now)));
+        (0..10 * u64::from(FIRST)).for_each(|now| linger.on_found(|| Time(now)));
         assert!(!linger.is_on());
     }
 }
