@@ -5,6 +5,8 @@ use super::curves::{KINDS, figures};
 use super::findings::{Section, sections};
 use super::headline::{self, mark_of_doubt};
 use super::runs::{Runs, mark_of_partial};
+use super::unit;
+use crate::measure::statistics::median;
 use crate::model::section::Section as Model;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -90,13 +92,16 @@ fn subject(runs: &[Run]) -> String {
 /// What a reader must know before believing anything.
 fn notices(runs: &[Run], failures: &[(String, String)]) -> Markup {
     let rows = || runs.iter().flat_map(|run| &run.document.rows);
-    let doubtful = rows().filter(|row| !row.accurate).count();
+    let spreads: Vec<_> = rows().filter(|row| !row.accurate).map(|row| row.spread).collect();
+    let doubtful = spreads.len();
     let partial: Vec<_> = runs.iter().enumerate().filter(|(_, run)| !run.document.complete).collect();
     html! {
         @if doubtful > 0 {
             p class="notice" {
                 (mark_of_doubt()) " " (doubtful) " of " (rows().count()) " points " (if doubtful == 1 { "is" } else { "are" })
-                " not accurate: their spread is beyond the bound of their runs. They are drawn hollow."
+                " not accurate: the median is uncertain by more than the bound of the run, "
+                @if doubtful > 1 { "for the middle one of them " }
+                "by " (unit::percent(median(&spreads))) ". They are drawn hollow."
             }
         }
         @for (number, run) in partial {

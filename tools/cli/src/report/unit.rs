@@ -33,9 +33,14 @@ pub(super) fn bytes(bytes: f64) -> String {
     }
 }
 
-/// A part of a whole.
+/// A part of a whole. One that is small is not told as nothing.
 pub(super) fn percent(part: f64) -> String {
-    format!("{:.0} %", part * 100.0)
+    let digits = match part.abs() {
+        part if part >= 0.01 || part == 0.0 => 0,
+        part if part >= 0.001 => 1,
+        _ => 2,
+    };
+    format!("{:.digits$} %", part * 100.0)
 }
 
 /// How many times the bare operation.
@@ -81,6 +86,7 @@ mod tests {
             (bytes(128.0), bytes(131_072.0), bytes(52_428_800.0)),
             ("128 B".into(), "128.0 KiB".into(), "50.0 MiB".into())
         );
+        assert_eq!([0.415, 0.01, 0.0042, 0.0, 0.0004].map(percent), ["42 %", "1 %", "0.4 %", "0 %", "0.04 %"]);
         assert_eq!((percent(0.415), times(1.5), times(1036.2)), ("42 %".into(), "1.50 ×".into(), "1036 ×".into()));
     }
 
