@@ -209,7 +209,9 @@ fn memory_threads_and_idleness_are_found_on_either_transport() {
     };
     for transport in ["sm", "sock"] {
         let memory = found(&["memory", "--connections", "300", "--transport", transport]);
-        assert!(positive(&memory, "endpoint_resident_bytes") >= positive(&memory, "endpoint_private_bytes"));
+        // Both are what has been added meanwhile. The system may take pages of the program's file back, so that less became resident.
+        positive(&memory, "endpoint_resident_bytes");
+        assert!(positive(&memory, "endpoint_private_bytes") > 100_000.0, "{memory}");
         let points = memory["points"].as_array().unwrap();
         let connections: Vec<_> = points.iter().map(|point| point["connections"].as_u64().unwrap()).collect();
         assert_eq!(connections, [10, 100, 300], "{memory}");
