@@ -71,6 +71,47 @@ pub fn one_event_per_wake(device: &Device) {
     });
 }
 
+/// Two programs that sleep on their handles and answer each other at once: no answer is lost while that keeps them from sleeping, and
+/// when it is over both handles become quiet, and wake again.
+pub fn answers_at_once(device: &Device) {
+    const ROUNDS: u64 = 2000;
+    let (a, b) = (open(device), open(device));
+    let handles = [a.handle().expect("a handle"), b.handle().expect("a handle")];
+    let (to, back) = World::new([&a, &b]).connect(0, 1, RO);
+    let send = |endpoint: &Endpoint, connection, number: u64| {
+        endpoint.send(connection, &number.to_ne_bytes(), number, Flags::SILENT).expect("a send");
+    };
+    let take = |endpoint: &Endpoint, handle, number: u64| {
+        let event = wait_for(endpoint, handle, EventKind::Recv);
+        assert_eq!(event.received().expect("a message").to_vec(), number.to_ne_bytes());
+    };
+    for _ in 0..3 {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0..ROUNDS {
+                    take(&b, &handles[1], number);
+                    send(&b, back, number);
+                }
+                quiet(&b, &handles[1]);
+            });
+            for number in 0..ROUNDS {
+                send(&a, to, number);
+                take(&a, &handles[0], number);
+            }
+            quiet(&a, &handles[0]);
+        });
+    }
+}
+
+/// Waits as a program that sleeps does until the handle lets it.
+fn quiet(endpoint: &Endpoint, handle: &OwnedFd) {
+    let begun = Instant::now();
+    while readable(handle, Duration::from_millis(20)) {
+        assert!(begun.elapsed() < LIMIT, "the handle never becomes quiet");
+        assert!(endpoint.get_event().expect("usable").is_none(), "nothing more was sent");
+    }
+}
+
 /// The handle stays readable while events remain.
 pub fn stays_readable(device: &Device) {
     let (a, b) = (open(device), open(device));
