@@ -189,6 +189,12 @@ impl Core {
     #[inline]
     pub fn take_recv(&mut self, mut released: impl FnMut(&'static Slot)) -> Option<&'static Slot> {
         self.recv.sweep(SWEEP, &mut released);
+        self.take_recv_unswept(released)
+    }
+
+    /// As [`Core::take_recv`], for a message that is to be shown first: the caller calls [`Core::sweep_recv`] later.
+    #[inline]
+    pub fn take_recv_unswept(&mut self, released: impl FnMut(&'static Slot)) -> Option<&'static Slot> {
         let slot = match self.recv.take() {
             Some(slot) => slot,
             None => {

@@ -59,6 +59,9 @@ pub(super) struct Inbox {
     crowd: u32,
     /// Of the classes.
     key: u64,
+    /// The next message is the first of a burst. It may be the only one, and is shown before returned slots are looked for: the
+    /// sending of an answer does that, or the next call that finds nothing.
+    pub(super) is_first: bool,
     /// The endpoint closes: nothing is taken any more.
     pub(super) closing: bool,
 }
@@ -74,6 +77,7 @@ impl Inbox {
             peers: [0; CLASSES],
             crowd: 0,
             key,
+            is_first: false,
             closing: false,
         })
     }
@@ -151,7 +155,11 @@ impl Inbox {
         if self.is_over_share(core, class) {
             return None;
         }
-        core.take_recv(|slot| self.release(slot))
+        if std::mem::take(&mut self.is_first) {
+            core.take_recv_unswept(|slot| self.release(slot))
+        } else {
+            core.take_recv(|slot| self.release(slot))
+        }
     }
 
     /// No slot was free: has the program's next return tell us, and looks once more.
