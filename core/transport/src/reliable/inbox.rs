@@ -60,8 +60,10 @@ pub(super) struct Inbox {
     /// Of the classes.
     key: u64,
     /// The next message is the first of a burst. It may be the only one, and is shown before returned slots are looked for: the
-    /// sending of an answer does that, or the next call that finds nothing.
+    /// sending of an answer does that, or the next call.
     pub(super) is_first: bool,
+    /// A message or a request was shown to the program, which may answer it.
+    pub(super) has_shown: bool,
     /// The endpoint closes: nothing is taken any more.
     pub(super) closing: bool,
 }
@@ -78,6 +80,7 @@ impl Inbox {
             crowd: 0,
             key,
             is_first: false,
+            has_shown: false,
             closing: false,
         })
     }
@@ -233,8 +236,15 @@ impl Inbox {
         name(slot, cell);
         cell.counters.on_received();
         core.counters().on_received(bytes.len());
-        core.push(slot);
+        self.show(core, slot);
         true
+    }
+
+    /// Shows a filled slot to the program.
+    #[inline]
+    fn show(&mut self, core: &mut Core, slot: &'static Slot) {
+        self.has_shown = true;
+        core.push(slot);
     }
 
     /// A place for a message that comes in parts.
@@ -267,7 +277,7 @@ impl Inbox {
         name(slot, cell);
         cell.counters.on_received();
         core.counters().on_received(len as usize);
-        core.push(slot);
+        self.show(core, slot);
     }
 
     pub(super) fn abandon(&mut self, core: &mut Core, place: Place) {
@@ -294,7 +304,7 @@ impl Inbox {
         self.buffers.show(slot, EventKind::ConnectRequest as u32, buffer, len, u64::from(attribute as u32));
         let number = slot.index.load(Ordering::Relaxed);
         put(&mut self.asked, number, Asked { index, attribute, class, slot });
-        core.push(slot);
+        self.show(core, slot);
         true
     }
 

@@ -192,9 +192,10 @@ impl<L: Link> Reliable<L> {
     /// Moves everything that can move. Says how many frames had come, and when this was.
     fn step(&mut self, core: &mut Core, reads: bool) -> (usize, Time) {
         let now = self.link.now();
+        self.estate.inbox.sweep_some(core);
         let count = if reads { self.receive(core, now) } else { 0 };
         self.rest = count >= BUDGET;
-        if count > 0 {
+        if std::mem::take(&mut self.estate.inbox.has_shown) {
             self.row.on_heard();
         }
         self.engine.handle_timeout(now, &mut Ends { estate: &mut self.estate, core });
@@ -204,9 +205,6 @@ impl<L: Link> Reliable<L> {
         }
         if !self.estate.owed.is_empty() {
             self.estate.pay(core);
-        }
-        if count == 0 {
-            self.estate.inbox.sweep_some(core);
         }
         if core.recv_free() == 0 {
             // What peers are told they may send is not to be less than what there is.

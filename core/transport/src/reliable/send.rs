@@ -45,7 +45,8 @@ pub(super) struct Row {
     last: Time,
     /// Messages since the last pause.
     count: u32,
-    /// Something has come since frames last left: the program may be answering.
+    /// A message has come since frames last left: the program may be answering it. Acknowledgements do not count: each of a lone
+    /// message would have the next one leave alone as well, and the row would never form.
     heard: bool,
 }
 
@@ -87,7 +88,7 @@ impl Row {
         (self.left, self.heard) = (now, false);
     }
 
-    /// Frames have come.
+    /// A message has come.
     #[inline]
     pub(super) fn on_heard(&mut self) {
         self.heard = true;
