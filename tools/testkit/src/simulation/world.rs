@@ -17,7 +17,7 @@ use cci_sim::network::{Frame, Graph, Network, NodeIndex, Occurrence, Time};
 const LIMIT: Time = Time(600_000_000_000);
 /// Virtual time after which nobody says farewell any more.
 const FAREWELL: u64 = 60_000_000_000;
-/// Loss, of a million frames, with which every farewell may be lost in one of many runs.
+/// So many frames of a million lost or damaged, and every farewell may be lost in one of many runs.
 const LOSSY: u32 = 50_000;
 /// Occurrences after which a world is taken for one that does not come to rest.
 const OCCURRENCES: u32 = 3_000_000;
@@ -228,8 +228,9 @@ impl World {
         let is_empty = |world: &Self| world.is_quiet() && world.network.in_flight() == 0;
         let is_heard = |world: &Self| is_empty(world) && world.is_told() || world.network.now() >= patience;
         self.until("all connections end", patience, is_heard)?;
-        // Every farewell of a connection may have been lost.
-        if !self.is_told() && self.plan.link.faults.loss < LOSSY {
+        // Every farewell of a connection may have been lost, or damaged on the way, which comes to the same.
+        let faults = &self.plan.link.faults;
+        if !self.is_told() && faults.loss + faults.corrupt < LOSSY {
             self.oracle.violate(Rule::Rest, format!("a connection's end was not heard; {}", self.unrest()));
         }
         for connection in 0..self.connections.len() {
