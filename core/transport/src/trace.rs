@@ -333,6 +333,14 @@ impl<L: Link> Link for TracedLink<L> {
         self.inner.disarm();
     }
 
+    fn rearm(&mut self, deadline: Option<Time>, wants_write: bool, signalled: bool) -> bool {
+        self.inner.rearm(deadline, wants_write, signalled)
+    }
+
+    fn watch(&mut self, on: bool) -> bool {
+        self.inner.watch(on)
+    }
+
     fn waker(&self) -> Arc<OwnedFd> {
         self.inner.waker()
     }

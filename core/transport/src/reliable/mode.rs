@@ -53,8 +53,11 @@ impl<L: Link> Reliable<L> {
     /// The program polls again: nobody is to be told of frames. The helper thread may be waiting for one.
     #[inline]
     pub(super) fn come_back(&mut self, core: &Core) {
-        if !self.mode.unwatched && !core.armed {
-            self.watch(false);
+        if self.mode.unwatched || core.armed {
+            return;
+        }
+        self.watch(false);
+        if self.mode.unwatched {
             self.mode.signalled = false;
             self.signal();
         }

@@ -142,6 +142,41 @@ fn a_lone_message_leaves_in_the_call_and_a_row_shares_frames() {
 }
 
 #[test]
+fn an_answer_comes_before_the_end_of_what_it_answers() {
+    let hub = Hub::new();
+    let one = How { threading: Threading::One, ..How::default() };
+    let (a, b) = (End::open(&hub, one), End::open(&hub, one));
+    let ends = [&a, &b];
+    let (to_b, to_a) = join(&ends, RO);
+    for number in 0..50 {
+        a.send(to_b, b"asked", number);
+        b.give_back(next(&[&b], 0, EventKind::Recv));
+        // The answer brings the acknowledgement along.
+        b.post(to_a, b"answered", Posted::Silent(0)).expect("a send");
+        let kinds = [(); 2].map(|()| {
+            let slot = std::iter::repeat_with(|| a.poll()).take(1000).flatten().next().expect("an event");
+            let kind = slot.kind();
+            a.give_back(slot);
+            kind
+        });
+        assert_eq!(kinds, [EventKind::Recv as u32, EventKind::Send as u32], "round {number}");
+    }
+}
+
+#[test]
+fn calls_that_find_nothing_write_to_no_descriptor() {
+    let hub = Hub::new();
+    let end = End::open(&hub, How::default());
+    let waker = end.cell.with(|_, transport| transport.waker()).expect("usable");
+    for _ in 0..1000 {
+        assert!(end.poll().is_none());
+    }
+    let mut count = [0; 8];
+    rustix::io::read(&*waker, &mut count[..]).expect("readable: nobody has armed the handle");
+    assert_eq!(u64::from_ne_bytes(count), 1, "once, when the endpoint was opened");
+}
+
+#[test]
 fn one_flood_leaves_room_for_others() {
     let hub = Hub::new();
     let few = CoreOptions { recv_count: 64, ..How::default().core };
