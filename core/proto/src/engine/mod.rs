@@ -264,9 +264,14 @@ impl Engine {
     /// When `handle_timeout` or `poll_transmit` wants to be called next; `None`: not before something else happens.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
+        if self.has_output() { Some(Time(0)) } else { self.timers.next() }
+    }
+
+    /// Whether `poll_transmit` may find something whatever the time is.
+    #[inline]
+    fn has_output(&self) -> bool {
         let fed = !self.hungry.is_empty() && self.frames.left() > 0;
-        let is_due = fed || self.freed || !self.ready.is_empty() || !self.replies.is_empty();
-        if is_due { Some(Time(0)) } else { self.timers.next() }
+        fed || self.freed || !self.ready.is_empty() || !self.replies.is_empty()
     }
 
     /// The peer's address.

@@ -20,11 +20,7 @@ impl Engine {
     #[inline]
     #[must_use]
     pub fn may_transmit(&self, now: Time, idle: bool) -> bool {
-        !self.ready.is_empty()
-            || !self.replies.is_empty()
-            || !self.hungry.is_empty()
-            || self.freed
-            || self.timers.next_ack().is_some_and(|at| idle || at <= now)
+        self.has_output() || self.timers.next_ack().is_some_and(|at| idle || at <= now)
     }
 
     /// The next frame that may leave now, written to the start of `buffer`, which holds at least `Config::mtu` bytes. `idle`:
