@@ -2,13 +2,12 @@
 
 use crate::endpoint::{Endpoint, globals};
 use crate::waits::Waits;
-use crate::{Connection, OpenError, Slot, WaitFor};
+use crate::{Connection, OpenError, Slot, WaitFor, monotonic};
 use cci_mem::counters::{ARMED, Home, Page, STARVING, VIRTUAL};
 use cci_mem::pool::{Pool, Queue};
 use cci_mem::slot::State;
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, EventKind, Failure, Status};
-use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
@@ -126,9 +125,7 @@ impl Core {
     /// they stay private.
     pub fn publish_counters(&mut self, transport: &str, uri: &str) {
         let page = &self.counters;
-        let now = clock_gettime(ClockId::Monotonic);
-        let [seconds, nanos] = [now.tv_sec, now.tv_nsec].map(|part| u64::try_from(part).unwrap_or(0));
-        let now = seconds * 1_000_000_000 + nanos;
+        let now = monotonic().0;
         page.transport.set(transport);
         page.uri.set(uri);
         page.opened.store(now, Ordering::Relaxed);

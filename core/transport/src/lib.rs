@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod clock;
 mod connection;
 mod core;
 mod endpoint;
@@ -20,6 +21,7 @@ pub mod trace;
 mod waits;
 
 pub use crate::core::{Core, CoreOptions, name};
+pub use clock::monotonic;
 pub use connection::{Connection, ConnectionState, Counters};
 pub use endpoint::{Body, Endpoint, Globals, globals};
 pub use linger::Linger;

@@ -6,7 +6,7 @@ use crate::registry::Registry;
 use cci_mem::barrier::Pairing;
 use cci_mem::sync::AtomicU64;
 use cci_mem::sync::Ordering;
-use cci_proto::{CONN_REQ_LEN, EventKind, Time};
+use cci_proto::{CONN_REQ_LEN, EventKind};
 use cci_transport::{Connection, Core, Slot};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
@@ -141,13 +141,6 @@ pub(crate) fn precise_now() -> u64 {
 /// The clock, in whole milliseconds that have not begun yet: a timeout that counts from there is never early.
 pub(crate) fn precise_next() -> u64 {
     precise_now() + 1
-}
-
-/// The clock, exact.
-pub(crate) fn clock() -> Time {
-    let time = clock_gettime(ClockId::Monotonic);
-    let [seconds, nanos] = [time.tv_sec, time.tv_nsec].map(|part| u64::try_from(part).unwrap_or(0));
-    Time(seconds * 1_000_000_000 + nanos)
 }
 
 #[inline]

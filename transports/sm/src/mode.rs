@@ -1,12 +1,12 @@
 //! Spinning or armed: who pays for sleeping. `docs/design/sm.md`, Sleep and wake.
 
 use crate::Sm;
-use crate::common::{Common, clock};
+use crate::common::Common;
 use crate::lane::{Lane, Op, Phase};
 use crate::rma::Stage;
 use cci_mem::sleep::{self, ASLEEP};
 use cci_mem::sync::Ordering;
-use cci_transport::{Core, Turn};
+use cci_transport::{Core, Turn, monotonic};
 use rustix::fd::OwnedFd;
 
 impl Lane {
@@ -158,7 +158,7 @@ impl Sm {
     #[inline]
     pub(crate) fn on_found(&mut self, core: &Core) {
         if core.armed {
-            self.linger.on_found(clock);
+            self.linger.on_found(monotonic);
         }
         self.patience.on_found();
         self.found_before = true;
@@ -167,7 +167,7 @@ impl Sm {
     /// A call has found nothing.
     pub(crate) fn on_empty(&mut self, core: &mut Core, now: u64) {
         if core.armed {
-            self.linger.on_empty(clock());
+            self.linger.on_empty(monotonic());
         }
         match self.patience.on_empty(core.armed, core.handle_in_use, now) {
             Turn::Stay => {}

@@ -248,10 +248,7 @@ impl Transport for Sm {
 
     fn settle(&mut self, core: &mut Core) {
         let popped = core.take_popped();
-        if self.linger() {
-            return;
-        }
-        if popped && self.is_readable_still() {
+        if self.linger() || popped && self.is_readable_still() {
             return;
         }
         self.settle_handle(core);

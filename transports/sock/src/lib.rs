@@ -15,7 +15,7 @@ mod sys;
 mod transmit;
 
 use cci_proto::{Address, ConnectError, Time};
-use cci_transport::{Incoming, Link, Outgoing};
+use cci_transport::{Incoming, Link, Outgoing, monotonic};
 use groups::{Groups, Named};
 use interface::Place;
 use ready::Ready;
@@ -149,7 +149,7 @@ impl Link for Sock {
     }
 
     fn now(&self) -> Time {
-        ready::now()
+        monotonic()
     }
 
     fn mtu(&self) -> u16 {
@@ -194,7 +194,7 @@ impl Link for Sock {
     fn is_writable(&mut self) -> bool {
         let writable = match self.transmitter.blocked {
             None => true,
-            Some(Blocked::Queue(until)) => ready::now() >= until,
+            Some(Blocked::Queue(until)) => monotonic() >= until,
             Some(Blocked::Buffer) => {
                 let none = Timespec { tv_sec: 0, tv_nsec: 0 };
                 matches!(poll(&mut [PollFd::new(&self.socket, PollFlags::OUT)], Some(&none)), Ok(1..))

@@ -1,14 +1,12 @@
 //! The descriptors of an endpoint, under one epoll descriptor that is its OS handle.
 
 use cci_proto::Time;
+use cci_transport::monotonic;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Result;
-use rustix::time::{
-    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, clock_gettime, timerfd_create,
-    timerfd_settime,
-};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 use std::sync::Arc;
 
 /// What an epoll entry is for.
@@ -16,14 +14,6 @@ const SOCKET: u64 = 0;
 const TIMER: u64 = 1;
 const WAKER: u64 = 2;
 const GROUP: u64 = 3;
-
-/// The monotonic clock.
-#[inline]
-pub(crate) fn now() -> Time {
-    let now = clock_gettime(ClockId::Monotonic);
-    let [seconds, nanos] = [now.tv_sec, now.tv_nsec].map(|part| u64::try_from(part).unwrap_or(0));
-    Time(seconds * 1_000_000_000 + nanos)
-}
 
 /// What a look at the handle found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -146,7 +136,7 @@ impl Ready {
     pub(crate) fn drain(&mut self) {
         self.drain_waker();
         let mut count = [0_u8; 8];
-        if self.deadline.is_some_and(|deadline| now() >= deadline) {
+        if self.deadline.is_some_and(|deadline| monotonic() >= deadline) {
             let _ = rustix::io::read(&self.timer, &mut count[..]);
             self.deadline = None;
         }

@@ -3,7 +3,7 @@
 use crate::reports::Reports;
 use crate::sys::{RUNS, Run, SendBatch, VECTORS};
 use cci_proto::{Address, Time};
-use cci_transport::Outgoing;
+use cci_transport::{Outgoing, monotonic};
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 
@@ -147,7 +147,7 @@ impl<K: Kernel> Transmitter<K> {
                 return None;
             }
             Errno::NOBUFS | Errno::NOMEM => {
-                self.blocked = Some(Blocked::Queue(crate::ready::now().plus_micros(REST)));
+                self.blocked = Some(Blocked::Queue(monotonic().plus_micros(REST)));
                 return None;
             }
             _ => {}

@@ -1,0 +1,13 @@
+//! The system's clock.
+
+use cci_proto::Time;
+use rustix::time::{ClockId, clock_gettime};
+
+/// Now, by the monotonic clock.
+#[inline]
+#[must_use]
+pub fn monotonic() -> Time {
+    let now = clock_gettime(ClockId::Monotonic);
+    let [seconds, nanos] = [now.tv_sec, now.tv_nsec].map(|part| u64::try_from(part).unwrap_or(0));
+    Time(seconds * 1_000_000_000 + nanos)
+}
