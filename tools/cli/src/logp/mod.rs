@@ -17,6 +17,7 @@ use crate::crew::{Crew, Role as Part, Voice};
 use crate::measure::client::call;
 use crate::measure::environment::{Environment, Path};
 use crate::measure::finding::{Finding, Logp, LogpPoint};
+use crate::measure::loops::Lane;
 use crate::measure::plan::{
     self, Abi, AttributeName, Measurement, MemoryOrigin, Mode, Operation, Plan, Target, Threads,
 };
@@ -30,7 +31,7 @@ use crate::sizes::{parse_size, parse_time};
 use clap::{ArgGroup, Args};
 use method::{Effort, Found};
 use remote::Remote;
-use requester::{Beside, CONTEXT};
+use requester::{Answerer, Beside, CONTEXT, Pair};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -203,31 +204,30 @@ pub(crate) fn play(role: &Role, voice: &Voice) -> Result<(), Sentence> {
     let uri: String = voice.hear()?;
     let attribute = ends::attribute(session.attribute);
     let connection = call(&port, &uri, ends::payload_of(CONTEXT), attribute, CONTEXT)?;
-    let mut requester = Beside::new(port, connection, session.is_silent());
-    let found = measured(session, &mut requester)?;
-    let (port, connection) = requester.port();
-    voice.say(&Told { logp: finding(session, port.transport(), &found), path: port.path(connection) })
+    let (told, _) = measured(session, Beside { port, connection, silent: session.is_silent() })?;
+    voice.say(&told)
 }
 
 /// Against a server that somebody else has started.
 fn ask(session: &Session, uri: &str) -> Result<Told, Sentence> {
     let plan = session.plan();
-    let mut requester = Remote::new(&plan, session, uri)?;
-    let found = measured(session, &mut requester)?;
-    let (port, connection) = requester.port();
-    let told = Told { logp: finding(session, port.transport(), &found), path: port.path(connection) };
-    requester.leave()?;
+    let (told, server) = measured(session, Remote::new(&plan, session, uri)?)?;
+    server.leave()?;
     Ok(told)
 }
 
-/// Measures in real time.
-fn measured(session: &Session, machine: &mut impl machine::Machine) -> Result<Found, Sentence> {
-    check_size(session, machine)?;
+/// Measures in real time what answers, and gives it back.
+fn measured<A: Answerer>(session: &Session, answerer: A) -> Result<(Told, A), Sentence> {
+    let mut pair = Pair::new(answerer);
+    check_size(session, &pair)?;
     let begin = Instant::now();
     let rounds = (session.time.as_nanos() / ROUND.as_nanos()).clamp(1, ROUNDS);
     let rounds = u32::try_from(rounds).unwrap_or(1);
     let effort = Effort { rounds, goes_on: &|| begin.elapsed() < session.time };
-    method::measure(machine, session.size, &effort)
+    let found = method::measure(&mut pair, session.size, &effort)?;
+    let Lane { port, connection, .. } = pair.answerer.lane();
+    let told = Told { logp: finding(session, port.transport(), &found), path: port.path(connection) };
+    Ok((told, pair.answerer))
 }
 
 fn check_size(session: &Session, machine: &impl machine::Machine) -> Result<(), Sentence> {

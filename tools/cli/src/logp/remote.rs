@@ -1,20 +1,17 @@
 //! Requests to a `cci perf server`: for it each burst is a block of a ping-pong.
 
 use super::Session;
-use super::machine::{Burst, Machine, Times};
-use super::requester::Requester;
+use super::requester::Answerer;
 use crate::measure::Sentence;
 use crate::measure::client::{End, join};
 use crate::measure::control::{Command, What};
 use crate::measure::loops::Lane;
 use crate::measure::plan::Plan;
-use crate::measure::port::{Facade, Port};
-use cci::Connection;
+use crate::measure::port::Facade;
 
-/// The end that issues requests to a server.
+/// A server that answers.
 pub(super) struct Remote<'p> {
     end: End<'p, Facade>,
-    requester: Requester,
     /// Bytes of a reply.
     reply: u64,
 }
@@ -22,12 +19,7 @@ pub(super) struct Remote<'p> {
 impl<'p> Remote<'p> {
     /// Connects. The plan is that of a ping-pong, which is what the server takes part in.
     pub(super) fn new(plan: &'p Plan, session: &Session, uri: &str) -> Result<Self, Sentence> {
-        let end = join(plan, uri, None)?;
-        Ok(Self { end, requester: Requester::calibrated(), reply: session.size })
-    }
-
-    pub(super) fn port(&self) -> (&Facade, Connection) {
-        (&self.end.link.port, self.end.link.operations)
+        Ok(Self { end: join(plan, uri, None)?, reply: session.size })
     }
 
     /// Lets the server go.
@@ -36,24 +28,15 @@ impl<'p> Remote<'p> {
     }
 }
 
-impl Machine for Remote<'_> {
-    fn burst(&mut self, burst: &Burst) -> Result<Times, Sentence> {
-        self.end.begin(What::Measured, self.reply, burst.length)?;
-        let silent = self.end.plan.session.silent;
-        let lane = Lane { port: &self.end.link.port, connection: self.end.link.operations, silent };
-        self.requester.burst(&lane, burst)
+impl Answerer for Remote<'_> {
+    type Port = Facade;
+
+    fn expect(&mut self, requests: u64) -> Result<(), Sentence> {
+        self.end.begin(What::Measured, self.reply, requests)
     }
 
-    fn compute(&mut self, delay: u64) -> Result<f64, Sentence> {
-        Ok(self.requester.compute(delay))
-    }
-
-    fn resize(&mut self, size: u64) -> Result<(), Sentence> {
-        self.requester.resize(size)
-    }
-
-    fn largest(&self) -> u64 {
-        let (port, connection) = self.port();
-        port.max_send_size(connection)
+    fn lane(&self) -> Lane<'_, Facade> {
+        let link = &self.end.link;
+        Lane { port: &link.port, connection: link.operations, silent: self.end.plan.session.silent }
     }
 }

@@ -20,7 +20,7 @@ const LOOKS: u32 = 1 << 20;
 const ARRIVAL: Duration = Duration::from_secs(60);
 
 /// What it takes to issue requests.
-pub(super) struct Requester {
+struct Requester {
     message: Vec<u8>,
     computing: Computing,
     /// Time of one reading of the clock, nanoseconds.
@@ -29,12 +29,12 @@ pub(super) struct Requester {
 
 impl Requester {
     /// Knows the clock and the processor that it runs on.
-    pub(super) fn calibrated() -> Self {
+    fn calibrated() -> Self {
         Self { message: Vec::new(), computing: Computing::calibrated(), clock: clock() }
     }
 
     /// A burst of requests; over silent lanes without SEND events.
-    pub(super) fn burst<P: Port>(&mut self, lane: &Lane<'_, P>, burst: &Burst) -> Result<Times, Sentence> {
+    fn burst<P: Port>(&mut self, lane: &Lane<'_, P>, burst: &Burst) -> Result<Times, Sentence> {
         rest(lane.port)?;
         let steps = self.computing.steps(burst.delay);
         let mut waiting = 0;
@@ -57,11 +57,11 @@ impl Requester {
         Ok(Times { issued: ns(issued) - self.clock, answered: ns(answered) - 2.0 * self.clock })
     }
 
-    pub(super) fn compute(&mut self, delay: u64) -> f64 {
+    fn compute(&mut self, delay: u64) -> f64 {
         if delay == 0 { 0.0 } else { self.computing.measure(delay) }
     }
 
-    pub(super) fn resize(&mut self, size: u64) -> Result<(), Sentence> {
+    fn resize(&mut self, size: u64) -> Result<(), Sentence> {
         let size = usize::try_from(size).map_err(while_doing("the size is too large"))?;
         self.message.resize(size, 1);
         Ok(())
@@ -124,29 +124,55 @@ fn rest(port: &impl Port) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// A requester beside the end that answers, which is a process of the same run.
+/// The end that answers, as a requester meets it.
+pub(super) trait Answerer {
+    /// What the requester sends by.
+    type Port: Port;
+
+    /// So many requests are about to come.
+    fn expect(&mut self, requests: u64) -> Result<(), Sentence>;
+
+    /// Where they go.
+    fn lane(&self) -> Lane<'_, Self::Port>;
+}
+
+/// A process of the same run, which answers whatever comes.
 pub(super) struct Beside<P: Port> {
-    port: P,
-    connection: P::Connection,
-    silent: bool,
+    pub(super) port: P,
+    pub(super) connection: P::Connection,
+    /// Without SEND events, which only ordered connections can do.
+    pub(super) silent: bool,
+}
+
+impl<P: Port> Answerer for Beside<P> {
+    type Port = P;
+
+    fn expect(&mut self, _: u64) -> Result<(), Sentence> {
+        Ok(())
+    }
+
+    fn lane(&self) -> Lane<'_, P> {
+        Lane { port: &self.port, connection: self.connection, silent: self.silent }
+    }
+}
+
+/// A requester and the end that answers it.
+pub(super) struct Pair<A> {
+    pub(super) answerer: A,
     requester: Requester,
 }
 
-impl<P: Port> Beside<P> {
-    /// Over an open connection. `silent`: without SEND events, which only ordered connections can do.
-    pub(super) fn new(port: P, connection: P::Connection, silent: bool) -> Self {
-        Self { port, connection, silent, requester: Requester::calibrated() }
-    }
-
-    pub(super) fn port(&self) -> (&P, P::Connection) {
-        (&self.port, self.connection)
+impl<A: Answerer> Pair<A> {
+    /// Over an open connection.
+    pub(super) fn new(answerer: A) -> Self {
+        Self { answerer, requester: Requester::calibrated() }
     }
 }
 
-impl<P: Port> Machine for Beside<P> {
+impl<A: Answerer> Machine for Pair<A> {
     fn burst(&mut self, burst: &Burst) -> Result<Times, Sentence> {
-        let lane = Lane { port: &self.port, connection: self.connection, silent: self.silent };
-        self.requester.burst(&lane, burst)
+        self.answerer.expect(burst.length)?;
+        self.requester.burst(&self.answerer.lane(), burst)
     }
 
     fn compute(&mut self, delay: u64) -> Result<f64, Sentence> {
@@ -158,7 +184,8 @@ impl<P: Port> Machine for Beside<P> {
     }
 
     fn largest(&self) -> u64 {
-        self.port.max_send_size(self.connection)
+        let Lane { port, connection, .. } = self.answerer.lane();
+        port.max_send_size(connection)
     }
 }
 
