@@ -4,7 +4,7 @@ use crate::connection::Connection;
 use crate::device::Device;
 use crate::event::Event;
 use crate::raw;
-use cci_mem::lock::Threading;
+use cci_mem::guarded::Threading;
 use cci_mem::memory::Memory;
 use cci_proto::{
     Attribute, CONN_REQ_LEN, ConnectError, Flags, OptionError, PollError, RegisterError, RequestError, Rights,

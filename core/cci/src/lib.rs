@@ -21,7 +21,7 @@ pub mod raw;
 mod transports;
 
 pub use cci_mem::arena::SharedMemory;
-pub use cci_mem::lock::Threading;
+pub use cci_mem::guarded::Threading;
 pub use cci_mem::memory::Memory;
 pub use cci_proto::{
     Alignment, Attribute, CONN_REQ_LEN, ConnectError, ConnectionOption, EndpointOption, EventKind, Failure, Flags,

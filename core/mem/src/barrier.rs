@@ -8,6 +8,10 @@
 //! their handshake.
 
 use crate::sync::{Ordering, fence};
+use std::time::Duration;
+
+/// Stores leave a processor's buffer within microseconds.
+const STORES_ARE_SEEN: Duration = Duration::from_millis(10);
 
 /// How a pair orders its stores and loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +43,18 @@ impl Pairing {
     pub fn heavy(self) {
         fence(Ordering::SeqCst);
         if self == Self::Asymmetric {
-            sys::heavy();
+            let done = sys::heavy();
+            debug_assert!(done, "the kernel keeps the registration until exec");
+        }
+    }
+
+    /// The rare side's fence of an asymmetric pair where memory depends on it. A filter of system calls that the program has set
+    /// up meanwhile may refuse the kernel's: then a sleep takes its place, many times as long as any store takes to be seen.
+    pub(crate) fn heavy_for_sure() {
+        fence(Ordering::SeqCst);
+        if !sys::heavy() {
+            std::thread::sleep(STORES_ARE_SEEN);
+            fence(Ordering::SeqCst);
         }
     }
 }
@@ -70,10 +85,9 @@ mod sys {
         }
     }
 
-    pub(super) fn heavy() {
-        // It cannot fail once `prepare` has succeeded: the kernel keeps the registration until exec.
-        let done = membarrier(libc::MEMBARRIER_CMD_GLOBAL_EXPEDITED);
-        debug_assert!(done);
+    /// False: refused.
+    pub(super) fn heavy() -> bool {
+        membarrier(libc::MEMBARRIER_CMD_GLOBAL_EXPEDITED)
     }
 }
 
@@ -83,16 +97,30 @@ pub fn leave() {
     sys::leave();
 }
 
-/// `membarrier` between two threads of a model, of which one asks. The kernel interrupts the other side anywhere; here it is
-/// interrupted where it calls `light`, if it has heard of the question by then, and when it leaves the processor.
+/// Models only: the calling thread sleeps, and needs no interrupt meanwhile.
+#[cfg(loom)]
+pub(crate) fn while_away(sleep: impl FnOnce()) {
+    sys::while_away(sleep);
+}
+
+/// Models only: the kernel's fence does nothing in this model.
+#[cfg(loom)]
+pub fn break_heavy() {
+    sys::break_heavy();
+}
+
+/// `membarrier` between two threads of a model. The kernel interrupts the other side anywhere; here it is interrupted where it
+/// calls `light` or asks itself, if it has heard of the question by then; and it sleeps or ends with a full fence.
 #[cfg(loom)]
 mod sys {
     use super::Pairing;
-    use crate::sync::{AtomicU32, Ordering, fence, spin};
+    use crate::sync::{AtomicBool, AtomicU32, Ordering, fence, spin};
 
     loom::lazy_static! {
         static ref ASKED: AtomicU32 = AtomicU32::new(0);
         static ref ANSWERED: AtomicU32 = AtomicU32::new(0);
+        static ref AWAY: AtomicBool = AtomicBool::new(false);
+        static ref BROKEN: AtomicBool = AtomicBool::new(false);
     }
 
     pub(super) fn prepare() -> Pairing {
@@ -104,21 +132,56 @@ mod sys {
         let asked = ASKED.load(Ordering::Acquire);
         if asked > ANSWERED.load(Ordering::Relaxed) {
             fence(Ordering::SeqCst);
-            ANSWERED.store(asked, Ordering::Release);
+            change(&ANSWERED, |answered| answered.max(asked));
         }
     }
 
-    pub(super) fn heavy() {
-        let asked = ASKED.load(Ordering::Relaxed) + 1;
-        ASKED.store(asked, Ordering::Release);
-        while ANSWERED.load(Ordering::Acquire) < asked {
+    /// Changes a number in one step; the new one. Loom's other steps may read what stood before the last change.
+    fn change(number: &AtomicU32, next: impl Fn(u32) -> u32) -> u32 {
+        let mut now = 0;
+        loop {
+            match number.compare_exchange(now, next(now), Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return next(now),
+                Err(other) => now = other,
+            }
+        }
+    }
+
+    pub(super) fn heavy() -> bool {
+        if BROKEN.load(Ordering::Relaxed) {
+            return true;
+        }
+        let asked = change(&ASKED, |asked| asked + 1);
+        // Serves what the other side has asked before.
+        fence(Ordering::SeqCst);
+        change(&ANSWERED, |answered| answered.max(asked - 1));
+        while ANSWERED.load(Ordering::Acquire) < asked && !AWAY.load(Ordering::Acquire) {
             spin();
+            // A question of the other side that comes meanwhile comes after this one, and answers it.
+            let other = ASKED.load(Ordering::Acquire);
+            if other > asked {
+                fence(Ordering::SeqCst);
+                change(&ANSWERED, |answered| answered.max(other));
+            }
         }
         fence(Ordering::SeqCst);
+        true
     }
 
     pub(super) fn leave() {
         fence(Ordering::SeqCst);
-        ANSWERED.store(u32::MAX, Ordering::Release);
+        change(&ANSWERED, |_| u32::MAX);
+    }
+
+    pub(super) fn while_away(sleep: impl FnOnce()) {
+        fence(Ordering::SeqCst);
+        AWAY.store(true, Ordering::Release);
+        sleep();
+        AWAY.store(false, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+
+    pub(super) fn break_heavy() {
+        BROKEN.store(true, Ordering::Relaxed);
     }
 }

@@ -19,7 +19,9 @@ pub mod counters;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod fork;
+mod futex;
 #[allow(unsafe_code)]
+pub mod guarded;
 pub mod lock;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

@@ -3,7 +3,7 @@
 #![expect(clippy::arc_with_non_send_sync, reason = "loom watches the cells that threads share")]
 
 use cci_mem::barrier::{Pairing, leave};
-use cci_mem::lock::{Guarded, Lock, Threading};
+use cci_mem::lock::Lock;
 use loom::cell::UnsafeCell;
 use loom::thread;
 use std::sync::Arc;
@@ -69,53 +69,4 @@ fn three_threads_with_full_fences() {
 #[should_panic(expected = "deadlock")]
 fn a_waiter_without_the_heavy_fence_is_caught() {
     contend(2, 4, Pairing::Symmetric, Pairing::Asymmetric);
-}
-
-/// The guard's way in and out is the lock's.
-#[test]
-fn a_guarded_value_is_one_threads_at_a_time() {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
-    builder.check(|| {
-        let value = Arc::new(Guarded::new(UnsafeCell::new(0), Pairing::Symmetric));
-        let add = |value: &Guarded<UnsafeCell<u32>>| {
-            let guard = value.enter().expect("for many threads");
-            // SAFETY: the guard is the only one; loom checks it.
-            guard.with_mut(|at| unsafe { *at += 1 });
-        };
-        let other = Arc::clone(&value);
-        let thread = thread::spawn(move || add(&other));
-        add(&value);
-        thread.join().expect("the other ends");
-        let guard = value.enter().expect("for many threads");
-        // SAFETY: as above.
-        assert_eq!(guard.with(|at| unsafe { *at }), 2);
-    });
-}
-
-/// A value handed over to one thread and back while others wait for the lock: never two guards, whoever gets it.
-#[test]
-fn a_value_handed_over_has_one_guard() {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
-    builder.check(|| {
-        let value = Arc::new(Guarded::new(UnsafeCell::new(0), Pairing::Symmetric));
-        let add = |value: &Guarded<UnsafeCell<u32>>, next: Option<Threading>| {
-            let Ok(guard) = value.enter() else { return };
-            // SAFETY: the guard is the only one; loom checks it.
-            guard.with_mut(|at| unsafe { *at += 1 });
-            if let Some(threading) = next {
-                guard.hand_over(threading);
-            }
-        };
-        let other = Arc::clone(&value);
-        let thread = thread::spawn(move || {
-            add(&other, None);
-            add(&other, Some(Threading::Many));
-        });
-        add(&value, Some(Threading::One));
-        add(&value, None);
-        add(&value, Some(Threading::Many));
-        thread.join().expect("the other ends");
-    });
 }

@@ -3,7 +3,7 @@
 
 use cci_mem::barrier::{Pairing, prepare};
 use cci_mem::fork::{Mark, PerProcess};
-use cci_mem::lock::{Guarded, Threading, WrongThread};
+use cci_mem::guarded::{Guarded, Threading, WrongThread};
 use cci_mem::sync::{AtomicU32, Ordering};
 use std::sync::Arc;
 use std::thread;

@@ -4,7 +4,7 @@ use crate::core::Core;
 use crate::{Connection, Slot, Transport};
 use cci_mem::barrier::{Pairing, prepare};
 use cci_mem::fork::{Mark, PerProcess};
-use cci_mem::lock::{Guard, Guarded, Threading};
+use cci_mem::guarded::{Guard, Guarded, Threading};
 use cci_mem::region::Regions;
 use cci_mem::slab::Slab;
 use cci_mem::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering};

@@ -1,6 +1,6 @@
 //! What every endpoint has whatever its transport: slots, the queue of events, connections.
 
-use cci_mem::lock::Threading;
+use cci_mem::guarded::Threading;
 use cci_mem::slot::State;
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, EventKind, Failure, Status, Unusable};

@@ -1,7 +1,7 @@
 //! What a viewer reads of an endpoint's counters.
 
 use cci_mem::counters::{Home, LEN, WAITS};
-use cci_mem::lock::Threading;
+use cci_mem::guarded::Threading;
 use cci_mem::sync::Ordering;
 use cci_transport::{Core, CoreOptions, Endpoint, Snapshot, Unreadable, WaitFor};
 use std::fs::File;

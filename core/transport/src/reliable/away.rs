@@ -1,7 +1,7 @@
 //! The helper thread: does what is due while the program makes no calls (`docs/design/reliable.md`).
 
 use crate::Endpoint;
-use cci_mem::lock::Threading;
+use cci_mem::guarded::Threading;
 use cci_mem::sync::{AtomicBool, AtomicU32, Ordering};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};

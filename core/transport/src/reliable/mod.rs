@@ -20,7 +20,7 @@ pub use away::Absence;
 use crate::{Core, Incoming, Link, OpenError, room_for};
 use away::Away;
 use cci_mem::counters::VIRTUAL;
-use cci_mem::lock::Threading;
+use cci_mem::guarded::Threading;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Config, Engine};
 use cci_proto::{Address, CONN_REQ_LEN, Status, Time, wire};

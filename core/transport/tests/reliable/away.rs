@@ -3,7 +3,7 @@
 use crate::memory_link::Hub;
 use crate::world::{End, How, LIMIT, join, message, next, outcome, pattern};
 use cci_mem::arena::SharedMemory;
-use cci_mem::lock::Threading;
+use cci_mem::guarded::Threading;
 use cci_proto::{Attribute, EventKind, Rights, Status};
 use cci_transport::Rma;
 use std::sync::Mutex;

@@ -2,7 +2,7 @@
 
 use crate::memory_link::{Faults, Hub};
 use crate::world::{End, How, LARGEST, join, message, next, outcome, pattern, until, waiting};
-use cci_mem::lock::Threading;
+use cci_mem::guarded::Threading;
 use cci_proto::{Attribute, EventKind, SendError, Status};
 use cci_transport::{CoreOptions, Posted};
 

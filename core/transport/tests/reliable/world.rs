@@ -1,7 +1,7 @@
 //! Endpoints over links in memory, driven by the test's thread.
 
 use crate::memory_link::Hub;
-use cci_mem::lock::Threading;
+use cci_mem::guarded::Threading;
 use cci_mem::memory::Memory;
 use cci_proto::{Attribute, EventKind, RegisterError, Rights, RmaError, RmaHandle, SendError, Status};
 use cci_transport::{

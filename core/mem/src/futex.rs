@@ -1,0 +1,61 @@
+//! Sleeping until a word changes, and waking who sleeps.
+
+pub(crate) use sys::{wait, wake_one};
+
+#[cfg(not(loom))]
+mod sys {
+    use crate::sync::AtomicU32;
+    use rustix::thread::futex::{Flags, Timespec, wait as futex_wait, wake};
+
+    pub(crate) fn wait(word: &AtomicU32, expected: u32) {
+        // Woken, value changed, or a signal: the caller looks again in every case. The time limit bounds what
+        // a lost wake-up could cost should the kernel's fence ever fail to reach a holder.
+        let limit = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+        let _ = futex_wait(word, Flags::PRIVATE, expected, Some(&limit));
+    }
+
+    #[cold]
+    pub(crate) fn wake_one(word: &AtomicU32) {
+        let _ = wake(word, Flags::PRIVATE, 1);
+    }
+}
+
+/// The kernel's futex as a model: looking at the word and joining the sleepers are one step for whoever wakes. There is no
+/// time limit, so that a lost wake-up is a deadlock, which loom reports.
+#[cfg(loom)]
+mod sys {
+    use crate::barrier::while_away;
+    use crate::sync::{AtomicU32, Ordering};
+    use loom::sync::Mutex;
+    use loom::thread::{Thread, current, park};
+
+    loom::lazy_static! {
+        static ref SLEEPERS: Mutex<Vec<(usize, Thread)>> = Mutex::new(Vec::new());
+    }
+
+    pub(crate) fn wait(word: &AtomicU32, expected: u32) {
+        let Ok(mut sleepers) = SLEEPERS.lock() else { return };
+        let sleeps = word.load(Ordering::Relaxed) == expected;
+        if sleeps {
+            sleepers.push((address(word), current()));
+        }
+        drop(sleepers);
+        if sleeps {
+            while_away(park);
+        }
+    }
+
+    pub(crate) fn wake_one(word: &AtomicU32) {
+        let Ok(mut sleepers) = SLEEPERS.lock() else { return };
+        let at = sleepers.iter().position(|(slept_on, _)| *slept_on == address(word));
+        let woken = at.map(|at| sleepers.swap_remove(at).1);
+        drop(sleepers);
+        if let Some(sleeper) = woken {
+            sleeper.unpark();
+        }
+    }
+
+    fn address(word: &AtomicU32) -> usize {
+        std::ptr::from_ref(word).addr()
+    }
+}

@@ -1,0 +1,314 @@
+//! A value behind the lock, with the thread that uses it alone, or belonging to one thread.
+//!
+//! Most values for many threads are used by one. The lock's one instruction would cost such a thread more than the instruction: it
+//! waits until all that was stored before has left the processor, lines of a peer's cache among it. So a thread that has entered
+//! often enough without another in between gets the value *on loan* (biased locking): it enters by a store of its own, a look whether
+//! the loan still stands, and a fence for the compiler between the two. Whoever else comes takes the lock, ends the loan, makes the
+//! borrower's processor fence (`membarrier`), and waits for it to leave. Each loan that was ended makes the next one harder to get.
+//!
+//! A borrower that is held up between its first look and its store may store at any time later. It stores into a place that no
+//! other thread ever has, finds the loan ended, and takes the store back: nobody is misled. A value has few such places, and the
+//! first threads that earn a loan keep them; others use the lock.
+
+use crate::barrier::Pairing;
+use crate::futex;
+use crate::lock::{Lock, SPINS};
+use crate::sync::{AtomicU32, AtomicUsize, Ordering, spin};
+use std::cell::UnsafeCell;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+/// Who may use a [`Guarded`] value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threading {
+    /// Any thread, one at a time.
+    Many,
+    /// The first thread that uses it, and no other.
+    One,
+}
+
+/// The caller is not the thread that the value belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrongThread;
+
+/// The owner of a value for one thread that nobody has used yet.
+const NOBODY: usize = 0;
+/// Bit of the owner: the value is for many threads. Without more, nobody has it on loan.
+const MANY: usize = 1;
+/// Above it stands the number of the owner's place, and above that the owner's token, which is a multiple of [`ALIGNMENT`].
+const PLACE_SHIFT: u32 = 1;
+const ALIGNMENT: usize = 8;
+/// The first place is for values that belong to one thread.
+const PLACES: usize = ALIGNMENT >> PLACE_SHIFT;
+
+/// Entries in a row for the first loan, by how much a loan's end raises the number, and the most that it comes to: the end of a loan
+/// takes some microseconds, so that loans which do not pay cost a few percent at first and nothing in the long run.
+const FIRST_STREAK: u32 = if cfg!(loom) { 1 } else { 256 };
+const HARDER: u32 = 4;
+const LONGEST_STREAK: u32 = 1 << 20;
+
+/// Where one thread says that it is inside.
+struct Place {
+    /// Whose it is; changed under the lock, once.
+    token: AtomicUsize,
+    inside: AtomicU32,
+}
+
+/// What decides about loans; used under the lock.
+struct Habit {
+    last: AtomicUsize,
+    streak: AtomicU32,
+    wanted: AtomicU32,
+}
+
+/// A value behind the lock, with the thread that uses it alone, or belonging to one thread.
+pub struct Guarded<T> {
+    owner: AtomicUsize,
+    places: [Place; PLACES],
+    lock: Lock,
+    /// Somebody waits for a borrower to leave.
+    recalling: AtomicU32,
+    pairing: Pairing,
+    habit: Habit,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached only through a guard, and there is at most one. The holder of the lock has seen, since it has the
+// lock, that there is no loan, or has ended it and waited for the borrower to leave; only it can make another. A borrower and the
+// one thread that a value belongs to have their place, which says whether there is a guard.
+unsafe impl<T: Send> Sync for Guarded<T> {}
+
+impl<T> Guarded<T> {
+    /// A value for many threads; [`Guard::hand_over`] may restrict it.
+    pub fn new(value: T, pairing: Pairing) -> Self {
+        let place = || Place { token: AtomicUsize::new(NOBODY), inside: AtomicU32::new(0) };
+        let (last, streak) = (AtomicUsize::new(NOBODY), AtomicU32::new(0));
+        Self {
+            owner: AtomicUsize::new(MANY),
+            places: std::array::from_fn(|_| place()),
+            lock: Lock::new(),
+            recalling: AtomicU32::new(0),
+            pairing,
+            habit: Habit { last, streak, wanted: AtomicU32::new(FIRST_STREAK) },
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    /// Access to the value.
+    ///
+    /// # Errors
+    ///
+    /// The value belongs to one thread and this is another, or this one has a guard already.
+    #[inline(always)]
+    pub fn enter(&self) -> Result<Guard<'_, T>, WrongThread> {
+        let me = thread_token();
+        let owner = self.owner.load(Ordering::Relaxed);
+        if owner & !(ALIGNMENT - 1) == me {
+            let inside = self.place(owner);
+            // Acquire: a thread that has ended and had the same token is done.
+            if inside.load(Ordering::Acquire) != 0 {
+                return Err(WrongThread);
+            }
+            inside.store(1, Ordering::Relaxed);
+            // Either this thread sees that its loan has ended, or whoever ends it sees this thread inside.
+            Pairing::Asymmetric.light();
+            if self.owner.load(Ordering::Acquire) == owner {
+                return Ok(self.guard(Some(inside)));
+            }
+            self.leave(inside);
+        } else if owner == MANY {
+            self.lock.acquire(self.pairing);
+            // Acquire: pairs with `hand_over`.
+            if self.owner.load(Ordering::Acquire) == MANY {
+                return Ok(self.admit(me));
+            }
+            self.lock.release(self.pairing);
+        }
+        self.enter_anew(me)
+    }
+
+    /// Where an owner says that it is inside.
+    #[inline(always)]
+    fn place(&self, owner: usize) -> &AtomicU32 {
+        &self.places[(owner % ALIGNMENT) >> PLACE_SHIFT].inside
+    }
+
+    fn guard<'a>(&'a self, inside: Option<&'a AtomicU32>) -> Guard<'a, T> {
+        Guard { guarded: self, inside, here: PhantomData }
+    }
+
+    /// The way in where the value is on another's loan, new to its one thread, or just changing hands.
+    #[cold]
+    fn enter_anew(&self, me: usize) -> Result<Guard<'_, T>, WrongThread> {
+        loop {
+            if self.owner.load(Ordering::Relaxed) & MANY == 0 {
+                // Acquire and release order this after `hand_over`, and a second candidate after the first.
+                match self.owner.compare_exchange(NOBODY, me, Ordering::AcqRel, Ordering::Acquire) {
+                    Ok(_) => return self.enter(),
+                    Err(owner) if owner & MANY != 0 => {}
+                    Err(owner) => return if owner == me { self.enter() } else { Err(WrongThread) },
+                }
+            }
+            self.lock.acquire(self.pairing);
+            let owner = self.owner.load(Ordering::Acquire);
+            if owner == MANY || self.recall(owner) {
+                return Ok(self.admit(me));
+            }
+            self.lock.release(self.pairing);
+        }
+    }
+
+    /// Ends a loan; with the lock held. False: the value belongs to one thread now.
+    fn recall(&self, owner: usize) -> bool {
+        if owner & MANY == 0 {
+            return false;
+        }
+        self.recalling.store(1, Ordering::Relaxed);
+        // The borrower may be handing the value over: what it says counts.
+        let _ = self.owner.compare_exchange(owner, MANY, Ordering::Relaxed, Ordering::Relaxed);
+        Pairing::heavy_for_sure();
+        let inside = self.place(owner);
+        // Acquire: what the borrower wrote.
+        let is_inside = || inside.load(Ordering::Acquire) != 0;
+        let has_left = (0..SPINS).any(|_| {
+            spin();
+            !is_inside()
+        });
+        while !has_left && is_inside() {
+            futex::wait(inside, 1);
+        }
+        self.recalling.store(0, Ordering::Relaxed);
+        self.owner.load(Ordering::Acquire) == MANY
+    }
+
+    /// A borrower leaves, or a thread whose value it is.
+    #[inline(always)]
+    fn leave(&self, inside: &AtomicU32) {
+        // Release: publishes what it wrote to whoever recalls the value.
+        inside.store(0, Ordering::Release);
+        // Either this side sees that it is waited for, or the other that it has left.
+        Pairing::Asymmetric.light();
+        if self.recalling.load(Ordering::Relaxed) != 0 {
+            futex::wake_one(inside);
+        }
+    }
+
+    /// A guard for the holder of the lock: a loan, if it has come often enough without another in between.
+    #[inline(always)]
+    fn admit(&self, me: usize) -> Guard<'_, T> {
+        let habit = &self.habit;
+        let is_again = habit.last.load(Ordering::Relaxed) == me;
+        let streak = if is_again { habit.streak.load(Ordering::Relaxed).wrapping_add(1) } else { 0 };
+        habit.last.store(me, Ordering::Relaxed);
+        habit.streak.store(streak, Ordering::Relaxed);
+        if streak == habit.wanted.load(Ordering::Relaxed) { self.lend(me) } else { self.guard(None) }
+    }
+
+    /// Puts a loan in the place of the lock, where the kernel can end it and there is a place for the thread.
+    #[cold]
+    fn lend(&self, me: usize) -> Guard<'_, T> {
+        let (habit, places) = (&self.habit, &self.places[1..]);
+        habit.streak.store(0, Ordering::Relaxed);
+        let harder = habit.wanted.load(Ordering::Relaxed).saturating_mul(HARDER);
+        habit.wanted.store(harder.min(LONGEST_STREAK), Ordering::Relaxed);
+        let has = |token: usize| places.iter().position(|place| place.token.load(Ordering::Relaxed) == token);
+        let at = has(me).or_else(|| has(NOBODY));
+        let (Some(at), Pairing::Asymmetric, true) = (at, self.pairing, me.is_multiple_of(ALIGNMENT)) else {
+            return self.guard(None);
+        };
+        let Place { token, inside } = &places[at];
+        token.store(me, Ordering::Relaxed);
+        inside.store(1, Ordering::Relaxed);
+        self.owner.store(me | (at + 1) << PLACE_SHIFT | MANY, Ordering::Relaxed);
+        self.lock.release(self.pairing);
+        self.guard(Some(inside))
+    }
+}
+
+/// A number that no other live thread has: the thread pointer, which one instruction reads. A thread-local's address would cost a
+/// call in a shared library.
+#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+#[inline(always)]
+fn thread_token() -> usize {
+    let token: usize;
+    // SAFETY: the psABI of x86-64 puts the thread control block's own address at offset 0 of the segment `fs`.
+    unsafe { std::arch::asm!("mov {}, fs:0", out(reg) token, options(nostack, readonly, preserves_flags)) };
+    token
+}
+
+/// A number that no other live thread has: the address of a thread-local.
+#[cfg(not(all(target_arch = "x86_64", not(miri), not(loom))))]
+#[inline(always)]
+fn thread_token() -> usize {
+    #[cfg(not(loom))]
+    thread_local!(static TOKEN: u64 = const { 0 });
+    #[cfg(loom)]
+    loom::thread_local!(static TOKEN: u64 = 0);
+    TOKEN.with(|token| std::ptr::from_ref(token).addr())
+}
+
+/// Access to a [`Guarded`] value until dropped.
+pub struct Guard<'a, T> {
+    guarded: &'a Guarded<T>,
+    /// Where this thread says that it is inside; none: it holds the lock.
+    inside: Option<&'a AtomicU32>,
+    /// A guard stays on its thread.
+    here: PhantomData<*mut ()>,
+}
+
+impl<T> Guard<'_, T> {
+    /// Gives the value back, from now on to be used as `threading` says. This guard is the only one, so whoever enters later
+    /// finds the new rule.
+    pub fn hand_over(self, threading: Threading) {
+        let Guarded { owner, places, lock, pairing, habit, .. } = self.guarded;
+        habit.wanted.store(FIRST_STREAK, Ordering::Relaxed);
+        let next = match threading {
+            Threading::Many => MANY,
+            Threading::One => NOBODY,
+        };
+        let first = &places[0].inside;
+        // The next owner may be another thread, at once, and have the first place.
+        if self.inside.is_some_and(|inside| std::ptr::eq(inside, first)) {
+            first.store(0, Ordering::Relaxed);
+        }
+        // Release: publishes the value to whoever enters next.
+        owner.store(next, Ordering::Release);
+        match self.inside {
+            // Whoever recalls the value comes after the new rule.
+            Some(inside) if !std::ptr::eq(inside, first) => self.guarded.leave(inside),
+            Some(_) => {}
+            None => lock.release(*pairing),
+        }
+        std::mem::forget(self);
+    }
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: this guard is the only one (see `Sync` above).
+        unsafe { &*self.guarded.value.get() }
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: this guard is the only one (see `Sync` above).
+        unsafe { &mut *self.guarded.value.get() }
+    }
+}
+
+impl<T> Drop for Guard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        match self.inside {
+            Some(inside) => self.guarded.leave(inside),
+            None => self.guarded.lock.release(self.guarded.pairing),
+        }
+    }
+}

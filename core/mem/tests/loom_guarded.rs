@@ -1,0 +1,98 @@
+//! Models of guarded values: one guard at a time, whose holder sees what the last one wrote, by whichever way it came in.
+#![cfg(loom)]
+
+use cci_mem::barrier::{Pairing, break_heavy, leave};
+use cci_mem::guarded::{Guarded, Threading};
+use loom::cell::UnsafeCell;
+use loom::thread;
+use std::sync::Arc;
+
+type Value = Guarded<UnsafeCell<u32>>;
+
+/// Runs a model of this thread and one other.
+fn model(pairing: Pairing, preemptions: usize, here: fn(&Value), there: fn(&Value)) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(move || {
+        let value = Arc::new(Guarded::new(UnsafeCell::new(0), pairing));
+        let other = Arc::clone(&value);
+        let thread = thread::spawn(move || {
+            there(&other);
+            leave();
+        });
+        here(&value);
+        leave();
+        thread.join().expect("the other ends");
+    });
+}
+
+/// Adds one, if the value can be entered here.
+fn add(value: &Value, next: Option<Threading>) {
+    let Ok(guard) = value.enter() else { return };
+    // SAFETY: the guard is the only one; loom checks it.
+    guard.with_mut(|at| unsafe { *at += 1 });
+    if let Some(threading) = next {
+        guard.hand_over(threading);
+    }
+}
+
+/// Comes so often that it gets the value on loan and comes once more, unless the other thread comes between.
+fn borrow(value: &Value) {
+    (0..3).for_each(|_| add(value, None));
+}
+
+fn come_once(value: &Value) {
+    add(value, None);
+}
+
+#[test]
+fn a_guarded_value_is_one_threads_at_a_time() {
+    model(Pairing::Symmetric, 3, come_once, come_once);
+}
+
+#[test]
+fn a_loan_is_recalled_before_another_comes_in() {
+    model(Pairing::Asymmetric, 2, borrow, come_once);
+}
+
+#[test]
+fn a_loan_passes_from_thread_to_thread() {
+    model(Pairing::Asymmetric, 2, borrow, borrow);
+}
+
+/// The mutant: the borrower's processor does not fence. Its look whether the loan stands can pass its own store, and both are in;
+/// or its look whether it is waited for, and nobody wakes the other.
+#[test]
+#[should_panic]
+fn a_recall_without_the_heavy_fence_is_caught() {
+    let borrow_deaf = |value: &Value| {
+        break_heavy();
+        borrow(value);
+    };
+    model(Pairing::Asymmetric, 3, borrow_deaf, come_once);
+}
+
+/// A value handed over to one thread and back while others wait for the lock: never two guards, whoever gets it.
+#[test]
+fn a_value_handed_over_has_one_guard() {
+    let here = |value: &Value| {
+        add(value, Some(Threading::One));
+        add(value, None);
+        add(value, Some(Threading::Many));
+    };
+    let there = |value: &Value| {
+        add(value, None);
+        add(value, Some(Threading::Many));
+    };
+    model(Pairing::Symmetric, 3, here, there);
+}
+
+/// The same by a borrower, whose loan is recalled meanwhile.
+#[test]
+fn a_loan_handed_over_has_one_guard() {
+    let here = |value: &Value| {
+        (0..2).for_each(|_| add(value, None));
+        add(value, Some(Threading::One));
+    };
+    model(Pairing::Asymmetric, 2, here, come_once);
+}
