@@ -36,6 +36,7 @@ impl Drop for Array {
 #[derive(Clone, Debug)]
 enum Step {
     Take,
+    Renew,
     /// Hands one of the lent slots to the program.
     Lend(prop::sample::Index),
     /// Gives back one of the lent slots, as the program does.
@@ -50,6 +51,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         4 => Just(Step::Take),
+        2 => Just(Step::Renew),
         3 => any::<prop::sample::Index>().prop_map(Step::GiveBack),
         1 => any::<prop::sample::Index>().prop_map(Step::Release),
         3 => any::<prop::sample::Index>().prop_map(Step::Lend),
@@ -76,6 +78,24 @@ impl Oracle {
             let index = slot.index.load(Ordering::Relaxed);
             prop_assert_eq!(slot.state(), State::Taken);
             prop_assert!(!self.returned.contains(&index), "lent before it was swept");
+            prop_assert!(self.lent.insert(index, slot).is_none(), "lent twice");
+        }
+        Ok(())
+    }
+
+    fn renew(&mut self) -> Result<(), TestCaseError> {
+        let within = self.pool.in_use() <= self.limit;
+        let mut seen = Vec::new();
+        let renewed = self.pool.renew(|slot| seen.push(slot.index.load(Ordering::Relaxed)));
+        prop_assert_eq!(renewed.is_some(), !seen.is_empty());
+        prop_assert!(seen.len() <= 2, "one used again, and one freed");
+        prop_assert!(within || seen.is_empty(), "one more than the limit");
+        let first = seen.first().copied();
+        self.freed(seen)?;
+        if let Some(slot) = renewed {
+            let index = slot.index.load(Ordering::Relaxed);
+            prop_assert_eq!(Some(index), first, "the one used again is shown first");
+            prop_assert_eq!(slot.state(), State::Taken);
             prop_assert!(self.lent.insert(index, slot).is_none(), "lent twice");
         }
         Ok(())
@@ -117,6 +137,7 @@ impl Oracle {
     fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
         match step {
             Step::Take => self.take()?,
+            Step::Renew => self.renew()?,
             Step::Lend(at) => {
                 if let Some((_, slot)) = self.lent(at)
                     && slot.state() == State::Taken
@@ -270,6 +291,42 @@ fn the_slot_freed_last_is_used_first() {
     }
     assert!(pool.take().is_some_and(|slot| std::ptr::eq(slot, taken[0])));
     assert!(pool.take().is_some_and(|slot| std::ptr::eq(slot, taken[2])));
+}
+
+/// A program that returns what it gets keeps using the oldest.
+#[test]
+fn the_oldest_is_used_again_once_it_is_back() {
+    let array = Array::new(4);
+    let mut pool = Pool::new(array.slots(4), 4).expect("memory");
+    let taken: Vec<_> = std::iter::from_fn(|| pool.take()).collect();
+    assert!(pool.renew(|_| ()).is_none(), "nobody has returned anything");
+    taken.iter().for_each(|slot| pool.lend(slot));
+    assert!(taken[1].give_back());
+    assert!(pool.renew(|_| ()).is_none(), "the oldest is still the program's");
+    assert!(taken[0].give_back());
+    let mut released = Vec::new();
+    let renewed = pool.renew(|slot| released.push(std::ptr::from_ref(slot))).expect("the oldest is back");
+    assert!(std::ptr::eq(renewed, taken[0]) && renewed.state() == State::Taken);
+    assert_eq!(released, [std::ptr::from_ref(taken[0])]);
+    assert_eq!((pool.in_use(), pool.lent()), (4, 3));
+    pool.set_limit(2);
+    assert!(pool.renew(|_| ()).is_none(), "more are taken than may be");
+}
+
+/// What a burst has taken is freed by the way, until few are left.
+#[test]
+fn many_become_few_again() {
+    let array = Array::new(1000);
+    let mut pool = Pool::new(array.slots(1000), 1000).expect("memory");
+    let taken: Vec<_> = std::iter::from_fn(|| pool.take()).collect();
+    taken.iter().for_each(|slot| pool.lend(slot));
+    assert!(taken.iter().all(|slot| slot.give_back()));
+    for _ in 0..1000 {
+        let slot = pool.renew(|_| ()).expect("the oldest is back");
+        pool.lend(slot);
+        assert!(slot.give_back());
+    }
+    assert_eq!(pool.in_use(), 64);
 }
 
 /// Memory of slots that were never taken stays untouched: the pool makes new ones only when none was freed.

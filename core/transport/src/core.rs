@@ -184,23 +184,8 @@ impl Core {
     /// A slot for an arriving message or request. `released` sees slots that the program has returned, to free what they
     /// hold.
     #[inline]
-    pub fn take_recv(&mut self, mut released: impl FnMut(&'static Slot)) -> Option<&'static Slot> {
-        self.recv.sweep(SWEEP, &mut released);
-        self.take_recv_unswept(released)
-    }
-
-    /// As [`Core::take_recv`], for a message that is to be shown first: the caller calls [`Core::sweep_recv`] later.
-    #[inline]
-    pub fn take_recv_unswept(&mut self, released: impl FnMut(&'static Slot)) -> Option<&'static Slot> {
-        let slot = match self.recv.take() {
-            Some(slot) => slot,
-            None => {
-                self.recv.sweep_all(released);
-                self.recv.take()?
-            }
-        };
-        slot.owner.set(Some(self.endpoint));
-        Some(slot)
+    pub fn take_recv(&mut self, released: impl FnMut(&'static Slot)) -> Option<&'static Slot> {
+        Self::take_from(&mut self.recv, self.endpoint, released)
     }
 
     /// Frees receive slots that the program has returned, a few at a time.
@@ -217,35 +202,38 @@ impl Core {
     /// A slot for a send or a control event.
     #[inline]
     pub fn take_send(&mut self) -> Option<&'static Slot> {
-        self.sweep_send();
-        self.take_send_unswept()
-    }
-
-    /// As [`Core::take_send`], for a message that is to be on its way first: the caller calls [`Core::sweep_send`] after that.
-    #[inline]
-    pub fn take_send_unswept(&mut self) -> Option<&'static Slot> {
-        Self::take_from(&mut self.send, self.endpoint)
-    }
-
-    /// Frees send slots that the program has returned, a few at a time.
-    #[inline]
-    pub fn sweep_send(&mut self) {
-        self.send.sweep(SWEEP, |_| ());
+        Self::take_from(&mut self.send, self.endpoint, |_| ())
     }
 
     /// A slot for an RMA.
     #[inline]
     pub fn take_rma(&mut self) -> Option<&'static Slot> {
-        self.rma.sweep(SWEEP, |_| ());
-        Self::take_from(&mut self.rma, self.endpoint)
+        Self::take_from(&mut self.rma, self.endpoint, |_| ())
     }
 
-    #[inline]
-    fn take_from(pool: &mut Pool<Connection, Endpoint>, endpoint: &'static Endpoint) -> Option<&'static Slot> {
+    #[inline(always)]
+    fn take_from(
+        pool: &mut Pool<Connection, Endpoint>,
+        endpoint: &'static Endpoint,
+        mut released: impl FnMut(&'static Slot),
+    ) -> Option<&'static Slot> {
+        match pool.renew(&mut released) {
+            Some(slot) => Some(slot),
+            None => Self::take_another(pool, endpoint, released),
+        }
+    }
+
+    #[inline(never)]
+    fn take_another(
+        pool: &mut Pool<Connection, Endpoint>,
+        endpoint: &'static Endpoint,
+        mut released: impl FnMut(&'static Slot),
+    ) -> Option<&'static Slot> {
+        pool.sweep(SWEEP, &mut released);
         let slot = match pool.take() {
             Some(slot) => slot,
             None => {
-                pool.sweep_all(|_| ());
+                pool.sweep_all(released);
                 pool.take()?
             }
         };

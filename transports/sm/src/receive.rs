@@ -10,7 +10,7 @@ use cci_proto::EventKind;
 use cci_transport::{Core, Slot, name};
 
 /// A slot for what lies in the ring; frees what the program has returned.
-#[inline]
+#[inline(always)]
 pub(crate) fn take_recv(core: &mut Core, released: &mut Released) -> Option<&'static Slot> {
     let slot = core.take_recv(|slot| released.note(slot))?;
     slot.payload.store(0, Ordering::Relaxed);

@@ -23,16 +23,21 @@ impl Wire {
         let header = Header { kind: kind::MESSAGE, len: message.len() as u8, word };
         match message {
             Message::One(bytes) => self.producer.push(self.outbound.ring, header, bytes),
-            Message::Many(_, len) => {
-                let mut bytes = [0; BODY];
-                message.copy_to(&mut bytes);
-                self.producer.push(self.outbound.ring, header, &bytes[..len]);
-            }
+            Message::Many(..) => self.push_gathered(header, message),
         }
         core.counters().on_sent(message.len());
         Ok(true)
     }
 
+    /// Beside the way of most messages, which has more registers without it.
+    #[inline(never)]
+    fn push_gathered(&mut self, header: Header, message: Message<'_>) {
+        let mut bytes = [0; BODY];
+        message.copy_to(&mut bytes);
+        self.producer.push(self.outbound.ring, header, &bytes[..message.len()]);
+    }
+
+    #[inline(never)]
     fn publish_slot(&mut self, core: &Core, word: u32, message: Message<'_>) -> Result<bool, Violation> {
         let Some(slot) = self.take_granted()? else { return Ok(false) };
         let len = self.fill(slot, message);
@@ -118,7 +123,7 @@ impl Lane {
         }
         let Some(wire) = self.wire.as_mut() else { return Err(SendError::Disconnected) };
         let slot = match posted {
-            Posted::Event(_) => Some(core.take_send_unswept().ok_or(SendError::NoBuffers)?),
+            Posted::Event(_) => Some(core.take_send().ok_or(SendError::NoBuffers)?),
             Posted::Silent(_) | Posted::Waited => None,
         };
         match wire.publish(core, cell.remote.load(Ordering::Relaxed), message) {
@@ -130,18 +135,22 @@ impl Lane {
         self.wake_consumer();
         if let (Some(slot), Posted::Event(context)) = (slot, posted) {
             core.finish(slot, cell, context, Ok(()));
-            core.sweep_send();
         }
         Ok(None)
     }
 
-    /// Whether a message may be published at once. Messages that wait go first, as far as there is room: a program that only
-    /// sends would otherwise fill the queue while the ring runs empty.
-    #[inline]
+    /// Whether a message may be published at once.
+    #[inline(always)]
     fn is_free(&mut self, common: &mut Common, core: &mut Core) -> bool {
-        if self.phase != Phase::Ready || !self.answers.is_empty() {
-            return false;
-        }
+        self.phase == Phase::Ready
+            && self.answers.is_empty()
+            && (self.queue.is_empty() || self.is_free_after_others(common, core))
+    }
+
+    /// Messages that wait go first, as far as there is room: a program that only sends would otherwise fill the queue while the ring
+    /// runs empty.
+    #[inline(never)]
+    fn is_free_after_others(&mut self, common: &mut Common, core: &mut Core) -> bool {
         if let Some(Op::Message(_)) = self.queue.front()
             && let Some(wire) = self.wire.as_mut()
             && wire.producer.has_room(wire.outbound.head) == Ok(true)

@@ -59,9 +59,6 @@ pub(super) struct Inbox {
     crowd: u32,
     /// Of the classes.
     key: u64,
-    /// The next message is the first of a burst. It may be the only one, and is shown before returned slots are looked for: the
-    /// sending of an answer does that, or the next call.
-    pub(super) is_first: bool,
     /// A message or a request was shown to the program, which may answer it.
     pub(super) has_shown: bool,
     /// The endpoint closes: nothing is taken any more.
@@ -79,7 +76,6 @@ impl Inbox {
             peers: [0; CLASSES],
             crowd: 0,
             key,
-            is_first: false,
             has_shown: false,
             closing: false,
         })
@@ -158,11 +154,7 @@ impl Inbox {
         if self.is_over_share(core, class) {
             return None;
         }
-        if std::mem::take(&mut self.is_first) {
-            core.take_recv_unswept(|slot| self.release(slot))
-        } else {
-            core.take_recv(|slot| self.release(slot))
-        }
+        core.take_recv(|slot| self.release(slot))
     }
 
     /// No slot was free: has the program's next return tell us, and looks once more.

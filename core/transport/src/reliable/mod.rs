@@ -165,7 +165,6 @@ impl<L: Link> Reliable<L> {
     /// Takes what has arrived. Says how many frames there were.
     fn receive(&mut self, core: &mut Core, now: Time) -> usize {
         let Self { engine, link, estate, groups, malformed, .. } = self;
-        estate.inbox.is_first = true;
         link.recv_burst(BUDGET, &mut |incoming| match incoming {
             Incoming::Frame { from, bytes, congested } => {
                 if wire::verify(bytes).is_err() {

@@ -193,7 +193,7 @@ impl<L: Link> Reliable<L> {
         if cell.attribute().is_multicast() {
             return self.send_to_group(core, cell, message, posted);
         }
-        let slot = core.take_send_unswept().ok_or(SendError::NoBuffers)?;
+        let slot = core.take_send().ok_or(SendError::NoBuffers)?;
         let now = self.row.time(|| self.link.now());
         let op = Operations::send(slot);
         let (len, ask) = (message.len(), posted == Posted::Waited);
@@ -219,10 +219,6 @@ impl<L: Link> Reliable<L> {
         core.counters().on_sent(len);
         if is_due && !has_left {
             self.leave(core, now);
-        }
-        core.sweep_send();
-        if has_left {
-            self.estate.inbox.sweep_some(core);
         }
         Ok(ask.then_some(slot))
     }

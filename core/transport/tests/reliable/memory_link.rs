@@ -1,4 +1,4 @@
-//! A link between endpoints of this process: queues in memory, the real clock, faults on demand.
+//! A link between endpoints of this process: queues in memory, the real clock unless it is stopped, faults on demand.
 
 use cci_proto::{Address, ConnectError, Time};
 use cci_transport::{Incoming, Link, Outgoing};
@@ -40,6 +40,8 @@ struct State {
     random: u64,
     /// The links take nothing.
     full: bool,
+    /// When the clock was stopped.
+    stopped: Option<Instant>,
     /// Memory of frames that were taken.
     spare: Vec<Vec<u8>>,
     /// Frames handed over so far, and calls that did.
@@ -59,6 +61,7 @@ impl Hub {
             faults: Faults::default(),
             random: 0x9e37_79b9_7f4a_7c15,
             full: false,
+            stopped: None,
             // Enough for all, so that none is allocated for a frame.
             spare: (0..512).map(|_| Vec::with_capacity(MTU.into())).collect(),
             frames: 0,
@@ -76,6 +79,11 @@ impl Hub {
 
     pub(crate) fn set_full(&self, full: bool) {
         self.lock().full = full;
+    }
+
+    /// No time passes any more.
+    pub(crate) fn stop_clock(&self) {
+        self.lock().stopped = Some(Instant::now());
     }
 
     /// Frames handed over so far, and calls that did.
@@ -198,7 +206,8 @@ impl Link for MemoryLink {
     }
 
     fn now(&self) -> Time {
-        Time(u64::try_from(self.start.elapsed().as_nanos()).expect("a short test") + 1_000_000_000)
+        let now = self.hub.lock().stopped.unwrap_or_else(Instant::now);
+        Time(u64::try_from((now - self.start).as_nanos()).expect("a short test") + 1_000_000_000)
     }
 
     fn mtu(&self) -> u16 {
