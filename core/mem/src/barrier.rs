@@ -3,9 +3,9 @@
 //! `light` stands between a store and a load of the frequent side (a sender: publish, then look whether the
 //! receiver sleeps). `heavy` stands between a store and a load of the rare side (a sleeper: announce the
 //! sleep, then look once more). Together they forbid that both miss the other's store. `heavy` is
-//! `membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED)`, which reaches every process that has called [`prepare`].
-//! Where the kernel refuses it, both sides use a full fence; the two processes of a lane agree on that in
-//! their handshake.
+//! `membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED)`, which reaches every process that has called [`prepare`];
+//! `heavy_here` its private sister, which leaves other processes alone. Where the kernel refuses them, both sides use
+//! a full fence; the two processes of a lane agree on that in their handshake.
 
 use crate::sync::{Ordering, fence};
 use std::time::Duration;
@@ -41,18 +41,27 @@ impl Pairing {
 
     /// The rare side's fence.
     pub fn heavy(self) {
+        self.heavy_by(sys::heavy);
+    }
+
+    /// The rare side's fence of a pair within one process.
+    pub fn heavy_here(self) {
+        self.heavy_by(sys::heavy_here);
+    }
+
+    fn heavy_by(self, heavy: impl FnOnce() -> bool) {
         fence(Ordering::SeqCst);
         if self == Self::Asymmetric {
-            let done = sys::heavy();
+            let done = heavy();
             debug_assert!(done, "the kernel keeps the registration until exec");
         }
     }
 
-    /// The rare side's fence of an asymmetric pair where memory depends on it. A filter of system calls that the program has set
+    /// As [`Pairing::heavy_here`] of an asymmetric pair, where memory depends on it. A filter of system calls that the program has set
     /// up meanwhile may refuse the kernel's: then a sleep takes its place, many times as long as any store takes to be seen.
     pub(crate) fn heavy_for_sure() {
         fence(Ordering::SeqCst);
-        if !sys::heavy() {
+        if !sys::heavy_here() {
             std::thread::sleep(STORES_ARE_SEEN);
             fence(Ordering::SeqCst);
         }
@@ -76,18 +85,21 @@ mod sys {
     }
 
     pub(super) fn prepare() -> Pairing {
-        if membarrier(libc::MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED)
-            && membarrier(libc::MEMBARRIER_CMD_GLOBAL_EXPEDITED)
-        {
-            Pairing::Asymmetric
-        } else {
-            Pairing::Symmetric
-        }
+        let can = membarrier(libc::MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED)
+            && membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
+            && heavy()
+            && heavy_here();
+        if can { Pairing::Asymmetric } else { Pairing::Symmetric }
     }
 
     /// False: refused.
     pub(super) fn heavy() -> bool {
         membarrier(libc::MEMBARRIER_CMD_GLOBAL_EXPEDITED)
+    }
+
+    /// The same for this process alone.
+    pub(super) fn heavy_here() -> bool {
+        membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
     }
 }
 
@@ -166,6 +178,10 @@ mod sys {
         }
         fence(Ordering::SeqCst);
         true
+    }
+
+    pub(super) fn heavy_here() -> bool {
+        heavy()
     }
 
     pub(super) fn leave() {

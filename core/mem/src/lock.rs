@@ -54,7 +54,7 @@ impl Lock {
         }
         self.waiters.fetch_add(1, Ordering::Relaxed);
         // Either the holder sees this waiter after it stores 0, or the swap below sees that 0.
-        pairing.heavy();
+        pairing.heavy_here();
         while !self.try_take() {
             futex::wait(&self.held, 1);
         }

@@ -113,7 +113,7 @@ impl Lane {
         core.set_starving(true);
         core.note();
         // Against the light fence in giving an event back: either it tells us, or the next look finds its slot.
-        common.pairing.heavy();
+        common.pairing.heavy_here();
         true
     }
 

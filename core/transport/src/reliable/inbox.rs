@@ -163,7 +163,7 @@ impl Inbox {
         if !core.is_starving() {
             core.set_starving(true);
             // Against the light fence in giving an event back: either it tells us, or this look finds its slot.
-            core.endpoint().pairing.heavy();
+            core.endpoint().pairing.heavy_here();
         }
         self.sweep(core);
         self.take_fair(core, class)
