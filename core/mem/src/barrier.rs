@@ -141,10 +141,11 @@ mod sys {
 
     pub(super) fn light() {
         // An interrupt is an order of its own: whoever serves it sees what the asking side did before.
-        let asked = ASKED.load(Ordering::Acquire);
-        if asked > ANSWERED.load(Ordering::Relaxed) {
+        let (asked, answered) = (ASKED.load(Ordering::Acquire), ANSWERED.load(Ordering::Relaxed));
+        if asked > answered {
             fence(Ordering::SeqCst);
-            change(&ANSWERED, |answered| answered.max(asked));
+            // Not answered if the other side has changed it meanwhile: then it has left, or is interrupted later.
+            let _ = ANSWERED.compare_exchange(answered, asked, Ordering::AcqRel, Ordering::Relaxed);
         }
     }
 
@@ -166,7 +167,9 @@ mod sys {
         let asked = change(&ASKED, |asked| asked + 1);
         // Serves what the other side has asked before.
         fence(Ordering::SeqCst);
-        change(&ANSWERED, |answered| answered.max(asked - 1));
+        if asked > 1 {
+            change(&ANSWERED, |answered| answered.max(asked - 1));
+        }
         while ANSWERED.load(Ordering::Acquire) < asked && !AWAY.load(Ordering::Acquire) {
             spin();
             // A question of the other side that comes meanwhile comes after this one, and answers it.
