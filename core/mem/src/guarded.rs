@@ -216,9 +216,7 @@ impl<T> Guarded<T> {
         habit.wanted.store(harder.min(LONGEST_STREAK), Ordering::Relaxed);
         let has = |token: usize| places.iter().position(|place| place.token.load(Ordering::Relaxed) == token);
         let at = has(me).or_else(|| has(NOBODY));
-        let (Some(at), Pairing::Asymmetric, true) = (at, self.pairing, me.is_multiple_of(ALIGNMENT)) else {
-            return self.guard(None);
-        };
+        let (Some(at), Pairing::Asymmetric) = (at, self.pairing) else { return self.guard(None) };
         let Place { token, inside } = &places[at];
         token.store(me, Ordering::Relaxed);
         inside.store(1, Ordering::Relaxed);
@@ -228,8 +226,8 @@ impl<T> Guarded<T> {
     }
 }
 
-/// A number that no other live thread has: the thread pointer, which one instruction reads. A thread-local's address would cost a
-/// call in a shared library.
+/// A number that no other live thread has, a multiple of [`ALIGNMENT`]: the thread pointer, which points to itself and which one
+/// instruction reads. A thread-local's address would cost a call in a shared library.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 #[inline(always)]
 fn thread_token() -> usize {
@@ -239,14 +237,17 @@ fn thread_token() -> usize {
     token
 }
 
-/// A number that no other live thread has: the address of a thread-local.
+/// A number that no other live thread has, a multiple of [`ALIGNMENT`]: the address of a thread-local.
 #[cfg(not(all(target_arch = "x86_64", not(miri), not(loom))))]
 #[inline(always)]
 fn thread_token() -> usize {
+    #[repr(align(8))]
+    struct Token(#[expect(dead_code, reason = "its address is all that counts, and nothing has none")] u8);
+    const { assert!(align_of::<Token>() == ALIGNMENT) };
     #[cfg(not(loom))]
-    thread_local!(static TOKEN: u64 = const { 0 });
+    thread_local!(static TOKEN: Token = const { Token(0) });
     #[cfg(loom)]
-    loom::thread_local!(static TOKEN: u64 = 0);
+    loom::thread_local!(static TOKEN: Token = Token(0));
     TOKEN.with(|token| std::ptr::from_ref(token).addr())
 }
 
