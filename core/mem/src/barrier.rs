@@ -49,19 +49,11 @@ impl Pairing {
         self.heavy_by(sys::heavy_here);
     }
 
+    /// A filter of system calls that the program has set up since [`prepare`] may refuse the kernel's fence: then a sleep takes its
+    /// place, many times as long as any store takes to be seen.
     fn heavy_by(self, heavy: impl FnOnce() -> bool) {
         fence(Ordering::SeqCst);
-        if self == Self::Asymmetric {
-            let done = heavy();
-            debug_assert!(done, "the kernel keeps the registration until exec");
-        }
-    }
-
-    /// As [`Pairing::heavy_here`] of an asymmetric pair, where memory depends on it. A filter of system calls that the program has set
-    /// up meanwhile may refuse the kernel's: then a sleep takes its place, many times as long as any store takes to be seen.
-    pub(crate) fn heavy_for_sure() {
-        fence(Ordering::SeqCst);
-        if !sys::heavy_here() {
+        if self == Self::Asymmetric && !heavy() {
             std::thread::sleep(STORES_ARE_SEEN);
             fence(Ordering::SeqCst);
         }

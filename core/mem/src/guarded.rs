@@ -4,11 +4,11 @@
 //! waits until all that was stored before has left the processor, lines of a peer's cache among it. So a thread that has entered
 //! often enough without another in between gets the value *on loan* (biased locking): it enters by a store of its own, a look whether
 //! the loan still stands, and a fence for the compiler between the two. Whoever else comes takes the lock, ends the loan, makes the
-//! borrower's processor fence (`membarrier`), and waits for it to leave. Each loan that was ended makes the next one harder to get.
+//! borrower's processor fence (`membarrier`), and waits for it to leave. Each loan makes the next one harder to get.
 //!
 //! A borrower that is held up between its first look and its store may store at any time later. It stores into a place that no
-//! other thread ever has, finds the loan ended, and takes the store back: nobody is misled. A value has few such places, and the
-//! first threads that earn a loan keep them; others use the lock.
+//! other live thread ever has, finds the loan ended, and takes the store back: nobody is misled. A value has few such places, and the
+//! first threads that earn a loan keep them for as long as the value exists; others use the lock.
 
 use crate::barrier::Pairing;
 use crate::futex;
@@ -44,7 +44,7 @@ const ALIGNMENT: usize = 8;
 /// The first place is for values that belong to one thread.
 const PLACES: usize = ALIGNMENT >> PLACE_SHIFT;
 
-/// Entries in a row for the first loan, by how much a loan's end raises the number, and the most that it comes to: the end of a loan
+/// Entries in a row for the first loan, by how much each loan raises the number, and the most that it comes to: the end of a loan
 /// takes some microseconds, so that loans which do not pay cost a few percent at first and nothing in the long run.
 const FIRST_STREAK: u32 = if cfg!(loom) { 1 } else { 256 };
 const HARDER: u32 = 4;
@@ -52,12 +52,12 @@ const LONGEST_STREAK: u32 = 1 << 20;
 
 /// Where one thread says that it is inside.
 struct Place {
-    /// Whose it is; changed under the lock, once.
+    /// Whose it is; changed under the lock, once. A thread that comes after its end may have the same token.
     token: AtomicUsize,
     inside: AtomicU32,
 }
 
-/// What decides about loans; used under the lock.
+/// What decides about loans; used by whoever has the value.
 struct Habit {
     last: AtomicUsize,
     streak: AtomicU32,
@@ -101,7 +101,8 @@ impl<T> Guarded<T> {
     ///
     /// # Errors
     ///
-    /// The value belongs to one thread and this is another, or this one has a guard already.
+    /// The value belongs to one thread and this is another; or this one has a guard that is not the lock's. With a guard a thread
+    /// must not enter again: it could wait for itself.
     #[inline(always)]
     pub fn enter(&self) -> Result<Guard<'_, T>, WrongThread> {
         let me = thread_token();
@@ -169,7 +170,7 @@ impl<T> Guarded<T> {
         self.recalling.store(1, Ordering::Relaxed);
         // The borrower may be handing the value over: what it says counts.
         let _ = self.owner.compare_exchange(owner, MANY, Ordering::Relaxed, Ordering::Relaxed);
-        Pairing::heavy_for_sure();
+        Pairing::Asymmetric.heavy_here();
         let inside = self.place(owner);
         // Acquire: what the borrower wrote.
         let is_inside = || inside.load(Ordering::Acquire) != 0;
@@ -204,7 +205,7 @@ impl<T> Guarded<T> {
         let streak = if is_again { habit.streak.load(Ordering::Relaxed).wrapping_add(1) } else { 0 };
         habit.last.store(me, Ordering::Relaxed);
         habit.streak.store(streak, Ordering::Relaxed);
-        if streak == habit.wanted.load(Ordering::Relaxed) { self.lend(me) } else { self.guard(None) }
+        if streak >= habit.wanted.load(Ordering::Relaxed) { self.lend(me) } else { self.guard(None) }
     }
 
     /// Puts a loan in the place of the lock, where the kernel can end it and there is a place for the thread.
@@ -212,11 +213,11 @@ impl<T> Guarded<T> {
     fn lend(&self, me: usize) -> Guard<'_, T> {
         let (habit, places) = (&self.habit, &self.places[1..]);
         habit.streak.store(0, Ordering::Relaxed);
-        let harder = habit.wanted.load(Ordering::Relaxed).saturating_mul(HARDER);
-        habit.wanted.store(harder.min(LONGEST_STREAK), Ordering::Relaxed);
         let has = |token: usize| places.iter().position(|place| place.token.load(Ordering::Relaxed) == token);
         let at = has(me).or_else(|| has(NOBODY));
         let (Some(at), Pairing::Asymmetric) = (at, self.pairing) else { return self.guard(None) };
+        let harder = habit.wanted.load(Ordering::Relaxed).saturating_mul(HARDER);
+        habit.wanted.store(harder.min(LONGEST_STREAK), Ordering::Relaxed);
         let Place { token, inside } = &places[at];
         token.store(me, Ordering::Relaxed);
         inside.store(1, Ordering::Relaxed);
@@ -265,6 +266,7 @@ impl<T> Guard<'_, T> {
     /// finds the new rule.
     pub fn hand_over(self, threading: Threading) {
         let Guarded { owner, places, lock, pairing, habit, .. } = self.guarded;
+        habit.last.store(NOBODY, Ordering::Relaxed);
         habit.wanted.store(FIRST_STREAK, Ordering::Relaxed);
         let next = match threading {
             Threading::Many => MANY,

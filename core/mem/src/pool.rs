@@ -7,8 +7,8 @@ use std::collections::{TryReserveError, VecDeque};
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// So many slots stay in the first cache.
-const FEW: usize = 64;
+/// Slots that are taken again and again before those that a burst has left are freed: about two bursts of messages.
+const FEW: usize = 16;
 
 /// A class of slots with a limit: those for receiving, those for sending.
 pub struct Pool<C: 'static, E: 'static> {

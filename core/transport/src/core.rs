@@ -11,7 +11,7 @@ use cci_proto::{Attribute, EventKind, Failure, Status};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-/// Taken slots that one step of housekeeping looks at: two for each one taken keep up with the program.
+/// Taken slots that one step of housekeeping looks at: two for each one newly taken keep up with the program.
 const SWEEP: usize = 2;
 
 /// Calls of `get_event` that may find waiting events before one makes progress.

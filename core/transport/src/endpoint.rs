@@ -140,7 +140,7 @@ impl Endpoint {
         if self.failed.load(Ordering::Relaxed) { Unusable::Failed } else { Unusable::Closed }
     }
 
-    /// Runs `act` with the endpoint's lock held.
+    /// Runs `act` with the endpoint to itself, which must not come back here.
     ///
     /// # Errors
     ///

@@ -30,15 +30,18 @@ fn kernel_ends_loans() -> bool {
 
 #[test]
 fn a_thread_that_comes_alone_often_enough_needs_no_lock() {
+    if !kernel_ends_loans() {
+        return;
+    }
     let value = Guarded::new(0, prepare());
     enter_often(&value, FIRST_STREAK - 1);
     assert!(!is_on_loan(&value));
     let guard = value.enter().expect("for many");
-    assert_eq!(guard.inside.is_some(), kernel_ends_loans(), "the loan begins with the entry that earns it");
+    assert!(guard.inside.is_some(), "the loan begins with the entry that earns it");
     drop(guard);
     let guard = value.enter().expect("for many");
-    assert_eq!(guard.inside.is_some(), kernel_ends_loans());
-    assert_eq!(value.enter().is_err(), kernel_ends_loans(), "two guards would alias the value");
+    assert!(guard.inside.is_some());
+    assert!(value.enter().is_err(), "two guards would alias the value");
 }
 
 #[test]
@@ -134,13 +137,15 @@ fn no_update_is_lost_between_borrowers() {
     assert_eq!(value.enter().map(|value| *value), Ok(3 * BURSTS * u64::from(2 * FIRST_STREAK + 1)));
 }
 
-/// The endpoint's next life begins as the first.
+/// The endpoint's next life begins as the first, but for the places.
 #[test]
 fn a_value_handed_over_is_nobodys_loan() {
     let value = lent();
+    elsewhere(|| *value.enter().expect("for many") += 1);
+    enter_often(&value, 2 * FIRST_STREAK);
+    assert!(!is_on_loan(&value), "more are wanted, and some are counted");
     value.enter().expect("for many").hand_over(Threading::Many);
     assert!(!is_on_loan(&value));
-    assert_eq!(elsewhere(|| value.enter().map(|value| *value)), Ok(u64::from(FIRST_STREAK) + 1));
     enter_often(&value, FIRST_STREAK);
     assert_eq!(is_on_loan(&value), kernel_ends_loans());
     value.enter().expect("for many").hand_over(Threading::One);
