@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 type Value = Guarded<UnsafeCell<u32>>;
 
-/// Runs a model of this thread and one other.
-fn model(pairing: Pairing, preemptions: usize, here: fn(&Value), there: fn(&Value)) {
+/// Runs a model of this thread and one other. `count`: what they add together, unless either may be refused.
+fn model(pairing: Pairing, preemptions: usize, here: fn(&Value), there: fn(&Value), count: Option<u32>) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(move || {
@@ -23,6 +23,11 @@ fn model(pairing: Pairing, preemptions: usize, here: fn(&Value), there: fn(&Valu
         here(&value);
         leave();
         thread.join().expect("the other ends");
+        if let Some(count) = count {
+            let guard = value.enter().expect("for many threads");
+            // SAFETY: the guard is the only one; loom checks it.
+            assert_eq!(guard.with(|at| unsafe { *at }), count);
+        }
     });
 }
 
@@ -47,17 +52,17 @@ fn come_once(value: &Value) {
 
 #[test]
 fn a_guarded_value_is_one_threads_at_a_time() {
-    model(Pairing::Symmetric, 3, come_once, come_once);
+    model(Pairing::Symmetric, 3, come_once, come_once, Some(2));
 }
 
 #[test]
 fn a_loan_is_recalled_before_another_comes_in() {
-    model(Pairing::Asymmetric, 2, borrow, come_once);
+    model(Pairing::Asymmetric, 2, borrow, come_once, Some(4));
 }
 
 #[test]
 fn a_loan_passes_from_thread_to_thread() {
-    model(Pairing::Asymmetric, 2, borrow, borrow);
+    model(Pairing::Asymmetric, 2, borrow, borrow, Some(6));
 }
 
 /// The mutant: the borrower's processor does not fence. Its look whether the loan stands can pass its own store, and both are in;
@@ -69,7 +74,7 @@ fn a_recall_without_the_heavy_fence_is_caught() {
         break_heavy();
         borrow(value);
     };
-    model(Pairing::Asymmetric, 3, borrow_deaf, come_once);
+    model(Pairing::Asymmetric, 3, borrow_deaf, come_once, None);
 }
 
 /// A value handed over to one thread and back while others wait for the lock: never two guards, whoever gets it.
@@ -84,7 +89,7 @@ fn a_value_handed_over_has_one_guard() {
         add(value, None);
         add(value, Some(Threading::Many));
     };
-    model(Pairing::Symmetric, 3, here, there);
+    model(Pairing::Symmetric, 3, here, there, None);
 }
 
 /// The same by a borrower, whose loan is recalled meanwhile.
@@ -94,5 +99,5 @@ fn a_loan_handed_over_has_one_guard() {
         (0..2).for_each(|_| add(value, None));
         add(value, Some(Threading::One));
     };
-    model(Pairing::Asymmetric, 2, here, come_once);
+    model(Pairing::Asymmetric, 2, here, come_once, None);
 }
