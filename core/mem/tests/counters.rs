@@ -15,7 +15,7 @@ fn published(uri: &str) -> Vec<PathBuf> {
     for entry in all {
         let path = entry.path();
         if std::fs::read_link(&path).is_ok_and(|target| target.as_os_str() == name.as_str())
-            && Home::copy_of(&read(&path)).is_some_and(|page| page.uri.get() == uri)
+            && try_read(&path).is_ok_and(|bytes| Home::copy_of(&bytes).is_some_and(|page| page.uri.get() == uri))
         {
             found.push(path);
         }
@@ -24,10 +24,15 @@ fn published(uri: &str) -> Vec<PathBuf> {
 }
 
 fn read(path: &PathBuf) -> Vec<u8> {
+    try_read(path).expect("readable")
+}
+
+/// Fails where another test has closed the descriptor meanwhile.
+fn try_read(path: &PathBuf) -> std::io::Result<Vec<u8>> {
     let mut bytes = vec![0; LEN + 1];
-    let len = File::open(path).and_then(|file| file.read_at(&mut bytes, 0)).expect("readable");
+    let len = File::open(path)?.read_at(&mut bytes, 0)?;
     bytes.truncate(len);
-    bytes
+    Ok(bytes)
 }
 
 fn value(word: &AtomicU64) -> u64 {
