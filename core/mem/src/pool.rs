@@ -2,13 +2,81 @@
 
 use crate::slot::{Slot, State};
 use crate::sync::Ordering;
-use std::collections::{TryReserveError, VecDeque};
+use std::collections::TryReserveError;
 
 /// No slot.
 const NONE: u32 = u32::MAX;
 
 /// Slots that are taken again and again before those that a burst has left are freed: about two bursts of messages.
 const FEW: usize = 16;
+
+/// Numbers of slots, first in, first out; room for all of a pool, of which only as much memory is touched as was ever in use. Each message
+/// turns it over: a few instructions.
+struct Turns {
+    /// A power of two of places.
+    numbers: Vec<u32>,
+    head: usize,
+    len: usize,
+}
+
+impl Turns {
+    fn new(count: usize) -> Result<Self, TryReserveError> {
+        let mut numbers = Vec::new();
+        numbers.try_reserve_exact(count.next_power_of_two())?;
+        numbers.push(NONE);
+        Ok(Self { numbers, head: 0, len: 0 })
+    }
+
+    #[inline(always)]
+    fn at(&mut self, place: usize) -> &mut u32 {
+        let mask = self.numbers.len() - 1;
+        &mut self.numbers[place & mask]
+    }
+
+    #[inline(always)]
+    fn front(&mut self) -> Option<u32> {
+        if self.len == 0 { None } else { Some(*self.at(self.head)) }
+    }
+
+    #[inline]
+    fn pop_front(&mut self) -> Option<u32> {
+        let number = self.front()?;
+        self.head = self.head.wrapping_add(1);
+        self.len -= 1;
+        Some(number)
+    }
+
+    #[inline]
+    fn push_back(&mut self, number: u32) {
+        if self.len == self.numbers.len() {
+            self.grow();
+        }
+        *self.at(self.head.wrapping_add(self.len)) = number;
+        self.len += 1;
+    }
+
+    /// Twice as many places, within what `new` has reserved.
+    #[cold]
+    fn grow(&mut self) {
+        let size = self.numbers.len();
+        self.numbers.rotate_left(self.head & (size - 1));
+        self.head = 0;
+        self.numbers.resize(2 * size, NONE);
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u32> {
+        let mask = self.numbers.len() - 1;
+        (0..self.len).map(move |nth| self.numbers[self.head.wrapping_add(nth) & mask])
+    }
+
+    /// The first becomes the last.
+    #[inline(always)]
+    fn turn(&mut self) {
+        let number = *self.at(self.head);
+        *self.at(self.head.wrapping_add(self.len)) = number;
+        self.head = self.head.wrapping_add(1);
+    }
+}
 
 /// A class of slots with a limit: those for receiving, those for sending.
 pub struct Pool<C: 'static, E: 'static> {
@@ -17,7 +85,7 @@ pub struct Pool<C: 'static, E: 'static> {
     fresh: usize,
     free: Vec<u32>,
     /// Taken slots, oldest first as far as the sweep has not turned them over.
-    taken: VecDeque<u32>,
+    taken: Turns,
     /// Slots with the program, or given back and not yet seen: without any, there is nothing to sweep.
     lent: usize,
     limit: usize,
@@ -30,9 +98,8 @@ impl<C: Sync, E: Sync> Pool<C, E> {
     ///
     /// No memory for the lists, which never grow later.
     pub fn new(slots: &'static [Slot<C, E>], limit: usize) -> Result<Self, TryReserveError> {
-        let (mut free, mut taken) = (Vec::new(), VecDeque::new());
+        let (mut free, taken) = (Vec::new(), Turns::new(slots.len())?);
         free.try_reserve_exact(slots.len())?;
-        taken.try_reserve_exact(slots.len())?;
         Ok(Self { slots, fresh: 0, free, taken, lent: 0, limit: limit.min(slots.len()) })
     }
 
@@ -56,7 +123,7 @@ impl<C: Sync, E: Sync> Pool<C, E> {
     /// Slots that are taken, as far as the sweep knows.
     #[must_use]
     pub fn in_use(&self) -> usize {
-        self.taken.len()
+        self.taken.len
     }
 
     /// Slots that are with the program, or given back and not yet seen.
@@ -68,7 +135,7 @@ impl<C: Sync, E: Sync> Pool<C, E> {
     /// Takes a slot: the one freed last, whose memory is in cache.
     #[inline]
     pub fn take(&mut self) -> Option<&'static Slot<C, E>> {
-        if self.taken.len() >= self.limit {
+        if self.taken.len >= self.limit {
             return None;
         }
         let at = match self.free.pop() {
@@ -93,10 +160,10 @@ impl<C: Sync, E: Sync> Pool<C, E> {
     /// the next oldest is freed if it was returned too, so that they become few again.
     #[inline(always)]
     pub fn renew(&mut self, mut released: impl FnMut(&'static Slot<C, E>)) -> Option<&'static Slot<C, E>> {
-        if self.lent == 0 || self.taken.len() > self.limit {
+        if self.lent == 0 || self.taken.len > self.limit {
             return None;
         }
-        let at = *self.taken.front()?;
+        let at = self.taken.front()?;
         let slot = &self.slots[at as usize];
         if slot.state() != State::Returned {
             return None;
@@ -104,11 +171,8 @@ impl<C: Sync, E: Sync> Pool<C, E> {
         released(slot);
         slot.set_state(State::Taken);
         self.lent -= 1;
-        if self.taken.len() > 1 {
-            self.taken.pop_front();
-            self.taken.push_back(at);
-        }
-        if self.taken.len() > FEW {
+        self.taken.turn();
+        if self.taken.len > FEW {
             self.sweep(1, released);
         }
         Some(slot)
@@ -120,7 +184,7 @@ impl<C: Sync, E: Sync> Pool<C, E> {
     #[inline]
     pub fn sweep(&mut self, steps: usize, mut released: impl FnMut(&'static Slot<C, E>)) {
         for _ in 0..steps.min(self.lent) {
-            let Some(at) = self.taken.front().copied() else { return };
+            let Some(at) = self.taken.front() else { return };
             let slot = &self.slots[at as usize];
             match slot.state() {
                 State::Returned => {
@@ -128,8 +192,7 @@ impl<C: Sync, E: Sync> Pool<C, E> {
                     self.free_slot(at, slot, &mut released);
                 }
                 State::Borrowed => {
-                    self.taken.pop_front();
-                    self.taken.push_back(at);
+                    self.taken.turn();
                 }
                 State::Free | State::Taken | State::Ended => return,
             }
@@ -143,7 +206,7 @@ impl<C: Sync, E: Sync> Pool<C, E> {
         if self.lent == 0 {
             return;
         }
-        for _ in 0..self.taken.len() {
+        for _ in 0..self.taken.len {
             let Some(at) = self.taken.pop_front() else { return };
             let slot = &self.slots[at as usize];
             if slot.state() == State::Returned {
@@ -165,8 +228,7 @@ impl<C: Sync, E: Sync> Pool<C, E> {
     /// Whether all slots that may be taken are with the program.
     #[must_use]
     pub fn all_borrowed(&self) -> bool {
-        self.taken.len() >= self.limit
-            && self.taken.iter().all(|at| self.slots[*at as usize].state() == State::Borrowed)
+        self.taken.len >= self.limit && self.taken.iter().all(|at| self.slots[at as usize].state() == State::Borrowed)
     }
 
     /// Hands a slot to the program.
@@ -215,9 +277,10 @@ impl<C: Sync, E: Sync> Queue<C, E> {
         self.last = Some(slot);
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "`Slot::index` counts in 32 bits too")]
     fn number(&self, slot: &Slot<C, E>) -> u32 {
         let offset = std::ptr::from_ref(slot).addr() - self.slots.as_ptr().addr();
-        u32::try_from(offset / size_of::<Slot<C, E>>()).unwrap_or(NONE)
+        (offset / size_of::<Slot<C, E>>()) as u32
     }
 
     /// Takes the oldest event.

@@ -37,6 +37,22 @@ pub struct Entry([AtomicU64; 8]);
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Entry>() == 64);
 
+impl Entry {
+    /// A word of the body. The peer may change it at any time: to be read once.
+    #[inline(always)]
+    #[must_use]
+    pub fn word(&self, at: usize) -> u64 {
+        self.0[at + 1].load(Ordering::Relaxed)
+    }
+
+    /// The body, read once.
+    #[inline(always)]
+    #[must_use]
+    pub fn body(&self) -> [u64; BODY_WORDS] {
+        std::array::from_fn(|at| self.word(at))
+    }
+}
+
 /// What the peer wrote cannot come from this library; its lane is to be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Violation;
@@ -70,18 +86,24 @@ fn lap(cursor: u32, shift: u32) -> u16 {
     ((cursor >> shift) as u16).wrapping_add(1)
 }
 
-/// The sending side's cursor.
-pub struct Producer {
-    tail: u32,
-    head: u32,
-    shift: u32,
+/// How many entries a frame ring of `N` has.
+#[expect(clippy::cast_possible_truncation, reason = "checked")]
+const fn size<const N: usize>() -> u32 {
+    const { assert!(N >= 4 && N.is_power_of_two() && N < 1 << 31) };
+    N as u32
 }
 
-impl Producer {
-    /// A cursor of a fresh ring of `1 << shift` entries, at least four.
+/// The sending side's cursor of a ring of `N` entries: a power of two, at least four.
+pub struct Producer<const N: usize> {
+    tail: u32,
+    head: u32,
+}
+
+impl<const N: usize> Producer<N> {
+    /// A cursor of a fresh ring.
     #[must_use]
-    pub const fn new(shift: u32) -> Self {
-        Self { tail: 0, head: 0, shift }
+    pub const fn new() -> Self {
+        Self { tail: 0, head: 0 }
     }
 
     /// Whether another frame fits. Looks at the consumer's line only when the last look leaves less than half of the ring;
@@ -92,7 +114,7 @@ impl Producer {
     /// The consumer claims to have taken more than was sent.
     #[inline]
     pub fn has_room(&mut self, shared_head: &AtomicU32) -> Result<bool, Violation> {
-        let size = 1 << self.shift;
+        let size = size::<N>();
         if self.tail.wrapping_sub(self.head) < size / 2 {
             return Ok(true);
         }
@@ -104,9 +126,9 @@ impl Producer {
 
     /// Publishes a frame whose body is `body`. The caller has asked [`Producer::has_room`].
     #[inline]
-    pub fn push(&mut self, entries: &[Entry], header: Header, body: &[u8]) {
+    pub fn push(&mut self, entries: &[Entry; N], header: Header, body: &[u8]) {
         debug_assert!(body.len() <= BODY);
-        let entry = &entries[self.tail as usize & (entries.len() - 1)];
+        let entry = &entries[self.tail as usize % N];
         let mut chunks = body.chunks_exact(8);
         let mut words = entry.0[1..].iter();
         for (chunk, word) in chunks.by_ref().zip(words.by_ref()) {
@@ -125,9 +147,9 @@ impl Producer {
 
     /// Publishes a frame whose body is these words.
     #[inline]
-    pub fn push_words<const N: usize>(&mut self, entries: &[Entry], header: Header, body: [u64; N]) {
-        const { assert!(N <= BODY_WORDS) };
-        let entry = &entries[self.tail as usize & (entries.len() - 1)];
+    pub fn push_words<const W: usize>(&mut self, entries: &[Entry; N], header: Header, body: [u64; W]) {
+        const { assert!(W <= BODY_WORDS) };
+        let entry = &entries[self.tail as usize % N];
         for (word, value) in entry.0[1..].iter().zip(body) {
             word.store(value, Ordering::Relaxed);
         }
@@ -137,63 +159,68 @@ impl Producer {
     /// Publishes an entry, and asks for the line of one that will be filled soon, so that the store into it need not wait:
     /// never for one that the consumer has still to read.
     #[inline(always)]
-    fn publish(&mut self, entries: &[Entry], entry: &Entry, header: Header) {
+    fn publish(&mut self, entries: &[Entry; N], entry: &Entry, header: Header) {
         // Release: publishes the body, and whatever payload the frame points to, to the consumer.
-        entry.0[0].store(header.pack(lap(self.tail, self.shift)), Ordering::Release);
+        entry.0[0].store(header.pack(lap(self.tail, N.trailing_zeros())), Ordering::Release);
         self.tail = self.tail.wrapping_add(1);
         let soon = self.tail.wrapping_add(WRITE_AHEAD - 1);
-        if soon.wrapping_sub(self.head) < 1 << self.shift {
-            prefetch::write(&entries[soon as usize & (entries.len() - 1)]);
+        if soon.wrapping_sub(self.head) < size::<N>() {
+            prefetch::write(&entries[soon as usize % N]);
         }
     }
 
     /// A cursor that begins elsewhere, so that tests meet the wrap of every counter. The ring of zeroes and the shared head,
     /// which begins at `cursor` too, must read as empty there: no entry may be looked at first in the lap whose number is 0. So
-    /// `cursor >> shift` may end in neither 0xffff nor, unless `cursor` is a multiple of the ring's size, 0xfffe. Rings that
+    /// `cursor / N` may end in neither 0xffff nor, unless `cursor` is a multiple of `N`, 0xfffe. Rings that
     /// begin at 0 meet that lap only with entries of the lap before.
     #[must_use]
-    pub const fn starting_at(shift: u32, cursor: u32) -> Self {
-        Self { tail: cursor, head: cursor, shift }
+    pub const fn starting_at(cursor: u32) -> Self {
+        Self { tail: cursor, head: cursor }
     }
 }
 
-/// The receiving side's cursor.
-pub struct Consumer {
+impl<const N: usize> Default for Producer<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The receiving side's cursor of a ring of `N` entries.
+pub struct Consumer<const N: usize> {
     head: u32,
-    shift: u32,
     /// Frames taken without a gap.
     streak: u32,
 }
 
-impl Consumer {
-    /// A cursor of a fresh ring of `1 << shift` entries.
+impl<const N: usize> Consumer<N> {
+    /// A cursor of a fresh ring.
     #[must_use]
-    pub const fn new(shift: u32) -> Self {
-        Self { head: 0, shift, streak: 0 }
+    pub const fn new() -> Self {
+        Self { head: 0, streak: 0 }
     }
 
     /// As [`Producer::starting_at`].
     #[must_use]
-    pub const fn starting_at(shift: u32, cursor: u32) -> Self {
-        Self { head: cursor, shift, streak: 0 }
+    pub const fn starting_at(cursor: u32) -> Self {
+        Self { head: cursor, streak: 0 }
     }
 
     /// The next frame's header, if one has been published.
     #[inline(always)]
     #[must_use]
-    pub fn peek(&self, entries: &[Entry]) -> Option<Header> {
-        let entry = &entries[self.head as usize & (entries.len() - 1)];
+    pub fn peek(&self, entries: &[Entry; N]) -> Option<Header> {
+        let entry = &entries[self.head as usize % N];
         // Acquire: pairs with `publish`.
         let word = entry.0[0].load(Ordering::Acquire);
-        ((word >> 48) as u16 == lap(self.head, self.shift)).then(|| Header::unpack(word))
+        ((word >> 48) as u16 == lap(self.head, N.trailing_zeros())).then(|| Header::unpack(word))
     }
 
     /// Asks for the line of a frame that has probably come by now: only while frames come without a gap, otherwise it would
     /// take the line away from the producer, who is about to write it.
     #[inline(always)]
-    pub fn prefetch(&self, entries: &[Entry]) {
+    pub fn prefetch(&self, entries: &[Entry; N]) {
         if self.streak >= STREAM {
-            prefetch::read(&entries[self.head.wrapping_add(READ_AHEAD) as usize & (entries.len() - 1)]);
+            prefetch::read(&entries[self.head.wrapping_add(READ_AHEAD) as usize % N]);
         }
     }
 
@@ -217,12 +244,11 @@ impl Consumer {
         self.streak = self.streak.saturating_sub(GAP);
     }
 
-    /// The body of the frame that `peek` showed, read once.
+    /// The entry of the frame that `peek` showed.
     #[inline(always)]
     #[must_use]
-    pub fn body(&self, entries: &[Entry]) -> [u64; BODY_WORDS] {
-        let entry = &entries[self.head as usize & (entries.len() - 1)];
-        std::array::from_fn(|at| entry.0[at + 1].load(Ordering::Relaxed))
+    pub fn shown<'a>(&self, entries: &'a [Entry; N]) -> &'a Entry {
+        &entries[self.head as usize % N]
     }
 
     /// Takes the frame that `peek` showed. The producer learns of it every quarter of a ring, so that the line of
@@ -231,13 +257,18 @@ impl Consumer {
     pub fn advance(&mut self, shared_head: &AtomicU32) -> bool {
         self.head = self.head.wrapping_add(1);
         self.streak = (self.streak + 1).min(2 * STREAM);
-        let quarter = (1 << self.shift) / 4;
-        let told = self.head & (quarter - 1) == 0;
+        let told = self.head.is_multiple_of(size::<N>() / 4);
         if told {
             // Release: the entries before it have been read.
             shared_head.store(self.head, Ordering::Release);
         }
         told
+    }
+}
+
+impl<const N: usize> Default for Consumer<N> {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -174,12 +174,12 @@ impl Segment {
         unsafe { std::slice::from_raw_parts(self.at(offset, count), count) }
     }
 
-    /// Lines of a frame ring in the segment.
+    /// A frame ring in the segment.
     #[inline]
     #[must_use]
-    pub fn entries(&self, offset: usize, count: usize) -> &[Entry] {
+    pub fn entries<const N: usize>(&self, offset: usize) -> &[Entry; N] {
         // SAFETY: as for `words32`; an entry consists of atomics.
-        unsafe { std::slice::from_raw_parts(self.at(offset, count), count) }
+        unsafe { &*self.at::<Entry>(offset, N).cast() }
     }
 
     /// The address of `len` bytes.

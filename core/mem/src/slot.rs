@@ -106,17 +106,19 @@ impl<C: Sync, E: Sync> Slot<C, E> {
         self.third.store(words[1], Ordering::Relaxed);
     }
 
-    /// Fills in an event whose payload of `len` bytes came in a frame's body, copied into the slot with a zero byte after it.
+    /// Fills in an event whose payload of `len` bytes came in a frame's body, copied into the slot with a zero byte after it. `body`
+    /// gives the words in use, and is asked once for each.
     #[inline]
-    pub fn fill_inline(&self, kind: u32, len: usize, third: u64, body: &[u64; BODY_WORDS]) {
+    pub fn fill_inline(&self, kind: u32, len: usize, third: u64, body: impl Fn(usize) -> u64) {
         let len = len.min(BODY);
-        for (word, value) in self.inline.iter().zip(body) {
-            word.store(*value, Ordering::Relaxed);
+        let (whole, rest) = (len / 8, len % 8);
+        for (at, word) in self.inline[..whole].iter().enumerate() {
+            word.store(body(at), Ordering::Relaxed);
         }
         // The bytes from `len` to the end of its word are the peer's; the program prints text, so a zero ends it.
-        let keep = (1u64 << (8 * (len % 8))) - 1;
-        let last = body.get(len / 8).copied().unwrap_or(0);
-        self.inline[len / 8].store(u64::from_ne_bytes((last.to_le() & keep).to_le_bytes()), Ordering::Relaxed);
+        let keep = (1u64 << (8 * rest)) - 1;
+        let last = if rest == 0 { 0 } else { body(whole) };
+        self.inline[whole].store(u64::from_ne_bytes((last.to_le() & keep).to_le_bytes()), Ordering::Relaxed);
         let address = self.inline.as_ptr().expose_provenance() as u64;
         self.fill(kind, u32::try_from(len).unwrap_or(0), [address, third]);
     }

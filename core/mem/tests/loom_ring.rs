@@ -9,7 +9,7 @@ use loom::thread;
 use std::sync::Arc;
 
 /// Four entries: the smallest ring whose consumer tells its head every quarter.
-const SHIFT: u32 = 2;
+const ENTRIES: usize = 4;
 /// Two laps before the cursor wraps at 32 bits, so that the models meet that wrap and the lap that is 0.
 const START: u32 = 0u32.wrapping_sub(8);
 
@@ -22,9 +22,9 @@ fn model(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
 /// A lane of one direction. `payload` stands for the memory that a frame points to: loom reports any access to a cell that is
 /// not ordered with the others, so it proves what the entries, all atomics, cannot.
 struct Lane {
-    entries: [Entry; 1 << SHIFT],
+    entries: [Entry; ENTRIES],
     head: AtomicU32,
-    payload: [UnsafeCell<u32>; 1 << SHIFT],
+    payload: [UnsafeCell<u32>; ENTRIES],
 }
 
 impl Lane {
@@ -37,7 +37,7 @@ impl Lane {
     }
 
     /// Sends a frame if there is room.
-    fn produce(&self, producer: &mut Producer, number: u32) -> bool {
+    fn produce(&self, producer: &mut Producer<ENTRIES>, number: u32) -> bool {
         if !producer.has_room(&self.head).expect("an honest consumer") {
             return false;
         }
@@ -50,10 +50,10 @@ impl Lane {
     }
 
     /// Takes a frame if there is one, which is to be this one.
-    fn consume(&self, consumer: &mut Consumer, number: u32, head: &AtomicU32) -> bool {
+    fn consume(&self, consumer: &mut Consumer<ENTRIES>, number: u32, head: &AtomicU32) -> bool {
         let Some(header) = consumer.peek(&self.entries) else { return false };
         assert_eq!(header, Header { kind: 1, len: 16, word: number });
-        let body = consumer.body(&self.entries);
+        let body = consumer.shown(&self.entries).body();
         assert_eq!((body[0], body[1]), (u64::from(number), !u64::from(number)), "body of another frame");
         let cell = &self.payload[number as usize % self.payload.len()];
         // SAFETY: the cell belongs to the consumer from the entry's publication to its giving back; loom checks that.
@@ -69,10 +69,10 @@ fn frames_cross(start: u32, count: u32, preemptions: usize) {
         let lane = Lane::new(start);
         let sender = Arc::clone(&lane);
         let thread = thread::spawn(move || {
-            let mut producer = Producer::starting_at(SHIFT, start);
+            let mut producer = Producer::starting_at(start);
             (0..count).for_each(|number| until(|| sender.produce(&mut producer, number)));
         });
-        let mut consumer = Consumer::starting_at(SHIFT, start);
+        let mut consumer = Consumer::starting_at(start);
         (0..count).for_each(|number| until(|| lane.consume(&mut consumer, number, &lane.head)));
         assert_eq!(consumer.peek(&lane.entries), None, "a frame that nobody sent");
         thread.join().expect("the producer ends");
@@ -92,10 +92,10 @@ fn frames_are_glimpsed(count: u32, looks: u32, preemptions: usize) {
         let lane = Lane::new(0);
         let sender = Arc::clone(&lane);
         let thread = thread::spawn(move || {
-            let mut producer = Producer::new(SHIFT);
+            let mut producer = Producer::new();
             (0..count).fold(0, |sent, _| sent + u32::from(sender.produce(&mut producer, sent)))
         });
-        let mut consumer = Consumer::new(SHIFT);
+        let mut consumer = Consumer::new();
         let mut seen = (0..looks).fold(0, |seen, _| seen + u32::from(lane.consume(&mut consumer, seen, &lane.head)));
         let sent = thread.join().expect("the producer ends");
         while lane.consume(&mut consumer, seen, &lane.head) {
@@ -136,12 +136,12 @@ fn a_head_without_release_is_caught() {
         let lane = Lane::new(0);
         let receiver = Arc::clone(&lane);
         let thread = thread::spawn(move || {
-            let mut consumer = Consumer::new(SHIFT);
+            let mut consumer = Consumer::new();
             let private = AtomicU32::new(0);
             until(|| receiver.consume(&mut consumer, 0, &private));
             receiver.head.store(1, Ordering::Relaxed);
         });
-        let mut producer = Producer::new(SHIFT);
+        let mut producer = Producer::new();
         (0..=4).for_each(|number| until(|| lane.produce(&mut producer, number)));
         thread.join().expect("the consumer ends");
     });

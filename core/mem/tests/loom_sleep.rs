@@ -8,7 +8,7 @@ use cci_mem::sync::{AtomicU32, Ordering};
 use loom::thread::{self, Thread};
 use std::sync::Arc;
 
-const SHIFT: u32 = 2;
+const ENTRIES: usize = 4;
 
 /// The byte on the lane's socket that wakes. There is no time limit: a lost wake-up is a deadlock.
 struct Bell(AtomicU32);
@@ -27,7 +27,7 @@ impl Bell {
 }
 
 struct Lane {
-    entries: [Entry; 1 << SHIFT],
+    entries: [Entry; ENTRIES],
     head: AtomicU32,
     word: AtomicU32,
     bell: Bell,
@@ -43,7 +43,7 @@ impl Lane {
         })
     }
 
-    fn send(&self, producer: &mut Producer, number: u32) {
+    fn send(&self, producer: &mut Producer<ENTRIES>, number: u32) {
         producer.push_words(&self.entries, Header { kind: 1, len: 0, word: number }, []);
     }
 }
@@ -63,7 +63,7 @@ fn exchange(word: u32, claims_awake: bool, pairing: Pairing, frames: u32, look: 
         let lane = Lane::new(word);
         let to = Arc::clone(&lane);
         let receiver = thread::spawn(move || receive(&to, claims_awake, pairing, frames));
-        let mut producer = Producer::new(SHIFT);
+        let mut producer = Producer::<ENTRIES>::new();
         for number in 0..frames {
             // The kernel may interrupt before the frame is published, too.
             pairing.light();
@@ -79,7 +79,7 @@ fn exchange(word: u32, claims_awake: bool, pairing: Pairing, frames: u32, look: 
 
 /// Takes every frame, sleeping whenever there is none. The last round rouses, so that all three states are met.
 fn receive(lane: &Lane, mut awake: bool, pairing: Pairing, frames: u32) {
-    let mut consumer = Consumer::new(SHIFT);
+    let mut consumer = Consumer::<ENTRIES>::new();
     for number in 0..frames {
         while consumer.peek(&lane.entries).is_none() {
             doze(&lane.word, awake, pairing);
@@ -156,13 +156,13 @@ fn sleeping_without_a_second_look_is_caught() {
         let lane = Lane::new(AWAKE);
         let to = Arc::clone(&lane);
         let receiver = thread::spawn(move || {
-            let consumer = Consumer::new(SHIFT);
+            let consumer = Consumer::<ENTRIES>::new();
             if consumer.peek(&to.entries).is_none() {
                 doze(&to.word, true, Pairing::Symmetric);
                 to.bell.wait();
             }
         });
-        lane.send(&mut Producer::new(SHIFT), 0);
+        lane.send(&mut Producer::<ENTRIES>::new(), 0);
         if symmetric(&lane.word) {
             lane.bell.ring(receiver.thread());
         }

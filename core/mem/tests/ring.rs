@@ -7,8 +7,22 @@ use cci_mem::sync::{AtomicU32, Ordering};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
-fn entries(shift: u32) -> Vec<Entry> {
-    (0..1 << shift).map(|_| Entry::default()).collect()
+fn entries<const N: usize>() -> [Entry; N] {
+    std::array::from_fn(|_| Entry::default())
+}
+
+/// Runs something for the size of a ring, which is a constant there.
+macro_rules! for_size {
+    ($shift:expr, $function:ident($($argument:expr),*)) => {
+        match $shift {
+            2 => $function::<4>($($argument),*),
+            3 => $function::<8>($($argument),*),
+            4 => $function::<16>($($argument),*),
+            5 => $function::<32>($($argument),*),
+            6 => $function::<64>($($argument),*),
+            other => unreachable!("no test asks for a ring of 1 << {other}"),
+        }
+    };
 }
 
 fn words(shift: u32) -> Vec<AtomicU32> {
@@ -51,28 +65,27 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// A producer, a consumer, and what lies between them.
-struct Lane {
-    entries: Vec<Entry>,
+struct Lane<const N: usize> {
+    entries: [Entry; N],
     head: AtomicU32,
-    producer: Producer,
-    consumer: Consumer,
+    producer: Producer<N>,
+    consumer: Consumer<N>,
     oracle: VecDeque<(Header, Vec<u8>)>,
 }
 
-impl Lane {
+impl<const N: usize> Lane<N> {
     fn push(
         &mut self,
         header: Header,
         body: Vec<u8>,
-        push: impl FnOnce(&mut Producer, &[Entry]),
+        push: impl FnOnce(&mut Producer<N>, &[Entry; N]),
     ) -> Result<(), TestCaseError> {
-        let size = self.entries.len();
         if self.producer.has_room(&self.head).expect("an honest consumer") {
-            prop_assert!(self.oracle.len() < size, "room in a full ring");
+            prop_assert!(self.oracle.len() < N, "room in a full ring");
             push(&mut self.producer, &self.entries);
             self.oracle.push_back((header, body));
         } else {
-            prop_assert!(self.oracle.len() > size - size / 4, "no room although a quarter was given back");
+            prop_assert!(self.oracle.len() > N - N / 4, "no room although a quarter was given back");
         }
         Ok(())
     }
@@ -83,7 +96,8 @@ impl Lane {
             return Ok(());
         };
         prop_assert_eq!(self.consumer.peek(&self.entries), Some(header));
-        let seen: Vec<u8> = self.consumer.body(&self.entries).iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let seen: Vec<u8> =
+            self.consumer.shown(&self.entries).body().iter().flat_map(|word| word.to_ne_bytes()).collect();
         prop_assert_eq!(&seen[..body.len()], &body[..]);
         self.consumer.advance(&self.head);
         Ok(())
@@ -93,7 +107,7 @@ impl Lane {
 #[test]
 fn a_stream_is_many_frames_without_a_gap() {
     let head = AtomicU32::new(0);
-    let mut consumer = Consumer::new(4);
+    let mut consumer = Consumer::<16>::new();
     for _ in 0..1000 {
         consumer.advance(&head);
         assert!(!consumer.is_streaming(), "after a lone frame");
@@ -112,34 +126,92 @@ fn a_stream_is_many_frames_without_a_gap() {
     assert_eq!(ends, Some(3), "however long it was");
 }
 
+fn frames_through<const N: usize>(start: u32, steps: Vec<Step>) -> Result<(), TestCaseError> {
+    let mut lane = Lane {
+        entries: entries::<N>(),
+        head: AtomicU32::new(start),
+        producer: Producer::starting_at(start),
+        consumer: Consumer::starting_at(start),
+        oracle: VecDeque::new(),
+    };
+    for step in steps {
+        match step {
+            Step::Push(kind, word, body) => {
+                let header = Header { kind, len: u8::try_from(body.len()).expect("at most 56"), word };
+                lane.push(header, body.clone(), |producer, entries| producer.push(entries, header, &body))?;
+            }
+            Step::PushWords(kind, word, body) => {
+                let header = Header { kind, len: 0, word };
+                let bytes = body.iter().flat_map(|word| word.to_ne_bytes()).collect();
+                lane.push(header, bytes, |producer, entries| producer.push_words(entries, header, body))?;
+            }
+            Step::Take => lane.take()?,
+        }
+    }
+    while !lane.oracle.is_empty() {
+        lane.take()?;
+    }
+    lane.take()?;
+    Ok(())
+}
+
+fn scribble<const N: usize>(start: u32, scribbles: Vec<(prop::sample::Index, u64)>) -> Result<(), TestCaseError> {
+    let shift = N.trailing_zeros();
+    let segment = Segment::create("cci-test", 4096).expect("a segment");
+    let (entries, raw) = (segment.entries(0), segment.words64(0, 8 * N));
+    let head = AtomicU32::new(start);
+    let mut consumer = Consumer::<N>::starting_at(start);
+    let mut taken = start;
+    for (at, word) in scribbles {
+        raw[at.index(raw.len())].store(word, Ordering::Relaxed);
+        let here = taken as usize & (N - 1);
+        let lap = u64::from((taken >> shift).wrapping_add(1) & 0xffff);
+        let shown = consumer.peek(entries);
+        prop_assert_eq!(shown.is_some(), raw[8 * here].load(Ordering::Relaxed) >> 48 == lap);
+        let body = consumer.shown(entries).body();
+        for (at, word) in body.iter().enumerate() {
+            prop_assert_eq!(*word, raw[8 * here + 1 + at].load(Ordering::Relaxed));
+        }
+        if shown.is_some() {
+            consumer.advance(&head);
+            taken = taken.wrapping_add(1);
+        }
+    }
+    Ok(())
+}
+
+fn claim_heads<const N: usize>(start: u32, claims: Vec<u32>) -> Result<(), TestCaseError> {
+    let size = u32::try_from(N).expect("small");
+    let entries = entries();
+    let head = AtomicU32::new(start);
+    let mut producer = Producer::<N>::starting_at(start);
+    let (mut sent, mut believed) = (start, start);
+    for claim in claims {
+        let claimed = if claim <= 20 { sent.wrapping_sub(claim) } else { claim };
+        head.store(claimed, Ordering::Relaxed);
+        let looks = sent.wrapping_sub(believed) >= size / 2;
+        let used = if looks { sent.wrapping_sub(claimed) } else { sent.wrapping_sub(believed) };
+        let expected = if used > size { Err(Violation) } else { Ok(used < size) };
+        let answer = producer.has_room(&head);
+        prop_assert_eq!(answer, expected);
+        match answer {
+            Err(Violation) => return Ok(()),
+            Ok(room) => {
+                believed = if looks { claimed } else { believed };
+                if room {
+                    producer.push_words(&entries, Header { kind: 0, len: 0, word: 0 }, []);
+                    sent = sent.wrapping_add(1);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 proptest! {
     #[test]
     fn frames_come_out_as_they_went_in((shift, start) in shift_and_cursor(2..=6), steps in steps()) {
-        let mut lane = Lane {
-            entries: entries(shift),
-            head: AtomicU32::new(start),
-            producer: Producer::starting_at(shift, start),
-            consumer: Consumer::starting_at(shift, start),
-            oracle: VecDeque::new(),
-        };
-        for step in steps {
-            match step {
-                Step::Push(kind, word, body) => {
-                    let header = Header { kind, len: u8::try_from(body.len()).expect("at most 56"), word };
-                    lane.push(header, body.clone(), |producer, entries| producer.push(entries, header, &body))?;
-                }
-                Step::PushWords(kind, word, body) => {
-                    let header = Header { kind, len: 0, word };
-                    let bytes = body.iter().flat_map(|word| word.to_ne_bytes()).collect();
-                    lane.push(header, bytes, |producer, entries| producer.push_words(entries, header, body))?;
-                }
-                Step::Take => lane.take()?,
-            }
-        }
-        while !lane.oracle.is_empty() {
-            lane.take()?;
-        }
-        lane.take()?;
+        for_size!(shift, frames_through(start, steps))?;
     }
 
     #[test]
@@ -173,44 +245,23 @@ proptest! {
         (shift, start) in shift_and_cursor(2..=4),
         scribbles in prop::collection::vec((any::<prop::sample::Index>(), any::<u64>()), 1..200),
     ) {
-        let size = 1usize << shift;
-        let segment = Segment::create("cci-test", 4096).expect("a segment");
-        let (entries, raw) = (segment.entries(0, size), segment.words64(0, 8 * size));
-        let head = AtomicU32::new(start);
-        let mut consumer = Consumer::starting_at(shift, start);
-        let mut taken = start;
-        for (at, word) in scribbles {
-            raw[at.index(raw.len())].store(word, Ordering::Relaxed);
-            let here = taken as usize & (size - 1);
-            let lap = u64::from((taken >> shift).wrapping_add(1) & 0xffff);
-            let shown = consumer.peek(entries);
-            prop_assert_eq!(shown.is_some(), raw[8 * here].load(Ordering::Relaxed) >> 48 == lap);
-            let body = consumer.body(entries);
-            for (at, word) in body.iter().enumerate() {
-                prop_assert_eq!(*word, raw[8 * here + 1 + at].load(Ordering::Relaxed));
-            }
-            if shown.is_some() {
-                consumer.advance(&head);
-                taken = taken.wrapping_add(1);
-            }
-        }
+        for_size!(shift, scribble(start, scribbles))?;
     }
 
     /// A peer that forges every header of the right lap feeds the consumer, and nothing else happens.
     #[test]
     fn a_consumer_survives_forged_frames(forged in prop::collection::vec(any::<(u64, [u64; BODY_WORDS])>(), 1..100)) {
-        const SHIFT: u32 = 3;
         let segment = Segment::create("cci-test", 4096).expect("a segment");
-        let (entries, raw) = (segment.entries(0, 8), segment.words64(0, 64));
+        let (entries, raw) = (segment.entries(0), segment.words64(0, 64));
         let head = AtomicU32::new(0);
-        let mut consumer = Consumer::new(SHIFT);
+        let mut consumer = Consumer::<8>::new();
         for (number, (word, body)) in (0u64..).zip(forged) {
             let at = 8 * (number as usize % 8);
             raw[at].store((number / 8 + 1) << 48 | word & 0xffff_ffff_ffff, Ordering::Relaxed);
             raw[at + 1..at + 8].iter().zip(body).for_each(|(raw, value)| raw.store(value, Ordering::Relaxed));
             let header = consumer.peek(entries).expect("the right lap");
             prop_assert_eq!(u64::from(header.kind) << 40 | u64::from(header.len) << 32 | u64::from(header.word), word & 0xffff_ffff_ffff);
-            prop_assert_eq!(consumer.body(entries), body);
+            prop_assert_eq!(consumer.shown(entries).body(), body);
             consumer.advance(&head);
         }
     }
@@ -222,30 +273,7 @@ proptest! {
         (shift, start) in shift_and_cursor(2..=4),
         claims in prop::collection::vec(prop_oneof![any::<u32>(), (0u32..20).prop_map(|back| 20 - back)], 1..100),
     ) {
-        let size = 1u32 << shift;
-        let entries = entries(shift);
-        let head = AtomicU32::new(start);
-        let mut producer = Producer::starting_at(shift, start);
-        let (mut sent, mut believed) = (start, start);
-        for claim in claims {
-            let claimed = if claim <= 20 { sent.wrapping_sub(claim) } else { claim };
-            head.store(claimed, Ordering::Relaxed);
-            let looks = sent.wrapping_sub(believed) >= size / 2;
-            let used = if looks { sent.wrapping_sub(claimed) } else { sent.wrapping_sub(believed) };
-            let expected = if used > size { Err(Violation) } else { Ok(used < size) };
-            let answer = producer.has_room(&head);
-            prop_assert_eq!(answer, expected);
-            match answer {
-                Err(Violation) => return Ok(()),
-                Ok(room) => {
-                    believed = if looks { claimed } else { believed };
-                    if room {
-                        producer.push_words(&entries, Header { kind: 0, len: 0, word: 0 }, []);
-                        sent = sent.wrapping_add(1);
-                    }
-                }
-            }
-        }
+        for_size!(shift, claim_heads(start, claims))?;
     }
 
     /// Any word is a grant of its lap or none; its index is for the caller to check.
@@ -271,10 +299,9 @@ proptest! {
 /// A ring of zeroes is empty wherever a test may begin, and in every lap of the first 2^17 after the beginning.
 #[test]
 fn a_full_turn_of_laps_never_shows_an_old_frame() {
-    const SHIFT: u32 = 2;
-    let entries = entries(SHIFT);
+    let entries = entries::<4>();
     let head = AtomicU32::new(0);
-    let (mut producer, mut consumer) = (Producer::new(SHIFT), Consumer::new(SHIFT));
+    let (mut producer, mut consumer) = (Producer::new(), Consumer::new());
     for number in 0..(4 << 17) {
         assert_eq!(consumer.peek(&entries), None, "an old frame before frame {number}");
         assert_eq!(producer.has_room(&head), Ok(true));
@@ -287,9 +314,9 @@ fn a_full_turn_of_laps_never_shows_an_old_frame() {
 /// The head is told every quarter of a ring, and the caller learns when.
 #[test]
 fn the_head_is_told_every_quarter() {
-    let entries = entries(4);
+    let entries = entries::<16>();
     let head = AtomicU32::new(0);
-    let (mut producer, mut consumer) = (Producer::new(4), Consumer::new(4));
+    let (mut producer, mut consumer) = (Producer::new(), Consumer::<16>::new());
     for number in 1..=64 {
         assert_eq!(producer.has_room(&head), Ok(true));
         producer.push_words(&entries, Header { kind: 1, len: 0, word: 0 }, []);

@@ -109,7 +109,7 @@ fn ranges_outside_a_segment_are_caught() {
         &|| assert!(segment.words64(LEN - 4, 1).is_empty()),
         &|| assert!(segment.words32(0, usize::MAX / 2).is_empty()),
         &|| assert!(segment.words32(usize::MAX, 1).is_empty()),
-        &|| assert!(segment.entries(32, 1).is_empty(), "misaligned"),
+        &|| assert!(segment.entries::<1>(32).is_empty(), "misaligned"),
         &|| assert!(segment.bytes(1, LEN).is_null()),
     ];
     for (number, range) in outside.into_iter().enumerate() {

@@ -240,7 +240,7 @@ proptest! {
         let bytes: Vec<u8> = body.iter().flat_map(|word| word.to_ne_bytes()).collect();
         for asked in (0..=BODY).chain([long]) {
             let len = asked.min(BODY);
-            slot.fill_inline(2, asked, third, &body);
+            slot.fill_inline(2, asked, third, |at| body[at]);
             prop_assert_eq!((slot.kind(), slot.detail() as usize, slot.words()[1]), (2, len, third));
             let mut copy = [0xaa; BODY + 8];
             prop_assert_eq!(slot.copy_payload(&mut copy), len);

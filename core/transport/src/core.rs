@@ -10,6 +10,7 @@ use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, EventKind, Failure, Status};
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::ops::Range;
 
 /// Taken slots that one step of housekeeping looks at: two for each one newly taken keep up with the program.
 const SWEEP: usize = 2;
@@ -43,6 +44,8 @@ pub struct Core {
     counters: Home,
     waits: Box<Waits>,
     slots: &'static [Slot],
+    /// Addresses of the send slots, which stand between the others.
+    send_slots: Range<usize>,
     recv: Pool<Connection, Endpoint>,
     send: Pool<Connection, Endpoint>,
     rma: Pool<Connection, Endpoint>,
@@ -80,6 +83,7 @@ impl Core {
         let slots = globals.slots.take(count).map_err(system)?;
         let (recv, rest) = slots.split_at(options.recv_count);
         let (send, rma) = rest.split_at(options.send_count);
+        let send_slots = send.as_ptr_range().start.addr()..send.as_ptr_range().end.addr();
         let pools = Pool::new(recv, options.recv_count)
             .and_then(|recv| Ok((recv, Pool::new(send, options.send_count)?, Pool::new(rma, options.rma_count)?)));
         let (recv, send, rma) = pools.map_err(|_| {
@@ -91,6 +95,7 @@ impl Core {
             counters,
             waits: Box::default(),
             slots,
+            send_slots,
             recv,
             send,
             rma,
@@ -249,11 +254,10 @@ impl Core {
     /// The class that a slot belongs to.
     #[inline]
     fn pool_of(&mut self, slot: &Slot) -> &mut Pool<Connection, Endpoint> {
-        let offset = std::ptr::from_ref(slot).addr() - self.slots.as_ptr().addr();
-        let at = offset / size_of::<Slot>();
-        if at < self.recv.capacity() {
+        let address = std::ptr::from_ref(slot).addr();
+        if address < self.send_slots.start {
             &mut self.recv
-        } else if at < self.recv.capacity() + self.send.capacity() {
+        } else if address < self.send_slots.end {
             &mut self.send
         } else {
             &mut self.rma

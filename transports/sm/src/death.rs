@@ -5,7 +5,7 @@ use crate::common::precise_now;
 use crate::connect::Redirected;
 use crate::greet::Cause;
 use crate::lane::{Lane, Phase};
-use crate::layout::RING_SHIFT;
+use crate::layout::ENTRIES;
 use crate::layout::{NOTHING, kind};
 use cci_mem::ring::Header;
 use cci_mem::sync::Ordering;
@@ -14,7 +14,7 @@ use cci_transport::Core;
 use std::time::Duration;
 
 /// Frames that a ring holds: a peer that goes on publishing after its end does not hold us.
-const RING: u32 = 1 << RING_SHIFT;
+const RING: u32 = ENTRIES as u32;
 
 impl Cause {
     /// How a connect ends on a lane that never became usable, or was closed under it.

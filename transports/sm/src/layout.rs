@@ -5,8 +5,10 @@ use cci_proto::CONN_REQ_LEN;
 
 /// Layout version that both sides must speak.
 pub(crate) const VERSION: u32 = 1;
-/// log2 of the entries of a ring.
-pub(crate) const RING_SHIFT: u32 = 8;
+/// Entries of a ring.
+pub(crate) const ENTRIES: usize = 256;
+/// log2 of that.
+pub(crate) const RING_SHIFT: u32 = ENTRIES.trailing_zeros();
 /// log2 of the words of a grant ring; more than `SLOTS`, so that it never overflows.
 pub(crate) const GRANT_SHIFT: u32 = 7;
 /// Payload slots per direction.
@@ -23,7 +25,7 @@ pub(crate) const ANNOUNCE: usize = 128;
 pub(crate) const WAIT: usize = 192;
 pub(crate) const GRANTS: usize = 256;
 pub(crate) const RING: usize = 1024;
-pub(crate) const PAYLOAD: usize = RING + (1 << RING_SHIFT) * size_of::<Entry>();
+pub(crate) const PAYLOAD: usize = RING + ENTRIES * size_of::<Entry>();
 
 const _: () = assert!(GRANTS + (1 << GRANT_SHIFT) * size_of::<u32>() <= RING);
 const _: () = assert!(SLOTS < 1 << GRANT_SHIFT);

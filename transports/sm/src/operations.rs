@@ -4,7 +4,7 @@ use crate::Sm;
 use crate::address::Address;
 use crate::common::{Expected, Held};
 use crate::lane::{Asked, Lane, Opening, Phase};
-use crate::layout::{NOTHING, RING_SHIFT, kind};
+use crate::layout::{ENTRIES, NOTHING, kind};
 use crate::{CLOCK_EVERY, coarse_now};
 use cci_mem::memory::Memory;
 use cci_mem::ring::Header;
@@ -282,7 +282,7 @@ impl Transport for Sm {
             transport: "sm",
             path: "lane in shared memory, polled by the receiver, woken over a Unix socket while it sleeps".into(),
             mtu: connection.max_send_size.load(Ordering::Relaxed),
-            window: 1 << RING_SHIFT,
+            window: ENTRIES as u32,
             open: connection.open.load(Ordering::Relaxed),
             sent: connection.counters.sent.load(Ordering::Relaxed),
             received: connection.counters.received.load(Ordering::Relaxed),

@@ -149,8 +149,8 @@ impl Lane {
         };
         let Some(wire) = self.wire.as_ref() else { return Ok(true) };
         let Some(slot) = take_recv(core, &mut common.released) else { return Ok(false) };
-        let body = wire.consumer.body(wire.inbound.ring);
-        slot.fill_inline(EventKind::Recv as u32, usize::from(header.len), cell.address(), &body);
+        let entry = wire.consumer.shown(wire.inbound.ring);
+        slot.fill_inline(EventKind::Recv as u32, usize::from(header.len), cell.address(), |at| entry.word(at));
         slot.payload.store(Held::Lane(self.number, None).token(), Ordering::Relaxed);
         self.lent += 1;
         name(slot, cell);
@@ -166,7 +166,7 @@ impl Lane {
         let number = self.number;
         let cell = self.table.cell(header.word);
         let Some(wire) = self.wire.as_mut() else { return Ok(true) };
-        let (index, len) = unpair(wire.consumer.body(wire.inbound.ring)[0]);
+        let (index, len) = unpair(wire.consumer.shown(wire.inbound.ring).word(0));
         let Some(cell) = cell else {
             common.strays += 1;
             wire.inbound_slot(index, len)?;
@@ -213,7 +213,7 @@ impl Lane {
     #[cold]
     fn take_control(&mut self, common: &mut Common, core: &mut Core, header: Header) -> Result<bool, Violation> {
         let Some(wire) = self.wire.as_ref() else { return Ok(true) };
-        let body = wire.consumer.body(wire.inbound.ring);
+        let body = wire.consumer.shown(wire.inbound.ring).body();
         match header.kind {
             kind::CONNECT => return self.on_connect(common, core, header, &body),
             kind::ACCEPT => self.on_accept(common, core, header, &body),

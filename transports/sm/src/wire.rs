@@ -1,7 +1,7 @@
 //! A lane's segment, mapped: this side's two cursors and the words that both sides share.
 
 use crate::layout::{
-    ANNOUNCE, FIRST_SLOTS, GRANT_SHIFT, GRANTS, Geometry, HEAD, RING, RING_SHIFT, RNR, SLEEP, SLOTS, WAIT,
+    ANNOUNCE, ENTRIES, FIRST_SLOTS, GRANT_SHIFT, GRANTS, Geometry, HEAD, RING, RNR, SLEEP, SLOTS, WAIT,
 };
 use cci_mem::barrier::Pairing;
 use cci_mem::ring::{Consumer, Entry, GrantReader, GrantWriter, Producer, Violation};
@@ -17,7 +17,7 @@ pub(crate) struct Direction {
     pub(crate) announce: &'static AtomicU64,
     pub(crate) wait: &'static AtomicU32,
     pub(crate) grants: &'static [AtomicU32],
-    pub(crate) ring: &'static [Entry],
+    pub(crate) ring: &'static [Entry; ENTRIES],
     base: usize,
 }
 
@@ -34,7 +34,7 @@ impl Direction {
             announce: &segment.words64(base + ANNOUNCE, 1)[0],
             wait: word(WAIT),
             grants: segment.words32(base + GRANTS, 1 << GRANT_SHIFT),
-            ring: segment.entries(base + RING, 1 << RING_SHIFT),
+            ring: segment.entries(base + RING),
             base,
         }
     }
@@ -44,8 +44,8 @@ impl Direction {
 pub(crate) struct Wire {
     pub(crate) outbound: Direction,
     pub(crate) inbound: Direction,
-    pub(crate) producer: Producer,
-    pub(crate) consumer: Consumer,
+    pub(crate) producer: Producer<ENTRIES>,
+    pub(crate) consumer: Consumer<ENTRIES>,
     grant_writer: GrantWriter,
     grant_reader: GrantReader,
     /// Slots that the peer granted and this side has not filled.
@@ -90,8 +90,8 @@ impl Wire {
         Self {
             outbound: Direction::new(&segment, out),
             inbound: Direction::new(&segment, inn),
-            producer: Producer::new(RING_SHIFT),
-            consumer: Consumer::new(RING_SHIFT),
+            producer: Producer::new(),
+            consumer: Consumer::new(),
             grant_writer: GrantWriter::new(GRANT_SHIFT),
             grant_reader: GrantReader::new(GRANT_SHIFT),
             granted: Vec::with_capacity(SLOTS as usize),

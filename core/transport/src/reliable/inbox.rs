@@ -2,7 +2,7 @@
 
 use crate::{Connection, Core, Slot, name};
 use cci_mem::buffers::Buffers;
-use cci_mem::ring::{BODY, BODY_WORDS};
+use cci_mem::ring::BODY;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Index, Place};
 use cci_proto::{Address, Attribute, EventKind};
@@ -213,7 +213,7 @@ impl Inbox {
         let slot = if bytes.len() <= BODY {
             let Some(slot) = self.take(core, class) else { return false };
             self.hold(slot, class, None);
-            slot.fill_inline(EventKind::Recv as u32, bytes.len(), cell.address(), &words(bytes));
+            slot.fill_inline(EventKind::Recv as u32, bytes.len(), cell.address(), |at| word(bytes, at));
             slot
         } else {
             let Ok(len) = u32::try_from(bytes.len()) else { return false };
@@ -323,16 +323,15 @@ impl Inbox {
     }
 }
 
-/// The bytes of a small message as a slot takes them.
+/// A word of a small message as a slot takes it.
 #[inline]
-fn words(bytes: &[u8]) -> [u64; BODY_WORDS] {
-    let mut body = [0; BODY];
-    body[..bytes.len()].copy_from_slice(bytes);
-    std::array::from_fn(|word| {
-        let mut chunk = [0; 8];
-        chunk.copy_from_slice(&body[8 * word..8 * word + 8]);
-        u64::from_ne_bytes(chunk)
-    })
+fn word(bytes: &[u8], at: usize) -> u64 {
+    let rest = &bytes[8 * at..];
+    u64::from_ne_bytes(rest.first_chunk().copied().unwrap_or_else(|| {
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        last
+    }))
 }
 
 /// Enters something by a slot's number; the list grows while slots are used for the first time.
