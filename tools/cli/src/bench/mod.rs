@@ -65,7 +65,8 @@ fn of_transport(transport: &str, arguments: &BenchArguments, mut add: impl FnMut
     let time = Duration::from_millis(if arguments.quick { 40 } else { 150 });
     let over_network = transport != "sm";
     let rows = if over_network { network::rows() } else { speed::rows() };
-    rows.iter().map(|row| row.measure(library.as_deref(), time)).for_each(&mut add);
+    let round = |round| say(&format!("{transport}: round {round} of {} over {} lines", speed::RUNS, rows.len()));
+    speed::measure(&rows, library.as_deref(), time, round).into_iter().for_each(&mut add);
     let others = if over_network {
         [network::of_computing_target(time), idle_connections(transport, arguments.quick)].concat()
     } else {
@@ -175,9 +176,9 @@ fn beyond(
 }
 
 fn text(lines: &[Line]) -> String {
-    let head = ["over", "what", "measured", "bar", "target", "verdict"].map(String::from).to_vec();
+    let head = ["over", "what", "measured", "runs", "bar", "target", "verdict"].map(String::from).to_vec();
     let cells: Vec<_> = std::iter::once(head).chain(lines.iter().map(Line::cells)).collect();
-    let mut text = table::align(&cells, &[0, 1, 5]);
+    let mut text = table::align(&cells, &[0, 1, 6]);
     for line in lines {
         if let Verdict::Failed(why) = &line.verdict {
             text += &format!("{}, {}: {why}\n", line.transport, line.what);
@@ -193,7 +194,12 @@ mod tests {
     fn lines() -> Vec<Line> {
         let lines = [
             Line::new("latency", "x", Standard::AtMost { bar: Some(1.6), target: Some(1.3) }, Ok(1.2)),
-            Line::new("rate", "x", Standard::AtLeast { bar: Some(0.5), target: Some(0.8) }, Ok(0.4)),
+            Line::of_runs(
+                "rate",
+                "x",
+                Standard::AtLeast { bar: Some(0.5), target: Some(0.8) },
+                Ok(vec![0.4, 0.9, 0.3]),
+            ),
             Line::new("size", "B", Standard::AtMost { bar: Some(128.0), target: None }, Err(Sentence::new("why"))),
         ];
         lines.map(|line| Line { transport: "sm", ..line }).into()

@@ -1,6 +1,6 @@
 //! The lines of transports between hosts, over the loop-back interface: ratios to bare UDP and TCP.
 
-use super::speed::{RUNS, Speed, exchange, least, median, most, row};
+use super::speed::{RUNS, Speed, exchange, least, most, row};
 use super::verdict::{Line, Standard};
 use crate::measure::Sentence;
 use crate::measure::plan::{AttributeName, Measurement, Mode, Operation, Plan, ProbeKind, Session, Target};
@@ -72,14 +72,14 @@ pub(super) fn of_computing_target(time: Duration) -> Vec<Line> {
     let milliseconds = figures(|| Ok(row(&first_plan)?.median_ns / 1e6));
     let rate = figures(|| Ok(row(&near_plan)?.median_ns / row(&away_plan)?.median_ns));
     vec![
-        Line::new(&first.what, "ms", Standard::AtMost { bar: Some(2.0), target: None }, milliseconds),
-        Line::new(&away.what, "x", away.standard, rate),
+        Line::of_runs(&first.what, "ms", Standard::AtMost { bar: Some(2.0), target: None }, milliseconds),
+        Line::of_runs(&away.what, "x", away.standard, rate),
     ]
 }
 
-/// The median over runs with fresh processes.
-fn figures(figure: impl Fn() -> Result<f64, Sentence>) -> Result<f64, Sentence> {
-    (0..RUNS).map(|_| figure()).collect::<Result<Vec<_>, _>>().map(median)
+/// Of runs with fresh processes.
+fn figures(figure: impl Fn() -> Result<f64, Sentence>) -> Result<Vec<f64>, Sentence> {
+    (0..RUNS).map(|_| figure()).collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Runs of a line, each with processes of its own: which physical pages these get decides how well a transfer near the
-/// size of a cache fits into it, so a single run says as much of its luck as of the library.
+/// size of a cache fits into it, so a single run says as much of its luck as of the library. And a processor shared with others
+/// changes its speed for seconds at a time, so the runs of a line are apart: all lines are measured once, then all again.
 pub(super) const RUNS: usize = 5;
 
 /// A line to be measured.
@@ -169,18 +170,32 @@ impl Speed {
         }
     }
 
-    /// Runs it. Times are held against a bar by their ratio to the probe, speeds by its inverse.
-    pub(super) fn measure(&self, library: Option<&Path>, time: Duration) -> Line {
-        let plan = self.plan(library, time);
-        let ratio = || row(&plan)?.ratio.ok_or_else(|| Sentence::new("the run was not compared with its probe"));
-        let ratios: Result<Vec<_>, _> = (0..RUNS).map(|_| ratio()).collect();
-        let ratio = ratios.map(median);
-        let value = match self.standard {
+    /// Runs it once. Times are held against a bar by their ratio to the probe, speeds by its inverse.
+    fn run(&self, library: Option<&Path>, time: Duration) -> Result<f64, Sentence> {
+        let ratio = row(&self.plan(library, time))?.ratio;
+        let ratio = ratio.ok_or_else(|| Sentence::new("the run was not compared with its probe"))?;
+        Ok(match self.standard {
             Standard::AtMost { .. } => ratio,
-            Standard::AtLeast { .. } => ratio.map(|ratio| 1.0 / ratio),
-        };
-        Line::new(&self.what, "x", self.standard, value)
+            Standard::AtLeast { .. } => 1.0 / ratio,
+        })
     }
+}
+
+/// Measures these lines, each as often as [`RUNS`] says; `say` hears of each round that begins.
+pub(super) fn measure(rows: &[Speed], library: Option<&Path>, time: Duration, mut say: impl FnMut(usize)) -> Vec<Line> {
+    let mut all: Vec<Result<Vec<f64>, Sentence>> = rows.iter().map(|_| Ok(Vec::new())).collect();
+    for round in 1..=RUNS {
+        say(round);
+        for (row, runs) in rows.iter().zip(&mut all) {
+            // What failed once is not tried again.
+            let Ok(values) = runs else { continue };
+            match row.run(library, time) {
+                Ok(value) => values.push(value),
+                Err(why) => *runs = Err(why),
+            }
+        }
+    }
+    rows.iter().zip(all).map(|(row, runs)| Line::of_runs(&row.what, "x", row.standard, runs)).collect()
 }
 
 #[cfg(test)]
@@ -198,11 +213,6 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), rows.len());
-    }
-
-    #[test]
-    fn the_run_in_the_middle_counts() {
-        assert!((median(vec![9.0, 1.0, 2.0, 1.5, 8.0]) - 2.0).abs() < f64::EPSILON);
     }
 
     #[test]

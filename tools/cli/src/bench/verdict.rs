@@ -1,5 +1,6 @@
 //! A line of the table: what, measured, bar, target, verdict.
 
+use super::speed::median;
 use crate::measure::Sentence;
 use serde::Serialize;
 
@@ -85,6 +86,8 @@ pub(crate) struct Line {
     pub(crate) transport: &'static str,
     pub(crate) what: String,
     pub(crate) value: Option<f64>,
+    /// Lowest and highest of the runs of which `value` is the median.
+    pub(crate) runs: Option<[f64; 2]>,
     pub(crate) unit: &'static str,
     pub(crate) standard: Standard,
     pub(crate) verdict: Verdict,
@@ -97,14 +100,29 @@ impl Line {
             Ok(value) => standard.judge(*value),
             Err(why) => Verdict::Failed(why.0.clone()),
         };
-        Self { transport: "", what: what.into(), value: value.ok(), unit, standard, verdict }
+        Self { transport: "", what: what.into(), value: value.ok(), runs: None, unit, standard, verdict }
+    }
+
+    /// Judges the median of several runs.
+    pub(crate) fn of_runs(
+        what: &str,
+        unit: &'static str,
+        standard: Standard,
+        runs: Result<Vec<f64>, Sentence>,
+    ) -> Self {
+        let range = runs.as_ref().ok().and_then(|runs| {
+            let (lowest, highest) = (runs.iter().copied().reduce(f64::min)?, runs.iter().copied().reduce(f64::max)?);
+            Some([lowest, highest])
+        });
+        Self { runs: range, ..Self::new(what, unit, standard, runs.map(median)) }
     }
 
     /// Cells of the table.
     pub(crate) fn cells(&self) -> Vec<String> {
         let value = self.value.map_or_else(|| "-".into(), |value| show(value, self.unit));
         let [bar, target] = self.standard.cells(self.unit);
-        vec![self.transport.into(), self.what.clone(), value, bar, target, self.verdict.text().into()]
+        let runs = self.runs.map_or_else(String::new, |[lowest, highest]| format!("{lowest:.2} to {highest:.2}"));
+        vec![self.transport.into(), self.what.clone(), value, runs, bar, target, self.verdict.text().into()]
     }
 
     /// What is told while the others are still being measured.
@@ -129,6 +147,15 @@ mod tests {
         assert_eq!(least.judge(0.8), Verdict::TargetReached);
         assert_eq!(least.judge(0.79), Verdict::Ok);
         assert_eq!(least.judge(0.49), Verdict::MissesBar);
+    }
+
+    #[test]
+    fn the_run_in_the_middle_counts_and_the_others_are_shown() {
+        let standard = Standard::AtMost { bar: Some(2.0), target: None };
+        let line = Line::of_runs("what", "x", standard, Ok(vec![9.0, 1.0, 2.0, 1.5, 8.0]));
+        assert_eq!((line.value, line.runs, line.verdict), (Some(2.0), Some([1.0, 9.0]), Verdict::Ok));
+        let line = Line::of_runs("what", "x", standard, Err(Sentence::new("why")));
+        assert_eq!((line.value, line.runs, line.verdict), (None, None, Verdict::Failed("why".into())));
     }
 
     #[test]
