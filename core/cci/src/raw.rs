@@ -28,6 +28,15 @@ pub fn get_event(endpoint: &Endpoint) -> Result<Option<NonNull<Slot>>, PollError
 
 #[inline]
 pub(crate) fn next_event(endpoint: &Endpoint) -> Result<Option<&'static Slot>, PollError> {
+    match endpoint.pop_at_once() {
+        Some(slot) => Ok(Some(slot)),
+        None => look_for_event(endpoint),
+    }
+}
+
+/// Beside the way of an event that waits, which has more registers without it.
+#[inline(never)]
+fn look_for_event(endpoint: &Endpoint) -> Result<Option<&'static Slot>, PollError> {
     endpoint.with(|core, transport| {
         if core.wants_progress() {
             transport.progress(core);

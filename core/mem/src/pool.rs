@@ -171,7 +171,9 @@ impl<C: Sync, E: Sync> Pool<C, E> {
         released(slot);
         slot.set_state(State::Taken);
         self.lent -= 1;
-        self.taken.turn();
+        if self.taken.len > 1 {
+            self.taken.turn();
+        }
         if self.taken.len > FEW {
             self.sweep(1, released);
         }

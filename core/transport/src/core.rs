@@ -279,6 +279,16 @@ impl Core {
         Some(slot)
     }
 
+    /// The oldest event, now the program's, if one waits and [`Core::wants_progress`] would say no.
+    #[inline(always)]
+    pub fn pop_at_once(&mut self) -> Option<&'static Slot> {
+        if self.queue.is_empty() || self.polls.wrapping_add(1).is_multiple_of(PROGRESS_EVERY) {
+            return None;
+        }
+        self.polls = self.polls.wrapping_add(1);
+        self.pop()
+    }
+
     /// Whether the call that ends has given the program an event. It asks once.
     #[inline]
     pub fn take_popped(&mut self) -> bool {

@@ -140,6 +140,18 @@ impl Endpoint {
         if self.failed.load(Ordering::Relaxed) { Unusable::Failed } else { Unusable::Closed }
     }
 
+    /// The oldest event, where nothing else is to be done: it waits, progress is not due, and nobody else uses the endpoint. None says
+    /// nothing.
+    #[inline(always)]
+    pub fn pop_at_once(&self) -> Option<&'static Slot> {
+        if !self.is_here() {
+            return None;
+        }
+        let mut place = self.body.enter_at_once()?;
+        let core = &mut place.as_mut()?.core;
+        if core.armed { None } else { core.pop_at_once() }
+    }
+
     /// Runs `act` with the endpoint to itself, which must not come back here.
     ///
     /// # Errors

@@ -36,6 +36,27 @@ fn lend_all(core: &mut Core) -> Vec<&'static Slot> {
 }
 
 #[test]
+fn every_sixteenth_call_makes_progress_although_events_wait() {
+    let (mut core, _) = core(&CoreOptions { recv_count: 64, ..OPTIONS });
+    assert!(core.pop_at_once().is_none(), "no event");
+    for _ in 0..64 {
+        let slot = core.take_recv(|_| ()).expect("a slot");
+        core.push(slot);
+    }
+    let (mut at_once, mut after_progress) = (0, 0);
+    while core.has_event() {
+        if core.pop_at_once().is_some() {
+            at_once += 1;
+        } else {
+            assert!(core.wants_progress());
+            assert!(core.pop().is_some());
+            after_progress += 1;
+        }
+    }
+    assert_eq!((at_once, after_progress), (60, 4));
+}
+
+#[test]
 fn a_program_that_returns_nothing_gets_as_many_events_as_there_are_slots() {
     let (mut core, endpoint) = core(&OPTIONS);
     assert!(!core.holds_all_recv());

@@ -45,6 +45,22 @@ fn a_thread_that_comes_alone_often_enough_needs_no_lock() {
 }
 
 #[test]
+fn at_once_is_entered_what_needs_no_lock_and_is_not_entered_yet() {
+    assert!(Guarded::new(0, prepare()).enter_at_once().is_none(), "the lock's");
+    let value = lent();
+    assert!(elsewhere(|| value.enter_at_once().is_none()), "another's loan");
+    let guard = value.enter_at_once();
+    assert_eq!(guard.is_some(), kernel_ends_loans());
+    assert!(value.enter_at_once().is_none(), "two guards would alias the value");
+    drop(guard);
+    value.enter().expect("for many").hand_over(Threading::One);
+    assert!(value.enter_at_once().is_none(), "nobody's so far");
+    *value.enter().expect("the first") += 1;
+    assert!(value.enter_at_once().is_some());
+    assert!(elsewhere(|| value.enter_at_once().is_none()), "another's");
+}
+
+#[test]
 fn without_the_heavy_fence_there_is_no_loan() {
     let value = Guarded::new(0, Pairing::Symmetric);
     enter_often(&value, 10 * FIRST_STREAK);
