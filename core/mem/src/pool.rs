@@ -10,8 +10,8 @@ const NONE: u32 = u32::MAX;
 /// Slots that are taken again and again before those that a burst has left are freed: about two bursts of messages.
 const FEW: usize = 16;
 
-/// Numbers of slots, first in, first out; room for all of a pool, of which only as much memory is touched as was ever in use. Each message
-/// turns it over: a few instructions.
+/// Numbers of slots, first in, first out; room for all of a pool, of which at most twice as much memory is touched as was ever in use.
+/// Each message turns it over: a few instructions.
 struct Turns {
     /// A power of two of places.
     numbers: Vec<u32>,
@@ -255,7 +255,7 @@ pub struct Queue<C: 'static, E: 'static> {
 }
 
 impl<C: Sync, E: Sync> Queue<C, E> {
-    /// Empty, over all slots of an endpoint; `Slot::next` counts in these.
+    /// Empty, over all slots of an endpoint; `Slot::next` counts in these, of which there are fewer than 2^32 - 1.
     #[must_use]
     pub fn new(slots: &'static [Slot<C, E>]) -> Self {
         Self { first: None, last: None, slots }
@@ -279,7 +279,7 @@ impl<C: Sync, E: Sync> Queue<C, E> {
         self.last = Some(slot);
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "`Slot::index` counts in 32 bits too")]
+    #[expect(clippy::cast_possible_truncation, reason = "`new` says how many there are")]
     fn number(&self, slot: &Slot<C, E>) -> u32 {
         let offset = std::ptr::from_ref(slot).addr() - self.slots.as_ptr().addr();
         (offset / size_of::<Slot<C, E>>()) as u32
@@ -294,5 +294,39 @@ impl<C: Sync, E: Sync> Queue<C, E> {
             self.last = None;
         }
         Some(slot)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        /// In the order of a queue, wherever it wraps and grows, and without more memory than it began with.
+        #[test]
+        fn turns_are_a_queue(count in 0usize..20, steps in prop::collection::vec(0u8..4, 0..300)) {
+            let mut turns = Turns::new(count).expect("memory");
+            let capacity = turns.numbers.capacity();
+            let mut oracle = VecDeque::new();
+            for (number, step) in (0u32..).zip(steps) {
+                match step {
+                    0 | 1 if oracle.len() < count => {
+                        turns.push_back(number);
+                        oracle.push_back(number);
+                    }
+                    2 => prop_assert_eq!(turns.pop_front(), oracle.pop_front()),
+                    _ if !oracle.is_empty() => {
+                        turns.turn();
+                        oracle.rotate_left(1);
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!(turns.front(), oracle.front().copied());
+                prop_assert_eq!(turns.iter().collect::<VecDeque<_>>(), oracle.clone());
+            }
+            prop_assert_eq!(turns.numbers.capacity(), capacity);
+        }
     }
 }

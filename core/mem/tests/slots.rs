@@ -7,6 +7,7 @@ use cci_mem::ring::{BODY, BODY_WORDS};
 use cci_mem::slot::State;
 use cci_mem::sync::Ordering;
 use proptest::prelude::*;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Endpoints and connections have no part in these tests.
@@ -240,7 +241,15 @@ proptest! {
         let bytes: Vec<u8> = body.iter().flat_map(|word| word.to_ne_bytes()).collect();
         for asked in (0..=BODY).chain([long]) {
             let len = asked.min(BODY);
-            slot.fill_inline(2, asked, third, |at| body[at]);
+            let asked_for: [Cell<u32>; BODY_WORDS] = std::array::from_fn(|_| Cell::new(0));
+            slot.fill_inline(2, asked, third, |at| {
+                asked_for[at].set(asked_for[at].get() + 1);
+                body[at]
+            });
+            // The words are a peer's to change at any time.
+            for (at, times) in asked_for.iter().enumerate() {
+                prop_assert_eq!(times.get(), u32::from(8 * at < len), "word {} of {} bytes", at, len);
+            }
             prop_assert_eq!((slot.kind(), slot.detail() as usize, slot.words()[1]), (2, len, third));
             let mut copy = [0xaa; BODY + 8];
             prop_assert_eq!(slot.copy_payload(&mut copy), len);

@@ -81,6 +81,10 @@ impl Core {
         let counters = Home::new().map_err(system)?;
         let count = options.recv_count + options.send_count + options.rma_count;
         let slots = globals.slots.take(count).map_err(system)?;
+        if slots.len() >= u32::MAX as usize {
+            globals.slots.give(slots);
+            return Err(OpenError::new(Status::NoMem, "an endpoint cannot have as many slots as that"));
+        }
         let (recv, rest) = slots.split_at(options.recv_count);
         let (send, rma) = rest.split_at(options.send_count);
         let send_slots = send.as_ptr_range().start.addr()..send.as_ptr_range().end.addr();
@@ -282,10 +286,11 @@ impl Core {
     /// The oldest event, now the program's, if one waits and [`Core::wants_progress`] would say no.
     #[inline(always)]
     pub fn pop_at_once(&mut self) -> Option<&'static Slot> {
-        if self.queue.is_empty() || self.polls.wrapping_add(1).is_multiple_of(PROGRESS_EVERY) {
+        let polls = self.polls.wrapping_add(1);
+        if self.is_due(polls) {
             return None;
         }
-        self.polls = self.polls.wrapping_add(1);
+        self.polls = polls;
         self.pop()
     }
 
@@ -307,7 +312,12 @@ impl Core {
     #[inline(always)]
     pub fn wants_progress(&mut self) -> bool {
         self.polls = self.polls.wrapping_add(1);
-        self.queue.is_empty() || self.polls.is_multiple_of(PROGRESS_EVERY)
+        self.is_due(self.polls)
+    }
+
+    #[inline(always)]
+    fn is_due(&self, polls: u32) -> bool {
+        self.queue.is_empty() || polls.is_multiple_of(PROGRESS_EVERY)
     }
 
     /// Whether the program holds every receive slot.

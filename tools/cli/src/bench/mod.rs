@@ -65,10 +65,13 @@ fn of_transport(transport: &str, arguments: &BenchArguments, mut add: impl FnMut
     let time = Duration::from_millis(if arguments.quick { 40 } else { 150 });
     let over_network = transport != "sm";
     let rows = if over_network { network::rows() } else { speed::rows() };
-    let round = |round| say(&format!("{transport}: round {round} of {} over {} lines", speed::RUNS, rows.len()));
-    speed::measure(&rows, library.as_deref(), time, round).into_iter().for_each(&mut add);
+    let mut runs: Vec<_> = rows.into_iter().map(|row| row.runs(library.as_deref(), time)).collect();
+    if over_network {
+        runs.extend(network::of_computing_target(time));
+    }
+    speed::measure(&runs, |text| say(&format!("{transport}: {text}")), &mut add);
     let others = if over_network {
-        [network::of_computing_target(time), idle_connections(transport, arguments.quick)].concat()
+        idle_connections(transport, arguments.quick)
     } else {
         vec![Line::new(
             "private bytes per idle connection, of 4,096",

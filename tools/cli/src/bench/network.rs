@@ -1,8 +1,7 @@
 //! The lines of transports between hosts, over the loop-back interface: ratios to bare UDP and TCP.
 
-use super::speed::{RUNS, Speed, exchange, least, most, row};
-use super::verdict::{Line, Standard};
-use crate::measure::Sentence;
+use super::speed::{Runs, Speed, exchange, least, most, row};
+use super::verdict::Standard;
 use crate::measure::plan::{AttributeName, Measurement, Mode, Operation, Plan, ProbeKind, Session, Target};
 use std::time::Duration;
 
@@ -59,7 +58,7 @@ fn write() -> Session {
 }
 
 /// The lines of a target that computes: when it is noticed, and how fast it is then, against one that polls.
-pub(super) fn of_computing_target(time: Duration) -> Vec<Line> {
+pub(super) fn of_computing_target(time: Duration) -> [Runs; 2] {
     let computing = Session { target: Target::Computing, ..write() };
     let single = Session { measurement: Measurement::OneWay, ..computing.clone() };
     let what = "RMA write, 8 B, target computing: first one ended, after";
@@ -69,17 +68,13 @@ pub(super) fn of_computing_target(time: Duration) -> Vec<Line> {
     let near = Speed { blocks: Some(LONG), ..line(what, write(), 64 * MIB, least(None, None)) };
     let plan = |speed: &Speed| Plan { probe: None, ..speed.plan(None, time) };
     let (first_plan, away_plan, near_plan) = (plan(&first), plan(&away), plan(&near));
-    let milliseconds = figures(|| Ok(row(&first_plan)?.median_ns / 1e6));
-    let rate = figures(|| Ok(row(&near_plan)?.median_ns / row(&away_plan)?.median_ns));
-    vec![
-        Line::of_runs(&first.what, "ms", Standard::AtMost { bar: Some(2.0), target: None }, milliseconds),
-        Line::of_runs(&away.what, "x", away.standard, rate),
+    let milliseconds = move || Ok(row(&first_plan)?.median_ns / 1e6);
+    let rate = move || Ok(row(&near_plan)?.median_ns / row(&away_plan)?.median_ns);
+    let soon = Standard::AtMost { bar: Some(2.0), target: None };
+    [
+        Runs { what: first.what, unit: "ms", standard: soon, run: Box::new(milliseconds) },
+        Runs { what: away.what, unit: "x", standard: away.standard, run: Box::new(rate) },
     ]
-}
-
-/// Of runs with fresh processes.
-fn figures(figure: impl Fn() -> Result<f64, Sentence>) -> Result<Vec<f64>, Sentence> {
-    (0..RUNS).map(|_| figure()).collect()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// Runs of a line, each with processes of its own: which physical pages these get decides how well a transfer near the
 /// size of a cache fits into it, so a single run says as much of its luck as of the library. And a processor shared with others
-/// changes its speed for seconds at a time, so the runs of a line are apart: all lines are measured once, then all again.
+/// changes its speed for seconds at a time, so the runs of a line are apart: all lines of a transport are run once, then all again.
 pub(super) const RUNS: usize = 5;
 
 /// A line to be measured.
@@ -170,37 +170,54 @@ impl Speed {
         }
     }
 
-    /// Runs it once. Times are held against a bar by their ratio to the probe, speeds by its inverse.
-    fn run(&self, library: Option<&Path>, time: Duration) -> Result<f64, Sentence> {
-        let ratio = row(&self.plan(library, time))?.ratio;
-        let ratio = ratio.ok_or_else(|| Sentence::new("the run was not compared with its probe"))?;
-        Ok(match self.standard {
-            Standard::AtMost { .. } => ratio,
-            Standard::AtLeast { .. } => 1.0 / ratio,
-        })
+    /// Its runs. Times are held against a bar by their ratio to the probe, speeds by its inverse.
+    pub(super) fn runs(self, library: Option<&Path>, time: Duration) -> Runs {
+        let plan = self.plan(library, time);
+        let run = move || {
+            let ratio = row(&plan)?.ratio;
+            let ratio = ratio.ok_or_else(|| Sentence::new("the run was not compared with its probe"))?;
+            Ok(match self.standard {
+                Standard::AtMost { .. } => ratio,
+                Standard::AtLeast { .. } => 1.0 / ratio,
+            })
+        };
+        Runs { what: self.what, unit: "x", standard: self.standard, run: Box::new(run) }
     }
 }
 
-/// Measures these lines, each as often as [`RUNS`] says; `say` hears of each round that begins.
-pub(super) fn measure(rows: &[Speed], library: Option<&Path>, time: Duration, mut say: impl FnMut(usize)) -> Vec<Line> {
-    let mut all: Vec<Result<Vec<f64>, Sentence>> = rows.iter().map(|_| Ok(Vec::new())).collect();
+/// A line that is the median of several runs.
+pub(super) struct Runs {
+    pub(super) what: String,
+    pub(super) unit: &'static str,
+    pub(super) standard: Standard,
+    pub(super) run: Box<dyn Fn() -> Result<f64, Sentence>>,
+}
+
+/// Measures these lines, each as often as [`RUNS`] says. `say` hears how far it is, `add` gets each line after its last run.
+pub(super) fn measure(all: &[Runs], mut say: impl FnMut(&str), mut add: impl FnMut(Line)) {
+    let mut measured: Vec<Result<Vec<f64>, Sentence>> = all.iter().map(|_| Ok(Vec::new())).collect();
     for round in 1..=RUNS {
-        say(round);
-        for (row, runs) in rows.iter().zip(&mut all) {
+        say(&format!("round {round} of {RUNS} over {} lines", all.len()));
+        for (runs, values) in all.iter().zip(&mut measured) {
             // What failed once is not tried again.
-            let Ok(values) = runs else { continue };
-            match row.run(library, time) {
-                Ok(value) => values.push(value),
-                Err(why) => *runs = Err(why),
+            if let Ok(so_far) = values {
+                match (runs.run)() {
+                    Ok(value) => so_far.push(value),
+                    Err(why) => *values = Err(why),
+                }
+            }
+            if round == RUNS {
+                add(Line::of_runs(&runs.what, runs.unit, runs.standard, std::mem::replace(values, Ok(Vec::new()))));
             }
         }
     }
-    rows.iter().zip(all).map(|(row, runs)| Line::of_runs(&row.what, "x", row.standard, runs)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::RefCell;
+    use std::rc::Rc;
 
     #[test]
     fn every_line_is_a_run_that_fits_together_and_has_a_name_of_its_own() {
@@ -213,6 +230,28 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), rows.len());
+    }
+
+    #[test]
+    fn all_lines_are_run_in_turn_and_one_that_fails_is_not_tried_again() {
+        let order = Rc::new(RefCell::new(Vec::new()));
+        let runs = |name: &'static str, fails: bool| {
+            let order = Rc::clone(&order);
+            let run = move || {
+                order.borrow_mut().push(name);
+                let nth = order.borrow().iter().filter(|run| **run == name).count();
+                if fails && nth == 2 {
+                    Err(Sentence::new("why"))
+                } else {
+                    Ok(f64::from(u8::try_from(nth).expect("few")))
+                }
+            };
+            Runs { what: name.into(), unit: "x", standard: least(Some(3.0), None), run: Box::new(run) }
+        };
+        let mut lines = Vec::new();
+        measure(&[runs("a", false), runs("b", true)], |_| (), |line| lines.push((line.what, line.value, line.runs)));
+        assert_eq!(order.borrow().concat(), "ababaaa");
+        assert_eq!(lines, [("a".to_owned(), Some(3.0), Some([1.0, 5.0])), ("b".to_owned(), None, None)]);
     }
 
     #[test]
