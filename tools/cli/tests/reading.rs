@@ -85,7 +85,11 @@ fn a_run_writes_its_page_and_the_page_of_its_document_is_the_same_figures() {
     let (at_once, afterwards) = (read(&place.path("run.html")), read(&place.path("again.html")));
     for row in place.document["rows"].as_array().unwrap() {
         let median = row["median_ns"].as_f64().unwrap();
-        let shown = if median < 1e3 { format!("{median:.1} ns") } else { format!("{:.2} µs", median / 1e3) };
+        let shown = match median {
+            ns if ns < 1e3 => format!("{ns:.1} ns"),
+            ns if ns < 1e6 => format!("{:.2} µs", ns / 1e3),
+            ns => format!("{:.2} ms", ns / 1e6),
+        };
         assert!(at_once.contains(&shown) && afterwards.contains(&shown), "{shown}");
     }
     assert!(afterwards.contains("cci perf pingpong --local --transport sm --size 8,64"));
