@@ -3,8 +3,8 @@
 use crate::segment::Segment;
 use std::sync::Arc;
 
-/// Bytes that [`Piece::fold`] shows at a time.
-const PART: usize = 4096;
+/// Bytes that [`Piece::in_parts`] shows at a time. By trial: of 2 to 32 KiB, 8 and 16 take the least time for a CRC over them.
+const PART: usize = 8192;
 
 /// Address and length of a range that stays valid while it is registered.
 #[derive(Clone, Debug)]
@@ -133,17 +133,16 @@ impl Piece {
         len
     }
 
-    /// Shows a copy of the bytes to `update`, part by part: for a check over memory that others may write at the same time, of
-    /// which no reference can be formed. The copy stays in the first-level cache.
+    /// Shows a copy of the bytes, part by part: for a check over memory that others may write at the same time, of which no
+    /// reference can be formed. The copy stays in the first-level cache.
     #[inline]
-    pub fn fold<T>(&self, mut state: T, mut update: impl FnMut(T, &[u8]) -> T) -> T {
+    pub fn in_parts(&self, mut show: impl FnMut(&[u8])) {
         let mut part = [0; PART];
         let mut at = 0;
         while at < self.len {
             let len = self.copy_to(at, &mut part);
-            state = update(state, &part[..len]);
+            show(&part[..len]);
             at += len;
         }
-        state
     }
 }

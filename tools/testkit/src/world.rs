@@ -2,7 +2,7 @@
 
 use cci::{Attribute, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, PollError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -141,12 +141,19 @@ pub fn while_polled<T>(endpoint: &Endpoint, act: impl FnOnce() -> T) -> T {
 pub struct World<'e> {
     endpoints: Vec<&'e Endpoint>,
     queues: Vec<RefCell<VecDeque<Event<'e>>>>,
+    /// Steps that found nothing.
+    idle: Cell<u32>,
 }
+
+/// Steps that find nothing before the processor is offered to others. On a busy machine it comes back after milliseconds, and the
+/// time of a virtual network moves by microseconds a step.
+const PATIENCE: u32 = 32;
 
 impl<'e> World<'e> {
     /// A world of these endpoints.
     pub fn new<const N: usize>(endpoints: [&'e Endpoint; N]) -> Self {
-        Self { endpoints: endpoints.to_vec(), queues: endpoints.iter().map(|_| RefCell::default()).collect() }
+        let queues = endpoints.iter().map(|_| RefCell::default()).collect();
+        Self { endpoints: endpoints.to_vec(), queues, idle: Cell::new(0) }
     }
 
     /// The number of the last endpoint.
@@ -172,7 +179,10 @@ impl<'e> World<'e> {
     pub fn step(&self) {
         let found = (0..self.endpoints.len()).filter(|at| self.poll(*at)).count();
         if found == 0 {
-            std::thread::yield_now();
+            self.idle.set(self.idle.get().wrapping_add(1));
+            if self.idle.get().is_multiple_of(PATIENCE) {
+                std::thread::yield_now();
+            }
         }
     }
 

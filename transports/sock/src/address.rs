@@ -89,6 +89,14 @@ pub(crate) fn of_socket(socket: &SocketAddr) -> Address {
     address
 }
 
+/// The socket at an address.
+pub(crate) fn socket(address: &Address) -> SocketAddr {
+    match ip(address) {
+        IpAddr::V6(ip) => SocketAddrV6::new(ip, port(address), 0, scope(address)).into(),
+        ip => SocketAddr::new(ip, port(address)),
+    }
+}
+
 /// The address of a group, and how frames to it leave.
 pub(crate) fn of_group(group: IpAddr, port: u16, way: Way) -> Address {
     let mut address = of_socket(&SocketAddr::new(group, port));

@@ -3,6 +3,7 @@
 #![deny(unsafe_code)]
 
 mod address;
+mod direct;
 mod groups;
 mod interface;
 mod open;
@@ -16,6 +17,7 @@ mod transmit;
 
 use cci_proto::{Address, ConnectError, Time};
 use cci_transport::{Incoming, Link, Outgoing, monotonic};
+use direct::{Direct, How};
 use groups::{Groups, Named};
 use interface::Place;
 use ready::Ready;
@@ -57,7 +59,7 @@ pub struct Counters {
     pub rx_dropped: u64,
 }
 
-/// A link over UDP: one socket, however many peers there are. Not to be used by two threads at once; it may move.
+/// A link over UDP: one socket, however many peers there are, and one for the peer that lone frames go to. Not to be used by two threads at once; it may move.
 pub struct Sock {
     socket: OwnedFd,
     uri: String,
@@ -68,6 +70,7 @@ pub struct Sock {
     recv_buffer: u32,
     transmitter: Transmitter,
     receiver: Receiver,
+    direct: Direct,
     reports: Reports,
     groups: Groups,
     ready: Ready,
@@ -80,7 +83,7 @@ impl Sock {
     /// What was sent and received so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        let (sent, received) = (&self.transmitter.sent, &self.receiver.received);
+        let (sent, received) = (&self.transmitter.sent, self.receiver.received + self.direct.receiver.received);
         Counters {
             tx_frames: sent.frames,
             tx_calls: sent.calls,
@@ -100,17 +103,58 @@ impl Sock {
         self.unchecked_on_host
     }
 
-    /// Takes datagrams from the socket, with the errors of others cleared away; says how many frames were shown.
+    /// Takes datagrams, from the direct socket too if there is one; says how many frames were shown.
     fn look(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        if self.direct.socket().is_none() {
+            return self.look_here(budget, sink);
+        }
+        let direct_first = self.direct.is_first();
+        let mut shown = self.look_at(direct_first, budget, sink);
+        if self.direct.looks_at_other(shown > 0) && shown < budget {
+            let others = self.look_at(!direct_first, budget - shown, sink);
+            if shown == 0 && others > 0 {
+                self.direct.note_found(!direct_first);
+            }
+            shown += others;
+        }
+        shown
+    }
+
+    fn look_at(&mut self, direct: bool, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        if direct { self.direct.take(budget, sink) } else { self.look_here(budget, sink) }
+    }
+
+    /// Gives the direct socket to the peer that lone frames go to, or to nobody after an error. What has arrived there is shown
+    /// first.
+    #[cold]
+    fn change_direct(&mut self, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        let mut shown = 0;
+        if let Some(socket) = self.direct.socket().filter(|_| self.direct.is_troubled) {
+            shown += self.reports.show_beside(socket, sink);
+        }
+        while self.direct.socket().is_some() {
+            match self.direct.take(usize::MAX, sink) {
+                0 => self.direct.close(&self.ready),
+                count => shown += count,
+            }
+        }
+        if self.direct.is_wanted() {
+            let how = How {
+                is_v4: self.place.ip.is_ipv4(),
+                wants_marks: !self.place.loopback,
+                coalesces: self.no_coalescing.is_none(),
+                buffer: self.buffer,
+            };
+            self.direct.open(&self.socket, how, &self.ready);
+        }
+        shown
+    }
+
+    /// Takes datagrams from the endpoint's own socket, with the errors of others cleared away.
+    fn look_here(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let mut shown = 0;
         for _ in 0..ERRORS_AT_ONCE {
-            let socket = self.socket.as_fd();
-            let taken = match self.receiver.pass_lone(socket, sink) {
-                Some(taken) => taken,
-                None if self.receiver.has_rest() => Ok(self.receiver.show(budget, sink)),
-                None => self.receiver.fill(socket, None).map(|()| self.receiver.show(budget, sink)),
-            };
-            match taken {
+            match self.receiver.take(self.socket.as_fd(), budget, sink) {
                 Ok(count) => return shown + count,
                 Err(rustix::io::Errno::AGAIN) => return shown,
                 // The error of a datagram that was sent: what it is about stands in the queue. The call is repeated.
@@ -125,7 +169,8 @@ impl Sock {
 
     /// Sets the timer, and watches for room if that is wanted. False: something waits that the handle does not tell of.
     fn prepare(&mut self, deadline: Option<Time>, wants_write: bool) -> bool {
-        if self.receiver.has_rest() || self.reports.pending {
+        let has_rest = self.receiver.has_rest() || self.direct.receiver.has_rest();
+        if has_rest || self.reports.pending || self.direct.is_troubled {
             return false;
         }
         let (deadline, room) = match self.transmitter.blocked.filter(|_| wants_write) {
@@ -169,13 +214,24 @@ impl Link for Sock {
     }
 
     fn send_burst(&mut self, frames: &[Outgoing<'_>]) -> usize {
-        self.transmitter.send(self.socket.as_fd(), frames, &mut self.reports)
+        let lone = if let [frame] = frames { Some(frame) } else { None };
+        if lone.is_some_and(|frame| self.direct.send(frame, &mut self.transmitter.sent)) {
+            return 1;
+        }
+        let taken = self.transmitter.send(self.socket.as_fd(), frames, &mut self.reports);
+        if let Some(frame) = lone {
+            self.direct.note_lone(&frame.to);
+        }
+        taken
     }
 
     fn recv_burst(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let mut shown = 0;
         if self.reports.pending {
             shown = self.reports.show(self.socket.as_fd(), sink);
+        }
+        if self.direct.is_troubled || self.direct.is_wanted() {
+            shown += self.change_direct(sink);
         }
         if self.receiver.has_rest() {
             shown += self.receiver.show(budget, sink);
@@ -233,6 +289,7 @@ impl Link for Sock {
         }
         let found = self.ready.look();
         self.reports.pending |= found.reports;
+        self.direct.is_troubled |= found.direct_reports;
         if found.any {
             self.ready.watch_room(&self.socket, false);
         }
@@ -252,7 +309,9 @@ impl Link for Sock {
     }
 
     fn watch(&mut self, on: bool) -> bool {
-        self.ready.watch_frames(&self.socket, on)
+        let watched = self.ready.watch_frames(&self.socket, on);
+        self.direct.watch(&self.ready, watched);
+        watched
     }
 
     fn waker(&self) -> Arc<OwnedFd> {
@@ -269,10 +328,11 @@ impl Link for Sock {
         let state = |off: bool| if off { "off" } else { "on" };
         let no_segmentation = self.transmitter.why_not(to);
         let path = format!(
-            "UDP over {family} to {}, segmentation offload {}, receive coalescing {}",
+            "UDP over {family} to {}, segmentation offload {}, receive coalescing {}{}",
             address::shown(to),
             state(no_segmentation.is_some()),
             state(self.no_coalescing.is_some()),
+            if self.direct.is_to(to) { ", lone frames by a socket of their own" } else { "" },
         );
         let why = match (no_segmentation, &self.no_coalescing) {
             (None, None) => "both offloads passed their test when the endpoint was opened".to_owned(),

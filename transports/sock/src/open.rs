@@ -1,6 +1,7 @@
 //! Opening the socket.
 
 use crate::address::{self, SCHEME};
+use crate::direct::Direct;
 use crate::groups::Groups;
 use crate::interface::{self, Place};
 use crate::proof;
@@ -134,6 +135,7 @@ impl Sock {
             uri: format!("{SCHEME}{}", place.host_and_port(port)),
             transmitter: Transmitter::new(SendBatch::new(place.home()), offloads.no_segmentation),
             receiver: Receiver::new(STRIDE, !place.loopback),
+            direct: Direct::new(STRIDE, !place.loopback),
             reports: Reports::new(mtu, is_v4),
             groups: Groups::default(),
             no_coalescing: offloads.no_coalescing,
@@ -177,7 +179,7 @@ fn bind_to(socket: &OwnedFd, place: &Place, port: u16) -> Result<u16, OpenError>
 }
 
 /// `wants_marks`: congestion is marked where the datagrams come from, and to be told with each.
-fn configure(socket: &OwnedFd, is_v4: bool, wants_marks: bool) -> Result<(), Errno> {
+pub(crate) fn configure(socket: &OwnedFd, is_v4: bool, wants_marks: bool) -> Result<(), Errno> {
     sys::choose(socket.as_fd(), is_v4, Choice::Reports, 1)?;
     sys::choose(socket.as_fd(), is_v4, Choice::Probe, libc::IP_PMTUDISC_PROBE)?;
     // A host that does not let frames be marked still carries them.

@@ -14,6 +14,7 @@ const SOCKET: u64 = 0;
 const TIMER: u64 = 1;
 const WAKER: u64 = 2;
 const GROUP: u64 = 3;
+const DIRECT: u64 = 4;
 
 /// What a look at the handle found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,6 +23,8 @@ pub(crate) struct Found {
     pub(crate) any: bool,
     /// The error queue holds something.
     pub(crate) reports: bool,
+    /// That of the direct socket does.
+    pub(crate) direct_reports: bool,
 }
 
 pub(crate) struct Ready {
@@ -61,6 +64,20 @@ impl Ready {
     /// Stops watching it. Closing would not suffice where a forked child still has the descriptor.
     pub(crate) fn forget_group(&self, socket: &OwnedFd) {
         let _ = epoll::delete(&self.epoll, socket);
+    }
+
+    /// Watches the direct socket, or stops that.
+    pub(crate) fn watch_direct(&self, socket: &OwnedFd, on: bool) -> Result<()> {
+        if on {
+            epoll::add(&self.epoll, socket, EventData::new_u64(DIRECT), EventFlags::IN)
+        } else {
+            epoll::delete(&self.epoll, socket)
+        }
+    }
+
+    /// Whether frames make the handle readable.
+    pub(crate) fn watches_frames(&self) -> bool {
+        self.watches_frames
     }
 
     /// Makes the handle readable at `deadline` at the latest. One that stands and is earlier stays: an empty call when it
@@ -123,6 +140,7 @@ impl Ready {
             let (what, flags) = (event.data.u64(), event.flags);
             found.any |= what != WAKER;
             found.reports |= what == SOCKET && flags.contains(EventFlags::ERR);
+            found.direct_reports |= what == DIRECT && flags.contains(EventFlags::ERR);
         }
         found
     }

@@ -1,9 +1,11 @@
 //! Receiving: datagrams into scratch buffers, and frames out of them.
 
 use crate::sys::{Arrival, RecvBatch};
+use cci_proto::Address;
 use cci_transport::Incoming;
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
+use std::ops::Add;
 
 /// Datagrams taken in one system call: more after [`STREAK`] calls in a row that were filled. A call that asks for more than
 /// there is looks once in vain, which would cost a lone answer a tenth of its way.
@@ -20,11 +22,26 @@ pub(crate) struct Received {
     pub(crate) dropped: u64,
 }
 
+impl Add for Received {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            frames: self.frames + other.frames,
+            datagrams: self.datagrams + other.datagrams,
+            coalesced: self.coalesced + other.coalesced,
+            dropped: self.dropped + other.dropped,
+        }
+    }
+}
+
 /// Takes datagrams and shows the frames in them.
 pub(crate) struct Receiver {
     batch: RecvBatch,
     /// Whether to ask how datagrams were marked: on the loop-back interface nobody does.
     wants_marks: bool,
+    /// Who alone sends what arrives here, if that is known.
+    pub(crate) only: Option<Address>,
     arrivals: Vec<Arrival>,
     /// What is shown next: datagram, and byte of it.
     at: usize,
@@ -41,7 +58,17 @@ impl Receiver {
     pub(crate) fn new(stride: usize, wants_marks: bool) -> Self {
         let batch = RecvBatch::new(WANT[WANT.len() - 1], stride);
         let arrivals = Vec::with_capacity(batch.capacity());
-        Self { batch, wants_marks, arrivals, at: 0, offset: 0, group: None, streak: 0, received: Received::default() }
+        Self {
+            batch,
+            wants_marks,
+            only: None,
+            arrivals,
+            at: 0,
+            offset: 0,
+            group: None,
+            streak: 0,
+            received: Received::default(),
+        }
     }
 
     /// Whether frames wait to be shown.
@@ -50,13 +77,28 @@ impl Receiver {
         self.at < self.arrivals.len()
     }
 
+    /// Takes datagrams from a socket and shows up to about `budget` frames, those first that wait to be shown; says how many.
+    #[inline]
+    pub(crate) fn take(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        budget: usize,
+        sink: &mut dyn FnMut(Incoming<'_>),
+    ) -> Result<usize, Errno> {
+        match self.pass_lone(socket, sink) {
+            Some(taken) => taken,
+            None if self.has_rest() => Ok(self.show(budget, sink)),
+            None => self.fill(socket, None).map(|()| self.show(budget, sink)),
+        }
+    }
+
     /// Takes datagrams from a socket; all that came before have been shown.
     pub(crate) fn fill(&mut self, socket: BorrowedFd<'_>, group: Option<u32>) -> Result<(), Errno> {
         self.arrivals.clear();
         (self.at, self.offset, self.group) = (0, 0, group);
         let want = WANT[self.streak / STREAK];
         let taken = if want == 1 && !self.wants_marks {
-            self.batch.receive_lone(socket)
+            self.batch.receive_lone(socket, self.only)
         } else {
             self.batch.receive(socket, want)
         };
@@ -80,7 +122,7 @@ impl Receiver {
     /// Takes one datagram from a socket and shows it, if that is how datagrams come at present and nobody marks them. None: they
     /// are to be taken by [`Receiver::fill`], or wait to be shown already.
     #[inline]
-    pub(crate) fn pass_lone(
+    fn pass_lone(
         &mut self,
         socket: BorrowedFd<'_>,
         sink: &mut dyn FnMut(Incoming<'_>),
@@ -88,7 +130,7 @@ impl Receiver {
         if self.wants_marks || self.streak >= STREAK || self.has_rest() {
             return None;
         }
-        if let Err(error) = self.batch.receive_lone(socket) {
+        if let Err(error) = self.batch.receive_lone(socket, self.only) {
             self.streak = 0;
             return Some(Err(error));
         }

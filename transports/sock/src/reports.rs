@@ -82,6 +82,15 @@ impl Reports {
         shown
     }
 
+    /// As [`Reports::show`], of another socket's queue.
+    #[cold]
+    pub(crate) fn show_beside(&mut self, socket: BorrowedFd<'_>, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        let pending = std::mem::replace(&mut self.pending, true);
+        let shown = self.show(socket, sink);
+        self.pending = pending;
+        shown
+    }
+
     fn show_one(&mut self, report: &Report, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let (to, quoted) = (report.to, &self.room[..report.quoted]);
         let mtu = report.mtu.checked_sub(self.overhead).filter(|mtu| *mtu > 0);

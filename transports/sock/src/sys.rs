@@ -21,6 +21,8 @@ pub(crate) const VECTORS: usize = 1024;
 const CONTROL: usize = 128;
 /// `IPV6_MULTICAST_ALL`, since Linux 4.20.
 const IPV6_MULTICAST_ALL: i32 = 29;
+/// `SO_NETNS_COOKIE`, since Linux 5.14.
+const SO_NETNS_COOKIE: i32 = 71;
 
 /// Frames that leave in one datagram of the system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,6 +204,16 @@ impl SendBatch {
     }
 }
 
+/// Sends a datagram to where the socket is connected.
+#[inline]
+pub(crate) fn send_connected(socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<(), Errno> {
+    let (fd, nowhere) = (socket.as_raw_fd(), std::ptr::null::<u8>());
+    // SAFETY: the kernel reads `bytes`, which outlives the call, as long as it is told, and no name.
+    let taken =
+        unsafe { libc::syscall(libc::SYS_sendto, fd, bytes.as_ptr(), bytes.len(), libc::MSG_DONTWAIT, nowhere, 0) };
+    counted(taken).map(|_| ())
+}
+
 /// Writes what a datagram needs beside its bytes; says how long that is.
 fn ancillary(control: &mut Control<CONTROL>, segment: u16, to: &Address, home: Home) -> usize {
     let mut used = 0;
@@ -313,9 +325,14 @@ impl RecvBatch {
 
     /// Takes one datagram if it has arrived, into the first buffer, and does not ask how it was marked: cheaper than
     /// [`RecvBatch::receive`], whose headers the kernel copies and checks. Frames that were put together are told apart by
-    /// their lengths.
-    pub(crate) fn receive_lone(&mut self, socket: BorrowedFd<'_>) -> Result<usize, Errno> {
+    /// their lengths. `only`: who alone can have sent it, so that the kernel is not asked that either.
+    pub(crate) fn receive_lone(&mut self, socket: BorrowedFd<'_>, only: Option<Address>) -> Result<usize, Errno> {
         self.lone = None;
+        if let Some(only) = only {
+            self.lone = Some(self.receive_unnamed(socket)?);
+            self.sender = (Name::EMPTY, only);
+            return Ok(1);
+        }
         let (fd, flags) = (socket.as_raw_fd(), libc::MSG_DONTWAIT | libc::MSG_TRUNC);
         let mut name_len = libc::socklen_t::from(Name::EMPTY.len);
         let (buffer, name) = (self.scratch.as_mut_ptr(), self.names[0].bytes.as_mut_ptr());
@@ -329,6 +346,16 @@ impl RecvBatch {
             self.sender = (name, name.address(name.len.into()));
         }
         Ok(1)
+    }
+
+    fn receive_unnamed(&mut self, socket: BorrowedFd<'_>) -> Result<usize, Errno> {
+        let (fd, flags, nowhere) =
+            (socket.as_raw_fd(), libc::MSG_DONTWAIT | libc::MSG_TRUNC, std::ptr::null_mut::<u8>());
+        let buffer = self.scratch.as_mut_ptr();
+        // SAFETY: the kernel writes at most `stride` bytes to the first buffer, which is as long and of this batch, which is borrowed
+        // mutably; and no name.
+        let taken = unsafe { libc::syscall(libc::SYS_recvfrom, fd, buffer, self.stride, flags, nowhere, nowhere) };
+        counted(taken)
     }
 
     /// The datagram that [`RecvBatch::receive_lone`] took.
@@ -459,6 +486,20 @@ pub(crate) fn choose(socket: BorrowedFd<'_>, is_v4: bool, choice: Choice, value:
     // SAFETY: `value` is valid for the call, and `len` says how large it is.
     let done = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), len) };
     if done == 0 { Ok(()) } else { Err(last_error()) }
+}
+
+/// Whether two sockets are of one network name space. No where the system does not tell.
+pub(crate) fn is_same_network(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
+    let cookie = |socket: BorrowedFd<'_>| {
+        let (mut cookie, mut len) = (0_u64, size_of::<u64>() as libc::socklen_t);
+        // SAFETY: `cookie` and `len` are valid for the call, and `len` says how large the first is.
+        let done = unsafe {
+            let value = (&raw mut cookie).cast();
+            libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, SO_NETNS_COOKIE, value, &raw mut len)
+        };
+        (done == 0).then_some(cookie)
+    };
+    cookie(a).is_some_and(|cookie_of_a| cookie(b) == Some(cookie_of_a))
 }
 
 /// A line of the system's list of interfaces: an interface and one of its addresses, or none.

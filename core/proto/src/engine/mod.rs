@@ -288,7 +288,7 @@ impl Engine {
         let mtu = u64::from(conn.mtu.max(1));
         let mut window = u64::from(conn.peer_buffer);
         if let Some(flow) = self.flows.get(conn.flow) {
-            window = window.min(flow.congestion.window(4 * mtu));
+            window = window.min(flow.congestion.window(mtu));
             report.rate = flow.congestion.rate();
             report.in_flight = u32::try_from(flow.flight.len()).unwrap_or(u32::MAX);
             (report.resent, report.rnr) = (flow.resent, flow.rnrs);

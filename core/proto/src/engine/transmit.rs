@@ -373,7 +373,7 @@ pub(super) fn note_sent(now: Time, conn: &mut Conn, flow: &mut Flow, at: usize, 
     flow.resent += u64::from(!first);
     (flow.sent_at, flow.used_at) = (now, now);
     flow.bytes_in_flight += bytes;
-    flow.congestion.on_sent(now, bytes, 4 * u64::from(conn.mtu));
+    flow.congestion.on_sent(now, bytes, conn.mtu.into());
     conn.clear(bit::CONFIRM);
 }
 
@@ -409,7 +409,7 @@ fn is_alone(flow: &Flow) -> bool {
 
 /// Bytes that may be in flight.
 fn window(conn: &Conn, flow: &Flow) -> u64 {
-    flow.congestion.window(4 * u64::from(conn.mtu)).min(u64::from(conn.peer_buffer)).max(u64::from(conn.mtu))
+    flow.congestion.window(conn.mtu.into()).min(u64::from(conn.peer_buffer)).max(u64::from(conn.mtu))
 }
 
 fn may_send_new(now: Time, conn: &Conn, flow: &Flow) -> bool {

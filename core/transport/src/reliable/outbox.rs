@@ -73,7 +73,7 @@ impl Outbox {
         let Transmit { to, len, piece, piece_len, checked, probe } = *transmit;
         let Some(head) = self.buffer.get_mut(self.end..self.end + len) else { return };
         wire::seal(head, piece_len as usize, |crc| match piece {
-            Some(piece) if checked => piece.fold(crc, wire::Crc::update),
+            Some(piece) if checked => crc.update_in_parts(|update| piece.in_parts(update)),
             _ => crc,
         });
         self.frames.push(Queued { to, at: self.end, len, piece, probe });

@@ -62,7 +62,7 @@ fn the_window_of_a_connection_that_says_little_does_not_grow() {
     for _ in 0..300 {
         transfer(&mut pair, client, 1);
     }
-    let window = pair.engines[0].flows.iter().next().expect("a flow").congestion.window(4000);
+    let window = pair.engines[0].flows.iter().next().expect("a flow").congestion.window(1000);
     assert!(window <= 512 << 10, "{window} bytes at once");
 }
 
@@ -72,7 +72,7 @@ fn no_rate_is_so_small_that_the_connection_stands_still() {
     let mut now = Time(0);
     for number in 0..2000 {
         now = now.plus_micros(1_000_000);
-        congestion.on_sent(now, 1200, 4800);
+        congestion.on_sent(now, 1200, 1200);
         congestion.on_lost(1 << 20);
         let sample = congestion::Sample {
             bytes: 1,
@@ -85,10 +85,10 @@ fn no_rate_is_so_small_that_the_connection_stands_still() {
         };
         congestion.on_ack(now, &sample);
     }
-    assert!(congestion.window(4000) < 1 << 20, "nor so large as if nothing had been lost");
+    assert!(congestion.window(1000) < 1 << 20, "nor so large as if nothing had been lost");
     // Frames may always leave a few in a round trip.
     for _ in 0..200 {
-        congestion.on_sent(now, 1200, 4800);
+        congestion.on_sent(now, 1200, 1200);
     }
     assert!(congestion.next_at().since(now) < 200_000_000, "{:?}", congestion.next_at());
 }
@@ -262,7 +262,7 @@ fn the_time_between_two_bursts_is_no_part_of_the_rate() {
 #[test]
 fn what_says_little_earns_no_window() {
     let mut congestion = congestion::Congestion::new();
-    let before = congestion.window(4800);
+    let before = congestion.window(1200);
     for number in 0..1000 {
         let sample = congestion::Sample {
             bytes: 10_000,
@@ -275,7 +275,7 @@ fn what_says_little_earns_no_window() {
         };
         congestion.on_ack(Time(u64::from(number) * 1_000_000), &sample);
     }
-    assert_eq!(congestion.window(4800), before);
+    assert_eq!(congestion.window(1200), before);
 }
 
 #[test]

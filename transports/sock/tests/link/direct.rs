@@ -1,0 +1,178 @@
+//! The direct socket of the peer that lone frames go to.
+
+use crate::ends::{self, Got, frame, open, take, wait};
+use crate::sys::own_network;
+use cci_proto::Address;
+use cci_sock::Sock;
+use cci_transport::Link;
+use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt};
+use std::net::SocketAddr;
+
+/// More lone frames than it takes.
+const ENOUGH: usize = 600;
+
+/// Two links that know each other's addresses: of the second, and of the first.
+fn pair(ip: &str) -> (Sock, Sock, Address, Address) {
+    let (mut a, mut b) = (open(ip, &[]), open(ip, &[]));
+    let (to_b, to_a) = (a.resolve(b.uri()).expect("a URI"), b.resolve(a.uri()).expect("a URI"));
+    (a, b, to_b, to_a)
+}
+
+/// Sends one frame and takes it at the other end, where it comes from here.
+fn pass(from: &mut Sock, to: &mut Sock, (name, source): (Address, Address), bytes: &[u8]) {
+    assert_eq!(from.send_burst(&[frame(name, bytes)]), 1);
+    let got = take(to, 1).remove(0);
+    assert_eq!(got, Got::Frame { from: source, bytes: bytes.to_vec(), congested: false });
+}
+
+/// Lone frames there and back until both have a direct socket.
+fn acquaint(a: &mut Sock, b: &mut Sock, to_b: Address, to_a: Address) {
+    for _ in 0..ENOUGH {
+        pass(a, b, (to_b, to_a), b"there");
+        pass(b, a, (to_a, to_b), b"back");
+    }
+    assert!(is_direct(a, to_b) && is_direct(b, to_a));
+}
+
+fn is_direct(link: &Sock, to: Address) -> bool {
+    link.path(&to).0.contains("socket of their own")
+}
+
+#[test]
+fn lone_frames_earn_a_socket_and_all_peers_are_heard() {
+    for ip in ends::homes() {
+        let (mut a, mut b, to_b, to_a) = pair(ip);
+        assert!(!is_direct(&a, to_b));
+        acquaint(&mut a, &mut b, to_b, to_a);
+        let mut c = open(ip, &[]);
+        let (c_to_a, a_to_c) = (c.resolve(a.uri()).expect("a URI"), a.resolve(c.uri()).expect("a URI"));
+        for round in 0..100_u8 {
+            pass(&mut c, &mut a, (c_to_a, a_to_c), &[round, 1]);
+            pass(&mut b, &mut a, (to_a, to_b), &[round, 2]);
+            pass(&mut a, &mut b, (to_b, to_a), &[round, 3]);
+            pass(&mut a, &mut c, (a_to_c, c_to_a), &[round, 4]);
+        }
+        assert!(is_direct(&a, to_b) && !is_direct(&a, a_to_c), "a row that others interrupt earns nothing");
+        let (sent, received) = (a.counters(), b.counters());
+        assert_eq!((sent.tx_frames, sent.tx_calls), (ENOUGH as u64 + 200, ENOUGH as u64 + 200));
+        assert_eq!((received.rx_frames, received.rx_datagrams), (ENOUGH as u64 + 100, ENOUGH as u64 + 100));
+    }
+}
+
+#[test]
+fn bursts_to_its_peer_arrive_whole_and_in_turn_with_others() {
+    let (mut a, mut b, to_b, to_a) = pair("127.0.0.1");
+    acquaint(&mut a, &mut b, to_b, to_a);
+    let mut c = open("127.0.0.1", &[]);
+    let c_to_b = c.resolve(b.uri()).expect("a URI");
+    let bytes: Vec<_> = (0..64).map(|number| ends::with_length(vec![number; 1000], 0)).collect();
+    let burst = |to| bytes.iter().map(|bytes| frame(to, bytes)).collect::<Vec<_>>();
+    assert_eq!((a.send_burst(&burst(to_b)), c.send_burst(&burst(c_to_b))), (64, 64));
+    let (of_a, of_c): (Vec<_>, Vec<_>) =
+        take(&mut b, 128).into_iter().partition(|got| matches!(got, Got::Frame { from, .. } if *from == to_a));
+    for got in [of_a, of_c] {
+        assert_eq!(got.into_iter().map(Got::bytes).collect::<Vec<_>>(), bytes);
+    }
+}
+
+#[test]
+fn the_next_peer_gets_it_and_nothing_is_lost() {
+    for ip in ends::homes() {
+        let (mut a, mut b, to_b, to_a) = pair(ip);
+        acquaint(&mut a, &mut b, to_b, to_a);
+        let mut c = open(ip, &[]);
+        let (c_to_a, a_to_c) = (c.resolve(a.uri()).expect("a URI"), a.resolve(c.uri()).expect("a URI"));
+        for number in 0..ENOUGH {
+            // What the old peer sends waits at the socket that is given away meanwhile.
+            assert_eq!(b.send_burst(&[frame(to_a, &number.to_be_bytes())]), 1);
+            assert_eq!(a.send_burst(&[frame(a_to_c, b"to the next")]), 1);
+            assert_eq!(take(&mut a, 1).remove(0).bytes(), number.to_be_bytes());
+            assert_eq!(take(&mut c, 1).remove(0).bytes(), b"to the next");
+        }
+        assert!(is_direct(&a, a_to_c) && !is_direct(&a, to_b));
+        pass(&mut c, &mut a, (c_to_a, a_to_c), b"from the next");
+        pass(&mut b, &mut a, (to_a, to_b), b"from the last");
+    }
+}
+
+#[test]
+fn the_handle_tells_of_both_sockets() {
+    let (mut a, mut b, to_b, to_a) = pair("127.0.0.1");
+    acquaint(&mut a, &mut b, to_b, to_a);
+    let mut c = open("127.0.0.1", &[]);
+    let c_to_a = c.resolve(a.uri()).expect("a URI");
+    for watched_anew in [false, true] {
+        if watched_anew {
+            assert!(!a.watch(false));
+            assert_eq!(b.send_burst(&[frame(to_a, b"x")]), 1);
+            assert!(!wait(&a, 0), "nobody waits");
+            take_polling(&mut a);
+            assert!(a.watch(true));
+        }
+        for (peer, to) in [(&mut b, to_a), (&mut c, c_to_a)] {
+            assert!(a.arm(None, false));
+            assert!(!wait(&a, 0));
+            assert_eq!(peer.send_burst(&[frame(to, b"x")]), 1);
+            assert!(wait(&a, 10) && !a.arm(None, false), "a frame has arrived");
+            a.disarm();
+            take(&mut a, 1);
+            assert!(!wait(&a, 0));
+        }
+    }
+}
+
+/// Takes one frame from a link whose handle does not tell.
+fn take_polling(link: &mut Sock) {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while link.recv_burst(1, &mut |_| ()) == 0 {
+        assert!(std::time::Instant::now() < end, "nothing came");
+    }
+}
+
+#[test]
+fn a_peer_that_is_gone_is_refused_and_its_successor_heard() {
+    for ip in ends::homes() {
+        let (mut a, mut b, to_b, to_a) = pair(ip);
+        acquaint(&mut a, &mut b, to_b, to_a);
+        let port = b.uri().rsplit(':').next().expect("a port").to_owned();
+        drop(b);
+        assert_eq!(a.send_burst(&[frame(to_b, b"is anybody there?")]), 1);
+        let got = take(&mut a, 1).remove(0);
+        let Got::Refused { to, quoted } = &got else { panic!("{got:?}") };
+        assert_eq!((*to, &quoted[..]), (to_b, &b"is anybody there?"[..]));
+        a.recv_burst(64, &mut |_| ());
+        assert!(!is_direct(&a, to_b));
+        let mut b = ends::try_open(&[("ip", ip), ("port", &port)], None).expect("the port is free again");
+        acquaint(&mut a, &mut b, to_b, to_a);
+    }
+}
+
+#[test]
+fn the_port_stays_the_endpoints_own() {
+    let (mut a, mut b, to_b, to_a) = pair("127.0.0.1");
+    acquaint(&mut a, &mut b, to_b, to_a);
+    let name: SocketAddr = a.uri().strip_prefix("sock://").expect("a URI").parse().expect("a name");
+    let other = socket(AddressFamily::INET, SocketType::DGRAM, None).expect("a socket");
+    sockopt::set_socket_reuseport(&other, true).expect("an option");
+    sockopt::set_socket_reuseaddr(&other, true).expect("an option");
+    assert_eq!(bind(&other, &name), Err(rustix::io::Errno::ADDRINUSE));
+}
+
+#[test]
+fn a_thread_in_another_network_does_without() {
+    let (mut a, mut b, to_b, to_a) = pair("127.0.0.1");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // With a loop-back interface that is up: there the socket could be made, and would lead nowhere.
+            let up = || std::process::Command::new("ip").args(["link", "set", "lo", "up"]).status();
+            if !own_network() || !up().is_ok_and(|status| status.success()) {
+                return;
+            }
+            for _ in 0..ENOUGH {
+                pass(&mut a, &mut b, (to_b, to_a), b"there");
+                pass(&mut b, &mut a, (to_a, to_b), b"back");
+            }
+            assert!(!is_direct(&a, to_b) && !is_direct(&b, to_a));
+        });
+    });
+}
