@@ -99,7 +99,7 @@ impl Direct {
         }
     }
 
-    /// Takes datagrams. An error is the peer's: it is looked into, and the socket closed, by the next call.
+    /// Takes datagrams. After an error, which is the peer's, it is to be looked into, and the socket closed.
     pub(crate) fn take(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let Some(open) = &self.open else { return 0 };
         match self.receiver.take(open.socket.as_fd(), budget, sink) {

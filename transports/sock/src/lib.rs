@@ -110,7 +110,9 @@ impl Sock {
         }
         let direct_first = self.direct.is_first();
         let mut shown = self.look_at(direct_first, budget, sink);
-        if self.direct.looks_at_other(shown > 0) && shown < budget {
+        // Where the handle tells of frames, the one call that a program makes then has to find them.
+        let told = shown == 0 && self.ready.watches_frames();
+        if (told || self.direct.looks_at_other(shown > 0)) && shown < budget {
             let others = self.look_at(!direct_first, budget - shown, sink);
             if shown == 0 && others > 0 {
                 self.direct.note_found(!direct_first);
@@ -230,13 +232,13 @@ impl Link for Sock {
         if self.reports.pending {
             shown = self.reports.show(self.socket.as_fd(), sink);
         }
-        if self.direct.is_troubled || self.direct.is_wanted() {
-            shown += self.change_direct(sink);
-        }
         if self.receiver.has_rest() {
             shown += self.receiver.show(budget, sink);
         } else {
             shown += self.look(budget, sink);
+        }
+        if self.direct.is_troubled || self.direct.is_wanted() {
+            shown += self.change_direct(sink);
         }
         if !self.groups.is_empty() && !self.receiver.has_rest() {
             self.calls = self.calls.wrapping_add(1);
