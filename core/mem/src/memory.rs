@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 /// Bytes that [`Piece::in_parts`] shows at a time. By trial: of 2 to 32 KiB, 8 and 16 take the least time for a CRC over them.
 const PART: usize = 8192;
+/// Of so many bytes a copy is made in less room, whose clearing is not to cost more than they do.
+const SMALL: usize = 256;
 
 /// Address and length of a range that stays valid while it is registered.
 #[derive(Clone, Debug)]
@@ -136,8 +138,13 @@ impl Piece {
     /// Shows a copy of the bytes, part by part: for a check over memory that others may write at the same time, of which no
     /// reference can be formed. The copy stays in the first-level cache.
     #[inline]
-    pub fn in_parts(&self, mut show: impl FnMut(&[u8])) {
-        let mut part = [0; PART];
+    pub fn in_parts(&self, show: impl FnMut(&[u8])) {
+        if self.len <= SMALL { self.show_parts::<SMALL>(show) } else { self.show_parts::<PART>(show) }
+    }
+
+    #[inline]
+    fn show_parts<const N: usize>(&self, mut show: impl FnMut(&[u8])) {
+        let mut part = [0; N];
         let mut at = 0;
         while at < self.len {
             let len = self.copy_to(at, &mut part);

@@ -1,10 +1,12 @@
 //! The direct socket: bound as the endpoint's own, and connected to the peer that lone frames go to. The system then looks up
 //! neither the way there for each that leaves nor the way here for each that comes (`docs/design/sock.md`).
 
+use crate::ERRORS_AT_ONCE;
 use crate::address;
 use crate::open;
 use crate::ready::Ready;
 use crate::receive::Receiver;
+use crate::reports::Reports;
 use crate::sys::{self, Choice};
 use crate::transmit::Sent;
 use cci_proto::Address;
@@ -12,13 +14,20 @@ use cci_transport::{Incoming, Outgoing};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{bind, connect, getsockname, sockopt};
+use std::net::{SocketAddr, SocketAddrV6};
 
 /// Lone frames to one peer, and none to another in between, after which it gets the direct socket.
 const ROW: u32 = 256;
-/// Calls that find nothing for one in which the socket is looked at too that had nothing when the other last had.
-const OTHER_EVERY: u32 = 8;
-/// The same among calls that find something.
-const BUSY_EVERY: u32 = 16;
+/// The longest row that is asked for, after failures.
+const LONGEST_ROW: u32 = ROW << 12;
+/// Every so many calls that find nothing at one socket look at the other one too.
+const OTHER_EVERY: u32 = 4;
+/// Every so many calls look at the other one first, so that a busy one does not keep it waiting.
+const TURN_EVERY: u32 = 16;
+/// Calls that take what is left in a socket: more than it holds, and a bound where it could not be retired.
+const MOST_LEFT: u32 = 1 << 14;
+/// A port that no endpoint sends from: a socket that is being closed is connected to it.
+const NOBODY: u16 = 1;
 
 /// How sockets of an endpoint are made.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +51,8 @@ pub(crate) struct Direct {
     /// Whom the last lone frames of the endpoint's own socket went to, and how many in a row.
     to: Address,
     row: u32,
-    /// The system does not allow it; not tried again.
-    is_refused: bool,
+    /// How long a row earns the socket: longer after each failure.
+    needed: u32,
     /// An error has come: it is to be closed.
     pub(crate) is_troubled: bool,
     /// It had something when one of the sockets last had.
@@ -59,7 +68,7 @@ impl Direct {
             receiver: Receiver::new(stride, wants_marks),
             to: Address::default(),
             row: 0,
-            is_refused: false,
+            needed: ROW,
             is_troubled: false,
             leads: false,
             calls: 0,
@@ -99,6 +108,26 @@ impl Direct {
         }
     }
 
+    /// Shows what is left in a socket that was retired, and its error queue.
+    #[cold]
+    pub(crate) fn drain(&mut self, sink: &mut dyn FnMut(Incoming<'_>), reports: &mut Reports) -> usize {
+        let Some(open) = &self.open else { return 0 };
+        let socket = open.socket.as_fd();
+        let (mut shown, mut errors) = (reports.show_beside(socket, sink), 0);
+        for _ in 0..MOST_LEFT {
+            match self.receiver.take(socket, usize::MAX, sink) {
+                // None of it a frame, maybe.
+                Ok(count) => shown += count,
+                Err(error) if error == Errno::AGAIN || errors == ERRORS_AT_ONCE => break,
+                Err(_) => {
+                    errors += 1;
+                    shown += reports.show_beside(socket, sink);
+                }
+            }
+        }
+        shown
+    }
+
     /// Takes datagrams. After an error, which is the peer's, it is to be looked into, and the socket closed.
     pub(crate) fn take(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let Some(open) = &self.open else { return 0 };
@@ -115,23 +144,33 @@ impl Direct {
         }
     }
 
-    /// Notes that a lone frame has left by the endpoint's own socket. One to a group ends no row and makes none.
+    /// Notes that a lone frame has left by the endpoint's own socket. One that could not go by this one, or goes to a group, ends no
+    /// row and makes none.
     #[inline]
-    pub(crate) fn note_lone(&mut self, to: &Address) {
-        if self.to == *to {
+    pub(crate) fn note_lone(&mut self, frame: &Outgoing<'_>) {
+        if frame.piece.is_some() || frame.probe || self.is_to(&frame.to) {
+            return;
+        }
+        if self.to == frame.to {
             self.row = self.row.saturating_add(1);
-        } else if address::way(to).is_none() {
-            (self.to, self.row) = (*to, 1);
+        } else if address::way(&frame.to).is_none() {
+            (self.to, self.row) = (frame.to, 1);
         }
     }
 
     /// Whether the peer of the last lone frames is to have the socket.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
-        self.row >= ROW && !self.is_refused
+        self.row >= self.needed
     }
 
-    /// Opens it for the peer of the last lone frames; another one was closed. What the system refuses is not asked again.
+    /// A failure: the next row has to be longer.
+    fn back_off(&mut self) {
+        self.row = 0;
+        self.needed = (self.needed * 2).min(LONGEST_ROW);
+    }
+
+    /// Opens it for the peer of the last lone frames; another one was closed.
     #[cold]
     pub(crate) fn open(&mut self, own: &OwnedFd, how: How, ready: &Ready) {
         self.row = 0;
@@ -147,16 +186,36 @@ impl Direct {
                 self.open = Some(open);
                 self.receiver.only = None;
             }
-            // The peer cannot be reached now; others can.
-            Err(Errno::NETUNREACH | Errno::HOSTUNREACH) => {}
-            Err(_) => self.is_refused = true,
+            Err(_) => self.back_off(),
+        }
+    }
+
+    /// Has what the peer sends arrive at the endpoint's own socket from now on. Closing would lose what comes meanwhile, and all of it
+    /// where a forked child still has the descriptor.
+    #[cold]
+    pub(crate) fn retire(&mut self) {
+        if let Some(open) = &self.open
+            && let Ok(name) = getsockname(&open.socket).and_then(SocketAddr::try_from)
+        {
+            let nobody = match name {
+                SocketAddr::V4(name) => SocketAddr::from((*name.ip(), NOBODY)),
+                SocketAddr::V6(name) => SocketAddrV6::new(*name.ip(), NOBODY, 0, name.scope_id()).into(),
+            };
+            // Where it fails, no frame can come either.
+            let _ = connect(&open.socket, &nobody);
         }
     }
 
     /// Closes it; what has arrived there and was not taken is lost.
     #[cold]
     pub(crate) fn close(&mut self, ready: &Ready) {
-        (self.is_troubled, self.leads) = (false, false);
+        if std::mem::take(&mut self.is_troubled) {
+            self.back_off();
+        } else {
+            self.needed = ROW;
+        }
+        self.leads = false;
+        self.receiver.forget_rest();
         if let Some(open) = self.open.take()
             && open.is_watched
         {
@@ -170,24 +229,22 @@ impl Direct {
         let Some(open) = self.open.as_mut().filter(|open| open.is_watched != on) else { return };
         match ready.watch_direct(&open.socket, on) {
             Ok(()) => open.is_watched = on,
-            Err(_) => self.close(ready),
+            Err(_) => {
+                self.is_troubled = true;
+                self.retire();
+                self.close(ready);
+            }
         }
     }
 
-    /// Whether the next look is at this socket first.
+    /// Whether this call looks here first, and whether it looks at the other socket too if it finds nothing.
     #[inline]
-    pub(crate) fn is_first(&self) -> bool {
-        self.leads
-    }
-
-    /// Whether the other socket is looked at too, after the first one had something or not.
-    #[inline]
-    pub(crate) fn looks_at_other(&mut self, had_something: bool) -> bool {
+    pub(crate) fn next_look(&mut self) -> (bool, bool) {
         self.calls = self.calls.wrapping_add(1);
-        self.calls.is_multiple_of(if had_something { BUSY_EVERY } else { OTHER_EVERY })
+        (self.leads ^ self.calls.is_multiple_of(TURN_EVERY), self.calls.is_multiple_of(OTHER_EVERY))
     }
 
-    /// Notes which socket had something.
+    /// Notes that a socket had something, after the one that was looked at first had nothing.
     #[inline]
     pub(crate) fn note_found(&mut self, here: bool) {
         self.leads = here;

@@ -108,16 +108,15 @@ impl Sock {
         if self.direct.socket().is_none() {
             return self.look_here(budget, sink);
         }
-        let direct_first = self.direct.is_first();
-        let mut shown = self.look_at(direct_first, budget, sink);
+        let (direct_first, looks_at_both) = self.direct.next_look();
+        let shown = self.look_at(direct_first, budget, sink);
         // Where the handle tells of frames, the one call that a program makes then has to find them.
-        let told = shown == 0 && self.ready.watches_frames();
-        if (told || self.direct.looks_at_other(shown > 0)) && shown < budget {
-            let others = self.look_at(!direct_first, budget - shown, sink);
-            if shown == 0 && others > 0 {
-                self.direct.note_found(!direct_first);
-            }
-            shown += others;
+        if shown > 0 || !looks_at_both && !self.ready.watches_frames() {
+            return shown;
+        }
+        let shown = self.look_at(!direct_first, budget, sink);
+        if shown > 0 {
+            self.direct.note_found(!direct_first);
         }
         shown
     }
@@ -131,14 +130,10 @@ impl Sock {
     #[cold]
     fn change_direct(&mut self, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let mut shown = 0;
-        if let Some(socket) = self.direct.socket().filter(|_| self.direct.is_troubled) {
-            shown += self.reports.show_beside(socket, sink);
-        }
-        while self.direct.socket().is_some() {
-            match self.direct.take(usize::MAX, sink) {
-                0 => self.direct.close(&self.ready),
-                count => shown += count,
-            }
+        if self.direct.socket().is_some() {
+            self.direct.retire();
+            shown = self.direct.drain(sink, &mut self.reports);
+            self.direct.close(&self.ready);
         }
         if self.direct.is_wanted() {
             let how = How {
@@ -221,8 +216,8 @@ impl Link for Sock {
             return 1;
         }
         let taken = self.transmitter.send(self.socket.as_fd(), frames, &mut self.reports);
-        if let Some(frame) = lone {
-            self.direct.note_lone(&frame.to);
+        if let Some(frame) = lone.filter(|_| taken > 0) {
+            self.direct.note_lone(frame);
         }
         taken
     }
@@ -234,6 +229,8 @@ impl Link for Sock {
         }
         if self.receiver.has_rest() {
             shown += self.receiver.show(budget, sink);
+        } else if self.direct.receiver.has_rest() {
+            shown += self.direct.take(budget, sink);
         } else {
             shown += self.look(budget, sink);
         }

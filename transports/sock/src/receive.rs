@@ -77,6 +77,11 @@ impl Receiver {
         self.at < self.arrivals.len()
     }
 
+    /// Drops the frames that wait to be shown.
+    pub(crate) fn forget_rest(&mut self) {
+        self.arrivals.clear();
+    }
+
     /// Takes datagrams from a socket and shows up to about `budget` frames, those first that wait to be shown; says how many.
     #[inline]
     pub(crate) fn take(

@@ -1,12 +1,15 @@
 //! The direct socket of the peer that lone frames go to.
 
 use crate::ends::{self, Got, frame, open, take, wait};
-use crate::sys::own_network;
+use crate::sys::{duplicate, own_network};
+use cci_mem::memory::Memory;
+use cci_mem::segment::Segment;
 use cci_proto::Address;
 use cci_sock::Sock;
-use cci_transport::Link;
+use cci_transport::{Link, Outgoing};
 use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// More lone frames than it takes.
 const ENOUGH: usize = 600;
@@ -32,6 +35,14 @@ fn acquaint(a: &mut Sock, b: &mut Sock, to_b: Address, to_a: Address) {
         pass(b, a, (to_a, to_b), b"back");
     }
     assert!(is_direct(a, to_b) && is_direct(b, to_a));
+}
+
+/// Lone frames one way.
+fn pass_many(from: &mut Sock, to: &mut Sock, names: (Address, Address)) {
+    for _ in 0..ENOUGH {
+        pass(from, to, names, b"one way");
+        from.recv_burst(64, &mut |_| ());
+    }
 }
 
 fn is_direct(link: &Sock, to: Address) -> bool {
@@ -93,6 +104,42 @@ fn the_next_peer_gets_it_and_nothing_is_lost() {
         pass(&mut c, &mut a, (c_to_a, a_to_c), b"from the next");
         pass(&mut b, &mut a, (to_a, to_b), b"from the last");
     }
+}
+
+#[test]
+fn a_forked_child_that_keeps_the_socket_does_not_silence_its_peer() {
+    let (mut a, mut b, to_b, to_a) = pair("127.0.0.1");
+    acquaint(&mut a, &mut b, to_b, to_a);
+    let name = |link: &Sock| link.uri().trim_start_matches("sock://").to_owned();
+    let childs = duplicate(&name(&a), &name(&b)).expect("a socket with both names");
+    let mut c = open("127.0.0.1", &[]);
+    let (c_to_a, a_to_c) = (c.resolve(a.uri()).expect("a URI"), a.resolve(c.uri()).expect("a URI"));
+    pass_many(&mut a, &mut c, (a_to_c, c_to_a));
+    assert!(!is_direct(&a, to_b));
+    for _ in 0..ENOUGH {
+        pass(&mut b, &mut a, (to_a, to_b), b"to the parent");
+        pass(&mut a, &mut b, (to_b, to_a), b"from the parent");
+    }
+    drop(childs);
+    for _ in 0..8 {
+        pass_many(&mut a, &mut c, (a_to_c, c_to_a));
+    }
+    acquaint(&mut a, &mut c, a_to_c, c_to_a);
+}
+
+#[test]
+fn frames_that_cannot_go_there_do_not_earn_it() {
+    let (mut a, mut b, to_b, to_a) = pair("127.0.0.1");
+    let memory = Memory::of_segment(Arc::new(Segment::create("test", 100).expect("memory")), 100);
+    for _ in 0..ENOUGH {
+        let with_memory = Outgoing { piece: memory.piece(0, 100), ..frame(to_b, b"head") };
+        for lone in [with_memory, Outgoing { probe: true, ..frame(to_b, b"probe") }] {
+            assert_eq!(a.send_burst(&[lone]), 1);
+            take(&mut b, 1);
+        }
+    }
+    assert!(!is_direct(&a, to_b));
+    acquaint(&mut a, &mut b, to_b, to_a);
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::mem::ManuallyDrop;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
 
 thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
@@ -43,6 +44,19 @@ static ALLOCATOR: Counting = Counting;
 pub(crate) fn own_network() -> bool {
     // SAFETY: concerns descriptors that this thread opens from now on.
     unsafe { libc::unshare(libc::CLONE_NEWNET) == 0 }
+}
+
+/// Another descriptor of this process's socket with these names, as a forked child has one.
+pub(crate) fn duplicate(own: &str, peer: &str) -> Option<UdpSocket> {
+    let numbers = std::fs::read_dir("/proc/self/fd").ok()?;
+    let numbers = numbers.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    numbers.into_iter().find_map(|number: i32| {
+        // SAFETY: never closed here; and only asked for its names, whatever it is. A copy of each would keep sockets of other tests open.
+        let socket = ManuallyDrop::new(unsafe { UdpSocket::from_raw_fd(number) });
+        let is_it = socket.local_addr().is_ok_and(|name| name.to_string() == own)
+            && socket.peer_addr().is_ok_and(|name| name.to_string() == peer);
+        is_it.then(|| socket.try_clone().expect("a descriptor"))
+    })
 }
 
 fn set(socket: &UdpSocket, name: i32) {
