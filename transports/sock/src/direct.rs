@@ -20,10 +20,11 @@ use std::net::{SocketAddr, SocketAddrV6};
 const ROW: u32 = 256;
 /// The longest row that is asked for, after failures.
 const LONGEST_ROW: u32 = ROW << 12;
-/// Every so many calls that find nothing at one socket look at the other one too.
-const OTHER_EVERY: u32 = 4;
-/// Every so many calls look at the other one first, so that a busy one does not keep it waiting.
+/// Every so many calls look at the other socket first, which had nothing when this one last had: so that a busy one does not keep
+/// it waiting, and an idle one costs little.
 const TURN_EVERY: u32 = 16;
+/// After one socket had something and then the other one, so many calls look at both.
+const MIXED: u32 = 1024;
 /// Calls that take what is left in a socket: more than it holds, and a bound where it could not be retired.
 const MOST_LEFT: u32 = 1 << 14;
 /// A port that no endpoint sends from: a socket that is being closed is connected to it.
@@ -58,6 +59,8 @@ pub(crate) struct Direct {
     /// It had something when one of the sockets last had.
     leads: bool,
     calls: u32,
+    /// Calls left that look at both sockets.
+    mixed: u32,
 }
 
 impl Direct {
@@ -72,6 +75,7 @@ impl Direct {
             is_troubled: false,
             leads: false,
             calls: 0,
+            mixed: 0,
         }
     }
 
@@ -241,13 +245,18 @@ impl Direct {
     #[inline]
     pub(crate) fn next_look(&mut self) -> (bool, bool) {
         self.calls = self.calls.wrapping_add(1);
-        (self.leads ^ self.calls.is_multiple_of(TURN_EVERY), self.calls.is_multiple_of(OTHER_EVERY))
+        let is_turn = self.calls.is_multiple_of(TURN_EVERY);
+        let is_mixed = self.mixed > 0;
+        self.mixed = self.mixed.saturating_sub(1);
+        (self.leads ^ is_turn, is_turn || is_mixed)
     }
 
-    /// Notes that a socket had something, after the one that was looked at first had nothing.
+    /// Notes which socket had something.
     #[inline]
     pub(crate) fn note_found(&mut self, here: bool) {
-        self.leads = here;
+        if self.leads != here {
+            (self.leads, self.mixed) = (here, MIXED);
+        }
     }
 }
 

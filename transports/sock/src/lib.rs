@@ -110,9 +110,13 @@ impl Sock {
         }
         let (direct_first, looks_at_both) = self.direct.next_look();
         let shown = self.look_at(direct_first, budget, sink);
-        // Where the handle tells of frames, the one call that a program makes then has to find them.
-        if shown > 0 || !looks_at_both && !self.ready.watches_frames() {
+        if shown > 0 {
+            self.direct.note_found(direct_first);
             return shown;
+        }
+        // Where the handle tells of frames, the one call that a program makes then has to find them.
+        if !looks_at_both && !self.ready.watches_frames() {
+            return 0;
         }
         let shown = self.look_at(!direct_first, budget, sink);
         if shown > 0 {
