@@ -394,3 +394,17 @@ fn who_waits_is_told_with_what_for_and_since_when() {
     let refused = Wait { index: client, what: WaitsFor::Slot, since, operations: 1 };
     assert_eq!(waits(&pair, 0), [refused]);
 }
+
+#[test]
+fn large_frames_of_memory_begin_where_the_first_does_in_its_line() {
+    for (room, left, len) in [
+        (64_892, 1 << 20, 64_832),
+        (4096, 4097, 4096),
+        (4100, 4101, 4096),
+        (4100, 4100, 4100),
+        (1364, 5000, 1364),
+        (64_892, 1, 1),
+    ] {
+        assert_eq!(super::transmit::memory_len(room, left), len, "{left} bytes left, room for {room}");
+    }
+}
