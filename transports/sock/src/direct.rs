@@ -54,6 +54,8 @@ pub(crate) struct Direct {
     row: u32,
     /// How long a row earns the socket: longer after each failure.
     needed: u32,
+    /// Frames that have left by the one that is open.
+    served: u32,
     /// An error has come: it is to be closed.
     pub(crate) is_troubled: bool,
     /// It had something when one of the sockets last had.
@@ -72,6 +74,7 @@ impl Direct {
             to: Address::default(),
             row: 0,
             needed: ROW,
+            served: 0,
             is_troubled: false,
             leads: false,
             calls: 0,
@@ -102,6 +105,7 @@ impl Direct {
         match sys::send_connected(open.socket.as_fd(), frame.head) {
             Ok(()) => {
                 self.row = 0;
+                self.served = self.served.saturating_add(1);
                 sent.frames += 1;
                 true
             }
@@ -188,6 +192,7 @@ impl Direct {
         match opened {
             Ok(open) => {
                 self.open = Some(open);
+                self.served = 0;
                 self.receiver.only = None;
             }
             Err(_) => self.back_off(),
@@ -213,9 +218,11 @@ impl Direct {
     /// Closes it; what has arrived there and was not taken is lost.
     #[cold]
     pub(crate) fn close(&mut self, ready: &Ready) {
+        // An error after long service is the end of a peer, or a path's word; one that comes soon makes the socket not worth its while.
         if std::mem::take(&mut self.is_troubled) {
             self.back_off();
-        } else {
+        }
+        if self.served >= ROW {
             self.needed = ROW;
         }
         self.leads = false;
@@ -228,16 +235,12 @@ impl Direct {
         }
     }
 
-    /// Has the handle tell what arrives there, or not. One that it cannot tell of is closed.
+    /// Has the handle tell what arrives there, or not. One that it cannot tell of is to be closed.
     pub(crate) fn watch(&mut self, ready: &Ready, on: bool) {
         let Some(open) = self.open.as_mut().filter(|open| open.is_watched != on) else { return };
         match ready.watch_direct(&open.socket, on) {
             Ok(()) => open.is_watched = on,
-            Err(_) => {
-                self.is_troubled = true;
-                self.retire();
-                self.close(ready);
-            }
+            Err(_) => self.is_troubled = true,
         }
     }
 

@@ -292,7 +292,7 @@ impl Link for Sock {
         }
         let found = self.ready.look();
         self.reports.pending |= found.reports;
-        self.direct.is_troubled |= found.direct_reports;
+        self.direct.is_troubled |= found.direct_reports && self.direct.socket().is_some();
         if found.any {
             self.ready.watch_room(&self.socket, false);
         }

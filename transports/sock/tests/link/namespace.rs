@@ -1,7 +1,7 @@
 //! What a host's own network does to an endpoint: in a name space of its own, where this user may make one.
 
 use crate::ends::{Got, frame, open, take, try_open, wait, with_length};
-use crate::sys::own_network;
+use crate::sys::{self, own_network};
 use cci_proto::Status;
 use cci_transport::Link;
 use std::process::Command;
@@ -13,12 +13,7 @@ fn in_own_network(commands: &[&str], test: impl FnOnce() + Send + 'static) {
     let thread = std::thread::spawn(move || {
         let run = |command: &String| {
             let mut words = command.split(' ');
-            let program = words.next().unwrap_or("");
-            Command::new(program)
-                .args(words)
-                .stderr(std::process::Stdio::null())
-                .status()
-                .is_ok_and(|status| status.success())
+            sys::run(Command::new(words.next().unwrap_or("")).args(words))
         };
         if own_network() && commands.iter().all(run) {
             test();

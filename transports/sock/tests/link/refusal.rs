@@ -1,10 +1,12 @@
 //! What the network says about frames that do not arrive.
 
 use crate::ends::{self, Got, frame, open, take};
+use crate::sys::no_children;
 use cci_transport::Link;
 
 #[test]
 fn a_refusal_quotes_our_frame() {
+    let _guard = no_children();
     for ip in ends::homes() {
         let mut a = open(ip, &[]);
         let nobody = a.resolve(open(ip, &[]).uri()).expect("a URI");
@@ -19,6 +21,7 @@ fn a_refusal_quotes_our_frame() {
 
 #[test]
 fn the_refusal_of_one_is_not_charged_to_another() {
+    let _guard = no_children();
     for ip in ends::homes() {
         let (mut a, mut b) = (open(ip, &[]), open(ip, &[]));
         let nobody = a.resolve(open(ip, &[]).uri()).expect("a URI");
@@ -40,6 +43,7 @@ fn the_refusal_of_one_is_not_charged_to_another() {
 
 #[test]
 fn a_refusal_makes_the_handle_readable_until_it_is_shown() {
+    let _guard = no_children();
     let mut a = open("127.0.0.1", &[]);
     let nobody = a.resolve(open("127.0.0.1", &[]).uri()).expect("a URI");
     assert!(!ends::wait(&a, 0));
@@ -55,6 +59,7 @@ fn a_refusal_makes_the_handle_readable_until_it_is_shown() {
 
 #[test]
 fn many_refusals_do_not_pile_up() {
+    let _guard = no_children();
     let mut a = open("127.0.0.1", &[]);
     let nobody = a.resolve(open("127.0.0.1", &[]).uri()).expect("a URI");
     for number in 0..200_u8 {

@@ -5,6 +5,8 @@ use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::process::{Command, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
@@ -44,6 +46,21 @@ static ALLOCATOR: Counting = Counting;
 pub(crate) fn own_network() -> bool {
     // SAFETY: concerns descriptors that this thread opens from now on.
     unsafe { libc::unshare(libc::CLONE_NEWNET) == 0 }
+}
+
+/// Between fork and exec a child holds all descriptors of this process. Who starts one writes here, and who needs its sockets closed
+/// when it drops them reads.
+static CHILDREN: RwLock<()> = RwLock::new(());
+
+/// Runs a command, when nobody minds; whether it ended well.
+pub(crate) fn run(command: &mut Command) -> bool {
+    let _nobody = CHILDREN.write().unwrap_or_else(PoisonError::into_inner);
+    command.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+/// As long as this lives, no child is started.
+pub(crate) fn no_children() -> RwLockReadGuard<'static, ()> {
+    CHILDREN.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Another descriptor of this process's socket with these names, as a forked child has one.
