@@ -70,7 +70,7 @@ impl Direct {
     pub(crate) fn new(stride: usize, wants_marks: bool) -> Self {
         Self {
             open: None,
-            receiver: Receiver::new(stride, wants_marks),
+            receiver: Receiver::without_buffers(stride, wants_marks),
             to: Address::default(),
             row: 0,
             needed: ROW,
@@ -193,6 +193,7 @@ impl Direct {
             Ok(open) => {
                 self.open = Some(open);
                 self.served = 0;
+                self.receiver.make_buffers();
                 self.receiver.only = None;
             }
             Err(_) => self.back_off(),

@@ -56,7 +56,18 @@ pub(crate) struct Receiver {
 impl Receiver {
     /// Buffers of `stride` bytes each. `wants_marks`: congestion is marked where the datagrams come from.
     pub(crate) fn new(stride: usize, wants_marks: bool) -> Self {
-        let batch = RecvBatch::new(WANT[WANT.len() - 1], stride);
+        let mut receiver = Self::without_buffers(stride, wants_marks);
+        receiver.make_buffers();
+        receiver
+    }
+
+    /// Makes the buffers of one that was made without, before it takes anything.
+    pub(crate) fn make_buffers(&mut self) {
+        self.batch.make_buffers();
+    }
+
+    pub(crate) fn without_buffers(stride: usize, wants_marks: bool) -> Self {
+        let batch = RecvBatch::without_buffers(WANT[WANT.len() - 1], stride);
         let arrivals = Vec::with_capacity(batch.capacity());
         Self {
             batch,
