@@ -18,6 +18,9 @@ pub mod buffers;
 pub mod counters;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+mod crc;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
 pub mod fork;
 mod futex;
 #[allow(unsafe_code)]

@@ -1,12 +1,8 @@
 //! A range of this process's memory that RMA may touch.
 
+use crate::crc;
 use crate::segment::Segment;
 use std::sync::Arc;
-
-/// Bytes that [`Piece::in_parts`] shows at a time. By trial: of 2 to 32 KiB, 8 and 16 take the least time for a CRC over them.
-const PART: usize = 8192;
-/// Of so many bytes a copy is made in less room, whose clearing is not to cost more than they do.
-const SMALL: usize = 256;
 
 /// Address and length of a range that stays valid while it is registered.
 #[derive(Clone, Debug)]
@@ -78,6 +74,16 @@ impl Memory {
         true
     }
 
+    /// Copies bytes in, and says the register of a CRC32C after them, as of [`Piece::crc32c`]. None, and nothing is written, when they
+    /// do not fit inside as a whole.
+    #[inline]
+    #[must_use]
+    pub fn copy_in_checked(&self, offset: u64, bytes: &[u8], register: u32) -> Option<u32> {
+        let piece = self.piece(offset, bytes.len())?;
+        // SAFETY: as in `copy_in`.
+        Some(unsafe { crc::over_copied(register, bytes, std::ptr::with_exposed_provenance_mut(piece.start)) })
+    }
+
     /// Copies bytes out. False, and nothing is copied, when they do not lie inside as a whole.
     #[inline]
     #[must_use]
@@ -135,21 +141,15 @@ impl Piece {
         len
     }
 
-    /// Shows a copy of the bytes, part by part: for a check over memory that others may write at the same time, of which no
-    /// reference can be formed. The copy stays in the first-level cache.
+    /// The register of a CRC32C after these bytes: all ones before the first byte of all, inverted after the last. Others may write
+    /// the bytes at the same time, and spoil it with them.
     #[inline]
-    pub fn in_parts(&self, show: impl FnMut(&[u8])) {
-        if self.len <= SMALL { self.show_parts::<SMALL>(show) } else { self.show_parts::<PART>(show) }
-    }
-
-    #[inline]
-    fn show_parts<const N: usize>(&self, mut show: impl FnMut(&[u8])) {
-        let mut part = [0; N];
-        let mut at = 0;
-        while at < self.len {
-            let len = self.copy_to(at, &mut part);
-            show(&part[..len]);
-            at += len;
+    #[must_use]
+    pub fn crc32c(&self, register: u32) -> u32 {
+        if self.len == 0 {
+            return register;
         }
+        // SAFETY: inside the range that `Memory::piece` checked, readable by the contract of `Memory::new`.
+        unsafe { crc::over(register, std::ptr::with_exposed_provenance(self.start), self.len) }
     }
 }

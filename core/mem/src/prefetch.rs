@@ -3,19 +3,19 @@
 /// The line will be read.
 #[inline(always)]
 pub fn read<T>(line: &T) {
-    hint::<false, T>(line);
+    at::<false>(std::ptr::from_ref(line).cast());
 }
 
 /// The line will be written: takes it away from whoever has it now.
 #[inline(always)]
 pub fn write<T>(line: &T) {
-    hint::<true, T>(line);
+    at::<true>(std::ptr::from_ref(line).cast());
 }
 
+/// The line at any address, whether there is memory or not.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
-fn hint<const WRITE: bool, T>(line: &T) {
-    let address = std::ptr::from_ref(line);
+pub(crate) fn at<const WRITE: bool>(address: *const u8) {
     // SAFETY: a prefetch of any address is allowed; `prefetchw` is a no-op on processors that do not know it.
     unsafe {
         if WRITE {
@@ -28,4 +28,4 @@ fn hint<const WRITE: bool, T>(line: &T) {
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 #[inline(always)]
-fn hint<const WRITE: bool, T>(_: &T) {}
+pub(crate) fn at<const WRITE: bool>(_: *const u8) {}

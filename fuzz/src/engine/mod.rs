@@ -146,12 +146,10 @@ impl World {
         self.left = (place, frame);
     }
 
-    /// A frame comes: dropped by the driver if its check is wrong.
+    /// A frame comes: dropped if its check is wrong.
     fn arrive(&mut self, from: usize, frame: &[u8], congested: bool) {
         self.peers[from].sent += frame.len() as u64;
-        if verify(frame).is_ok() {
-            self.engine.handle_frame(self.now, &address(from), frame, congested, &mut self.books);
-        }
+        let _ = self.engine.handle_frame(self.now, &address(from), frame, congested, &mut self.books);
         self.came = (from, frame.to_vec());
     }
 

@@ -3,6 +3,7 @@
 
 mod handshake;
 mod hostile;
+mod landing;
 mod memory;
 mod order;
 mod path;
@@ -109,7 +110,7 @@ impl Raw {
 
     /// Hands a frame in, and says what comes back.
     fn give(&mut self, frame: &[u8]) -> Vec<Vec<u8>> {
-        self.engine.handle_frame(self.now, &PEER, frame, false, &mut self.host);
+        self.engine.handle_verified(self.now, &PEER, frame, false, &mut self.host);
         self.poll()
     }
 

@@ -6,6 +6,7 @@ use super::congestion::Congestion;
 use super::conn::NONE;
 use super::frames::Buffer;
 use super::host::{Op, Target};
+use super::landing::Next;
 use crate::Time;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -211,6 +212,10 @@ pub(super) struct Flow {
     pub(super) seen: Vec<u64>,
     /// When a part of it last came, on an unreliable connection.
     pub(super) assembly_at: Time,
+    /// What goes on with the newest frame.
+    pub(super) next: Option<Next>,
+    /// What the frame that is being handled brings, if it is in place already.
+    pub(super) landed: Option<Next>,
     /// Messages of the frame at `recv_next` that have been delivered.
     pub(super) partial: u16,
     /// Writes that were refused, until their last frame passes.
@@ -268,6 +273,8 @@ impl Flow {
             assembly: None,
             seen: Vec::new(),
             assembly_at: Time(0),
+            next: None,
+            landed: None,
             partial: 0,
             refused: Vec::new(),
             after_refused: false,

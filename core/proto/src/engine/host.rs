@@ -1,5 +1,6 @@
 //! What the engine asks of whoever drives it: the owner of slots, events and memory.
 
+use crate::wire::Crc;
 use crate::{Attribute, Failure};
 
 /// A connection's place in the engine's table.
@@ -110,6 +111,13 @@ pub trait Host {
     /// Refused; nothing was written.
     fn write(&mut self, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure>;
 
+    /// As `write`, of a frame whose check is not known yet: says the check continued over the bytes, which costs little on the way of
+    /// the copy. The frame goes on with a write, so that nothing is lost that should stay if it turns out to be broken. None:
+    /// refused, and nothing was written.
+    fn write_checked(&mut self, target: &Target, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
+        self.write(target, at, bytes).ok().map(|()| crc.update(bytes))
+    }
+
     /// Bytes that an RMA frame is to carry, `len` of them from `at` in the operation. A served read is checked as in `write`.
     ///
     /// # Errors
@@ -126,6 +134,12 @@ pub trait Host {
 
     /// Bytes that this side's read brought, at this offset of the operation.
     fn place(&mut self, op: Op, at: u64, bytes: &[u8]);
+
+    /// As `place`, of a frame whose check is not known yet, as in `write_checked`. None: nothing was placed.
+    fn place_checked(&mut self, op: Op, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
+        self.place(op, at, bytes);
+        Some(crc.update(bytes))
+    }
 
     /// An operation has ended; its number is the host's again.
     fn ended(&mut self, op: Op, outcome: Result<(), Failure>);

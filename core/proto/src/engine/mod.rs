@@ -18,6 +18,7 @@ mod frame;
 mod frames;
 mod handshake;
 mod host;
+mod landing;
 mod lone;
 mod mtu;
 mod pieces;

@@ -3,9 +3,10 @@
 use super::conn::{NONE, State, bit};
 use super::flow::{Ahead, Ops, WINDOW};
 use super::host::Host;
+use super::landing::Next;
 use super::records::{Ended, Scene, Taken};
 use super::timer::Later;
-use super::transmit::{ack_deadline, has_work};
+use super::transmit::{LARGE, ack_deadline, has_work};
 use super::{Engine, flow_of, get_ready, mtu};
 use crate::wire::{Data, Header, Kind, Record, Records, flags};
 use crate::{Address, Failure, Time};
@@ -19,7 +20,7 @@ pub(super) const MAX_ASKED: usize = 1024;
 
 impl Engine {
     /// A frame whose check was right. `congested`: a router marked it.
-    pub fn handle_frame<H: Host>(&mut self, now: Time, from: &Address, frame: &[u8], congested: bool, host: &mut H) {
+    pub fn handle_verified<H: Host>(&mut self, now: Time, from: &Address, frame: &[u8], congested: bool, host: &mut H) {
         let Some(header) = Header::parse(frame) else {
             self.stats.malformed += 1;
             return;
@@ -130,7 +131,7 @@ impl Engine {
     }
 
     /// What records of a connection are applied to.
-    fn scene(&mut self, place: u32) -> Option<Scene<'_>> {
+    pub(super) fn scene(&mut self, place: u32) -> Option<Scene<'_>> {
         let conn = self.table.get_mut(place)?;
         let flow = flow_of(&mut self.flows, conn, place)?;
         let max_send_size = self.config.max_send_size;
@@ -164,6 +165,7 @@ impl Engine {
         if early == 0 && self.take_alone(place, records, host) {
             return self.owe_ack(now, place, bytes, false);
         }
+        self.note_next(place, early, records, bytes);
         if !self.has_room(place, records) {
             self.stats.unheld += 1;
             return;
@@ -181,6 +183,15 @@ impl Engine {
             Taken::NoRoom => {}
         }
         self.owe_ack(now, place, bytes, had_gap || was_refused);
+    }
+
+    /// Notes what goes on with a frame, if it is newer than all that were accepted.
+    fn note_next(&mut self, place: u32, early: usize, records: Records<'_>, bytes: usize) {
+        let next = if (bytes as u64) < LARGE { None } else { Next::after(records) };
+        let Some(conn) = self.table.get_mut(place).filter(|conn| next.is_some() || conn.flow != NONE) else { return };
+        if let Some(flow) = flow_of(&mut self.flows, conn, place).filter(|flow| early >= flow.ahead.len()) {
+            flow.next = next;
+        }
     }
 
     /// A frame of so many bytes that was next has come, and is to be acknowledged: at once, or when the program had its chance

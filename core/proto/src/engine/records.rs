@@ -3,6 +3,7 @@
 use super::conn::{Conn, bit};
 use super::flow::{Ahead, Bundle, Flow, Item, Serve, WINDOW};
 use super::host::{Host, Op, Target};
+use super::landing::Next;
 use super::send::{OP_MASK, RmaState};
 use super::transmit::status;
 use crate::Failure;
@@ -126,6 +127,7 @@ impl Scene<'_> {
     pub(super) fn write<H: Host>(&mut self, op: u32, target: &Target, at: u64, bytes: &[u8], host: &mut H) -> bool {
         let known = self.flow.refused.iter().any(|(refused, _)| *refused == op);
         if !known
+            && !self.flow.has_landed(Next::Write { op, target: *target, at })
             && let Err(failure) = host.write(target, at, bytes)
             // Who begins more without ending them does not hear how they went.
             && self.flow.refused.len() < WINDOW
@@ -169,6 +171,13 @@ impl Scene<'_> {
         is_asked.then_some((host_op, state))
     }
 
+    /// The read of this side that these bytes are of, if it waits for any.
+    pub(super) fn asked_bytes(&mut self, op: u32, at: u64, len: usize) -> Option<(Op, &mut RmaState)> {
+        let (op, state) = self.rma(op).filter(|(_, state)| state.read && !state.answered)?;
+        let end = at.checked_add(len as u64)?;
+        (end <= state.target.len).then_some((op, state))
+    }
+
     /// Bytes that a read of this side brought.
     pub(super) fn read_bytes<H: Host>(
         &mut self,
@@ -178,13 +187,12 @@ impl Scene<'_> {
         host: &mut H,
         ended: &mut impl FnMut(Ended),
     ) {
-        let Some((op, state)) = self.rma(op).filter(|(_, state)| state.read && !state.answered) else { return };
-        let len = bytes.len() as u64;
-        if at.checked_add(len).is_none_or(|end| end > state.target.len) {
-            return;
+        let has_landed = self.flow.has_landed(Next::ReadBytes { op, at });
+        let Some((op, state)) = self.asked_bytes(op, at, bytes.len()) else { return };
+        if !has_landed {
+            host.place(op, at, bytes);
         }
-        host.place(op, at, bytes);
-        state.received += len;
+        state.received += bytes.len() as u64;
         if state.received < state.target.len {
             self.flow.moved = true;
             return;

@@ -15,7 +15,7 @@ use alloc::collections::VecDeque;
 /// Bytes of a cache line.
 const LINE: u64 = 64;
 /// A frame with so much room does not miss a part of a cache line.
-const LARGE: u64 = 4096;
+pub(super) const LARGE: u64 = 4096;
 /// Times that a frame is sent before it is sent alone.
 const MOST_ATTEMPTS: u8 = 6;
 

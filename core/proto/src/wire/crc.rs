@@ -20,11 +20,19 @@ impl Crc {
         Self(advance(self.0, bytes))
     }
 
-    /// Continued over what `parts` shows, one part after the other: cheaper than a call of [`Crc::update`] for each.
+    /// The register, for who continues it over bytes that only he may touch: all ones before the first byte, and inverted after
+    /// the last.
     #[inline]
     #[must_use]
-    pub fn update_in_parts(self, parts: impl FnOnce(&mut dyn FnMut(&[u8]))) -> Self {
-        Self(advance_in_parts(self.0, parts))
+    pub const fn register(self) -> u32 {
+        self.0
+    }
+
+    /// Goes on from a register.
+    #[inline]
+    #[must_use]
+    pub const fn resumed(register: u32) -> Self {
+        Self(register)
     }
 
     /// Of the bytes so far.
@@ -44,21 +52,14 @@ impl Default for Crc {
 /// The register after these bytes.
 #[cfg(feature = "std")]
 #[inline]
+#[expect(clippy::cast_possible_truncation, reason = "a CRC of 32 bits in a wider word")]
 fn advance(register: u32, bytes: &[u8]) -> u32 {
     if register == u32::MAX {
         // The way that is short for few bytes exists from the start only.
         return !crc_fast::crc32_iscsi(bytes);
     }
-    advance_in_parts(register, |update| update(bytes))
-}
-
-/// The register after all that `parts` shows.
-#[cfg(feature = "std")]
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "a CRC of 32 bits in a wider word")]
-fn advance_in_parts(register: u32, parts: impl FnOnce(&mut dyn FnMut(&[u8]))) -> u32 {
     let mut digest = crc_fast::Digest::new_with_init_state(crc_fast::CrcAlgorithm::Crc32Iscsi, register.into());
-    parts(&mut |bytes| digest.update(bytes));
+    digest.update(bytes);
     !(digest.finalize() as u32)
 }
 
@@ -66,13 +67,6 @@ fn advance_in_parts(register: u32, parts: impl FnOnce(&mut dyn FnMut(&[u8]))) ->
 #[cfg(not(feature = "std"))]
 fn advance(register: u32, bytes: &[u8]) -> u32 {
     table::advance(register, bytes)
-}
-
-/// The register after all that `parts` shows.
-#[cfg(not(feature = "std"))]
-fn advance_in_parts(mut register: u32, parts: impl FnOnce(&mut dyn FnMut(&[u8]))) -> u32 {
-    parts(&mut |bytes| register = table::advance(register, bytes));
-    register
 }
 
 /// Bytewise, for where there is no system to ask what the processor can do; and what the fast way is compared with.
@@ -127,8 +121,8 @@ mod tests {
         for cut in 0..=bytes.len() {
             let (a, b) = bytes.split_at(cut);
             assert_eq!(Crc::new().update(a).update(b).value(), whole, "cut at {cut}");
-            let in_parts = Crc::new().update_in_parts(|update| [a, b].into_iter().for_each(update));
-            assert_eq!(in_parts.value(), whole, "parts cut at {cut}");
+            let resumed = Crc::resumed(super::table::advance(Crc::new().update(a).register(), b));
+            assert_eq!(resumed.value(), whole, "resumed at {cut}");
         }
     }
 }

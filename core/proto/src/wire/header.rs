@@ -181,6 +181,24 @@ pub fn verify(bytes: &[u8]) -> Result<Header, Malformed> {
     if u32_at(bytes, 4) == Some(check(&bytes[..covered.max(HEADER)])) { Ok(header) } else { Err(Malformed::Check) }
 }
 
+/// The check of a frame as it came, as far as `head`, its own field counted as zero: for who goes on with it over the rest himself.
+///
+/// # Panics
+///
+/// When `head` is shorter than a header.
+#[must_use]
+pub fn begin_check(head: &[u8]) -> Crc {
+    let mut first: [u8; 8] = array(head, 0).unwrap_or_default();
+    put(&mut first, 4, [0; 4]);
+    Crc::new().update(&first).update(&head[8..])
+}
+
+/// Whether a frame ends with the check that it carries.
+#[must_use]
+pub fn ends_check(frame: &[u8], crc: Crc) -> bool {
+    u32_at(frame, 4) == Some(crc.value())
+}
+
 /// The check of a frame as it came, its own field counted as zero.
 #[inline]
 fn check(bytes: &[u8]) -> u32 {
@@ -191,7 +209,5 @@ fn check(bytes: &[u8]) -> u32 {
         put(copy, 4, [0; 4]);
         return Crc::new().update(copy).value();
     }
-    let mut head: [u8; 8] = array(bytes, 0).unwrap_or_default();
-    put(&mut head, 4, [0; 4]);
-    Crc::new().update(&head).update(&bytes[8..]).value()
+    begin_check(bytes).value()
 }

@@ -9,6 +9,7 @@ use crate::{Connection, ConnectionState, Core};
 use cci_mem::memory::Piece;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Event, Host, Index, Op, Place, Source, Target};
+use cci_proto::wire::Crc;
 use cci_proto::{Address, EventKind, Failure, Rights};
 
 /// What an endpoint has beside its engine, its link and its core.
@@ -140,6 +141,12 @@ impl Host for Ends<'_> {
         if memory.copy_in(from, bytes) { Ok(()) } else { Err(Failure::RemoteHandle) }
     }
 
+    fn write_checked(&mut self, target: &Target, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
+        let memory = self.estate.registry.resolve(target, Rights::WRITE).ok()?;
+        let from = inside(target, at, bytes.len() as u64).ok()?;
+        memory.copy_in_checked(from, bytes, crc.register()).map(Crc::resumed)
+    }
+
     fn source(&mut self, source: &Source, at: u64, len: u32) -> Result<Piece, Failure> {
         let (memory, from) = match source {
             Source::Local(op) => {
@@ -166,6 +173,13 @@ impl Host for Ends<'_> {
             within(local.offset, local.len, at, bytes.len() as u64).is_ok_and(|from| memory.copy_in(from, bytes))
         });
         operation.spoilt |= !placed;
+    }
+
+    fn place_checked(&mut self, op: Op, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
+        let (_, local) = self.estate.operations.rma(op)?;
+        let memory = self.estate.registry.living(local.number)?;
+        let from = within(local.offset, local.len, at, bytes.len() as u64).ok()?;
+        memory.copy_in_checked(from, bytes, crc.register()).map(Crc::resumed)
     }
 
     #[inline]

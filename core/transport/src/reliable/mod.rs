@@ -167,12 +167,9 @@ impl<L: Link> Reliable<L> {
         let Self { engine, link, estate, groups, malformed, .. } = self;
         link.recv_burst(BUDGET, &mut |incoming| match incoming {
             Incoming::Frame { from, bytes, congested } => {
-                if wire::verify(bytes).is_err() {
-                    *malformed += 1;
-                    return;
-                }
                 estate.from = from;
-                engine.handle_frame(now, &from, bytes, congested, &mut Ends { estate, core });
+                let handled = engine.handle_frame(now, &from, bytes, congested, &mut Ends { estate, core });
+                *malformed += u64::from(handled.is_err());
             }
             Incoming::Multicast { group, bytes, .. } => {
                 if wire::verify(bytes).is_err() {

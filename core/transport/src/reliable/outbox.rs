@@ -2,8 +2,9 @@
 
 use crate::{Link, Outgoing};
 use cci_mem::memory::{Memory, Piece};
+use cci_proto::Address;
 use cci_proto::engine::Transmit;
-use cci_proto::{Address, wire};
+use cci_proto::wire::{self, Crc};
 
 /// Bytes for the heads of frames.
 const BYTES: usize = 256 << 10;
@@ -73,7 +74,7 @@ impl Outbox {
         let Transmit { to, len, piece, piece_len, checked, probe } = *transmit;
         let Some(head) = self.buffer.get_mut(self.end..self.end + len) else { return };
         wire::seal(head, piece_len as usize, |crc| match piece {
-            Some(piece) if checked => crc.update_in_parts(|update| piece.in_parts(update)),
+            Some(piece) if checked => Crc::resumed(piece.crc32c(crc.register())),
             _ => crc,
         });
         self.frames.push(Queued { to, at: self.end, len, piece, probe });

@@ -121,8 +121,7 @@ impl Crowd {
 
     /// Handles a frame, and says how long the answer in the buffer is; 0 = there is none. None: more than one.
     fn exchange(&mut self, from: &Address, frame: &[u8]) -> Option<usize> {
-        wire::verify(frame).ok()?;
-        self.engine.handle_frame(self.now, from, frame, false, &mut self.doorman);
+        self.engine.handle_frame(self.now, from, frame, false, &mut self.doorman).ok()?;
         if let Some(index) = self.doorman.asked.take() {
             self.engine.accept(self.now, index, 0).ok()?;
         }

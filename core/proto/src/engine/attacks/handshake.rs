@@ -45,7 +45,7 @@ fn a_client_is_not_driven_by_a_flood_of_retries() {
         let header = Header { kind: Kind::Retry, to: id, from: 0, number: 0, time: 0 };
         let mut frame = vec![0; 100];
         let len = Retry { header, cookie, cookie_time: 0 }.emit(&mut frame);
-        engine.handle_frame(now, &PEER, &frame[..len], false, &mut host);
+        engine.handle_verified(now, &PEER, &frame[..len], false, &mut host);
         while engine.poll_transmit(now, true, &mut buffer, &mut host).is_some() {
             asked += 1;
         }
@@ -141,8 +141,8 @@ fn who_does_not_know_both_identifiers_changes_nothing() {
         raw.give(&frame);
     }
     // From elsewhere, with both.
-    raw.engine.handle_frame(raw.now, &Address([9; 24]), &close(it, me, false), false, &mut raw.host);
-    raw.engine.handle_frame(raw.now, &Address([9; 24]), &reset(it, me, number - 1), false, &mut raw.host);
+    raw.engine.handle_verified(raw.now, &Address([9; 24]), &close(it, me, false), false, &mut raw.host);
+    raw.engine.handle_verified(raw.now, &Address([9; 24]), &reset(it, me, number - 1), false, &mut raw.host);
     assert!(raw.host.broken.is_empty());
     raw.give(&reset(it, me, number.wrapping_sub(1)));
     assert_eq!(raw.host.broken.len(), 1);

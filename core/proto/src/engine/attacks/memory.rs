@@ -162,7 +162,7 @@ fn a_result_for_the_operation_of_another_connection_ends_nothing() {
     let mut frame = vec![0; 56];
     data.emit(&[], &mut frame);
     frame.extend(result(op, 1));
-    pair.engines[0].handle_frame(pair.now, &PEER, &frame, false, &mut pair.hosts[0]);
+    pair.engines[0].handle_verified(pair.now, &PEER, &frame, false, &mut pair.hosts[0]);
     assert!(pair.hosts[0].ended.is_empty());
 }
 

@@ -58,7 +58,7 @@ impl Twins {
     fn give(&mut self, to: usize, frame: &[u8]) {
         for pair in &mut self.pairs {
             let from = crate::engine::tests::ADDRESSES[1 - to];
-            pair.engines[to].handle_frame(pair.now, &from, frame, false, &mut pair.hosts[to]);
+            pair.engines[to].handle_verified(pair.now, &from, frame, false, &mut pair.hosts[to]);
         }
     }
 
