@@ -5,7 +5,7 @@ use crate::ERRORS_AT_ONCE;
 use crate::address;
 use crate::open;
 use crate::ready::Ready;
-use crate::receive::Receiver;
+use crate::receive::{Receiver, Stream};
 use crate::reports::Reports;
 use crate::sys::{self, Choice};
 use crate::transmit::Sent;
@@ -42,13 +42,13 @@ pub(crate) struct How {
 struct Open {
     socket: OwnedFd,
     to: Address,
+    stream: Stream,
     is_watched: bool,
 }
 
 /// The direct socket, if there is one, and who is to have it.
 pub(crate) struct Direct {
     open: Option<Open>,
-    pub(crate) receiver: Receiver,
     /// Whom the last lone frames of the endpoint's own socket went to, and how many in a row.
     to: Address,
     row: u32,
@@ -65,12 +65,10 @@ pub(crate) struct Direct {
     mixed: u32,
 }
 
-impl Direct {
-    /// None is open. `stride`, `wants_marks`: as of [`Receiver::new`].
-    pub(crate) fn new(stride: usize, wants_marks: bool) -> Self {
+impl Default for Direct {
+    fn default() -> Self {
         Self {
             open: None,
-            receiver: Receiver::without_buffers(stride, wants_marks),
             to: Address::default(),
             row: 0,
             needed: ROW,
@@ -81,7 +79,9 @@ impl Direct {
             mixed: 0,
         }
     }
+}
 
+impl Direct {
     /// The socket.
     #[inline]
     pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
@@ -118,12 +118,17 @@ impl Direct {
 
     /// Shows what is left in a socket that was retired, and its error queue.
     #[cold]
-    pub(crate) fn drain(&mut self, sink: &mut dyn FnMut(Incoming<'_>), reports: &mut Reports) -> usize {
-        let Some(open) = &self.open else { return 0 };
-        let socket = open.socket.as_fd();
+    pub(crate) fn drain(
+        &mut self,
+        receiver: &mut Receiver,
+        sink: &mut dyn FnMut(Incoming<'_>),
+        reports: &mut Reports,
+    ) -> usize {
+        let Some(Open { socket, stream, .. }) = &mut self.open else { return 0 };
+        let socket = socket.as_fd();
         let (mut shown, mut errors) = (reports.show_beside(socket, sink), 0);
         for _ in 0..MOST_LEFT {
-            match self.receiver.take(socket, usize::MAX, sink) {
+            match receiver.take(socket, stream, usize::MAX, sink) {
                 // None of it a frame, maybe.
                 Ok(count) => shown += count,
                 Err(error) if error == Errno::AGAIN || errors == ERRORS_AT_ONCE => break,
@@ -137,14 +142,14 @@ impl Direct {
     }
 
     /// Takes datagrams. After an error, which is the peer's, it is to be looked into, and the socket closed.
-    pub(crate) fn take(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
-        let Some(open) = &self.open else { return 0 };
-        match self.receiver.take(open.socket.as_fd(), budget, sink) {
+    pub(crate) fn take(&mut self, receiver: &mut Receiver, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        let Some(Open { socket, to, stream, .. }) = &mut self.open else { return 0 };
+        match receiver.take(socket.as_fd(), stream, budget, sink) {
             Ok(count) => count,
             Err(error) => {
                 if error == Errno::AGAIN {
                     // What came before the socket was connected has been taken.
-                    self.receiver.only = Some(open.to);
+                    stream.only = Some(*to);
                 }
                 self.is_troubled |= !is_passing(error);
                 0
@@ -187,14 +192,12 @@ impl Direct {
             if ready.watches_frames() {
                 ready.watch_direct(&socket, true)?;
             }
-            Ok(Open { socket, to, is_watched: ready.watches_frames() })
+            Ok(Open { socket, to, stream: Stream::default(), is_watched: ready.watches_frames() })
         });
         match opened {
             Ok(open) => {
                 self.open = Some(open);
                 self.served = 0;
-                self.receiver.make_buffers();
-                self.receiver.only = None;
             }
             Err(_) => self.back_off(),
         }
@@ -227,7 +230,6 @@ impl Direct {
             self.needed = ROW;
         }
         self.leads = false;
-        self.receiver.forget_rest();
         if let Some(open) = self.open.take()
             && open.is_watched
         {

@@ -3,7 +3,7 @@
 use crate::address::{self, Uri, Way};
 use crate::interface::{self, Place};
 use crate::open;
-use crate::receive::Receiver;
+use crate::receive::{Receiver, Stream};
 use crate::sys::{self, Choice};
 use cci_proto::{Address, ConnectError};
 use rustix::fd::{AsFd, OwnedFd};
@@ -78,6 +78,7 @@ impl Named {
 struct Group {
     number: u32,
     socket: OwnedFd,
+    stream: Stream,
 }
 
 /// The groups that were joined.
@@ -112,7 +113,7 @@ impl Groups {
             Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS | Errno::NOSPC => ConnectError::NoMemory,
             _ => ConnectError::BadUri,
         })?;
-        self.joined.push(Group { number, socket });
+        self.joined.push(Group { number, socket, stream: Stream::default() });
         Ok(())
     }
 
@@ -126,8 +127,8 @@ impl Groups {
     pub(crate) fn fill(&mut self, receiver: &mut Receiver) -> bool {
         for _ in 0..self.joined.len().min(AT_ONCE) {
             self.turn = (self.turn + 1) % self.joined.len();
-            let group = &self.joined[self.turn];
-            if receiver.fill(group.socket.as_fd(), Some(group.number)).is_ok() {
+            let Group { number, socket, stream } = &mut self.joined[self.turn];
+            if receiver.fill(socket.as_fd(), stream, Some(*number)).is_ok() {
                 return true;
             }
         }

@@ -21,7 +21,7 @@ use direct::{Direct, How};
 use groups::{Groups, Named};
 use interface::Place;
 use ready::Ready;
-use receive::Receiver;
+use receive::{Receiver, Stream};
 use reports::Reports;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -70,6 +70,7 @@ pub struct Sock {
     recv_buffer: u32,
     transmitter: Transmitter,
     receiver: Receiver,
+    stream: Stream,
     direct: Direct,
     reports: Reports,
     groups: Groups,
@@ -83,7 +84,7 @@ impl Sock {
     /// What was sent and received so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        let (sent, received) = (&self.transmitter.sent, self.receiver.received + self.direct.receiver.received);
+        let (sent, received) = (&self.transmitter.sent, &self.receiver.received);
         Counters {
             tx_frames: sent.frames,
             tx_calls: sent.calls,
@@ -126,7 +127,7 @@ impl Sock {
     }
 
     fn look_at(&mut self, direct: bool, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
-        if direct { self.direct.take(budget, sink) } else { self.look_here(budget, sink) }
+        if direct { self.direct.take(&mut self.receiver, budget, sink) } else { self.look_here(budget, sink) }
     }
 
     /// Gives the direct socket to the peer that lone frames go to, or to nobody after an error. What has arrived there is shown
@@ -136,7 +137,7 @@ impl Sock {
         let mut shown = 0;
         if self.direct.socket().is_some() {
             self.direct.retire();
-            shown = self.direct.drain(sink, &mut self.reports);
+            shown = self.direct.drain(&mut self.receiver, sink, &mut self.reports);
             self.direct.close(&self.ready);
         }
         if self.direct.is_wanted() {
@@ -155,7 +156,7 @@ impl Sock {
     fn look_here(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let mut shown = 0;
         for _ in 0..ERRORS_AT_ONCE {
-            match self.receiver.take(self.socket.as_fd(), budget, sink) {
+            match self.receiver.take(self.socket.as_fd(), &mut self.stream, budget, sink) {
                 Ok(count) => return shown + count,
                 Err(rustix::io::Errno::AGAIN) => return shown,
                 // The error of a datagram that was sent: what it is about stands in the queue. The call is repeated.
@@ -170,8 +171,7 @@ impl Sock {
 
     /// Sets the timer, and watches for room if that is wanted. False: something waits that the handle does not tell of.
     fn prepare(&mut self, deadline: Option<Time>, wants_write: bool) -> bool {
-        let has_rest = self.receiver.has_rest() || self.direct.receiver.has_rest();
-        if has_rest || self.reports.pending || self.direct.is_troubled {
+        if self.receiver.has_rest() || self.reports.pending || self.direct.is_troubled {
             return false;
         }
         let (deadline, room) = match self.transmitter.blocked.filter(|_| wants_write) {
@@ -233,8 +233,6 @@ impl Link for Sock {
         }
         if self.receiver.has_rest() {
             shown += self.receiver.show(budget, sink);
-        } else if self.direct.receiver.has_rest() {
-            shown += self.direct.take(budget, sink);
         } else {
             shown += self.look(budget, sink);
         }

@@ -6,7 +6,7 @@ use crate::groups::Groups;
 use crate::interface::{self, Place};
 use crate::proof;
 use crate::ready::Ready;
-use crate::receive::Receiver;
+use crate::receive::{Receiver, Stream};
 use crate::reports::{Reports, overhead};
 use crate::sys::{self, Choice, SendBatch};
 use crate::transmit::Transmitter;
@@ -135,7 +135,8 @@ impl Sock {
             uri: format!("{SCHEME}{}", place.host_and_port(port)),
             transmitter: Transmitter::new(SendBatch::new(place.home()), offloads.no_segmentation),
             receiver: Receiver::new(STRIDE, !place.loopback),
-            direct: Direct::new(STRIDE, !place.loopback),
+            stream: Stream::default(),
+            direct: Direct::default(),
             reports: Reports::new(mtu, is_v4),
             groups: Groups::default(),
             no_coalescing: offloads.no_coalescing,

@@ -5,7 +5,6 @@ use cci_proto::Address;
 use cci_transport::Incoming;
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
-use std::ops::Add;
 
 /// Datagrams taken in one system call: more after [`STREAK`] calls in a row that were filled. A call that asks for more than
 /// there is looks once in vain, which would cost a lone answer a tenth of its way.
@@ -22,64 +21,35 @@ pub(crate) struct Received {
     pub(crate) dropped: u64,
 }
 
-impl Add for Received {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            frames: self.frames + other.frames,
-            datagrams: self.datagrams + other.datagrams,
-            coalesced: self.coalesced + other.coalesced,
-            dropped: self.dropped + other.dropped,
-        }
-    }
+/// How datagrams come at a socket.
+#[derive(Debug, Default)]
+pub(crate) struct Stream {
+    /// Who alone sends what arrives there, if that is known.
+    pub(crate) only: Option<Address>,
+    /// Calls in a row that found as much as they asked for.
+    streak: usize,
 }
 
-/// Takes datagrams and shows the frames in them.
+/// Takes datagrams from the sockets of an endpoint and shows the frames in them.
 pub(crate) struct Receiver {
     batch: RecvBatch,
     /// Whether to ask how datagrams were marked: on the loop-back interface nobody does.
     wants_marks: bool,
-    /// Who alone sends what arrives here, if that is known.
-    pub(crate) only: Option<Address>,
     arrivals: Vec<Arrival>,
     /// What is shown next: datagram, and byte of it.
     at: usize,
     offset: usize,
     /// The group's number, if the datagrams are of one.
     group: Option<u32>,
-    /// Calls in a row that found as much as they asked for.
-    streak: usize,
     pub(crate) received: Received,
 }
 
 impl Receiver {
     /// Buffers of `stride` bytes each. `wants_marks`: congestion is marked where the datagrams come from.
     pub(crate) fn new(stride: usize, wants_marks: bool) -> Self {
-        let mut receiver = Self::without_buffers(stride, wants_marks);
-        receiver.make_buffers();
-        receiver
-    }
-
-    /// Makes the buffers of one that was made without, before it takes anything.
-    pub(crate) fn make_buffers(&mut self) {
-        self.batch.make_buffers();
-    }
-
-    pub(crate) fn without_buffers(stride: usize, wants_marks: bool) -> Self {
-        let batch = RecvBatch::without_buffers(WANT[WANT.len() - 1], stride);
+        let batch = RecvBatch::new(WANT[WANT.len() - 1], stride);
         let arrivals = Vec::with_capacity(batch.capacity());
-        Self {
-            batch,
-            wants_marks,
-            only: None,
-            arrivals,
-            at: 0,
-            offset: 0,
-            group: None,
-            streak: 0,
-            received: Received::default(),
-        }
+        Self { batch, wants_marks, arrivals, at: 0, offset: 0, group: None, received: Received::default() }
     }
 
     /// Whether frames wait to be shown.
@@ -88,46 +58,45 @@ impl Receiver {
         self.at < self.arrivals.len()
     }
 
-    /// Drops the frames that wait to be shown.
-    pub(crate) fn forget_rest(&mut self) {
-        self.arrivals.clear();
-    }
-
     /// Takes datagrams from a socket and shows up to about `budget` frames, those first that wait to be shown; says how many.
     #[inline]
     pub(crate) fn take(
         &mut self,
         socket: BorrowedFd<'_>,
+        stream: &mut Stream,
         budget: usize,
         sink: &mut dyn FnMut(Incoming<'_>),
     ) -> Result<usize, Errno> {
-        match self.pass_lone(socket, sink) {
+        match self.pass_lone(socket, stream, sink) {
             Some(taken) => taken,
             None if self.has_rest() => Ok(self.show(budget, sink)),
-            None => self.fill(socket, None).map(|()| self.show(budget, sink)),
+            None => self.fill(socket, stream, None).map(|()| self.show(budget, sink)),
         }
     }
 
     /// Takes datagrams from a socket; all that came before have been shown.
-    pub(crate) fn fill(&mut self, socket: BorrowedFd<'_>, group: Option<u32>) -> Result<(), Errno> {
+    pub(crate) fn fill(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        stream: &mut Stream,
+        group: Option<u32>,
+    ) -> Result<(), Errno> {
         self.arrivals.clear();
         (self.at, self.offset, self.group) = (0, 0, group);
-        let want = WANT[self.streak / STREAK];
+        let want = WANT[stream.streak / STREAK];
         let taken = if want == 1 && !self.wants_marks {
-            self.batch.receive_lone(socket, self.only)
+            self.batch.receive_lone(socket, stream.only)
         } else {
             self.batch.receive(socket, want)
         };
         let count = match taken {
             Ok(count) => count,
             Err(error) => {
-                if group.is_none() {
-                    self.streak = 0;
-                }
+                stream.streak = 0;
                 return Err(error);
             }
         };
-        self.streak = if count == want { (self.streak + 1).min(STREAK * WANT.len() - 1) } else { 0 };
+        stream.streak = if count == want { (stream.streak + 1).min(STREAK * WANT.len() - 1) } else { 0 };
         self.received.datagrams += count as u64;
         for at in 0..count {
             self.arrivals.push(self.batch.arrival(at));
@@ -141,16 +110,17 @@ impl Receiver {
     fn pass_lone(
         &mut self,
         socket: BorrowedFd<'_>,
+        stream: &mut Stream,
         sink: &mut dyn FnMut(Incoming<'_>),
     ) -> Option<Result<usize, Errno>> {
-        if self.wants_marks || self.streak >= STREAK || self.has_rest() {
+        if self.wants_marks || stream.streak >= STREAK || self.has_rest() {
             return None;
         }
-        if let Err(error) = self.batch.receive_lone(socket, self.only) {
-            self.streak = 0;
+        if let Err(error) = self.batch.receive_lone(socket, stream.only) {
+            stream.streak = 0;
             return Some(Err(error));
         }
-        self.streak += 1;
+        stream.streak += 1;
         self.received.datagrams += 1;
         let arrival = self.batch.arrival(0);
         if arrival.segment > 0 || arrival.truncated || arrival.len == 0 {

@@ -274,19 +274,6 @@ unsafe impl Send for RecvBatch {}
 impl RecvBatch {
     /// `count` buffers of `stride` bytes. Their pages become real when datagrams touch them.
     pub(crate) fn new(count: usize, stride: usize) -> Self {
-        let mut batch = Self::without_buffers(count, stride);
-        batch.make_buffers();
-        batch
-    }
-
-    /// Makes the buffers of a batch that was made without, before it receives.
-    pub(crate) fn make_buffers(&mut self) {
-        if self.scratch.is_empty() {
-            self.scratch = vec![0; self.capacity() * self.stride].into_boxed_slice();
-        }
-    }
-
-    pub(crate) fn without_buffers(count: usize, stride: usize) -> Self {
         // SAFETY: all zeroes is a valid header.
         let header: libc::mmsghdr = unsafe { zeroed() };
         let vector = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
@@ -294,7 +281,7 @@ impl RecvBatch {
             stride,
             lone: None,
             sender: (Name::EMPTY, Address::default()),
-            scratch: Box::default(),
+            scratch: vec![0; count * stride].into_boxed_slice(),
             headers: vec![header; count].into_boxed_slice(),
             vectors: vec![vector; count].into_boxed_slice(),
             names: vec![Name::EMPTY; count].into_boxed_slice(),

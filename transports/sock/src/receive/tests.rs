@@ -1,6 +1,6 @@
 //! Datagrams that do not fit, and batches that grow.
 
-use super::{Receiver, STREAK, WANT};
+use super::{Receiver, STREAK, Stream, WANT};
 use cci_transport::Incoming;
 use rustix::io::Errno;
 use std::net::UdpSocket;
@@ -23,31 +23,31 @@ fn bytes_of(incoming: Incoming<'_>) -> Vec<u8> {
 #[test]
 fn a_datagram_above_the_stride_is_counted_and_dropped() {
     let (a, b) = pair();
-    let mut receiver = Receiver::new(100, false);
+    let (mut receiver, mut stream) = (Receiver::new(100, false), Stream::default());
     for len in [101, 100, 5000, 99] {
         a.send(&vec![7; len]).expect("a datagram");
     }
     let mut lengths = Vec::new();
     while lengths.len() < 2 {
-        receiver.fill(b.as_fd(), None).expect("they are there");
+        receiver.fill(b.as_fd(), &mut stream, None).expect("they are there");
         receiver.show(10, &mut |incoming| lengths.push(bytes_of(incoming).len()));
     }
     assert_eq!(lengths, [100, 99]);
     assert_eq!((receiver.received.dropped, receiver.received.frames), (2, 2));
-    assert_eq!(receiver.fill(b.as_fd(), None), Err(Errno::AGAIN));
+    assert_eq!(receiver.fill(b.as_fd(), &mut stream, None), Err(Errno::AGAIN));
 }
 
 #[test]
 fn a_stream_is_taken_in_growing_batches_and_a_pause_ends_that() {
     let (a, b) = pair();
-    let mut receiver = Receiver::new(100, false);
+    let (mut receiver, mut stream) = (Receiver::new(100, false), Stream::default());
     for round in 0..2 {
         for number in 0..60_u8 {
             a.send(&[number]).expect("a datagram");
         }
         let (mut taken, mut next) = (Vec::new(), 0);
         while next < 60 {
-            receiver.fill(b.as_fd(), None).expect("they are there");
+            receiver.fill(b.as_fd(), &mut stream, None).expect("they are there");
             let shown = receiver.show(100, &mut |incoming| {
                 assert_eq!(bytes_of(incoming), [next]);
                 next += 1;
@@ -58,7 +58,7 @@ fn a_stream_is_taken_in_growing_batches_and_a_pause_ends_that() {
         // The last call found less than it asked for.
         assert_eq!(taken[..taken.len() - 1], growing[..taken.len() - 1], "round {round}");
         assert!(taken.len() > 2 * STREAK, "round {round}: {taken:?}");
-        assert_eq!(receiver.fill(b.as_fd(), None), Err(Errno::AGAIN));
+        assert_eq!(receiver.fill(b.as_fd(), &mut stream, None), Err(Errno::AGAIN));
         assert!(!receiver.has_rest());
     }
 }
@@ -68,7 +68,7 @@ fn frames_of_a_group_bear_its_number() {
     let (a, b) = pair();
     let mut receiver = Receiver::new(100, false);
     a.send(b"x").expect("a datagram");
-    receiver.fill(b.as_fd(), Some(9)).expect("it is there");
+    receiver.fill(b.as_fd(), &mut Stream::default(), Some(9)).expect("it is there");
     let shown = receiver.show(1, &mut |incoming| assert!(matches!(incoming, Incoming::Multicast { group: 9, .. })));
     assert_eq!(shown, 1);
 }
