@@ -11,6 +11,10 @@ use rustix::io::Errno;
 const WANT: [usize; 3] = [1, 4, 16];
 /// Calls that found as much as they asked for.
 const STREAK: usize = 4;
+/// Of datagrams of so many bytes no more are taken at a time than [`WANT_LARGE`]: the buffers that they are copied to, and from, then
+/// stay in the second-level cache. By trial: a write of 1 MiB over the loop-back interface takes a twentieth less time.
+const LARGE: usize = 16 << 10;
+const WANT_LARGE: usize = 4;
 
 /// What has arrived.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,6 +32,16 @@ pub(crate) struct Stream {
     pub(crate) only: Option<Address>,
     /// Calls in a row that found as much as they asked for.
     streak: usize,
+    /// The last datagram of the last call was large.
+    is_large: bool,
+}
+
+impl Stream {
+    /// Datagrams to be taken in one call.
+    fn want(&self) -> usize {
+        let want = WANT[self.streak / STREAK];
+        if self.is_large { want.min(WANT_LARGE) } else { want }
+    }
 }
 
 /// Takes datagrams from the sockets of an endpoint and shows the frames in them.
@@ -83,7 +97,7 @@ impl Receiver {
     ) -> Result<(), Errno> {
         self.arrivals.clear();
         (self.at, self.offset, self.group) = (0, 0, group);
-        let want = WANT[stream.streak / STREAK];
+        let want = stream.want();
         let taken = if want == 1 && !self.wants_marks {
             self.batch.receive_lone(socket, stream.only)
         } else {
@@ -101,6 +115,7 @@ impl Receiver {
         for at in 0..count {
             self.arrivals.push(self.batch.arrival(at));
         }
+        stream.is_large = self.arrivals.last().is_some_and(|arrival| arrival.len >= LARGE);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Datagrams that do not fit, and batches that grow.
 
-use super::{Receiver, STREAK, Stream, WANT};
+use super::{LARGE, Receiver, STREAK, Stream, WANT, WANT_LARGE};
 use cci_transport::Incoming;
 use rustix::io::Errno;
 use std::net::UdpSocket;
@@ -60,6 +60,23 @@ fn a_stream_is_taken_in_growing_batches_and_a_pause_ends_that() {
         assert!(taken.len() > 2 * STREAK, "round {round}: {taken:?}");
         assert_eq!(receiver.fill(b.as_fd(), &mut stream, None), Err(Errno::AGAIN));
         assert!(!receiver.has_rest());
+    }
+}
+
+#[test]
+fn of_large_datagrams_fewer_are_taken_at_a_time() {
+    let (a, b) = pair();
+    let (mut receiver, mut stream) = (Receiver::new(LARGE, false), Stream::default());
+    for (len, most) in [(LARGE, WANT_LARGE), (100, WANT[2])] {
+        for _ in 0..3 * STREAK {
+            let want = stream.want();
+            for _ in 0..want {
+                a.send(&vec![7; len]).expect("a datagram");
+            }
+            receiver.fill(b.as_fd(), &mut stream, None).expect("they are there");
+            assert_eq!(receiver.show(100, &mut |incoming| assert_eq!(bytes_of(incoming).len(), len)), want);
+        }
+        assert_eq!(stream.want(), most, "after datagrams of {len} bytes");
     }
 }
 
