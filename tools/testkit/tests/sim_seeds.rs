@@ -39,8 +39,15 @@ fn the_seeds_have_something_of_everything() {
     assert!(runs.iter().any(|totals| totals.at_once > 0), "no message was alone");
     assert!(runs.iter().any(|totals| totals.redirected > 0), "no broker sent anybody anywhere");
     assert!(runs.iter().any(|totals| totals.refused > 0), "nobody was cut off");
+    assert!(runs.iter().any(|totals| totals.landed > 0), "nothing landed before it was checked");
     assert!(plans.iter().any(|plan| plan.config.unchecked_on_host) && plans.iter().any(|plan| plan.tells > 0));
     assert!(plans.iter().any(|plan| plan.lies > 0) && plans.iter().any(|plan| plan.shrinks.is_some()));
+}
+
+#[test]
+fn frames_are_broken_that_had_landed_and_spoil_nothing() {
+    let spoilt: u32 = (405..421).map(|seed| (check(seed), run(seed, Tamper::None).1.spoilt).1).sum();
+    assert!(spoilt > 0, "no such frame");
 }
 
 #[test]

@@ -11,6 +11,8 @@ use crate::Time;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+/// Results, and reads, of one peer that may wait; a frame that asks for more is dropped and comes again.
+pub(super) const MAX_ASKED: usize = 1024;
 /// Frames of one connection that may be in flight.
 pub(super) const WINDOW: usize = 4096;
 
@@ -333,6 +335,11 @@ impl Flow {
             _ => None,
         });
         waiting.chain(flying).find(|tail| *tail != NONE).map(Op)
+    }
+
+    /// Whether so many more results, or reads, may wait.
+    pub(super) fn has_room_for(&self, asked: usize) -> bool {
+        self.results.len().max(self.serves.len()) + asked <= MAX_ASKED
     }
 
     /// Whether frames of the sequence may be sent for the first time.

@@ -118,6 +118,9 @@ pub trait Host {
         self.write(target, at, bytes).ok().map(|()| crc.update(bytes))
     }
 
+    /// The frame was sound and is accepted whose bytes `write_checked` copied: instead of `write`.
+    fn written(&mut self, _target: &Target, _at: u64, _bytes: &[u8]) {}
+
     /// Bytes that an RMA frame is to carry, `len` of them from `at` in the operation. A served read is checked as in `write`.
     ///
     /// # Errors
@@ -140,6 +143,9 @@ pub trait Host {
         self.place(op, at, bytes);
         Some(crc.update(bytes))
     }
+
+    /// The frame was sound and is accepted whose bytes `place_checked` copied: instead of `place`.
+    fn placed(&mut self, _op: Op, _at: u64, _bytes: &[u8]) {}
 
     /// An operation has ended; its number is the host's again.
     fn ended(&mut self, op: Op, outcome: Result<(), Failure>);

@@ -1,9 +1,10 @@
 //! Landing: the check of a large RMA frame is computed while its bytes are copied to where they belong, in one pass instead of two.
 //!
 //! The bytes are in place before the check is known. That is right only where a broken frame can spoil nothing: a frame lands only if
-//! it goes on with the operation that the newest accepted frame was part of, at the byte where that one ended. No accepted frame
-//! brought these bytes, so that nothing is overwritten which would not come again, and what memory holds before its operation has
-//! ended is not promised to anyone. Every other frame is checked first.
+//! it goes on, in its turn, with the operation of a frame than which none newer was accepted, at the byte where that one ended. So no
+//! accepted frame brought these bytes, and nothing is overwritten which would not come again. A broken frame may spoil the operation's
+//! range up to its end: what that holds before the operation has ended well is not promised to anyone. Every other frame is
+//! checked first.
 
 use super::Engine;
 use super::conn::{State, bit};
@@ -42,7 +43,7 @@ impl Next {
 }
 
 impl Flow {
-    /// Whether the bytes of this part are in place already; asked once.
+    /// Whether the bytes of this part are in place already; asked when its frame is accepted.
     pub(super) fn has_landed(&mut self, part: Next) -> bool {
         self.landed.take_if(|landed| *landed == part).is_some()
     }
@@ -62,29 +63,25 @@ impl Engine {
         congested: bool,
         host: &mut H,
     ) -> Result<(), Malformed> {
-        let landed = if (frame.len() as u64) < LARGE { None } else { self.land(from, frame, host)? };
-        if landed.is_none() {
+        if (frame.len() as u64) < LARGE || !self.land(from, frame, host)? {
             wire::verify(frame)?;
         }
         self.handle_verified(now, from, frame, congested, host);
-        // A frame for whose result there is no room has landed, and is dropped all the same.
-        if let Some(flow) = landed.and_then(|place| self.flow_mut(place)) {
-            flow.landed = None;
-        }
         Ok(())
     }
 
-    /// Has the bytes of a frame land that goes on where the last one ended, if it is one and sound: says whose it is.
-    fn land<H: Host>(&mut self, from: &Address, frame: &[u8], host: &mut H) -> Result<Option<u32>, Malformed> {
-        let Some((place, part, bytes)) = self.continuation(from, frame) else { return Ok(None) };
-        let Some(mut scene) = self.scene(place) else { return Ok(None) };
+    /// Has the bytes of a frame land, if it is one of which [`Engine::continuation`] knows. True: it is sound, and nothing keeps it
+    /// from being accepted.
+    fn land<H: Host>(&mut self, from: &Address, frame: &[u8], host: &mut H) -> Result<bool, Malformed> {
+        let Some((place, part, bytes)) = self.continuation(from, frame) else { return Ok(false) };
+        let Some(mut scene) = self.scene(place) else { return Ok(false) };
         let (head, _) = frame.split_at(frame.len() - bytes.len());
-        let Some(crc) = scene.land(part, bytes, wire::begin_check(head), host) else { return Ok(None) };
+        let Some(crc) = scene.land(part, bytes, wire::begin_check(head), host) else { return Ok(false) };
         if !wire::ends_check(frame, crc) {
             return Err(Malformed::Check);
         }
         scene.flow.landed = Some(part);
-        Ok(Some(place))
+        Ok(true)
     }
 
     /// The connection that a frame says it is of, and the part that it says it brings: if it is just what comes next there.
@@ -93,7 +90,7 @@ impl Engine {
         let place = self.table.find(header.to)?;
         let conn = self.table.get(place).filter(|conn| conn.state == State::Open && !conn.has(bit::RNR))?;
         let flow = self.flows.get(conn.flow)?;
-        let next = flow.next.filter(|_| flow.ahead.is_empty() && flow.partial == 0)?;
+        let next = flow.next.filter(|_| flow.ahead.is_empty() && flow.partial == 0 && flow.has_room_for(1))?;
         if conn.peer != header.from || conn.to != *from || wire::claimed_len(frame) != Some(frame.len()) {
             return None;
         }

@@ -15,8 +15,6 @@ use crate::{Address, Failure, Time};
 const RESERVE: usize = 8;
 /// Connections that find no slot, one after the other, before no other is tried; they are tried next time.
 const MOST_REFUSED: u32 = 4;
-/// Results, and reads, of one peer that may wait; a frame that asks for more is dropped and comes again.
-pub(super) const MAX_ASKED: usize = 1024;
 
 impl Engine {
     /// A frame whose check was right. `congested`: a router marked it.
@@ -214,8 +212,7 @@ impl Engine {
     /// Whether what a frame asks for may wait: a peer that does not acknowledge results gets no more of them.
     fn has_room(&mut self, place: u32, records: Records<'_>) -> bool {
         let asked = records.filter(|record| matches!(record, Record::Read { .. } | Record::Write { .. })).count();
-        asked == 0
-            || self.flow_mut(place).is_none_or(|flow| flow.results.len().max(flow.serves.len()) + asked <= MAX_ASKED)
+        asked == 0 || self.flow_mut(place).is_none_or(|flow| flow.has_room_for(asked))
     }
 
     /// Applies the records of the frame whose turn it is.

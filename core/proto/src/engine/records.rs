@@ -126,8 +126,9 @@ impl Scene<'_> {
     /// Bytes of a peer's write; whether they are its last.
     pub(super) fn write<H: Host>(&mut self, op: u32, target: &Target, at: u64, bytes: &[u8], host: &mut H) -> bool {
         let known = self.flow.refused.iter().any(|(refused, _)| *refused == op);
-        if !known
-            && !self.flow.has_landed(Next::Write { op, target: *target, at })
+        if self.flow.has_landed(Next::Write { op, target: *target, at }) {
+            host.written(target, at, bytes);
+        } else if !known
             && let Err(failure) = host.write(target, at, bytes)
             // Who begins more without ending them does not hear how they went.
             && self.flow.refused.len() < WINDOW
@@ -189,7 +190,9 @@ impl Scene<'_> {
     ) {
         let has_landed = self.flow.has_landed(Next::ReadBytes { op, at });
         let Some((op, state)) = self.asked_bytes(op, at, bytes.len()) else { return };
-        if !has_landed {
+        if has_landed {
+            host.placed(op, at, bytes);
+        } else {
             host.place(op, at, bytes);
         }
         state.received += bytes.len() as u64;

@@ -1,11 +1,10 @@
 //! Output: the next frame that may leave.
 
 use super::conn::{Conn, NONE, State, bit};
-use super::flow::{Bundle, Content, Flight, Flow, Item, Ops, Serve, Standing, WINDOW};
+use super::flow::{Bundle, Content, Flight, Flow, Item, MAX_ASKED, Ops, Serve, Standing, WINDOW};
 use super::frame::{Gone, build, emit_data, header, payload_len, plain};
 use super::frames::Frames;
 use super::host::Host;
-use super::receive::MAX_ASKED;
 use super::slices::{Slice, Slicing, note_slice, sliced};
 use super::{Engine, QUANTUM, Transmit, rtt};
 use crate::wire::{self, DATA, Kind, READ_BYTES_HEAD, RESULT, WRITE_HEAD, emit_read, emit_result, flags};

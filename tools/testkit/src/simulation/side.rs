@@ -5,6 +5,7 @@ use super::pattern;
 use super::transfers::{self, Transfers};
 use super::violation::{Rule, Violation};
 use cci_proto::engine::{Event, Host, Index, Op, Place, Source, Target};
+use cci_proto::wire::Crc;
 use cci_proto::{Attribute, Failure};
 use cci_sim::network::Time;
 
@@ -84,6 +85,9 @@ pub(super) struct Oracle {
     pub(super) excused: Vec<bool>,
     /// Streams whose receiver has closed or broken: nothing of theirs may change its memory.
     pub(super) over: Vec<bool>,
+    /// Frames whose bytes were in memory before they were checked, and those of them that were accepted.
+    pub(super) landed: u32,
+    pub(super) accepted: u32,
     /// The first rule that was broken.
     pub(super) violation: Option<Violation>,
 }
@@ -253,6 +257,19 @@ impl Judged<'_> {
         Some(number)
     }
 
+    /// Bytes of an RMA land in this node's memory, and may turn out to be broken: nothing that was accepted is to be there.
+    fn land(&mut self, number: u32, at: u64, len: usize) {
+        let transfer = *self.oracle.transfers.get(number);
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        let mark = u16::try_from(number + 1).unwrap_or(u16::MAX);
+        let is_inside = at.checked_add(len).is_some_and(|end| end <= transfer.len);
+        if !is_inside || self.side.touched[transfer.to + at..][..len].iter().any(|touched| *touched >= mark) {
+            let detail = format!("RMA {number}: {len} bytes that nobody had checked were written at {at}");
+            self.oracle.violate(Rule::Memory, detail);
+        }
+        self.oracle.landed += 1;
+    }
+
     /// Bytes of an RMA arrive in this node's memory.
     fn put(&mut self, number: u32, at: u64, bytes: &[u8]) {
         let transfer = *self.oracle.transfers.get(number);
@@ -373,6 +390,20 @@ impl Host for Judged<'_> {
         Ok(())
     }
 
+    fn write_checked(&mut self, target: &Target, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
+        self.side.reach(target, true)?;
+        let number = self.peer_transfer(target, true)?;
+        self.land(number, at, bytes.len());
+        Some(crc.update(bytes))
+    }
+
+    fn written(&mut self, target: &Target, at: u64, bytes: &[u8]) {
+        self.oracle.accepted += 1;
+        if let Some(number) = self.peer_transfer(target, true) {
+            self.put(number, at, bytes);
+        }
+    }
+
     fn source(&mut self, source: &Source, at: u64, len: u32) -> Result<Piece, Failure> {
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         match source {
@@ -409,6 +440,22 @@ impl Host for Judged<'_> {
                 self.oracle.violate(Rule::MemoryAfterEnd, detail);
             }
         }
+    }
+
+    fn place_checked(&mut self, op: Op, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
+        match self.side.operations[op.0 as usize] {
+            Some(Operation::Transfer(number)) if self.oracle.transfers.get(number).read => {
+                self.land(number, at, bytes.len());
+                Some(crc.update(bytes))
+            }
+            // What is wrong with it, `place` says.
+            _ => None,
+        }
+    }
+
+    fn placed(&mut self, op: Op, at: u64, bytes: &[u8]) {
+        self.oracle.accepted += 1;
+        self.place(op, at, bytes);
     }
 
     fn ended(&mut self, op: Op, outcome: Result<(), Failure>) {

@@ -81,6 +81,10 @@ pub struct Totals {
     pub at_once: u64,
     /// Clients that went where a broker sent them.
     pub redirected: u32,
+    /// Frames whose bytes were in memory before they were checked.
+    pub landed: u32,
+    /// Those of them that were broken.
+    pub spoilt: u32,
     /// Connections that ended because a router said that nobody is there.
     pub refused: u32,
     /// Virtual time, nanoseconds.
@@ -247,7 +251,7 @@ impl World {
     /// What the run did.
     #[must_use]
     pub fn totals(&self) -> Totals {
-        self.totals
+        Totals { landed: self.oracle.landed, spoilt: self.oracle.landed - self.oracle.accepted, ..self.totals }
     }
 
     /// Counters of a node's engine.
