@@ -3,11 +3,11 @@
 
 use crate::ERRORS_AT_ONCE;
 use crate::address;
-use crate::open;
+use crate::open::{self, How};
 use crate::ready::Ready;
 use crate::receive::{Receiver, Stream};
 use crate::reports::Reports;
-use crate::sys::{self, Choice};
+use crate::sys;
 use crate::transmit::Sent;
 use cci_proto::Address;
 use cci_transport::{Incoming, Outgoing};
@@ -29,15 +29,6 @@ const MIXED: u32 = 1024;
 const MOST_LEFT: u32 = 1 << 14;
 /// A port that no endpoint sends from: a socket that is being closed is connected to it.
 const NOBODY: u16 = 1;
-
-/// How sockets of an endpoint are made.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct How {
-    pub(crate) is_v4: bool,
-    pub(crate) wants_marks: bool,
-    pub(crate) coalesces: bool,
-    pub(crate) buffer: usize,
-}
 
 struct Open {
     socket: OwnedFd,
@@ -279,10 +270,7 @@ fn connected(own: &OwnedFd, how: How, to: &Address) -> Result<OwnedFd, Errno> {
         return Err(Errno::XDEV);
     }
     open::configure(&socket, how.is_v4, how.wants_marks)?;
-    open::set_buffers(&socket, how.buffer);
-    if how.coalesces {
-        sys::choose(socket.as_fd(), how.is_v4, Choice::Coalesce, 1)?;
-    }
+    open::prepare_to_receive(&socket, how)?;
     let name = getsockname(own)?;
     // Both have to allow it, to sockets of the same user, for this moment only: ports of endpoints are not shared.
     sockopt::set_socket_reuseport(own, true)?;

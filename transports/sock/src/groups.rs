@@ -2,7 +2,7 @@
 
 use crate::address::{self, Uri, Way};
 use crate::interface::{self, Place};
-use crate::open;
+use crate::open::{self, How};
 use crate::receive::{Receiver, Stream};
 use crate::sys::{self, Choice};
 use cci_proto::{Address, ConnectError};
@@ -50,7 +50,7 @@ impl Named {
     }
 
     /// A socket that has joined the group and hears nothing else.
-    fn join(&self, buffer: usize) -> Result<OwnedFd, Errno> {
+    fn join(&self, how: How) -> Result<OwnedFd, Errno> {
         let is_v4 = self.ip.is_ipv4();
         let socket = open::datagram_socket(is_v4)?;
         sockopt::set_socket_reuseaddr(&socket, true)?;
@@ -70,7 +70,7 @@ impl Named {
                 sockopt::set_ipv6_add_membership(&socket, &group, index)?;
             }
         }
-        open::set_buffers(&socket, buffer);
+        open::prepare_to_receive(&socket, how)?;
         Ok(socket)
     }
 }
@@ -99,13 +99,10 @@ impl Groups {
         &mut self,
         named: &Named,
         number: u32,
-        (buffer, coalesce): (usize, bool),
+        how: How,
         watch: impl FnOnce(&OwnedFd) -> Result<(), Errno>,
     ) -> Result<(), ConnectError> {
-        let joined = named.join(buffer).and_then(|socket| {
-            if coalesce {
-                sys::choose(socket.as_fd(), named.ip.is_ipv4(), Choice::Coalesce, 1)?;
-            }
+        let joined = named.join(how).and_then(|socket| {
             watch(&socket)?;
             Ok(socket)
         });

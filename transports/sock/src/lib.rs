@@ -17,9 +17,10 @@ mod transmit;
 
 use cci_proto::{Address, ConnectError, Time};
 use cci_transport::{Incoming, Link, Outgoing, monotonic};
-use direct::{Direct, How};
+use direct::Direct;
 use groups::{Groups, Named};
 use interface::Place;
+use open::How;
 use ready::Ready;
 use receive::{Receiver, Stream};
 use reports::Reports;
@@ -59,7 +60,8 @@ pub struct Counters {
     pub rx_dropped: u64,
 }
 
-/// A link over UDP: one socket, however many peers there are, and one for the peer that lone frames go to. Not to be used by two threads at once; it may move.
+/// A link over UDP: one socket, however many peers there are, and one for the peer that lone frames go to. Not to be used by two
+/// threads at once; it may move.
 pub struct Sock {
     socket: OwnedFd,
     uri: String,
@@ -104,6 +106,16 @@ impl Sock {
         self.unchecked_on_host
     }
 
+    /// How its further sockets are made.
+    fn how(&self) -> How {
+        How {
+            is_v4: self.place.ip.is_ipv4(),
+            wants_marks: !self.place.loopback,
+            coalesces: self.no_coalescing.is_none(),
+            buffer: self.buffer,
+        }
+    }
+
     /// Takes datagrams, from the direct socket too if there is one; says how many frames were shown.
     fn look(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         if self.direct.socket().is_none() {
@@ -141,13 +153,7 @@ impl Sock {
             self.direct.close(&self.ready);
         }
         if self.direct.is_wanted() {
-            let how = How {
-                is_v4: self.place.ip.is_ipv4(),
-                wants_marks: !self.place.loopback,
-                coalesces: self.no_coalescing.is_none(),
-                buffer: self.buffer,
-            };
-            self.direct.open(&self.socket, how, &self.ready);
+            self.direct.open(&self.socket, self.how(), &self.ready);
         }
         shown
     }
@@ -265,8 +271,7 @@ impl Link for Sock {
 
     fn join(&mut self, uri: &str, number: u32) -> Result<(), ConnectError> {
         let named = Named::parse(uri, &self.place, &self.socket)?;
-        let ready = &self.ready;
-        let how = (self.buffer, self.no_coalescing.is_none());
+        let (how, ready) = (self.how(), &self.ready);
         self.groups.join(&named, number, how, |socket| ready.watch_group(socket))
     }
 

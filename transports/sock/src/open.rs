@@ -152,6 +152,26 @@ impl Sock {
     }
 }
 
+/// How further sockets of an endpoint are made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct How {
+    pub(crate) is_v4: bool,
+    /// Congestion is marked where the datagrams come from.
+    pub(crate) wants_marks: bool,
+    pub(crate) coalesces: bool,
+    /// Bytes of each of its buffers.
+    pub(crate) buffer: usize,
+}
+
+/// Gives a socket its buffers, and has datagrams put together there.
+pub(crate) fn prepare_to_receive(socket: &OwnedFd, how: How) -> Result<(), Errno> {
+    set_buffers(socket, how.buffer);
+    if how.coalesces {
+        sys::choose(socket.as_fd(), how.is_v4, Choice::Coalesce, 1)?;
+    }
+    Ok(())
+}
+
 /// A UDP socket that never blocks.
 pub(crate) fn datagram_socket(is_v4: bool) -> Result<OwnedFd, Errno> {
     let family = if is_v4 { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -194,7 +214,7 @@ pub(crate) fn configure(socket: &OwnedFd, is_v4: bool, wants_marks: bool) -> Res
 
 /// Asks for buffers of so many bytes of frames each way, and says how many the receive buffer was given. The kernel keeps the double
 /// for its own overhead, which frames of 1,200 bytes use up (2,304 bytes each on Linux 6); so half of what it says is for frames.
-pub(crate) fn set_buffers(socket: &OwnedFd, bytes: usize) -> u32 {
+fn set_buffers(socket: &OwnedFd, bytes: usize) -> u32 {
     // The first needs a privilege; the second is cut by the system's limit.
     if sockopt::set_socket_recv_buffer_size_force(socket, bytes).is_err() {
         let _ = sockopt::set_socket_recv_buffer_size(socket, bytes);
