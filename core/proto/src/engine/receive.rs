@@ -18,7 +18,14 @@ const MOST_REFUSED: u32 = 4;
 
 impl Engine {
     /// A frame whose check was right. `congested`: a router marked it.
-    pub fn handle_verified<H: Host>(&mut self, now: Time, from: &Address, frame: &[u8], congested: bool, host: &mut H) {
+    pub(super) fn handle_verified<H: Host>(
+        &mut self,
+        now: Time,
+        from: &Address,
+        frame: &[u8],
+        congested: bool,
+        host: &mut H,
+    ) {
         let Some(header) = Header::parse(frame) else {
             self.stats.malformed += 1;
             return;
