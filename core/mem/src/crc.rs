@@ -46,19 +46,28 @@ pub(crate) unsafe fn over_copied(register: u32, source: &[u8], target: *mut u8) 
     end(&digest)
 }
 
+/// The same by copies, where the processor does not fold.
+///
+/// # Safety
+///
+/// As of [`over`].
 unsafe fn over_parts(register: u32, source: *const u8, len: usize) -> u32 {
     let mut digest = begin(register);
     if len <= SMALL {
-        // SAFETY: as of this function.
+        // SAFETY: the caller answers for the bytes.
         unsafe { show_parts::<SMALL>(source, len, &mut digest) };
     } else {
-        // SAFETY: as of this function.
+        // SAFETY: the caller answers for the bytes.
         unsafe { show_parts::<PART>(source, len, &mut digest) };
     }
     end(&digest)
 }
 
 /// Shows a copy of the bytes, which stays in the first-level cache.
+///
+/// # Safety
+///
+/// As of [`over`].
 unsafe fn show_parts<const N: usize>(source: *const u8, len: usize, digest: &mut Digest) {
     let mut part = [0_u8; N];
     for at in (0..len).step_by(N) {
@@ -158,7 +167,7 @@ mod folding {
         mut len: usize,
     ) -> u32 {
         if len < 2 * STEP {
-            // SAFETY: as of this function.
+            // SAFETY: the caller answers for processor, bytes and target.
             return unsafe { finish::<COPY>(register, source, target, len) };
         }
         let mut next = || {
@@ -206,6 +215,10 @@ mod folding {
     }
 
     /// The same for few bytes.
+    ///
+    /// # Safety
+    ///
+    /// As of [`fold`], of which it needs SSE 4.2 only.
     #[inline]
     #[target_feature(enable = "sse4.2")]
     unsafe fn finish<const COPY: bool>(register: u32, source: *const u8, target: *mut u8, len: usize) -> u32 {
