@@ -1,4 +1,4 @@
-//! The direct socket: bound as the endpoint's own, and connected to the peer that lone frames go to. The system then looks up
+//! The direct socket: bound as the endpoint's own, and connected to the peer that frames go to. The system then looks up
 //! neither the way there for each that leaves nor the way here for each that comes (`docs/design/sock.md`).
 
 use crate::ERRORS_AT_ONCE;
@@ -8,7 +8,7 @@ use crate::ready::Ready;
 use crate::receive::{Receiver, Stream};
 use crate::reports::Reports;
 use crate::sys;
-use crate::transmit::Sent;
+use crate::transmit::Transmitter;
 use cci_proto::Address;
 use cci_transport::{Incoming, Outgoing};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use rustix::net::{bind, connect, getsockname, sockopt};
 use std::net::{SocketAddr, SocketAddrV6};
 
-/// Lone frames to one peer, and none to another in between, after which it gets the direct socket.
+/// Datagrams to one peer, and none to another in between, after which it gets the direct socket.
 const ROW: u32 = 256;
 /// The longest row that is asked for, after failures.
 const LONGEST_ROW: u32 = ROW << 12;
@@ -40,12 +40,12 @@ struct Open {
 /// The direct socket, if there is one, and who is to have it.
 pub(crate) struct Direct {
     open: Option<Open>,
-    /// Whom the last lone frames of the endpoint's own socket went to, and how many in a row.
+    /// Whom the last datagrams of the endpoint's own socket went to, and how many in a row.
     to: Address,
     row: u32,
     /// How long a row earns the socket: longer after each failure.
     needed: u32,
-    /// Frames that have left by the one that is open.
+    /// Datagrams that have left by the one that is open.
     served: u32,
     /// An error has come: it is to be closed.
     pub(crate) is_troubled: bool,
@@ -85,26 +85,34 @@ impl Direct {
         self.open.as_ref().is_some_and(|open| open.to == *to)
     }
 
-    /// Sends a lone frame, if it goes to the peer. False: it is for the endpoint's own socket, that can say why it cannot be sent.
+    /// Sends frames that all go to the peer; says how many. The rest, and all others, are for the endpoint's own socket, that can say
+    /// why they cannot be sent. Probes are: that they are too long says nothing about the socket.
     #[inline]
-    pub(crate) fn send(&mut self, frame: &Outgoing<'_>, sent: &mut Sent) -> bool {
-        let Some(open) = self.open.as_ref().filter(|open| open.to == frame.to) else { return false };
-        if frame.piece.is_some() || frame.probe {
-            return false;
+    pub(crate) fn send(&mut self, frames: &[Outgoing<'_>], transmitter: &mut Transmitter) -> usize {
+        let Some(open) = &self.open else { return 0 };
+        if !frames.iter().all(|frame| frame.to == open.to && !frame.probe) {
+            return 0;
         }
-        sent.calls += 1;
-        match sys::send_connected(open.socket.as_fd(), frame.head) {
-            Ok(()) => {
-                self.row = 0;
-                self.served = self.served.saturating_add(1);
-                sent.frames += 1;
-                true
+        let before = transmitter.sent.datagrams;
+        let (taken, met) = match frames {
+            [Outgoing { head, piece: None, .. }] => {
+                let met = sys::send_connected(open.socket.as_fd(), head);
+                let taken = usize::from(met.is_ok());
+                transmitter.sent.calls += 1;
+                transmitter.sent.frames += taken as u64;
+                transmitter.sent.datagrams += taken as u64;
+                (taken, met)
             }
-            Err(error) => {
-                self.is_troubled |= !is_passing(error);
-                false
-            }
+            frames => transmitter.send_connected(open.socket.as_fd(), frames),
+        };
+        if taken > 0 {
+            let datagrams = transmitter.sent.datagrams - before;
+            self.served = self.served.saturating_add(u32::try_from(datagrams).unwrap_or(u32::MAX));
+            transmitter.sent.direct += taken as u64;
+            self.row = 0;
         }
+        self.is_troubled |= met.is_err_and(|error| !is_passing(error));
+        taken
     }
 
     /// Shows what is left in a socket that was retired, and its error queue.
@@ -148,21 +156,29 @@ impl Direct {
         }
     }
 
-    /// Notes that a lone frame has left by the endpoint's own socket. One that could not go by this one, or goes to a group, ends no
-    /// row and makes none.
+    /// Notes that frames have left by the endpoint's own socket, in so many datagrams. One that could not go by this one, or goes to a
+    /// group, ends no row and makes none.
     #[inline]
-    pub(crate) fn note_lone(&mut self, frame: &Outgoing<'_>) {
-        if frame.piece.is_some() || frame.probe || self.is_to(&frame.to) {
-            return;
+    pub(crate) fn note_others(&mut self, frames: &[Outgoing<'_>], datagrams: u64) {
+        let mut counts = false;
+        for frame in frames {
+            if frame.probe || self.is_to(&frame.to) {
+                continue;
+            }
+            if self.to != frame.to {
+                if address::way(&frame.to).is_some() {
+                    continue;
+                }
+                (self.to, self.row) = (frame.to, 0);
+            }
+            counts = true;
         }
-        if self.to == frame.to {
-            self.row = self.row.saturating_add(1);
-        } else if address::way(&frame.to).is_none() {
-            (self.to, self.row) = (frame.to, 1);
+        if counts {
+            self.row = self.row.saturating_add(u32::try_from(datagrams).unwrap_or(u32::MAX));
         }
     }
 
-    /// Whether the peer of the last lone frames is to have the socket.
+    /// Whether the peer of the last frames is to have the socket.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
         self.row >= self.needed
@@ -174,7 +190,7 @@ impl Direct {
         self.needed = (self.needed * 2).min(LONGEST_ROW);
     }
 
-    /// Opens it for the peer of the last lone frames; another one was closed.
+    /// Opens it for the peer of the last frames; another one was closed.
     #[cold]
     pub(crate) fn open(&mut self, own: &OwnedFd, how: How, ready: &Ready) {
         self.row = 0;

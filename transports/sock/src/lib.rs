@@ -48,6 +48,8 @@ pub struct Counters {
     pub tx_calls: u64,
     /// Frames among them that left together with others, for the system to cut.
     pub tx_segmented: u64,
+    /// Of the frames sent, those that left by the direct socket.
+    pub tx_direct: u64,
     /// Frames that the system refused for their destination.
     pub tx_lost: u64,
     /// Frames that arrived.
@@ -60,7 +62,7 @@ pub struct Counters {
     pub rx_dropped: u64,
 }
 
-/// A link over UDP: one socket, however many peers there are, and one for the peer that lone frames go to. Not to be used by two
+/// A link over UDP: one socket, however many peers there are, and one for the peer that frames go to. Not to be used by two
 /// threads at once; it may move.
 pub struct Sock {
     socket: OwnedFd,
@@ -91,6 +93,7 @@ impl Sock {
             tx_frames: sent.frames,
             tx_calls: sent.calls,
             tx_segmented: sent.segmented,
+            tx_direct: sent.direct,
             tx_lost: sent.lost,
             rx_frames: received.frames,
             rx_datagrams: received.datagrams,
@@ -142,7 +145,7 @@ impl Sock {
         if direct { self.direct.take(&mut self.receiver, budget, sink) } else { self.look_here(budget, sink) }
     }
 
-    /// Gives the direct socket to the peer that lone frames go to, or to nobody after an error. What has arrived there is shown
+    /// Gives the direct socket to the peer that frames go to, or to nobody after an error. What has arrived there is shown
     /// first.
     #[cold]
     fn change_direct(&mut self, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
@@ -221,15 +224,14 @@ impl Link for Sock {
     }
 
     fn send_burst(&mut self, frames: &[Outgoing<'_>]) -> usize {
-        let lone = if let [frame] = frames { Some(frame) } else { None };
-        if lone.is_some_and(|frame| self.direct.send(frame, &mut self.transmitter.sent)) {
-            return 1;
+        let taken = self.direct.send(frames, &mut self.transmitter);
+        if taken == frames.len() {
+            return taken;
         }
-        let taken = self.transmitter.send(self.socket.as_fd(), frames, &mut self.reports);
-        if let Some(frame) = lone.filter(|_| taken > 0) {
-            self.direct.note_lone(frame);
-        }
-        taken
+        let (others, before) = (&frames[taken..], self.transmitter.sent.datagrams);
+        let more = self.transmitter.send(self.socket.as_fd(), others, &mut self.reports);
+        self.direct.note_others(&others[..more], self.transmitter.sent.datagrams - before);
+        taken + more
     }
 
     fn recv_burst(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
@@ -338,7 +340,7 @@ impl Link for Sock {
             address::shown(to),
             state(no_segmentation.is_some()),
             state(self.no_coalescing.is_some()),
-            if self.direct.is_to(to) { ", lone frames by a socket of their own" } else { "" },
+            if self.direct.is_to(to) { ", by a socket of its own" } else { "" },
         );
         let why = match (no_segmentation, &self.no_coalescing) {
             (None, None) => "both offloads passed their test when the endpoint was opened".to_owned(),

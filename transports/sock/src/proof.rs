@@ -2,7 +2,7 @@
 
 use crate::address;
 use crate::open::datagram_socket;
-use crate::sys::{self, Arrival, Choice, RecvBatch, Run, SendBatch};
+use crate::sys::{self, Arrival, Choice, Naming, RecvBatch, Run, SendBatch};
 use cci_proto::Address;
 use cci_transport::Outgoing;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -95,7 +95,7 @@ impl Pair {
         let (second, third) = rest.split_at(LENGTHS[1]);
         let frames = [first, second, third].map(|head| Outgoing { to: self.to, head, piece: None, probe: false });
         let run = Run { first: 0, count: frames.len(), segment: 100 };
-        SendBatch::new(sys::Home::default()).send(self.sender.as_fd(), &frames, &[run])?;
+        SendBatch::new(sys::Home::default()).send(self.sender.as_fd(), &frames, &[run], Naming::Each)?;
         Ok(bytes)
     }
 

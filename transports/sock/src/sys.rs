@@ -105,6 +105,15 @@ pub(crate) struct Home {
     pub(crate) ip: [u8; 4],
 }
 
+/// Whether datagrams that are sent say where they go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// Each says it.
+    Each,
+    /// None does: all go to where the socket is connected. The kernel would look up the way for each that says it.
+    Connected,
+}
+
 /// What a batch of datagrams to be sent is described in. Its pointers mean nothing between calls.
 pub(crate) struct SendBatch {
     home: Home,
@@ -137,16 +146,18 @@ impl SendBatch {
         socket: BorrowedFd<'_>,
         frames: &[Outgoing<'_>],
         runs: &[Run],
+        naming: Naming,
     ) -> Result<usize, Errno> {
         let runs = &runs[..runs.len().min(RUNS)];
         if let [run] = runs
+            && naming == Naming::Each
             && let Some(sent) = Self::send_lone(socket, &frames[run.first..run.first + run.count])
         {
             return sent.map(|_| 1);
         }
         let mut used = 0;
         for (at, run) in runs.iter().enumerate() {
-            used = self.describe(at, used, &frames[run.first..run.first + run.count], run.segment);
+            used = self.describe(at, used, &frames[run.first..run.first + run.count], run.segment, naming);
         }
         let (fd, headers) = (socket.as_raw_fd(), self.headers.as_mut_ptr());
         // SAFETY: the first `runs.len()` headers were just written; they point to names, controls and vectors of this batch, and those
@@ -178,7 +189,7 @@ impl SendBatch {
     }
 
     /// Writes the header of one datagram; says how many vectors are used then.
-    fn describe(&mut self, at: usize, first: usize, frames: &[Outgoing<'_>], segment: u16) -> usize {
+    fn describe(&mut self, at: usize, first: usize, frames: &[Outgoing<'_>], segment: u16, naming: Naming) -> usize {
         let mut used = first;
         for frame in frames {
             self.vectors[used] =
@@ -192,10 +203,13 @@ impl SendBatch {
         }
         let to = frames.first().map_or_else(Address::default, |frame| frame.to);
         let control = ancillary(&mut self.controls[at], segment, &to, self.home);
-        self.names[at] = Name::of(&to);
         let header = &mut self.headers[at].msg_hdr;
-        header.msg_name = self.names[at].bytes.as_mut_ptr().cast();
-        header.msg_namelen = self.names[at].len.into();
+        (header.msg_name, header.msg_namelen) = (std::ptr::null_mut(), 0);
+        if naming == Naming::Each {
+            self.names[at] = Name::of(&to);
+            header.msg_name = self.names[at].bytes.as_mut_ptr().cast();
+            header.msg_namelen = self.names[at].len.into();
+        }
         header.msg_iov = self.vectors[first..used].as_mut_ptr();
         header.msg_iovlen = (used - first) as _;
         header.msg_control = if control == 0 { std::ptr::null_mut() } else { self.controls[at].0.as_mut_ptr().cast() };

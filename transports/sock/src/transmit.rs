@@ -1,7 +1,7 @@
 //! Sending: which frames leave together, and what an error of the system means.
 
 use crate::reports::Reports;
-use crate::sys::{RUNS, Run, SendBatch, VECTORS};
+use crate::sys::{Naming, RUNS, Run, SendBatch, VECTORS};
 use cci_proto::{Address, Time};
 use cci_transport::{Outgoing, monotonic};
 use rustix::fd::BorrowedFd;
@@ -21,13 +21,25 @@ const REST: u64 = 100;
 /// What sends. The system, except in tests of what happens when it refuses.
 pub(crate) trait Kernel {
     /// Sends runs of frames; says how many runs it took.
-    fn send(&mut self, socket: BorrowedFd<'_>, frames: &[Outgoing<'_>], runs: &[Run]) -> Result<usize, Errno>;
+    fn send(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        frames: &[Outgoing<'_>],
+        runs: &[Run],
+        naming: Naming,
+    ) -> Result<usize, Errno>;
 }
 
 impl Kernel for SendBatch {
     #[inline]
-    fn send(&mut self, socket: BorrowedFd<'_>, frames: &[Outgoing<'_>], runs: &[Run]) -> Result<usize, Errno> {
-        Self::send(self, socket, frames, runs)
+    fn send(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        frames: &[Outgoing<'_>],
+        runs: &[Run],
+        naming: Naming,
+    ) -> Result<usize, Errno> {
+        Self::send(self, socket, frames, runs, naming)
     }
 }
 
@@ -44,9 +56,13 @@ pub(crate) enum Blocked {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     pub(crate) frames: u64,
+    /// What they left in: one for each run.
+    pub(crate) datagrams: u64,
     pub(crate) calls: u64,
     pub(crate) segmented: u64,
     pub(crate) lost: u64,
+    /// Frames that left by the direct socket.
+    pub(crate) direct: u64,
 }
 
 /// Sends frames.
@@ -78,7 +94,7 @@ impl<K: Kernel> Transmitter<K> {
             let rest = &frames[taken..];
             self.plan(rest, trouble.suspect.is_some());
             self.sent.calls += 1;
-            match self.kernel.send(socket, rest, &self.runs) {
+            match self.kernel.send(socket, rest, &self.runs, Naming::Each) {
                 Ok(0) => {
                     self.blocked = Some(Blocked::Buffer);
                     break;
@@ -102,11 +118,38 @@ impl<K: Kernel> Transmitter<K> {
         taken
     }
 
+    /// Sends frames in order by a socket that is connected to where all of them go; says how many were taken, and an error
+    /// that was met. What to make of the rest is for the endpoint's own socket to find out.
+    pub(crate) fn send_connected(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        frames: &[Outgoing<'_>],
+    ) -> (usize, Result<(), Errno>) {
+        let (mut taken, mut is_partial, mut met) = (0, false, Ok(()));
+        while taken < frames.len() {
+            self.plan(&frames[taken..], false);
+            self.sent.calls += 1;
+            match self.kernel.send(socket, &frames[taken..], &self.runs, Naming::Connected) {
+                Ok(0) => return (taken, Err(Errno::AGAIN)),
+                Ok(count) => {
+                    if is_partial {
+                        // The last call ended at an earlier datagram's error, and the kernel has swallowed it.
+                        met = Err(Errno::IO);
+                    }
+                    is_partial = count < self.runs.len();
+                    taken += self.count_sent(count);
+                }
+                Err(error) => return (taken, Err(error)),
+            }
+        }
+        (taken, met)
+    }
+
     /// Sends one frame. False: an error, of this frame or an earlier one; the way of many finds out.
     #[inline]
     fn send_lone(&mut self, socket: BorrowedFd<'_>, frame: &[Outgoing<'_>], reports: &mut Reports) -> bool {
         self.sent.calls += 1;
-        let is_sent = match self.kernel.send(socket, frame, &[Run { first: 0, count: 1, segment: 0 }]) {
+        let is_sent = match self.kernel.send(socket, frame, &[Run { first: 0, count: 1, segment: 0 }], Naming::Each) {
             Ok(count) => count > 0,
             Err(error) => {
                 // The call has taken away what may be an earlier datagram's, which the queue of errors tells.
@@ -115,6 +158,7 @@ impl<K: Kernel> Transmitter<K> {
             }
         };
         self.sent.frames += u64::from(is_sent);
+        self.sent.datagrams += u64::from(is_sent);
         is_sent
     }
 
@@ -128,6 +172,7 @@ impl<K: Kernel> Transmitter<K> {
             }
         }
         self.sent.frames += frames as u64;
+        self.sent.datagrams += runs as u64;
         frames
     }
 

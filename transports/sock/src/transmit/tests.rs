@@ -3,7 +3,7 @@
 use super::{Blocked, Kernel, MAX_RUN, REMEMBERED, Run, SEGMENTS, Transmitter, len};
 use crate::address;
 use crate::reports::Reports;
-use crate::sys::{RUNS, VECTORS};
+use crate::sys::{Naming, RUNS, VECTORS};
 use cci_proto::Address;
 use cci_transport::{Incoming, Outgoing};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,7 +22,7 @@ struct Script {
 }
 
 impl Kernel for Script {
-    fn send(&mut self, _: BorrowedFd<'_>, frames: &[Outgoing<'_>], runs: &[Run]) -> Result<usize, Errno> {
+    fn send(&mut self, _: BorrowedFd<'_>, frames: &[Outgoing<'_>], runs: &[Run], _: Naming) -> Result<usize, Errno> {
         self.calls.push(runs.iter().map(|run| (frames[run.first].to, run.count, run.segment)).collect());
         if !self.answers.is_empty() {
             return self.answers.remove(0);
@@ -70,6 +70,25 @@ fn frame(to: Address, head: &[u8]) -> Outgoing<'_> {
 }
 
 const BYTES: &[u8] = &[7; 65_000];
+
+#[test]
+fn a_connected_socket_takes_what_it_can_and_an_error_is_not_swallowed() {
+    let to = host(1);
+    let frames: Vec<_> = (1..=3).map(|len| frame(to, &BYTES[..len])).collect();
+    for (answers, taken, met) in [
+        (vec![], 3, Ok(())),
+        // The call that took one ended at the error of an earlier datagram, which is gone when the rest is offered.
+        (vec![Ok(1)], 3, Err(Errno::IO)),
+        (vec![Ok(1), Err(Errno::AGAIN)], 1, Err(Errno::AGAIN)),
+        (vec![Ok(2), Err(Errno::CONNREFUSED)], 2, Err(Errno::CONNREFUSED)),
+        (vec![Ok(0)], 0, Err(Errno::AGAIN)),
+    ] {
+        let mut world = World::new(&answers);
+        let World { socket, transmitter, .. } = &mut world;
+        assert_eq!(transmitter.send_connected(socket.as_fd(), &frames), (taken, met), "{answers:?}");
+        assert_eq!((transmitter.sent.frames, transmitter.sent.datagrams), (taken as u64, taken as u64));
+    }
+}
 
 #[test]
 fn equal_frames_to_one_address_leave_together() {

@@ -1,4 +1,4 @@
-//! The direct socket of the peer that lone frames go to.
+//! The direct socket of the peer that frames go to.
 
 use crate::ends::{self, Got, frame, open, take, wait};
 use crate::sys::{duplicate, no_children, own_network, run};
@@ -6,13 +6,13 @@ use cci_mem::memory::Memory;
 use cci_mem::segment::Segment;
 use cci_proto::Address;
 use cci_sock::Sock;
-use cci_transport::{Link, Outgoing};
+use cci_transport::{Incoming, Link, Outgoing};
 use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt};
 use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Arc;
 
-/// More lone frames than it takes.
+/// More lone frames than it takes: datagrams.
 const ENOUGH: usize = 600;
 
 /// Two links that know each other's addresses: of the second, and of the first.
@@ -47,7 +47,7 @@ fn pass_many(from: &mut Sock, to: &mut Sock, names: (Address, Address)) {
 }
 
 fn is_direct(link: &Sock, to: Address) -> bool {
-    link.path(&to).0.contains("socket of their own")
+    link.path(&to).0.contains("by a socket of its own")
 }
 
 #[test]
@@ -130,18 +130,109 @@ fn a_forked_child_that_keeps_the_socket_does_not_silence_its_peer() {
 }
 
 #[test]
-fn frames_that_cannot_go_there_do_not_earn_it() {
+fn probes_do_not_earn_it_and_go_by_the_endpoints_own() {
     let (mut a, mut b, to_b, to_a) = pair("127.0.0.1");
-    let memory = Memory::of_segment(Arc::new(Segment::create("test", 100).expect("memory")), 100);
+    let probe = |a: &mut Sock, bytes: &[u8]| a.send_burst(&[Outgoing { probe: true, ..frame(to_b, bytes) }]);
     for _ in 0..ENOUGH {
-        let with_memory = Outgoing { piece: memory.piece(0, 100), ..frame(to_b, b"head") };
-        for lone in [with_memory, Outgoing { probe: true, ..frame(to_b, b"probe") }] {
-            assert_eq!(a.send_burst(&[lone]), 1);
-            take(&mut b, 1);
-        }
+        assert_eq!(probe(&mut a, b"probe"), 1);
+        take(&mut b, 1);
     }
     assert!(!is_direct(&a, to_b));
     acquaint(&mut a, &mut b, to_b, to_a);
+    // One that is longer than any datagram is refused, which would be the end of the direct socket.
+    assert_eq!(probe(&mut a, &[0; 66_000]), 1);
+    assert_eq!(a.counters().tx_lost, 1);
+    a.recv_burst(64, &mut |_| ());
+    assert!(is_direct(&a, to_b));
+    pass(&mut a, &mut b, (to_b, to_a), b"there");
+}
+
+/// Frames with memory, of unequal lengths, so that each is a datagram of its own; and what arrives of each.
+struct Bulk {
+    memory: Memory,
+    heads: Vec<Vec<u8>>,
+}
+
+impl Bulk {
+    const FRAMES: usize = 8;
+
+    fn new() -> Self {
+        let memory = Memory::of_segment(Arc::new(Segment::create("test", 4096).expect("memory")), 4096);
+        assert!(memory.copy_in(0, &[7; 4096]));
+        let head = |at: u8| ends::with_length(vec![at; 100], 1000 + usize::from(at));
+        Self { memory, heads: (0..Self::FRAMES as u8).map(head).collect() }
+    }
+
+    fn to(&self, to: Address) -> Vec<Outgoing<'_>> {
+        let piece = |at| self.memory.piece(0, 1000 + at);
+        let heads = self.heads.iter().enumerate();
+        heads.map(|(at, head)| Outgoing { piece: piece(at), ..frame(to, head) }).collect()
+    }
+
+    fn arrived(&self) -> Vec<Vec<u8>> {
+        let heads = self.heads.iter().enumerate();
+        heads.map(|(at, head)| [head.clone(), vec![7; 1000 + at]].concat()).collect()
+    }
+}
+
+#[test]
+fn bursts_with_memory_earn_it_and_leave_by_it() {
+    let bulk = Bulk::new();
+    for ip in ends::homes() {
+        let (mut a, mut b, to_b, _) = pair(ip);
+        for _ in 0..ENOUGH / Bulk::FRAMES {
+            assert_eq!(a.send_burst(&bulk.to(to_b)), Bulk::FRAMES);
+            let got = take(&mut b, Bulk::FRAMES).into_iter().map(Got::bytes).collect::<Vec<_>>();
+            assert_eq!(got, bulk.arrived());
+            a.recv_burst(64, &mut |_| ());
+        }
+        assert!(is_direct(&a, to_b));
+        let before = a.counters().tx_direct;
+        assert_eq!(a.send_burst(&bulk.to(to_b)), Bulk::FRAMES);
+        take(&mut b, Bulk::FRAMES);
+        assert_eq!(a.counters().tx_direct - before, Bulk::FRAMES as u64);
+        // Others are served too, in the same burst.
+        let mut c = open(ip, &[]);
+        let to_c = a.resolve(c.uri()).expect("a URI");
+        assert_eq!(a.send_burst(&[bulk.to(to_b), bulk.to(to_c)].concat()), 2 * Bulk::FRAMES);
+        assert_eq!(a.counters().tx_direct - before, Bulk::FRAMES as u64);
+        for end in [&mut b, &mut c] {
+            let got = take(end, Bulk::FRAMES).into_iter().map(Got::bytes).collect::<Vec<_>>();
+            assert_eq!(got, bulk.arrived());
+        }
+        // The peer is gone: the network's answer ends the socket. The frames are taken all the same.
+        drop(b);
+        assert_eq!(a.send_burst(&bulk.to(to_b)), Bulk::FRAMES);
+        let mut refused = 0;
+        while is_direct(&a, to_b) {
+            assert!(wait(&a, 10), "the network has answered");
+            a.recv_burst(64, &mut |incoming| refused += usize::from(matches!(incoming, Incoming::Refused { .. })));
+        }
+        assert!((1..=Bulk::FRAMES).contains(&refused), "{refused}");
+    }
+}
+
+#[test]
+fn a_row_is_of_datagrams_and_ends_where_a_burst_goes_elsewhere() {
+    let (mut a, mut b, to_b, _) = pair("127.0.0.1");
+    let mut c = open("127.0.0.1", &[]);
+    let to_c = a.resolve(c.uri()).expect("a URI");
+    let bytes = ends::with_length(vec![1; 1000], 0);
+    for _ in 0..ENOUGH / 60 {
+        // One datagram for the system to cut.
+        assert_eq!(a.send_burst(&[frame(to_b, &bytes); 60]), 60);
+        assert_eq!(take(&mut b, 60).len(), 60);
+    }
+    assert!(!is_direct(&a, to_b), "ten datagrams");
+    let bulk = Bulk::new();
+    for _ in 0..ENOUGH / Bulk::FRAMES {
+        for (end, to) in [(&mut b, to_b), (&mut c, to_c)] {
+            assert_eq!(a.send_burst(&bulk.to(to)), Bulk::FRAMES);
+            take(end, Bulk::FRAMES);
+            a.recv_burst(64, &mut |_| ());
+        }
+    }
+    assert!(!is_direct(&a, to_b) && !is_direct(&a, to_c));
 }
 
 #[test]
