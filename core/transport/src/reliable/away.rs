@@ -1,8 +1,9 @@
 //! The helper thread: does what is due while the program makes no calls (`docs/design/reliable.md`).
 
-use crate::Endpoint;
+use crate::{Endpoint, monotonic};
 use cci_mem::guarded::Threading;
-use cci_mem::sync::{AtomicBool, AtomicU32, Ordering};
+use cci_mem::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use cci_proto::Time;
 use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -10,7 +11,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A program that makes no call between two looks is away: after one to two times this long, 0.7 to 1.4 ms.
+/// A program that has polled is looked for so long after: it is away if it has made no call since the last look.
+const ABSENCE: Duration = Duration::from_micros(1300);
+/// Where it is not known when it last made a call, looks are so far apart: it is away after one to two times this long.
 const PRESENCE: Duration = Duration::from_micros(700);
 /// Nice value of the thread, where the program may choose it: nine of ten parts of a processor on which something computes, so
 /// that what peers do one-sidedly keeps its speed meanwhile.
@@ -38,6 +41,8 @@ pub enum Absence {
 struct Shared {
     /// Calls of the program; written under the endpoint's lock, read at any time: only whether it has changed counts.
     calls: AtomicU32,
+    /// When the program last polled, by the clock of [`monotonic`]; calls that read no clock do not count.
+    polled: AtomicU64,
     /// The thread sleeps until [`Shared::rouse`]. Changed under the endpoint's lock, so that whoever holds it may trust it.
     parked: AtomicBool,
     ended: AtomicBool,
@@ -46,8 +51,27 @@ struct Shared {
 }
 
 impl Shared {
+    fn new() -> Self {
+        Self {
+            calls: AtomicU32::new(0),
+            polled: AtomicU64::new(0),
+            parked: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            lock: Mutex::new(()),
+            changed: Condvar::new(),
+        }
+    }
+
     fn calls(&self) -> u32 {
         self.calls.load(Ordering::Relaxed)
+    }
+
+    /// When to look for the program next. Each look wakes a thread on a processor that the program may use up, 20 microseconds where
+    /// it moves bulk data through the caches: so no look comes before it could tell.
+    fn next_look(&self) -> Duration {
+        let polled = Time(self.polled.load(Ordering::Relaxed));
+        let since = Duration::from_nanos(monotonic().since(polled));
+        ABSENCE.checked_sub(since).unwrap_or(PRESENCE)
     }
 
     fn is_ended(&self) -> bool {
@@ -112,6 +136,14 @@ impl Away {
         if let Life::Running(shared, _) = &self.life {
             self.calls = self.calls.wrapping_add(1);
             shared.calls.store(self.calls, Ordering::Relaxed);
+        }
+    }
+
+    /// The program polls, at this time.
+    #[inline(always)]
+    pub(super) fn note_polled(&self, now: Time) {
+        if let Life::Running(shared, _) = &self.life {
+            shared.polled.store(now.0, Ordering::Relaxed);
         }
     }
 
@@ -200,13 +232,7 @@ pub(super) fn drain(watch: &OwnedFd) {
 
 fn spawn(endpoint: &'static Endpoint, handle: BorrowedFd<'_>) -> Option<(Arc<Shared>, JoinHandle<()>)> {
     let watch = watch(handle).ok()?;
-    let shared = Arc::new(Shared {
-        calls: AtomicU32::new(0),
-        parked: AtomicBool::new(false),
-        ended: AtomicBool::new(false),
-        lock: Mutex::new(()),
-        changed: Condvar::new(),
-    });
+    let shared = Arc::new(Shared::new());
     // A thread begins with its creator's mask: no signal ever finds it unblocked.
     let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).ok()?;
     let (theirs, life) = (Arc::clone(&shared), endpoint.generation());
@@ -223,17 +249,20 @@ fn run(shared: &Shared, endpoint: &'static Endpoint, life: u32, watch: &OwnedFd)
     let _ = rustix::process::setpriority_process(None, URGENCY);
     loop {
         shared.rest();
+        // Read before the number of calls: one that comes in between counts as made, and the next look is only too early.
+        let mut pause = shared.next_look();
         let mut calls = shared.calls();
         loop {
-            shared.pause(PRESENCE);
+            shared.pause(pause);
             if shared.is_ended() {
                 return;
             }
+            let next = shared.next_look();
             let now = shared.calls();
             if now == calls {
                 break;
             }
-            calls = now;
+            (calls, pause) = (now, next);
         }
         if !stand_in(shared, endpoint, life, watch, calls) {
             return;
@@ -285,4 +314,22 @@ fn wait(watch: &OwnedFd, limit: Option<Duration>) -> bool {
         tv_nsec: i64::from(limit.subsec_nanos()),
     });
     poll(&mut [PollFd::new(watch, PollFlags::IN)], limit.as_ref()).is_ok_and(|count| count > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_look_is_when_a_program_that_polled_could_be_away() {
+        let (shared, now) = (Shared::new(), monotonic());
+        assert_eq!(shared.next_look(), PRESENCE, "it has never polled");
+        let since = Duration::from_micros(1000);
+        shared.polled.store(now.0 - u64::try_from(since.as_nanos()).expect("short"), Ordering::Relaxed);
+        let next = shared.next_look();
+        // Where this thread was kept waiting, the look is due already, and the next one comes after the usual time.
+        assert!(next <= ABSENCE - since || next == PRESENCE && monotonic().since(now) >= 300_000, "{next:?}");
+        shared.polled.store(now.0 - 2_000_000, Ordering::Relaxed);
+        assert_eq!(shared.next_look(), PRESENCE, "it makes calls that read no clock");
+    }
 }
