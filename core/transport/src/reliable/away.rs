@@ -6,14 +6,18 @@ use cci_mem::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use cci_proto::Time;
 use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A program that has polled is looked for so long after: it is away if it has made no call since the last look.
+/// A program that has not polled for so long is away, if it has made no other call since.
 const ABSENCE: Duration = Duration::from_micros(1300);
-/// Where it is not known when it last made a call, looks are so far apart: it is away after one to two times this long.
+/// A program that polls puts off the thread's alarm when it has not done so for this long: that takes it 1 to 5 microseconds, a
+/// look of the thread 10 to 20 where both share a processor.
+const RENEWAL: u64 = 1_100_000;
+/// Where the last call read no clock, looks are so far apart: the program is away after one to two times this long.
 const PRESENCE: Duration = Duration::from_micros(700);
 /// Nice value of the thread, where the program may choose it: nine of ten parts of a processor on which something computes, so
 /// that what peers do one-sidedly keeps its speed meanwhile.
@@ -41,37 +45,68 @@ pub enum Absence {
 struct Shared {
     /// Calls of the program; written under the endpoint's lock, read at any time: only whether it has changed counts.
     calls: AtomicU32,
-    /// When the program last polled, by the clock of [`monotonic`]; calls that read no clock do not count.
+    /// When the program last polled, by the clock of [`monotonic`], and how many calls it had made then.
     polled: AtomicU64,
+    polls: AtomicU32,
     /// The thread sleeps until [`Shared::rouse`]. Changed under the endpoint's lock, so that whoever holds it may trust it.
     parked: AtomicBool,
     ended: AtomicBool,
     lock: Mutex<()>,
     changed: Condvar,
+    /// When the thread looks for the program next. Of a program that polls it is put off again and again, and never rings.
+    alarm: OwnedFd,
+}
+
+/// What a look for the program finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    Away,
+    /// It has made a call; when to look again.
+    Present(Duration),
 }
 
 impl Shared {
-    fn new() -> Self {
-        Self {
+    fn new() -> rustix::io::Result<Self> {
+        Ok(Self {
             calls: AtomicU32::new(0),
             polled: AtomicU64::new(0),
+            polls: AtomicU32::new(0),
             parked: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             lock: Mutex::new(()),
             changed: Condvar::new(),
-        }
+            alarm: timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?,
+        })
     }
 
     fn calls(&self) -> u32 {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// When to look for the program next. Each look wakes a thread on a processor that the program may use up, 20 microseconds where
-    /// it moves bulk data through the caches: so no look comes before it could tell.
-    fn next_look(&self) -> Duration {
+    /// Looks for the program, which had made so many calls at the last look.
+    fn look(&self, before: u32) -> Look {
         let polled = Time(self.polled.load(Ordering::Relaxed));
-        let since = Duration::from_nanos(monotonic().since(polled));
-        ABSENCE.checked_sub(since).unwrap_or(PRESENCE)
+        let (polls, calls) = (self.polls.load(Ordering::Relaxed), self.calls());
+        match ABSENCE.checked_sub(Duration::from_nanos(monotonic().since(polled))) {
+            Some(left) if !left.is_zero() => Look::Present(left),
+            _ if calls == polls || calls == before => Look::Away,
+            _ => Look::Present(PRESENCE),
+        }
+    }
+
+    /// Has the alarm ring after this time, and not before.
+    fn set_alarm(&self, after: Duration) {
+        let nanos = i64::try_from(after.as_nanos()).unwrap_or(i64::MAX).max(1);
+        let it_value = Timespec { tv_sec: nanos / 1_000_000_000, tv_nsec: nanos % 1_000_000_000 };
+        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
+        // The descriptor is a timer and the time valid: nothing can fail.
+        let _ = timerfd_settime(&self.alarm, TimerfdTimerFlags::empty(), &once);
+    }
+
+    /// Sleeps until the alarm rings.
+    fn await_alarm(&self) {
+        let mut rings = [0; 8];
+        while rustix::io::read(&self.alarm, &mut rings) == Err(rustix::io::Errno::INTR) {}
     }
 
     fn is_ended(&self) -> bool {
@@ -119,6 +154,8 @@ enum Life {
 pub(super) struct Away {
     life: Life,
     calls: u32,
+    /// When the program last put off the alarm.
+    renewed: Time,
     /// Whose thread it is.
     endpoint: &'static Endpoint,
 }
@@ -127,7 +164,7 @@ impl Away {
     /// Without a thread so far.
     pub(super) fn new(endpoint: &'static Endpoint, threading: Threading) -> Self {
         let life = if threading == Threading::One { Life::Unwanted } else { Life::NotYet };
-        Self { life, calls: 0, endpoint }
+        Self { life, calls: 0, renewed: Time(0), endpoint }
     }
 
     /// The program makes a call.
@@ -141,9 +178,23 @@ impl Away {
 
     /// The program polls, at this time.
     #[inline(always)]
-    pub(super) fn note_polled(&self, now: Time) {
+    pub(super) fn note_polled(&mut self, now: Time) {
         if let Life::Running(shared, _) = &self.life {
             shared.polled.store(now.0, Ordering::Relaxed);
+            shared.polls.store(self.calls, Ordering::Relaxed);
+            if now.since(self.renewed) >= RENEWAL {
+                self.put_off(now);
+            }
+        }
+    }
+
+    #[cold]
+    fn put_off(&mut self, now: Time) {
+        self.renewed = now;
+        if let Life::Running(shared, _) = &self.life
+            && !shared.parked.load(Ordering::Relaxed)
+        {
+            shared.set_alarm(ABSENCE);
         }
     }
 
@@ -209,6 +260,7 @@ impl Away {
         if let Life::Running(shared, thread) = &mut self.life {
             shared.ended.store(true, Ordering::Relaxed);
             shared.rouse();
+            shared.set_alarm(Duration::ZERO);
             wake();
             if let Some(thread) = thread.take().filter(|thread| thread.thread().id() != std::thread::current().id()) {
                 let _ = thread.join();
@@ -232,7 +284,7 @@ pub(super) fn drain(watch: &OwnedFd) {
 
 fn spawn(endpoint: &'static Endpoint, handle: BorrowedFd<'_>) -> Option<(Arc<Shared>, JoinHandle<()>)> {
     let watch = watch(handle).ok()?;
-    let shared = Arc::new(Shared::new());
+    let shared = Arc::new(Shared::new().ok()?);
     // A thread begins with its creator's mask: no signal ever finds it unblocked.
     let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).ok()?;
     let (theirs, life) = (Arc::clone(&shared), endpoint.generation());
@@ -249,20 +301,24 @@ fn run(shared: &Shared, endpoint: &'static Endpoint, life: u32, watch: &OwnedFd)
     let _ = rustix::process::setpriority_process(None, URGENCY);
     loop {
         shared.rest();
-        // Read before the number of calls: one that comes in between counts as made, and the next look is only too early.
-        let mut pause = shared.next_look();
         let mut calls = shared.calls();
+        let mut after = ABSENCE;
         loop {
-            shared.pause(pause);
+            shared.set_alarm(after);
+            // Whoever ends this sets the alarm after that.
             if shared.is_ended() {
                 return;
             }
-            let next = shared.next_look();
-            let now = shared.calls();
-            if now == calls {
-                break;
+            shared.await_alarm();
+            if shared.is_ended() {
+                return;
             }
-            (calls, pause) = (now, next);
+            let look = shared.look(calls);
+            calls = shared.calls();
+            match look {
+                Look::Present(left) => after = left,
+                Look::Away => break,
+            }
         }
         if !stand_in(shared, endpoint, life, watch, calls) {
             return;
@@ -321,15 +377,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_look_is_when_a_program_that_polled_could_be_away() {
-        let (shared, now) = (Shared::new(), monotonic());
-        assert_eq!(shared.next_look(), PRESENCE, "it has never polled");
-        let since = Duration::from_micros(1000);
-        shared.polled.store(now.0 - u64::try_from(since.as_nanos()).expect("short"), Ordering::Relaxed);
-        let next = shared.next_look();
-        // Where this thread was kept waiting, the look is due already, and the next one comes after the usual time.
-        assert!(next <= ABSENCE - since || next == PRESENCE && monotonic().since(now) >= 300_000, "{next:?}");
-        shared.polled.store(now.0 - 2_000_000, Ordering::Relaxed);
-        assert_eq!(shared.next_look(), PRESENCE, "it makes calls that read no clock");
+    fn a_look_finds_whether_the_program_has_made_a_call() {
+        let shared = Shared::new().expect("a timer");
+        let polled = |ago: u64| shared.polled.store(monotonic().0 - ago, Ordering::Relaxed);
+        assert_eq!(shared.look(0), Look::Away, "it has made none");
+        shared.calls.store(5, Ordering::Relaxed);
+        assert_eq!(shared.look(4), Look::Present(PRESENCE), "it sends, and does not poll");
+        assert_eq!(shared.look(5), Look::Away, "it has not even sent");
+        shared.polls.store(5, Ordering::Relaxed);
+        polled(2_000_000);
+        assert_eq!(shared.look(4), Look::Away, "its last call was to poll, long ago");
+        // An hour from now: this thread may be kept waiting in between.
+        shared.polled.store(monotonic().0 + 3_600_000_000_000, Ordering::Relaxed);
+        assert_eq!(shared.look(5), Look::Present(ABSENCE), "it has polled just now");
+    }
+
+    #[test]
+    fn an_alarm_that_is_put_off_does_not_ring() {
+        let shared = Shared::new().expect("a timer");
+        let rings = |limit| {
+            let limit = Timespec { tv_sec: limit, tv_nsec: 0 };
+            poll(&mut [PollFd::new(&shared.alarm, PollFlags::IN)], Some(&limit)) == Ok(1)
+        };
+        shared.set_alarm(Duration::ZERO);
+        assert!(rings(10));
+        shared.set_alarm(Duration::from_secs(3600));
+        assert!(!rings(0), "it rang before it was put off: that is over");
+        shared.set_alarm(Duration::ZERO);
+        shared.await_alarm();
+        assert!(!rings(0));
     }
 }
