@@ -12,12 +12,12 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A program that has not polled for so long is away, if it has made no other call since.
+/// A program whose last call was so long ago is away.
 const ABSENCE: Duration = Duration::from_micros(1300);
-/// A program that polls puts off the thread's alarm when it has not done so for this long: that takes it 1 to 5 microseconds, a
-/// look of the thread 10 to 20 where both share a processor.
+/// A program that makes calls puts off the thread's alarm when it has not done so for this long: that takes it 1 to 5 microseconds,
+/// a look of the thread 10 to 20 where both share a processor.
 const RENEWAL: u64 = 1_100_000;
-/// Where the last call read no clock, looks are so far apart: the program is away after one to two times this long.
+/// Where the last call does not know the time, looks are so far apart: the program is away after one to two times this long.
 const PRESENCE: Duration = Duration::from_micros(700);
 /// Nice value of the thread, where the program may choose it: nine of ten parts of a processor on which something computes, so
 /// that what peers do one-sidedly keeps its speed meanwhile.
@@ -45,15 +45,15 @@ pub enum Absence {
 struct Shared {
     /// Calls of the program; written under the endpoint's lock, read at any time: only whether it has changed counts.
     calls: AtomicU32,
-    /// When the program last polled, by the clock of [`monotonic`], and how many calls it had made then.
-    polled: AtomicU64,
-    polls: AtomicU32,
+    /// When the program last made a call that knows the time, by the clock of [`monotonic`], and how many calls it had made then.
+    present: AtomicU64,
+    dated: AtomicU32,
     /// The thread sleeps until [`Shared::rouse`]. Changed under the endpoint's lock, so that whoever holds it may trust it.
     parked: AtomicBool,
     ended: AtomicBool,
     lock: Mutex<()>,
     changed: Condvar,
-    /// When the thread looks for the program next. Of a program that polls it is put off again and again, and never rings.
+    /// When the thread looks for the program next. A program that makes calls puts it off again and again, and it never rings.
     alarm: OwnedFd,
 }
 
@@ -69,8 +69,8 @@ impl Shared {
     fn new() -> rustix::io::Result<Self> {
         Ok(Self {
             calls: AtomicU32::new(0),
-            polled: AtomicU64::new(0),
-            polls: AtomicU32::new(0),
+            present: AtomicU64::new(0),
+            dated: AtomicU32::new(0),
             parked: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             lock: Mutex::new(()),
@@ -85,11 +85,11 @@ impl Shared {
 
     /// Looks for the program, which had made so many calls at the last look.
     fn look(&self, before: u32) -> Look {
-        let polled = Time(self.polled.load(Ordering::Relaxed));
-        let (polls, calls) = (self.polls.load(Ordering::Relaxed), self.calls());
-        match ABSENCE.checked_sub(Duration::from_nanos(monotonic().since(polled))) {
+        let present = Time(self.present.load(Ordering::Relaxed));
+        let (dated, calls) = (self.dated.load(Ordering::Relaxed), self.calls());
+        match ABSENCE.checked_sub(Duration::from_nanos(monotonic().since(present))) {
             Some(left) if !left.is_zero() => Look::Present(left),
-            _ if calls == polls || calls == before => Look::Away,
+            _ if calls == dated || calls == before => Look::Away,
             _ => Look::Present(PRESENCE),
         }
     }
@@ -176,12 +176,12 @@ impl Away {
         }
     }
 
-    /// The program polls, at this time.
+    /// The program makes a call, at this time.
     #[inline(always)]
-    pub(super) fn note_polled(&mut self, now: Time) {
+    pub(super) fn note_present(&mut self, now: Time) {
         if let Life::Running(shared, _) = &self.life {
-            shared.polled.store(now.0, Ordering::Relaxed);
-            shared.polls.store(self.calls, Ordering::Relaxed);
+            shared.present.store(now.0, Ordering::Relaxed);
+            shared.dated.store(self.calls, Ordering::Relaxed);
             if now.since(self.renewed) >= RENEWAL {
                 self.put_off(now);
             }
@@ -379,17 +379,16 @@ mod tests {
     #[test]
     fn a_look_finds_whether_the_program_has_made_a_call() {
         let shared = Shared::new().expect("a timer");
-        let polled = |ago: u64| shared.polled.store(monotonic().0 - ago, Ordering::Relaxed);
         assert_eq!(shared.look(0), Look::Away, "it has made none");
         shared.calls.store(5, Ordering::Relaxed);
-        assert_eq!(shared.look(4), Look::Present(PRESENCE), "it sends, and does not poll");
-        assert_eq!(shared.look(5), Look::Away, "it has not even sent");
-        shared.polls.store(5, Ordering::Relaxed);
-        polled(2_000_000);
-        assert_eq!(shared.look(4), Look::Away, "its last call was to poll, long ago");
+        assert_eq!(shared.look(4), Look::Present(PRESENCE), "it has made calls that do not know the time");
+        assert_eq!(shared.look(5), Look::Away, "and no more of them");
+        shared.dated.store(5, Ordering::Relaxed);
+        shared.present.store(monotonic().0 - 2_000_000, Ordering::Relaxed);
+        assert_eq!(shared.look(4), Look::Away, "its last call was long ago");
         // An hour from now: this thread may be kept waiting in between.
-        shared.polled.store(monotonic().0 + 3_600_000_000_000, Ordering::Relaxed);
-        assert_eq!(shared.look(5), Look::Present(ABSENCE), "it has polled just now");
+        shared.present.store(monotonic().0 + 3_600_000_000_000, Ordering::Relaxed);
+        assert_eq!(shared.look(5), Look::Present(ABSENCE), "it has made a call just now");
     }
 
     #[test]

@@ -237,6 +237,15 @@ impl<L: Link> Reliable<L> {
             || !self.engine.is_quiet()
     }
 
+    /// A call of the program that knows the time: the helper thread need not look for it before it could be away.
+    #[inline(always)]
+    fn note_present(&mut self, now: Time) {
+        // Virtual time says nothing about the thread's.
+        if !self.link.is_virtual() {
+            self.away.note_present(now);
+        }
+    }
+
     /// The end of a call: has the helper thread know what is left.
     #[inline]
     fn after(&mut self) {

@@ -121,9 +121,7 @@ impl<L: Link> Transport for Reliable<L> {
     fn progress(&mut self, core: &mut Core) {
         self.away.note();
         let (count, now) = self.step(core, true);
-        if !self.link.is_virtual() {
-            self.away.note_polled(now);
-        }
+        self.note_present(now);
         if count > 0 || core.has_event() {
             self.on_found(core, now);
         } else {
