@@ -65,7 +65,7 @@ pub trait Link: Send + 'static {
     fn name(&self) -> &'static str;
     /// What others connect to.
     fn uri(&self) -> &str;
-    /// Now, by this link's clock.
+    /// Now, by the clock of [`monotonic`](crate::monotonic), unless it [is virtual](Link::is_virtual).
     fn now(&self) -> Time;
     /// Largest frame on any path; at most 65,000.
     fn mtu(&self) -> u16;

@@ -12,12 +12,13 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A program whose last call was so long ago is away.
+/// A program that has not taken frames for so long is away.
 const ABSENCE: Duration = Duration::from_micros(1300);
-/// A program that makes calls puts off the thread's alarm when it has not done so for this long: that takes it 1 to 5 microseconds,
+/// A program that takes frames puts off the thread's alarm when it has not done so for this long: that takes it 1 to 5 microseconds,
 /// a look of the thread 10 to 20 where both share a processor.
 const RENEWAL: u64 = 1_100_000;
-/// Where the last call does not know the time, looks are so far apart: the program is away after one to two times this long.
+/// Where it is not known when the program took frames, looks at the number of its calls are so far apart. One that sleeps on its handle
+/// is given so long to come by itself.
 const PRESENCE: Duration = Duration::from_micros(700);
 /// Nice value of the thread, where the program may choose it: nine of ten parts of a processor on which something computes, so
 /// that what peers do one-sidedly keeps its speed meanwhile.
@@ -45,17 +46,25 @@ pub enum Absence {
 struct Shared {
     /// Calls of the program; written under the endpoint's lock, read at any time: only whether it has changed counts.
     calls: AtomicU32,
-    /// When the program last made a call that knows the time, by the clock of [`monotonic`], and how many calls it had made then.
+    /// When the program last took frames, by the clock of [`monotonic`]; 0 = not known.
     present: AtomicU64,
-    dated: AtomicU32,
-    /// The thread sleeps until [`Shared::rouse`]. Changed under the endpoint's lock, so that whoever holds it may trust it.
-    parked: AtomicBool,
+    /// What the program's next call has to do for the thread: [`NOTHING`], [`PARKED`] or [`STANDS_IN`]. Changed under the endpoint's
+    /// lock, so that whoever holds it may trust it.
+    state: AtomicU32,
     ended: AtomicBool,
     lock: Mutex<()>,
     changed: Condvar,
-    /// When the thread looks for the program next. A program that makes calls puts it off again and again, and it never rings.
+    /// When the thread looks for the program next. One that takes frames all the time puts it off again and again, and it never rings.
+    /// It also ends waits.
     alarm: OwnedFd,
 }
+
+/// The thread sees by itself that the program makes calls.
+const NOTHING: u32 = 0;
+/// The thread sleeps until [`Shared::rouse`].
+const PARKED: u32 = 1;
+/// The thread waits for what it knew to be due when nobody else made calls.
+const STANDS_IN: u32 = 2;
 
 /// What a look for the program finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +79,7 @@ impl Shared {
         Ok(Self {
             calls: AtomicU32::new(0),
             present: AtomicU64::new(0),
-            dated: AtomicU32::new(0),
-            parked: AtomicBool::new(false),
+            state: AtomicU32::new(NOTHING),
             ended: AtomicBool::new(false),
             lock: Mutex::new(()),
             changed: Condvar::new(),
@@ -83,14 +91,20 @@ impl Shared {
         self.calls.load(Ordering::Relaxed)
     }
 
+    fn state(&self) -> u32 {
+        self.state.load(Ordering::Relaxed)
+    }
+
     /// Looks for the program, which had made so many calls at the last look.
     fn look(&self, before: u32) -> Look {
-        let present = Time(self.present.load(Ordering::Relaxed));
-        let (dated, calls) = (self.dated.load(Ordering::Relaxed), self.calls());
-        match ABSENCE.checked_sub(Duration::from_nanos(monotonic().since(present))) {
-            Some(left) if !left.is_zero() => Look::Present(left),
-            _ if calls == dated || calls == before => Look::Away,
-            _ => Look::Present(PRESENCE),
+        match self.present.load(Ordering::Relaxed) {
+            0 if self.calls() == before => Look::Away,
+            0 => Look::Present(PRESENCE),
+            // Calls that only send do not count: what peers want of this end they leave where it is.
+            present => match ABSENCE.checked_sub(Duration::from_nanos(monotonic().since(Time(present)))) {
+                Some(left) if !left.is_zero() => Look::Present(left),
+                _ => Look::Away,
+            },
         }
     }
 
@@ -106,7 +120,40 @@ impl Shared {
     /// Sleeps until the alarm rings.
     fn await_alarm(&self) {
         let mut rings = [0; 8];
-        while rustix::io::read(&self.alarm, &mut rings) == Err(rustix::io::Errno::INTR) {}
+        loop {
+            match rustix::io::read(&self.alarm, &mut rings) {
+                Ok(_) => return,
+                Err(rustix::io::Errno::INTR) => {}
+                // Somebody has closed what is not theirs.
+                Err(_) => return self.pause(PRESENCE),
+            }
+        }
+    }
+
+    /// Sleeps until `watch` tells of something, the time is over, or the alarm rings. True: something is told.
+    fn wait(&self, watch: Option<&OwnedFd>, limit: Option<Duration>) -> bool {
+        let limit = limit.map(|limit| Timespec {
+            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(limit.subsec_nanos()),
+        });
+        let alarm = PollFd::new(&self.alarm, PollFlags::IN);
+        let told = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        let (rings, told) = match watch {
+            Some(watch) => {
+                let mut both = [alarm, PollFd::new(watch, PollFlags::IN)];
+                let _ = poll(&mut both, limit.as_ref());
+                (told(&both[0]), told(&both[1]))
+            }
+            None => {
+                let mut one = [alarm];
+                let _ = poll(&mut one, limit.as_ref());
+                (told(&one[0]), false)
+            }
+        };
+        if rings {
+            self.await_alarm();
+        }
+        told
     }
 
     fn is_ended(&self) -> bool {
@@ -123,7 +170,7 @@ impl Shared {
     /// Sleeps while parked.
     fn rest(&self) {
         let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        while self.parked.load(Ordering::Relaxed) && !self.is_ended() {
+        while self.state() == PARKED && !self.is_ended() {
             guard = self.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -176,12 +223,11 @@ impl Away {
         }
     }
 
-    /// The program makes a call, at this time.
+    /// The program takes frames, at this time.
     #[inline(always)]
     pub(super) fn note_present(&mut self, now: Time) {
         if let Life::Running(shared, _) = &self.life {
             shared.present.store(now.0, Ordering::Relaxed);
-            shared.dated.store(self.calls, Ordering::Relaxed);
             if now.since(self.renewed) >= RENEWAL {
                 self.put_off(now);
             }
@@ -192,7 +238,7 @@ impl Away {
     fn put_off(&mut self, now: Time) {
         self.renewed = now;
         if let Life::Running(shared, _) = &self.life
-            && !shared.parked.load(Ordering::Relaxed)
+            && shared.state() != PARKED
         {
             shared.set_alarm(ABSENCE);
         }
@@ -211,25 +257,43 @@ impl Away {
         matches!(self.life, Life::Wanted)
     }
 
-    /// Whether the thread sleeps until it is called.
+    /// Whether the program's next call has to do something for the thread.
     #[inline(always)]
-    pub(super) fn is_parked(&self) -> bool {
-        matches!(&self.life, Life::Running(shared, _) if shared.parked.load(Ordering::Relaxed))
+    pub(super) fn is_waiting(&self) -> bool {
+        matches!(&self.life, Life::Running(shared, _) if shared.state() != NOTHING)
     }
 
     /// Has the thread sleep until it is called; with the endpoint's lock held.
     pub(super) fn park(&self) {
+        self.enter(PARKED);
+    }
+
+    /// Has the next call rouse the thread, which waits for what is due now: the call may make more due, and sooner. With the endpoint's
+    /// lock held.
+    pub(super) fn stand_in(&self) {
+        self.enter(STANDS_IN);
+    }
+
+    fn enter(&self, state: u32) {
         if let Life::Running(shared, _) = &self.life {
-            shared.parked.store(true, Ordering::Relaxed);
+            shared.state.store(state, Ordering::Relaxed);
         }
     }
 
-    /// Calls the thread; with the endpoint's lock held.
+    /// The program has made a call, and leaves something to be done if `needed`. With the endpoint's lock held.
     #[cold]
-    pub(super) fn unpark(&self) {
-        if let Life::Running(shared, _) = &self.life {
-            shared.parked.store(false, Ordering::Relaxed);
-            shared.rouse();
+    pub(super) fn call(&self, needed: bool) {
+        let Life::Running(shared, _) = &self.life else { return };
+        match shared.state() {
+            PARKED if needed => {
+                shared.state.store(NOTHING, Ordering::Relaxed);
+                shared.rouse();
+            }
+            STANDS_IN => {
+                shared.state.store(NOTHING, Ordering::Relaxed);
+                shared.set_alarm(Duration::ZERO);
+            }
+            _ => {}
         }
     }
 
@@ -338,12 +402,7 @@ fn stand_in(shared: &Shared, endpoint: &'static Endpoint, life: u32, watch: &Own
         });
         let Ok(Some(absence)) = absence else { return false };
         let Absence::Until { limit, watches, armed } = absence else { return true };
-        let arrived = if watches {
-            wait(watch, limit)
-        } else {
-            shared.pause(limit.unwrap_or(Duration::from_secs(1)));
-            false
-        };
+        let arrived = shared.wait(watches.then_some(watch), limit);
         if shared.is_ended() {
             return false;
         }
@@ -363,32 +422,39 @@ fn stand_in(shared: &Shared, endpoint: &'static Endpoint, life: u32, watch: &Own
     }
 }
 
-/// Waits until something is told, or the time is over. True: something is.
-fn wait(watch: &OwnedFd, limit: Option<Duration>) -> bool {
-    let limit = limit.map(|limit| Timespec {
-        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(limit.subsec_nanos()),
-    });
-    poll(&mut [PollFd::new(watch, PollFlags::IN)], limit.as_ref()).is_ok_and(|count| count > 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_look_finds_whether_the_program_has_made_a_call() {
+    fn a_look_finds_whether_the_program_takes_frames() {
         let shared = Shared::new().expect("a timer");
-        assert_eq!(shared.look(0), Look::Away, "it has made none");
+        assert_eq!(shared.look(0), Look::Away, "it has made no call");
         shared.calls.store(5, Ordering::Relaxed);
-        assert_eq!(shared.look(4), Look::Present(PRESENCE), "it has made calls that do not know the time");
+        assert_eq!(shared.look(4), Look::Present(PRESENCE), "calls of which the time is not known");
         assert_eq!(shared.look(5), Look::Away, "and no more of them");
-        shared.dated.store(5, Ordering::Relaxed);
         shared.present.store(monotonic().0 - 2_000_000, Ordering::Relaxed);
-        assert_eq!(shared.look(4), Look::Away, "its last call was long ago");
+        assert_eq!(shared.look(4), Look::Away, "it only sends");
         // An hour from now: this thread may be kept waiting in between.
         shared.present.store(monotonic().0 + 3_600_000_000_000, Ordering::Relaxed);
-        assert_eq!(shared.look(5), Look::Present(ABSENCE), "it has made a call just now");
+        assert_eq!(shared.look(5), Look::Present(ABSENCE), "just now");
+    }
+
+    #[test]
+    fn the_next_call_ends_a_wait_for_what_was_due_before() {
+        let endpoint = crate::Endpoint::default();
+        let endpoint: &'static Endpoint = Box::leak(Box::new(endpoint));
+        let shared = Arc::new(Shared::new().expect("a timer"));
+        let away = Away { life: Life::Running(Arc::clone(&shared), None), calls: 0, renewed: Time(0), endpoint };
+        for state in [NOTHING, STANDS_IN] {
+            away.enter(state);
+            assert_eq!(away.is_waiting(), state != NOTHING);
+            away.call(false);
+            let (begin, limit) = (monotonic(), Duration::from_secs(if state == NOTHING { 0 } else { 60 }));
+            assert!(!shared.wait(None, Some(limit)));
+            assert!(monotonic().since(begin) < 30_000_000_000, "it waited until the end");
+        }
+        assert!(!away.is_waiting(), "once");
     }
 
     #[test]

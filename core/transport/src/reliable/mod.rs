@@ -237,23 +237,14 @@ impl<L: Link> Reliable<L> {
             || !self.engine.is_quiet()
     }
 
-    /// A call of the program that knows the time: the helper thread need not look for it before it could be away.
-    #[inline(always)]
-    fn note_present(&mut self, now: Time) {
-        // Virtual time says nothing about the thread's.
-        if !self.link.is_virtual() {
-            self.away.note_present(now);
-        }
-    }
-
     /// The end of a call: has the helper thread know what is left.
     #[inline]
     fn after(&mut self) {
         if self.away.is_wanted() {
             self.away.start(self.link.handle());
         }
-        if self.away.is_parked() && self.is_needed() {
-            self.away.unpark();
+        if self.away.is_waiting() {
+            self.away.call(self.is_needed());
         }
     }
 
@@ -281,6 +272,7 @@ impl<L: Link> Reliable<L> {
         } else {
             self.deadline().map(|deadline| (deadline - now).max(GRANULE))
         };
+        self.away.stand_in();
         Absence::Until { limit, watches, armed: core.armed }
     }
 }

@@ -1,6 +1,6 @@
 //! The helper thread: when there is one, what it does, and what it leaves alone.
 
-use crate::memory_link::Hub;
+use crate::memory_link::{Faults, Hub};
 use crate::world::{End, How, LIMIT, join, message, next, outcome, pattern};
 use cci_mem::arena::SharedMemory;
 use cci_mem::guarded::Threading;
@@ -129,6 +129,22 @@ fn what_was_sent_last_leaves_and_is_acknowledged_while_its_sender_computes() {
             assert_eq!(outcome(&ends, 0, EventKind::Send), (Some(Status::Success), number));
         }
     }
+}
+
+#[test]
+fn what_is_sent_after_a_long_absence_is_repeated_without_another_call() {
+    let hub = Hub::new();
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (to_b, _) = join(&[&a, &b], RO);
+    // Peers may read, so that its helper waits for frames. `a` computes, until nothing is due any more.
+    let memory = SharedMemory::new(64).expect("memory");
+    a.register(memory.memory(), Rights::READ);
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    // Its message is lost, and no frame comes to wake the helper.
+    hub.set_faults(Faults { lost: 1000, ..Faults::default() });
+    a.send(to_b, &pattern(1, 20), 1);
+    hub.set_faults(Faults::default());
+    assert_eq!(message(&[&b], 0), pattern(1, 20));
 }
 
 #[test]
