@@ -8,7 +8,7 @@ use crate::ready::Ready;
 use crate::receive::{Receiver, Stream};
 use crate::reports::Reports;
 use crate::sys;
-use crate::transmit::Transmitter;
+use crate::transmit::{Passed, Transmitter};
 use cci_proto::Address;
 use cci_transport::{Incoming, Outgoing};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -37,6 +37,13 @@ struct Open {
     is_watched: bool,
 }
 
+/// What it has taken of a burst.
+pub(crate) struct Taken {
+    pub(crate) count: usize,
+    /// There is no room for the rest now, which is to wait: by another socket it would overtake.
+    pub(crate) is_full: bool,
+}
+
 /// The direct socket, if there is one, and who is to have it.
 pub(crate) struct Direct {
     open: Option<Open>,
@@ -49,6 +56,8 @@ pub(crate) struct Direct {
     served: u32,
     /// An error has come: it is to be closed.
     pub(crate) is_troubled: bool,
+    /// An error may have come: it is to be looked for.
+    pub(crate) is_doubtful: bool,
     /// It had something when one of the sockets last had.
     leads: bool,
     calls: u32,
@@ -65,6 +74,7 @@ impl Default for Direct {
             needed: ROW,
             served: 0,
             is_troubled: false,
+            is_doubtful: false,
             leads: false,
             calls: 0,
             mixed: 0,
@@ -85,34 +95,54 @@ impl Direct {
         self.open.as_ref().is_some_and(|open| open.to == *to)
     }
 
-    /// Sends frames that all go to the peer; says how many. The rest, and all others, are for the endpoint's own socket, that can say
-    /// why they cannot be sent. Probes are: that they are too long says nothing about the socket.
+    /// Sends frames that all go to the peer. The rest, and all others, are for the endpoint's own socket, that can say why they cannot be
+    /// sent. Probes are: that they are too long says nothing about the socket.
     #[inline]
-    pub(crate) fn send(&mut self, frames: &[Outgoing<'_>], transmitter: &mut Transmitter) -> usize {
-        let Some(open) = &self.open else { return 0 };
+    pub(crate) fn send(&mut self, frames: &[Outgoing<'_>], transmitter: &mut Transmitter) -> Taken {
+        let Some(open) = &self.open else { return Taken { count: 0, is_full: false } };
         if !frames.iter().all(|frame| frame.to == open.to && !frame.probe) {
-            return 0;
+            return Taken { count: 0, is_full: false };
         }
         let before = transmitter.sent.datagrams;
-        let (taken, met) = match frames {
+        let passed = match frames {
             [Outgoing { head, piece: None, .. }] => {
                 let met = sys::send_connected(open.socket.as_fd(), head);
                 let taken = usize::from(met.is_ok());
                 transmitter.sent.calls += 1;
                 transmitter.sent.frames += taken as u64;
                 transmitter.sent.datagrams += taken as u64;
-                (taken, met)
+                Passed { taken, is_cut_short: false, met }
             }
             frames => transmitter.send_connected(open.socket.as_fd(), frames),
         };
-        if taken > 0 {
+        if passed.taken > 0 {
             let datagrams = transmitter.sent.datagrams - before;
             self.served = self.served.saturating_add(u32::try_from(datagrams).unwrap_or(u32::MAX));
-            transmitter.sent.direct += taken as u64;
+            transmitter.sent.direct += passed.taken as u64;
             self.row = 0;
         }
-        self.is_troubled |= met.is_err_and(|error| !is_passing(error));
-        taken
+        self.is_doubtful |= passed.is_cut_short;
+        let is_full = passed.met.is_err_and(|error| matches!(error, Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM));
+        if is_full {
+            transmitter.rest();
+        }
+        self.is_troubled |= passed.met.is_err_and(|error| !is_passing(error));
+        Taken { count: passed.taken, is_full }
+    }
+
+    /// Whether it is to be looked after by [`Direct::clear_up`], opened, or closed.
+    #[inline]
+    pub(crate) fn is_unsettled(&self) -> bool {
+        self.is_troubled || self.is_doubtful || self.is_wanted()
+    }
+
+    /// Looks for the error that may have cut a call short. It is the peer's.
+    #[cold]
+    pub(crate) fn clear_up(&mut self, sink: &mut dyn FnMut(Incoming<'_>), reports: &mut Reports) -> usize {
+        let Some(open) = self.open.as_ref().filter(|_| std::mem::take(&mut self.is_doubtful)) else { return 0 };
+        let shown = reports.show_beside(open.socket.as_fd(), sink);
+        self.is_troubled |= shown > 0;
+        shown
     }
 
     /// Shows what is left in a socket that was retired, and its error queue.
@@ -156,38 +186,32 @@ impl Direct {
         }
     }
 
-    /// Notes that frames have left by the endpoint's own socket, in so many datagrams. One that could not go by this one, or goes to a
-    /// group, ends no row and makes none.
+    /// Notes that frames have left by the endpoint's own socket, in so many datagrams. They go on with a row, or begin one, if they all
+    /// go to one peer, and end it otherwise. What could not go by this socket, or goes to a group, does neither.
     #[inline]
     pub(crate) fn note_others(&mut self, frames: &[Outgoing<'_>], datagrams: u64) {
-        let mut counts = false;
+        let mut to = None;
         for frame in frames {
-            if frame.probe || self.is_to(&frame.to) {
+            if frame.probe || to == Some(frame.to) || address::way(&frame.to).is_some() {
                 continue;
             }
-            if self.to != frame.to {
-                if address::way(&frame.to).is_some() {
-                    continue;
-                }
-                (self.to, self.row) = (frame.to, 0);
+            if to.is_some() {
+                self.row = 0;
+                return;
             }
-            counts = true;
+            to = Some(frame.to);
         }
-        if counts {
-            self.row = self.row.saturating_add(u32::try_from(datagrams).unwrap_or(u32::MAX));
+        let Some(to) = to.filter(|to| !self.is_to(to)) else { return };
+        if self.to != to {
+            (self.to, self.row) = (to, 0);
         }
+        self.row = self.row.saturating_add(u32::try_from(datagrams).unwrap_or(u32::MAX));
     }
 
     /// Whether the peer of the last frames is to have the socket.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
         self.row >= self.needed
-    }
-
-    /// A failure: the next row has to be longer.
-    fn back_off(&mut self) {
-        self.row = 0;
-        self.needed = (self.needed * 2).min(LONGEST_ROW);
     }
 
     /// Opens it for the peer of the last frames; another one was closed.
@@ -206,7 +230,7 @@ impl Direct {
                 self.open = Some(open);
                 self.served = 0;
             }
-            Err(_) => self.back_off(),
+            Err(_) => self.needed = longer(self.needed),
         }
     }
 
@@ -229,13 +253,13 @@ impl Direct {
     /// Closes it; what has arrived there and was not taken is lost.
     #[cold]
     pub(crate) fn close(&mut self, ready: &Ready) {
-        // An error after long service is the end of a peer, or a path's word; one that comes soon makes the socket not worth its while.
         if std::mem::take(&mut self.is_troubled) {
-            self.back_off();
+            self.row = 0;
         }
-        if self.served >= ROW {
-            self.needed = ROW;
-        }
+        // An error after long service is the end of a peer, or a path's word. A socket that is soon closed, for an error or for another
+        // peer, was not worth its while.
+        self.needed = if self.served >= ROW { ROW } else { longer(self.needed) };
+        self.is_doubtful = false;
         self.leads = false;
         if let Some(open) = self.open.take()
             && open.is_watched
@@ -273,9 +297,14 @@ impl Direct {
     }
 }
 
+/// The row that is asked for after a failure.
+fn longer(row: u32) -> u32 {
+    (row * 2).min(LONGEST_ROW)
+}
+
 /// Whether an error says nothing about the socket or its peer.
 fn is_passing(error: Errno) -> bool {
-    matches!(error, Errno::AGAIN | Errno::INTR | Errno::NOBUFS | Errno::NOMEM)
+    matches!(error, Errno::AGAIN | Errno::INTR | Errno::NOBUFS | Errno::NOMEM | Errno::FAULT)
 }
 
 /// A socket with the name of the endpoint's own, connected.

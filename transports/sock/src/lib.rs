@@ -180,7 +180,7 @@ impl Sock {
 
     /// Sets the timer, and watches for room if that is wanted. False: something waits that the handle does not tell of.
     fn prepare(&mut self, deadline: Option<Time>, wants_write: bool) -> bool {
-        if self.receiver.has_rest() || self.reports.pending || self.direct.is_troubled {
+        if self.receiver.has_rest() || self.reports.pending || self.direct.is_troubled || self.direct.is_doubtful {
             return false;
         }
         let (deadline, room) = match self.transmitter.blocked.filter(|_| wants_write) {
@@ -224,8 +224,8 @@ impl Link for Sock {
     }
 
     fn send_burst(&mut self, frames: &[Outgoing<'_>]) -> usize {
-        let taken = self.direct.send(frames, &mut self.transmitter);
-        if taken == frames.len() {
+        let direct::Taken { count: taken, is_full } = self.direct.send(frames, &mut self.transmitter);
+        if taken == frames.len() || is_full {
             return taken;
         }
         let (others, before) = (&frames[taken..], self.transmitter.sent.datagrams);
@@ -244,8 +244,11 @@ impl Link for Sock {
         } else {
             shown += self.look(budget, sink);
         }
-        if self.direct.is_troubled || self.direct.is_wanted() {
-            shown += self.change_direct(sink);
+        if self.direct.is_unsettled() {
+            shown += self.direct.clear_up(sink, &mut self.reports);
+            if self.direct.is_troubled || self.direct.is_wanted() {
+                shown += self.change_direct(sink);
+            }
         }
         if !self.groups.is_empty() && !self.receiver.has_rest() {
             self.calls = self.calls.wrapping_add(1);

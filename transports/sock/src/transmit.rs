@@ -65,6 +65,16 @@ pub(crate) struct Sent {
     pub(crate) direct: u64,
 }
 
+/// What came of frames for a connected socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Passed {
+    pub(crate) taken: usize,
+    /// A call took less than it was given, and the kernel has swallowed why: it may have been the error of an earlier datagram.
+    pub(crate) is_cut_short: bool,
+    /// What the rest met.
+    pub(crate) met: Result<(), Errno>,
+}
+
 /// Sends frames.
 pub(crate) struct Transmitter<K = SendBatch> {
     kernel: K,
@@ -118,31 +128,34 @@ impl<K: Kernel> Transmitter<K> {
         taken
     }
 
-    /// Sends frames in order by a socket that is connected to where all of them go; says how many were taken, and an error
-    /// that was met. What to make of the rest is for the endpoint's own socket to find out.
-    pub(crate) fn send_connected(
-        &mut self,
-        socket: BorrowedFd<'_>,
-        frames: &[Outgoing<'_>],
-    ) -> (usize, Result<(), Errno>) {
-        let (mut taken, mut is_partial, mut met) = (0, false, Ok(()));
-        while taken < frames.len() {
-            self.plan(&frames[taken..], false);
+    /// Sends frames in order by a socket that is connected to where all of them go.
+    pub(crate) fn send_connected(&mut self, socket: BorrowedFd<'_>, frames: &[Outgoing<'_>]) -> Passed {
+        let mut passed = Passed { taken: 0, is_cut_short: false, met: Ok(()) };
+        while passed.taken < frames.len() {
+            let rest = &frames[passed.taken..];
+            self.plan(rest, false);
             self.sent.calls += 1;
-            match self.kernel.send(socket, &frames[taken..], &self.runs, Naming::Connected) {
-                Ok(0) => return (taken, Err(Errno::AGAIN)),
-                Ok(count) => {
-                    if is_partial {
-                        // The last call ended at an earlier datagram's error, and the kernel has swallowed it.
-                        met = Err(Errno::IO);
-                    }
-                    is_partial = count < self.runs.len();
-                    taken += self.count_sent(count);
+            match self.kernel.send(socket, rest, &self.runs, Naming::Connected) {
+                Ok(count) if count > 0 => {
+                    passed.is_cut_short |= count < self.runs.len();
+                    passed.taken += self.count_sent(count);
                 }
-                Err(error) => return (taken, Err(error)),
+                Ok(_) => {
+                    passed.met = Err(Errno::AGAIN);
+                    break;
+                }
+                Err(error) => {
+                    passed.met = Err(error);
+                    break;
+                }
             }
         }
-        (taken, met)
+        passed
+    }
+
+    /// There is no room, and nobody says when there is.
+    pub(crate) fn rest(&mut self) {
+        self.blocked = Some(Blocked::Queue(monotonic().plus_micros(REST)));
     }
 
     /// Sends one frame. False: an error, of this frame or an earlier one; the way of many finds out.
@@ -192,7 +205,7 @@ impl<K: Kernel> Transmitter<K> {
                 return None;
             }
             Errno::NOBUFS | Errno::NOMEM => {
-                self.blocked = Some(Blocked::Queue(monotonic().plus_micros(REST)));
+                self.rest();
                 return None;
             }
             _ => {}

@@ -136,6 +136,7 @@ fn probes_do_not_earn_it_and_go_by_the_endpoints_own() {
     for _ in 0..ENOUGH {
         assert_eq!(probe(&mut a, b"probe"), 1);
         take(&mut b, 1);
+        a.recv_burst(64, &mut |_| ());
     }
     assert!(!is_direct(&a, to_b));
     acquaint(&mut a, &mut b, to_b, to_a);
@@ -222,6 +223,7 @@ fn a_row_is_of_datagrams_and_ends_where_a_burst_goes_elsewhere() {
         // One datagram for the system to cut.
         assert_eq!(a.send_burst(&[frame(to_b, &bytes); 60]), 60);
         assert_eq!(take(&mut b, 60).len(), 60);
+        a.recv_burst(64, &mut |_| ());
     }
     assert!(!is_direct(&a, to_b), "ten datagrams");
     let bulk = Bulk::new();
@@ -233,6 +235,21 @@ fn a_row_is_of_datagrams_and_ends_where_a_burst_goes_elsewhere() {
         }
     }
     assert!(!is_direct(&a, to_b) && !is_direct(&a, to_c));
+    // Whoever comes last in them, and whoever has the socket.
+    for holder in [None, Some(to_b)] {
+        while holder.is_some() && !is_direct(&a, to_b) {
+            assert_eq!(a.send_burst(&bulk.to(to_b)), Bulk::FRAMES);
+            take(&mut b, Bulk::FRAMES);
+            a.recv_burst(64, &mut |_| ());
+        }
+        for _ in 0..ENOUGH {
+            assert_eq!(a.send_burst(&[bulk.to(to_b), bulk.to(to_c)].concat()), 2 * Bulk::FRAMES);
+            take(&mut b, Bulk::FRAMES);
+            take(&mut c, Bulk::FRAMES);
+            a.recv_burst(64, &mut |_| ());
+        }
+        assert!(!is_direct(&a, to_c) && is_direct(&a, to_b) == holder.is_some());
+    }
 }
 
 #[test]
