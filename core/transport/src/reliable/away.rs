@@ -12,8 +12,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A program that has not taken frames for so long is away.
+/// A program that has neither sent nor taken frames for so long is away.
 const ABSENCE: Duration = Duration::from_micros(1300);
+/// One that has sent, but not taken frames for so long, is away too: what peers want of this end it leaves where it is. Sending a window
+/// full of bulk data takes some milliseconds.
+const NEGLECT: Duration = Duration::from_millis(10);
 /// A program that takes frames puts off the thread's alarm when it has not done so for this long: that takes it 1 to 5 microseconds,
 /// a look of the thread 10 to 20 where both share a processor.
 const RENEWAL: u64 = 1_100_000;
@@ -46,8 +49,10 @@ pub enum Absence {
 struct Shared {
     /// Calls of the program; written under the endpoint's lock, read at any time: only whether it has changed counts.
     calls: AtomicU32,
-    /// When the program last took frames, by the clock of [`monotonic`]; 0 = not known.
+    /// When the program last sent or took frames, by the clock of [`monotonic`]; 0 = not known.
     present: AtomicU64,
+    /// When it last took frames.
+    polled: AtomicU64,
     /// What the program's next call has to do for the thread: [`NOTHING`], [`PARKED`] or [`STANDS_IN`]. Changed under the endpoint's
     /// lock, so that whoever holds it may trust it.
     state: AtomicU32,
@@ -79,6 +84,7 @@ impl Shared {
         Ok(Self {
             calls: AtomicU32::new(0),
             present: AtomicU64::new(0),
+            polled: AtomicU64::new(0),
             state: AtomicU32::new(NOTHING),
             ended: AtomicBool::new(false),
             lock: Mutex::new(()),
@@ -97,11 +103,13 @@ impl Shared {
 
     /// Looks for the program, which had made so many calls at the last look.
     fn look(&self, before: u32) -> Look {
+        let now = monotonic();
+        let ago = |time: u64| Duration::from_nanos(now.since(Time(time)));
         match self.present.load(Ordering::Relaxed) {
             0 if self.calls() == before => Look::Away,
             0 => Look::Present(PRESENCE),
-            // Calls that only send do not count: what peers want of this end they leave where it is.
-            present => match ABSENCE.checked_sub(Duration::from_nanos(monotonic().since(Time(present)))) {
+            _ if ago(self.polled.load(Ordering::Relaxed)) >= NEGLECT => Look::Away,
+            present => match ABSENCE.checked_sub(ago(present)) {
                 Some(left) if !left.is_zero() => Look::Present(left),
                 _ => Look::Away,
             },
@@ -223,11 +231,20 @@ impl Away {
         }
     }
 
-    /// The program takes frames, at this time.
+    /// The program sends, at this time.
     #[inline(always)]
-    pub(super) fn note_present(&mut self, now: Time) {
+    pub(super) fn note_sent(&self, now: Time) {
         if let Life::Running(shared, _) = &self.life {
             shared.present.store(now.0, Ordering::Relaxed);
+        }
+    }
+
+    /// The program takes frames, at this time.
+    #[inline(always)]
+    pub(super) fn note_polled(&mut self, now: Time) {
+        if let Life::Running(shared, _) = &self.life {
+            shared.present.store(now.0, Ordering::Relaxed);
+            shared.polled.store(now.0, Ordering::Relaxed);
             if now.since(self.renewed) >= RENEWAL {
                 self.put_off(now);
             }
@@ -427,17 +444,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_finds_whether_the_program_takes_frames() {
+    fn a_look_finds_whether_the_program_is_there() {
         let shared = Shared::new().expect("a timer");
         assert_eq!(shared.look(0), Look::Away, "it has made no call");
         shared.calls.store(5, Ordering::Relaxed);
         assert_eq!(shared.look(4), Look::Present(PRESENCE), "calls of which the time is not known");
         assert_eq!(shared.look(5), Look::Away, "and no more of them");
-        shared.present.store(monotonic().0 - 2_000_000, Ordering::Relaxed);
-        assert_eq!(shared.look(4), Look::Away, "it only sends");
+        let note = |present: u64, polled: u64| {
+            shared.present.store(present, Ordering::Relaxed);
+            shared.polled.store(polled, Ordering::Relaxed);
+        };
+        let (now, later) = (monotonic().0, monotonic().0 + 3_600_000_000_000);
+        note(now - 2_000_000, now - 2_000_000);
+        assert_eq!(shared.look(4), Look::Away, "its last call was long ago");
         // An hour from now: this thread may be kept waiting in between.
-        shared.present.store(monotonic().0 + 3_600_000_000_000, Ordering::Relaxed);
+        note(later, later);
         assert_eq!(shared.look(5), Look::Present(ABSENCE), "just now");
+        note(later, now - 20_000_000);
+        assert_eq!(shared.look(4), Look::Away, "it only sends");
     }
 
     #[test]

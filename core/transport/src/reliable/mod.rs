@@ -237,6 +237,14 @@ impl<L: Link> Reliable<L> {
             || !self.engine.is_quiet()
     }
 
+    /// A call that sends: the helper thread is not needed meanwhile. Virtual time says nothing about the thread's.
+    #[inline(always)]
+    fn note_sent(&self, now: Time) {
+        if !self.link.is_virtual() {
+            self.away.note_sent(now);
+        }
+    }
+
     /// The end of a call: has the helper thread know what is left.
     #[inline]
     fn after(&mut self) {

@@ -195,6 +195,7 @@ impl<L: Link> Reliable<L> {
         }
         let slot = core.take_send().ok_or(SendError::NoBuffers)?;
         let now = self.row.time(|| self.link.now());
+        self.note_sent(now);
         let op = Operations::send(slot);
         let (len, ask) = (message.len(), posted == Posted::Waited);
         let is_due = self.is_due(now, len, ask);
@@ -252,6 +253,7 @@ impl<L: Link> Reliable<L> {
         }
         let slot = core.take_rma().ok_or(RmaError::NoBuffers)?;
         let now = self.row.time(|| self.link.now());
+        self.note_sent(now);
         let len = usize::try_from(rma.len).unwrap_or(usize::MAX).min(MOST_BYTES);
         let is_due = self.is_due(now, len, posted == Posted::Waited);
         let local = Some(Local { number, offset: rma.local_offset, len: rma.len });

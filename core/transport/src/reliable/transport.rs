@@ -121,9 +121,8 @@ impl<L: Link> Transport for Reliable<L> {
     fn progress(&mut self, core: &mut Core) {
         self.away.note();
         let (count, now) = self.step(core, true);
-        // Virtual time says nothing about the thread's.
         if !self.link.is_virtual() {
-            self.away.note_present(now);
+            self.away.note_polled(now);
         }
         if count > 0 || core.has_event() {
             self.on_found(core, now);
