@@ -75,7 +75,7 @@ const STANDS_IN: u32 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Look {
     Away,
-    /// It has made a call; when to look again.
+    /// It is there; when to look again.
     Present(Duration),
 }
 
