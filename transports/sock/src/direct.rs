@@ -8,7 +8,7 @@ use crate::ready::Ready;
 use crate::receive::{Receiver, Stream};
 use crate::reports::Reports;
 use crate::sys;
-use crate::transmit::{Passed, Transmitter};
+use crate::transmit::{Passed, Transmitter, is_want_of_room};
 use cci_proto::Address;
 use cci_transport::{Incoming, Outgoing};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -38,6 +38,7 @@ struct Open {
 }
 
 /// What it has taken of a burst.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Taken {
     pub(crate) count: usize,
     /// There is no room for the rest now, which is to wait: by another socket it would overtake.
@@ -99,10 +100,8 @@ impl Direct {
     /// sent. Probes are: that they are too long says nothing about the socket.
     #[inline]
     pub(crate) fn send(&mut self, frames: &[Outgoing<'_>], transmitter: &mut Transmitter) -> Taken {
-        let Some(open) = &self.open else { return Taken { count: 0, is_full: false } };
-        if !frames.iter().all(|frame| frame.to == open.to && !frame.probe) {
-            return Taken { count: 0, is_full: false };
-        }
+        let is_for = |open: &&Open| frames.iter().all(|frame| frame.to == open.to && !frame.probe);
+        let Some(open) = self.open.as_ref().filter(is_for) else { return Taken::default() };
         let before = transmitter.sent.datagrams;
         let passed = match frames {
             [Outgoing { head, piece: None, .. }] => {
@@ -122,7 +121,7 @@ impl Direct {
             self.row = 0;
         }
         self.is_doubtful |= passed.is_cut_short;
-        let is_full = passed.met.is_err_and(|error| matches!(error, Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM));
+        let is_full = passed.met.is_err_and(is_want_of_room);
         if is_full {
             transmitter.rest();
         }
@@ -304,7 +303,7 @@ fn longer(row: u32) -> u32 {
 
 /// Whether an error says nothing about the socket or its peer.
 fn is_passing(error: Errno) -> bool {
-    matches!(error, Errno::AGAIN | Errno::INTR | Errno::NOBUFS | Errno::NOMEM | Errno::FAULT)
+    is_want_of_room(error) || matches!(error, Errno::INTR | Errno::FAULT)
 }
 
 /// A socket with the name of the endpoint's own, connected.

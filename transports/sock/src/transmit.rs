@@ -140,12 +140,8 @@ impl<K: Kernel> Transmitter<K> {
                     passed.is_cut_short |= count < self.runs.len();
                     passed.taken += self.count_sent(count);
                 }
-                Ok(_) => {
-                    passed.met = Err(Errno::AGAIN);
-                    break;
-                }
-                Err(error) => {
-                    passed.met = Err(error);
+                other => {
+                    passed.met = other.and(Err(Errno::AGAIN));
                     break;
                 }
             }
@@ -166,7 +162,7 @@ impl<K: Kernel> Transmitter<K> {
             Ok(count) => count > 0,
             Err(error) => {
                 // The call has taken away what may be an earlier datagram's, which the queue of errors tells.
-                reports.pending |= !matches!(error, Errno::INTR | Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM);
+                reports.pending |= error != Errno::INTR && !is_want_of_room(error);
                 false
             }
         };
@@ -292,6 +288,11 @@ impl<K: Kernel> Transmitter<K> {
                 .map(|error| format!("the system refused it on the way there ({})", std::io::Error::from(error)))
         })
     }
+}
+
+/// Whether the system has no room for a datagram now: nobody's error.
+pub(crate) fn is_want_of_room(error: Errno) -> bool {
+    matches!(error, Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM)
 }
 
 /// Bytes of a frame.

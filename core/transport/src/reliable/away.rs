@@ -118,8 +118,8 @@ impl Shared {
 
     /// Has the alarm ring after this time, and not before.
     fn set_alarm(&self, after: Duration) {
-        let nanos = i64::try_from(after.as_nanos()).unwrap_or(i64::MAX).max(1);
-        let it_value = Timespec { tv_sec: nanos / 1_000_000_000, tv_nsec: nanos % 1_000_000_000 };
+        // None at all would stop the timer.
+        let Ok(it_value) = Timespec::try_from(after.max(Duration::from_nanos(1))) else { return };
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
         // The descriptor is a timer and the time valid: nothing can fail.
         let _ = timerfd_settime(&self.alarm, TimerfdTimerFlags::empty(), &once);
@@ -140,24 +140,11 @@ impl Shared {
 
     /// Sleeps until `watch` tells of something, the time is over, or the alarm rings. True: something is told.
     fn wait(&self, watch: Option<&OwnedFd>, limit: Option<Duration>) -> bool {
-        let limit = limit.map(|limit| Timespec {
-            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(limit.subsec_nanos()),
-        });
-        let alarm = PollFd::new(&self.alarm, PollFlags::IN);
-        let told = |fd: &PollFd<'_>| !fd.revents().is_empty();
-        let (rings, told) = match watch {
-            Some(watch) => {
-                let mut both = [alarm, PollFd::new(watch, PollFlags::IN)];
-                let _ = poll(&mut both, limit.as_ref());
-                (told(&both[0]), told(&both[1]))
-            }
-            None => {
-                let mut one = [alarm];
-                let _ = poll(&mut one, limit.as_ref());
-                (told(&one[0]), false)
-            }
-        };
+        let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+        let mut both = [&self.alarm, watch.unwrap_or(&self.alarm)].map(|fd| PollFd::new(fd, PollFlags::IN));
+        let count = if watch.is_some() { 2 } else { 1 };
+        let _ = poll(&mut both[..count], limit.as_ref());
+        let [rings, told] = both.map(|fd| !fd.revents().is_empty());
         if rings {
             self.await_alarm();
         }
@@ -332,9 +319,9 @@ impl Away {
         };
     }
 
-    /// Ends the thread and waits for its end. `wake` makes the handle readable that it watches. Not with the endpoint's lock held.
-    pub(super) fn end(&mut self, wake: impl FnOnce()) {
-        // In a forked child there is no such thread, and the handle is the parent's.
+    /// Ends the thread and waits for its end. Not with the endpoint's lock held.
+    pub(super) fn end(&mut self) {
+        // In a forked child there is no such thread, and the alarm is the parent's.
         if !self.endpoint.is_here() {
             return;
         }
@@ -342,7 +329,6 @@ impl Away {
             shared.ended.store(true, Ordering::Relaxed);
             shared.rouse();
             shared.set_alarm(Duration::ZERO);
-            wake();
             if let Some(thread) = thread.take().filter(|thread| thread.thread().id() != std::thread::current().id()) {
                 let _ = thread.join();
             }
@@ -460,6 +446,8 @@ mod tests {
         // An hour from now: this thread may be kept waiting in between.
         note(later, later);
         assert_eq!(shared.look(5), Look::Present(ABSENCE), "just now");
+        note(later, now - 5_000_000);
+        assert_eq!(shared.look(5), Look::Present(ABSENCE), "it begins many operations");
         note(later, now - 20_000_000);
         assert_eq!(shared.look(4), Look::Away, "it only sends");
     }

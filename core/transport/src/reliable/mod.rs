@@ -287,10 +287,7 @@ impl<L: Link> Reliable<L> {
 
 impl<L: Link> Drop for Reliable<L> {
     fn drop(&mut self) {
-        let waker = self.link.waker();
-        self.away.end(|| {
-            let _ = rustix::io::write(&*waker, &1u64.to_ne_bytes());
-        });
+        self.away.end();
     }
 }
 
