@@ -148,6 +148,21 @@ fn what_is_sent_after_a_long_absence_is_repeated_without_another_call() {
 }
 
 #[test]
+fn it_ends_where_nothing_is_due_and_no_frame_comes() {
+    let (ended, end) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let end = End::open(&Hub::new(), How::default());
+        let memory = SharedMemory::new(64).expect("memory");
+        end.register(memory.memory(), Rights::READ);
+        // The program computes, long enough for its helper to wait for frames.
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        drop(end);
+        let _ = ended.send(());
+    });
+    end.recv_timeout(LIMIT).expect("the helper has ended");
+}
+
+#[test]
 fn an_endpoint_that_only_receives_is_silent_while_its_program_computes() {
     let hub = Hub::new();
     let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
