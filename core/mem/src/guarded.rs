@@ -123,6 +123,12 @@ impl<T> Guarded<T> {
         Ok(None)
     }
 
+    /// Whether somebody has a guard, as it seemed a moment ago: a hint.
+    pub fn is_busy(&self) -> bool {
+        let owner = self.owner.load(Ordering::Relaxed);
+        self.lock.is_held() || owner != MANY && self.place(owner).load(Ordering::Relaxed) != 0
+    }
+
     /// Access to the value.
     ///
     /// # Errors

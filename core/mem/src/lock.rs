@@ -61,6 +61,11 @@ impl Lock {
         self.waiters.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Whether somebody holds it, as it seemed a moment ago.
+    pub fn is_held(&self) -> bool {
+        self.held.load(Ordering::Relaxed) != 0
+    }
+
     /// Gives the lock back. Only its holder may.
     #[inline]
     pub fn release(&self, pairing: Pairing) {

@@ -127,6 +127,11 @@ impl Endpoint {
         self.mark.get().is_some_and(|mark| mark.is_here())
     }
 
+    /// Whether some thread is within a call, as it seemed a moment ago.
+    pub fn is_busy(&self) -> bool {
+        self.body.is_busy()
+    }
+
     #[inline(always)]
     fn enter_place(&self) -> Result<Guard<'_, Option<Body>>, Unusable> {
         if !self.is_here() {

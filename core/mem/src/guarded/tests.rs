@@ -61,6 +61,24 @@ fn at_once_is_entered_what_needs_no_lock_and_is_not_entered_yet() {
 }
 
 #[test]
+fn it_is_busy_while_somebody_is_inside() {
+    for value in [Guarded::new(0, prepare()), lent()] {
+        assert!(!value.is_busy());
+        let guard = value.enter().expect("for many");
+        assert!(elsewhere(|| value.is_busy()), "by the lock or on loan");
+        drop(guard);
+        assert!(!value.is_busy());
+    }
+    let value = Guarded::new(0, prepare());
+    value.enter().expect("for many").hand_over(Threading::One);
+    assert!(!value.is_busy(), "nobody's so far");
+    let guard = value.enter().expect("the first");
+    assert!(elsewhere(|| value.is_busy()));
+    drop(guard);
+    assert!(!value.is_busy());
+}
+
+#[test]
 fn without_the_heavy_fence_there_is_no_loan() {
     let value = Guarded::new(0, Pairing::Symmetric);
     enter_often(&value, 10 * FIRST_STREAK);

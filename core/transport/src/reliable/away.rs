@@ -101,14 +101,17 @@ impl Shared {
         self.state.load(Ordering::Relaxed)
     }
 
-    /// Looks for the program, which had made so many calls at the last look.
-    fn look(&self, before: u32) -> Look {
+    /// Looks for the program, which had made so many calls at the last look; `busy`: one of its threads is within a call.
+    fn look(&self, before: u32, busy: bool) -> Look {
         let now = monotonic();
         let ago = |time: u64| Duration::from_nanos(now.since(Time(time)));
         match self.present.load(Ordering::Relaxed) {
             0 if self.calls() == before => Look::Away,
             0 => Look::Present(PRESENCE),
             _ if ago(self.polled.load(Ordering::Relaxed)) >= NEGLECT => Look::Away,
+            // Calls that move much take longer than an absence. Waiting for the end of one, only to do the same, would take the
+            // processor away from the program.
+            _ if busy => Look::Present(ABSENCE),
             present => match ABSENCE.checked_sub(ago(present)) {
                 Some(left) if !left.is_zero() => Look::Present(left),
                 _ => Look::Away,
@@ -295,7 +298,7 @@ impl Away {
             }
             STANDS_IN => {
                 shared.state.store(NOTHING, Ordering::Relaxed);
-                shared.set_alarm(Duration::ZERO);
+                shared.set_alarm(ABSENCE);
             }
             _ => {}
         }
@@ -368,10 +371,11 @@ fn run(shared: &Shared, endpoint: &'static Endpoint, life: u32, watch: &OwnedFd)
     let _ = rustix::process::setpriority_process(None, URGENCY);
     loop {
         shared.rest();
-        let mut calls = shared.calls();
-        let mut after = ABSENCE;
-        loop {
-            shared.set_alarm(after);
+        // The program has made a call, or the thread would not be here.
+        let mut before = shared.calls().wrapping_sub(1);
+        while let Look::Present(left) = shared.look(before, endpoint.is_busy()) {
+            before = shared.calls();
+            shared.set_alarm(left);
             // Whoever ends this sets the alarm after that.
             if shared.is_ended() {
                 return;
@@ -380,13 +384,8 @@ fn run(shared: &Shared, endpoint: &'static Endpoint, life: u32, watch: &OwnedFd)
             if shared.is_ended() {
                 return;
             }
-            let look = shared.look(calls);
-            calls = shared.calls();
-            match look {
-                Look::Present(left) => after = left,
-                Look::Away => break,
-            }
         }
+        let calls = shared.calls();
         if !stand_in(shared, endpoint, life, watch, calls) {
             return;
         }
@@ -395,8 +394,8 @@ fn run(shared: &Shared, endpoint: &'static Endpoint, life: u32, watch: &OwnedFd)
 
 /// Does what is due until the program is back or nothing is left. False: the endpoint has ended.
 fn stand_in(shared: &Shared, endpoint: &'static Endpoint, life: u32, watch: &OwnedFd, calls: u32) -> bool {
-    // The program has let a chance pass to come by itself.
-    let mut gone = false;
+    // The program has let a chance pass to have the processor, and one to come by itself.
+    let (mut has_yielded, mut is_gone) = (false, false);
     loop {
         drain(watch);
         let absence = endpoint.with(|core, transport| {
@@ -405,6 +404,15 @@ fn stand_in(shared: &Shared, endpoint: &'static Endpoint, life: u32, watch: &Own
         });
         let Ok(Some(absence)) = absence else { return false };
         let Absence::Until { limit, watches, armed } = absence else { return true };
+        if !has_yielded {
+            // It may be absent only because it does not get its processor, which this thread is on: it would be kept from it for
+            // as long as there is something to do.
+            std::thread::yield_now();
+            has_yielded = true;
+            if shared.calls() != calls {
+                return true;
+            }
+        }
         let arrived = shared.wait(watches.then_some(watch), limit);
         if shared.is_ended() {
             return false;
@@ -412,7 +420,7 @@ fn stand_in(shared: &Shared, endpoint: &'static Endpoint, life: u32, watch: &Own
         if shared.calls() != calls {
             return true;
         }
-        if arrived && armed && !gone {
+        if arrived && armed && !is_gone {
             shared.pause(PRESENCE);
             if shared.is_ended() {
                 return false;
@@ -420,7 +428,7 @@ fn stand_in(shared: &Shared, endpoint: &'static Endpoint, life: u32, watch: &Own
             if shared.calls() != calls {
                 return true;
             }
-            gone = true;
+            is_gone = true;
         }
     }
 }
@@ -432,24 +440,28 @@ mod tests {
     #[test]
     fn a_look_finds_whether_the_program_is_there() {
         let shared = Shared::new().expect("a timer");
-        assert_eq!(shared.look(0), Look::Away, "it has made no call");
+        let look = |before| shared.look(before, false);
+        assert_eq!(look(0), Look::Away, "it has made no call");
         shared.calls.store(5, Ordering::Relaxed);
-        assert_eq!(shared.look(4), Look::Present(PRESENCE), "calls of which the time is not known");
-        assert_eq!(shared.look(5), Look::Away, "and no more of them");
+        assert_eq!(look(4), Look::Present(PRESENCE), "calls of which the time is not known");
+        assert_eq!(look(5), Look::Away, "and no more of them");
         let note = |present: u64, polled: u64| {
             shared.present.store(present, Ordering::Relaxed);
             shared.polled.store(polled, Ordering::Relaxed);
         };
         let (now, later) = (monotonic().0, monotonic().0 + 3_600_000_000_000);
         note(now - 2_000_000, now - 2_000_000);
-        assert_eq!(shared.look(4), Look::Away, "its last call was long ago");
+        assert_eq!(look(4), Look::Away, "its last call was long ago");
+        note(now - 2_000_000, later);
+        assert_eq!(shared.look(4, true), Look::Present(ABSENCE), "it is not over yet");
         // An hour from now: this thread may be kept waiting in between.
         note(later, later);
-        assert_eq!(shared.look(5), Look::Present(ABSENCE), "just now");
+        assert_eq!(look(5), Look::Present(ABSENCE), "just now");
         note(later, now - 5_000_000);
-        assert_eq!(shared.look(5), Look::Present(ABSENCE), "it begins many operations");
+        assert_eq!(look(5), Look::Present(ABSENCE), "it begins many operations");
         note(later, now - 20_000_000);
-        assert_eq!(shared.look(4), Look::Away, "it only sends");
+        assert_eq!(look(4), Look::Away, "it only sends");
+        assert_eq!(shared.look(4, true), Look::Away, "and does so now");
     }
 
     #[test]

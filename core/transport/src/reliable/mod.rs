@@ -247,12 +247,13 @@ impl<L: Link> Reliable<L> {
 
     /// The end of a call: has the helper thread know what is left.
     #[inline]
-    fn after(&mut self) {
+    fn after(&mut self, core: &Core) {
         if self.away.is_wanted() {
             self.away.start(self.link.handle());
         }
         if self.away.is_waiting() {
             self.away.call(self.is_needed());
+            self.come_back(core);
         }
     }
 

@@ -34,14 +34,14 @@ impl<L: Link> Transport for Reliable<L> {
         } else {
             self.connect_peer(core, connect)
         };
-        self.after();
+        self.after(core);
         connected
     }
 
     fn accept(&mut self, core: &mut Core, request: &'static Slot, context: u64) -> Result<(), RequestError> {
         self.away.note();
         let accepted = self.accept_request(core, request, context);
-        self.after();
+        self.after(core);
         accepted
     }
 
@@ -68,7 +68,7 @@ impl<L: Link> Transport for Reliable<L> {
     fn disconnect(&mut self, core: &mut Core, connection: &'static Connection) {
         self.away.note();
         self.disconnect_peer(core, connection);
-        self.after();
+        self.after(core);
     }
 
     #[inline]
@@ -81,7 +81,7 @@ impl<L: Link> Transport for Reliable<L> {
     ) -> Result<Option<&'static Slot>, SendError> {
         self.away.note();
         let sent = self.send_message(core, connection, message, posted);
-        self.after();
+        self.after(core);
         sent
     }
 
@@ -94,17 +94,17 @@ impl<L: Link> Transport for Reliable<L> {
     ) -> Result<Option<&'static Slot>, RmaError> {
         self.away.note();
         let started = self.start_rma(core, connection, rma, posted);
-        self.after();
+        self.after(core);
         started
     }
 
-    fn register(&mut self, _: &mut Core, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
+    fn register(&mut self, core: &mut Core, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
         self.away.note();
         let handle = self.estate.registry.register(memory, rights)?;
         if rights != Rights::NONE {
             self.away.need();
         }
-        self.after();
+        self.after(core);
         Ok(handle)
     }
 
@@ -131,7 +131,7 @@ impl<L: Link> Transport for Reliable<L> {
         }
         self.come_back(core);
         self.note(core, now, true);
-        self.after();
+        self.after(core);
     }
 
     fn while_away(&mut self, core: &mut Core) -> Absence {
