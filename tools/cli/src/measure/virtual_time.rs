@@ -35,6 +35,7 @@ pub(crate) fn adapt(mut plan: Plan) -> Plan {
     plan.effort.count.get_or_insert(COUNT);
     plan.effort.blocks.get_or_insert(BLOCKS);
     plan.effort.launches = 1;
+    plan.session.threads = Threads::One;
     plan.probe = None;
     plan
 }
@@ -43,7 +44,7 @@ pub(crate) fn adapt(mut plan: Plan) -> Plan {
 pub(crate) fn launch(plan: &Plan, mut on: impl FnMut(Progress<'_>)) -> Result<(), Sentence> {
     let opening = Opening {
         transport: Some(TRANSPORT.into()),
-        threads: Threads::Many,
+        threads: Threads::One,
         mode: Mode::Polling,
         keys: private(&plan.keys),
         library: None,
@@ -176,7 +177,8 @@ impl Seat {
     }
 }
 
-/// The facade of an end that takes turns with the other. Fields drop in order: time moves by itself while the endpoint closes.
+/// The facade of an end that takes turns with the other. Its endpoint is for one thread, whatever the plan asks for: an end is one,
+/// and the helper thread of an endpoint for many would act by the clock of the machine. Fields drop in order: time moves by itself while the endpoint closes.
 pub(crate) struct InTurns {
     facade: Facade,
     clock: Clock,
@@ -227,7 +229,7 @@ impl Port for InTurns {
     fn open(opening: &Opening) -> Result<Self, Sentence> {
         let seat = SEAT.with_borrow(Clone::clone);
         let seat = seat.ok_or_else(|| Sentence::new("an endpoint in virtual time belongs to one of two ends"))?;
-        let facade = Facade::open(&Opening { mode: Mode::Polling, ..opening.clone() })?;
+        let facade = Facade::open(&Opening { mode: Mode::Polling, threads: Threads::One, ..opening.clone() })?;
         let clock = Clock::of(&facade.uri());
         let clock = clock.ok_or_else(|| Sentence(format!("{} is not on a virtual network", facade.uri())))?;
         clock.hold();
@@ -339,6 +341,20 @@ mod tests {
         let (first, second) = (run(), run());
         assert!(first.median_ns > 0.0 && first.pairs.iter().any(|pair| *pair != first.pairs[0]));
         assert_eq!(first.pairs, second.pairs);
+    }
+
+    #[test]
+    fn no_thread_acts_by_the_clock_of_the_machine() {
+        let plan = adapt(plan());
+        let mut whys = Vec::new();
+        let on = |progress: Progress<'_>| {
+            if let Progress::Path(path) = progress {
+                whys.push(path.why.clone())
+            }
+        };
+        launch(&plan, on).unwrap();
+        assert_eq!(plan.session.threads, Threads::One);
+        assert!(whys.len() == 1 && whys[0].contains("proceeds by its calls only"), "{whys:?}");
     }
 
     #[test]
