@@ -30,7 +30,7 @@ fn pass(from: &mut Sock, to: &mut Sock, (name, source): (Address, Address), byte
 }
 
 /// Lone frames there and back until both have a direct socket.
-fn acquaint(a: &mut Sock, b: &mut Sock, to_b: Address, to_a: Address) {
+pub(crate) fn acquaint(a: &mut Sock, b: &mut Sock, to_b: Address, to_a: Address) {
     for _ in 0..ENOUGH {
         pass(a, b, (to_b, to_a), b"there");
         pass(b, a, (to_a, to_b), b"back");
@@ -46,7 +46,7 @@ fn pass_many(from: &mut Sock, to: &mut Sock, names: (Address, Address)) {
     }
 }
 
-fn is_direct(link: &Sock, to: Address) -> bool {
+pub(crate) fn is_direct(link: &Sock, to: Address) -> bool {
     link.path(&to).0.contains("by a socket of its own")
 }
 

@@ -1,5 +1,6 @@
 //! What a host's own network does to an endpoint: in a name space of its own, where this user may make one.
 
+use crate::direct::{acquaint, is_direct};
 use crate::ends::{Got, frame, open, take, try_open, wait, with_length};
 use crate::sys::{self, own_network};
 use cci_proto::Status;
@@ -114,6 +115,41 @@ fn a_full_buffer_ends_a_burst_and_room_is_told_of() {
         assert!(a.is_writable() && a.send_burst(&frames[taken..]) > 0);
         assert_eq!(take(&mut b, taken).len(), taken);
         assert_eq!(a.counters().tx_lost, 0);
+    });
+}
+
+#[test]
+fn a_full_direct_socket_ends_a_burst_and_nothing_overtakes() {
+    let commands = ["ip link set lo up", "tc qdisc add dev lo root tbf rate 16mbit burst 200000 limit 100000000"];
+    in_own_network(&commands, || {
+        let (mut a, mut b) = (open("127.0.0.1", &[("bufsize", "65536")]), open("127.0.0.1", &[]));
+        let (to_b, to_a) = (a.resolve(b.uri()).expect("a URI"), b.resolve(a.uri()).expect("a URI"));
+        acquaint(&mut a, &mut b, to_b, to_a);
+        // More than the interface takes at once, and the socket holds.
+        let bytes: Vec<_> = (0..64).map(|number| with_length(vec![number; 30_000], 0)).collect();
+        let frames: Vec<_> = bytes.iter().map(|bytes| frame(to_b, bytes)).collect();
+        let before = a.counters();
+        let (mut taken, mut arrived, mut pauses) = (0, 0, 0);
+        while taken < frames.len() {
+            let count = a.send_burst(&frames[taken..]);
+            taken += count;
+            if taken < frames.len() {
+                pauses += 1;
+                // What cut the call short might have been an earlier frame's error: that is looked into first.
+                assert_eq!(a.recv_burst(8, &mut |incoming| panic!("{incoming:?}")), 0);
+                assert!(!a.arm(None, true) || wait(&a, 20), "it is time to try again");
+                a.disarm();
+            }
+            b.recv_burst(64, &mut |incoming| {
+                assert_eq!(Got::from(incoming).bytes(), bytes[arrived]);
+                arrived += 1;
+            });
+        }
+        let rest: Vec<_> = take(&mut b, bytes.len() - arrived).into_iter().map(Got::bytes).collect();
+        assert_eq!(rest, bytes[arrived..]);
+        let after = a.counters();
+        assert_eq!((after.tx_direct - before.tx_direct, after.tx_lost - before.tx_lost), (64, 0));
+        assert!(pauses > 0 && is_direct(&a, to_b));
     });
 }
 
