@@ -541,9 +541,9 @@ impl Drop for Running {
     }
 }
 
-/// A long local run, once both of its ends are there.
+/// A long local run, once both of its ends are there, which are those of one launch.
 fn long_run() -> (Running, Vec<u32>) {
-    let child = cci(&["perf", "pingpong", "--local", "--time", "100s", "--size", "8"])
+    let child = cci(&["perf", "pingpong", "--local", "--time", "100s", "--launches", "1", "--size", "8"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
