@@ -436,6 +436,7 @@ fn stand_in(shared: &Shared, endpoint: &'static Endpoint, life: u32, watch: &Own
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::time::timerfd_gettime;
 
     #[test]
     fn a_look_finds_whether_the_program_is_there() {
@@ -479,6 +480,13 @@ mod tests {
             assert!(monotonic().since(begin) < 30_000_000_000, "it waited until the end");
         }
         assert!(!away.is_waiting(), "once");
+        // Not at once: the program is there for now. This thread may be kept waiting until the alarm has rung, but not every time.
+        let puts_off = || {
+            away.enter(STANDS_IN);
+            away.call(false);
+            timerfd_gettime(&shared.alarm).expect("a timer").it_value.tv_nsec > 0
+        };
+        assert!((0..1000).any(|_| puts_off()), "each call wakes the thread");
     }
 
     #[test]
