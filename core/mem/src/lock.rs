@@ -62,7 +62,7 @@ impl Lock {
     }
 
     /// Whether somebody holds it, as it seemed a moment ago.
-    pub fn is_held(&self) -> bool {
+    pub(crate) fn is_held(&self) -> bool {
         self.held.load(Ordering::Relaxed) != 0
     }
 

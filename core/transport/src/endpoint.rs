@@ -128,7 +128,7 @@ impl Endpoint {
     }
 
     /// Whether some thread is within a call, as it seemed a moment ago.
-    pub fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         self.body.is_busy()
     }
 

@@ -394,6 +394,11 @@ fn run(shared: &Shared, endpoint: &'static Endpoint, life: u32, watch: &OwnedFd)
 
 /// Does what is due until the program is back or nothing is left. False: the endpoint has ended.
 fn stand_in(shared: &Shared, endpoint: &'static Endpoint, life: u32, watch: &OwnedFd, calls: u32) -> bool {
+    // Why to stop: what to return.
+    let ends = || match (shared.is_ended(), shared.calls() != calls) {
+        (true, _) => Some(false),
+        (false, is_back) => is_back.then_some(true),
+    };
     // The program has let a chance pass to have the processor, and one to come by itself.
     let (mut has_yielded, mut is_gone) = (false, false);
     loop {
@@ -409,24 +414,18 @@ fn stand_in(shared: &Shared, endpoint: &'static Endpoint, life: u32, watch: &Own
             // as long as there is something to do.
             std::thread::yield_now();
             has_yielded = true;
-            if shared.calls() != calls {
-                return true;
+            if let Some(result) = ends() {
+                return result;
             }
         }
         let arrived = shared.wait(watches.then_some(watch), limit);
-        if shared.is_ended() {
-            return false;
-        }
-        if shared.calls() != calls {
-            return true;
+        if let Some(result) = ends() {
+            return result;
         }
         if arrived && armed && !is_gone {
             shared.pause(PRESENCE);
-            if shared.is_ended() {
-                return false;
-            }
-            if shared.calls() != calls {
-                return true;
+            if let Some(result) = ends() {
+                return result;
             }
             is_gone = true;
         }
