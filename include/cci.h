@@ -269,7 +269,7 @@ static inline const char *cci_event_type_str(cci_event_type_t type)
  * Calls are counted: each needs its cci_finalize(). A forked child initializes afresh.
  *
  * abi_ver  CCI_ABI_VERSION
- * flags    reserved: pass 0
+ * flags    ignored: none is defined
  * caps     set to 0: no capability is defined
  *
  * CCI_EINVAL: another version, NULL, or a mistake in the configuration file. */
@@ -301,7 +301,7 @@ typedef enum cci_endpoint_flags {
 /* Opens an endpoint.
  *
  * device    NULL: the default device, else the first
- * flags     reserved: pass 0
+ * flags     ignored: none is defined
  * endpoint  set to the endpoint
  * fd        set to the endpoint's descriptor; NULL: the program polls
  *
@@ -335,7 +335,7 @@ CCI_DECLSPEC int cci_reject(cci_event_t *conn_req);
 /* Asks the endpoint at a URI for a connection. Never blocks: one CCI_EVENT_CONNECT with this context follows.
  *
  * data_ptr, data_len  up to CCI_CONN_REQ_LEN bytes for the server's request event; copied
- * flags               reserved: pass 0
+ * flags               ignored: none is defined
  * timeout             how long to try; NULL: for ever
  *
  * CCI_EINVAL: bad URI, payload too long, unknown attribute, negative timeout. */
@@ -426,7 +426,8 @@ CCI_DECLSPEC int cci_return_event(cci_event_t *event);
 
 /* Sends a message; msg_len may be 0. One CCI_EVENT_SEND with this context follows, unless the flags say otherwise.
  *
- * flags  CCI_FLAG_BLOCKING, CCI_FLAG_NO_COPY, CCI_FLAG_SILENT; NO_COPY with SILENT on reliable ordered connections only
+ * flags  CCI_FLAG_BLOCKING, CCI_FLAG_NO_COPY, CCI_FLAG_SILENT; NO_COPY with SILENT on reliable ordered connections only.
+ *        The flags READ, WRITE and FENCE of cci_rma() are ignored. CCI_EINVAL: a bit that is no flag.
  *
  * CCI_EMSGSIZE: longer than the connection's max_send_size. CCI_ENOBUFS: no free buffer, nothing was sent.
  * CCI_ERR_DISCONNECTED: the connection is closed or broken. */
@@ -448,9 +449,10 @@ typedef const struct cci_rma_handle {
 
 /* Registers memory of this process. *rma_handle stays valid until deregistration.
  *
- * flags  what peers may do: 0, CCI_FLAG_READ, CCI_FLAG_WRITE, or both
+ * flags  what peers may do: 0, CCI_FLAG_READ, CCI_FLAG_WRITE, or both; other bits are ignored. The library enforces these
+ *        rights, unless the device has the key rma_rights = open: then peers may do both.
  *
- * CCI_EINVAL: NULL, length 0, other flags. CCI_ENOMEM: no room for another registration. */
+ * CCI_EINVAL: NULL, or length 0. CCI_ENOMEM: no room for another registration. */
 CCI_DECLSPEC int cci_rma_register(cci_endpoint_t *endpoint, void *start, uint64_t length, int flags,
                                   cci_rma_handle_t **rma_handle);
 

@@ -76,6 +76,12 @@ unsafe fn handle(pointer: *const RmaHandle) -> Result<RmaHandle, Refusal> {
     Ok(unsafe { pointer.read_unaligned() })
 }
 
+/// What peers may do: the bits READ and WRITE. Old programs set others too, which mean nothing here.
+fn rights(flags: c_int) -> Rights {
+    let known = flags.cast_unsigned() & Rights::READ_WRITE.bits();
+    Rights::from_bits(known).unwrap_or(Rights::NONE)
+}
+
 /// # Safety
 ///
 /// `endpoint` is NULL or was an endpoint once; `rma_handle` is NULL or writable; while registered, the range stays mapped and
@@ -94,12 +100,11 @@ unsafe extern "C" fn cci_rma_register(
         if start.is_null() || length == 0 {
             return Err(RegisterError::Null.into());
         }
-        let rights = Rights::from_bits(flags.cast_unsigned())
-            .ok_or(Refusal::Argument("rights are 0, CCI_FLAG_READ, CCI_FLAG_WRITE, or both"))?;
+        let rights = rights(flags);
         let registry = registry()?;
         // SAFETY: by the contract above.
         let memory = unsafe { Memory::new(start.cast(), length) };
-        let handle = cell.with(|core, transport| transport.register(core, memory, rights))??;
+        let handle = raw::register(cell, memory, rights)?;
         let place = registry.cells.take();
         place.set(&handle);
         registry.live().insert(key(cell, &handle), place);
@@ -166,6 +171,14 @@ unsafe extern "C" fn cci_rma(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_bits_give_no_rights() {
+        assert_eq!(rights(-1), Rights::READ_WRITE);
+        assert_eq!(rights(!48), Rights::NONE);
+        assert_eq!(rights(16 | 4), Rights::READ);
+        assert_eq!(rights(32 | 64), Rights::WRITE);
+    }
 
     #[test]
     fn a_null_handle_is_refused() {

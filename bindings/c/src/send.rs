@@ -8,9 +8,13 @@ use cci_transport::Message;
 use std::ffi::{c_int, c_void};
 use std::io::IoSlice;
 
+/// Flags of `cci_rma` that mean nothing to a send: programs pass the flags of their RMA to every send.
+const NOT_OF_SEND: u32 = Flags::READ.bits() | Flags::WRITE.bits() | Flags::FENCE.bits();
+
+/// The flags of a send, without those that do not apply. A bit that is no flag at all is refused.
 #[inline(always)]
 fn flags(bits: c_int) -> Result<Flags, Refusal> {
-    Flags::for_send(bits.cast_unsigned()).ok_or(Refusal::Send(SendError::BadFlags))
+    Flags::for_send(bits.cast_unsigned() & !NOT_OF_SEND).ok_or(Refusal::Send(SendError::BadFlags))
 }
 
 /// # Safety
@@ -114,6 +118,17 @@ mod tests {
         assert_eq!(total(&[]).ok(), Some(0));
         assert!(matches!(total(&[entry(usize::MAX), entry(2)]), Err(Refusal::Send(SendError::TooLong))));
         assert!(matches!(total(&[entry(1 << 32)]), Err(Refusal::Send(SendError::TooLong))));
+    }
+
+    #[test]
+    fn flags_of_an_rma_are_ignored() {
+        let rma = (Flags::READ | Flags::WRITE | Flags::FENCE).bits().cast_signed();
+        assert_eq!(flags(rma).ok(), Some(Flags::NONE));
+        let silent = Flags::SILENT.bits().cast_signed();
+        assert_eq!(flags(rma | silent).ok(), Some(Flags::SILENT));
+        for no_flag in [4, 128, 1 << 30, i32::MIN] {
+            assert!(matches!(flags(no_flag), Err(Refusal::Send(SendError::BadFlags))), "{no_flag:#x}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod known;
 mod tests;
 
 use crate::device::Device;
+use crate::transports::{RMA_RIGHTS, RMA_RIGHTS_VALUES};
 use cci_proto::Status;
 use cci_transport::OpenError;
 use ini::{Entry, Mistake, Section};
@@ -77,17 +78,18 @@ fn device(section: &Section<'_>) -> Result<Device, Mistake> {
             is_default: false,
         },
     };
+    // Those of a socket are there already, without the keys that every device has.
+    device.arguments.clear();
     for entry in &section.entries {
         match entry.key {
             "transport" => (),
             "priority" => device.priority = number(section, entry, &(0..=100))?,
             "default" => device.is_default = number::<u32>(section, entry, &(0..=1))? == 1,
             key => {
-                match known.name {
-                    "sm" => shared_memory_key(section, entry, &mut device)?,
-                    // Checked, and taken over already.
-                    "sock" => continue,
-                    _ => (),
+                if key == RMA_RIGHTS {
+                    one_of(section, entry, &RMA_RIGHTS_VALUES)?;
+                } else if known.name == "sm" {
+                    shared_memory_key(section, entry, &mut device)?;
                 }
                 device.arguments.push((key.to_owned(), entry.value.to_owned()));
             }
@@ -121,9 +123,18 @@ fn socket_key(section: &Section<'_>, entry: &Entry<'_>) -> Result<(), Mistake> {
         "mtu" => number::<u32>(section, entry, &(1280..=65_535)).map(|_| ()),
         "bufsize" => number::<u32>(section, entry, &(65_536..=1 << 30)).map(|_| ()),
         "ip" if value.parse::<IpAddr>().is_err() => wrong("write an IP address of this host, such as 192.0.2.1"),
-        "check" if !["always", "remote"].contains(&value) => wrong("write always or remote"),
+        "check" => one_of(section, entry, &["always", "remote"]),
         _ => Ok(()),
     }
+}
+
+/// Refuses a value that is none of these two.
+fn one_of(section: &Section<'_>, entry: &Entry<'_>, values: &[&str; 2]) -> Result<(), Mistake> {
+    if values.contains(&entry.value) {
+        return Ok(());
+    }
+    let (name, value, [one, other]) = (section.name, entry.value, values);
+    Err(Mistake::new(entry.line, format!("'{}' of [{name}] is '{value}'; write {one} or {other}", entry.key)))
 }
 
 fn shared_memory_key(section: &Section<'_>, entry: &Entry<'_>, device: &mut Device) -> Result<(), Mistake> {
@@ -132,10 +143,7 @@ fn shared_memory_key(section: &Section<'_>, entry: &Entry<'_>, device: &mut Devi
         "pid" | "id" => {
             number::<u32>(section, entry, &(0..=u32::MAX))?;
         }
-        "rma" if !["auto", "segment"].contains(&entry.value) => {
-            let sentence = format!("'rma' of [{}] is '{}'; write auto or segment", section.name, entry.value);
-            return Err(Mistake::new(entry.line, sentence));
-        }
+        "rma" => one_of(section, entry, &["auto", "segment"])?,
         // `path` is free text.
         _ => (),
     }

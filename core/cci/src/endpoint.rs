@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use crate::device::Device;
 use crate::event::Event;
-use crate::raw;
+use crate::{raw, transports};
 use cci_mem::guarded::Threading;
 use cci_mem::memory::Memory;
 use cci_proto::{
@@ -110,7 +110,8 @@ impl Endpoint {
         let mut uri = String::new();
         let cell = cci_transport::Endpoint::open(options.threading, |cell| {
             let body = Core::new(cell, &core_options).and_then(|mut core| {
-                let transport = crate::transports::open(&core, device, options)?;
+                core.rights_are_open = transports::rights_are_open(device)?;
+                let transport = transports::open(&core, device, options)?;
                 transport.uri().clone_into(&mut uri);
                 if !private {
                     core.publish_counters(&device.transport, &uri);
@@ -240,7 +241,7 @@ impl Endpoint {
     ///
     /// Null or empty range, or no room for another registration.
     pub fn register(&self, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
-        self.cell.with(|core, transport| transport.register(core, memory, rights))?
+        raw::register(self.cell, memory, rights)
     }
 
     /// Ends a registration. When it returns without error nobody touches the memory any more.

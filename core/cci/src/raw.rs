@@ -2,8 +2,11 @@
 //!
 //! Programs use [`crate::Endpoint`]; a binding that must hand out plain pointers uses these.
 
+use cci_mem::memory::Memory;
 use cci_mem::sync::Ordering;
-use cci_proto::{EventKind, Flags, PollError, RequestError, RmaError, SendError, Status, Unusable};
+use cci_proto::{
+    EventKind, Flags, PollError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Status, Unusable,
+};
 use cci_transport::{Connection, ConnectionState, Endpoint, Message, Posted, Rma, Slot, Transport};
 use std::ptr::NonNull;
 use std::time::Duration;
@@ -163,6 +166,18 @@ pub fn rma(
             _ => RmaError::Disconnected,
         }),
     }
+}
+
+/// Registers memory for RMA, with the rights that the device's key `rma_rights` gives peers.
+///
+/// # Errors
+///
+/// Null or empty range, or no room for another registration.
+pub fn register(endpoint: &Endpoint, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
+    endpoint.with(|core, transport| {
+        let rights = if core.rights_are_open { Rights::READ_WRITE } else { rights };
+        transport.register(core, memory, rights)
+    })?
 }
 
 fn posted(flags: Flags, context: u64) -> Posted {

@@ -4,6 +4,34 @@ use crate::device::Device;
 use crate::endpoint::EndpointOptions;
 use cci_proto::Status;
 use cci_transport::{Core, Link, OpenError, Reliable, ReliableOptions, Transport};
+use std::borrow::Cow;
+
+/// The key, of devices of every transport, that says whether rights of registrations are enforced.
+pub(crate) const RMA_RIGHTS: &str = "rma_rights";
+/// Its values.
+pub(crate) const RMA_RIGHTS_VALUES: [&str; 2] = ["enforced", "open"];
+
+/// Whether peers may read and write every registration of endpoints on this device.
+pub(crate) fn rights_are_open(device: &Device) -> Result<bool, OpenError> {
+    match device.arguments.iter().rfind(|(key, _)| key == RMA_RIGHTS).map(|(_, value)| value.as_str()) {
+        None | Some("enforced") => Ok(false),
+        Some("open") => Ok(true),
+        Some(value) => {
+            let what = format!("the value '{value}' of the key '{RMA_RIGHTS}' is not enforced or open");
+            Err(OpenError::new(Status::Inval, what))
+        }
+    }
+}
+
+/// The keys of a device that its transport reads.
+fn own_keys(device: &Device) -> Cow<'_, [(String, String)]> {
+    let common = |(key, _): &(String, String)| key == RMA_RIGHTS;
+    if device.arguments.iter().any(common) {
+        Cow::Owned(device.arguments.iter().filter(|pair| !common(pair)).cloned().collect())
+    } else {
+        Cow::Borrowed(&device.arguments)
+    }
+}
 
 /// Opens the transport of an endpoint with this core.
 pub(crate) fn open(core: &Core, device: &Device, options: &EndpointOptions) -> Result<Box<dyn Transport>, OpenError> {
@@ -11,7 +39,7 @@ pub(crate) fn open(core: &Core, device: &Device, options: &EndpointOptions) -> R
     if let Some(stamps) = &options.stamps {
         return traced::open(core, device, options, stamps);
     }
-    let (arguments, service) = (&device.arguments, options.service.as_deref());
+    let (arguments, service) = (&*own_keys(device), options.service.as_deref());
     match device.transport.as_str() {
         "sm" => Ok(Box::new(cci_sm::Sm::open(core, arguments, service)?)),
         "sock" => {
@@ -44,7 +72,7 @@ fn reliable(
 /// Endpoints whose layers are stamped.
 #[cfg(feature = "trace")]
 mod traced {
-    use super::{Core, Device, EndpointOptions, OpenError, Transport, reliable};
+    use super::{Core, Device, EndpointOptions, OpenError, Transport, own_keys, reliable};
     use cci_transport::trace::{Stamps, Traced, TracedLink};
     use std::sync::Arc;
 
@@ -56,7 +84,7 @@ mod traced {
         stamps: &Arc<Stamps>,
     ) -> Result<Box<dyn Transport>, OpenError> {
         let inner = if device.transport == "sock" {
-            let link = cci_sock::Sock::open(&device.arguments, options.service.as_deref())?;
+            let link = cci_sock::Sock::open(&own_keys(device), options.service.as_deref())?;
             let unchecked_on_host = link.unchecked_on_host();
             reliable(core, TracedLink::new(link, stamps.clone()), device, options, unchecked_on_host)?
         } else {

@@ -56,6 +56,8 @@ pub struct Core {
     pub keepalive: u32,
     /// Whether to raise disconnect events.
     pub disconnect_events: bool,
+    /// Peers may read and write every registration, whatever rights the program names: `rma_rights = open`.
+    pub rights_are_open: bool,
     /// The program has asked for the OS handle: the transport arms it after a few empty calls.
     pub handle_in_use: bool,
     /// The transport has armed its handle: every call ends with `Transport::settle`.
@@ -107,6 +109,7 @@ impl Core {
             send_timeout: 0,
             keepalive: 0,
             disconnect_events: options.disconnect_events,
+            rights_are_open: false,
             handle_in_use: false,
             armed: false,
             popped: false,

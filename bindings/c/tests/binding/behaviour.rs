@@ -29,6 +29,28 @@ fn messages_arrive_and_events_are_returned() {
 }
 
 #[test]
+fn flags_that_do_not_apply_are_ignored() {
+    check("flags");
+}
+
+/// Of old programs that name no right, and rely on none being enforced.
+#[test]
+fn a_device_can_waive_the_rights_of_rma() {
+    let dir = scratch();
+    let program = program(&here().join("tests/c/flags.c"), dir.path());
+    for transport in ["sm", "sock", "sim"] {
+        for rights in ["open", "enforced"] {
+            let file = dir.path().join("cci.ini");
+            let text = format!("[it]\ntransport = {transport}\nrma_rights = {rights}\n");
+            std::fs::write(&file, text).expect("a configuration file");
+            let mut command = command(&program);
+            command.arg(rights).env("CCI_CONFIG", &file).stdout(Stdio::piped()).stderr(Stdio::piped());
+            finish(command.spawn().expect("the program starts"), &format!("flags on {transport}, {rights}"));
+        }
+    }
+}
+
+#[test]
 fn handles_that_were_valid_once_are_refused() {
     check("stale");
 }

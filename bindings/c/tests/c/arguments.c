@@ -67,8 +67,6 @@ static void messages(void)
     CHECK_STATUS(cci_send(NULL, "x", 1, NULL, 0), CCI_EINVAL);
     CHECK_STATUS(cci_send(pair.client, NULL, 1, NULL, 0), CCI_EINVAL);
     CHECK_STATUS(cci_send(pair.client, "x", 1, NULL, 4), CCI_EINVAL);
-    CHECK_STATUS(cci_send(pair.client, "x", 1, NULL, CCI_FLAG_READ), CCI_EINVAL);
-    CHECK_STATUS(cci_send(pair.client, "x", 1, NULL, CCI_FLAG_FENCE), CCI_EINVAL);
     CHECK_STATUS(cci_send(pair.client, "x", 1, NULL, -1), CCI_EINVAL);
     CHECK_STATUS(cci_sendv(NULL, &hole, 1, NULL, 0), CCI_EINVAL);
     CHECK_STATUS(cci_sendv(pair.client, NULL, 1, NULL, 0), CCI_EINVAL);
@@ -87,7 +85,6 @@ static void remote_memory(void)
     CHECK_STATUS(cci_rma_register(endpoint, NULL, 1, 0, &other), CCI_EINVAL);
     CHECK_STATUS(cci_rma_register(endpoint, memory, 0, 0, &other), CCI_EINVAL);
     CHECK_STATUS(cci_rma_register(endpoint, memory, 1, 0, NULL), CCI_EINVAL);
-    CHECK_STATUS(cci_rma_register(endpoint, memory, 1, CCI_FLAG_SILENT, &other), CCI_EINVAL);
     CHECK_STATUS(cci_rma_register(endpoint, memory, UINT64_MAX, 0, &other), CCI_EINVAL);
     CHECK(other == NULL);
     CHECK_STATUS(cci_rma_deregister(NULL, handle), CCI_EINVAL);

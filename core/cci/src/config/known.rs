@@ -1,7 +1,9 @@
 //! The transports that CCI knows, whether or not this build has them.
 
+use crate::transports::RMA_RIGHTS;
+
 /// The keys that every device has.
-pub(super) const CORE_KEYS: [&str; 3] = ["transport", "priority", "default"];
+pub(super) const CORE_KEYS: [&str; 4] = ["transport", "priority", "default", RMA_RIGHTS];
 
 /// A transport.
 #[derive(Debug)]

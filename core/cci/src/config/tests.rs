@@ -36,11 +36,11 @@ const MISTAKES: &[(&str, &str)] = &[
     ("[p]\ntransport = port\n", "cci.ini:2: unknown transport 'port' of [p]; did you mean 'portals'?"),
     (
         "[sm0]\ntransport = sm\nz = 3\n",
-        "cci.ini:3: unknown key 'z' of [sm0]; known are transport, priority, default, path, mss, pid, id, rma",
+        "cci.ini:3: unknown key 'z' of [sm0]; known are transport, priority, default, rma_rights, path, mss, pid, id, rma",
     ),
     (
         "[sm0]\ntransport = sm\ninterface = lo\n",
-        "cci.ini:3: unknown key 'interface' of [sm0]; known are transport, priority, default, path, mss, pid, id, rma",
+        "cci.ini:3: unknown key 'interface' of [sm0]; known are transport, priority, default, rma_rights, path, mss, pid, id, rma",
     ),
     ("[a]\ntransport = sock\nbufsiz = 9\n", "cci.ini:3: unknown key 'bufsiz' of [a]; did you mean 'bufsize'?"),
     ("[a]\ntransport = tcp\nPort = 9\n", "cci.ini:3: unknown key 'Port' of [a]; did you mean 'port'?"),
@@ -85,6 +85,11 @@ const MISTAKES: &[(&str, &str)] = &[
         "cci.ini:3: 'pid' of [sm0] is 'me'; write a whole number from 0 to 4294967295",
     ),
     ("[sm0]\ntransport = sm\nrma = fast\n", "cci.ini:3: 'rma' of [sm0] is 'fast'; write auto or segment"),
+    ("[s]\ntransport = sock\nrma_rights = none\n", "cci.ini:3: 'rma_rights' of [s] is 'none'; write enforced or open"),
+    (
+        "[s]\ntransport = sim\nrma_right = open\n",
+        "cci.ini:3: unknown key 'rma_right' of [s]; did you mean 'rma_rights'?",
+    ),
     (
         "[a]\ntransport = sm\ndefault = 1\n[b]\ntransport = sm\ndefault = 1\n",
         "cci.ini:6: [b] is a second default, after line 3; keep one of them",
@@ -161,6 +166,21 @@ fn a_simulated_network_is_there_by_configuration_only() {
     let devices = read("[s]\ntransport = sim\nnetwork = one\nloss = 5\n").expect("valid");
     assert!(devices[0].up, "{}", devices[0].reason);
     assert_eq!((devices[0].transport.as_str(), devices[0].arguments.len()), ("sim", 2));
+}
+
+/// Of every transport, and in its place among the others.
+#[test]
+fn rights_of_rma_can_be_opened() {
+    for transport in ["sm", "sock", "sim"] {
+        let key = if transport == "sm" { "mss = 4096" } else { "port = 0" };
+        for value in ["open", "enforced"] {
+            let text = format!("[a]\ntransport = {transport}\nrma_rights = {value}\npriority = 3\n{key}\n");
+            let devices = read(&text).expect("valid");
+            assert!(devices[0].up, "{}", devices[0].reason);
+            let keys: Vec<_> = devices[0].arguments.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+            assert_eq!(keys, [&format!("rma_rights = {value}"), key]);
+        }
+    }
 }
 
 #[test]

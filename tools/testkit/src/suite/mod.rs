@@ -62,7 +62,7 @@ macro_rules! conformance {
                 keepalive: silent_peer, polling_peer, set_later;
                 rma: lengths_and_offsets, large_write, large_read, both_origins, message_after_data, message_after_read, fence_orders,
                     send_after_rma, silent_and_blocking, many_outstanding, to_itself, after_disconnect, counted;
-                rma_rights: rights_are_enforced, stale_handle, invented_handle, remote_range, local_range, refused_at_once,
+                rma_rights: rights_are_enforced, rights_are_waived, stale_handle, invented_handle, remote_range, local_range, refused_at_once,
                     unreliable_connection, registration_refused, deregistered_twice, half_a_handle, distinct_registrations,
                     local_handle_of_another_endpoint, handles_are_not_guessable;
                 options: defaults, set_and_get, out_of_range, of_a_connection, of_a_closed_connection, alignment, counters,

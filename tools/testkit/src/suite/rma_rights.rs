@@ -71,6 +71,39 @@ pub fn rights_are_enforced(device: &Device) {
     assert_eq!(Failure::RemoteHandle.status(), Status::RmaHandle);
 }
 
+/// A device with `rma_rights = open` waives READ and WRITE, and nothing else.
+pub fn rights_are_waived(device: &Device) {
+    let mut device = device.clone();
+    device.arguments.push(("rma_rights".into(), "open".into()));
+    let (a, b) = (open(&device), open(&device));
+    let site = Site::new(&a, &b, RO);
+    for origin in Origin::ALL {
+        for rights in [Rights::NONE, Rights::READ, Rights::WRITE] {
+            let ranges = site.ranges(origin, rights);
+            let whole = ranges.rma(0, 0, LEN as u64);
+            for (flags, expected) in [(Flags::WRITE, 1), (Flags::READ, 2)] {
+                ranges.source.write(0, &pattern(1, LEN));
+                ranges.target.write(0, &pattern(expected, LEN));
+                a.rma(site.connection, &whole, 1, flags).expect("an RMA");
+                assert_eq!(site.world.sent(0), 1, "{flags:?} with {rights:?}, {origin:?}");
+                assert!(ranges.target.to_vec(0, LEN) == pattern(expected, LEN));
+                assert!(ranges.source.to_vec(0, LEN) == pattern(expected, LEN));
+            }
+            ranges.source.write(0, &pattern(1, LEN));
+            ranges.target.write(0, &pattern(2, LEN));
+            site.refuses(&ranges, &ranges.rma(0, 1, LEN as u64), Flags::WRITE, "a range outside");
+            for word in 0..2 {
+                let mut forged = ranges.remote;
+                forged.stuff[word] ^= 1 << 17;
+                let rma = Rma { remote: &forged, ..ranges.rma(0, 0, 8) };
+                site.refuses(&ranges, &rma, Flags::READ, "a forged handle");
+            }
+            b.deregister(&ranges.remote).expect("own registration");
+            site.refuses(&ranges, &ranges.rma(0, 0, 8), Flags::WRITE, "a stale handle");
+        }
+    }
+}
+
 /// A handle is stale after deregister: remotely a failure, locally a refusal.
 pub fn stale_handle(device: &Device) {
     let (a, b) = (open(device), open(device));
