@@ -1,15 +1,18 @@
 //! `cci top` in a terminal: taken over, and given back as it was.
 #![allow(missing_docs, reason = "tests")]
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{Action, LocalModes, Termios, Winsize, tcflow, tcgetattr, tcsetwinsize};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Far longer than anything here takes, so that a machine under load does not fail a test.
@@ -19,39 +22,59 @@ const GIVES_BACK: &str = "\u{1b}[?1049l";
 
 /// A terminal with the command in it.
 struct Terminal {
-    keyboard: File,
+    /// Also the reading thread has it, until it is dropped here.
+    keyboard: Option<Arc<File>>,
+    reader: Option<JoinHandle<()>>,
     screen: Receiver<Vec<u8>>,
     seen: String,
     other_end: File,
     child: Child,
 }
 
+/// The reading thread looks this often whether the terminal goes away.
+const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+
 impl Terminal {
     fn start(columns: u16, lines: u16) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        // A session of its own with this terminal: the one of whoever runs the tests is not touched.
+        Self::start_by(&["setsid", "--ctty"], "50ms", columns, lines)
+    }
+
+    /// The words before the command decide whether the kernel signals that the terminal goes away.
+    fn start_by(words: &[&str], interval: &str, columns: u16, lines: u16) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap();
         let other_end = File::options().read(true).write(true).open(OsStr::from_bytes(name.as_bytes())).unwrap();
         let size = Winsize { ws_row: lines, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&master, size).unwrap();
-        let keyboard = File::from(master);
-        let mut reader = keyboard.try_clone().unwrap();
+        let keyboard = Arc::new(File::from(master));
+        let watched = Arc::downgrade(&keyboard);
         let (sender, screen) = channel();
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            while let Ok(len) = reader.read(&mut bytes) {
-                if sender.send(bytes[..len].to_vec()).is_err() {
-                    return;
+            while let Some(terminal) = watched.upgrade() {
+                let ready = poll(&mut [PollFd::new(&*terminal, PollFlags::IN)], Some(&NAP)).unwrap();
+                if ready > 0 {
+                    let Ok(len) = (&*terminal).read(&mut bytes) else { return };
+                    if sender.send(bytes[..len].to_vec()).is_err() {
+                        return;
+                    }
                 }
             }
         });
-        // A session of its own with this terminal: the one of whoever runs the tests is not touched.
-        let mut command = Command::new("setsid");
-        command.args(["--ctty", env!("CARGO_BIN_EXE_cci"), "top", "--interval", "50ms"]).env("TERM", "xterm");
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).args([env!("CARGO_BIN_EXE_cci"), "top", "--interval", interval]).env("TERM", "xterm");
         let end = || Stdio::from(other_end.try_clone().unwrap());
         let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
-        Self { keyboard, screen, seen: String::new(), other_end, child }
+        Self { keyboard: Some(keyboard), reader: Some(reader), screen, seen: String::new(), other_end, child }
+    }
+
+    /// Takes the terminal away from the command, as a window does that is closed.
+    fn go_away(&mut self) {
+        self.keyboard = None;
+        self.reader.take().unwrap().join().unwrap();
     }
 
     fn modes(&self) -> Termios {
@@ -77,7 +100,8 @@ impl Terminal {
     }
 
     fn press(&mut self, keys: &[u8]) {
-        self.keyboard.write_all(keys).unwrap();
+        let mut keyboard = &**self.keyboard.as_ref().unwrap();
+        keyboard.write_all(keys).unwrap();
     }
 
     fn ends(&mut self) -> Option<i32> {
@@ -129,6 +153,42 @@ fn whatever_ends_it_the_terminal_is_given_back() {
             None => terminal.press(b"\x03"),
         }
         terminal.expect(GIVES_BACK);
+        assert_eq!(terminal.ends(), Some(0), "{signal:?}");
+        assert!(!terminal.is_raw(), "{signal:?}");
+    }
+}
+
+#[test]
+fn a_terminal_that_goes_away_ends_it_with_and_without_a_signal() {
+    // A leader of a session gets SIGHUP from the kernel; what another terminal controls gets none.
+    for words in [&["setsid", "--ctty"][..], &["env"]] {
+        // With the one interval it writes next, with the other it reads.
+        for interval in ["50ms", "60s"] {
+            let mut terminal = Terminal::start_by(words, interval, 80, 24);
+            terminal.expect("cci top:");
+            terminal.go_away();
+            // By itself: 1 says that the table could not be shown.
+            assert!(matches!(terminal.ends(), Some(0 | 1)), "{words:?} {interval}");
+        }
+    }
+}
+
+#[test]
+fn signals_end_it_while_the_terminal_takes_no_output() {
+    for signal in [Signal::TERM, Signal::HUP] {
+        let mut terminal = Terminal::start(80, 24);
+        terminal.expect("cci top:");
+        tcflow(&terminal.other_end, Action::OOff).unwrap();
+        // Each page is another, so that it is written, and the write does not return.
+        terminal.press(b"?");
+        let begin = Instant::now();
+        let wchan = format!("/proc/{}/wchan", terminal.child.id());
+        let is_writing = |at: &str| at.contains("n_tty_write") || at.contains("wait_woken");
+        // Some kernels do not show where a process waits: then this is a signal like any other.
+        while !is_writing(&std::fs::read_to_string(&wchan).unwrap()) && begin.elapsed() < Duration::from_secs(1) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        kill_process(Pid::from_child(&terminal.child), signal).unwrap();
         assert_eq!(terminal.ends(), Some(0), "{signal:?}");
         assert!(!terminal.is_raw(), "{signal:?}");
     }

@@ -1,5 +1,6 @@
 //! `cci top`: the endpoints of this host's processes, live or once.
 
+mod keys;
 mod plain;
 mod processes;
 mod rows;
