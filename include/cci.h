@@ -449,6 +449,10 @@ typedef const struct cci_rma_handle {
 
 /* Registers memory of this process. *rma_handle stays valid until deregistration.
  *
+ * The memory has to stay mapped until then; memory of ccix_alloc() stays mapped by itself, also after ccix_free(). What the
+ * program unmaps while it is registered is the program's fault: an operation whose memory the system cannot read or write
+ * ends with CCI_ERR_RMA_OP, but where the library itself copies, the process gets SIGSEGV. The library has no signal handler.
+ *
  * flags  what peers may do: 0, CCI_FLAG_READ, CCI_FLAG_WRITE, or both; other bits are ignored. The library enforces these
  *        rights, unless the device has the key rma_rights = open: then peers may do both.
  *

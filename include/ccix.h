@@ -32,7 +32,8 @@ CCI_DECLSPEC const char *ccix_event_reason(const cci_event_t *event);
  * call. It is registered like any other. Does not need cci_init(). CCI_EINVAL: len is 0. CCI_ENOMEM. */
 CCI_DECLSPEC int ccix_alloc(size_t len, void **ptr);
 
-/* Frees what ccix_alloc() gave. Registrations of it keep the memory until they end. CCI_EINVAL: not from ccix_alloc(). */
+/* Frees what ccix_alloc() gave. Registrations that touch it, on every transport, keep the memory until they end.
+ * CCI_EINVAL: not from ccix_alloc(). */
 CCI_DECLSPEC int ccix_free(void *ptr);
 
 /* ------------------------------------------------------------------------------------------------------------------------

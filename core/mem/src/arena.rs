@@ -60,6 +60,15 @@ pub fn find(memory: &Memory) -> Option<(Arc<Segment>, u64, usize)> {
     (end <= segment.len() as u64).then(|| (Arc::clone(segment), *number, offset))
 }
 
+/// The allocations that a range touches: a range may begin or end in memory of the program, or go on into the next allocation.
+pub(crate) fn touched(start: usize, len: u64) -> Vec<Arc<Segment>> {
+    let end = usize::try_from(len).map_or(usize::MAX, |len| start.saturating_add(len));
+    let Ok(all) = allocations() else { return Vec::new() };
+    let below = all.by_start.range(..end).rev();
+    let touched = below.take_while(|(first, (_, segment))| *first + segment.len() > start);
+    touched.map(|(_, (_, segment))| Arc::clone(segment)).collect()
+}
+
 /// An allocation as a safe Rust program uses it: it copies in and out, because peers with rights copy too.
 #[derive(Debug)]
 pub struct SharedMemory {
@@ -126,5 +135,44 @@ impl SharedMemory {
 impl Drop for SharedMemory {
     fn drop(&mut self) {
         free(self.segment.base());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Weak references, so that the test itself keeps nothing.
+    fn live(segments: &[std::sync::Weak<Segment>]) -> Vec<bool> {
+        segments.iter().map(|segment| segment.strong_count() > 0).collect()
+    }
+
+    #[test]
+    fn a_named_range_keeps_every_allocation_that_it_touches() {
+        let page = rustix::param::page_size();
+        let segment = allocate(2 * page).expect("memory");
+        let (start, weak) = (segment.base(), [Arc::downgrade(&segment)]);
+        drop(segment);
+        // SAFETY: nothing is copied.
+        let name = |from: usize, len: usize| unsafe { Memory::new(start.wrapping_add(from), len as u64) };
+        let (inside, beyond, before) = (name(page, 1), name(2 * page - 1, 10), name(0, 1));
+        // SAFETY: as above.
+        let around = unsafe { Memory::new(start.wrapping_sub(1), 2) };
+        assert!(free(start) && !free(start));
+        for memory in [inside, beyond, before, around] {
+            assert_eq!(live(&weak), [true]);
+            drop(memory);
+        }
+        assert_eq!(live(&weak), [false]);
+    }
+
+    #[test]
+    fn a_range_beside_an_allocation_keeps_nothing() {
+        let segment = allocate(1).expect("memory");
+        let (start, len) = (segment.base(), segment.len());
+        let is_kept = |start: *mut u8, len| touched(start.addr(), len).iter().any(|kept| Arc::ptr_eq(kept, &segment));
+        assert!(!is_kept(start.wrapping_add(len), 1) && !is_kept(start.wrapping_sub(8), 8));
+        assert!(is_kept(start.wrapping_sub(8), 9) && is_kept(start.wrapping_sub(8), u64::MAX));
+        assert!(free(start));
     }
 }

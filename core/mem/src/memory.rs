@@ -1,7 +1,7 @@
 //! A range of this process's memory that RMA may touch.
 
-use crate::crc;
 use crate::segment::Segment;
+use crate::{arena, crc};
 use std::sync::Arc;
 
 /// Address and length of a range that stays valid while it is registered.
@@ -9,12 +9,13 @@ use std::sync::Arc;
 pub struct Memory {
     start: usize,
     len: u64,
-    /// The library allocation that it is, kept as long as it is registered.
-    _kept: Option<Arc<Segment>>,
+    /// The library allocations that it lies in, which stay mapped as long as this value lives.
+    _kept: Vec<Arc<Segment>>,
 }
 
 impl Memory {
-    /// Names a range.
+    /// Names a range. This value keeps every library allocation that the range touches mapped, also after the program frees
+    /// the allocation.
     ///
     /// # Safety
     ///
@@ -23,14 +24,15 @@ impl Memory {
     /// except to atomics or cells, and the program reads and writes it knowing that peers with rights do so too.
     #[must_use]
     pub unsafe fn new(start: *mut u8, len: u64) -> Self {
-        Self { start: start.expose_provenance(), len, _kept: None }
+        let start = start.expose_provenance();
+        Self { start, len, _kept: arena::touched(start, len) }
     }
 
     /// Names bytes of a library allocation, which stays mapped as long as this value or its registration lives.
     #[must_use]
     pub fn of_segment(segment: Arc<Segment>, len: usize) -> Self {
         let len = len.min(segment.len()) as u64;
-        Self { start: segment.base().expose_provenance(), len, _kept: Some(segment) }
+        Self { start: segment.base().expose_provenance(), len, _kept: vec![segment] }
     }
 
     /// The first address.
@@ -126,6 +128,12 @@ impl Piece {
     pub fn touches(&self, memory: &Memory) -> bool {
         let end = (memory.start as u64).saturating_add(memory.len);
         (self.start as u64) < end && memory.start < self.start.saturating_add(self.len)
+    }
+
+    /// Whether it has a byte in common with another piece.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.start < other.start.saturating_add(other.len) && other.start < self.start.saturating_add(self.len)
     }
 
     /// Copies bytes out, from this offset on, as many as `target` is long or as there are; says how many.

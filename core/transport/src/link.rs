@@ -56,6 +56,11 @@ pub enum Incoming<'a> {
         /// Bytes of frame.
         mtu: u16,
     },
+    /// The system could not read registered memory of a frame, which is lost: the program has unmapped the memory.
+    Faulted {
+        /// The memory.
+        piece: Piece,
+    },
 }
 
 /// Frames to addresses and back. All calls come with the endpoint's lock held; none blocks, none allocates after warm-up but

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use cci::raw::EventCell;
-use cci::{Event, EventKind, Memory, RequestError};
+use cci::{Event, EventKind, Memory, RequestError, SharedMemory};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
 use rustix::thread::UnshareFlags;
@@ -258,4 +258,11 @@ impl Drop for PrivateMemory {
         // SAFETY: this mapping; the pages go, the address stays.
         let _ = unsafe { madvise(self.base.as_ptr().cast(), self.mapped, Advice::LinuxDontNeed) };
     }
+}
+
+/// Names bytes of a library allocation as a C program does, by their address.
+pub fn by_address(allocation: &SharedMemory) -> Memory {
+    let range = allocation.memory();
+    // SAFETY: nothing refers to the bytes but registrations, which keep the allocation mapped.
+    unsafe { Memory::new(std::ptr::with_exposed_provenance_mut(range.start()), range.len()) }
 }

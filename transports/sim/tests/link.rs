@@ -32,6 +32,7 @@ fn take(link: &mut SimLink) -> Vec<Taken> {
             Incoming::Multicast { from, bytes, .. } => ("group", from, bytes.to_vec()),
             Incoming::Refused { to, quoted } => ("refused", to, quoted.to_vec()),
             Incoming::TooBig { to, quoted, .. } => ("too big", to, quoted.to_vec()),
+            Incoming::Faulted { .. } => ("faulted", Address::default(), Vec::new()),
         });
     });
     taken

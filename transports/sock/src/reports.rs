@@ -2,6 +2,7 @@
 
 use crate::address;
 use crate::sys::{Report, take_report};
+use cci_mem::memory::Piece;
 use cci_proto::Address;
 use cci_transport::{Incoming, Outgoing};
 use rustix::fd::BorrowedFd;
@@ -10,6 +11,8 @@ use rustix::fd::BorrowedFd;
 const QUOTED: usize = 64;
 /// Frames that were too long and are remembered until the next look.
 const OVERSIZED: usize = 8;
+/// Pieces of unreadable memory that are remembered until the next look. What is not remembered fails again.
+const FAULTS: usize = 16;
 /// Room for what the network quotes; Linux and most routers quote no more than 576 bytes, some a whole packet.
 const ROOM: usize = 2048;
 /// Entries of the error queue taken at a time.
@@ -28,6 +31,7 @@ pub(crate) struct Reports {
     /// The queue may hold something.
     pub(crate) pending: bool,
     oversized: Vec<Oversized>,
+    faults: Vec<Piece>,
     room: Box<[u8]>,
     /// Largest frame that the interface takes: what is said when the system does not say.
     mtu: u16,
@@ -45,6 +49,7 @@ impl Reports {
         Self {
             pending: false,
             oversized: Vec::with_capacity(OVERSIZED),
+            faults: Vec::with_capacity(FAULTS),
             room: vec![0; ROOM].into_boxed_slice(),
             mtu,
             overhead: overhead(is_v4),
@@ -61,10 +66,20 @@ impl Reports {
         }
     }
 
+    /// The system cannot read this memory.
+    pub(crate) fn note_fault(&mut self, piece: Piece) {
+        if self.faults.len() < FAULTS {
+            self.faults.push(piece);
+        }
+    }
+
     /// Shows what the queue holds, a few entries at a time; says how many were shown.
     #[cold]
     pub(crate) fn show(&mut self, socket: BorrowedFd<'_>, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
-        let mut shown = 0;
+        let mut shown = self.faults.len();
+        for piece in self.faults.drain(..) {
+            sink(Incoming::Faulted { piece });
+        }
         for _ in 0..AT_ONCE {
             let Ok(report) = take_report(socket, &mut self.room) else {
                 self.pending = false;

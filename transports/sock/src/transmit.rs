@@ -110,7 +110,7 @@ impl<K: Kernel> Transmitter<K> {
                     break;
                 }
                 Ok(count) => {
-                    if let Some(error) = trouble.suspect {
+                    if let Some(error) = trouble.suspect.filter(|error| *error != Errno::FAULT) {
                         // The same frame leaves when it is alone: cutting is at fault.
                         self.off.insert(&rest[0].to, error);
                     }
@@ -218,9 +218,13 @@ impl<K: Kernel> Transmitter<K> {
             return Some(0);
         }
         let run = self.runs.first()?;
-        if run.segment > 0 && matches!(error, Errno::IO | Errno::INVAL | Errno::MSGSIZE) {
+        // Cutting may be at fault, or the memory of one of the frames.
+        if run.segment > 0 && matches!(error, Errno::IO | Errno::INVAL | Errno::MSGSIZE | Errno::FAULT) {
             *trouble = Trouble { suspect: Some(error), ..Trouble::default() };
             return Some(0);
+        }
+        if let (Errno::FAULT, Some(piece)) = (error, frames[0].piece) {
+            reports.note_fault(piece);
         }
         if error == Errno::MSGSIZE {
             reports.note_oversized(&frames[0]);
@@ -306,7 +310,7 @@ fn len(frame: &Outgoing<'_>) -> usize {
 struct Trouble {
     errors: u32,
     last: Option<Errno>,
-    /// Cutting was refused with this; the first frame is tried alone.
+    /// A run was refused with this; its first frame is tried alone.
     suspect: Option<Errno>,
 }
 

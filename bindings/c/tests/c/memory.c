@@ -163,6 +163,22 @@ static void outstanding(void)
     CHECK(memcmp(target, source, 8192 * 8) == 0);
 }
 
+/* Registrations keep what ccix_alloc() gave after it was freed. */
+static void freed(void)
+{
+    void *allocated = NULL;
+    cci_rma_handle_t *kept;
+
+    CHECK_OK(ccix_alloc(SIZE, &allocated));
+    CHECK_OK(cci_rma_register(endpoint, allocated, SIZE, CCI_FLAG_READ | CCI_FLAG_WRITE, &kept));
+    CHECK_OK(ccix_free(allocated));
+    fill();
+    CHECK_OK(cci_rma(pair.client, NULL, 0, from, 0, kept, 0, SIZE, NULL, CCI_FLAG_WRITE | CCI_FLAG_BLOCKING));
+    CHECK_OK(cci_rma(pair.client, NULL, 0, to, 0, kept, 0, SIZE, NULL, CCI_FLAG_READ | CCI_FLAG_BLOCKING));
+    CHECK(memcmp(target, source, SIZE) == 0);
+    CHECK_OK(cci_rma_deregister(endpoint, kept));
+}
+
 static void all(void)
 {
     CHECK_OK(cci_rma_register(endpoint, source, SIZE, CCI_FLAG_READ | CCI_FLAG_WRITE, &from));
@@ -174,6 +190,7 @@ static void all(void)
     copies();
     refusals();
     limits();
+    freed();
     outstanding();
     CHECK_OK(cci_rma_deregister(endpoint, from));
     CHECK_OK(cci_rma_deregister(endpoint, to));

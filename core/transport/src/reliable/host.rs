@@ -160,7 +160,8 @@ impl Host for Ends<'_> {
             }
         };
         let len = usize::try_from(len).map_err(|_| Failure::RemoteHandle)?;
-        memory.piece(from, len).ok_or(Failure::RemoteHandle)
+        let piece = memory.piece(from, len).ok_or(Failure::RemoteHandle)?;
+        self.estate.registry.check(piece)
     }
 
     fn may_read(&mut self, target: &Target) -> Result<(), Failure> {

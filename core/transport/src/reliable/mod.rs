@@ -182,6 +182,7 @@ impl<L: Link> Reliable<L> {
                 engine.handle_refusal(now, &to, quoted, &mut Ends { estate, core });
             }
             Incoming::TooBig { to, quoted, mtu } => engine.handle_too_big(&to, quoted, mtu),
+            Incoming::Faulted { piece } => estate.registry.note_fault(piece),
         })
     }
 

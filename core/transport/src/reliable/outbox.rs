@@ -112,9 +112,18 @@ impl Outbox {
 
     /// Drops frames that refer to memory which is deregistered: for the engine they are lost.
     pub(super) fn forget(&mut self, memory: &Memory) {
+        self.drop_pieces(|piece| piece.touches(memory));
+    }
+
+    /// Drops frames that refer to registered memory: all of it is deregistered.
+    pub(super) fn forget_memory(&mut self) {
+        self.drop_pieces(|_| true);
+    }
+
+    fn drop_pieces(&mut self, is_gone: impl Fn(Piece) -> bool) {
         self.frames.drain(..self.sent);
         self.sent = 0;
-        self.frames.retain(|frame| !frame.piece.is_some_and(|piece| piece.touches(memory)));
+        self.frames.retain(|frame| !frame.piece.is_some_and(&is_gone));
         if self.frames.is_empty() {
             self.clear();
         }

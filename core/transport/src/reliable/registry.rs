@@ -1,6 +1,6 @@
 //! This endpoint's registrations: what peers may touch by frames, and what its own RMA copies from and to.
 
-use cci_mem::memory::Memory;
+use cci_mem::memory::{Memory, Piece};
 use cci_proto::engine::Target;
 use cci_proto::{Failure, RegisterError, Registration, Rights, RmaHandle};
 use std::collections::VecDeque;
@@ -22,12 +22,18 @@ pub(super) struct Registry {
     free: VecDeque<u32>,
     /// Registrations with rights for peers.
     exposed: usize,
+    /// Pieces that the system could not read. Each fails the next operation that is to send a byte of it, once: the program may
+    /// have mapped the memory again.
+    faults: Vec<Piece>,
 }
+
+/// Faults that are remembered. One that is not remembered occurs again.
+const MOST_FAULTS: usize = 64;
 
 impl Registry {
     /// Empty; `key` is the endpoint's own and random.
     pub(super) fn new(key: u64) -> Self {
-        Self { key, entries: Vec::new(), free: VecDeque::new(), exposed: 0 }
+        Self { key, entries: Vec::new(), free: VecDeque::new(), exposed: 0, faults: Vec::new() }
     }
 
     /// Registers memory.
@@ -73,6 +79,7 @@ impl Registry {
         let memory = own.memory.take().ok_or(RegisterError::UnknownHandle)?;
         self.exposed -= usize::from(own.rights != Rights::NONE);
         self.free.push_back(number.index);
+        self.faults.retain(|fault| !fault.touches(&memory));
         Ok(memory)
     }
 
@@ -111,6 +118,37 @@ impl Registry {
         let memory = own.memory.as_ref().ok_or(Failure::RemoteHandle)?;
         let inside = target.offset.checked_add(target.len).is_some_and(|end| end <= memory.len());
         if inside && own.rights.has(right) { Ok(memory) } else { Err(Failure::RemoteHandle) }
+    }
+
+    /// The system could not read a piece.
+    #[cold]
+    pub(super) fn note_fault(&mut self, piece: Piece) {
+        let is_registered =
+            self.entries.iter().any(|own| own.memory.as_ref().is_some_and(|memory| piece.touches(memory)));
+        if is_registered && self.faults.len() < MOST_FAULTS {
+            self.faults.push(piece);
+        }
+    }
+
+    /// Refuses a piece that the system could not read when it was last sent.
+    ///
+    /// # Errors
+    ///
+    /// It could not.
+    #[inline]
+    pub(super) fn check(&mut self, piece: Piece) -> Result<Piece, Failure> {
+        if self.faults.is_empty() { Ok(piece) } else { self.check_faults(piece) }
+    }
+
+    #[cold]
+    fn check_faults(&mut self, piece: Piece) -> Result<Piece, Failure> {
+        match self.faults.iter().position(|fault| fault.overlaps(&piece)) {
+            Some(at) => {
+                self.faults.swap_remove(at);
+                Err(Failure::Copy)
+            }
+            None => Ok(piece),
+        }
     }
 
     /// Whether peers may touch anything.

@@ -237,6 +237,7 @@ impl<L: Link> Reliable<L> {
     fn say_farewell(&mut self, core: &mut Core) {
         let now = self.link.now();
         // Nobody touches this program's memory once its endpoint is closed.
+        self.outbox.forget_memory();
         self.estate.registry.clear();
         let asked: Vec<Index> = self.estate.inbox.requests().collect();
         for index in asked {

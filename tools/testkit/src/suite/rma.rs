@@ -1,8 +1,9 @@
 //! RMA: what is copied, when it is visible, in which order.
 
 use crate::memory::{Bytes, Origin};
+use crate::sys::by_address;
 use crate::world::{World, drain, open, pattern, while_polled};
-use cci::{Attribute, Connection, Device, Endpoint, EventKind, Flags, Rights, Rma, RmaError, RmaHandle};
+use cci::{Attribute, Connection, Device, Endpoint, EventKind, Flags, Rights, Rma, RmaError, RmaHandle, SharedMemory};
 
 const RO: Attribute = Attribute::ReliableOrdered;
 
@@ -109,6 +110,29 @@ pub fn both_origins(device: &Device) {
             assert!(ranges.source.to_vec(5, LEN - 5) == pattern(2, LEN)[5..], "{to:?} read into {from:?}");
         }
     }
+}
+
+/// Registrations keep library memory that the program has freed, at the initiator and at the target.
+pub fn freed_memory_is_kept(device: &Device) {
+    const LEN: usize = 300_000;
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    let allocate = || SharedMemory::new(LEN).expect("memory of the library");
+    let (source, target, back) = (allocate(), allocate(), allocate());
+    source.write(0, &pattern(1, LEN));
+    let local = a.register(by_address(&source), Rights::NONE).expect("a registration");
+    let remote = b.register(by_address(&target), Rights::READ_WRITE).expect("a registration");
+    let into = a.register(by_address(&back), Rights::NONE).expect("a registration");
+    drop((source, target));
+    let rma = |local| Rma { local, local_offset: 0, remote: &remote, remote_offset: 0, len: LEN as u64, message: None };
+    complete(&world, &a, connection, &rma(&local), Flags::WRITE);
+    complete(&world, &a, connection, &rma(&into), Flags::READ);
+    assert!(back.to_vec(0, LEN) == pattern(1, LEN));
+    a.deregister(&local).expect("own registration");
+    b.deregister(&remote).expect("own registration");
+    // What ends with the endpoint ends as well.
+    drop(back);
 }
 
 /// When the message of a write arrives, the data are there.

@@ -12,6 +12,7 @@ pub(crate) enum Got {
     Multicast { group: u32, from: Address, bytes: Vec<u8> },
     Refused { to: Address, quoted: Vec<u8> },
     TooBig { to: Address, quoted: Vec<u8>, mtu: u16 },
+    Faulted { start: usize, len: usize },
 }
 
 impl From<Incoming<'_>> for Got {
@@ -21,6 +22,7 @@ impl From<Incoming<'_>> for Got {
             Incoming::Multicast { group, from, bytes } => Self::Multicast { group, from, bytes: bytes.to_vec() },
             Incoming::Refused { to, quoted } => Self::Refused { to, quoted: quoted.to_vec() },
             Incoming::TooBig { to, quoted, mtu } => Self::TooBig { to, quoted: quoted.to_vec(), mtu },
+            Incoming::Faulted { piece } => Self::Faulted { start: piece.start(), len: piece.len() },
         }
     }
 }
