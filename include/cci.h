@@ -161,7 +161,8 @@ typedef enum cci_event_type {
     CCI_EVENT_ENDPOINT_DEVICE_FAILED = 7
 } cci_event_type_t;
 
-/* CCI_EVENT_SEND: on a reliable connection the peer's library has the message or the data, or never will. */
+/* CCI_EVENT_SEND: with CCI_SUCCESS, on a reliable connection, the peer's library has the message or the data; otherwise it has
+ * them, or never will. A peer that disconnects acknowledges everything that it has. */
 typedef const struct cci_event_send {
     cci_event_type_t type;
     cci_status_t status;

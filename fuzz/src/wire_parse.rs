@@ -69,7 +69,11 @@ fn emit(frame: &[u8], again: &mut [u8]) -> Option<usize> {
         Kind::Accept => Accept::parse(frame)?.emit(again),
         Kind::Reject => Reject::parse(frame)?.emit(again),
         Kind::Redirect => Redirect::parse(frame)?.emit(again),
-        Kind::Close => Close::parse(frame)?.emit(again),
+        Kind::Close => {
+            let (close, sack, records) = Close::parse(frame)?;
+            let at = close.emit(&sack.words().collect::<Vec<_>>(), again);
+            append(again, at, records.bytes())
+        }
         Kind::Reset => Reset::parse(frame)?.emit(again),
         Kind::Confirm => Confirm::parse(frame)?.emit(again),
         Kind::Multicast => {

@@ -11,7 +11,7 @@ local cci = Proto("cci", "CCI")
 cci.prefs.port = Pref.uint("UDP port", 0, "Port that carries CCI whatever its datagrams look like; 0 for none")
 cci.prefs.verify = Pref.bool("Verify the check", true, "Compute the CRC32C of every frame")
 
-local HEADER, DATA, CONNECT, MAX_SACK = 32, 56, 88, 64
+local HEADER, DATA, CONNECT, CLOSE, MAX_SACK = 32, 56, 88, 44, 64
 
 local KINDS = {
     "CONNECT", "RETRY", "ACCEPT", "REJECT", "REDIRECT", "DATA", "CLOSE", "RESET", "MULTICAST", "CONFIRM",
@@ -58,6 +58,7 @@ field("reject_reason", "uint8", "reason", base.DEC, REASONS)
 field("uri_length", "uint16", "uri length")
 field("uri", "string", "uri")
 field("close_reason", "uint8", "reason", base.DEC, CLOSINGS)
+field("delivered", "uint16", "messages delivered of the next frame")
 field("is_answer", "bool", "is answer", base.NONE)
 field("answered_number", "uint32", "answered number")
 field("message", "bytes", "message")
@@ -141,7 +142,7 @@ local LAYOUTS = {
     { { "record.size", 2 }, { nil, 2 } },
     { { "record.total", 2 }, { "record.at", 2 }, { "record.bytes" } },
 }
-local WRITE, READ_BYTES, PROBE, SLICE = 3, 5, 7, 9
+local WRITE, READ_BYTES, RESULT, PROBE, SLICE = 3, 5, 6, 7, 9
 local IS_LAST = { [WRITE] = true, [READ_BYTES] = true, [PROBE] = true, [SLICE] = true }
 
 -- Bytes of the fields before the rest, and whether there may be a rest.
@@ -280,10 +281,22 @@ function BODIES.REDIRECT(tree, frame)
     if frame(32, 2):uint() ~= frame:len() - 52 then return "a URI of another length" end
 end
 
-BODIES.CLOSE = fixed(36, function(tree, frame)
-    add_fields(tree, frame, 32, { { "close_reason", 1 }, { "is_answer", 1 } })
+function BODIES.CLOSE(tree, frame)
+    if frame:len() < CLOSE then return "shorter than its kind" end
+    add_fields(tree, frame, 32, {
+        { "close_reason", 1 }, { "is_answer", 1 }, { "sack_words", 1 }, { nil, 1 }, { "ack", 4 }, { "delivered", 2 },
+    })
     if frame(33, 1):uint() > 1 then return "neither an answer nor none" end
-end)
+    local words = frame(34, 1):uint()
+    if words > MAX_SACK or CLOSE + 8 * words > frame:len() then return "a sack that is too long" end
+    for word = 0, words - 1 do tree:add(f["sack"], frame(CLOSE + 8 * word, 8)) end
+    local records, wrong = records_of(frame, CLOSE + 8 * words)
+    for _, record in ipairs(records) do
+        add_record(tree, frame, record)
+        if record[1] ~= RESULT then return "a record that is no RESULT" end
+    end
+    return wrong
+end
 
 BODIES.RESET = fixed(36, function(tree, frame)
     add_fields(tree, frame, 32, { { "answered_number", 4 } })

@@ -122,7 +122,17 @@ impl Peer {
                 Reject { header, reason, cookie }.emit(frame)
             }
             Kind::Redirect => Redirect { header, cookie, token: bytes.byte().into(), uri: bytes.some() }.emit(frame),
-            Kind::Close => Close { header, reason: bytes.byte(), is_answer: bytes.flag() }.emit(frame),
+            Kind::Close => {
+                let (reason, is_answer, messages) = (bytes.byte(), bytes.flag(), bytes.byte().into());
+                let ack = self.heard_seq.wrapping_add(bytes.near());
+                let sack = [bytes.long()];
+                let sack = if bytes.flag() { &sack[..] } else { &[] };
+                let mut end = Close { header, reason, is_answer, ack, messages }.emit(sack, frame);
+                if bytes.flag() {
+                    end = emit_result(frame, end, operation(bytes), bytes.byte() % 3);
+                }
+                end
+            }
             Kind::Reset => {
                 let number = self.heard_number.wrapping_add(bytes.near());
                 Reset { header, number }.emit(frame)

@@ -256,7 +256,7 @@ fn guesses(to: u64, from: u64, number: u32) -> Vec<Vec<u8>> {
         frames.push(frame);
     };
     for is_answer in [false, true] {
-        make(&|frame| Close { header: header(Kind::Close), reason: 0, is_answer }.emit(frame));
+        make(&|frame| Close { is_answer, ..Close::answer(header(Kind::Close)) }.emit(&[], frame));
     }
     make(&|frame| Reset { header: header(Kind::Reset), number }.emit(frame));
     for bits in [0, flags::SEQUENCED, flags::SEQUENCED | flags::PROMPT, flags::RNR] {
@@ -302,7 +302,7 @@ fn forged_frames_change_nothing() {
     // The twin: who has seen both identifiers and sends from the address can close it.
     let header = Header { kind: Kind::Close, number: header.number.wrapping_add(5000), ..header };
     let mut frame = vec![0; 64];
-    let len = Close { header, reason: 0, is_answer: false }.emit(&mut frame);
+    let len = Close { is_answer: false, ..Close::answer(header) }.emit(&[], &mut frame);
     frame.truncate(len);
     seal(&mut frame, 0, |check| check);
     lab.inject(1, 0, &frame);

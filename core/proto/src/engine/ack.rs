@@ -20,7 +20,7 @@ const LONGEST_RTT: u32 = 30_000_000;
 
 /// Distance of two numbers that wrap.
 #[expect(clippy::cast_possible_wrap, reason = "distance modulo 2^32")]
-fn ahead(number: u32, of: u32) -> i32 {
+pub(super) fn ahead(number: u32, of: u32) -> i32 {
     number.wrapping_sub(of) as i32
 }
 
@@ -172,7 +172,7 @@ fn release(flow: &mut Flow, at: usize, frames: &mut Frames) {
 }
 
 /// Puts one list of operations behind another.
-fn join(links: &mut [u32], first: Ops, second: Ops) -> Ops {
+pub(super) fn join(links: &mut [u32], first: Ops, second: Ops) -> Ops {
     if first.head == super::conn::NONE {
         return second;
     }

@@ -213,7 +213,8 @@ impl Engine {
         match state {
             State::Free | State::Closing => {}
             State::Broken if self.table.get(place).is_some_and(|conn| conn.has(bit::GAVE_UP)) => {
-                self.begin_closing(now, place);
+                let body = self.farewell(place);
+                self.begin_closing(now, place, body);
             }
             State::Asking | State::Broken => {
                 self.fail_operations(place, Failure::Disconnected, host);
@@ -223,8 +224,9 @@ impl Engine {
                 let _ = self.reject(now, index);
             }
             State::Accepting | State::Open => {
+                let body = self.farewell(place);
                 self.fail_operations(place, Failure::Disconnected, host);
-                self.begin_closing(now, place);
+                self.begin_closing(now, place, body);
             }
         }
     }

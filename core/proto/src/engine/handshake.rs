@@ -7,7 +7,9 @@ use super::host::{Event, Host, Index};
 use super::reply::{Answer, back};
 use super::requests::{Known, Redirected};
 use super::{Engine, Open, Transmit, get_ready};
-use crate::wire::{Accept, Close, Connect, Header, Kind, Offer, Reason, Redirect, Reject, Reset, Retry, features};
+use crate::wire::{
+    Accept, Close, Connect, HEADER, Header, Kind, Offer, Reason, Redirect, Reject, Reset, Retry, features,
+};
 use crate::{Address, ConnectError, Failure, RequestError, Time};
 use alloc::boxed::Box;
 
@@ -27,6 +29,7 @@ const RECENT: u32 = 1 << 16;
 
 /// A connection that is being made or closed.
 pub(super) struct Opening {
+    /// Payload of a CONNECT, or the body of a CLOSE.
     payload: Box<[u8]>,
     token: u64,
     cookie: u64,
@@ -216,11 +219,13 @@ impl Engine {
         self.expected.retain(|expected| *expected != token);
     }
 
-    /// Says farewell to the peer of a connection that has no flow any more.
-    pub(super) fn begin_closing(&mut self, now: Time, place: u32) {
+    /// Sends CLOSE with this body to the peer of a connection that has no flow any more.
+    pub(super) fn begin_closing(&mut self, now: Time, place: u32, body: Box<[u8]>) {
         if let Some(conn) = self.table.get_mut(place) {
             conn.state = State::Closing;
-            self.openings.insert(place, Opening::new(now, PATIENCE));
+            let mut opening = Opening::new(now, PATIENCE);
+            opening.payload = body;
+            self.openings.insert(place, opening);
             get_ready(conn, place, &mut self.ready);
         }
     }
@@ -252,7 +257,12 @@ impl Engine {
             }
             .emit(buffer),
             State::Accepting => Accept { header: header(conn, Kind::Accept, now), offer }.emit(buffer),
-            _ => Close { header: header(conn, Kind::Close, now), reason: 0, is_answer: false }.emit(buffer),
+            _ => {
+                header(conn, Kind::Close, now).emit(buffer);
+                let end = HEADER + opening.payload.len();
+                buffer[HEADER..end].copy_from_slice(&opening.payload);
+                end
+            }
         };
         Some(plain(conn, len))
     }
@@ -390,7 +400,7 @@ impl Engine {
     }
 
     fn on_close<H: Host>(&mut self, place: u32, frame: &[u8], host: &mut H) {
-        let Some(close) = Close::parse(frame) else {
+        let Some((close, sack, records)) = Close::parse(frame) else {
             self.stats.malformed += 1;
             return;
         };
@@ -398,11 +408,16 @@ impl Engine {
         let (state, to) = (conn.state, conn.to);
         if !close.is_answer {
             let header = Header { kind: Kind::Close, ..back(&close.header, Kind::Close) };
-            self.reply(to, Answer::Close(Close { header, reason: 0, is_answer: true }));
+            self.reply(to, Answer::Close(Close::answer(header)));
         }
         match state {
             State::Closing => self.remove(place),
-            State::Open | State::Accepting => self.break_connection(place, Failure::Disconnected, host),
+            State::Open | State::Accepting => {
+                if !close.is_answer {
+                    self.take_farewell(place, &close, &sack, records, host);
+                }
+                self.break_connection(place, Failure::Disconnected, host);
+            }
             _ => {}
         }
     }

@@ -13,6 +13,7 @@ mod assembly;
 mod congestion;
 mod conn;
 mod ending;
+mod farewell;
 mod flow;
 mod frame;
 mod frames;

@@ -143,6 +143,11 @@ impl Engine {
         Some(Scene { conn, flow, place, rmas: &mut self.rmas, max_send_size, is_held: false })
     }
 
+    /// As [`Engine::scene`], of a connection that has a flow.
+    pub(super) fn scene_of_flow(&mut self, place: u32) -> Option<Scene<'_>> {
+        if self.table.get(place)?.flow == NONE { None } else { self.scene(place) }
+    }
+
     pub(super) fn handle_sequenced<H: Host>(
         &mut self,
         now: Time,

@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 
 /// Answers that wait; more are not given.
 pub(super) const MAX_REPLIES: usize = 64;
-/// Bytes of a RESET, and of a CLOSE.
+/// Bytes of a RESET.
 const SHORTEST: usize = 36;
 
 /// An answer that needs no state.
@@ -30,7 +30,7 @@ impl Reply {
         let len = match &self.what {
             Answer::Retry(retry) => Retry { header: stamp(retry.header), ..*retry }.emit(buffer),
             Answer::Reject(reject) => Reject { header: stamp(reject.header), ..*reject }.emit(buffer),
-            Answer::Close(close) => Close { header: stamp(close.header), ..*close }.emit(buffer),
+            Answer::Close(close) => Close { header: stamp(close.header), ..*close }.emit(&[], buffer),
             Answer::Reset(reset) => Reset { header: stamp(reset.header), ..*reset }.emit(buffer),
             Answer::Redirect { header, cookie, token, uri } => {
                 Redirect { header: stamp(*header), cookie: *cookie, token: *token, uri }.emit(buffer)
@@ -55,7 +55,7 @@ impl Engine {
 
     /// As [`Engine::stray`]; an answer to a farewell is not answered, or two ends that have both forgotten would go on for ever.
     pub(super) fn stray_opening(&mut self, from: &Address, header: &Header, frame: &[u8]) {
-        if header.kind == Kind::Close && Close::parse(frame).is_none_or(|close| close.is_answer) {
+        if header.kind == Kind::Close && Close::parse(frame).is_none_or(|(close, ..)| close.is_answer) {
             self.stats.strays += 1;
             return;
         }
@@ -72,8 +72,7 @@ impl Engine {
                 self.reply(*from, Answer::Reset(reset));
             }
             Kind::Close => {
-                let close = Close { header: back(header, Kind::Close), reason: 0, is_answer: true };
-                self.reply(*from, Answer::Close(close));
+                self.reply(*from, Answer::Close(Close::answer(back(header, Kind::Close))));
             }
             _ => {}
         }

@@ -161,6 +161,11 @@ pub struct Sack<'a> {
 }
 
 impl<'a> Sack<'a> {
+    /// The words in these bytes.
+    pub(super) const fn of(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+
     /// The words, first to last.
     #[inline]
     pub fn words(&self) -> impl Iterator<Item = u64> + use<'a> {

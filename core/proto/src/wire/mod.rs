@@ -44,7 +44,7 @@ mod reset;
 mod retry;
 
 pub use accept::Accept;
-pub use close::Close;
+pub use close::{CLOSE, Close};
 pub use confirm::Confirm;
 pub use connect::{CONNECT, CONNECT_MIN, Connect, MAX_PAYLOAD};
 pub use crc::Crc;

@@ -164,7 +164,14 @@ fn every_field_has_its_value() {
         "redirect",
         &[("cci.uri_length", "21"), ("cci.uri", "sock://192.0.2.7:9000"), ("cci.cookie", cookie), ("cci.token", token)],
     );
-    expect("close", &[("cci.close_reason", "0"), ("cci.is_answer", "1")]);
+    expect(
+        "close",
+        &[("cci.close_reason", "0"), ("cci.is_answer", "0"), ("cci.ack", "2442302356"), ("cci.delivered", "3")],
+    );
+    expect(
+        "close, with a sack and a result",
+        &[("cci.sack_words", "1"), ("cci.sack", "0x0000000000000005"), ("cci.record.op", "2711790500")],
+    );
     expect("reset", &[("cci.answered_number", "4059231220")]);
     expect("multicast", &[("cci.message", "67726f7570")]);
     expect(
@@ -250,7 +257,7 @@ fn several_frames_in_one_datagram_are_shown_one_after_the_other() {
             "_ws.expert.message",
         ],
     );
-    assert_eq!(shown, [["DATA, DATA, CLOSE", "6,6,7", &lengths, "1,1,1", "1,3", "1", ""]]);
+    assert_eq!(shown, [["DATA, DATA, CLOSE", "6,6,7", &lengths, "1,1,1", "1,3", "0", ""]]);
 }
 
 #[test]
@@ -290,6 +297,8 @@ fn what_contradicts_itself_is_complained_about() {
         (broken("connect", 84, 9), "a payload that is too long"),
         (broken("redirect", 33, 3), "a URI of another length"),
         (broken("close", 33, 2), "neither an answer nor none"),
+        (broken("close", 34, 2), "a sack that is too long"),
+        (broken("close, with a sack and a result", 52, 8), "a record of a wrong length"),
         (broken("reset", 1, 2), "not of its kind's length"),
         (broken("message", 37, 2), "a sack that is too long"),
         (broken("message", 36, 0x40), "an unknown flag"),

@@ -99,7 +99,7 @@ pub(crate) fn control_frames() -> Vec<Named> {
         token: 0xC1C2_C3C4_C5C6_C7C8,
         uri: b"sock://192.0.2.7:9000",
     };
-    let close = Close { header: header(Kind::Close), reason: 0, is_answer: true };
+    let close = Close { header: header(Kind::Close), reason: 0, is_answer: false, ack: 0x9192_9394, messages: 3 };
     let reset = Reset { header: header(Kind::Reset), number: 0xF1F2_F3F4 };
     let multicast = Multicast { from: 0x1112_1314_1516_1718, number: 0x2122_2324, time: 0x3132_3334, bytes: b"" };
     vec![
@@ -108,7 +108,14 @@ pub(crate) fn control_frames() -> Vec<Named> {
         ("accept", frame(|f| accept.emit(f))),
         ("reject", frame(|f| reject.emit(f))),
         ("redirect", frame(|f| redirect.emit(f))),
-        ("close", frame(|f| close.emit(f))),
+        ("close", frame(|f| close.emit(&[], f))),
+        (
+            "close, with a sack and a result",
+            frame(|f| {
+                let at = close.emit(&[5], f);
+                emit_result(f, at, 0xA1A2_A3A4, 0)
+            }),
+        ),
         ("reset", frame(|f| reset.emit(f))),
         (
             "multicast",

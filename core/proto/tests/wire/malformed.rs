@@ -47,6 +47,8 @@ fn every_truncation_with_a_right_check_is_refused_or_another_frame() {
             let is_frame = match name {
                 "multicast" => true,
                 // Nothing but records that end there, or an acknowledgement without any.
+                // The same without its RESULT: 44 bytes and a word of the sack.
+                "close, with a sack and a result" => len == 52,
                 _ if bytes[1] == Kind::Data as u8 => len >= DATA && frames::parses(&cut),
                 _ => false,
             };
@@ -129,7 +131,7 @@ fn reserved_bytes_are_zero() {
         ("accept", &[41]),
         ("reject", &[33, 34, 35]),
         ("redirect", &[34, 35]),
-        ("close", &[34, 35]),
+        ("close", &[35, 42, 43]),
         ("write", &[57, 64, 67]),
         ("read", &[57, 64, 67]),
         ("read bytes", &[57, 64, 67]),
@@ -153,6 +155,9 @@ fn numbers_without_a_meaning_are_refused() {
         ("accept", 40, 5),
         ("reject", 32, 4),
         ("close", 33, 2),
+        ("close", 34, 1),
+        ("close", 34, 65),
+        ("close, with a sack and a result", 52, 1),
         ("message", 36, 0x21),
         ("message", 36, 0x40),
         ("message", 36, 0x80),

@@ -173,7 +173,12 @@ fn assert_rewrites(bytes: &[u8]) {
         Some(Kind::Accept) => Accept::parse(bytes).map(|f| f.emit(&mut again)),
         Some(Kind::Reject) => Reject::parse(bytes).map(|f| f.emit(&mut again)),
         Some(Kind::Redirect) => Redirect::parse(bytes).map(|f| f.emit(&mut again)),
-        Some(Kind::Close) => Close::parse(bytes).map(|f| f.emit(&mut again)),
+        Some(Kind::Close) => Close::parse(bytes).map(|(f, sack, records)| {
+            let at = f.emit(&sack.words().collect::<Vec<_>>(), &mut again);
+            let records = records.bytes();
+            again[at..at + records.len()].copy_from_slice(records);
+            at + records.len()
+        }),
         Some(Kind::Reset) => Reset::parse(bytes).map(|f| f.emit(&mut again)),
         Some(Kind::Confirm) => Confirm::parse(bytes).map(|f| f.emit(&mut again)),
         _ => None,
@@ -222,9 +227,25 @@ proptest! {
     }
 
     #[test]
-    fn ends_come_back(header in any_header(Kind::Close), reason: u8, is_answer: bool, number: u32) {
-        let close = Close { header, reason, is_answer };
-        prop_assert_eq!(Close::parse(&frames::frame(|f| close.emit(f))), Some(close));
+    fn ends_come_back(
+        header in any_header(Kind::Close),
+        reason: u8,
+        is_answer: bool,
+        number: u32,
+        messages: u16,
+        sack in vec(any::<u64>(), 0..=64),
+        results in vec((any::<u32>(), 0_u8..3), 0..20),
+    ) {
+        let close = Close { header, reason, is_answer, ack: number, messages };
+        let bytes = frames::frame(|f| {
+            let at = close.emit(&sack, f);
+            results.iter().fold(at, |at, (op, status)| emit_result(f, at, *op, *status))
+        });
+        let (parsed, words, records) = Close::parse(&bytes).expect("sound");
+        prop_assert_eq!(parsed, close);
+        prop_assert_eq!(words.words().collect::<Vec<_>>(), sack);
+        let results: Vec<_> = results.iter().map(|(op, status)| Record::Result { op: *op, status: *status }).collect();
+        prop_assert_eq!(records.collect::<Vec<_>>(), results);
         let reset = Reset { header: Header { kind: Kind::Reset, ..header }, number };
         prop_assert_eq!(Reset::parse(&frames::frame(|f| reset.emit(f))), Some(reset));
         let confirm = Confirm { header: Header { kind: Kind::Confirm, ..header } };

@@ -44,9 +44,10 @@ fn a_header_stands_where_it_should() {
 
 #[test]
 fn a_header_says_its_own_kind_whatever_the_caller_wrote() {
-    let close = Close { header: header(Kind::Data), reason: 1, is_answer: false };
-    let bytes = frames::frame(|f| close.emit(f));
-    assert_eq!(Close::parse(&bytes), Some(Close { header: header(Kind::Close), ..close }));
+    let close = Close { header: header(Kind::Data), reason: 1, is_answer: false, ack: 2, messages: 0 };
+    let bytes = frames::frame(|f| close.emit(&[], f));
+    let (parsed, ..) = Close::parse(&bytes).expect("sound");
+    assert_eq!(parsed, Close { header: header(Kind::Close), ..close });
 }
 
 #[test]
@@ -79,8 +80,10 @@ fn handshakes_come_back() {
     assert_eq!(redirect.uri, b"sock://192.0.2.7:9000");
     let reset = Reset::parse(&sample("reset")).expect("sound");
     assert_eq!(reset.number, 0xF1F2_F3F4);
-    let close = Close::parse(&sample("close")).expect("sound");
-    assert_eq!((close.reason, close.is_answer), (0, true));
+    let close = sample("close");
+    let (close, sack, records) = Close::parse(&close).expect("sound");
+    assert_eq!((close.reason, close.is_answer, close.ack, close.messages), (0, false, 0x9192_9394, 3));
+    assert_eq!((sack.len(), records.count()), (0, 0));
     let multicast = sample("multicast");
     let multicast = Multicast::parse(&multicast).expect("sound");
     assert_eq!(

@@ -234,3 +234,27 @@ pub fn keepalive_comes_at_once(device: &Device) {
     assert_eq!(event.connection(), Some(at_b));
     assert!(begun.elapsed() < LIMIT);
 }
+
+/// A client that has its answer and disconnects, or closes its endpoint, leaves a server whose SEND event says so.
+pub fn answered_client_leaves(device: &Device) {
+    let server = open(device);
+    for round in 0..20 {
+        let client = open(device);
+        let context = {
+            let world = World::new([&server, &client]);
+            let (at_client, at_server) = world.connect(1, 0, RO);
+            client.send(at_client, b"request", 0, Flags::SILENT).expect("a send");
+            assert_eq!(world.message(0), b"request");
+            server.send(at_server, b"answer", round, Flags::NONE).expect("a send");
+            assert_eq!(world.message(1), b"answer");
+            if round % 2 == 0 {
+                client.disconnect(at_client).expect("a disconnect");
+            }
+            // Where a SEND event needs no acknowledgement it is here already.
+            let has_come = round % 2 == 0 || world.waiting(0, EventKind::Send) > 0;
+            has_come.then(|| world.sent(0))
+        };
+        client.close().expect("a close");
+        assert_eq!(context.unwrap_or_else(|| World::new([&server]).sent(0)), round);
+    }
+}

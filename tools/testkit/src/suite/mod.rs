@@ -56,7 +56,7 @@ macro_rules! conformance {
                     kept_after_disconnect, returned_twice, request_payload_is_kept, every_field;
                 disconnect: published_is_delivered, published_is_delivered_after_close, open_operations_end_once,
                     open_operations_end_when_peer_closes, later_sends_are_refused, twice, disconnect_event, no_disconnect_event,
-                    other_connections_live, keepalive_comes_at_once;
+                    other_connections_live, keepalive_comes_at_once, answered_client_leaves;
                 flow: sender_without_buffers, receiver_without_buffers, receiver_that_never_returns, peer_that_never_polls,
                     sends_while_holding_everything, send_timeout_spares_others, flood_leaves_room;
                 keepalive: silent_peer, polling_peer, set_later;

@@ -7,7 +7,7 @@ use crate::wire::{Close, Reject, Reset};
 fn close(to: u64, from: u64, is_answer: bool) -> Vec<u8> {
     let header = Header { kind: Kind::Close, to, from, number: 1, time: 0 };
     let mut frame = vec![0; 100];
-    let len = Close { header, reason: 0, is_answer }.emit(&mut frame);
+    let len = Close { is_answer, ..Close::answer(header) }.emit(&[], &mut frame);
     frame.truncate(len);
     frame
 }

@@ -1,0 +1,145 @@
+//! What a CLOSE acknowledges: everything that its sender has delivered, since nothing can ask it later.
+
+use super::Engine;
+use super::ack::{ahead, join};
+use super::conn::{Conn, NONE};
+use super::flow::{Ahead, Content, Flow, Ops};
+use super::frames::Frames;
+use super::host::Host;
+use crate::wire::{CLOSE, Close, HEADER, Header, Kind, MAX_SACK, RESULT, Record, Records, Sack, emit_result};
+use alloc::boxed::Box;
+use alloc::vec;
+
+impl Engine {
+    /// The body of the CLOSE of a connection whose flow is still there, from offset 32 on.
+    pub(super) fn farewell(&self, place: u32) -> Box<[u8]> {
+        let Some(conn) = self.table.get(place) else { return Box::default() };
+        // A CLOSE fits every path.
+        let mut frame = vec![0; usize::from(self.config.base_mtu).max(CLOSE)];
+        let flow = self.flows.get(conn.flow).filter(|_| conn.is_reliable());
+        let mut sack = [0; MAX_SACK];
+        let words = flow.map_or(0, |flow| delivered(flow, &mut sack)).min((frame.len() - CLOSE) / 8);
+        let close = Close {
+            header: Header { kind: Kind::Close, to: 0, from: 0, number: 0, time: 0 },
+            reason: 0,
+            is_answer: false,
+            ack: if conn.is_reliable() { conn.recv_next } else { 0 },
+            messages: flow.map_or(0, |flow| flow.partial),
+        };
+        let mut end = close.emit(&sack[..words], &mut frame);
+        if let Some(flow) = flow {
+            let sent = flow.flight.iter().flat_map(|flight| results(&flight.content, &self.frames));
+            for (op, status) in sent.chain(flow.results.iter().copied()) {
+                if end + RESULT > frame.len() {
+                    break;
+                }
+                end = emit_result(&mut frame, end, op, status);
+            }
+        }
+        frame[HEADER..end].into()
+    }
+
+    /// Ends the operations that the peer's CLOSE acknowledges; all others fail.
+    pub(super) fn take_farewell<H: Host>(
+        &mut self,
+        place: u32,
+        close: &Close,
+        sack: &Sack<'_>,
+        records: Records<'_>,
+        host: &mut H,
+    ) {
+        for record in records {
+            let mut ended = None;
+            if let Some(mut scene) = self.scene_of_flow(place)
+                && let Record::Result { op, status } = record
+            {
+                scene.result(op, status, &mut |end| ended = Some(end));
+            }
+            if let Some((op, outcome)) = ended {
+                self.end_rma_part(place, op, outcome, host);
+            }
+        }
+        let done = self.settle(place, close, sack);
+        self.end_list(place, done, Ok(()), host);
+    }
+
+    /// Takes the operations out of the frames in flight whose messages were delivered.
+    fn settle(&mut self, place: u32, close: &Close, sack: &Sack<'_>) -> Ops {
+        let Some(conn) = self.table.get(place).filter(|conn| conn.is_reliable()) else { return Ops::NONE };
+        let Some(flow) = self.flows.get_mut(conn.flow) else { return Ops::NONE };
+        let Some(advanced) = accepted(conn, flow, close.ack) else {
+            self.stats.malformed += 1;
+            return Ops::NONE;
+        };
+        let links = &mut self.links;
+        let mut done = Ops::NONE;
+        let mut take = |at: usize, most: usize| {
+            let Some(flight) = flow.flight.get_mut(at) else { return };
+            let ops = take_ops(&mut flight.content, most, links);
+            done = join(links, done, ops);
+        };
+        (0..advanced).for_each(|at| take(at, usize::MAX));
+        take(advanced, close.messages.into());
+        for (word, bits) in sack.words().enumerate() {
+            let first = advanced + 1 + 64 * word;
+            (0..64).filter(|bit| bits >> bit & 1 == 1).for_each(|bit| take(first + bit, usize::MAX));
+        }
+        done
+    }
+}
+
+/// The frames in flight that are before `ack`; `None` when it is not one that this side has sent.
+fn accepted(conn: &Conn, flow: &Flow, ack: u32) -> Option<usize> {
+    #[expect(clippy::cast_possible_truncation, reason = "at most WINDOW")]
+    let oldest = conn.next_seq.wrapping_sub(flow.flight.len() as u32);
+    usize::try_from(ahead(ack, oldest)).ok().filter(|advanced| *advanced <= flow.flight.len())
+}
+
+/// Sets the bits of the frames whose messages were delivered out of order, and returns how many words that takes.
+fn delivered(flow: &Flow, words: &mut [u64; MAX_SACK]) -> usize {
+    let mut count = 0;
+    for (at, ahead) in flow.ahead.iter().skip(1).take(64 * MAX_SACK).enumerate() {
+        // A frame that is held has arrived, and is never delivered now.
+        if matches!(ahead, Ahead::Passed) {
+            words[at / 64] |= 1 << (at % 64);
+            count = at / 64 + 1;
+        }
+    }
+    count
+}
+
+/// The results in a frame that is in flight.
+fn results<'f>(content: &Content, frames: &'f Frames) -> impl Iterator<Item = (u32, u8)> + use<'f> {
+    let records = match content {
+        Content::Bundle(bundle) if bundle.of == NONE => {
+            Records::again(&frames.bytes(bundle.buffer)[..usize::from(bundle.len)])
+        }
+        _ => None,
+    };
+    records.into_iter().flatten().filter_map(|record| match record {
+        Record::Result { op, status } => Some((op, status)),
+        _ => None,
+    })
+}
+
+/// Takes the first `most` operations out of a frame in flight.
+fn take_ops(content: &mut Content, most: usize, links: &[u32]) -> Ops {
+    let Content::Bundle(bundle) = content else { return Ops::NONE };
+    if most == 0 || bundle.ops.head == NONE {
+        return Ops::NONE;
+    }
+    let head = bundle.ops.head;
+    let mut tail = head;
+    for _ in 1..most {
+        if tail == bundle.ops.tail {
+            break;
+        }
+        tail = links.get(tail as usize).copied().unwrap_or(bundle.ops.tail);
+    }
+    if tail == bundle.ops.tail {
+        bundle.ops = Ops::NONE;
+    } else {
+        bundle.ops.head = links.get(tail as usize).copied().unwrap_or(NONE);
+    }
+    Ops { head, tail }
+}
