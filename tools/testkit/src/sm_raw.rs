@@ -21,6 +21,8 @@ use std::time::Instant;
 pub const PACKET: usize = 160;
 /// Where a direction's ring of entries begins.
 pub const RING: u64 = 1024;
+/// Offset of the words that grant payload slots, in a direction.
+pub const GRANTS: u64 = 256;
 /// Where a direction's payload slots begin.
 pub const SLOTS: u64 = 17408;
 /// Entries of a ring.

@@ -70,6 +70,18 @@ impl Sm {
         self.finish_burial(core, number, cause);
     }
 
+    /// [`Sm::drain`] for all such lanes: nothing but a call brings one to its end.
+    #[cold]
+    pub(crate) fn drain_all(&mut self, core: &mut Core) {
+        for at in 0..self.live.len() {
+            let number = self.live[at];
+            let lane = self.lanes.get(number as usize).and_then(Option::as_deref);
+            if lane.is_some_and(|lane| lane.phase == Phase::Draining) {
+                self.drain(core, number);
+            }
+        }
+    }
+
     /// Delivers what a gone peer had published; what finds no slot waits for the program to return events.
     pub(crate) fn drain(&mut self, core: &mut Core, number: u32) {
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };

@@ -168,6 +168,8 @@ impl Lane {
             Cause::Refused
         })?;
         self.wire = Some(wire);
+        // Before the WELCOME: a client that has it may sleep at once, and waits for no wake-up of slots that it finds granted.
+        self.grant_first(common, packet);
         let welcome = self.introduction(common, Kind::Welcome);
         let socket = self.socket.as_ref().ok_or(Cause::Gone)?;
         let registry_file = common.registry.segment().file_of().map_err(|_| Cause::NoMemory)?;
@@ -183,8 +185,18 @@ impl Lane {
         }
         let registry = PeerRegistry::attach(registry)
             .map_err(|errno| self.not_greeted(format!("its registry cannot be mapped: {errno}")))?;
+        self.grant_first(common, packet);
         self.usable(common, packet, registry);
         Ok(())
+    }
+
+    /// Agrees on how the two sides fence, and grants the first payload slots.
+    fn grant_first(&mut self, common: &Common, packet: &Packet) {
+        if let Some(wire) = self.wire.as_mut() {
+            wire.pairing = packet.pairing_with(common.pairing);
+            wire.grant_first();
+        }
+        self.wake_producer();
     }
 
     /// The handshake is over.
@@ -196,10 +208,6 @@ impl Lane {
             (Some(peer), None) => probe(peer, packet).err(),
             (None, None) => Some("the peer is not known".into()),
         };
-        if let Some(wire) = self.wire.as_mut() {
-            wire.pairing = packet.pairing_with(common.pairing);
-            wire.grant_first();
-        }
         self.phase = Phase::Ready;
         self.heard = common.now;
         self.dozing = false;

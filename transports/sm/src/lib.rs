@@ -92,7 +92,7 @@ impl Sm {
     fn poll_lanes(&mut self, core: &mut Core) -> bool {
         let count = self.live.len();
         let mut found = false;
-        let mut draining = None;
+        let mut draining = false;
         for _ in 0..count.min(LANES_PER_CALL) {
             if self.turn >= count {
                 self.turn = 0;
@@ -105,7 +105,7 @@ impl Sm {
                 Err(cci_mem::ring::Violation) => self.common.violators.push(number),
             }
             if lane.phase == Phase::Draining {
-                draining = Some(number);
+                draining = true;
             } else if !lane.queue.is_empty() || !lane.answers.is_empty() {
                 let moved = lane.flush(&mut self.common, core);
                 found |= moved;
@@ -116,8 +116,8 @@ impl Sm {
         if !self.common.released.is_empty() {
             self.release();
         }
-        if let Some(number) = draining {
-            self.drain(core, number);
+        if draining {
+            self.drain_all(core);
         }
         if self.common.has_chores() {
             self.do_chores(core);

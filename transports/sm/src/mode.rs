@@ -182,9 +182,10 @@ impl Sm {
 }
 
 impl Lane {
-    /// Whether the peer has sent a wake-up that nobody has read, or is about to: until then it keeps the handle readable.
+    /// Whether the peer has sent a wake-up that nobody has read, or is about to: until then it keeps the handle readable. None comes on
+    /// a socket that is closed.
     fn is_wake_coming(&self) -> bool {
-        self.woken && self.dozing && !self.wake_read && self.is_token_taken()
+        self.woken && self.socket.is_some() && self.dozing && !self.wake_read && self.is_token_taken()
     }
 
     fn is_token_taken(&self) -> bool {

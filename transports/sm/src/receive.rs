@@ -231,11 +231,10 @@ impl Lane {
         Ok(true)
     }
 
-    /// Whether a frame lies in the ring that could be taken now.
+    /// Whether a call would get on with what the peer has published: with its frames, or with the end of a lane whose peer is gone.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
-        matches!(self.phase, Phase::Ready | Phase::Draining)
-            && !self.refusing
-            && self.wire.as_ref().is_some_and(|wire| wire.has_frame())
+        let published = || self.wire.as_ref().is_some_and(|wire| wire.has_frame());
+        !self.refusing && (self.phase == Phase::Draining || self.phase == Phase::Ready && published())
     }
 }
