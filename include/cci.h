@@ -191,7 +191,9 @@ typedef const struct cci_event_connect {
     cci_connection_t *connection;
 } cci_event_connect_t;
 
-/* CCI_EVENT_CONNECT_REQUEST: to be accepted or rejected, now or later, and then returned. */
+/* CCI_EVENT_CONNECT_REQUEST: to be accepted or rejected, now or later, and then returned. Over sock, requests without an
+ * answer hold at most a quarter of the receive buffers, and those of one host a sixteenth (an eighth where that is 16 or fewer).
+ * Clients beyond that ask again until their time is over. */
 typedef const struct cci_event_connect_request {
     cci_event_type_t type;
     uint32_t data_len;
@@ -327,6 +329,7 @@ CCI_DECLSPEC int cci_destroy_endpoint(cci_endpoint_t *endpoint);
 #define CCI_CONN_REQ_LEN (1024)
 
 /* Accepts a request: one CCI_EVENT_ACCEPT with this context follows. The request event is still to be returned.
+ * Over sock a client has 5 s to confirm; then the event has the status CCI_ETIMEDOUT.
  * CCI_EINVAL: no request, or one that was answered before. */
 CCI_DECLSPEC int cci_accept(cci_event_t *conn_req, const void *context);
 

@@ -347,6 +347,12 @@ impl Core {
         (self.send.limit(), self.send.capacity())
     }
 
+    /// A send slot, if more than half of them are free: for events that a stranger causes, who is to take none from the program.
+    pub fn take_spare_send(&mut self) -> Option<&'static Slot> {
+        self.send.sweep(SWEEP, |_| ());
+        if self.send.in_use() * 2 < self.send.limit() { self.take_send() } else { None }
+    }
+
     /// RMA slots.
     #[must_use]
     pub fn rma_count(&self) -> usize {

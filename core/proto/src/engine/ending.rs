@@ -173,7 +173,8 @@ impl Engine {
     }
 
     /// A connection is of no use any more: what is open on it ends, the host hears of it, and closes it.
-    pub(super) fn break_connection<H: Host>(&mut self, place: u32, failure: Failure, host: &mut H) {
+    pub(super) fn break_connection<H: Host>(&mut self, now: Time, place: u32, failure: Failure, host: &mut H) {
+        self.mark_answered(now, place, None);
         self.fail_operations(place, failure, host);
         self.openings.remove(&place);
         let Some(conn) = self.table.get_mut(place) else { return };
@@ -186,21 +187,22 @@ impl Engine {
         }
         if was_accepting {
             host.event(Index(place), user, Event::Refused(failure));
-            self.remove(place);
+            self.remove(now, place);
         } else {
             host.event(Index(place), user, Event::Broken(failure));
         }
     }
 
     /// A connection that never was: the host hears of it, and the index is free.
-    pub(super) fn refuse<H: Host>(&mut self, place: u32, failure: Failure, host: &mut H) {
+    pub(super) fn refuse<H: Host>(&mut self, now: Time, place: u32, failure: Failure, host: &mut H) {
         let Some(user) = self.table.get(place).map(|conn| conn.user) else { return };
-        self.remove(place);
+        self.remove(now, place);
         host.event(Index(place), user, Event::Refused(failure));
     }
 
     /// Forgets a connection that has no flow.
-    pub(super) fn remove(&mut self, place: u32) {
+    pub(super) fn remove(&mut self, now: Time, place: u32) {
+        self.mark_answered(now, place, None);
         self.openings.remove(&place);
         self.table.remove(place);
     }
@@ -218,7 +220,7 @@ impl Engine {
             }
             State::Asking | State::Broken => {
                 self.fail_operations(place, Failure::Disconnected, host);
-                self.remove(place);
+                self.remove(now, place);
             }
             State::Requested => {
                 let _ = self.reject(now, index);
@@ -226,6 +228,7 @@ impl Engine {
             State::Accepting | State::Open => {
                 let body = self.farewell(place);
                 self.fail_operations(place, Failure::Disconnected, host);
+                self.mark_answered(now, place, None);
                 self.begin_closing(now, place, body);
             }
         }

@@ -1,11 +1,11 @@
 //! How connections are made and closed. A server keeps nothing for a client until the client has shown, by returning a cookie,
 //! that it receives at the address that it sends from; and it never answers with more than it was sent.
 
+use super::admission::{Known, Redirected};
 use super::conn::{Conn, State, bit};
 use super::frame::{header, plain};
 use super::host::{Event, Host, Index};
 use super::reply::{Answer, back};
-use super::requests::{Known, Redirected};
 use super::{Engine, Open, Transmit, get_ready};
 use crate::wire::{
     Accept, Close, Connect, HEADER, Header, Kind, Offer, Reason, Redirect, Reject, Reset, Retry, features,
@@ -18,6 +18,10 @@ const FIRST: u64 = 20_000;
 const LONGEST: u64 = 1_000_000;
 /// How long a handshake may take if the host says nothing, microseconds.
 const PATIENCE: u64 = 30_000_000;
+/// How long a client that was accepted has to confirm, microseconds: 5 s, and at least three time-outs.
+const CONFIRMATION: u64 = if 3 * LONGEST > 5_000_000 { 3 * LONGEST } else { 5_000_000 };
+/// A host that had no room for an event is asked again after this time, microseconds.
+const HOST_AGAIN: u64 = 10_000;
 /// CLOSE frames before a peer that does not answer is forgotten.
 const FAREWELLS: u32 = 4;
 /// The longest redirection.
@@ -45,6 +49,8 @@ pub(super) struct Opening {
     first_seq: u32,
     /// RETRYs that were answered at once.
     retries: u32,
+    /// The client has confirmed, and the host has no room for the event.
+    is_confirmed: bool,
 }
 
 impl Opening {
@@ -62,6 +68,7 @@ impl Opening {
             elsewhere: false,
             first_seq: 0,
             retries: 0,
+            is_confirmed: false,
         }
     }
 
@@ -85,6 +92,12 @@ impl Opening {
     /// When it wants to be looked at.
     pub(super) fn next_at(&self) -> Time {
         if self.elsewhere { self.deadline } else { self.next_at.min(self.deadline) }
+    }
+
+    /// The client has confirmed; the host is to be asked again.
+    fn on_confirmed(&mut self, now: Time) {
+        (self.is_confirmed, self.due, self.deadline) = (true, false, Time(u64::MAX));
+        self.next_at = now.plus_micros(HOST_AGAIN);
     }
 
     fn on_sent(&mut self, now: Time) {
@@ -143,7 +156,7 @@ impl Engine {
         conn.state = State::Accepting;
         conn.user = user;
         let first_seq = conn.next_seq;
-        let mut opening = Opening::new(now, PATIENCE);
+        let mut opening = Opening::new(now, CONFIRMATION);
         opening.first_seq = first_seq;
         self.openings.insert(index.0, opening);
         self.make_ready(index.0);
@@ -156,9 +169,8 @@ impl Engine {
     ///
     /// Not an unanswered request.
     pub fn reject(&mut self, now: Time, index: Index) -> Result<(), RequestError> {
-        let (to, header, cookie) = self.take_request(index)?;
-        let key = self.key(header.to, &to);
-        self.requests.insert(now, key, Known::Rejected { from: header.from });
+        let from = self.table.get(index.0).map_or(0, |conn| conn.id);
+        let (to, header, cookie) = self.take_request(now, index, Known::Rejected { from })?;
         let reject = Reject { header: Header { kind: Kind::Reject, ..header }, reason: Reason::Program, cookie };
         self.reply(to, Answer::Reject(reject));
         Ok(())
@@ -173,20 +185,16 @@ impl Engine {
         if uri.is_empty() || uri.len() > MAX_URI {
             return Err(RequestError::OtherDevice);
         }
-        let (to, header, cookie) = self.take_request(index)?;
-        let key = self.key(header.to, &to);
-        self.requests.insert(
-            now,
-            key,
-            Known::Redirected(Box::new(Redirected { from: header.from, token, uri: uri.into() })),
-        );
+        let from = self.table.get(index.0).map_or(0, |conn| conn.id);
+        let known = Known::Redirected(Box::new(Redirected { from, token, uri: uri.into() }));
+        let (to, header, cookie) = self.take_request(now, index, known)?;
         let header = Header { kind: Kind::Redirect, ..header };
         self.reply(to, Answer::Redirect { header, cookie, token, uri: uri.into() });
         Ok(())
     }
 
     /// Takes an unanswered request out: its client's address, the header of an answer, and its cookie.
-    fn take_request(&mut self, index: Index) -> Result<(Address, Header, u64), RequestError> {
+    fn take_request(&mut self, now: Time, index: Index, known: Known) -> Result<(Address, Header, u64), RequestError> {
         let conn = self.table.get(index.0).ok_or(RequestError::Disconnected)?;
         if conn.state != State::Requested {
             return Err(RequestError::AlreadyAnswered);
@@ -194,7 +202,8 @@ impl Engine {
         let header = Header { kind: Kind::Reject, to: conn.peer, from: conn.id, number: conn.number, time: 0 };
         let to = conn.to;
         let cookie = self.openings.get(&index.0).map_or(0, |opening| opening.cookie);
-        self.remove(index.0);
+        self.mark_answered(now, index.0, Some(known));
+        self.remove(now, index.0);
         Ok((to, header, cookie))
     }
 
@@ -273,14 +282,19 @@ impl Engine {
         let Some(opening) = self.openings.get_mut(&place) else { return };
         if opening.deadline <= now {
             match state {
-                State::Asking => self.refuse(place, Failure::TimedOut, host),
-                State::Accepting => self.break_connection(place, Failure::TimedOut, host),
-                State::Closing => self.remove(place),
+                State::Asking => self.refuse(now, place, Failure::TimedOut, host),
+                State::Accepting => {
+                    self.mark_answered(now, place, Some(Known::GivenUp));
+                    self.break_connection(now, place, Failure::TimedOut, host);
+                }
+                State::Closing => self.remove(now, place),
                 _ => {}
             }
         } else if opening.next_at <= now && !opening.elsewhere {
-            if state == State::Closing && opening.tries >= FAREWELLS {
-                self.remove(place);
+            if opening.is_confirmed {
+                self.confirm(now, place, host);
+            } else if state == State::Closing && opening.tries >= FAREWELLS {
+                self.remove(now, place);
             } else if state != State::Requested {
                 opening.due = true;
             }
@@ -302,7 +316,7 @@ impl Engine {
                 None => self.stats.malformed += 1,
             },
             Kind::Reset => match Reset::parse(frame) {
-                Some(reset) => return self.on_reset(from, &reset, host),
+                Some(reset) => return self.on_reset(now, from, &reset, host),
                 None => self.stats.malformed += 1,
             },
             _ => {}
@@ -328,18 +342,23 @@ impl Engine {
                 conn.note_number(header.number, header.time, now.micros());
                 self.confirm(now, place, host);
             }
-            Kind::Close => self.on_close(place, frame, host),
+            Kind::Close => self.on_close(now, place, frame, host),
             _ => {}
         }
     }
 
-    /// The client has shown that it heard the ACCEPT.
+    /// The client has shown that it received the ACCEPT. A host without room for the event is asked again; what the client
+    /// sends meanwhile is dropped and comes again.
     pub(super) fn confirm<H: Host>(&mut self, now: Time, place: u32, host: &mut H) {
-        self.openings.remove(&place);
+        self.mark_answered(now, place, None);
         let Some(conn) = self.table.get_mut(place) else { return };
-        conn.state = State::Open;
         let (user, max_send_size) = (conn.user, conn.max_send_size);
-        host.event(Index(place), user, Event::Open { max_send_size });
+        if host.event(Index(place), user, Event::Open { max_send_size }) {
+            conn.state = State::Open;
+            self.openings.remove(&place);
+        } else if let Some(opening) = self.openings.get_mut(&place) {
+            opening.on_confirmed(now);
+        }
         self.arm(now, place);
     }
 
@@ -383,7 +402,7 @@ impl Engine {
                         Reason::Version => Failure::Protocol,
                         Reason::Resources => Failure::NoMemory,
                     };
-                    self.refuse(place, failure, host);
+                    self.refuse(now, place, failure, host);
                 }
             }
             Kind::Redirect => {
@@ -399,7 +418,7 @@ impl Engine {
         }
     }
 
-    fn on_close<H: Host>(&mut self, place: u32, frame: &[u8], host: &mut H) {
+    fn on_close<H: Host>(&mut self, now: Time, place: u32, frame: &[u8], host: &mut H) {
         let Some((close, sack, records)) = Close::parse(frame) else {
             self.stats.malformed += 1;
             return;
@@ -411,19 +430,19 @@ impl Engine {
             self.reply(to, Answer::Close(Close::answer(header)));
         }
         match state {
-            State::Closing => self.remove(place),
+            State::Closing => self.remove(now, place),
             State::Open | State::Accepting => {
                 if !close.is_answer {
                     self.take_farewell(place, &close, &sack, records, host);
                 }
-                self.break_connection(place, Failure::Disconnected, host);
+                self.break_connection(now, place, Failure::Disconnected, host);
             }
             _ => {}
         }
     }
 
     /// The peer does not know the connection: it has closed it, or started anew. Only who saw our frame can say so.
-    fn on_reset<H: Host>(&mut self, from: &Address, reset: &Reset, host: &mut H) {
+    fn on_reset<H: Host>(&mut self, now: Time, from: &Address, reset: &Reset, host: &mut H) {
         let Some(place) = self.table.find(reset.header.to) else { return };
         let Some(conn) = self.table.get(place) else { return };
         let age = conn.number.wrapping_sub(reset.number);
@@ -432,8 +451,8 @@ impl Engine {
             return;
         }
         match conn.state {
-            State::Open | State::Accepting => self.break_connection(place, Failure::Disconnected, host),
-            State::Closing => self.remove(place),
+            State::Open | State::Accepting => self.break_connection(now, place, Failure::Disconnected, host),
+            State::Closing => self.remove(now, place),
             _ => {}
         }
     }

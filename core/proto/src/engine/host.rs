@@ -150,7 +150,13 @@ pub trait Host {
     /// An operation has ended; its number is the host's again.
     fn ended(&mut self, op: Op, outcome: Result<(), Failure>);
 
-    /// Something happened to a connection. The answer matters for `Request` and `Expected` only: false when the host has no
-    /// room for it now; the client asks again.
+    /// Strangers that there may be at a time: requests without an answer, and accepted clients that have not confirmed. One
+    /// network has at most a quarter of them ([`Address::network`](crate::Address::network)).
+    fn strangers(&self) -> u32 {
+        1 << 10
+    }
+
+    /// Something happened to a connection. The answer is false when the host has no room for it now. It matters for `Request`
+    /// and `Expected`, whose client asks again, and for `Open` after `accept`, which comes again.
     fn event(&mut self, index: Index, user: u64, event: Event<'_>) -> bool;
 }

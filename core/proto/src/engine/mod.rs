@@ -9,6 +9,7 @@
 //! Who owns what: `docs/design/engine.md`. What travels: `docs/wire.md`.
 
 mod ack;
+mod admission;
 mod assembly;
 mod congestion;
 mod conn;
@@ -47,6 +48,7 @@ pub use lone::Post;
 pub use waits::{Wait, WaitsFor};
 
 use crate::{Address, Attribute, Time};
+use admission::Admission;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use conn::{Conn, bit};
@@ -56,7 +58,6 @@ use frames::Frames;
 use handshake::Opening;
 use random::Random;
 use reply::Reply;
-use requests::Requests;
 use send::{RmaState, Turn};
 use slices::Slices;
 use table::Table;
@@ -214,7 +215,7 @@ pub struct Engine {
     /// Connections that are being made or closed.
     openings: BTreeMap<u32, Opening>,
     /// Requests seen lately, so that one repeated by the network is not a second one.
-    requests: Requests,
+    admission: Admission,
     expected: Vec<u64>,
     /// Counts RMAs.
     lives: u32,
@@ -253,7 +254,7 @@ impl Engine {
             starved: VecDeque::new(),
             replies: VecDeque::with_capacity(reply::MAX_REPLIES),
             openings: BTreeMap::new(),
-            requests: Requests::new(),
+            admission: Admission::default(),
             expected: Vec::new(),
             lives: 0,
             parts: config.first_seq.unwrap_or(0),

@@ -395,12 +395,12 @@ impl Engine {
 
     /// The path to `to` refused this frame of ours: nobody listens there. It counts only if it quotes both identifiers of a
     /// connection to that address.
-    pub fn handle_refusal<H: Host>(&mut self, _now: Time, to: &Address, quoted: &[u8], host: &mut H) {
+    pub fn handle_refusal<H: Host>(&mut self, now: Time, to: &Address, quoted: &[u8], host: &mut H) {
         let Some(place) = self.quoted(to, quoted) else { return };
         match self.table.get(place).map(|conn| conn.state) {
-            Some(State::Asking) => self.refuse(place, Failure::Refused, host),
-            Some(State::Open | State::Accepting) => self.break_connection(place, Failure::Disconnected, host),
-            Some(State::Closing) => self.remove(place),
+            Some(State::Asking) => self.refuse(now, place, Failure::Refused, host),
+            Some(State::Open | State::Accepting) => self.break_connection(now, place, Failure::Disconnected, host),
+            Some(State::Closing) => self.remove(now, place),
             _ => {}
         }
     }

@@ -2,6 +2,7 @@
 //! the network repeats, or the client because the answer was lost, is asked of the program once.
 
 use super::Engine;
+use super::admission::{self, COOKIE_LIFE, Key, Known};
 use super::conn::{Conn, State};
 use super::handshake::{Opening, take_offer};
 use super::host::{Event, Host, Index};
@@ -9,88 +10,6 @@ use super::random::keyed;
 use super::reply::{Answer, back};
 use crate::wire::{Connect, Header, Kind, Reason, Reject, Retry};
 use crate::{Address, Time};
-use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
-
-/// How long a cookie proves an address, microseconds.
-const COOKIE_LIFE: u64 = 10_000_000;
-/// How long a request is known: longer than a cookie, so that no old frame brings it back.
-const LIFE: u64 = 2 * COOKIE_LIFE;
-/// Requests that are known at most; the oldest are forgotten for new ones.
-const MOST: usize = 1 << 13;
-
-/// A keyed hash of the client's identifier and address, which nobody finds another pair for: a quarter of their size.
-pub(super) type Key = u64;
-
-/// What became of a request.
-pub(super) enum Known {
-    /// It has, or had, a connection.
-    Here {
-        place: u32,
-        id: u64,
-    },
-    Rejected {
-        from: u64,
-    },
-    Redirected(Box<Redirected>),
-}
-
-/// Where a client was sent.
-pub(super) struct Redirected {
-    pub(super) from: u64,
-    pub(super) token: u64,
-    pub(super) uri: Box<[u8]>,
-}
-
-/// Requests seen lately.
-pub(super) struct Requests {
-    known: BTreeMap<Key, (Known, Time)>,
-    /// When to forget which, in order; an entry counts if the request's own time is the same.
-    ages: VecDeque<(Time, Key)>,
-}
-
-impl Requests {
-    pub(super) const fn new() -> Self {
-        Self { known: BTreeMap::new(), ages: VecDeque::new() }
-    }
-
-    pub(super) fn insert(&mut self, now: Time, key: Key, known: Known) {
-        let until = now.plus_micros(LIFE);
-        while self.ages.len() >= MOST {
-            self.forget_first();
-        }
-        self.known.insert(key, (known, until));
-        self.ages.push_back((until, key));
-    }
-
-    /// Whether one is old enough to be forgotten.
-    #[inline]
-    pub(super) fn is_due(&self, now: Time) -> bool {
-        self.ages.front().is_some_and(|(until, _)| *until <= now)
-    }
-
-    fn get(&self, key: &Key) -> Option<&Known> {
-        self.known.get(key).map(|(known, _)| known)
-    }
-
-    fn forget_first(&mut self) {
-        if let Some((until, key)) = self.ages.pop_front()
-            && self.known.get(&key).is_some_and(|(_, own)| *own == until)
-        {
-            self.known.remove(&key);
-        }
-        // What many at a time needed is not kept for ever.
-        if self.ages.len() * 8 < self.ages.capacity() {
-            self.ages.shrink_to(2 * self.ages.len());
-        }
-    }
-
-    /// Entries, for tests of their bound.
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.ages.len().max(self.known.len())
-    }
-}
 
 impl Engine {
     /// A client asks.
@@ -100,30 +19,42 @@ impl Engine {
             let header = Header { from, ..back(&connect.header, Kind::Reject) };
             Answer::Reject(Reject { header, reason: Reason::Program, cookie: connect.cookie })
         };
-        let answer = match self.requests.get(&key) {
+        // Cookies up to then do not count.
+        let mut void = self.admission.void(from.network());
+        let answer = match self.admission.get(key) {
             Some(Known::Here { place, id }) => {
                 let (place, id) = (*place, *id);
                 if self.table.find(id) == Some(place) {
                     return self.repeat_accept(place);
                 }
                 // Closed before the client heard that it was accepted.
-                reject(id)
+                Some(reject(id))
             }
-            Some(Known::Rejected { from }) => reject(*from),
+            Some(Known::Rejected { from }) => Some(reject(*from)),
             Some(Known::Redirected(there)) if connect.token == 0 || connect.token != there.token => {
                 let header = Header { from: there.from, ..back(&connect.header, Kind::Redirect) };
-                Answer::Redirect { header, cookie: connect.cookie, token: there.token, uri: there.uri.clone() }
+                Some(Answer::Redirect { header, cookie: connect.cookie, token: there.token, uri: there.uri.clone() })
             }
-            Some(Known::Redirected(_)) | None if self.is_proven(now, from, connect) => {
-                return self.admit(now, from, connect, host);
+            Some(Known::GivenUp) => {
+                void = void.max(self.admission.answered(key).unwrap_or(void));
+                None
             }
-            Some(Known::Redirected(_)) | None => {
-                let cookie_time = now.micros();
-                let cookie = self.cookie(now, from, connect.header.from, cookie_time);
-                Answer::Retry(Retry { header: back(&connect.header, Kind::Retry), cookie, cookie_time })
-            }
+            Some(Known::Redirected(_)) | None => None,
         };
-        self.reply(*from, answer);
+        if let Some(answer) = answer {
+            return self.reply(*from, answer);
+        }
+        let is_proven = self.is_proven(now, void, from, connect);
+        if !is_proven || !self.admission.has_room(now, from.network(), host.strangers()) {
+            // Nothing is kept of who may not ask now; with the cookie that it gets it may ask again.
+            let cookie_time = now.micros();
+            let cookie = self.cookie(now, from, connect.header.from, cookie_time);
+            return self.reply(
+                *from,
+                Answer::Retry(Retry { header: back(&connect.header, Kind::Retry), cookie, cookie_time }),
+            );
+        }
+        self.admit(now, from, connect, host);
     }
 
     /// The client has not heard of its acceptance.
@@ -138,13 +69,14 @@ impl Engine {
 
     /// What a client's request is known by.
     pub(super) fn key(&self, id: u64, address: &Address) -> Key {
-        // A cookie is of two words: one is never taken for the other.
-        keyed(self.cookie_key, &[id], &address.0)
+        admission::key(self.cookie_key, id, address)
     }
 
-    /// Whether the client has shown that it receives at its address.
-    fn is_proven(&self, now: Time, from: &Address, connect: &Connect<'_>) -> bool {
-        u64::from(now.micros().wrapping_sub(connect.cookie_time)) <= COOKIE_LIFE
+    /// Whether the client has shown that it receives at its address, by a cookie that is newer than `void`.
+    fn is_proven(&self, now: Time, void: Time, from: &Address, connect: &Connect<'_>) -> bool {
+        let age = u64::from(now.micros().wrapping_sub(connect.cookie_time));
+        age <= COOKIE_LIFE
+            && (now.0 / 1000).checked_sub(age).is_some_and(|time| time > void.0 / 1000 || void == Time(0))
             && connect.cookie == self.cookie(now, from, connect.header.from, connect.cookie_time)
     }
 
@@ -172,6 +104,7 @@ impl Engine {
         take_offer(&mut conn, &connect.offer, &self.config);
         self.table.put(place, conn);
         self.openings.insert(place, Opening::of_request(connect.cookie));
+        self.admission.insert(key, from.network(), place, id);
         let attribute = connect.offer.attribute;
         let expected = self.expected.iter().position(|token| *token == connect.token).filter(|_| connect.token != 0);
         let event = match expected {
@@ -179,30 +112,20 @@ impl Engine {
             None => Event::Request { attribute, payload: connect.payload },
         };
         if !host.event(Index(place), 0, event) {
-            return self.remove(place);
+            self.remove(now, place);
+            return self.admission.remove(key);
         }
         if let Some(at) = expected {
             self.expected.swap_remove(at);
         }
-        self.requests.insert(now, key, Known::Here { place, id });
     }
 
-    /// Requests that no repeated frame can bring back, since its cookie is too old; one that the program still thinks about
-    /// is kept.
-    pub(super) fn forget_requests(&mut self, now: Time) {
-        while let Some((until, key)) = self.requests.ages.front().copied().filter(|(until, _)| *until <= now) {
-            let pending = match self.requests.known.get(&key) {
-                Some((Known::Here { place, id }, own)) if *own == until => {
-                    let state = self.table.find(*id).and_then(|found| self.table.get(found)).map(|conn| conn.state);
-                    matches!(state, Some(State::Requested | State::Accepting))
-                        .then_some(Known::Here { place: *place, id: *id })
-                }
-                _ => None,
-            };
-            self.requests.forget_first();
-            if let Some(known) = pending {
-                self.requests.insert(now, key, known);
-            }
+    /// A connection is a stranger's no more: it was confirmed, or is gone. `known`: what becomes of a request that comes again.
+    pub(super) fn mark_answered(&mut self, now: Time, place: u32, known: Option<Known>) {
+        let Some(conn) = self.table.get(place) else { return };
+        if matches!(conn.state, State::Requested | State::Accepting) {
+            let key = self.key(conn.peer, &conn.to);
+            self.admission.answer(now, key, known);
         }
     }
 }

@@ -24,7 +24,7 @@ impl Engine {
     /// Does what is due. To be called at the time that `poll_timeout` names; earlier, it does nothing.
     #[inline]
     pub fn handle_timeout<H: Host>(&mut self, now: Time, host: &mut H) {
-        if self.timers.is_due(now) || self.requests.is_due(now) {
+        if self.timers.is_due(now) || self.admission.is_due(now) {
             self.expire(now, host);
         }
     }
@@ -40,7 +40,7 @@ impl Engine {
             }
             self.make_ready(place);
         }
-        self.forget_requests(now);
+        self.admission.expire(now);
         let table = &self.table;
         self.timers.sweep(table.used(), |deadline, place| table.get(place).is_some_and(|conn| conn.armed == deadline));
     }
@@ -100,7 +100,7 @@ impl Engine {
             }
         }
         if let Some(failure) = broken {
-            return self.break_connection(place, failure, host);
+            return self.break_connection(now, place, failure, host);
         }
         self.keep_alive(now, place, host);
     }

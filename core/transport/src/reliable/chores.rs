@@ -82,7 +82,7 @@ impl<L: Link> Reliable<L> {
         };
         let Expected { context, slot, .. } = self.expected.swap_remove(at);
         let (attribute, class) = who;
-        self.accept_index(core, now, index, (attribute, class), (slot, context));
+        self.accept_index(core, now, index, (attribute, class), (Some(slot), context));
     }
 
     /// Asks the endpoint that the first one named.
@@ -103,18 +103,18 @@ impl<L: Link> Reliable<L> {
         self.engine.follow(now, index, address, token);
     }
 
-    /// Makes the connection of a request, with the slot of its ACCEPT event.
+    /// Makes the connection of a request, with the slot of its ACCEPT event if one is reserved.
     pub(super) fn accept_index(
         &mut self,
         core: &mut Core,
         now: Time,
         index: Index,
         (attribute, class): (Attribute, u32),
-        (slot, context): (&'static Slot, u64),
+        (slot, context): (Option<&'static Slot>, u64),
     ) {
         let Ok(cell) = core.open_connection(attribute, context, self.estate.max_send_size) else {
             let _ = self.engine.reject(now, index);
-            return core.finish_opening(slot, EventKind::Accept, context, Err(Failure::NoMemory));
+            return self.estate.fail_opening(core, (slot, EventKind::Accept, context), Failure::NoMemory);
         };
         let opening = Opening { slot, kind: EventKind::Accept, context, redirected: false };
         let user = self.enter(cell, class, index, opening);

@@ -25,7 +25,8 @@ impl<L: Link> Reliable<L> {
             return Err(ConnectError::NoMemory);
         };
         let now = self.link.now();
-        let opening = Opening { slot, kind: EventKind::Connect, context: connect.context, redirected: false };
+        let opening =
+            Opening { slot: Some(slot), kind: EventKind::Connect, context: connect.context, redirected: false };
         let class = self.estate.inbox.class(&to);
         // Its place in the engine follows at once; nothing is told about it before.
         let user = self.enter(cell, class, Index(u32::MAX), opening);
@@ -60,13 +61,12 @@ impl<L: Link> Reliable<L> {
         request: &'static Slot,
         context: u64,
     ) -> Result<(), RequestError> {
-        let slot = core.take_send().ok_or(RequestError::NoBuffers)?;
         let Some(asked) = self.estate.inbox.take_request(request) else {
-            core.finish_opening(slot, EventKind::Accept, context, Err(Failure::Disconnected));
+            self.estate.fail_opening(core, (None, EventKind::Accept, context), Failure::Disconnected);
             return Ok(());
         };
         let now = self.link.now();
-        self.accept_index(core, now, asked.index, (asked.attribute, asked.class), (slot, context));
+        self.accept_index(core, now, asked.index, (asked.attribute, asked.class), (None, context));
         self.transmit(core, now, false);
         self.do_chores(core, now);
         Ok(())

@@ -5,12 +5,13 @@ use super::inbox::Inbox;
 use super::operation::Operations;
 use super::registry::Registry;
 use super::table::Table;
-use crate::{Connection, ConnectionState, Core};
+use crate::{Connection, ConnectionState, Core, Slot};
 use cci_mem::memory::Piece;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Event, Host, Index, Op, Place, Source, Target};
 use cci_proto::wire::Crc;
 use cci_proto::{Address, EventKind, Failure, Rights};
+use std::collections::VecDeque;
 
 /// What an endpoint has beside its engine, its link and its core.
 pub(super) struct Estate {
@@ -22,6 +23,8 @@ pub(super) struct Estate {
     pub(super) chores: Vec<Chore>,
     /// Events for which no slot was free.
     pub(super) owed: Vec<(EventKind, &'static Connection)>,
+    /// Ends of accepts whose clients never confirmed, for which no slot was to spare: context and failure.
+    pub(super) unconfirmed: VecDeque<(u64, Failure)>,
     /// Whose frame is being handled.
     pub(super) from: Address,
     /// Largest message of this endpoint, bytes.
@@ -36,10 +39,43 @@ impl Estate {
         }
     }
 
-    /// Tries again what [`Estate::owe`] could not queue.
+    /// Tries again what [`Estate::owe`] and [`Estate::fail_opening`] could not queue.
     pub(super) fn pay(&mut self, core: &mut Core) {
         let paid = self.owed.iter().take_while(|(kind, cell)| core.notify(*kind, cell)).count();
         self.owed.drain(..paid);
+        // What a stranger has caused takes one slot a call while few are free.
+        let mut last = core.take_send();
+        while let Some((context, failure)) = self.unconfirmed.front().copied()
+            && let Some(slot) = last.take().or_else(|| core.take_spare_send())
+        {
+            self.unconfirmed.pop_front();
+            core.finish_opening(slot, EventKind::Accept, context, Err(failure));
+        }
+        if let Some(slot) = last {
+            core.release(slot);
+        }
+    }
+
+    /// Whether [`Estate::pay`] has something to do.
+    #[inline]
+    pub(super) fn owes(&self) -> bool {
+        !self.owed.is_empty() || !self.unconfirmed.is_empty()
+    }
+
+    /// Tells that a connection was not made, now or as soon as a slot is to spare.
+    pub(super) fn fail_opening(
+        &mut self,
+        core: &mut Core,
+        (slot, kind, context): (Option<&'static Slot>, EventKind, u64),
+        failure: Failure,
+    ) {
+        match slot {
+            Some(slot) => core.finish_opening(slot, kind, context, Err(failure)),
+            None => {
+                self.unconfirmed.push_back((context, failure));
+                self.pay(core);
+            }
+        }
     }
 
     /// Takes a connection out that was never open, and tells how its making ended.
@@ -47,17 +83,22 @@ impl Estate {
         let Some((cell, opening)) = self.table.leave(user) else { return };
         self.inbox.part(cell.lane.load(Ordering::Relaxed));
         if let Some(opening) = opening {
-            core.finish_opening(opening.slot, opening.kind, opening.context, Err(failure));
+            self.fail_opening(core, (opening.slot, opening.kind, opening.context), failure);
         }
         core.end_connection(cell);
     }
 
-    /// Messages may be sent.
-    fn on_open(&mut self, core: &mut Core, user: u64, max_send_size: u32) {
-        let (Some(cell), Some(opening)) = (self.table.cell(user), self.table.opened(user)) else { return };
+    /// Messages may be sent. False: no slot is free for the event.
+    fn on_open(&mut self, core: &mut Core, user: u64, max_send_size: u32) -> bool {
+        let (Some(cell), Some(opening)) = (self.table.cell(user), self.table.opening(user).copied()) else {
+            return true;
+        };
+        let Some(slot) = opening.slot.or_else(|| core.take_send()) else { return false };
+        self.table.opened(user);
         cell.max_send_size.store(max_send_size.min(self.max_send_size), Ordering::Relaxed);
         cell.set_state(ConnectionState::Open);
-        core.finish_opening(opening.slot, opening.kind, opening.context, Ok(cell));
+        core.finish_opening(slot, opening.kind, opening.context, Ok(cell));
+        true
     }
 
     /// The peer is gone, or a failure broke the connection.
@@ -102,6 +143,13 @@ impl Host for Ends<'_> {
 
     fn room(&self) -> u32 {
         self.estate.inbox.room(self.core)
+    }
+
+    fn strangers(&self) -> u32 {
+        let (limit, _) = self.core.recv_count();
+        let quarter = u32::try_from(limit / 4).unwrap_or(u32::MAX).max(1);
+        // Those whose end the program has not taken are strangers still.
+        quarter.saturating_sub(u32::try_from(self.estate.unconfirmed.len()).unwrap_or(u32::MAX))
     }
 
     fn begin(&mut self, user: u64, len: u32) -> Option<Place> {
@@ -201,7 +249,7 @@ impl Host for Ends<'_> {
                 let class = estate.inbox.class(&estate.from);
                 estate.chores.push(Chore::Welcome { index, attribute, token, class });
             }
-            Event::Open { max_send_size } => estate.on_open(core, user, max_send_size),
+            Event::Open { max_send_size } => return estate.on_open(core, user, max_send_size),
             Event::Refused(failure) => estate.give_up(core, user, failure),
             Event::Redirected { uri, token } => {
                 let uri = String::from_utf8_lossy(uri).into_owned();

@@ -34,6 +34,7 @@ use operation::Operations;
 use outbox::Outbox;
 use registry::Registry;
 use send::Row;
+use std::collections::VecDeque;
 use std::time::Duration;
 use table::Table;
 
@@ -131,6 +132,7 @@ impl<L: Link> Reliable<L> {
             registry: Registry::new(registrations),
             chores: Vec::new(),
             owed: Vec::new(),
+            unconfirmed: VecDeque::new(),
             from: Address::default(),
             max_send_size: options.max_send_size,
         };
@@ -200,7 +202,7 @@ impl<L: Link> Reliable<L> {
         if !self.expected.is_empty() {
             self.expire(core, now);
         }
-        if !self.estate.owed.is_empty() {
+        if self.estate.owes() {
             self.estate.pay(core);
         }
         if core.recv_free() == 0 {
@@ -221,7 +223,7 @@ impl<L: Link> Reliable<L> {
         // What the link does not take waits for the link, however due it is.
         let engine = self.engine.poll_timeout().filter(|due| !self.blocked || *due > Time(0));
         let expected = self.expected.iter().map(|expected| expected.deadline).min();
-        let owed = (!self.estate.owed.is_empty()).then(|| self.link.now() + PAY_AGAIN);
+        let owed = self.estate.owes().then(|| self.link.now() + PAY_AGAIN);
         [engine, expected, owed].into_iter().flatten().min()
     }
 

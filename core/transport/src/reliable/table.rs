@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 /// A connect or an accept whose event is still to come.
 #[derive(Clone, Copy)]
 pub(super) struct Opening {
-    /// Reserved for the event.
-    pub(super) slot: &'static Slot,
+    /// Reserved for the event; none for a client whose request was accepted: it takes a slot when it confirms.
+    pub(super) slot: Option<&'static Slot>,
     /// CONNECT or ACCEPT.
     pub(super) kind: EventKind,
     pub(super) context: u64,

@@ -7,4 +7,5 @@ mod connections;
 mod memory_link;
 mod messages;
 mod rma;
+mod strangers;
 mod world;

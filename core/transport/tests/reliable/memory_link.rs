@@ -98,10 +98,17 @@ impl Hub {
         self.lock().deliver(u64::MAX, port, 0, &[bytes]);
     }
 
+    /// A link on a host of its own.
     pub(crate) fn link(&self) -> MemoryLink {
+        let host = self.lock().last + 1;
+        self.link_on(host)
+    }
+
+    /// A link on this host.
+    pub(crate) fn link_on(&self, host: u64) -> MemoryLink {
         let mut state = self.lock();
         state.last += 1;
-        let port = state.last;
+        let port = host << HOST_SHIFT | state.last;
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let arrival = Arc::new(eventfd(0, flags).expect("a descriptor"));
         let waker = Arc::new(eventfd(0, flags).expect("a descriptor"));
@@ -167,15 +174,19 @@ pub(crate) struct MemoryLink {
     start: (Instant, Time),
 }
 
+/// A port's number holds that of its host.
+const HOST_SHIFT: u32 = 32;
+
 fn address(port: u64) -> Address {
     let mut bytes = [0; 24];
-    bytes[..8].copy_from_slice(&port.to_be_bytes());
+    bytes[..8].copy_from_slice(&(port >> HOST_SHIFT).to_be_bytes());
+    bytes[16..].copy_from_slice(&port.to_be_bytes());
     Address(bytes)
 }
 
 fn port_of(address: &Address) -> u64 {
     let mut bytes = [0; 8];
-    bytes.copy_from_slice(&address.0[..8]);
+    bytes.copy_from_slice(&address.0[16..]);
     u64::from_be_bytes(bytes)
 }
 

@@ -1,6 +1,6 @@
 //! Endpoints over links in memory, driven by the test's thread.
 
-use crate::memory_link::Hub;
+use crate::memory_link::{Hub, MemoryLink};
 use cci_mem::guarded::Threading;
 use cci_mem::memory::Memory;
 use cci_proto::{Attribute, EventKind, RegisterError, Rights, RmaError, RmaHandle, SendError, Status};
@@ -40,6 +40,10 @@ impl Default for How {
 
 impl End {
     pub(crate) fn open(hub: &Hub, how: How) -> Self {
+        Self::open_over(hub.link(), how)
+    }
+
+    pub(crate) fn open_over(link: MemoryLink, how: How) -> Self {
         let mut uri = String::new();
         let cell = Endpoint::open(how.threading, |cell| {
             let core = Core::new(cell, &how.core).expect("memory");
@@ -50,7 +54,7 @@ impl End {
                 unchecked_on_host: false,
                 first_seq: Some(u32::MAX - 20),
             };
-            let transport = Reliable::open(&core, hub.link(), &options).expect("a transport");
+            let transport = Reliable::open(&core, link, &options).expect("a transport");
             cci_transport::Transport::uri(&transport).clone_into(&mut uri);
             Some(Body { core, transport: Box::new(transport) })
         });
