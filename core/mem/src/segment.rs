@@ -10,7 +10,7 @@ use rustix::fs::{
     memfd_create,
 };
 use rustix::io::{Errno, Result};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
@@ -109,6 +109,27 @@ impl Segment {
         loop {
             match fallocate(self.file_of()?, FallocateFlags::empty(), offset as u64, len as u64) {
                 Err(Errno::INTR) => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// Reserves physical memory for the pages of a range through the mapping, which needs no descriptor.
+    ///
+    /// # Errors
+    ///
+    /// No memory; or the kernel cannot (before Linux 5.14), and the descriptor is closed.
+    pub fn populate(&self, offset: usize, len: usize) -> Result<()> {
+        let page = rustix::param::page_size();
+        let first = offset - offset % page;
+        let bytes = (len + offset % page).next_multiple_of(page).min(self.len.saturating_sub(first));
+        loop {
+            // SAFETY: the range lies inside the mapping, as `bytes` checks; the kernel only adds pages of zeroes that are missing.
+            match unsafe { madvise(self.bytes(first, bytes).cast(), bytes, Advice::LinuxPopulateWrite) } {
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                // What the memory of a file cannot give is told as a fault would tell it.
+                Err(Errno::FAULT) => return Err(Errno::NOMEM),
+                Err(Errno::INVAL) => return self.reserve(first, bytes),
                 done => return done,
             }
         }

@@ -1,6 +1,7 @@
 //! The descriptors of an endpoint, under one epoll descriptor that is its OS handle.
 
 use crate::address::Address;
+use crate::sys::{self, Peer};
 use cci_proto::Status;
 use cci_transport::OpenError;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -24,7 +25,7 @@ pub(crate) enum Ready {
     Event,
     /// A lane's socket; true when hung up.
     Socket(u32, bool),
-    /// A lane's peer is dead.
+    /// A process with this number, the peer of some lanes, is dead.
     Death(u32),
 }
 
@@ -37,8 +38,16 @@ pub(crate) struct Control {
     signalled: bool,
     /// Made when a call first waits while events do.
     quiet: Option<Quiet>,
+    /// The processes of the lanes that are watched, each once.
+    peers: Vec<Watched>,
     /// When the listener was last left alone for want of descriptors; none while it is watched.
     resting: Option<u64>,
+}
+
+/// A process that is the peer of so many lanes. Its end is watched once for all of them.
+struct Watched {
+    peer: Arc<Peer>,
+    lanes: u32,
 }
 
 /// What a call inside waits on: as the handle, but without the events of the program, which nobody takes meanwhile, and without
@@ -51,11 +60,13 @@ struct Quiet {
 }
 
 impl Quiet {
-    fn watch_lane(&self, socket: &OwnedFd, pidfd: &OwnedFd) -> Result<()> {
-        // Nobody asks which one it is.
-        let which = EventData::new_u64(0);
-        epoll::add(&self.epoll, socket, which, EventFlags::IN | EventFlags::RDHUP)?;
-        epoll::add(&self.epoll, pidfd, which, EventFlags::IN)
+    // Nobody asks which descriptor it is.
+    fn watch_socket(&self, socket: &OwnedFd) -> Result<()> {
+        epoll::add(&self.epoll, socket, EventData::new_u64(0), EventFlags::IN | EventFlags::RDHUP)
+    }
+
+    fn watch_peer(&self, peer: &Peer) -> Result<()> {
+        epoll::add(&self.epoll, &peer.pidfd, EventData::new_u64(0), EventFlags::IN)
     }
 }
 
@@ -78,7 +89,10 @@ impl Control {
         for (fd, data) in [(&listener, LISTENER), (&timer, TIMER), (&*event, EVENT)] {
             epoll::add(&epoll, fd, EventData::new_u64(data), EventFlags::IN).map_err(system)?;
         }
-        Ok((Self { epoll, listener, timer, event, signalled: true, quiet: None, resting: None }, address))
+        Ok((
+            Self { epoll, listener, timer, event, signalled: true, quiet: None, peers: Vec::new(), resting: None },
+            address,
+        ))
     }
 
     fn listen(service: Option<Address>) -> std::result::Result<(OwnedFd, Address), OpenError> {
@@ -114,32 +128,66 @@ impl Control {
         self.epoll.as_fd()
     }
 
-    /// Watches a lane's socket and its peer's life.
-    pub(crate) fn watch_lane(&self, number: u32, socket: &OwnedFd, pidfd: &OwnedFd) -> Result<()> {
+    /// The process at the other end of a socket, if it belongs to our user. While a process lives nobody else has its number.
+    pub(crate) fn peer_of(&self, socket: &OwnedFd) -> Option<Arc<Peer>> {
+        let about = sys::credentials(socket).ok()?;
+        if about.uid != rustix::process::geteuid().as_raw() {
+            return None;
+        }
+        let known = self.peers.iter().find(|known| known.peer.pid == about.pid && !known.peer.is_dead());
+        known.map(|known| Arc::clone(&known.peer)).or_else(|| sys::peer(socket, about).ok().map(Arc::new))
+    }
+
+    /// Watches a lane's socket and its peer's life. [`Control::forget_lane`] follows, even if this fails.
+    pub(crate) fn watch_lane(&mut self, number: u32, socket: &OwnedFd, peer: &Arc<Peer>) -> Result<()> {
         let flags = EventFlags::IN | EventFlags::RDHUP;
+        let known = self.peers.iter_mut().find(|known| Arc::ptr_eq(&known.peer, peer));
+        let is_new = known.is_none();
+        match known {
+            Some(known) => known.lanes += 1,
+            None => self.peers.push(Watched { peer: Arc::clone(peer), lanes: 1 }),
+        }
         epoll::add(&self.epoll, socket, EventData::new_u64(SOCKET | u64::from(number)), flags)?;
-        epoll::add(&self.epoll, pidfd, EventData::new_u64(DEATH | u64::from(number)), EventFlags::IN)?;
-        self.quiet.as_ref().map_or(Ok(()), |quiet| quiet.watch_lane(socket, pidfd))
+        if let Some(quiet) = &self.quiet {
+            quiet.watch_socket(socket)?;
+        }
+        if is_new {
+            let death = EventData::new_u64(DEATH | u64::from(peer.pid.cast_unsigned()));
+            epoll::add(&self.epoll, &peer.pidfd, death, EventFlags::IN)?;
+            self.quiet.as_ref().map_or(Ok(()), |quiet| quiet.watch_peer(peer))?;
+        }
+        Ok(())
     }
 
     /// Stops watching a lane. Closing would not suffice where a forked child still has the descriptors.
-    pub(crate) fn forget_lane(&self, socket: &OwnedFd, pidfd: &OwnedFd) {
-        for set in [Some(&self.epoll), self.quiet.as_ref().map(|quiet| &quiet.epoll)].into_iter().flatten() {
+    pub(crate) fn forget_lane(&mut self, socket: &OwnedFd, peer: &Arc<Peer>) {
+        let sets = [Some(&self.epoll), self.quiet.as_ref().map(|quiet| &quiet.epoll)];
+        for set in sets.into_iter().flatten() {
             let _ = epoll::delete(set, socket);
-            let _ = epoll::delete(set, pidfd);
+        }
+        let Some(at) = self.peers.iter().position(|known| Arc::ptr_eq(&known.peer, peer)) else { return };
+        self.peers[at].lanes -= 1;
+        if self.peers[at].lanes == 0 {
+            self.peers.swap_remove(at);
+            for set in sets.into_iter().flatten() {
+                let _ = epoll::delete(set, &peer.pidfd);
+            }
         }
     }
 
-    /// Makes what a call waits on while events do; `lanes` are the sockets and pidfds of those that there are.
-    pub(crate) fn make_quiet<'l>(&mut self, lanes: impl Iterator<Item = (&'l OwnedFd, &'l OwnedFd)>) -> Result<()> {
+    /// Makes what a call waits on while events do; `sockets` are those of the lanes that there are.
+    pub(crate) fn make_quiet<'l>(&mut self, sockets: impl Iterator<Item = &'l OwnedFd>) -> Result<()> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         for fd in [&self.timer, &event] {
             epoll::add(&epoll, fd, EventData::new_u64(0), EventFlags::IN)?;
         }
         let quiet = Quiet { epoll, event, signalled: false };
-        for (socket, pidfd) in lanes {
-            quiet.watch_lane(socket, pidfd)?;
+        for socket in sockets {
+            quiet.watch_socket(socket)?;
+        }
+        for known in &self.peers {
+            quiet.watch_peer(&known.peer)?;
         }
         self.quiet = Some(quiet);
         Ok(())

@@ -41,11 +41,25 @@ impl Cause {
 }
 
 impl Sm {
+    /// Ends the lanes to a process that is dead. Another process may have its number by now.
+    #[cold]
+    pub(crate) fn bury_process(&mut self, core: &mut Core, pid: u32) {
+        let is_of = |lane: &Lane| {
+            let peer = lane.peer.as_ref().filter(|_| lane.socket.is_some());
+            peer.is_some_and(|peer| peer.pid.cast_unsigned() == pid && peer.is_dead())
+        };
+        let numbers: Vec<u32> =
+            self.lanes.iter().flatten().filter(|lane| is_of(lane)).map(|lane| lane.number).collect();
+        for number in numbers {
+            self.bury(core, number, Cause::Gone);
+        }
+    }
+
     /// Ends a lane. What the peer had published is delivered first, unless the peer broke the protocol.
     pub(crate) fn bury(&mut self, core: &mut Core, number: u32, cause: Cause) {
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
         if let (Some(socket), Some(peer)) = (lane.socket.take(), lane.peer.as_ref()) {
-            self.common.control.forget_lane(&socket, &peer.pidfd);
+            self.common.control.forget_lane(&socket, peer);
         }
         self.common.lanes_changed = true;
         self.common.deadlines_moved = true;
@@ -149,7 +163,7 @@ impl Sm {
         }
         for lane in self.lanes.drain(..).flatten() {
             if let (Some(socket), Some(peer)) = (&lane.socket, &lane.peer) {
-                self.common.control.forget_lane(socket, &peer.pidfd);
+                self.common.control.forget_lane(socket, peer);
             }
         }
         self.live.clear();

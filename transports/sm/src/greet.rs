@@ -54,14 +54,16 @@ impl Lane {
             }
             Err(_) => return Err(Cause::NobodyListens),
         }
-        self.peer = Some(same_user(&socket).ok_or_else(|| self.not_greeted(OTHER_USER.into()))?);
+        let peer = common.control.peer_of(&socket);
+        self.peer = Some(peer.ok_or_else(|| self.not_greeted(OTHER_USER.into()))?);
         let geometry = Geometry::new(common.max_send_size);
-        let wire = Wire::create(geometry).map_err(|_| Cause::NoMemory)?;
+        let mut wire = Wire::create(geometry).map_err(|_| Cause::NoMemory)?;
         let mut hello = self.introduction(common, Kind::Hello);
         hello.set_geometry(geometry);
         let no_file = |_| Cause::NoMemory;
         let fds = [wire.segment().file_of().map_err(no_file)?, common.registry.segment().file_of().map_err(no_file)?];
         handshake::send(&socket, &hello, &fds).map_err(|_| Cause::Gone)?;
+        wire.close_file();
         self.wire = Some(wire);
         self.socket = Some(socket);
         self.watch(common)?;
@@ -71,7 +73,7 @@ impl Lane {
 
     /// Takes a connection of the listener.
     pub(crate) fn answer_socket(&mut self, common: &mut Common, socket: OwnedFd) -> Result<(), Cause> {
-        self.peer = Some(same_user(&socket).ok_or(Cause::Refused)?);
+        self.peer = Some(common.control.peer_of(&socket).ok_or(Cause::Refused)?);
         self.socket = Some(socket);
         self.watch(common)
     }
@@ -84,7 +86,7 @@ impl Lane {
 
     fn watch(&self, common: &mut Common) -> Result<(), Cause> {
         let (Some(socket), Some(peer)) = (&self.socket, &self.peer) else { return Err(Cause::Gone) };
-        common.control.watch_lane(self.number, socket, &peer.pidfd).map_err(|_| Cause::NoMemory)
+        common.control.watch_lane(self.number, socket, peer).map_err(|_| Cause::NoMemory)
     }
 
     fn introduction(&self, common: &Common, kind: Kind) -> Packet {
@@ -268,11 +270,6 @@ impl Lane {
         }
         Ok(())
     }
-}
-
-/// The process at the other end, if it belongs to our user.
-fn same_user(socket: &OwnedFd) -> Option<Peer> {
-    sys::peer(socket).ok().filter(|peer| peer.uid == rustix::process::geteuid().as_raw())
 }
 
 /// Finds out by doing whether this process may copy to and from the peer's memory.

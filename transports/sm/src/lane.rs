@@ -15,6 +15,7 @@ use cci_proto::{Attribute, EventKind, Failure};
 use cci_transport::{Connection, ConnectionState, Core, Posted, Slot};
 use rustix::fd::OwnedFd;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// Where a lane is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +93,7 @@ pub(crate) struct Lane {
     pub(crate) number: u32,
     pub(crate) phase: Phase,
     pub(crate) socket: Option<OwnedFd>,
-    pub(crate) peer: Option<Peer>,
+    pub(crate) peer: Option<Arc<Peer>>,
     /// Where this side dialed. A peer's own word is not taken for it, or it could have connections that are meant for others.
     pub(crate) address: Option<Address>,
     pub(crate) peer_uri: String,

@@ -215,7 +215,7 @@ impl Sm {
                 }
                 Ready::Event => self.common.control.on_event(),
                 Ready::Socket(number, hung_up) => self.on_socket(core, number, hung_up),
-                Ready::Death(number) => self.bury(core, number, Cause::Gone),
+                Ready::Death(pid) => self.bury_process(core, pid),
             }
         }
         self.ready = ready;

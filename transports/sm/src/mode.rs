@@ -124,10 +124,8 @@ impl Sm {
     /// For a call that waits while events do: a descriptor that these do not make readable. None: there is something to do.
     pub(crate) fn arm_quietly(&mut self, core: &mut Core) -> Option<OwnedFd> {
         if !self.common.control.has_quiet() {
-            let lanes =
-                self.lanes.iter().flatten().filter_map(|lane| Some((lane.socket.as_ref()?, lane.peer.as_ref()?)));
-            let lanes = lanes.map(|(socket, peer)| (socket, &peer.pidfd));
-            self.common.control.make_quiet(lanes).ok()?;
+            let sockets = self.lanes.iter().flatten().filter_map(|lane| lane.socket.as_ref());
+            self.common.control.make_quiet(sockets).ok()?;
             self.settle_handle(core);
         }
         self.common.control.quiet_handle()

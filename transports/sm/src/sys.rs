@@ -54,11 +54,10 @@ pub(crate) unsafe fn direct_copy(way: Way, local: usize, remote: *mut u8, len: u
     }
 }
 
-/// The process at the other end of a socket.
+/// The process at the other end of a socket. All lanes to it share this.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) pid: i32,
-    pub(crate) uid: u32,
     /// Readable when the process is dead.
     pub(crate) pidfd: OwnedFd,
 }
@@ -72,8 +71,15 @@ impl Peer {
     }
 }
 
+/// Number and user of the process at the other end, as the kernel noted them when the two connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Credentials {
+    pub(crate) pid: i32,
+    pub(crate) uid: u32,
+}
+
 /// Asks the kernel who is at the other end.
-pub(crate) fn peer(socket: impl AsFd) -> Result<Peer, Errno> {
+pub(crate) fn credentials(socket: impl AsFd) -> Result<Credentials, Errno> {
     let mut cred = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut size = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: `cred` and `size` are valid for the call, and `size` says how large `cred` is.
@@ -88,7 +94,11 @@ pub(crate) fn peer(socket: impl AsFd) -> Result<Peer, Errno> {
     };
     // A process of another pid name space has no number here: nothing could be asked about it.
     let pid = rustix::process::Pid::from_raw(cred.pid).filter(|_| known == 0).ok_or(Errno::SRCH)?;
-    let uid = cred.uid;
+    Ok(Credentials { pid: pid.as_raw_nonzero().get(), uid: cred.uid })
+}
+
+/// The process at the other end.
+pub(crate) fn peer(socket: impl AsFd, about: Credentials) -> Result<Peer, Errno> {
     let mut fd: libc::c_int = -1;
     let mut len = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: `fd` and `len` are valid for the call, and `len` says how large `fd` is.
@@ -99,7 +109,8 @@ pub(crate) fn peer(socket: impl AsFd) -> Result<Peer, Errno> {
         // SAFETY: a descriptor that the kernel has just made for us.
         unsafe { OwnedFd::from_raw_fd(fd) }
     } else {
+        let pid = rustix::process::Pid::from_raw(about.pid).ok_or(Errno::SRCH)?;
         rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?
     };
-    Ok(Peer { pid: pid.as_raw_nonzero().get(), uid, pidfd })
+    Ok(Peer { pid: about.pid, pidfd })
 }

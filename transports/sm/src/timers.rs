@@ -159,10 +159,11 @@ impl Lane {
             _ => None,
         };
         let outbox = (!self.outbox.is_empty()).then_some(now + DIAL_AGAIN);
+        let memory = self.wire.as_ref().is_some_and(|wire| wire.lacks_memory).then_some(now + DIAL_AGAIN);
         let openings = self.opening_deadlines().map(|(deadline, _)| deadline).min();
         let ops = self.op_deadlines().map(|(deadline, _)| deadline).min();
         let keepalive = self.keepalives().map(|(limit, _)| now + (limit / 3).max(1)).min();
-        [phase, outbox, openings, ops, keepalive].into_iter().flatten().min()
+        [phase, outbox, memory, openings, ops, keepalive].into_iter().flatten().min()
     }
 }
 

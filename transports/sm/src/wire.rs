@@ -1,7 +1,7 @@
 //! A lane's segment, mapped: this side's two cursors and the words that both sides share.
 
 use crate::layout::{
-    ANNOUNCE, ENTRIES, FIRST_SLOTS, GRANT_SHIFT, GRANTS, Geometry, HEAD, RING, RNR, SLEEP, SLOTS, WAIT,
+    ANNOUNCE, ENTRIES, FIRST_SLOTS, GRANT_SHIFT, GRANTS, Geometry, HEAD, PAYLOAD, RING, RNR, SLEEP, SLOTS, WAIT,
 };
 use cci_mem::barrier::Pairing;
 use cci_mem::ring::{Consumer, Entry, GrantReader, GrantWriter, Producer, Violation};
@@ -54,10 +54,12 @@ pub(crate) struct Wire {
     mine: u64,
     /// Which inbound slots the peer may fill.
     theirs: u64,
-    /// Inbound slots granted at least once; the others have no memory yet.
+    /// Outbound slots that have memory: this side reserves it before it first fills a slot.
+    reserved: u64,
+    /// There was no memory for an outbound slot: the clock tries again.
+    pub(crate) lacks_memory: bool,
+    /// Inbound slots granted at least once.
     pub(crate) opened: u32,
-    /// How many there can be; lowered when memory is short.
-    ceiling: u32,
     geometry: Geometry,
     pub(crate) pairing: Pairing,
     /// Boxed, so that its address stays while the references above live; dropped after them.
@@ -75,11 +77,19 @@ impl Wire {
         Ok(wire)
     }
 
+    /// Closes the descriptor of the lane once the peer has it; an old kernel needs it to reserve slots.
+    pub(crate) fn close_file(&mut self) {
+        if self.segment.populate(self.outbound.base, 1).is_ok() {
+            self.segment.close_file();
+        }
+    }
+
     /// Attaches the lane of a HELLO.
     pub(crate) fn attach(fd: rustix::fd::OwnedFd, geometry: Geometry) -> Result<Self> {
-        let wire = Self::new(Segment::attach(fd, geometry.lane())?, geometry, false);
+        let mut wire = Self::new(Segment::attach(fd, geometry.lane())?, geometry, false);
         // The creator has reserved the start; asking again costs nothing and does not take its word for it.
         wire.reserve_start()?;
+        wire.close_file();
         Ok(wire)
     }
 
@@ -97,8 +107,9 @@ impl Wire {
             granted: Vec::with_capacity(SLOTS as usize),
             mine: 0,
             theirs: 0,
+            reserved: 0,
+            lacks_memory: false,
             opened: 0,
-            ceiling: SLOTS,
             geometry,
             pairing: Pairing::Symmetric,
             segment,
@@ -106,9 +117,8 @@ impl Wire {
     }
 
     fn reserve_start(&self) -> Result<()> {
-        let start = self.geometry.slot(FIRST_SLOTS);
-        self.segment.reserve(self.outbound.base, start)?;
-        self.segment.reserve(self.inbound.base, start)
+        self.segment.reserve(self.outbound.base, PAYLOAD)?;
+        self.segment.reserve(self.inbound.base, PAYLOAD)
     }
 
     /// Grants the first slots, when the lane becomes usable.
@@ -128,18 +138,13 @@ impl Wire {
     /// Whether the program holds so many slots of this lane that the peer would soon have none.
     #[inline]
     pub(crate) fn is_short(&self) -> bool {
-        self.opened == self.ceiling && self.theirs.count_ones() * 4 < self.opened
+        self.opened == SLOTS && self.theirs.count_ones() * 4 < self.opened
     }
 
-    /// Grants twice as many slots; when memory is short, what there is has to do.
+    /// Grants twice as many slots. The peer reserves the memory of those that it fills.
     #[cold]
     pub(crate) fn grow(&mut self) {
         let target = (self.opened * 2).min(SLOTS);
-        let (from, to) = (self.geometry.slot(self.opened), self.geometry.slot(target));
-        if self.segment.reserve(self.inbound.base + from, to - from).is_err() {
-            self.ceiling = self.opened;
-            return;
-        }
         let first = self.opened;
         self.opened = target;
         for slot in first..target {
@@ -178,8 +183,26 @@ impl Wire {
             }
         }
         let Some(slot) = self.granted.pop() else { return Ok(None) };
+        if self.reserved & 1 << slot == 0 && !self.reserve_slot(slot) {
+            return Ok(None);
+        }
         self.mine &= !(1 << slot);
         Ok(Some(u32::from(slot)))
+    }
+
+    /// Reserves the memory of an outbound slot that is filled for the first time. False: there is none, and the slot stays for another
+    /// time.
+    #[cold]
+    fn reserve_slot(&mut self, slot: u16) -> bool {
+        let at = self.outbound.base + self.geometry.slot(u32::from(slot));
+        let is_reserved = self.segment.populate(at, self.geometry.stride).is_ok();
+        if is_reserved {
+            self.reserved |= 1 << slot;
+        } else {
+            self.granted.push(slot);
+        }
+        self.lacks_memory = !is_reserved;
+        is_reserved
     }
 
     /// Address of an outbound slot that `take_granted` gave: room for a largest message and a zero byte.
