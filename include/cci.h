@@ -72,7 +72,7 @@ typedef enum cci_status {
     CCI_ERANGE = ERANGE,
     /* Nothing to report now. */
     CCI_EAGAIN = EAGAIN,
-    /* Out of buffers: return events. */
+    /* Out of buffers: return events, and see cci_os_handle_t for what to wait for. */
     CCI_ENOBUFS = ENOBUFS,
     /* Longer than the connection's maximum. */
     CCI_EMSGSIZE = EMSGSIZE,
@@ -159,6 +159,8 @@ typedef enum cci_event_type {
     CCI_EVENT_KEEPALIVE_TIMEDOUT = 6,
     /* The endpoint's device has failed; the endpoint can only be destroyed. */
     CCI_EVENT_ENDPOINT_DEVICE_FAILED = 7
+    /* ccix.h adds CCIX_EVENT_DISCONNECT (0x100): the peer of event->keepalive.connection has disconnected or died. Only
+     * endpoints that ask for it get it (ccix_create_endpoint()). */
 } cci_event_type_t;
 
 /* CCI_EVENT_SEND: with CCI_SUCCESS, on a reliable connection, the peer's library has the message or the data; otherwise it has
@@ -293,7 +295,11 @@ CCI_DECLSPEC int cci_get_devices(cci_device_t *const **devices);
  * Endpoints
  * --------------------------------------------------------------------------------------------------------------------- */
 
-/* A file descriptor for poll(), select() and epoll: readable means "call cci_get_event()". The library closes it. */
+/* A file descriptor for poll(), select() and epoll: readable means "call cci_get_event()". The library closes it.
+ *
+ * After CCI_ENOBUFS from cci_send(), cci_sendv(), cci_rma(), cci_connect() or cci_accept() a program takes and returns its events
+ * until cci_get_event() answers CCI_EAGAIN, and waits for the descriptor: it becomes readable also when the refused call can
+ * succeed again, though no event says so. The program then calls cci_get_event() until CCI_EAGAIN, and tries again. */
 typedef int cci_os_handle_t;
 
 /* No flag is defined. */
@@ -433,8 +439,9 @@ CCI_DECLSPEC int cci_return_event(cci_event_t *event);
  * flags  CCI_FLAG_BLOCKING, CCI_FLAG_NO_COPY, CCI_FLAG_SILENT; NO_COPY with SILENT on reliable ordered connections only.
  *        The flags READ, WRITE and FENCE of cci_rma() are ignored. CCI_EINVAL: a bit that is no flag.
  *
- * CCI_EMSGSIZE: longer than the connection's max_send_size. CCI_ENOBUFS: no free buffer, nothing was sent.
- * CCI_ERR_DISCONNECTED: the connection is closed or broken. */
+ * CCI_EMSGSIZE: longer than the connection's max_send_size. CCI_ENOBUFS: no free buffer, nothing was sent: return events,
+ * wait for the endpoint's descriptor (see cci_os_handle_t), and try again. CCI_ERR_DISCONNECTED: the connection is closed or
+ * broken. */
 CCI_DECLSPEC int cci_send(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len, const void *context,
                           int flags);
 

@@ -25,6 +25,15 @@ CCI_DECLSPEC const char *ccix_last_error(void);
 CCI_DECLSPEC const char *ccix_event_reason(const cci_event_t *event);
 
 /* ------------------------------------------------------------------------------------------------------------------------
+ * Devices
+ * --------------------------------------------------------------------------------------------------------------------- */
+
+/* Sets *device to the device that leads to the endpoint at `uri`: the first of cci_get_devices() that is up and whose
+ * transport the URI names. A client that opens its endpoint there can connect to every URI that a server prints.
+ * CCI_EINVAL: not a URI, or an unknown transport. CCI_ENODEV: no usable device of it. CCI_ERROR: not initialized. */
+CCI_DECLSPEC int ccix_device_for(const char *uri, cci_device_t **device);
+
+/* ------------------------------------------------------------------------------------------------------------------------
  * Library-allocated memory
  * --------------------------------------------------------------------------------------------------------------------- */
 
@@ -43,11 +52,13 @@ CCI_DECLSPEC int ccix_free(void *ptr);
 /* Only the thread that opens the endpoint may use it, and it takes no lock; other threads get CCI_EINVAL. Any thread may
  * still return events. */
 #define CCIX_ENDPOINT_SINGLE_THREAD (1u << 0)
-/* Raise CCIX_EVENT_DISCONNECT. */
+/* Raise CCIX_EVENT_DISCONNECT: else a program that only receives is not told that its peer is gone. */
 #define CCIX_ENDPOINT_DISCONNECT_EVENTS (1u << 1)
 
-/* event->type of a disconnect: the peer has disconnected or died. All that it had sent was delivered before. The connection,
- * still to be disconnected by the program, is event->keepalive.connection. */
+/* event->type of a disconnect: the peer has disconnected or died. The connection is event->keepalive.connection; the program
+ * still disconnects it by cci_disconnect(). All that the peer had sent was delivered before. Only endpoints with
+ * CCIX_ENDPOINT_DISCONNECT_EVENTS raise it. A peer whose host dies says nothing: CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT bounds how long
+ * a silent peer goes unnoticed. */
 #define CCIX_EVENT_DISCONNECT 0x100
 
 struct ccix_endpoint_options {

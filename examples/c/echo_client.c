@@ -5,7 +5,7 @@
  *   cc echo_client.c $(pkg-config --cflags --libs cci) -o echo_client
  */
 
-#include <cci.h>
+#include <ccix.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,6 +72,7 @@ int main(int argc, char **argv)
 {
     cci_connection_t *connection;
     cci_endpoint_t *endpoint;
+    cci_device_t *device;
     uint32_t caps;
     int at;
 
@@ -80,7 +81,8 @@ int main(int argc, char **argv)
         return 2;
     }
     check(cci_init(CCI_ABI_VERSION, 0, &caps), "cci_init");
-    check(cci_create_endpoint(NULL, 0, &endpoint, NULL), "cci_create_endpoint");
+    check(ccix_device_for(argv[1], &device), "ccix_device_for");
+    check(cci_create_endpoint(device, 0, &endpoint, NULL), "cci_create_endpoint");
     connection = connect_to(endpoint, argv[1]);
     for (at = 2; at < argc; at++) {
         check(cci_send(connection, argv[at], (uint32_t)strlen(argv[at]), argv[at], 0), "cci_send");

@@ -7,7 +7,7 @@
  *   ./rma client URI
  */
 
-#include <cci.h>
+#include <ccix.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,6 +151,7 @@ int main(int argc, char **argv)
 {
     int is_server = argc == 2 && strcmp(argv[1], "server") == 0;
     int is_client = argc == 3 && strcmp(argv[1], "client") == 0;
+    cci_device_t *device = NULL;
     cci_endpoint_t *endpoint;
     unsigned char *buffer;
     uint32_t caps;
@@ -165,7 +166,11 @@ int main(int argc, char **argv)
         return 1;
     }
     check(cci_init(CCI_ABI_VERSION, 0, &caps), "cci_init");
-    check(cci_create_endpoint(NULL, 0, &endpoint, NULL), "cci_create_endpoint");
+    /* A server takes the default device, a client the one that leads to its server. */
+    if (is_client) {
+        check(ccix_device_for(argv[2], &device), "ccix_device_for");
+    }
+    check(cci_create_endpoint(device, 0, &endpoint, NULL), "cci_create_endpoint");
     if (is_server) {
         serve(endpoint, buffer);
     } else {

@@ -41,11 +41,12 @@ fn run() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// An endpoint, and an epoll instance that watches it.
-fn open() -> Result<(Endpoint, OwnedFd), Box<dyn Error>> {
+/// An endpoint on the device that leads to `uri`, or on the default one, and an epoll instance that watches it.
+fn open(uri: Option<&str>) -> Result<(Endpoint, OwnedFd), Box<dyn Error>> {
     let context = Context::new()?;
     let options = EndpointOptions { disconnect_events: true, ..EndpointOptions::default() };
-    let endpoint = Endpoint::open(context.default_device()?, &options)?;
+    let device = uri.map_or_else(|| context.default_device(), |uri| context.device_for(uri))?;
+    let endpoint = Endpoint::open(device, &options)?;
     let epoll = epoll::create(CreateFlags::CLOEXEC)?;
     // The handle given here is a duplicate; what it leads to stays watched as long as the endpoint is open.
     watch(&epoll, endpoint.handle()?, ENDPOINT)?;
@@ -64,7 +65,7 @@ fn wait(epoll: &OwnedFd) -> Result<Vec<u64>, Box<dyn Error>> {
 }
 
 fn serve() -> Result<(), Box<dyn Error>> {
-    let (endpoint, epoll) = open()?;
+    let (endpoint, epoll) = open(None)?;
     println!("{}", endpoint.uri());
     loop {
         wait(&epoll)?;
@@ -95,7 +96,7 @@ struct Client {
 }
 
 fn call(uri: &str) -> Result<(), Box<dyn Error>> {
-    let (endpoint, epoll) = open()?;
+    let (endpoint, epoll) = open(Some(uri))?;
     let mut client = Client::default();
     endpoint.connect(uri, b"", Attribute::ReliableOrdered, 0, Some(Duration::from_secs(10)))?;
     while !(client.input_ended && client.unanswered == 0) {

@@ -42,7 +42,7 @@ fn run() -> Result<(), Box<dyn Error>> {
 }
 
 fn serve() -> Result<(), Box<dyn Error>> {
-    let endpoint = open()?;
+    let endpoint = open(None)?;
     // Memory that the library allocates is the quickest: peers of this host copy to it without a system call.
     let memory = SharedMemory::new(SIZE)?;
     let handle = endpoint.register(memory.memory(), Rights::READ_WRITE)?;
@@ -74,7 +74,7 @@ fn serve() -> Result<(), Box<dyn Error>> {
 }
 
 fn call(uri: &str, text: &[u8]) -> Result<(), Box<dyn Error>> {
-    let endpoint = open()?;
+    let endpoint = open(Some(uri))?;
     endpoint.connect(uri, b"", Attribute::ReliableOrdered, 0, Some(Duration::from_secs(10)))?;
     let connection = wait_for(&endpoint, EventKind::Connect)?.connection().ok_or("no connection")?;
     let handle = wait_for(&endpoint, EventKind::Recv)?.received().ok_or("no message")?.to_vec();
@@ -109,10 +109,12 @@ fn transfer(
     Ok(())
 }
 
-fn open() -> Result<Endpoint, Box<dyn Error>> {
+/// On the device that leads to `uri`, or on the default one.
+fn open(uri: Option<&str>) -> Result<Endpoint, Box<dyn Error>> {
     let context = Context::new()?;
     let options = EndpointOptions { disconnect_events: true, ..EndpointOptions::default() };
-    Ok(Endpoint::open(context.default_device()?, &options)?)
+    let device = uri.map_or_else(|| context.default_device(), |uri| context.device_for(uri))?;
+    Ok(Endpoint::open(device, &options)?)
 }
 
 /// The next event of this kind. Others are given back; those that report a failure end the program.

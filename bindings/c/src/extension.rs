@@ -4,7 +4,7 @@ use crate::endpoint::{self, Places};
 use crate::handles::{self, Named};
 use crate::layout::{self, ConnectionInfo};
 use crate::status::{self, Refusal};
-use crate::{connection, guard};
+use crate::{connection, guard, init};
 use cci::raw::{self, ConnectionCell, EndpointCell, EventCell};
 use cci::{EndpointOptions, OptionError, Threading};
 use cci_mem::arena;
@@ -56,6 +56,25 @@ extern "C" fn ccix_free(ptr: *mut c_void) -> c_int {
         } else {
             Err(Refusal::Argument("not memory of ccix_alloc, or freed already"))
         }
+    })
+}
+
+/// # Safety
+///
+/// `uri` is NULL or a string; `device` is NULL or writable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ccix_device_for(uri: *const c_char, device: *mut *const layout::Device) -> c_int {
+    guard::call(|| {
+        handles::present(device)?;
+        // SAFETY: by the contract above.
+        let uri = unsafe { handles::text(uri, "the URI is NULL") }?;
+        let found = init::with_opened(|opened| {
+            let found = opened.context.device_for(uri)?;
+            let at = opened.context.devices().iter().position(|other| std::ptr::eq(other, found));
+            at.map(|at| opened.table.address(at)).ok_or(Refusal::Argument("the device is none of cci_get_devices"))
+        })?;
+        // SAFETY: writable by the contract above.
+        unsafe { handles::store(device, found) }
     })
 }
 

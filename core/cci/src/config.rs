@@ -36,6 +36,20 @@ pub(crate) fn devices(file: Option<(&str, &[u8])>, selection: &str) -> Result<Ve
     Ok(devices)
 }
 
+/// The name of the transport that a URI names.
+pub(crate) fn transport_of(uri: &str) -> Result<&'static str, OpenError> {
+    let refused = |what: String| OpenError::new(Status::Inval, what);
+    let Some((scheme, _)) = uri.split_once("://") else {
+        let example = "pass what a server printed, such as sock://192.0.2.1:5000";
+        return Err(refused(format!("'{uri}' is not a URI of an endpoint; {example}")));
+    };
+    let known = known::transport(scheme).ok_or_else(|| {
+        let advice = known::advice(scheme, &known::built_names());
+        refused(format!("the URI '{uri}' names an unknown transport '{scheme}'; {advice}"))
+    })?;
+    Ok(known.name)
+}
+
 fn from_bytes(bytes: &[u8]) -> Result<Vec<Device>, Mistake> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let before = &bytes[..error.valid_up_to()];

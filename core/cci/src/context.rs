@@ -60,6 +60,36 @@ impl Context {
         &self.devices
     }
 
+    /// The device that leads to the endpoint at `uri`: the first, in the order of [`Context::devices`], whose transport the URI
+    /// names.
+    ///
+    /// # Errors
+    ///
+    /// Not a URI, a transport that does not exist, or no usable device of it.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// let context = cci::Context::new()?;
+    /// assert_eq!(context.device_for("sm://1/1")?.transport, "sm");
+    /// assert!(context.device_for("carrier-pigeon://home").is_err());
+    /// # Ok::<(), cci::OpenError>(())
+    /// ```
+    pub fn device_for(&self, uri: &str) -> Result<&Device, OpenError> {
+        let name = config::transport_of(uri)?;
+        let of_this = || self.devices.iter().filter(|device| device.transport == name);
+        of_this().find(|device| device.up).ok_or_else(|| {
+            let what = match of_this().next() {
+                Some(device) => format!("the device {} is not usable: {}", device.name, device.reason),
+                None => format!(
+                    "no device of the transport {name} leads to {uri}; add one to the file of CCI_CONFIG, and to CCI_CTP if \
+                     that is set"
+                ),
+            };
+            OpenError::new(Status::NoDev, what)
+        })
+    }
+
     /// The device for a program that has no preference: the default one, else the first, if it is up.
     ///
     /// # Errors

@@ -41,10 +41,15 @@ pub(crate) fn next_event(endpoint: &Endpoint) -> Result<Option<&'static Slot>, P
 #[inline(never)]
 fn look_for_event(endpoint: &Endpoint) -> Result<Option<&'static Slot>, PollError> {
     endpoint.with(|core, transport| {
+        let told = core.tells_room();
         if core.wants_progress() {
             transport.progress(core);
         }
-        match core.pop() {
+        let slot = core.pop();
+        if told && slot.is_none() {
+            core.forget_room();
+        }
+        match slot {
             Some(slot) => Ok(Some(slot)),
             None if core.holds_all_recv() => Err(PollError::NoBuffers),
             None => Ok(None),

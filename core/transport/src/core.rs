@@ -1,6 +1,7 @@
 //! What every endpoint has: slots, the queue of events, options.
 
 use crate::endpoint::{Endpoint, globals};
+use crate::shortage::{self, Shortage};
 use crate::waits::Waits;
 use crate::{Connection, OpenError, Slot, WaitFor, monotonic};
 use cci_mem::counters::{ARMED, Home, Page, STARVING, VIRTUAL};
@@ -69,6 +70,7 @@ pub struct Core {
     connections: Vec<&'static Connection>,
     /// Why connects failed, by the address of the slot that tells it; at most one for each send slot.
     reasons: BTreeMap<usize, String>,
+    shortage: Shortage,
 }
 
 impl Core {
@@ -116,6 +118,7 @@ impl Core {
             polls: 0,
             connections: Vec::new(),
             reasons: BTreeMap::new(),
+            shortage: Shortage::default(),
         })
     }
 
@@ -214,13 +217,67 @@ impl Core {
     /// A slot for a send or a control event.
     #[inline]
     pub fn take_send(&mut self) -> Option<&'static Slot> {
-        Self::take_from(&mut self.send, self.endpoint, |_| ())
+        let slot = Self::take_from(&mut self.send, self.endpoint, |_| ());
+        if slot.is_none() {
+            self.note_shortage(shortage::SEND);
+        }
+        slot
     }
 
     /// A slot for an RMA.
     #[inline]
     pub fn take_rma(&mut self) -> Option<&'static Slot> {
-        Self::take_from(&mut self.rma, self.endpoint, |_| ())
+        let slot = Self::take_from(&mut self.rma, self.endpoint, |_| ());
+        if slot.is_none() {
+            self.note_shortage(shortage::RMA);
+        }
+        slot
+    }
+
+    /// The transport refuses a call for lack of something of its own; [`Core::end_shortage`] is to follow once it has it.
+    pub fn begin_shortage(&mut self) {
+        self.note_shortage(shortage::OTHER);
+    }
+
+    /// What the transport lacked at [`Core::begin_shortage`] may be there again.
+    pub fn end_shortage(&mut self) {
+        self.shortage.end_other(self.endpoint);
+    }
+
+    /// Who only polls need not be told.
+    #[cold]
+    fn note_shortage(&mut self, what: u8) {
+        if self.handle_in_use {
+            self.shortage.note(what);
+        }
+    }
+
+    /// Whether the handle is to be readable because a call that was refused for lack of buffers can succeed now. Stays so until
+    /// [`Core::forget_room`].
+    #[inline]
+    pub fn has_room_again(&mut self) -> bool {
+        self.shortage.is_on() && self.look_for_room()
+    }
+
+    #[cold]
+    fn look_for_room(&mut self) -> bool {
+        let Self { shortage, endpoint, send, rma, .. } = self;
+        shortage.is_over(endpoint, |lacks| {
+            lacks & shortage::SEND != 0 && shortage::has_free(send)
+                || lacks & shortage::RMA != 0 && shortage::has_free(rma)
+        })
+    }
+
+    /// Whether [`Core::has_room_again`] has said so.
+    #[inline(always)]
+    #[must_use]
+    pub fn tells_room(&self) -> bool {
+        self.shortage.is_told()
+    }
+
+    /// The program, which the handle has told of room, has found no further event: what it was refused it tries again now.
+    pub fn forget_room(&mut self) {
+        self.shortage.forget();
     }
 
     #[inline(always)]
@@ -483,16 +540,14 @@ impl Core {
     }
 
     /// The program holds every receive slot and a peer waits: returning an event must call `refill`.
-    pub fn set_starving(&self, starving: bool) {
-        if self.is_starving() != starving {
-            self.endpoint.starving.store(starving, Ordering::Relaxed);
-        }
+    pub fn set_starving(&mut self, starving: bool) {
+        self.shortage.set_starving(self.endpoint, starving);
     }
 
     /// Whether [`Core::set_starving`] was called.
     #[must_use]
     pub fn is_starving(&self) -> bool {
-        self.endpoint.starving.load(Ordering::Relaxed)
+        self.shortage.is_starving()
     }
 }
 

@@ -15,6 +15,7 @@ mod open;
 mod operation;
 mod patience;
 mod reliable;
+mod shortage;
 mod snapshot;
 #[cfg(feature = "trace")]
 pub mod trace;

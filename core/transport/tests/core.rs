@@ -112,6 +112,40 @@ fn send_and_rma_slots_are_apart() {
     assert_eq!(seen.len(), 20);
 }
 
+/// Once for each refusal, for slots of sends and of RMAs apart, and only to a program that has the handle.
+#[test]
+fn room_is_told_to_who_was_refused() {
+    let (mut core, endpoint) = core(&OPTIONS);
+    let peer = connection(&mut core);
+    let listens = || endpoint.starving.load(Ordering::Relaxed);
+    let sends: Vec<_> = std::iter::from_fn(|| core.take_send()).collect();
+    core.release(sends[0]);
+    assert!(!core.has_room_again(), "nobody waits for the handle");
+    core.handle_in_use = true;
+    assert!(core.take_send().is_some() && core.take_send().is_none());
+    assert!(!core.has_room_again() && listens());
+    while core.take_rma().is_some() {}
+    core.finish(sends[1], peer, 0, Ok(()));
+    let event = core.pop().expect("an event");
+    assert!(!core.has_room_again(), "the program holds the event");
+    assert!(event.give_back());
+    assert!(core.has_room_again() && core.has_room_again() && core.tells_room());
+    assert!(!listens(), "returns need not call any more");
+    assert!(core.take_send().is_some() && core.take_send().is_none());
+    assert!(!core.has_room_again(), "refused once more before anybody was told");
+    core.release(sends[2]);
+    assert!(core.has_room_again());
+    core.forget_room();
+    assert!(!core.has_room_again() && !core.tells_room());
+    core.begin_shortage();
+    assert!(!core.has_room_again() && !listens(), "no event that comes back ends this");
+    core.end_shortage();
+    assert!(core.has_room_again());
+    core.forget_room();
+    core.end_shortage();
+    assert!(!core.has_room_again());
+}
+
 #[test]
 fn a_program_that_returns_events_as_they_come_uses_one_slot() {
     let (mut core, _) = core(&OPTIONS);

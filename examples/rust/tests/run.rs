@@ -16,9 +16,15 @@ struct Program {
 
 impl Program {
     fn start(path: &str, arguments: &[&str]) -> Self {
+        Self::start_on("", path, arguments)
+    }
+
+    /// With these transports only; "" = all.
+    fn start_on(transports: &str, path: &str, arguments: &[&str]) -> Self {
         let mut command = Command::new(path);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").spawn().expect("the example starts");
+        let mut child =
+            command.env_remove("CCI_CONFIG").env("CCI_CTP", transports).spawn().expect("the example starts");
         let output = BufReader::new(child.stdout.take().expect("piped"));
         let (sender, lines) = channel();
         std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
@@ -68,6 +74,38 @@ fn echo() {
     let client = Program::start(path, &["client", &server.line(), "first", "", "third"]);
     assert_eq!(client.finish(), ["first", "", "third"]);
     assert!(server.finish().is_empty());
+}
+
+/// The client that README.md shows, which is compiled as it stands there, on every transport that a server may have.
+#[test]
+fn the_client_of_the_readme() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let read = |name: &str| std::fs::read_to_string(format!("{root}/{name}")).expect("a file of the project");
+    let readme = read("README.md");
+    let shown = readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a program");
+    assert!(read("examples/rust/hello.rs").ends_with(shown), "README.md shows another program than hello.rs");
+    let hello = env!("CARGO_BIN_EXE_hello");
+    for transports in ["", "sock"] {
+        let server = Program::start_on(transports, env!("CARGO_BIN_EXE_echo"), &["server"]);
+        let uri = server.line();
+        assert!(uri.starts_with(if transports.is_empty() { "sm://" } else { "sock://" }), "{uri}");
+        assert_eq!(Program::start(hello, &[&uri]).finish(), ["hello"]);
+        drop(server);
+    }
+    let output = Command::new(hello).output().expect("ran");
+    assert_eq!(output.status.code(), Some(1), "without a URI");
+}
+
+#[test]
+fn clients_follow_the_uri_to_another_transport() {
+    for (path, words, answer) in
+        [(env!("CARGO_BIN_EXE_echo"), "one", "one"), (env!("CARGO_BIN_EXE_rma"), "across hosts", "read: across hosts")]
+    {
+        let server = Program::start_on("sock", path, &["server"]);
+        let client = Program::start(path, &["client", &server.line(), words]);
+        assert_eq!(client.finish(), [answer]);
+        drop(server);
+    }
 }
 
 #[test]

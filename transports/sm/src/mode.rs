@@ -115,7 +115,7 @@ impl Sm {
             self.set_timer();
         }
         let work = self.flush_waiting(core) | self.has_work();
-        let found = work || core.has_event();
+        let found = work || core.has_event() || core.has_room_again();
         self.common.control.signal(found);
         self.common.control.signal_quiet(work);
         !found

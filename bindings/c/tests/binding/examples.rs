@@ -1,6 +1,6 @@
 //! The examples, built as their readers build them, server and client as two processes.
 
-use crate::prefix::{command, finish, program, root, scratch};
+use crate::prefix::{command, end, finish, here, program, root, scratch};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Stdio};
@@ -19,7 +19,13 @@ struct Server {
 impl Server {
     /// Starts a server that prints its URI on its first line, and reads that.
     fn start(program: &Path, arguments: &[&str]) -> Self {
+        Self::start_on("", program, arguments)
+    }
+
+    /// With these transports only; "" = all.
+    fn start_on(transports: &str, program: &Path, arguments: &[&str]) -> Self {
         let mut command = command(program);
+        command.env("CCI_CTP", transports);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the server starts");
         let output = BufReader::new(child.stdout.take().expect("its output is a pipe"));
@@ -31,6 +37,13 @@ impl Server {
             panic!("the server ended without printing its URI");
         }
         server
+    }
+
+    /// Ends it as a crash does.
+    fn kill(mut self) {
+        let mut child = self.child.take().expect("not finished before");
+        child.kill().expect("it runs");
+        child.wait().expect("its end");
     }
 
     /// Waits for its end and gives what it has printed after the URI.
@@ -66,6 +79,69 @@ fn the_echo_server_echoes() {
     let said = ask(&example("echo_client", dir.path()), &[&server.uri, "hello", "world"]);
     assert_eq!(said, "hello\nworld\n");
     assert!(server.finish().contains("I would like an echo"));
+}
+
+/// The program that README.md shows.
+fn readme_client(dir: &Path) -> PathBuf {
+    let readme = std::fs::read_to_string(root().join("README.md")).expect("the README");
+    let shown = readme.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a program");
+    let source = dir.join("hello.c");
+    std::fs::write(&source, shown).expect("a source is written");
+    program(&source, dir)
+}
+
+#[test]
+fn the_client_of_the_readme_says_hello() {
+    let dir = scratch();
+    let (client, server) = (readme_client(dir.path()), example("echo_server", dir.path()));
+    for (transports, scheme) in [("", "sm://"), ("sock", "sock://")] {
+        let server = Server::start_on(transports, &server, &[]);
+        assert!(server.uri.starts_with(scheme), "{}", server.uri);
+        assert_eq!(ask(&client, &[&server.uri]), "hello\n");
+        server.kill();
+    }
+}
+
+/// It ends, with a status that says so, whatever happens to its server.
+#[test]
+fn the_client_of_the_readme_ends_without_its_server() {
+    let dir = scratch();
+    let client = readme_client(dir.path());
+    let deaf = program(&here().join("tests/c/deaf_server.c"), dir.path());
+    let fails = |arguments: &[&str], why: &str, meanwhile: &mut dyn FnMut()| {
+        let mut command = command(&client);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().expect("the client starts");
+        meanwhile();
+        let output = end(child, "the client");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains(why), "{arguments:?}: {said}");
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+    };
+    fails(&[], "URI", &mut || ());
+    fails(&["nowhere"], "not a URI", &mut || ());
+    fails(&["scok://192.0.2.1:5000"], "did you mean 'sock'?", &mut || ());
+    fails(&["sm://1/4294967295"], "nobody listens", &mut || ());
+    for transports in ["sm", "sock"] {
+        let mut server = Some(Server::start_on(transports, &deaf, &[]));
+        let uri = server.as_ref().map(|server| server.uri.clone()).unwrap_or_default();
+        // By a disconnect, or by the message that the server did not acknowledge.
+        fails(&[&uri], "gone", &mut || {
+            let mut server = server.take().expect("once");
+            let mut line = String::new();
+            server.output.read_line(&mut line).expect("a line");
+            assert_eq!(line, "received\n");
+            server.kill();
+        });
+    }
+}
+
+#[test]
+fn clients_follow_the_uri_to_another_transport() {
+    let dir = scratch();
+    let server = Server::start_on("sock", &example("echo_server", dir.path()), &[]);
+    assert_eq!(ask(&example("echo_client", dir.path()), &[&server.uri, "hello"]), "hello\n");
+    server.kill();
 }
 
 #[test]

@@ -98,7 +98,14 @@ pub(crate) fn run(program: &Path) -> Output {
 }
 
 /// Waits for a program whose outputs are pipes and demands success.
-pub(crate) fn finish(mut child: Child, name: &str) -> Output {
+pub(crate) fn finish(child: Child, name: &str) -> Output {
+    let output = end(child, name);
+    assert!(output.status.success(), "{name}: {}\n{}", output.status, words(&output));
+    output
+}
+
+/// Waits for a program whose outputs are pipes.
+pub(crate) fn end(mut child: Child, name: &str) -> Output {
     let deadline = Instant::now() + PATIENCE;
     // The outputs of these programs fit a pipe, so waiting before reading does not block them.
     while child.try_wait().expect("the program can be waited for").is_none() {
@@ -109,9 +116,7 @@ pub(crate) fn finish(mut child: Child, name: &str) -> Output {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    let output = child.wait_with_output().expect("its output");
-    assert!(output.status.success(), "{name}: {}\n{}", output.status, words(&output));
-    output
+    child.wait_with_output().expect("its output")
 }
 
 /// Runs a tool and demands success.

@@ -29,6 +29,30 @@ static void connections_are_reported(void)
     CHECK_OK(cci_destroy_endpoint(endpoint));
 }
 
+static void uris_lead_to_devices(void)
+{
+    cci_endpoint_t *endpoint;
+    cci_device_t *device = NULL;
+    char *uri;
+
+    CHECK_STATUS(ccix_device_for(NULL, &device), CCI_EINVAL);
+    CHECK_STATUS(ccix_device_for("sm://1/1", NULL), CCI_EINVAL);
+    CHECK_STATUS(ccix_device_for("nowhere", &device), CCI_EINVAL);
+    CHECK_STATUS(ccix_device_for("scok://192.0.2.1:5000", &device), CCI_EINVAL);
+    CHECK(strstr(ccix_last_error(), "sock") != NULL);
+    CHECK_STATUS(ccix_device_for("verbs://1", &device), CCI_ENODEV);
+    CHECK(device == NULL);
+    CHECK_OK(ccix_device_for("sock://192.0.2.1:5000", &device));
+    CHECK(device->up && strcmp(device->transport, "sock") == 0);
+    CHECK_OK(cci_create_endpoint(device, 0, &endpoint, NULL));
+    CHECK(endpoint->device == device);
+    uri = uri_of(endpoint);
+    CHECK_OK(ccix_device_for(uri, &device));
+    CHECK(endpoint->device == device);
+    free(uri);
+    CHECK_OK(cci_destroy_endpoint(endpoint));
+}
+
 static cci_endpoint_t *single;
 
 static void *use_from_another_thread(void *unused)
@@ -201,6 +225,7 @@ static void failed_connects_give_a_reason(void)
 int main(void)
 {
     start();
+    uris_lead_to_devices();
     connections_are_reported();
     one_thread_owns_an_endpoint();
     buffers_and_service_are_as_asked();

@@ -184,6 +184,26 @@ fn rights_of_rma_can_be_opened() {
 }
 
 #[test]
+fn a_uri_names_its_transport() {
+    assert_eq!(transport_of("sm://1/2").ok(), Some("sm"));
+    assert_eq!(transport_of("sock://192.0.2.1:5000").ok(), Some("sock"));
+    for (uri, sentence) in [
+        (
+            "192.0.2.1:5000",
+            "'192.0.2.1:5000' is not a URI of an endpoint; pass what a server printed, such as sock://192.0.2.1:5000",
+        ),
+        (
+            "scok://192.0.2.1:5000",
+            "the URI 'scok://192.0.2.1:5000' names an unknown transport 'scok'; did you mean 'sock'?",
+        ),
+        ("http://x", "the URI 'http://x' names an unknown transport 'http'; known are sm, sock, sim"),
+    ] {
+        let error = transport_of(uri).expect_err(uri);
+        assert_eq!((error.to_string().as_str(), error.status), (sentence, Status::Inval));
+    }
+}
+
+#[test]
 fn an_empty_file_has_no_devices() {
     for text in ["", "\n\n", "# nothing\n"] {
         assert_eq!(names(&read(text).expect("valid")), [""; 0]);

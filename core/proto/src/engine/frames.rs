@@ -21,6 +21,8 @@ pub(super) struct Frames {
     /// Buffers of each flow, and flows that have some.
     held: Vec<u32>,
     holders: u32,
+    /// Buffers that were given back so far.
+    pub(super) given: u64,
 }
 
 impl Frames {
@@ -28,7 +30,7 @@ impl Frames {
         let free = Vec::with_capacity(count as usize);
         let owners = Vec::with_capacity(count as usize);
         let bytes = vec![0; stride * count as usize];
-        Self { bytes, stride, free, fresh: 0, count, owners, held: Vec::new(), holders: 0 }
+        Self { bytes, stride, free, fresh: 0, count, owners, held: Vec::new(), holders: 0, given: 0 }
     }
 
     pub(super) fn stride(&self) -> usize {
@@ -81,6 +83,7 @@ impl Frames {
             self.holders -= u32::from(*held == 0);
         }
         self.free.push(buffer.0);
+        self.given = self.given.wrapping_add(1);
     }
 
     #[inline]

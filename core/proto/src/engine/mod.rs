@@ -306,6 +306,12 @@ impl Engine {
         &self.stats
     }
 
+    /// Frame buffers that were given back so far: a call that was refused for lack of them may succeed once this has changed.
+    #[must_use]
+    pub fn released(&self) -> u64 {
+        self.frames.given
+    }
+
     /// Whether nothing is in flight, nothing waits, and no acknowledgement is owed.
     #[must_use]
     pub fn is_quiet(&self) -> bool {

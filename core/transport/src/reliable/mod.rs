@@ -80,6 +80,8 @@ pub struct Reliable<L: Link> {
     delivered: bool,
     /// Frames dropped before anybody looked at their connection.
     malformed: u64,
+    /// Buffers that the engine had released when it refused a call for lack of them.
+    refused_at: Option<u64>,
     notes: Notes,
 }
 
@@ -153,6 +155,7 @@ impl<L: Link> Reliable<L> {
             gathered: Vec::new(),
             delivered: false,
             malformed: 0,
+            refused_at: None,
             notes: Notes::default(),
         };
         if transport.link.is_virtual() {

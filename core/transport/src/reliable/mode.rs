@@ -88,7 +88,8 @@ impl<L: Link> Reliable<L> {
     /// Keeps an armed handle true to what there is to do. True: nothing.
     pub(super) fn settle_handle(&mut self, core: &mut Core) -> bool {
         self.let_row_leave(core);
-        if core.has_event() || self.is_runnable() {
+        self.look_for_frames(core);
+        if core.has_event() || self.is_runnable() || core.has_room_again() {
             self.signal();
             return false;
         }
@@ -98,6 +99,14 @@ impl<L: Link> Reliable<L> {
             self.signal();
         }
         lies
+    }
+
+    /// Tells a program that was refused for lack of frame buffers when some were given back since.
+    fn look_for_frames(&mut self, core: &mut Core) {
+        if self.refused_at.is_some_and(|at| at != self.engine.released()) {
+            self.refused_at = None;
+            core.end_shortage();
+        }
     }
 
     /// Has the link wake us. False: something has arrived already.

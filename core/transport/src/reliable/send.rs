@@ -211,6 +211,9 @@ impl<L: Link> Reliable<L> {
             Err(error) => {
                 self.row.take_back(len);
                 core.release(slot);
+                if error == SendError::NoBuffers {
+                    self.note_refused(core);
+                }
                 return Err(error);
             }
         };
@@ -223,6 +226,13 @@ impl<L: Link> Reliable<L> {
             self.leave(core, now);
         }
         Ok(ask.then_some(slot))
+    }
+
+    /// The engine has refused a call for lack of buffers.
+    #[cold]
+    fn note_refused(&mut self, core: &mut Core) {
+        self.refused_at = Some(self.engine.released());
+        core.begin_shortage();
     }
 
     /// Hands a message to the engine.
@@ -273,6 +283,9 @@ impl<L: Link> Reliable<L> {
             self.estate.operations.end(op);
             cell.open.store(cell.open.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
             core.release(slot);
+            if error == RmaError::NoBuffers {
+                self.note_refused(core);
+            }
             return Err(error);
         }
         if let Some(message) = rma.message {

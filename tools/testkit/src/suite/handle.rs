@@ -1,9 +1,10 @@
 //! The OS handle: readable means "call get_event".
 
 use crate::memory::Origin;
-use crate::world::{LIMIT, World, drain, open, pattern, readable};
+use crate::world::{LIMIT, World, drain, open, open_with, pattern, readable};
 use cci::{
-    Attribute, Connection, ConnectionOption, Device, Endpoint, Event, EventKind, Failure, Flags, Rights, Rma, SendError,
+    Attribute, Connection, ConnectionOption, Device, Endpoint, Event, EventKind, Failure, Flags, Rights, Rma,
+    SendError, Threading,
 };
 use rustix::event::epoll;
 use std::os::fd::OwnedFd;
@@ -247,6 +248,92 @@ pub fn room_wakes(device: &Device) {
             completed += 1;
         }
     });
+}
+
+/// A sender that is refused for want of buffers, takes what events there are and sleeps is woken when it can send again: no event
+/// tells it, because its messages are silent.
+pub fn refused_send_wakes(device: &Device) {
+    const MESSAGES: u64 = 3000;
+    let (a, b) = (open(device), open(device));
+    let handles = (a.handle().expect("a handle"), b.handle().expect("a handle"));
+    let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
+    a.set_send_buffers(16).expect("an option");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..MESSAGES {
+                let event = wait_for(&b, &handles.1, EventKind::Recv);
+                assert_eq!(event.received().expect("a message").to_vec(), pattern(number, 100));
+            }
+        });
+        let mut refused = 0;
+        for number in 0..MESSAGES {
+            while let Err(error) = a.send(connection, &pattern(number, 100), number, Flags::SILENT) {
+                assert_eq!(error, SendError::NoBuffers);
+                refused += 1;
+                assert_eq!(drain(&a), 0, "a silent message has no event");
+                if refused % 16 == 0 {
+                    // Long enough for the transport to go on by itself, if it does.
+                    std::thread::sleep(Duration::from_millis(3));
+                }
+                assert!(readable(&handles.0, LIMIT), "nobody tells that message {number} can be sent");
+            }
+        }
+        assert!(refused > 0, "16 buffers sufficed for {MESSAGES} messages");
+        // What waits leaves in calls of this side.
+        while a.report(connection).expect("open").open > 0 {
+            assert!(readable(&handles.0, LIMIT), "nobody tells that what waits can leave");
+            drain(&a);
+        }
+    });
+}
+
+/// The call that finds room for a refused sender, and no event, leaves the handle readable; a call after that lets it be quiet.
+pub fn room_is_told(device: &Device) {
+    // For one thread: no other call than those here finds the room.
+    let (a, b) = (open_with(device, |options| options.threading = Threading::One), open(device));
+    let handle = a.handle().expect("a handle");
+    let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
+    a.set_send_buffers(4).expect("an option");
+    let open_operations = || a.report(connection).expect("open").open;
+    for round in 0..10 {
+        quiet(&a, &handle);
+        while a.send(connection, b"silent", 0, Flags::SILENT).is_ok() {}
+        let (refused_with, begun) = (open_operations(), Instant::now());
+        while open_operations() == refused_with {
+            assert!(begun.elapsed() < LIMIT, "there is never room, round {round}");
+            drain(&b);
+            assert!(a.get_event().expect("usable").is_none(), "a silent message has no event");
+        }
+        assert!(readable(&handle, Duration::ZERO), "nobody tells of the room, round {round}");
+        while open_operations() > 0 {
+            assert!(begun.elapsed() < LIMIT, "what waits never leaves, round {round}");
+            drain(&b);
+            drain(&a);
+        }
+    }
+}
+
+/// The same where the program itself holds the buffers: the return of one event wakes whoever sleeps, and only once.
+pub fn returned_event_wakes_the_refused(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let handle = a.handle().expect("a handle");
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    a.set_send_buffers(4).expect("an option");
+    for number in 0..4 {
+        a.send(connection, b"held", number, Flags::NONE).expect("a send");
+    }
+    let mut held: Vec<_> = (0..4).map(|_| world.next(0, EventKind::Send)).collect();
+    for round in 0..3 {
+        assert_eq!(a.send(connection, b"more", 9, Flags::NONE), Err(SendError::NoBuffers));
+        quiet(&a, &handle);
+        let returned = held.pop();
+        std::thread::scope(|scope| scope.spawn(|| drop(returned)).join().expect("returned"));
+        assert!(readable(&handle, LIMIT), "nobody tells of the buffer that was returned, round {round}");
+        quiet(&a, &handle);
+        a.send(connection, b"more", 9, Flags::NONE).expect("the buffer that was returned");
+        held.insert(0, world.next(0, EventKind::Send));
+    }
 }
 
 /// The same while the receiver, which sleeps too, keeps what it gets.
