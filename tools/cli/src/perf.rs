@@ -65,6 +65,7 @@ fn serve(arguments: &ServerArguments) -> Result<(), Sentence> {
         mode: Mode::Blocking,
         keys: arguments.device.key.clone(),
         library: arguments.library.clone().or_else(library_beside),
+        ends: 1,
     };
     let served = match arguments.abi {
         Abi::Rust => server::serve::<Facade>(&opening, None, notice),

@@ -59,15 +59,16 @@ pub(crate) fn threads(arguments: &ThreadsArguments) -> Result<(), Sentence> {
         return Err(Sentence::new("RMA needs a reliable connection, and moves at least one byte"));
     }
     let transport = real_transport(arguments.device.transport.as_deref())?;
+    let most = arguments.upto.unwrap_or_else(|| u32::try_from(allowed().len()).unwrap_or(2).max(2));
     let opening = Opening {
         transport: Some(transport.clone()),
         threads: ThreadsOfEndpoint::Many,
         mode: Mode::Polling,
         keys: with_keys(&Plan::keys_of_loopback(&transport), &arguments.device.key),
         library: None,
+        ends: 2 + 2 * most,
     };
     let what = What { operation: arguments.op, attribute: arguments.attribute, size };
-    let most = arguments.upto.unwrap_or_else(|| u32::try_from(allowed().len()).unwrap_or(2).max(2));
     let environment = Environment { settings: opening.keys.clone(), ..Environment::new(None) };
     let slice = arguments.time / (2 * ROUNDS);
     let (mut points, mut interrupted) = (Vec::new(), None);

@@ -323,6 +323,22 @@ fn a_client_measures_against_a_server_again_and_again() {
 }
 
 #[test]
+fn a_run_with_several_ends_says_how_many_ports_it_needs_and_takes_a_range() {
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let key = format!("port={port}");
+    for (arguments, ports) in [(&["pingpong", "--local"][..], 2), (&["threads", "--upto", "2"], 6)] {
+        let of_sock = ["--transport", "sock", "--key", &key, "--time", "short"];
+        let (_, why) = refused(&[&["perf"], arguments, &of_sock].concat());
+        assert!(why.contains("is in use") && why.contains(&format!("needs {ports} ports")), "{why}");
+    }
+    // The first of the range is taken, and others may be.
+    let key = format!("port={}-{}", port.min(65_000), port.min(65_000) + 40);
+    let row = local(&["pingpong", "--transport", "sock", "--key", &key, "--size", "8"]);
+    assert_eq!(row["transport"], "sock");
+}
+
+#[test]
 fn explain_names_the_way_to_a_server() {
     let server = Server::start();
     let output = run(&["explain", &server.uri]);

@@ -75,6 +75,7 @@ pub(crate) fn connections(arguments: &ConnectionsArguments) -> Result<(), Senten
         mode: Mode::Polling,
         keys: Plan::keys_of_loopback(&arguments.transport),
         library: None,
+        ends: 1,
     };
     let figures = match &arguments.uris[..] {
         [] => serde_json::to_string(&measure(arguments, &opening)?).map_err(while_doing("cannot write the figures"))?,

@@ -82,6 +82,7 @@ pub(crate) fn footprint(arguments: &FootprintArguments) -> Result<(), Sentence> 
         mode: Mode::Polling,
         keys: Plan::keys_of_loopback(&arguments.transport),
         library: None,
+        ends: 1,
     };
     let figures = match arguments.what {
         Footprint::Endpoint => endpoint(&opening),

@@ -113,6 +113,7 @@ pub(crate) fn play(role: &Role, voice: &mut Voice) -> Result<(), Sentence> {
         mode: Mode::Polling,
         keys: role.keys.clone(),
         library: None,
+        ends: 2,
     };
     let stamps = Arc::new(Stamps::new(ticks));
     let port = Facade::open_stamped(&opening, Some(stamps.clone()))?;

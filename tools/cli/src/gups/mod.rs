@@ -162,6 +162,7 @@ pub(crate) fn play(role: &Role, voice: &Voice) -> Result<(), Sentence> {
         mode: Mode::Polling,
         keys: role.keys.clone(),
         library: None,
+        ends: u32::try_from(role.layout.members).unwrap_or(u32::MAX),
     };
     let port = Facade::open(&opening)?;
     let transport = port.transport().to_owned();

@@ -109,6 +109,7 @@ impl Session {
             mode: Mode::Polling,
             keys: self.keys.clone(),
             library: None,
+            ends: 2,
         }
     }
 

@@ -6,6 +6,7 @@ use super::environment::Path;
 use super::plan::{Effort, Measurement, Mode, Operation, Plan, ProbeKind, Threads};
 use super::points::{self, Point};
 use super::port::{Happening, Opening, Port, await_happening};
+use super::ports::from_the_end;
 use super::{Sentence, while_doing};
 use crate::peers::{Company, News, Patience};
 use crate::probe::{Probe, Remote};
@@ -15,6 +16,8 @@ use std::time::Duration;
 
 /// How long a server may take to answer a request.
 const CALL: Duration = Duration::from_secs(5);
+/// Time between two attempts to reach an endpoint that is about to open.
+const AGAIN: Duration = Duration::from_millis(20);
 /// How long it may take to get ready for a block, or to finish one: much longer than any block.
 pub(super) const ANSWER: Duration = Duration::from_secs(60);
 /// A block lasts about so long when it is calibrated: long against reading the clock and the talk between blocks, short
@@ -81,8 +84,10 @@ pub(crate) fn join<'p, P: Port>(plan: &'p Plan, uri: &str, probe: Option<Probe>)
         transport: plan.transport.clone().or_else(|| scheme(uri)),
         threads: Threads::Many,
         mode: Mode::Polling,
-        keys: plan.keys.clone(),
+        keys: from_the_end(&plan.keys),
         library: plan.library.clone(),
+        // A probe is there where both ends are on this host.
+        ends: if probe.is_some() { 2 } else { 1 },
     };
     let there = agree::<P>(plan, &opening, uri)?;
     connect::<P>(plan, &opening, &there, probe)
@@ -113,7 +118,7 @@ fn connect<'p, P: Port>(
     probe: Option<Probe>,
 ) -> Result<End<'p, P>, Sentence> {
     let port = P::open(&opening.for_session(&plan.session))?;
-    let control = call(&port, uri, ends::payload_of(CONTROL), Attribute::ReliableOrdered, CONTROL)?;
+    let control = call_soon(&port, uri, ends::payload_of(CONTROL), Attribute::ReliableOrdered, CONTROL)?;
     let attribute = ends::attribute(plan.session.attribute);
     let operations = call(&port, uri, ends::payload_of(OPERATIONS), attribute, OPERATIONS)?;
     let link = Link::new(port, control, operations);
@@ -130,17 +135,41 @@ pub(crate) fn call<P: Port>(
     attribute: Attribute,
     context: u64,
 ) -> Result<P::Connection, Sentence> {
+    call_once(port, uri, payload, attribute, context)?.map_err(|status| not_reached(uri, status))
+}
+
+/// Connects to an endpoint that may be about to open: while nobody listens there, tries again.
+fn call_soon<P: Port>(
+    port: &P,
+    uri: &str,
+    payload: &[u8],
+    attribute: Attribute,
+    context: u64,
+) -> Result<P::Connection, Sentence> {
+    let begin = port.now();
+    loop {
+        match call_once(port, uri, payload, attribute, context)? {
+            Ok(connection) => return Ok(connection),
+            Err(Status::ConnRefused) if port.now() - begin < CALL => std::thread::sleep(AGAIN),
+            Err(status) => return Err(not_reached(uri, status)),
+        }
+    }
+}
+
+fn call_once<P: Port>(
+    port: &P,
+    uri: &str,
+    payload: &[u8],
+    attribute: Attribute,
+    context: u64,
+) -> Result<Result<P::Connection, Status>, Sentence> {
     port.connect(uri, payload, attribute, context, CALL)?;
     let opened = await_happening(port, &mut Vec::new(), 2 * CALL, |happening, _| match happening {
         Happening::Open(connection, of) if of == context => Some(Ok(connection)),
         Happening::NotOpen(status, of) if of == context => Some(Err(status)),
         _ => None,
     })?;
-    match opened {
-        Some(Ok(connection)) => Ok(connection),
-        Some(Err(status)) => Err(not_reached(uri, status)),
-        None => Err(not_reached(uri, Status::TimedOut)),
-    }
+    Ok(opened.unwrap_or(Err(Status::TimedOut)))
 }
 
 fn not_reached(uri: &str, status: Status) -> Sentence {

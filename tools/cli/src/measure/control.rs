@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Version of what is said here. Another one is refused.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// Payload of the first connection request.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn another_version_is_refused_by_a_sentence_whatever_else_it_says() {
         let error = Hello::parse(br#"{"cci_perf": 99, "novelty": true}"#).unwrap_err();
-        assert!(error.0.contains("version 2") && error.0.contains("version 99"), "{error}");
+        assert!(error.0.contains("version 3") && error.0.contains("version 99"), "{error}");
         let error = Hello::parse(b"{}").unwrap_err();
         assert!(error.0.contains("no version"), "{error}");
     }
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn what_is_no_request_is_told_apart() {
         assert!(Hello::parse(b"hello").unwrap_err().0.contains("not one of `cci perf`"));
-        assert!(Hello::parse(br#"{"cci_perf": 2}"#).unwrap_err().0.contains("malformed"));
+        assert!(Hello::parse(br#"{"cci_perf": 3}"#).unwrap_err().0.contains("malformed"));
     }
 
     #[test]

@@ -250,6 +250,7 @@ fn play<P: Port>(plan: &Plan, uri: Option<&str>, probe: Probe) -> Result<(), Sen
         mode: Mode::Blocking,
         keys: plan.keys.clone(),
         library: plan.library.clone(),
+        ends: 2,
     };
     let served = server::serve::<P>(&opening, Some(probe), |notice| match notice {
         Notice::Listening(uri) => say(&Line::Listening(uri.into())),

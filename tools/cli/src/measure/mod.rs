@@ -11,6 +11,7 @@ pub(crate) mod loops;
 pub(crate) mod plan;
 pub(crate) mod points;
 pub(crate) mod port;
+pub(crate) mod ports;
 pub(crate) mod row;
 pub(crate) mod server;
 pub(crate) mod statistics;

@@ -3,7 +3,7 @@
 
 use super::environment::Path;
 use super::plan::{Mode, Session, Threads};
-use super::{Sentence, virtual_time, while_doing};
+use super::{Sentence, ports, virtual_time, while_doing};
 use crate::probe;
 use cci::trace::Stamps;
 use cci::{
@@ -101,12 +101,25 @@ pub(crate) struct Opening {
     pub(crate) keys: Vec<(String, String)>,
     /// The shared library, where the port needs one.
     pub(crate) library: Option<PathBuf>,
+    /// Endpoints that the run has open on this host at once: each needs a port of its own.
+    pub(crate) ends: u32,
 }
 
 impl Opening {
     /// As this session's measured endpoints are opened.
     pub(crate) fn for_session(&self, session: &Session) -> Self {
         Self { threads: session.threads, mode: session.mode, ..self.clone() }
+    }
+
+    /// At the port of this endpoint, where a key says which.
+    pub(crate) fn at(mut self, port: &impl Port) -> Self {
+        let uri = port.uri();
+        if let (Some(key), Some((_, number))) =
+            (self.keys.iter_mut().find(|(key, _)| key == "port"), uri.rsplit_once(':'))
+        {
+            key.1 = number.to_owned();
+        }
+        self
     }
 }
 
@@ -359,7 +372,6 @@ impl Facade {
                 return Err(Sentence(text));
             }
         };
-        let device = Device { arguments: with_keys(&device.arguments, &opening.keys), ..device };
         let options = EndpointOptions {
             threading: match opening.threads {
                 Threads::One => Threading::One,
@@ -369,7 +381,11 @@ impl Facade {
             stamps,
             ..EndpointOptions::default()
         };
-        let endpoint = Endpoint::open(&device, &options).map_err(while_doing("cannot open an endpoint"))?;
+        let endpoint = ports::open_in_range(&with_keys(&device.arguments, &opening.keys), |keys| {
+            let device = Device { arguments: keys.to_vec(), ..device.clone() };
+            Endpoint::open(&device, &options).map_err(while_doing("cannot open an endpoint"))
+        });
+        let endpoint = endpoint.map_err(|why| ports::with_number(why, opening.ends))?;
         let handle = match opening.mode {
             Mode::Polling => None,
             Mode::Blocking => Some(endpoint.handle().map_err(|error| Sentence(error.to_string()))?),

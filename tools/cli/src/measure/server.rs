@@ -5,14 +5,19 @@ use super::control::{Answer, Command, Hello, Link, What, tell};
 use super::ends::{self, Area, CONTROL, Handles, OPERATIONS};
 use super::loops::{Lane, marker};
 use super::plan::{AttributeName, Mode, Session, Target, Threads};
-use super::port::{Happening, Opening, Port, Trouble};
+use super::port::{Happening, Opening, Port, Trouble, await_happening};
+use super::ports::is_in_use;
 use crate::probe::Probe;
 use cci::RmaHandle;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a client may take to connect after it was told where.
 const ARRIVAL: Duration = Duration::from_secs(10);
+/// How long a client may take to leave the listening endpoint, and a port to be free again.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// Time between two attempts to open an endpoint.
+const AGAIN: Duration = Duration::from_millis(10);
 /// How long a client may say nothing: longer than any block.
 const SILENCE: Duration = Duration::from_secs(300);
 
@@ -23,7 +28,7 @@ pub(crate) fn serve<P: Port>(
     mut on: impl FnMut(Notice<'_>),
 ) -> Result<std::convert::Infallible, Sentence> {
     let listening = Opening { threads: Threads::Many, mode: Mode::Blocking, ..opening.clone() };
-    let port = P::open(&listening)?;
+    let mut port = P::open(&listening)?;
     on(Notice::Listening(&port.uri()));
     let mut asked = BTreeMap::new();
     let mut bytes = Vec::new();
@@ -37,16 +42,28 @@ pub(crate) fn serve<P: Port>(
         match seen {
             Ok(Happening::Nothing) => port.wait(),
             Ok(Happening::Open(connection, context)) => {
-                if let Some(hello) = asked.remove(&context) {
-                    let ended = hello.and_then(|hello| {
-                        run::<P>(&port, connection, &opening.for_session(&hello.session), &hello.session, &mut probe)
-                    });
-                    if let Err(why) = &ended {
+                let Some(hello) = asked.remove(&context) else { continue };
+                let has_probe = probe.is_some();
+                let begun = hello.and_then(|Hello { session, .. }| {
+                    Ok((begin::<P>(&port, connection, opening, &session, has_probe)?, session))
+                });
+                let ended = match begun {
+                    Ok((Some(beside), session)) => run(beside, &session, &mut probe),
+                    Ok((None, session)) => {
+                        await_farewell(&port);
+                        let [there, then] = [opening.for_session(&session), listening.clone()].map(|it| it.at(&port));
+                        drop(port);
+                        let ended = open_again::<P>(&there).and_then(|port| run(port, &session, &mut probe));
+                        port = open_again(&then)?;
+                        ended
+                    }
+                    Err(why) => {
                         // The client may be gone, then nobody needs the reason.
                         let _ = tell(&port, connection, &Answer::Refused { why: why.0.clone() });
+                        Err(why)
                     }
-                    on(Notice::Ended(ended.err()));
-                }
+                };
+                on(Notice::Ended(ended.err()));
             }
             Ok(Happening::NotOpen(_, context)) => {
                 asked.remove(&context);
@@ -57,7 +74,6 @@ pub(crate) fn serve<P: Port>(
         }
     }
 }
-
 /// What a server tells of.
 pub(crate) enum Notice<'a> {
     /// It can be reached there.
@@ -66,21 +82,8 @@ pub(crate) enum Notice<'a> {
     Ended(Option<Sentence>),
 }
 
-fn run<P: Port>(
-    listener: &P,
-    client: P::Connection,
-    opening: &Opening,
-    session: &Session,
-    probe: &mut Option<Probe>,
-) -> Result<(), Sentence> {
-    if let Some(why) = session.contradiction() {
-        return Err(Sentence::new(why));
-    }
-    if session.target == Target::Computing && probe.is_none() {
-        return Err(Sentence::new("a computing target needs both ends on one host: use --local"));
-    }
-    let port = P::open(opening)?;
-    tell(listener, client, &Answer::Ready { uri: port.uri() })?;
+/// Plays the server's part of a run on this endpoint.
+fn run<P: Port>(port: P, session: &Session, probe: &mut Option<Probe>) -> Result<(), Sentence> {
     let mut end = End { link: arrive(port)?, session, area: None, handles: None, buffer: vec![] };
     loop {
         match end.link.hear(SILENCE)? {
@@ -95,6 +98,47 @@ fn run<P: Port>(
                 end.link.tell(&Answer::Go)?;
                 probe.run(kind, size, count).map_err(|error| Sentence(format!("the probe failed: {error}")))?;
             }
+        }
+    }
+}
+
+/// Agrees on a run with a client: the run's endpoint, or none where the listening one has the only port, which the run's then takes.
+fn begin<P: Port>(
+    listener: &P,
+    client: P::Connection,
+    opening: &Opening,
+    session: &Session,
+    has_probe: bool,
+) -> Result<Option<P>, Sentence> {
+    if let Some(why) = session.contradiction() {
+        return Err(Sentence::new(why));
+    }
+    if session.target == Target::Computing && !has_probe {
+        return Err(Sentence::new("a computing target needs both ends on one host: use --local"));
+    }
+    let beside = match P::open(&opening.for_session(session)) {
+        Ok(port) => Some(port),
+        Err(why) if is_in_use(&why) => None,
+        Err(why) => return Err(why),
+    };
+    let uri = beside.as_ref().map_or_else(|| listener.uri(), P::uri);
+    tell(listener, client, &Answer::Ready { uri })?;
+    Ok(beside)
+}
+
+/// Waits until a client has left the listening endpoint, which it does when it knows where the run is.
+fn await_farewell<P: Port>(listener: &P) {
+    // A client that stays is left by this end.
+    let _ = await_happening(listener, &mut Vec::new(), FAREWELL, |_, _| None::<()>);
+}
+
+/// Opens an endpoint at a port that was closed just now: another program may have had it for a moment.
+fn open_again<P: Port>(opening: &Opening) -> Result<P, Sentence> {
+    let begin = Instant::now();
+    loop {
+        match P::open(opening) {
+            Err(why) if is_in_use(&why) && begin.elapsed() < FAREWELL => std::thread::sleep(AGAIN),
+            opened => return opened,
         }
     }
 }
@@ -116,6 +160,11 @@ fn arrive<P: Port>(port: P) -> Result<Link<P>, Sentence> {
         match port.look(&mut bytes, ends::context_of)? {
             Happening::Open(connection, CONTROL) => control = Some(connection),
             Happening::Open(connection, OPERATIONS) => operations = Some(connection),
+            // Another client, which came to the port of the listening endpoint.
+            Happening::Open(connection, _) => {
+                let why = "the server is busy with another run: try again when that has ended".into();
+                tell(&port, connection, &Answer::Refused { why })?;
+            }
             Happening::Received(_) => early = Some(bytes.clone()),
             Happening::Nothing if port.now() - begin > ARRIVAL => {
                 return Err(Sentence::new("the client did not connect for its run"));

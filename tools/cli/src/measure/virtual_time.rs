@@ -48,6 +48,7 @@ pub(crate) fn launch(plan: &Plan, mut on: impl FnMut(Progress<'_>)) -> Result<()
         mode: Mode::Polling,
         keys: private(&plan.keys),
         library: None,
+        ends: 1,
     };
     let plan = Plan { transport: opening.transport.clone(), keys: opening.keys.clone(), ..plan.clone() };
     let (sender, listening) = channel();

@@ -33,6 +33,8 @@ struct Test(&'static str, fn(), &'static [&'static str]);
 const TESTS: &[Test] = &[
     Test("pingpong_over_1500", pingpong::over_1500, &["ip"]),
     Test("pingpong_over_9000", pingpong::over_9000, &["ip"]),
+    Test("perf_passes_a_firewall_with_one_port", pingpong::through_one_port, &["ip", "nft"]),
+    Test("perf_passes_a_firewall_with_a_range_of_ports", pingpong::through_a_range_of_ports, &["ip", "nft"]),
     Test("nothing_is_lost_by_loss", loss::loss, &["ip", "nft"]),
     Test("nothing_is_lost_or_doubled_by_loss_duplication_and_reordering", loss::everything, &["ip", "nft", "tc"]),
     Test("path_mtu_is_found_where_a_router_tells", path_mtu::told, &["ip"]),

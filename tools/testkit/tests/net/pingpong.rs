@@ -24,10 +24,11 @@ impl Drop for Server {
     }
 }
 
-fn serve(net: &Net) -> (Server, String) {
+fn serve(net: &Net, keys: &[&str]) -> (Server, String) {
     let child = net.enter(|| {
         let arguments = ["perf", "--server", "--transport", "sock", "--key", "interface=v1"];
-        Command::new(command()).args(arguments).stdout(Stdio::piped()).spawn().expect("a server")
+        let keys = keys.iter().flat_map(|key| ["--key", key]);
+        Command::new(command()).args(arguments).args(keys).stdout(Stdio::piped()).spawn().expect("a server")
     });
     let mut server = Server(child);
     let mut uri = String::new();
@@ -37,19 +38,24 @@ fn serve(net: &Net) -> (Server, String) {
 
 fn play(mtu: u32) {
     let nets = pair(mtu);
-    let (_server, uri) = serve(&nets[1]);
+    let (_server, uri) = serve(&nets[1], &[]);
     assert!(uri.starts_with("sock://10.0.0.2:"), "{uri}");
-    let output = nets[0].enter(|| {
-        let arguments = ["perf", "pingpong", "--connect", &uri, "--key", "interface=v0", "--size", "8,4096"];
+    measure(&nets[0], &uri, &format!("MTU {mtu}"));
+}
+
+/// A client's run against the server at `uri`.
+fn measure(net: &Net, uri: &str, title: &str) {
+    let output = net.enter(|| {
+        let arguments = ["perf", "pingpong", "--connect", uri, "--key", "interface=v0", "--size", "8,4096"];
         Command::new(command())
             .args(arguments)
-            .args(["--time", "short", "--accuracy", "1000000%", "--json", "-"])
+            .args(["--time", "short", "--launches", "3", "--accuracy", "1000000%", "--json", "-"])
             .output()
             .expect("a client")
     });
     let (json, table) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{table}");
-    say!("MTU {mtu}: {table}");
+    say!("{title}: {table}");
     for text in ["\"complete\": true", "\"transport\": \"sock\"", "\"size\": 8,", "\"size\": 4096,", "UDP over IPv4"] {
         assert!(json.contains(text), "{text} is not in {json}");
     }
@@ -61,4 +67,36 @@ pub(crate) fn over_1500() {
 
 pub(crate) fn over_9000() {
     play(9000);
+}
+
+/// A firewall lets UDP pass to and from these ports of the server, and nothing else.
+fn wall(net: &Net, ports: &str) {
+    net.rules(&format!(
+        "add table inet wall; \
+         add chain inet wall to {{ type filter hook input priority 0; policy drop; }}; \
+         add chain inet wall from {{ type filter hook output priority 0; policy drop; }}; \
+         add rule inet wall to udp dport {ports} accept; \
+         add rule inet wall from udp sport {ports} accept"
+    ));
+}
+
+pub(crate) fn through_one_port() {
+    let nets = pair(1500);
+    wall(&nets[1], "5000");
+    let (_server, uri) = serve(&nets[1], &["port=5000"]);
+    assert_eq!(uri, "sock://10.0.0.2:5000");
+    // The server is the same after each run, and there again at once.
+    for number in 1..=2 {
+        measure(&nets[0], &uri, &format!("run {number} through one port"));
+    }
+}
+
+pub(crate) fn through_a_range_of_ports() {
+    let nets = pair(1500);
+    wall(&nets[1], "5000-5003");
+    // Another program has the first of them.
+    let _other = nets[1].enter(|| std::net::UdpSocket::bind("10.0.0.2:5000").expect("a free port"));
+    let (_server, uri) = serve(&nets[1], &["port=5000-5003"]);
+    assert_eq!(uri, "sock://10.0.0.2:5001");
+    measure(&nets[0], &uri, "a range of ports");
 }
