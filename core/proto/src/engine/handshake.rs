@@ -352,8 +352,8 @@ impl Engine {
     pub(super) fn confirm<H: Host>(&mut self, now: Time, place: u32, host: &mut H) {
         self.mark_answered(now, place, None);
         let Some(conn) = self.table.get_mut(place) else { return };
-        let (user, max_send_size) = (conn.user, conn.max_send_size);
-        if host.event(Index(place), user, Event::Open { max_send_size }) {
+        let (user, max_send_size, peer) = (conn.user, conn.max_send_size, conn.to);
+        if host.event(Index(place), user, Event::Open { max_send_size, peer }) {
             conn.state = State::Open;
             self.openings.remove(&place);
         } else if let Some(opening) = self.openings.get_mut(&place) {
@@ -390,9 +390,9 @@ impl Engine {
                 take_offer(conn, &accept.offer, &self.config);
                 conn.set(bit::CONFIRM);
                 get_ready(conn, place, &mut self.ready);
-                let (user, max_send_size) = (conn.user, conn.max_send_size);
+                let (user, max_send_size, peer) = (conn.user, conn.max_send_size, conn.to);
                 self.openings.remove(&place);
-                host.event(Index(place), user, Event::Open { max_send_size });
+                host.event(Index(place), user, Event::Open { max_send_size, peer });
                 self.arm(now, place);
             }
             Kind::Reject => {

@@ -1,7 +1,7 @@
 //! What the engine asks of whoever drives it: the owner of slots, events and memory.
 
 use crate::wire::Crc;
-use crate::{Attribute, Failure};
+use crate::{Address, Attribute, Failure};
 
 /// A connection's place in the engine's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,6 +57,8 @@ pub enum Event<'a> {
     Open {
         /// Largest message that may be sent, bytes; does not change any more.
         max_send_size: u32,
+        /// The peer's address, which it has proved to receive at.
+        peer: Address,
     },
     /// A connect ended without a connection; the index is free.
     Refused(Failure),

@@ -1,6 +1,7 @@
 //! What an engine's event makes necessary: calls of the engine, which it cannot be called for while it tells the event.
 
 use super::Reliable;
+use super::shares::NOBODY;
 use super::table::Opening;
 use crate::{Connection, Core, Link, Slot};
 use cci_mem::sync::Ordering;
@@ -17,8 +18,6 @@ pub(super) enum Chore {
         attribute: Attribute,
         /// What it showed.
         token: u64,
-        /// Its class.
-        class: u32,
     },
     /// A connect is sent elsewhere.
     Follow {
@@ -60,9 +59,7 @@ impl<L: Link> Reliable<L> {
         // A chore may cause another one.
         while let Some(chore) = self.estate.chores.pop() {
             match chore {
-                Chore::Welcome { index, attribute, token, class } => {
-                    self.welcome(core, now, index, (attribute, class), token);
-                }
+                Chore::Welcome { index, attribute, token } => self.welcome(core, now, index, attribute, token),
                 Chore::Follow { index, user, uri, token } => self.follow(core, now, (index, user), &uri, token),
                 Chore::Close(index) => self.close_index(core, now, index),
                 Chore::Timeouts(user) => {
@@ -75,14 +72,13 @@ impl<L: Link> Reliable<L> {
     }
 
     /// Accepts a client that was sent here.
-    fn welcome(&mut self, core: &mut Core, now: Time, index: Index, who: (Attribute, u32), token: u64) {
+    fn welcome(&mut self, core: &mut Core, now: Time, index: Index, attribute: Attribute, token: u64) {
         let Some(at) = self.expected.iter().position(|expected| expected.token == token) else {
             let _ = self.engine.reject(now, index);
             return;
         };
         let Expected { context, slot, .. } = self.expected.swap_remove(at);
-        let (attribute, class) = who;
-        self.accept_index(core, now, index, (attribute, class), (Some(slot), context));
+        self.accept_index(core, now, index, attribute, (Some(slot), context));
     }
 
     /// Asks the endpoint that the first one named.
@@ -94,12 +90,6 @@ impl<L: Link> Reliable<L> {
             self.close_index(core, now, index);
             return self.estate.give_up(core, user, Failure::Refused);
         };
-        if let Some(cell) = self.estate.table.cell(user) {
-            self.estate.inbox.part(cell.lane.load(Ordering::Relaxed));
-            let class = self.estate.inbox.class(&address);
-            self.estate.inbox.meet(class);
-            cell.lane.store(class, Ordering::Relaxed);
-        }
         self.engine.follow(now, index, address, token);
     }
 
@@ -109,7 +99,7 @@ impl<L: Link> Reliable<L> {
         core: &mut Core,
         now: Time,
         index: Index,
-        (attribute, class): (Attribute, u32),
+        attribute: Attribute,
         (slot, context): (Option<&'static Slot>, u64),
     ) {
         let Ok(cell) = core.open_connection(attribute, context, self.estate.max_send_size) else {
@@ -117,7 +107,7 @@ impl<L: Link> Reliable<L> {
             return self.estate.fail_opening(core, (slot, EventKind::Accept, context), Failure::NoMemory);
         };
         let opening = Opening { slot, kind: EventKind::Accept, context, redirected: false };
-        let user = self.enter(cell, class, index, opening);
+        let user = self.enter(cell, index, opening);
         match self.engine.accept(now, index, user) {
             Ok(()) => self.set_timeouts(now, cell),
             Err(_) => self.estate.give_up(core, user, Failure::Disconnected),
@@ -125,10 +115,9 @@ impl<L: Link> Reliable<L> {
     }
 
     /// Enters a connection in the table.
-    pub(super) fn enter(&mut self, cell: &'static Connection, class: u32, index: Index, opening: Opening) -> u64 {
-        cell.lane.store(class, Ordering::Relaxed);
+    pub(super) fn enter(&mut self, cell: &'static Connection, index: Index, opening: Opening) -> u64 {
+        cell.lane.store(NOBODY, Ordering::Relaxed);
         cell.local.store(index.0, Ordering::Relaxed);
-        self.estate.inbox.meet(class);
         self.away.need();
         self.estate.table.enter(cell, opening)
     }

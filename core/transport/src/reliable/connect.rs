@@ -27,9 +27,8 @@ impl<L: Link> Reliable<L> {
         let now = self.link.now();
         let opening =
             Opening { slot: Some(slot), kind: EventKind::Connect, context: connect.context, redirected: false };
-        let class = self.estate.inbox.class(&to);
         // Its place in the engine follows at once; nothing is told about it before.
-        let user = self.enter(cell, class, Index(u32::MAX), opening);
+        let user = self.enter(cell, Index(u32::MAX), opening);
         let open = Open {
             to,
             attribute: connect.attribute,
@@ -43,7 +42,6 @@ impl<L: Link> Reliable<L> {
             Ok(index) => cell.local.store(index.0, Ordering::Relaxed),
             Err(error) => {
                 self.estate.table.leave(user);
-                self.estate.inbox.part(class);
                 core.end_connection(cell);
                 core.release(slot);
                 return Err(error);
@@ -66,7 +64,7 @@ impl<L: Link> Reliable<L> {
             return Ok(());
         };
         let now = self.link.now();
-        self.accept_index(core, now, asked.index, (asked.attribute, asked.class), (None, context));
+        self.accept_index(core, now, asked.index, asked.attribute, (None, context));
         self.transmit(core, now, false);
         self.do_chores(core, now);
         Ok(())
@@ -131,7 +129,7 @@ impl<L: Link> Reliable<L> {
             self.transmit(core, now, false);
             self.close_index(core, now, index_of(cell));
             self.estate.table.leave(user);
-            self.estate.inbox.part(cell.lane.load(Ordering::Relaxed));
+            self.estate.inbox.detach(cell);
             self.transmit(core, now, true);
             self.do_chores(core, now);
         }

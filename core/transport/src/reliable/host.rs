@@ -25,8 +25,6 @@ pub(super) struct Estate {
     pub(super) owed: Vec<(EventKind, &'static Connection)>,
     /// Ends of accepts whose clients never confirmed, for which no slot was to spare: context and failure.
     pub(super) unconfirmed: VecDeque<(u64, Failure)>,
-    /// Whose frame is being handled.
-    pub(super) from: Address,
     /// Largest message of this endpoint, bytes.
     pub(super) max_send_size: u32,
 }
@@ -81,7 +79,7 @@ impl Estate {
     /// Takes a connection out that was never open, and tells how its making ended.
     pub(super) fn give_up(&mut self, core: &mut Core, user: u64, failure: Failure) {
         let Some((cell, opening)) = self.table.leave(user) else { return };
-        self.inbox.part(cell.lane.load(Ordering::Relaxed));
+        self.inbox.detach(cell);
         if let Some(opening) = opening {
             self.fail_opening(core, (opening.slot, opening.kind, opening.context), failure);
         }
@@ -89,7 +87,7 @@ impl Estate {
     }
 
     /// Messages may be sent. False: no slot is free for the event.
-    fn on_open(&mut self, core: &mut Core, user: u64, max_send_size: u32) -> bool {
+    fn on_open(&mut self, core: &mut Core, user: u64, max_send_size: u32, peer: &Address) -> bool {
         let (Some(cell), Some(opening)) = (self.table.cell(user), self.table.opening(user).copied()) else {
             return true;
         };
@@ -97,6 +95,7 @@ impl Estate {
         self.table.opened(user);
         cell.max_send_size.store(max_send_size.min(self.max_send_size), Ordering::Relaxed);
         cell.set_state(ConnectionState::Open);
+        self.inbox.attach(cell, peer);
         core.finish_opening(slot, opening.kind, opening.context, Ok(cell));
         true
     }
@@ -241,15 +240,9 @@ impl Host for Ends<'_> {
     fn event(&mut self, index: Index, user: u64, event: Event<'_>) -> bool {
         let Self { estate, core } = self;
         match event {
-            Event::Request { attribute, payload } => {
-                let class = estate.inbox.class(&estate.from);
-                return estate.inbox.ask(core, index, (attribute, class), payload);
-            }
-            Event::Expected { attribute, token } => {
-                let class = estate.inbox.class(&estate.from);
-                estate.chores.push(Chore::Welcome { index, attribute, token, class });
-            }
-            Event::Open { max_send_size } => return estate.on_open(core, user, max_send_size),
+            Event::Request { attribute, payload } => return estate.inbox.ask(core, index, attribute, payload),
+            Event::Expected { attribute, token } => estate.chores.push(Chore::Welcome { index, attribute, token }),
+            Event::Open { max_send_size, peer } => return estate.on_open(core, user, max_send_size, &peer),
             Event::Refused(failure) => estate.give_up(core, user, failure),
             Event::Redirected { uri, token } => {
                 let uri = String::from_utf8_lossy(uri).into_owned();

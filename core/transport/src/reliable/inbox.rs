@@ -1,14 +1,12 @@
 //! Receive slots and payload buffers: who has how many, and what arrives in which.
 
+use super::shares::{NOBODY, STRANGER, Shares};
 use crate::{Connection, Core, Slot, name};
 use cci_mem::buffers::Buffers;
 use cci_mem::ring::BODY;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Index, Place};
 use cci_proto::{Address, Attribute, EventKind};
-
-/// Classes that peers are sorted into by their address, so that the memory for them is bounded.
-const CLASSES: usize = 64;
 
 /// A message that arrives in parts.
 #[derive(Clone, Copy)]
@@ -23,25 +21,25 @@ struct Arriving {
 pub(super) struct Asked {
     pub(super) index: Index,
     pub(super) attribute: Attribute,
-    pub(super) class: u32,
     slot: &'static Slot,
 }
 
-/// What stands in [`Slot::payload`]: the class that the slot counts for, and the buffer that it holds.
+/// What stands in [`Slot::payload`]: whom the slot counts for, and the buffer that it holds.
 #[derive(Clone, Copy)]
 struct Token(u64);
 
 impl Token {
     const TAKEN: u64 = 1 << 63;
 
-    fn new(class: u32, buffer: Option<u32>) -> Self {
-        Self(Self::TAKEN | u64::from(class) << 33 | buffer.map_or(0, |buffer| 1 << 32 | u64::from(buffer)))
+    fn new(who: u32, buffer: Option<u32>) -> Self {
+        let who = u64::from(who & NOBODY);
+        Self(Self::TAKEN | who << 33 | buffer.map_or(0, |buffer| 1 << 32 | u64::from(buffer)))
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "each field is cut out of the word")]
-    fn parts(self) -> Option<(usize, Option<u32>)> {
+    fn parts(self) -> Option<(u32, Option<u32>)> {
         let buffer = (self.0 >> 32 & 1 == 1).then_some(self.0 as u32);
-        (self.0 & Self::TAKEN != 0).then_some(((self.0 >> 33) as usize % CLASSES, buffer))
+        (self.0 & Self::TAKEN != 0).then_some(((self.0 >> 33) as u32 & NOBODY, buffer))
     }
 }
 
@@ -51,14 +49,8 @@ pub(super) struct Inbox {
     /// By the slot's number.
     arriving: Vec<Option<Arriving>>,
     asked: Vec<Option<Asked>>,
-    /// Slots that each class has.
-    lent: [u32; CLASSES],
-    /// Connections that each class has.
-    peers: [u32; CLASSES],
-    /// Classes with a connection.
-    crowd: u32,
-    /// Of the classes.
-    key: u64,
+    /// Who has how many of the slots.
+    shares: Shares,
     /// A message or a request was shown to the program, which may answer it.
     pub(super) has_shown: bool,
     /// The endpoint closes: nothing is taken any more.
@@ -66,92 +58,66 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    pub(super) fn new(core: &Core, largest: usize, key: u64) -> rustix::io::Result<Self> {
+    pub(super) fn new(core: &Core, largest: usize) -> rustix::io::Result<Self> {
         let slots = u32::try_from(core.recv_count().1).map_err(|_| rustix::io::Errno::NOMEM)?;
         Ok(Self {
             buffers: Buffers::new(slots, largest)?,
             arriving: Vec::new(),
             asked: Vec::new(),
-            lent: [0; CLASSES],
-            peers: [0; CLASSES],
-            crowd: 0,
-            key,
+            shares: Shares::new(),
             has_shown: false,
             closing: false,
         })
     }
 
-    /// The class of a peer.
-    pub(super) fn class(&self, address: &Address) -> u32 {
-        let mut hash = self.key;
-        for chunk in address.0.chunks_exact(8) {
-            hash ^= chunk.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
-            // The finalizer of SplitMix64: every bit reaches every other.
-            hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            hash ^= hash >> 31;
+    /// A connection to the peer at this address is open.
+    pub(super) fn attach(&mut self, cell: &'static Connection, address: &Address) {
+        cell.lane.store(self.shares.attach(address), Ordering::Relaxed);
+    }
+
+    /// A connection is open no more, if it was.
+    pub(super) fn detach(&mut self, cell: &'static Connection) {
+        let peer = cell.lane.load(Ordering::Relaxed);
+        if peer != NOBODY {
+            cell.lane.store(NOBODY, Ordering::Relaxed);
+            self.shares.detach(peer);
         }
-        u32::try_from(hash % CLASSES as u64).unwrap_or(0)
-    }
-
-    /// A connection to a peer of this class begins.
-    pub(super) fn meet(&mut self, class: u32) {
-        let peers = &mut self.peers[class as usize % CLASSES];
-        self.crowd += u32::from(*peers == 0);
-        *peers += 1;
-    }
-
-    /// One ends.
-    pub(super) fn part(&mut self, class: u32) {
-        let peers = &mut self.peers[class as usize % CLASSES];
-        *peers = peers.saturating_sub(1);
-        self.crowd = self.crowd.saturating_sub(u32::from(*peers == 0));
     }
 
     /// Takes back what a slot held that the program has returned.
     #[inline]
     pub(super) fn release(&mut self, slot: &'static Slot) {
-        if let Some((class, buffer)) = Token(slot.payload.load(Ordering::Relaxed)).parts() {
+        if let Some((who, buffer)) = Token(slot.payload.load(Ordering::Relaxed)).parts() {
             slot.payload.store(0, Ordering::Relaxed);
-            self.lent[class] = self.lent[class].saturating_sub(1);
+            self.shares.give_back(who);
             if let Some(buffer) = buffer {
                 self.buffers.give(buffer);
             }
         }
     }
 
-    /// Whether peers of this class have a quarter of the slots and the last sixteenth is to stay for others.
-    #[inline]
-    fn is_over_share(&self, core: &Core, class: u32) -> bool {
-        if self.crowd < 2 {
-            return false;
-        }
-        let (limit, _) = core.recv_count();
-        self.lent[class as usize % CLASSES] as usize * 4 >= limit && core.recv_free() * 16 <= limit && limit >= 16
-    }
-
     /// Messages that would be taken now, whoever sends them.
     pub(super) fn room(&self, core: &Core) -> u32 {
-        let (limit, _) = core.recv_count();
-        let kept = if self.crowd < 2 { 0 } else { limit / 16 };
+        let kept = self.shares.reserve(core.recv_count().0);
         if self.closing { 0 } else { u32::try_from(core.recv_free().saturating_sub(kept)).unwrap_or(u32::MAX) }
     }
 
-    /// A slot for what a peer of this class has sent.
+    /// A slot for what this one has sent.
     #[inline]
-    fn take(&mut self, core: &mut Core, class: u32) -> Option<&'static Slot> {
+    fn take(&mut self, core: &mut Core, who: u32) -> Option<&'static Slot> {
         if self.closing {
             return None;
         }
-        match self.take_fair(core, class) {
+        match self.take_fair(core, who) {
             Some(slot) => Some(slot),
-            None => self.take_last(core, class),
+            None => self.take_last(core, who),
         }
     }
 
     #[inline]
-    fn take_fair(&mut self, core: &mut Core, class: u32) -> Option<&'static Slot> {
-        if self.is_over_share(core, class) {
+    fn take_fair(&mut self, core: &mut Core, who: u32) -> Option<&'static Slot> {
+        let (limit, _) = core.recv_count();
+        if !self.shares.may_take(who, core.recv_free(), limit) {
             return None;
         }
         core.take_recv(|slot| self.release(slot))
@@ -159,14 +125,14 @@ impl Inbox {
 
     /// No slot was free: has the program's next return tell us, and looks once more.
     #[cold]
-    fn take_last(&mut self, core: &mut Core, class: u32) -> Option<&'static Slot> {
+    fn take_last(&mut self, core: &mut Core, who: u32) -> Option<&'static Slot> {
         if !core.is_starving() {
             core.set_starving(true);
             // Against the light fence in giving an event back: either it tells us, or this look finds its slot.
             core.endpoint().pairing.heavy_here();
         }
         self.sweep(core);
-        self.take_fair(core, class)
+        self.take_fair(core, who)
     }
 
     /// Takes back what the program has returned.
@@ -182,9 +148,9 @@ impl Inbox {
 
     /// Notes what a slot holds.
     #[inline]
-    fn hold(&mut self, slot: &'static Slot, class: u32, buffer: Option<u32>) {
-        self.lent[class as usize % CLASSES] += 1;
-        slot.payload.store(Token::new(class, buffer).0, Ordering::Relaxed);
+    fn hold(&mut self, slot: &'static Slot, who: u32, buffer: Option<u32>) {
+        self.shares.lend(who);
+        slot.payload.store(Token::new(who, buffer).0, Ordering::Relaxed);
     }
 
     /// Gives back a slot that no event has shown.
@@ -194,30 +160,30 @@ impl Inbox {
     }
 
     /// A slot and a buffer.
-    fn take_with_buffer(&mut self, core: &mut Core, class: u32) -> Option<(&'static Slot, u32)> {
-        let slot = self.take(core, class)?;
+    fn take_with_buffer(&mut self, core: &mut Core, who: u32) -> Option<(&'static Slot, u32)> {
+        let slot = self.take(core, who)?;
         slot.payload.store(0, Ordering::Relaxed);
         // As many as slots.
         let Some(buffer) = self.buffers.take() else {
             core.release(slot);
             return None;
         };
-        self.hold(slot, class, Some(buffer));
+        self.hold(slot, who, Some(buffer));
         Some((slot, buffer))
     }
 
     /// A message in one piece. False: no slot is free.
     #[inline]
     pub(super) fn message(&mut self, core: &mut Core, cell: &'static Connection, bytes: &[u8]) -> bool {
-        let class = cell.lane.load(Ordering::Relaxed);
+        let who = cell.lane.load(Ordering::Relaxed);
         let slot = if bytes.len() <= BODY {
-            let Some(slot) = self.take(core, class) else { return false };
-            self.hold(slot, class, None);
+            let Some(slot) = self.take(core, who) else { return false };
+            self.hold(slot, who, None);
             slot.fill_inline(EventKind::Recv as u32, bytes.len(), cell.address(), |at| word(bytes, at));
             slot
         } else {
             let Ok(len) = u32::try_from(bytes.len()) else { return false };
-            let Some((slot, buffer)) = self.take_with_buffer(core, class) else { return false };
+            let Some((slot, buffer)) = self.take_with_buffer(core, who) else { return false };
             if !self.buffers.write(buffer, 0, bytes) {
                 self.give_back(core, slot);
                 return false;
@@ -279,14 +245,8 @@ impl Inbox {
     }
 
     /// Shows a request to the program. False: no slot is free.
-    pub(super) fn ask(
-        &mut self,
-        core: &mut Core,
-        index: Index,
-        (attribute, class): (Attribute, u32),
-        payload: &[u8],
-    ) -> bool {
-        let Some((slot, buffer)) = self.take_with_buffer(core, class) else { return false };
+    pub(super) fn ask(&mut self, core: &mut Core, index: Index, attribute: Attribute, payload: &[u8]) -> bool {
+        let Some((slot, buffer)) = self.take_with_buffer(core, STRANGER) else { return false };
         let Some(len) = u32::try_from(payload.len()).ok().filter(|_| self.buffers.write(buffer, 0, payload)) else {
             self.give_back(core, slot);
             return false;
@@ -295,7 +255,7 @@ impl Inbox {
         slot.connection.set(None);
         self.buffers.show(slot, EventKind::ConnectRequest as u32, buffer, len, u64::from(attribute as u32));
         let number = slot.index.load(Ordering::Relaxed);
-        put(&mut self.asked, number, Asked { index, attribute, class, slot });
+        put(&mut self.asked, number, Asked { index, attribute, slot });
         self.show(core, slot);
         true
     }

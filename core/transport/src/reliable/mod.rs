@@ -12,6 +12,7 @@ mod operation;
 mod outbox;
 mod registry;
 mod send;
+mod shares;
 mod table;
 mod transport;
 
@@ -23,7 +24,7 @@ use cci_mem::counters::VIRTUAL;
 use cci_mem::guarded::Threading;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Config, Engine};
-use cci_proto::{Address, CONN_REQ_LEN, Status, Time, wire};
+use cci_proto::{CONN_REQ_LEN, Status, Time, wire};
 use chores::Expected;
 use host::{Ends, Estate};
 use inbox::Inbox;
@@ -110,7 +111,7 @@ impl<L: Link> Reliable<L> {
     /// No memory, no random numbers, or a largest message that no frame format carries.
     pub fn open(core: &Core, link: L, options: &ReliableOptions) -> Result<Self, OpenError> {
         let system = |source: rustix::io::Errno| OpenError::system("no memory for an endpoint", source);
-        let [classes, registrations] = random().map_err(system)?;
+        let [registrations] = random().map_err(system)?;
         let count = |count: usize| u32::try_from(count).map_err(|_| OpenError::new(Status::Inval, "too many buffers"));
         let (send, rma) = (count(core.send_count().1)?, count(core.rma_count())?);
         let config = Config {
@@ -129,13 +130,12 @@ impl<L: Link> Reliable<L> {
         let largest = (options.max_send_size as usize).max(CONN_REQ_LEN);
         let estate = Estate {
             table: Table::default(),
-            inbox: Inbox::new(core, largest, classes).map_err(system)?,
+            inbox: Inbox::new(core, largest).map_err(system)?,
             operations: Operations::new(send),
             registry: Registry::new(registrations),
             chores: Vec::new(),
             owed: Vec::new(),
             unconfirmed: VecDeque::new(),
-            from: Address::default(),
             max_send_size: options.max_send_size,
         };
         let mut transport = Self {
@@ -172,7 +172,6 @@ impl<L: Link> Reliable<L> {
         let Self { engine, link, estate, groups, malformed, .. } = self;
         link.recv_burst(BUDGET, &mut |incoming| match incoming {
             Incoming::Frame { from, bytes, congested } => {
-                estate.from = from;
                 let handled = engine.handle_frame(now, &from, bytes, congested, &mut Ends { estate, core });
                 *malformed += u64::from(handled.is_err());
             }

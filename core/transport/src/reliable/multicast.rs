@@ -1,6 +1,7 @@
 //! Groups: unreliable, many senders, one frame for each message. The engine has no part in them.
 
 use super::Reliable;
+use super::shares::NOBODY;
 use crate::{Connect, Connection, ConnectionState, Core, Link, Message, Outgoing, Posted, Slot};
 use cci_mem::sync::Ordering;
 use cci_proto::wire::{self, HEADER, Multicast};
@@ -55,7 +56,10 @@ impl<L: Link> Reliable<L> {
         };
         self.next_group = self.next_group.wrapping_add(1);
         cell.local.store(number, Ordering::Relaxed);
-        cell.lane.store(0, Ordering::Relaxed);
+        cell.lane.store(NOBODY, Ordering::Relaxed);
+        if to.is_none() {
+            self.estate.inbox.attach(cell, &of_group(number));
+        }
         cell.set_state(ConnectionState::Open);
         self.groups.push(Group { cell, number, to, from, sent: 0 });
         core.finish_opening(slot, EventKind::Connect, connect.context, Ok(cell));
@@ -79,6 +83,7 @@ impl<L: Link> Reliable<L> {
                 self.link.leave(number);
             }
         }
+        self.estate.inbox.detach(cell);
         core.end_connection(cell);
     }
 
@@ -121,6 +126,13 @@ impl<L: Link> Reliable<L> {
         }
         Ok(slot.filter(|_| posted == Posted::Waited))
     }
+}
+
+/// Whom the slots of a group's messages count for: its senders are not told apart.
+fn of_group(number: u32) -> Address {
+    let mut address = Address([0xff; 24]);
+    address.0[4..8].copy_from_slice(&number.to_be_bytes());
+    address
 }
 
 /// A frame to the group with this number has come.

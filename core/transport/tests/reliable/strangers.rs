@@ -195,3 +195,46 @@ fn a_thousand_ranks_of_one_host_connect_at_once() {
         }
     }
 }
+
+#[test]
+fn requests_of_two_hundred_ports_leave_peers_their_slots() {
+    let hub = Hub::new();
+    let (a, b) = (End::open_over(hub.link_on(1000), How::default()), End::open(&hub, How::default()));
+    let (to_b, _) = join(&[&a, &b], RO);
+    let mut ports: Vec<_> = (0..200).map(|_| Stranger::new(&hub, 1000, &b)).collect();
+    for (number, port) in ports.iter_mut().enumerate() {
+        port.ask(&b, 1 + 2 * number as u64);
+        port.ask(&b, 2 + 2 * number as u64);
+    }
+    let asked = waiting(&b, EventKind::ConnectRequest);
+    assert!((1..=64).contains(&asked), "{asked} requests have slots");
+    // All of them unanswered, and every message held.
+    for number in 0..150 {
+        a.send(to_b, b"through", number);
+        until(&[&a, &b], || waiting(&b, EventKind::Recv) as u64 > number);
+    }
+}
+
+#[test]
+fn sixty_four_peers_of_one_network_get_through_one_as_well_as_the_other() {
+    let hub = Hub::new();
+    let few = CoreOptions { send_count: 16, recv_count: 16, rma_count: 16, disconnect_events: false };
+    let how = How { core: few, threading: Threading::One };
+    let b = End::open(&hub, How::default());
+    let peers: Vec<End> = (0..64).map(|_| End::open_over(hub.link_on(1000), how)).collect();
+    let cells: Vec<_> = peers.iter().map(|peer| join(&[peer, &b], RO).0).collect();
+    // All but the last flood, and their events are held.
+    for (peer, cell) in peers.iter().zip(&cells).take(63) {
+        while peer.post(cell, b"flood", Posted::Silent(0)).is_ok() {}
+        (0..3).for_each(|_| {
+            keep(peer);
+            keep(&b);
+        });
+    }
+    let held = waiting(&b, EventKind::Recv);
+    assert!((128..256).contains(&held), "{held} messages of the flood");
+    let (last, cell) = (&peers[63], cells[63]);
+    last.send(cell, b"modest", 1);
+    until(&[last, &b], || waiting(&b, EventKind::Recv) > held);
+    assert_eq!(outcome(&[last, &b], 0, EventKind::Send).0, Some(Status::Success));
+}

@@ -496,7 +496,7 @@ impl Host for Judged<'_> {
                 return false;
             }
             Event::Request { attribute, payload } => Heard::Request(attribute, payload.to_vec()),
-            Event::Open { max_send_size } => Heard::Open(max_send_size),
+            Event::Open { max_send_size, .. } => Heard::Open(max_send_size),
             Event::Refused(failure) => Heard::Refused(failure),
             Event::Broken(failure) => Heard::Broken(failure),
             Event::Silent => Heard::Silent,
