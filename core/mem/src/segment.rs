@@ -24,6 +24,8 @@ pub struct Segment {
     len: usize,
     /// None once closed: the mapping needs it no more.
     fd: Option<OwnedFd>,
+    /// The process that gives the pages back to the system when it drops the segment.
+    owner: Option<u32>,
 }
 
 // SAFETY: a mapping is not bound to a thread; its words are atomics and its bytes move through raw pointers.
@@ -97,7 +99,14 @@ impl Segment {
         // SAFETY: a fresh mapping at an address of the kernel's choice; the file's size is `len` and sealed.
         let base = unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, &fd, 0)? };
         let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
-        Ok(Self { base, len, fd: Some(fd) })
+        Ok(Self { base, len, fd: Some(fd), owner: None })
+    }
+
+    /// Gives the pages back to the system when this process drops the segment, whoever else has its descriptor or maps it.
+    #[must_use]
+    pub fn owned(mut self) -> Self {
+        self.owner = Some(std::process::id());
+        self
     }
 
     /// Reserves physical memory for a range, so that touching it cannot fail.
@@ -217,6 +226,12 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
+        // A forked child drops copies of what its parent still uses.
+        if let (Some(owner), Some(fd)) = (self.owner, &self.fd)
+            && owner == std::process::id()
+        {
+            let _ = fallocate(fd, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 0, self.len as u64);
+        }
         // SAFETY: this mapping, made by `map`; whoever borrowed from it is gone.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
     }

@@ -36,6 +36,10 @@ pub mod packet_kind {
     pub const WELCOME: u32 = 2;
     /// The other answer, with a sentence.
     pub const REFUSE: u32 = 3;
+    /// A segment of library memory.
+    pub const SEGMENT: u32 = 4;
+    /// It is not in use any more.
+    pub const SEGMENT_GONE: u32 = 5;
 }
 
 /// Kinds of frames.

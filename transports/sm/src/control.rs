@@ -159,6 +159,13 @@ impl Control {
         Ok(())
     }
 
+    /// Wakes this endpoint when a lane's socket has room for packets, or no more.
+    pub(crate) fn watch_room(&self, number: u32, socket: &OwnedFd, on: bool) {
+        let room = if on { EventFlags::OUT } else { EventFlags::empty() };
+        let flags = EventFlags::IN | EventFlags::RDHUP | room;
+        let _ = epoll::modify(&self.epoll, socket, EventData::new_u64(SOCKET | u64::from(number)), flags);
+    }
+
     /// Stops watching a lane. Closing would not suffice where a forked child still has the descriptors.
     pub(crate) fn forget_lane(&mut self, socket: &OwnedFd, peer: &Arc<Peer>) {
         let sets = [Some(&self.epoll), self.quiet.as_ref().map(|quiet| &quiet.epoll)];

@@ -1,6 +1,7 @@
 //! The end of lanes, and of the endpoint.
 
 use crate::Sm;
+use crate::announce::Announced;
 use crate::common::precise_now;
 use crate::connect::Redirected;
 use crate::greet::Cause;
@@ -69,7 +70,7 @@ impl Sm {
             Phase::Draining if cause != Cause::Violation => return,
             _ => {}
         }
-        lane.outbox.clear();
+        lane.announced = Announced::default();
         if was_ready && cause != Cause::Violation && lane.receive(&mut self.common, core, RING).is_err() {
             return self.finish_burial(core, number, Cause::Violation);
         }

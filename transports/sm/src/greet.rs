@@ -5,7 +5,7 @@ use crate::common::Common;
 use crate::handshake::{self, Arrived, Kind, Packet};
 use crate::lane::{Lane, Phase};
 use crate::layout::{Geometry, VERSION};
-use crate::registry::{LEN, PeerRegistry, Shared};
+use crate::registry::{LEN, PeerRegistry};
 use crate::rma::PeerSegment;
 use crate::sys::{self, Peer, Way};
 use crate::wire::Wire;
@@ -62,7 +62,8 @@ impl Lane {
         hello.set_geometry(geometry);
         let no_file = |_| Cause::NoMemory;
         let fds = [wire.segment().file_of().map_err(no_file)?, common.registry.segment().file_of().map_err(no_file)?];
-        handshake::send(&socket, &hello, &fds).map_err(|_| Cause::Gone)?;
+        handshake::limit_unread(&socket);
+        handshake::send(&socket, &hello, &fds).map_err(cause_of_failed_send)?;
         wire.close_file();
         self.wire = Some(wire);
         self.socket = Some(socket);
@@ -175,7 +176,8 @@ impl Lane {
         let welcome = self.introduction(common, Kind::Welcome);
         let socket = self.socket.as_ref().ok_or(Cause::Gone)?;
         let registry_file = common.registry.segment().file_of().map_err(|_| Cause::NoMemory)?;
-        handshake::send(socket, &welcome, &[registry_file]).map_err(|_| Cause::Gone)?;
+        handshake::limit_unread(socket);
+        handshake::send(socket, &welcome, &[registry_file]).map_err(cause_of_failed_send)?;
         self.usable(common, packet, registry);
         Ok(())
     }
@@ -214,41 +216,8 @@ impl Lane {
         self.heard = common.now;
         self.dozing = false;
         common.lanes_changed = true;
-        for shared in common.registry.shared() {
-            self.offer(&shared);
-        }
-    }
-
-    /// Sends a segment of library memory to the peer.
-    pub(crate) fn offer(&mut self, shared: &Shared) {
-        let mut packet = Packet::new(Kind::Segment, "");
-        packet.segment = shared.number;
-        packet.lane_len = shared.segment.len() as u64;
-        self.outbox.push_back((packet, Some(shared.clone())));
-        self.flush_outbox();
-    }
-
-    /// Tells the peer that a segment is not in use any more.
-    pub(crate) fn withdraw(&mut self, number: u64) {
-        let mut packet = Packet::new(Kind::SegmentGone, "");
-        packet.segment = number;
-        self.outbox.push_back((packet, None));
-        self.flush_outbox();
-    }
-
-    /// Sends what waits, as far as the socket has room.
-    pub(crate) fn flush_outbox(&mut self) {
-        while let (Some(socket), Some((packet, shared))) = (&self.socket, self.outbox.front()) {
-            let sent = match shared {
-                Some(shared) => shared.segment.file_of().and_then(|file| handshake::send(socket, packet, &[file])),
-                None => handshake::send(socket, packet, &[]),
-            };
-            match sent {
-                Err(Errno::AGAIN | Errno::INTR) => return,
-                // A broken socket is noticed where it is read.
-                _ => drop(self.outbox.pop_front()),
-            }
-        }
+        self.announced.on_change_of_all();
+        self.announce(common);
     }
 
     fn on_segment(&mut self, common: &Common, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
@@ -269,6 +238,14 @@ impl Lane {
             self.segments.insert(packet.segment, PeerSegment(segment));
         }
         Ok(())
+    }
+}
+
+/// Why a first packet could not be sent.
+fn cause_of_failed_send(errno: Errno) -> Cause {
+    match errno {
+        Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM => Cause::NoMemory,
+        _ => Cause::Gone,
     }
 }
 

@@ -1,8 +1,9 @@
 //! A lane: everything this endpoint has with one peer endpoint.
 
 use crate::address::Address;
+use crate::announce::Announced;
 use crate::common::Common;
-use crate::handshake::{self, Packet};
+use crate::handshake;
 use crate::registry::PeerRegistry;
 use crate::rma::PeerSegment;
 use crate::sys::Peer;
@@ -112,8 +113,8 @@ pub(crate) struct Lane {
     /// Control frames and answers that wait. They go first: an operation of the queue may wait for the peer's answer, and the peer for
     /// ours.
     pub(crate) answers: VecDeque<Op>,
-    /// Packets that the socket had no room for.
-    pub(crate) outbox: VecDeque<(Packet, Option<crate::registry::Shared>)>,
+    /// What the peer knows of this endpoint's segments.
+    pub(crate) announced: Announced,
     /// Payload slots and requests that the program holds.
     pub(crate) lent: u32,
     /// The inbound sleep word says something else than AWAKE.
@@ -163,7 +164,7 @@ impl Lane {
             requests: Vec::new(),
             queue: VecDeque::new(),
             answers: VecDeque::new(),
-            outbox: VecDeque::new(),
+            announced: Announced::default(),
             lent: 0,
             dozing: false,
             waiting: false,

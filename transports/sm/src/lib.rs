@@ -3,6 +3,7 @@
 #![deny(unsafe_code)]
 
 mod address;
+mod announce;
 mod common;
 #[allow(unsafe_code)]
 mod connect;
@@ -235,7 +236,7 @@ impl Sm {
         let cause = lane.read_socket(&mut self.common).or(hung_up.then_some(Cause::Gone));
         match cause {
             Some(cause) => self.bury(core, number, cause),
-            None => lane.flush_outbox(),
+            None => lane.announce(&mut self.common),
         }
     }
 

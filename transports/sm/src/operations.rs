@@ -196,7 +196,8 @@ impl Transport for Sm {
             && self.common.registry.shares(shared.number) == 1
         {
             for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.phase == Phase::Ready) {
-                lane.offer(&shared);
+                lane.announced.on_change(shared.number);
+                lane.announce(&mut self.common);
             }
         }
         Ok(handle)
@@ -213,7 +214,8 @@ impl Transport for Sm {
             && self.common.registry.shares(shared.number) == 0
         {
             for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.phase == Phase::Ready) {
-                lane.withdraw(shared.number);
+                lane.announced.on_change(shared.number);
+                lane.announce(&mut self.common);
             }
         }
         Ok(())

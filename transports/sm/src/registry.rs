@@ -64,8 +64,8 @@ pub(crate) struct Registry {
     entries: Vec<Own>,
     free: VecDeque<u32>,
     reserved: usize,
-    /// Registrations per library allocation.
-    shares: BTreeMap<u64, usize>,
+    /// Library allocations by number, with how many registrations lie in each.
+    shares: BTreeMap<u64, (usize, Shared)>,
 }
 
 impl Registry {
@@ -148,7 +148,7 @@ impl Registry {
         let stuff = [Registration { index, generation }.mixed(self.key[0]), secret, memory.len(), 0];
         let own = Own { generation, secret, memory: Some(memory), rights, dead: false, shared: shared.clone() };
         if let Some(shared) = &shared {
-            *self.shares.entry(shared.number).or_default() += 1;
+            self.shares.entry(shared.number).or_insert_with(|| (0, shared.clone())).0 += 1;
         }
         self.entries[index as usize] = own;
         Ok((RmaHandle { stuff }, shared))
@@ -206,7 +206,7 @@ impl Registry {
         own.dead = false;
         self.free.push_back(number.index);
         let shared = own.shared.take()?;
-        if let Some(count) = self.shares.get_mut(&shared.number) {
+        if let Some((count, _)) = self.shares.get_mut(&shared.number) {
             *count -= 1;
             if *count == 0 {
                 self.shares.remove(&shared.number);
@@ -216,16 +216,18 @@ impl Registry {
     }
 
     /// The library allocations behind living registrations, each once.
-    pub(crate) fn shared(&self) -> Vec<Shared> {
-        let mut all: Vec<Shared> = self.entries.iter().filter_map(|own| own.shared.clone()).collect();
-        all.sort_by_key(|shared| shared.number);
-        all.dedup_by_key(|shared| shared.number);
-        all
+    pub(crate) fn shared(&self) -> impl Iterator<Item = &Shared> + '_ {
+        self.shares.values().map(|(_, shared)| shared)
     }
 
     /// How many registrations lie in this library allocation.
     pub(crate) fn shares(&self, number: u64) -> usize {
-        self.shares.get(&number).copied().unwrap_or(0)
+        self.shares.get(&number).map_or(0, |(count, _)| *count)
+    }
+
+    /// The segment of a library allocation with registrations.
+    pub(crate) fn segment_of(&self, number: u64) -> Option<&Segment> {
+        self.shares.get(&number).map(|(_, shared)| &*shared.segment)
     }
 }
 

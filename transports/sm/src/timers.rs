@@ -1,6 +1,7 @@
 //! What time brings: timeouts, keepalive, retries, closing of lanes that nobody needs.
 
 use crate::Sm;
+use crate::announce::Blocked;
 use crate::common::Common;
 use crate::greet::Cause;
 use crate::lane::{Lane, Op, Phase};
@@ -12,6 +13,8 @@ use cci_transport::{Connection, Core};
 
 /// A full backlog is tried again this often, milliseconds.
 const DIAL_AGAIN: u64 = 10;
+/// Segments for which the system had no memory are announced again this often, milliseconds.
+const ANNOUNCE_AGAIN: u64 = 100;
 /// How long a client may take to say HELLO, milliseconds.
 const HELLO_LIMIT: u64 = 5_000;
 /// How long a lane without connections is kept, milliseconds.
@@ -80,7 +83,7 @@ impl Lane {
             self.seen = self.received;
             self.heard = now;
         }
-        self.flush_outbox();
+        self.announce(common);
         while let Some(number) = self.late_opening(now) {
             let reason = match self.phase {
                 Phase::Dialing(address) => format!("too many wait to be taken by {address} already"),
@@ -158,7 +161,7 @@ impl Lane {
             Phase::Ready if self.is_idle() => self.idle_since.map(|since| since + IDLE_LIMIT),
             _ => None,
         };
-        let outbox = (!self.outbox.is_empty()).then_some(now + DIAL_AGAIN);
+        let outbox = (self.announced.blocked() == Some(Blocked::Short)).then_some(now + ANNOUNCE_AGAIN);
         let memory = self.wire.as_ref().is_some_and(|wire| wire.lacks_memory).then_some(now + DIAL_AGAIN);
         let openings = self.opening_deadlines().map(|(deadline, _)| deadline).min();
         let ops = self.op_deadlines().map(|(deadline, _)| deadline).min();
