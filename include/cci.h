@@ -280,7 +280,8 @@ static inline const char *cci_event_type_str(cci_event_type_t type)
  * CCI_EINVAL: another version, NULL, or a mistake in the configuration file. */
 CCI_DECLSPEC int cci_init(uint32_t abi_ver, uint32_t flags, uint32_t *caps);
 
-/* Undoes one cci_init(). The last one closes all endpoints; after it cci_init() may be called again.
+/* Undoes one cci_init(). The last one closes all endpoints, also those that belong to other threads (ccix_create_endpoint());
+ * their threads' later calls are refused. After it cci_init() may be called again.
  * CCI_ERROR: not initialized. */
 CCI_DECLSPEC int cci_finalize(void);
 

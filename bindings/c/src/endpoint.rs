@@ -54,7 +54,11 @@ pub(crate) unsafe fn open(
 /// Closes an endpoint that the program has left open, if it still is the one of that generation.
 pub(crate) fn close_left_open(cell: &'static EndpointCell, generation: u32) {
     if cell.generation() == generation {
-        guard::on(Some(cell), || Ok(close(cell)?));
+        guard::on(Some(cell), || {
+            raw::close_for_owner(cell, generation)?;
+            rma::forget(cell);
+            Ok(())
+        });
     }
 }
 

@@ -316,10 +316,9 @@ impl Endpoint {
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        // In a forked child nothing may be touched; an endpoint for one thread that is dropped by another stays open until
-        // the process ends, because its owner may be using it.
+        // In a forked child nothing may be touched.
         if !self.closed {
-            let _ = self.shut();
+            let _ = raw::close_for_owner(self.cell, self.generation);
         }
     }
 }

@@ -330,6 +330,26 @@ pub fn close(endpoint: &'static Endpoint) -> Result<(), Unusable> {
     Ok(())
 }
 
+/// As [`close`], of this life of an endpoint, whatever thread it belongs to: that thread's later calls are refused.
+///
+/// # Errors
+///
+/// Closed already, or it cannot be used here.
+pub fn close_for_owner(endpoint: &'static Endpoint, life: u32) -> Result<(), Unusable> {
+    if endpoint.generation() != life {
+        return Err(Unusable::Closed);
+    }
+    match close(endpoint) {
+        Err(Unusable::WrongThread) => {}
+        result => return result,
+    }
+    let mut body = endpoint.seize(life)?;
+    body.transport.close(&mut body.core, Duration::from_millis(100));
+    // The cell has no further life: the thread that it belonged to may still be at its door.
+    drop(body);
+    Ok(())
+}
+
 /// Closes a connection: local and immediate.
 ///
 /// # Errors

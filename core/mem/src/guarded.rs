@@ -187,9 +187,12 @@ impl<T> Guarded<T> {
 
     /// Ends a loan; with the lock held. False: the value belongs to one thread now.
     fn recall(&self, owner: usize) -> bool {
-        if owner & MANY == 0 {
-            return false;
-        }
+        owner & MANY != 0 && self.evict(owner)
+    }
+
+    /// Has the thread that `owner` names enter as all others do, and waits until it is outside; with the lock held. False: the
+    /// value has changed hands meanwhile.
+    fn evict(&self, owner: usize) -> bool {
         self.recalling.store(1, Ordering::Relaxed);
         // The borrower may be handing the value over: what it says counts.
         let _ = self.owner.compare_exchange(owner, MANY, Ordering::Relaxed, Ordering::Relaxed);
@@ -206,6 +209,39 @@ impl<T> Guarded<T> {
         }
         self.recalling.store(0, Ordering::Relaxed);
         self.owner.load(Ordering::Acquire) == MANY
+    }
+
+    /// Access to a value whoever it belongs to, for a thread that ends its use. Where it belongs to another thread, that thread is
+    /// waited for while it is inside; from then on the value is for many threads. `is_meant` looks whether it still is the value
+    /// that was meant: where it is not, its owner keeps it.
+    ///
+    /// A thread that is held up at the door may write to the place of one-thread owners at any time later, so that the value must
+    /// not belong to one thread again.
+    #[cold]
+    pub fn seize(&self, is_meant: impl FnOnce(&T) -> bool) -> Option<Guard<'_, T>> {
+        if let Ok(guard) = self.enter() {
+            return is_meant(&guard).then_some(guard);
+        }
+        loop {
+            self.lock.acquire(self.pairing);
+            let owner = self.owner.load(Ordering::Acquire);
+            if owner & !(ALIGNMENT - 1) == thread_token() {
+                // It is inside already: it would wait for itself.
+                self.lock.release(self.pairing);
+                return None;
+            }
+            if owner != MANY && !self.evict(owner) {
+                self.lock.release(self.pairing);
+                continue;
+            }
+            let guard = self.guard(None);
+            if !is_meant(&guard) {
+                // Release: the owner sees what this thread saw.
+                self.owner.store(owner, Ordering::Release);
+                return None;
+            }
+            return Some(guard);
+        }
     }
 
     /// A borrower leaves, or a thread whose value it is.
@@ -305,7 +341,13 @@ impl<T> Guard<'_, T> {
         match self.inside {
             // Whoever recalls the value comes after the new rule.
             Some(inside) if !std::ptr::eq(inside, first) => self.guarded.leave(inside),
-            Some(_) => {}
+            // Whoever seizes the value may wait for the first place.
+            Some(_) => {
+                Pairing::Asymmetric.light();
+                if self.guarded.recalling.load(Ordering::Relaxed) != 0 {
+                    futex::wake_one(first);
+                }
+            }
             None => lock.release(*pairing),
         }
         std::mem::forget(self);

@@ -92,6 +92,39 @@ fn a_value_handed_over_has_one_guard() {
     model(Pairing::Symmetric, 3, here, there, None);
 }
 
+/// Ends the use of the value, whoever has it.
+fn seize(value: &Value) {
+    let Some(guard) = value.seize(|_| true) else { return };
+    // SAFETY: the guard is the only one; loom checks it.
+    guard.with_mut(|at| unsafe { *at += 1 });
+}
+
+/// A value of one thread is seized while that thread uses it and hands it over: never two guards, and nobody waits for ever.
+#[test]
+fn a_seized_value_has_one_guard() {
+    let here = |value: &Value| {
+        add(value, Some(Threading::One));
+        (0..2).for_each(|_| add(value, None));
+    };
+    model(Pairing::Asymmetric, 2, here, seize, Some(4));
+    let closes = |value: &Value| {
+        add(value, Some(Threading::One));
+        add(value, Some(Threading::Many));
+    };
+    model(Pairing::Asymmetric, 2, closes, seize, Some(3));
+}
+
+/// A value that is not the one meant stays its owner's.
+#[test]
+fn a_value_that_is_not_meant_stays_its_owners() {
+    let here = |value: &Value| {
+        add(value, Some(Threading::One));
+        add(value, None);
+        assert!(value.enter().is_ok(), "its own thread is refused");
+    };
+    model(Pairing::Asymmetric, 2, here, |value| assert!(value.seize(|_| false).is_none()), None);
+}
+
 /// The same by a borrower, whose loan is recalled meanwhile.
 #[test]
 fn a_loan_handed_over_has_one_guard() {

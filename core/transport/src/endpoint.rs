@@ -87,7 +87,25 @@ impl Endpoint {
     ///
     /// The endpoint cannot be used here.
     pub fn close(&self) -> Result<Body, Unusable> {
-        let mut place = self.enter_place()?;
+        self.take_body(self.enter_place()?)
+    }
+
+    /// As [`Endpoint::close`], of this life of the endpoint, from whatever thread: one that the endpoint belongs to is waited for
+    /// while it is within a call. Its later calls answer `Closed`. The cell is not to be recycled: it must not belong to one thread
+    /// again (`Guarded::seize`). It stays readable through stale pointers, for the price of its bytes.
+    ///
+    /// # Errors
+    ///
+    /// The endpoint cannot be used here.
+    pub fn seize(&self, life: u32) -> Result<Body, Unusable> {
+        if !self.is_here() {
+            return Err(Unusable::Forked);
+        }
+        let place = self.body.seize(|body| body.is_some() && self.generation() == life).ok_or(Unusable::Closed)?;
+        self.take_body(place)
+    }
+
+    fn take_body(&self, mut place: Guard<'_, Option<Body>>) -> Result<Body, Unusable> {
         let body = place.take().ok_or(Unusable::Closed)?;
         // Before the lock goes: whoever waits for an operation of this life must not take the next one for it.
         self.generation.store(self.generation().wrapping_add(1), Ordering::Relaxed);

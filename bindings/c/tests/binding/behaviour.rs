@@ -81,6 +81,17 @@ fn many_threads_share_an_endpoint() {
 }
 
 #[test]
+fn finalize_closes_the_endpoints_of_other_threads() {
+    let dir = scratch();
+    let program = program(&here().join("tests/c/single.c"), dir.path());
+    for transport in ["sm", "sock"] {
+        let mut command = command(&program);
+        command.env("CCI_CTP", transport).stdout(Stdio::piped()).stderr(Stdio::piped());
+        finish(command.spawn().expect("the program starts"), &format!("single on {transport}"));
+    }
+}
+
+#[test]
 fn the_extensions_do_what_they_say() {
     check("extension");
 }
