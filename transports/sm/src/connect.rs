@@ -55,6 +55,9 @@ impl Lane {
             // The client of a lane that closes asks again on another; a token is good for once.
             return Ok(true);
         }
+        if self.is_backlogged() {
+            return Ok(false);
+        }
         if body[2] != 0 {
             if has_payload && let Some(wire) = self.wire.as_mut() {
                 wire.inbound_slot(index, len)?;

@@ -76,7 +76,7 @@ impl Sm {
         }
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
         lane.fail_operations(&mut self.common, core, None, Failure::Disconnected);
-        lane.answers.clear();
+        lane.clear_answers();
         if was_ready && cause != Cause::Violation {
             lane.phase = Phase::Draining;
             self.drain(core, number);
@@ -113,7 +113,7 @@ impl Sm {
         let Some(lane) = place else { return };
         lane.phase = Phase::Dead;
         lane.fail_operations(&mut self.common, core, None, Failure::Disconnected);
-        lane.answers.clear();
+        lane.clear_answers();
         lane.requests.clear();
         let numbers: Vec<u32> = lane.table.cells().map(|cell| cell.local.load(Ordering::Relaxed)).collect();
         for number in numbers {
@@ -154,7 +154,7 @@ impl Sm {
         let _ = self.wait_for_copies(None, crate::operations::COPY_LIMIT);
         for lane in self.lanes.iter_mut().flatten() {
             lane.queue.clear();
-            lane.answers.clear();
+            lane.clear_answers();
             let remotes: Vec<u32> = lane.table.cells().map(|cell| cell.remote.load(Ordering::Relaxed)).collect();
             for remote in remotes {
                 // As far as there is room; the hang-up says the same.

@@ -85,9 +85,18 @@ pub(crate) enum Op {
         header: Header,
         words: [u64; BODY_WORDS],
         payload: Option<Box<[u8]>>,
+        /// The library answers a frame of the peer by it.
+        reply: bool,
     },
     Rma(Box<crate::rma::Pending>),
     Serve(Box<crate::relay::Serve>),
+}
+
+impl Op {
+    /// Whether the library answers a frame of the peer by it.
+    pub(crate) fn is_reply(&self) -> bool {
+        matches!(self, Self::Frame { reply: true, .. } | Self::Serve(_))
+    }
 }
 
 pub(crate) struct Lane {
@@ -113,6 +122,10 @@ pub(crate) struct Lane {
     /// Control frames and answers that wait. They go first: an operation of the queue may wait for the peer's answer, and the peer for
     /// ours.
     pub(crate) answers: VecDeque<Op>,
+    /// How many of those are replies.
+    pub(crate) replies: usize,
+    /// A CONNECT stays in the ring until fewer answers wait.
+    pub(crate) backlogged: bool,
     /// What the peer knows of this endpoint's segments.
     pub(crate) announced: Announced,
     /// Payload slots and requests that the program holds.
@@ -164,6 +177,8 @@ impl Lane {
             requests: Vec::new(),
             queue: VecDeque::new(),
             answers: VecDeque::new(),
+            replies: 0,
+            backlogged: false,
             announced: Announced::default(),
             lent: 0,
             dozing: false,

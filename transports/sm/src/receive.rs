@@ -43,6 +43,11 @@ impl Lane {
                     _ => self.take_control(common, core, header)?,
                 };
             if !kept {
+                if self.backlogged {
+                    // It waits for room for answers, not for a slot that others could have.
+                    self.admit(common, core);
+                    break;
+                }
                 if self.refuse(common, core) {
                     continue;
                 }
@@ -235,6 +240,7 @@ impl Lane {
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
         let published = || self.wire.as_ref().is_some_and(|wire| wire.has_frame());
-        !self.refusing && (self.phase == Phase::Draining || self.phase == Phase::Ready && published())
+        !self.refusing
+            && (self.phase == Phase::Draining || self.phase == Phase::Ready && !self.backlogged && published())
     }
 }

@@ -180,7 +180,7 @@ impl Lane {
         match Self::resolve(common, body, Rights::READ) {
             Some((number, start)) if body[3] > 0 => {
                 let serve = Serve { operation: header.word, number, start, done: 0, len: body[3] };
-                self.answers.push_back(Op::Serve(Box::new(serve)));
+                self.push_answer(Op::Serve(Box::new(serve)));
                 self.check_answers(common);
             }
             _ => self.answer(common, header.word, Err(Failure::RemoteHandle)),

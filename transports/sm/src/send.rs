@@ -101,8 +101,10 @@ pub(crate) enum Step {
 /// Since when an operation waits that has no timeout.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// Answers that may wait for a peer's room.
+/// Replies of the library that may wait for a peer's room.
 const MAX_ANSWERS: usize = 1 << 14;
+/// Answers of any kind that may wait while requests are taken.
+const MANY_ANSWERS: usize = 1 << 12;
 
 /// The second word of a control frame without payload.
 pub(crate) const NO_PAYLOAD: u64 = pair(NO_SLOT, 0);
@@ -237,6 +239,17 @@ impl Lane {
         words: [u64; BODY_WORDS],
         payload: Option<&[u8]>,
     ) {
+        self.post_as(common, header, words, payload, false);
+    }
+
+    fn post_as(
+        &mut self,
+        common: &mut Common,
+        header: Header,
+        words: [u64; BODY_WORDS],
+        payload: Option<&[u8]>,
+        reply: bool,
+    ) {
         if self.answers.is_empty()
             && let Some(wire) = self.ready_wire()
         {
@@ -246,20 +259,47 @@ impl Lane {
                 Err(Violation) => return common.violators.push(self.number),
             }
         }
-        self.answers.push_back(Op::Frame { header, words, payload: payload.map(Into::into) });
+        self.push_answer(Op::Frame { header, words, payload: payload.map(Into::into), reply });
     }
 
     /// Answers a frame of the peer.
     pub(crate) fn answer_frame(&mut self, common: &mut Common, header: Header, words: [u64; BODY_WORDS]) {
-        self.post(common, header, words, None);
+        self.post_as(common, header, words, None, true);
         self.check_answers(common);
     }
 
-    /// A peer that asks and asks and takes no answer is not one of ours.
+    pub(crate) fn push_answer(&mut self, op: Op) {
+        self.replies += usize::from(op.is_reply());
+        self.answers.push_back(op);
+    }
+
+    pub(crate) fn clear_answers(&mut self) {
+        self.answers.clear();
+        self.replies = 0;
+    }
+
+    /// A peer that asks and asks and takes no answer is not one of ours. What this side asks for does not count: a peer that is stopped
+    /// for a while cannot take it.
     pub(crate) fn check_answers(&mut self, common: &mut Common) {
-        if self.answers.len() > MAX_ANSWERS {
+        if self.replies > MAX_ANSWERS {
             common.violators.push(self.number);
         }
+    }
+
+    /// Whether so many answers wait that no further request is taken. A program answers requests as fast as they come, and each answer
+    /// takes memory until the peer takes it.
+    pub(crate) fn is_backlogged(&mut self) -> bool {
+        self.backlogged |= self.answers.len() >= MANY_ANSWERS;
+        self.backlogged
+    }
+
+    /// The CONNECT frames of connects that were given up leave with these.
+    pub(crate) fn forget_given_up(&mut self) {
+        let table = &self.table;
+        self.answers.retain(|op| match op {
+            Op::Frame { header, .. } if header.kind == kind::CONNECT => table.opening(header.word).is_some(),
+            _ => true,
+        });
     }
 
     /// Publishes what waits, as far as there is room. True when something moved.
@@ -282,6 +322,7 @@ impl Lane {
             let step = self.advance(common, core, &mut op);
             if let Ok(Step::Done) = step {
                 moved = true;
+                self.replies -= usize::from(answer && op.is_reply());
                 continue;
             }
             // Whatever happened, the operation is still open: the burial of a violator ends it.
@@ -293,6 +334,7 @@ impl Lane {
             }
             break;
         }
+        self.backlogged &= self.answers.len() >= MANY_ANSWERS / 2;
         if moved {
             self.wake_consumer();
             if self.stuck.is_seen() {
@@ -329,7 +371,7 @@ impl Lane {
         match op {
             // `flush` does these where they stand.
             Op::Message(_) => Ok(Step::Open(false)),
-            Op::Frame { header, words, payload } => {
+            Op::Frame { header, words, payload, .. } => {
                 let published = wire.publish_frame(*header, *words, payload.as_deref())?;
                 Ok(if published { Step::Done } else { Step::Open(false) })
             }

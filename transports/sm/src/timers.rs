@@ -61,8 +61,8 @@ impl Lane {
         self.table.openings().filter_map(|(number, opening)| Some((opening.deadline?, number)))
     }
 
-    fn late_opening(&self, now: u64) -> Option<u32> {
-        self.opening_deadlines().find(|(deadline, _)| *deadline <= now).map(|(_, number)| number)
+    fn late_openings(&self, now: u64) -> Vec<u32> {
+        self.opening_deadlines().filter(|(deadline, _)| *deadline <= now).map(|(_, number)| number).collect()
     }
 
     fn late_op(&self, now: u64) -> Option<&'static Connection> {
@@ -84,14 +84,7 @@ impl Lane {
             self.heard = now;
         }
         self.announce(common);
-        while let Some(number) = self.late_opening(now) {
-            let reason = match self.phase {
-                Phase::Dialing(address) => format!("too many wait to be taken by {address} already"),
-                Phase::Greeting => format!("{} took the connection, but does not answer", self.far_end()),
-                _ => format!("the program at {} has not answered the request", self.far_end()),
-            };
-            self.refuse_opening(now, core, number, (Failure::TimedOut, reason));
-        }
+        self.give_up_connects(core, now);
         while let Some(cell) = self.late_op(now) {
             self.give_up(common, core, cell);
         }
@@ -114,6 +107,21 @@ impl Lane {
             && self.requests.is_empty()
             && self.lent == 0
             && !self.wire.as_ref().is_some_and(|wire| wire.is_copying())
+    }
+
+    fn give_up_connects(&mut self, core: &mut Core, now: u64) {
+        let late = self.late_openings(now);
+        for number in &late {
+            let reason = match self.phase {
+                Phase::Dialing(address) => format!("too many wait to be taken by {address} already"),
+                Phase::Greeting => format!("{} took the connection, but does not answer", self.far_end()),
+                _ => format!("the program at {} has not answered the request", self.far_end()),
+            };
+            self.refuse_opening(now, core, *number, (Failure::TimedOut, reason));
+        }
+        if !late.is_empty() {
+            self.forget_given_up();
+        }
     }
 
     /// A send has waited for too long: the receiver had no room, or did not answer at all.
