@@ -298,6 +298,12 @@ CCI_DECLSPEC int cci_get_devices(cci_device_t *const **devices);
 
 /* A file descriptor for poll(), select() and epoll: readable means "call cci_get_event()". The library closes it.
  *
+ * Level-triggered: while an event waits the descriptor is readable. It may be readable for nothing.
+ *
+ * Edge-triggered (EPOLLET): a program that calls cci_get_event() until it answers CCI_EAGAIN, or CCI_ENOBUFS, gets an edge for
+ * whatever comes after that call, without another call. After polling without a pause the edge may come up to 1 ms late.
+ * An edge may come for nothing. EPOLLONESHOT works too.
+ *
  * After CCI_ENOBUFS from cci_send(), cci_sendv(), cci_rma(), cci_connect() or cci_accept() a program takes and returns its events
  * until cci_get_event() answers CCI_EAGAIN, and waits for the descriptor: it becomes readable also when the refused call can
  * succeed again, though no event says so. The program then calls cci_get_event() until CCI_EAGAIN, and tries again. */
@@ -405,7 +411,9 @@ CCI_DECLSPEC int cci_get_opt(cci_opt_handle_t *handle, cci_opt_name_t name, void
  * Getting and returning events
  * --------------------------------------------------------------------------------------------------------------------- */
 
-/* Does nothing, successfully: the descriptor is always armed. */
+/* Arms the descriptor now. No program needs it: cci_get_event() arms when the program seems to sleep. The call ends the time
+ * in which the library expects the program to poll: the descriptor is quiet at once if nothing waits. Flags: reserved, pass 0.
+ * Without a descriptor it does nothing. */
 CCI_DECLSPEC int cci_arm_os_handle(cci_endpoint_t *endpoint, int flags);
 
 /* The next event. Never blocks, and moves everything that can move.

@@ -73,7 +73,8 @@ struct ccix_endpoint_options {
     const char *service;
 };
 
-/* cci_create_endpoint() with options; NULL means all defaults. */
+/* cci_create_endpoint() with options; NULL means all defaults. `fd` serves level- and edge-triggered programs, as of
+ * cci_os_handle_t. */
 CCI_DECLSPEC int ccix_create_endpoint(cci_device_t *device, const struct ccix_endpoint_options *options,
                                       cci_endpoint_t **endpoint, cci_os_handle_t *fd);
 

@@ -125,5 +125,5 @@ unsafe extern "C" fn cci_destroy_endpoint(endpoint: *const EndpointCell) -> c_in
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cci_arm_os_handle(endpoint: *const EndpointCell, _flags: c_int) -> c_int {
     // SAFETY: by the contract above.
-    guard::on_endpoint(unsafe { handles::endpoint(endpoint) }, |cell| Ok(cell.with(|_, _| ())?))
+    guard::on_endpoint(unsafe { handles::endpoint(endpoint) }, |cell| Ok(raw::arm(cell)?))
 }

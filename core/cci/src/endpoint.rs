@@ -135,7 +135,10 @@ impl Endpoint {
     }
 
     /// A descriptor that is readable when [`Endpoint::get_event`] should be called: for `poll`, `select` and `epoll`,
-    /// level-triggered. Spurious readiness is possible. It is a duplicate, closed by the caller.
+    /// level- or edge-triggered. Spurious readiness is possible. It is a duplicate, closed by the caller.
+    ///
+    /// An edge-triggered program calls [`Endpoint::get_event`] until it returns `None`. Whatever comes after that gives a new
+    /// edge, without another call; to a program that has polled without a pause, within 1 ms.
     ///
     /// # Errors
     ///
@@ -148,6 +151,16 @@ impl Endpoint {
         handle
             .map_err(|why| OpenError::new(why.status(), why.to_string()))?
             .map_err(|source| OpenError::system("cannot duplicate the endpoint's handle", source))
+    }
+
+    /// Arms the handle now: ends the time in which the library expects the program to poll. Does nothing unless
+    /// [`Endpoint::handle`] was called.
+    ///
+    /// # Errors
+    ///
+    /// The endpoint cannot be used here.
+    pub fn arm(&self) -> Result<(), Unusable> {
+        raw::arm(self.cell)
     }
 
     /// Asks the endpoint at `uri` for a connection. Never blocks; one CONNECT event with `context` tells the end.

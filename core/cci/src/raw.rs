@@ -45,15 +45,20 @@ fn look_for_event(endpoint: &Endpoint) -> Result<Option<&'static Slot>, PollErro
         if core.wants_progress() {
             transport.progress(core);
         }
-        let slot = core.pop();
-        if told && slot.is_none() {
+        if let Some(slot) = core.pop() {
+            return Ok(Some(slot));
+        }
+        if told {
             core.forget_room();
         }
-        match slot {
-            Some(slot) => Ok(Some(slot)),
-            None if core.holds_all_recv() => Err(PollError::NoBuffers),
-            None => Ok(None),
+        if core.handle_in_use {
+            if core.armed {
+                core.note_empty();
+            } else {
+                transport.leave_edge(core);
+            }
         }
+        if core.holds_all_recv() { Err(PollError::NoBuffers) } else { Ok(None) }
     })?
 }
 
@@ -364,6 +369,19 @@ pub fn disconnect(
         transport.disconnect(core, connection);
         Ok(())
     })?
+}
+
+/// Arms the endpoint's handle now, if it was handed out: ends lingering and spinning.
+///
+/// # Errors
+///
+/// The endpoint cannot be used here.
+pub fn arm(endpoint: &Endpoint) -> Result<(), Unusable> {
+    endpoint.with(|core, transport| {
+        if core.handle_in_use {
+            transport.arm(core);
+        }
+    })
 }
 
 /// The endpoint's handle itself, for a binding: open as long as the endpoint. From now on the endpoint arms it.

@@ -65,6 +65,8 @@ pub struct Core {
     pub armed: bool,
     /// The program got an event since the transport last settled.
     popped: bool,
+    /// A call answered that there is no event, since the transport last settled.
+    empty: bool,
     polls: u32,
     /// Connections that are not free, in no order.
     connections: Vec<&'static Connection>,
@@ -115,6 +117,7 @@ impl Core {
             handle_in_use: false,
             armed: false,
             popped: false,
+            empty: false,
             polls: 0,
             connections: Vec::new(),
             reasons: BTreeMap::new(),
@@ -358,6 +361,18 @@ impl Core {
     #[inline]
     pub fn take_popped(&mut self) -> bool {
         std::mem::take(&mut self.popped)
+    }
+
+    /// A call answers that there is no event: an edge-triggered program may sleep after it.
+    #[inline]
+    pub fn note_empty(&mut self) {
+        self.empty = true;
+    }
+
+    /// Whether the call that ends has answered that there is no event, to a program that has the handle. It asks once.
+    #[inline]
+    pub fn take_empty(&mut self) -> bool {
+        std::mem::take(&mut self.empty)
     }
 
     /// Whether an event waits.

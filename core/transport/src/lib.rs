@@ -29,7 +29,7 @@ pub use linger::Linger;
 pub use link::{Incoming, Link, Outgoing};
 pub use open::{OpenError, room_for};
 pub use operation::{Connect, ConnectionReport, Message, Posted, Rma};
-pub use patience::{Patience, Turn};
+pub use patience::{Edge, Patience, Turn};
 pub use reliable::{Absence, Reliable, ReliableOptions};
 pub use snapshot::{Snapshot, Unreadable, WaitShown};
 pub use waits::WaitFor;
@@ -52,7 +52,8 @@ pub trait Transport: Send {
     /// What others connect to.
     fn uri(&self) -> &str;
 
-    /// Readable when `progress` would find something, or after [`Transport::arm`] says so. Level-triggered.
+    /// Readable when `progress` would find something, or after [`Transport::arm`] says so. Level-triggered; for edge-triggered
+    /// programs every call that answers that there is no event leaves the handle armed or an edge to come.
     fn handle(&self) -> BorrowedFd<'_>;
 
     /// Starts a connection; its CONNECT event comes later.
@@ -154,8 +155,8 @@ pub trait Transport: Send {
         Absence::Over
     }
 
-    /// Prepares for a wait on [`Transport::handle`]: from now on it becomes readable when there is something to do. False
-    /// when there is something to do already.
+    /// Prepares for a wait on [`Transport::handle`]: from now on it becomes readable when there is something to do. Ends
+    /// lingering and spinning. False when there is something to do already.
     fn arm(&mut self, core: &mut Core) -> bool;
 
     /// Prepares for a wait inside a call, on the descriptor that it gives: it becomes readable when `progress` could move
@@ -167,8 +168,15 @@ pub trait Transport: Send {
 
     /// Called at the end of every call while [`Core::armed`]: makes the handle readable when there is something to do. After a call
     /// that gave the program an event ([`Core::take_popped`]) a handle that is readable may stay so until the next call: what
-    /// it takes to still it is not to keep the program from its answer.
+    /// it takes to still it is not to keep the program from its answer. After a call that answered that there is none
+    /// ([`Core::take_empty`]) the handle is armed and everything was looked at, or it gives an edge.
     fn settle(&mut self, core: &mut Core);
+
+    /// A call answers that there is no event while the handle is in use and not armed: leaves an edge to come, or arms it.
+    fn leave_edge(&mut self, core: &mut Core) {
+        let _ = core;
+        let _ = rustix::io::write(&*self.waker(), &1u64.to_ne_bytes());
+    }
 
     /// A descriptor that makes the handle readable when written to, from outside the endpoint's lock.
     fn waker(&self) -> Arc<OwnedFd>;

@@ -120,6 +120,12 @@ pub trait Link: Send + 'static {
         }
         self.arm(deadline, wants_write)
     }
+    /// Has the handle give an edge at this time and not before, whatever was armed. False: the link has no timer for that, or the
+    /// system refuses.
+    fn ring(&mut self, at: Time) -> bool {
+        let _ = at;
+        false
+    }
     /// Whether frames that arrive make the handle readable; at first they do. Not while nobody waits for it, where telling costs
     /// something. Says whether they do now.
     fn watch(&mut self, on: bool) -> bool {

@@ -222,6 +222,10 @@ impl Transport for Traced {
         self.inner.settle(core);
     }
 
+    fn leave_edge(&mut self, core: &mut Core) {
+        self.inner.leave_edge(core);
+    }
+
     fn waker(&self) -> Arc<OwnedFd> {
         self.inner.waker()
     }
@@ -331,6 +335,10 @@ impl<L: Link> Link for TracedLink<L> {
 
     fn disarm(&mut self) {
         self.inner.disarm();
+    }
+
+    fn ring(&mut self, at: Time) -> bool {
+        self.inner.ring(at)
     }
 
     fn rearm(&mut self, deadline: Option<Time>, wants_write: bool, signalled: bool) -> bool {

@@ -9,10 +9,12 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
 use rustix::thread::UnshareFlags;
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
@@ -265,4 +267,25 @@ pub fn by_address(allocation: &SharedMemory) -> Memory {
     let range = allocation.memory();
     // SAFETY: nothing refers to the bytes but registrations, which keep the allocation mapped.
     unsafe { Memory::new(std::ptr::with_exposed_provenance_mut(range.start()), range.len()) }
+}
+
+/// Waits with `select` until a descriptor is readable; false when the time is over.
+///
+/// # Panics
+///
+/// The descriptor cannot be selected, or is too large for a set.
+pub fn select_readable(fd: impl AsFd, limit: Duration) -> bool {
+    use rustix::event::{FdSetElement, Timespec, fd_set_insert, fd_set_num_elements, select};
+    let fd = fd.as_fd().as_raw_fd();
+    let limit = Timespec::try_from(limit).expect("a time");
+    loop {
+        let mut set = vec![FdSetElement::default(); fd_set_num_elements(1, fd + 1)];
+        fd_set_insert(&mut set, fd);
+        // SAFETY: the set has room for this descriptor, which is borrowed and so open.
+        match unsafe { select(fd + 1, Some(&mut set), None, None, Some(&limit)) } {
+            Ok(count) => return count > 0,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => panic!("cannot select: {error}"),
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::address::Address;
 use crate::sys::{self, Peer};
-use cci_proto::Status;
+use cci_proto::{Status, Time};
 use cci_transport::OpenError;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
@@ -220,13 +220,15 @@ impl Control {
         }
     }
 
-    /// Fills in what is ready now. The vector is the caller's to use again, so that a look allocates nothing.
-    pub(crate) fn ready(&self, found: &mut Vec<Ready>) {
+    /// Fills in what is ready now. The vector is the caller's to use again, so that a look allocates nothing. True: more may be
+    /// ready than one look finds.
+    pub(crate) fn ready(&self, found: &mut Vec<Ready>) -> bool {
         found.clear();
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut events = [epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; 32];
-        let Ok(count) = epoll::wait(&self.epoll, &mut events[..], Some(&now)) else { return };
+        let Ok(count) = epoll::wait(&self.epoll, &mut events[..], Some(&now)) else { return true };
         found.extend(events[..count].iter().filter_map(|event| Self::decode(event.data.u64(), event.flags)));
+        count == events.len()
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "the number is the low half")]
@@ -300,6 +302,22 @@ impl Control {
         }
         self.signalled = on;
         set_readable(&*self.event, on);
+    }
+
+    /// Makes the handle readable, with an edge also where it is readable already.
+    pub(crate) fn signal_again(&mut self) {
+        self.signalled = true;
+        set_readable(&*self.event, true);
+    }
+
+    /// Sets the timer to fire at `at`. False: the system refuses.
+    pub(crate) fn set_timer_at(&self, at: Time) -> bool {
+        let it_value = Timespec {
+            tv_sec: i64::try_from(at.0 / 1_000_000_000).unwrap_or(i64::MAX),
+            tv_nsec: i64::try_from(at.0 % 1_000_000_000).unwrap_or(0),
+        };
+        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once).is_ok()
     }
 
     /// Sets the timer to fire in `millis`, or not at all.

@@ -101,13 +101,13 @@ impl Lane {
         packet
     }
 
-    /// Reads the socket until it is empty, or has had its turn: what is left keeps it readable.
-    pub(crate) fn read_socket(&mut self, common: &mut Common) -> Option<Cause> {
+    /// Reads the socket until it is empty (true), or has had its turn: what is left keeps it readable, without another edge.
+    pub(crate) fn read_socket(&mut self, common: &mut Common) -> Result<bool, Cause> {
         for _ in 0..PACKETS {
-            let Some(socket) = &self.socket else { break };
+            let Some(socket) = &self.socket else { return Ok(true) };
             let step = match handshake::receive(socket) {
-                Arrived::Nothing => return None,
-                Arrived::Closed => return Some(Cause::Gone),
+                Arrived::Nothing => return Ok(true),
+                Arrived::Closed => return Err(Cause::Gone),
                 Arrived::Wake => {
                     (self.woken, self.wake_read) = (true, true);
                     Ok(())
@@ -115,11 +115,9 @@ impl Lane {
                 Arrived::Packet(packet, fds) => self.on_packet(common, &packet, fds),
                 Arrived::Garbage => Err(Cause::Violation),
             };
-            if let Err(cause) = step {
-                return Some(cause);
-            }
+            step?;
         }
-        None
+        Ok(false)
     }
 
     /// Takes one wake-up off the socket, or whatever else comes first.

@@ -81,6 +81,10 @@ pub struct Sm {
     found_before: bool,
     tick: u64,
     ready: Vec<Ready>,
+    /// The call has looked at the descriptors.
+    looked: bool,
+    /// The last look left descriptors that were ready.
+    unfinished: bool,
 }
 
 impl Sm {
@@ -187,8 +191,9 @@ impl Sm {
         let every = if self.greeting { LOOK_EVERY_OPENING } else { LOOK_EVERY };
         // The empty call after one that found something is the usual end of a loop; what else is ready keeps the handle readable.
         let after_event = std::mem::take(&mut self.found_before);
+        // An edge of a descriptor is lost unless this call looks at it; a handle of level-triggered readiness keeps it.
         let is_asleep = core.armed && !self.linger.is_on();
-        if is_asleep && !after_event || now != self.tick || self.calls.is_multiple_of(every) {
+        if is_asleep && (!after_event || core.handle_in_use) || now != self.tick || self.calls.is_multiple_of(every) {
             self.look(core);
             self.poll_lanes(core);
         }
@@ -204,7 +209,8 @@ impl Sm {
         self.common.now = precise_now();
         let mut ready = std::mem::take(&mut self.ready);
         let mut fired = false;
-        self.common.control.ready(&mut ready);
+        self.looked = true;
+        self.unfinished = self.common.control.ready(&mut ready);
         // New lanes come last: a number that is freed here must not be taken for its successor.
         ready.sort_by_key(|what| *what == Ready::Listener);
         for what in &ready {
@@ -233,7 +239,9 @@ impl Sm {
 
     fn on_socket(&mut self, core: &mut Core, number: u32, hung_up: bool) {
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
-        let cause = lane.read_socket(&mut self.common).or(hung_up.then_some(Cause::Gone));
+        let read = lane.read_socket(&mut self.common);
+        self.unfinished |= read == Ok(false);
+        let cause = read.err().or(hung_up.then_some(Cause::Gone));
         match cause {
             Some(cause) => self.bury(core, number, cause),
             None => lane.announce(&mut self.common),
@@ -253,6 +261,7 @@ impl Sm {
                 self.bury(core, number, cause);
             }
         }
+        self.unfinished = true;
     }
 
     /// A lane with a number of its own.

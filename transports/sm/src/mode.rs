@@ -6,7 +6,7 @@ use crate::lane::{Lane, Op, Phase};
 use crate::rma::Stage;
 use cci_mem::sleep::{self, ASLEEP};
 use cci_mem::sync::Ordering;
-use cci_transport::{Core, Turn, monotonic};
+use cci_transport::{Core, Edge, Turn, monotonic};
 use rustix::fd::OwnedFd;
 
 impl Lane {
@@ -62,20 +62,23 @@ impl Lane {
 impl Sm {
     /// Whether a call would move something, beside taking an event that waits.
     fn has_work(&self) -> bool {
-        self.common.has_chores() || self.live_lanes().any(|lane| lane.has_work() || lane.is_runnable())
+        self.unfinished
+            || self.common.has_chores()
+            || self.live_lanes().any(|lane| lane.has_work() || lane.is_runnable())
     }
 
     /// Lies down everywhere and looks once more. True: the endpoint may sleep.
     pub(crate) fn arm_handle(&mut self, core: &mut Core) -> bool {
         core.armed = true;
         self.linger.stop();
+        self.look_once(core);
         self.common.deadlines_moved = true;
         self.settle_handle(core)
     }
 
-    /// Leaves the handle readable, and peers in the belief that this side is awake, for a program that is answered soon. False: it
-    /// is not.
-    pub(crate) fn linger(&mut self) -> bool {
+    /// Leaves the handle readable, and peers in the belief that this side is awake, for a program that is answered soon. `empty`: the
+    /// call answered that there is no event, and leaves an edge to come. False: it does not linger.
+    pub(crate) fn linger(&mut self, empty: bool) -> bool {
         if !self.linger.is_on() || self.common.control.has_quiet() {
             return false;
         }
@@ -85,7 +88,11 @@ impl Sm {
                 lane.rouse();
             }
         }
-        self.common.control.signal(true);
+        if empty {
+            self.common.control.signal_again();
+        } else {
+            self.common.control.signal(true);
+        }
         true
     }
 
@@ -94,6 +101,29 @@ impl Sm {
         !self.common.deadlines_moved
             && !self.common.control.has_quiet()
             && (self.common.control.is_signalled() || self.live_lanes().any(Lane::is_wake_coming))
+    }
+
+    /// Looks at the descriptors unless this call has done so. What made one of them readable before the call began may have
+    /// given its edge already; what does so later gives another.
+    pub(crate) fn look_once(&mut self, core: &mut Core) {
+        if !self.looked {
+            self.look(core);
+        }
+    }
+
+    /// Has a disarmed handle give an edge soon.
+    pub(crate) fn ring(&mut self, core: &mut Core) {
+        match self.patience.edge(monotonic()) {
+            Edge::Coming => {}
+            Edge::At(at) if self.common.control.set_timer_at(at) => {}
+            Edge::Now | Edge::At(_) => self.common.control.signal_again(),
+            Edge::Arm => {
+                if !self.arm_handle(core) {
+                    self.disarm(core);
+                    self.common.control.signal_again();
+                }
+            }
+        }
     }
 
     /// Keeps an armed handle true to what there is to do. True: nothing.

@@ -119,6 +119,8 @@ impl Sm {
             found_before: false,
             tick: 0,
             ready: Vec::with_capacity(32),
+            looked: false,
+            unfinished: false,
         })
     }
 }

@@ -223,6 +223,7 @@ impl Transport for Sm {
 
     #[inline]
     fn progress(&mut self, core: &mut Core) {
+        self.looked = false;
         if self.poll_lanes(core) {
             self.on_found(core);
             self.busy += 1;
@@ -238,6 +239,8 @@ impl Transport for Sm {
     }
 
     fn arm(&mut self, core: &mut Core) -> bool {
+        self.patience.stop();
+        self.looked = false;
         self.arm_handle(core)
     }
 
@@ -249,12 +252,22 @@ impl Transport for Sm {
     }
 
     fn settle(&mut self, core: &mut Core) {
-        let popped = core.take_popped();
-        if self.linger() || popped && self.is_readable_still() {
+        let (popped, empty) = (core.take_popped(), core.take_empty());
+        if self.linger(empty) || popped && self.is_readable_still() {
             return;
         }
-        self.settle_handle(core);
+        if empty {
+            self.look_once(core);
+        }
+        let was_signalled = self.common.control.is_signalled();
+        if !self.settle_handle(core) && empty && was_signalled {
+            self.common.control.signal_again();
+        }
         core.note();
+    }
+
+    fn leave_edge(&mut self, core: &mut Core) {
+        self.ring(core);
     }
 
     fn waker(&self) -> Arc<OwnedFd> {

@@ -202,7 +202,7 @@ impl Lane {
         let target = resolved.ok_or(Failure::RemoteHandle)?;
         if target.segment != 0 && !self.segments.contains_key(&target.segment) {
             // The target sent it before anyone could know the handle.
-            self.read_socket(common);
+            let _ = self.read_socket(common);
         }
         let (Some(registry), Some(wire)) = (&self.registry, &self.wire) else { return Err(Failure::Disconnected) };
         let len = PIECE.min(pending.len - from);

@@ -319,6 +319,10 @@ impl Link for Sock {
         self.prepare(deadline, wants_write)
     }
 
+    fn ring(&mut self, at: Time) -> bool {
+        self.ready.ring(at)
+    }
+
     fn watch(&mut self, on: bool) -> bool {
         let watched = self.ready.watch_frames(&self.socket, on);
         self.direct.watch(&self.ready, watched);

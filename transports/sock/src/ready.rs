@@ -87,9 +87,17 @@ impl Ready {
             (Some(stands), Some(wanted)) => stands <= wanted,
             (stands, wanted) => stands == wanted,
         };
-        if suffices {
-            return;
+        if !suffices {
+            self.set_timer(deadline);
         }
+    }
+
+    /// Has the timer fire at `at`, whatever stood before. False: the system refuses.
+    pub(crate) fn ring(&mut self, at: Time) -> bool {
+        self.set_timer(Some(at))
+    }
+
+    fn set_timer(&mut self, deadline: Option<Time>) -> bool {
         // Zero would stop the timer, and one nanosecond after the start of the clock is past as well.
         let nanos = deadline.map_or(0, |time| time.0.max(1));
         let it_value = Timespec {
@@ -97,9 +105,11 @@ impl Ready {
             tv_nsec: i64::try_from(nanos % 1_000_000_000).unwrap_or(0),
         };
         let value = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
-        if timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &value).is_ok() {
+        let is_set = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &value).is_ok();
+        if is_set {
             self.deadline = deadline;
         }
+        is_set
     }
 
     /// Makes the handle readable when the socket has a datagram, or not: each that arrives then costs its sender 100 ns less.

@@ -1,7 +1,7 @@
 //! Spinning or armed: who pays for sleeping. `docs/design/reliable.md`, The OS handle.
 
 use super::{Reliable, away};
-use crate::{Core, Linger, Link, Patience, Turn};
+use crate::{Core, Edge, Linger, Link, Patience, Turn};
 use cci_proto::Time;
 use std::os::fd::OwnedFd;
 
@@ -39,7 +39,7 @@ impl<L: Link> Reliable<L> {
         core.armed = true;
         self.mode.armed = None;
         self.mode.linger.stop();
-        self.settle_handle(core)
+        self.settle_handle(core, !self.link.is_virtual())
     }
 
     /// Has arriving frames make the handle readable, or not. False: they do not, although they should.
@@ -63,14 +63,53 @@ impl<L: Link> Reliable<L> {
         }
     }
 
-    /// Leaves the handle readable for a program that is answered soon. False: it is not.
-    pub(super) fn linger(&mut self, core: &mut Core) -> bool {
+    /// Leaves the handle readable for a program that is answered soon. `empty`: the call answered that there is no event, and
+    /// leaves an edge to come. False: it does not linger.
+    pub(super) fn linger(&mut self, core: &mut Core, empty: bool) -> bool {
         let lingers = self.mode.linger.is_on() && self.mode.waiter.is_none();
         if lingers {
             self.let_row_leave(core);
-            self.signal();
+            if empty {
+                self.signal_again();
+            } else {
+                self.signal();
+            }
         }
         lingers
+    }
+
+    /// Settles after a call that answered that there is no event: the handle lies down, or gives an edge.
+    pub(super) fn settle_empty(&mut self, core: &mut Core) {
+        let (was_signalled, is_virtual) = (self.mode.signalled, self.link.is_virtual());
+        // Looking at a virtual network makes its time pass.
+        if !self.settle_handle(core, !is_virtual) && was_signalled && !is_virtual {
+            self.signal_again();
+        }
+    }
+
+    /// Has a disarmed handle give an edge soon.
+    pub(super) fn ring(&mut self, core: &mut Core) {
+        if self.link.is_virtual() {
+            return;
+        }
+        let now = self.link.now();
+        match self.mode.patience.edge(now) {
+            Edge::Coming => {}
+            Edge::At(at) if self.link.ring(at) => {}
+            Edge::Now | Edge::At(_) => self.signal_again(),
+            Edge::Arm => {
+                if !self.arm_handle(core) {
+                    self.disarm(core);
+                    self.signal_again();
+                }
+            }
+        }
+    }
+
+    /// The program has asked for an armed handle.
+    pub(super) fn arm_now(&mut self, core: &mut Core) -> bool {
+        self.mode.patience.stop();
+        self.arm_handle(core)
     }
 
     fn let_row_leave(&mut self, core: &mut Core) {
@@ -85,15 +124,15 @@ impl<L: Link> Reliable<L> {
         self.mode.signalled && self.mode.waiter.is_none()
     }
 
-    /// Keeps an armed handle true to what there is to do. True: nothing.
-    pub(super) fn settle_handle(&mut self, core: &mut Core) -> bool {
+    /// Keeps an armed handle true to what there is to do; `looks`: a descriptor may be readable whose edge is over. True: nothing.
+    pub(super) fn settle_handle(&mut self, core: &mut Core, looks: bool) -> bool {
         self.let_row_leave(core);
         self.look_for_frames(core);
         if core.has_event() || self.is_runnable() || core.has_room_again() {
             self.signal();
             return false;
         }
-        let lies = self.lie_down();
+        let lies = self.lie_down(looks);
         if !lies {
             // It may lie in the link's own memory, of which no descriptor tells.
             self.signal();
@@ -109,8 +148,8 @@ impl<L: Link> Reliable<L> {
         }
     }
 
-    /// Has the link wake us. False: something has arrived already.
-    fn lie_down(&mut self) -> bool {
+    /// Has the link wake us; `looks`: not without having looked at it. False: something has arrived already.
+    fn lie_down(&mut self, looks: bool) -> bool {
         if !self.watch(true) {
             return false;
         }
@@ -126,11 +165,17 @@ impl<L: Link> Reliable<L> {
         // A timer that fires too early costs an empty call, less than setting it anew with every message.
         let suffices = armed.wants_write == wanted.wants_write
             && wanted.deadline.is_none_or(|wanted| armed.deadline.is_some_and(|armed| armed <= wanted));
-        if suffices && !self.mode.signalled {
+        if suffices && !self.mode.signalled && !looks {
             return true;
         }
         let next = if suffices { armed } else { wanted };
         self.mode.armed = Some(next);
+        if looks {
+            if std::mem::take(&mut self.mode.signalled) {
+                self.link.disarm();
+            }
+            return self.link.arm(next.deadline, next.wants_write);
+        }
         self.link.rearm(next.deadline, next.wants_write, std::mem::take(&mut self.mode.signalled))
     }
 
@@ -138,7 +183,7 @@ impl<L: Link> Reliable<L> {
     pub(super) fn arm_quietly(&mut self, core: &mut Core) -> Option<OwnedFd> {
         core.armed = true;
         let watched = self.watch(true);
-        self.settle_handle(core);
+        self.settle_handle(core, false);
         if !watched || self.is_runnable() {
             return None;
         }
@@ -159,8 +204,18 @@ impl<L: Link> Reliable<L> {
     pub(super) fn signal(&mut self) {
         if !self.mode.signalled {
             self.mode.signalled = true;
-            let _ = rustix::io::write(&*self.link.waker(), &1u64.to_ne_bytes());
+            self.write_waker();
         }
+    }
+
+    /// Makes the handle readable, with an edge also where it is readable already.
+    fn signal_again(&mut self) {
+        self.mode.signalled = true;
+        self.write_waker();
+    }
+
+    fn write_waker(&self) {
+        let _ = rustix::io::write(&*self.link.waker(), &1u64.to_ne_bytes());
     }
 
     fn disarm(&mut self, core: &mut Core) {

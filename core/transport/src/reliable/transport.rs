@@ -140,7 +140,7 @@ impl<L: Link> Transport for Reliable<L> {
 
     fn arm(&mut self, core: &mut Core) -> bool {
         self.away.note();
-        self.arm_handle(core)
+        self.arm_now(core)
     }
 
     fn arm_in_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
@@ -149,13 +149,22 @@ impl<L: Link> Transport for Reliable<L> {
     }
 
     fn settle(&mut self, core: &mut Core) {
+        let empty = core.take_empty();
         if core.take_popped() && self.is_readable_still() {
             return;
         }
-        if !self.linger(core) {
-            self.settle_handle(core);
+        if !self.linger(core, empty) {
+            if empty {
+                self.settle_empty(core);
+            } else {
+                self.settle_handle(core, false);
+            }
         }
         core.note();
+    }
+
+    fn leave_edge(&mut self, core: &mut Core) {
+        self.ring(core);
     }
 
     fn waker(&self) -> Arc<OwnedFd> {

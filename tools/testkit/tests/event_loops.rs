@@ -1,0 +1,393 @@
+//! Programs that sleep in every kind of event loop get all of their events, on both transports, with both sides asleep.
+
+#![forbid(unsafe_code)]
+
+use cci::{Attribute, Connection, Device, Endpoint, Event, EventKind, Flags};
+use cci_testkit::sys::select_readable;
+use cci_testkit::{LIMIT, device_of, drain, open, readable, sm_device};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+const CONNECTS: u32 = 1000;
+const MESSAGES: u32 = 10_000;
+
+fn sock() -> Device {
+    device_of("sock", &[("ip", "127.0.0.1")])
+}
+
+/// How a program waits for its handle.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Edge,
+    OneShot,
+    Level,
+    Select,
+    Poll,
+}
+
+struct Waiter {
+    kind: Kind,
+    handle: OwnedFd,
+    epoll: OwnedFd,
+}
+
+impl Waiter {
+    fn new(endpoint: &Endpoint, kind: Kind) -> Self {
+        let handle = endpoint.handle().expect("a handle");
+        let epoll = epoll::create(CreateFlags::CLOEXEC).expect("an epoll");
+        epoll::add(&epoll, &handle, EventData::new_u64(0), Self::flags(kind)).expect("registered");
+        Self { kind, handle, epoll }
+    }
+
+    fn flags(kind: Kind) -> EventFlags {
+        EventFlags::IN
+            | match kind {
+                Kind::Edge => EventFlags::ET,
+                Kind::OneShot => EventFlags::ET | EventFlags::ONESHOT,
+                _ => EventFlags::empty(),
+            }
+    }
+
+    /// Waits until the handle tells something; false when the time is over.
+    fn wait(&self, limit: Duration) -> bool {
+        match self.kind {
+            Kind::Poll => readable(&self.handle, limit),
+            Kind::Select => select_readable(&self.handle, limit),
+            Kind::OneShot => {
+                // Registered anew after each wake-up, as one does who hands the endpoint to another thread meanwhile.
+                let flags = Self::flags(Kind::OneShot);
+                epoll::modify(&self.epoll, &self.handle, EventData::new_u64(0), flags).expect("registered");
+                self.epoll_wait(limit)
+            }
+            Kind::Edge | Kind::Level => self.epoll_wait(limit),
+        }
+    }
+
+    fn epoll_wait(&self, limit: Duration) -> bool {
+        let limit = Timespec::try_from(limit).expect("a time");
+        let mut events = [epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; 1];
+        loop {
+            match epoll::wait(&self.epoll, &mut events[..], Some(&limit)) {
+                Ok(count) => return count > 0,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => panic!("cannot wait: {error}"),
+            }
+        }
+    }
+}
+
+/// What a side of the exchange does with an event. True: it has all that it wanted.
+trait Side: Send {
+    fn begin(&mut self, _: &Endpoint) {}
+    fn on_event(&mut self, endpoint: &Endpoint, event: &Event<'_>);
+    fn is_done(&self) -> bool;
+}
+
+/// Connects again and again, then sends and awaits the echo again and again.
+struct Client {
+    uri: String,
+    connects: u32,
+    messages: u32,
+    completions: u32,
+}
+
+impl Client {
+    fn new(uri: &str) -> Self {
+        Self { uri: uri.to_owned(), connects: CONNECTS, messages: MESSAGES, completions: 0 }
+    }
+
+    fn connect(&self, endpoint: &Endpoint) {
+        endpoint.connect(&self.uri, &[], Attribute::ReliableOrdered, 0, None).expect("a connect");
+    }
+
+    fn send(&mut self, endpoint: &Endpoint, connection: Connection) {
+        // Some tell of their end, some do not.
+        let flags = if self.messages.is_multiple_of(3) { Flags::NONE } else { Flags::SILENT };
+        self.completions += u32::from(flags == Flags::NONE);
+        endpoint.send(connection, &self.messages.to_ne_bytes(), 0, flags).expect("a send");
+    }
+}
+
+impl Side for Client {
+    fn begin(&mut self, endpoint: &Endpoint) {
+        self.connect(endpoint);
+    }
+
+    fn on_event(&mut self, endpoint: &Endpoint, event: &Event<'_>) {
+        match event.kind() {
+            EventKind::Connect => {
+                event.outcome().expect("a connection");
+                let connection = event.connection().expect("a connection");
+                self.connects -= 1;
+                if self.connects > 0 {
+                    endpoint.disconnect(connection).expect("open");
+                    self.connect(endpoint);
+                } else {
+                    self.send(endpoint, connection);
+                }
+            }
+            EventKind::Recv => {
+                let bytes = event.received().expect("a message").to_vec();
+                assert_eq!(bytes, self.messages.to_ne_bytes());
+                self.messages -= 1;
+                if self.messages > 0 {
+                    self.send(endpoint, event.connection().expect("its connection"));
+                }
+            }
+            EventKind::Send => {
+                event.outcome().expect("delivered");
+                self.completions -= 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.messages == 0 && self.completions == 0
+    }
+}
+
+/// Accepts, and sends every message back.
+struct Server {
+    messages: u32,
+}
+
+impl Side for Server {
+    fn on_event(&mut self, endpoint: &Endpoint, event: &Event<'_>) {
+        match event.kind() {
+            EventKind::ConnectRequest => endpoint.accept(event, 0).expect("an accept"),
+            EventKind::Recv => {
+                let bytes = event.received().expect("a message").to_vec();
+                let connection = event.connection().expect("its connection");
+                endpoint.send(connection, &bytes, 0, Flags::SILENT).expect("an echo");
+                self.messages -= 1;
+            }
+            // The client may have gone away before it heard of its connection.
+            EventKind::Accept => {}
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.messages == 0
+    }
+}
+
+/// The loop of a program: takes all events, then sleeps.
+fn run(endpoint: &Endpoint, side: &mut dyn Side, kind: Kind) {
+    let waiter = Waiter::new(endpoint, kind);
+    side.begin(endpoint);
+    loop {
+        while let Some(event) = endpoint.get_event().expect("an open endpoint") {
+            side.on_event(endpoint, &event);
+        }
+        if side.is_done() {
+            return;
+        }
+        assert!(waiter.wait(LIMIT), "asleep for ever");
+    }
+}
+
+fn both_asleep(device: &Device, kind: Kind) {
+    let (server, client) = (open(device), open(device));
+    std::thread::scope(|scope| {
+        scope.spawn(|| run(&server, &mut Server { messages: MESSAGES }, kind));
+        run(&client, &mut Client::new(server.uri()), kind);
+    });
+}
+
+/// As a program of tokio is written ordinarily.
+#[allow(deprecated, reason = "programs use this call; the handle outlives its registration here")]
+async fn run_async(endpoint: &Endpoint, side: &mut dyn Side) {
+    use tokio::io::unix::AsyncFd;
+    let handle = endpoint.handle().expect("a handle");
+    let handle = AsyncFd::with_interest(handle, tokio::io::Interest::READABLE).expect("a reactor");
+    side.begin(endpoint);
+    while !side.is_done() {
+        let mut guard = handle.readable().await.expect("readiness");
+        let event = guard.try_io(|_| {
+            let event = endpoint.get_event().expect("an open endpoint");
+            event.ok_or_else(|| std::io::ErrorKind::WouldBlock.into())
+        });
+        if let Ok(event) = event {
+            side.on_event(endpoint, &event.expect("an event"));
+        }
+    }
+}
+
+fn tokio_both_asleep(device: &Device) {
+    let (server, client) = (open(device), open(device));
+    let run = |endpoint: &Endpoint, side: &mut dyn Side| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let limit = runtime.block_on(async { tokio::time::timeout(LIMIT, run_async(endpoint, side)).await });
+        limit.expect("asleep for ever");
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| run(&server, &mut Server { messages: MESSAGES }));
+        run(&client, &mut Client::new(server.uri()));
+    });
+}
+
+/// Wakes the threads of a test when one of them has seen the end, or has failed.
+struct Over(OwnedFd);
+
+impl Over {
+    fn tell(&self) {
+        rustix::io::write(&self.0, &1_u64.to_ne_bytes()).expect("an eventfd");
+    }
+}
+
+struct TellsOver<'a>(&'a Over);
+
+impl Drop for TellsOver<'_> {
+    fn drop(&mut self) {
+        self.0.tell();
+    }
+}
+
+/// An edge-triggered thread a side, and one more that takes events of the same endpoint.
+fn two_threads(device: &Device) {
+    let (server, client) = (open(device), open(device));
+    let ends = [(); 2].map(|()| Over(eventfd(0, EventfdFlags::CLOEXEC).expect("an eventfd")));
+    let share = |endpoint: &Endpoint, side: &Mutex<&mut dyn Side>, over: &Over, first: bool| {
+        let _tells = TellsOver(over);
+        let waiter = Waiter::new(endpoint, Kind::Edge);
+        epoll::add(&waiter.epoll, &over.0, EventData::new_u64(1), EventFlags::IN).expect("registered");
+        let lock = || side.lock().unwrap_or_else(PoisonError::into_inner);
+        if first {
+            lock().begin(endpoint);
+        }
+        while !lock().is_done() {
+            while let Some(event) = endpoint.get_event().expect("an open endpoint") {
+                lock().on_event(endpoint, &event);
+            }
+            assert!(lock().is_done() || waiter.wait(LIMIT), "asleep for ever");
+        }
+    };
+    let mut sides = (Server { messages: MESSAGES }, Client { messages: MESSAGES, ..Client::new(server.uri()) });
+    let (serves, asks) = (Mutex::new(&mut sides.0 as &mut dyn Side), Mutex::new(&mut sides.1 as &mut dyn Side));
+    std::thread::scope(|scope| {
+        scope.spawn(|| share(&server, &serves, &ends[0], true));
+        scope.spawn(|| share(&server, &serves, &ends[0], false));
+        scope.spawn(|| share(&client, &asks, &ends[1], false));
+        share(&client, &asks, &ends[1], true);
+    });
+}
+
+/// Two endpoints of this thread, connected.
+fn connected(device: &Device) -> (Endpoint, Endpoint, Connection) {
+    let (server, client) = (open(device), open(device));
+    client.connect(server.uri(), &[], Attribute::ReliableOrdered, 0, None).expect("a connect");
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        assert!(Instant::now() < deadline, "no connection");
+        if let Some(event) = server.get_event().expect("open") {
+            match event.kind() {
+                EventKind::ConnectRequest => server.accept(&event, 0).expect("an accept"),
+                other => assert_eq!(other, EventKind::Accept),
+            }
+        }
+        let opened = client.get_event().expect("open").map(|event| event.connection().expect("a connection"));
+        if let Some(connection) = opened {
+            drain(&server);
+            return (server, client, connection);
+        }
+    }
+}
+
+/// What a program does before it falls asleep, as often as it is told.
+fn after_empty_calls(device: &Device, waits: bool) {
+    let (server, client, connection) = connected(device);
+    let waiter = Waiter::new(&server, Kind::Edge);
+    let messages = AtomicU32::new(0);
+    let take = || {
+        while let Some(event) = server.get_event().expect("open") {
+            assert_eq!(event.kind(), EventKind::Recv);
+            messages.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let mut sent = 0;
+    for empties in (0..100).chain([200, 500, 1000, 2000, 10_000, 3, 70, 0, 10_000, 100_000]) {
+        for _ in 0..empties {
+            take();
+            if waits {
+                waiter.wait(Duration::ZERO);
+            }
+        }
+        take();
+        if waits {
+            // What has come before is told; nothing is there.
+            while waiter.wait(Duration::ZERO) && empties < 20_000 {
+                take();
+                if messages.load(Ordering::Relaxed) != sent {
+                    break;
+                }
+            }
+            take();
+        }
+        client.send(connection, b"wake up", 0, Flags::SILENT).expect("a send");
+        sent += 1;
+        while messages.load(Ordering::Relaxed) < sent {
+            assert!(waiter.wait(LIMIT), "asleep for ever after {empties} empty calls");
+            take();
+        }
+        drain(&client);
+    }
+}
+
+/// After `arm` an endpoint sleeps, whatever its program did before.
+fn arm_ends_spinning(device: &Device) {
+    let (server, client, connection) = connected(device);
+    let waiter = Waiter::new(&server, Kind::Level);
+    for round in 0..20 {
+        for _ in 0..1000 {
+            drain(&server);
+        }
+        // Something may have come that is no event; the second time nothing is left of it.
+        let slept = (0..1000).any(|_| {
+            server.arm().expect("open");
+            let quiet = !waiter.wait(Duration::ZERO);
+            drain(&server);
+            quiet
+        });
+        assert!(slept, "round {round}: the handle stays readable");
+        server.arm().expect("open");
+        client.send(connection, b"wake up", 0, Flags::SILENT).expect("a send");
+        let mut events = 0;
+        while events == 0 {
+            assert!(waiter.wait(LIMIT), "round {round}: asleep for ever");
+            events = drain(&server);
+        }
+        drain(&client);
+    }
+}
+
+macro_rules! on_both {
+    ($($name:ident: $check:expr;)+) => {
+        mod sm {
+            use super::*;
+            $(#[test] fn $name() { ($check)(&sm_device()); })+
+        }
+        mod sock {
+            use super::*;
+            $(#[test] fn $name() { ($check)(&super::sock()); })+
+        }
+    };
+}
+
+on_both! {
+    edge_triggered: |device: &Device| both_asleep(device, Kind::Edge);
+    one_shot: |device: &Device| both_asleep(device, Kind::OneShot);
+    level_triggered: |device: &Device| both_asleep(device, Kind::Level);
+    selected: |device: &Device| both_asleep(device, Kind::Select);
+    polled: |device: &Device| both_asleep(device, Kind::Poll);
+    tokio_async_fd: |device: &Device| tokio_both_asleep(device);
+    two_threads_of_one_endpoint: |device: &Device| two_threads(device);
+    an_edge_after_any_number_of_empty_calls: |device: &Device| after_empty_calls(device, true);
+    an_edge_after_spinning: |device: &Device| after_empty_calls(device, false);
+    arming_ends_spinning: |device: &Device| arm_ends_spinning(device);
+}
