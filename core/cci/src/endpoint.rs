@@ -245,7 +245,7 @@ impl Endpoint {
     /// Nothing to report and every receive buffer is held by the program.
     #[inline]
     pub fn get_event(&self) -> Result<Option<Event<'_>>, PollError> {
-        Ok(raw::next_event(self.cell)?.map(Event::new))
+        Ok(self.cell.next_event()?.map(Event::new))
     }
 
     /// Registers memory for RMA; `rights` are those of peers.

@@ -26,40 +26,7 @@ const BLOCKING_SPINS: u32 = 2000;
 /// Nothing to report and every receive buffer is held by the program, or the endpoint cannot be used here.
 #[inline]
 pub fn get_event(endpoint: &Endpoint) -> Result<Option<NonNull<Slot>>, PollError> {
-    Ok(next_event(endpoint)?.map(NonNull::from))
-}
-
-#[inline]
-pub(crate) fn next_event(endpoint: &Endpoint) -> Result<Option<&'static Slot>, PollError> {
-    match endpoint.pop_at_once() {
-        Some(slot) => Ok(Some(slot)),
-        None => look_for_event(endpoint),
-    }
-}
-
-/// Beside the way of an event that waits, which has more registers without it.
-#[inline(never)]
-fn look_for_event(endpoint: &Endpoint) -> Result<Option<&'static Slot>, PollError> {
-    endpoint.with(|core, transport| {
-        let told = core.tells_room();
-        if core.wants_progress() {
-            transport.progress(core);
-        }
-        if let Some(slot) = core.pop() {
-            return Ok(Some(slot));
-        }
-        if told {
-            core.forget_room();
-        }
-        if core.handle_in_use {
-            if core.armed {
-                core.note_empty();
-            } else {
-                transport.leave_edge(core);
-            }
-        }
-        if core.holds_all_recv() { Err(PollError::NoBuffers) } else { Ok(None) }
-    })?
+    Ok(endpoint.next_event()?.map(NonNull::from))
 }
 
 /// Gives an event back.

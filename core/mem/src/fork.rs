@@ -37,6 +37,47 @@ impl Mark {
     }
 }
 
+/// Where a [`Mark`] stands, or will: a look takes two loads, whether there is one or not.
+pub struct MarkPlace(std::sync::atomic::AtomicPtr<std::sync::atomic::AtomicU32>);
+
+/// What a place without a mark points to.
+static NOWHERE: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+
+impl MarkPlace {
+    /// Without a mark.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(std::sync::atomic::AtomicPtr::new((&raw const NOWHERE).cast_mut()))
+    }
+
+    /// Sets the mark.
+    pub fn set(&self, mark: Mark) {
+        // Release: whoever sees the place of the word sees the word.
+        self.0.store(std::ptr::from_ref(mark.0).cast_mut(), std::sync::atomic::Ordering::Release);
+    }
+
+    /// Whether a mark was set.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        !std::ptr::eq(self.0.load(std::sync::atomic::Ordering::Relaxed), &raw const NOWHERE)
+    }
+
+    /// False in a forked child of the process that made the mark, and without a mark.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        // SAFETY: points to `NOWHERE` or to the word of a mark; both are there for ever. Acquire: pairs with `set`.
+        let word = unsafe { &*self.0.load(std::sync::atomic::Ordering::Acquire) };
+        Mark(word).is_here()
+    }
+}
+
+impl Default for MarkPlace {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// A process-wide value that a forked child makes afresh, because the locks inside the parent's may be held
 /// by threads that do not exist in the child. Values are never freed.
 pub struct PerProcess<T: 'static>(AtomicPtr<(Mark, T)>);

@@ -3,14 +3,14 @@
 use crate::core::Core;
 use crate::{Connection, Slot, Transport};
 use cci_mem::barrier::{Pairing, prepare};
-use cci_mem::fork::{Mark, PerProcess};
+use cci_mem::fork::{Mark, MarkPlace, PerProcess};
 use cci_mem::guarded::{Guard, Guarded, Threading};
 use cci_mem::region::Regions;
 use cci_mem::slab::Slab;
 use cci_mem::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use cci_proto::Unusable;
+use cci_proto::{PollError, Unusable};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What is behind the lock.
 pub struct Body {
@@ -32,7 +32,7 @@ pub struct Endpoint {
     pub failed: AtomicBool,
     /// How giving an event back and `starving` are ordered.
     pub pairing: Pairing,
-    mark: OnceLock<Mark>,
+    mark: MarkPlace,
     /// Wakes whoever waits on the handle, without the lock; for endpoints of one thread.
     waker: Mutex<Option<Arc<OwnedFd>>>,
     body: Guarded<Option<Body>>,
@@ -47,7 +47,7 @@ impl Default for Endpoint {
             starving: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             pairing,
-            mark: OnceLock::new(),
+            mark: MarkPlace::new(),
             waker: Mutex::new(None),
             body: Guarded::new(None, pairing),
         }
@@ -66,7 +66,7 @@ impl Endpoint {
     ) -> rustix::io::Result<&'static Self> {
         let (mark, globals) = globals()?;
         let endpoint = globals.endpoints.take();
-        let _ = endpoint.mark.set(*mark);
+        endpoint.mark.set(*mark);
         endpoint.starving.store(false, Ordering::Relaxed);
         endpoint.failed.store(false, Ordering::Relaxed);
         if let Some(body) = make(endpoint) {
@@ -142,7 +142,7 @@ impl Endpoint {
     #[inline(always)]
     #[must_use]
     pub fn is_here(&self) -> bool {
-        self.mark.get().is_some_and(|mark| mark.is_here())
+        self.mark.is_here()
     }
 
     /// Whether some thread is within a call, as it seemed a moment ago.
@@ -153,7 +153,7 @@ impl Endpoint {
     #[inline(always)]
     fn enter_place(&self) -> Result<Guard<'_, Option<Body>>, Unusable> {
         if !self.is_here() {
-            return Err(if self.mark.get().is_some() { Unusable::Forked } else { Unusable::Closed });
+            return Err(if self.mark.is_set() { Unusable::Forked } else { Unusable::Closed });
         }
         self.body.enter().map_err(|_| Unusable::WrongThread)
     }
@@ -163,16 +163,61 @@ impl Endpoint {
         if self.failed.load(Ordering::Relaxed) { Unusable::Failed } else { Unusable::Closed }
     }
 
-    /// The oldest event, where nothing else is to be done: it waits, progress is not due, and nobody else uses the endpoint. None says
-    /// nothing.
+    /// The next event. Makes progress when none waits, and now and then although one does.
+    ///
+    /// # Errors
+    ///
+    /// No event waits and every receive buffer is held by the program, or the endpoint cannot be used here.
     #[inline(always)]
-    pub fn pop_at_once(&self) -> Option<&'static Slot> {
-        if !self.is_here() {
-            return None;
+    pub fn next_event(&self) -> Result<Option<&'static Slot>, PollError> {
+        if self.is_here()
+            && let Some(mut place) = self.body.enter_at_once()
+        {
+            if let Some(body) = place.as_mut()
+                && !body.core.armed
+                && let Some(slot) = body.core.pop_at_once()
+            {
+                return Ok(Some(slot));
+            }
+            return self.look_for_event(place);
         }
-        let mut place = self.body.enter_at_once()?;
-        let core = &mut place.as_mut()?.core;
-        if core.armed { None } else { core.pop_at_once() }
+        self.enter_for_event()
+    }
+
+    /// Apart from [`Endpoint::next_event`], which needs fewer registers without it.
+    #[inline(never)]
+    fn look_for_event(&self, mut place: Guard<'_, Option<Body>>) -> Result<Option<&'static Slot>, PollError> {
+        let Some(Body { transport, core }) = place.as_mut() else { return Err(self.why_closed().into()) };
+        let told = core.tells_room();
+        if core.wants_progress() {
+            transport.progress(core);
+        }
+        let found = core.pop();
+        if found.is_none() {
+            if told {
+                core.forget_room();
+            }
+            if core.handle_in_use {
+                if core.armed {
+                    core.note_empty();
+                } else {
+                    transport.leave_edge(core);
+                }
+            }
+        }
+        if core.armed {
+            transport.settle(core);
+        }
+        match found {
+            None if core.holds_all_recv() => Err(PollError::NoBuffers),
+            found => Ok(found),
+        }
+    }
+
+    /// By the lock.
+    #[inline(never)]
+    fn enter_for_event(&self) -> Result<Option<&'static Slot>, PollError> {
+        self.look_for_event(self.enter_place()?)
     }
 
     /// Runs `act` with the endpoint to itself, which must not come back here.

@@ -1,0 +1,140 @@
+/*
+ * One kind of call, so many times, between two endpoints of this process over sm, through the C library: what
+ * `ci/instructions --c` counts the instructions of. Only what runs within `measured` counts; callgrind is told so by
+ * its name. Arguments: silent, reaped, receive, empty, or nothing (what the measuring itself takes); how many calls.
+ */
+#include <cci.h>
+#include <stdlib.h>
+#include <string.h>
+
+static cci_endpoint_t *endpoints[2];
+static cci_connection_t *connections[2];
+
+static void must(int code, const char *what)
+{
+    if (code != CCI_SUCCESS) {
+        fprintf(stderr, "instructions: %s: %s\n", what, cci_strerror(NULL, (enum cci_status)code));
+        exit(1);
+    }
+}
+
+/* Takes an event of this type and gives it back; the connection that it names. */
+static cci_connection_t *take(cci_endpoint_t *endpoint, cci_event_type_t type)
+{
+    cci_event_t *event;
+    cci_connection_t *connection = NULL;
+    int found = 0;
+    while (!found) {
+        if (cci_get_event(endpoint, &event) != CCI_SUCCESS)
+            continue;
+        found = event->type == type;
+        if (event->type == CCI_EVENT_CONNECT || event->type == CCI_EVENT_ACCEPT) {
+            must(event->connect.status, "the connection");
+            connection = event->connect.connection;
+        }
+        must(cci_return_event(event), "return_event");
+    }
+    return connection;
+}
+
+static void connect_endpoints(void)
+{
+    cci_device_t *const *devices;
+    cci_event_t *event;
+    char *uri;
+    int i;
+    must(cci_get_devices(&devices), "get_devices");
+    while (*devices && (strcmp((*devices)->transport, "sm") || !(*devices)->up))
+        devices++;
+    for (i = 0; i < 2; i++)
+        must(cci_create_endpoint(*devices, 0, &endpoints[i], NULL), "create_endpoint");
+    must(cci_get_opt(endpoints[1], CCI_OPT_ENDPT_URI, &uri), "get_opt");
+    must(cci_connect(endpoints[0], uri, NULL, 0, CCI_CONN_ATTR_RO, NULL, 0, NULL), "connect");
+    free(uri);
+    do {
+        /* The client's side of the handshake is made by its calls. */
+        if (cci_get_event(endpoints[0], &event) == CCI_SUCCESS)
+            exit(1);
+    } while (cci_get_event(endpoints[1], &event) != CCI_SUCCESS);
+    must(cci_accept(event, NULL), "accept");
+    must(cci_return_event(event), "return_event");
+    connections[0] = take(endpoints[0], CCI_EVENT_CONNECT);
+    connections[1] = take(endpoints[1], CCI_EVENT_ACCEPT);
+}
+
+static void send_silent(void)
+{
+    must(cci_send(connections[0], "12345678", 8, NULL, CCI_FLAG_SILENT), "send");
+}
+
+static void send_reaped(void)
+{
+    cci_event_t *event;
+    must(cci_send(connections[0], "12345678", 8, NULL, 0), "send");
+    must(cci_get_event(endpoints[0], &event), "get_event");
+    must(cci_return_event(event), "return_event");
+}
+
+static void receive(void)
+{
+    cci_event_t *event;
+    must(cci_get_event(endpoints[1], &event), "get_event");
+    must(cci_return_event(event), "return_event");
+}
+
+static void find_nothing(void)
+{
+    cci_event_t *event;
+    if (cci_get_event(endpoints[1], &event) != CCI_EAGAIN)
+        exit(1);
+}
+
+static void do_nothing(void)
+{
+}
+
+/* Callgrind counts what runs in here. */
+__attribute__((noinline)) void measured(void (*call)(void));
+
+void measured(void (*call)(void))
+{
+    call();
+    __asm__ volatile("");
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*call)(void);
+        /* The message that the other end receives afterwards, or has sent before. */
+        int sends;
+        int receives;
+    } kinds[] = {
+        {"silent", send_silent, 0, 1},
+        {"reaped", send_reaped, 0, 1},
+        {"receive", receive, 1, 0},
+        {"empty", find_nothing, 0, 0},
+        {"nothing", do_nothing, 0, 0},
+    };
+    uint32_t caps;
+    long count;
+    size_t kind;
+    const size_t kind_count = sizeof kinds / sizeof *kinds;
+    if (argc != 3)
+        return 1;
+    for (kind = 0; kind < kind_count && strcmp(argv[1], kinds[kind].name); kind++)
+        ;
+    if (kind == kind_count)
+        return 1;
+    must(cci_init(CCI_ABI_VERSION, 0, &caps), "init");
+    connect_endpoints();
+    for (count = atol(argv[2]); count > 0; count--) {
+        if (kinds[kind].sends)
+            send_silent();
+        measured(kinds[kind].call);
+        if (kinds[kind].receives)
+            take(endpoints[1], CCI_EVENT_RECV);
+    }
+    return cci_finalize();
+}
