@@ -48,16 +48,14 @@ pub(crate) fn on(endpoint: Option<&'static EndpointCell>, act: impl FnOnce() -> 
         Ok(Ok(())) => 0,
         Ok(Err(Refusal::Nothing)) => libc::EAGAIN,
         Ok(Err(refusal)) => refused(refusal),
-        Err(payload) => {
-            // Its destructor could panic in turn.
-            std::mem::forget(payload);
-            failed(endpoint)
-        }
+        Err(payload) => panicked(payload, endpoint),
     }
 }
 
 #[cold]
-fn failed(endpoint: Option<&'static EndpointCell>) -> c_int {
+fn panicked(payload: Box<dyn std::any::Any + Send>, endpoint: Option<&'static EndpointCell>) -> c_int {
+    // Its destructor could panic in turn.
+    std::mem::forget(payload);
     if let Some(endpoint) = endpoint {
         let farewell = catch_unwind(AssertUnwindSafe(|| {
             endpoint.failed.store(true, Ordering::Relaxed);

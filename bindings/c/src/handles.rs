@@ -18,6 +18,13 @@ pub(crate) struct Named {
 }
 
 impl Named {
+    /// The connection, if a message of so many bytes may be sent on it. To be asked as [`Named::live`].
+    #[inline(always)]
+    pub(crate) fn taking(self, bytes: usize) -> Option<&'static ConnectionCell> {
+        let same = self.cell.endpoint.get().is_some_and(|owner| std::ptr::eq(owner, self.endpoint));
+        (same && self.cell.takes(bytes)).then_some(self.cell)
+    }
+
     /// The connection, unless it is closed. To be asked with the lock of `endpoint` held: a cell changes its owner only under
     /// the lock of the endpoint that has it.
     #[inline(always)]

@@ -11,7 +11,7 @@ use cci_transport::{Connection, ConnectionState, Endpoint, Message, Posted, Rma,
 use std::ptr::NonNull;
 use std::time::Duration;
 
-pub use cci_transport::{Connection as ConnectionCell, Endpoint as EndpointCell, Slot as EventCell};
+pub use cci_transport::{Connection as ConnectionCell, Endpoint as EndpointCell, Entered, Slot as EventCell};
 
 /// `Slot::mark` of a request that was answered.
 pub const ANSWERED: u32 = 1;
@@ -36,6 +36,19 @@ pub fn get_event(endpoint: &Endpoint) -> Result<Option<NonNull<Slot>>, PollError
 /// Not borrowed, an unanswered request, or a forked child.
 #[inline]
 pub fn return_event(slot: &'static Slot) -> Result<(), RequestError> {
+    if give_back(slot)? {
+        refill(slot);
+    }
+    Ok(())
+}
+
+/// As [`return_event`], without its last step: true where [`refill`] is to be called. Cannot panic.
+///
+/// # Errors
+///
+/// As [`return_event`].
+#[inline(always)]
+pub fn give_back(slot: &Slot) -> Result<bool, RequestError> {
     let owner = slot.owner.get().ok_or(RequestError::NotBorrowed)?;
     if !owner.is_here() {
         return Err(Unusable::Forked.into());
@@ -51,14 +64,13 @@ pub fn return_event(slot: &'static Slot) -> Result<(), RequestError> {
     }
     // With the heavy fence of the library's last look for a slot: it sees this one, or we see that it starves.
     owner.pairing.light();
-    if owner.starving.load(Ordering::Relaxed) {
-        refill(owner);
-    }
-    Ok(())
+    Ok(owner.starving.load(Ordering::Relaxed))
 }
 
+/// Lets the peers go on that found no slot.
 #[cold]
-fn refill(owner: &Endpoint) {
+pub fn refill(slot: &Slot) {
+    let Some(owner) = slot.owner.get() else { return };
     if owner.with(|core, transport| transport.refill(core)) == Err(Unusable::WrongThread) {
         // Its thread may be asleep on the handle.
         owner.wake();
@@ -78,14 +90,31 @@ pub fn send(
     context: u64,
     flags: Flags,
 ) -> Result<(), SendError> {
+    if let Message::One(bytes) = message
+        && let Some(silently) = flags.told()
+        && let Some(entered) = endpoint.enter_at_once()
+        && let Some(connection) = live().filter(|connection| connection.takes(bytes.len()))
+    {
+        return entered.post(connection, bytes, context, silently);
+    }
+    send_any(endpoint, live, message, context, flags)
+}
+
+/// Apart from the way of most messages, which needs fewer registers without it.
+#[inline(never)]
+fn send_any(
+    endpoint: &Endpoint,
+    live: impl Fn() -> Option<&'static Connection>,
+    message: Message<'_>,
+    context: u64,
+    flags: Flags,
+) -> Result<(), SendError> {
     let posted = posted(flags, context);
     let open = endpoint.with(|core, transport| {
         let connection = live().ok_or(SendError::Disconnected)?;
-        if message.len() > connection.max_send_size.load(Ordering::Relaxed) as usize {
-            return Err(SendError::TooLong);
-        }
-        if connection.state() != ConnectionState::Open {
-            return Err(SendError::Disconnected);
+        if !connection.takes(message.len()) {
+            let is_open = connection.state() == ConnectionState::Open;
+            return Err(if is_open { SendError::TooLong } else { SendError::Disconnected });
         }
         if flags.has(Flags::NO_COPY | Flags::SILENT) && connection.attribute() != cci_proto::Attribute::ReliableOrdered
         {

@@ -251,6 +251,12 @@ impl Page {
         }
     }
 
+    /// A message that rode in a frame's body was sent.
+    #[inline(always)]
+    pub fn on_sent_inline(&self) {
+        add(&self.sent, 1);
+    }
+
     /// A message of this many bytes was received.
     #[inline(always)]
     pub fn on_received(&self, len: usize) {

@@ -17,6 +17,7 @@ use crate::sync::{AtomicU32, AtomicUsize, Ordering, spin};
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -351,6 +352,39 @@ impl<T> Guard<'_, T> {
             None => lock.release(*pairing),
         }
         std::mem::forget(self);
+    }
+}
+
+/// Access to what a [`Guarded`] option has, until dropped.
+pub struct SomeGuard<'a, T> {
+    /// Dropped last, and not looked at meanwhile.
+    _guard: Guard<'a, Option<T>>,
+    value: NonNull<T>,
+}
+
+impl<'a, T> Guard<'a, Option<T>> {
+    /// Access to the value in the option; none when there is none.
+    #[inline(always)]
+    pub fn some(mut self) -> Option<SomeGuard<'a, T>> {
+        let value = NonNull::from(self.as_mut()?);
+        Some(SomeGuard { _guard: self, value })
+    }
+}
+
+impl<T> Deref for SomeGuard<'_, T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: points into the value that the guard gives this alone access to, and which does not move while it is guarded.
+        unsafe { self.value.as_ref() }
+    }
+}
+
+impl<T> DerefMut for SomeGuard<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above.
+        unsafe { self.value.as_mut() }
     }
 }
 

@@ -89,6 +89,10 @@ pub struct Pool<C: 'static, E: 'static> {
     /// Slots with the program, or given back and not yet seen: without any, there is nothing to sweep.
     lent: usize,
     limit: usize,
+    /// [`FEW`], or the limit if that is less.
+    few: usize,
+    /// The one taken last.
+    last: Option<&'static Slot<C, E>>,
 }
 
 impl<C: Sync, E: Sync> Pool<C, E> {
@@ -100,7 +104,8 @@ impl<C: Sync, E: Sync> Pool<C, E> {
     pub fn new(slots: &'static [Slot<C, E>], limit: usize) -> Result<Self, TryReserveError> {
         let (mut free, taken) = (Vec::new(), Turns::new(slots.len())?);
         free.try_reserve_exact(slots.len())?;
-        Ok(Self { slots, fresh: 0, free, taken, lent: 0, limit: limit.min(slots.len()) })
+        let limit = limit.min(slots.len());
+        Ok(Self { slots, fresh: 0, free, taken, lent: 0, limit, few: FEW.min(limit), last: None })
     }
 
     /// How many may be taken at a time.
@@ -118,6 +123,7 @@ impl<C: Sync, E: Sync> Pool<C, E> {
     /// Changes the limit; slots above it that are taken stay so until returned.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit.min(self.slots.len());
+        self.few = FEW.min(self.limit);
     }
 
     /// Slots that are taken, as far as the sweep knows.
@@ -152,6 +158,7 @@ impl<C: Sync, E: Sync> Pool<C, E> {
         slot.index.store(number, Ordering::Relaxed);
         slot.set_state(State::Taken);
         self.taken.push_back(number);
+        self.last = Some(slot);
         Some(slot)
     }
 
@@ -199,6 +206,19 @@ impl<C: Sync, E: Sync> Pool<C, E> {
                 State::Free | State::Taken | State::Ended => return,
             }
         }
+    }
+
+    /// Takes the slot that was taken last once more, if the program has returned it: the usual case where few are taken. What it
+    /// held is nothing that others wait for, since older ones may stay unseen as long as this goes on.
+    #[inline(always)]
+    pub fn take_last(&mut self) -> Option<&'static Slot<C, E>> {
+        let slot = self.last?;
+        if slot.state() != State::Returned || self.taken.len > self.few {
+            return None;
+        }
+        slot.set_state(State::Taken);
+        self.lent -= 1;
+        Some(slot)
     }
 
     /// Frees all slots that were returned, wherever they are. The order of the others stays: operations end in order, and a
@@ -289,9 +309,9 @@ impl<C: Sync, E: Sync> Queue<C, E> {
     #[inline]
     pub fn pop(&mut self) -> Option<&'static Slot<C, E>> {
         let slot = self.first?;
-        self.first = self.slots.get(slot.next.load(Ordering::Relaxed) as usize);
-        if self.first.is_none() {
-            self.last = None;
+        match slot.next.load(Ordering::Relaxed) {
+            NONE => (self.first, self.last) = (None, None),
+            next => self.first = self.slots.get(next as usize),
         }
         Some(slot)
     }

@@ -115,7 +115,7 @@ impl<const N: usize> Producer<N> {
     #[inline]
     pub fn has_room(&mut self, shared_head: &AtomicU32) -> Result<bool, Violation> {
         let size = size::<N>();
-        if self.tail.wrapping_sub(self.head) < size / 2 {
+        if self.has_ample_room() {
             return Ok(true);
         }
         // Acquire: the consumer has finished reading the entries it gives back.
@@ -124,11 +124,33 @@ impl<const N: usize> Producer<N> {
         if used > size { Err(Violation) } else { Ok(used < size) }
     }
 
+    /// Whether less than half of the ring is in use, by what is known without a look at the consumer's line.
+    #[inline(always)]
+    #[must_use]
+    pub fn has_ample_room(&self) -> bool {
+        self.tail.wrapping_sub(self.head) < size::<N>() / 2
+    }
+
     /// Publishes a frame whose body is `body`. The caller has asked [`Producer::has_room`].
     #[inline]
     pub fn push(&mut self, entries: &[Entry; N], header: Header, body: &[u8]) {
-        debug_assert!(body.len() <= BODY);
         let entry = &entries[self.tail as usize % N];
+        Self::fill(entry, body);
+        self.publish(entries, entry, header);
+    }
+
+    /// As [`Producer::push`], when the caller has asked [`Producer::has_ample_room`].
+    #[inline(always)]
+    pub fn push_amply(&mut self, entries: &[Entry; N], header: Header, body: &[u8]) {
+        let entry = &entries[self.tail as usize % N];
+        Self::fill(entry, body);
+        self.show(entry, header);
+        prefetch::write(&entries[self.tail.wrapping_add(WRITE_AHEAD - 1) as usize % N]);
+    }
+
+    #[inline(always)]
+    fn fill(entry: &Entry, body: &[u8]) {
+        debug_assert!(body.len() <= BODY);
         let mut chunks = body.chunks_exact(8);
         let mut words = entry.0[1..].iter();
         for (chunk, word) in chunks.by_ref().zip(words.by_ref()) {
@@ -138,11 +160,10 @@ impl<const N: usize> Producer<N> {
         }
         let rest = chunks.remainder();
         if let (false, Some(word)) = (rest.is_empty(), words.next()) {
-            let mut bytes = [0; 8];
-            bytes[..rest.len()].copy_from_slice(rest);
-            word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
+            // By bytes: a copy of unknown length is a call, and the way of a message needs no stack without one.
+            let value = rest.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
+            word.store(value.to_le(), Ordering::Relaxed);
         }
-        self.publish(entries, entry, header);
     }
 
     /// Publishes a frame whose body is these words.
@@ -160,13 +181,18 @@ impl<const N: usize> Producer<N> {
     /// never for one that the consumer has still to read.
     #[inline(always)]
     fn publish(&mut self, entries: &[Entry; N], entry: &Entry, header: Header) {
-        // Release: publishes the body, and whatever payload the frame points to, to the consumer.
-        entry.0[0].store(header.pack(lap(self.tail, N.trailing_zeros())), Ordering::Release);
-        self.tail = self.tail.wrapping_add(1);
+        self.show(entry, header);
         let soon = self.tail.wrapping_add(WRITE_AHEAD - 1);
         if soon.wrapping_sub(self.head) < size::<N>() {
             prefetch::write(&entries[soon as usize % N]);
         }
+    }
+
+    #[inline(always)]
+    fn show(&mut self, entry: &Entry, header: Header) {
+        // Release: publishes the body, and whatever payload the frame points to, to the consumer.
+        entry.0[0].store(header.pack(lap(self.tail, N.trailing_zeros())), Ordering::Release);
+        self.tail = self.tail.wrapping_add(1);
     }
 
     /// A cursor that begins elsewhere, so that tests meet the wrap of every counter. The ring of zeroes and the shared head,

@@ -31,10 +31,23 @@ impl Flags {
         self.0
     }
 
+    /// The flags with these bits, whatever they mean.
+    #[must_use]
+    pub const fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
     /// The flags of a send with these bits; `None` when another bit is set.
     #[must_use]
     pub const fn for_send(bits: u32) -> Option<Self> {
         if bits & !Self::SEND == 0 { Some(Self(bits)) } else { None }
+    }
+
+    /// Whether the end is told only if it is a failure, of flags that say nothing else than that; none for others.
+    #[inline(always)]
+    #[must_use]
+    pub const fn told(self) -> Option<bool> {
+        if self.0 & !Self::SILENT.0 == 0 { Some(self.0 != 0) } else { None }
     }
 
     /// The flags of an RMA with these bits; `None` when another bit is set, or not exactly one of

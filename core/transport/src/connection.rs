@@ -169,6 +169,13 @@ impl Connection {
         }
     }
 
+    /// Whether a message of so many bytes may be sent: the connection is open, and the message not too long.
+    #[inline(always)]
+    #[must_use]
+    pub fn takes(&self, bytes: usize) -> bool {
+        self.state() == ConnectionState::Open && bytes <= self.max_send_size.load(Ordering::Relaxed) as usize
+    }
+
     /// Changes the state.
     pub fn set_state(&self, state: ConnectionState) {
         self.state.store(state as u32, Ordering::Relaxed);

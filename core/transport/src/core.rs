@@ -227,6 +227,12 @@ impl Core {
         slot
     }
 
+    /// The slot that the last send had, if it is back: what [`Core::take_send`] gives in the usual case, for less.
+    #[inline(always)]
+    pub fn take_last_send(&mut self) -> Option<&'static Slot> {
+        self.send.take_last()
+    }
+
     /// A slot for an RMA.
     #[inline]
     pub fn take_rma(&mut self) -> Option<&'static Slot> {

@@ -4,11 +4,11 @@ use crate::core::Core;
 use crate::{Connection, Slot, Transport};
 use cci_mem::barrier::{Pairing, prepare};
 use cci_mem::fork::{Mark, MarkPlace, PerProcess};
-use cci_mem::guarded::{Guard, Guarded, Threading};
+use cci_mem::guarded::{Guard, Guarded, SomeGuard, Threading};
 use cci_mem::region::Regions;
 use cci_mem::slab::Slab;
 use cci_mem::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use cci_proto::{PollError, Unusable};
+use cci_proto::{PollError, SendError, Unusable};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -163,31 +163,74 @@ impl Endpoint {
         if self.failed.load(Ordering::Relaxed) { Unusable::Failed } else { Unusable::Closed }
     }
 
+    /// The endpoint for a thread that needs no lock; none for others, and where it cannot be used.
+    #[inline(always)]
+    pub fn enter_at_once(&self) -> Option<Entered<'_>> {
+        if !self.is_here() {
+            return None;
+        }
+        Some(Entered { body: self.body.enter_at_once()?.some()? })
+    }
+
     /// The next event. Makes progress when none waits, and now and then although one does.
     ///
     /// # Errors
     ///
     /// No event waits and every receive buffer is held by the program, or the endpoint cannot be used here.
-    #[inline(always)]
+    #[inline]
     pub fn next_event(&self) -> Result<Option<&'static Slot>, PollError> {
-        if self.is_here()
-            && let Some(mut place) = self.body.enter_at_once()
-        {
-            if let Some(body) = place.as_mut()
-                && !body.core.armed
-                && let Some(slot) = body.core.pop_at_once()
-            {
-                return Ok(Some(slot));
-            }
-            return self.look_for_event(place);
+        let Some(mut entered) = self.enter_at_once() else { return self.enter_for_event() };
+        match entered.pop() {
+            None => entered.look_for_event(),
+            slot => Ok(slot),
         }
-        self.enter_for_event()
     }
 
-    /// Apart from [`Endpoint::next_event`], which needs fewer registers without it.
+    /// By the lock.
     #[inline(never)]
-    fn look_for_event(&self, mut place: Guard<'_, Option<Body>>) -> Result<Option<&'static Slot>, PollError> {
-        let Some(Body { transport, core }) = place.as_mut() else { return Err(self.why_closed().into()) };
+    fn enter_for_event(&self) -> Result<Option<&'static Slot>, PollError> {
+        let body = self.enter_place()?.some().ok_or_else(|| self.why_closed())?;
+        Entered { body }.look_for_event()
+    }
+
+    /// Runs `act` with the endpoint to itself, which must not come back here.
+    ///
+    /// # Errors
+    ///
+    /// The endpoint cannot be used here.
+    #[inline(always)]
+    pub fn with<T>(&self, act: impl FnOnce(&mut Core, &mut dyn Transport) -> T) -> Result<T, Unusable> {
+        let mut place = self.enter_place()?;
+        let Some(body) = place.as_mut() else { return Err(self.why_closed()) };
+        let result = act(&mut body.core, &mut *body.transport);
+        if body.core.armed {
+            body.transport.settle(&mut body.core);
+        }
+        Ok(result)
+    }
+}
+
+/// An endpoint that its one user has to itself as long as this lives, and which it must not enter again meanwhile.
+pub struct Entered<'a> {
+    body: SomeGuard<'a, Body>,
+}
+
+impl Entered<'_> {
+    /// The oldest event, where nothing else is to be done: it waits, and progress is not due.
+    #[inline(always)]
+    pub fn pop(&mut self) -> Option<&'static Slot> {
+        let core = &mut self.body.core;
+        if core.armed { None } else { core.pop_at_once() }
+    }
+
+    /// The oldest event, after progress if none waits or progress is due.
+    ///
+    /// # Errors
+    ///
+    /// No event waits and every receive buffer is held by the program.
+    #[inline]
+    pub fn look_for_event(mut self) -> Result<Option<&'static Slot>, PollError> {
+        let Body { transport, core } = &mut *self.body;
         let told = core.tells_room();
         if core.wants_progress() {
             transport.progress(core);
@@ -214,26 +257,29 @@ impl Endpoint {
         }
     }
 
-    /// By the lock.
-    #[inline(never)]
-    fn enter_for_event(&self) -> Result<Option<&'static Slot>, PollError> {
-        self.look_for_event(self.enter_place()?)
-    }
-
-    /// Runs `act` with the endpoint to itself, which must not come back here.
+    /// Sends a message on an open connection of this endpoint, of at most its largest size.
     ///
     /// # Errors
     ///
-    /// The endpoint cannot be used here.
+    /// Refused: nothing was sent.
     #[inline(always)]
-    pub fn with<T>(&self, act: impl FnOnce(&mut Core, &mut dyn Transport) -> T) -> Result<T, Unusable> {
-        let mut place = self.enter_place()?;
-        let Some(body) = place.as_mut() else { return Err(self.why_closed()) };
-        let result = act(&mut body.core, &mut *body.transport);
-        if body.core.armed {
-            body.transport.settle(&mut body.core);
+    pub fn post(
+        mut self,
+        connection: &'static Connection,
+        message: &[u8],
+        context: u64,
+        silently: bool,
+    ) -> Result<(), SendError> {
+        let Body { transport, core } = &mut *self.body;
+        let sent = if silently {
+            transport.post_silently(core, connection, message, context)
+        } else {
+            transport.post(core, connection, message, context)
+        };
+        if core.armed {
+            transport.settle(core);
         }
-        Ok(result)
+        sent
     }
 }
 

@@ -24,7 +24,7 @@ mod waits;
 pub use crate::core::{Core, CoreOptions, name};
 pub use clock::monotonic;
 pub use connection::{Connection, ConnectionState, Counters};
-pub use endpoint::{Body, Endpoint, Globals, globals};
+pub use endpoint::{Body, Endpoint, Entered, Globals, globals};
 pub use linger::Linger;
 pub use link::{Incoming, Link, Outgoing};
 pub use open::{OpenError, room_for};
@@ -113,6 +113,38 @@ pub trait Transport: Send {
         message: Message<'_>,
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError>;
+
+    /// Sends a message in one piece, whose end is told by a SEND event: [`Transport::send`], with less to pass on.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transport::send`].
+    #[inline]
+    fn post(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        message: &[u8],
+        context: u64,
+    ) -> Result<(), SendError> {
+        self.send(core, connection, Message::One(message), Posted::Event(context)).map(drop)
+    }
+
+    /// As [`Transport::post`], with a SEND event only if it fails.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transport::send`].
+    #[inline]
+    fn post_silently(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        message: &[u8],
+        context: u64,
+    ) -> Result<(), SendError> {
+        self.send(core, connection, Message::One(message), Posted::Silent(context)).map(drop)
+    }
 
     /// Starts an RMA.
     ///

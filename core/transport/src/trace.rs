@@ -139,6 +139,32 @@ impl Transport for Traced {
         sent
     }
 
+    fn post(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        message: &[u8],
+        context: u64,
+    ) -> Result<(), SendError> {
+        self.stamps.enter(Layer::Transport);
+        let sent = self.inner.post(core, connection, message, context);
+        self.stamps.enter(Layer::Semantics);
+        sent
+    }
+
+    fn post_silently(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        message: &[u8],
+        context: u64,
+    ) -> Result<(), SendError> {
+        self.stamps.enter(Layer::Transport);
+        let sent = self.inner.post_silently(core, connection, message, context);
+        self.stamps.enter(Layer::Semantics);
+        sent
+    }
+
     fn rma(
         &mut self,
         core: &mut Core,

@@ -43,6 +43,30 @@ impl Sm {
         }
     }
 
+    /// As [`Transport::post`], whatever is in the way. Last there, with the same arguments, so that the fast path needs no stack.
+    #[inline(never)]
+    fn post_any(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        message: &[u8],
+        context: u64,
+    ) -> Result<(), SendError> {
+        self.send(core, connection, Message::One(message), Posted::Event(context)).map(drop)
+    }
+
+    /// As [`Transport::post_silently`], likewise.
+    #[inline(never)]
+    fn post_any_silently(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        message: &[u8],
+        context: u64,
+    ) -> Result<(), SendError> {
+        self.send(core, connection, Message::One(message), Posted::Silent(context)).map(drop)
+    }
+
     /// The lane of an unanswered request, and the request; none when its client is gone.
     fn asked(&mut self, request: &'static Slot) -> Option<(u32, Asked)> {
         let (Held::Lane(number, _) | Held::Spill(number, _)) =
@@ -174,6 +198,42 @@ impl Transport for Sm {
             return Err(SendError::Disconnected);
         };
         lane.send(&mut self.common, core, connection, message, posted)
+    }
+
+    fn post(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        message: &[u8],
+        context: u64,
+    ) -> Result<(), SendError> {
+        let number = connection.lane.load(Ordering::Relaxed) as usize;
+        if let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut)
+            && let Some(wire) = lane.clear_way(message.len())
+            && let Some(slot) = core.take_last_send()
+        {
+            let must_wake = wire.push_message(core, connection, message);
+            core.finish(slot, connection, context, Ok(()));
+            return if must_wake { lane.wake_after_post() } else { Ok(()) };
+        }
+        self.post_any(core, connection, message, context)
+    }
+
+    fn post_silently(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        message: &[u8],
+        context: u64,
+    ) -> Result<(), SendError> {
+        let number = connection.lane.load(Ordering::Relaxed) as usize;
+        if let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut)
+            && let Some(wire) = lane.clear_way(message.len())
+        {
+            let must_wake = wire.push_message(core, connection, message);
+            return if must_wake { lane.wake_after_post() } else { Ok(()) };
+        }
+        self.post_any_silently(core, connection, message, context)
     }
 
     fn rma(

@@ -5,6 +5,7 @@ use crate::lane::{Kept, Lane, Op, Phase, Waiting, finish};
 use crate::layout::{NO_SLOT, kind, pair};
 use crate::wire::Wire;
 use cci_mem::ring::{BODY, BODY_WORDS, Header, Violation};
+use cci_mem::sleep;
 use cci_mem::sync::Ordering;
 use cci_proto::SendError;
 use cci_transport::{Connection, Core, Message, Posted, Slot};
@@ -27,6 +28,18 @@ impl Wire {
         }
         core.counters().on_sent(message.len());
         Ok(true)
+    }
+
+    /// Publishes a message that rides in its entry, and counts it. There is ample room. True: the peer must be woken.
+    #[inline(always)]
+    pub(crate) fn push_message(&mut self, core: &Core, cell: &Connection, message: &[u8]) -> bool {
+        #[expect(clippy::cast_possible_truncation, reason = "at most BODY")]
+        let len = message.len() as u8;
+        let header = Header { kind: kind::MESSAGE, len, word: cell.remote.load(Ordering::Relaxed) };
+        self.producer.push_amply(self.outbound.ring, header, message);
+        core.counters().on_sent_inline();
+        cell.counters.on_sent();
+        sleep::must_wake(self.outbound.sleep, self.pairing)
     }
 
     /// Beside the way of most messages, which has more registers without it.
@@ -110,6 +123,22 @@ const MANY_ANSWERS: usize = 1 << 12;
 pub(crate) const NO_PAYLOAD: u64 = pair(NO_SLOT, 0);
 
 impl Lane {
+    /// Where a message of so many bytes may go at once: it rides in an entry, nothing waits, and there is ample room.
+    #[inline(always)]
+    pub(crate) fn clear_way(&mut self, bytes: usize) -> Option<&mut Wire> {
+        if bytes > BODY || self.phase != Phase::Ready || self.answers.len() | self.queue.len() != 0 {
+            return None;
+        }
+        self.wire.as_mut().filter(|wire| wire.producer.has_ample_room())
+    }
+
+    /// Last, and not inlined: what posts needs no registers of its own.
+    #[cold]
+    pub(crate) fn wake_after_post(&self) -> Result<(), SendError> {
+        self.wake();
+        Ok(())
+    }
+
     /// Sends a message of an open connection.
     #[inline]
     pub(crate) fn send(
