@@ -267,7 +267,11 @@ BODIES.RETRY = fixed(44, function(tree, frame)
     add_fields(tree, frame, 32, { { "cookie", 8 }, { "cookie_time", 4 } })
 end)
 
-BODIES.ACCEPT = fixed(64, add_offer)
+BODIES.ACCEPT = fixed(72, function(tree, frame)
+    local wrong = add_offer(tree, frame)
+    add_fields(tree, frame, 64, { { "cookie", 8 } })
+    return wrong
+end)
 
 BODIES.REJECT = fixed(44, function(tree, frame)
     add_fields(tree, frame, 32, { { "reject_reason", 1 }, { nil, 3 }, { "cookie", 8 } })
@@ -371,7 +375,7 @@ end
 
 -- How long the frame at this offset says that it is, if it looks like one.
 local function length_at(buffer, at)
-    if buffer:len() - at < HEADER or buffer(at, 1):uint() ~= 0xC1 then return nil end
+    if buffer:len() - at < HEADER or buffer(at, 1):uint() ~= 0xC2 then return nil end
     local len = buffer(at + 2, 2):uint()
     if len < HEADER or len > buffer:reported_length_remaining(at) then return nil end
     return len

@@ -24,6 +24,8 @@ pub(super) struct Peer {
     heard_time: u32,
     cookie: u64,
     cookie_time: u32,
+    /// What the engine's newest CONNECT shows.
+    shown: u64,
     /// Bytes sent to the engine and received from it.
     pub(super) sent: u64,
     pub(super) received: u64,
@@ -46,6 +48,7 @@ impl Peer {
             Kind::Connect => {
                 let connect = Connect::parse(frame).expect("the engine writes what parses");
                 (self.engine, self.heard_seq) = (header.from, connect.offer.first_seq.wrapping_sub(1));
+                self.shown = connect.cookie;
             }
             Kind::Accept => {
                 let accept = Accept::parse(frame).expect("the engine writes what parses");
@@ -106,7 +109,7 @@ impl Peer {
     pub(super) fn control(&mut self, bytes: &mut Bytes<'_>, time: u32, frame: &mut [u8]) -> usize {
         let kind = Kind::from_u8(2 + bytes.byte() % 9).unwrap_or(Kind::Confirm);
         let header = self.header(kind, bytes, time);
-        let cookie = if bytes.flag() { self.cookie } else { 0 };
+        let cookie = if bytes.flag() { self.shown } else { 0 };
         match kind {
             Kind::Retry => {
                 Retry { header: Header { from: 0, ..header }, cookie: bytes.long(), cookie_time: bytes.word() }
@@ -115,7 +118,7 @@ impl Peer {
             Kind::Accept => {
                 self.id = header.from;
                 self.seq = u32::MAX - 5;
-                Accept { header, offer: Self::offer(bytes) }.emit(frame)
+                Accept { header, offer: Self::offer(bytes), cookie }.emit(frame)
             }
             Kind::Reject => {
                 let reason = Reason::from_u8(bytes.byte() & 3).unwrap_or(Reason::Program);

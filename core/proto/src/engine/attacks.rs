@@ -5,6 +5,7 @@ mod admission;
 mod farewell;
 mod handshake;
 mod hostile;
+mod identity;
 mod landing;
 mod memory;
 mod order;

@@ -58,7 +58,7 @@ pub(super) mod bit {
 /// The state of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Conn {
-    /// This side's identifier: place in the table, and 40 random bits.
+    /// This side's identifier: 64 random bits.
     pub(super) id: u64,
     /// The peer's identifier.
     pub(super) peer: u64,

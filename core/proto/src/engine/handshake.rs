@@ -79,9 +79,12 @@ impl Opening {
         opening
     }
 
-    /// It is to be sent now.
-    pub(super) fn hurry(&mut self) {
+    /// The client has asked again, with this cookie: the answer shows it, and an ACCEPT is to be sent now.
+    pub(super) fn on_asked(&mut self, cookie: u64) {
         self.due = true;
+        if cookie != 0 {
+            self.cookie = cookie;
+        }
     }
 
     /// When it began.
@@ -158,6 +161,7 @@ impl Engine {
         let first_seq = conn.next_seq;
         let mut opening = Opening::new(now, CONFIRMATION);
         opening.first_seq = first_seq;
+        opening.cookie = self.openings.get(&index.0).map_or(0, |request| request.cookie);
         self.openings.insert(index.0, opening);
         self.make_ready(index.0);
         Ok(())
@@ -265,7 +269,9 @@ impl Engine {
                 payload: &opening.payload,
             }
             .emit(buffer),
-            State::Accepting => Accept { header: header(conn, Kind::Accept, now), offer }.emit(buffer),
+            State::Accepting => {
+                Accept { header: header(conn, Kind::Accept, now), offer, cookie: opening.cookie }.emit(buffer)
+            }
             _ => {
                 header(conn, Kind::Close, now).emit(buffer);
                 let end = HEADER + opening.payload.len();
@@ -321,7 +327,7 @@ impl Engine {
             },
             _ => {}
         }
-        let Some(place) = self.table.find(header.to) else { return self.stray_opening(from, header, frame) };
+        let Some(place) = self.table.find(header.to) else { return self.stray_opening(now, from, header, frame) };
         let Some(conn) = self.table.get_mut(place).filter(|conn| conn.to == *from) else {
             self.stats.strays += 1;
             return;
@@ -384,6 +390,10 @@ impl Engine {
                     self.stats.malformed += 1;
                     return;
                 };
+                if accept.cookie != opening.cookie {
+                    self.stats.strays += 1;
+                    return;
+                }
                 conn.peer = header.from;
                 conn.state = State::Open;
                 conn.note_number(header.number, header.time, now.micros());

@@ -20,6 +20,7 @@ mod frame;
 mod frames;
 mod handshake;
 mod host;
+mod ids;
 mod landing;
 mod lone;
 mod mtu;
@@ -28,6 +29,7 @@ mod random;
 mod receive;
 mod records;
 mod reply;
+mod reply_limit;
 mod requests;
 mod rtt;
 mod send;
@@ -58,6 +60,7 @@ use frames::Frames;
 use handshake::Opening;
 use random::Random;
 use reply::Reply;
+use reply_limit::ReplyLimit;
 use send::{RmaState, Turn};
 use slices::Slices;
 use table::Table;
@@ -212,6 +215,8 @@ pub struct Engine {
     starved: VecDeque<u32>,
     /// Answers that need no state.
     replies: VecDeque<Reply>,
+    /// How many of them strangers get.
+    reply_limit: ReplyLimit,
     /// Connections that are being made or closed.
     openings: BTreeMap<u32, Opening>,
     /// Requests seen lately, so that one repeated by the network is not a second one.
@@ -253,6 +258,7 @@ impl Engine {
             in_a_row: 0,
             starved: VecDeque::new(),
             replies: VecDeque::with_capacity(reply::MAX_REPLIES),
+            reply_limit: ReplyLimit::new(),
             openings: BTreeMap::new(),
             admission: Admission::default(),
             expected: Vec::new(),
@@ -281,6 +287,12 @@ impl Engine {
     #[must_use]
     pub fn address(&self, index: Index) -> Option<Address> {
         self.table.get(index.0).map(|conn| conn.to)
+    }
+
+    /// This side's identifier of a connection, as it stands in frames.
+    #[must_use]
+    pub fn identifier(&self, index: Index) -> Option<u64> {
+        self.table.get(index.0).map(|conn| conn.id)
     }
 
     /// What there is to say about a connection.

@@ -46,7 +46,7 @@ impl Engine {
         congested: bool,
         host: &mut H,
     ) {
-        let Some(place) = self.table.find(header.to) else { return self.stray(from, header, frame.len()) };
+        let Some(place) = self.table.find(header.to) else { return self.stray(now, from, header, frame.len()) };
         let Some(conn) = self.table.get_mut(place) else { return };
         if conn.peer != header.from || conn.to != *from {
             self.stats.strays += 1;

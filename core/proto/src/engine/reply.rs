@@ -54,27 +54,27 @@ impl Engine {
     }
 
     /// As [`Engine::stray`]; an answer to a farewell is not answered, or two ends that have both forgotten would go on for ever.
-    pub(super) fn stray_opening(&mut self, from: &Address, header: &Header, frame: &[u8]) {
+    pub(super) fn stray_opening(&mut self, now: Time, from: &Address, header: &Header, frame: &[u8]) {
         if header.kind == Kind::Close && Close::parse(frame).is_none_or(|(close, ..)| close.is_answer) {
             self.stats.strays += 1;
             return;
         }
-        self.stray(from, header, frame.len());
+        self.stray(now, from, header, frame.len());
     }
 
-    /// A frame for no connection of ours: its sender is told, with no more than it sent.
-    pub(super) fn stray(&mut self, from: &Address, header: &Header, len: usize) {
+    /// A frame for no connection of ours: its sender is told, with no more than it sent, and not more often than the limit allows.
+    pub(super) fn stray(&mut self, now: Time, from: &Address, header: &Header, len: usize) {
         self.stats.strays += 1;
-        match header.kind {
-            _ if len < SHORTEST => {}
+        let answer = match header.kind {
+            _ if len < SHORTEST => return,
             Kind::Data | Kind::Accept => {
-                let reset = Reset { header: back(header, Kind::Reset), number: header.number };
-                self.reply(*from, Answer::Reset(reset));
+                Answer::Reset(Reset { header: back(header, Kind::Reset), number: header.number })
             }
-            Kind::Close => {
-                self.reply(*from, Answer::Close(Close::answer(back(header, Kind::Close))));
-            }
-            _ => {}
+            Kind::Close => Answer::Close(Close::answer(back(header, Kind::Close))),
+            _ => return,
+        };
+        if self.reply_limit.take(now, self.cookie_key, from.network()) {
+            self.reply(*from, answer);
         }
     }
 }

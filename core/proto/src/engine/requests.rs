@@ -25,7 +25,7 @@ impl Engine {
             Some(Known::Here { place, id }) => {
                 let (place, id) = (*place, *id);
                 if self.table.find(id) == Some(place) {
-                    return self.repeat_accept(place);
+                    return self.repeat_accept(place, connect.cookie);
                 }
                 // Closed before the client heard that it was accepted.
                 Some(reject(id))
@@ -57,12 +57,11 @@ impl Engine {
         self.admit(now, from, connect, host);
     }
 
-    /// The client has not heard of its acceptance.
-    fn repeat_accept(&mut self, place: u32) {
-        if let Some(opening) = self.openings.get_mut(&place)
-            && self.table.get(place).is_some_and(|conn| conn.state == State::Accepting)
-        {
-            opening.hurry();
+    /// The client has received no answer.
+    fn repeat_accept(&mut self, place: u32, cookie: u64) {
+        let state = self.table.get(place).map(|conn| conn.state);
+        if let (Some(opening), Some(State::Requested | State::Accepting)) = (self.openings.get_mut(&place), state) {
+            opening.on_asked(cookie);
             self.make_ready(place);
         }
     }

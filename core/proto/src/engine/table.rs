@@ -1,6 +1,7 @@
-//! Connections by their place; identifiers that nobody guesses.
+//! Connections by their place and by their identifier, which nobody guesses.
 
 use super::conn::{Conn, State};
+use super::ids::Ids;
 use super::random::Random;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -8,43 +9,56 @@ use alloc::vec::Vec;
 /// Connections that get memory together: a growing table never holds more than this many too many, where doubling a vector would
 /// hold twice what it needs.
 const CHUNK: usize = 512;
-/// Bits of an identifier that are the place.
-const PLACE_BITS: u32 = 24;
+/// Connections at most.
+const MOST: u32 = 1 << 24;
 
 /// The connections of an endpoint.
 pub(super) struct Table {
     chunks: Vec<Box<[Option<Conn>]>>,
     free: Vec<u32>,
     used: u32,
+    ids: Ids,
 }
 
 impl Table {
     pub(super) fn new() -> Self {
-        Self { chunks: Vec::new(), free: Vec::new(), used: 0 }
+        Self { chunks: Vec::new(), free: Vec::new(), used: 0, ids: Ids::new() }
     }
 
     /// A place and an identifier for a new connection; `None`: no memory, or 16 million connections.
     pub(super) fn take(&mut self, random: &mut Random) -> Option<(u32, u64)> {
-        let place = match self.free.pop() {
-            Some(place) => place,
-            None => {
-                let place = self.used;
-                if place >> PLACE_BITS != 0 {
-                    return None;
-                }
-                if place as usize == self.chunks.len() * CHUNK {
-                    let mut chunk = Vec::new();
-                    chunk.try_reserve_exact(CHUNK).ok()?;
-                    chunk.resize_with(CHUNK, || None);
-                    self.chunks.push(chunk.into_boxed_slice());
-                }
-                self.used += 1;
-                place
+        if self.free.is_empty() {
+            self.grow()?;
+        }
+        // Nobody draws 0 or the same number twice in the life of an endpoint; it would be found wrong.
+        let id = loop {
+            let id = random.next();
+            if id != 0 && self.ids.find(id).is_none() {
+                break id;
             }
         };
-        // The lowest bit of the random part is set, so that no identifier is 0.
-        let id = (random.next() | 1) << PLACE_BITS | u64::from(place);
+        let place = *self.free.last()?;
+        self.ids.insert(id, place)?;
+        self.free.pop();
         Some((place, id))
+    }
+
+    /// A free place that was never used.
+    fn grow(&mut self) -> Option<()> {
+        let place = self.used;
+        if place >= MOST {
+            return None;
+        }
+        self.free.try_reserve(1).ok()?;
+        if place as usize == self.chunks.len() * CHUNK {
+            let mut chunk = Vec::new();
+            chunk.try_reserve_exact(CHUNK).ok()?;
+            chunk.resize_with(CHUNK, || None);
+            self.chunks.push(chunk.into_boxed_slice());
+        }
+        self.used += 1;
+        self.free.push(place);
+        Some(())
     }
 
     /// Places that were ever taken.
@@ -65,8 +79,9 @@ impl Table {
 
     pub(super) fn remove(&mut self, place: u32) {
         if let Some(entry) = self.entry(place)
-            && entry.take().is_some()
+            && let Some(conn) = entry.take()
         {
+            self.ids.remove(conn.id);
             self.free.push(place);
         }
     }
@@ -88,7 +103,7 @@ impl Table {
     /// The connection with this identifier.
     #[inline]
     pub(super) fn find(&self, id: u64) -> Option<u32> {
-        let place = (id & ((1 << PLACE_BITS) - 1)) as u32;
+        let place = self.ids.find(id)?;
         self.get(place).filter(|conn| conn.id == id && conn.state != State::Free).map(|_| place)
     }
 }

@@ -1,7 +1,18 @@
-//! ACCEPT, server to client: the [offer](super::Offer) and nothing after it.
+//! ACCEPT, server to client: the [offer](super::Offer), and after it:
+//!
+//! ```text
+//! +---------------------------------------------------------------+
+//! |                            cookie                             | 64
+//! |                                                               | 68
+//! +---------------------------------------------------------------+
+//! ```
 
+use super::bytes::{put, u64_at};
 use super::offer::END;
 use super::{Header, Kind, Offer};
+
+/// Bytes of the frame.
+const ACCEPT: usize = END + 8;
 
 /// A server has accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +21,8 @@ pub struct Accept {
     pub header: Header,
     /// What the server can do; features are those that both have.
     pub offer: Offer,
+    /// As the client sent it, so that nobody off the path can answer for the server.
+    pub cookie: u64,
 }
 
 impl Accept {
@@ -21,13 +34,14 @@ impl Accept {
     pub fn emit(&self, frame: &mut [u8]) -> usize {
         self.header.emit_as(Kind::Accept, frame);
         self.offer.emit(frame);
-        END
+        put(frame, END, self.cookie.to_be_bytes());
+        ACCEPT
     }
 
     /// Reads one that [`verify`](super::verify) let pass.
     #[must_use]
     pub fn parse(frame: &[u8]) -> Option<Self> {
-        let header = Header::of(frame, Kind::Accept).filter(|_| frame.len() == END)?;
-        Some(Self { header, offer: Offer::parse(frame)? })
+        let header = Header::of(frame, Kind::Accept).filter(|_| frame.len() == ACCEPT)?;
+        Some(Self { header, offer: Offer::parse(frame)?, cookie: u64_at(frame, END)? })
     }
 }

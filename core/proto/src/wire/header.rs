@@ -7,7 +7,7 @@ use super::{Crc, data};
 pub const HEADER: usize = 32;
 
 /// Version of this format, the low half of a frame's first byte.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// The first byte: 0xC, and the version.
 const MAGIC: u8 = 0xC0 | VERSION;

@@ -142,11 +142,12 @@ fn every_field_has_its_value() {
         ("cci.host", "0x5152535455565758"),
     ];
     expect("accept", &offer);
+    expect("accept", &[("cci.cookie", cookie)]);
     expect("connect", &offer);
     expect(
         "connect",
         &[
-            ("cci.version", "1"),
+            ("cci.version", "2"),
             ("cci.to", "0x0000000000000000"),
             ("cci.from", "0x1112131415161718"),
             ("cci.number", "555885348"),
@@ -325,12 +326,12 @@ fn what_contradicts_itself_is_complained_about() {
 fn what_is_not_ours_is_left_alone_unless_the_port_is_given() {
     let (_, message) = frames::data_frames().remove(2);
     let mut version = message.clone();
-    version[0] = 0xC2;
+    version[0] = 0xC1;
     let mut kind = message.clone();
     kind[1] = 0x86;
     seal(&mut kind, 0, |crc| crc);
     let mut trailing = message.clone();
-    trailing.push(0xC1);
+    trailing.push(0xC2);
     let capture =
         Capture::of("foreign", &[b"hello".to_vec(), version, kind, message[..40].to_vec(), trailing, message]);
     assert_eq!(capture.field("cci.kind"), ["", "", "", "", "", "6"]);

@@ -91,7 +91,7 @@ pub(crate) fn control_frames() -> Vec<Named> {
         cookie: 0xD1D2_D3D4_D5D6_D7D8,
         cookie_time: 0xE1E2_E3E4,
     };
-    let accept = Accept { header: header(Kind::Accept), offer: OFFER };
+    let accept = Accept { header: header(Kind::Accept), offer: OFFER, cookie: 0xD1D2_D3D4_D5D6_D7D8 };
     let reject = Reject { header: header(Kind::Reject), reason: Reason::Resources, cookie: 0xD1D2_D3D4_D5D6_D7D8 };
     let redirect = Redirect {
         header: header(Kind::Redirect),

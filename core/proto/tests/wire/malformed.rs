@@ -86,7 +86,7 @@ fn each_reason_to_drop_is_named() {
     let with = |at: usize, byte: u8| verify(&with_byte(&bytes, at, byte));
     assert_eq!(verify(&[]), Err(Malformed::Short));
     assert_eq!(verify(&bytes[..31]), Err(Malformed::Short));
-    assert_eq!(with(0, 0xC2), Err(Malformed::Version), "a version to come");
+    assert_eq!(with(0, 0xC3), Err(Malformed::Version), "a version to come");
     assert_eq!(with(0, 0x45), Err(Malformed::Version), "another protocol");
     for kind in [0, 11, 0x7F, 0x86, 0xFF] {
         assert_eq!(with(1, kind), Err(Malformed::Kind), "kind {kind}");

@@ -214,7 +214,7 @@ proptest! {
         reason in 0_u8..4,
         uri in vec(any::<u8>(), 1..=MAX_URI),
     ) {
-        let accept = Accept { header, offer };
+        let accept = Accept { header, offer, cookie };
         prop_assert_eq!(Accept::parse(&frames::frame(|f| accept.emit(f))), Some(accept));
         let retry = Retry { header: Header { kind: Kind::Retry, from: 0, ..header }, cookie, cookie_time: word };
         prop_assert_eq!(Retry::parse(&frames::frame(|f| retry.emit(f))), Some(retry));

@@ -33,7 +33,7 @@ fn kinds_have_their_numbers() {
 fn a_header_stands_where_it_should() {
     let bytes = sample("confirm");
     assert_eq!(bytes.len(), HEADER);
-    assert_eq!(bytes[..4], [0xC1, 10, 0, 32]);
+    assert_eq!(bytes[..4], [0xC2, 10, 0, 32]);
     assert_eq!(bytes[8..16], [1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!(bytes[16..24], [0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18]);
     assert_eq!(bytes[24..], [0x21, 0x22, 0x23, 0x24, 0x31, 0x32, 0x33, 0x34]);
@@ -68,8 +68,11 @@ fn a_connect_comes_back_and_is_as_long_as_its_longest_answer() {
 #[test]
 fn handshakes_come_back() {
     let accept = sample("accept");
-    assert_eq!(Accept::parse(&accept), Some(Accept { header: header(Kind::Accept), offer: OFFER }));
-    assert_eq!(accept.len(), 64);
+    assert_eq!(
+        Accept::parse(&accept),
+        Some(Accept { header: header(Kind::Accept), offer: OFFER, cookie: 0xD1D2_D3D4_D5D6_D7D8 })
+    );
+    assert_eq!(accept.len(), 72);
     let retry = Retry::parse(&sample("retry")).expect("sound");
     assert_eq!((retry.cookie, retry.cookie_time), (connect().cookie, connect().cookie_time));
     let reject = Reject::parse(&sample("reject")).expect("sound");

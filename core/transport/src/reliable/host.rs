@@ -41,6 +41,9 @@ impl Estate {
     pub(super) fn pay(&mut self, core: &mut Core) {
         let paid = self.owed.iter().take_while(|(kind, cell)| core.notify(*kind, cell)).count();
         self.owed.drain(..paid);
+        if self.unconfirmed.is_empty() {
+            return;
+        }
         // What a stranger has caused takes one slot a call while few are free.
         let mut last = core.take_send();
         while let Some((context, failure)) = self.unconfirmed.front().copied()

@@ -247,7 +247,7 @@ fn bogus_frames_change_nothing() {
     for seed in 0..2000u64 {
         let mut frame = pattern(seed, usize::try_from(seed % 300).expect("small"));
         if let Some(first) = frame.first_mut() {
-            *first = 0xc1;
+            *first = 0xC0 | cci_proto::wire::VERSION;
         }
         hub.inject(&b.uri, &frame);
     }

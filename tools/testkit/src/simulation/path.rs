@@ -25,8 +25,8 @@ struct Report {
 #[derive(Debug, Default)]
 pub(super) struct Reports {
     waiting: Vec<Report>,
-    /// The last frame of each connection, by its place: where it went, and how it begins.
-    last: BTreeMap<u32, (Address, Vec<u8>)>,
+    /// The last frame of each connection, by its identifier: where it went, and how it begins.
+    last: BTreeMap<u64, (Address, Vec<u8>)>,
 }
 
 impl Reports {
@@ -37,9 +37,8 @@ impl Reports {
 
     /// A sealed frame leaves, whose identifier names its connection.
     fn note(&mut self, to: Address, frame: &[u8]) {
-        let Some([_, .., a, b, c]) = frame.get(16..24) else { return };
-        let place = u32::from_be_bytes([0, *a, *b, *c]);
-        let (last_to, last) = self.last.entry(place).or_default();
+        let Some(from) = frame.get(16..24).and_then(|bytes| bytes.first_chunk()) else { return };
+        let (last_to, last) = self.last.entry(u64::from_be_bytes(*from)).or_default();
         *last_to = to;
         last.clear();
         last.extend_from_slice(&frame[..frame.len().min(QUOTED)]);
@@ -123,7 +122,8 @@ impl World {
     /// not if it was a request, which cannot name the peer's identifier.
     pub(super) fn refuse(&mut self, at: usize, index: Index) -> bool {
         let before = self.nodes[at].side.heard.len();
-        if let Some((to, quoted)) = self.nodes[at].reports.last.get(&index.0).cloned() {
+        let id = self.nodes[at].engine.identifier(index).unwrap_or(0);
+        if let Some((to, quoted)) = self.nodes[at].reports.last.get(&id).cloned() {
             self.say(at, &Report { at: self.network.now(), to, quoted, limit: None });
         }
         self.nodes[at].side.heard.len() > before
