@@ -355,7 +355,9 @@ CCI_DECLSPEC int cci_reject(cci_event_t *conn_req);
  * flags               ignored: none is defined
  * timeout             how long to try; NULL: for ever
  *
- * CCI_EINVAL: bad URI, payload too long, unknown attribute, negative timeout. */
+ * A URI of `sock` may name its host. The name is looked up by a thread of the library, and the timeout includes that.
+ *
+ * CCI_EINVAL: bad URI, payload too long, unknown attribute, negative timeout. CCI_ENOMEM: also no thread for a name. */
 CCI_DECLSPEC int cci_connect(cci_endpoint_t *endpoint, const char *server_uri, const void *data_ptr, uint32_t data_len,
                              cci_conn_attribute_t attribute, const void *context, int flags,
                              const struct timeval *timeout);

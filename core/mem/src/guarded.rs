@@ -220,18 +220,22 @@ impl<T> Guarded<T> {
     /// not belong to one thread again.
     #[cold]
     pub fn seize(&self, is_meant: impl FnOnce(&T) -> bool) -> Option<Guard<'_, T>> {
-        if let Ok(guard) = self.enter() {
-            return is_meant(&guard).then_some(guard);
-        }
+        let me = thread_token();
         loop {
+            let owner = self.owner.load(Ordering::Relaxed);
+            if owner & MANY == 0 && owner & !(ALIGNMENT - 1) == me {
+                match self.enter_own(owner) {
+                    Ok(Some(guard)) => return is_meant(&guard).then_some(guard),
+                    // Another thread has just seized it.
+                    Ok(None) => continue,
+                    // It is inside already: it would wait for itself.
+                    Err(WrongThread) => return None,
+                }
+            }
             self.lock.acquire(self.pairing);
             let owner = self.owner.load(Ordering::Acquire);
-            if owner & !(ALIGNMENT - 1) == thread_token() {
-                // It is inside already: it would wait for itself.
-                self.lock.release(self.pairing);
-                return None;
-            }
-            if owner != MANY && !self.evict(owner) {
+            let is_own = owner & MANY == 0 && owner & !(ALIGNMENT - 1) == me;
+            if is_own || owner != MANY && !self.evict(owner) {
                 self.lock.release(self.pairing);
                 continue;
             }

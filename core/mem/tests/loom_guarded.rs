@@ -97,6 +97,7 @@ fn seize(value: &Value) {
     let Some(guard) = value.seize(|_| true) else { return };
     // SAFETY: the guard is the only one; loom checks it.
     guard.with_mut(|at| unsafe { *at += 1 });
+    guard.hand_over(Threading::Many);
 }
 
 /// A value of one thread is seized while that thread uses it and hands it over: never two guards, and nobody waits for ever.

@@ -92,6 +92,7 @@ refusals! {
         NotImplemented => NotImplemented, "this transport does not offer that attribute";
         NoBuffers => NoBufs, "no free send buffer; reap and return events";
         NoMemory => NoMem, "no memory for another connection";
+        NoThread => NoMem, "no thread to look up the host's name; allow more processes, or connect to an IP address";
     }
 }
 

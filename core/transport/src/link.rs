@@ -78,12 +78,30 @@ pub trait Link: Send + 'static {
     fn base_mtu(&self) -> u16;
     /// Bytes of frames that the receive buffer holds, as the system counts them (overhead taken off).
     fn recv_buffer(&self) -> u32;
-    /// The address of an endpoint.
+    /// The address of an endpoint, where the URI itself gives it: no name is looked up.
     ///
     /// # Errors
     ///
     /// Not a URI of this transport, or no such host.
     fn resolve(&mut self, uri: &str) -> Result<Address, ConnectError>;
+    /// As [`Link::resolve`], for a URI that may name its host. None: the name is looked up meanwhile, away from the endpoint's
+    /// lock. Then the waker is written, and [`Link::next_name`] gives what was found under `number`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Link::resolve`], or nobody can look the name up.
+    fn begin_resolve(&mut self, uri: &str, number: u64) -> Result<Option<Address>, ConnectError> {
+        let _ = number;
+        self.resolve(uri).map(Some)
+    }
+    /// What was found for a name: its number, and the address or why there is none. A number comes once.
+    fn next_name(&mut self) -> Option<(u64, Result<Address, String>)> {
+        None
+    }
+    /// Nobody waits for this name any more.
+    fn forget_name(&mut self, number: u64) {
+        let _ = number;
+    }
     /// Sends frames in order; says how many it took. The others are to be offered again once `is_writable`. A frame that the
     /// system refuses for its destination alone counts as taken and lost.
     fn send_burst(&mut self, frames: &[Outgoing<'_>]) -> usize;

@@ -335,6 +335,18 @@ impl<L: Link> Link for TracedLink<L> {
         self.inner.resolve(uri)
     }
 
+    fn begin_resolve(&mut self, uri: &str, number: u64) -> Result<Option<Address>, ConnectError> {
+        self.inner.begin_resolve(uri, number)
+    }
+
+    fn next_name(&mut self) -> Option<(u64, Result<Address, String>)> {
+        self.inner.next_name()
+    }
+
+    fn forget_name(&mut self, number: u64) {
+        self.inner.forget_name(number);
+    }
+
     fn is_writable(&mut self) -> bool {
         self.inner.is_writable()
     }

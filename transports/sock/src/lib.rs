@@ -11,6 +11,7 @@ mod proof;
 mod ready;
 mod receive;
 mod reports;
+mod resolver;
 #[allow(unsafe_code)]
 mod sys;
 mod transmit;
@@ -24,6 +25,7 @@ use open::How;
 use ready::Ready;
 use receive::{Receiver, Stream};
 use reports::Reports;
+use resolver::Resolver;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::fmt;
@@ -79,6 +81,7 @@ pub struct Sock {
     reports: Reports,
     groups: Groups,
     ready: Ready,
+    resolver: Resolver,
     calls: u32,
     no_coalescing: Option<String>,
     unchecked_on_host: bool,
@@ -107,6 +110,20 @@ impl Sock {
     #[must_use]
     pub fn unchecked_on_host(&self) -> bool {
         self.unchecked_on_host
+    }
+
+    /// The address that a URI gives. None: its host is a name, which is looked up under this number, if there is one.
+    fn begin(&mut self, uri: &str, number: Option<u64>) -> Result<Option<Address>, ConnectError> {
+        let uri = address::Uri::parse(uri).filter(|uri| uri.interface.is_none() && uri.ttl.is_none());
+        let uri = uri.ok_or(ConnectError::BadUri)?;
+        if uri.literal().is_some() {
+            return open::resolve(&uri, &self.place, &self.socket).map(Some).ok_or(ConnectError::BadUri);
+        }
+        match number {
+            Some(number) if self.resolver.ask(number, uri.host, uri.port) => Ok(None),
+            Some(_) => Err(ConnectError::NoThread),
+            None => Ok(None),
+        }
     }
 
     /// How its further sockets are made.
@@ -220,7 +237,20 @@ impl Link for Sock {
     }
 
     fn resolve(&mut self, uri: &str) -> Result<Address, ConnectError> {
-        open::resolve(uri, &self.place, &self.socket).ok_or(ConnectError::BadUri)
+        self.begin(uri, None).and_then(|address| address.ok_or(ConnectError::BadUri))
+    }
+
+    fn begin_resolve(&mut self, uri: &str, number: u64) -> Result<Option<Address>, ConnectError> {
+        self.begin(uri, Some(number))
+    }
+
+    fn next_name(&mut self) -> Option<(u64, Result<Address, String>)> {
+        let (number, answer) = self.resolver.next_answer()?;
+        Some((number, answer.address(&self.place)))
+    }
+
+    fn forget_name(&mut self, number: u64) {
+        self.resolver.forget(number);
     }
 
     fn send_burst(&mut self, frames: &[Outgoing<'_>]) -> usize {

@@ -8,6 +8,7 @@ use crate::proof;
 use crate::ready::Ready;
 use crate::receive::{Receiver, Stream};
 use crate::reports::{Reports, overhead};
+use crate::resolver::Resolver;
 use crate::sys::{self, Choice, SendBatch};
 use crate::transmit::Transmitter;
 use crate::{MAX_FRAME, Sock};
@@ -130,8 +131,10 @@ impl Sock {
         }
         room_for("the buffers of a sock endpoint", 4 << 20)?;
         let (mtu, base_mtu) = frame_sizes(&socket, &place, settings.mtu)?;
+        let ready = Ready::new(&socket).map_err(system)?;
         Ok(Self {
-            ready: Ready::new(&socket).map_err(system)?,
+            resolver: Resolver::new(ready.waker()),
+            ready,
             uri: format!("{SCHEME}{}", place.host_and_port(port)),
             transmitter: Transmitter::new(SendBatch::new(place.home()), offloads.no_segmentation),
             receiver: Receiver::new(STRIDE, !place.loopback),
@@ -245,18 +248,18 @@ fn frame_sizes(socket: &OwnedFd, place: &Place, wanted: Option<u32>) -> Result<(
     }
 }
 
-/// The address of an endpoint that a URI names, by number or by a name that the system knows.
-pub(crate) fn resolve(uri: &str, place: &Place, socket: &OwnedFd) -> Option<cci_proto::Address> {
-    let uri = address::Uri::parse(uri).filter(|uri| uri.interface.is_none() && uri.ttl.is_none())?;
-    let is_ours = |ip: &IpAddr| ip.is_ipv4() == place.ip.is_ipv4() && !ip.is_multicast() && !ip.is_unspecified();
-    if let Some((ip, zone)) = uri.literal() {
-        let interface = match zone {
-            Some(zone) => interface::index(socket, zone)?,
-            None => place.index,
-        };
-        let other = Place { ip, interface: String::new(), index: interface, loopback: false };
-        return is_ours(&ip).then(|| address::of_socket(&other.socket(uri.port)));
-    }
-    let found = std::net::ToSocketAddrs::to_socket_addrs(&(uri.host, uri.port)).ok()?;
-    found.into_iter().find(|name| is_ours(&name.ip())).map(|name| address::of_socket(&name))
+/// Whether an endpoint at this place reaches endpoints at this IP: of its own family, and of one host.
+pub(crate) fn is_reached(ip: &IpAddr, place: &Place) -> bool {
+    ip.is_ipv4() == place.ip.is_ipv4() && !ip.is_multicast() && !ip.is_unspecified()
+}
+
+/// The address of an endpoint whose URI names its host by number.
+pub(crate) fn resolve(uri: &address::Uri<'_>, place: &Place, socket: &OwnedFd) -> Option<cci_proto::Address> {
+    let (ip, zone) = uri.literal()?;
+    let interface = match zone {
+        Some(zone) => interface::index(socket, zone)?,
+        None => place.index,
+    };
+    let other = Place { ip, interface: String::new(), index: interface, loopback: false };
+    is_reached(&ip, place).then(|| address::of_socket(&other.socket(uri.port)))
 }

@@ -1,9 +1,9 @@
 //! Nothing but the listed symbols leaves the library.
 
-use crate::prefix::{command, compiler, here, pkg_config, prefix, run, scratch, succeed};
+use crate::prefix::{command, compiler, finish, here, pkg_config, prefix, run, scratch, succeed};
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 fn listed() -> BTreeSet<String> {
     let text = std::fs::read_to_string(here().join("exported.list")).expect("the list");
@@ -38,6 +38,25 @@ fn the_shared_library_is_named_libcci_so_2() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let name = text.lines().find_map(|line| line.trim().strip_prefix("SONAME")).map(str::trim);
     assert_eq!(name, Some("libcci.so.2"));
+}
+
+/// Threads of the library may outlive its last use, so that unloading it must leave their code mapped.
+#[test]
+fn dlclose_does_not_unmap_the_library() {
+    let dir = scratch();
+    let target = dir.path().join("unload");
+    let mut cc = compiler("c");
+    cc.args(["-std=c99", "-D_DEFAULT_SOURCE", "-o"]).arg(&target).arg(here().join("tests/c/unload.c")).arg("-ldl");
+    succeed(cc.args(pkg_config(&["--cflags"])));
+    let mut command = command(&target);
+    command.env("CCI_CTP", "sock").stdout(Stdio::piped()).stderr(Stdio::piped());
+    finish(command.spawn().expect("the program starts"), "unload");
+    // Not by chance: DF_1_NODELETE says so.
+    let output = succeed(Command::new("objdump").arg("-p").arg(prefix().join("lib/libcci.so")));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let flags = text.lines().find_map(|line| line.trim().strip_prefix("FLAGS_1")).map(str::trim);
+    let flags = flags.and_then(|flags| u64::from_str_radix(flags.trim_start_matches("0x"), 16).ok());
+    assert!(flags.is_some_and(|flags| flags & 8 != 0), "{flags:x?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::table::Opening;
 use crate::{Connect, Connection, Core, Link, Slot};
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Index, Open};
-use cci_proto::{ConnectError, EventKind, Failure, RequestError, Time};
+use cci_proto::{Address, ConnectError, EventKind, Failure, RequestError, Time};
 use std::time::Duration;
 
 impl<L: Link> Reliable<L> {
@@ -17,13 +17,24 @@ impl<L: Link> Reliable<L> {
     }
 
     pub(super) fn connect_peer(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
-        let to = self.link.resolve(connect.uri)?;
-        let slot = core.take_send().ok_or(ConnectError::NoBuffers)?;
-        let opened = core.open_connection(connect.attribute, connect.context, self.estate.max_send_size);
-        let Ok(cell) = opened else {
-            core.release(slot);
-            return Err(ConnectError::NoMemory);
+        let Some(to) = self.link.begin_resolve(connect.uri, self.names.next)? else {
+            let now = self.link.now();
+            return self.await_name(core, now, connect);
         };
+        let slot = core.take_send().ok_or(ConnectError::NoBuffers)?;
+        self.connect_to(core, to, connect, slot).inspect_err(|_| core.release(slot))
+    }
+
+    /// Asks the endpoint at an address for a connection. Refused: the slot is still the caller's.
+    pub(super) fn connect_to(
+        &mut self,
+        core: &mut Core,
+        to: Address,
+        connect: &Connect<'_>,
+        slot: &'static Slot,
+    ) -> Result<(), ConnectError> {
+        let opened = core.open_connection(connect.attribute, connect.context, self.estate.max_send_size);
+        let Ok(cell) = opened else { return Err(ConnectError::NoMemory) };
         let now = self.link.now();
         let opening =
             Opening { slot: Some(slot), kind: EventKind::Connect, context: connect.context, redirected: false };
@@ -43,7 +54,6 @@ impl<L: Link> Reliable<L> {
             Err(error) => {
                 self.estate.table.leave(user);
                 core.end_connection(cell);
-                core.release(slot);
                 return Err(error);
             }
         }

@@ -7,6 +7,7 @@ mod host;
 mod inbox;
 mod mode;
 mod multicast;
+mod names;
 mod notes;
 mod operation;
 mod outbox;
@@ -30,6 +31,7 @@ use host::{Ends, Estate};
 use inbox::Inbox;
 use mode::Mode;
 use multicast::Group;
+use names::Names;
 use notes::Notes;
 use operation::Operations;
 use outbox::Outbox;
@@ -73,6 +75,7 @@ pub struct Reliable<L: Link> {
     mode: Mode,
     away: Away,
     expected: Vec<Expected>,
+    names: Names,
     groups: Vec<Group>,
     next_group: u32,
     /// A message in one piece, for those that are gathered from many.
@@ -150,6 +153,7 @@ impl<L: Link> Reliable<L> {
             mode: Mode::default(),
             away: Away::new(core.endpoint(), options.threading),
             expected: Vec::new(),
+            names: Names::default(),
             groups: Vec::new(),
             next_group: 0,
             gathered: Vec::new(),
@@ -204,6 +208,9 @@ impl<L: Link> Reliable<L> {
         if !self.expected.is_empty() {
             self.expire(core, now);
         }
+        if self.names.is_waiting() {
+            self.take_names(core, now);
+        }
         if self.estate.owes() {
             self.estate.pay(core);
         }
@@ -226,7 +233,7 @@ impl<L: Link> Reliable<L> {
         let engine = self.engine.poll_timeout().filter(|due| !self.blocked || *due > Time(0));
         let expected = self.expected.iter().map(|expected| expected.deadline).min();
         let owed = self.estate.owes().then(|| self.link.now() + PAY_AGAIN);
-        [engine, expected, owed].into_iter().flatten().min()
+        [engine, expected, owed, self.names.deadline()].into_iter().flatten().min()
     }
 
     /// Whether a call would move something by itself.

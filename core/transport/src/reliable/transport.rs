@@ -245,6 +245,7 @@ impl<L: Link> Reliable<L> {
     /// Tells every peer that this is the end, and lets everything go.
     fn say_farewell(&mut self, core: &mut Core) {
         let now = self.link.now();
+        self.forget_names();
         // Nobody touches this program's memory once its endpoint is closed.
         self.outbox.forget_memory();
         self.estate.registry.clear();

@@ -4,8 +4,9 @@ use crate::memory_link::Hub;
 use crate::world::{End, How, LIMIT, join, message, next, opened, outcome, pattern, until, waiting};
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, ConnectError, EventKind, SendError, Status};
-use cci_transport::{Connect, ConnectionState, Posted};
-use std::time::Duration;
+use cci_transport::{Connect, ConnectionState, Posted, Slot};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::time::{Duration, Instant};
 
 const RO: Attribute = Attribute::ReliableOrdered;
 
@@ -43,6 +44,77 @@ fn nobody_answers_and_the_connect_ends_in_time() {
     });
     assert_eq!(refused, Ok(Err(ConnectError::BadUri)));
     assert!(a.cell.with(|core, _| core.connections().is_empty()).expect("usable"), "a connection was left behind");
+}
+
+/// Sleeps on an endpoint's handle, as a program does, until an event comes.
+fn sleep_for(end: &End) -> &'static Slot {
+    let begun = Instant::now();
+    loop {
+        if let Some(slot) = end.poll() {
+            return slot;
+        }
+        assert!(begun.elapsed() < LIMIT, "no event");
+        let handle = end.cell.with(|_, transport| transport.handle().try_clone_to_owned()).expect("usable");
+        let limit = Timespec { tv_sec: 20, tv_nsec: 0 };
+        let told = poll(&mut [PollFd::new(&handle.expect("a descriptor"), PollFlags::IN)], Some(&limit));
+        assert_eq!(told, Ok(1), "the handle stays silent");
+    }
+}
+
+#[test]
+fn a_connect_goes_on_once_its_host_is_found() {
+    let hub = Hub::new();
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let ends = [&a, &b];
+    a.cell
+        .with(|core, transport| {
+            core.handle_in_use = true;
+            transport.arm(core)
+        })
+        .expect("usable");
+    a.connect(&format!("later:{}", b.uri), RO, LIMIT, b"by name");
+    assert!(a.poll().is_none() && b.poll().is_none());
+    hub.find_names();
+    let handle = a.cell.with(|_, transport| transport.handle().try_clone_to_owned()).expect("usable").expect("one");
+    let limit = Timespec { tv_sec: 20, tv_nsec: 0 };
+    assert_eq!(poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&limit)), Ok(1), "nobody tells of the name");
+    let request = next(&ends, 1, EventKind::ConnectRequest);
+    let mut payload = [0; 7];
+    assert_eq!(request.copy_payload(&mut payload), 7);
+    assert_eq!(&payload, b"by name");
+    b.accept(request, 2);
+    b.give_back(request);
+    let (to_b, _) = (opened(&ends, 0, EventKind::Connect), opened(&ends, 1, EventKind::Accept));
+    a.send(to_b, b"found", 3);
+    assert_eq!(message(&ends, 1), b"found");
+}
+
+#[test]
+fn a_name_that_is_not_found_ends_the_connect() {
+    let hub = Hub::new();
+    let a = End::open(&hub, How::default());
+    let ended = |slot: &'static Slot| {
+        let reason = a.cell.with(|core, _| core.reason(slot).map(str::to_owned)).expect("usable");
+        let told = (Status::from_u32(slot.detail()), slot.words()[0], reason.unwrap_or_default());
+        a.give_back(slot);
+        told
+    };
+    a.connect("later:nowhere", RO, LIMIT, b"");
+    hub.find_names();
+    assert_eq!(ended(sleep_for(&a)), (Some(Status::ConnRefused), 1, "no host nowhere".into()));
+    // By time, while nobody answers; an answer that comes later is nobody's.
+    a.connect("later:silent", RO, Duration::from_millis(50), b"");
+    let slot = sleep_for(&a);
+    assert_eq!(hub.names(), 0, "the name is still looked up");
+    let (status, _, reason) = ended(slot);
+    assert!(status == Some(Status::TimedOut) && reason.contains("name"), "{status:?}: {reason}");
+    hub.find_names();
+    assert!(a.poll().is_none());
+    assert!(a.cell.with(|core, _| core.connections().is_empty()).expect("usable"), "a connection was left behind");
+    // And by the end of the endpoint.
+    a.connect("later:silent", RO, LIMIT, b"");
+    a.close();
+    assert_eq!(hub.names(), 0, "a closed endpoint waits for a name");
 }
 
 #[test]

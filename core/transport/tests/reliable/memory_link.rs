@@ -47,6 +47,10 @@ struct State {
     /// Frames handed over so far, and calls that did.
     frames: u64,
     bursts: u64,
+    /// Names that are looked up: for which port, under which number, and the URI.
+    asked: Vec<(u64, u64, String)>,
+    /// What was found, in the same way.
+    found: Vec<(u64, u64, Result<Address, String>)>,
 }
 
 /// A network of links.
@@ -66,6 +70,8 @@ impl Hub {
             spare: (0..512).map(|_| Vec::with_capacity(MTU.into())).collect(),
             frames: 0,
             bursts: 0,
+            asked: Vec::new(),
+            found: Vec::new(),
         })))
     }
 
@@ -90,6 +96,23 @@ impl Hub {
     pub(crate) fn sent(&self) -> (u64, u64) {
         let state = self.lock();
         (state.frames, state.bursts)
+    }
+
+    /// Names that are still wanted.
+    pub(crate) fn names(&self) -> usize {
+        self.lock().asked.len()
+    }
+
+    /// Finds all names that are looked up: the endpoint that follows "later:", or none.
+    pub(crate) fn find_names(&self) {
+        let mut state = self.lock();
+        for (port, name, uri) in std::mem::take(&mut state.asked) {
+            let found = number(&uri).map(address).ok_or_else(|| format!("no host {uri}"));
+            state.found.push((port, name, found));
+            if let Some(port) = state.ports.get(&port) {
+                rustix::io::write(&*port.arrival, &1u64.to_ne_bytes()).expect("an eventfd");
+            }
+        }
     }
 
     /// Hands a frame to an endpoint, from an address of nobody.
@@ -235,6 +258,23 @@ impl Link for MemoryLink {
 
     fn resolve(&mut self, uri: &str) -> Result<Address, ConnectError> {
         number(uri).map(address).ok_or(ConnectError::BadUri)
+    }
+
+    fn begin_resolve(&mut self, uri: &str, number: u64) -> Result<Option<Address>, ConnectError> {
+        let Some(name) = uri.strip_prefix("later:") else { return self.resolve(uri).map(Some) };
+        self.hub.lock().asked.push((self.port, number, name.to_owned()));
+        Ok(None)
+    }
+
+    fn next_name(&mut self) -> Option<(u64, Result<Address, String>)> {
+        let mut state = self.hub.lock();
+        let at = state.found.iter().position(|(port, ..)| *port == self.port)?;
+        let (_, number, found) = state.found.remove(at);
+        Some((number, found))
+    }
+
+    fn forget_name(&mut self, number: u64) {
+        self.hub.lock().asked.retain(|asked| (asked.0, asked.1) != (self.port, number));
     }
 
     fn send_burst(&mut self, frames: &[Outgoing<'_>]) -> usize {

@@ -4,6 +4,7 @@ use crate::ends::{self, open, try_open};
 use cci_proto::{ConnectError, Status};
 use cci_sock::KEYS;
 use cci_transport::Link;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 #[test]
 fn wrong_values_say_what_to_write() {
@@ -90,7 +91,17 @@ fn names_are_looked_up_and_other_families_refused() {
     let mut a = open("127.0.0.1", &[]);
     let by_number = a.resolve("sock://127.0.0.1:5000");
     assert!(by_number.is_ok());
-    assert_eq!(a.resolve("sock://localhost:5000"), by_number);
+    // A name is never looked up where the caller waits for it.
+    assert_eq!(a.resolve("sock://localhost:5000"), Err(ConnectError::BadUri));
+    assert_eq!(
+        a.begin_resolve("sock://127.0.0.1:5000", 1).map(|found| found.ok_or(ConnectError::BadUri)),
+        Ok(by_number)
+    );
+    assert_eq!(a.begin_resolve("sock://localhost:5000", 2), Ok(None));
+    let limit = Timespec { tv_sec: 30, tv_nsec: 0 };
+    assert_eq!(poll(&mut [PollFd::new(&*a.waker(), PollFlags::IN)], Some(&limit)), Ok(1), "the waker is not written");
+    assert_eq!(a.next_name(), Some((2, by_number.map_err(|error| error.to_string()))));
+    assert_eq!(a.next_name(), None);
     for uri in [
         "sock://[::1]:5000",
         "sock://no-such-host.invalid:5000",

@@ -1,0 +1,269 @@
+//! Names of hosts, looked up away from the endpoint's lock.
+//!
+//! `getaddrinfo` may take as long as a silent name server lets it. So threads of their own call it: at most [`THREADS`] a
+//! process, each started for a name that finds none idle, and ended when no name waits. Nobody waits for them: the answer for
+//! a question that is dropped meanwhile is dropped too, and a program that unloads the library does not unmap it.
+
+use crate::interface::Place;
+use crate::{address, open, sys};
+use cci_mem::fork::PerProcess;
+use cci_proto::Address;
+use rustix::fd::OwnedFd;
+use std::collections::VecDeque;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// Threads of a process that look names up.
+const THREADS: usize = 4;
+/// Bytes of the stack of each: the system's modules for names take some.
+const STACK: usize = 256 << 10;
+
+/// What a lookup found: addresses, or why there are none.
+pub(crate) type Found = Result<Vec<SocketAddr>, String>;
+/// Looks a host's name up, for a port.
+pub(crate) type Lookup = fn(&str, u16) -> Found;
+
+/// Asks the system.
+pub(crate) fn by_system(host: &str, port: u16) -> Found {
+    match (host, port).to_socket_addrs() {
+        Ok(addresses) => Ok(addresses.collect()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What was found for a host's name.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    host: String,
+    found: Found,
+}
+
+impl Answer {
+    /// The address for an endpoint at this place, or why there is none.
+    pub(crate) fn address(self, place: &Place) -> Result<Address, String> {
+        let Self { host, found } = self;
+        let found = found.map_err(|why| format!("the host name '{host}' cannot be resolved: {why}"))?;
+        let family = if place.ip.is_ipv4() { "IPv4" } else { "IPv6" };
+        let ours = found.iter().find(|name| open::is_reached(&name.ip(), place));
+        ours.map(address::of_socket).ok_or_else(|| format!("the host name '{host}' has no {family} address"))
+    }
+}
+
+/// Where answers arrive, for one endpoint.
+struct Mailbox {
+    answers: Mutex<Vec<(u64, Answer)>>,
+    /// Makes the endpoint's handle readable.
+    waker: Arc<OwnedFd>,
+}
+
+/// A question that somebody still wants to know the answer of.
+struct Asked {
+    number: u64,
+    mailbox: Weak<Mailbox>,
+}
+
+/// A name that waits for a thread.
+struct Question {
+    host: String,
+    port: u16,
+    lookup: Lookup,
+    asked: Weak<Asked>,
+}
+
+/// The names that wait, and the threads that there are.
+#[derive(Default)]
+struct Pool {
+    waiting: VecDeque<Question>,
+    threads: usize,
+}
+
+static POOL: PerProcess<Mutex<Pool>> = PerProcess::new();
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The names that one endpoint has asked for.
+pub(crate) struct Resolver {
+    mailbox: Arc<Mailbox>,
+    asked: Vec<Arc<Asked>>,
+    pub(crate) lookup: Lookup,
+}
+
+impl Resolver {
+    /// Of an endpoint with this waker.
+    pub(crate) fn new(waker: Arc<OwnedFd>) -> Self {
+        Self { mailbox: Arc::new(Mailbox { answers: Mutex::default(), waker }), asked: Vec::new(), lookup: by_system }
+    }
+
+    /// Begins to look a name up; [`Resolver::next_answer`] gives what it found under `number`. False: no thread can be had.
+    pub(crate) fn ask(&mut self, number: u64, host: &str, port: u16) -> bool {
+        let Ok((_, pool)) = POOL.get(Mutex::default) else { return false };
+        let asked = Arc::new(Asked { number, mailbox: Arc::downgrade(&self.mailbox) });
+        let question = Question { host: host.to_owned(), port, lookup: self.lookup, asked: Arc::downgrade(&asked) };
+        let mut pool = lock(pool);
+        pool.waiting.push_back(question);
+        if pool.threads < THREADS {
+            if sys::spawn_quiet("cci-resolve", STACK, run) {
+                pool.threads += 1;
+            } else if pool.threads == 0 {
+                pool.waiting.pop_back();
+                return false;
+            }
+        }
+        drop(pool);
+        self.asked.push(asked);
+        true
+    }
+
+    /// The answer to a question that is still wanted.
+    pub(crate) fn next_answer(&mut self) -> Option<(u64, Answer)> {
+        loop {
+            let (number, answer) = lock(&self.mailbox.answers).pop()?;
+            if self.forget(number) {
+                return Some((number, answer));
+            }
+        }
+    }
+
+    /// The answer is not wanted any more. False: it was not before.
+    pub(crate) fn forget(&mut self, number: u64) -> bool {
+        let at = self.asked.iter().position(|asked| asked.number == number);
+        at.map(|at| self.asked.swap_remove(at)).is_some()
+    }
+}
+
+/// What a thread does: looks up what waits, and ends when nothing does.
+fn run() {
+    let Ok((_, pool)) = POOL.get(Mutex::default) else { return };
+    loop {
+        let question = {
+            let mut pool = lock(pool);
+            let next = pool.waiting.pop_front();
+            if next.is_none() {
+                pool.threads -= 1;
+            }
+            next
+        };
+        let Some(Question { host, port, lookup, asked }) = question else { return };
+        if asked.strong_count() == 0 {
+            continue;
+        }
+        let found = lookup(&host, port);
+        let Some(asked) = asked.upgrade() else { continue };
+        let Some(mailbox) = asked.mailbox.upgrade() else { continue };
+        lock(&mailbox.answers).push((asked.number, Answer { host, found }));
+        let _ = rustix::io::write(&*mailbox.waker, &1u64.to_ne_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+    use std::net::{Ipv4Addr, Ipv6Addr};
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    /// The pool is the process's: one test at a time. What lookups take their answers from, and where they say that they began.
+    static TEST: Mutex<Option<Script>> = Mutex::new(None);
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    struct Script {
+        began: Sender<String>,
+        answers: Arc<Mutex<Receiver<Found>>>,
+    }
+
+    /// Waits for an answer, as for a name server.
+    fn scripted(host: &str, _: u16) -> Found {
+        let answers = {
+            let script = lock(&TEST);
+            let script = script.as_ref().ok_or("no script")?;
+            script.began.send(host.to_owned()).map_err(|error| error.to_string())?;
+            Arc::clone(&script.answers)
+        };
+        // One lookup waits here, the others for the lock: all of them wait.
+        let answer = lock(&answers).recv();
+        answer.map_err(|error| error.to_string())?
+    }
+
+    fn script() -> (Receiver<String>, Sender<Found>) {
+        let (began, begins) = channel();
+        let (answer, answers) = channel();
+        *lock(&TEST) = Some(Script { began, answers: Arc::new(Mutex::new(answers)) });
+        (begins, answer)
+    }
+
+    fn resolver() -> Resolver {
+        let waker = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
+        Resolver { lookup: scripted, ..Resolver::new(Arc::new(waker)) }
+    }
+
+    fn await_answer(resolver: &mut Resolver) -> (u64, Found) {
+        loop {
+            if let Some(answer) = resolver.next_answer() {
+                return (answer.0, answer.1.found);
+            }
+            let limit = Timespec { tv_sec: 30, tv_nsec: 0 };
+            let woken = poll(&mut [PollFd::new(&*resolver.mailbox.waker, PollFlags::IN)], Some(&limit));
+            assert_eq!(woken, Ok(1), "no answer");
+            let _ = rustix::io::read(&*resolver.mailbox.waker, &mut [0; 8]);
+        }
+    }
+
+    fn await_no_threads() {
+        let (_, pool) = POOL.get(Mutex::default).expect("memory");
+        let begun = std::time::Instant::now();
+        while lock(pool).threads > 0 {
+            assert!(begun.elapsed().as_secs() < 30, "threads stay although no name waits");
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn four_names_at_a_time_and_no_more_threads() {
+        let _alone = lock(&ALONE);
+        let (begins, answer) = script();
+        let mut resolver = resolver();
+        for number in 0..10 {
+            assert!(resolver.ask(number, &format!("host{number}"), 1));
+        }
+        let first: Vec<_> = (0..THREADS).map(|_| begins.recv().expect("a lookup begins")).collect();
+        assert_eq!(first.len(), THREADS);
+        assert!(begins.try_recv().is_err(), "a fifth lookup began");
+        assert_eq!(lock(&POOL.get(Mutex::default).expect("memory").1).threads, THREADS);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        (0..10).for_each(|_| answer.send(Ok(vec![address])).expect("lookups wait"));
+        let mut numbers: Vec<_> = (0..10).map(|_| await_answer(&mut resolver)).collect();
+        assert!(numbers.iter().all(|(_, found)| *found == Ok(vec![address])));
+        numbers.sort_unstable_by_key(|(number, _)| *number);
+        assert!(numbers.iter().map(|(number, _)| *number).eq(0..10));
+        await_no_threads();
+    }
+
+    #[test]
+    fn an_answer_that_nobody_wants_is_dropped() {
+        let _alone = lock(&ALONE);
+        let (begins, answer) = script();
+        let (mut one, mut other) = (resolver(), resolver());
+        assert!(one.ask(1, "closed", 1) && other.ask(2, "forgotten", 1) && other.ask(3, "wanted", 1));
+        (0..3).for_each(|_| drop(begins.recv().expect("a lookup begins")));
+        let waker = Arc::downgrade(&one.mailbox.waker);
+        drop(one);
+        assert!(waker.upgrade().is_none(), "a lookup keeps the descriptor of a closed endpoint");
+        assert!(other.forget(2) && !other.forget(2));
+        (0..3).for_each(|_| answer.send(Err("no such host".into())).expect("lookups wait"));
+        let (number, found) = await_answer(&mut other);
+        assert_eq!((number, &found), (3, &Err("no such host".into())));
+        let place = Place { ip: Ipv4Addr::LOCALHOST.into(), interface: String::new(), index: 0, loopback: true };
+        let sentence = Answer { host: "wanted".into(), found }.address(&place);
+        assert_eq!(sentence, Err("the host name 'wanted' cannot be resolved: no such host".into()));
+        let v6 = Answer { host: "six".into(), found: Ok(vec![SocketAddr::from((Ipv6Addr::LOCALHOST, 1))]) };
+        assert_eq!(v6.address(&place), Err("the host name 'six' has no IPv4 address".into()));
+        await_no_threads();
+        assert!(other.next_answer().is_none());
+        assert!(other.ask(4, "after all threads have ended", 1));
+        answer.send(Ok(Vec::new())).expect("kept");
+        assert_eq!(await_answer(&mut other), (4, Ok(Vec::new())));
+        await_no_threads();
+    }
+}
