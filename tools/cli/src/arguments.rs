@@ -30,13 +30,41 @@ impl Arguments {
     ///
     /// What is wrong with it, or the help that it asks for.
     pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        Self::try_parse_from(measurement_first(words.into_iter().collect())).map_err(|mut error| {
-            if error.kind() == ErrorKind::InvalidSubcommand {
-                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![known(&error).into()]));
-            }
-            error
-        })
+        Self::try_parse_from(measurement_first(without_help_of_help(words.into_iter().collect()))).map_err(
+            |mut error| {
+                if error.kind() == ErrorKind::InvalidSubcommand {
+                    keep_shown(&mut error);
+                    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![known(&error).into()]));
+                }
+                error
+            },
+        )
     }
+}
+
+/// Leaves commands out of the suggestions that are not for people.
+fn keep_shown(error: &mut clap::Error) {
+    let command = Arguments::command();
+    let is_hidden = |name: &String| command.find_subcommand(name).is_some_and(clap::Command::is_hide_set);
+    let suggested = match error.remove(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::String(name)) => vec![name],
+        Some(ContextValue::Strings(names)) => names,
+        _ => return,
+    };
+    let shown: Vec<String> = suggested.into_iter().filter(|name| !is_hidden(name)).collect();
+    if !shown.is_empty() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(shown));
+    }
+}
+
+/// Leaves out a request for help about the help, which is the help: `cci model help --help`.
+fn without_help_of_help(mut words: Vec<OsString>) -> Vec<OsString> {
+    let help = words.iter().take(3).position(|word| word == "help");
+    if let Some(help) = help {
+        let after = words.split_off(help + 1);
+        words.extend(after.into_iter().filter(|word| word != "--help" && word != "-h"));
+    }
+    words
 }
 
 /// The words that could stand where an unknown one stands.
@@ -380,6 +408,24 @@ mod tests {
         assert!(refused(&["perf", "pingpong", "--local", "--size", "big"]).contains("4096"));
         assert!(refused(&["perf", "speed", "--local"]).contains("pingpong, oneway, rate, bw"));
         assert!(refused(&["measure"]).contains("info, explain, perf, bench"));
+    }
+
+    #[test]
+    fn commands_that_are_not_for_people_are_not_suggested() {
+        for word in ["endd", "membr", "footprnt", "connection"] {
+            let text = refused(&[word]);
+            assert!(!text.contains("similar") && text.contains("info, explain, perf"), "{text}");
+        }
+        assert!(refused(&["explan"]).contains("'explain'"));
+    }
+
+    #[test]
+    fn help_of_the_help_is_the_help() {
+        for line in [&["model", "help", "--help"][..], &["perf", "help", "-h"], &["help", "--help"]] {
+            let text = refused(line);
+            assert!(text.contains("Usage: cci") && !text.contains("error:"), "{text}");
+        }
+        assert!(refused(&["perf", "help", "--help", "pingpong"]).contains("Half round trip"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::arguments::ExplainArguments;
 use crate::measure::{Sentence, while_doing};
+use crate::reach::{advice, no_transport_of};
 use cci::{Attribute, ConnectionReport, Context, Device, Endpoint, EndpointOptions, EventKind, Failure};
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -23,13 +24,9 @@ fn device_of<'d>(devices: &'d [Device], uri: &str) -> Result<&'d Device, Sentenc
     let scheme = scheme.ok_or_else(|| {
         Sentence(format!("{uri:?} is not a URI of an endpoint: it begins with the transport, as in sm://1234/0"))
     })?;
-    let mut known: Vec<_> = devices.iter().map(|device| device.transport.as_str()).collect();
-    known.dedup();
     let mut of_scheme = devices.iter().filter(|device| device.transport == scheme);
-    let first = of_scheme.clone().next().ok_or_else(|| {
-        let known = if known.is_empty() { "no device at all (CCI_CONFIG, CCI_CTP?)".into() } else { known.join(", ") };
-        Sentence(format!("no device has the transport {scheme}; there is {known}"))
-    })?;
+    let known = || devices.iter().map(|device| device.transport.as_str());
+    let first = of_scheme.clone().next().ok_or_else(|| no_transport_of(scheme, known()))?;
     of_scheme
         .find(|device| device.up)
         .ok_or_else(|| Sentence(format!("the device {} is not usable: {}", first.name, first.reason)))
@@ -58,14 +55,7 @@ fn report(endpoint: &Endpoint, uri: &str, timeout: Duration) -> Result<Connectio
 
 /// `reason`: what the library knows beyond the failure.
 fn not_reached(uri: &str, failure: Option<Failure>, reason: Option<&str>, timeout: Duration) -> Sentence {
-    let advice = match failure {
-        Some(Failure::Refused | Failure::Protocol) => "its program must run, as the same user as this one".into(),
-        Some(Failure::TimedOut) => {
-            format!("no answer within {timeout:?}: its program must call cci_get_event and accept, or is stopped")
-        }
-        Some(other) => other.to_string(),
-        None => "it ended without a reason".into(),
-    };
+    let advice = failure.map_or_else(|| "it ended without a reason".into(), |it| advice(uri, it, timeout));
     let reason = reason.map_or_else(String::new, |reason| format!("{reason}; "));
     Sentence(format!("{uri} was not reached: {reason}{advice}"))
 }

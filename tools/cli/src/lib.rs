@@ -18,6 +18,7 @@ mod output;
 mod peers;
 mod perf;
 mod probe;
+mod reach;
 mod report;
 mod scaling;
 mod sizes;
@@ -33,7 +34,10 @@ use std::process::ExitCode;
 /// for a command line that cannot be understood, 1 for everything else.
 #[must_use]
 pub fn run() -> ExitCode {
-    let arguments = Arguments::read(std::env::args_os()).unwrap_or_else(|error| error.exit());
+    let arguments = match Arguments::read(std::env::args_os()) {
+        Ok(arguments) => arguments,
+        Err(error) => return show(&error),
+    };
     let outcome = match &arguments.command {
         Command::Info(arguments) => info::info(arguments),
         Command::Explain(arguments) => explain::explain(arguments),
@@ -52,10 +56,30 @@ pub fn run() -> ExitCode {
         Command::Connections(arguments) => bench::connections::connections(arguments),
     };
     if let Err(why) = &outcome {
-        // Without a standard error there is nobody to tell.
-        let _ = writeln!(std::io::stderr(), "cci: {}.", why.0.trim_end_matches('.'));
+        complain(&why.0);
     }
     exit(outcome.is_ok())
+}
+
+/// Shows the help that was asked for, or what is wrong with the command line; the status to end with.
+fn show(error: &clap::Error) -> ExitCode {
+    let shown = error.print().and_then(|()| std::io::stdout().flush());
+    match shown {
+        // Whoever reads only the beginning has closed the pipe.
+        Err(why) if !error.use_stderr() && why.kind() != std::io::ErrorKind::BrokenPipe => {
+            complain(&format!("cannot write the help: {why}"));
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+    }
+}
+
+/// Writes a sentence to standard error, with a full stop unless it ends by itself.
+fn complain(why: &str) {
+    let why = why.trim_end_matches('.');
+    let stop = if why.ends_with(['?', '!']) { "" } else { "." };
+    // Without a standard error there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "cci: {why}{stop}");
 }
 
 fn exit(well: bool) -> ExitCode {

@@ -17,6 +17,7 @@ use crate::measure::{Sentence, virtual_time, while_doing};
 use crate::output::{Files, findings, table};
 use crate::peers::{self, Attendance, Guests};
 use crate::probe::c_library::{self, CLibrary};
+use crate::reach::no_transport;
 use crate::report;
 use crate::scaling;
 use cci::Context;
@@ -253,9 +254,7 @@ pub(crate) fn real_transport(asked: Option<&str>) -> Result<String, Sentence> {
     let context = Context::new().map_err(while_doing("cannot find the devices"))?;
     match asked {
         Some(name) if context.devices().iter().any(|device| device.transport == name) => Ok(name.to_owned()),
-        Some(name) => {
-            Err(Sentence(format!("no device has the transport {name}; `cci info` lists those that there are")))
-        }
+        Some(name) => Err(no_transport(name)),
         None => {
             let device = context.default_device().map_err(|error| Sentence(error.to_string()))?;
             Ok(device.transport.clone())

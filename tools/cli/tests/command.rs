@@ -367,6 +367,45 @@ fn a_server_that_is_not_there_is_told_by_both_commands() {
 }
 
 #[test]
+fn nobody_who_answers_is_told_by_host_route_and_firewall() {
+    // TEST-NET-1, where nobody is.
+    let uri = "sock://192.0.2.77:5000";
+    let (_, text) = refused(&["explain", uri, "--timeout", "100ms"]);
+    let told = ["192.0.2.77", "ip route get", "firewall", "UDP port 5000"].iter().all(|word| text.contains(word));
+    // A host without a route is told so at once.
+    assert!(told || text.contains("cannot connect"), "{text}");
+    assert!(!text.contains("same user"), "{text}");
+    // A port that was free a moment ago.
+    let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let uri = format!("sock://127.0.0.1:{port}");
+    for arguments in [&["explain", &uri][..], &["perf", "pingpong", "--connect", &uri, "--key", "interface=lo"]] {
+        let (_, text) = refused(arguments);
+        assert!(text.contains(&format!("no endpoint at port {port}")), "{text}");
+        assert!(!text.contains("same user") && !text.contains("?."), "{text}");
+    }
+}
+
+#[test]
+fn help_that_cannot_be_written_is_an_error() {
+    for arguments in [&["--help"][..], &["perf", "pingpong", "--help"], &["--version"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = cci(arguments).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(text(&output.stderr).contains("cannot write the help"), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn help_fits_a_terminal_of_100_columns() {
+    for arguments in [&["--help"][..], &["perf", "pingpong", "--help"], &["perf", "--help"], &["model", "plot", "-h"]] {
+        let text = text(&run(arguments).stdout);
+        for line in text.lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+    }
+}
+
+#[test]
 fn bad_arguments_are_told_with_what_would_do() {
     for (arguments, expected) in [
         (&["perf", "pingpong", "--local", "--op", "push"][..], "send, write, read"),
@@ -401,6 +440,9 @@ fn bad_arguments_are_told_with_what_would_do() {
         (&["perf", "pingpong", "--local", "--transport", "sim", "--key", "colour=1"], "'colour'"),
         (&["explain", "nonsense"], "not a URI"),
         (&["explain", "pigeon://1"], "pigeon"),
+        (&["explain", "scok://1"], "did you mean sock?"),
+        (&["perf", "pingpong", "--local", "--transport", "scok"], "did you mean sock?"),
+        (&["perf", "idle", "--transport", "scok"], "did you mean sock?"),
     ] {
         let (_, text) = refused(arguments);
         assert!(text.contains(expected), "{arguments:?}: {text}");

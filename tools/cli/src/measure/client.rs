@@ -10,7 +10,8 @@ use super::ports::from_the_end;
 use super::{Sentence, while_doing};
 use crate::peers::{Company, News, Patience};
 use crate::probe::{Probe, Remote};
-use cci::{Attribute, RmaHandle, Status};
+use crate::reach::advice;
+use cci::{Attribute, Failure, RmaHandle, Status};
 use hdrhistogram::Histogram;
 use std::time::Duration;
 
@@ -173,12 +174,13 @@ fn call_once<P: Port>(
 }
 
 fn not_reached(uri: &str, status: Status) -> Sentence {
-    let hint = match status {
-        Status::ConnRefused => "nobody listens there, or the request was rejected: is the server running?",
-        Status::TimedOut => "nobody answered in time: the server may be busy with another run, stopped or gone",
-        _ => "see `cci explain` with that URI",
+    let hint = Failure::from_status(status).map_or_else(|| status.to_string(), |it| advice(uri, it, CALL));
+    let and = match status {
+        Status::ConnRefused => "; is the server running?",
+        Status::TimedOut => "; or the server is busy with another run",
+        _ => "",
     };
-    Sentence(format!("the server at {uri} was not reached ({status}): {hint}"))
+    Sentence(format!("the server at {uri} was not reached: {hint}{and}"))
 }
 
 pub(super) fn out_of_turn(answer: &Answer) -> Sentence {

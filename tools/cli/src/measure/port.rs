@@ -5,6 +5,7 @@ use super::environment::Path;
 use super::plan::{Mode, Session, Threads};
 use super::{Sentence, ports, virtual_time, while_doing};
 use crate::probe;
+use crate::reach::no_transport;
 use cci::trace::Stamps;
 use cci::{
     Attribute, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, Failure, Flags, Memory,
@@ -367,9 +368,7 @@ impl Facade {
             (Some(device), _) => device.clone(),
             (None, Some(virtual_time::TRANSPORT)) => virtual_device(),
             (None, name) => {
-                let name = name.unwrap_or_default();
-                let text = format!("no device has the transport {name}; `cci info` lists those that there are");
-                return Err(Sentence(text));
+                return Err(no_transport(name.unwrap_or_default()));
             }
         };
         let options = EndpointOptions {
