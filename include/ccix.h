@@ -66,7 +66,8 @@ struct ccix_endpoint_options {
     uint32_t size;
     /* CCIX_ENDPOINT_... */
     uint32_t flags;
-    /* Number of buffers; 0 = the default. CCI_OPT_ENDPT_..._BUF_COUNT can lower it later. */
+    /* Number of buffers, at most 1048576 (else CCI_EINVAL); 0 = the default. CCI_OPT_ENDPT_..._BUF_COUNT can lower it
+     * later. */
     uint32_t recv_buffers;
     uint32_t send_buffers;
     /* As of cci_create_endpoint_at(); NULL: any place. */
@@ -107,13 +108,17 @@ struct ccix_connection_info {
     /* Messages dropped, on unreliable connections. */
     uint64_t dropped;
     char transport[16];
-    /* How messages and RMA travel. */
+    /* How messages and RMA travel, cut to fit; path_text and rma_path_text have all of it. */
     char path[64];
     char rma_path[64];
-    /* Why these paths and no others. */
+    /* Why these paths and no others, cut to fit; why_text has all of it. */
     char why[256];
     /* Frames that the whole endpoint dropped because their connection does not exist (any more). */
     uint64_t strays;
+    /* The texts above in full. */
+    char path_text[256];
+    char rma_path_text[256];
+    char why_text[1024];
 };
 
 /* Reports on a connection. CCI_EINVAL: it is closed, or `size` is too small to hold anything but itself. */

@@ -198,6 +198,9 @@ fn connection_info(report: &ConnectionReport, size: usize) -> ConnectionInfo {
         rma_path: text(&report.rma_path),
         why: text(&report.why),
         strays: report.strays,
+        path_text: text(&report.path),
+        rma_path_text: text(&report.rma_path),
+        why_text: text(&report.why),
     }
 }
 

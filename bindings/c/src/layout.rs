@@ -55,6 +55,9 @@ pub(crate) struct ConnectionInfo {
     pub(crate) rma_path: [u8; 64],
     pub(crate) why: [u8; 256],
     pub(crate) strays: u64,
+    pub(crate) path_text: [u8; 256],
+    pub(crate) rma_path_text: [u8; 256],
+    pub(crate) why_text: [u8; 1024],
 }
 
 // The same numbers stand in tests/c/layout.c, which holds them against the headers.
@@ -70,9 +73,11 @@ const _: () = {
     assert!(size_of::<cci::RmaHandle>() == 32);
     assert!(size_of::<cci::Alignment>() == 24 && offset_of!(cci::Alignment, read_local_addr) == 12);
     assert!(size_of::<EndpointOptions>() == 24 && offset_of!(EndpointOptions, service) == 16);
-    assert!(size_of::<ConnectionInfo>() == 472 && offset_of!(ConnectionInfo, rtt_ns) == 16);
+    assert!(size_of::<ConnectionInfo>() == 2008 && offset_of!(ConnectionInfo, rtt_ns) == 16);
     assert!(offset_of!(ConnectionInfo, transport) == 64 && offset_of!(ConnectionInfo, why) == 208);
     assert!(offset_of!(ConnectionInfo, strays) == 464);
+    assert!(offset_of!(ConnectionInfo, path_text) == 472 && offset_of!(ConnectionInfo, rma_path_text) == 728);
+    assert!(offset_of!(ConnectionInfo, why_text) == 984);
 };
 
 const _: () = {

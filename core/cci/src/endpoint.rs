@@ -24,13 +24,30 @@ pub struct EndpointOptions {
     pub threading: Threading,
     /// Raise an event when a peer disconnects or dies.
     pub disconnect_events: bool,
-    /// Receive buffers; options can lower it later.
+    /// Receive buffers, at most [`EndpointOptions::MAX_BUFFERS`]; options can lower it later.
     pub recv_buffers: u32,
-    /// Send buffers; options can lower it later.
+    /// Send buffers, at most [`EndpointOptions::MAX_BUFFERS`]; options can lower it later.
     pub send_buffers: u32,
     /// Stamps of the time that each layer takes, of an endpoint that is measured; none for every other.
     #[cfg(feature = "trace")]
     pub stamps: Option<std::sync::Arc<cci_transport::trace::Stamps>>,
+}
+
+impl EndpointOptions {
+    /// The largest number of receive buffers, and of send buffers, of an endpoint.
+    pub const MAX_BUFFERS: u32 = 1 << 20;
+
+    /// Refuses numbers of buffers that no endpoint can have.
+    fn check(&self) -> Result<(), OpenError> {
+        let most = Self::MAX_BUFFERS;
+        for (name, count) in [("recv_buffers", self.recv_buffers), ("send_buffers", self.send_buffers)] {
+            if count > most {
+                let what = format!("{name} is {count}, and an endpoint has at most {most}; lower {name}");
+                return Err(OpenError::new(Status::Inval, what));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Default for EndpointOptions {
@@ -91,7 +108,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// The device is down, the service is taken or malformed, or memory or descriptors are short.
+    /// The device is down, `options` asks for more buffers than there can be, the service is taken or malformed, or memory or descriptors are short.
     pub fn open(device: &Device, options: &EndpointOptions) -> Result<Self, OpenError> {
         if !device.up {
             return Err(OpenError::new(
@@ -99,6 +116,7 @@ impl Endpoint {
                 format!("the device {} is not usable: {}", device.name, device.reason),
             ));
         }
+        options.check()?;
         let core_options = CoreOptions {
             recv_count: options.recv_buffers.max(1) as usize,
             send_count: options.send_buffers.max(1) as usize,

@@ -136,3 +136,13 @@ fn debug_output_tells_no_secret() {
     assert!(!text.contains(&format!("{:x}", handle.stuff[1])), "{text}");
     assert!(format!("{endpoint:?}").contains(endpoint.uri()));
 }
+
+#[test]
+fn more_buffers_than_an_endpoint_can_have_are_refused_with_the_limit() {
+    for (recv_buffers, send_buffers, name) in [(1 << 30, 16, "recv_buffers"), (16, (1 << 20) + 1, "send_buffers")] {
+        let options = EndpointOptions { recv_buffers, send_buffers, ..EndpointOptions::default() };
+        let Err(error) = Endpoint::open(&device(), &options) else { panic!("an endpoint with {options:?}") };
+        assert_eq!(error.status, Status::Inval);
+        assert!(error.what.starts_with(name) && error.what.contains("1048576"), "{error}");
+    }
+}

@@ -18,6 +18,12 @@ static void connections_are_reported(void)
     CHECK(info.size == sizeof(info) && info.sent == 1 && info.received == 0);
     CHECK(strcmp(info.transport, endpoint->device->transport) == 0);
     CHECK(info.path[0] && info.rma_path[0] && info.why[0] && info.mtu > 0 && info.strays == 0);
+    /* The texts are whole, and the short fields begin as they do. */
+    CHECK(strlen(info.path_text) < sizeof(info.path_text) - 1 && strlen(info.why_text) < sizeof(info.why_text) - 1);
+    CHECK(strlen(info.rma_path_text) < sizeof(info.rma_path_text) - 1);
+    CHECK(strncmp(info.path, info.path_text, strlen(info.path)) == 0 && strlen(info.path_text) > 63);
+    CHECK(strncmp(info.rma_path, info.rma_path_text, strlen(info.rma_path)) == 0);
+    CHECK(strncmp(info.why, info.why_text, strlen(info.why)) == 0);
     CHECK_OK(ccix_connection_info(pair.server, &info));
     CHECK(info.sent == 0 && info.received == 1);
 
@@ -25,6 +31,7 @@ static void connections_are_reported(void)
     memset(&info, 0xee, sizeof(info));
     info.size = 8;
     CHECK_OK(ccix_connection_info(pair.client, &info));
+    CHECK(info.why_text[0] == (char)0xee);
     CHECK(info.size == 8 && info.mtu > 0 && info.mtu != 0xeeeeeeee && info.window == 0xeeeeeeee);
     CHECK_OK(cci_destroy_endpoint(endpoint));
 }

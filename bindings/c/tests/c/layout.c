@@ -101,7 +101,7 @@ OFFSET(struct ccix_endpoint_options, recv_buffers, 8);
 OFFSET(struct ccix_endpoint_options, send_buffers, 12);
 OFFSET(struct ccix_endpoint_options, service, 16);
 
-SIZE(struct ccix_connection_info, 472);
+SIZE(struct ccix_connection_info, 2008);
 OFFSET(struct ccix_connection_info, size, 0);
 OFFSET(struct ccix_connection_info, mtu, 4);
 OFFSET(struct ccix_connection_info, window, 8);
@@ -117,6 +117,9 @@ OFFSET(struct ccix_connection_info, path, 80);
 OFFSET(struct ccix_connection_info, rma_path, 144);
 OFFSET(struct ccix_connection_info, why, 208);
 OFFSET(struct ccix_connection_info, strays, 464);
+OFFSET(struct ccix_connection_info, path_text, 472);
+OFFSET(struct ccix_connection_info, rma_path_text, 728);
+OFFSET(struct ccix_connection_info, why_text, 984);
 
 SIZE(cci_os_handle_t, 4);
 SIZE(cci_status_t, 4);
