@@ -289,3 +289,34 @@ pub fn select_readable(fd: impl AsFd, limit: Duration) -> bool {
         }
     }
 }
+
+/// Has the system refuse a call with EPERM from now on, to all threads of this process, for ever.
+///
+/// # Panics
+///
+/// The system takes no filter.
+pub fn refuse_call(number: libc::c_long) {
+    const ALLOW: u32 = 0x7fff_0000;
+    const REFUSE: u32 = 0x0005_0000 | libc::EPERM as u32;
+    let number = u32::try_from(number).expect("a number of a call");
+    let step = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
+    // Loads the number of the call; is it this one?
+    let mut filter = [
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, number),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, REFUSE),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the program and its filter live until the call is over; no memory of ours is written.
+    let done = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::syscall(
+                libc::SYS_seccomp,
+                libc::SECCOMP_SET_MODE_FILTER,
+                libc::SECCOMP_FILTER_FLAG_TSYNC,
+                std::ptr::from_ref(&program),
+            ) == 0
+    };
+    assert!(done, "no filter: {}", std::io::Error::last_os_error());
+}

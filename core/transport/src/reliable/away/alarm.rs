@@ -1,0 +1,143 @@
+//! When the progress thread looks for programs next: a timer that a program which polls puts off again and again.
+
+use crate::monotonic;
+use cci_mem::sync::{AtomicBool, AtomicU64, Ordering};
+use cci_proto::Time;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// It never rings.
+const NEVER: u64 = u64::MAX;
+
+pub(super) struct Alarm {
+    timer: OwnedFd,
+    /// Ends a wait at once.
+    bell: OwnedFd,
+    /// When it rings; [`NEVER`].
+    rings_at: AtomicU64,
+    /// The system refuses to set timers: waits end by themselves.
+    refused: AtomicBool,
+}
+
+impl Alarm {
+    pub(super) fn new() -> rustix::io::Result<Self> {
+        Ok(Self {
+            timer: timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?,
+            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            rings_at: AtomicU64::new(NEVER),
+            refused: AtomicBool::new(false),
+        })
+    }
+
+    /// Has it ring at this time and not before; none: never.
+    pub(super) fn set(&self, at: Option<Time>) {
+        let nanos = at.map_or(NEVER, |at| at.0.max(1));
+        if self.rings_at.swap(nanos, Ordering::SeqCst) == nanos {
+            return;
+        }
+        let part = |nanos: u64| i64::try_from(nanos).unwrap_or(i64::MAX);
+        // Zero stops the timer.
+        let set = if nanos == NEVER { 0 } else { nanos };
+        let it_value = Timespec { tv_sec: part(set / 1_000_000_000), tv_nsec: part(set % 1_000_000_000) };
+        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
+        if timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once).is_err() {
+            self.refused.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Has it ring by this time.
+    pub(super) fn set_by(&self, at: Time) {
+        if self.rings_at.load(Ordering::SeqCst) <= at.0 {
+            return;
+        }
+        self.set(Some(at));
+        if self.refused.load(Ordering::Relaxed) {
+            self.ring();
+        }
+    }
+
+    /// Has it ring at this time, if that is later than it would.
+    pub(super) fn put_off(&self, at: Time) {
+        if at.0 > self.rings_at.load(Ordering::SeqCst) {
+            self.set(Some(at));
+        }
+    }
+
+    /// Ends a wait at once.
+    pub(super) fn ring(&self) {
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+    }
+
+    /// Sleeps until it rings, `watch` is readable, or `limit` has come.
+    pub(super) fn wait(&self, watch: &OwnedFd, limit: Option<Time>) {
+        let rings = self.rings_at.load(Ordering::SeqCst);
+        let own = (self.refused.load(Ordering::Relaxed) && rings != NEVER).then_some(Time(rings));
+        let limit = limit.into_iter().chain(own).min();
+        let left = limit.map(|limit| Duration::from_nanos(limit.since(monotonic())));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        let mut all = [&self.timer, &self.bell, watch].map(|fd| PollFd::new(fd, PollFlags::IN));
+        let _ = poll(&mut all, left.as_ref());
+        let [timer, bell, _] = all.map(|fd| !fd.revents().is_empty());
+        let mut counter = [0; 8];
+        if timer {
+            let _ = rustix::io::read(&self.timer, &mut counter[..]);
+        }
+        if bell {
+            let _ = rustix::io::read(&self.bell, &mut counter[..]);
+        }
+        // Who sets it from now on sets the timer too.
+        if self.rings_at.load(Ordering::SeqCst) <= monotonic().0 {
+            self.rings_at.store(NEVER - 1, Ordering::SeqCst);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn rings_at(&self) -> Time {
+        Time(self.rings_at.load(Ordering::SeqCst))
+    }
+
+    #[cfg(test)]
+    pub(super) fn refuse(&self) {
+        self.refused.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rings(alarm: &Alarm, seconds: i64) -> bool {
+        let limit = Timespec { tv_sec: seconds, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&alarm.timer, PollFlags::IN)], Some(&limit)) == Ok(1)
+    }
+
+    #[test]
+    fn an_alarm_that_is_put_off_does_not_ring() {
+        let alarm = Alarm::new().expect("a timer");
+        let hour = Duration::from_secs(3600);
+        alarm.set(Some(monotonic()));
+        assert!(rings(&alarm, 10));
+        let later = monotonic() + hour;
+        alarm.put_off(later);
+        assert!(!rings(&alarm, 0), "it rang before it was put off: that is over");
+        alarm.put_off(monotonic());
+        assert_eq!(alarm.rings_at(), later, "that would be sooner");
+        alarm.set_by(later + hour);
+        assert_eq!(alarm.rings_at(), later, "it rings by then");
+        alarm.set_by(monotonic());
+        assert!(rings(&alarm, 10));
+    }
+
+    #[test]
+    fn a_wait_has_an_end_without_a_timer() {
+        let (alarm, watch) = (Alarm::new().expect("a timer"), eventfd(0, EventfdFlags::CLOEXEC).expect("a descriptor"));
+        alarm.refuse();
+        alarm.set(Some(monotonic() + Duration::from_millis(1)));
+        alarm.wait(&watch, None);
+        alarm.set(None);
+        alarm.ring();
+        alarm.wait(&watch, None);
+    }
+}

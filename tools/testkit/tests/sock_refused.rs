@@ -1,0 +1,71 @@
+//! Where a filter of system calls refuses timers, endpoints work and end all the same.
+
+#![forbid(unsafe_code)]
+
+use cci::{Attribute, Endpoint, EventKind, Flags, Rights, Rma, SharedMemory};
+use cci_testkit::{World, device_of, open, sys};
+use std::time::{Duration, Instant};
+
+/// Much longer than an end takes, and much shorter than for ever.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Tests run again in a process of their own: a filter stays for ever.
+fn in_own_process(name: &str) -> bool {
+    const CHILD: &str = "CCI_TEST_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        return true;
+    }
+    let mut child = std::process::Command::new(std::env::current_exe().expect("this test"))
+        .args(["--exact", name, "--test-threads=1", "--nocapture"])
+        .env(CHILD, "1")
+        .spawn()
+        .expect("the child runs");
+    let begun = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("an own child") {
+            break status;
+        }
+        if begun.elapsed() > 2 * LIMIT {
+            child.kill().expect("an own child");
+            panic!("it waits for ever");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    assert!(status.success(), "{status}");
+    false
+}
+
+fn close(endpoint: Endpoint) {
+    let begun = Instant::now();
+    endpoint.close().expect("closed");
+    assert!(begun.elapsed() < LIMIT, "closing took {:?}", begun.elapsed());
+}
+
+#[test]
+fn endpoints_end_where_no_timer_can_be_set() {
+    if !in_own_process("endpoints_end_where_no_timer_can_be_set") {
+        return;
+    }
+    let device = device_of("sock", &[("ip", "127.0.0.1")]);
+    // One whose thread runs already, and has set its alarm.
+    let before = open(&device);
+    let memory = SharedMemory::new(4096).expect("memory");
+    before.register(memory.memory(), Rights::READ_WRITE).expect("registered");
+    sys::refuse_call(libc::SYS_timerfd_settime);
+    let (a, b) = (open(&device), open(&device));
+    let (to_b, _) = World::new([&a, &b]).connect(0, 1, Attribute::ReliableOrdered);
+    a.send(to_b, b"hello", 0, Flags::SILENT).expect("a send");
+    assert_eq!(World::new([&a, &b]).message(1), b"hello");
+    let (source, target) = (SharedMemory::new(4096).expect("memory"), SharedMemory::new(4096).expect("memory"));
+    let local = a.register(source.memory(), Rights::NONE).expect("registered");
+    let remote = b.register(target.memory(), Rights::WRITE).expect("registered");
+    let rma = Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: 0, len: 4096, message: None };
+    a.rma(to_b, &rma, 7, Flags::WRITE).expect("started");
+    // `b` makes no call: the progress thread does.
+    let world = World::new([&a]);
+    assert_eq!(world.next(0, EventKind::Send).context(), 7);
+    drop(world);
+    for endpoint in [before, a, b] {
+        close(endpoint);
+    }
+}
