@@ -4,6 +4,7 @@
 //! carry-less multiplication, four times 64 bytes at a time (Gopal et al., "Fast CRC Computation for Generic Polynomials Using
 //! PCLMULQDQ Instruction", Intel 2009); elsewhere a copy is made part by part, and the crate `crc-fast` goes over it.
 
+use crate::words;
 use crc_fast::{CrcAlgorithm, Digest};
 
 /// Bytes that are copied for a check at a time, where they have to be. By trial: of 2 to 32 KiB, 8 and 16 take the least time.
@@ -27,7 +28,8 @@ pub(crate) unsafe fn over(register: u32, source: *const u8, len: usize) -> u32 {
     unsafe { over_parts(register, source, len) }
 }
 
-/// Copies bytes from `source` to `target`, and says the register after them.
+/// Copies bytes from `source` to shared memory at `target`, and returns the register after them. Aligned words of 8 bytes at the
+/// target are written whole.
 ///
 /// # Safety
 ///
@@ -36,13 +38,37 @@ pub(crate) unsafe fn over(register: u32, source: *const u8, len: usize) -> u32 {
 pub(crate) unsafe fn over_copied(register: u32, source: &[u8], target: *mut u8) -> u32 {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if folding::is_possible() {
+        let head = words::before(target, source.len());
         // SAFETY: the processor can, `source` is readable, and the caller answers for the target.
-        return unsafe { folding::fold::<true>(register, source.as_ptr(), target, source.len()) };
+        return unsafe { folding::fold_from(register, source.as_ptr(), target, source.len(), head) };
     }
     // SAFETY: `source` is readable, and the caller answers for the target.
-    unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), target, source.len()) };
+    unsafe { words::copy_in(source.as_ptr(), target, source.len()) };
+    over_slice(register, source)
+}
+
+/// Copies bytes from shared memory at `source`, and returns the register after the copy, whatever the source becomes meanwhile.
+/// Aligned words of 8 bytes at the source are read whole.
+///
+/// # Safety
+///
+/// As many bytes at `source` are readable, and none of them is `target`'s.
+#[inline]
+pub(crate) unsafe fn over_copied_out(register: u32, source: *const u8, target: &mut [u8]) -> u32 {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if folding::is_possible() {
+        let head = words::before(source, target.len());
+        // SAFETY: the processor can, `target` is writable, and the caller answers for the source.
+        return unsafe { folding::fold_from(register, source, target.as_mut_ptr(), target.len(), head) };
+    }
+    // SAFETY: `target` is writable, and the caller answers for the source.
+    unsafe { words::copy_out(source, target.as_mut_ptr(), target.len()) };
+    over_slice(register, target)
+}
+
+fn over_slice(register: u32, bytes: &[u8]) -> u32 {
     let mut digest = begin(register);
-    digest.update(source);
+    digest.update(bytes);
     end(&digest)
 }
 
@@ -152,6 +178,30 @@ mod folding {
     #[target_feature(enable = "avx512f")]
     fn broadcast([low, high]: [i64; 2]) -> __m512i {
         _mm512_broadcast_i32x4(_mm_set_epi64x(high, low))
+    }
+
+    /// The register after `len` bytes that are copied from `source` to `target`, the first `head` of them one by one: where words
+    /// begin that stay whole.
+    ///
+    /// # Safety
+    ///
+    /// As of [`fold`]; `head` is at most `len`.
+    #[inline]
+    #[target_feature(enable = "avx512f,vpclmulqdq,pclmulqdq,sse4.2")]
+    pub(super) unsafe fn fold_from(
+        mut register: u32,
+        source: *const u8,
+        target: *mut u8,
+        len: usize,
+        head: usize,
+    ) -> u32 {
+        // SAFETY: the caller answers for processor, bytes and target.
+        unsafe {
+            if head > 0 {
+                register = finish::<true>(register, source, target, head);
+            }
+            fold::<true>(register, source.add(head), target.add(head), len - head)
+        }
     }
 
     /// The register after `len` bytes from `source`; with `COPY`, which are copied to `target`.

@@ -44,3 +44,6 @@ pub mod sleep;
 #[allow(unsafe_code)]
 pub mod slot;
 pub mod sync;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+mod words;

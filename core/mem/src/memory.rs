@@ -1,7 +1,7 @@
 //! A range of this process's memory that RMA may touch.
 
 use crate::segment::Segment;
-use crate::{arena, crc};
+use crate::{arena, crc, words};
 use std::sync::Arc;
 
 /// Address and length of a range that stays valid while it is registered.
@@ -59,10 +59,10 @@ impl Memory {
     pub fn piece(&self, offset: u64, len: usize) -> Option<Piece> {
         let end = offset.checked_add(len as u64)?;
         let start = self.start.checked_add(usize::try_from(offset).ok()?)?;
-        (end <= self.len && !self.is_empty()).then_some(Piece { start, len })
+        (end <= self.len && !self.is_empty()).then_some(Piece { start, len, is_changing: false })
     }
 
-    /// Copies bytes in. False, and nothing is written, when they do not fit inside as a whole.
+    /// Copies bytes in; aligned words of 8 bytes are written whole. False, and nothing is written, when they do not fit inside as a whole.
     #[inline]
     #[must_use]
     pub fn copy_in(&self, offset: u64, bytes: &[u8]) -> bool {
@@ -71,7 +71,7 @@ impl Memory {
             let target = std::ptr::with_exposed_provenance_mut::<u8>(piece.start);
             // SAFETY: inside the range, writable by the contract of `new`; `bytes` is a reference, so that it is no part of
             // registered memory. Who uses the target meanwhile knows by that contract that peers write.
-            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
+            unsafe { words::copy_in(bytes.as_ptr(), target, bytes.len()) };
         }
         true
     }
@@ -100,6 +100,7 @@ impl Memory {
 pub struct Piece {
     start: usize,
     len: usize,
+    is_changing: bool,
 }
 
 impl Piece {
@@ -136,7 +137,33 @@ impl Piece {
         self.start < other.start.saturating_add(other.len) && other.start < self.start.saturating_add(self.len)
     }
 
-    /// Copies bytes out, from this offset on, as many as `target` is long or as there are; says how many.
+    /// The same bytes, of which somebody changes some while they leave.
+    #[must_use]
+    pub fn changing(self) -> Self {
+        Self { is_changing: true, ..self }
+    }
+
+    /// Whether a check of these bytes is to be of a copy.
+    #[inline]
+    #[must_use]
+    pub fn is_changing(&self) -> bool {
+        self.is_changing
+    }
+
+    /// Copies as many bytes out as `target` is long, which are to be all, and returns the register of a CRC32C after the copy,
+    /// as of [`Piece::crc32c`]. Aligned words of 8 bytes are read whole.
+    #[inline]
+    #[must_use]
+    pub fn copy_checked(&self, register: u32, target: &mut [u8]) -> u32 {
+        let len = self.len.min(target.len());
+        if len == 0 {
+            return register;
+        }
+        // SAFETY: as in `copy_to`.
+        unsafe { crc::over_copied_out(register, std::ptr::with_exposed_provenance(self.start), &mut target[..len]) }
+    }
+
+    /// Copies bytes out, aligned words of 8 bytes whole, from this offset on, as many as `target` is long or as there are; says how many.
     #[inline]
     pub fn copy_to(&self, at: usize, target: &mut [u8]) -> usize {
         let len = self.len.saturating_sub(at).min(target.len());
@@ -144,7 +171,7 @@ impl Piece {
             let source = std::ptr::with_exposed_provenance::<u8>(self.start + at);
             // SAFETY: inside the range that `Memory::piece` checked, readable by the contract of `Memory::new`; `target` is a
             // reference, so that it is no part of registered memory. Who writes the source meanwhile spoils these bytes only.
-            unsafe { std::ptr::copy_nonoverlapping(source, target.as_mut_ptr(), len) };
+            unsafe { words::copy_out(source, target.as_mut_ptr(), len) };
         }
         len
     }

@@ -54,13 +54,14 @@ pub(super) fn build<H: Host>(
     mut bits: u8,
     content: &Content,
     slice: Slice,
+    is_again: bool,
     now: Time,
     frames: &Frames,
     rmas: &[Option<RmaState>],
     buffer: &mut [u8],
     host: &mut H,
 ) -> Result<Built<H::Piece>, Gone> {
-    let memory = memory(flow, content, slice, rmas, host)?;
+    let memory = memory(flow, content, slice, (rmas, is_again && !conn.has(bit::UNCHECKED)), host)?;
     if memory.is_some() && slice.is_whole() && conn.has(bit::UNCHECKED) {
         bits |= flags::UNCHECKED;
     }
@@ -82,29 +83,33 @@ struct Memory<P> {
     len: u32,
 }
 
-/// The memory of a slice of a write, or of bytes that were read.
+/// The memory of a slice of a write, or of bytes that were read. `is_again`: it was sent before, with a check over it.
 fn memory<H: Host>(
     flow: &Flow,
     content: &Content,
     slice: Slice,
-    rmas: &[Option<RmaState>],
+    (rmas, is_again): (&[Option<RmaState>], bool),
     host: &mut H,
 ) -> Result<Option<Memory<H::Piece>>, Gone> {
     let head = head_len(content);
     // The first slice has the whole head.
     let skipped = slice.at.saturating_sub(head) as u64;
     let len = u32::try_from(slice.len - if slice.at == 0 { head } else { 0 }).unwrap_or(u32::MAX);
+    let mut piece = |source: Source, at: u64| {
+        if is_again {
+            host.resent(&source, len);
+        }
+        host.source(&source, at + skipped, len).map_err(Gone)
+    };
     let (target, piece) = match content {
         Content::Write { op, at, .. } => {
             let host_op = Op(op & OP_MASK);
             let state = rmas.get(host_op.0 as usize).and_then(Option::as_ref);
             let state = state.filter(|state| state.wire == *op && state.conn == flow.conn && state.failed.is_none());
             let target = state.map(|state| state.target).ok_or(Gone(Failure::Copy))?;
-            (target, host.source(&Source::Local(host_op), at + skipped, len).map_err(Gone)?)
+            (target, piece(Source::Local(host_op), *at)?)
         }
-        Content::ReadBytes { target, at, .. } => {
-            (*target, host.source(&Source::Served(*target), at + skipped, len).map_err(Gone)?)
-        }
+        Content::ReadBytes { target, at, .. } => (*target, piece(Source::Served(*target), *at)?),
         Content::Empty | Content::Bundle(_) | Content::Spoilt { .. } => return Ok(None),
     };
     Ok(Some(Memory { target, piece, len }))

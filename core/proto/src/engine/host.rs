@@ -130,6 +130,14 @@ pub trait Host {
     /// Refused, or the memory is not registered any more.
     fn source(&mut self, source: &Source, at: u64, len: u32) -> Result<Self::Piece, Failure>;
 
+    /// A frame with these bytes, of which `source` is asked for next, is sent again: they may have changed while it left.
+    fn resent(&mut self, _source: &Source, _len: u32) {}
+
+    /// Address of an operation's first byte here, modulo 64, so that frames are cut between its words.
+    fn phase(&mut self, _source: &Source) -> u8 {
+        0
+    }
+
     /// Whether a peer may read this: handle, right and range.
     ///
     /// # Errors

@@ -411,14 +411,20 @@ fn who_waits_is_told_with_what_for_and_since_when() {
 
 #[test]
 fn large_frames_of_memory_begin_where_the_first_does_in_its_line() {
-    for (room, left, len) in [
-        (64_892, 1 << 20, 64_832),
-        (4096, 4097, 4096),
-        (4100, 4101, 4096),
-        (4100, 4100, 4100),
-        (1364, 5000, 1364),
-        (64_892, 1, 1),
+    for (room, left, phase, len) in [
+        (64_892, 1 << 20, 0, 64_832),
+        (64_892, 1 << 20, 8, 64_888),
+        (64_892, 1 << 20, 63, 64_833),
+        (4096, 4097, 0, 4096),
+        (4096, 4097, 1, 4095),
+        (4100, 4101, 0, 4096),
+        (4100, 4100, 3, 4100),
+        (1364, 5000, 0, 1360),
+        (1364, 5000, 4, 1364),
+        (1364, 5000, 7, 1361),
+        (64_892, 1, 0, 1),
     ] {
-        assert_eq!(super::transmit::memory_len(room, left), len, "{left} bytes left, room for {room}");
+        let cut = super::transmit::memory_len(room, left, || phase);
+        assert_eq!(cut, len, "{left} bytes left, room for {room}, from {phase}");
     }
 }

@@ -4,15 +4,16 @@ use super::conn::{Conn, NONE, State, bit};
 use super::flow::{Bundle, Content, Flight, Flow, Item, MAX_ASKED, Ops, Serve, Standing, WINDOW};
 use super::frame::{Gone, build, emit_data, header, payload_len, plain};
 use super::frames::Frames;
-use super::host::Host;
+use super::host::{Host, Source};
 use super::slices::{Slice, Slicing, note_slice, sliced};
 use super::{Engine, QUANTUM, Transmit, rtt};
 use crate::wire::{self, DATA, Kind, READ_BYTES_HEAD, RESULT, WRITE_HEAD, emit_read, emit_result, flags};
 use crate::{Failure, Time};
 use alloc::collections::VecDeque;
 
-/// Bytes of a cache line.
+/// Bytes of a cache line, and of a word that leaves in one frame.
 const LINE: u64 = 64;
+const WORD: u64 = 8;
 /// A frame with so much room does not miss a part of a cache line.
 pub(super) const LARGE: u64 = 4096;
 /// Times that a frame is sent before it is sent alone.
@@ -171,7 +172,7 @@ impl Engine {
                 if !may_send_new(now, conn, flow) {
                     return None;
                 }
-                let flight = self.next_new(now, place)?;
+                let flight = self.next_new(now, place, host)?;
                 let flow = self.flow_mut(place)?;
                 flow.flight.push_back(flight);
                 flow.flight.len() - 1
@@ -216,7 +217,8 @@ impl Engine {
         } else if !first || matches!(flight.content, Content::Bundle(Bundle { prompt: true, .. })) {
             bits |= flags::PROMPT;
         }
-        let built = build(conn, flow, seq, bits, &flight.content, slice, now, &self.frames, &self.rmas, buffer, host);
+        let built =
+            build(conn, flow, seq, bits, &flight.content, slice, !first, now, &self.frames, &self.rmas, buffer, host);
         let built = match built {
             Ok(built) => built,
             Err(gone) => {
@@ -246,7 +248,7 @@ impl Engine {
     }
 
     /// What is to be sent for the first time: results, then what serves the peer and what the program wants in turn.
-    fn next_new(&mut self, now: Time, place: u32) -> Option<Flight> {
+    fn next_new<H: Host>(&mut self, now: Time, place: u32, host: &mut H) -> Option<Flight> {
         let conn = self.table.get_mut(place)?;
         let flow = self.flows.get_mut(conn.flow)?;
         let room = u32::from(conn.mtu) - narrow(DATA);
@@ -259,7 +261,7 @@ impl Engine {
         let has_item = has_item(flow, conn, &self.rmas);
         if !flow.serves.is_empty() && (!has_item || flow.serve_next) {
             flow.serve_next = false;
-            return serve(flow, room).map(fresh);
+            return serve(flow, room, host).map(fresh);
         }
         if !has_item {
             return None;
@@ -292,7 +294,8 @@ impl Engine {
                     return Some(fresh(Content::Bundle(control(buffer, len, now))));
                 }
                 let at = state.at;
-                let len = memory_len(room - narrow(WRITE_HEAD), state.target.len - at);
+                let phase = || if at == 0 { host.phase(&Source::Local(op)) } else { 0 };
+                let len = memory_len(room - narrow(WRITE_HEAD), state.target.len - at, phase);
                 state.at += len;
                 if state.at == state.target.len {
                     flow.queue.pop_front();
@@ -497,9 +500,10 @@ fn results(frames: &mut Frames, owner: u32, flow: &mut Flow, room: u32, now: Tim
 }
 
 /// The next bytes of the read that is served.
-fn serve(flow: &mut Flow, room: u32) -> Option<Content> {
+fn serve<H: Host>(flow: &mut Flow, room: u32, host: &mut H) -> Option<Content> {
     let Serve { op, target, at } = *flow.serves.front()?;
-    let len = memory_len(room - narrow(READ_BYTES_HEAD), target.len - at);
+    let phase = || if at == 0 { host.phase(&Source::Served(target)) } else { 0 };
+    let len = memory_len(room - narrow(READ_BYTES_HEAD), target.len - at, phase);
     if at + len == target.len {
         flow.serves.pop_front();
     } else if let Some(serve) = flow.serves.front_mut() {
@@ -508,15 +512,17 @@ fn serve(flow: &mut Flow, room: u32) -> Option<Content> {
     Some(Content::ReadBytes { op, target, at, len: narrow64(len) })
 }
 
-/// Bytes of memory that a frame with so much room takes of those that are left. Of a large frame that others follow a whole number
-/// of cache lines: so each begins where the first does in its line. From the middle of a word a copy takes three times as long.
-pub(super) fn memory_len(room: u32, left: u64) -> u64 {
+/// Bytes of memory that a frame with so much room takes of those that are left. A frame that others follow ends where a word of
+/// 8 bytes does, so that no word leaves in two frames, at two times. A large one ends where a cache line does: from the middle of
+/// a word a copy takes three times as long. `phase`: the address of the first of these bytes modulo a line, 0 if an earlier frame
+/// ended there.
+pub(super) fn memory_len(room: u32, left: u64, phase: impl FnOnce() -> u8) -> u64 {
     let room = u64::from(room);
-    match left <= room {
-        true => left,
-        false if room < LARGE => room,
-        false => room - room % LINE,
+    if left <= room {
+        return left;
     }
+    let (unit, phase) = (if room < LARGE { WORD } else { LINE }, u64::from(phase()));
+    room - (phase + room) % unit
 }
 
 pub(super) fn status(failure: Failure) -> u8 {

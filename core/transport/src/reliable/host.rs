@@ -3,14 +3,15 @@
 use super::chores::Chore;
 use super::inbox::Inbox;
 use super::operation::Operations;
+use super::outbox::COPIED;
 use super::registry::Registry;
 use super::table::Table;
 use crate::{Connection, ConnectionState, Core, Slot};
-use cci_mem::memory::Piece;
+use cci_mem::memory::{Memory, Piece};
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Event, Host, Index, Op, Place, Source, Target};
 use cci_proto::wire::Crc;
-use cci_proto::{Address, EventKind, Failure, Rights};
+use cci_proto::{Address, EventKind, Failure, Registration, Rights};
 use std::collections::VecDeque;
 
 /// What an endpoint has beside its engine, its link and its core.
@@ -140,6 +141,19 @@ pub(super) struct Ends<'a> {
     pub(super) core: &'a mut Core,
 }
 
+impl Ends<'_> {
+    /// The registration of an RMA here, and where the operation begins in it.
+    fn named(&mut self, source: &Source) -> Option<(Registration, u64)> {
+        match source {
+            Source::Local(op) => self.estate.operations.rma(*op).map(|(_, local)| (local.number, local.offset)),
+            Source::Served(target) => {
+                let (number, _) = self.estate.registry.resolve(target, Rights::READ).ok()?;
+                Some((number, target.offset))
+            }
+        }
+    }
+}
+
 impl Host for Ends<'_> {
     type Piece = Piece;
 
@@ -186,32 +200,47 @@ impl Host for Ends<'_> {
     }
 
     fn write(&mut self, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure> {
-        let memory = self.estate.registry.resolve(target, Rights::WRITE)?;
+        let (_, memory) = self.estate.registry.resolve(target, Rights::WRITE)?;
         let from = inside(target, at, bytes.len() as u64)?;
         if memory.copy_in(from, bytes) { Ok(()) } else { Err(Failure::RemoteHandle) }
     }
 
     fn write_checked(&mut self, target: &Target, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
-        let memory = self.estate.registry.resolve(target, Rights::WRITE).ok()?;
+        let (_, memory) = self.estate.registry.resolve(target, Rights::WRITE).ok()?;
         let from = inside(target, at, bytes.len() as u64).ok()?;
         memory.copy_in_checked(from, bytes, crc.register()).map(Crc::resumed)
     }
 
     fn source(&mut self, source: &Source, at: u64, len: u32) -> Result<Piece, Failure> {
-        let (memory, from) = match source {
+        let (number, memory, from) = match source {
             Source::Local(op) => {
                 let (_, local) = self.estate.operations.rma(*op).ok_or(Failure::RemoteHandle)?;
                 let memory = self.estate.registry.living(local.number).ok_or(Failure::RemoteHandle)?;
-                (memory, within(local.offset, local.len, at, len.into())?)
+                (local.number, memory, within(local.offset, local.len, at, len.into())?)
             }
             Source::Served(target) => {
-                let memory = self.estate.registry.resolve(target, Rights::READ)?;
-                (memory, inside(target, at, len.into())?)
+                let (number, memory) = self.estate.registry.resolve(target, Rights::READ)?;
+                (number, memory, inside(target, at, len.into())?)
             }
         };
         let len = usize::try_from(len).map_err(|_| Failure::RemoteHandle)?;
         let piece = memory.piece(from, len).ok_or(Failure::RemoteHandle)?;
-        self.estate.registry.check(piece)
+        self.estate.registry.check(number, piece)
+    }
+
+    fn resent(&mut self, source: &Source, len: u32) {
+        // Of fewer bytes every frame is a copy.
+        if len as usize > COPIED
+            && let Some((number, ..)) = self.named(source)
+        {
+            self.estate.registry.copy_first(number);
+        }
+    }
+
+    fn phase(&mut self, source: &Source) -> u8 {
+        let Some((number, offset)) = self.named(source) else { return 0 };
+        let start = self.estate.registry.living(number).map_or(0, Memory::start);
+        u8::try_from((start as u64).wrapping_add(offset) % 64).unwrap_or(0)
     }
 
     fn may_read(&mut self, target: &Target) -> Result<(), Failure> {

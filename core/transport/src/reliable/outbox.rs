@@ -8,6 +8,9 @@ use cci_proto::wire::{self, Crc};
 
 /// Bytes for the heads of frames.
 const BYTES: usize = 256 << 10;
+/// Bytes of a piece of memory that is always copied: its owner may change it between the check and the system's copy, and then
+/// the frame would be lost. So little costs no more than the check alone.
+pub(super) const COPIED: usize = 4096;
 /// Frames handed to the link at a time: what the kernel takes in one segmented send.
 const BURST: usize = 64;
 
@@ -72,13 +75,20 @@ impl Outbox {
     #[inline]
     pub(super) fn push(&mut self, transmit: &Transmit<Piece>) {
         let Transmit { to, len, piece, piece_len, checked, probe } = *transmit;
-        let Some(head) = self.buffer.get_mut(self.end..self.end + len) else { return };
-        wire::seal(head, piece_len as usize, |crc| match piece {
-            Some(piece) if checked => Crc::resumed(piece.crc32c(crc.register())),
+        let at = self.end;
+        let more = piece_len as usize;
+        let copied = piece.filter(|piece| checked && (piece.len() <= COPIED || piece.is_changing()));
+        let used = len + if copied.is_some() { more } else { 0 };
+        let Some(frame) = self.buffer.get_mut(at..at + used) else { return };
+        let (head, body) = frame.split_at_mut(len);
+        wire::seal(head, more, |crc| match (copied, piece) {
+            (Some(piece), _) => Crc::resumed(piece.copy_checked(crc.register(), body)),
+            (None, Some(piece)) if checked => Crc::resumed(piece.crc32c(crc.register())),
             _ => crc,
         });
-        self.frames.push(Queued { to, at: self.end, len, piece, probe });
-        self.end += len;
+        let piece = if copied.is_some() { None } else { piece };
+        self.frames.push(Queued { to, at, len: used, piece, probe });
+        self.end += used;
     }
 
     /// Offers the frames to the link. True: it took all.

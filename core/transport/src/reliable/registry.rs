@@ -2,11 +2,23 @@
 
 use cci_mem::memory::{Memory, Piece};
 use cci_proto::engine::Target;
-use cci_proto::{Failure, RegisterError, Registration, Rights, RmaHandle};
+use cci_proto::{Failure, RegisterError, Registration, Rights, RmaHandle, Time};
 use std::collections::VecDeque;
 use subtle::ConstantTimeEq;
 
+/// Frames of a registration that are copied before their check: so many, and all up to this time.
+#[derive(Clone, Copy, Default)]
+struct Copied {
+    frames: u32,
+    until: Time,
+}
+
+/// Frames that are copied after one of their registration was sent again, and for how long at least, microseconds.
+const COPIED_FRAMES: u32 = 4096;
+const COPIED_FOR: u64 = 1_000_000;
+
 struct Own {
+    copied: Copied,
     generation: u32,
     secret: u64,
     rights: Rights,
@@ -25,6 +37,8 @@ pub(super) struct Registry {
     /// Pieces that the system could not read. Each fails the next operation that is to send a byte of it, once: the program may
     /// have mapped the memory again.
     faults: Vec<Piece>,
+    /// When the frames leave that are asked for now.
+    pub(super) now: Time,
 }
 
 /// Faults that are remembered. One that is not remembered occurs again.
@@ -33,7 +47,7 @@ const MOST_FAULTS: usize = 64;
 impl Registry {
     /// Empty; `key` is the endpoint's own and random.
     pub(super) fn new(key: u64) -> Self {
-        Self { key, entries: Vec::new(), free: VecDeque::new(), exposed: 0, faults: Vec::new() }
+        Self { key, entries: Vec::new(), free: VecDeque::new(), exposed: 0, faults: Vec::new(), now: Time(0) }
     }
 
     /// Registers memory.
@@ -54,12 +68,14 @@ impl Registry {
             None => {
                 let index = u32::try_from(self.entries.len()).map_err(|_| RegisterError::NoMemory)?;
                 self.entries.try_reserve(1).map_err(|_| RegisterError::NoMemory)?;
-                self.entries.push(Own { generation: 0, secret: 0, rights: Rights::NONE, memory: None });
+                let copied = Copied::default();
+                self.entries.push(Own { copied, generation: 0, secret: 0, rights: Rights::NONE, memory: None });
                 index
             }
         };
         let own = &mut self.entries[index as usize];
         own.generation = own.generation.wrapping_add(1);
+        own.copied = Copied::default();
         let len = memory.len();
         (own.secret, own.rights, own.memory) = (secret, rights, Some(memory));
         self.exposed += usize::from(rights != Rights::NONE);
@@ -113,11 +129,11 @@ impl Registry {
     ///
     /// Handle, right or range do not allow it.
     #[inline]
-    pub(super) fn resolve(&self, target: &Target, right: Rights) -> Result<&Memory, Failure> {
-        let (_, own) = self.named(target.handle).ok_or(Failure::RemoteHandle)?;
+    pub(super) fn resolve(&self, target: &Target, right: Rights) -> Result<(Registration, &Memory), Failure> {
+        let (number, own) = self.named(target.handle).ok_or(Failure::RemoteHandle)?;
         let memory = own.memory.as_ref().ok_or(Failure::RemoteHandle)?;
         let inside = target.offset.checked_add(target.len).is_some_and(|end| end <= memory.len());
-        if inside && own.rights.has(right) { Ok(memory) } else { Err(Failure::RemoteHandle) }
+        if inside && own.rights.has(right) { Ok((number, memory)) } else { Err(Failure::RemoteHandle) }
     }
 
     /// The system could not read a piece.
@@ -136,8 +152,31 @@ impl Registry {
     ///
     /// It could not.
     #[inline]
-    pub(super) fn check(&mut self, piece: Piece) -> Result<Piece, Failure> {
+    pub(super) fn check(&mut self, number: Registration, piece: Piece) -> Result<Piece, Failure> {
+        let piece = if self.is_copied(number.index) { piece.changing() } else { piece };
         if self.faults.is_empty() { Ok(piece) } else { self.check_faults(piece) }
+    }
+
+    /// Has the next frames of this registration be copied before their check: one of them was lost, perhaps because its memory
+    /// changed between the check and the system's copy.
+    #[cold]
+    pub(super) fn copy_first(&mut self, number: Registration) {
+        if let Some(own) = self.entries.get_mut(number.index as usize).filter(|own| own.generation == number.generation)
+        {
+            own.copied = Copied { frames: COPIED_FRAMES, until: self.now.plus_micros(COPIED_FOR) };
+        }
+    }
+
+    /// Whether a frame of this registration is to be copied; counts it.
+    #[inline]
+    fn is_copied(&mut self, index: u32) -> bool {
+        let now = self.now;
+        let Some(Copied { frames, until }) = self.entries.get_mut(index as usize).map(|own| &mut own.copied) else {
+            return false;
+        };
+        let is_copied = *frames > 0 || now < *until;
+        *frames = frames.saturating_sub(1);
+        is_copied
     }
 
     #[cold]
@@ -163,5 +202,41 @@ impl Registry {
             own.memory = None;
         }
         self.exposed = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COPIED_FOR, COPIED_FRAMES, Registry};
+    use cci_mem::arena::SharedMemory;
+    use cci_proto::{Rights, Time};
+
+    #[test]
+    fn frames_are_copied_for_a_while_after_one_was_sent_again() {
+        let mut registry = Registry::new(7);
+        let memory = SharedMemory::new(4096).expect("memory");
+        let [first, other] = [(); 2].map(|()| {
+            let handle = registry.register(memory.memory(), Rights::NONE).expect("registered");
+            registry.find(&handle).expect("it is there").0
+        });
+        let piece = memory.memory().piece(0, 4096).expect("inside");
+        let is_copied =
+            |registry: &mut Registry, number| registry.check(number, piece).is_ok_and(|piece| piece.is_changing());
+        assert!(!is_copied(&mut registry, first));
+        registry.now = Time(5_000_000_000);
+        registry.copy_first(first);
+        for _ in 0..COPIED_FRAMES {
+            assert!(is_copied(&mut registry, first));
+            assert!(!is_copied(&mut registry, other), "it is another registration's");
+        }
+        assert!(is_copied(&mut registry, first), "a second has not passed");
+        registry.now = registry.now.plus_micros(COPIED_FOR);
+        assert!(!is_copied(&mut registry, first));
+        registry.copy_first(first);
+        registry.now = registry.now.plus_micros(COPIED_FOR);
+        for _ in 0..COPIED_FRAMES {
+            assert!(is_copied(&mut registry, first), "so many frames have not left");
+        }
+        assert!(!is_copied(&mut registry, first));
     }
 }

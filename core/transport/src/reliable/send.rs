@@ -138,6 +138,7 @@ impl<L: Link> Reliable<L> {
 
     /// Asks the engine for frames. True: there may be more than found room.
     fn fill(&mut self, core: &mut Core, now: Time, idle: bool) -> bool {
+        self.estate.registry.now = now;
         let mut ends = Ends { estate: &mut self.estate, core };
         while let Some(space) = self.outbox.space() {
             let Some(transmit) = self.engine.poll_transmit(now, idle, space, &mut ends) else { return false };

@@ -44,14 +44,21 @@ struct State {
     stopped: Option<Instant>,
     /// Memory of frames that were taken.
     spare: Vec<Vec<u8>>,
-    /// Frames handed over so far, and calls that did.
+    /// Frames handed over so far, those of them with a piece of memory, and calls that did.
     frames: u64,
+    pieces: u64,
     bursts: u64,
     /// Names that are looked up: for which port, under which number, and the URI.
     asked: Vec<(u64, u64, String)>,
     /// What was found, in the same way.
     found: Vec<(u64, u64, Result<Address, String>)>,
+    /// Largest frame of every path and of any, bytes.
+    mtu: (u16, u16),
+    /// What the owner of memory does to it between the check of frames and the moment when they are taken.
+    change: Option<Change>,
 }
+
+type Change = Box<dyn FnMut() + Send>;
 
 /// A network of links.
 #[derive(Clone)]
@@ -69,9 +76,12 @@ impl Hub {
             // Enough for all, so that none is allocated for a frame.
             spare: (0..512).map(|_| Vec::with_capacity(MTU.into())).collect(),
             frames: 0,
+            pieces: 0,
             bursts: 0,
             asked: Vec::new(),
             found: Vec::new(),
+            mtu: (1200, MTU),
+            change: None,
         })))
     }
 
@@ -113,6 +123,21 @@ impl Hub {
                 rustix::io::write(&*port.arrival, &1u64.to_ne_bytes()).expect("an eventfd");
             }
         }
+    }
+
+    /// Frames of up to this size are carried from now on: the links open later go by that.
+    pub(crate) fn set_mtu(&self, mtu: u16) {
+        self.lock().mtu = (mtu, mtu);
+    }
+
+    /// Frames with a piece of memory that were handed over so far.
+    pub(crate) fn pieces(&self) -> u64 {
+        self.lock().pieces
+    }
+
+    /// Has `change` run between the check of frames and the moment when they are taken.
+    pub(crate) fn set_change(&self, change: Option<Change>) {
+        self.lock().change = change;
     }
 
     /// Hands a frame to an endpoint, from an address of nobody.
@@ -245,11 +270,11 @@ impl Link for MemoryLink {
     }
 
     fn mtu(&self) -> u16 {
-        MTU
+        self.hub.lock().mtu.1
     }
 
     fn base_mtu(&self) -> u16 {
-        1200
+        self.hub.lock().mtu.0
     }
 
     fn recv_buffer(&self) -> u32 {
@@ -284,11 +309,16 @@ impl Link for MemoryLink {
         }
         state.bursts += 1;
         state.frames += frames.len() as u64;
-        let mut piece = [0; MTU as usize];
+        let mtu = usize::from(state.mtu.1);
+        let mut piece = [0; u16::MAX as usize];
         for frame in frames {
+            if let Some(change) = &mut state.change {
+                change();
+            }
+            state.pieces += u64::from(frame.piece.is_some());
             let len = frame.piece.map_or(0, |part| part.copy_to(0, &mut piece));
             let parts = [frame.head, &piece[..len]];
-            assert!(frame.head.len() + len <= usize::from(MTU), "longer than the link carries");
+            assert!(frame.head.len() + len <= mtu, "longer than the link carries");
             if frame.to.0[8] == 1 {
                 let is_of = |name: &str| group_address(name) == frame.to;
                 let members: Vec<_> = (state.ports.iter())

@@ -20,7 +20,10 @@ struct Site {
 }
 
 fn site(rights: Rights) -> Site {
-    let hub = Hub::new();
+    site_of(Hub::new(), rights)
+}
+
+fn site_of(hub: Hub, rights: Rights) -> Site {
     let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
     let (to_b, _) = join(&[&a, &b], Attribute::ReliableOrdered);
     let [source, target] = [1, 2].map(|seed| {
@@ -170,4 +173,51 @@ fn many_are_open_and_each_ends_once_in_order() {
         assert_eq!(outcome(&site.ends(), 0, EventKind::Send), (Some(Status::Success), number));
     }
     assert_eq!(site.target.to_vec(0, 4096), site.source.to_vec(0, 4096));
+}
+
+/// A site whose frames carry so much, with memory of which a word changes each time that a frame is taken.
+fn changing_site(mtu: u16, read: bool) -> Site {
+    let hub = Hub::new();
+    hub.set_mtu(mtu);
+    let site = site_of(hub, Rights::READ_WRITE);
+    let changed = if read { site.target.memory() } else { site.source.memory() };
+    let mut count = 0_u64;
+    site.hub.set_change(Some(Box::new(move || {
+        count += 1;
+        assert!(changed.copy_in(20_000, &count.to_ne_bytes()));
+    })));
+    site
+}
+
+#[test]
+fn memory_that_changes_while_it_leaves_arrives() {
+    for mtu in [1400, 4096, 9000, 60_000] {
+        for read in [false, true] {
+            let site = changing_site(mtu, read);
+            for round in 0..12 {
+                let len = if round % 2 == 0 { LEN as u64 - 8 } else { 30_000 };
+                let before = site.hub.pieces();
+                assert_eq!(
+                    site.run(&site.rma(0, 8, len, read)),
+                    Some(Status::Success),
+                    "frames of {mtu}, read: {read}"
+                );
+                let (there, at, here, from) =
+                    if read { (&site.source, 0, &site.target, 8) } else { (&site.target, 8, &site.source, 0) };
+                let arrived = there.to_vec(at, 20_000 - 8);
+                assert!(arrived == here.to_vec(from, 20_000 - 8), "frames of {mtu}, read: {read}");
+                let has_pieces = site.hub.pieces() > before;
+                assert_eq!(has_pieces, mtu > 4096 && round == 0, "frames of {mtu}, read: {read}, round {round}");
+            }
+        }
+    }
+}
+
+#[test]
+fn little_memory_is_always_copied() {
+    let site = site(Rights::READ_WRITE);
+    for read in [false, true] {
+        assert_eq!(site.run(&site.rma(1, 3, LEN as u64 - 10, read)), Some(Status::Success));
+    }
+    assert_eq!(site.hub.pieces(), 0);
 }

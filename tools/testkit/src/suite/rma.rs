@@ -2,8 +2,12 @@
 
 use crate::memory::{Bytes, Origin};
 use crate::sys::by_address;
-use crate::world::{World, drain, open, pattern, while_polled};
-use cci::{Attribute, Connection, Device, Endpoint, EventKind, Flags, Rights, Rma, RmaError, RmaHandle, SharedMemory};
+use crate::world::{LIMIT, World, drain, open, pattern, while_polled};
+use cci::{
+    Attribute, Connection, Device, Endpoint, EventKind, Flags, Memory, Rights, Rma, RmaError, RmaHandle, SharedMemory,
+};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 const RO: Attribute = Attribute::ReliableOrdered;
 
@@ -133,6 +137,61 @@ pub fn freed_memory_is_kept(device: &Device) {
     b.deregister(&remote).expect("own registration");
     // What ends with the endpoint ends as well.
     drop(back);
+}
+
+/// Memory of which a word changes without pause is written from and read, and the word arrives whole.
+pub fn changing_memory(device: &Device) {
+    const LEN: usize = 1 << 20;
+    /// Of the word that changes.
+    const AT: usize = 2048;
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    for flags in [Flags::WRITE, Flags::READ] {
+        let ranges = Ranges::new(&a, &b, [Origin::Program; 2], LEN, Rights::READ_WRITE);
+        let (changing, arriving) =
+            if flags == Flags::WRITE { (&ranges.source, &ranges.target) } else { (&ranges.target, &ranges.source) };
+        changing.write(0, &pattern(1, LEN));
+        assert!(changing.memory().copy_in(AT as u64, &[0; 8]));
+        let expected = changing.to_vec(0, LEN);
+        while_changed(&changing.memory(), AT as u64, || {
+            let mut last = 0;
+            for len in [LEN, 8, 4096, 5000, 65_536, 300_000, LEN] {
+                let offset = if len == 8 { AT as u64 } else { 0 };
+                for _ in 0..5 {
+                    let begun = Instant::now();
+                    complete(&world, &a, connection, &ranges.rma(offset, offset, len as u64), flags);
+                    assert!(begun.elapsed() < LIMIT / 10, "{len} bytes took {:?}", begun.elapsed());
+                    let word = u64::from_ne_bytes(arriving.to_vec(AT, 8).try_into().expect("8 bytes"));
+                    assert_eq!(word >> 32, word & 0xFFFF_FFFF, "the word is torn");
+                    assert!(word >= last, "an older value than before");
+                    last = word;
+                }
+            }
+            assert!(last > 0, "nothing changed");
+        });
+        let mut arrived = arriving.to_vec(0, LEN);
+        arrived[AT..AT + 8].fill(0);
+        assert!(arrived == expected, "the memory beside the word");
+    }
+}
+
+/// Runs `act` while another thread writes a word of this memory, each number twice.
+fn while_changed(memory: &Memory, at: u64, act: impl FnOnce()) {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for number in (1_u64..).take_while(|_| !over.load(Ordering::Relaxed)) {
+                assert!(memory.copy_in(at, &((number & 0xFFFF_FFFF) * 0x1_0000_0001).to_ne_bytes()));
+            }
+        });
+        let acted = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
+        over.store(true, Ordering::Relaxed);
+        writer.join().expect("the writer");
+        if let Err(failed) = acted {
+            std::panic::resume_unwind(failed);
+        }
+    });
 }
 
 /// When the message of a write arrives, the data are there.

@@ -1,0 +1,229 @@
+//! Copies between memory that others read or write meanwhile and memory of our own. An aligned word of 8 bytes of the shared
+//! side is never torn: it is read or written by one instruction. The C library's `memcpy` does not promise that: it may copy
+//! single bytes, write a byte twice, or use `rep movsb`.
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+use crate::prefetch;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+/// Bytes of a word that stays whole.
+const WORD: usize = 8;
+
+/// Bytes before the first aligned word at this address, of `len` at most.
+#[inline]
+pub(crate) fn before(address: *const u8, len: usize) -> usize {
+    (address.addr().wrapping_neg() % WORD).min(len)
+}
+
+/// Copies to shared memory.
+///
+/// # Safety
+///
+/// The bytes at `source` are readable and nobody writes them; those at `target` are writable, and others that use them meanwhile
+/// know that they change. The two do not overlap.
+pub(crate) unsafe fn copy_in(source: *const u8, target: *mut u8, len: usize) {
+    // SAFETY: the caller answers for both.
+    unsafe { copy::<true>(source, target, len, before(target, len)) };
+}
+
+/// Copies from shared memory.
+///
+/// # Safety
+///
+/// The bytes at `source` are readable, and others may write them meanwhile; those at `target` are writable and nobody else's.
+/// The two do not overlap.
+pub(crate) unsafe fn copy_out(source: *const u8, target: *mut u8, len: usize) {
+    // SAFETY: the caller answers for both.
+    unsafe { copy::<false>(source, target, len, before(source, len)) };
+}
+
+/// Copies `len` bytes; the target is shared if `IN`, the source otherwise, and aligned words begin after `head` bytes there.
+#[inline]
+unsafe fn copy<const IN: bool>(source: *const u8, target: *mut u8, len: usize, head: usize) {
+    let blocks = (len - head) / BLOCK * BLOCK;
+    let words = (len - head) % BLOCK / WORD * WORD;
+    let (from_words, from_tail) = (head + blocks, head + blocks + words);
+    // SAFETY: every range lies inside of the caller's, and words of the shared side are aligned.
+    unsafe {
+        (0..head).for_each(|at| byte::<IN>(source.add(at), target.add(at)));
+        (head..from_words).step_by(BLOCK).for_each(|at| block(source.add(at), target.add(at)));
+        (from_words..from_tail).step_by(WORD).for_each(|at| word::<IN>(source.add(at), target.add(at)));
+        (from_tail..len).for_each(|at| byte::<IN>(source.add(at), target.add(at)));
+    }
+}
+
+/// One word, at an aligned place of the shared side.
+#[inline(always)]
+unsafe fn word<const IN: bool>(source: *const u8, target: *mut u8) {
+    // SAFETY: the caller answers for 8 bytes at both, and for the alignment of the one that is shared.
+    unsafe {
+        if IN {
+            AtomicU64::from_ptr(target.cast()).store(source.cast::<u64>().read_unaligned(), Ordering::Relaxed);
+        } else {
+            let value = AtomicU64::from_ptr(source.cast_mut().cast()).load(Ordering::Relaxed);
+            target.cast::<u64>().write_unaligned(value);
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn byte<const IN: bool>(source: *const u8, target: *mut u8) {
+    // SAFETY: the caller answers for a byte at both.
+    unsafe {
+        if IN {
+            AtomicU8::from_ptr(target).store(source.read(), Ordering::Relaxed);
+        } else {
+            target.write(AtomicU8::from_ptr(source.cast_mut()).load(Ordering::Relaxed));
+        }
+    }
+}
+
+/// How far ahead lines are asked for, bytes: as for the check.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const AHEAD: usize = 2048;
+
+/// Bytes that [`block`] copies.
+const BLOCK: usize = 64;
+
+/// One block. Vectors of 16 bytes at addresses that are multiples of 8 do not tear words: where one lies in two lines the
+/// processor divides it at the line's end.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(always)]
+unsafe fn block(source: *const u8, target: *mut u8) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_storeu_si128};
+    prefetch::at::<false>(source.wrapping_add(AHEAD));
+    prefetch::at::<true>(target.wrapping_add(AHEAD));
+    // SAFETY: SSE 2 belongs to the architecture; the caller answers for 64 bytes at both.
+    unsafe {
+        let lanes: [__m128i; 4] = std::array::from_fn(|at| _mm_loadu_si128(source.add(16 * at).cast()));
+        lanes.iter().enumerate().for_each(|(at, lane)| _mm_storeu_si128(target.add(16 * at).cast(), *lane));
+    }
+}
+
+/// The same by words, of which the shared ones are aligned; the others may be anywhere.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+#[inline(always)]
+unsafe fn block(source: *const u8, target: *mut u8) {
+    for at in (0..BLOCK).step_by(WORD) {
+        // SAFETY: inside of the 64 bytes that the caller answers for.
+        unsafe {
+            let (source, target) = (source.add(at), target.add(at));
+            if target.addr().is_multiple_of(WORD) {
+                word::<true>(source, target)
+            } else {
+                word::<false>(source, target)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{copy_in, copy_out};
+    use crate::crc;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+    #[test]
+    fn all_lengths_and_places_are_copied_and_nothing_beside_them() {
+        let source: Vec<u8> = (0..400_u32).map(|at| u8::try_from(at * 31 % 251).expect("small")).collect();
+        for copy in [copy_in, copy_out] {
+            for len in 0..300 {
+                for (from, to) in [(0, 0), (1, 0), (0, 3), (5, 5), (7, 2)] {
+                    let mut target = vec![0xEE; to + len + 64];
+                    // SAFETY: both have room, and they are two allocations.
+                    unsafe { copy(source.as_ptr().add(from), target.as_mut_ptr().add(to), len) };
+                    assert_eq!(target[to..to + len], source[from..from + len], "{len} bytes from {from} to {to}");
+                    let beside = target[..to].iter().chain(&target[to + len..]);
+                    assert!(beside.into_iter().all(|byte| *byte == 0xEE), "{len} bytes from {from} to {to}");
+                }
+            }
+        }
+    }
+
+    /// A word that is whole is a number twice.
+    fn is_whole(word: u64) -> bool {
+        word >> 32 == word & 0xFFFF_FFFF
+    }
+
+    const WORDS: usize = 80;
+
+    /// Runs `copy` between shared words and bytes of our own while another thread runs `other`; `copy` has the first shared byte.
+    fn race(other: impl Fn(&[AtomicU64], u64) + Sync, mut copy: impl FnMut(*mut u8, u64)) {
+        let shared: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut turn = 0;
+                while !over.load(Ordering::Relaxed) {
+                    turn += 1;
+                    other(&shared, turn);
+                }
+            });
+            for turn in 0..20_000 {
+                copy(shared.as_ptr().cast_mut().cast(), turn);
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+    }
+
+    /// Writes the same number twice into every word.
+    fn write_all(shared: &[AtomicU64], turn: u64) {
+        shared.iter().for_each(|word| word.store((turn & 0xFFFF_FFFF) * 0x1_0000_0001, Ordering::Relaxed));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "the copy with its check is no race for the processor, and one for Miri")]
+    fn words_that_change_are_read_whole_wherever_the_copy_begins() {
+        let mut target = vec![0_u8; 8 * WORDS + 8];
+        race(write_all, |shared, turn| {
+            // Before a word, and up to behind one; the target is anywhere.
+            let from = usize::try_from(turn % 16).expect("small");
+            let to = usize::try_from(turn / 16 % 8).expect("small");
+            let len = 8 * WORDS - from - usize::try_from(turn % 5).expect("small");
+            // SAFETY: inside of the shared words, and of the target.
+            unsafe {
+                let source = shared.add(from).cast_const();
+                let bytes = &mut target[to..to + len];
+                if turn % 2 == 0 {
+                    copy_out(source, bytes.as_mut_ptr(), len);
+                } else {
+                    let register = crc::over_copied_out(u32::MAX, source, bytes);
+                    assert_eq!(register, crc::over(u32::MAX, bytes.as_ptr(), len), "the check is of what was copied");
+                }
+            }
+            let first = to + (8 - from % 8) % 8;
+            for word in target[first..to + len].chunks_exact(8) {
+                let word = u64::from_ne_bytes(word.try_into().expect("8 bytes"));
+                assert!(is_whole(word), "{word:#x}, from {from}");
+            }
+        });
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "the copy with its check is no race for the processor, and one for Miri")]
+    fn words_that_are_read_meanwhile_are_written_whole_wherever_the_copy_begins() {
+        let look = |shared: &[AtomicU64], _| {
+            for word in shared {
+                let word = word.load(Ordering::Relaxed);
+                assert!(is_whole(word), "{word:#x}");
+            }
+        };
+        race(look, |shared, turn| {
+            let source: Vec<u8> =
+                [turn * 0x1_0000_0001; WORDS + 1].iter().flat_map(|word| word.to_ne_bytes()).collect();
+            let first = usize::try_from(turn % 3).expect("small");
+            let len = 8 * (WORDS - first - usize::try_from(turn % 7).expect("small"));
+            // SAFETY: inside of the shared words, and of the source.
+            unsafe {
+                let target = shared.add(8 * first);
+                // The bytes of the source lie anywhere, and are the same at every fourth.
+                let bytes = &source[4 * (first % 2)..][..len];
+                if turn % 2 == 0 {
+                    copy_in(bytes.as_ptr(), target, len);
+                } else {
+                    crc::over_copied(u32::MAX, bytes, target);
+                }
+            }
+        });
+    }
+}
