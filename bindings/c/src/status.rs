@@ -20,6 +20,8 @@ pub(crate) enum Refusal {
     Nothing,
     /// Something could not be opened; [`keep`] has kept the text.
     Open(Status),
+    /// The same with a sentence that takes no memory.
+    Fixed(Status, &'static str),
     /// A panic was caught at the boundary.
     Panic,
     Connect(ConnectError),
@@ -56,6 +58,9 @@ refused_as!(
 
 impl From<OpenError> for Refusal {
     fn from(error: OpenError) -> Self {
+        if let Some(sentence) = error.fixed() {
+            return Self::Fixed(error.status, sentence);
+        }
         keep(&error.to_string());
         Self::Open(error.status)
     }
@@ -68,7 +73,7 @@ impl Refusal {
             Self::NotInitialized | Self::Panic => Status::Error,
             Self::NoMemory => Status::NoMem,
             Self::Nothing => Status::Again,
-            Self::Open(status) => status,
+            Self::Open(status) | Self::Fixed(status, _) => status,
             Self::Connect(error) => error.status(),
             Self::Option(error) => error.status(),
             Self::Poll(error) => error.status(),
@@ -84,7 +89,7 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Argument(sentence) => f.write_str(sentence),
+            Self::Argument(sentence) | Self::Fixed(_, sentence) => f.write_str(sentence),
             Self::NotInitialized => f.write_str("the library is not initialized in this process; call cci_init first"),
             Self::NoMemory => f.write_str("no memory"),
             Self::Nothing => f.write_str("nothing to report now"),
@@ -102,10 +107,15 @@ impl fmt::Display for Refusal {
     }
 }
 
+/// Room for the longest sentence of [`Refusal::Fixed`], bytes; a longer one is cut.
+const LONGEST_FIXED: usize = 256;
+
 thread_local! {
     static LAST: Cell<Option<Refusal>> = const { Cell::new(None) };
     /// What `ccix_last_error` has handed out, or the kept text of [`Refusal::Open`].
     static TEXT: RefCell<CString> = RefCell::default();
+    /// What `ccix_last_error` has handed out of [`Refusal::Fixed`], with a NUL: made without memory.
+    static FIXED: Cell<[u8; LONGEST_FIXED]> = const { Cell::new([0; LONGEST_FIXED]) };
     /// What `ccix_event_reason` has handed out.
     static REASON: RefCell<CString> = RefCell::default();
 }
@@ -139,11 +149,24 @@ pub(crate) fn last_error() -> *const c_char {
     match LAST.get() {
         None => c"".as_ptr(),
         Some(Refusal::Open(_)) => TEXT.try_with(|kept| kept.borrow().as_ptr()).unwrap_or(c"".as_ptr()),
+        Some(Refusal::Fixed(_, sentence)) => fixed(sentence),
         Some(refusal) => {
             keep(&refusal.to_string());
             TEXT.try_with(|kept| kept.borrow().as_ptr()).unwrap_or(c"".as_ptr())
         }
     }
+}
+
+/// A sentence as C reads it, without memory of its own.
+fn fixed(sentence: &str) -> *const c_char {
+    let mut text = [0; LONGEST_FIXED];
+    let bytes = sentence.bytes().filter(|byte| *byte != 0);
+    text[..LONGEST_FIXED - 1].iter_mut().zip(bytes).for_each(|(place, byte)| *place = byte);
+    let kept = FIXED.try_with(|fixed| {
+        fixed.set(text);
+        fixed.as_ptr().cast::<c_char>().cast_const()
+    });
+    kept.unwrap_or(c"".as_ptr())
 }
 
 /// A reason as C reads it, valid until this thread's next one.
@@ -180,6 +203,20 @@ mod tests {
         assert_eq!(last(), "no device at all");
         assert_eq!(refused(SendError::TooLong.into()), libc::EMSGSIZE);
         assert_eq!(last(), SendError::TooLong.to_string());
+    }
+
+    #[test]
+    fn a_fixed_sentence_is_told_as_it_is() {
+        let none = OpenError::new(Status::NoMem, "no memory, and nothing to do about it");
+        assert_eq!((refused(none.into()), last().as_str()), (libc::ENOMEM, "no memory, and nothing to do about it"));
+        let system = OpenError::system("no memory for slots", std::io::Error::from_raw_os_error(libc::ENOMEM));
+        assert_eq!((refused(system.into()), last().as_str()), (libc::ENOMEM, "no memory for slots"));
+        let large = OpenError::system("cannot open", std::io::Error::from_raw_os_error(libc::EFBIG));
+        assert_eq!(refused(large.into()), libc::ENOMEM);
+        assert!(last().contains("ulimit -f"), "{}", last());
+        let many = OpenError::system("cannot open", std::io::Error::from_raw_os_error(libc::EMFILE));
+        assert_eq!(refused(many.into()), libc::ENOMEM);
+        assert!(last().starts_with("cannot open: "), "the reason is missing: {}", last());
     }
 
     #[test]

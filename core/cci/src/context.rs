@@ -37,7 +37,7 @@ impl Context {
     /// As [`Context::new`].
     pub fn from_file(path: &Path) -> Result<Self, OpenError> {
         let name = path.display().to_string();
-        let refused = |what, source| OpenError { what, status: Status::Inval, source };
+        let refused = |what: String, source| OpenError { what: what.into(), status: Status::Inval, source };
         let mut bytes = Vec::new();
         File::open(path).and_then(|file| file.take(LONGEST_FILE + 1).read_to_end(&mut bytes)).map_err(|source| {
             refused(format!("cannot read the configuration file {name}; correct CCI_CONFIG, or unset it"), Some(source))

@@ -10,7 +10,7 @@ use cci_proto::{
     Attribute, CONN_REQ_LEN, ConnectError, Flags, OptionError, PollError, RegisterError, RequestError, Rights,
     RmaError, RmaHandle, SendError, Status, Unusable,
 };
-use cci_transport::{Body, Connect, ConnectionReport, Core, CoreOptions, Message, OpenError};
+use cci_transport::{Body, Connect, ConnectionReport, Core, CoreOptions, Message, OpenError, room_for};
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -91,6 +91,10 @@ pub struct Endpoint {
     closed: bool,
 }
 
+/// More than all small tables of an endpoint take, bytes, with what the allocator takes at a time. Large ones are asked for
+/// where they are made.
+const TABLES: usize = 4 << 20;
+
 /// Whether the user does not want the counters published: a filter of system calls might kill.
 fn counters_are_private() -> Result<bool, OpenError> {
     match std::env::var_os("CCI_COUNTERS").filter(|value| !value.is_empty()) {
@@ -117,6 +121,7 @@ impl Endpoint {
             ));
         }
         options.check()?;
+        room_for(TABLES)?;
         let core_options = CoreOptions {
             recv_count: options.recv_buffers.max(1) as usize,
             send_count: options.send_buffers.max(1) as usize,

@@ -3,8 +3,22 @@
 //! The slots of an endpoint live here: a pointer to an event of an endpoint that is gone still points to a slot,
 //! which reads as all zeroes or as a slot of a later endpoint.
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::sync::{Mutex, PoisonError};
+
+/// Whether this process can have so many bytes of address space more. Nothing is left of the trial.
+#[must_use]
+pub fn has_room(bytes: usize) -> bool {
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: a fresh private mapping at an address of the kernel's choice, which nobody touches.
+    let Ok(memory) = (unsafe { mmap_anonymous(std::ptr::null_mut(), bytes.max(1), access, flags) }) else {
+        return false;
+    };
+    // SAFETY: the mapping just made.
+    let _ = unsafe { munmap(memory, bytes.max(1)) };
+    true
+}
 
 /// Types for which all-zero bytes are a value, that own nothing, and that are only changed through atomics.
 ///

@@ -11,6 +11,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, Result};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::process::{Resource, getrlimit};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
@@ -58,6 +59,11 @@ impl Segment {
     }
 
     fn file(name: &str, len: usize) -> Result<OwnedFd> {
+        // A file that grows beyond this limit is answered by a signal, which ends the program.
+        let limit = getrlimit(Resource::Fsize).current;
+        if limit.is_some_and(|limit| len as u64 > limit) {
+            return Err(Errno::FBIG);
+        }
         let fd = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&fd, len as u64)?;
         Ok(fd)

@@ -1,13 +1,15 @@
 //! Errors of the slow path: could not start.
 
+use cci_mem::region::has_room;
 use cci_proto::Status;
+use std::borrow::Cow;
 use std::fmt;
 
 /// Something could not be opened. Reads as a sentence that says what to do.
 #[derive(Debug)]
 pub struct OpenError {
     /// What could not be done, and what to do about it.
-    pub what: String,
+    pub what: Cow<'static, str>,
     /// The status that a C program sees.
     pub status: Status,
     /// The system's error behind it.
@@ -16,12 +18,12 @@ pub struct OpenError {
 
 impl OpenError {
     /// An error without a system error behind it.
-    pub fn new(status: Status, what: impl Into<String>) -> Self {
+    pub fn new(status: Status, what: impl Into<Cow<'static, str>>) -> Self {
         Self { what: what.into(), status, source: None }
     }
 
     /// An error of the system; the status follows from it.
-    pub fn system(what: impl Into<String>, source: impl Into<std::io::Error>) -> Self {
+    pub fn system(what: impl Into<Cow<'static, str>>, source: impl Into<std::io::Error>) -> Self {
         let source = source.into();
         let status = match source.kind() {
             std::io::ErrorKind::AddrInUse | std::io::ErrorKind::AddrNotAvailable => Status::AddrNotAvail,
@@ -30,28 +32,36 @@ impl OpenError {
             _ => match source.raw_os_error() {
                 // Too many descriptors here or in the system: a resource of creation is missing.
                 Some(23 | 24 | 28) => Status::NoMem,
+                // EFBIG: shared memory is a file to the kernel.
+                Some(27) => return Self::new(Status::NoMem, FILE_LIMIT),
                 _ => Status::Error,
             },
         };
         Self { what: what.into(), status, source: Some(source) }
     }
+
+    /// The sentence, where it takes no memory to say it and the system's error adds nothing: there may be none.
+    #[must_use]
+    pub fn fixed(&self) -> Option<&'static str> {
+        let is_memory = |source: &std::io::Error| source.kind() == std::io::ErrorKind::OutOfMemory;
+        match self.what {
+            Cow::Borrowed(what) if self.source.as_ref().is_none_or(is_memory) => Some(what),
+            _ => None,
+        }
+    }
 }
 
-/// Sees whether so many bytes can be had, `what` for. To be asked before allocations whose pages stay untouched until they are
-/// used: those cannot fail but by ending the process.
+const FILE_LIMIT: &str = "the limit of file sizes leaves no room for shared memory; raise it (ulimit -f)";
+const NO_ROOM: &str = "not enough memory or address space for an endpoint; raise the limit (ulimit -v), or lower recv_buffers and send_buffers";
+
+/// Sees whether so many bytes of address space can be had. To be asked before allocations that cannot fail but by ending the
+/// process. Takes no memory, and its error neither.
 ///
 /// # Errors
 ///
 /// No memory.
-pub fn room_for(what: &str, bytes: usize) -> Result<(), OpenError> {
-    let mut trial = Vec::<u8>::new();
-    let refused = trial.try_reserve_exact(bytes).is_err();
-    // Otherwise the compiler leaves out what nobody looks at.
-    std::hint::black_box(&trial);
-    if refused {
-        return Err(OpenError::new(Status::NoMem, format!("no memory for {what}: {bytes} bytes are not to be had")));
-    }
-    Ok(())
+pub fn room_for(bytes: usize) -> Result<(), OpenError> {
+    if has_room(bytes) { Ok(()) } else { Err(OpenError::new(Status::NoMem, NO_ROOM)) }
 }
 
 impl fmt::Display for OpenError {

@@ -30,6 +30,8 @@ const BASE_FRAME: u16 = 1200;
 const MIN_PACKET: u32 = 1280;
 /// Bytes of a receive buffer. No datagram is longer, put together or not.
 const STRIDE: usize = 1 << 16;
+/// More than the buffers of datagrams and the tables of an endpoint take, bytes.
+const BUFFERS: usize = 4 << 20;
 /// ECN-capable transport, ECT(0): RFC 3168.
 const ECT_0: u8 = 2;
 
@@ -129,7 +131,7 @@ impl Sock {
         {
             offloads.no_coalescing = Some(std::io::Error::from(error).to_string());
         }
-        room_for("the buffers of a sock endpoint", 4 << 20)?;
+        room_for(BUFFERS)?;
         let (mtu, base_mtu) = frame_sizes(&socket, &place, settings.mtu)?;
         let ready = Ready::new(&socket).map_err(system)?;
         Ok(Self {

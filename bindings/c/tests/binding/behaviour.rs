@@ -91,6 +91,21 @@ fn finalize_closes_the_endpoints_of_other_threads() {
     }
 }
 
+/// Of address space and of file sizes, set after `cci_init`.
+#[test]
+fn limits_refuse_an_endpoint_and_end_no_program() {
+    let dir = scratch();
+    let file = dir.path().join("cci.ini");
+    let text = "[a]\ntransport = sm\n[b]\ntransport = sock\nip = 127.0.0.1\n[c]\ntransport = sim\n";
+    std::fs::write(&file, text).expect("a configuration file");
+    let program = program(&here().join("tests/c/limited.c"), dir.path());
+    for transport in ["sm", "sock", "sim"] {
+        let mut command = command(&program);
+        command.env("CCI_CONFIG", &file).env("CCI_CTP", transport).stdout(Stdio::piped()).stderr(Stdio::piped());
+        finish(command.spawn().expect("the program starts"), &format!("limited on {transport}"));
+    }
+}
+
 #[test]
 fn the_extensions_do_what_they_say() {
     check("extension");

@@ -129,7 +129,6 @@ impl<L: Link> Reliable<L> {
             unchecked_on_host: options.unchecked_on_host,
             first_seq: options.first_seq,
         };
-        room_for("the frames of an endpoint", engine_bytes(&config))?;
         let largest = (options.max_send_size as usize).max(CONN_REQ_LEN);
         let estate = Estate {
             table: Table::default(),
@@ -141,6 +140,8 @@ impl<L: Link> Reliable<L> {
             unconfirmed: VecDeque::new(),
             max_send_size: options.max_send_size,
         };
+        // After all that can fail by itself.
+        room_for(engine_bytes(&config))?;
         let mut transport = Self {
             engine: Engine::new(&config, random().map_err(system)?),
             outbox: Outbox::new(link.mtu()),
