@@ -18,10 +18,16 @@ const MOST_OF_ONE: usize = 8;
 /// again.
 const STALE: u64 = 60_000_000_000;
 
+/// Whose frame it is: the identifier of the connection, and the network of the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub(super) id: u64,
+    pub(super) network: u64,
+}
+
 /// A frame of which some slices have come.
 struct Torn {
-    /// Identifier of the connection.
-    id: u64,
+    owner: Owner,
     seq: u32,
     /// When the last one came.
     at: Time,
@@ -42,17 +48,17 @@ impl Slices {
     }
 
     /// Puts a slice to the others of its frame; all records of the frame when that was the last.
-    fn take(&mut self, now: Time, id: u64, seq: u32, record: (u16, u16, &[u8])) -> Option<Vec<u8>> {
+    pub(super) fn take(&mut self, now: Time, owner: Owner, seq: u32, record: (u16, u16, &[u8])) -> Option<Vec<u8>> {
         let (total, at, bytes) = record;
-        let is_known = |torn: &Torn| torn.id == id && torn.seq == seq;
+        let is_known = |torn: &Torn| torn.owner == owner && torn.seq == seq;
         let is_usable = |torn: &Torn| torn.pieces.total == u32::from(total) && now.since(torn.at) < STALE;
         let place = match self.0.iter().position(is_known) {
             Some(place) if is_usable(&self.0[place]) => place,
             Some(place) => {
                 self.0.swap_remove(place);
-                self.make(now, id, seq, total)
+                self.make(now, owner, seq, total)
             }
-            None => self.make(now, id, seq, total),
+            None => self.make(now, owner, seq, total),
         };
         let torn = &mut self.0[place];
         torn.at = now;
@@ -63,17 +69,26 @@ impl Slices {
         torn.pieces.is_whole().then(|| self.0.swap_remove(place).bytes)
     }
 
-    /// Begins a frame; without room, in place of the one that waits longest: one of the same connection if that has its share.
-    fn make(&mut self, now: Time, id: u64, seq: u32, total: u16) -> usize {
-        let is_greedy = self.0.iter().filter(|torn| torn.id == id).count() >= MOST_OF_ONE;
+    /// Begins a frame. A connection that has its share loses its oldest frame. Without room the oldest of the connection that
+    /// holds most goes, within the network that holds most, the new frame counted: who takes more takes it from himself.
+    fn make(&mut self, now: Time, owner: Owner, seq: u32, total: u16) -> usize {
+        let held = |is_same: &dyn Fn(&Owner) -> bool| {
+            self.0.iter().map(|torn| &torn.owner).chain([&owner]).filter(|other| is_same(other)).count()
+        };
+        let is_greedy = held(&|other| *other == owner) > MOST_OF_ONE;
         if is_greedy || self.0.len() >= MOST {
-            let candidates = self.0.iter().enumerate().filter(|(_, torn)| !is_greedy || torn.id == id);
-            if let Some((oldest, _)) = candidates.min_by_key(|(_, torn)| torn.at) {
+            let rank = |torn: &Torn| {
+                let Owner { id, network } = torn.owner;
+                let by_network = held(&|other| other.network == network);
+                (by_network, held(&|other| other.id == id), core::cmp::Reverse(torn.at))
+            };
+            let candidates = self.0.iter().enumerate().filter(|(_, torn)| !is_greedy || torn.owner == owner);
+            if let Some((oldest, _)) = candidates.max_by_key(|(_, torn)| rank(torn)) {
                 self.0.swap_remove(oldest);
             }
         }
         let bytes = vec![0; usize::from(total)];
-        self.0.push(Torn { id, seq, at: now, pieces: Pieces::of(total.into()), seen: Vec::new(), bytes });
+        self.0.push(Torn { owner, seq, at: now, pieces: Pieces::of(total.into()), seen: Vec::new(), bytes });
         self.0.len() - 1
     }
 }
@@ -114,7 +129,8 @@ impl Engine {
             conn.set(bit::ACK_NOW);
             return;
         }
-        let Some(whole) = self.slices.take(now, conn.id, data.seq, (total, at, bytes)) else { return };
+        let owner = Owner { id: conn.id, network: conn.to.network() };
+        let Some(whole) = self.slices.take(now, owner, data.seq, (total, at, bytes)) else { return };
         match Records::again(&whole).filter(|records| !records.is_slice()) {
             Some(records) => self.handle_sequenced(now, place, data, records, DATA + whole.len(), host),
             None => self.stats.malformed += 1,

@@ -1,5 +1,6 @@
 //! A path that comes to carry less than it did, and the slices in which frames then travel.
 
+use super::slices::Owner;
 use super::*;
 use crate::wire::emit_slice;
 use std::cell::Cell;
@@ -233,4 +234,33 @@ fn a_path_that_shrinks_while_the_peer_has_no_slot_is_noticed() {
     pair.run_until(until);
     assert_eq!(pair.hosts[1].received.len(), 5);
     assert_eq!(pair.hosts[0].ended.len(), 5);
+}
+
+#[test]
+fn frames_in_slices_of_a_victim_arrive_whatever_others_begin() {
+    // The attacker's connections; whether they come from the victim's own host; whether each begins many frames.
+    for (connections, is_near, is_greedy) in
+        [(4, false, true), (4, true, true), (100, false, false), (100, false, true)]
+    {
+        let mut slices = super::slices::Slices::default();
+        let (mut now, mut complete, mut begun) = (Time(0), 0, 0);
+        let victim = Owner { id: 1, network: 77 };
+        for frame in 0..73 {
+            for part in 0..4 {
+                for _ in 0..40 {
+                    begun += 1;
+                    now = now.plus_micros(1);
+                    let id = 100 + u64::from(begun % connections);
+                    let attacker = Owner { id, network: if is_near { 77 } else { 78 } };
+                    let seq = if is_greedy { begun } else { begun / 3 };
+                    assert!(slices.take(now, attacker, seq, (400, 0, &[0; 100])).is_none());
+                }
+                now = now.plus_micros(1);
+                let bytes = [part; 100];
+                complete += u32::from(slices.take(now, victim, frame, (400, u16::from(part) * 100, &bytes)).is_some());
+            }
+        }
+        assert_eq!(complete, 73, "{connections} connections, near: {is_near}, greedy: {is_greedy}");
+        assert!(slices.len() <= 32);
+    }
 }
