@@ -282,7 +282,10 @@ CCI_DECLSPEC int cci_init(uint32_t abi_ver, uint32_t flags, uint32_t *caps);
 
 /* Undoes one cci_init(). The last one closes all endpoints, also those that belong to other threads (ccix_create_endpoint());
  * their threads' later calls are refused. After it cci_init() may be called again.
- * CCI_ERROR: not initialized. */
+ *
+ * CCI_ERROR: not initialized. CCI_EBUSY: all endpoints are closed, but a peer that does not run is in the midst of a transfer,
+ * see cci_destroy_endpoint(); ccix_last_error() names it. The library stays initialized: call cci_finalize() again, which waits
+ * at most 100 ms for such peers each time. */
 CCI_DECLSPEC int cci_finalize(void);
 
 /* Name and meaning of a status, never to be freed. `endpoint` may be NULL. NULL when there is no such status. */
@@ -330,8 +333,12 @@ CCI_DECLSPEC int cci_create_endpoint(cci_device_t *device, int flags, cci_endpoi
 CCI_DECLSPEC int cci_create_endpoint_at(cci_device_t *device, const char *service, int flags, cci_endpoint_t **endpoint,
                                         cci_os_handle_t *fd);
 
-/* Closes an endpoint, its connections and registrations; waits at most 100 ms for acknowledgements. Events of this endpoint
- * are not to be used any more. */
+/* Closes an endpoint, its connections and registrations; waits at most 100 ms for acknowledgements and transfers of peers.
+ * Events of this endpoint are not to be used any more.
+ *
+ * CCI_EBUSY: the endpoint is closed, and no more to be used, but a peer that does not run is in the midst of a transfer to or from
+ * registered memory (sm), which goes on when the peer does; ccix_last_error() names it. The memory has to stay mapped until
+ * a later cci_finalize() succeeds. */
 CCI_DECLSPEC int cci_destroy_endpoint(cci_endpoint_t *endpoint);
 
 /* ------------------------------------------------------------------------------------------------------------------------
@@ -483,7 +490,8 @@ CCI_DECLSPEC int cci_rma_register(cci_endpoint_t *endpoint, void *start, uint64_
                                   cci_rma_handle_t **rma_handle);
 
 /* Ends a registration; a copy of its handle will do. After success nobody touches the memory any more.
- * CCI_EINVAL: no such registration. CCI_EBUSY: a peer that does not run is in the midst of a transfer; try again. */
+ * CCI_EINVAL: no such registration. CCI_EBUSY: after 100 ms a peer that does not run is still in the midst of a transfer;
+ * ccix_last_error() names it. The registration takes no new transfer; try again. */
 CCI_DECLSPEC int cci_rma_deregister(cci_endpoint_t *endpoint, cci_rma_handle_t *rma_handle);
 
 /* Copies data_len bytes between a local and a remote registration. One CCI_EVENT_SEND with this context follows, unless the
@@ -495,7 +503,12 @@ CCI_DECLSPEC int cci_rma_deregister(cci_endpoint_t *endpoint, cci_rma_handle_t *
  *                   CCI_FLAG_FENCE
  *
  * CCI_EINVAL: length 0, unreliable connection, wrong flags, or a range outside the local registration. CCI_EMSGSIZE: the
- * message is longer than the connection's max_send_size. CCI_ENOBUFS: too many operations are open. */
+ * message is longer than the connection's max_send_size. CCI_ENOBUFS: too many operations are open.
+ *
+ * Over sm the library copies by the number of the peer's process. A peer that executes another program closes its endpoint by it,
+ * and the library looks for that before every 256 KiB. What is left is a window: the 256 KiB that are under way while the peer
+ * executes, and the moment between its new memory and the closing of its old descriptors, may reach the new program where it
+ * has memory at the same addresses. A program that is to execute another one destroys its endpoint before. */
 CCI_DECLSPEC int cci_rma(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len,
                          cci_rma_handle_t *local_handle, uint64_t local_offset, cci_rma_handle_t *remote_handle,
                          uint64_t remote_offset, uint64_t data_len, const void *context, int flags);

@@ -3,7 +3,7 @@
 use crate::status::Refusal;
 use crate::{guard, handles, init, layout, rma};
 use cci::raw::{self, EndpointCell};
-use cci::{Endpoint, EndpointOptions};
+use cci::{CloseError, Endpoint, EndpointOptions};
 use cci_mem::sync::Ordering;
 use std::ffi::{c_char, c_int};
 
@@ -55,17 +55,24 @@ pub(crate) unsafe fn open(
 pub(crate) fn close_left_open(cell: &'static EndpointCell, generation: u32) {
     if cell.generation() == generation {
         guard::on(Some(cell), || {
-            raw::close_for_owner(cell, generation)?;
+            // A copy that is left is asked for by the caller.
+            if let Err(CloseError::Unusable(why)) = raw::close_for_owner(cell, generation) {
+                return Err(why.into());
+            }
             rma::forget(cell);
             Ok(())
         });
     }
 }
 
-fn close(cell: &'static EndpointCell) -> Result<(), cci::Unusable> {
-    raw::close(cell)?;
-    rma::forget(cell);
-    Ok(())
+/// An endpoint that is busy is closed all the same.
+fn close(cell: &'static EndpointCell, generation: u32) -> Result<(), CloseError> {
+    let closed = raw::close(cell);
+    if !matches!(closed, Err(CloseError::Unusable(_))) {
+        rma::forget(cell);
+        init::forget(cell, generation);
+    }
+    closed
 }
 
 /// # Safety
@@ -113,9 +120,7 @@ unsafe extern "C" fn cci_destroy_endpoint(endpoint: *const EndpointCell) -> c_in
     // SAFETY: by the contract above.
     guard::on_endpoint(unsafe { handles::endpoint(endpoint) }, |cell| {
         let generation = cell.generation();
-        close(cell)?;
-        init::forget(cell, generation);
-        Ok(())
+        Ok(close(cell, generation)?)
     })
 }
 

@@ -9,6 +9,10 @@ use cci_mem::fork::PerProcess;
 use std::ffi::c_int;
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long `cci_finalize` waits for peers that copy.
+const COPY_LIMIT: Duration = Duration::from_millis(100);
 
 /// `CCI_ABI_VERSION`.
 const ABI_VERSION: u32 = 2;
@@ -95,6 +99,7 @@ fn report(error: &OpenError) {
 #[unsafe(no_mangle)]
 extern "C" fn cci_finalize() -> c_int {
     guard::call(|| {
+        let begun = Instant::now();
         let last = with_library(|library| {
             let opened = library.as_mut().ok_or(Refusal::NotInitialized)?;
             opened.count -= 1;
@@ -103,6 +108,25 @@ extern "C" fn cci_finalize() -> c_int {
         // Without the library's lock: closing waits for acknowledgements.
         for (cell, generation) in last.iter().flat_map(|opened| &opened.endpoints) {
             endpoint::close_left_open(cell, *generation);
+        }
+        let Some(opened) = last else { return Ok(()) };
+        let waited = cci::wait_for_copies(COPY_LIMIT.saturating_sub(begun.elapsed()));
+        if waited.is_err() {
+            stay_initialized(opened)?;
+        }
+        Ok(waited?)
+    })
+}
+
+/// A peer still copies: the program calls `cci_finalize` again.
+fn stay_initialized(mut opened: Opened) -> Result<(), Refusal> {
+    opened.endpoints.clear();
+    opened.count = 1;
+    with_library(|library| {
+        match library {
+            // Another thread has called `cci_init` meanwhile.
+            Some(other) => other.count += 1,
+            None => *library = Some(opened),
         }
         Ok(())
     })

@@ -3,7 +3,7 @@
 use crate::status::Refusal;
 use crate::{guard, handles};
 use cci::raw::{self, ConnectionCell, EndpointCell};
-use cci::{Flags, Memory, RegisterError, Rights, RmaError, RmaHandle};
+use cci::{Flags, Memory, OpenError, RegisterError, Rights, RmaError, RmaHandle, Status};
 use cci_mem::fork::PerProcess;
 use cci_mem::slab::Slab;
 use cci_mem::sync::{AtomicU64, Ordering};
@@ -123,7 +123,12 @@ unsafe extern "C" fn cci_rma_deregister(endpoint: *const EndpointCell, rma_handl
         // SAFETY: by the contract above.
         let handle = unsafe { handle(rma_handle) }?;
         let registry = registry()?;
-        cell.with(|core, transport| transport.deregister(core, &handle))??;
+        cell.with(|core, transport| {
+            transport.deregister(core, &handle).map_err(|error| match (error, core.busy_peer.take()) {
+                (RegisterError::Busy, Some(peer)) => OpenError::new(Status::Busy, format!("{error}: {peer}")).into(),
+                _ => Refusal::from(error),
+            })
+        })??;
         if let Some(place) = registry.live().remove(&key(cell, &handle)) {
             registry.cells.give(place);
         }

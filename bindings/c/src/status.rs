@@ -1,7 +1,8 @@
 //! Refusals as C programs see them: a number now, and a sentence on request.
 
 use cci::{
-    ConnectError, OpenError, OptionError, PollError, RegisterError, RequestError, RmaError, SendError, Status, Unusable,
+    CloseError, ConnectError, OpenError, OptionError, PollError, RegisterError, RequestError, RmaError, SendError,
+    Status, Unusable,
 };
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint};
@@ -63,6 +64,15 @@ impl From<OpenError> for Refusal {
         }
         keep(&error.to_string());
         Self::Open(error.status)
+    }
+}
+
+impl From<CloseError> for Refusal {
+    fn from(error: CloseError) -> Self {
+        match error {
+            CloseError::Unusable(why) => why.into(),
+            busy @ CloseError::Busy(_) => OpenError::new(Status::Busy, busy.to_string()).into(),
+        }
     }
 }
 

@@ -82,6 +82,46 @@ pub struct Rma<'a> {
     pub message: Option<&'a [u8]>,
 }
 
+/// Why an endpoint was not closed, or what is left after it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CloseError {
+    /// It cannot be used here, and is not closed by this call.
+    Unusable(Unusable),
+    /// It is closed, but this peer is in the midst of an RMA and does not go on. Memory that was registered must stay mapped until
+    /// [`wait_for_copies`] succeeds.
+    Busy(String),
+}
+
+impl From<Unusable> for CloseError {
+    fn from(why: Unusable) -> Self {
+        Self::Unusable(why)
+    }
+}
+
+impl std::fmt::Display for CloseError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unusable(why) => why.fmt(f),
+            Self::Busy(peer) => write!(
+                f,
+                "the endpoint is closed, but {peer} is in the midst of an RMA and does not go on; keep registered memory mapped \
+                 until it goes on or ends"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for CloseError {}
+
+/// Waits until no peer copies to or from memory that was registered with endpoints that are closed; at most `limit`.
+///
+/// # Errors
+///
+/// [`CloseError::Busy`]: a peer still copies.
+pub fn wait_for_copies(limit: Duration) -> Result<(), CloseError> {
+    cci_transport::wait_for_copies(limit).map_or(Ok(()), |peer| Err(CloseError::Busy(peer)))
+}
+
 /// An endpoint: all buffers and one queue of events, whatever the number of peers. Closed when dropped.
 pub struct Endpoint {
     pub(crate) cell: &'static raw::EndpointCell,
@@ -331,8 +371,8 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// It cannot be used here.
-    pub fn close(mut self) -> Result<(), Unusable> {
+    /// It cannot be used here. [`CloseError::Busy`]: closed, but a peer still copies.
+    pub fn close(mut self) -> Result<(), CloseError> {
         let result = self.shut();
         self.closed = true;
         result
@@ -345,8 +385,8 @@ impl Endpoint {
         self.cell
     }
 
-    fn shut(&self) -> Result<(), Unusable> {
-        if self.cell.generation() == self.generation { raw::close(self.cell) } else { Err(Unusable::Closed) }
+    fn shut(&self) -> Result<(), CloseError> {
+        if self.cell.generation() == self.generation { raw::close(self.cell) } else { Err(Unusable::Closed.into()) }
     }
 }
 

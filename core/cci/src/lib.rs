@@ -34,5 +34,5 @@ pub use cci_transport::{Snapshot, Unreadable, WaitFor, WaitShown};
 pub use connection::Connection;
 pub use context::Context;
 pub use device::{Device, Pci};
-pub use endpoint::{Endpoint, EndpointOptions, Rma};
+pub use endpoint::{CloseError, Endpoint, EndpointOptions, Rma, wait_for_copies};
 pub use event::{Event, Received, Request};

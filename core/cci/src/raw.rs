@@ -2,12 +2,15 @@
 //!
 //! Programs use [`crate::Endpoint`]; a binding that must hand out plain pointers uses these.
 
+use crate::endpoint::CloseError;
 use cci_mem::memory::Memory;
 use cci_mem::sync::Ordering;
 use cci_proto::{
     EventKind, Flags, PollError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Status, Unusable,
 };
-use cci_transport::{Connection, ConnectionState, Endpoint, Message, Posted, Rma, Slot, Transport};
+use cci_transport::{
+    Connection, ConnectionState, Endpoint, Message, PeerCopy, Posted, Rma, Slot, Transport, keep_copies,
+};
 use std::ptr::NonNull;
 use std::time::Duration;
 
@@ -322,33 +325,39 @@ fn answer(
 ///
 /// # Errors
 ///
-/// Closed already, or it cannot be used here.
-pub fn close(endpoint: &'static Endpoint) -> Result<(), Unusable> {
-    let mut body = endpoint.close()?;
-    body.transport.close(&mut body.core, Duration::from_millis(100));
-    drop(body);
+/// Closed already, or it cannot be used here. [`CloseError::Busy`]: closed, but a peer still copies.
+pub fn close(endpoint: &'static Endpoint) -> Result<(), CloseError> {
+    let copies = shut(endpoint.close()?);
     endpoint.recycle();
-    Ok(())
+    keep(copies)
 }
 
 /// As [`close`], of this life of an endpoint, whatever thread it belongs to: that thread's later calls are refused.
 ///
 /// # Errors
 ///
-/// Closed already, or it cannot be used here.
-pub fn close_for_owner(endpoint: &'static Endpoint, life: u32) -> Result<(), Unusable> {
+/// As [`close`].
+pub fn close_for_owner(endpoint: &'static Endpoint, life: u32) -> Result<(), CloseError> {
     if endpoint.generation() != life {
-        return Err(Unusable::Closed);
+        return Err(Unusable::Closed.into());
     }
     match close(endpoint) {
-        Err(Unusable::WrongThread) => {}
+        Err(CloseError::Unusable(Unusable::WrongThread)) => {}
         result => return result,
     }
-    let mut body = endpoint.seize(life)?;
-    body.transport.close(&mut body.core, Duration::from_millis(100));
     // The cell has no further life: the thread that it belonged to may still be at its door.
-    drop(body);
-    Ok(())
+    keep(shut(endpoint.seize(life)?))
+}
+
+fn shut(mut body: cci_transport::Body) -> Vec<Box<dyn PeerCopy>> {
+    body.transport.close(&mut body.core, Duration::from_millis(100));
+    std::mem::take(&mut body.core.unfinished)
+}
+
+fn keep(copies: Vec<Box<dyn PeerCopy>>) -> Result<(), CloseError> {
+    let busy = copies.first().map(|copy| CloseError::Busy(copy.peer()));
+    keep_copies(copies);
+    busy.map_or(Ok(()), Err)
 }
 
 /// Closes a connection: local and immediate.

@@ -90,7 +90,7 @@ fn a_closed_endpoint_refuses_through_its_cell() {
     let cell = endpoint.cell();
     endpoint.close().expect("a close");
     assert_eq!(cci::raw::get_event(cell).err(), Some(PollError::Unusable(Unusable::Closed)));
-    assert_eq!(cci::raw::close(cell), Err(Unusable::Closed));
+    assert_eq!(cci::raw::close(cell), Err(Unusable::Closed.into()));
     assert_eq!(cci::raw::handle(cell).err(), Some(Unusable::Closed));
 }
 

@@ -3,7 +3,7 @@
 use crate::endpoint::{Endpoint, globals};
 use crate::shortage::{self, Shortage};
 use crate::waits::Waits;
-use crate::{Connection, OpenError, Slot, WaitFor, monotonic};
+use crate::{Connection, OpenError, PeerCopy, Slot, WaitFor, monotonic};
 use cci_mem::counters::{ARMED, Home, Page, STARVING, VIRTUAL};
 use cci_mem::pool::{Pool, Queue};
 use cci_mem::slot::State;
@@ -63,6 +63,10 @@ pub struct Core {
     pub handle_in_use: bool,
     /// The transport has armed its handle: every call ends with `Transport::settle`.
     pub armed: bool,
+    /// Copies of peers that were under way when the transport closed.
+    pub unfinished: Vec<Box<dyn PeerCopy>>,
+    /// The peer for which the last deregistration was refused.
+    pub busy_peer: Option<String>,
     /// The program got an event since the transport last settled.
     popped: bool,
     /// A call answered that there is no event, since the transport last settled.
@@ -116,6 +120,8 @@ impl Core {
             rights_are_open: false,
             handle_in_use: false,
             armed: false,
+            unfinished: Vec::new(),
+            busy_peer: None,
             popped: false,
             empty: false,
             polls: 0,

@@ -7,6 +7,7 @@
 
 mod clock;
 mod connection;
+mod copies;
 mod core;
 mod endpoint;
 mod linger;
@@ -24,6 +25,7 @@ mod waits;
 pub use crate::core::{Core, CoreOptions, name};
 pub use clock::monotonic;
 pub use connection::{Connection, ConnectionState, Counters};
+pub use copies::{PeerCopy, keep_copies, wait_for_copies};
 pub use endpoint::{Body, Endpoint, Entered, Globals, globals};
 pub use linger::Linger;
 pub use link::{Incoming, Link, Outgoing};
@@ -223,6 +225,6 @@ pub trait Transport: Send {
     fn report(&self, core: &Core, connection: &'static Connection) -> ConnectionReport;
 
     /// Says farewell to all peers and ends what is open, without events. Waits at most `limit` for what is published to be
-    /// out of this process's hands.
+    /// out of this process's hands, and for copies of peers. Those that are not over then stand in `Core::unfinished`.
     fn close(&mut self, core: &mut Core, limit: Duration);
 }

@@ -21,6 +21,8 @@ use std::time::Instant;
 pub const PACKET: usize = 160;
 /// Where a direction's ring of entries begins.
 pub const RING: u64 = 1024;
+/// Offset of the word that announces a copy, in a direction.
+pub const ANNOUNCE: u64 = 128;
 /// Offset of the words that grant payload slots, in a direction.
 pub const GRANTS: u64 = 256;
 /// Where a direction's payload slots begin.
@@ -337,7 +339,7 @@ pub struct RawPeer {
     tail: u64,
     head: u64,
     _registry: OwnedFd,
-    _theirs: Vec<OwnedFd>,
+    theirs: Vec<OwnedFd>,
 }
 
 impl RawPeer {
@@ -369,8 +371,17 @@ impl RawPeer {
             tail: 0,
             head: 0,
             _registry: registry,
-            _theirs: theirs,
+            theirs,
         }
+    }
+
+    /// The endpoint's registry.
+    ///
+    /// # Panics
+    ///
+    /// Never: a WELCOME carries it.
+    pub fn registry(&self) -> BorrowedFd<'_> {
+        self.theirs.first().expect("of the WELCOME").as_fd()
     }
 
     /// Where the direction from the endpoint to this peer begins.

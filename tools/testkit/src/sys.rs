@@ -211,6 +211,21 @@ impl PrivateMemory {
         Self { base, len, mapped: len }
     }
 
+    /// The same at an address of the caller's choice, where nothing is.
+    ///
+    /// # Panics
+    ///
+    /// Something is there, or no memory.
+    pub fn at(address: usize, len: usize) -> Self {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE;
+        // SAFETY: a fresh mapping, which replaces none.
+        let base = unsafe { mmap_anonymous(std::ptr::without_provenance_mut(address), len, protection, flags) };
+        let base = NonNull::new(base.expect("memory").cast::<u8>()).expect("a mapping is not null");
+        assert_eq!(base.as_ptr().addr(), address);
+        Self { base, len, mapped: len }
+    }
+
     /// The range, to be registered.
     pub fn memory(&self) -> Memory {
         // SAFETY: this type gives no reference into it, and the address is never used for anything else but by `unmap_from`, whose

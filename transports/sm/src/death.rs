@@ -2,17 +2,20 @@
 
 use crate::Sm;
 use crate::announce::Announced;
-use crate::common::precise_now;
 use crate::connect::Redirected;
 use crate::greet::Cause;
 use crate::lane::{Lane, Phase};
 use crate::layout::ENTRIES;
 use crate::layout::{NOTHING, kind};
+use crate::sys::Peer;
+use crate::wire::Wire;
 use cci_mem::ring::Header;
 use cci_mem::sync::Ordering;
 use cci_proto::Failure;
-use cci_transport::Core;
-use std::time::Duration;
+use cci_transport::{Core, PeerCopy};
+use rustix::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Frames that a ring holds: a peer that goes on publishing after its end does not hold us.
 const RING: u32 = ENTRIES as u32;
@@ -62,6 +65,7 @@ impl Sm {
         if let (Some(socket), Some(peer)) = (lane.socket.take(), lane.peer.as_ref()) {
             self.common.control.forget_lane(&socket, peer);
         }
+        lane.gone |= cause == Cause::Gone;
         self.common.lanes_changed = true;
         self.common.deadlines_moved = true;
         let was_ready = lane.phase == Phase::Ready;
@@ -138,8 +142,10 @@ impl Sm {
 
     /// Finishes what a farewell needs and lets everything go.
     pub(crate) fn close_all(&mut self, core: &mut Core, limit: Duration) {
-        let end = precise_now() + u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-        while self.lanes.iter().flatten().any(|lane| lane.has_unsent()) && precise_now() < end {
+        let begin = Instant::now();
+        // What is left is for copies: a piece takes less.
+        let farewell = limit / 5 * 4;
+        while self.lanes.iter().flatten().any(|lane| lane.has_unsent()) && begin.elapsed() < farewell {
             if !self.poll_lanes(core) {
                 self.look(core);
                 std::thread::yield_now();
@@ -151,7 +157,7 @@ impl Sm {
         }
         // Nobody touches this program's memory once its endpoint is closed.
         self.common.registry.kill_all();
-        let _ = self.wait_for_copies(None, crate::operations::COPY_LIMIT);
+        let _ = self.wait_for_copies(None, limit.saturating_sub(begin.elapsed()));
         for lane in self.lanes.iter_mut().flatten() {
             lane.queue.clear();
             lane.clear_answers();
@@ -162,12 +168,46 @@ impl Sm {
             }
             lane.wake();
         }
-        for lane in self.lanes.drain(..).flatten() {
+        for mut lane in self.lanes.drain(..).flatten() {
             if let (Some(socket), Some(peer)) = (&lane.socket, &lane.peer) {
                 self.common.control.forget_lane(socket, peer);
             }
+            if lane.is_copying(None)
+                && let (Some(wire), Some(peer)) = (lane.wire.take(), lane.peer.clone())
+            {
+                core.unfinished.push(Copying::boxed(wire, peer, lane.socket.take(), lane.process()));
+            }
         }
         self.live.clear();
+    }
+}
+
+/// A copy of a peer that was under way when this side closed.
+struct Copying {
+    wire: Wire,
+    peer: Arc<Peer>,
+    /// Shut down on this side, so that the peer sees the end, and open, so that the peer's own end is seen.
+    socket: Option<OwnedFd>,
+    name: String,
+}
+
+impl Copying {
+    fn boxed(wire: Wire, peer: Arc<Peer>, socket: Option<OwnedFd>, name: String) -> Box<dyn PeerCopy> {
+        if let Some(socket) = &socket {
+            let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Write);
+        }
+        Box::new(Self { wire, peer, socket, name })
+    }
+}
+
+impl PeerCopy for Copying {
+    fn is_over(&self) -> bool {
+        let is_gone = || self.socket.as_ref().map_or_else(|| self.peer.is_dead(), |socket| self.peer.is_gone(socket));
+        !self.wire.is_copying() || is_gone()
+    }
+
+    fn peer(&self) -> String {
+        self.name.clone()
     }
 }
 
@@ -186,10 +226,7 @@ impl Lane {
 
     /// Whether nothing of this dead lane is in use: no payload with the program, no copy under way.
     pub(crate) fn is_over(&self) -> bool {
-        let copying = self.wire.as_ref().is_some_and(|wire| wire.is_copying());
-        self.phase == Phase::Dead
-            && self.lent == 0
-            && !(copying && self.peer.as_ref().is_some_and(|peer| !peer.is_dead()))
+        self.phase == Phase::Dead && self.lent == 0 && !self.is_copying(None)
     }
 
     fn has_unsent(&self) -> bool {

@@ -104,6 +104,8 @@ pub(crate) struct Lane {
     pub(crate) phase: Phase,
     pub(crate) socket: Option<OwnedFd>,
     pub(crate) peer: Option<Arc<Peer>>,
+    /// The peer has closed its socket or died: it copies nothing any more, whatever its announcement says.
+    pub(crate) gone: bool,
     /// Where this side dialed. A peer's own word is not taken for it, or it could have connections that are meant for others.
     pub(crate) address: Option<Address>,
     pub(crate) peer_uri: String,
@@ -166,6 +168,7 @@ impl Lane {
             phase,
             socket: None,
             peer: None,
+            gone: false,
             address: None,
             peer_uri: String::new(),
             wire: None,
@@ -285,6 +288,24 @@ impl Lane {
             core.explain(opening.slot, reason);
             self.on_answered(core);
         }
+    }
+
+    /// Whether the peer copies to or from the registration that this word names, or any.
+    pub(crate) fn is_copying(&self, announced: Option<u64>) -> bool {
+        let names = |wire: &Wire| announced.map_or(wire.is_copying(), |word| wire.is_announced(word));
+        let is_gone = |peer: &Arc<Peer>| match &self.socket {
+            Some(socket) => peer.is_gone(socket),
+            None => self.gone || peer.is_dead(),
+        };
+        self.wire.as_ref().is_some_and(names) && self.peer.as_ref().is_some_and(|peer| !is_gone(peer))
+    }
+
+    /// The peer, as a sentence names it that is about its process.
+    pub(crate) fn process(&self) -> String {
+        let pid = self.peer.as_ref().map(|peer| format!(" (process {})", peer.pid)).unwrap_or_default();
+        // A peer's words may reach a terminal.
+        let uri: String = self.peer_uri.chars().filter(|letter| !letter.is_control()).collect();
+        format!("{uri}{pid}")
     }
 
     /// The other end, as sentences name it.

@@ -17,8 +17,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long deregistration and close wait for a peer that has announced a copy.
-pub(crate) const COPY_LIMIT: Duration = Duration::from_secs(1);
+/// How long deregistration waits for a peer that has announced a copy.
+const COPY_LIMIT: Duration = Duration::from_millis(100);
 
 impl Sm {
     /// Asks the endpoint at `address`, on the lane that leads there, or on a new one.
@@ -75,17 +75,12 @@ impl Sm {
         Some((number, asked))
     }
 
-    /// Waits until no living peer copies to or from this registration, or from any.
-    pub(crate) fn wait_for_copies(&mut self, announced: Option<u64>, limit: Duration) -> Result<(), RegisterError> {
+    /// Waits until no living peer copies to or from this registration, or from any. Names a peer that goes on for longer than `limit`.
+    pub(crate) fn wait_for_copies(&self, announced: Option<u64>, limit: Duration) -> Result<(), String> {
         let begin = Instant::now();
-        let holds = |lane: &Lane| {
-            let copying =
-                |wire: &crate::wire::Wire| announced.map_or(wire.is_copying(), |word| wire.is_announced(word));
-            lane.wire.as_ref().is_some_and(copying) && lane.peer.as_ref().is_some_and(|peer| !peer.is_dead())
-        };
-        while self.lanes.iter().flatten().any(|lane| holds(lane)) {
-            if begin.elapsed() > limit {
-                return Err(RegisterError::Busy);
+        while let Some(lane) = self.lanes.iter().flatten().find(|lane| lane.is_copying(announced)) {
+            if begin.elapsed() >= limit {
+                return Err(lane.process());
             }
             std::thread::yield_now();
         }
@@ -263,10 +258,13 @@ impl Transport for Sm {
         Ok(handle)
     }
 
-    fn deregister(&mut self, _: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
+    fn deregister(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
         let number = self.common.registry.find_to_kill(handle).ok_or(RegisterError::UnknownHandle)?;
         self.common.registry.kill(number);
-        self.wait_for_copies(Some(number.word()), COPY_LIMIT)?;
+        if let Err(peer) = self.wait_for_copies(Some(number.word()), COPY_LIMIT) {
+            core.busy_peer = Some(peer);
+            return Err(RegisterError::Busy);
+        }
         for lane in self.lanes.iter_mut().flatten() {
             lane.relay.forget(number);
         }

@@ -14,6 +14,8 @@ use rustix::io::Errno;
 
 /// Bytes copied in one call: long enough to hide the cost of a call, short enough that other lanes need not wait.
 const PIECE: u64 = 1 << 20;
+/// Bytes copied by one system call: what may still reach the program that a peer's process executes meanwhile.
+const STEP: usize = 256 << 10;
 
 /// A segment of library memory of a peer, mapped here.
 pub(crate) struct PeerSegment(pub(crate) Segment);
@@ -227,16 +229,18 @@ impl Lane {
 
     /// Copies by process_vm, going on where the kernel stops early.
     fn process_copy(&self, way: Way, local: usize, remote: u64, len: u64) -> Result<(), Failure> {
-        let peer = self.peer.as_ref().ok_or(Failure::Disconnected)?;
+        let (Some(peer), Some(socket)) = (&self.peer, &self.socket) else { return Err(Failure::Disconnected) };
         let (Ok(remote), Ok(len)) = (usize::try_from(remote), usize::try_from(len)) else { return Err(Failure::Copy) };
-        // The number may be another process's by now: asked before and after.
-        if peer.is_dead() {
-            return Err(Failure::Disconnected);
-        }
         let mut done = 0;
         while done < len {
+            // The number may be another process's by now, or the process execute another program: asked before each step, and after
+            // the last.
+            if peer.is_gone(socket) {
+                return Err(Failure::Disconnected);
+            }
+            let bytes = (len - done).min(STEP);
             // SAFETY: `local` to `local + len` is inside a living registration of this process.
-            match unsafe { sys::process_copy(peer.pid, way, local + done, remote + done, len - done) } {
+            match unsafe { sys::process_copy(peer.pid, way, local + done, remote + done, bytes) } {
                 Ok(0) => return Err(Failure::Copy),
                 Ok(copied) => done += copied,
                 Err(Errno::INTR) => {}
@@ -244,7 +248,7 @@ impl Lane {
                 Err(_) => return Err(Failure::Copy),
             }
         }
-        if peer.is_dead() { Err(Failure::Disconnected) } else { Ok(()) }
+        if peer.is_gone(socket) { Err(Failure::Disconnected) } else { Ok(()) }
     }
 }
 

@@ -69,6 +69,14 @@ impl Peer {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         matches!(poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&now)), Ok(1..))
     }
+
+    /// Whether the process has ended or, by its socket, has closed its endpoint or executed another program. It copies nothing then.
+    pub(crate) fn is_gone(&self, socket: &OwnedFd) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut both = [PollFd::new(&self.pidfd, PollFlags::IN), PollFd::new(socket, PollFlags::RDHUP)];
+        matches!(poll(&mut both, Some(&now)), Ok(1..))
+    }
 }
 
 /// Number and user of the process at the other end, as the kernel noted them when the two connected.

@@ -29,6 +29,11 @@ fn messages_arrive_and_events_are_returned() {
 }
 
 #[test]
+fn copies_of_a_stopped_peer_are_told_of() {
+    check("busy");
+}
+
+#[test]
 fn flags_that_do_not_apply_are_ignored() {
     check("flags");
 }

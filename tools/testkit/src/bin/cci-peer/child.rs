@@ -7,11 +7,12 @@ use cci::{
     RequestError, Rights, Rma, RmaError, SendError, Status, Unusable,
 };
 use cci_testkit::memory::Origin;
-use cci_testkit::sys::fork as fork_process;
+use cci_testkit::sys::{PrivateMemory, fork as fork_process};
 use cci_testkit::{LIMIT, World, open, pattern, sm_device};
 use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, waitpid};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 const RO: Attribute = Attribute::ReliableOrdered;
 
@@ -23,6 +24,38 @@ pub(crate) fn execute(uri: &str) {
     hear();
     let error = Command::new(std::env::current_exe().expect("this program")).arg("wait").exec();
     panic!("cannot execute: {error}");
+}
+
+/// Where a target lies, and later memory of the program that is executed in its place.
+const PLACE: (usize, usize) = (0x6000_0000_0000, 8 << 20);
+
+/// Lets its peer write to memory at [`PLACE`], and executes another program that has memory there.
+pub(crate) fn execute_over_target(uri: &str) {
+    let endpoint = open(&sm_device());
+    let connection = connect(&endpoint, uri);
+    let memory = PrivateMemory::at(PLACE.0, PLACE.1);
+    let handle = endpoint.register(memory.memory(), Rights::WRITE).expect("a registration");
+    endpoint.send(connection, &handle.to_bytes(), 0, Flags::SILENT).expect("a send");
+    say("connected");
+    hear();
+    let error = Command::new(std::env::current_exe().expect("this program")).arg("look").exec();
+    panic!("cannot execute: {error}");
+}
+
+/// Looks whether somebody writes to memory at [`PLACE`].
+pub(crate) fn look() {
+    let memory = PrivateMemory::at(PLACE.0, PLACE.1);
+    let begun = Instant::now();
+    let mut byte = [0];
+    while begun.elapsed() < Duration::from_millis(50) {
+        for at in (0..PLACE.1).step_by(64 << 10) {
+            memory.read(at, &mut byte);
+            if byte != [0] {
+                return say("written");
+            }
+        }
+    }
+    say("untouched");
 }
 
 /// Does nothing with CCI.

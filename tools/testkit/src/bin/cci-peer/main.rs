@@ -61,6 +61,8 @@ fn main() {
         }
         ["execute", uri] => child::execute(uri),
         ["wait"] => child::wait(),
+        ["execute-over-target", uri] => child::execute_over_target(uri),
+        ["look"] => child::look(),
         ["leave-child", uri] => child::leave_child(uri),
         ["fork"] => child::fork(),
         ["fork-silently"] => child::fork_silently(),

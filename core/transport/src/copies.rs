@@ -1,0 +1,73 @@
+//! Copies of peers that a closed endpoint could not wait for. Until they are over, memory that was registered with it stays mapped.
+
+use cci_mem::fork::PerProcess;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A peer that was in the midst of an RMA when the endpoint closed.
+pub trait PeerCopy: Send {
+    /// Whether the peer has ended the copy, or has itself ended.
+    fn is_over(&self) -> bool;
+
+    /// The peer, as sentences name it.
+    fn peer(&self) -> String;
+}
+
+type Copies = Vec<Box<dyn PeerCopy>>;
+
+static COPIES: PerProcess<Mutex<Copies>> = PerProcess::new();
+
+fn copies() -> Option<MutexGuard<'static, Copies>> {
+    let (_, copies) = COPIES.get(Mutex::default).ok()?;
+    let mut copies = copies.lock().unwrap_or_else(PoisonError::into_inner);
+    copies.retain(|copy| !copy.is_over());
+    Some(copies)
+}
+
+/// Keeps the copies that a closing endpoint left, to be asked for later.
+pub fn keep_copies(left: Vec<Box<dyn PeerCopy>>) {
+    if let (false, Some(mut copies)) = (left.is_empty(), copies()) {
+        copies.extend(left);
+    }
+}
+
+/// Waits until all copies that closed endpoints left are over, at most `limit`. Names a peer that still copies.
+#[must_use]
+pub fn wait_for_copies(limit: Duration) -> Option<String> {
+    let begin = Instant::now();
+    loop {
+        let peer = copies()?.first()?.peer();
+        if begin.elapsed() >= limit {
+            return Some(peer);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    struct Fake(Arc<AtomicBool>);
+
+    impl PeerCopy for Fake {
+        fn is_over(&self) -> bool {
+            self.0.load(Ordering::Relaxed)
+        }
+
+        fn peer(&self) -> String {
+            "a peer".into()
+        }
+    }
+
+    #[test]
+    fn copies_are_kept_until_they_are_over() {
+        let over = Arc::new(AtomicBool::new(false));
+        keep_copies(vec![Box::new(Fake(Arc::clone(&over)))]);
+        assert_eq!(wait_for_copies(Duration::ZERO).as_deref(), Some("a peer"));
+        over.store(true, Ordering::Relaxed);
+        assert_eq!(wait_for_copies(Duration::from_secs(30)), None);
+    }
+}

@@ -1,0 +1,142 @@
+//! Peers of `sm` that are in the midst of an RMA while the target closes, deregisters, or executes another program.
+
+#![forbid(unsafe_code)]
+
+use cci::{
+    CloseError, Endpoint, EventKind, Failure, Flags, RegisterError, Rights, Rma, RmaHandle, Unusable, wait_for_copies,
+};
+use cci_proto::Registration;
+use cci_testkit::memory::{Bytes, Origin};
+use cci_testkit::sm_raw::{ANNOUNCE, RawPeer, await_close, learn};
+use cci_testkit::{LIMIT, Peer, World, alone, drain, open, sm_device};
+use rustix::io::pread;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
+const LEN: usize = 1 << 16;
+/// What closing and deregistering may take on a machine that is busy with other tests; 100 ms are promised.
+const BOUND: Duration = Duration::from_secs(2);
+
+/// An endpoint with a registration, and a peer that announces a copy of it and does not go on.
+struct Stuck {
+    endpoint: Endpoint,
+    peer: RawPeer,
+    memory: Bytes,
+    handle: RmaHandle,
+}
+
+impl Stuck {
+    fn new(id: u32) -> Self {
+        let (endpoint, honest) = (open(&sm_device()), open(&sm_device()));
+        let hello = learn(&honest, id);
+        let peer = RawPeer::enter(endpoint.uri(), &hello, || {
+            drain(&endpoint);
+        });
+        let memory = Origin::Program.allocate(LEN);
+        let handle = endpoint.register(memory.memory(), Rights::WRITE).expect("a registration");
+        let mut key = [0; 8];
+        assert_eq!(pread(peer.registry(), &mut key, 0), Ok(8));
+        let number = Registration::unmixed(u64::from_ne_bytes(key), handle.stuff[0]);
+        peer.write(ANNOUNCE, &number.word().to_ne_bytes());
+        Self { endpoint, peer, memory, handle }
+    }
+
+    fn announce_nothing(&self) {
+        self.peer.write(ANNOUNCE, &[0; 8]);
+    }
+}
+
+/// How the sentences name the peer, whose process is this one.
+fn is_named(peer: &str) -> bool {
+    peer.contains("sm://") && peer.contains(&format!("process {}", std::process::id()))
+}
+
+/// Close returned success after 1 s, though the peer would write later.
+#[test]
+fn close_tells_of_a_copy_that_is_not_over() {
+    let _alone = alone();
+    let Stuck { endpoint, peer, memory, .. } = Stuck::new(98_301);
+    let (cell, begun) = (endpoint.cell(), Instant::now());
+    let Err(CloseError::Busy(name)) = endpoint.close() else { panic!("not busy") };
+    assert!(is_named(&name), "{name}");
+    assert!(begun.elapsed() < BOUND, "{:?}", begun.elapsed());
+    assert_eq!(cci::raw::close(cell), Err(Unusable::Closed.into()), "closed all the same");
+    await_close(peer.socket.as_fd(), || ());
+    assert_eq!(wait_for_copies(Duration::ZERO), Err(CloseError::Busy(name)));
+    peer.write(ANNOUNCE, &[0; 8]);
+    assert_eq!(wait_for_copies(LIMIT), Ok(()));
+    drop(memory);
+}
+
+/// Of a peer that has closed its socket nothing is waited for, whatever its announcement says: it has executed another program.
+#[test]
+fn announcement_of_a_peer_that_is_gone_does_not_count() {
+    let _alone = alone();
+    let stuck = Stuck::new(98_310);
+    assert_eq!(stuck.endpoint.deregister(&stuck.handle), Err(RegisterError::Busy));
+    let Stuck { endpoint, peer, memory, handle } = stuck;
+    drop(peer);
+    assert_eq!(endpoint.deregister(&handle), Ok(()));
+    assert_eq!(endpoint.close(), Ok(()));
+    drop(memory);
+    let Stuck { endpoint, peer, .. } = Stuck::new(98_320);
+    assert!(matches!(endpoint.close(), Err(CloseError::Busy(_))));
+    assert!(wait_for_copies(Duration::ZERO).is_err());
+    drop(peer);
+    assert_eq!(wait_for_copies(LIMIT), Ok(()));
+}
+
+/// Deregistration says whom it waits for, and the connection goes on meanwhile.
+#[test]
+fn deregistration_names_the_peer_that_copies() {
+    let _alone = alone();
+    let stuck = Stuck::new(98_330);
+    let begun = Instant::now();
+    for _ in 0..3 {
+        assert_eq!(stuck.endpoint.deregister(&stuck.handle), Err(RegisterError::Busy));
+        let name = stuck.endpoint.cell().with(|core, _| core.busy_peer.take()).expect("open");
+        assert!(name.as_deref().is_some_and(is_named), "{name:?}");
+    }
+    assert!(begun.elapsed() < 3 * BOUND, "{:?}", begun.elapsed());
+    stuck.announce_nothing();
+    assert_eq!(stuck.endpoint.deregister(&stuck.handle), Ok(()));
+    assert_eq!(stuck.endpoint.close(), Ok(()));
+    drop(stuck.memory);
+}
+
+/// RMA into a process that executes another program ends with its endpoint. It went on by the process's number into whatever the new
+/// program had at these addresses.
+#[test]
+fn program_that_a_peer_executes_is_not_written() {
+    let _alone = alone();
+    const LEN: usize = 8 << 20;
+    let endpoint = open(&sm_device());
+    let source = Origin::Program.allocate(LEN);
+    source.write(0, &[0xff; LEN]);
+    let local = endpoint.register(source.memory(), Rights::NONE).expect("a registration");
+    for round in 0..12 {
+        let world = World::new([&endpoint]);
+        let mut peer = Peer::spawn(PROGRAM, "execute-over-target", &[endpoint.uri()]);
+        let request = world.next(0, EventKind::ConnectRequest);
+        endpoint.accept(&request, 1).expect("an accept");
+        drop(request);
+        let connection = world.next(0, EventKind::Accept).connection().expect("one");
+        let remote = RmaHandle::from_bytes(&world.message(0)).expect("a handle");
+        assert_eq!(peer.line(), "connected");
+        let rma =
+            Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: 0, len: LEN as u64, message: None };
+        let (mut over, mut told) = (false, false);
+        while !over {
+            if endpoint.rma(connection, &rma, 0, Flags::WRITE).is_err() {
+                break;
+            }
+            over = world.next(0, EventKind::Send).outcome() == Err(Failure::Disconnected);
+            if !std::mem::replace(&mut told, true) {
+                peer.tell("go");
+            }
+        }
+        assert_eq!(peer.line(), "untouched", "round {round}");
+        endpoint.disconnect(connection).expect("still to be disconnected");
+    }
+}
