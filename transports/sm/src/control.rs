@@ -128,14 +128,25 @@ impl Control {
         self.epoll.as_fd()
     }
 
-    /// The process at the other end of a socket, if it belongs to our user. While a process lives nobody else has its number.
-    pub(crate) fn peer_of(&self, socket: &OwnedFd) -> Option<Arc<Peer>> {
-        let about = sys::credentials(socket).ok()?;
+    /// The process at the other end of a socket, if it belongs to our user; else why it is no peer. While a process lives nobody else has
+    /// its number, unless that is 0: then it has none here.
+    pub(crate) fn peer_of(&self, socket: &OwnedFd) -> std::result::Result<Arc<Peer>, String> {
+        let no_peer = |errno: Errno| format!("the kernel does not tell which process listens there: {errno}");
+        let about = sys::credentials(socket).map_err(no_peer)?;
         if about.uid != rustix::process::geteuid().as_raw() {
-            return None;
+            return Err("another user listens there".into());
         }
-        let known = self.peers.iter().find(|known| known.peer.pid == about.pid && !known.peer.is_dead());
-        known.map(|known| Arc::clone(&known.peer)).or_else(|| sys::peer(socket, about).ok().map(Arc::new))
+        let same = |known: &&Watched| about.pid != 0 && known.peer.pid == about.pid && !known.peer.is_dead();
+        if let Some(known) = self.peers.iter().find(same) {
+            return Ok(Arc::clone(&known.peer));
+        }
+        let made = sys::peer(socket, about).map(Arc::new);
+        made.map_err(|errno| match about.pid {
+            0 => "it is in a pid name space that this process does not see, and this kernel gives no descriptor of such a \
+                  process; use Linux 6.5 or newer, or one pid name space"
+                .into(),
+            _ => no_peer(errno),
+        })
     }
 
     /// Watches a lane's socket and its peer's life. [`Control::forget_lane`] follows, even if this fails.

@@ -36,7 +36,6 @@ pub(crate) enum Cause {
 const PACKETS: u32 = 64;
 /// Segments of library memory that one peer may have this side map.
 const MAX_SEGMENTS: usize = 1 << 16;
-const OTHER_USER: &str = "another user listens there";
 
 impl Lane {
     /// Tries to reach the listener. Stays dialing when its backlog is full.
@@ -55,7 +54,7 @@ impl Lane {
             Err(_) => return Err(Cause::NobodyListens),
         }
         let peer = common.control.peer_of(&socket);
-        self.peer = Some(peer.ok_or_else(|| self.not_greeted(OTHER_USER.into()))?);
+        self.peer = Some(peer.map_err(|why| self.not_greeted(why))?);
         let geometry = Geometry::new(common.max_send_size);
         let mut wire = Wire::create(geometry).map_err(|_| Cause::NoMemory)?;
         let mut hello = self.introduction(common, Kind::Hello);
@@ -74,7 +73,7 @@ impl Lane {
 
     /// Takes a connection of the listener.
     pub(crate) fn answer_socket(&mut self, common: &mut Common, socket: OwnedFd) -> Result<(), Cause> {
-        self.peer = Some(common.control.peer_of(&socket).ok_or(Cause::Refused)?);
+        self.peer = Some(common.control.peer_of(&socket).map_err(|_| Cause::Refused)?);
         self.socket = Some(socket);
         self.watch(common)
     }
@@ -249,6 +248,9 @@ fn cause_of_failed_send(errno: Errno) -> Cause {
 
 /// Finds out by doing whether this process may copy to and from the peer's memory.
 fn probe(peer: &Peer, packet: &Packet) -> Result<(), String> {
+    if peer.pid == 0 {
+        return Err("its process is in a pid name space that this one does not see".into());
+    }
     let mut value = 0u64;
     let local = std::ptr::from_mut(&mut value).expose_provenance();
     let remote = usize::try_from(packet.probe_addr).map_err(|_| "the peer's probe has no address".to_owned())?;

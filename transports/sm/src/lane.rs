@@ -302,7 +302,8 @@ impl Lane {
 
     /// The peer, as a sentence names it that is about its process.
     pub(crate) fn process(&self) -> String {
-        let pid = self.peer.as_ref().map(|peer| format!(" (process {})", peer.pid)).unwrap_or_default();
+        let pid = self.peer.as_ref().filter(|peer| peer.pid != 0);
+        let pid = pid.map(|peer| format!(" (process {})", peer.pid)).unwrap_or_default();
         // A peer's words may reach a terminal.
         let uri: String = self.peer_uri.chars().filter(|letter| !letter.is_control()).collect();
         format!("{uri}{pid}")

@@ -57,6 +57,7 @@ pub(crate) unsafe fn direct_copy(way: Way, local: usize, remote: *mut u8, len: u
 /// The process at the other end of a socket. All lanes to it share this.
 #[derive(Debug)]
 pub(crate) struct Peer {
+    /// 0: it is in a pid name space that this process does not see, and has no number here.
     pub(crate) pid: i32,
     /// Readable when the process is dead.
     pub(crate) pidfd: OwnedFd,
@@ -82,6 +83,7 @@ impl Peer {
 /// Number and user of the process at the other end, as the kernel noted them when the two connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Credentials {
+    /// As of [`Peer`].
     pub(crate) pid: i32,
     pub(crate) uid: u32,
 }
@@ -100,9 +102,7 @@ pub(crate) fn credentials(socket: impl AsFd) -> Result<Credentials, Errno> {
             &raw mut size,
         )
     };
-    // A process of another pid name space has no number here: nothing could be asked about it.
-    let pid = rustix::process::Pid::from_raw(cred.pid).filter(|_| known == 0).ok_or(Errno::SRCH)?;
-    Ok(Credentials { pid: pid.as_raw_nonzero().get(), uid: cred.uid })
+    if known == 0 { Ok(Credentials { pid: cred.pid.max(0), uid: cred.uid }) } else { Err(Errno::NOTCONN) }
 }
 
 /// The process at the other end.

@@ -1,5 +1,5 @@
 //! `sock` between network name spaces of this host: other MTUs, real loss, duplication and reordering by nftables, a bottleneck
-//! that TCP shares, groups on a bridge, and a capture that the dissector explains.
+//! that TCP shares, groups on a bridge, and a capture that the dissector explains. And `sm` between pid name spaces.
 //!
 //! Everything happens in name spaces without names, which end with this process however it ends; nothing outside of them is
 //! touched. Tests run one after the other.
@@ -17,6 +17,7 @@ mod dissector;
 mod loss;
 mod multicast;
 mod path_mtu;
+mod pids;
 mod pingpong;
 mod shares;
 mod testbed;
@@ -46,6 +47,8 @@ const TESTS: &[Test] = &[
         &["ip", "nft", "tc"],
     ),
     Test("the_dissector_knows_every_frame_of_a_live_exchange", dissector::live, &["ip", "dumpcap", "tshark"]),
+    Test("sm_connects_between_pid_name_spaces", pids::connects, &["unshare", "env"]),
+    Test("sm_of_two_pid_name_spaces_meet", pids::siblings, &["unshare", "env"]),
     Test("one_sender_three_receivers", multicast::one_sender, &["ip"]),
     Test("two_senders_three_receivers", multicast::two_senders, &["ip"]),
     Test("shares_with_tcp_over_200_megabits", shares::with_tcp, &["ip", "tc"]),
