@@ -209,6 +209,17 @@ pub(crate) struct DeviceArguments {
     /// A key of the device, as in the configuration file: --key port=5000
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key)]
     pub(crate) key: Vec<(String, String)>,
+    /// The port of this end, or a range such as 5000-5003: the same as --key port=PORT
+    #[arg(short, long, value_name = "PORT")]
+    pub(crate) port: Option<String>,
+}
+
+impl DeviceArguments {
+    /// The keys that are asked for.
+    pub(crate) fn keys(&self) -> Vec<(String, String)> {
+        let port = self.port.iter().map(|port| ("port".to_owned(), port.clone()));
+        self.key.iter().cloned().chain(port).collect()
+    }
 }
 
 #[derive(Args, Debug)]
@@ -249,7 +260,7 @@ pub(crate) struct MeasurementArguments {
     #[arg(long, value_enum, default_value = "send")]
     pub(crate) op: Operation,
     /// Sizes in bytes: 8,64,4096 or powers of two, 1..1M
-    #[arg(long, value_parser = parse_sizes)]
+    #[arg(short, long, value_parser = parse_sizes)]
     pub(crate) size: Option<Sizes>,
     /// What the measured connection promises
     #[arg(long, value_enum, default_value = "ro")]
@@ -292,11 +303,14 @@ pub(crate) struct MeasurementArguments {
     /// No bare operation to compare with
     #[arg(long, conflicts_with = "probe")]
     pub(crate) no_probe: bool,
+    /// Operations of each size in all, at least; from the time when absent
+    #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..=1 << 40), conflicts_with_all = ["count", "blocks"])]
+    pub(crate) iterations: Option<u64>,
     /// Operations of a block; calibrated when absent
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
     pub(crate) count: Option<u64>,
-    /// Time for each size: short, normal, long, or such as 250ms
-    #[arg(long, default_value = "normal", value_parser = parse_time)]
+    /// Time for each size: short, normal, long, seconds, or such as 250ms
+    #[arg(short, long, default_value = "normal", value_parser = parse_time)]
     pub(crate) time: Duration,
     /// Number of blocks of each size; from the time when absent
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
@@ -317,8 +331,8 @@ pub(crate) struct MeasurementArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct BenchArguments {
-    /// Write JSON to this file, - for standard output
-    #[arg(long, value_name = "FILE")]
+    /// Write JSON to this file; to standard output without a file, or with -
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
     /// End with a status other than 0 when a bar is missed
     #[arg(long)]

@@ -64,7 +64,7 @@ pub(crate) fn threads(arguments: &ThreadsArguments) -> Result<(), Sentence> {
         transport: Some(transport.clone()),
         threads: ThreadsOfEndpoint::Many,
         mode: Mode::Polling,
-        keys: with_keys(&Plan::keys_of_loopback(&transport), &arguments.device.key),
+        keys: with_keys(&Plan::keys_of_loopback(&transport), &arguments.device.keys()),
         library: None,
         ends: 2 + 2 * most,
     };

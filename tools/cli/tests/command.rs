@@ -1,6 +1,7 @@
 //! The command as its users run it.
 #![allow(missing_docs, reason = "tests")]
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
@@ -156,14 +157,16 @@ fn every_measurement_of_rma_gives_a_row() {
 }
 
 #[test]
-fn a_run_whose_points_are_not_accurate_fails_and_keeps_and_marks_them() {
+fn a_run_whose_points_are_not_accurate_says_so_marks_them_and_fails_where_that_is_asked_for() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("rows.json");
-    let output = cci(&["perf", "pingpong", "--local", "--size", "8", "--time", "short", "--accuracy", "0.0000001%"])
-        .args(["--json", file.to_str().unwrap()])
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
+    let run = |more: &[&str]| {
+        let run = ["perf", "pingpong", "--local", "-s", "8", "-t", "short", "--accuracy", "0.0000001%"];
+        cci(&run).args(["--launches", "8", "--blocks", "16"]).args(more).output().unwrap()
+    };
+    assert_eq!(run(&["--strict"]).status.code(), Some(1));
+    let output = run(&["--json", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0));
     let said = text(&output.stderr);
     assert!(said.contains("1 of 1 points are not accurate") && said.contains("--time long"), "{said}");
     assert!(text(&output.stdout).contains("! not accurate"));
@@ -172,7 +175,78 @@ fn a_run_whose_points_are_not_accurate_fails_and_keeps_and_marks_them() {
     let spread = positive(&document["rows"][0], "spread");
     let launches: Vec<_> = document["rows"][0]["launches"].as_array().unwrap().clone();
     let blocks: u64 = launches.iter().map(|count| count.as_u64().unwrap()).sum();
-    assert_eq!((launches.len(), blocks), (40, document["rows"][0]["blocks"].as_u64().unwrap()), "{spread}");
+    assert_eq!((launches.len(), blocks), (8, document["rows"][0]["blocks"].as_u64().unwrap()), "{spread}");
+}
+
+#[test]
+fn json_without_a_file_goes_to_standard_output_and_iterations_are_shared_out() {
+    let run =
+        run(&["perf", "pingpong", "--local", "-n", "1000", "-s", "8", "--accuracy", ANY, "--launches", "4", "--json"]);
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    let document: Value = serde_json::from_slice(&run.stdout).unwrap();
+    let row = &document["rows"][0];
+    assert_eq!((&row["count"], &row["blocks"]), (&1000.into(), &4.into()));
+    assert!(positive(row, "probe_p99_ns") >= positive(row, "probe_ns"));
+    // Blocks are averages, and the table says so.
+    assert!(text(&run.stderr).contains("p99 of blocks"), "{}", text(&run.stderr));
+}
+
+#[test]
+fn a_run_takes_the_time_that_is_asked_for_whatever_the_size() {
+    let begin = Instant::now();
+    let row = local(&["bw", "--op", "write", "--size", "64M", "--transport", "sock"]);
+    // 60 ms are asked for, and memory of this size needs some time to be there.
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+    assert!(positive(&row, "count") < 16.0, "{row}");
+}
+
+#[test]
+fn a_signal_ends_a_run_and_what_was_measured_is_shown_and_written() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("rows.json");
+        let server = Server::start();
+        for to in [&["--local"][..], &["--connect", &server.uri]] {
+            let mut command = cci(&["perf", "pingpong", "-s", "8", "-t", "3000s", "--launches", "1"]);
+            command.args(to).args(["--json", file.to_str().unwrap()]).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let child = command.spawn().unwrap();
+            let begin = Instant::now();
+            // Blocks are being measured as soon as the processes use a processor; how many does not matter.
+            while begin.elapsed() < Duration::from_millis(700) {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            kill_process(Pid::from_child(&child), signal).unwrap();
+            let output = child.wait_with_output().unwrap();
+            let said = text(&output.stderr);
+            assert!(begin.elapsed() < PATIENCE && output.status.code() == Some(1), "{signal:?} {said}");
+            assert!(said.contains("a signal ended the run"), "{said}");
+            if said.contains("not all was measured") {
+                assert!(text(&output.stdout).contains("half round trip"), "{said}");
+                let document: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+                assert_eq!(document["complete"], false);
+                positive(&document["rows"][0], "median_ns");
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_of_sock_come_from_the_environment_below_those_of_the_command_line() {
+    let free = || std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let uri = |arguments: &[&str], port: &str| {
+        let mut command = cci(&["perf", "--server", "--transport", "sock"]);
+        command.args(arguments).env("CCI_SOCK_INTERFACE", "lo").env("CCI_SOCK_PORT", port);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut uri = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut uri).unwrap();
+        let _ = child.kill();
+        child.wait().unwrap();
+        uri.trim().to_owned()
+    };
+    let (port, other) = (free(), free());
+    assert_eq!(uri(&[], &port), format!("sock://127.0.0.1:{port}"));
+    assert_eq!(uri(&["-p", &other], &port), format!("sock://127.0.0.1:{other}"));
+    assert_eq!(uri(&[], "no port"), "");
 }
 
 #[test]

@@ -50,7 +50,8 @@ struct Settings {
 impl Settings {
     fn parse(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
         let mut settings = Self::default();
-        for (key, value) in arguments {
+        let environment = of_environment(arguments);
+        for (key, value) in arguments.iter().chain(&environment) {
             match key.as_str() {
                 "ip" => settings.ip = Some(parse_ip(value)?),
                 "interface" if value.is_empty() => return Err(wrong(key, value, "the name of an interface")),
@@ -79,6 +80,16 @@ impl Settings {
         }
         Ok(settings)
     }
+}
+
+/// The keys that the environment has and the device has not: CCI_SOCK_PORT for the key `port`.
+fn of_environment(arguments: &[(String, String)]) -> Vec<(String, String)> {
+    let is_given = |key: &str| arguments.iter().any(|(given, _)| given == key);
+    let of = |key: &&str| {
+        let value = std::env::var(format!("CCI_SOCK_{}", key.to_ascii_uppercase())).ok()?;
+        (!value.is_empty()).then(|| ((*key).to_owned(), value))
+    };
+    KEYS.iter().filter(|key| !is_given(key)).filter_map(of).collect()
 }
 
 fn wrong(key: &str, value: &str, want: &str) -> OpenError {

@@ -120,7 +120,7 @@ mod tests {
     use crate::measure::row::tests::row;
 
     /// The fields of a row that may differ between two runs of the same.
-    const FIGURES: [&str; 15] = [
+    const FIGURES: [&str; 16] = [
         "count",
         "blocks",
         "min_ns",
@@ -130,6 +130,7 @@ mod tests {
         "spread",
         "accurate",
         "probe_ns",
+        "probe_p99_ns",
         "ratio",
         "per_second",
         "bytes_per_second",

@@ -7,7 +7,7 @@ use super::plan::{Effort, Measurement, Mode, Operation, Plan, ProbeKind, Threads
 use super::points::{self, Point};
 use super::port::{Happening, Opening, Port, await_happening};
 use super::ports::from_the_end;
-use super::{Sentence, while_doing};
+use super::{Sentence, interrupt, while_doing};
 use crate::peers::{Company, News, Patience};
 use crate::probe::{Probe, Remote};
 use crate::reach::advice;
@@ -25,7 +25,7 @@ pub(super) const ANSWER: Duration = Duration::from_secs(60);
 /// against what the system disturbs.
 const BLOCK: Duration = Duration::from_micros(300);
 /// Operations of a block, at least: the first finds the caches as the probe's block left them, and must not count for much.
-const LEAST: u64 = 16;
+pub(crate) const LEAST: u64 = 16;
 
 /// What a run tells of while it goes on, between blocks only.
 pub(crate) enum Progress<'a> {
@@ -75,6 +75,11 @@ pub(crate) fn run<P: Port>(
         end.company.points().iter().for_each(|point| on(Progress::Point(point)));
         end.company.news().iter().for_each(|news| on(Progress::Peer(news)));
         outcome?;
+        if interrupt::is_asked() {
+            // The server goes on to the next client; whether it hears of the end does not matter.
+            let _ = end.link.tell(&Command::End);
+            return Err(Sentence::new(interrupt::ENDED));
+        }
     }
     end.link.tell(&Command::End)
 }
@@ -224,6 +229,13 @@ impl<P: Port> End<'_, P> {
 
     /// Measures one size: calibrates, then alternates blocks of the probe with blocks of the library.
     fn point(&mut self, point: &mut Point) -> Result<(), Sentence> {
+        let begun = self.link.port.now();
+        let outcome = self.blocks_of(point);
+        point.took = self.link.port.now() - begun;
+        outcome
+    }
+
+    fn blocks_of(&mut self, point: &mut Point) -> Result<(), Sentence> {
         let size = point.size;
         if self.plan.session.operation == Operation::Send {
             let len = usize::try_from(size).map_err(while_doing("the size is too large"))?;
@@ -243,7 +255,7 @@ impl<P: Port> End<'_, P> {
         let work = self.work_like_a_transfer(size, count)?;
         self.singles.reset();
         let begin = self.link.port.now();
-        while !effort.is_enough(point.pairs.len() as u64, self.link.port.now() - begin) {
+        while !effort.is_enough(point.pairs.len() as u64, self.link.port.now() - begin) && !interrupt::is_asked() {
             let bare = match probe {
                 None => None,
                 Some((kind, count)) => {
@@ -293,6 +305,16 @@ pub(crate) fn calibrate(
         block(count)?;
         return Ok(count);
     }
+    // Of long operations as many as leave time for a block of the probe: the time holds whatever the size.
+    let share = effort.time / 2;
+    let first = block(1)?;
+    if first > share {
+        return Ok(1);
+    }
+    let one = first.min(block(1)?);
+    if one * u32::try_from(LEAST).unwrap_or(1) > share {
+        return Ok(u64::try_from(share.as_nanos() / one.as_nanos().max(1)).unwrap_or(1).clamp(1, LEAST));
+    }
     let mut count = LEAST;
     loop {
         // The shorter of two: one that something else interrupted would make the blocks short, which the caches then decide.
@@ -319,7 +341,22 @@ mod tests {
         let count = calibrate(&effort(100), |count| Ok(Duration::from_nanos(150 * count))).unwrap();
         let took = Duration::from_nanos(150 * count);
         assert!((BLOCK..10 * BLOCK).contains(&took), "{count} operations in {took:?}");
-        assert_eq!(calibrate(&effort(100), |_| Ok(Duration::from_millis(5))).unwrap(), LEAST);
+        assert_eq!(calibrate(&effort(1000), |_| Ok(Duration::from_millis(5))).unwrap(), LEAST);
+    }
+
+    #[test]
+    fn of_long_operations_a_block_has_as_many_as_the_time_allows() {
+        let calibrated = |millis| {
+            let mut operations = 0;
+            let count = calibrate(&effort(60), |count| {
+                operations += count;
+                Ok(Duration::from_millis(millis * count))
+            });
+            (count.unwrap(), operations)
+        };
+        assert_eq!(calibrated(200), (1, 1));
+        assert_eq!(calibrated(10), (3, 2));
+        assert_eq!(calibrated(1).0, LEAST);
     }
 
     #[test]

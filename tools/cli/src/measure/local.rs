@@ -10,12 +10,13 @@ use super::plan::{Abi, Mode, Plan, Threads};
 use super::points::{Finished, Point, in_launches};
 use super::port::{Facade, Opening, Port};
 use super::server::{self, Notice};
-use super::{Sentence, virtual_time, while_doing};
+use super::{Sentence, interrupt, virtual_time, while_doing};
 use crate::peers::News;
 use crate::probe::c_library::CLibrary;
 use crate::probe::shared::{self, Shared};
 use crate::probe::{Probe, Side, WakePair};
 use clap::Args;
+use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -24,6 +25,9 @@ use std::time::{Duration, Instant};
 
 /// How long the client may take to notice by itself that the server has died.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Time between two looks for a signal that ends the run.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// What a child says.
 #[derive(Debug, Serialize, Deserialize)]
@@ -85,20 +89,21 @@ impl Drop for End {
 /// Nothing could be begun. A run that ended early is no error here: it has rows.
 pub(crate) fn run(plan: &Plan, on: impl FnMut(Progress<'_>)) -> Result<Finished, Sentence> {
     if plan.is_virtual() {
-        return in_launches(plan, on, |on| virtual_time::launch(plan, on));
+        return in_launches(plan, on, |plan, on| virtual_time::launch(plan, on));
     }
     let pinned = two_processors();
-    let mut plan_now = plan.clone();
-    in_launches(plan, on, |on| {
+    let mut guests = plan.guests.clone();
+    in_launches(plan, on, |plan, on| {
         let mut lost = Vec::new();
-        let ended = launch(&plan_now, pinned, &mut |progress| {
+        let plan = Plan { guests: guests.clone(), ..plan.clone() };
+        let ended = launch(&plan, pinned, &mut |progress| {
             if let Progress::Peer(News::Lost(name, _)) = &progress {
                 lost.push((*name).clone());
             }
             on(progress);
         });
         // A peer that is lost is not tried again.
-        plan_now.guests.names.retain(|name| !lost.contains(name));
+        guests.names.retain(|name| !lost.contains(name));
         ended
     })
 }
@@ -127,12 +132,24 @@ fn listen(
     on: &mut dyn FnMut(Progress<'_>),
 ) -> Result<(), Sentence> {
     let mut server_died = None;
+    let mut asked: Option<Instant> = None;
     loop {
-        let next = match &server_died {
-            None => said.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(_) => said.recv_timeout(LAST_WORDS),
-        };
+        let next = said.recv_timeout(if server_died.is_some() { LAST_WORDS } else { LOOK });
+        if interrupt::is_asked() && asked.is_none() {
+            asked = Some(Instant::now());
+            // It tells what it has measured of this size, and ends.
+            if let Some(pid) = i32::try_from(client.0.id()).ok().and_then(Pid::from_raw) {
+                let _ = kill_process(pid, Signal::INT);
+            }
+        }
         match next {
+            Err(RecvTimeoutError::Timeout) if asked.is_some_and(|since| since.elapsed() > LAST_WORDS) => {
+                return Err(Sentence::new(interrupt::ENDED));
+            }
+            Err(RecvTimeoutError::Timeout) if server_died.is_none() => {}
+            Ok(Said::Line(_, Line::Failed(_)) | Said::Ended(_)) if asked.is_some() => {
+                return Err(Sentence::new(interrupt::ENDED));
+            }
             Ok(Said::Line(Side::Client, Line::Path(path))) => on(Progress::Path(&path)),
             Ok(Said::Line(Side::Client, Line::Size(size))) => on(Progress::Size(size)),
             Ok(Said::Line(Side::Client, Line::TooLarge(size, most))) => on(Progress::TooLarge(size, most)),
@@ -220,6 +237,7 @@ pub(crate) fn end(arguments: &EndArguments) -> Result<(), Sentence> {
 
 fn end_of(arguments: &EndArguments) -> Result<(), Sentence> {
     die_with_parent(arguments.parent)?;
+    interrupt::watch_in_child()?;
     let plan: Plan = serde_json::from_str(&arguments.plan).map_err(while_doing("the plan is malformed"))?;
     pin(arguments.cpu).map_err(while_doing("cannot stay on the processor"))?;
     let memory = Shared::inherit(arguments.memory).map_err(while_doing("cannot map the memory of the probes"))?;

@@ -6,6 +6,7 @@ pub(crate) mod control;
 pub(crate) mod ends;
 pub(crate) mod environment;
 pub(crate) mod finding;
+pub(crate) mod interrupt;
 pub(crate) mod local;
 pub(crate) mod loops;
 pub(crate) mod plan;

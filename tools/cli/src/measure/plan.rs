@@ -262,7 +262,8 @@ impl Effort {
         let launches = u64::from(self.launches());
         match self.blocks {
             Some(asked) => blocks >= u64::from(asked).div_ceil(launches).max(1),
-            None if blocks < BLOCKS.start().div_ceil(launches) => false,
+            None if blocks == 0 => false,
+            None if blocks < BLOCKS.start().div_ceil(launches) && took < 2 * self.time / self.launches() => false,
             None => blocks >= BLOCKS.end().div_ceil(launches) || took >= self.time / self.launches(),
         }
     }

@@ -8,10 +8,12 @@ use super::client::Progress;
 use super::finding::{Finding, Jitter, Overlap, OverlapPoint};
 use super::plan::Plan;
 use super::row::{Pair, Row, Samples};
-use super::{Sentence, while_doing};
+use super::{Sentence, interrupt, while_doing};
 use crate::peers::{Label, News};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// What one launch measured of one size.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -30,7 +32,13 @@ pub(crate) struct Point {
     pub(crate) clock_ns: f64,
     /// Where transfers were to hide behind computing, of each block: nanoseconds of a transfer alone, of computing alone, of both.
     pub(crate) overlaps: Vec<[f64; 3]>,
+    /// Time of calibration and blocks.
+    #[serde(default)]
+    pub(crate) took: Duration,
 }
+
+/// What a launch may take for a size beyond its share of the time: calibration of short operations.
+const ALLOWANCE: Duration = Duration::from_millis(25);
 
 /// How a run ended.
 #[derive(Debug)]
@@ -129,21 +137,32 @@ fn jitter(point: &Point) -> Result<Option<Jitter>, Sentence> {
 pub(crate) fn in_launches(
     plan: &Plan,
     mut on: impl FnMut(Progress<'_>),
-    mut launch: impl FnMut(&mut dyn FnMut(Progress<'_>)) -> Result<(), Sentence>,
+    mut launch: impl FnMut(&Plan, &mut dyn FnMut(Progress<'_>)) -> Result<(), Sentence>,
 ) -> Result<Finished, Sentence> {
     let mut points = Points::default();
     let mut ended = Ok(());
+    let mut now = plan.clone();
+    let mut spent = BTreeMap::new();
     for number in 0..plan.effort.launches() {
-        ended = launch(&mut |progress| match progress {
+        ended = launch(&now, &mut |progress| match progress {
             Progress::Point(point) => {
                 points.add(point);
+                if point.label.is_none() {
+                    *spent.entry(point.size).or_insert(Duration::ZERO) += point.took.saturating_sub(ALLOWANCE);
+                }
                 on(progress);
             }
             // Said by the first.
             Progress::TooLarge(..) | Progress::Path(_) | Progress::Peer(News::LeftOut(_)) if number > 0 => {}
             other => on(other),
         });
-        if ended.is_err() {
+        // A size whose time is spent is left to the launches that measured it.
+        let is_spent = |size: &u64| spent.get(size).is_some_and(|spent| *spent >= plan.effort.time);
+        now.sizes.retain(|size| plan.effort.blocks.is_some() || !is_spent(size));
+        if ended.is_ok() && interrupt::is_asked() {
+            ended = Err(Sentence::new(interrupt::ENDED));
+        }
+        if ended.is_err() || now.sizes.is_empty() {
             break;
         }
     }
@@ -171,7 +190,7 @@ mod tests {
         let Finished { rows, interrupted, .. } = in_launches(
             &plan,
             |_| (),
-            |on| {
+            |_, on| {
                 number += 1.0;
                 on(Progress::Point(&point(8, number)));
                 on(Progress::Point(&point(64, 10.0 * number)));
@@ -186,6 +205,29 @@ mod tests {
     }
 
     #[test]
+    fn a_size_whose_time_is_spent_is_measured_by_no_further_launch() {
+        let mut plan = plan();
+        (plan.effort.launches, plan.effort.time, plan.effort.blocks) = (6, Duration::from_millis(60), None);
+        plan.sizes = vec![8, 64];
+        let mut asked = Vec::new();
+        let finished = in_launches(
+            &plan,
+            |_| (),
+            |plan, on| {
+                asked.push(plan.sizes.clone());
+                for size in &plan.sizes {
+                    let took = Duration::from_millis(if *size == 64 { 60 } else { 30 });
+                    on(Progress::Point(&Point { took, ..point(*size, 5.0) }));
+                }
+                Ok(())
+            },
+        );
+        assert_eq!(asked[..3], [vec![8, 64], vec![8, 64], vec![8]]);
+        let launches: Vec<_> = finished.unwrap().rows.iter().map(|row| row.launches.len()).collect();
+        assert_eq!(launches, [6, 2]);
+    }
+
+    #[test]
     fn a_launch_that_ends_early_ends_the_run_and_what_was_measured_is_kept() {
         let mut plan = plan();
         plan.effort.launches = 3;
@@ -193,7 +235,7 @@ mod tests {
         let Finished { rows, interrupted, .. } = in_launches(
             &plan,
             |_| (),
-            |on| {
+            |_, on| {
                 number += 1;
                 on(Progress::Point(&point(8, 5.0)));
                 if number == 2 { Err(Sentence::new("gone")) } else { Ok(()) }
@@ -201,7 +243,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!((rows[0].launches.len(), interrupted.as_deref(), number), (2, Some("gone"), 2));
-        let nothing = in_launches(&plan, |_| (), |_| Err(Sentence::new("not there")));
+        let nothing = in_launches(&plan, |_| (), |_, _| Err(Sentence::new("not there")));
         assert_eq!(nothing.unwrap_err().0, "not there");
     }
 
@@ -212,7 +254,7 @@ mod tests {
         let finished = in_launches(
             &plan,
             |_| (),
-            |on| {
+            |_, on| {
                 on(Progress::Point(&Point { singles: vec![(100, 98), (900, 2)], clock_ns: 20.0, ..point(8, 50.0) }));
                 Ok(())
             },
@@ -233,7 +275,7 @@ mod tests {
         let finished = in_launches(
             &plan(),
             |_| (),
-            |on| {
+            |_, on| {
                 let overlaps = vec![[100.0, 100.0, 120.0]; 3];
                 on(Progress::Point(&Point { overlaps, ..point(8, 50.0) }));
                 on(Progress::Point(&Point { overlaps: vec![[100.0, 50.0, 160.0]], ..point(64, 50.0) }));

@@ -30,6 +30,9 @@ pub(crate) struct Row {
     pub(crate) accurate: bool,
     pub(crate) probe: Option<ProbeKind>,
     pub(crate) probe_ns: Option<f64>,
+    /// The probe's blocks, each beside one of the measured: all but one in a hundred took at most so long.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) probe_p99_ns: Option<f64>,
     pub(crate) ratio: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) per_second: Option<f64>,
@@ -77,7 +80,8 @@ impl Row {
         let pairs = || samples.launches.iter();
         let summary = Summary::of(pairs().map(|launch| launch.iter().map(|(measured, _)| *measured).collect()))?;
         let probed = pairs().map(|launch| launch.iter().filter_map(|(_, probe)| *probe).collect());
-        let probe_ns = Summary::of(probed).map(|probe| probe.median);
+        let bare = Summary::of(probed);
+        let probe_ns = bare.map(|probe| probe.median);
         let per_second = (session.measurement.is_speed() && summary.median > 0.0).then(|| 1e9 / summary.median);
         #[expect(clippy::cast_precision_loss, reason = "a size below 2^52")]
         let bytes_per_second = per_second.map(|rate| rate * size as f64);
@@ -97,6 +101,7 @@ impl Row {
             accurate: summary.spread <= plan.effort.bound,
             probe: probe_ns.and(plan.probe),
             probe_ns,
+            probe_p99_ns: bare.map(|probe| probe.p99),
             ratio: probe_ns.filter(|probe| *probe > 0.0).map(|probe| summary.median / probe),
             per_second,
             bytes_per_second,

@@ -322,7 +322,7 @@ mod tests {
         change(&mut plan);
         plan.session.largest = plan.sizes[0];
         let plan = adapt(plan);
-        let Finished { mut rows, interrupted, .. } = in_launches(&plan, |_| (), |on| launch(&plan, on)).unwrap();
+        let Finished { mut rows, interrupted, .. } = in_launches(&plan, |_| (), |plan, on| launch(plan, on)).unwrap();
         assert_eq!((rows.len(), interrupted), (1, None));
         rows.remove(0)
     }

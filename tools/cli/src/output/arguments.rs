@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 /// Files besides the table.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct FileArguments {
-    /// Write JSON to this file, - for standard output
-    #[arg(long, value_name = "FILE")]
+    /// Write JSON to this file; to standard output without a file, or with -
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
     /// Write CSV to this file, - for standard output
     #[arg(long, value_name = "FILE")]
@@ -31,11 +31,15 @@ pub(crate) struct ResultsArguments {
     /// Write a page that needs nothing else to this HTML file, - for standard output
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
+    /// End with status 1 when more than one point in ten is not accurate
+    #[arg(long)]
+    pub(crate) strict: bool,
 }
 
 impl ResultsArguments {
     /// Opens them, and the plot where there is one, before the run, so that a mistake in a name costs none.
     pub(crate) fn open(&self, plot: Option<&Path>) -> Result<Files, Sentence> {
-        Files::open(&self.files, plot, self.report.as_deref())
+        let files = Files::open(&self.files, plot, self.report.as_deref())?;
+        Ok(Files { strict: self.strict, ..files })
     }
 }

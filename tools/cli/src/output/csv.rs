@@ -6,7 +6,7 @@ use crate::measure::row::{Document, Row};
 use serde_json::Value;
 
 /// The columns.
-const COLUMNS: [&str; 29] = [
+const COLUMNS: [&str; 30] = [
     "measurement",
     "transport",
     "attribute",
@@ -22,6 +22,7 @@ const COLUMNS: [&str; 29] = [
     "accurate",
     "probe",
     "probe_ns",
+    "probe_p99_ns",
     "ratio",
     "per_second",
     "bytes_per_second",

@@ -49,6 +49,8 @@ pub(crate) struct Files {
     pub(crate) csv: Option<Sink>,
     pub(crate) plot: Option<Sink>,
     pub(crate) report: Option<Sink>,
+    /// A run whose points are not accurate fails.
+    pub(crate) strict: bool,
 }
 
 impl Files {
@@ -56,7 +58,7 @@ impl Files {
         let open = |path: Option<&Path>| path.map(Sink::open).transpose();
         plot.map_or(Ok(()), must_be_svg)?;
         let (json, csv) = (files.json.as_deref(), files.csv.as_deref());
-        Ok(Self { json: open(json)?, csv: open(csv)?, plot: open(plot)?, report: open(report)? })
+        Ok(Self { json: open(json)?, csv: open(csv)?, plot: open(plot)?, report: open(report)?, strict: false })
     }
 
     /// Whether standard output is taken by one of them, so that the table goes to standard error.

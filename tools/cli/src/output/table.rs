@@ -31,11 +31,14 @@ pub(crate) fn align(rows: &[Vec<String>], left: &[usize]) -> String {
 pub(crate) fn table(rows: &[Row]) -> String {
     let Some(first) = rows.first() else { return String::from("Nothing was measured.\n") };
     let rates = first.per_second.is_some();
-    let mut head = vec!["size", "min", "median", "p99", "spread"];
+    // Of jitter each operation is timed; else a single one would be shorter than the clock can tell.
+    let singles = first.measurement == "jitter";
+    let p99 = if singles { "p99" } else { "p99 of blocks" };
+    let mut head = vec!["size", "min", "median", p99, "spread"];
     if rates {
         head.extend(["per second", "bytes/s"]);
     }
-    head.extend(["probe", "ratio"]);
+    head.extend(["probe", "its p99 of blocks", "ratio"]);
     let with_peers = rows.iter().any(|row| row.setting.is_some());
     if with_peers {
         head.push("to cci");
@@ -48,7 +51,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
             line.push(row.per_second.map_or_else(String::new, |value| scaled(value, "")));
             line.push(row.bytes_per_second.map_or_else(String::new, |value| scaled(value, "B/s")));
         }
-        line.push(row.probe_ns.map_or_else(|| "-".into(), time));
+        line.extend([row.probe_ns, row.probe_p99_ns].map(|ns| ns.map_or_else(|| "-".into(), time)));
         let ratio = |ratio: Option<f64>| ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}"));
         line.push(ratio(row.ratio));
         if with_peers {
