@@ -4,6 +4,7 @@ pub(crate) mod connections;
 pub(crate) mod footprint;
 mod network;
 mod speed;
+mod turns;
 mod verdict;
 
 use crate::arguments::{BenchArguments, Footprint};
@@ -71,7 +72,9 @@ fn of_transport(transport: &str, arguments: &BenchArguments, mut add: impl FnMut
     }
     speed::measure(&runs, |text| say(&format!("{transport}: {text}")), &mut add);
     let others = if over_network {
-        idle_connections(transport, arguments.quick)
+        let mut lines = idle_connections(transport, arguments.quick);
+        lines.extend(turns::lines(transport, arguments.quick));
+        lines
     } else {
         vec![Line::new(
             "private bytes per idle connection, of 4,096",

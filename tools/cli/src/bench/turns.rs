@@ -1,0 +1,205 @@
+//! Many endpoints of one process that send in turn to one endpoint, each polled once a message, beside bare UDP sockets in the same
+//! pattern: each datagram has an answer.
+
+use super::speed::median;
+use super::verdict::{Line, Standard};
+use crate::measure::environment::{pin, two_processors};
+use crate::measure::plan::{Mode, Plan, Threads};
+use crate::measure::port::{Facade, Happening, Opening, Port, Refused, Seen};
+use crate::measure::{Sentence, while_doing};
+use cci::{Attribute, Connection};
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Messages of a block, and blocks of each kind.
+const MESSAGES: u64 = 20_000;
+const BLOCKS: usize = 7;
+/// Datagrams that the bare pattern has under way at most: nothing repeats what is lost.
+const UNDER_WAY: u64 = 64;
+/// How long a block, or connecting all, may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The lines of the table.
+pub(super) fn lines(transport: &str, quick: bool) -> Vec<Line> {
+    let counts: &[usize] = if quick { &[1, 10] } else { &[1, 10, 100, 500] };
+    let line = |count: &usize| {
+        let what = format!("messages in turn by {count} endpoints of one process, to bare UDP in turn");
+        let standard = Standard::AtLeast { bar: Some(0.7), target: Some(0.9) };
+        Line::new(&what, "x", standard, measure(transport, *count))
+    };
+    counts.iter().map(line).collect()
+}
+
+/// What the receiving thread is to do, and how many messages have arrived.
+#[derive(Default)]
+struct Shared {
+    arrived: AtomicU64,
+    is_bare: AtomicBool,
+    is_over: AtomicBool,
+}
+
+impl Shared {
+    fn arrived(&self) -> u64 {
+        self.arrived.load(Ordering::Relaxed)
+    }
+
+    fn count(&self) {
+        self.arrived.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Ends the receiving thread, also when a block has failed.
+struct Over<'a>(&'a Shared);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Messages of the library in turn, over those of bare sockets: blocks of both kinds in turn.
+fn measure(transport: &str, count: usize) -> Result<f64, Sentence> {
+    let opening = Opening {
+        transport: Some(transport.to_owned()),
+        threads: Threads::Many,
+        mode: Mode::Polling,
+        keys: Plan::keys_of_loopback(transport),
+        library: None,
+        ends: 1,
+    };
+    let [here, there] = two_processors();
+    let (receiver, echo) = (Facade::open(&opening)?, bare_socket()?);
+    let (shared, uri) = (Shared::default(), receiver.uri());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _ = pin(there);
+            receive(&receiver, &echo, &shared);
+        });
+        // A thread of its own: the caller stays where it may run.
+        let measured = scope.spawn(|| {
+            let _over = Over(&shared);
+            pin(here).map_err(while_doing("cannot stay on the processor"))?;
+            blocks(&opening, count, &uri, &echo, &shared)
+        });
+        measured.join().unwrap_or_else(|_| Err(Sentence::new("the measuring thread failed")))
+    })
+}
+
+/// Takes messages, or answers datagrams, until all is over.
+fn receive(receiver: &Facade, echo: &UdpSocket, shared: &Shared) {
+    let (mut message, mut datagram) = (Vec::new(), [0; 8]);
+    while !shared.is_over.load(Ordering::Relaxed) {
+        if shared.is_bare.load(Ordering::Relaxed) {
+            if let Ok((_, from)) = echo.recv_from(&mut datagram) {
+                let _ = echo.send_to(&datagram, from);
+                shared.count();
+            }
+        } else if let Ok(Happening::Received(..)) = receiver.look(&mut message, |_| 0) {
+            shared.count();
+        }
+    }
+}
+
+fn bare_socket() -> Result<UdpSocket, Sentence> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(while_doing("cannot open a socket"))?;
+    socket.set_nonblocking(true).map_err(while_doing("cannot use a socket"))?;
+    Ok(socket)
+}
+
+fn blocks(opening: &Opening, count: usize, uri: &str, echo: &UdpSocket, shared: &Shared) -> Result<f64, Sentence> {
+    let ends = connect(opening, count, uri)?;
+    let to = echo.local_addr().map_err(while_doing("cannot use a socket"))?;
+    let socket = || {
+        let socket = bare_socket()?;
+        socket.connect(to).map_err(while_doing("cannot connect a socket"))?;
+        Ok::<_, Sentence>(socket)
+    };
+    let sockets = (0..count).map(|_| socket()).collect::<Result<Vec<_>, _>>()?;
+    let mut ratios = Vec::new();
+    for _ in 0..BLOCKS {
+        shared.is_bare.store(false, Ordering::Relaxed);
+        let library = library_block(&ends, shared)?;
+        shared.is_bare.store(true, Ordering::Relaxed);
+        ratios.push(bare_block(&sockets, shared)? / library);
+    }
+    Ok(median(ratios))
+}
+
+fn connect(opening: &Opening, count: usize, uri: &str) -> Result<Vec<(Facade, Connection)>, Sentence> {
+    let (mut ends, mut bytes, begin) = (Vec::new(), Vec::new(), Instant::now());
+    for _ in 0..count {
+        let end = Facade::open(opening)?;
+        end.connect(uri, &[], Attribute::ReliableOrdered, 0, LIMIT)?;
+        let connection = loop {
+            match end.look(&mut bytes, |_| 0)? {
+                Happening::Open(connection, _) => break connection,
+                Happening::NotOpen(status, _) => return Err(Sentence(format!("a connection failed: {status}"))),
+                _ if begin.elapsed() > LIMIT => return Err(Sentence::new("nobody answers")),
+                _ => {}
+            }
+        };
+        ends.push((end, connection));
+    }
+    Ok(ends)
+}
+
+/// The time of a block.
+fn library_block(ends: &[(Facade, Connection)], shared: &Shared) -> Result<f64, Sentence> {
+    let (before, begin) = (shared.arrived(), Instant::now());
+    let mut turns = ends.iter().cycle();
+    for (message, (end, connection)) in (0..MESSAGES).zip(&mut turns) {
+        loop {
+            match end.send(*connection, &message.to_ne_bytes(), true) {
+                Ok(()) => break,
+                Err(Refused::Full) => drop(end.poll::<false>()?),
+                Err(Refused::Trouble(trouble)) => return Err(trouble.into()),
+            }
+        }
+        end.poll::<false>()?;
+    }
+    for (end, _) in turns {
+        if shared.arrived() - before >= MESSAGES {
+            break;
+        }
+        if let Seen::Received(_) = end.poll::<false>()? {
+            return Err(Sentence::new("nobody sends to these endpoints"));
+        }
+        if begin.elapsed() > LIMIT {
+            return Err(Sentence::new("messages do not arrive"));
+        }
+    }
+    Ok(begin.elapsed().as_secs_f64())
+}
+
+fn bare_block(sockets: &[UdpSocket], shared: &Shared) -> Result<f64, Sentence> {
+    let (before, begin, mut bytes) = (shared.arrived(), Instant::now(), [0; 8]);
+    for (message, socket) in (0..MESSAGES).zip(sockets.iter().cycle()) {
+        while message - (shared.arrived() - before).min(message) >= UNDER_WAY {
+            if begin.elapsed() > LIMIT {
+                return Err(Sentence::new("datagrams do not arrive"));
+            }
+        }
+        socket.send(&message.to_ne_bytes()).map_err(while_doing("cannot send a datagram"))?;
+        match socket.recv(&mut bytes) {
+            Err(error) if error.kind() != ErrorKind::WouldBlock => {
+                return Err(while_doing("cannot receive a datagram")(error));
+            }
+            _ => {}
+        }
+    }
+    while shared.arrived() - before < MESSAGES && begin.elapsed() < LIMIT {}
+    Ok(begin.elapsed().as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_endpoints_in_turn_are_measured() {
+        let ratio = measure("sock", 3).expect("a figure");
+        assert!(ratio > 0.0 && ratio.is_finite(), "{ratio}");
+    }
+}
