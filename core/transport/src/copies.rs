@@ -47,8 +47,8 @@ pub fn wait_for_copies(limit: Duration) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cci_mem::sync::{AtomicBool, Ordering};
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
 
     struct Fake(Arc<AtomicBool>);
 
