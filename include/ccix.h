@@ -66,8 +66,8 @@ struct ccix_endpoint_options {
     uint32_t size;
     /* CCIX_ENDPOINT_... */
     uint32_t flags;
-    /* Number of buffers, at most 1048576 (else CCI_EINVAL); 0 = the default. CCI_OPT_ENDPT_..._BUF_COUNT can lower it
-     * later. */
+    /* Number of buffers, at most 1048576 (else CCI_EINVAL); 0 = the default, 4096 and 8192.
+     * CCI_OPT_ENDPT_..._BUF_COUNT can lower it later. */
     uint32_t recv_buffers;
     uint32_t send_buffers;
     /* As of cci_create_endpoint_at(); NULL: any place. */

@@ -29,6 +29,9 @@ pub mod lock;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod memory;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub mod pages;
 pub mod pool;
 #[allow(unsafe_code)]
 pub mod prefetch;

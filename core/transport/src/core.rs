@@ -34,8 +34,8 @@ pub struct CoreOptions {
 
 impl Default for CoreOptions {
     fn default() -> Self {
-        // Programs keep 8,192 RMAs outstanding on one connection and treat ENOBUFS as fatal.
-        Self { recv_count: 4096, send_count: 4096, rma_count: 16384, disconnect_events: false }
+        // Programs keep 8,192 sends and 8,192 RMAs outstanding on one connection and treat ENOBUFS as fatal.
+        Self { recv_count: 4096, send_count: 8192, rma_count: 16384, disconnect_events: false }
     }
 }
 

@@ -150,7 +150,7 @@ impl Sock {
             ready,
             uri: format!("{SCHEME}{}", place.host_and_port(port)),
             transmitter: Transmitter::new(SendBatch::new(place.home()), offloads.no_segmentation),
-            receiver: Receiver::new(STRIDE, !place.loopback),
+            receiver: Receiver::new(STRIDE, !place.loopback).map_err(system)?,
             stream: Stream::default(),
             direct: Direct::default(),
             reports: Reports::new(mtu, is_v4),

@@ -82,7 +82,7 @@ impl Pair {
             Ok((socket, address::of_socket(&name)))
         };
         let ((sender, from), (receiver, to)) = (make()?, make()?);
-        Ok(Self { sender, receiver, from, to, batch: RecvBatch::new(1, 4096) })
+        Ok(Self { sender, receiver, from, to, batch: RecvBatch::new(1, 4096)? })
     }
 
     /// Sends the frames in one datagram to be cut.

@@ -60,10 +60,10 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     /// Buffers of `stride` bytes each. `wants_marks`: congestion is marked where the datagrams come from.
-    pub(crate) fn new(stride: usize, wants_marks: bool) -> Self {
-        let batch = RecvBatch::new(WANT[WANT.len() - 1], stride);
+    pub(crate) fn new(stride: usize, wants_marks: bool) -> Result<Self, Errno> {
+        let batch = RecvBatch::new(WANT[WANT.len() - 1], stride)?;
         let arrivals = Vec::with_capacity(batch.capacity());
-        Self { batch, wants_marks, arrivals, at: 0, offset: 0, group: None, received: Received::default() }
+        Ok(Self { batch, wants_marks, arrivals, at: 0, offset: 0, group: None, received: Received::default() })
     }
 
     /// Whether frames wait to be shown.

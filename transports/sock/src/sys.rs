@@ -6,6 +6,7 @@
 #![allow(clippy::unnecessary_cast, reason = "C libraries do not agree on the types of lengths")]
 
 use crate::address::{Name, is_v4, way};
+use cci_mem::pages::Pages;
 use cci_proto::{Address, wire};
 use cci_transport::Outgoing;
 use rustix::fd::{AsRawFd, BorrowedFd};
@@ -275,7 +276,7 @@ pub(crate) struct RecvBatch {
     lone: Option<usize>,
     /// Who sent the last of those, as the system names it and as an address: mostly it is the same again.
     sender: (Name, Address),
-    scratch: Box<[u8]>,
+    scratch: Pages,
     headers: Box<[libc::mmsghdr]>,
     vectors: Box<[libc::iovec]>,
     names: Box<[Name]>,
@@ -287,20 +288,20 @@ unsafe impl Send for RecvBatch {}
 
 impl RecvBatch {
     /// `count` buffers of `stride` bytes. Their pages become real when datagrams touch them.
-    pub(crate) fn new(count: usize, stride: usize) -> Self {
+    pub(crate) fn new(count: usize, stride: usize) -> Result<Self, Errno> {
         // SAFETY: all zeroes is a valid header.
         let header: libc::mmsghdr = unsafe { zeroed() };
         let vector = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
-        Self {
+        Ok(Self {
             stride,
             lone: None,
             sender: (Name::EMPTY, Address::default()),
-            scratch: vec![0; count * stride].into_boxed_slice(),
+            scratch: Pages::new(count * stride)?,
             headers: vec![header; count].into_boxed_slice(),
             vectors: vec![vector; count].into_boxed_slice(),
             names: vec![Name::EMPTY; count].into_boxed_slice(),
             controls: vec![Control::EMPTY; count].into_boxed_slice(),
-        }
+        })
     }
 
     /// Buffers.

@@ -46,7 +46,9 @@ impl Engine {
                 flow.barrier = None;
             }
         }
-        self.drop_parked(place, op);
+        if outcome.is_err() {
+            self.drop_parked(place, op);
+        }
         self.make_ready(place);
         self.tell(place, op, outcome, host);
     }
@@ -72,9 +74,13 @@ impl Engine {
     fn drop_parked(&mut self, place: u32, op: Op) {
         let Some(conn) = self.table.get(place) else { return };
         let Some(flow) = self.flows.get_mut(conn.flow) else { return };
-        for (_, bundle) in flow.parked.extract_if(.., |(of, _)| *of == op) {
-            self.frames.give(bundle.buffer);
-        }
+        let frames = &mut self.frames;
+        flow.parked.retain(|(of, bundle)| {
+            if *of == op {
+                frames.give(bundle.buffer);
+            }
+            *of != op
+        });
     }
 
     /// A write, by its number on the wire, whose memory is not registered any more: what was not sent is not sent, its message

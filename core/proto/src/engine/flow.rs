@@ -156,7 +156,7 @@ pub(super) struct Flow {
     /// Everything before this one is not lost.
     pub(super) lost_from: usize,
     /// Messages of reads, which wait for the data.
-    pub(super) parked: Vec<(Op, Bundle)>,
+    pub(super) parked: VecDeque<(Op, Bundle)>,
     /// RO: operations from the oldest RMA on; they end in this order.
     pub(super) order: VecDeque<Op>,
     /// RMAs whose end has not been told.
@@ -243,7 +243,7 @@ impl Flow {
             messages_in_flight: 0,
             lost: 0,
             lost_from: 0,
-            parked: Vec::new(),
+            parked: VecDeque::new(),
             order: VecDeque::new(),
             open_rmas: 0,
             rma_since: Time(0),

@@ -1,21 +1,42 @@
-//! Buffers for frames: those that wait or are in flight, and those held back. One allocation each, whose pages come when they are
-//! first used. Whose flow has how many is known, so that one that is stuck leaves some to the others.
+//! Buffers for frames: those that wait or are in flight, and those held back. Each gets its memory when it is first taken, so that
+//! an endpoint at rest has none. Whose flow has how many is known, so that one that is stuck leaves some to the others.
+//!
+//! A short message can do without: it lies in the descriptor of its operation, of which there is always one.
 
 use super::conn::NONE;
-use alloc::vec;
+use super::host::Op;
+use crate::wire::MESSAGE_HEAD;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
+
+/// Buffers that messages leave to results and read requests, so that RMA goes on while messages wait for slots.
+pub(super) const RESERVE: usize = 16;
+/// Bytes of the longest message that fits into a descriptor.
+pub(super) const SHORT: usize = 64;
+/// The bit of a buffer's number that says: the descriptor of the operation whose number the other bits are.
+const DESCRIPTOR: u32 = 1 << 31;
+/// Descriptors that get memory together.
+const TOGETHER: usize = 64;
 
 /// A buffer's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Buffer(pub(super) u32);
 
-/// Buffers of one size.
+/// Room for the record of a short message.
+type Descriptor = [u8; MESSAGE_HEAD + SHORT];
+
+/// Buffers of one size, and descriptors.
 pub(super) struct Frames {
-    bytes: Vec<u8>,
+    /// Those that have memory.
+    buffers: Vec<Box<[u8]>>,
+    /// By the operation's number; those never used have no memory.
+    descriptors: Vec<Vec<Descriptor>>,
     stride: usize,
     free: Vec<u32>,
     fresh: u32,
     count: u32,
+    /// As `count`, or fewer since there was no memory for more.
+    limit: u32,
     /// The flow that has each buffer, or [`NONE`]; as many as were ever taken.
     owners: Vec<u32>,
     /// Buffers of each flow, and flows that have some.
@@ -26,11 +47,20 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    pub(super) fn new(count: u32, stride: usize) -> Self {
-        let free = Vec::with_capacity(count as usize);
-        let owners = Vec::with_capacity(count as usize);
-        let bytes = vec![0; stride * count as usize];
-        Self { bytes, stride, free, fresh: 0, count, owners, held: Vec::new(), holders: 0, given: 0 }
+    pub(super) const fn new(count: u32, stride: usize) -> Self {
+        Self {
+            buffers: Vec::new(),
+            descriptors: Vec::new(),
+            stride,
+            free: Vec::new(),
+            fresh: 0,
+            count,
+            limit: count,
+            owners: Vec::new(),
+            held: Vec::new(),
+            holders: 0,
+            given: 0,
+        }
     }
 
     pub(super) fn stride(&self) -> usize {
@@ -39,7 +69,53 @@ impl Frames {
 
     /// Buffers that could be taken.
     pub(super) fn left(&self) -> usize {
-        self.free.len() + (self.count - self.fresh) as usize
+        self.free.len() + (self.limit - self.fresh) as usize
+    }
+
+    /// Whether so many can be taken for messages, with [`RESERVE`] left: then they have their memory.
+    #[inline]
+    pub(super) fn ensure(&mut self, needed: usize) -> bool {
+        self.with_memory() >= needed && self.left() >= needed + RESERVE || self.ensure_more(needed)
+    }
+
+    /// Buffers that could be taken without more memory.
+    #[inline]
+    fn with_memory(&self) -> usize {
+        self.free.len() + self.buffers.len() - self.fresh as usize
+    }
+
+    #[cold]
+    fn ensure_more(&mut self, needed: usize) -> bool {
+        // There may be memory again.
+        self.limit = self.count;
+        if self.left() < needed + RESERVE {
+            return false;
+        }
+        while self.with_memory() < needed {
+            if !self.add() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Gives one more buffer its memory. False: there is none, or there are as many as there may be.
+    #[cold]
+    fn add(&mut self) -> bool {
+        let mut bytes = Vec::new();
+        let has_memory = self.buffers.len() < self.count as usize
+            && bytes.try_reserve_exact(self.stride).is_ok()
+            && self.buffers.try_reserve(1).is_ok()
+            && self.owners.try_reserve(1).is_ok()
+            && self.free.try_reserve(self.buffers.len() + 1 - self.free.len()).is_ok();
+        if has_memory {
+            bytes.resize(self.stride, 0);
+            self.buffers.push(bytes.into_boxed_slice());
+            self.owners.push(NONE);
+        } else {
+            self.limit = u32::try_from(self.buffers.len()).unwrap_or(self.count);
+        }
+        has_memory
     }
 
     /// Whether a flow may take so many more for messages while other connections are open. It never has more than it leaves
@@ -57,9 +133,8 @@ impl Frames {
     pub(super) fn take(&mut self, flow: u32) -> Option<Buffer> {
         let buffer = match self.free.pop() {
             Some(buffer) => buffer,
-            None if self.fresh < self.count => {
+            None if (self.fresh as usize) < self.buffers.len() || self.add() => {
                 self.fresh += 1;
-                self.owners.push(NONE);
                 self.fresh - 1
             }
             None => return None,
@@ -76,25 +151,82 @@ impl Frames {
         Some(Buffer(buffer))
     }
 
+    /// The descriptor of an operation that is about to begin; none when there is no memory.
+    pub(super) fn descriptor(&mut self, op: Op) -> Option<Buffer> {
+        let chunk = op.0 as usize / TOGETHER;
+        if self.descriptors.len() <= chunk {
+            self.descriptors.try_reserve(chunk + 1 - self.descriptors.len()).ok()?;
+            self.descriptors.resize_with(chunk + 1, Vec::new);
+        }
+        let chunk = &mut self.descriptors[chunk];
+        if chunk.is_empty() {
+            chunk.try_reserve_exact(TOGETHER).ok()?;
+            chunk.resize(TOGETHER, [0; MESSAGE_HEAD + SHORT]);
+        }
+        Some(Buffer(DESCRIPTOR | op.0))
+    }
+
     pub(super) fn give(&mut self, buffer: Buffer) {
+        self.given = self.given.wrapping_add(1);
+        if buffer.0 & DESCRIPTOR != 0 {
+            return;
+        }
         let flow = self.owners.get(buffer.0 as usize).map_or(NONE, |flow| *flow);
         if let Some(held) = self.held.get_mut(flow as usize) {
             *held -= 1;
             self.holders -= u32::from(*held == 0);
         }
         self.free.push(buffer.0);
-        self.given = self.given.wrapping_add(1);
     }
 
     #[inline]
     pub(super) fn bytes(&self, buffer: Buffer) -> &[u8] {
-        let at = buffer.0 as usize * self.stride;
-        &self.bytes[at..at + self.stride]
+        if buffer.0 & DESCRIPTOR == 0 {
+            return &self.buffers[buffer.0 as usize];
+        }
+        let op = (buffer.0 & !DESCRIPTOR) as usize;
+        &self.descriptors[op / TOGETHER][op % TOGETHER]
     }
 
     #[inline]
     pub(super) fn bytes_mut(&mut self, buffer: Buffer) -> &mut [u8] {
-        let at = buffer.0 as usize * self.stride;
-        &mut self.bytes[at..at + self.stride]
+        if buffer.0 & DESCRIPTOR == 0 {
+            return &mut self.buffers[buffer.0 as usize];
+        }
+        let op = (buffer.0 & !DESCRIPTOR) as usize;
+        &mut self.descriptors[op / TOGETHER][op % TOGETHER]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_get_memory_when_they_are_taken() {
+        let mut frames = Frames::new(40, 100);
+        assert_eq!((frames.left(), frames.buffers.len()), (40, 0));
+        let first = frames.take(0).expect("one of forty");
+        assert_eq!((frames.bytes(first).len(), frames.buffers.len(), frames.left()), (100, 1, 39));
+        frames.give(first);
+        assert_eq!(frames.take(0), Some(first), "the one freed last");
+        assert!(frames.ensure(23) && frames.buffers.len() == 24);
+        assert!(!frames.ensure(24), "the reserve stays");
+        let rest: Vec<_> = core::iter::from_fn(|| frames.take(1)).collect();
+        assert_eq!((rest.len(), frames.left(), frames.buffers.len()), (39, 0, 40));
+    }
+
+    #[test]
+    fn a_descriptor_is_its_operations_own() {
+        let mut frames = Frames::new(0, 100);
+        let buffers = [0, 63, 64, 70_000].map(|op| frames.descriptor(Op(op)).expect("memory"));
+        for (fill, buffer) in (1..).zip(buffers) {
+            frames.bytes_mut(buffer).fill(fill);
+        }
+        for (fill, buffer) in (1..).zip(buffers) {
+            assert_eq!(frames.bytes(buffer), [fill; MESSAGE_HEAD + SHORT]);
+            frames.give(buffer);
+        }
+        assert_eq!((frames.left(), frames.free.len()), (0, 0));
     }
 }

@@ -6,7 +6,7 @@ use super::conn::{NONE, State, bit};
 use super::flow::{Bundle, Content, Flow, Ops};
 use super::frame::{emit_data, plain};
 use super::host::Host;
-use super::send::{RESERVE, link, narrow};
+use super::send::{link, narrow};
 use super::transmit::{fresh, note_sent};
 use super::{Engine, Index, Op, Transmit};
 use crate::wire::{DATA, MESSAGE_HEAD, Record, Records, emit_message, flags};
@@ -65,7 +65,7 @@ impl Engine {
         let len: usize = post.parts.iter().map(|part| part.len()).sum();
         let payload = MESSAGE_HEAD + len;
         let fits = len <= conn.max_send_size as usize && payload <= self.frames.stride();
-        let may_have = self.frames.left() > RESERVE && (is_only || self.frames.is_fair(conn.flow, 1));
+        let may_have = self.frames.ensure(1) && (is_only || self.frames.is_fair(conn.flow, 1));
         if !fits || DATA + payload > usize::from(conn.mtu) || !may_have {
             return None;
         }

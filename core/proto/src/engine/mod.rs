@@ -185,8 +185,9 @@ pub struct Stats {
     pub not_ready: u64,
 }
 
-/// Largest frame of messages: larger ones gain little, and every buffer has this size.
-const MESSAGE_FRAME: usize = 8 << 10;
+/// Largest frame of messages: larger ones gain little, and every buffer has this size. A message of 8 KiB, the longest unless a
+/// device says otherwise, fits as a whole.
+const MESSAGE_FRAME: usize = (8 << 10) + crate::wire::DATA + crate::wire::MESSAGE_HEAD;
 /// Frames of one connection in a row, before others get their turn.
 const QUANTUM: u32 = 64;
 
@@ -237,10 +238,21 @@ impl Engine {
     /// Bytes of a buffer for a frame of messages, at most; `Config::frames` and `Config::holds` count such buffers.
     pub const FRAME: usize = MESSAGE_FRAME;
 
+    /// Buffers that a message of so many bytes fills on a link with this MTU.
+    #[must_use]
+    pub fn frames_of(message: u32, mtu: u16) -> u32 {
+        let capacity = stride(mtu);
+        if crate::wire::MESSAGE_HEAD + message as usize <= capacity {
+            return 1;
+        }
+        let part = capacity.saturating_sub(crate::wire::PART_HEAD).max(1);
+        u32::try_from((message as usize).div_ceil(part)).unwrap_or(u32::MAX)
+    }
+
     /// An engine without connections. `random`: from the system's generator; nobody else may know it.
     #[must_use]
     pub fn new(config: &Config, random: [u64; 8]) -> Self {
-        let stride = MESSAGE_FRAME.min(usize::from(config.mtu)) - crate::wire::DATA;
+        let stride = stride(config.mtu);
         Self {
             config: *config,
             cookie_key: [random[0], random[1]],
@@ -340,6 +352,11 @@ impl Engine {
             get_ready(conn, place, &mut self.ready);
         }
     }
+}
+
+/// Bytes of a buffer on a link with this MTU.
+fn stride(mtu: u16) -> usize {
+    MESSAGE_FRAME.min(usize::from(mtu)) - crate::wire::DATA
 }
 
 /// As [`Engine::make_ready`], for a connection at hand.

@@ -1,7 +1,7 @@
 //! Records of a frame, when its turn has come or before.
 
 use super::conn::{Conn, bit};
-use super::flow::{Ahead, Bundle, Flow, Item, Serve, WINDOW};
+use super::flow::{Ahead, Flow, Item, Serve, WINDOW};
 use super::host::{Host, Op, Target};
 use super::landing::Next;
 use super::send::{OP_MASK, RmaState};
@@ -209,10 +209,13 @@ impl Scene<'_> {
 
     /// The data of a read has come: its message may go, before everything else.
     fn release_parked(&mut self, op: Op) {
-        let parked: Vec<Bundle> =
-            self.flow.parked.extract_if(.., |(of, _)| *of == op).map(|(_, bundle)| bundle).collect();
-        for bundle in parked.into_iter().rev() {
-            self.flow.queue.push_front(Item::Bundle(bundle));
+        // The parts of a message lie together, and reads mostly end in the order in which they began.
+        let first = self.flow.parked.iter().position(|(of, _)| *of == op).unwrap_or(0);
+        let count = self.flow.parked.iter().skip(first).take_while(|(of, _)| *of == op).count();
+        for at in (first..first + count).rev() {
+            if let Some((_, bundle)) = self.flow.parked.remove(at) {
+                self.flow.queue.push_front(Item::Bundle(bundle));
+            }
         }
         // What waits for this operation goes on waiting for its message only if it is a fence.
         let fence = self.rmas.get(op.0 as usize).and_then(Option::as_ref).is_some_and(|state| state.fence);

@@ -2,14 +2,12 @@
 
 use super::conn::{NONE, State};
 use super::flow::{Bundle, Flow, Item, Ops};
-use super::frames::{Buffer, Frames};
+use super::frames::{Buffer, Frames, SHORT};
 use super::{Engine, Index, Op, Rma, Target, flow_of, get_ready};
 use crate::wire::{DATA, MESSAGE_HEAD, PART_HEAD, emit_message, emit_part};
 use crate::{Attribute, RmaError, SendError, Time};
 use alloc::vec::Vec;
 
-/// Buffers that messages leave to results and read requests, so that RMA goes on while messages wait for slots.
-pub(super) const RESERVE: usize = 16;
 /// Messages of one frame: each needs a slot of the peer.
 const MAX_MESSAGES: u16 = 512;
 
@@ -82,8 +80,9 @@ impl Engine {
             link(&mut self.links, Op(bundle.ops.tail), op.0);
             bundle.ops.tail = op.0;
         } else {
+            let owner = conn.flow;
             let message =
-                Outbound { parts, len, after: false, op, prompt: ask, now, capacity, owner: conn.flow, is_alone };
+                Outbound { parts, len, is_rma: false, after: false, op, prompt: ask, now, capacity, owner, is_alone };
             let queue = &mut flow.queue;
             if !message.bundle(&mut self.frames, &mut self.parts, |bundle| queue.push_back(Item::Bundle(bundle))) {
                 // A flow that was taken for nothing is given back in time.
@@ -125,11 +124,13 @@ impl Engine {
         if let Some(message) = rma.message {
             // A read's message is queued when the data has come: nothing at the peer comes before it.
             let (parts, owner) = (&[message], conn.flow);
-            let message = Outbound { parts, len, after: !rma.read, op, prompt: false, now, capacity, owner, is_alone };
+            let after = !rma.read;
+            let message =
+                Outbound { parts, len, is_rma: true, after, op, prompt: false, now, capacity, owner, is_alone };
             let (queue, parked) = (&mut flow.queue, &mut flow.parked);
             // A read's message waits until the data has come.
             let park =
-                |bundle| if rma.read { parked.push((op, bundle)) } else { queue.push_back(Item::Bundle(bundle)) };
+                |bundle| if rma.read { parked.push_back((op, bundle)) } else { queue.push_back(Item::Bundle(bundle)) };
             if !message.bundle(&mut self.frames, &mut self.parts, park) {
                 flow.queue.pop_back();
                 get_ready(conn, place, &mut self.ready);
@@ -172,6 +173,8 @@ impl Engine {
 struct Outbound<'a> {
     parts: &'a [&'a [u8]],
     len: usize,
+    /// Of an RMA: no other message shares its frame.
+    is_rma: bool,
     after: bool,
     op: Op,
     prompt: bool,
@@ -189,7 +192,12 @@ impl Outbound<'_> {
         let size = self.capacity - PART_HEAD;
         let whole = MESSAGE_HEAD + self.len <= self.capacity;
         let needed = if whole { 1 } else { self.len.div_ceil(size) };
-        if frames.left() < needed + RESERVE || !self.is_alone && !frames.is_fair(self.owner, needed) {
+        let is_short = whole && self.len <= SHORT;
+        // Short messages that are sent in a row share a buffer; any other needs none.
+        let has_buffers = !(is_short && self.is_rma)
+            && frames.ensure(needed)
+            && (self.is_alone || frames.is_fair(self.owner, needed));
+        if !has_buffers && !is_short {
             return false;
         }
         let mut bundle = Bundle {
@@ -198,12 +206,13 @@ impl Outbound<'_> {
             messages: 1,
             ops: Ops { head: self.op.0, tail: self.op.0 },
             of: self.op.0,
-            is_open: whole && !self.after,
+            is_open: whole && has_buffers && !self.after,
             prompt: self.prompt,
             since: self.now,
         };
         if whole {
-            let Some(buffer) = frames.take(self.owner) else { return false };
+            let buffer = if has_buffers { frames.take(self.owner) } else { frames.descriptor(self.op) };
+            let Some(buffer) = buffer else { return false };
             bundle.buffer = buffer;
             bundle.len = narrow(emit_message(frames.bytes_mut(buffer), 0, self.after, self.parts));
             sink(bundle);

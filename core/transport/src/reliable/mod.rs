@@ -122,7 +122,7 @@ impl<L: Link> Reliable<L> {
             base_mtu: link.base_mtu(),
             max_send_size: options.max_send_size,
             recv_buffer: link.recv_buffer(),
-            frames: send.max(MIN_FRAMES),
+            frames: frames(send, options.max_send_size, link.mtu()),
             holds: count(core.recv_count().1)?.max(MIN_FRAMES),
             operations: send.saturating_add(rma),
             host: host_number(),
@@ -144,7 +144,7 @@ impl<L: Link> Reliable<L> {
         room_for(engine_bytes(&config))?;
         let mut transport = Self {
             engine: Engine::new(&config, random().map_err(system)?),
-            outbox: Outbox::new(link.mtu()),
+            outbox: Outbox::new(link.mtu()).map_err(system)?,
             link,
             estate,
             blocked: false,
@@ -307,10 +307,19 @@ impl<L: Link> Drop for Reliable<L> {
 
 /// Frames of an endpoint with few send slots.
 const MIN_FRAMES: u32 = 1024;
+/// Bytes of the frames that all sends of an endpoint may fill, when all its messages are of the largest size: 8,192 of 8 KiB.
+const MOST_FRAME_BYTES: usize = 72 << 20;
 /// The helper thread does not wake more often than this for the sake of time: the granularity of the engine's timers.
 const GRANULE: Duration = Duration::from_micros(50);
 /// How long the helper thread leaves a link alone that takes nothing, or does not tell what arrives.
 const BLOCKED_AGAIN: Duration = Duration::from_millis(1);
+
+/// Frames of messages: enough that every send slot can hold a message of the largest size, in so much address space.
+fn frames(send: u32, max_send_size: u32, mtu: u16) -> u32 {
+    let largest = u32::try_from(MOST_FRAME_BYTES / Engine::FRAME.min(mtu.into())).unwrap_or(u32::MAX);
+    let wanted = send.saturating_mul(Engine::frames_of(max_send_size, mtu)).saturating_add(MIN_FRAMES);
+    wanted.min(largest).max(send).max(MIN_FRAMES)
+}
 
 /// About what an engine and its outbox take in address space.
 fn engine_bytes(config: &Config) -> usize {

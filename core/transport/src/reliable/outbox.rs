@@ -2,6 +2,7 @@
 
 use crate::{Link, Outgoing};
 use cci_mem::memory::{Memory, Piece};
+use cci_mem::pages::Pages;
 use cci_proto::Address;
 use cci_proto::engine::Transmit;
 use cci_proto::wire::{self, Crc};
@@ -26,7 +27,7 @@ struct Queued {
 
 /// The frames. Filled from empty, then drained: what a full link leaves keeps its place, and nothing is added meanwhile.
 pub(super) struct Outbox {
-    buffer: Box<[u8]>,
+    buffer: Pages,
     end: usize,
     frames: Vec<Queued>,
     /// Frames that the link has taken already.
@@ -45,16 +46,20 @@ fn recycle<'to>(mut burst: Vec<Outgoing<'_>>) -> Vec<Outgoing<'to>> {
 
 impl Outbox {
     /// For frames of at most `mtu` bytes.
-    pub(super) fn new(mtu: u16) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// No address space.
+    pub(super) fn new(mtu: u16) -> rustix::io::Result<Self> {
         let mtu = usize::from(mtu);
-        Self {
-            buffer: vec![0; BYTES.max(2 * mtu)].into_boxed_slice(),
+        Ok(Self {
+            buffer: Pages::new(BYTES.max(2 * mtu))?,
             end: 0,
             frames: Vec::with_capacity(BURST),
             sent: 0,
             burst: Vec::with_capacity(BURST),
             mtu,
-        }
+        })
     }
 
     #[inline]

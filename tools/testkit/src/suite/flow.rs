@@ -113,7 +113,8 @@ pub fn receiver_that_never_returns(device: &Device) {
 
 /// A peer that does not answer at all: ETIMEDOUT after the send timeout.
 pub fn peer_that_never_polls(device: &Device) {
-    let (a, b) = (open(device), open(device));
+    // Few enough to be filled before the time is over.
+    let (a, b) = (open_with(device, |options| options.send_buffers = 256), open(device));
     a.set_send_timeout(200_000).expect("an option");
     let connection = World::new([&a, &b]).connect(0, 1, RO).0;
     let begun = Instant::now();

@@ -248,3 +248,24 @@ pub fn payload_is_writable(device: &Device) {
         assert_eq!(RawEvent::of(world.next(1, EventKind::Recv)).overwrite(0xa5), message);
     }
 }
+
+/// 8,192 sends with none reaped, of short messages and of the longest; then they arrive in order.
+pub fn many_outstanding(device: &Device) {
+    const COUNT: u64 = 8192;
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    for len in [64, connection.max_send_size() as usize] {
+        let mut message = pattern(1, len);
+        for number in 0..COUNT {
+            message[..8].copy_from_slice(&number.to_ne_bytes());
+            a.send(connection, &message, number, Flags::NONE)
+                .unwrap_or_else(|error| panic!("number {number} of {len} bytes with none reaped: {error}"));
+        }
+        for number in 0..COUNT {
+            message[..8].copy_from_slice(&number.to_ne_bytes());
+            assert!(world.message(1) == message, "number {number} of {len} bytes");
+            assert_eq!(world.sent(0), number);
+        }
+    }
+}

@@ -50,7 +50,8 @@ macro_rules! conformance {
                     two_connects_in_flight, many_connects_in_flight, connect_to_itself, request_kept_open, double_answer,
                     accept_of_another_event, return_of_unanswered_request, many_connections, reconnect_many_times;
                 message: every_length, too_long, vectored, vectored_too_long, empty_messages, every_context, silent, blocking,
-                    blocking_many_ways, no_copy, foreign_flags, zero_byte_after_payload, payload_is_aligned, payload_is_writable;
+                    blocking_many_ways, no_copy, foreign_flags, zero_byte_after_payload, payload_is_aligned, payload_is_writable,
+                    many_outstanding;
                 order: reliable_ordered, completions_in_order, reliable_unordered, unreliable, both_directions;
                 events: nothing_to_report, returned_in_any_order, returned_from_another_thread, kept_after_later_events,
                     kept_after_disconnect, returned_twice, request_payload_is_kept, every_field;
@@ -61,7 +62,7 @@ macro_rules! conformance {
                     sends_while_holding_everything, send_timeout_spares_others, flood_leaves_room;
                 keepalive: silent_peer, polling_peer, set_later;
                 rma: lengths_and_offsets, large_write, large_read, both_origins, freed_memory_is_kept, changing_memory, message_after_data, message_after_read, fence_orders,
-                    send_after_rma, silent_and_blocking, many_outstanding, to_itself, after_disconnect, counted;
+                    send_after_rma, silent_and_blocking, many_outstanding, many_outstanding_with_message, to_itself, after_disconnect, counted;
                 rma_rights: rights_are_enforced, rights_are_waived, stale_handle, invented_handle, remote_range, local_range, refused_at_once,
                     unreliable_connection, registration_refused, deregistered_twice, half_a_handle, distinct_registrations,
                     local_handle_of_another_endpoint, handles_are_not_guessable;

@@ -336,6 +336,30 @@ pub fn many_outstanding(device: &Device) {
     assert_eq!(drain(&a), 0);
 }
 
+/// The same with a short message each: writes and reads with none reaped, then their messages and ends in order.
+pub fn many_outstanding_with_message(device: &Device) {
+    const COUNT: u64 = 8192;
+    let (a, b) = (open(device), open(device));
+    let world = World::new([&a, &b]);
+    let (connection, _) = world.connect(0, 1, RO);
+    let ranges = Ranges::new(&a, &b, [Origin::Program; 2], 16 * COUNT as usize, Rights::READ_WRITE);
+    for flags in [Flags::WRITE, Flags::READ] {
+        ranges.source.write(0, &pattern(1, 16 * COUNT as usize));
+        for number in 0..COUNT {
+            let message = pattern(number, 64);
+            let rma = Rma { message: Some(&message), ..ranges.rma(number * 16, number * 16, 16) };
+            a.rma(connection, &rma, number, flags)
+                .unwrap_or_else(|error| panic!("number {number}, {flags:?}, with none reaped: {error}"));
+        }
+        for number in 0..COUNT {
+            assert_eq!(world.message(1), pattern(number, 64), "number {number}, {flags:?}");
+            assert_eq!(world.sent(0), number);
+        }
+        assert!(ranges.target.to_vec(0, 16 * COUNT as usize) == pattern(1, 16 * COUNT as usize));
+    }
+    assert_eq!((drain(&a), drain(&b)), (0, 0));
+}
+
 /// An endpoint reads and writes its own registrations through a connection to itself.
 pub fn to_itself(device: &Device) {
     let endpoint = open(device);
