@@ -25,6 +25,9 @@ pub mod fork;
 mod futex;
 #[allow(unsafe_code)]
 pub mod guarded;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub mod inherited;
 pub mod lock;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

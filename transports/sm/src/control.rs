@@ -2,13 +2,14 @@
 
 use crate::address::Address;
 use crate::sys::{self, Peer};
+use cci_mem::inherited::close_in_children;
 use cci_proto::{Status, Time};
-use cci_transport::OpenError;
+use cci_transport::{OpenError, child_holds};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, Result};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, bind, listen, socket_with};
+use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, accept_with, bind, listen, shutdown, socket_with};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 use std::sync::Arc;
 
@@ -70,6 +71,29 @@ impl Quiet {
     }
 }
 
+impl Drop for Control {
+    /// Nobody is to wait for an answer here, also while a child has a copy of the listener.
+    fn drop(&mut self) {
+        let _ = shutdown(&self.listener, Shutdown::Both);
+        for _ in 0..=BACKLOG {
+            match accept_with(&self.listener, SocketFlags::CLOEXEC) {
+                Ok(socket) => drop(shutdown(&socket, Shutdown::Both)),
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+/// Whether a child of this process has the name: it was made without the handlers of `fork`, and keeps a copy of the listener.
+fn is_held_by_child(address: Address) -> bool {
+    let name = format!("@cci-sm/{}/{}", address.pid, address.id);
+    child_holds("/proc/net/unix", |columns| match columns {
+        // Only a listener has this flag.
+        [_, _, _, "00010000", _, _, inode, path] if *path == name => inode.parse().ok(),
+        _ => None,
+    })
+}
+
 const LISTENER: u64 = 1 << 32;
 const TIMER: u64 = 2 << 32;
 const EVENT: u64 = 3 << 32;
@@ -108,6 +132,7 @@ impl Control {
             match bind(&socket, &address.socket().map_err(system)?) {
                 Ok(()) => {
                     listen(&socket, BACKLOG).map_err(system)?;
+                    close_in_children(&socket);
                     return Ok((socket, address));
                 }
                 Err(Errno::ADDRINUSE) => {}
@@ -117,6 +142,9 @@ impl Control {
         Err(OpenError::new(
             Status::AddrNotAvail,
             match service {
+                Some(address) if is_held_by_child(address) => {
+                    format!("a child process of this program still holds {address}; end it, or choose another service")
+                }
                 Some(address) => format!("another endpoint of this host has {address}; choose another service"),
                 None => format!("all {MAX_ID} names of this process are taken; close endpoints"),
             },
@@ -177,8 +205,9 @@ impl Control {
         let _ = epoll::modify(&self.epoll, socket, EventData::new_u64(SOCKET | u64::from(number)), flags);
     }
 
-    /// Stops watching a lane. Closing would not suffice where a forked child still has the descriptors.
+    /// Stops watching a lane, and hangs up. Closing would not suffice where a forked child still has the descriptors.
     pub(crate) fn forget_lane(&mut self, socket: &OwnedFd, peer: &Arc<Peer>) {
+        let _ = shutdown(socket, Shutdown::Both);
         let sets = [Some(&self.epoll), self.quiet.as_ref().map(|quiet| &quiet.epoll)];
         for set in sets.into_iter().flatten() {
             let _ = epoll::delete(set, socket);
@@ -259,7 +288,10 @@ impl Control {
     /// Takes a connection. None: no more now.
     pub(crate) fn accept(&mut self, now: u64) -> Option<OwnedFd> {
         match accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
-            Ok(socket) => Some(socket),
+            Ok(socket) => {
+                close_in_children(&socket);
+                Some(socket)
+            }
             Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
                 // Readable all the time and nothing to be done about it: looked at again by timer.
                 self.watch_listener(false);

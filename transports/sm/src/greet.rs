@@ -9,6 +9,7 @@ use crate::registry::{LEN, PeerRegistry};
 use crate::rma::PeerSegment;
 use crate::sys::{self, Peer, Way};
 use crate::wire::Wire;
+use cci_mem::inherited::close_in_children;
 use cci_mem::segment::Segment;
 use cci_mem::sync::Ordering;
 use rustix::fd::OwnedFd;
@@ -44,6 +45,7 @@ impl Lane {
         self.address = Some(address);
         let socket =
             socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(|_| Cause::NoMemory)?;
+        close_in_children(&socket);
         let name = address.socket().map_err(|_| Cause::NobodyListens)?;
         match connect(&socket, &name) {
             Ok(()) => {}

@@ -12,8 +12,9 @@ use crate::resolver::Resolver;
 use crate::sys::{self, Choice, SendBatch};
 use crate::transmit::Transmitter;
 use crate::{MAX_FRAME, Sock};
+use cci_mem::inherited::close_in_children;
 use cci_proto::Status;
-use cci_transport::{OpenError, room_for};
+use cci_transport::{OpenError, child_holds, room_for};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with, sockopt};
@@ -191,7 +192,19 @@ pub(crate) fn prepare_to_receive(socket: &OwnedFd, how: How) -> Result<(), Errno
 /// A UDP socket that never blocks.
 pub(crate) fn datagram_socket(is_v4: bool) -> Result<OwnedFd, Errno> {
     let family = if is_v4 { AddressFamily::INET } else { AddressFamily::INET6 };
-    socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
+    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+    close_in_children(&socket);
+    Ok(socket)
+}
+
+/// Whether a child of this process has the port: it was made without the handlers of `fork`, and keeps a copy of a socket.
+fn is_held_by_child(ip: IpAddr, port: u16) -> bool {
+    let table = if ip.is_ipv4() { "/proc/net/udp" } else { "/proc/net/udp6" };
+    let end = format!(":{port:04X}");
+    child_holds(table, |columns| match columns {
+        [_, local, _, _, _, _, _, _, _, inode, ..] if local.ends_with(&end) => inode.parse().ok(),
+        _ => None,
+    })
 }
 
 /// Binds the socket; says which port it has.
@@ -200,6 +213,11 @@ fn bind_to(socket: &OwnedFd, place: &Place, port: u16) -> Result<u16, OpenError>
     bind(socket, &place.socket(port)).map_err(|error| match error {
         Errno::ADDRINUSE if port == 0 => {
             OpenError::new(Status::AddrNotAvail, format!("all ports of {ip} are in use; close endpoints"))
+        }
+        Errno::ADDRINUSE if is_held_by_child(ip, port) => {
+            let what =
+                format!("a child process of this program still holds port {port}; end it, or choose another port");
+            OpenError::new(Status::AddrNotAvail, what)
         }
         Errno::ADDRINUSE => {
             let what = format!("port {port} of {ip} is in use; choose another port, or none to get a free one");

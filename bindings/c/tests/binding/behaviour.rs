@@ -81,6 +81,11 @@ fn a_forked_child_starts_afresh() {
 }
 
 #[test]
+fn children_that_live_on_keep_nothing_alive() {
+    check("children");
+}
+
+#[test]
 fn many_threads_share_an_endpoint() {
     check("threads");
 }

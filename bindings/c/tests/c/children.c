@@ -1,0 +1,143 @@
+/* Children that live on without exec: the parent's endpoints end for their peers all the same, and can be opened again. */
+
+#define _GNU_SOURCE
+#include "check.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* How a child is made: by fork(), whose handlers run, or behind the C library's back. */
+enum way { FORK, CLONE };
+
+static pid_t sleeper(enum way way)
+{
+    int ready[2];
+    char byte = 0;
+    pid_t pid;
+
+    CHECK(pipe(ready) == 0);
+    pid = way == FORK ? fork() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        /* Not longer than this program, however that ends. */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (write(ready[1], &byte, 1) != 1) {
+            _exit(1);
+        }
+        for (;;) {
+            pause();
+        }
+    }
+    /* The handlers of fork() have run when the child comes here. */
+    CHECK(read(ready[0], &byte, 1) == 1);
+    close(ready[0]);
+    close(ready[1]);
+    return pid;
+}
+
+static void end(pid_t pid)
+{
+    CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+}
+
+static cci_endpoint_t *open_at(cci_device_t *device, const char *service)
+{
+    struct ccix_endpoint_options options;
+    cci_endpoint_t *endpoint = NULL;
+
+    memset(&options, 0, sizeof(options));
+    options.size = sizeof(options);
+    options.flags = CCIX_ENDPOINT_DISCONNECT_EVENTS;
+    options.service = service;
+    return ccix_create_endpoint(device, &options, &endpoint, NULL) == CCI_SUCCESS ? endpoint : NULL;
+}
+
+/* What the endpoint is opened by again: "PID/ID" of sm, the port of sock. */
+static const char *service_of(cci_device_t *device, const char *uri)
+{
+    return strcmp(device->transport, "sm") == 0 ? strstr(uri, "://") + 3 : strrchr(uri, ':') + 1;
+}
+
+static cci_event_t *next_of_type(cci_endpoint_t *one, cci_endpoint_t *other, int type)
+{
+    time_t deadline = time(NULL) + PATIENCE;
+    while (time(NULL) < deadline) {
+        cci_endpoint_t *both[2];
+        int at;
+        both[0] = one;
+        both[1] = other;
+        for (at = 0; at < 2; at++) {
+            cci_event_t *event = NULL;
+            if (!both[at] || cci_get_event(both[at], &event) != CCI_SUCCESS) {
+                continue;
+            }
+            if ((int)event->type == type) {
+                return event;
+            }
+            CHECK_OK(cci_return_event(event));
+        }
+    }
+    fprintf(stderr, "no event %d within %d s\n", type, PATIENCE);
+    exit(1);
+}
+
+static void lives_on(cci_device_t *device, enum way way)
+{
+    cci_endpoint_t *client = open_at(device, NULL);
+    cci_endpoint_t *server = open_at(device, NULL);
+    cci_endpoint_t *again;
+    cci_event_t *event;
+    char *uri;
+    pid_t pid;
+
+    CHECK(client && server);
+    uri = uri_of(server);
+    CHECK_OK(cci_connect(client, uri, NULL, 0, CCI_CONN_ATTR_RO, MARK(0), 0, NULL));
+    event = next_of_type(server, client, CCI_EVENT_CONNECT_REQUEST);
+    CHECK_OK(cci_accept(event, MARK(1)));
+    CHECK_OK(cci_return_event(event));
+    event = next_of_type(client, server, CCI_EVENT_CONNECT);
+    CHECK_STATUS((int)event->connect.status, CCI_SUCCESS);
+    CHECK_OK(cci_return_event(event));
+
+    pid = sleeper(way);
+    CHECK_OK(cci_destroy_endpoint(server));
+    CHECK_OK(cci_return_event(next_of_type(client, NULL, CCIX_EVENT_DISCONNECT)));
+    again = open_at(device, service_of(device, uri));
+    if (way == FORK) {
+        CHECK(again != NULL);
+        CHECK_OK(cci_destroy_endpoint(again));
+    } else {
+        CHECK(again == NULL);
+        CHECK(strstr(ccix_last_error(), "a child process of this program still holds") != NULL);
+    }
+    end(pid);
+    again = open_at(device, service_of(device, uri));
+    CHECK(again != NULL);
+    CHECK_OK(cci_destroy_endpoint(again));
+    CHECK_OK(cci_destroy_endpoint(client));
+    free(uri);
+}
+
+int main(void)
+{
+    cci_device_t *const *devices;
+    int at;
+    int found = 0;
+
+    start();
+    CHECK_OK(cci_get_devices(&devices));
+    for (at = 0; devices[at]; at++) {
+        if (strcmp(devices[at]->transport, "sm") == 0 || strcmp(devices[at]->transport, "sock") == 0) {
+            found++;
+            lives_on(devices[at], FORK);
+            lives_on(devices[at], CLONE);
+        }
+    }
+    CHECK(found >= 2);
+    CHECK_OK(cci_finalize());
+    return 0;
+}

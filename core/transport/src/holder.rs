@@ -1,0 +1,53 @@
+//! Who holds a name that this process cannot have: a child of its own, made without the handlers of `fork`?
+
+use std::fs;
+
+/// Whether a child of this process has a socket that a table of the system (`/proc/net/udp`) lists. `inode` finds its number among the
+/// columns of a line, if the line is the one. No where the system does not tell.
+#[must_use]
+pub fn child_holds(table: &str, inode: impl Fn(&[&str]) -> Option<u64>) -> bool {
+    let Ok(table) = fs::read_to_string(table) else { return false };
+    let found = table.lines().find_map(|line| inode(&line.split_whitespace().collect::<Vec<_>>()));
+    found.is_some_and(|inode| children().any(|child| has_socket(child, inode)))
+}
+
+fn children() -> impl Iterator<Item = u32> {
+    let own = std::process::id();
+    let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
+    numbers
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(move |child| parent_of(*child) == Some(own))
+}
+
+fn parent_of(process: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name, in brackets, may contain anything. State and parent follow it.
+    status.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn has_socket(process: u32, inode: u64) -> bool {
+    let name = format!("socket:[{inode}]");
+    let links = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    links.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|link| link.as_os_str() == name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parent_is_found_behind_any_name() {
+        assert_eq!(parent_of(std::process::id()), Some(std::os::unix::process::parent_id()));
+        assert_eq!(parent_of(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_socket_is_found_by_its_number() {
+        use std::os::fd::AsRawFd;
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let link = fs::read_link(format!("/proc/self/fd/{}", socket.as_raw_fd())).expect("a link");
+        let inode = link.to_str().and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok());
+        assert!(has_socket(std::process::id(), inode.expect("a number")));
+        assert!(!has_socket(std::process::id(), 1));
+    }
+}
