@@ -46,6 +46,8 @@ pub enum Incoming<'a> {
         to: Address,
         /// The beginning of our frame.
         quoted: &'a [u8],
+        /// An address of this host says so: nobody listens there for good.
+        is_own: bool,
     },
     /// The path to the address carries at most `mtu` bytes of frame.
     TooBig {

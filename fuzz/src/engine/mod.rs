@@ -204,7 +204,8 @@ impl World {
         let (place, frame) = self.left.clone();
         let quoted = &frame[..frame.len().min(bytes.byte().into())];
         if bytes.flag() {
-            self.engine.handle_refusal(self.now, &address(place), quoted, &mut self.books);
+            let is_own = quoted.len() % 2 == 0;
+            self.engine.handle_refusal(self.now, &address(place), quoted, is_own, &mut self.books);
         } else {
             self.engine.handle_too_big(&address(place), quoted, bytes.short());
         }

@@ -109,7 +109,7 @@ impl Link for SimLink {
             sink(match received.what {
                 Arrival::Frame => Incoming::Frame { from, bytes, congested: received.frame.congested },
                 Arrival::Multicast(group) => Incoming::Multicast { group, from, bytes },
-                Arrival::Refusal => Incoming::Refused { to: from, quoted: bytes },
+                Arrival::Refusal => Incoming::Refused { to: from, quoted: bytes, is_own: true },
             });
             self.shared.lock().recycle(received.frame);
             count += 1;

@@ -30,7 +30,7 @@ fn take(link: &mut SimLink) -> Vec<Taken> {
             Incoming::Frame { from, bytes, .. } => ("frame", from, bytes.to_vec()),
             Incoming::Multicast { group: 7, from, bytes } => ("seven", from, bytes.to_vec()),
             Incoming::Multicast { from, bytes, .. } => ("group", from, bytes.to_vec()),
-            Incoming::Refused { to, quoted } => ("refused", to, quoted.to_vec()),
+            Incoming::Refused { to, quoted, .. } => ("refused", to, quoted.to_vec()),
             Incoming::TooBig { to, quoted, .. } => ("too big", to, quoted.to_vec()),
             Incoming::Faulted { .. } => ("faulted", Address::default(), Vec::new()),
         });

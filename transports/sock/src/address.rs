@@ -111,7 +111,7 @@ pub(crate) fn way(address: &Address) -> Option<Way> {
     (address.0[18] & GROUP != 0).then(|| Way { interface: scope(address), ttl: address.0[19] })
 }
 
-fn scope(address: &Address) -> u32 {
+pub(crate) fn scope(address: &Address) -> u32 {
     let [a, b, c, d] = [address.0[20], address.0[21], address.0[22], address.0[23]];
     u32::from_be_bytes([a, b, c, d])
 }

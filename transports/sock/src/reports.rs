@@ -6,6 +6,8 @@ use cci_mem::memory::Piece;
 use cci_proto::Address;
 use cci_transport::{Incoming, Outgoing};
 use rustix::fd::BorrowedFd;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 /// Bytes that are kept of a frame that was too long: a frame header and more.
 const QUOTED: usize = 64;
@@ -37,11 +39,44 @@ pub(crate) struct Reports {
     mtu: u16,
     /// Bytes of IP and UDP headers.
     overhead: u32,
+    own: Own,
+}
+
+/// The host that last refused frames, and whether it is this one: the system is asked once for each in a row.
+#[derive(Default)]
+struct Own(Option<(IpAddr, bool)>);
+
+impl Own {
+    fn is(&mut self, by: &Address) -> bool {
+        let ip = address::ip(by);
+        match self.0 {
+            Some((known, is_own)) if known == ip => is_own,
+            _ => {
+                let is_own = is_local(by);
+                self.0 = Some((ip, is_own));
+                is_own
+            }
+        }
+    }
 }
 
 /// Bytes of IP and UDP headers.
 pub(crate) const fn overhead(is_v4: bool) -> u32 {
     if is_v4 { 28 } else { 48 }
+}
+
+/// Whether an address is one of this host: a socket can be bound to it.
+#[cold]
+fn is_local(address: &Address) -> bool {
+    let (family, name) = match address::ip(address) {
+        IpAddr::V4(ip) => (AddressFamily::INET, SocketAddr::from((ip, 0))),
+        IpAddr::V6(ip) => (AddressFamily::INET6, SocketAddrV6::new(ip, 0, 0, address::scope(address)).into()),
+    };
+    if name.ip().is_loopback() {
+        return true;
+    }
+    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
+    socket.and_then(|socket| bind(&socket, &name)).is_ok()
 }
 
 impl Reports {
@@ -53,6 +88,7 @@ impl Reports {
             room: vec![0; ROOM].into_boxed_slice(),
             mtu,
             overhead: overhead(is_v4),
+            own: Own::default(),
         }
     }
 
@@ -113,7 +149,8 @@ impl Reports {
         match (report.origin, report.kind, report.code) {
             // Port unreachable: RFC 792, RFC 4443 section 3.1.
             (libc::SO_EE_ORIGIN_ICMP, 3, 3) | (libc::SO_EE_ORIGIN_ICMP6, 1, 4) => {
-                sink(Incoming::Refused { to, quoted });
+                let is_own = report.by.is_some_and(|by| self.own.is(&by));
+                sink(Incoming::Refused { to, quoted: &self.room[..report.quoted], is_own });
                 1
             }
             // Fragmentation needed: RFC 1191; packet too big: RFC 4443 section 3.2.

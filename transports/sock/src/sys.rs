@@ -437,6 +437,8 @@ pub(crate) struct Report {
     /// For "too big": the MTU.
     pub(crate) mtu: u32,
     pub(crate) errno: i32,
+    /// Who sent the ICMP message; port 0.
+    pub(crate) by: Option<Address>,
 }
 
 /// Takes the oldest entry of a socket's error queue, and the datagram's first bytes with it.
@@ -456,7 +458,8 @@ pub(crate) fn take_report(socket: BorrowedFd<'_>, quoted: &mut [u8]) -> Result<R
     let taken = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) };
     let len = counted(taken as libc::c_long)?;
     let to = name.address(header.msg_namelen as usize);
-    let mut report = Report { to, quoted: len.min(quoted.len()), origin: 0, kind: 0, code: 0, mtu: 0, errno: 0 };
+    let mut report =
+        Report { to, quoted: len.min(quoted.len()), origin: 0, kind: 0, code: 0, mtu: 0, errno: 0, by: None };
     for word in control.words(header.msg_controllen as usize) {
         // sock_extended_err: errno u32, origin, type, code, padding, info u32.
         if let (
@@ -468,9 +471,20 @@ pub(crate) fn take_report(socket: BorrowedFd<'_>, quoted: &mut [u8]) -> Result<R
             (report.origin, report.kind, report.code) = (origin, kind, code);
             report.mtu = u32::from_ne_bytes([a, b, c, d]);
             report.errno = number(word.bytes);
+            report.by = offender(word.bytes);
         }
     }
     Ok(report)
+}
+
+/// The name that follows a `sock_extended_err` of 16 bytes; `None` when nobody is named.
+fn offender(bytes: &[u8]) -> Option<Address> {
+    let mut name = Name::EMPTY;
+    let from = bytes.get(16..)?;
+    let len = from.len().min(name.bytes.len());
+    name.bytes[..len].copy_from_slice(&from[..len]);
+    let address = name.address(len);
+    (address != Address::default()).then_some(address)
 }
 
 /// Options of a UDP socket whose value is a number, where `rustix` has no call.

@@ -11,6 +11,7 @@ mod memory;
 mod order;
 mod path;
 mod rate;
+mod refusals;
 mod slots;
 
 use super::tests::{ADDRESSES, CONFIG, Pair, Recorder, message, recorder};

@@ -183,6 +183,7 @@ impl Engine {
         self.mark_answered(now, place, None);
         self.fail_operations(place, failure, host);
         self.openings.remove(&place);
+        self.refusals.remove(&place);
         let Some(conn) = self.table.get_mut(place) else { return };
         let was_accepting = conn.state == State::Accepting;
         let user = conn.user;
@@ -210,6 +211,7 @@ impl Engine {
     pub(super) fn remove(&mut self, now: Time, place: u32) {
         self.mark_answered(now, place, None);
         self.openings.remove(&place);
+        self.refusals.remove(&place);
         self.table.remove(place);
     }
 

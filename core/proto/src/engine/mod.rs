@@ -28,6 +28,7 @@ mod pieces;
 mod random;
 mod receive;
 mod records;
+mod refusals;
 mod reply;
 mod reply_limit;
 mod requests;
@@ -220,6 +221,8 @@ pub struct Engine {
     reply_limit: ReplyLimit,
     /// Connections that are being made or closed.
     openings: BTreeMap<u32, Opening>,
+    /// Open connections whose frames the network refuses.
+    refusals: BTreeMap<u32, refusals::Refusals>,
     /// Requests seen lately, so that one repeated by the network is not a second one.
     admission: Admission,
     expected: Vec<u64>,
@@ -272,6 +275,7 @@ impl Engine {
             replies: VecDeque::with_capacity(reply::MAX_REPLIES),
             reply_limit: ReplyLimit::new(),
             openings: BTreeMap::new(),
+            refusals: BTreeMap::new(),
             admission: Admission::default(),
             expected: Vec::new(),
             lives: 0,

@@ -68,6 +68,9 @@ impl Engine {
         let is_new = conn.is_reliable() || conn.is_new(header.number);
         conn.note_number(header.number, header.time, now.micros());
         conn.clear(bit::TOLD_SILENT | bit::PINGED);
+        if !self.refusals.is_empty() {
+            self.refusals.remove(&place);
+        }
         conn.marks = conn.marks.wrapping_add(u16::from(congested));
         let done = if conn.flow == NONE { Ops::NONE } else { self.handle_ack(now, place, &data, &sack) };
         if data.flags & flags::SEQUENCED != 0 && records.is_slice() {
@@ -394,11 +397,13 @@ impl Engine {
     }
 
     /// The path to `to` refused this frame of ours: nobody listens there. It counts only if it quotes both identifiers of a
-    /// connection to that address.
-    pub fn handle_refusal<H: Host>(&mut self, now: Time, to: &Address, quoted: &[u8], host: &mut H) {
+    /// connection to that address. `is_own`: an address of this host says so, and an open connection ends; otherwise the peer is
+    /// probed for a while.
+    pub fn handle_refusal<H: Host>(&mut self, now: Time, to: &Address, quoted: &[u8], is_own: bool, host: &mut H) {
         let Some(place) = self.quoted(to, quoted) else { return };
         match self.table.get(place).map(|conn| conn.state) {
             Some(State::Asking) => self.refuse(now, place, Failure::Refused, host),
+            Some(State::Open) if !is_own => self.doubt(now, place, host),
             Some(State::Open | State::Accepting) => self.break_connection(now, place, Failure::Disconnected, host),
             Some(State::Closing) => self.remove(now, place),
             _ => {}

@@ -48,6 +48,9 @@ impl Engine {
     /// What is due on an open connection.
     fn look<H: Host>(&mut self, now: Time, place: u32, host: &mut H) {
         self.expire_losses(now, place);
+        if self.look_refused(now, place) {
+            return self.break_connection(now, place, Failure::Disconnected, host);
+        }
         let Some(conn) = self.table.get_mut(place) else { return };
         let mut broken = None;
         if let Some(flow) = self.flows.get_mut(conn.flow) {
@@ -138,10 +141,13 @@ impl Engine {
     pub(super) fn arm(&mut self, now: Time, place: u32) {
         let Some(conn) = self.table.get_mut(place) else { return };
         let flow = self.flows.get(conn.flow);
-        if conn.state == State::Open && flow.is_some_and(|flow| is_armed(conn, flow)) {
+        let is_open = conn.state == State::Open;
+        let refused = if self.refusals.is_empty() || !is_open { None } else { self.refusals.get(&place) };
+        if is_open && refused.is_none() && flow.is_some_and(|flow| is_armed(conn, flow)) {
             return;
         }
         let opening = self.openings.get(&place).map(super::handshake::Opening::next_at);
+        let opening = opening.or(refused.map(super::refusals::Refusals::next_at));
         let due = if conn.state == State::Open { next_due(now, conn, flow) } else { None };
         let next = match (opening, due) {
             (Some(a), Some(b)) => Some(a.min(b)),

@@ -187,8 +187,8 @@ impl<L: Link> Reliable<L> {
                 }
                 multicast::receive(groups, estate, core, group, bytes);
             }
-            Incoming::Refused { to, quoted } => {
-                engine.handle_refusal(now, &to, quoted, &mut Ends { estate, core });
+            Incoming::Refused { to, quoted, is_own } => {
+                engine.handle_refusal(now, &to, quoted, is_own, &mut Ends { estate, core });
             }
             Incoming::TooBig { to, quoted, mtu } => engine.handle_too_big(&to, quoted, mtu),
             Incoming::Faulted { piece } => estate.registry.note_fault(piece),

@@ -97,7 +97,8 @@ impl World {
         match report.limit {
             Some(limit) => engine.handle_too_big(&report.to, &report.quoted, limit),
             None => {
-                engine.handle_refusal(now, &report.to, &report.quoted, &mut Judged { side, oracle: &mut self.oracle });
+                let judged = &mut Judged { side, oracle: &mut self.oracle };
+                engine.handle_refusal(now, &report.to, &report.quoted, true, judged);
             }
         }
     }

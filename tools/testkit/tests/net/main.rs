@@ -19,6 +19,7 @@ mod multicast;
 mod path_mtu;
 mod pids;
 mod pingpong;
+mod reject;
 mod shares;
 mod testbed;
 mod traffic;
@@ -38,6 +39,7 @@ const TESTS: &[Test] = &[
     Test("perf_passes_a_firewall_with_a_range_of_ports", pingpong::through_a_range_of_ports, &["ip", "nft"]),
     Test("nothing_is_lost_by_loss", loss::loss, &["ip", "nft"]),
     Test("nothing_is_lost_or_doubled_by_loss_duplication_and_reordering", loss::everything, &["ip", "nft", "tc"]),
+    Test("a_moment_of_reject_heals", reject::heals, &["ip", "nft"]),
     Test("path_mtu_is_found_where_a_router_tells", path_mtu::told, &["ip"]),
     Test("path_mtu_is_found_where_nobody_tells", path_mtu::untold, &["ip", "nft"]),
     Test("a_path_that_shrinks_under_traffic_loses_nothing_where_a_router_tells", path_mtu::shrinks_told, &["ip", "tc"]),

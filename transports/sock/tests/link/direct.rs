@@ -310,7 +310,7 @@ fn a_peer_that_is_gone_is_refused_and_its_successors_are_heard() {
         a.disarm();
         let mut got = Vec::new();
         assert_eq!(a.recv_burst(64, &mut |incoming| got.push(Got::from(incoming))), 1, "by the first call");
-        let Got::Refused { to, quoted } = &got[0] else { panic!("{got:?}") };
+        let Got::Refused { to, quoted, .. } = &got[0] else { panic!("{got:?}") };
         assert_eq!((*to, &quoted[..]), (to_b, &b"is anybody there?"[..]));
         assert!(!is_direct(&a, to_b) && a.arm(None, false) && !wait(&a, 0));
         a.disarm();

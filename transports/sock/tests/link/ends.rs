@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 pub(crate) enum Got {
     Frame { from: Address, bytes: Vec<u8>, congested: bool },
     Multicast { group: u32, from: Address, bytes: Vec<u8> },
-    Refused { to: Address, quoted: Vec<u8> },
+    Refused { to: Address, quoted: Vec<u8>, is_own: bool },
     TooBig { to: Address, quoted: Vec<u8>, mtu: u16 },
     Faulted { start: usize, len: usize },
 }
@@ -20,7 +20,7 @@ impl From<Incoming<'_>> for Got {
         match incoming {
             Incoming::Frame { from, bytes, congested } => Self::Frame { from, bytes: bytes.to_vec(), congested },
             Incoming::Multicast { group, from, bytes } => Self::Multicast { group, from, bytes: bytes.to_vec() },
-            Incoming::Refused { to, quoted } => Self::Refused { to, quoted: quoted.to_vec() },
+            Incoming::Refused { to, quoted, is_own } => Self::Refused { to, quoted: quoted.to_vec(), is_own },
             Incoming::TooBig { to, quoted, mtu } => Self::TooBig { to, quoted: quoted.to_vec(), mtu },
             Incoming::Faulted { piece } => Self::Faulted { start: piece.start(), len: piece.len() },
         }

@@ -13,8 +13,9 @@ fn a_refusal_quotes_our_frame() {
         let bytes: Vec<u8> = (0..200).collect();
         assert_eq!(a.send_burst(&[frame(nobody, &bytes)]), 1);
         let got = take(&mut a, 1);
-        let Got::Refused { to, quoted } = &got[0] else { panic!("{got:?}") };
+        let Got::Refused { to, quoted, is_own } = &got[0] else { panic!("{got:?}") };
         assert_eq!((*to, &quoted[..64]), (nobody, &bytes[..64]));
+        assert!(is_own, "{ip} is an address of this host");
         assert_eq!(a.counters().tx_lost, 0);
     }
 }

@@ -1,0 +1,68 @@
+//! "Unreachable" for frames of an open connection. This host's own word is final: nobody listens there any more. A router or the
+//! peer's host may say it for a moment only, while a firewall is loaded: the peer is probed, and the connection ends when nothing
+//! but "unreachable" has arrived for a time.
+
+use super::Engine;
+use super::conn::{State, bit};
+use super::host::Host;
+use crate::{Failure, Time};
+
+/// Until the first probe; doubled for each that follows, up to the longest; microseconds.
+const FIRST: u64 = 50_000;
+const LONGEST: u64 = 500_000;
+/// A connection ends after so long, and one that is silent for so long is not refused any more, microseconds.
+const PATIENCE: u64 = 5_000_000;
+/// Hosts send one refusal a second when they have sent some (Linux: `icmp_ratelimit`), so that a probe may get none, microseconds.
+const RATE_LIMIT: u64 = 2_000_000;
+
+/// Refusals since the peer was last heard.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Refusals {
+    since: Time,
+    last: Time,
+    /// When the peer is probed next, and how often it was.
+    next_at: Time,
+    probes: u32,
+}
+
+impl Refusals {
+    pub(super) fn next_at(&self) -> Time {
+        self.next_at
+    }
+}
+
+impl Engine {
+    /// Somebody elsewhere refused a frame of an open connection.
+    pub(super) fn doubt<H: Host>(&mut self, now: Time, place: u32, host: &mut H) {
+        let first = Refusals { since: now, last: now, next_at: now.plus_micros(FIRST), probes: 0 };
+        let refusals = self.refusals.entry(place).or_insert(first);
+        refusals.last = now;
+        if now.since(refusals.since) >= PATIENCE * 1000 {
+            return self.break_connection(now, place, Failure::Disconnected, host);
+        }
+        self.arm(now, place);
+    }
+
+    /// Probes the peer of a refused connection when it is time. True: it was refused for long enough, and the connection ends.
+    pub(super) fn look_refused(&mut self, now: Time, place: u32) -> bool {
+        let Some(refusals) = self.refusals.get_mut(&place) else { return false };
+        let silence = now.since(refusals.last);
+        if silence >= PATIENCE * 1000 {
+            // Silence is for the timeouts.
+            self.refusals.remove(&place);
+            return false;
+        }
+        let end = refusals.since.plus_micros(PATIENCE);
+        if end <= now && silence < RATE_LIMIT * 1000 {
+            return true;
+        }
+        let Some(conn) = self.table.get_mut(place).filter(|conn| conn.state == State::Open) else { return false };
+        if refusals.next_at <= now {
+            refusals.probes += 1;
+            let next = now.plus_micros((FIRST << refusals.probes.min(16)).min(LONGEST));
+            refusals.next_at = if now < end { next.min(end) } else { next };
+            conn.set(bit::PING);
+        }
+        false
+    }
+}
