@@ -155,6 +155,8 @@ pub fn changing_memory(device: &Device) {
         assert!(changing.memory().copy_in(AT as u64, &[0; 8]));
         let expected = changing.to_vec(0, LEN);
         while_changed(&changing.memory(), AT as u64, || {
+            // On a busy machine RMA is over before the other thread has begun.
+            world.until("a change", || changing.to_vec(AT, 8) != [0; 8]);
             let mut last = 0;
             for len in [LEN, 8, 4096, 5000, 65_536, 300_000, LEN] {
                 let offset = if len == 8 { AT as u64 } else { 0 };
