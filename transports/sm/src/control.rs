@@ -124,11 +124,9 @@ impl Control {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(system)?;
         let pid = std::process::id();
-        let candidates = match service {
-            Some(address) => vec![address],
-            None => (0..MAX_ID).map(|id| Address { pid, id }).collect(),
-        };
-        for address in candidates {
+        let count = if service.is_some() { 1 } else { MAX_ID };
+        for id in 0..count {
+            let address = service.unwrap_or(Address { pid, id });
             match bind(&socket, &address.socket().map_err(system)?) {
                 Ok(()) => {
                     listen(&socket, BACKLOG).map_err(system)?;
