@@ -25,6 +25,7 @@ pub mod fork;
 mod futex;
 #[allow(unsafe_code)]
 pub mod guarded;
+pub mod hints;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod inherited;

@@ -134,6 +134,9 @@ pub(crate) enum Command {
     /// Very many connections, of `cci bench`: the end that measures, or the one that connects
     #[command(hide = true)]
     Connections(ConnectionsArguments),
+    /// Many peers of one endpoint, of `cci bench`: the end that measures, or the peers
+    #[command(hide = true)]
+    Crowd(CrowdArguments),
 }
 
 #[derive(Args, Debug)]
@@ -376,6 +379,18 @@ pub(crate) struct ConnectionsArguments {
     #[arg(long, required = true, value_parser = clap::value_parser!(u32).range(2..))]
     pub(crate) count: Vec<u32>,
     /// Endpoints to connect to: the one with one connection, the one with all; without them this end measures
+    pub(crate) uris: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CrowdArguments {
+    /// Process that must be the parent
+    #[arg(long)]
+    pub(crate) parent: i32,
+    /// How many peers
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) peers: u32,
+    /// Endpoints to connect to: the one with one peer, the one with all; without them this end measures
     pub(crate) uris: Vec<String>,
 }
 

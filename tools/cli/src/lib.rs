@@ -54,6 +54,7 @@ pub fn run() -> ExitCode {
         Command::Bench(arguments) => bench::bench(arguments),
         Command::Footprint(arguments) => bench::footprint::footprint(arguments),
         Command::Connections(arguments) => bench::connections::connections(arguments),
+        Command::Crowd(arguments) => bench::crowd::crowd(arguments),
     };
     if let Err(why) = &outcome {
         complain(&why.0);

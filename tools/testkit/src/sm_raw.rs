@@ -1,6 +1,6 @@
 //! The protocol of the transport `sm` spoken byte by byte (`docs/design/sm.md`), so that tests can speak it wrongly.
 //!
-//! Nothing here is shared with the library: a peer is a Unix socket, two memfds, and what is written into them. Where the document
+//! Nothing here is shared with the library: a peer is a Unix socket, three memfds, and what is written into them. Where the document
 //! leaves sizes to the library they are learnt from a HELLO of the library itself ([`learn`]).
 
 use crate::world::{LIMIT, drain};
@@ -27,6 +27,8 @@ pub const ANNOUNCE: u64 = 128;
 pub const GRANTS: u64 = 256;
 /// Where a direction's payload slots begin.
 pub const SLOTS: u64 = 17408;
+/// Bytes of an endpoint's ready bitmap.
+pub const READY_LEN: u64 = 4096;
 /// Entries of a ring.
 pub const ENTRIES: u64 = 256;
 
@@ -294,7 +296,7 @@ pub fn learn(endpoint: &Endpoint, id: u32) -> Packet {
     };
     let socket = listener.accept_while(poll);
     let (hello, descriptors) = await_packet(socket.as_fd(), poll).expect("a HELLO");
-    assert_eq!((hello.word32(field::KIND), descriptors.len()), (packet_kind::HELLO, 2));
+    assert_eq!((hello.word32(field::KIND), descriptors.len()), (packet_kind::HELLO, 3));
     let seals = fcntl_get_seals(&descriptors[0]).expect("a memfd");
     assert!(seals.contains(SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL), "the lane is not sealed");
     drop((socket, listener));
@@ -338,8 +340,13 @@ pub struct RawPeer {
     pub slot_stride: u32,
     tail: u64,
     head: u64,
+    /// This peer's bit in the endpoint's ready bitmap.
+    pub bit: u64,
+    /// This peer's own ready bitmap.
+    pub ready: OwnedFd,
+    /// The endpoint's registry and ready bitmap.
+    pub theirs: Vec<OwnedFd>,
     _registry: OwnedFd,
-    theirs: Vec<OwnedFd>,
 }
 
 impl RawPeer {
@@ -359,7 +366,9 @@ impl RawPeer {
             .with32(field::PID, std::process::id())
             .with64(field::ENDPOINT, random.u64(..))
             .with64(field::ENDPOINT + 8, random.u64(..));
-        send_packet(socket.as_fd(), &hello.0, &[lane.as_fd(), registry.as_fd()]).expect("a fresh socket");
+        let ready = memfd(READY_LEN, LANE_SEALS);
+        let fds = [lane.as_fd(), registry.as_fd(), ready.as_fd()];
+        send_packet(socket.as_fd(), &hello.0, &fds).expect("a fresh socket");
         let (answer, theirs) = await_packet(socket.as_fd(), &mut meanwhile).expect("an answer");
         assert_eq!(answer.word32(field::KIND), packet_kind::WELCOME, "refused: {}", answer.text());
         Self {
@@ -370,8 +379,10 @@ impl RawPeer {
             slot_stride: hello.word32(field::SLOT_STRIDE),
             tail: 0,
             head: 0,
-            _registry: registry,
+            bit: answer.word64(field::SEGMENT),
+            ready,
             theirs,
+            _registry: registry,
         }
     }
 

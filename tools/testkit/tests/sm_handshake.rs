@@ -5,8 +5,8 @@
 use cci::{Attribute, Endpoint, EventKind, Failure, Flags};
 use cci_testkit::process::{describe_descriptors, descriptors, segments};
 use cci_testkit::sm_raw::{
-    Arrived, LANE_SEALS, PACKET, Packet, REGISTRY_SEALS, RawListener, await_close, await_packet, field, learn, memfd,
-    packet_kind, raw_connect, receive_packet, send_packet,
+    Arrived, LANE_SEALS, PACKET, Packet, READY_LEN, REGISTRY_SEALS, RawListener, await_close, await_packet, field,
+    learn, memfd, packet_kind, raw_connect, receive_packet, send_packet,
 };
 use cci_testkit::{LIMIT, World, alone, drain, open, open_with, sm_device};
 use rustix::fs::SealFlags;
@@ -64,9 +64,9 @@ impl Site {
     }
 
     /// The right segments for a HELLO.
-    fn segments(&self) -> [OwnedFd; 2] {
+    fn segments(&self) -> [OwnedFd; 3] {
         let lane = memfd(self.hello.word64(field::LANE_LEN), LANE_SEALS);
-        [lane, memfd(self.hello.word64(field::REGISTRY_LEN), REGISTRY_SEALS)]
+        [lane, memfd(self.hello.word64(field::REGISTRY_LEN), REGISTRY_SEALS), memfd(READY_LEN, LANE_SEALS)]
     }
 
     /// Sends a HELLO with descriptors: `Some(sentence)` when it is refused, `None` when the lane is closed without one. It must not
@@ -91,10 +91,12 @@ fn hostile_hello_of_another_version_is_refused_with_a_sentence() {
     let _alone = alone();
     let site = Site::new();
     let before = site.baseline();
-    for version in [0, 2, 77, u32::MAX] {
-        let [lane, registry] = site.segments();
+    for version in [0, 1, 77, u32::MAX] {
+        let [lane, registry, ready] = site.segments();
         let hello = site.hello.clone().with32(field::VERSION, version);
-        let sentence = site.offer("another version", &hello.0, &[lane.as_fd(), registry.as_fd()]).expect("a REFUSE");
+        let sentence = site
+            .offer("another version", &hello.0, &[lane.as_fd(), registry.as_fd(), ready.as_fd()])
+            .expect("a REFUSE");
         assert!(sentence.contains(&version.to_string()) && sentence.contains(' '), "{sentence:?}");
     }
     site.assert_unharmed("another version", before);
@@ -118,8 +120,8 @@ fn hostile_hello_with_wrong_magic_length_or_kind_is_closed() {
         ("a long packet", [&site.hello.0[..], &[0; 40]].concat()),
         ("a very long packet", vec![0x41; 60_000]),
     ] {
-        let [lane, registry] = site.segments();
-        let _ = site.offer(what, &packet, &[lane.as_fd(), registry.as_fd()]);
+        let [lane, registry, ready] = site.segments();
+        let _ = site.offer(what, &packet, &[lane.as_fd(), registry.as_fd(), ready.as_fd()]);
         site.assert_unharmed(what, before);
     }
 }
@@ -135,21 +137,26 @@ fn hostile_hello_with_impossible_sizes_is_refused() {
             if value == site.hello.word32(at) || (at == field::MAX_SEND_SIZE && value > 0) {
                 continue;
             }
-            let [lane, registry] = site.segments();
+            let [lane, registry, ready] = site.segments();
             let hello = site.hello.clone().with32(at, value);
             let what = format!("{value} at offset {at}");
-            let _ = site.offer(&what, &hello.0, &[lane.as_fd(), registry.as_fd()]);
+            let _ = site.offer(&what, &hello.0, &[lane.as_fd(), registry.as_fd(), ready.as_fd()]);
         }
     }
     let len = site.hello.word64(field::LANE_LEN);
     for value in [0, 1, 4096, len - 64, len + 4096, 1 << 47, u64::MAX] {
-        let [lane, registry] = site.segments();
+        let [lane, registry, ready] = site.segments();
         let hello = site.hello.clone().with64(field::LANE_LEN, value);
-        let _ = site.offer(&format!("a lane of {value} bytes"), &hello.0, &[lane.as_fd(), registry.as_fd()]);
+        let _ =
+            site.offer(&format!("a lane of {value} bytes"), &hello.0, &[lane.as_fd(), registry.as_fd(), ready.as_fd()]);
         // A segment that is as long as it says is not enough.
         if value < 1 << 46 {
             let other = memfd(value, LANE_SEALS);
-            let _ = site.offer(&format!("{value} bytes indeed"), &hello.0, &[other.as_fd(), registry.as_fd()]);
+            let _ = site.offer(
+                &format!("{value} bytes indeed"),
+                &hello.0,
+                &[other.as_fd(), registry.as_fd(), ready.as_fd()],
+            );
         }
     }
     site.assert_unharmed("impossible sizes", before);
@@ -161,28 +168,34 @@ fn hostile_hello_with_unsealed_or_wrong_segments_is_refused() {
     let site = Site::new();
     let before = site.baseline();
     let len = site.hello.word64(field::LANE_LEN);
-    let [lane, registry] = site.segments();
+    let [lane, registry, ready] = site.segments();
     for seals in [SealFlags::empty(), SealFlags::SHRINK, SealFlags::GROW] {
         let unsealed = memfd(len, seals);
-        let sentence = site.offer("an unsealed lane", &site.hello.0, &[unsealed.as_fd(), registry.as_fd()]);
+        let sentence =
+            site.offer("an unsealed lane", &site.hello.0, &[unsealed.as_fd(), registry.as_fd(), ready.as_fd()]);
         assert!(sentence.expect("a REFUSE").contains(' '));
         let unsealed = memfd(site.hello.word64(field::REGISTRY_LEN), seals);
-        let sentence = site.offer("an unsealed registry", &site.hello.0, &[lane.as_fd(), unsealed.as_fd()]);
+        let unready = memfd(READY_LEN, seals);
+        let fds = [lane.as_fd(), registry.as_fd(), unready.as_fd()];
+        let sentence = site.offer("an unsealed ready bitmap", &site.hello.0, &fds);
+        assert!(sentence.is_some_and(|sentence| sentence.contains("mapped")), "an unsealed ready bitmap");
+        let sentence =
+            site.offer("an unsealed registry", &site.hello.0, &[lane.as_fd(), unsealed.as_fd(), ready.as_fd()]);
         assert!(sentence.expect("a REFUSE").contains(' '));
     }
     let short = memfd(len - 4096, LANE_SEALS);
     for other in [0, 64, 4096, site.hello.word64(field::REGISTRY_LEN) + 4096] {
         let other = memfd(other, REGISTRY_SEALS);
-        let _ = site.offer("a registry of another size", &site.hello.0, &[lane.as_fd(), other.as_fd()]);
+        let _ = site.offer("a registry of another size", &site.hello.0, &[lane.as_fd(), other.as_fd(), ready.as_fd()]);
     }
     let null = std::fs::File::open("/dev/null").expect("a device");
     let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
     let others = [short.as_fd(), null.as_fd(), reader.as_fd(), writer.as_fd()];
     for other in others {
-        let _ = site.offer("another file as lane", &site.hello.0, &[other, registry.as_fd()]);
-        let _ = site.offer("another file as registry", &site.hello.0, &[lane.as_fd(), other]);
+        let _ = site.offer("another file as lane", &site.hello.0, &[other, registry.as_fd(), ready.as_fd()]);
+        let _ = site.offer("another file as registry", &site.hello.0, &[lane.as_fd(), other, ready.as_fd()]);
     }
-    drop((short, null, reader, writer, lane, registry));
+    drop((short, null, reader, writer, lane, registry, ready));
     site.assert_unharmed("wrong segments", before);
 }
 
@@ -191,12 +204,12 @@ fn hostile_hello_with_too_few_or_too_many_descriptors_is_refused() {
     let _alone = alone();
     let site = Site::new();
     let before = site.baseline();
-    let [lane, registry] = site.segments();
-    for count in [0, 1, 3, 4, 16, 100, 253] {
-        let all: Vec<_> = [lane.as_fd(), registry.as_fd()].into_iter().cycle().take(count).collect();
+    let [lane, registry, ready] = site.segments();
+    for count in [0, 1, 2, 4, 16, 100, 253] {
+        let all: Vec<_> = [lane.as_fd(), registry.as_fd(), ready.as_fd()].into_iter().cycle().take(count).collect();
         let _ = site.offer(&format!("{count} descriptors"), &site.hello.0, &all);
     }
-    drop((lane, registry));
+    drop((lane, registry, ready));
     site.assert_unharmed("another number of descriptors", before);
 }
 
@@ -239,7 +252,7 @@ fn false_server(what: &str, id: u32, answer: Answer) -> Failure {
     endpoint.connect(listener.uri(), b"", RO, 6, Some(Duration::from_millis(700))).expect("a connect");
     let socket = listener.accept_while(|| world.step());
     let (hello, theirs) = await_packet(socket.as_fd(), || world.step()).expect("a HELLO");
-    assert_eq!(theirs.len(), 2, "{what}");
+    assert_eq!(theirs.len(), 3, "{what}");
     answer(&socket, hello, theirs);
     let event = world.next(0, EventKind::Connect);
     assert_eq!((event.context(), event.connection()), (6, None), "{what}");
@@ -273,12 +286,14 @@ fn hostile_servers_end_a_connect_with_one_failure() {
         ("welcomes with an unsealed registry", |socket, hello, _| {
             let registry = memfd(hello.word64(field::REGISTRY_LEN), SealFlags::empty());
             let welcome = hello.with32(field::KIND, packet_kind::WELCOME);
-            send_packet(socket.as_fd(), &welcome.0, &[registry.as_fd()]).expect("open");
+            send_packet(socket.as_fd(), &welcome.0, &[registry.as_fd(), memfd(READY_LEN, LANE_SEALS).as_fd()])
+                .expect("open");
         }),
         ("welcomes in another version", |socket, hello, _| {
             let registry = memfd(hello.word64(field::REGISTRY_LEN), REGISTRY_SEALS);
             let welcome = hello.with32(field::KIND, packet_kind::WELCOME).with32(field::VERSION, 9);
-            send_packet(socket.as_fd(), &welcome.0, &[registry.as_fd()]).expect("open");
+            send_packet(socket.as_fd(), &welcome.0, &[registry.as_fd(), memfd(READY_LEN, LANE_SEALS).as_fd()])
+                .expect("open");
         }),
         ("says HELLO itself", |socket, hello, _| send_packet(socket.as_fd(), &hello.0, &[]).expect("open")),
         ("talks nonsense", |socket, _, _| send_packet(socket.as_fd(), &[0x5a; PACKET], &[]).expect("open")),
@@ -345,18 +360,19 @@ fn connect_to_another_version_says_why() {
     let _alone = alone();
     let site = Site::new();
     let reason = reason_after(97_600, |socket, hello| {
-        let [lane, registry] = site.segments();
+        let [lane, registry, ready] = site.segments();
         let other = raw_connect(site.server.uri()).expect("it listens");
         let hello = hello.with32(field::VERSION, 77);
-        send_packet(other.as_fd(), &hello.0, &[lane.as_fd(), registry.as_fd()]).expect("a fresh socket");
+        send_packet(other.as_fd(), &hello.0, &[lane.as_fd(), registry.as_fd(), ready.as_fd()]).expect("a fresh socket");
         let (refuse, _) = await_packet(other.as_fd(), || site.poll()).expect("a REFUSE");
         send_packet(socket.as_fd(), &refuse.0, &[]).expect("open");
     });
-    assert!(reason.contains("this side speaks lane layout 1, not 77"), "{reason}");
+    assert!(reason.contains("this side speaks lane layout 2, not 77"), "{reason}");
     let reason = reason_after(97_601, |socket, hello| {
         let registry = memfd(hello.word64(field::REGISTRY_LEN), REGISTRY_SEALS);
         let welcome = hello.with32(field::KIND, packet_kind::WELCOME).with32(field::VERSION, 9);
-        send_packet(socket.as_fd(), &welcome.0, &[registry.as_fd()]).expect("open");
+        send_packet(socket.as_fd(), &welcome.0, &[registry.as_fd(), memfd(READY_LEN, LANE_SEALS).as_fd()])
+            .expect("open");
     });
     assert!(reason.contains("lane layout 9"), "{reason}");
 }

@@ -4,10 +4,13 @@ use crate::control::Control;
 use crate::lane::Kept;
 use crate::registry::Registry;
 use cci_mem::barrier::Pairing;
+use cci_mem::hints::{self, Hints};
+use cci_mem::segment::Segment;
 use cci_mem::sync::AtomicU64;
 use cci_mem::sync::Ordering;
 use cci_proto::{CONN_REQ_LEN, EventKind};
 use cci_transport::{Connection, Core, Slot};
+use rustix::fd::BorrowedFd;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
 
@@ -45,6 +48,13 @@ pub(crate) struct Common {
     pub(crate) redirected: Vec<crate::connect::Redirected>,
     /// Lanes whose peer broke the protocol, with what it did.
     pub(crate) violators: Vec<u32>,
+    /// Lanes that the clock is to look at from now on.
+    pub(crate) stirred: Vec<u32>,
+    /// Lanes that calls are to poll from now on.
+    pub(crate) heated: Vec<u32>,
+    /// This endpoint's ready bitmap: peers set the bits of cold lanes that hold something.
+    pub(crate) ready_page: Segment,
+    pub(crate) hints: Hints,
     /// A lane became usable, or ceased to be, or those that made way for another may go on.
     pub(crate) lanes_changed: bool,
     /// Why this endpoint does not use process_vm, should the configuration say so.
@@ -64,6 +74,17 @@ pub(crate) struct Common {
 }
 
 impl Common {
+    /// The descriptors that every peer gets: registry and ready bitmap.
+    pub(crate) fn files(&self) -> rustix::io::Result<[BorrowedFd<'_>; 2]> {
+        Ok([self.registry.segment().file_of()?, self.ready_page.file_of()?])
+    }
+
+    /// The number of a lane that perhaps holds something.
+    #[inline(always)]
+    pub(crate) fn next_hint(&mut self) -> Option<u32> {
+        self.hints.next(self.ready_page.words64(0, hints::WORDS))
+    }
+
     /// A buffer for a message that waits.
     pub(crate) fn buffer(&mut self) -> Box<[u8]> {
         // One more for the zero byte of a message that a program may print. Connection requests fit too.

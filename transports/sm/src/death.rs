@@ -83,6 +83,7 @@ impl Sm {
         lane.clear_answers();
         if was_ready && cause != Cause::Violation {
             lane.phase = Phase::Draining;
+            lane.busy(&mut self.common);
             self.drain(core, number);
             return;
         }
@@ -92,8 +93,8 @@ impl Sm {
     /// [`Sm::drain`] for all such lanes: nothing but a call brings one to its end.
     #[cold]
     pub(crate) fn drain_all(&mut self, core: &mut Core) {
-        for at in 0..self.live.len() {
-            let number = self.live[at];
+        for at in (0..self.hot.len()).rev() {
+            let Some(number) = self.hot.get(at).copied() else { continue };
             let lane = self.lanes.get(number as usize).and_then(Option::as_deref);
             if lane.is_some_and(|lane| lane.phase == Phase::Draining) {
                 self.drain(core, number);
@@ -113,9 +114,9 @@ impl Sm {
     }
 
     fn finish_burial(&mut self, core: &mut Core, number: u32, cause: Cause) {
-        let Some(place) = self.lanes.get_mut(number as usize) else { return };
-        let Some(lane) = place else { return };
+        let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
         lane.phase = Phase::Dead;
+        lane.stir(&mut self.common);
         lane.fail_operations(&mut self.common, core, None, Failure::Disconnected);
         lane.clear_answers();
         lane.requests.clear();
@@ -135,8 +136,14 @@ impl Sm {
         lane.admit(&mut self.common, core);
         lane.segments.clear();
         lane.registry = None;
-        if lane.is_over() {
-            *place = None;
+        lane.bell = None;
+        let is_over = lane.is_over();
+        if std::mem::take(&mut lane.hot) {
+            self.hot.retain(|other| *other != number);
+            self.common.heated.retain(|other| *other != number);
+        }
+        if is_over {
+            self.remove_lane(number);
         }
     }
 
@@ -178,7 +185,8 @@ impl Sm {
                 core.unfinished.push(Copying::boxed(wire, peer, lane.socket.take(), lane.process()));
             }
         }
-        self.live.clear();
+        self.hot.clear();
+        self.restless.clear();
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::address::Address;
 use crate::common::Common;
 use crate::handshake::{self, Arrived, Kind, Packet};
-use crate::lane::{Lane, Phase};
-use crate::layout::{Geometry, VERSION};
+use crate::lane::{Bell, Lane, Phase};
+use crate::layout::{Geometry, READY_LEN, VERSION};
 use crate::registry::{LEN, PeerRegistry};
 use crate::rma::PeerSegment;
 use crate::sys::{self, Peer, Way};
@@ -62,7 +62,8 @@ impl Lane {
         let mut hello = self.introduction(common, Kind::Hello);
         hello.set_geometry(geometry);
         let no_file = |_| Cause::NoMemory;
-        let fds = [wire.segment().file_of().map_err(no_file)?, common.registry.segment().file_of().map_err(no_file)?];
+        let [registry, ready] = common.files().map_err(no_file)?;
+        let fds = [wire.segment().file_of().map_err(no_file)?, registry, ready];
         handshake::limit_unread(&socket);
         handshake::send(&socket, &hello, &fds).map_err(cause_of_failed_send)?;
         wire.close_file();
@@ -97,6 +98,7 @@ impl Lane {
         packet.max_send_size = common.max_send_size;
         packet.registry_len = LEN as u64;
         packet.endpoint = common.id;
+        packet.segment = u64::from(self.number);
         packet.probe_addr = std::ptr::from_ref(&*common.probe).expose_provenance() as u64;
         packet.probe_value = common.probe.load(Ordering::Relaxed);
         packet
@@ -110,6 +112,7 @@ impl Lane {
                 Arrived::Nothing => return Ok(true),
                 Arrived::Closed => return Err(Cause::Gone),
                 Arrived::Wake => {
+                    self.rung = true;
                     (self.woken, self.wake_read) = (true, true);
                     Ok(())
                 }
@@ -155,14 +158,14 @@ impl Lane {
 
     fn on_hello(&mut self, common: &mut Common, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
         let geometry = packet.geometry();
-        let opened = match (geometry, <[OwnedFd; 2]>::try_from(fds)) {
+        let opened = match (geometry, <[OwnedFd; 3]>::try_from(fds)) {
             (Err(sentence), _) => Err(sentence),
-            (Ok(_), Err(_)) => Err("HELLO carries two descriptors: lane and registry".into()),
-            (Ok(geometry), Ok([lane, registry])) => Wire::attach(lane, geometry)
-                .and_then(|wire| Ok((wire, PeerRegistry::attach(registry)?)))
+            (Ok(_), Err(_)) => Err("HELLO carries three descriptors: lane, registry, ready bitmap".into()),
+            (Ok(geometry), Ok([lane, registry, ready])) => Wire::attach(lane, geometry)
+                .and_then(|wire| Ok((wire, PeerRegistry::attach(registry)?, attach_bell(ready, packet)?)))
                 .map_err(|errno| format!("lane or registry cannot be mapped: {errno}")),
         };
-        let (wire, registry) = opened.map_err(|sentence| {
+        let (wire, registry, bell) = opened.map_err(|sentence| {
             if let Some(socket) = &self.socket {
                 // The peer learns the reason if its socket has room, and sees the hang-up in any case.
                 let _ = handshake::send(socket, &Packet::new(Kind::Refuse, &sentence), &[]);
@@ -170,24 +173,28 @@ impl Lane {
             Cause::Refused
         })?;
         self.wire = Some(wire);
+        self.bell = Some(bell);
         // Before the WELCOME: a client that has it may sleep at once, and waits for no wake-up of slots that it finds granted.
         self.grant_first(common, packet);
         let welcome = self.introduction(common, Kind::Welcome);
         let socket = self.socket.as_ref().ok_or(Cause::Gone)?;
-        let registry_file = common.registry.segment().file_of().map_err(|_| Cause::NoMemory)?;
+        let files = common.files().map_err(|_| Cause::NoMemory)?;
         handshake::limit_unread(socket);
-        handshake::send(socket, &welcome, &[registry_file]).map_err(cause_of_failed_send)?;
+        handshake::send(socket, &welcome, &files).map_err(cause_of_failed_send)?;
         self.usable(common, packet, registry);
         Ok(())
     }
 
     fn on_welcome(&mut self, common: &mut Common, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
-        let [registry] = <[OwnedFd; 1]>::try_from(fds).map_err(|_| Cause::Violation)?;
+        let [registry, ready] = <[OwnedFd; 2]>::try_from(fds).map_err(|_| Cause::Violation)?;
         if packet.version != VERSION {
             return Err(self.not_greeted(format!("it speaks lane layout {}, this side {VERSION}", packet.version)));
         }
         let registry = PeerRegistry::attach(registry)
             .map_err(|errno| self.not_greeted(format!("its registry cannot be mapped: {errno}")))?;
+        let bell = attach_bell(ready, packet)
+            .map_err(|errno| self.not_greeted(format!("its ready bitmap cannot be mapped: {errno}")))?;
+        self.bell = Some(bell);
         self.grant_first(common, packet);
         self.usable(common, packet, registry);
         Ok(())
@@ -215,6 +222,7 @@ impl Lane {
         self.heard = common.now;
         self.dozing = false;
         common.lanes_changed = true;
+        self.busy(common);
         self.announced.on_change_of_all();
         self.announce(common);
     }
@@ -246,6 +254,14 @@ fn cause_of_failed_send(errno: Errno) -> Cause {
         Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM => Cause::NoMemory,
         _ => Cause::Gone,
     }
+}
+
+/// Maps the ready bitmap of the peer that sent this packet.
+fn attach_bell(ready: OwnedFd, packet: &Packet) -> rustix::io::Result<Bell> {
+    let mut page = Segment::attach(ready, READY_LEN)?;
+    page.close_file();
+    // A lane whose number has no bit is found by its wake-up.
+    Ok(Bell { page, bit: u32::try_from(packet.segment).unwrap_or(u32::MAX) })
 }
 
 /// Finds out by doing whether this process may copy to and from the peer's memory.

@@ -15,7 +15,7 @@ pub(crate) const PACKET: usize = 160;
 const MAGIC: u64 = 0x0031_6d73_2d69_6363;
 const TEXT: usize = 64;
 /// Descriptors that one packet may carry; more are closed by the kernel and the packet counts as truncated.
-const MAX_FDS: usize = 2;
+const MAX_FDS: usize = 3;
 /// Bytes that a peer may leave unread, as asked for: the kernel doubles them, and counts some 768 for a packet.
 const UNREAD: usize = 8192;
 const FEATURE_MEMBARRIER: u32 = 1;

@@ -9,7 +9,9 @@ use crate::rma::PeerSegment;
 use crate::sys::Peer;
 use crate::table::Table;
 use crate::wire::Wire;
+use cci_mem::hints;
 use cci_mem::ring::{BODY, BODY_WORDS, Header};
+use cci_mem::segment::Segment;
 use cci_mem::sleep;
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, EventKind, Failure};
@@ -146,6 +148,18 @@ pub(crate) struct Lane {
     pub(crate) wants: bool,
     /// Something was refused, and nothing has been taken since.
     pub(crate) held_back: bool,
+    /// Every call polls this lane; it stands in `Sm::hot`, or will.
+    pub(crate) hot: bool,
+    /// The clock looks at this lane; it stands in `Sm::restless`, or will.
+    pub(crate) restless: bool,
+    /// A wake-up has been read since the last look.
+    pub(crate) rung: bool,
+    /// Ticks without a frame while hot.
+    pub(crate) silent: u8,
+    /// Frames received at the last tick.
+    pub(crate) polled: u64,
+    /// Where the peer wants to be told which lane holds something.
+    pub(crate) bell: Option<Bell>,
     /// Frames received; for the keepalive.
     pub(crate) received: u64,
     pub(crate) seen: u64,
@@ -159,6 +173,12 @@ pub(crate) struct Lane {
     pub(crate) relay: crate::relay::Relay,
     /// For whoever watches.
     pub(crate) stuck: crate::notes::Stuck,
+}
+
+/// A peer's ready bitmap, and the bit of a lane.
+pub(crate) struct Bell {
+    pub(crate) page: Segment,
+    pub(crate) bit: u32,
 }
 
 impl Lane {
@@ -191,6 +211,12 @@ impl Lane {
             refusing: false,
             wants: false,
             held_back: false,
+            hot: false,
+            restless: false,
+            rung: false,
+            silent: 0,
+            polled: 0,
+            bell: None,
             received: 0,
             seen: 0,
             heard: now,
@@ -247,6 +273,10 @@ impl Lane {
 
     #[cold]
     pub(crate) fn wake(&self) {
+        // First: a peer that polls sees the hint at once, and the wake-up when it next looks at its descriptors.
+        if let Some(bell) = &self.bell {
+            hints::set(bell.page.words64(0, hints::WORDS), bell.bit);
+        }
         if let Some(socket) = &self.socket {
             handshake::wake(socket);
         }
@@ -266,6 +296,7 @@ impl Lane {
     /// Breaks a connection: its operations end with `failure`, the program is told as it asked, the table forgets it.
     pub(crate) fn break_connection(&mut self, common: &mut Common, core: &mut Core, number: u32, failure: Failure) {
         let Some((cell, opening)) = self.leave(number, common.now) else { return };
+        self.stir(common);
         if let Some(opening) = opening {
             fail_opening(core, cell, &opening, failure);
             return self.on_answered(core);

@@ -4,7 +4,7 @@ use cci_mem::ring::{BODY_WORDS, Entry};
 use cci_proto::CONN_REQ_LEN;
 
 /// Layout version that both sides must speak.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// Entries of a ring.
 pub(crate) const ENTRIES: usize = 256;
 /// log2 of that.
@@ -17,6 +17,9 @@ pub(crate) const SLOTS: u32 = 64;
 pub(crate) const FIRST_SLOTS: u32 = 4;
 /// Smallest and largest `max_send_size`: a lane must fit an address space.
 pub(crate) const SEND_SIZES: std::ops::RangeInclusive<u32> = 64..=1 << 20;
+
+/// Bytes of an endpoint's ready bitmap.
+pub(crate) const READY_LEN: usize = cci_mem::hints::WORDS * 8;
 
 pub(crate) const HEAD: usize = 0;
 pub(crate) const SLEEP: usize = 64;

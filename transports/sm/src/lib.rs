@@ -2,6 +2,7 @@
 
 #![deny(unsafe_code)]
 
+mod active;
 mod address;
 mod announce;
 mod common;
@@ -55,6 +56,8 @@ const LANES_PER_CALL: usize = 16;
 const LOOK_EVERY: u32 = 1024;
 /// The same while a handshake is under way.
 const LOOK_EVERY_OPENING: u32 = 16;
+/// Empty calls after which one cold lane is looked at.
+const SWEEP_EVERY: u32 = 64;
 /// Calls that found something after which the clock is looked at.
 const CLOCK_EVERY: u32 = 256;
 /// Connections taken from the listener in one look.
@@ -65,8 +68,17 @@ pub struct Sm {
     common: Common,
     /// By number. A lane keeps its number until the last payload in it has been returned.
     lanes: Vec<Option<Box<Lane>>>,
-    /// Numbers of the lanes that frames can come from.
-    live: Vec<u32>,
+    /// Numbers that no lane has.
+    vacant: Vec<u32>,
+    /// Numbers of the lanes that every call polls.
+    hot: Vec<u32>,
+    /// Numbers of the lanes that the clock looks at.
+    restless: Vec<u32>,
+    /// The cold lane that was looked at last.
+    swept: u32,
+    /// Lanes that calls have looked at.
+    #[cfg(test)]
+    looks: std::cell::Cell<u64>,
     /// Where the next call begins to look.
     turn: usize,
     /// Lanes whose handshake is not over.
@@ -88,22 +100,20 @@ pub struct Sm {
 }
 
 impl Sm {
-    fn live_lanes(&self) -> impl Iterator<Item = &Lane> + '_ {
-        self.live.iter().filter_map(|number| self.lanes.get(*number as usize)?.as_deref())
-    }
-
     /// Takes frames from lanes and publishes what waits. True when something moved.
     #[inline]
     fn poll_lanes(&mut self, core: &mut Core) -> bool {
-        let count = self.live.len();
+        let count = self.hot.len();
         let mut found = false;
         let mut draining = false;
         for _ in 0..count.min(LANES_PER_CALL) {
             if self.turn >= count {
                 self.turn = 0;
             }
-            let number = self.live[self.turn];
+            let number = self.hot[self.turn];
             self.turn += 1;
+            #[cfg(test)]
+            self.looks.set(self.looks.get() + 1);
             let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
             match lane.receive(&mut self.common, core, lane.budget()) {
                 Ok(taken) => found |= taken > 0,
@@ -118,6 +128,7 @@ impl Sm {
                 self.busy += u32::from(moved) * (CLOCK_EVERY / 8);
             }
         }
+        found |= self.follow_hints(core);
         if !self.common.released.is_empty() {
             self.release();
         }
@@ -146,13 +157,10 @@ impl Sm {
 
     /// Receive slots, and maybe a payload slot, of a lane are free again.
     fn free(&mut self, number: u32, slot: Option<u32>, count: u32) {
-        if let Some(place) = self.lanes.get_mut(number as usize)
-            && let Some(lane) = place
-        {
-            lane.release(slot, count);
-            if lane.is_over() {
-                *place = None;
-            }
+        let Some(lane) = self.lane_mut(number) else { return };
+        lane.release(slot, count);
+        if lane.is_over() {
+            self.remove_lane(number);
         }
     }
 
@@ -165,17 +173,23 @@ impl Sm {
         while let Some(redirected) = self.common.redirected.pop() {
             self.join(core, redirected.address, redirected.cell, redirected.opening);
         }
+        self.on_stirred();
         if self.common.lanes_changed {
             self.common.lanes_changed = false;
-            self.live.clear();
-            self.greeting = false;
-            for lane in self.lanes.iter_mut().flatten() {
+            let is_greeting =
+                |lane: &Lane| matches!(lane.phase, Phase::Greeting | Phase::Answering(_) | Phase::Dialing(_));
+            self.greeting = self.restless.iter().any(|number| self.lane(*number).is_some_and(is_greeting));
+            if self.common.refusing > 0 {
+                self.retry_all(core);
+            }
+        }
+    }
+
+    /// Has every lane that was refused slots try again.
+    fn retry_all(&mut self, core: &mut Core) {
+        for at in 0..self.hot.len() {
+            if let Some(lane) = self.lanes.get_mut(self.hot[at] as usize).and_then(Option::as_deref_mut) {
                 lane.retry(&mut self.common, core);
-                match lane.phase {
-                    Phase::Ready | Phase::Draining => self.live.push(lane.number),
-                    Phase::Greeting | Phase::Answering(_) | Phase::Dialing(_) => self.greeting = true,
-                    Phase::Dead => {}
-                }
             }
         }
     }
@@ -196,6 +210,8 @@ impl Sm {
         if is_asleep && (!after_event || core.handle_in_use) || now != self.tick || self.calls.is_multiple_of(every) {
             self.look(core);
             self.poll_lanes(core);
+        } else if self.calls.is_multiple_of(SWEEP_EVERY) {
+            self.sweep(core);
         }
         if core.has_event() {
             self.on_found(core);
@@ -230,6 +246,7 @@ impl Sm {
         if tick != self.tick || fired {
             self.tick = tick;
             self.on_tick(core);
+            self.cool(core);
             self.note(core);
         }
         if self.common.has_chores() {
@@ -244,7 +261,13 @@ impl Sm {
         let cause = read.err().or(hung_up.then_some(Cause::Gone));
         match cause {
             Some(cause) => self.bury(core, number, cause),
-            None => lane.announce(&mut self.common),
+            None => {
+                let has_woken = std::mem::take(&mut lane.rung);
+                lane.announce(&mut self.common);
+                if has_woken {
+                    self.heat(number, core.armed);
+                }
+            }
         }
     }
 
@@ -266,12 +289,13 @@ impl Sm {
 
     /// A lane with a number of its own.
     fn add_lane(&mut self, phase: Phase) -> u32 {
-        let at = self.lanes.iter().position(Option::is_none).unwrap_or_else(|| {
+        let number = self.vacant.pop().unwrap_or_else(|| {
             self.lanes.push(None);
-            self.lanes.len() - 1
+            u32::try_from(self.lanes.len() - 1).unwrap_or(u32::MAX)
         });
-        let number = u32::try_from(at).unwrap_or(u32::MAX);
-        self.lanes[at] = Some(Box::new(Lane::new(number, phase, self.common.now)));
+        let mut lane = Box::new(Lane::new(number, phase, self.common.now));
+        lane.stir(&mut self.common);
+        self.lanes[number as usize] = Some(lane);
         self.common.lanes_changed = true;
         number
     }
@@ -280,6 +304,10 @@ impl Sm {
 impl Common {
     #[inline]
     fn has_chores(&self) -> bool {
-        self.lanes_changed || !self.violators.is_empty() || !self.redirected.is_empty()
+        self.lanes_changed
+            || !self.stirred.is_empty()
+            || !self.heated.is_empty()
+            || !self.violators.is_empty()
+            || !self.redirected.is_empty()
     }
 }

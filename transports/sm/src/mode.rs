@@ -11,7 +11,7 @@ use rustix::fd::OwnedFd;
 
 impl Lane {
     /// Lies down in both directions, as far as it has something to wait for. True: the caller owes a heavy fence.
-    fn lie_down(&mut self) -> bool {
+    pub(crate) fn lie_down(&mut self) -> bool {
         let waits = !self.queue.is_empty() || !self.answers.is_empty();
         let Some(wire) = self.wire.as_ref().filter(|_| self.phase == Phase::Ready) else { return false };
         let mut heavy = false;
@@ -38,7 +38,7 @@ impl Lane {
         }
     }
 
-    fn rouse(&mut self) {
+    pub(crate) fn rouse(&mut self) {
         if let Some(wire) = &self.wire {
             if self.dozing {
                 sleep::rouse(wire.inbound.sleep);
@@ -64,7 +64,7 @@ impl Sm {
     fn has_work(&self) -> bool {
         self.unfinished
             || self.common.has_chores()
-            || self.live_lanes().any(|lane| lane.has_work() || lane.is_runnable())
+            || self.hot_lanes().any(|lane| lane.has_work() || lane.is_runnable())
     }
 
     /// Lies down everywhere and looks once more. True: the endpoint may sleep.
@@ -82,8 +82,8 @@ impl Sm {
         if !self.linger.is_on() || self.common.control.has_quiet() {
             return false;
         }
-        for at in 0..self.live.len() {
-            if let Some(lane) = self.lanes.get_mut(self.live[at] as usize).and_then(Option::as_deref_mut) {
+        for at in 0..self.hot.len() {
+            if let Some(lane) = self.lanes.get_mut(self.hot[at] as usize).and_then(Option::as_deref_mut) {
                 lane.take_wake(&mut self.common);
                 lane.rouse();
             }
@@ -100,7 +100,7 @@ impl Sm {
     pub(crate) fn is_readable_still(&self) -> bool {
         !self.common.deadlines_moved
             && !self.common.control.has_quiet()
-            && (self.common.control.is_signalled() || self.live_lanes().any(Lane::is_wake_coming))
+            && (self.common.control.is_signalled() || self.hot_lanes().any(Lane::is_wake_coming))
     }
 
     /// Looks at the descriptors unless this call has done so. What made one of them readable before the call began may have
@@ -128,9 +128,10 @@ impl Sm {
 
     /// Keeps an armed handle true to what there is to do. True: nothing.
     pub(crate) fn settle_handle(&mut self, core: &mut Core) -> bool {
+        self.on_stirred();
         let mut heavy = false;
-        for at in 0..self.live.len() {
-            let number = self.live[at];
+        for at in 0..self.hot.len() {
+            let number = self.hot[at];
             let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
             lane.take_wake(&mut self.common);
             heavy |= lane.lie_down();
@@ -164,8 +165,8 @@ impl Sm {
     /// The last look for room, after lying down. True when something moved.
     fn flush_waiting(&mut self, core: &mut Core) -> bool {
         let mut moved = false;
-        for at in 0..self.live.len() {
-            let lane = self.lanes.get_mut(self.live[at] as usize).and_then(Option::as_deref_mut);
+        for at in 0..self.hot.len() {
+            let lane = self.lanes.get_mut(self.hot[at] as usize).and_then(Option::as_deref_mut);
             if let Some(lane) = lane.filter(|lane| lane.waiting && !lane.is_runnable()) {
                 moved |= lane.flush(&mut self.common, core);
             }
@@ -174,8 +175,10 @@ impl Sm {
     }
 
     fn disarm(&mut self, core: &mut Core) {
-        for lane in self.lanes.iter_mut().flatten() {
-            lane.rouse();
+        for at in 0..self.hot.len() {
+            if let Some(lane) = self.lanes.get_mut(self.hot[at] as usize).and_then(Option::as_deref_mut) {
+                lane.rouse();
+            }
         }
         core.armed = false;
         self.common.control.signal(true);

@@ -5,8 +5,10 @@ use crate::Sm;
 use crate::address::Address;
 use crate::common::{Common, Released, precise_now};
 use crate::control::Control;
-use crate::layout::SEND_SIZES;
+use crate::layout::{READY_LEN, SEND_SIZES};
 use crate::registry::Registry;
+use cci_mem::hints::Hints;
+use cci_mem::segment::Segment;
 use cci_mem::sync::AtomicU64;
 use cci_proto::Status;
 use cci_transport::{Core, Linger, OpenError, Patience, globals};
@@ -97,6 +99,10 @@ impl Sm {
             expected: Vec::new(),
             redirected: Vec::new(),
             violators: Vec::new(),
+            stirred: Vec::new(),
+            heated: Vec::new(),
+            ready_page: ready_page().map_err(system)?,
+            hints: Hints::new(),
             lanes_changed: false,
             no_process_vm: settings.no_process_vm,
             spilled: Vec::new(),
@@ -109,7 +115,12 @@ impl Sm {
         Ok(Self {
             common,
             lanes: Vec::new(),
-            live: Vec::new(),
+            vacant: Vec::new(),
+            hot: Vec::new(),
+            restless: Vec::new(),
+            swept: 0,
+            #[cfg(test)]
+            looks: std::cell::Cell::new(0),
             turn: 0,
             greeting: false,
             patience: Patience::default(),
@@ -123,6 +134,13 @@ impl Sm {
             unfinished: false,
         })
     }
+}
+
+/// A fresh ready bitmap that peers can write.
+fn ready_page() -> rustix::io::Result<Segment> {
+    let page = Segment::create("cci-ready", READY_LEN)?;
+    page.reserve(0, READY_LEN)?;
+    Ok(page)
 }
 
 fn physical_memory() -> u64 {

@@ -253,6 +253,7 @@ impl Transport for Sm {
             for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.phase == Phase::Ready) {
                 lane.announced.on_change(shared.number);
                 lane.announce(&mut self.common);
+                lane.stir(&mut self.common);
             }
         }
         Ok(handle)
@@ -274,6 +275,7 @@ impl Transport for Sm {
             for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.phase == Phase::Ready) {
                 lane.announced.on_change(shared.number);
                 lane.announce(&mut self.common);
+                lane.stir(&mut self.common);
             }
         }
         Ok(())
@@ -335,9 +337,7 @@ impl Transport for Sm {
     fn refill(&mut self, core: &mut Core) {
         core.sweep_all_recv(|slot| self.common.released.note(slot));
         self.release();
-        for lane in self.lanes.iter_mut().flatten() {
-            lane.retry(&mut self.common, core);
-        }
+        self.retry_all(core);
     }
 
     fn options_changed(&mut self, _: &mut Core) {
@@ -345,6 +345,7 @@ impl Transport for Sm {
         let now = crate::precise_next();
         for lane in self.lanes.iter_mut().flatten() {
             lane.watchful = true;
+            lane.stir(&mut self.common);
             lane.start_clocks(now);
         }
     }

@@ -181,6 +181,7 @@ impl Lane {
             Some((number, start)) if body[3] > 0 => {
                 let serve = Serve { operation: header.word, number, start, done: 0, len: body[3] };
                 self.push_answer(Op::Serve(Box::new(serve)));
+                self.busy(common);
                 self.check_answers(common);
             }
             _ => self.answer(common, header.word, Err(Failure::RemoteHandle)),

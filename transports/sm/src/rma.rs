@@ -130,6 +130,7 @@ impl Lane {
                     common.violators.push(self.number);
                 }
                 self.queue.push_back(Op::Rma(Box::new(pending)));
+                self.busy(common);
                 if alone {
                     self.on_stuck(core);
                 }

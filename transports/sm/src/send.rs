@@ -256,6 +256,7 @@ impl Lane {
         let since = if timed { crate::common::precise_next() } else { NEVER };
         let waiting = Waiting { cell, slot, posted, data, len: message.len(), since };
         self.queue.push_back(Op::Message(waiting));
+        self.busy(common);
         common.deadlines_moved |= timed;
         Ok((posted == Posted::Waited).then_some(slot))
     }
@@ -289,6 +290,7 @@ impl Lane {
             }
         }
         self.push_answer(Op::Frame { header, words, payload: payload.map(Into::into), reply });
+        self.busy(common);
     }
 
     /// Answers a frame of the peer.

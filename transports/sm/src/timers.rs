@@ -184,12 +184,18 @@ impl Sm {
         let now = self.common.now;
         self.common.pay(core);
         self.common.control.listen_again(now, LISTEN_AGAIN);
-        for number in 0..u32::try_from(self.lanes.len()).unwrap_or(u32::MAX) {
+        self.on_stirred();
+        // From the end: a lane that is removed takes its place with it.
+        for at in (0..self.restless.len()).rev() {
+            let Some(number) = self.restless.get(at).copied() else { continue };
             let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
             if let Some(cause) = lane.on_tick(&mut self.common, core) {
                 self.bury(core, number, cause);
             } else if lane.is_over() {
-                self.lanes[number as usize] = None;
+                self.remove_lane(number);
+            } else if lane.is_quiet() {
+                lane.restless = false;
+                self.restless.swap_remove(at);
             }
         }
         while let Some(at) = self.common.expected.iter().position(|expected| expected.deadline <= now) {
@@ -202,7 +208,8 @@ impl Sm {
     /// Sets the timer to the next deadline.
     pub(crate) fn set_timer(&mut self) {
         let now = crate::common::precise_now();
-        let lanes = self.lanes.iter().flatten().filter_map(|lane| lane.next_deadline(now)).min();
+        let restless = self.restless.iter().filter_map(|number| self.lane(*number));
+        let lanes = restless.filter_map(|lane| lane.next_deadline(now)).min();
         let expected = self.common.expected.iter().map(|expected| expected.deadline).min();
         let listening = (!self.common.control.is_listening()).then_some(now + LISTEN_AGAIN);
         let owed = (!self.common.owed.is_empty()).then_some(now + DIAL_AGAIN);

@@ -1,6 +1,7 @@
 //! `cci bench`: everything that the project promises of its speed and size, with a verdict for each line.
 
 pub(crate) mod connections;
+pub(crate) mod crowd;
 pub(crate) mod footprint;
 mod network;
 mod speed;
@@ -84,6 +85,9 @@ fn of_transport(transport: &str, arguments: &BenchArguments, mut add: impl FnMut
         )]
     };
     others.into_iter().for_each(&mut add);
+    if !over_network {
+        crowd::lines(arguments.quick).into_iter().for_each(&mut add);
+    }
     sizes(transport, arguments.quick).into_iter().for_each(&mut add);
 }
 

@@ -1,0 +1,464 @@
+//! What many peers of one endpoint of `sm` cost: those that are idle, and those that send in turn. The endpoint is in one process,
+//! each peer an endpoint of another one; each process stays on a processor of its own.
+
+use super::speed::{least, median, most};
+use super::verdict::{Line, Standard};
+use crate::arguments::CrowdArguments;
+use crate::measure::environment::{pin, two_processors};
+use crate::measure::local::die_with_parent;
+use crate::measure::plan::{Mode, Plan, Threads};
+use crate::measure::port::{Facade, Happening, Opening, Port, Refused, Seen};
+use crate::measure::usage::Usage;
+use crate::measure::{Sentence, while_doing};
+use cci::{Attribute, Connection};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{BufRead, BufReader, Lines, StdinLock, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Exchanges of a block, and blocks with either endpoint.
+const EXCHANGES: u64 = 20_000;
+const BLOCKS: usize = 15;
+/// Empty calls of a block.
+const CALLS: u32 = 20_000;
+/// Messages in turn of a block, and blocks.
+const MESSAGES: u64 = 100_000;
+const TURNS: usize = 7;
+/// Peers that connect at once.
+const AT_ONCE: usize = 64;
+/// How long a step may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What was measured with so many peers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Figures {
+    /// Half a round trip with one of them, over that with the only peer of another endpoint.
+    exchange: f64,
+    /// Messages in turn by all of them, over those of a bare probe.
+    turns: f64,
+    /// An empty call, over that of an endpoint with one peer.
+    empty: f64,
+    /// Each peer's share: descriptors, microseconds to connect, private and shared bytes.
+    descriptors: f64,
+    micros: f64,
+    private: f64,
+    shared: f64,
+}
+
+/// The lines of the table.
+pub(super) fn lines(quick: bool) -> Vec<Line> {
+    let figures = |peers: u32| in_a_child(peers);
+    let counts: &[u32] = if quick { &[10, 100] } else { &[10, 100, 500, 1000, 2000] };
+    let all: Vec<_> = counts.iter().map(|peers| (*peers, figures(*peers))).collect();
+    let mut lines = Vec::new();
+    let mut add = |peers: u32, what: &str, unit, standard: Standard, field: fn(&Figures) -> f64| {
+        if let Some((_, figures)) = all.iter().find(|(count, _)| *count == peers) {
+            lines.push(Line::new(what, unit, standard, figures.clone().map(|figures| field(&figures))));
+        }
+    };
+    for (peers, bar) in [(100, 1.05), (1000, 1.1), (2000, 1.2)] {
+        let what = format!("half round trip, 8 B, {peers} idle peers, to one");
+        add(peers, &what, "x", most(bar, 1.02), |figures| figures.exchange);
+    }
+    for peers in [10, 100, 500] {
+        let what = format!("messages in turn by {peers} senders, to bare lines in turn");
+        add(peers, &what, "x", least(Some(0.6), Some(0.8)), |figures| figures.turns);
+    }
+    let of = if quick { 100 } else { 1000 };
+    let at_most = |bar: f64, target| Standard::AtMost { bar: Some(bar), target };
+    add(of, &format!("an empty call with {of} idle peers, to one"), "x", at_most(1.2, None), |figures| figures.empty);
+    add(of, "descriptors a peer", "", at_most(2.0, Some(1.0)), |figures| figures.descriptors);
+    add(of, "set-up a peer", "us", at_most(150.0, Some(60.0)), |figures| figures.micros);
+    add(of, "private bytes a lane of an idle peer", "B", at_most(8192.0, None), |figures| figures.private);
+    add(of, "shared bytes a lane of an idle peer", "B", at_most(40_960.0, None), |figures| figures.shared);
+    lines
+}
+
+fn in_a_child(peers: u32) -> Result<Figures, Sentence> {
+    let failed = while_doing("cannot start a process to measure in");
+    let output = command(peers, &[])?.stderr(Stdio::piped()).output().map_err(failed)?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr).trim().trim_start_matches("cci: ").to_owned();
+        return Err(Sentence(if why.is_empty() { format!("the process ended: {}", output.status) } else { why }));
+    }
+    serde_json::from_slice(&output.stdout).map_err(while_doing("the measuring process gave no figures"))
+}
+
+fn command(peers: u32, uris: &[String]) -> Result<Command, Sentence> {
+    let program = std::env::current_exe().map_err(while_doing("cannot start a process to measure in"))?;
+    let mut command = Command::new(program);
+    command.args(["crowd", "--peers", &peers.to_string(), "--parent", &std::process::id().to_string()]);
+    command.args(uris).stdin(Stdio::null());
+    Ok(command)
+}
+
+/// Measures, or is the crowd, in the child.
+pub(crate) fn crowd(arguments: &CrowdArguments) -> Result<(), Sentence> {
+    die_with_parent(arguments.parent)?;
+    raise_limit();
+    let opening = Opening {
+        transport: Some("sm".into()),
+        threads: Threads::Many,
+        mode: Mode::Polling,
+        keys: Plan::keys_of_loopback("sm"),
+        library: None,
+    };
+    let [here, there] = two_processors();
+    let stay = |cpu| pin(cpu).map_err(while_doing("cannot stay on the processor"));
+    match &arguments.uris[..] {
+        [] => {
+            stay(here)?;
+            let figures = measure(&opening, arguments.peers as usize, there)?;
+            let text = serde_json::to_string(&figures).map_err(while_doing("cannot write the figures"))?;
+            writeln!(std::io::stdout(), "{text}").map_err(while_doing("cannot write the figures"))
+        }
+        [one, many] => {
+            stay(there)?;
+            Crowd::open(&opening, arguments.peers as usize)?.serve(one, many)
+        }
+        _ => Err(Sentence::new("two URIs are needed, or none")),
+    }
+}
+
+/// As many descriptors as the system allows: each peer is an endpoint.
+fn raise_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+/// The other process, as the measuring one sees it.
+struct Other {
+    child: Child,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
+}
+
+impl Other {
+    fn start(peers: usize, one: &Facade, many: &Facade) -> Result<Self, Sentence> {
+        let mut command = command(u32::try_from(peers).unwrap_or(u32::MAX), &[one.uri(), many.uri()])?;
+        let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = spawned.map_err(while_doing("cannot start the crowd"))?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(Sentence::new("the crowd has no pipes"));
+        };
+        let mut other = Self { child, input, output: BufReader::new(output).lines() };
+        other.answer()?;
+        Ok(other)
+    }
+
+    fn tell(&mut self, what: &str) -> Result<(), Sentence> {
+        writeln!(self.input, "{what}").map_err(while_doing("the crowd is gone"))
+    }
+
+    fn answer(&mut self) -> Result<(), Sentence> {
+        match self.output.next() {
+            Some(Ok(_)) => Ok(()),
+            _ => Err(Sentence::new("the crowd is gone")),
+        }
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        // Both fail only when it has ended and been waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn measure(opening: &Opening, peers: usize, there: usize) -> Result<Figures, Sentence> {
+    let (one, many) = (Facade::open(opening)?, Facade::open(opening)?);
+    let mut other = Other::start(peers, &one, &many)?;
+    other.tell("connect 0 1")?;
+    let only = accept(&one, 1)?[0];
+    other.answer()?;
+    // The first peer pays for what all share.
+    other.tell("connect 1 2")?;
+    let mut connections = accept(&many, 1)?;
+    other.answer()?;
+    let others = peers.saturating_sub(1);
+    Usage::now()?;
+    let (usage, shared, descriptors, begin) = (Usage::now()?, shared_memory()?, open_descriptors()?, Instant::now());
+    other.tell(&format!("connect 2 {}", peers + 1))?;
+    connections.extend(accept(&many, others)?);
+    other.answer()?;
+    let each = |total: f64| total / f64::from(u32::try_from(others.max(1)).unwrap_or(1));
+    let micros = each(begin.elapsed().as_secs_f64() * 1e6);
+    let added = Usage::now()?.since(usage);
+    let mut figures = Figures {
+        micros,
+        private: each(added.private),
+        shared: each(shared_memory()? - shared),
+        descriptors: each(open_descriptors()? - descriptors),
+        ..Figures::default()
+    };
+    // Lanes that have just been made are still polled.
+    idle_for(&many, Duration::from_millis(100))?;
+    figures.empty = ratio(|many_turn| empty_calls(if many_turn { &many } else { &one }))?;
+    figures.exchange = ratio(|many_turn| {
+        let (endpoint, connection) = if many_turn { (&many, connections[0]) } else { (&one, only) };
+        other.tell(&format!("echo {} {EXCHANGES}", usize::from(many_turn)))?;
+        let time = exchange(endpoint, connection)?;
+        other.answer()?;
+        Ok(time)
+    })?;
+    let mut turns = Vec::new();
+    for _ in 0..TURNS {
+        let bare = bare_turns(peers, there)?;
+        other.tell(&format!("turns {peers} {MESSAGES}"))?;
+        turns.push(bare / receive(&many)?);
+        send(&many, connections[0], &[0; 8])?;
+        other.answer()?;
+    }
+    figures.turns = median(turns);
+    Ok(figures)
+}
+
+/// The median time with many, over that with one: blocks in turn.
+fn ratio(mut time: impl FnMut(bool) -> Result<f64, Sentence>) -> Result<f64, Sentence> {
+    let mut times = [Vec::new(), Vec::new()];
+    for block in 0..2 * BLOCKS {
+        times[block % 2].push(time(block % 2 == 1)?);
+    }
+    let [one, many] = times.map(median);
+    Ok(many / one)
+}
+
+fn empty_calls(endpoint: &Facade) -> Result<f64, Sentence> {
+    let begin = Instant::now();
+    for _ in 0..CALLS {
+        if endpoint.poll::<false>()? != Seen::Nothing {
+            return Err(Sentence::new("an idle peer was not idle"));
+        }
+    }
+    Ok(begin.elapsed().as_secs_f64())
+}
+
+fn idle_for(endpoint: &Facade, time: Duration) -> Result<(), Sentence> {
+    let begin = Instant::now();
+    while begin.elapsed() < time {
+        endpoint.poll::<false>()?;
+    }
+    Ok(())
+}
+
+fn exchange(endpoint: &Facade, connection: Connection) -> Result<f64, Sentence> {
+    let mut begin = Instant::now();
+    for round in 0..EXCHANGES {
+        if round == EXCHANGES / 10 {
+            begin = Instant::now();
+        }
+        send(endpoint, connection, &[0; 8])?;
+        await_message(endpoint)?;
+    }
+    Ok(begin.elapsed().as_secs_f64())
+}
+
+fn send(endpoint: &Facade, connection: Connection, message: &[u8]) -> Result<(), Sentence> {
+    loop {
+        match endpoint.send(connection, message, true) {
+            Ok(()) => return Ok(()),
+            Err(Refused::Full) => drop(endpoint.poll::<false>()?),
+            Err(Refused::Trouble(trouble)) => return Err(trouble.into()),
+        }
+    }
+}
+
+fn await_message(endpoint: &Facade) -> Result<(), Sentence> {
+    loop {
+        for _ in 0..1 << 20 {
+            if let Seen::Received(_) = endpoint.poll::<false>()? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Takes the messages of a block; the time from the first tenth on.
+fn receive(endpoint: &Facade) -> Result<f64, Sentence> {
+    let mut begin = Instant::now();
+    for message in 0..MESSAGES {
+        if message == MESSAGES / 10 {
+            begin = Instant::now();
+        }
+        await_message(endpoint)?;
+    }
+    Ok(begin.elapsed().as_secs_f64())
+}
+
+/// A line of the bare probe, and its ring: as many lines in turn as the library's entries, and nothing else.
+#[repr(align(64))]
+#[derive(Default)]
+struct BareLine([AtomicU64; 8]);
+
+const RING: usize = 256;
+
+#[derive(Default)]
+struct BareRing {
+    taken: BareLine,
+    lines: Vec<BareLine>,
+}
+
+/// The time of a block of messages through bare rings: two threads on the processors of the two processes.
+fn bare_turns(senders: usize, there: usize) -> Result<f64, Sentence> {
+    let ring = || BareRing { lines: (0..RING).map(|_| BareLine::default()).collect(), ..BareRing::default() };
+    let rings: Vec<BareRing> = (0..senders).map(|_| ring()).collect();
+    let lap = |at: u64| at / RING as u64 + 1;
+    let place = |message: u64| (message % senders as u64, message / senders as u64);
+    std::thread::scope(|scope| {
+        let producer = scope.spawn(|| {
+            pin(there).map_err(while_doing("cannot stay on the processor"))?;
+            for message in 0..MESSAGES {
+                let (ring, at) = place(message);
+                let ring = &rings[usize::try_from(ring).unwrap_or(0)];
+                while at >= ring.taken.0[0].load(Ordering::Acquire) + RING as u64 {
+                    std::hint::spin_loop();
+                }
+                let line = &ring.lines[usize::try_from(at).unwrap_or(0) % RING];
+                line.0[1].store(message, Ordering::Relaxed);
+                line.0[0].store(lap(at), Ordering::Release);
+            }
+            Ok::<_, Sentence>(())
+        });
+        let (mut begin, mut sum) = (Instant::now(), 0);
+        for message in 0..MESSAGES {
+            if message == MESSAGES / 10 {
+                begin = Instant::now();
+            }
+            let (ring, at) = place(message);
+            let ring = &rings[usize::try_from(ring).unwrap_or(0)];
+            let line = &ring.lines[usize::try_from(at).unwrap_or(0) % RING];
+            while line.0[0].load(Ordering::Acquire) != lap(at) {
+                if producer.is_finished() && line.0[0].load(Ordering::Acquire) != lap(at) {
+                    return Err(Sentence::new("the bare producer ended early"));
+                }
+                std::hint::spin_loop();
+            }
+            sum += line.0[1].load(Ordering::Relaxed);
+            if (at + 1).is_multiple_of(RING as u64 / 4) {
+                ring.taken.0[0].store(at + 1, Ordering::Release);
+            }
+        }
+        let time = begin.elapsed().as_secs_f64();
+        std::hint::black_box(sum);
+        producer.join().unwrap_or_else(|_| Err(Sentence::new("the bare producer failed")))?;
+        Ok(time)
+    })
+}
+
+/// Accepts connections until there are so many more.
+fn accept(endpoint: &Facade, count: usize) -> Result<Vec<Connection>, Sentence> {
+    let (mut open, mut bytes, begin) = (Vec::new(), Vec::new(), Instant::now());
+    while open.len() < count {
+        match endpoint.look(&mut bytes, |_| 0)? {
+            Happening::Open(connection, _) => open.push(connection),
+            Happening::NotOpen(status, _) => return Err(Sentence(format!("a connection failed: {status}"))),
+            _ if begin.elapsed() > LIMIT => {
+                return Err(Sentence(format!("only {} of {count} peers connected", open.len())));
+            }
+            _ => {}
+        }
+    }
+    Ok(open)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+fn open_descriptors() -> Result<f64, Sentence> {
+    let open = fs::read_dir("/proc/self/fd").map_err(while_doing("cannot count descriptors"))?;
+    Ok(open.count() as f64)
+}
+
+/// Shared memory of this machine.
+fn shared_memory() -> Result<f64, Sentence> {
+    let text = fs::read_to_string("/proc/meminfo").map_err(while_doing("cannot read the memory in use"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Shmem:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<f64>().ok());
+    kilobytes.map(|kilobytes| 1024.0 * kilobytes).ok_or_else(|| Sentence::new("the kernel does not tell shared memory"))
+}
+
+/// The endpoints of the other process: the first for the endpoint with one peer.
+struct Crowd {
+    ends: Vec<(Facade, Option<Connection>)>,
+}
+
+impl Crowd {
+    fn open(opening: &Opening, peers: usize) -> Result<Self, Sentence> {
+        let ends = (0..=peers).map(|_| Ok((Facade::open(opening)?, None)));
+        Ok(Self { ends: ends.collect::<Result<_, Sentence>>()? })
+    }
+
+    /// Does what it is told until there is nobody to tell.
+    fn serve(mut self, one: &str, many: &str) -> Result<(), Sentence> {
+        let mut told: Lines<StdinLock<'_>> = std::io::stdin().lock().lines();
+        let say = || {
+            let mut output = std::io::stdout();
+            writeln!(output, "ok").and_then(|()| output.flush()).map_err(while_doing("the measuring process is gone"))
+        };
+        say()?;
+        while let Some(Ok(line)) = told.next() {
+            let words: Vec<&str> = line.split(' ').collect();
+            let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
+            let place = |at: usize| usize::try_from(number(at)).unwrap_or(0);
+            match words[0] {
+                "connect" => self.connect(place(1), place(2), one, many)?,
+                "echo" => self.echo(place(1), number(2))?,
+                _ => self.turns(place(1), number(2))?,
+            }
+            say()?;
+        }
+        Ok(())
+    }
+
+    fn connect(&mut self, from: usize, to: usize, one: &str, many: &str) -> Result<(), Sentence> {
+        let (begin, mut bytes) = (Instant::now(), Vec::new());
+        for at in (from..to).step_by(AT_ONCE) {
+            let batch = &mut self.ends[at..(at + AT_ONCE).min(to)];
+            for (place, (end, _)) in batch.iter().enumerate() {
+                let uri = if at + place == 0 { one } else { many };
+                end.connect(uri, &[], Attribute::ReliableOrdered, 0, LIMIT)?;
+            }
+            while let Some((end, open)) = batch.iter_mut().find(|(_, open)| open.is_none()) {
+                match end.look(&mut bytes, |_| 0)? {
+                    Happening::Open(connection, _) => *open = Some(connection),
+                    Happening::NotOpen(status, _) => return Err(Sentence(format!("a connection failed: {status}"))),
+                    _ if begin.elapsed() > LIMIT => return Err(Sentence::new("nobody answers")),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&self, at: usize) -> Result<(&Facade, Connection), Sentence> {
+        let (end, connection) = &self.ends[at];
+        Ok((end, connection.ok_or_else(|| Sentence::new("this peer is not connected"))?))
+    }
+
+    fn echo(&self, at: usize, count: u64) -> Result<(), Sentence> {
+        let (end, connection) = self.end(at)?;
+        for _ in 0..count {
+            await_message(end)?;
+            send(end, connection, &[0; 8])?;
+        }
+        Ok(())
+    }
+
+    /// All peers but the first endpoint's send in turn.
+    fn turns(&self, peers: usize, count: u64) -> Result<(), Sentence> {
+        for message in 0..count {
+            let (end, connection) = self.end(1 + usize::try_from(message).unwrap_or(0) % peers)?;
+            send(end, connection, &message.to_ne_bytes())?;
+        }
+        // What found no room waits in its endpoint, until the other side has everything and says so.
+        loop {
+            for (end, _) in &self.ends {
+                if let Seen::Received(_) = end.poll::<false>()? {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}

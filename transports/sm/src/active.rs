@@ -1,0 +1,215 @@
+//! Which lanes a call looks at, and which ones the clock does: the work of a call does not grow with the peers that do nothing.
+//!
+//! A lane is *hot* while it carries messages or has something to send: every call polls it, as far as its turn comes. All others
+//! are *cold*: their sleep word says ASLEEP although this side polls, so that their peer sets a hint and sends a wake-up with the
+//! next frame. A lane is *restless* while it has something to do with the clock.
+
+use crate::Sm;
+use crate::common::Common;
+use crate::lane::{Lane, Phase};
+use cci_mem::ring::Violation;
+use cci_mem::sync::Ordering;
+use cci_transport::Core;
+
+/// Lanes that stay hot whatever they carry: so few cost a call little.
+const ALWAYS_HOT: usize = 4;
+/// Ticks of the coarse clock without a frame after which a lane goes cold.
+const COOL: u8 = 2;
+/// Hints that one call follows: a peer can set as many as it likes.
+const HINTS_PER_CALL: usize = 16;
+
+impl Lane {
+    /// The clock is to look at this lane.
+    pub(crate) fn stir(&mut self, common: &mut Common) {
+        if !self.restless {
+            self.restless = true;
+            common.stirred.push(self.number);
+        }
+    }
+
+    /// Calls are to poll this lane, and the clock is to look at it: something waits to be sent.
+    pub(crate) fn busy(&mut self, common: &mut Common) {
+        self.stir(common);
+        if !self.hot {
+            self.hot = true;
+            common.heated.push(self.number);
+        }
+    }
+
+    /// Whether the clock may forget this lane until it stirs again.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.phase == Phase::Ready
+            && self.queue.is_empty()
+            && self.answers.is_empty()
+            && self.announced.blocked().is_none()
+            && self.idle_since.is_none()
+            && !self.watchful
+            && self.table.openings().next().is_none()
+    }
+
+    /// Whether calls have to poll this lane although no frame comes.
+    fn must_stay_hot(&self) -> bool {
+        !self.queue.is_empty()
+            || !self.answers.is_empty()
+            || self.refusing
+            || self.held_back
+            || self.wants
+            || self.phase != Phase::Ready
+    }
+
+    /// Whether calls can poll this lane.
+    fn is_pollable(&self) -> bool {
+        matches!(self.phase, Phase::Ready | Phase::Draining)
+    }
+}
+
+impl Sm {
+    pub(crate) fn lane(&self, number: u32) -> Option<&Lane> {
+        self.lanes.get(number as usize)?.as_deref()
+    }
+
+    pub(crate) fn lane_mut(&mut self, number: u32) -> Option<&mut Lane> {
+        self.lanes.get_mut(number as usize)?.as_deref_mut()
+    }
+
+    pub(crate) fn hot_lanes(&self) -> impl Iterator<Item = &Lane> + '_ {
+        self.hot.iter().filter_map(|number| self.lane(*number))
+    }
+
+    /// Enters the lanes that have become busy since the last call into the lists.
+    #[cold]
+    pub(crate) fn on_stirred(&mut self) {
+        while let Some(number) = self.common.stirred.pop() {
+            self.restless.push(number);
+        }
+        while let Some(number) = self.common.heated.pop() {
+            let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
+            lane.hot = lane.is_pollable();
+            if lane.hot {
+                lane.silent = 0;
+                self.hot.push(number);
+            }
+        }
+    }
+
+    /// Polls this cold lane from now on.
+    pub(crate) fn heat(&mut self, number: u32, is_armed: bool) {
+        let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
+        if lane.hot || !lane.is_pollable() {
+            return;
+        }
+        (lane.hot, lane.silent) = (true, 0);
+        self.hot.push(number);
+        // An armed endpoint lies down again at the end of the call.
+        if !is_armed {
+            lane.rouse();
+        }
+    }
+
+    /// Looks at the lanes that peers have set hints for. True when a frame was taken.
+    #[inline(always)]
+    pub(crate) fn follow_hints(&mut self, core: &mut Core) -> bool {
+        match self.common.next_hint() {
+            None => false,
+            Some(first) => self.follow_hints_from(core, first),
+        }
+    }
+
+    #[cold]
+    fn follow_hints_from(&mut self, core: &mut Core, first: u32) -> bool {
+        let (mut hint, mut found) = (Some(first), false);
+        for _ in 0..HINTS_PER_CALL {
+            let Some(number) = hint else { break };
+            found |= self.look_at_cold(core, number);
+            hint = self.common.next_hint();
+        }
+        if let Some(number) = hint {
+            found |= self.look_at_cold(core, number);
+        }
+        found
+    }
+
+    /// Looks at a lane that is perhaps cold, and heats it if it is not empty.
+    fn look_at_cold(&mut self, core: &mut Core, number: u32) -> bool {
+        let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return false };
+        if lane.hot || lane.phase != Phase::Ready {
+            return false;
+        }
+        #[cfg(test)]
+        self.looks.set(self.looks.get() + 1);
+        let taken = match lane.receive(&mut self.common, core, lane.budget()) {
+            Ok(taken) => taken > 0,
+            Err(Violation) => {
+                self.common.violators.push(number);
+                return false;
+            }
+        };
+        if taken || lane.refusing {
+            self.heat(number, core.armed);
+        }
+        taken
+    }
+
+    /// Looks at one cold lane in turn: a hint and its wake-up that are both lost only delay.
+    #[cold]
+    pub(crate) fn sweep(&mut self, core: &mut Core) -> bool {
+        if self.hot.len() >= self.lanes.len() {
+            return false;
+        }
+        self.swept = if self.swept as usize + 1 < self.lanes.len() { self.swept + 1 } else { 0 };
+        self.look_at_cold(core, self.swept)
+    }
+
+    /// Lanes that have carried nothing for some ticks go cold: all of them pay for one heavy fence.
+    pub(crate) fn cool(&mut self, core: &Core) {
+        let mut spare = self.hot.len().saturating_sub(ALWAYS_HOT);
+        let (mut heavy, mut cooled) = (false, false);
+        for at in 0..self.hot.len() {
+            let Some(lane) = self.lanes.get_mut(self.hot[at] as usize).and_then(Option::as_deref_mut) else { continue };
+            if lane.polled != lane.received {
+                (lane.polled, lane.silent) = (lane.received, 0);
+                continue;
+            }
+            lane.silent = lane.silent.saturating_add(1);
+            if spare > 0 && lane.silent > COOL && !lane.must_stay_hot() {
+                spare -= 1;
+                (cooled, lane.hot) = (true, false);
+                heavy |= lane.lie_down();
+            }
+        }
+        if !cooled {
+            return;
+        }
+        if heavy {
+            self.common.pairing.heavy();
+        } else {
+            cci_mem::sync::fence(Ordering::SeqCst);
+        }
+        let lanes = &mut self.lanes;
+        self.hot.retain(|number| {
+            let Some(lane) = lanes.get_mut(*number as usize).and_then(Option::as_deref_mut) else { return false };
+            // The look after lying down: what was published before it sets no hint.
+            if !lane.hot && lane.has_work() {
+                (lane.hot, lane.silent) = (true, 0);
+                if !core.armed {
+                    lane.rouse();
+                }
+            }
+            lane.hot
+        });
+    }
+
+    /// A lane is over: its number is free.
+    pub(crate) fn remove_lane(&mut self, number: u32) {
+        let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::take) else { return };
+        if lane.hot {
+            self.hot.retain(|other| *other != number);
+            self.common.heated.retain(|other| *other != number);
+        }
+        if lane.restless {
+            self.restless.retain(|other| *other != number);
+            self.common.stirred.retain(|other| *other != number);
+        }
+        self.vacant.push(number);
+    }
+}
