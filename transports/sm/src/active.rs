@@ -213,3 +213,6 @@ impl Sm {
         self.vacant.push(number);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -104,6 +104,7 @@ pub(crate) fn crowd(arguments: &CrowdArguments) -> Result<(), Sentence> {
         mode: Mode::Polling,
         keys: Plan::keys_of_loopback("sm"),
         library: None,
+        ends: 1,
     };
     let [here, there] = two_processors();
     let stay = |cpu| pin(cpu).map_err(while_doing("cannot stay on the processor"));

@@ -1,0 +1,237 @@
+//! The work of a call is that of the lanes that carry messages, and hints only speed a frame up.
+
+use super::{ALWAYS_HOT, HINTS_PER_CALL};
+use crate::{LOOK_EVERY, SWEEP_EVERY, Sm};
+use cci_mem::guarded::Threading;
+use cci_mem::hints::{BITS, WORDS};
+use cci_mem::sync::Ordering;
+use cci_proto::{Attribute, EventKind};
+use cci_transport::{Connect, Connection, Core, CoreOptions, Endpoint, Message, Posted, Slot, Transport};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::time::{Duration, Instant};
+
+const OPTIONS: CoreOptions = CoreOptions { recv_count: 1024, send_count: 64, rma_count: 16, disconnect_events: false };
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// An endpoint without a facade.
+struct End {
+    core: Core,
+    sm: Sm,
+}
+
+impl End {
+    fn new() -> Self {
+        let mut core = None;
+        let _ = Endpoint::open(Threading::Many, |endpoint| {
+            core = Core::new(endpoint, &OPTIONS).ok();
+            None
+        });
+        let core = core.expect("memory for slots");
+        let sm = Sm::open(&core, &[], None).expect("an endpoint");
+        Self { core, sm }
+    }
+
+    /// One call of `get_event`.
+    fn call(&mut self) -> Option<&'static Slot> {
+        self.sm.progress(&mut self.core);
+        let slot = self.core.pop();
+        if self.core.armed {
+            self.sm.settle(&mut self.core);
+        }
+        slot
+    }
+
+    /// Calls until a message comes; says how many.
+    fn calls_until_message(&mut self, most: u32) -> u32 {
+        for calls in 1..=most {
+            if let Some(slot) = self.call() {
+                assert_eq!(slot.kind(), EventKind::Recv as u32);
+                assert!(slot.give_back());
+                return calls;
+            }
+        }
+        panic!("no message in {most} calls");
+    }
+
+    fn send(&mut self, cell: &'static Connection) {
+        let sent = self.sm.send(&mut self.core, cell, Message::One(b"8 bytes."), Posted::Silent(0));
+        assert!(sent.is_ok());
+    }
+
+    fn connect(&mut self, server: &mut Self) -> &'static Connection {
+        let uri = server.sm.uri().to_owned();
+        let attribute = Attribute::ReliableOrdered;
+        let connect = Connect { uri: &uri, payload: b"", attribute, context: 0, timeout: Some(LIMIT) };
+        self.sm.connect(&mut self.core, &connect).expect("a connect");
+        let begin = Instant::now();
+        loop {
+            if let Some(slot) = server.call() {
+                if slot.kind() == EventKind::ConnectRequest as u32 {
+                    server.sm.accept(&mut server.core, slot, 0).expect("an accept");
+                }
+                assert!(slot.give_back());
+            }
+            if let Some(slot) = self.call() {
+                let cell = slot.connection.get().expect("connected");
+                assert!(slot.give_back());
+                return cell;
+            }
+            assert!(begin.elapsed() < LIMIT, "no connection");
+        }
+    }
+
+    /// Calls until the lanes that carry nothing are cold.
+    fn cool_down(&mut self) {
+        let begin = Instant::now();
+        while self.sm.hot.len() > ALWAYS_HOT || !self.sm.restless.is_empty() {
+            // The last ACCEPT.
+            if let Some(slot) = self.call() {
+                assert!(slot.give_back());
+            }
+            assert!(begin.elapsed() < LIMIT, "{} lanes stay hot", self.sm.hot.len());
+        }
+    }
+
+    /// Lanes that so many calls look at which find nothing.
+    fn looks(&mut self, calls: u32) -> u64 {
+        let before = self.sm.looks.get();
+        for _ in 0..calls {
+            assert!(self.call().is_none());
+        }
+        self.sm.looks.get() - before
+    }
+}
+
+/// An endpoint and peers of it.
+struct Crowd {
+    server: End,
+    clients: Vec<(End, &'static Connection)>,
+}
+
+impl Crowd {
+    fn new(count: usize) -> Self {
+        let mut server = End::new();
+        let clients = (0..count).map(|_| {
+            let mut client = End::new();
+            let cell = client.connect(&mut server);
+            (client, cell)
+        });
+        let clients = clients.collect();
+        Self { server, clients }
+    }
+
+    /// A client whose lane is cold sends.
+    fn send_from_the_cold(&mut self) -> u32 {
+        let hot: Vec<bool> = (0..self.clients.len() as u32)
+            .map(|number| self.server.sm.lane(number).is_some_and(|lane| lane.hot))
+            .collect();
+        let at = hot.iter().position(|hot| !hot).expect("a cold lane");
+        // The lanes of this server have the numbers of their clients.
+        let (client, cell) = &mut self.clients[at];
+        client.send(cell);
+        u32::try_from(at).expect("few")
+    }
+}
+
+#[test]
+fn an_empty_call_looks_at_as_many_lanes_with_sixty_peers_as_with_ten() {
+    let looks = [10, 60].map(|count| {
+        let mut crowd = Crowd::new(count);
+        crowd.server.cool_down();
+        crowd.server.looks(1000)
+    });
+    let most = 1000 * (ALWAYS_HOT as u64) * 2 + u64::from(1000 / SWEEP_EVERY) + 1;
+    assert!(looks[1] <= most, "{looks:?}");
+    assert!(looks[1] <= looks[0] + looks[0] / 4, "{looks:?}");
+}
+
+#[test]
+fn a_cold_lane_is_found_by_its_hint_in_the_next_call() {
+    let mut crowd = Crowd::new(20);
+    crowd.server.cool_down();
+    for _ in 0..5 {
+        let number = crowd.send_from_the_cold();
+        assert_eq!(crowd.server.calls_until_message(100), 1);
+        assert!(crowd.server.sm.lane(number).is_some_and(|lane| lane.hot));
+    }
+}
+
+#[test]
+fn a_hint_that_is_lost_only_delays() {
+    let mut crowd = Crowd::new(20);
+    crowd.server.cool_down();
+    for _ in 0..5 {
+        crowd.send_from_the_cold();
+        for word in crowd.server.sm.common.ready_page.words64(0, WORDS) {
+            word.store(0, Ordering::Relaxed);
+        }
+        // The wake-up is read at the next look at the descriptors, or the lane has its turn before.
+        assert!(crowd.server.calls_until_message(LOOK_EVERY + 1) > 0);
+    }
+}
+
+#[test]
+fn false_hints_waste_a_bounded_number_of_looks_and_delay_nobody() {
+    let mut crowd = Crowd::new(20);
+    crowd.server.cool_down();
+    let lie = |server: &End| {
+        for word in server.sm.common.ready_page.words64(0, WORDS) {
+            word.store(u64::MAX, Ordering::Relaxed);
+        }
+    };
+    for _ in 0..200 {
+        lie(&crowd.server);
+        let most = (2 * (ALWAYS_HOT + HINTS_PER_CALL) + 2) as u64;
+        assert!(crowd.server.looks(1) <= most);
+    }
+    // A hot lane is found at once, a cold one when its turn among all bits comes, or its wake-up is read.
+    for most in [BITS / HINTS_PER_CALL as u32 + 1, 2] {
+        lie(&crowd.server);
+        let number = crowd.send_from_the_cold();
+        assert!(crowd.server.calls_until_message(most.max(LOOK_EVERY + 1)) > 0);
+        lie(&crowd.server);
+        let (client, cell) = &mut crowd.clients[number as usize];
+        client.send(cell);
+        assert!(crowd.server.calls_until_message(2) <= 2, "a hot lane waits for false hints");
+    }
+}
+
+#[test]
+fn a_sleeper_with_many_peers_is_woken_by_each() {
+    let mut crowd = Crowd::new(60);
+    crowd.server.cool_down();
+    let Crowd { server, clients } = &mut crowd;
+    for (client, cell) in clients {
+        while !server.sm.arm(&mut server.core) {
+            assert!(server.call().is_none());
+        }
+        client.send(cell);
+        let handle = server.sm.handle();
+        let limit = Timespec { tv_sec: 30, tv_nsec: 0 };
+        assert_eq!(poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&limit)), Ok(1), "nobody woke it");
+        server.calls_until_message(3);
+    }
+}
+
+/// All rings hold more than anyone's share: what is taken first is shared out.
+#[test]
+fn a_hundred_senders_get_at_least_half_of_their_share() {
+    const SENDERS: usize = 100;
+    let mut crowd = Crowd::new(SENDERS);
+    crowd.server.cool_down();
+    for (client, cell) in &mut crowd.clients {
+        (0..40).for_each(|_| client.send(cell));
+    }
+    let mut taken: std::collections::BTreeMap<usize, usize> = std::collections::BTreeMap::new();
+    let (begin, mut count) = (Instant::now(), 0);
+    while count < 20 * SENDERS {
+        assert!(begin.elapsed() < LIMIT, "only {count} messages came");
+        let Some(slot) = crowd.server.call() else { continue };
+        let connection = slot.connection.get().map_or(0, |cell| std::ptr::from_ref(cell).addr());
+        *taken.entry(connection).or_default() += 1;
+        count += 1;
+        assert!(slot.give_back());
+    }
+    assert_eq!(taken.len(), SENDERS, "some got nothing");
+    assert!(taken.values().all(|own| *own >= 10), "{taken:?}");
+}
