@@ -98,17 +98,21 @@ struct What {
 /// One number of threads: slices with one endpoint and with one each, in turn.
 fn point(opening: &Opening, what: What, threads: u32, slice: Duration) -> Result<ThreadsPoint, Sentence> {
     let shared = Stage::new(opening, what, 1, threads)?;
-    let own = Stage::new(opening, what, threads, threads)?;
-    let mut rates = [Vec::new(), Vec::new()];
-    for stage in [&shared, &own] {
+    // One thread has one endpoint either way: two pairs of endpoints would differ by where their memory lies.
+    let own = if threads > 1 { Some(Stage::new(opening, what, threads, threads)?) } else { None };
+    let stages: Vec<&Stage> = std::iter::once(&shared).chain(&own).collect();
+    let mut rates = vec![Vec::new(); stages.len()];
+    for stage in &stages {
         stage.play(what, slice / 4)?;
     }
     for _ in 0..ROUNDS {
-        for (stage, rates) in [&shared, &own].into_iter().zip(&mut rates) {
+        for (stage, rates) in stages.iter().zip(&mut rates) {
             rates.push(stage.play(what, slice)?);
         }
     }
-    let [shared_per_second, own_per_second] = rates.map(|rates| median(&rates));
+    let medians: Vec<f64> = rates.iter().map(|rates| median(rates)).collect();
+    let shared_per_second = medians.first().copied().unwrap_or(0.0);
+    let own_per_second = medians.get(1).copied().unwrap_or(shared_per_second);
     Ok(ThreadsPoint { threads: threads.into(), shared_per_second, own_per_second })
 }
 

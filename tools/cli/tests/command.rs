@@ -297,6 +297,8 @@ fn memory_threads_and_idleness_are_found_on_either_transport() {
         for op in ["send", "write"] {
             let threads = found(&["threads", "--upto", "2", "--op", op, "--time", "short", "--transport", transport]);
             assert_eq!(threads["points"].as_array().unwrap().len(), 2, "{threads}");
+            let one = &threads["points"][0];
+            assert_eq!(one["shared_per_second"], one["own_per_second"], "one thread is one thread");
             for point in threads["points"].as_array().unwrap() {
                 positive(point, "shared_per_second");
                 positive(point, "own_per_second");

@@ -4,7 +4,7 @@ use super::show::{delays, is_same};
 use crate::measure::environment::Environment;
 use crate::measure::finding::Logp;
 use crate::measure::{Sentence, while_doing};
-use crate::output::plot::{AREA, Failed, GRID, INK, font, short};
+use crate::output::plot::{AREA, Failed, Footer, GRID, INK, font, short};
 use crate::output::table::time;
 use crate::sizes::show_size;
 use plotters::coord::combinators::IntoLogRange;
@@ -38,14 +38,15 @@ fn line(found: &Logp, delay: f64) -> Vec<(f64, f64)> {
 }
 
 fn draw<'a>(found: &Logp, environment: &Environment, text: &'a mut String) -> Result<(), Failed<'a>> {
-    let root = SVGBackend::with_string(text, AREA).into_drawing_area();
+    let footer = Footer::new(environment);
+    let root = SVGBackend::with_string(text, footer.page()).into_drawing_area();
     root.fill(&WHITE)?;
     let (heading, rest) = root.split_vertically(66);
     let (panel, foot) = rest.split_vertically(i32::try_from(AREA.1).unwrap_or(0) - 66 - 30);
     let title = format!("LogP signature over {} ({}), {}", found.transport, found.attribute, show_size(found.size));
     heading.draw(&Text::new(title, (24, 12), font(19).color(&INK)))?;
     heading.draw(&Text::new(parameters(found), (24, 42), font(14).color(&INK)))?;
-    foot.draw(&Text::new(environment.line(), (24, 6), font(12).color(&INK)))?;
+    footer.draw(&foot)?;
     let delays = delays(&found.points);
     let lines: Vec<_> = delays.iter().map(|delay| line(found, *delay)).collect();
     let heights = || lines.iter().flatten().map(|(_, height)| *height).filter(|height| *height > 0.0);

@@ -1,6 +1,7 @@
 //! Latency and bandwidth over size, as SVG for screen and print.
 
 use super::table::{scaled, time};
+use crate::measure::environment::Environment;
 use crate::measure::finding::Finding;
 use crate::measure::row::{Document, Row};
 use crate::measure::{Sentence, while_doing};
@@ -19,8 +20,13 @@ const BARE: RGBColor = RGBColor(214, 116, 18);
 pub(crate) const GRID: RGBColor = RGBColor(222, 222, 222);
 pub(crate) const INK: RGBColor = RGBColor(40, 40, 40);
 
-/// How far above the highest median the band of slow blocks is drawn.
-const CUT: f64 = 3.0;
+/// How many times its median the band of slow blocks reaches at each size: further, it would dwarf the curve.
+const CUT: f64 = 2.0;
+
+/// Characters of a line of the footer: so many fit in its width at 12 pixels.
+const LINE: usize = 165;
+/// Height of a line of the footer.
+const LINE_HEIGHT: u32 = 16;
 
 pub(crate) type Failed<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
 
@@ -55,12 +61,13 @@ struct Panel<'a> {
 #[expect(clippy::cast_precision_loss, reason = "sizes below 2^52")]
 fn draw<'a>(document: &Document, text: &'a mut String) -> Result<(), Failed<'a>> {
     let rows = &document.rows;
-    let root = SVGBackend::with_string(text, AREA).into_drawing_area();
+    let footer = Footer::new(&document.environment);
+    let root = SVGBackend::with_string(text, footer.page()).into_drawing_area();
     root.fill(&WHITE)?;
     let (heading, rest) = root.split_vertically(44);
     let (panels, foot) = rest.split_vertically(i32::try_from(AREA.1).unwrap_or(0) - 44 - 30);
     heading.draw(&Text::new(heading_of(&rows[0]), (24, 14), font(19).color(&INK)))?;
-    foot.draw(&Text::new(document.environment.line(), (24, 6), font(12).color(&INK)))?;
+    footer.draw(&foot)?;
     let (left, right) = panels.split_horizontally(AREA.0 / 2);
     // A message without bytes has no place on a logarithmic axis.
     let x = |row: &Row| row.size.max(1) as f64;
@@ -94,6 +101,49 @@ fn draw<'a>(document: &Document, text: &'a mut String) -> Result<(), Failed<'a>>
     root.present()
 }
 
+/// What a run ran on, below a plot.
+pub(crate) struct Footer(Vec<String>);
+
+impl Footer {
+    pub(crate) fn new(environment: &Environment) -> Self {
+        Self(wrapped(&environment.line(), LINE))
+    }
+
+    /// Width and height of a page with room for all of it.
+    pub(crate) fn page(&self) -> (u32, u32) {
+        let more = self.0.len().saturating_sub(1);
+        (AREA.0, AREA.1 + LINE_HEIGHT * u32::try_from(more).unwrap_or(0))
+    }
+
+    pub(crate) fn draw<'a>(&self, area: &DrawingArea<SVGBackend<'a>, Shift>) -> Result<(), Failed<'a>> {
+        let mut below = 6;
+        for line in &self.0 {
+            area.draw(&Text::new(line.as_str(), (24, below), font(12).color(&INK)))?;
+            below += i32::try_from(LINE_HEIGHT).unwrap_or(0);
+        }
+        Ok(())
+    }
+}
+
+/// A text in lines of at most so many characters, broken between words and where it is broken already.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for paragraph in text.lines() {
+        let mut line = String::new();
+        for word in paragraph.split(' ') {
+            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
+                lines.push(std::mem::take(&mut line));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line);
+    }
+    lines
+}
+
 pub(crate) fn font(size: i32) -> TextStyle<'static> {
     ("sans-serif", size).into_text_style(&AREA)
 }
@@ -113,7 +163,7 @@ fn heading_of(row: &Row) -> String {
 fn panel<'a>(area: &DrawingArea<SVGBackend<'a>, Shift>, panel: &Panel<'_>, rows: &[Row]) -> Result<(), Failed<'a>> {
     let (across, up) = (span(&abscissas(panel), 1.15), span(&ordinates(panel), 1.8));
     let top = up.end;
-    let cut: Vec<_> = panel.band.iter().filter(|(_, _, high)| *high > top).copied().collect();
+    let cut: Vec<_> = cuts(panel).filter(|(_, limit, high)| high > limit).collect();
     // The marks of what is cut stand below the legend, which takes a quarter of the height.
     let room = if cut.is_empty() { 1.0 } else { (top / up.start).powf(0.4) };
     let up = up.start..top * room;
@@ -136,7 +186,7 @@ fn panel<'a>(area: &DrawingArea<SVGBackend<'a>, Shift>, panel: &Panel<'_>, rows:
         .y_label_formatter(panel.show)
         .draw()?;
     let band = panel.band.iter().map(|(x, low, _)| (*x, *low));
-    let back = panel.band.iter().rev().map(|(x, _, high)| (*x, high.min(top)));
+    let back = cuts(panel).map(|(x, limit, high)| (x, high.min(limit))).collect::<Vec<_>>().into_iter().rev();
     if panel.band.len() > 1 {
         chart
             .draw_series([Polygon::new(band.chain(back).collect::<Vec<_>>(), MEASURED.mix(0.14))])?
@@ -162,7 +212,7 @@ fn panel<'a>(area: &DrawingArea<SVGBackend<'a>, Shift>, panel: &Panel<'_>, rows:
         chart.draw_series(panel.bare.iter().map(|point| TriangleMarker::new(*point, 5, BARE.filled())))?;
     }
     mark_last(&mut chart, panel)?;
-    mark_cut(&mut chart, panel, &cut, top)?;
+    mark_cut(&mut chart, panel, &cut)?;
     chart
         .configure_series_labels()
         .position(panel.legend.clone())
@@ -189,14 +239,9 @@ fn mark_last<'a>(chart: &mut Chart<'a, '_>, panel: &Panel<'_>) -> Result<(), Fai
 }
 
 /// Marks where the band is cut, and says in the legend how far it would go.
-fn mark_cut<'a>(
-    chart: &mut Chart<'a, '_>,
-    panel: &Panel<'_>,
-    cut: &[(f64, f64, f64)],
-    top: f64,
-) -> Result<(), Failed<'a>> {
+fn mark_cut<'a>(chart: &mut Chart<'a, '_>, panel: &Panel<'_>, cut: &[(f64, f64, f64)]) -> Result<(), Failed<'a>> {
     let Some(highest) = cut.iter().map(|(_, _, high)| *high).reduce(f64::max) else { return Ok(()) };
-    let marks = cut.iter().map(|(x, _, _)| TriangleMarker::new((*x, top), 7, MEASURED.filled()));
+    let marks = cut.iter().map(|(x, limit, _)| TriangleMarker::new((*x, *limit), 7, MEASURED.filled()));
     chart
         .draw_series(marks)?
         .label(format!("p99 cut here, up to {}", (panel.show)(&highest)))
@@ -213,10 +258,15 @@ fn abscissas(panel: &Panel<'_>) -> Vec<f64> {
 }
 
 fn ordinates(panel: &Panel<'_>) -> Vec<f64> {
-    let lines = || panel.measured.iter().chain(&panel.bare).map(|(_, y)| *y);
-    // Blocks that the system disturbed may take a thousand times as long: they are cut rather than flatten the curves.
-    let cut = CUT * lines().fold(0.0, f64::max);
-    lines().chain(panel.band.iter().flat_map(|(_, low, high)| [*low, high.min(cut)])).collect()
+    let lines = panel.measured.iter().chain(&panel.bare).map(|(_, y)| *y);
+    let band = panel.band.iter().map(|(_, low, _)| *low).chain(cuts(panel).map(|(_, limit, high)| high.min(limit)));
+    lines.chain(band).collect()
+}
+
+/// At each size of the band where it is cut, and how far it would reach: blocks that the system disturbed may take a thousand times as
+/// long as the others.
+fn cuts<'p>(panel: &'p Panel<'_>) -> impl Iterator<Item = (f64, f64, f64)> + 'p {
+    panel.band.iter().zip(&panel.measured).map(|((x, _, high), (_, median))| (*x, CUT * median, *high))
 }
 
 /// A range around the values, never empty.
@@ -234,7 +284,6 @@ fn round(size: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::environment::Environment;
     use crate::measure::plan::Measurement;
     use crate::measure::row::tests::row;
 
@@ -264,6 +313,28 @@ mod tests {
         let cut = svg(&document(rows)).unwrap();
         assert!(cut.contains("p99 cut here, up to 2 s"), "{cut}");
         assert_eq!(triangles(&cut), triangles(&whole) + 3, "one for each size that is cut, one in the legend");
+    }
+
+    #[test]
+    fn the_footer_stays_on_the_page_and_the_band_near_its_curve() {
+        let mut rows: Vec<_> = [8, 4096].map(|size| row(Measurement::PingPong, size)).into();
+        rows[0].p99_ns = 1e9;
+        let path = crate::measure::environment::Path {
+            messages: "word ".repeat(60),
+            rma: "word ".repeat(60),
+            why: "word ".repeat(60),
+        };
+        let environment = Environment { path: Some(path), ..Environment::default() };
+        let svg = svg(&Document::new(environment, rows, vec![], None)).unwrap();
+        let texts = svg.split("<text").skip(1).filter_map(|text| text.split_once("\n")?.1.split_once('<'));
+        let widest = texts.map(|(text, _)| text.trim().chars().count()).max().unwrap();
+        assert!(widest <= LINE && widest > LINE / 2, "{widest}");
+        let height: f64 = svg.split_once("height=\"").unwrap().1.split('"').next().unwrap().parse().unwrap();
+        let ordinates = svg.split(" y=\"").skip(1).map(|rest| rest.split('"').next().unwrap().parse::<f64>().unwrap());
+        assert!(ordinates.fold(0.0, f64::max) < height, "{svg}");
+        // The axis ends near twice the median, and not near a second.
+        assert!(!svg.contains("ms\n") && svg.contains("p99 cut here, up to 1 s"), "{svg}");
+        assert_eq!(wrapped("a bb ccc\nd", 4), ["a bb", "ccc", "d"]);
     }
 
     #[test]
