@@ -455,8 +455,10 @@ pub(crate) fn take_report(socket: BorrowedFd<'_>, quoted: &mut [u8]) -> Result<R
     header.msg_control = control.0.as_mut_ptr().cast();
     header.msg_controllen = control.0.len() as _;
     // SAFETY: the header points to locals that outlive the call, with their lengths.
-    let taken = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) };
-    let len = counted(taken as libc::c_long)?;
+    let taken = unsafe {
+        libc::syscall(libc::SYS_recvmsg, socket.as_raw_fd(), &raw mut header, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT)
+    };
+    let len = counted(taken)?;
     let to = name.address(header.msg_namelen as usize);
     let mut report =
         Report { to, quoted: len.min(quoted.len()), origin: 0, kind: 0, code: 0, mtu: 0, errno: 0, by: None };
