@@ -1,12 +1,12 @@
 //! What the network says about frames that did not arrive.
 
 use crate::address;
-use crate::sys::{Report, take_report};
+use crate::sys::{Report, is_same_network, take_report};
 use cci_mem::memory::Piece;
 use cci_proto::Address;
 use cci_transport::{Incoming, Outgoing};
-use rustix::fd::BorrowedFd;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 /// Bytes that are kept of a frame that was too long: a frame header and more.
@@ -47,12 +47,12 @@ pub(crate) struct Reports {
 struct Own(Option<(IpAddr, bool)>);
 
 impl Own {
-    fn is(&mut self, by: &Address) -> bool {
+    fn is(&mut self, by: &Address, socket: BorrowedFd<'_>) -> bool {
         let ip = address::ip(by);
         match self.0 {
             Some((known, is_own)) if known == ip => is_own,
             _ => {
-                let is_own = is_local(by);
+                let is_own = is_local(by, socket);
                 self.0 = Some((ip, is_own));
                 is_own
             }
@@ -65,18 +65,20 @@ pub(crate) const fn overhead(is_v4: bool) -> u32 {
     if is_v4 { 28 } else { 48 }
 }
 
-/// Whether an address is one of this host: a socket can be bound to it.
+/// Whether an address is one of the host of this socket: another can be bound to it. The thread may have gone to another network
+/// name space, which says nothing about the socket's.
 #[cold]
-fn is_local(address: &Address) -> bool {
+fn is_local(address: &Address, socket: BorrowedFd<'_>) -> bool {
     let (family, name) = match address::ip(address) {
         IpAddr::V4(ip) => (AddressFamily::INET, SocketAddr::from((ip, 0))),
         IpAddr::V6(ip) => (AddressFamily::INET6, SocketAddrV6::new(ip, 0, 0, address::scope(address)).into()),
     };
-    if name.ip().is_loopback() {
+    let own = getsockname(socket).ok().and_then(|own| SocketAddr::try_from(own).ok());
+    if name.ip().is_loopback() || own.is_some_and(|own| own.ip() == name.ip()) {
         return true;
     }
-    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
-    socket.and_then(|socket| bind(&socket, &name)).is_ok()
+    let other = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
+    other.is_ok_and(|other| is_same_network(socket, other.as_fd()) && bind(&other, &name).is_ok())
 }
 
 impl Reports {
@@ -121,7 +123,7 @@ impl Reports {
                 self.pending = false;
                 break;
             };
-            shown += self.show_one(&report, sink);
+            shown += self.show_one(&report, socket, sink);
         }
         if !self.pending {
             let mtu = self.mtu;
@@ -142,14 +144,14 @@ impl Reports {
         shown
     }
 
-    fn show_one(&mut self, report: &Report, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+    fn show_one(&mut self, report: &Report, socket: BorrowedFd<'_>, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let (to, quoted) = (report.to, &self.room[..report.quoted]);
         let mtu = report.mtu.checked_sub(self.overhead).filter(|mtu| *mtu > 0);
         let mtu = mtu.map(|mtu| u16::try_from(mtu).unwrap_or(u16::MAX).min(crate::MAX_FRAME));
         match (report.origin, report.kind, report.code) {
             // Port unreachable: RFC 792, RFC 4443 section 3.1.
             (libc::SO_EE_ORIGIN_ICMP, 3, 3) | (libc::SO_EE_ORIGIN_ICMP6, 1, 4) => {
-                let is_own = report.by.is_some_and(|by| self.own.is(&by));
+                let is_own = report.by.is_some_and(|by| self.own.is(&by, socket));
                 sink(Incoming::Refused { to, quoted: &self.room[..report.quoted], is_own });
                 1
             }
