@@ -390,6 +390,9 @@ pub(crate) struct CrowdArguments {
     /// How many peers
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) peers: u32,
+    /// Processor of the peers
+    #[arg(long)]
+    pub(crate) cpu: Option<usize>,
     /// Endpoints to connect to: the one with one peer, the one with all; without them this end measures
     pub(crate) uris: Vec<String>,
 }

@@ -116,7 +116,8 @@ pub(crate) fn crowd(arguments: &CrowdArguments) -> Result<(), Sentence> {
             writeln!(std::io::stdout(), "{text}").map_err(while_doing("cannot write the figures"))
         }
         [one, many] => {
-            stay(there)?;
+            // The other process has told: this one sees only the processor that it has inherited.
+            stay(arguments.cpu.unwrap_or(there))?;
             Crowd::open(&opening, arguments.peers as usize)?.serve(one, many)
         }
         _ => Err(Sentence::new("two URIs are needed, or none")),
@@ -138,8 +139,9 @@ struct Other {
 }
 
 impl Other {
-    fn start(peers: usize, one: &Facade, many: &Facade) -> Result<Self, Sentence> {
+    fn start(peers: usize, there: usize, one: &Facade, many: &Facade) -> Result<Self, Sentence> {
         let mut command = command(u32::try_from(peers).unwrap_or(u32::MAX), &[one.uri(), many.uri()])?;
+        command.args(["--cpu", &there.to_string()]);
         let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = spawned.map_err(while_doing("cannot start the crowd"))?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
@@ -172,7 +174,7 @@ impl Drop for Other {
 
 fn measure(opening: &Opening, peers: usize, there: usize) -> Result<Figures, Sentence> {
     let (one, many) = (Facade::open(opening)?, Facade::open(opening)?);
-    let mut other = Other::start(peers, &one, &many)?;
+    let mut other = Other::start(peers, there, &one, &many)?;
     other.tell("connect 0 1")?;
     let only = accept(&one, 1)?[0];
     other.answer()?;
