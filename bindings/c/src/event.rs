@@ -3,9 +3,8 @@
 use crate::status::{Refusal, refused};
 use crate::{guard, handles};
 use cci::PollError;
-use cci::raw::{self, EndpointCell, EventCell};
+use cci::raw::{self, EndpointCell, Entered, EventCell};
 use std::ffi::c_int;
-use std::ptr::NonNull;
 
 /// # Safety
 ///
@@ -23,7 +22,7 @@ unsafe extern "C" fn cci_get_event(endpoint: *const EndpointCell, event: *mut *c
     };
     let Some(mut entered) = endpoint.enter_at_once() else {
         // SAFETY: not NULL, so writable by the contract above.
-        return unsafe { show(endpoint, event, || raw::get_event(endpoint)) };
+        return unsafe { get_by_lock(endpoint, event) };
     };
     // Nothing in it can panic, so that it needs no guard.
     if let Some(slot) = entered.pop() {
@@ -32,27 +31,45 @@ unsafe extern "C" fn cci_get_event(endpoint: *const EndpointCell, event: *mut *c
         return 0;
     }
     // SAFETY: as above.
-    unsafe { show(endpoint, event, || Ok(entered.look_for_event()?.map(NonNull::from))) }
+    unsafe { look(endpoint, event, entered) }
 }
 
-/// Shows the program what `next` gives. Apart from what it is called by, which needs fewer registers without it.
+/// Apart from `cci_get_event`, which needs fewer registers without it.
 ///
 /// # Safety
 ///
 /// `event` is writable.
 #[inline(never)]
+unsafe fn look(endpoint: &'static EndpointCell, event: *mut *const EventCell, entered: Entered<'static>) -> c_int {
+    // SAFETY: by the contract above.
+    guard::on(Some(endpoint), || unsafe { show(event, entered.look_for_event()) })
+}
+
+/// Likewise.
+///
+/// # Safety
+///
+/// `event` is writable.
+#[inline(never)]
+unsafe fn get_by_lock(endpoint: &'static EndpointCell, event: *mut *const EventCell) -> c_int {
+    // SAFETY: by the contract above.
+    guard::on(Some(endpoint), || unsafe { show(event, endpoint.next_event()) })
+}
+
+/// Shows the program what was found.
+///
+/// # Safety
+///
+/// `event` is writable.
+#[inline(always)]
 unsafe fn show(
-    endpoint: &'static EndpointCell,
     event: *mut *const EventCell,
-    next: impl FnOnce() -> Result<Option<NonNull<EventCell>>, PollError>,
-) -> c_int {
-    guard::on(Some(endpoint), || {
-        let next = next();
-        let slot = next.as_ref().ok().copied().flatten().map_or(std::ptr::null(), |slot| slot.as_ptr().cast_const());
-        // SAFETY: by the contract above; a C pointer variable is aligned.
-        unsafe { event.write(slot) };
-        next?.map(drop).ok_or(Refusal::Nothing)
-    })
+    found: Result<Option<&'static EventCell>, PollError>,
+) -> Result<(), Refusal> {
+    let slot = found.as_ref().ok().copied().flatten().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: by the contract above; a C pointer variable is aligned.
+    unsafe { event.write(slot) };
+    found?.map(drop).ok_or(Refusal::Nothing)
 }
 
 /// # Safety

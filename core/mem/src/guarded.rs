@@ -17,7 +17,6 @@ use crate::sync::{AtomicU32, AtomicUsize, Ordering, spin};
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::ptr::NonNull;
 
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -361,17 +360,14 @@ impl<T> Guard<'_, T> {
 
 /// Access to what a [`Guarded`] option has, until dropped.
 pub struct SomeGuard<'a, T> {
-    /// Dropped last, and not looked at meanwhile.
-    _guard: Guard<'a, Option<T>>,
-    value: NonNull<T>,
+    guard: Guard<'a, Option<T>>,
 }
 
 impl<'a, T> Guard<'a, Option<T>> {
     /// Access to the value in the option; none when there is none.
     #[inline(always)]
-    pub fn some(mut self) -> Option<SomeGuard<'a, T>> {
-        let value = NonNull::from(self.as_mut()?);
-        Some(SomeGuard { _guard: self, value })
+    pub fn some(self) -> Option<SomeGuard<'a, T>> {
+        if self.is_some() { Some(SomeGuard { guard: self }) } else { None }
     }
 }
 
@@ -379,8 +375,8 @@ impl<T> Deref for SomeGuard<'_, T> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: points into the value that the guard gives this alone access to, and which does not move while it is guarded.
-        unsafe { self.value.as_ref() }
+        // SAFETY: `some` has found a value, and nobody else reaches the option as long as this has the guard.
+        unsafe { self.guard.as_ref().unwrap_unchecked() }
     }
 }
 
@@ -388,7 +384,7 @@ impl<T> DerefMut for SomeGuard<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as above.
-        unsafe { self.value.as_mut() }
+        unsafe { self.guard.as_mut().unwrap_unchecked() }
     }
 }
 

@@ -181,9 +181,15 @@ impl Endpoint {
     pub fn next_event(&self) -> Result<Option<&'static Slot>, PollError> {
         let Some(mut entered) = self.enter_at_once() else { return self.enter_for_event() };
         match entered.pop() {
-            None => entered.look_for_event(),
+            None => Self::look_for_event(entered),
             slot => Ok(slot),
         }
+    }
+
+    /// Apart from [`Endpoint::next_event`], which needs fewer registers without it.
+    #[inline(never)]
+    fn look_for_event(entered: Entered<'_>) -> Result<Option<&'static Slot>, PollError> {
+        entered.look_for_event()
     }
 
     /// By the lock.
@@ -228,7 +234,7 @@ impl Entered<'_> {
     /// # Errors
     ///
     /// No event waits and every receive buffer is held by the program.
-    #[inline]
+    #[inline(always)]
     pub fn look_for_event(mut self) -> Result<Option<&'static Slot>, PollError> {
         let Body { transport, core } = &mut *self.body;
         let told = core.tells_room();

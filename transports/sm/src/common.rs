@@ -170,6 +170,9 @@ fn millis(clock: ClockId) -> u64 {
     u64::try_from(time.tv_sec).unwrap_or(0) * 1000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000
 }
 
+/// Small messages of one lane that are given back together, at the latest.
+const TOGETHER: u32 = 16;
+
 /// What slots that the program has returned held: tokens of [`Held`], to be given back to their lanes. Most are those of small messages
 /// of one lane, which are only counted.
 #[derive(Default)]
@@ -206,6 +209,12 @@ impl Released {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0 && self.tokens.is_empty()
+    }
+
+    /// Whether it is time to give back: what others may wait for, or so many small messages that it costs little for each.
+    #[inline]
+    pub(crate) fn is_due(&self) -> bool {
+        self.count >= TOGETHER || !self.tokens.is_empty()
     }
 
     /// Takes something that was held, and how many times.

@@ -129,7 +129,7 @@ impl Sm {
             }
         }
         found |= self.follow_hints(core);
-        if !self.common.released.is_empty() {
+        if self.common.released.is_due() {
             self.release();
         }
         if draining {
