@@ -42,7 +42,7 @@ unsafe extern "C" fn cci_get_event(endpoint: *const EndpointCell, event: *mut *c
 #[inline(never)]
 unsafe fn look(endpoint: &'static EndpointCell, event: *mut *const EventCell, entered: Entered<'static>) -> c_int {
     // SAFETY: by the contract above.
-    guard::on(Some(endpoint), || unsafe { show(event, entered.look_for_event()) })
+    guard::catch(Some(endpoint), || unsafe { show(event, entered.look_for_event()) })
 }
 
 /// Likewise.
@@ -53,7 +53,7 @@ unsafe fn look(endpoint: &'static EndpointCell, event: *mut *const EventCell, en
 #[inline(never)]
 unsafe fn get_by_lock(endpoint: &'static EndpointCell, event: *mut *const EventCell) -> c_int {
     // SAFETY: by the contract above.
-    guard::on(Some(endpoint), || unsafe { show(event, endpoint.next_event()) })
+    guard::catch(Some(endpoint), || unsafe { show(event, endpoint.next_event()) })
 }
 
 /// Shows the program what was found.
@@ -62,14 +62,15 @@ unsafe fn get_by_lock(endpoint: &'static EndpointCell, event: *mut *const EventC
 ///
 /// `event` is writable.
 #[inline(always)]
-unsafe fn show(
-    event: *mut *const EventCell,
-    found: Result<Option<&'static EventCell>, PollError>,
-) -> Result<(), Refusal> {
-    let slot = found.as_ref().ok().copied().flatten().map_or(std::ptr::null(), std::ptr::from_ref);
+unsafe fn show(event: *mut *const EventCell, found: Result<Option<&'static EventCell>, PollError>) -> c_int {
+    let (slot, code) = match found {
+        Ok(Some(slot)) => (std::ptr::from_ref(slot), 0),
+        Ok(None) => (std::ptr::null(), libc::EAGAIN),
+        Err(error) => (std::ptr::null(), refuse(error.into())),
+    };
     // SAFETY: by the contract above; a C pointer variable is aligned.
     unsafe { event.write(slot) };
-    found?.map(drop).ok_or(Refusal::Nothing)
+    code
 }
 
 /// # Safety

@@ -44,10 +44,17 @@ pub(crate) fn on_connection(
 /// Runs a call that works on this endpoint, if on any.
 #[inline(always)]
 pub(crate) fn on(endpoint: Option<&'static EndpointCell>, act: impl FnOnce() -> Result<(), Refusal>) -> c_int {
+    catch(endpoint, || match act() {
+        Ok(()) => 0,
+        Err(refusal) => refused(refusal),
+    })
+}
+
+/// Runs what has its code already, on this endpoint, if on any.
+#[inline(always)]
+pub(crate) fn catch(endpoint: Option<&'static EndpointCell>, act: impl FnOnce() -> c_int) -> c_int {
     match catch_unwind(AssertUnwindSafe(act)) {
-        Ok(Ok(())) => 0,
-        Ok(Err(Refusal::Nothing)) => libc::EAGAIN,
-        Ok(Err(refusal)) => refused(refusal),
+        Ok(code) => code,
         Err(payload) => panicked(payload, endpoint),
     }
 }
@@ -80,7 +87,6 @@ mod tests {
     fn a_panic_becomes_an_error() {
         assert_eq!(call(|| panic!("on purpose")), code(Status::Error));
         assert_eq!(call(|| Ok(())), 0);
-        assert_eq!(call(|| Err(Refusal::Nothing)), libc::EAGAIN);
     }
 
     #[test]

@@ -17,8 +17,6 @@ pub(crate) enum Refusal {
     NotInitialized,
     /// No memory for the binding's own tables.
     NoMemory,
-    /// Nothing to report: no failure, and not kept as the last error.
-    Nothing,
     /// Something could not be opened; [`keep`] has kept the text.
     Open(Status),
     /// The same with a sentence that takes no memory.
@@ -82,7 +80,6 @@ impl Refusal {
             Self::Argument(_) => Status::Inval,
             Self::NotInitialized | Self::Panic => Status::Error,
             Self::NoMemory => Status::NoMem,
-            Self::Nothing => Status::Again,
             Self::Open(status) | Self::Fixed(status, _) => status,
             Self::Connect(error) => error.status(),
             Self::Option(error) => error.status(),
@@ -102,7 +99,6 @@ impl fmt::Display for Refusal {
             Self::Argument(sentence) | Self::Fixed(_, sentence) => f.write_str(sentence),
             Self::NotInitialized => f.write_str("the library is not initialized in this process; call cci_init first"),
             Self::NoMemory => f.write_str("no memory"),
-            Self::Nothing => f.write_str("nothing to report now"),
             Self::Open(status) => status.fmt(f),
             Self::Panic => f.write_str("the library failed inside; its message is on standard error"),
             Self::Connect(error) => error.fmt(f),

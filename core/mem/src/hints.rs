@@ -45,6 +45,13 @@ impl Hints {
         Self { lines: 0, bits: 0, word: 0 }
     }
 
+    /// Whether there is a hint to take.
+    #[inline(always)]
+    #[must_use]
+    pub fn has(&self, page: &[AtomicU64]) -> bool {
+        self.lines | self.bits | page[0].load(Ordering::Relaxed) != 0
+    }
+
     /// Takes a hint: the bit of a queue that may hold something. Costs one load while there is none.
     #[inline(always)]
     pub fn next(&mut self, page: &[AtomicU64]) -> Option<u32> {

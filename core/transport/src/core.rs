@@ -218,6 +218,13 @@ impl Core {
         self.recv.sweep(SWEEP, released);
     }
 
+    /// Whether [`Core::sweep_recv`] could find something.
+    #[inline(always)]
+    #[must_use]
+    pub fn has_lent_recv(&self) -> bool {
+        self.recv.lent() > 0
+    }
+
     /// Frees all receive slots that the program has returned.
     pub fn sweep_all_recv(&mut self, released: impl FnMut(&'static Slot)) {
         self.recv.sweep_all(released);

@@ -81,6 +81,11 @@ impl Common {
 
     /// The number of a lane that perhaps holds something.
     #[inline(always)]
+    pub(crate) fn has_hint(&self) -> bool {
+        self.hints.has(self.ready_page.words64(0, hints::WORDS))
+    }
+
+    #[inline(always)]
     pub(crate) fn next_hint(&mut self) -> Option<u32> {
         self.hints.next(self.ready_page.words64(0, hints::WORDS))
     }

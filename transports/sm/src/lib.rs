@@ -10,6 +10,7 @@ mod common;
 mod connect;
 mod control;
 mod death;
+mod fast_path;
 #[allow(unsafe_code)]
 mod greet;
 mod handshake;
@@ -38,6 +39,7 @@ mod wire;
 
 use common::{Common, Held, coarse_now, precise_next, precise_now};
 use control::Ready;
+use fast_path::SPINS;
 use greet::Cause;
 use lane::{Lane, Phase};
 
@@ -87,6 +89,10 @@ pub struct Sm {
     linger: Linger,
     /// Empty calls.
     calls: u32,
+    /// The last [`SPINS`] empty calls took less than a tick of the coarse clock, so that the next ones do without it.
+    spins: bool,
+    /// What the clock said when these began.
+    last_tick: u64,
     /// Calls that found something since the clock was looked at.
     busy: u32,
     /// The last call found something.
@@ -202,6 +208,10 @@ impl Sm {
         }
         self.calls = self.calls.wrapping_add(1);
         let now = coarse_now();
+        if self.calls.is_multiple_of(SPINS) {
+            self.spins = now == self.last_tick;
+            self.last_tick = now;
+        }
         let every = if self.greeting { LOOK_EVERY_OPENING } else { LOOK_EVERY };
         // The empty call after one that found something is the usual end of a loop; what else is ready keeps the handle readable.
         let after_event = std::mem::take(&mut self.found_before);
@@ -304,10 +314,7 @@ impl Sm {
 impl Common {
     #[inline]
     fn has_chores(&self) -> bool {
-        self.lanes_changed
-            || !self.stirred.is_empty()
-            || !self.heated.is_empty()
-            || !self.violators.is_empty()
-            || !self.redirected.is_empty()
+        let lists = self.stirred.len() | self.heated.len() | self.violators.len() | self.redirected.len();
+        lists != 0 || self.lanes_changed
     }
 }

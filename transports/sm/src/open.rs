@@ -126,6 +126,8 @@ impl Sm {
             patience: Patience::default(),
             linger: Linger::default(),
             calls: 0,
+            spins: false,
+            last_tick: 0,
             busy: 0,
             found_before: false,
             tick: 0,

@@ -43,6 +43,24 @@ impl Sm {
         }
     }
 
+    /// As [`Transport::progress`], whatever is to be done. Apart from the fast path, which needs less stack without it.
+    #[inline(never)]
+    pub(crate) fn progress_at_length(&mut self, core: &mut Core) {
+        self.looked = false;
+        if self.poll_lanes(core) {
+            self.on_found(core);
+            self.busy += 1;
+            if self.busy >= CLOCK_EVERY {
+                self.busy = 0;
+                if coarse_now() != self.tick {
+                    self.look(core);
+                }
+            }
+        } else {
+            self.idle(core);
+        }
+    }
+
     /// As [`Transport::post`], whatever is in the way. Last there, with the same arguments, so that the fast path needs no stack.
     #[inline(never)]
     fn post_any(
@@ -283,19 +301,7 @@ impl Transport for Sm {
 
     #[inline]
     fn progress(&mut self, core: &mut Core) {
-        self.looked = false;
-        if self.poll_lanes(core) {
-            self.on_found(core);
-            self.busy += 1;
-            if self.busy >= CLOCK_EVERY {
-                self.busy = 0;
-                if coarse_now() != self.tick {
-                    self.look(core);
-                }
-            }
-        } else {
-            self.idle(core);
-        }
+        self.progress_quickly(core);
     }
 
     fn arm(&mut self, core: &mut Core) -> bool {

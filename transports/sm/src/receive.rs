@@ -144,7 +144,12 @@ impl Lane {
 
     /// A message in the entry. False: no slot is free.
     #[inline]
-    fn take_message(&mut self, common: &mut Common, core: &mut Core, header: Header) -> Result<bool, Violation> {
+    pub(crate) fn take_message(
+        &mut self,
+        common: &mut Common,
+        core: &mut Core,
+        header: Header,
+    ) -> Result<bool, Violation> {
         if usize::from(header.len) > BODY {
             return Err(Violation);
         }
