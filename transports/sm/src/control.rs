@@ -205,7 +205,8 @@ impl Control {
 
     /// Stops watching a lane, and hangs up. Closing would not suffice where a forked child still has the descriptors.
     pub(crate) fn forget_lane(&mut self, socket: &OwnedFd, peer: &Arc<Peer>) {
-        let _ = shutdown(socket, Shutdown::Both);
+        // One way only: whether the peer hangs up must still be seen while it copies.
+        let _ = shutdown(socket, Shutdown::Write);
         let sets = [Some(&self.epoll), self.quiet.as_ref().map(|quiet| &quiet.epoll)];
         for set in sets.into_iter().flatten() {
             let _ = epoll::delete(set, socket);

@@ -201,9 +201,6 @@ struct Copying {
 
 impl Copying {
     fn boxed(wire: Wire, peer: Arc<Peer>, socket: Option<OwnedFd>, name: String) -> Box<dyn PeerCopy> {
-        if let Some(socket) = &socket {
-            let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Write);
-        }
         Box::new(Self { wire, peer, socket, name })
     }
 }

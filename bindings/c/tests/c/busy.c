@@ -1,7 +1,9 @@
 /* A peer that is stopped in the midst of an RMA: destroy, deregister and finalize say so, and a later finalize says when it is over. */
 
+#define _GNU_SOURCE
 #include "check.h"
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +25,8 @@ static void write_for_ever(int from)
     cci_endpoint_t *endpoint;
     cci_event_t *event;
 
+    /* Not longer than this program, however that ends: no alarm rings in a child that is stopped. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     alarm(PATIENCE);
     CHECK(read(from, (void *)&invitation, sizeof(invitation)) == (ssize_t)sizeof(invitation));
     CHECK(source != NULL);
