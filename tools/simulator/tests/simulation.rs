@@ -163,7 +163,7 @@ fn what_cannot_be_simulated_is_refused_with_what_to_give_instead() {
         };
         simulate(&setting).unwrap_err().to_string()
     };
-    assert!(refused(&|of, _, _| of.message_bytes = 9000.0, "ring:4").contains("up to 8132"));
+    assert!(refused(&|of, _, _| of.message_bytes = 9000.0, "ring:4").contains("up to 8192"));
     assert!(refused(&|of, _, _| of.message_bytes = 1.5, "ring:4").contains("whole number"));
     assert!(refused(&|of, _, _| of.propagation_ns = 1e15, "ring:4").contains("too long"));
     assert!(refused(&|of, _, _| of.propagation_ns = -1.0, "ring:4").contains("l_p"));
