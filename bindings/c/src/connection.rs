@@ -72,7 +72,7 @@ pub(crate) fn answer(
     slot: Result<&'static EventCell, Refusal>,
     act: impl FnOnce(&'static EventCell) -> Result<(), cci::RequestError>,
 ) -> c_int {
-    guard::on(slot.ok().and_then(|slot| slot.owner.get()), || Ok(act(slot?)?))
+    guard::at_length(slot.ok().and_then(|slot| slot.owner.get()), || Ok(act(slot?)?))
 }
 
 /// # Safety
@@ -81,7 +81,7 @@ pub(crate) fn answer(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cci_disconnect(connection: *const ConnectionCell) -> c_int {
     // SAFETY: by the contract above.
-    guard::on_connection(unsafe { handles::connection(connection) }, |named| {
+    guard::on_connection_at_length(unsafe { handles::connection(connection) }, |named| {
         Ok(raw::disconnect(named.endpoint, || named.live())?)
     })
 }

@@ -158,7 +158,7 @@ unsafe extern "C" fn ccix_accept_on(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_connection_info(connection: *const ConnectionCell, info: *mut ConnectionInfo) -> c_int {
     // SAFETY: by the contract above.
-    guard::on_connection(unsafe { handles::connection(connection) }, |named| {
+    guard::on_connection_at_length(unsafe { handles::connection(connection) }, |named| {
         handles::present(info)?;
         // SAFETY: the size is there in every version.
         let size = unsafe { info.cast::<u32>().read_unaligned() } as usize;

@@ -6,25 +6,33 @@
 use crate::handles::Named;
 use crate::status::{Refusal, refused};
 use cci::raw::EndpointCell;
+use cci_mem::cancellation::Uncancelled;
 use cci_mem::sync::Ordering;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-/// Runs a call that works on no endpoint.
+/// Runs a call that works on no endpoint. No thread is cancelled in it.
 #[inline(always)]
 pub(crate) fn call(act: impl FnOnce() -> Result<(), Refusal>) -> c_int {
-    on(None, act)
+    at_length(None, act)
 }
 
-/// Runs a call on an endpoint.
+/// Runs a call off the fast path that works on this endpoint, if on any. No thread is cancelled in it.
+#[inline(always)]
+pub(crate) fn at_length(endpoint: Option<&'static EndpointCell>, act: impl FnOnce() -> Result<(), Refusal>) -> c_int {
+    let _uncancelled = Uncancelled::new();
+    on(endpoint, act)
+}
+
+/// Runs a call off the fast path on an endpoint. No thread is cancelled in it.
 #[inline(always)]
 pub(crate) fn on_endpoint(
     endpoint: Result<&'static EndpointCell, Refusal>,
     act: impl FnOnce(&'static EndpointCell) -> Result<(), Refusal>,
 ) -> c_int {
     match endpoint {
-        Ok(endpoint) => on(Some(endpoint), || act(endpoint)),
+        Ok(endpoint) => at_length(Some(endpoint), || act(endpoint)),
         Err(refusal) => refused(refusal),
     }
 }
@@ -39,6 +47,16 @@ pub(crate) fn on_connection(
         Ok(connection) => on(Some(connection.endpoint), || act(connection)),
         Err(refusal) => refused(refusal),
     }
+}
+
+/// As [`on_connection`], off the fast path. No thread is cancelled in it.
+#[inline(always)]
+pub(crate) fn on_connection_at_length(
+    connection: Result<Named, Refusal>,
+    act: impl FnOnce(Named) -> Result<(), Refusal>,
+) -> c_int {
+    let _uncancelled = Uncancelled::new();
+    on_connection(connection, act)
 }
 
 /// Runs a call that works on this endpoint, if on any.

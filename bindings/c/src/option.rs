@@ -49,7 +49,7 @@ unsafe extern "C" fn cci_set_opt(handle: *const c_void, number: c_uint, val: *co
         Some(Name::Connection(option)) => {
             let pointer = handle.cast::<ConnectionCell>();
             // SAFETY: by the contract above.
-            guard::on_connection(unsafe { handles::connection(pointer) }, |named| {
+            guard::on_connection_at_length(unsafe { handles::connection(pointer) }, |named| {
                 set_connection(named, option, value())
             })
         }
@@ -117,7 +117,7 @@ unsafe extern "C" fn cci_get_opt(handle: *const c_void, number: c_uint, val: *mu
         Some(Name::Connection(option)) => {
             let pointer = handle.cast::<ConnectionCell>();
             // SAFETY: by the contract above.
-            guard::on_connection(unsafe { handles::connection(pointer) }, |named| {
+            guard::on_connection_at_length(unsafe { handles::connection(pointer) }, |named| {
                 let got = named.endpoint.with(|_, _| {
                     let cell = named.live().ok_or(OptionError::Disconnected)?;
                     Ok::<_, OptionError>(field(cell, option).load(Ordering::Relaxed))

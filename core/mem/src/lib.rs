@@ -15,6 +15,9 @@ pub mod barrier;
 pub mod buffers;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+#[allow(unsafe_code)]
+pub mod cancellation;
+#[allow(unsafe_code)]
 pub mod counters;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

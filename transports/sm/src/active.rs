@@ -7,6 +7,7 @@
 use crate::Sm;
 use crate::common::Common;
 use crate::lane::{Lane, Phase};
+use cci_mem::cancellation::Uncancelled;
 use cci_mem::ring::Violation;
 use cci_mem::sync::Ordering;
 use cci_transport::Core;
@@ -201,6 +202,7 @@ impl Sm {
 
     /// A lane is over: its number is free.
     pub(crate) fn remove_lane(&mut self, number: u32) {
+        let _uncancelled = Uncancelled::new();
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::take) else { return };
         if lane.hot {
             self.hot.retain(|other| *other != number);

@@ -9,6 +9,7 @@ use crate::layout::ENTRIES;
 use crate::layout::{NOTHING, kind};
 use crate::sys::Peer;
 use crate::wire::Wire;
+use cci_mem::cancellation::Uncancelled;
 use cci_mem::ring::Header;
 use cci_mem::sync::Ordering;
 use cci_proto::Failure;
@@ -61,6 +62,7 @@ impl Sm {
 
     /// Ends a lane. What the peer had published is delivered first, unless the peer broke the protocol.
     pub(crate) fn bury(&mut self, core: &mut Core, number: u32, cause: Cause) {
+        let _uncancelled = Uncancelled::new();
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
         if let (Some(socket), Some(peer)) = (lane.socket.take(), lane.peer.as_ref()) {
             self.common.control.forget_lane(&socket, peer);
@@ -114,6 +116,7 @@ impl Sm {
     }
 
     fn finish_burial(&mut self, core: &mut Core, number: u32, cause: Cause) {
+        let _uncancelled = Uncancelled::new();
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
         lane.phase = Phase::Dead;
         lane.stir(&mut self.common);

@@ -9,6 +9,7 @@ use crate::registry::{LEN, PeerRegistry};
 use crate::rma::PeerSegment;
 use crate::sys::{self, Peer, Way};
 use crate::wire::Wire;
+use cci_mem::cancellation::Uncancelled;
 use cci_mem::inherited::close_in_children;
 use cci_mem::segment::Segment;
 use cci_mem::sync::Ordering;
@@ -41,6 +42,7 @@ const MAX_SEGMENTS: usize = 1 << 16;
 impl Lane {
     /// Tries to reach the listener. Stays dialing when its backlog is full.
     pub(crate) fn dial(&mut self, common: &mut Common, address: Address) -> Result<(), Cause> {
+        let _uncancelled = Uncancelled::new();
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         self.address = Some(address);
         let socket =
@@ -139,6 +141,8 @@ impl Lane {
     }
 
     fn on_packet(&mut self, common: &mut Common, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
+        // In this order: closing what nobody has taken is a cancellation point too.
+        let (_uncancelled, fds) = (Uncancelled::new(), fds);
         match (packet.kind, self.phase) {
             (Kind::Hello, Phase::Answering(_)) => self.on_hello(common, packet, fds),
             (Kind::Welcome, Phase::Greeting) => self.on_welcome(common, packet, fds),

@@ -43,6 +43,7 @@ use fast_path::SPINS;
 use greet::Cause;
 use lane::{Lane, Phase};
 
+use cci_mem::cancellation::Uncancelled;
 use cci_transport::{Core, Linger, Patience};
 
 pub use open::KEYS;
@@ -173,6 +174,7 @@ impl Sm {
     /// What frames and packets have caused beside events.
     #[cold]
     fn do_chores(&mut self, core: &mut Core) {
+        let _uncancelled = Uncancelled::new();
         while let Some(number) = self.common.violators.pop() {
             self.bury(core, number, Cause::Violation);
         }
@@ -239,6 +241,8 @@ impl Sm {
         self.unfinished = self.common.control.ready(&mut ready);
         // New lanes come last: a number that is freed here must not be taken for its successor.
         ready.sort_by_key(|what| *what == Ready::Listener);
+        // What they tell of opens and closes descriptors.
+        let _uncancelled = (!ready.is_empty()).then(Uncancelled::new);
         for what in &ready {
             match *what {
                 Ready::Listener => self.accept_sockets(core),

@@ -9,6 +9,7 @@ use crate::receive::{Receiver, Stream};
 use crate::reports::Reports;
 use crate::sys;
 use crate::transmit::{Passed, Transmitter, is_want_of_room};
+use cci_mem::cancellation::Uncancelled;
 use cci_proto::Address;
 use cci_transport::{Incoming, Outgoing};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -216,6 +217,7 @@ impl Direct {
     /// Opens it for the peer of the last frames; another one was closed.
     #[cold]
     pub(crate) fn open(&mut self, own: &OwnedFd, how: How, ready: &Ready) {
+        let _uncancelled = Uncancelled::new();
         self.row = 0;
         let to = self.to;
         let opened = connected(own, how, &to).and_then(|socket| {
@@ -237,6 +239,7 @@ impl Direct {
     /// where a forked child still has the descriptor.
     #[cold]
     pub(crate) fn retire(&mut self) {
+        let _uncancelled = Uncancelled::new();
         if let Some(open) = &self.open
             && let Ok(name) = getsockname(&open.socket).and_then(SocketAddr::try_from)
         {
@@ -252,6 +255,7 @@ impl Direct {
     /// Closes it; what has arrived there and was not taken is lost.
     #[cold]
     pub(crate) fn close(&mut self, ready: &Ready) {
+        let _uncancelled = Uncancelled::new();
         if std::mem::take(&mut self.is_troubled) {
             self.row = 0;
         }

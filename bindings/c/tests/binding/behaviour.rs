@@ -55,6 +55,18 @@ fn a_device_can_waive_the_rights_of_rma() {
     }
 }
 
+/// A thread with a cancellation pending calls every function.
+#[test]
+fn no_function_is_a_cancellation_point() {
+    let dir = scratch();
+    let program = program(&here().join("tests/c/cancelled.c"), dir.path());
+    for transport in ["sm", "sock"] {
+        let mut command = command(&program);
+        command.arg(transport).stdout(Stdio::piped()).stderr(Stdio::piped());
+        finish(command.spawn().expect("the program starts"), &format!("cancelled on {transport}"));
+    }
+}
+
 #[test]
 fn handles_that_were_valid_once_are_refused() {
     check("stale");

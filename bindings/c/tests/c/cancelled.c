@@ -1,0 +1,208 @@
+/*
+ * A thread with a cancellation pending calls every function of the library: none of them is a cancellation point. It ends at
+ * the point of its own, and the process and the endpoints of other threads live on. Argument: the transport.
+ */
+
+#include "check.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { SIZE = 1 << 20 };
+
+static const char *transport;
+static atomic_int pending;
+/* What the thread is at, for the message if it ends there. */
+static const char *volatile at = "the beginning";
+
+/* Nothing of the C library that is a cancellation point, printing above all. */
+#define DO(call)                                                                                                       \
+    do {                                                                                                               \
+        at = #call;                                                                                                    \
+        if ((call) != CCI_SUCCESS) {                                                                                   \
+            return at;                                                                                                 \
+        }                                                                                                              \
+    } while (0)
+
+static cci_device_t *device_of_transport(void)
+{
+    cci_device_t *const *devices;
+    if (cci_get_devices(&devices) != CCI_SUCCESS) {
+        return NULL;
+    }
+    while (*devices && (strcmp((*devices)->transport, transport) != 0 || !(*devices)->up)) {
+        devices++;
+    }
+    return *devices;
+}
+
+/* The next event of this type; events of others in between are returned. */
+static cci_event_t *awaited(cci_endpoint_t *one, cci_endpoint_t *other, cci_event_type_t type)
+{
+    time_t deadline = time(NULL) + PATIENCE;
+    at = "cci_get_event, cci_return_event";
+    while (time(NULL) < deadline) {
+        cci_event_t *event;
+        if (cci_get_event(other, &event) == CCI_SUCCESS && cci_return_event(event) != CCI_SUCCESS) {
+            return NULL;
+        }
+        if (cci_get_event(one, &event) != CCI_SUCCESS) {
+            continue;
+        }
+        if (event->type == type) {
+            return event;
+        }
+        if (cci_return_event(event) != CCI_SUCCESS) {
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
+static const char *call_everything(cci_endpoint_t **of_others)
+{
+    cci_endpoint_t *one, *other, *third;
+    cci_connection_t *connection;
+    cci_rma_handle_t *local, *remote;
+    cci_device_t *device;
+    cci_event_t *event;
+    cci_os_handle_t fd;
+    struct iovec parts[2] = {{"ab", 2}, {"cd", 2}};
+    struct ccix_connection_info info;
+    uint32_t caps, value = 1000000;
+    void *memory;
+    char *uri;
+
+    DO(cci_init(CCI_ABI_VERSION, 0, &caps));
+    at = "cci_get_devices";
+    if (!(device = device_of_transport())) {
+        return at;
+    }
+    DO(cci_create_endpoint(device, 0, &one, &fd));
+    DO(ccix_create_endpoint(device, NULL, &other, NULL));
+    DO(cci_get_opt(other, CCI_OPT_ENDPT_URI, &uri));
+    DO(ccix_device_for(uri, &device));
+    DO(cci_set_opt(one, CCI_OPT_ENDPT_SEND_TIMEOUT, &value));
+
+    /* Rejected, then accepted. */
+    DO(cci_connect(one, uri, "hello", 5, CCI_CONN_ATTR_RO, NULL, 0, NULL));
+    if (!(event = awaited(other, one, CCI_EVENT_CONNECT_REQUEST))) {
+        return at;
+    }
+    DO(cci_reject(event));
+    DO(cci_return_event(event));
+    if (!(event = awaited(one, other, CCI_EVENT_CONNECT))) {
+        return at;
+    }
+    at = "ccix_event_reason";
+    (void)ccix_event_reason(event);
+    DO(cci_return_event(event));
+    DO(cci_connect(one, uri, NULL, 0, CCI_CONN_ATTR_RO, NULL, 0, NULL));
+    if (!(event = awaited(other, one, CCI_EVENT_CONNECT_REQUEST))) {
+        return at;
+    }
+    DO(cci_accept(event, NULL));
+    DO(cci_return_event(event));
+    if (!(event = awaited(one, other, CCI_EVENT_CONNECT)) || event->connect.status != CCI_SUCCESS) {
+        return at;
+    }
+    connection = event->connect.connection;
+    DO(cci_return_event(event));
+    DO(ccix_connection_info(connection, (memset(&info, 0, sizeof(info)), info.size = sizeof(info), &info)));
+
+    /* Messages, kept by the library and not, and one that is waited for. */
+    DO(cci_send(connection, "abcd", 4, NULL, 0));
+    if (!(event = awaited(other, one, CCI_EVENT_RECV))) {
+        return at;
+    }
+    DO(cci_return_event(event));
+    DO(cci_sendv(connection, parts, 2, NULL, CCI_FLAG_SILENT));
+    if (!(event = awaited(other, one, CCI_EVENT_RECV))) {
+        return at;
+    }
+    DO(cci_return_event(event));
+    if (strcmp(transport, "sm") == 0) {
+        /* Of others it ends when the peer takes it, and the peer is this thread. */
+        DO(cci_send(connection, "abcd", 4, NULL, CCI_FLAG_BLOCKING));
+    }
+
+    /* Memory. */
+    DO(ccix_alloc(SIZE, &memory));
+    DO(cci_rma_register(one, memory, SIZE, 0, &local));
+    DO(cci_rma_register(other, (char *)memory + SIZE / 2, SIZE / 2, CCI_FLAG_WRITE, &remote));
+    DO(cci_rma(connection, "done", 4, local, 0, remote, 0, SIZE / 2, NULL, CCI_FLAG_WRITE));
+    if (!(event = awaited(other, one, CCI_EVENT_RECV))) {
+        return at;
+    }
+    DO(cci_return_event(event));
+    DO(cci_rma_deregister(other, remote));
+    DO(cci_rma_deregister(one, local));
+    DO(ccix_free(memory));
+
+    at = "cci_arm_os_handle";
+    (void)cci_arm_os_handle(one, 0);
+    at = "cci_strerror, ccix_last_error";
+    (void)cci_strerror(one, CCI_EINVAL);
+    (void)ccix_last_error();
+    DO(cci_disconnect(connection));
+    at = "cci_get_event, cci_return_event";
+    while (cci_get_event(one, &event) == CCI_SUCCESS) {
+        DO(cci_return_event(event));
+    }
+    free(uri);
+    DO(cci_get_opt(other, CCI_OPT_ENDPT_URI, &uri));
+    DO(cci_destroy_endpoint(other));
+    at = "cci_create_endpoint_at";
+    if (cci_create_endpoint_at(device, strcmp(transport, "sm") == 0 ? strstr(uri, "://") + 3 : strrchr(uri, ':') + 1, 0,
+                               &third, &fd) != CCI_SUCCESS) {
+        return at;
+    }
+    free(uri);
+    DO(cci_destroy_endpoint(third));
+    *of_others = one;
+    DO(cci_finalize());
+    return NULL;
+}
+
+static void *run(void *endpoint)
+{
+    const char *failed;
+    while (!atomic_load(&pending)) {
+    }
+    failed = call_everything(endpoint);
+    if (failed) {
+        return (void *)(uintptr_t)failed;
+    }
+    at = NULL;
+    pthread_testcancel();
+    return (void *)"no cancellation was pending";
+}
+
+int main(int argc, char **argv)
+{
+    cci_endpoint_t *endpoint = NULL;
+    pthread_t thread;
+    void *result;
+
+    CHECK(argc == 2);
+    transport = argv[1];
+    start();
+    CHECK(pthread_create(&thread, NULL, run, &endpoint) == 0);
+    CHECK(pthread_cancel(thread) == 0);
+    atomic_store(&pending, 1);
+    CHECK(pthread_join(thread, &result) == 0);
+    if (at) {
+        fprintf(stderr, "%s on %s: %s\n", result == PTHREAD_CANCELED ? "cancelled in" : "failed at", at, transport);
+        return 1;
+    }
+    CHECK(result == PTHREAD_CANCELED);
+    /* An endpoint that the thread left open serves others. */
+    CHECK(endpoint != NULL);
+    {
+        struct pair pair = connect_self(endpoint, CCI_CONN_ATTR_RO);
+        CHECK_OK(cci_disconnect(pair.client));
+        CHECK_OK(cci_disconnect(pair.server));
+    }
+    CHECK_OK(cci_destroy_endpoint(endpoint));
+    CHECK_OK(cci_finalize());
+    return 0;
+}
