@@ -12,8 +12,8 @@ use cci_mem::ring::Violation;
 use cci_mem::sync::Ordering;
 use cci_transport::Core;
 
-/// Lanes that stay hot whatever they carry: so few cost a call little.
-const ALWAYS_HOT: usize = 4;
+/// So few lanes stay hot whatever they carry: they cost a call little. Of more, one does.
+const FEW: usize = 4;
 /// Ticks of the coarse clock without a frame after which a lane goes cold.
 const COOL: u8 = 2;
 /// Hints that one call follows: a peer can set as many as it likes.
@@ -163,7 +163,8 @@ impl Sm {
 
     /// Lanes that have carried nothing for some ticks go cold: all of them pay for one heavy fence.
     pub(crate) fn cool(&mut self, core: &Core) {
-        let mut spare = self.hot.len().saturating_sub(ALWAYS_HOT);
+        let lanes = self.lanes.len() - self.vacant.len();
+        let mut spare = self.hot.len().saturating_sub(if lanes > FEW { 1 } else { FEW });
         let (mut heavy, mut cooled) = (false, false);
         for at in 0..self.hot.len() {
             let Some(lane) = self.lanes.get_mut(self.hot[at] as usize).and_then(Option::as_deref_mut) else { continue };
