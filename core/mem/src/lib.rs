@@ -13,10 +13,9 @@ pub mod barrier;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod buffers;
-#[cfg(not(loom))]
-#[allow(unsafe_code)]
 #[allow(unsafe_code)]
 pub mod cancellation;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod counters;
 #[cfg(not(loom))]
