@@ -43,11 +43,11 @@ impl Flags {
         if bits & !Self::SEND == 0 { Some(Self(bits)) } else { None }
     }
 
-    /// Whether the end is told only if it is a failure, of flags that say nothing else than that; none for others.
+    /// Whether there is no other flag than SILENT.
     #[inline(always)]
     #[must_use]
-    pub const fn told(self) -> Option<bool> {
-        if self.0 & !Self::SILENT.0 == 0 { Some(self.0 != 0) } else { None }
+    pub const fn are_plain(self) -> bool {
+        self.0 & !Self::SILENT.0 == 0
     }
 
     /// The flags of an RMA with these bits; `None` when another bit is set, or not exactly one of

@@ -1,5 +1,6 @@
 //! Messages that are put together from parts.
 
+use super::conn::bit;
 use super::host::{Host, Place};
 use super::pieces::Pieces;
 use super::records::{Scene, Taken};
@@ -31,7 +32,7 @@ fn is_older(message: u32, than: u32) -> bool {
 impl Scene<'_> {
     /// A part of a message whose parts come in order, each once.
     pub(super) fn part<H: Host>(&mut self, message: u32, total: u32, at: u32, bytes: &[u8], host: &mut H) -> Taken {
-        if total > self.max_send_size || message & AFTER != 0 && self.flow.after_refused {
+        if total > self.max_send_size || message & AFTER != 0 && self.conn.has(bit::AFTER_REFUSED) {
             return Taken::Done;
         }
         if at == 0 {

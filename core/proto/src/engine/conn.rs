@@ -53,6 +53,8 @@ pub(super) mod bit {
     pub(in super::super) const PINGED: u16 = 2048;
     /// It was this side that gave the connection up: the peer is told.
     pub(in super::super) const GAVE_UP: u16 = 4096;
+    /// The write that ended last was refused: its message is not delivered, however much later it comes.
+    pub(in super::super) const AFTER_REFUSED: u16 = 8192;
 }
 
 /// The state of a connection.

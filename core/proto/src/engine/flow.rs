@@ -222,8 +222,6 @@ pub(super) struct Flow {
     pub(super) partial: u16,
     /// Writes that were refused, until their last frame passes.
     pub(super) refused: Vec<(u32, u8)>,
-    /// The write that ended last was refused: its message is not delivered.
-    pub(super) after_refused: bool,
     // For the report.
     pub(super) resent: u64,
     pub(super) rnrs: u32,
@@ -279,7 +277,6 @@ impl Flow {
             landed: None,
             partial: 0,
             refused: Vec::new(),
-            after_refused: false,
             resent: 0,
             rnrs: 0,
             starved: false,
@@ -310,10 +307,12 @@ impl Flow {
             && self.flight.is_empty()
             && self.order.is_empty()
             && self.open_rmas == 0
-            && self.ahead.is_empty()
-            && self.assembly.is_none()
-            && self.refused.is_empty()
-            && self.partial == 0
+            && !self.awaits_rest()
+    }
+
+    /// Whether something has begun to come that only the peer can go on with.
+    pub(super) fn awaits_rest(&self) -> bool {
+        !self.ahead.is_empty() || self.assembly.is_some() || self.partial > 0 || !self.refused.is_empty()
     }
 
     /// Whether something is in flight that has not arrived, as far as is known, and can be sent again.

@@ -1,16 +1,20 @@
-//! The short way of a message that is alone on its connection, when nothing else waits or is in flight there: the way of
-//! requests and answers. It ends where the long way does (`send` and `poll_transmit`; `take_next` and `advance`), which looks
-//! through all that could be otherwise.
+//! The fast path of a message that leaves by itself: nothing else of its connection waits, and what is in flight there needs
+//! nothing. Requests, answers, and messages to one endpoint after the other take it. It ends where the general path does (`send`
+//! and `poll_transmit`; `take_next` and `advance`), which handles all that could be otherwise.
 
-use super::conn::{NONE, State, bit};
-use super::flow::{Bundle, Content, Flow, Ops};
+use super::conn::{Conn, NONE, State, bit};
+use super::flow::{Bundle, Content, Flight, Flow, Ops};
 use super::frame::{emit_data, plain};
+use super::frames::SHORT;
 use super::host::Host;
 use super::send::{link, narrow};
-use super::transmit::{fresh, note_sent};
+use super::transmit::{fresh, has_credit, has_room, note_sent};
 use super::{Engine, Index, Op, Transmit};
 use crate::wire::{DATA, MESSAGE_HEAD, Record, Records, emit_message, flags};
 use crate::{SendError, Time};
+
+/// A frame of which nothing is known yet.
+const EMPTY: Flight = fresh(Content::Empty);
 
 /// A message to be sent.
 #[derive(Clone, Copy, Debug)]
@@ -61,14 +65,21 @@ impl Engine {
         }
         let is_only = self.table.len() < 2;
         let conn = self.table.get_mut(place).filter(|conn| conn.state == State::Open && conn.is_reliable())?;
-        let flow = self.flows.get_mut(conn.flow).filter(|flow| is_free(now, flow))?;
+        let flow = self.flows.get_mut(conn.flow).filter(|flow| is_free(now, conn, flow))?;
         let len: usize = post.parts.iter().map(|part| part.len()).sum();
         let payload = MESSAGE_HEAD + len;
         let fits = len <= conn.max_send_size as usize && payload <= self.frames.stride();
-        let may_have = self.frames.ensure(1) && (is_only || self.frames.is_fair(conn.flow, 1));
-        if !fits || DATA + payload > usize::from(conn.mtu) || !may_have {
+        if !fits || DATA + payload > usize::from(conn.mtu) {
             return None;
         }
+        // A descriptor is always there, and lies on one page; a buffer has to be shared out among flows.
+        let kept = if len <= SHORT {
+            self.frames.descriptor(post.op)?
+        } else if self.frames.ensure(1) && (is_only || self.frames.is_fair(conn.flow, 1)) {
+            self.frames.take(conn.flow)?
+        } else {
+            return None;
+        };
         let seq = conn.next_seq;
         conn.next_seq = seq.wrapping_add(1);
         let bits = if post.ask { flags::ASK | flags::PROMPT } else { flags::ASK };
@@ -76,11 +87,12 @@ impl Engine {
         let end = emit_message(buffer, at, false, post.parts);
         let transmit = plain(conn, end);
         leave(&transmit, buffer);
-        // Never fails: one is left.
-        let kept = self.frames.take(conn.flow)?;
         self.frames.bytes_mut(kept)[..payload].copy_from_slice(&buffer[at..end]);
         link(&mut self.links, post.op, NONE);
-        flow.flight.push_back(fresh(Content::Bundle(Bundle {
+        // Built where it stays: one that is built elsewhere is copied before its bytes have reached the cache.
+        flow.flight.push_back(EMPTY);
+        let flight = flow.flight.back_mut()?;
+        flight.content = Content::Bundle(Bundle {
             buffer: kept,
             len: narrow(payload),
             messages: 1,
@@ -89,10 +101,11 @@ impl Engine {
             is_open: false,
             prompt: post.ask,
             since: now,
-        })));
-        flow.messages_in_flight = 1;
+        });
+        flow.messages_in_flight += 1;
         flow.serve_next = true;
-        note_sent(now, conn, flow, 0, end as u64, end > usize::from(self.config.base_mtu));
+        let at = flow.flight.len() - 1;
+        note_sent(now, conn, flow, at, end as u64, end > usize::from(self.config.base_mtu));
         self.stats.sent += 1;
         self.arm(now, place);
         Some(transmit)
@@ -113,14 +126,16 @@ impl Engine {
 }
 
 /// Whether a message may leave now, and nothing is there that it would have to wait for or share a frame with.
-fn is_free(now: Time, flow: &Flow) -> bool {
-    flow.flight.is_empty()
-        && !flow.wants_to_send()
+fn is_free(now: Time, conn: &Conn, flow: &Flow) -> bool {
+    !flow.wants_to_send()
         && flow.order.is_empty()
         && flow.barrier.is_none()
         && flow.rnr_since.is_none()
         && flow.slicing.is_none()
-        && flow.congestion.next_at() <= now
+        && flow.lost == 0
+        && !flow.probe_due
+        && has_credit(conn, flow, 1)
+        && has_room(now, conn, flow)
 }
 
 #[cfg(test)]

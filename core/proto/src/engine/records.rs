@@ -98,7 +98,7 @@ impl Scene<'_> {
     fn record<H: Host>(&mut self, record: &Record<'_>, host: &mut H, ended: &mut impl FnMut(Ended)) -> Taken {
         match *record {
             Record::Message { after, bytes } => {
-                if after && self.flow.after_refused || bytes.len() > self.max_send_size as usize {
+                if after && self.conn.has(bit::AFTER_REFUSED) || bytes.len() > self.max_send_size as usize {
                     return Taken::Done;
                 }
                 if host.message(self.conn.user, bytes) { Taken::Done } else { Taken::NoSlot }
@@ -142,7 +142,10 @@ impl Scene<'_> {
     pub(super) fn end_write(&mut self, op: u32) {
         let refused = self.flow.refused.iter().position(|(refused, _)| *refused == op);
         let status = refused.map_or(0, |at| self.flow.refused.swap_remove(at).1);
-        self.flow.after_refused = status != 0;
+        self.conn.clear(bit::AFTER_REFUSED);
+        if status != 0 {
+            self.conn.set(bit::AFTER_REFUSED);
+        }
         self.flow.results.push_back((op, status));
     }
 

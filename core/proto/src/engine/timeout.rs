@@ -7,6 +7,7 @@ use super::flow::{Content, Flow, Item, Standing};
 use super::host::{Event, Host, Index};
 use super::mtu;
 use super::rtt::LEAST_TIMEOUT;
+use super::transmit::has_work;
 use crate::{Failure, Time};
 
 /// Time without progress after which a peer that owes acknowledgements is given up, whatever the timeouts, nanoseconds.
@@ -34,11 +35,17 @@ impl Engine {
         while let Some((deadline, place)) = self.timers.pop(now) {
             let Some(conn) = self.table.get_mut(place).filter(|conn| conn.armed == deadline) else { continue };
             conn.armed = Time(u64::MAX);
-            match conn.state {
-                State::Open => self.look(now, place, host),
-                _ => self.look_opening(now, place, host),
+            if conn.state != State::Open {
+                self.look_opening(now, place, host);
+                self.make_ready(place);
+                continue;
             }
-            self.make_ready(place);
+            self.look(now, place, host);
+            if self.table.get(place).is_some_and(|conn| has_work(conn, self.flows.get(conn.flow))) {
+                self.make_ready(place);
+            } else {
+                self.arm(now, place);
+            }
         }
         self.admission.expire(now);
         let table = &self.table;
@@ -206,10 +213,11 @@ fn probe_at(conn: &Conn, flow: &Flow) -> Option<Time> {
         .then(|| flow.sent_at.max(flow.progress_at).plus_micros(conn.probe_timeout(flow.probes)))
 }
 
-/// When the peer is to be asked whether it is there: it owes the end of an RMA, everything of ours has arrived, and nothing else
-/// would tell that it is gone.
+/// When the peer is to be asked whether it is there: it owes the end of an RMA, or the rest of something that has begun to come,
+/// everything of ours has arrived, and nothing else would tell that it is gone.
 fn ask_at(flow: &Flow) -> Option<Time> {
-    let waits = flow.open_rmas > 0 && flow.flight.is_empty() && flow.rnr_since.is_none();
+    let is_owed = flow.open_rmas > 0 || flow.awaits_rest();
+    let waits = is_owed && flow.flight.is_empty() && flow.rnr_since.is_none();
     waits.then(|| flow.used_at.max(flow.asked_at).plus_micros(IDLE))
 }
 
@@ -222,7 +230,7 @@ fn is_armed(conn: &Conn, flow: &Flow) -> bool {
         || flow.rnr_since.is_some()
         || flow.lost > 0
         || flow.slicing.is_some()
-        || flow.assembly.is_some()
+        || flow.awaits_rest()
         || flow.wants_to_send();
     let soonest = if flow.flight.is_empty() {
         flow.used_at.plus_micros(IDLE)

@@ -419,8 +419,12 @@ fn window(conn: &Conn, flow: &Flow) -> u64 {
 }
 
 fn may_send_new(now: Time, conn: &Conn, flow: &Flow) -> bool {
+    flow.wants_to_send() && has_room(now, conn, flow)
+}
+
+/// Whether another frame of the sequence may be in flight now.
+pub(super) fn has_room(now: Time, conn: &Conn, flow: &Flow) -> bool {
     flow.flight.len() < WINDOW
-        && flow.wants_to_send()
         && !is_alone(flow)
         && flow.congestion.next_at() <= now
         && (flow.flight.is_empty() || flow.bytes_in_flight + u64::from(conn.mtu) <= window(conn, flow))
@@ -433,10 +437,7 @@ pub(super) fn has_item(flow: &Flow, conn: &Conn, rmas: &[Option<super::send::Rma
         None => false,
         Some(Item::Bundle(bundle)) => {
             let barred = flow.barrier.is_some_and(|op| bundle.of != op.0);
-            let wanted = flow.messages_in_flight + u32::from(bundle.messages);
-            !barred
-                && flow.rnr_since.is_none()
-                && (wanted <= u32::from(conn.credit) || bundle.messages == 0 || flow.messages_in_flight == 0)
+            !barred && flow.rnr_since.is_none() && has_credit(conn, flow, bundle.messages)
         }
         Some(Item::Rma(op)) => match flow.barrier {
             Some(barrier) => barrier == *op,
@@ -449,6 +450,12 @@ pub(super) fn has_item(flow: &Flow, conn: &Conn, rmas: &[Option<super::send::Rma
         },
         Some(Item::Spoilt(_)) => true,
     }
+}
+
+/// Whether the peer has room for so many more messages, or nothing of ours is there that could make it say so.
+pub(super) fn has_credit(conn: &Conn, flow: &Flow, messages: u16) -> bool {
+    let wanted = flow.messages_in_flight + u32::from(messages);
+    wanted <= u32::from(conn.credit) || messages == 0 || flow.messages_in_flight == 0
 }
 
 /// Whether `transmit` may find something on an open connection. What waits for its time, the timer finds.
@@ -467,7 +474,7 @@ fn get_hungry(conn: &mut Conn, place: u32, hungry: &mut VecDeque<u32>) {
     }
 }
 
-pub(super) fn fresh(content: Content) -> Flight {
+pub(super) const fn fresh(content: Content) -> Flight {
     Flight {
         content,
         sent: Time(0),

@@ -193,6 +193,23 @@ fn a_peer_that_writes_and_never_acknowledges_gets_no_more_results_queued_than_a_
     }
 }
 
+/// The peer is there and says so, however long that takes, and is asked seldom. Then it is silent, which ends the connection after a minute.
+fn answers_and_then_vanishes(raw: &mut Raw) {
+    for _ in 0..200 {
+        let asked = raw.wait(1_000_000);
+        assert!(asked.len() < 5, "{} frames in a second", asked.len());
+        if !asked.is_empty() {
+            let frame = raw.data(None, 0, &[], &[]);
+            raw.give(&frame);
+        }
+    }
+    assert!(raw.host.broken.is_empty() && raw.host.ended.is_empty());
+    raw.wait(59_000_000);
+    assert!(raw.host.broken.is_empty(), "not before a minute");
+    raw.wait(10_000_000);
+    assert_eq!(raw.host.broken, [(raw.index, Failure::TimedOut)]);
+}
+
 #[test]
 fn a_peer_that_vanishes_with_a_read_that_it_has_taken_is_noticed() {
     for read in [true, false] {
@@ -200,20 +217,34 @@ fn a_peer_that_vanishes_with_a_read_that_it_has_taken_is_noticed() {
         raw.rma(1, read, 100, None);
         raw.poll();
         raw.accept_all();
-        // The twin: it is there and says so, however long it takes.
-        for _ in 0..200 {
-            let asked = raw.wait(1_000_000);
-            assert!(asked.len() < 5, "{} frames in a second", asked.len());
-            if !asked.is_empty() {
-                let frame = raw.data(None, 0, &[], &[]);
-                raw.give(&frame);
-            }
-        }
-        assert!(raw.host.broken.is_empty() && raw.host.ended.is_empty());
-        raw.wait(59_000_000);
-        assert!(raw.host.broken.is_empty(), "not before a minute");
-        raw.wait(10_000_000);
-        assert_eq!(raw.host.broken, [(raw.index, Failure::TimedOut)]);
+        answers_and_then_vanishes(&mut raw);
         assert_eq!(raw.host.ended[&1], Err(Failure::TimedOut));
+    }
+}
+
+/// Its farewells are lost too. What it has begun holds a frame buffer or a receive slot until its end is known.
+#[test]
+fn a_peer_that_vanishes_behind_a_gap_is_noticed() {
+    let mut raw = Raw::new(Attribute::ReliableOrdered);
+    let ahead = raw.data(Some(raw.seq.wrapping_add(1)), 0, &[], &write(1, 7, 1, 0, b"x"));
+    raw.give(&ahead);
+    assert!(!raw.engine.is_quiet(), "nothing is held back");
+    answers_and_then_vanishes(&mut raw);
+    assert!(raw.engine.is_quiet());
+}
+
+/// Between the two the connection was idle for so long that nothing is kept of it but what it needs.
+#[test]
+fn the_message_of_a_refused_write_is_not_delivered_however_late_it_comes() {
+    for (handle, delivered) in [(8, 0), (7, 1)] {
+        let mut raw = Raw::new(Attribute::ReliableOrdered);
+        raw.next(&write(1, handle, 1, 0, b"x"));
+        raw.wait(100_000);
+        raw.accept_all();
+        raw.wait(5_000_000);
+        assert_eq!(raw.engine.flows.iter().count(), 0, "it is not idle");
+        let message = record(|frame| wire::emit_message(frame, 0, true, &[b"it is there"]), &[]);
+        raw.next(&message);
+        assert_eq!(raw.host.received.len(), delivered);
     }
 }
