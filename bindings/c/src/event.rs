@@ -2,8 +2,8 @@
 
 use crate::status::{Refusal, refused};
 use crate::{guard, handles};
-use cci::PollError;
-use cci::raw::{self, EndpointCell, Entered, EventCell};
+use cci::raw::{self, EndpointCell, Entered, EventCell, Outside, Popped};
+use cci::{PollError, RequestError};
 use std::ffi::c_int;
 
 /// # Safety
@@ -12,26 +12,31 @@ use std::ffi::c_int;
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cci_get_event(endpoint: *const EndpointCell, event: *mut *const EventCell) -> c_int {
     if event.is_null() {
-        return refuse(Refusal::Argument("the place for the result is NULL"));
+        return refuse_argument("the place for the result is NULL");
     }
     // SAFETY: by the contract above.
     let Ok(endpoint) = (unsafe { handles::endpoint(endpoint) }) else {
         // SAFETY: not NULL, so writable by the contract above.
         unsafe { event.write(std::ptr::null()) };
-        return refuse(Refusal::Argument("the endpoint is NULL"));
+        return refuse_argument("the endpoint is NULL");
     };
-    let Some(mut entered) = endpoint.enter_at_once() else {
+    let mut entered = match endpoint.enter_at_once() {
+        Ok(entered) => entered,
         // SAFETY: not NULL, so writable by the contract above.
-        return unsafe { get_by_lock(endpoint, event) };
+        Err(outside) => return unsafe { get_by_lock(endpoint, event, outside) },
     };
     // Nothing in it can panic, so that it needs no guard.
-    if let Some(slot) = entered.pop() {
-        // SAFETY: not NULL, so writable by the contract above; a C pointer variable is aligned.
-        unsafe { event.write(slot) };
-        return 0;
+    match entered.pop() {
+        Popped::Event(slot) => {
+            // SAFETY: not NULL, so writable by the contract above; a C pointer variable is aligned.
+            unsafe { event.write(slot) };
+            0
+        }
+        // SAFETY: as above.
+        Popped::Nothing => unsafe { poll(endpoint, event, entered) },
+        // SAFETY: as above.
+        Popped::Unknown => unsafe { look(endpoint, event, entered) },
     }
-    // SAFETY: as above.
-    unsafe { look(endpoint, event, entered) }
 }
 
 /// Apart from `cci_get_event`, which needs fewer registers without it.
@@ -40,7 +45,28 @@ unsafe extern "C" fn cci_get_event(endpoint: *const EndpointCell, event: *mut *c
 ///
 /// `event` is writable.
 #[inline(never)]
-unsafe fn look(endpoint: &'static EndpointCell, event: *mut *const EventCell, entered: Entered<'static>) -> c_int {
+#[expect(improper_ctypes_definitions, reason = "called from this crate only; it does not unwind")]
+unsafe extern "C" fn poll(
+    endpoint: &'static EndpointCell,
+    event: *mut *const EventCell,
+    entered: Entered<'static>,
+) -> c_int {
+    // SAFETY: by the contract above.
+    guard::catch(Some(endpoint), || unsafe { show(event, entered.poll()) })
+}
+
+/// Likewise.
+///
+/// # Safety
+///
+/// `event` is writable.
+#[inline(never)]
+#[expect(improper_ctypes_definitions, reason = "called from this crate only; it does not unwind")]
+unsafe extern "C" fn look(
+    endpoint: &'static EndpointCell,
+    event: *mut *const EventCell,
+    entered: Entered<'static>,
+) -> c_int {
     // SAFETY: by the contract above.
     guard::catch(Some(endpoint), || unsafe { show(event, entered.look_for_event()) })
 }
@@ -51,9 +77,14 @@ unsafe fn look(endpoint: &'static EndpointCell, event: *mut *const EventCell, en
 ///
 /// `event` is writable.
 #[inline(never)]
-unsafe fn get_by_lock(endpoint: &'static EndpointCell, event: *mut *const EventCell) -> c_int {
+#[expect(improper_ctypes_definitions, reason = "called from this crate only; it does not unwind")]
+unsafe extern "C" fn get_by_lock(
+    endpoint: &'static EndpointCell,
+    event: *mut *const EventCell,
+    outside: Outside<'static>,
+) -> c_int {
     // SAFETY: by the contract above.
-    guard::catch(Some(endpoint), || unsafe { show(event, endpoint.next_event()) })
+    guard::catch(Some(endpoint), || unsafe { show(event, endpoint.enter_for_event(outside)) })
 }
 
 /// Shows the program what was found.
@@ -79,15 +110,30 @@ unsafe fn show(event: *mut *const EventCell, found: Result<Option<&'static Event
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cci_return_event(event: *const EventCell) -> c_int {
     // SAFETY: by the contract above.
-    let given = unsafe { handles::event(event) }.and_then(|slot| Ok((slot, raw::give_back(slot)?)));
-    match given {
-        Ok((_, false)) => 0,
-        Ok((slot, true)) => refill(slot),
-        Err(refusal) => refused(refusal),
+    let Ok(slot) = (unsafe { handles::event(event) }) else { return refuse_argument("the event is NULL") };
+    match raw::give_back(slot) {
+        Ok(false) => 0,
+        Ok(true) => refill(slot),
+        Err(error) => refuse_return(error),
     }
 }
 
+/// Likewise.
+#[cold]
+#[inline(never)]
+fn refuse_return(error: RequestError) -> c_int {
+    refused(error.into())
+}
+
 /// Apart from the fast path, which needs no stack without it.
+#[cold]
+#[inline(never)]
+#[expect(improper_ctypes_definitions, reason = "called from this crate only; it does not unwind")]
+extern "C" fn refuse_argument(sentence: &'static str) -> c_int {
+    refused(Refusal::Argument(sentence))
+}
+
+/// Likewise.
 #[cold]
 #[inline(never)]
 fn refuse(refusal: Refusal) -> c_int {

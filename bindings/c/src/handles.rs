@@ -5,7 +5,7 @@
 //! is enough for pointers to what is closed, disconnected, or returned, and in a forked child.
 
 use crate::status::Refusal;
-use cci::raw::{ConnectionCell, EndpointCell, EventCell};
+use cci::raw::{ConnectionCell, EndpointCell, Entered, EventCell, Outside};
 use cci_transport::ConnectionState;
 use std::ffi::{CStr, c_char, c_void};
 
@@ -18,11 +18,15 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// The connection, if a message of so many bytes may be sent on it. To be asked as [`Named::live`].
+    /// The endpoint entered at once, and the connection, if a message of so many bytes may be sent on it.
     #[inline(always)]
-    pub(crate) fn taking(self, bytes: usize) -> Option<&'static ConnectionCell> {
+    pub(crate) fn enter_taking(
+        self,
+        bytes: usize,
+    ) -> Result<(Entered<'static>, &'static ConnectionCell), Outside<'static>> {
+        let entered = self.endpoint.enter_at_once()?;
         let same = self.cell.endpoint.get().is_some_and(|owner| std::ptr::eq(owner, self.endpoint));
-        (same && self.cell.takes(bytes)).then_some(self.cell)
+        if same && self.cell.takes(bytes) { Ok((entered, self.cell)) } else { Err(entered.outside()) }
     }
 
     /// The connection, unless it is closed. To be asked with the lock of `endpoint` held: a cell changes its owner only under

@@ -2,7 +2,7 @@
 
 use crate::status::Refusal;
 use crate::{guard, handles};
-use cci::raw::{self, ConnectionCell};
+use cci::raw::{self, ConnectionCell, Outside};
 use cci::{Flags, SendError};
 use cci_transport::Message;
 use std::ffi::{c_int, c_void};
@@ -28,20 +28,25 @@ unsafe extern "C" fn cci_send(
     context: *const c_void,
     bits: c_int,
 ) -> c_int {
-    if let Some(silently) = Flags::from_bits(bits.cast_unsigned()).told()
+    let flags = Flags::from_bits(bits.cast_unsigned());
+    let mut outside = Outside::default();
+    if flags.are_plain()
         && !msg_ptr.is_null()
         // SAFETY: by the contract above.
         && let Ok(named) = unsafe { handles::connection(connection) }
-        && let Some(entered) = named.endpoint.enter_at_once()
-        && let Some(cell) = named.taking(msg_len as usize)
     {
-        // SAFETY: by the contract above, and not NULL; 32 bits of length fit an object.
-        let message = unsafe { std::slice::from_raw_parts(msg_ptr.cast(), msg_len as usize) };
-        let context = handles::context(context);
-        return guard::on(Some(named.endpoint), || Ok(entered.post(cell, message, context, silently)?));
+        match named.enter_taking(msg_len as usize) {
+            Ok((entered, cell)) => {
+                // SAFETY: by the contract above, and not NULL; 32 bits of length fit an object.
+                let message = unsafe { std::slice::from_raw_parts(msg_ptr.cast(), msg_len as usize) };
+                let context = handles::context(context);
+                return guard::on(Some(named.endpoint), || Ok(entered.post(cell, message, context, flags)?));
+            }
+            Err(left) => outside = left,
+        }
     }
     // SAFETY: by the contract above.
-    unsafe { send_any(connection, msg_ptr, msg_len, context, bits) }
+    unsafe { send_any(connection, msg_ptr, msg_len, context, bits, outside) }
 }
 
 /// `cci_send`, whatever its arguments. Apart from it, which needs fewer registers without this.
@@ -56,7 +61,9 @@ unsafe fn send_any(
     msg_len: u32,
     context: *const c_void,
     bits: c_int,
+    outside: Outside<'static>,
 ) -> c_int {
+    drop(outside);
     // SAFETY: by the contract above.
     guard::on_connection(unsafe { handles::connection(connection) }, |named| {
         // SAFETY: by the contract above.

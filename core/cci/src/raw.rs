@@ -3,6 +3,7 @@
 //! Programs use [`crate::Endpoint`]; a binding that must hand out plain pointers uses these.
 
 use crate::endpoint::CloseError;
+use cci_mem::cancellation::Uncancelled;
 use cci_mem::memory::Memory;
 use cci_mem::sync::Ordering;
 use cci_proto::{
@@ -14,7 +15,9 @@ use cci_transport::{
 use std::ptr::NonNull;
 use std::time::Duration;
 
-pub use cci_transport::{Connection as ConnectionCell, Endpoint as EndpointCell, Entered, Slot as EventCell};
+pub use cci_transport::{
+    Connection as ConnectionCell, Endpoint as EndpointCell, Entered, Outside, Popped, Slot as EventCell,
+};
 
 /// `Slot::mark` of a request that was answered.
 pub const ANSWERED: u32 = 1;
@@ -94,11 +97,11 @@ pub fn send(
     flags: Flags,
 ) -> Result<(), SendError> {
     if let Message::One(bytes) = message
-        && let Some(silently) = flags.told()
-        && let Some(entered) = endpoint.enter_at_once()
+        && flags.are_plain()
+        && let Ok(entered) = endpoint.enter_at_once()
         && let Some(connection) = live().filter(|connection| connection.takes(bytes.len()))
     {
-        return entered.post(connection, bytes, context, silently);
+        return entered.post(connection, bytes, context, flags);
     }
     send_any(endpoint, live, message, context, flags)
 }
@@ -202,6 +205,8 @@ fn posted(flags: Flags, context: u64) -> Posted {
 /// Waits for the end of an operation, without the lock while it sleeps.
 fn wait(endpoint: &Endpoint, slot: &'static Slot) -> Result<Result<(), Status>, Unusable> {
     let mut looks = 0;
+    // Closing the descriptor of a sleep is a cancellation point.
+    let mut uncancelled = None;
     let life = endpoint.generation();
     loop {
         let ended = endpoint.with(|core, transport| {
@@ -214,7 +219,12 @@ fn wait(endpoint: &Endpoint, slot: &'static Slot) -> Result<Result<(), Status>, 
                 looks += 1;
                 // A descriptor of the sleeper's own outlives the endpoint's lock. Without one to spare, or with something to do,
                 // the wait spins: slower, never stuck.
-                return Ok(if looks > BLOCKING_SPINS { transport.arm_in_call(core) } else { None });
+                return Ok(if looks > BLOCKING_SPINS {
+                    uncancelled.get_or_insert_with(Uncancelled::new);
+                    transport.arm_in_call(core)
+                } else {
+                    None
+                });
             }
             let status = Status::from_u32(slot.detail()).unwrap_or(Status::Error);
             core.release(slot);

@@ -26,7 +26,8 @@ fn allocations() -> Result<std::sync::MutexGuard<'static, All>> {
     Ok(allocations.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Allocates `len` bytes of zeroes, rounded up to pages, with physical memory reserved. The system has the memory back with the last
+/// Allocates `len` bytes of zeroes, rounded up to pages, with physical memory reserved, in huge pages where the system grants them to
+/// shared memory that asks, and entered into the page table. The system has the memory back with the last
 /// use of it here, even while peers still map the segment.
 ///
 /// # Errors
@@ -36,7 +37,9 @@ pub fn allocate(len: usize) -> Result<Arc<Segment>> {
     let page = rustix::param::page_size();
     let len = len.checked_next_multiple_of(page).filter(|len| *len > 0).ok_or(Errno::INVAL)?;
     let segment = Arc::new(Segment::create("cci-memory", len)?.owned());
+    segment.reserve_huge_pages()?;
     segment.reserve(0, len)?;
+    segment.enter(0, len);
     let mut all = allocations()?;
     all.last += 1;
     let number = all.last;

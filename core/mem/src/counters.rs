@@ -266,6 +266,12 @@ impl Page {
         }
     }
 
+    /// A message that rode in a frame's body was received.
+    #[inline(always)]
+    pub fn on_received_inline(&self) {
+        add(&self.received, 1);
+    }
+
     /// An RMA of this many bytes has ended well.
     #[inline]
     pub fn on_rma(&self, bytes: u64) {

@@ -38,24 +38,19 @@ pub struct WrongThread;
 const NOBODY: usize = 0;
 /// Bit of the owner: the value is for many threads. Without more, nobody has it on loan.
 const MANY: usize = 1;
-/// Above it stands the number of the owner's place, and above that the owner's token, which is a multiple of [`ALIGNMENT`].
-const PLACE_SHIFT: u32 = 1;
+/// Above it stands the number of the loan, and above that the owner's token, which is a multiple of [`ALIGNMENT`].
+const LOAN_SHIFT: u32 = 1;
 const ALIGNMENT: usize = 8;
-/// The first place is for values that belong to one thread.
-const PLACES: usize = ALIGNMENT >> PLACE_SHIFT;
+/// Loan number 0 is no loan.
+const LOANS: usize = (ALIGNMENT >> LOAN_SHIFT) - 1;
+/// What stands below the token of a thread that a value belongs to.
+const ONE_THREAD: usize = 0;
 
 /// Entries in a row for the first loan, by how much each loan raises the number, and the most that it comes to: the end of a loan
 /// takes some microseconds, so that loans which do not pay cost a few percent at first and nothing in the long run.
 const FIRST_STREAK: u32 = if cfg!(loom) { 1 } else { 256 };
 const HARDER: u32 = 4;
 const LONGEST_STREAK: u32 = 1 << 20;
-
-/// Where one thread says that it is inside.
-struct Place {
-    /// Whose it is; changed under the lock, once. A thread that comes after its end may have the same token.
-    token: AtomicUsize,
-    inside: AtomicU32,
-}
 
 /// What decides about loans; used by whoever has the value.
 struct Habit {
@@ -67,7 +62,11 @@ struct Habit {
 /// A value behind the lock, with the thread that uses it alone, or belonging to one thread.
 pub struct Guarded<T> {
     owner: AtomicUsize,
-    places: [Place; PLACES],
+    /// Where a thread says that it is inside, by what stands in `owner` below its token. Not all of them are used: a number that
+    /// needs no more than the token taken away is worth their bytes.
+    inside: [AtomicU32; ALIGNMENT],
+    /// Whose the loans are; changed under the lock, once. A thread that comes after its end may have the same token.
+    tokens: [AtomicUsize; LOANS],
     lock: Lock,
     /// Somebody waits for a borrower to leave.
     recalling: AtomicU32,
@@ -84,11 +83,11 @@ unsafe impl<T: Send> Sync for Guarded<T> {}
 impl<T> Guarded<T> {
     /// A value for many threads; [`Guard::hand_over`] may restrict it.
     pub fn new(value: T, pairing: Pairing) -> Self {
-        let place = || Place { token: AtomicUsize::new(NOBODY), inside: AtomicU32::new(0) };
         let (last, streak) = (AtomicUsize::new(NOBODY), AtomicU32::new(0));
         Self {
             owner: AtomicUsize::new(MANY),
-            places: std::array::from_fn(|_| place()),
+            inside: std::array::from_fn(|_| AtomicU32::new(0)),
+            tokens: std::array::from_fn(|_| AtomicUsize::new(NOBODY)),
             lock: Lock::new(),
             recalling: AtomicU32::new(0),
             pairing,
@@ -97,18 +96,26 @@ impl<T> Guarded<T> {
         }
     }
 
-    /// Access to the value where it costs least: if it is this thread's, or on loan to it. Otherwise, and where this thread has a guard
-    /// already, [`Guarded::enter`] says how it stands.
+    /// Access to the value where it costs least: if it is this thread's, or on loan to it.
+    ///
+    /// # Errors
+    ///
+    /// It is not, or this thread has a guard already: [`Guarded::enter`] says how it stands, once [`Outside`] has been dropped.
     #[inline(always)]
-    pub fn enter_at_once(&self) -> Option<Guard<'_, T>> {
+    pub fn enter_at_once(&self) -> Result<Guard<'_, T>, Outside<'_, T>> {
         let owner = self.owner.load(Ordering::Relaxed);
-        if owner & !(ALIGNMENT - 1) == thread_token() { self.enter_own(owner).ok().flatten() } else { None }
+        // What stands below the token, if the token is this thread's.
+        let number = owner ^ thread_token();
+        if number >= ALIGNMENT {
+            return Err(Outside::default());
+        }
+        self.enter_own(owner, number).unwrap_or_else(|WrongThread| Err(Outside::default()))
     }
 
-    /// The way in for the thread that `owner` names. None: it is not its any more.
+    /// The way in for the thread that `owner` names, with `number` below its token. Outside: it is not its any more.
     #[inline(always)]
-    fn enter_own(&self, owner: usize) -> Result<Option<Guard<'_, T>>, WrongThread> {
-        let inside = self.place(owner);
+    fn enter_own(&self, owner: usize, number: usize) -> Result<Result<Guard<'_, T>, Outside<'_, T>>, WrongThread> {
+        let inside = &self.inside[number];
         // Acquire: a thread that has ended and had the same token is done.
         if inside.load(Ordering::Acquire) != 0 {
             return Err(WrongThread);
@@ -116,11 +123,9 @@ impl<T> Guarded<T> {
         inside.store(1, Ordering::Relaxed);
         // Either this thread sees that its loan has ended, or whoever ends it sees this thread inside.
         Pairing::Asymmetric.light();
-        if self.owner.load(Ordering::Acquire) == owner {
-            return Ok(Some(self.guard(Some(inside))));
-        }
-        self.leave(inside);
-        Ok(None)
+        let is_still = self.owner.load(Ordering::Acquire) == owner;
+        let guard = self.guard(Some(inside));
+        Ok(if is_still { Ok(guard) } else { Err(guard.outside()) })
     }
 
     /// Whether somebody has a guard, as it seemed a moment ago: a hint.
@@ -139,8 +144,9 @@ impl<T> Guarded<T> {
     pub fn enter(&self) -> Result<Guard<'_, T>, WrongThread> {
         let me = thread_token();
         let owner = self.owner.load(Ordering::Relaxed);
-        if owner & !(ALIGNMENT - 1) == me {
-            if let Some(guard) = self.enter_own(owner)? {
+        let number = owner ^ me;
+        if number < ALIGNMENT {
+            if let Ok(guard) = self.enter_own(owner, number)? {
                 return Ok(guard);
             }
         } else if owner == MANY {
@@ -157,7 +163,7 @@ impl<T> Guarded<T> {
     /// Where an owner says that it is inside.
     #[inline(always)]
     fn place(&self, owner: usize) -> &AtomicU32 {
-        &self.places[(owner % ALIGNMENT) >> PLACE_SHIFT].inside
+        &self.inside[owner % ALIGNMENT]
     }
 
     fn guard<'a>(&'a self, inside: Option<&'a AtomicU32>) -> Guard<'a, T> {
@@ -222,19 +228,18 @@ impl<T> Guarded<T> {
         let me = thread_token();
         loop {
             let owner = self.owner.load(Ordering::Relaxed);
-            if owner & MANY == 0 && owner & !(ALIGNMENT - 1) == me {
-                match self.enter_own(owner) {
-                    Ok(Some(guard)) => return is_meant(&guard).then_some(guard),
+            if owner == me {
+                match self.enter_own(owner, ONE_THREAD) {
+                    Ok(Ok(guard)) => return is_meant(&guard).then_some(guard),
                     // Another thread has just seized it.
-                    Ok(None) => continue,
+                    Ok(Err(_)) => continue,
                     // It is inside already: it would wait for itself.
                     Err(WrongThread) => return None,
                 }
             }
             self.lock.acquire(self.pairing);
             let owner = self.owner.load(Ordering::Acquire);
-            let is_own = owner & MANY == 0 && owner & !(ALIGNMENT - 1) == me;
-            if is_own || owner != MANY && !self.evict(owner) {
+            if owner == me || owner != MANY && !self.evict(owner) {
                 self.lock.release(self.pairing);
                 continue;
             }
@@ -256,7 +261,7 @@ impl<T> Guarded<T> {
         // Either this side sees that it is waited for, or the other that it has left.
         Pairing::Asymmetric.light();
         if self.recalling.load(Ordering::Relaxed) != 0 {
-            futex::wake_one(inside);
+            wake(inside);
         }
     }
 
@@ -274,20 +279,28 @@ impl<T> Guarded<T> {
     /// Puts a loan in the place of the lock, where the kernel can end it and there is a place for the thread.
     #[cold]
     fn lend(&self, me: usize) -> Guard<'_, T> {
-        let (habit, places) = (&self.habit, &self.places[1..]);
+        let habit = &self.habit;
         habit.streak.store(0, Ordering::Relaxed);
-        let has = |token: usize| places.iter().position(|place| place.token.load(Ordering::Relaxed) == token);
+        let has = |token: usize| self.tokens.iter().position(|own| own.load(Ordering::Relaxed) == token);
         let at = has(me).or_else(|| has(NOBODY));
         let (Some(at), Pairing::Asymmetric) = (at, self.pairing) else { return self.guard(None) };
         let harder = habit.wanted.load(Ordering::Relaxed).saturating_mul(HARDER);
         habit.wanted.store(harder.min(LONGEST_STREAK), Ordering::Relaxed);
-        let Place { token, inside } = &places[at];
-        token.store(me, Ordering::Relaxed);
+        let owner = me | (at + 1) << LOAN_SHIFT | MANY;
+        let inside = self.place(owner);
+        self.tokens[at].store(me, Ordering::Relaxed);
         inside.store(1, Ordering::Relaxed);
-        self.owner.store(me | (at + 1) << PLACE_SHIFT | MANY, Ordering::Relaxed);
+        self.owner.store(owner, Ordering::Relaxed);
         self.lock.release(self.pairing);
         self.guard(Some(inside))
     }
+}
+
+/// Wakes whoever waits until this thread is outside. Apart from the way out, which needs no registers without it.
+#[cold]
+#[inline(never)]
+fn wake(inside: &AtomicU32) {
+    futex::wake_one(inside);
 }
 
 /// A number that no other live thread has, a multiple of [`ALIGNMENT`]: the thread pointer, which points to itself and which one
@@ -324,18 +337,39 @@ pub struct Guard<'a, T> {
     here: PhantomData<*mut ()>,
 }
 
+/// A thread that has no access to a value. It may still have to leave its door, and does so when this is dropped: passed on to where
+/// the long way begins, it costs the fast path nothing.
+#[must_use = "the door is left when this is dropped"]
+pub struct Outside<'a, T>(#[expect(dead_code, reason = "its drop is all that it is for")] Option<Guard<'a, T>>);
+
+impl<T> Default for Outside<'_, T> {
+    /// Of a thread that has not been at the door.
+    #[inline(always)]
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'a, T> Guard<'a, T> {
+    /// Gives up the access, when the result is dropped.
+    #[inline(always)]
+    pub fn outside(self) -> Outside<'a, T> {
+        Outside(Some(self))
+    }
+}
+
 impl<T> Guard<'_, T> {
     /// Gives the value back, from now on to be used as `threading` says. This guard is the only one, so whoever enters later
     /// finds the new rule.
     pub fn hand_over(self, threading: Threading) {
-        let Guarded { owner, places, lock, pairing, habit, .. } = self.guarded;
+        let Guarded { owner, inside: places, lock, pairing, habit, .. } = self.guarded;
         habit.last.store(NOBODY, Ordering::Relaxed);
         habit.wanted.store(FIRST_STREAK, Ordering::Relaxed);
         let next = match threading {
             Threading::Many => MANY,
             Threading::One => NOBODY,
         };
-        let first = &places[0].inside;
+        let first = &places[ONE_THREAD];
         // The next owner may be another thread, at once, and have the first place.
         if self.inside.is_some_and(|inside| std::ptr::eq(inside, first)) {
             first.store(0, Ordering::Relaxed);
@@ -367,7 +401,25 @@ impl<'a, T> Guard<'a, Option<T>> {
     /// Access to the value in the option; none when there is none.
     #[inline(always)]
     pub fn some(self) -> Option<SomeGuard<'a, T>> {
-        if self.is_some() { Some(SomeGuard { guard: self }) } else { None }
+        self.some_or_outside().ok()
+    }
+
+    /// As [`Guard::some`].
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    #[inline(always)]
+    pub fn some_or_outside(self) -> Result<SomeGuard<'a, T>, Outside<'a, Option<T>>> {
+        if self.is_some() { Ok(SomeGuard { guard: self }) } else { Err(self.outside()) }
+    }
+}
+
+impl<'a, T> SomeGuard<'a, T> {
+    /// As [`Guard::outside`].
+    #[inline(always)]
+    pub fn outside(self) -> Outside<'a, Option<T>> {
+        self.guard.outside()
     }
 }
 

@@ -45,11 +45,10 @@ impl Hints {
         Self { lines: 0, bits: 0, word: 0 }
     }
 
-    /// Whether there is a hint to take.
-    #[inline(always)]
+    /// Whether no hint is left of those that were found; further ones are in the page's first word.
     #[must_use]
-    pub fn has(&self, page: &[AtomicU64]) -> bool {
-        self.lines | self.bits | page[0].load(Ordering::Relaxed) != 0
+    pub fn is_empty(&self) -> bool {
+        self.lines | self.bits == 0
     }
 
     /// Takes a hint: the bit of a queue that may hold something. Costs one load while there is none.

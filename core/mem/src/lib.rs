@@ -52,6 +52,9 @@ pub mod slab;
 pub mod sleep;
 #[allow(unsafe_code)]
 pub mod slot;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub mod streaming;
 pub mod sync;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

@@ -91,7 +91,7 @@ pub struct Pool<C: 'static, E: 'static> {
     limit: usize,
     /// [`FEW`], or the limit if that is less.
     few: usize,
-    /// The one taken last.
+    /// The one taken last, until it is freed, and unless more than `few` are taken. Where one slot is taken, that one or none.
     last: Option<&'static Slot<C, E>>,
 }
 
@@ -124,6 +124,9 @@ impl<C: Sync, E: Sync> Pool<C, E> {
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit.min(self.slots.len());
         self.few = FEW.min(self.limit);
+        if self.taken.len > self.few {
+            self.last = None;
+        }
     }
 
     /// Slots that are taken, as far as the sweep knows.
@@ -158,7 +161,7 @@ impl<C: Sync, E: Sync> Pool<C, E> {
         slot.index.store(number, Ordering::Relaxed);
         slot.set_state(State::Taken);
         self.taken.push_back(number);
-        self.last = Some(slot);
+        self.last = Some(slot).filter(|_| self.taken.len <= self.few);
         Some(slot)
     }
 
@@ -183,6 +186,8 @@ impl<C: Sync, E: Sync> Pool<C, E> {
         }
         if self.taken.len > FEW {
             self.sweep(1, released);
+        } else {
+            self.last = Some(slot);
         }
         Some(slot)
     }
@@ -213,12 +218,28 @@ impl<C: Sync, E: Sync> Pool<C, E> {
     #[inline(always)]
     pub fn take_last(&mut self) -> Option<&'static Slot<C, E>> {
         let slot = self.last?;
-        if slot.state() != State::Returned || self.taken.len > self.few {
+        if slot.state() != State::Returned {
             return None;
         }
         slot.set_state(State::Taken);
         self.lent -= 1;
         Some(slot)
+    }
+
+    /// The slot that was taken last, if it is the only one: in whatever state it is.
+    #[inline(always)]
+    #[must_use]
+    pub fn sole(&self) -> Option<&'static Slot<C, E>> {
+        self.last.filter(|_| self.taken.len == 1)
+    }
+
+    /// [`Pool::sole`], if the program has returned it. Whoever fills it and hands it to the program at once, by [`Slot::lend_again`],
+    /// has taken and lent a slot, and the pool need not know.
+    #[inline(always)]
+    #[must_use]
+    pub fn sole_returned(&self) -> Option<&'static Slot<C, E>> {
+        let slot = self.last?;
+        (slot.state() == State::Returned && self.taken.len == 1).then_some(slot)
     }
 
     /// Frees all slots that were returned, wherever they are. The order of the others stays: operations end in order, and a
@@ -243,6 +264,9 @@ impl<C: Sync, E: Sync> Pool<C, E> {
     fn free_slot(&mut self, at: u32, slot: &'static Slot<C, E>, released: &mut impl FnMut(&'static Slot<C, E>)) {
         released(slot);
         slot.set_state(State::Free);
+        if self.last.is_some_and(|last| std::ptr::eq(last, slot)) {
+            self.last = None;
+        }
         self.free.push(at);
         self.lent = self.lent.saturating_sub(1);
     }

@@ -12,6 +12,12 @@ pub fn write<T>(line: &T) {
     at::<true>(std::ptr::from_ref(line).cast());
 }
 
+/// The line so many after this one, which may be beyond all memory, will be written.
+#[inline(always)]
+pub fn write_after<T>(line: &T, count: usize) {
+    at::<true>(std::ptr::from_ref(line).wrapping_add(count).cast());
+}
+
 /// The line at any address, whether there is memory or not.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]

@@ -20,6 +20,9 @@ pub const BODY_WORDS: usize = BODY / 8;
 const WRITE_AHEAD: u32 = 2;
 const READ_AHEAD: u32 = 8;
 
+/// Bits of a header between its length and its lap.
+const KIND_BITS: u32 = 8;
+
 /// Frames taken without a gap after which the consumer believes that more are there.
 const STREAM: u32 = 8;
 
@@ -70,7 +73,8 @@ pub struct Header {
 
 impl Header {
     fn pack(self, lap: u16) -> u64 {
-        u64::from(lap) << 48 | u64::from(self.kind) << 40 | u64::from(self.len) << 32 | u64::from(self.word)
+        let high = u32::from(lap) << 16 | u32::from(self.kind) << 8 | u32::from(self.len);
+        u64::from(high) << 32 | u64::from(self.word)
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "each field is cut out of the word")]
@@ -79,10 +83,34 @@ impl Header {
     }
 }
 
+/// The bytes of `body` beyond whole words, which are `rest`, and zeroes. A copy of unknown length would be a call, and the way of a
+/// message needs no stack without one.
+#[inline(always)]
+fn last_word(body: &[u8], rest: &[u8]) -> [u8; 8] {
+    if let Some(last) = body.last_chunk::<8>() {
+        return (u64::from_le_bytes(*last) >> (8 * (8 - rest.len() as u32 % 8))).to_le_bytes();
+    }
+    let (mut value, mut rest) = (0, rest);
+    if rest.len() & 4 != 0
+        && let Some((part, others)) = rest.split_last_chunk::<4>().map(|(others, part)| (part, others))
+    {
+        (value, rest) = (u64::from(u32::from_le_bytes(*part)), others);
+    }
+    if rest.len() & 2 != 0
+        && let Some((others, part)) = rest.split_last_chunk::<2>()
+    {
+        (value, rest) = (value << 16 | u64::from(u16::from_le_bytes(*part)), others);
+    }
+    if let [byte] = rest {
+        value = value << 8 | u64::from(*byte);
+    }
+    value.to_le_bytes()
+}
+
 /// The lap of a cursor, never 0 on the first so that a fresh ring is empty.
 #[expect(clippy::cast_possible_truncation, reason = "laps wrap at 16 bits")]
 #[inline(always)]
-fn lap(cursor: u32, shift: u32) -> u16 {
+const fn lap(cursor: u32, shift: u32) -> u16 {
     ((cursor >> shift) as u16).wrapping_add(1)
 }
 
@@ -142,27 +170,24 @@ impl<const N: usize> Producer<N> {
     /// As [`Producer::push`], when the caller has asked [`Producer::has_ample_room`].
     #[inline(always)]
     pub fn push_amply(&mut self, entries: &[Entry; N], header: Header, body: &[u8]) {
-        let entry = &entries[self.tail as usize % N];
+        let tail = self.tail;
+        let entry = &entries[tail as usize % N];
         Self::fill(entry, body);
-        self.show(entry, header);
-        prefetch::write(&entries[self.tail.wrapping_add(WRITE_AHEAD - 1) as usize % N]);
+        self.tail = Self::show(entry, header, tail);
+        // Where the ring ends it is a line that follows it, once a lap: not worth a wrap in each call.
+        prefetch::write_after(entry, WRITE_AHEAD as usize);
     }
 
     #[inline(always)]
     fn fill(entry: &Entry, body: &[u8]) {
         debug_assert!(body.len() <= BODY);
-        let mut chunks = body.chunks_exact(8);
+        let (chunks, rest) = body.as_chunks();
         let mut words = entry.0[1..].iter();
-        for (chunk, word) in chunks.by_ref().zip(words.by_ref()) {
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(chunk);
-            word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
+        for (chunk, word) in chunks.iter().zip(words.by_ref()) {
+            word.store(u64::from_ne_bytes(*chunk), Ordering::Relaxed);
         }
-        let rest = chunks.remainder();
         if let (false, Some(word)) = (rest.is_empty(), words.next()) {
-            // By bytes: a copy of unknown length is a call, and the way of a message needs no stack without one.
-            let value = rest.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
-            word.store(value.to_le(), Ordering::Relaxed);
+            word.store(u64::from_ne_bytes(last_word(body, rest)), Ordering::Relaxed);
         }
     }
 
@@ -181,18 +206,19 @@ impl<const N: usize> Producer<N> {
     /// never for one that the consumer has still to read.
     #[inline(always)]
     fn publish(&mut self, entries: &[Entry; N], entry: &Entry, header: Header) {
-        self.show(entry, header);
+        self.tail = Self::show(entry, header, self.tail);
         let soon = self.tail.wrapping_add(WRITE_AHEAD - 1);
         if soon.wrapping_sub(self.head) < size::<N>() {
             prefetch::write(&entries[soon as usize % N]);
         }
     }
 
+    /// The next tail. Without the cursor itself, which would be read again after a store to shared memory.
     #[inline(always)]
-    fn show(&mut self, entry: &Entry, header: Header) {
+    fn show(entry: &Entry, header: Header, tail: u32) -> u32 {
         // Release: publishes the body, and whatever payload the frame points to, to the consumer.
-        entry.0[0].store(header.pack(lap(self.tail, N.trailing_zeros())), Ordering::Release);
-        self.tail = self.tail.wrapping_add(1);
+        entry.0[0].store(header.pack(lap(tail, N.trailing_zeros())), Ordering::Release);
+        tail.wrapping_add(1)
     }
 
     /// A cursor that begins elsewhere, so that tests meet the wrap of every counter. The ring of zeroes and the shared head,
@@ -211,34 +237,72 @@ impl<const N: usize> Default for Producer<N> {
     }
 }
 
+/// What a consumer finds at its place: a frame's header that is not taken apart, or nothing.
+#[derive(Clone, Copy)]
+pub struct Peeked {
+    word: u64,
+    /// Kind of the frame; 256 or more: there is none.
+    kind: u32,
+}
+
+impl Peeked {
+    /// Whether it is a frame of this kind.
+    #[inline(always)]
+    #[must_use]
+    pub fn is(self, kind: u8) -> bool {
+        self.kind == u32::from(kind)
+    }
+
+    /// The header of the frame, if there is one.
+    #[inline(always)]
+    #[must_use]
+    pub fn header(self) -> Option<Header> {
+        (self.kind <= u32::from(u8::MAX)).then(|| Header::unpack(self.word))
+    }
+}
+
 /// The receiving side's cursor of a ring of `N` entries.
 pub struct Consumer<const N: usize> {
     head: u32,
     /// Frames taken without a gap.
     streak: u32,
+    /// The lap of `head`, above the bits of a kind.
+    lap: u32,
 }
 
 impl<const N: usize> Consumer<N> {
     /// A cursor of a fresh ring.
     #[must_use]
     pub const fn new() -> Self {
-        Self { head: 0, streak: 0 }
+        Self::starting_at(0)
     }
 
     /// As [`Producer::starting_at`].
     #[must_use]
     pub const fn starting_at(cursor: u32) -> Self {
-        Self { head: cursor, streak: 0 }
+        Self { head: cursor, streak: 0, lap: Self::lap_of(cursor) }
+    }
+
+    const fn lap_of(head: u32) -> u32 {
+        (lap(head, N.trailing_zeros()) as u32) << KIND_BITS
     }
 
     /// The next frame's header, if one has been published.
     #[inline(always)]
     #[must_use]
     pub fn peek(&self, entries: &[Entry; N]) -> Option<Header> {
+        self.look(entries).header()
+    }
+
+    /// As [`Consumer::peek`], for whoever first wants to know whether there is a frame of a certain kind.
+    #[inline(always)]
+    #[must_use]
+    pub fn look(&self, entries: &[Entry; N]) -> Peeked {
         let entry = &entries[self.head as usize % N];
         // Acquire: pairs with `publish`.
         let word = entry.0[0].load(Ordering::Acquire);
-        ((word >> 48) as u16 == lap(self.head, N.trailing_zeros())).then(|| Header::unpack(word))
+        let high = (word >> 40) as u32;
+        Peeked { word, kind: high ^ self.lap }
     }
 
     /// Asks for the line of a frame that has probably come by now: only while frames come without a gap, otherwise it would
@@ -262,6 +326,12 @@ impl<const N: usize> Consumer<N> {
     /// `GAP` frames for each gap.
     #[inline(always)]
     pub fn on_gap(&mut self) {
+        if self.streak > 0 {
+            self.end_streak();
+        }
+    }
+
+    fn end_streak(&mut self) {
         if self.streak >= STREAM {
             for _ in 0..PAUSES {
                 std::hint::spin_loop();
@@ -282,9 +352,12 @@ impl<const N: usize> Consumer<N> {
     #[inline(always)]
     pub fn advance(&mut self, shared_head: &AtomicU32) -> bool {
         self.head = self.head.wrapping_add(1);
-        self.streak = (self.streak + 1).min(2 * STREAM);
+        if self.streak < 2 * STREAM {
+            self.streak += 1;
+        }
         let told = self.head.is_multiple_of(size::<N>() / 4);
         if told {
+            self.lap = Self::lap_of(self.head);
             // Release: the entries before it have been read.
             shared_head.store(self.head, Ordering::Release);
         }

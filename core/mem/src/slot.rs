@@ -108,7 +108,7 @@ impl<C: Sync, E: Sync> Slot<C, E> {
 
     /// Fills in an event whose payload of `len` bytes came in a frame's body, copied into the slot with a zero byte after it. `body`
     /// gives the words in use, and is asked once for each.
-    #[inline]
+    #[inline(always)]
     pub fn fill_inline(&self, kind: u32, len: usize, third: u64, body: impl Fn(usize) -> u64) {
         let len = len.min(BODY);
         let (whole, rest) = (len / 8, len % 8);
@@ -116,9 +116,8 @@ impl<C: Sync, E: Sync> Slot<C, E> {
             word.store(body(at), Ordering::Relaxed);
         }
         // The bytes from `len` to the end of its word are the peer's; the program prints text, so a zero ends it.
-        let keep = (1u64 << (8 * rest)) - 1;
-        let last = if rest == 0 { 0 } else { body(whole) };
-        self.inline[whole].store(u64::from_ne_bytes((last.to_le() & keep).to_le_bytes()), Ordering::Relaxed);
+        let last = if rest == 0 { 0 } else { u64::from_le(body(whole).to_le() & ((1 << (8 * rest)) - 1)) };
+        self.inline[whole].store(last, Ordering::Relaxed);
         let address = self.inline.as_ptr().expose_provenance() as u64;
         self.fill(kind, u32::try_from(len).unwrap_or(0), [address, third]);
     }
@@ -183,6 +182,12 @@ impl<C: Sync, E: Sync> Slot<C, E> {
     #[inline(always)]
     pub fn set_state(&self, state: State) {
         self.state.store(state as u32, Ordering::Relaxed);
+    }
+
+    /// Hands a returned and filled slot to the program: `Pool::sole_returned`.
+    #[inline(always)]
+    pub fn lend_again(&self) {
+        self.set_state(State::Borrowed);
     }
 
     /// Gives a borrowed event back: one store, from any thread. False when it is not borrowed.

@@ -364,3 +364,37 @@ fn the_public_part_of_a_slot_is_where_programs_read_it() {
     assert_eq!(event[..2], [7, 9]);
     assert_eq!(event[2..].iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<_>>(), words);
 }
+
+/// A slot that is alone may be filled again without the pool; one beside it, a limit of 0, or a program that still has it forbids that.
+#[test]
+fn only_a_sole_slot_that_was_returned_is_lent_again() {
+    let array = Array::new(4);
+    let mut pool = Pool::new(array.slots(4), 4).expect("memory");
+    assert!(pool.sole().is_none() && pool.sole_returned().is_none(), "nothing is taken");
+    let first = pool.take().expect("a slot");
+    pool.lend(first);
+    assert!(pool.sole().is_some_and(|slot| std::ptr::eq(slot, first)));
+    assert!(pool.sole_returned().is_none(), "the program has it");
+    assert!(first.give_back());
+    for _ in 0..3 {
+        let again = pool.sole_returned().expect("it is back");
+        assert!(std::ptr::eq(again, first));
+        again.lend_again();
+        assert_eq!((again.state(), pool.in_use(), pool.lent()), (State::Borrowed, 1, 1));
+        assert!(pool.sole_returned().is_none() && again.give_back());
+    }
+    let second = pool.take().expect("a slot");
+    assert!(pool.sole().is_none() && pool.sole_returned().is_none(), "two are taken");
+    pool.lend(second);
+    assert!(second.give_back());
+    pool.sweep(1, |_| ());
+    assert!(pool.sole_returned().is_some_and(|slot| std::ptr::eq(slot, second)), "the other one was freed");
+    pool.set_limit(0);
+    assert!(pool.sole_returned().is_none(), "none may be taken");
+    pool.set_limit(4);
+    assert!(pool.renew(|_| ()).is_some_and(|slot| std::ptr::eq(slot, second)));
+    pool.release(second);
+    assert!(pool.sole_returned().is_some_and(|slot| std::ptr::eq(slot, second)), "renewed: the last again");
+    pool.sweep_all(|_| ());
+    assert!(pool.sole().is_none() && pool.sole_returned().is_none(), "all are free");
+}

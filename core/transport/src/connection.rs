@@ -19,6 +19,9 @@ pub enum ConnectionState {
     Broken = 3,
 }
 
+/// The state of an open connection, without its largest message. Above every other state.
+const OPEN: u32 = 4;
+
 /// The state of a connection. The first 32 bytes are `cci_connection_t`; programs read them directly.
 ///
 /// Written by the holder of the endpoint's lock with relaxed order; the public part does not change between the event that
@@ -32,6 +35,7 @@ pub struct Connection {
     /// `endpoint`.
     pub endpoint: AtomicRef<Endpoint>,
     attribute: AtomicU32,
+    /// [`ConnectionState`]; where that is `Open`, [`OPEN`] and the largest message instead, so that one look tells both.
     state: AtomicU32,
     /// `context`.
     pub context: AtomicU64,
@@ -162,10 +166,10 @@ impl Connection {
     #[must_use]
     pub fn state(&self) -> ConnectionState {
         match self.state.load(Ordering::Relaxed) {
+            0 => ConnectionState::Free,
             1 => ConnectionState::Opening,
-            2 => ConnectionState::Open,
             3 => ConnectionState::Broken,
-            _ => ConnectionState::Free,
+            _ => ConnectionState::Open,
         }
     }
 
@@ -173,12 +177,16 @@ impl Connection {
     #[inline(always)]
     #[must_use]
     pub fn takes(&self, bytes: usize) -> bool {
-        self.state() == ConnectionState::Open && bytes <= self.max_send_size.load(Ordering::Relaxed) as usize
+        self.state.load(Ordering::Relaxed) as usize >= OPEN as usize + bytes
     }
 
-    /// Changes the state.
+    /// Changes the state. The largest message of an open connection does not change any more.
     pub fn set_state(&self, state: ConnectionState) {
-        self.state.store(state as u32, Ordering::Relaxed);
+        let number = match state {
+            ConnectionState::Open => OPEN.saturating_add(self.max_send_size.load(Ordering::Relaxed)),
+            other => other as u32,
+        };
+        self.state.store(number, Ordering::Relaxed);
     }
 
     /// What the connection promises.

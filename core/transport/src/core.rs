@@ -16,8 +16,8 @@ use std::ops::Range;
 /// Taken slots that one step of housekeeping looks at: two for each one newly taken keep up with the program.
 const SWEEP: usize = 2;
 
-/// Calls of `get_event` that may find waiting events before one makes progress.
-const PROGRESS_EVERY: u32 = 16;
+/// Calls of `get_event` that may find waiting events before the next one makes progress.
+const TURNS: u32 = 15;
 
 /// What an endpoint is opened with.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +71,8 @@ pub struct Core {
     popped: bool,
     /// A call answered that there is no event, since the transport last settled.
     empty: bool,
-    polls: u32,
+    /// Further calls of `get_event` that may find waiting events before one makes progress.
+    turns: u32,
     /// Connections that are not free, in no order.
     connections: Vec<&'static Connection>,
     /// Why connects failed, by the address of the slot that tells it; at most one for each send slot.
@@ -124,7 +125,7 @@ impl Core {
             busy_peer: None,
             popped: false,
             empty: false,
-            polls: 0,
+            turns: TURNS,
             connections: Vec::new(),
             reasons: BTreeMap::new(),
             shortage: Shortage::default(),
@@ -210,6 +211,20 @@ impl Core {
     #[inline]
     pub fn take_recv(&mut self, released: impl FnMut(&'static Slot)) -> Option<&'static Slot> {
         Self::take_from(&mut self.recv, self.endpoint, released)
+    }
+
+    /// The only receive slot that is taken, if the program has returned it: to be filled and lent again (`Pool::sole_returned`).
+    #[inline(always)]
+    #[must_use]
+    pub fn sole_returned_recv(&self) -> Option<&'static Slot> {
+        self.recv.sole_returned()
+    }
+
+    /// The only receive slot that is taken, whoever has it.
+    #[inline(always)]
+    #[must_use]
+    pub fn sole_recv(&self) -> Option<&'static Slot> {
+        self.recv.sole()
     }
 
     /// Frees receive slots that the program has returned, a few at a time.
@@ -359,21 +374,27 @@ impl Core {
     /// The oldest event, now the program's.
     #[inline]
     pub fn pop(&mut self) -> Option<&'static Slot> {
-        let slot = self.queue.pop()?;
-        self.pool_of(slot).lend(slot);
+        let slot = self.lend_oldest()?;
         self.popped = true;
         Some(slot)
     }
 
-    /// The oldest event, now the program's, if one waits and [`Core::wants_progress`] would say no.
+    #[inline(always)]
+    fn lend_oldest(&mut self) -> Option<&'static Slot> {
+        let slot = self.queue.pop()?;
+        self.pool_of(slot).lend(slot);
+        Some(slot)
+    }
+
+    /// The oldest event, now the program's, if one waits and [`Core::wants_progress`] would say no. For a call that
+    /// [`Transport::settle`](crate::Transport::settle) does not end.
     #[inline(always)]
     pub fn pop_at_once(&mut self) -> Option<&'static Slot> {
-        let polls = self.polls.wrapping_add(1);
-        if self.is_due(polls) {
+        if self.queue.is_empty() || self.turns == 0 {
             return None;
         }
-        self.polls = polls;
-        self.pop()
+        self.turns -= 1;
+        self.lend_oldest()
     }
 
     /// Whether the call that ends has given the program an event. It asks once.
@@ -405,13 +426,12 @@ impl Core {
     /// program which always finds its own SEND events hears from others too.
     #[inline(always)]
     pub fn wants_progress(&mut self) -> bool {
-        self.polls = self.polls.wrapping_add(1);
-        self.is_due(self.polls)
-    }
-
-    #[inline(always)]
-    fn is_due(&self, polls: u32) -> bool {
-        self.queue.is_empty() || polls.is_multiple_of(PROGRESS_EVERY)
+        if self.queue.is_empty() {
+            return true;
+        }
+        let is_due = self.turns == 0;
+        self.turns = if is_due { TURNS } else { self.turns - 1 };
+        is_due
     }
 
     /// Whether the program holds every receive slot.

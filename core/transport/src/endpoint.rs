@@ -4,11 +4,11 @@ use crate::core::Core;
 use crate::{Connection, Slot, Transport};
 use cci_mem::barrier::{Pairing, prepare};
 use cci_mem::fork::{Mark, MarkPlace, PerProcess};
-use cci_mem::guarded::{Guard, Guarded, SomeGuard, Threading};
+use cci_mem::guarded::{self, Guard, Guarded, SomeGuard, Threading};
 use cci_mem::region::Regions;
 use cci_mem::slab::Slab;
 use cci_mem::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use cci_proto::{PollError, SendError, Unusable};
+use cci_proto::{Flags, PollError, SendError, Unusable};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -163,13 +163,17 @@ impl Endpoint {
         if self.failed.load(Ordering::Relaxed) { Unusable::Failed } else { Unusable::Closed }
     }
 
-    /// The endpoint for a thread that needs no lock; none for others, and where it cannot be used.
+    /// The endpoint for a thread that needs no lock.
+    ///
+    /// # Errors
+    ///
+    /// It needs one, or the endpoint cannot be used here. The result is to be dropped before the endpoint is entered otherwise.
     #[inline(always)]
-    pub fn enter_at_once(&self) -> Option<Entered<'_>> {
+    pub fn enter_at_once(&self) -> Result<Entered<'_>, Outside<'_>> {
         if !self.is_here() {
-            return None;
+            return Err(Outside::default());
         }
-        Some(Entered { body: self.body.enter_at_once()?.some()? })
+        Ok(Entered { body: self.body.enter_at_once()?.some_or_outside()? })
     }
 
     /// The next event. Makes progress when none waits, and now and then although one does.
@@ -179,22 +183,37 @@ impl Endpoint {
     /// No event waits and every receive buffer is held by the program, or the endpoint cannot be used here.
     #[inline]
     pub fn next_event(&self) -> Result<Option<&'static Slot>, PollError> {
-        let Some(mut entered) = self.enter_at_once() else { return self.enter_for_event() };
+        let mut entered = match self.enter_at_once() {
+            Ok(entered) => entered,
+            Err(outside) => return self.enter_for_event(outside),
+        };
         match entered.pop() {
-            None => Self::look_for_event(entered),
-            slot => Ok(slot),
+            Popped::Event(slot) => Ok(Some(slot)),
+            Popped::Nothing => Self::poll(entered),
+            Popped::Unknown => Self::look_for_event(entered),
         }
     }
 
     /// Apart from [`Endpoint::next_event`], which needs fewer registers without it.
     #[inline(never)]
+    fn poll(entered: Entered<'_>) -> Result<Option<&'static Slot>, PollError> {
+        entered.poll()
+    }
+
+    /// Likewise.
+    #[inline(never)]
     fn look_for_event(entered: Entered<'_>) -> Result<Option<&'static Slot>, PollError> {
         entered.look_for_event()
     }
 
-    /// By the lock.
+    /// As [`Endpoint::next_event`], by the lock.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::next_event`].
     #[inline(never)]
-    fn enter_for_event(&self) -> Result<Option<&'static Slot>, PollError> {
+    pub fn enter_for_event(&self, outside: Outside<'_>) -> Result<Option<&'static Slot>, PollError> {
+        drop(outside);
         let body = self.enter_place()?.some().ok_or_else(|| self.why_closed())?;
         Entered { body }.look_for_event()
     }
@@ -221,12 +240,60 @@ pub struct Entered<'a> {
     body: SomeGuard<'a, Body>,
 }
 
+/// A thread that has not entered an endpoint.
+pub type Outside<'a> = guarded::Outside<'a, Option<Body>>;
+
+/// What [`Entered::pop`] finds.
+pub enum Popped {
+    /// The oldest event, now the program's.
+    Event(&'static Slot),
+    /// None waits, and nobody waits on the handle: [`Entered::poll`] is to follow.
+    Nothing,
+    /// There is more to be done: [`Entered::look_for_event`] is to follow.
+    Unknown,
+}
+
+impl<'a> Entered<'a> {
+    /// Leaves the endpoint, when the result is dropped.
+    #[inline(always)]
+    pub fn outside(self) -> Outside<'a> {
+        self.body.outside()
+    }
+}
+
 impl Entered<'_> {
     /// The oldest event, where nothing else is to be done: it waits, and progress is not due.
     #[inline(always)]
-    pub fn pop(&mut self) -> Option<&'static Slot> {
+    pub fn pop(&mut self) -> Popped {
         let core = &mut self.body.core;
-        if core.armed { None } else { core.pop_at_once() }
+        if core.armed {
+            return Popped::Unknown;
+        }
+        if core.has_event() {
+            return core.pop_at_once().map_or(Popped::Unknown, Popped::Event);
+        }
+        if core.handle_in_use { Popped::Unknown } else { Popped::Nothing }
+    }
+
+    /// The next event, after [`Popped::Nothing`].
+    ///
+    /// # Errors
+    ///
+    /// No event waits and every receive buffer is held by the program.
+    #[inline(always)]
+    pub fn poll(mut self) -> Result<Option<&'static Slot>, PollError> {
+        let Body { transport, core } = &mut *self.body;
+        match transport.poll(core) {
+            None if core.holds_all_recv() => self.refuse_poll(),
+            found => Ok(found),
+        }
+    }
+
+    /// Apart from [`Entered::poll`], which needs fewer registers without it.
+    #[cold]
+    #[inline(never)]
+    fn refuse_poll(self) -> Result<Option<&'static Slot>, PollError> {
+        Err(PollError::NoBuffers)
     }
 
     /// The oldest event, after progress if none waits or progress is due.
@@ -263,7 +330,7 @@ impl Entered<'_> {
         }
     }
 
-    /// Sends a message on an open connection of this endpoint, of at most its largest size.
+    /// Sends a message on an open connection of this endpoint, of at most its largest size. `flags`: SILENT, or none.
     ///
     /// # Errors
     ///
@@ -274,14 +341,21 @@ impl Entered<'_> {
         connection: &'static Connection,
         message: &[u8],
         context: u64,
-        silently: bool,
+        flags: Flags,
     ) -> Result<(), SendError> {
         let Body { transport, core } = &mut *self.body;
-        let sent = if silently {
-            transport.post_silently(core, connection, message, context)
-        } else {
-            transport.post(core, connection, message, context)
-        };
+        let sent = transport.post(message, context, connection, core, flags);
+        if core.armed || sent.is_err() {
+            return self.end_post(sent);
+        }
+        Ok(())
+    }
+
+    /// Apart from [`Entered::post`], which needs fewer registers without it.
+    #[cold]
+    #[inline(never)]
+    fn end_post(mut self, sent: Result<(), SendError>) -> Result<(), SendError> {
+        let Body { transport, core } = &mut *self.body;
         if core.armed {
             transport.settle(core);
         }

@@ -27,7 +27,7 @@ pub use crate::core::{Core, CoreOptions, name};
 pub use clock::monotonic;
 pub use connection::{Connection, ConnectionState, Counters};
 pub use copies::{PeerCopy, keep_copies, wait_for_copies};
-pub use endpoint::{Body, Endpoint, Entered, Globals, globals};
+pub use endpoint::{Body, Endpoint, Entered, Globals, Outside, Popped, globals};
 pub use holder::child_holds;
 pub use linger::Linger;
 pub use link::{Incoming, Link, Outgoing};
@@ -39,7 +39,7 @@ pub use snapshot::{Snapshot, Unreadable, WaitShown};
 pub use waits::WaitFor;
 
 use cci_mem::memory::Memory;
-use cci_proto::{Alignment, ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};
+use cci_proto::{Alignment, ConnectError, Flags, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -118,7 +118,8 @@ pub trait Transport: Send {
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError>;
 
-    /// Sends a message in one piece, whose end is told by a SEND event: [`Transport::send`], with less to pass on.
+    /// Sends a message in one piece: [`Transport::send`], with less to pass on. `flags`: SILENT, or none. The arguments come in the
+    /// order in which a C program passes its own.
     ///
     /// # Errors
     ///
@@ -126,28 +127,14 @@ pub trait Transport: Send {
     #[inline]
     fn post(
         &mut self,
-        core: &mut Core,
-        connection: &'static Connection,
         message: &[u8],
         context: u64,
-    ) -> Result<(), SendError> {
-        self.send(core, connection, Message::One(message), Posted::Event(context)).map(drop)
-    }
-
-    /// As [`Transport::post`], with a SEND event only if it fails.
-    ///
-    /// # Errors
-    ///
-    /// As [`Transport::send`].
-    #[inline]
-    fn post_silently(
-        &mut self,
-        core: &mut Core,
         connection: &'static Connection,
-        message: &[u8],
-        context: u64,
+        core: &mut Core,
+        flags: Flags,
     ) -> Result<(), SendError> {
-        self.send(core, connection, Message::One(message), Posted::Silent(context)).map(drop)
+        let posted = if flags.has(Flags::SILENT) { Posted::Silent(context) } else { Posted::Event(context) };
+        self.send(core, connection, Message::One(message), posted).map(drop)
     }
 
     /// Starts an RMA.
@@ -184,6 +171,14 @@ pub trait Transport: Send {
 
     /// Moves everything that can move without waiting, and queues the events that result.
     fn progress(&mut self, core: &mut Core);
+
+    /// [`Transport::progress`], and then the oldest event, which is the program's from now on. Called while no event waits and the
+    /// handle is not in use, so that a message may go to the program without a turn in the queue.
+    #[inline]
+    fn poll(&mut self, core: &mut Core) -> Option<&'static Slot> {
+        self.progress(core);
+        core.pop()
+    }
 
     /// What a transport's own thread calls while the program makes no calls: moves what is to move meanwhile.
     fn while_away(&mut self, core: &mut Core) -> Absence {

@@ -10,7 +10,7 @@ use crate::{
 use cci_mem::memory::Memory;
 use cci_mem::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use cci_proto::{
-    Address, Alignment, ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Time,
+    Address, Alignment, ConnectError, Flags, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Time,
 };
 use std::fmt;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -141,26 +141,14 @@ impl Transport for Traced {
 
     fn post(
         &mut self,
-        core: &mut Core,
-        connection: &'static Connection,
         message: &[u8],
         context: u64,
-    ) -> Result<(), SendError> {
-        self.stamps.enter(Layer::Transport);
-        let sent = self.inner.post(core, connection, message, context);
-        self.stamps.enter(Layer::Semantics);
-        sent
-    }
-
-    fn post_silently(
-        &mut self,
-        core: &mut Core,
         connection: &'static Connection,
-        message: &[u8],
-        context: u64,
+        core: &mut Core,
+        flags: Flags,
     ) -> Result<(), SendError> {
         self.stamps.enter(Layer::Transport);
-        let sent = self.inner.post_silently(core, connection, message, context);
+        let sent = self.inner.post(message, context, connection, core, flags);
         self.stamps.enter(Layer::Semantics);
         sent
     }
@@ -182,6 +170,13 @@ impl Transport for Traced {
         self.stamps.enter(Layer::Transport);
         self.inner.progress(core);
         self.stamps.enter(Layer::Event);
+    }
+
+    fn poll(&mut self, core: &mut Core) -> Option<&'static Slot> {
+        self.stamps.enter(Layer::Transport);
+        let found = self.inner.poll(core);
+        self.stamps.enter(Layer::Event);
+        found
     }
 
     fn uri(&self) -> &str {

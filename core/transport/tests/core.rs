@@ -323,3 +323,20 @@ mod errno {
     pub(crate) const EADDRINUSE: i32 = 98;
     pub(crate) const EADDRNOTAVAIL: i32 = 99;
 }
+
+/// One look tells whether the connection is open and whether the message is short enough.
+#[test]
+fn a_connection_takes_messages_up_to_its_largest_and_only_while_it_is_open() {
+    let (mut core, _) = core(&OPTIONS);
+    let cell = connection(&mut core);
+    let states = [ConnectionState::Opening, ConnectionState::Open, ConnectionState::Broken, ConnectionState::Free];
+    for max in [0, 1, 3, 1000, u32::MAX] {
+        cell.max_send_size.store(max, Ordering::Relaxed);
+        for state in states {
+            cell.set_state(state);
+            assert_eq!(cell.state(), state);
+            let (open, max) = (state == ConnectionState::Open, max.min(u32::MAX - 4) as usize);
+            assert_eq!((cell.takes(0), cell.takes(max), cell.takes(max + 1)), (open, open, false), "{state:?} {max}");
+        }
+    }
+}

@@ -4,9 +4,9 @@
 //! are *cold*: their sleep word says ASLEEP although this side polls, so that their peer sets a hint and sends a wake-up with the
 //! next frame. A lane is *restless* while it has something to do with the clock.
 
-use crate::Sm;
 use crate::common::Common;
 use crate::lane::{Lane, Phase};
+use crate::{NO_LANE, Sm};
 use cci_mem::cancellation::Uncancelled;
 use cci_mem::ring::Violation;
 use cci_mem::sync::Ordering;
@@ -101,6 +101,7 @@ impl Sm {
         }
         (lane.hot, lane.silent) = (true, 0);
         self.hot.push(number);
+        (self.sole, self.clear) = (NO_LANE, NO_LANE);
         // An armed endpoint lies down again at the end of the call.
         if !is_armed {
             lane.rouse();
@@ -130,7 +131,7 @@ impl Sm {
         found
     }
 
-    /// Looks at a lane that is perhaps cold, and heats it if it is not empty.
+    /// Looks at a lane that is perhaps cold, and if it is not empty, takes a frame and heats it.
     fn look_at_cold(&mut self, core: &mut Core, number: u32) -> bool {
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return false };
         if lane.hot || lane.phase != Phase::Ready {
@@ -138,7 +139,7 @@ impl Sm {
         }
         #[cfg(test)]
         self.looks.set(self.looks.get() + 1);
-        let taken = match lane.receive(&mut self.common, core, lane.budget()) {
+        let taken = match lane.receive(&mut self.common, core, 1) {
             Ok(taken) => taken > 0,
             Err(Violation) => {
                 self.common.violators.push(number);

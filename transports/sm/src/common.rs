@@ -79,12 +79,13 @@ impl Common {
         Ok([self.registry.segment().file_of()?, self.ready_page.file_of()?])
     }
 
-    /// The number of a lane that perhaps holds something.
+    /// Whether a peer has set a hint since the last one was taken.
     #[inline(always)]
-    pub(crate) fn has_hint(&self) -> bool {
-        self.hints.has(self.ready_page.words64(0, hints::WORDS))
+    pub(crate) fn has_new_hint(&self) -> bool {
+        self.ready_page.words64(0, 1)[0].load(Ordering::Relaxed) != 0
     }
 
+    /// The number of a lane that perhaps holds something.
     #[inline(always)]
     pub(crate) fn next_hint(&mut self) -> Option<u32> {
         self.hints.next(self.ready_page.words64(0, hints::WORDS))

@@ -1,88 +1,202 @@
 //! The usual call of a program that polls: one lane, no handle, nothing else to be done. What is found here needs no loop over lanes
-//! and no clock; everything else goes the long way, before anything has been changed.
+//! and at most one look at the clock; everything else goes the long way, before anything has been changed.
 
-use crate::common::Common;
+use crate::common::coarse_now;
 use crate::lane::{Lane, Phase};
 use crate::layout::kind;
-use crate::{CLOCK_EVERY, Sm};
-use cci_mem::ring::Header;
-use cci_transport::Core;
+use crate::{BURST, CLOCK_EVERY, SWEEP_EVERY, Sm};
+use cci_mem::ring::{BODY, Peeked};
+use cci_mem::sync::Ordering;
+use cci_proto::EventKind;
+use cci_transport::{Core, Slot, name};
 
 /// A program that spins reads the clock once in so many empty calls. Divides every other interval of empty calls.
 pub(crate) const SPINS: u32 = 8;
 
+/// No lane has this number.
+pub(crate) const NO_LANE: u32 = u32::MAX;
+
+/// What a call finds in the one lane that there is to poll.
+enum Found {
+    /// Nothing, and nothing else is to be done.
+    Nothing,
+    /// A message.
+    Message(Peeked),
+    /// Whatever it is, the call has to go the long way.
+    Unknown,
+    /// Nothing, and this call is the last of [`SPINS`].
+    Tick,
+}
+
 impl Sm {
-    /// Makes progress where that takes no more than messages, or nothing, of the one lane that is polled.
+    /// As `Transport::poll`, where it takes no more than messages, or nothing, of the one lane that is polled.
+    #[inline(always)]
+    pub(crate) fn poll_quickly(&mut self, core: &mut Core) -> Option<&'static Slot> {
+        match self.find(core) {
+            Found::Nothing => None,
+            Found::Message(found) => self.poll_message(core, found),
+            Found::Unknown => self.poll_at_length(core),
+            Found::Tick => self.poll_on_tick(core),
+        }
+    }
+
+    /// As `Transport::progress`, likewise: an event waits or somebody may wait on the handle, so that a message goes by the queue.
     #[inline(always)]
     pub(crate) fn progress_quickly(&mut self, core: &mut Core) {
-        let [number] = self.hot[..] else { return self.progress_at_length(core) };
-        if core.handle_in_use || self.common.released.is_due() || self.common.has_chores() || self.common.has_hint() {
-            return self.progress_at_length(core);
+        match self.find(core) {
+            Found::Nothing => {}
+            Found::Tick if self.is_tick_idle() => {}
+            _ => self.progress_at_length(core),
         }
-        let Some(Some(lane)) = self.lanes.get_mut(number as usize) else { return self.progress_at_length(core) };
-        let Some(wire) = lane.wire.as_mut() else { return self.progress_at_length(core) };
-        if lane.phase != Phase::Ready || lane.answers.len() | lane.queue.len() != 0 {
-            return self.progress_at_length(core);
+    }
+
+    /// Looks into the one lane that is polled.
+    #[inline(always)]
+    fn find(&mut self, core: &Core) -> Found {
+        let Some(Some(lane)) = self.lanes.get_mut(self.sole as usize) else { return Found::Unknown };
+        let (token, Some(wire)) = (lane.token, lane.wire.as_mut()) else { return Found::Unknown };
+        if self.common.has_new_hint() {
+            return Found::Unknown;
         }
         #[cfg(test)]
         self.looks.set(self.looks.get() + 1);
-        if let Some(header) = wire.consumer.peek(wire.inbound.ring) {
-            return self.progress_by_messages(core, number, header);
+        let found = wire.consumer.look(wire.inbound.ring);
+        if found.is(kind::MESSAGE) {
+            return Found::Message(found);
         }
-        let next = self.calls.wrapping_add(1);
-        if !self.spins || next.is_multiple_of(SPINS) || !self.restless.is_empty() || core.has_lent_recv() {
-            return self.progress_at_length(core);
+        if found.header().is_some() || !self.spins || core.has_lent_recv() && !is_only_lent(core, token) {
+            return Found::Unknown;
         }
         wire.consumer.on_gap();
-        (self.calls, self.found_before) = (next, false);
+        let next = self.calls.wrapping_add(1);
+        if next.is_multiple_of(SPINS) {
+            return Found::Tick;
+        }
+        self.calls = next;
+        Found::Nothing
     }
 
-    /// As [`Sm::progress_quickly`], with a frame in the lane. Apart from it, which needs no stack without this.
+    /// As [`Sm::poll_quickly`], with this message in the lane. Apart from it, which needs no stack without this.
     #[inline(never)]
-    fn progress_by_messages(&mut self, core: &mut Core, number: u32, first: Header) {
-        if let Some(Some(lane)) = self.lanes.get_mut(number as usize)
-            && self.busy < CLOCK_EVERY - 1
-            && !lane.held_back
-            && self.common.wanting.is_empty()
-            && lane.take_messages(&mut self.common, core, first) > 0
-        {
-            self.patience.on_found();
-            self.found_before = true;
-            self.busy += 1;
-            return;
+    fn poll_message(&mut self, core: &mut Core, found: Peeked) -> Option<&'static Slot> {
+        let Some(Some(lane)) = self.lanes.get_mut(self.sole as usize) else { return self.poll_at_length(core) };
+        if self.busy >= CLOCK_EVERY - 1 {
+            return self.poll_at_length(core);
         }
+        let Some(slot) = lane.take_again(core, found) else { return self.poll_messages(core) };
+        self.busy += 1;
+        self.patience.on_found();
+        if lane.wire.as_ref().is_some_and(|wire| wire.consumer.is_streaming()) {
+            self.receive_more(core, BURST - 1);
+        }
+        Some(slot)
+    }
+
+    /// Likewise, where the message takes a slot.
+    #[inline(never)]
+    fn poll_messages(&mut self, core: &mut Core) -> Option<&'static Slot> {
+        let budget = self.lane(self.sole).map_or(0, Lane::budget);
+        if !self.receive_more(core, budget) {
+            return self.poll_at_length(core);
+        }
+        self.busy += 1;
+        self.patience.on_found();
+        core.pop()
+    }
+
+    /// Takes further frames of the one lane. False: there are none, or the long way has to be gone with them.
+    #[inline(never)]
+    fn receive_more(&mut self, core: &mut Core, budget: u32) -> bool {
+        let number = self.sole;
+        self.forget_ways();
+        let Some(Some(lane)) = self.lanes.get_mut(number as usize) else { return false };
+        // The frame of a violator stays where it is.
+        let has_taken = lane.receive(&mut self.common, core, budget).is_ok_and(|taken| taken > 0);
+        self.find_sole();
+        has_taken
+    }
+
+    /// As [`Sm::poll_quickly`], in the last of [`SPINS`] empty calls.
+    #[inline(never)]
+    fn poll_on_tick(&mut self, core: &mut Core) -> Option<&'static Slot> {
+        if self.is_tick_idle() { None } else { self.poll_at_length(core) }
+    }
+
+    /// Ends [`SPINS`] empty calls. True: the clock stands as before them, and nothing else is due, so that the next ones do without it.
+    #[inline(never)]
+    fn is_tick_idle(&mut self) -> bool {
+        let (now, next) = (coarse_now(), self.calls.wrapping_add(1));
+        let is_idle = now == self.last_tick && now == self.tick && !next.is_multiple_of(SWEEP_EVERY);
+        if is_idle {
+            self.calls = next;
+        }
+        is_idle
+    }
+
+    #[inline(never)]
+    fn poll_at_length(&mut self, core: &mut Core) -> Option<&'static Slot> {
         self.progress_at_length(core);
+        core.pop()
+    }
+
+    /// Anything may change: the next call and the next message look at everything.
+    #[inline(always)]
+    pub(crate) fn forget_ways(&mut self) {
+        (self.sole, self.clear) = (NO_LANE, NO_LANE);
+    }
+
+    /// Sees whether the next call may go the short way, after one that went the long way.
+    pub(crate) fn find_sole(&mut self) {
+        let has_chores = self.common.has_chores() || self.common.released.is_due() || !self.common.hints.is_empty();
+        self.sole = match self.hot[..] {
+            [number]
+                if !has_chores
+                    && self.restless.is_empty()
+                    && self.common.wanting.is_empty()
+                    && self.lane(number).is_some_and(|lane| lane.is_clear() && !lane.held_back) =>
+            {
+                number
+            }
+            _ => NO_LANE,
+        };
     }
 }
 
+/// Whether the only receive slot that is taken has a small message of the lane with this token: nobody waits for what it holds.
+#[inline(always)]
+fn is_only_lent(core: &Core, token: u64) -> bool {
+    core.sole_recv().is_some_and(|slot| slot.payload.load(Ordering::Relaxed) == token)
+}
+
 impl Lane {
-    /// Takes the message in the ring's next frame, which has this header, and in a stream those after it. Says how many: anything
-    /// else is left where it is.
+    /// Whether the lane is usable and nothing waits in it.
     #[inline(always)]
-    fn take_messages(&mut self, common: &mut Common, core: &mut Core, first: Header) -> u32 {
-        let budget = self.budget();
-        let (mut taken, mut next) = (0, Some(first));
-        while let Some(header) = next
-            && header.kind == kind::MESSAGE
-            && self.take_message(common, core, header) == Ok(true)
-        {
-            taken += 1;
-            let Some(wire) = self.wire.as_mut() else { break };
-            wire.consumer.advance(wire.inbound.head);
-            if taken == budget {
-                break;
-            }
-            wire.consumer.prefetch(wire.inbound.ring);
-            next = wire.consumer.peek(wire.inbound.ring);
-            if next.is_none() {
-                wire.consumer.on_gap();
-            }
+    pub(crate) fn is_clear(&self) -> bool {
+        self.phase == Phase::Ready && self.answers.len() | self.queue.len() == 0
+    }
+
+    /// Takes the message in the ring's next frame into the only receive slot that is taken, if the program has returned it. It had a
+    /// small message of this lane before, so that nothing but the message changes; it is the program's again.
+    #[inline(always)]
+    fn take_again(&mut self, core: &mut Core, found: Peeked) -> Option<&'static Slot> {
+        let wire = self.wire.as_mut()?;
+        let header = found.header()?;
+        let cell = self.table.cell(header.word)?;
+        let slot = core.sole_returned_recv()?;
+        if usize::from(header.len) > BODY || slot.payload.load(Ordering::Relaxed) != self.token {
+            return None;
         }
-        if taken > 0 {
-            self.received += u64::from(taken);
-            self.woken = true;
+        let entry = wire.consumer.shown(wire.inbound.ring);
+        slot.fill_inline(EventKind::Recv as u32, usize::from(header.len), cell.address(), |at| entry.word(at));
+        name(slot, cell);
+        slot.lend_again();
+        cell.counters.on_received();
+        core.counters().on_received_inline();
+        self.received += 1;
+        // Room that the producer does not see is none that it could wait for.
+        if wire.consumer.advance(wire.inbound.head) {
             self.wake_producer();
         }
-        taken
+        Some(slot)
     }
 }

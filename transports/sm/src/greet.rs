@@ -239,14 +239,14 @@ impl Lane {
             return Err(Cause::Violation);
         }
         // The peer has reserved memory for each byte that it registered: more than there is would only use up our address space.
-        let mapped: u64 = self.segments.values().map(|segment| segment.0.len() as u64).sum();
+        let mapped: u64 = self.segments.values().map(|segment| segment.len() as u64).sum();
         if mapped.saturating_add(packet.lane_len) > common.physical_memory {
             return Ok(());
         }
         // One that cannot be mapped is done without: process_vm reaches the same memory.
         if let Ok(mut segment) = Segment::attach(fd, len) {
             segment.close_file();
-            self.segments.insert(packet.segment, PeerSegment(segment));
+            self.segments.insert(packet.segment, PeerSegment::new(segment));
         }
         Ok(())
     }

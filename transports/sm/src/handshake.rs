@@ -261,8 +261,8 @@ mod tests {
         packet.max_send_size = 8192;
         packet.set_geometry(Geometry::new(8192));
         let good = packet.clone();
-        packet.version = 3;
-        assert!(packet.geometry().unwrap_err().contains("layout 2, not 3"));
+        packet.version = 4;
+        assert!(packet.geometry().unwrap_err().contains("layout 3, not 4"));
         packet = Packet { slot_stride: good.slot_stride + 64, ..good.clone() };
         assert!(packet.geometry().is_err());
         packet = Packet { lane_len: good.lane_len - 4096, ..good.clone() };

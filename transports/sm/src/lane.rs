@@ -2,7 +2,7 @@
 
 use crate::address::Address;
 use crate::announce::Announced;
-use crate::common::Common;
+use crate::common::{Common, Held};
 use crate::handshake;
 use crate::registry::PeerRegistry;
 use crate::rma::PeerSegment;
@@ -103,6 +103,8 @@ impl Op {
 
 pub(crate) struct Lane {
     pub(crate) number: u32,
+    /// What a receive slot holds that has a small message of this lane: [`Held::token`].
+    pub(crate) token: u64,
     pub(crate) phase: Phase,
     pub(crate) socket: Option<OwnedFd>,
     pub(crate) peer: Option<Arc<Peer>>,
@@ -185,6 +187,7 @@ impl Lane {
     pub(crate) fn new(number: u32, phase: Phase, now: u64) -> Self {
         Self {
             number,
+            token: Held::Lane(number, None).token(),
             phase,
             socket: None,
             peer: None,

@@ -4,7 +4,7 @@ use cci_mem::ring::{BODY_WORDS, Entry};
 use cci_proto::CONN_REQ_LEN;
 
 /// Layout version that both sides must speak.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 /// Entries of a ring.
 pub(crate) const ENTRIES: usize = 256;
 /// log2 of that.
@@ -21,16 +21,22 @@ pub(crate) const SEND_SIZES: std::ops::RangeInclusive<u32> = 64..=1 << 20;
 /// Bytes of an endpoint's ready bitmap.
 pub(crate) const READY_LEN: usize = cci_mem::hints::WORDS * 8;
 
+/// Offsets in the words of a direction.
 pub(crate) const HEAD: usize = 0;
 pub(crate) const SLEEP: usize = 64;
 pub(crate) const RNR: usize = 68;
 pub(crate) const ANNOUNCE: usize = 128;
 pub(crate) const WAIT: usize = 192;
 pub(crate) const GRANTS: usize = 256;
-pub(crate) const RING: usize = 1024;
-pub(crate) const PAYLOAD: usize = RING + ENTRIES * size_of::<Entry>();
+/// Bytes of these words: those of both directions share a page, so that an idle lane takes no more pages than it must.
+const WORDS: usize = 2048;
+/// Bytes of a ring. The rings follow the words.
+const RING: usize = ENTRIES * size_of::<Entry>();
+/// The payload slots follow the rings. What lies before them has memory from the start.
+pub(crate) const PAYLOAD: usize = 2 * (WORDS + RING);
 
-const _: () = assert!(GRANTS + (1 << GRANT_SHIFT) * size_of::<u32>() <= RING);
+const _: () = assert!(GRANTS + (1 << GRANT_SHIFT) * size_of::<u32>() <= WORDS);
+const _: () = assert!((2 * WORDS).is_multiple_of(4096) && PAYLOAD.is_multiple_of(4096));
 const _: () = assert!(SLOTS < 1 << GRANT_SHIFT);
 
 /// No payload slot.
@@ -50,20 +56,29 @@ impl Geometry {
         Self { stride: lines * 64 }
     }
 
-    /// Bytes of one direction.
-    pub(crate) fn direction(self) -> usize {
-        (PAYLOAD + SLOTS as usize * self.stride).next_multiple_of(4096)
+    /// Bytes of the slots of one direction.
+    fn slots(self) -> usize {
+        (SLOTS as usize * self.stride).next_multiple_of(4096)
     }
 
     /// Bytes of a lane.
     pub(crate) fn lane(self) -> usize {
-        2 * self.direction()
+        PAYLOAD + 2 * self.slots()
     }
 
-    /// Offset of a slot in its direction.
-    pub(crate) fn slot(self, index: u32) -> usize {
-        PAYLOAD + index as usize * self.stride
+    /// Where a direction's parts are: the first, or the second.
+    pub(crate) fn parts(self, second: bool) -> Parts {
+        let nth = usize::from(second);
+        Parts { words: nth * WORDS, ring: 2 * WORDS + nth * RING, slots: PAYLOAD + nth * self.slots() }
     }
+}
+
+/// Offsets of the parts of a direction in its lane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts {
+    pub(crate) words: usize,
+    pub(crate) ring: usize,
+    pub(crate) slots: usize,
 }
 
 /// Kinds of frames.

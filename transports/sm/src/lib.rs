@@ -39,7 +39,7 @@ mod wire;
 
 use common::{Common, Held, coarse_now, precise_next, precise_now};
 use control::Ready;
-use fast_path::SPINS;
+use fast_path::{NO_LANE, SPINS};
 use greet::Cause;
 use lane::{Lane, Phase};
 
@@ -75,6 +75,12 @@ pub struct Sm {
     vacant: Vec<u32>,
     /// Numbers of the lanes that every call polls.
     hot: Vec<u32>,
+    /// The lane that every call polls, if it is the only one, usable, and a call has nothing else to do than to take its messages.
+    /// [`NO_LANE`] as soon as that may have changed: every operation but a poll and a message that is published at once says so, and
+    /// a poll that goes the long way finds out.
+    sole: u32,
+    /// The lane into which the last message was published at once, if nothing but messages has passed since. [`NO_LANE`] as for `sole`.
+    clear: u32,
     /// Numbers of the lanes that the clock looks at.
     restless: Vec<u32>,
     /// The cold lane that was looked at last.
@@ -108,11 +114,16 @@ pub struct Sm {
 
 impl Sm {
     /// Takes frames from lanes and publishes what waits. True when something moved.
+    ///
+    /// It ends at the first lane without a frame after one that had some: a look at a line takes it away from the peer that is
+    /// about to write it. It takes fewer frames than the program takes events between two calls of this kind, beside the first one
+    /// of each lane that was cold, so that what the program has not come to stays in the rings, and does not use up its receive slots.
     #[inline]
     fn poll_lanes(&mut self, core: &mut Core) -> bool {
         let count = self.hot.len();
         let mut found = false;
         let mut draining = false;
+        let mut room = BURST;
         for _ in 0..count.min(LANES_PER_CALL) {
             if self.turn >= count {
                 self.turn = 0;
@@ -122,10 +133,12 @@ impl Sm {
             #[cfg(test)]
             self.looks.set(self.looks.get() + 1);
             let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
-            match lane.receive(&mut self.common, core, lane.budget()) {
-                Ok(taken) => found |= taken > 0,
-                Err(cci_mem::ring::Violation) => self.common.violators.push(number),
-            }
+            let taken = lane.receive(&mut self.common, core, lane.budget().min(room)).unwrap_or_else(
+                |cci_mem::ring::Violation| {
+                    self.common.violators.push(number);
+                    0
+                },
+            );
             if lane.phase == Phase::Draining {
                 draining = true;
             } else if !lane.queue.is_empty() || !lane.answers.is_empty() {
@@ -134,7 +147,12 @@ impl Sm {
                 // What moves here may be long pieces of RMA: the clock is not to be forgotten over them.
                 self.busy += u32::from(moved) * (CLOCK_EVERY / 8);
             }
+            room -= taken;
+            if room == 0 || taken == 0 && room < BURST {
+                break;
+            }
         }
+        found |= room < BURST;
         found |= self.follow_hints(core);
         if self.common.released.is_due() {
             self.release();

@@ -1,12 +1,11 @@
 //! Opening an endpoint.
 
-use crate::MAX_SEND_SIZE;
-use crate::Sm;
 use crate::address::Address;
 use crate::common::{Common, Released, precise_now};
 use crate::control::Control;
 use crate::layout::{READY_LEN, SEND_SIZES};
 use crate::registry::Registry;
+use crate::{MAX_SEND_SIZE, NO_LANE, Sm};
 use cci_mem::hints::Hints;
 use cci_mem::segment::Segment;
 use cci_mem::sync::AtomicU64;
@@ -73,6 +72,8 @@ impl Sm {
     /// A key's value is wrong, the service is taken or malformed, or memory or descriptors are short.
     pub fn open(_: &Core, arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
         let settings = Settings::parse(arguments, service)?;
+        // It reads a file: here, and not within the first large RMA, which is no cancellation point.
+        cci_mem::streaming::threshold();
         let system = |source: rustix::io::Errno| OpenError::system("cannot open an sm endpoint", source);
         let mut random = [0; 40];
         rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty()).map_err(system)?;
@@ -117,6 +118,8 @@ impl Sm {
             lanes: Vec::new(),
             vacant: Vec::new(),
             hot: Vec::new(),
+            sole: NO_LANE,
+            clear: NO_LANE,
             restless: Vec::new(),
             swept: 0,
             #[cfg(test)]

@@ -7,10 +7,10 @@ use crate::lane::{Asked, Lane, Opening, Phase};
 use crate::layout::{ENTRIES, NOTHING, kind};
 use crate::{CLOCK_EVERY, coarse_now};
 use cci_mem::memory::Memory;
-use cci_mem::ring::Header;
+use cci_mem::ring::{BODY, Header};
 use cci_mem::sync::Ordering;
 use cci_proto::{
-    ConnectError, EventKind, Failure, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError,
+    ConnectError, EventKind, Failure, Flags, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError,
 };
 use cci_transport::{Connect, Connection, ConnectionReport, Core, Message, Posted, Rma, Slot, Transport};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -43,9 +43,9 @@ impl Sm {
         }
     }
 
-    /// As [`Transport::progress`], whatever is to be done. Apart from the fast path, which needs less stack without it.
-    #[inline(never)]
+    /// As [`Transport::progress`], whatever is to be done.
     pub(crate) fn progress_at_length(&mut self, core: &mut Core) {
+        self.forget_ways();
         self.looked = false;
         if self.poll_lanes(core) {
             self.on_found(core);
@@ -59,30 +59,58 @@ impl Sm {
         } else {
             self.idle(core);
         }
+        self.find_sole();
     }
 
-    /// As [`Transport::post`], whatever is in the way. Last there, with the same arguments, so that the fast path needs no stack.
+    /// As [`Transport::post`], with a SEND event or silently, of a message of whole words or of any length. Whole words need fewer
+    /// registers.
     #[inline(never)]
-    fn post_any(
+    fn post_as<const SILENT: bool, const WHOLE: bool>(
         &mut self,
-        core: &mut Core,
-        connection: &'static Connection,
         message: &[u8],
         context: u64,
+        connection: &'static Connection,
+        core: &mut Core,
     ) -> Result<(), SendError> {
-        self.send(core, connection, Message::One(message), Posted::Event(context)).map(drop)
+        if let Some(lane) = self.clear_lane(connection, message.len())
+            && let Some(wire) = lane.ample_wire()
+            && let Some(slot) = if SILENT { Some(None) } else { core.take_last_send().map(Some) }
+        {
+            if let Some(slot) = slot {
+                core.finish(slot, connection, context, Ok(()));
+            }
+            let message = if WHOLE { message.as_chunks::<8>().0.as_flattened() } else { message };
+            let must_wake = wire.push_message(core, connection, message);
+            return if must_wake { lane.wake_after_post() } else { Ok(()) };
+        }
+        self.post_any::<SILENT>(message, context, connection, core)
     }
 
-    /// As [`Transport::post_silently`], likewise.
+    /// The lane of a connection, if a message of so many bytes rides in an entry of it and nothing waits there.
+    #[inline(always)]
+    fn clear_lane(&mut self, connection: &'static Connection, bytes: usize) -> Option<&mut Lane> {
+        let number = connection.lane.load(Ordering::Relaxed);
+        let lane = self.lanes.get_mut(number as usize)?.as_deref_mut()?;
+        if number != self.clear {
+            if !lane.is_clear() {
+                return None;
+            }
+            self.clear = number;
+        }
+        (bytes <= BODY).then_some(lane)
+    }
+
+    /// As [`Sm::post_as`], whatever is in the way. Last there, with the same arguments, so that the fast path needs no stack.
     #[inline(never)]
-    fn post_any_silently(
+    fn post_any<const SILENT: bool>(
         &mut self,
-        core: &mut Core,
-        connection: &'static Connection,
         message: &[u8],
         context: u64,
+        connection: &'static Connection,
+        core: &mut Core,
     ) -> Result<(), SendError> {
-        self.send(core, connection, Message::One(message), Posted::Silent(context)).map(drop)
+        let posted = if SILENT { Posted::Silent(context) } else { Posted::Event(context) };
+        self.send(core, connection, Message::One(message), posted).map(drop)
     }
 
     /// The lane of an unanswered request, and the request; none when its client is gone.
@@ -116,6 +144,7 @@ impl Transport for Sm {
     }
 
     fn connect(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
+        self.forget_ways();
         let address = Address::from_uri(connect.uri).ok_or(ConnectError::BadUri)?;
         if connect.attribute.is_multicast() {
             return Err(ConnectError::NotImplemented);
@@ -145,6 +174,7 @@ impl Transport for Sm {
     }
 
     fn accept(&mut self, core: &mut Core, request: &'static Slot, context: u64) -> Result<(), RequestError> {
+        self.forget_ways();
         let slot = core.take_send().ok_or(RequestError::NoBuffers)?;
         let Some((number, asked)) = self.asked(request) else {
             core.finish_opening(slot, EventKind::Accept, context, Err(Failure::Disconnected));
@@ -157,6 +187,7 @@ impl Transport for Sm {
     }
 
     fn reject(&mut self, _: &mut Core, request: &'static Slot) -> Result<(), RequestError> {
+        self.forget_ways();
         if let Some((number, asked)) = self.asked(request)
             && let Some(lane) = self.lanes[number as usize].as_deref_mut()
         {
@@ -166,6 +197,7 @@ impl Transport for Sm {
     }
 
     fn expect(&mut self, core: &mut Core, token: u64, context: u64, limit: Duration) -> Result<(), RequestError> {
+        self.forget_ways();
         let slot = core.take_send().ok_or(RequestError::NoBuffers)?;
         let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         let deadline = crate::precise_next().saturating_add(limit);
@@ -175,6 +207,7 @@ impl Transport for Sm {
     }
 
     fn forget_expected(&mut self, core: &mut Core, token: u64) {
+        self.forget_ways();
         if let Some(at) = self.common.expected.iter().position(|expected| expected.token == token) {
             core.release(self.common.expected.swap_remove(at).slot);
             self.common.deadlines_moved = true;
@@ -182,6 +215,7 @@ impl Transport for Sm {
     }
 
     fn redirect(&mut self, _: &mut Core, request: &'static Slot, uri: &str, token: u64) -> Result<(), RequestError> {
+        self.forget_ways();
         // A client that is gone needs no answer; the endpoint that expects it reports its absence.
         let Some((number, asked)) = self.asked(request) else { return Ok(()) };
         let Some(lane) = self.lanes[number as usize].as_deref_mut() else { return Ok(()) };
@@ -189,6 +223,7 @@ impl Transport for Sm {
     }
 
     fn disconnect(&mut self, core: &mut Core, connection: &'static Connection) {
+        self.forget_ways();
         let number = connection.lane.load(Ordering::Relaxed) as usize;
         match self.lanes.get_mut(number).and_then(Option::as_deref_mut) {
             Some(lane) => lane.disconnect(&mut self.common, core, connection),
@@ -206,6 +241,7 @@ impl Transport for Sm {
         message: Message<'_>,
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError> {
+        self.forget_ways();
         let number = connection.lane.load(Ordering::Relaxed) as usize;
         let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) else {
             return Err(SendError::Disconnected);
@@ -215,38 +251,18 @@ impl Transport for Sm {
 
     fn post(
         &mut self,
-        core: &mut Core,
-        connection: &'static Connection,
         message: &[u8],
         context: u64,
-    ) -> Result<(), SendError> {
-        let number = connection.lane.load(Ordering::Relaxed) as usize;
-        if let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut)
-            && let Some(wire) = lane.clear_way(message.len())
-            && let Some(slot) = core.take_last_send()
-        {
-            let must_wake = wire.push_message(core, connection, message);
-            core.finish(slot, connection, context, Ok(()));
-            return if must_wake { lane.wake_after_post() } else { Ok(()) };
-        }
-        self.post_any(core, connection, message, context)
-    }
-
-    fn post_silently(
-        &mut self,
-        core: &mut Core,
         connection: &'static Connection,
-        message: &[u8],
-        context: u64,
+        core: &mut Core,
+        flags: Flags,
     ) -> Result<(), SendError> {
-        let number = connection.lane.load(Ordering::Relaxed) as usize;
-        if let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut)
-            && let Some(wire) = lane.clear_way(message.len())
-        {
-            let must_wake = wire.push_message(core, connection, message);
-            return if must_wake { lane.wake_after_post() } else { Ok(()) };
+        match (flags.has(Flags::SILENT), message.len().is_multiple_of(8)) {
+            (true, true) => self.post_as::<true, true>(message, context, connection, core),
+            (true, false) => self.post_as::<true, false>(message, context, connection, core),
+            (false, true) => self.post_as::<false, true>(message, context, connection, core),
+            (false, false) => self.post_as::<false, false>(message, context, connection, core),
         }
-        self.post_any_silently(core, connection, message, context)
     }
 
     fn rma(
@@ -256,6 +272,7 @@ impl Transport for Sm {
         rma: &Rma<'_>,
         posted: Posted,
     ) -> Result<Option<&'static Slot>, RmaError> {
+        self.forget_ways();
         let number = connection.lane.load(Ordering::Relaxed) as usize;
         let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) else {
             return Err(RmaError::Disconnected);
@@ -264,6 +281,7 @@ impl Transport for Sm {
     }
 
     fn register(&mut self, _: &mut Core, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
+        self.forget_ways();
         let (handle, shared) = self.common.registry.register(memory, rights)?;
         if let Some(shared) = shared
             && self.common.registry.shares(shared.number) == 1
@@ -278,6 +296,7 @@ impl Transport for Sm {
     }
 
     fn deregister(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
+        self.forget_ways();
         let number = self.common.registry.find_to_kill(handle).ok_or(RegisterError::UnknownHandle)?;
         self.common.registry.kill(number);
         if let Err(peer) = self.wait_for_copies(Some(number.word()), COPY_LIMIT) {
@@ -299,18 +318,24 @@ impl Transport for Sm {
         Ok(())
     }
 
-    #[inline]
     fn progress(&mut self, core: &mut Core) {
         self.progress_quickly(core);
     }
 
+    #[inline]
+    fn poll(&mut self, core: &mut Core) -> Option<&'static Slot> {
+        self.poll_quickly(core)
+    }
+
     fn arm(&mut self, core: &mut Core) -> bool {
+        self.forget_ways();
         self.patience.stop();
         self.looked = false;
         self.arm_handle(core)
     }
 
     fn arm_in_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
+        self.forget_ways();
         if self.arm_handle(core) {
             return self.handle().try_clone_to_owned().ok();
         }
@@ -318,6 +343,7 @@ impl Transport for Sm {
     }
 
     fn settle(&mut self, core: &mut Core) {
+        self.forget_ways();
         let (popped, empty) = (core.take_popped(), core.take_empty());
         if self.linger(empty) || popped && self.is_readable_still() {
             return;
@@ -333,6 +359,7 @@ impl Transport for Sm {
     }
 
     fn leave_edge(&mut self, core: &mut Core) {
+        self.forget_ways();
         self.ring(core);
     }
 
@@ -341,12 +368,14 @@ impl Transport for Sm {
     }
 
     fn refill(&mut self, core: &mut Core) {
+        self.forget_ways();
         core.sweep_all_recv(|slot| self.common.released.note(slot));
         self.release();
         self.retry_all(core);
     }
 
     fn options_changed(&mut self, _: &mut Core) {
+        self.forget_ways();
         self.common.deadlines_moved = true;
         let now = crate::precise_next();
         for lane in self.lanes.iter_mut().flatten() {
@@ -393,6 +422,7 @@ impl Transport for Sm {
     }
 
     fn close(&mut self, core: &mut Core, limit: Duration) {
+        self.forget_ways();
         self.close_all(core, limit);
     }
 }

@@ -161,7 +161,7 @@ impl Lane {
         let Some(slot) = take_recv(core, &mut common.released) else { return Ok(false) };
         let entry = wire.consumer.shown(wire.inbound.ring);
         slot.fill_inline(EventKind::Recv as u32, usize::from(header.len), cell.address(), |at| entry.word(at));
-        slot.payload.store(Held::Lane(self.number, None).token(), Ordering::Relaxed);
+        slot.payload.store(self.token, Ordering::Relaxed);
         self.lent += 1;
         name(slot, cell);
         cell.counters.on_received();

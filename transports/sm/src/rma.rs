@@ -7,6 +7,7 @@ use crate::send::{NEVER, Step};
 use crate::sys::{self, Way};
 use cci_mem::ring::Violation;
 use cci_mem::segment::Segment;
+use cci_mem::streaming;
 use cci_mem::sync::Ordering;
 use cci_proto::{Failure, Registration, Rights, RmaError, RmaHandle};
 use cci_transport::{Connection, Core, Message, Posted, Rma, Slot};
@@ -14,11 +15,48 @@ use rustix::io::Errno;
 
 /// Bytes copied in one call: long enough to hide the cost of a call, short enough that other lanes need not wait.
 const PIECE: u64 = 1 << 20;
-/// Bytes copied by one system call: what may still reach the program that a peer's process executes meanwhile.
-const STEP: usize = 256 << 10;
+
+/// Bytes of a peer's segment that are entered into the page table at a time.
+const UNIT: usize = 1 << 20;
+/// The shortest copy for which units are entered, in bytes: a shorter one meets fewer page faults than entering a unit costs.
+const ENTERING: usize = 64 << 10;
 
 /// A segment of library memory of a peer, mapped here.
-pub(crate) struct PeerSegment(pub(crate) Segment);
+pub(crate) struct PeerSegment {
+    segment: Segment,
+    /// By unit, whether it has been entered into the page table.
+    entered: Vec<bool>,
+}
+
+impl PeerSegment {
+    pub(crate) fn new(segment: Segment) -> Self {
+        let entered = vec![false; segment.len().div_ceil(UNIT)];
+        Self { segment, entered }
+    }
+
+    /// Bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.segment.len()
+    }
+
+    /// The offset of `len` bytes of an operation, when they lie inside as a whole.
+    fn offset(&self, target: &Target, from: u64, len: usize) -> Option<usize> {
+        let offset = usize::try_from(target.segment_offset.checked_add(from)?).ok()?;
+        (offset.checked_add(len)? <= self.len()).then_some(offset)
+    }
+
+    /// The address of bytes that are about to be copied.
+    fn bytes(&mut self, offset: usize, len: usize) -> *mut u8 {
+        if len >= ENTERING {
+            for unit in offset / UNIT..(offset + len).div_ceil(UNIT) {
+                if !std::mem::replace(&mut self.entered[unit], true) {
+                    self.segment.enter(unit * UNIT, UNIT.min(self.len() - unit * UNIT));
+                }
+            }
+        }
+        self.segment.bytes(offset, len)
+    }
+}
 
 /// What an RMA has still to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,40 +246,51 @@ impl Lane {
             let _ = self.read_socket(common);
         }
         let (Some(registry), Some(wire)) = (&self.registry, &self.wire) else { return Err(Failure::Disconnected) };
-        let len = PIECE.min(pending.len - from);
-        let mapped = self.segments.get(&target.segment).and_then(|segment| mapped(&segment.0, &target, from, len));
+        let len = usize::try_from(PIECE.min(pending.len - from)).map_err(|_| Failure::Copy)?;
+        let mapped = self.segments.get_mut(&target.segment);
+        let mapped = mapped.and_then(|segment| Some((segment.offset(&target, from, len)?, segment)));
         if mapped.is_none() && self.no_process_vm.is_some() {
             return Ok(None);
         }
         if !registry.enter(wire.outbound.announce, target.number) {
             return Err(Failure::RemoteHandle);
         }
-        let outcome = match (mapped, usize::try_from(len)) {
-            (Some(remote), Ok(bytes)) => {
+        let outcome = match mapped {
+            Some((offset, segment)) => {
+                // After the announcement, so that no page is entered that the target has given back.
+                let remote = segment.bytes(offset, len);
                 // SAFETY: `local` is inside a living registration of this process (`find`, `lives`), `remote` inside a mapped segment.
-                unsafe { sys::direct_copy(pending.way, local, remote, bytes) };
+                unsafe {
+                    if is_large(pending.len) {
+                        sys::streaming_copy(pending.way, local, remote, len);
+                    } else {
+                        sys::direct_copy(pending.way, local, remote, len);
+                    }
+                }
                 Ok(())
             }
-            _ => self.process_copy(pending.way, local, target.address.wrapping_add(from), len),
+            None => self.process_copy(pending.way, local, target.address.wrapping_add(from), len),
         };
         leave(wire.outbound.announce);
-        outcome.map(|()| Some(from + len))
+        outcome.map(|()| Some(from + len as u64))
     }
 
     /// Copies by process_vm, going on where the kernel stops early.
-    fn process_copy(&self, way: Way, local: usize, remote: u64, len: u64) -> Result<(), Failure> {
+    ///
+    /// A call takes hold of the peer's address space as it begins. When the peer executes another program meanwhile, the call goes on
+    /// in the old address space, so that the length of a call adds nothing to what may reach the new program.
+    fn process_copy(&self, way: Way, local: usize, remote: u64, len: usize) -> Result<(), Failure> {
         let (Some(peer), Some(socket)) = (&self.peer, &self.socket) else { return Err(Failure::Disconnected) };
-        let (Ok(remote), Ok(len)) = (usize::try_from(remote), usize::try_from(len)) else { return Err(Failure::Copy) };
+        let remote = usize::try_from(remote).map_err(|_| Failure::Copy)?;
         let mut done = 0;
         while done < len {
-            // The number may be another process's by now, or the process execute another program: asked before each step, and after
-            // the last.
+            // The number may be another process's by now, or the process execute another program: checked before each call, and
+            // after the last.
             if peer.is_gone(socket) {
                 return Err(Failure::Disconnected);
             }
-            let bytes = (len - done).min(STEP);
             // SAFETY: `local` to `local + len` is inside a living registration of this process.
-            match unsafe { sys::process_copy(peer.pid, way, local + done, remote + done, bytes) } {
+            match unsafe { sys::process_copy(peer.pid, way, local + done, remote + done, len - done) } {
                 Ok(0) => return Err(Failure::Copy),
                 Ok(copied) => done += copied,
                 Err(Errno::INTR) => {}
@@ -253,9 +302,7 @@ impl Lane {
     }
 }
 
-/// Where the bytes are in a peer's segment that is mapped here.
-fn mapped(segment: &Segment, target: &Target, from: u64, len: u64) -> Option<*mut u8> {
-    let offset = usize::try_from(target.segment_offset.checked_add(from)?).ok()?;
-    let len = usize::try_from(len).ok()?;
-    (offset.checked_add(len)? <= segment.len()).then(|| segment.bytes(offset, len))
+/// Whether a transfer is copied past the caches. One of a single piece never is.
+fn is_large(len: u64) -> bool {
+    len > PIECE && len >= streaming::threshold()
 }

@@ -123,12 +123,9 @@ const MANY_ANSWERS: usize = 1 << 12;
 pub(crate) const NO_PAYLOAD: u64 = pair(NO_SLOT, 0);
 
 impl Lane {
-    /// Where a message of so many bytes may go at once: it rides in an entry, nothing waits, and there is ample room.
+    /// The wire, if its ring has ample room.
     #[inline(always)]
-    pub(crate) fn clear_way(&mut self, bytes: usize) -> Option<&mut Wire> {
-        if bytes > BODY || self.phase != Phase::Ready || self.answers.len() | self.queue.len() != 0 {
-            return None;
-        }
+    pub(crate) fn ample_wire(&mut self) -> Option<&mut Wire> {
         self.wire.as_mut().filter(|wire| wire.producer.has_ample_room())
     }
 

@@ -1,6 +1,7 @@
 //! The system calls of this transport that need `unsafe`: copying between processes, and who is at the other end of a
 //! socket.
 
+use cci_mem::streaming;
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 
@@ -44,13 +45,29 @@ pub(crate) unsafe fn process_copy(pid: i32, way: Way, local: usize, remote: usiz
 ///
 /// `len` bytes at `local` are registered memory of this process; `len` bytes at `remote` are inside a mapped segment.
 pub(crate) unsafe fn direct_copy(way: Way, local: usize, remote: *mut u8, len: usize) {
-    let local = std::ptr::with_exposed_provenance_mut::<u8>(local);
+    let (source, target) = ends(way, local, remote);
     // SAFETY: both ranges are mapped by the caller's word. They may overlap when an endpoint copies within one allocation.
-    unsafe {
-        match way {
-            Way::Read => std::ptr::copy(remote, local, len),
-            Way::Write => std::ptr::copy(local, remote, len),
-        }
+    unsafe { std::ptr::copy(source, target, len) };
+}
+
+/// As [`direct_copy`], past the caches: for a piece of a transfer that is too large to stay in them.
+///
+/// # Safety
+///
+/// As for [`direct_copy`].
+pub(crate) unsafe fn streaming_copy(way: Way, local: usize, remote: *mut u8, len: usize) {
+    let (source, target) = ends(way, local, remote);
+    let overlap = source.addr().abs_diff(target.addr()) < len;
+    // SAFETY: both ranges are mapped by the caller's word, and do not overlap, as just checked.
+    unsafe { if overlap { std::ptr::copy(source, target, len) } else { streaming::copy(source, target, len) } };
+}
+
+/// Source and target of a copy.
+fn ends(way: Way, local: usize, remote: *mut u8) -> (*const u8, *mut u8) {
+    let local = std::ptr::with_exposed_provenance_mut::<u8>(local);
+    match way {
+        Way::Read => (remote, local),
+        Way::Write => (local, remote),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A lane's segment, mapped: this side's two cursors and the words that both sides share.
 
 use crate::layout::{
-    ANNOUNCE, ENTRIES, FIRST_SLOTS, GRANT_SHIFT, GRANTS, Geometry, HEAD, PAYLOAD, RING, RNR, SLEEP, SLOTS, WAIT,
+    ANNOUNCE, ENTRIES, FIRST_SLOTS, GRANT_SHIFT, GRANTS, Geometry, HEAD, PAYLOAD, Parts, RNR, SLEEP, SLOTS, WAIT,
 };
 use cci_mem::barrier::Pairing;
 use cci_mem::ring::{Consumer, Entry, GrantReader, GrantWriter, Producer, Violation};
@@ -18,24 +18,25 @@ pub(crate) struct Direction {
     pub(crate) wait: &'static AtomicU32,
     pub(crate) grants: &'static [AtomicU32],
     pub(crate) ring: &'static [Entry; ENTRIES],
-    base: usize,
+    /// Offset of its payload slots in the lane.
+    slots: usize,
 }
 
 impl Direction {
-    fn new(segment: &Segment, base: usize) -> Self {
+    fn new(segment: &Segment, parts: Parts) -> Self {
         // SAFETY: the references outlive neither the segment nor its mapping: both are fields of one `Wire`, which gives
         // no reference away and drops them together.
         let segment: &'static Segment = unsafe { &*std::ptr::from_ref(segment) };
-        let word = |offset| &segment.words32(base + offset, 1)[0];
+        let word = |offset| &segment.words32(parts.words + offset, 1)[0];
         Self {
             head: word(HEAD),
             sleep: word(SLEEP),
             rnr: word(RNR),
-            announce: &segment.words64(base + ANNOUNCE, 1)[0],
+            announce: &segment.words64(parts.words + ANNOUNCE, 1)[0],
             wait: word(WAIT),
-            grants: segment.words32(base + GRANTS, 1 << GRANT_SHIFT),
-            ring: segment.entries(base + RING),
-            base,
+            grants: segment.words32(parts.words + GRANTS, 1 << GRANT_SHIFT),
+            ring: segment.entries(parts.ring),
+            slots: parts.slots,
         }
     }
 }
@@ -79,7 +80,7 @@ impl Wire {
 
     /// Closes the descriptor of the lane once the peer has it; an old kernel needs it to reserve slots.
     pub(crate) fn close_file(&mut self) {
-        if self.segment.populate(self.outbound.base, 1).is_ok() {
+        if self.segment.populate(0, 1).is_ok() {
             self.segment.close_file();
         }
     }
@@ -95,11 +96,9 @@ impl Wire {
 
     fn new(segment: Segment, geometry: Geometry, creator: bool) -> Self {
         let segment = Box::new(segment);
-        let (first, second) = (0, geometry.direction());
-        let (out, inn) = if creator { (first, second) } else { (second, first) };
         Self {
-            outbound: Direction::new(&segment, out),
-            inbound: Direction::new(&segment, inn),
+            outbound: Direction::new(&segment, geometry.parts(!creator)),
+            inbound: Direction::new(&segment, geometry.parts(creator)),
             producer: Producer::new(),
             consumer: Consumer::new(),
             grant_writer: GrantWriter::new(GRANT_SHIFT),
@@ -117,8 +116,7 @@ impl Wire {
     }
 
     fn reserve_start(&self) -> Result<()> {
-        self.segment.reserve(self.outbound.base, PAYLOAD)?;
-        self.segment.reserve(self.inbound.base, PAYLOAD)
+        self.segment.reserve(0, PAYLOAD)
     }
 
     /// Grants the first slots, when the lane becomes usable.
@@ -194,7 +192,7 @@ impl Wire {
     /// time.
     #[cold]
     fn reserve_slot(&mut self, slot: u16) -> bool {
-        let at = self.outbound.base + self.geometry.slot(u32::from(slot));
+        let at = self.outbound.slots + self.geometry.stride * usize::from(slot);
         let is_reserved = self.segment.populate(at, self.geometry.stride).is_ok();
         if is_reserved {
             self.reserved |= 1 << slot;
@@ -208,7 +206,7 @@ impl Wire {
     /// Address of an outbound slot that `take_granted` gave: room for a largest message and a zero byte.
     #[inline]
     pub(crate) fn outbound_slot(&self, slot: u32) -> *mut u8 {
-        self.segment.bytes(self.outbound.base + self.geometry.slot(slot), self.geometry.stride)
+        self.segment.bytes(self.outbound.slots + self.geometry.stride * slot as usize, self.geometry.stride)
     }
 
     /// Address of an inbound slot that a frame names, which must have been granted and hold at least `len` bytes and a zero.
@@ -219,7 +217,7 @@ impl Wire {
             return Err(Violation);
         }
         self.theirs &= !bit;
-        Ok(self.segment.bytes(self.inbound.base + self.geometry.slot(slot), self.geometry.stride))
+        Ok(self.segment.bytes(self.inbound.slots + self.geometry.stride * slot as usize, self.geometry.stride))
     }
 
     /// Largest message that a slot holds.

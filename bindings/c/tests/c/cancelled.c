@@ -6,11 +6,19 @@
 #include "check.h"
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-enum { SIZE = 1 << 20 };
+/* Half of it is a large RMA, which is copied past the caches. More messages than find room at a peer that takes none. */
+enum { SIZE = 32 << 20, BUFFERS = 64, BLOCKING = 5000 };
 
 static const char *transport;
 static atomic_int pending;
+/* Whose events the second thread takes meanwhile, if any, and how many messages were among them. */
+static atomic_uintptr_t served;
+static atomic_int taken, idle, over;
+/* The thread with a cancellation pending, once it has one. */
+static atomic_int thread_id;
 /* What the thread is at, for the message if it ends there. */
 static const char *volatile at = "the beginning";
 
@@ -58,6 +66,66 @@ static cci_event_t *awaited(cci_endpoint_t *one, cci_endpoint_t *other, cci_even
     return NULL;
 }
 
+/* Whether the system says that the thread with a cancellation pending sleeps. */
+static int is_asleep(void)
+{
+    char path[64], text[256], *end;
+    size_t length;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", atomic_load(&thread_id));
+    file = fopen(path, "r");
+    CHECK(file != NULL);
+    length = fread(text, 1, sizeof(text) - 1, file);
+    fclose(file);
+    text[length] = '\0';
+    end = strrchr(text, ')');
+    return end && end[1] == ' ' && end[2] == 'S';
+}
+
+/* Takes what is sent to the endpoint that is served, once its sender sleeps: without it a send that is waited for would not end. */
+static void *take(void *unused)
+{
+    int serves = 0;
+
+    (void)unused;
+    while (!atomic_load(&over)) {
+        cci_endpoint_t *endpoint = (cci_endpoint_t *)atomic_load(&served);
+        cci_event_t *event;
+        atomic_store(&idle, !endpoint);
+        serves = serves || (endpoint && is_asleep());
+        if (endpoint && serves && cci_get_event(endpoint, &event) == CCI_SUCCESS) {
+            if (event->type == CCI_EVENT_RECV) {
+                atomic_fetch_add(&taken, 1);
+            }
+            CHECK_OK(cci_return_event(event));
+        }
+    }
+    return NULL;
+}
+
+static const char *send_and_wait(cci_connection_t *connection, cci_endpoint_t *peer)
+{
+    time_t deadline = time(NULL) + PATIENCE;
+    int i;
+
+    atomic_store(&served, (uintptr_t)peer);
+    for (i = 0; i < BLOCKING; i++) {
+        DO(cci_send(connection, "abcd", 4, NULL, CCI_FLAG_BLOCKING));
+    }
+    at = "messages that were waited for";
+    while (atomic_load(&taken) < BLOCKING) {
+        if (time(NULL) > deadline) {
+            return at;
+        }
+    }
+    atomic_store(&served, 0);
+    /* The endpoint is this thread's again once the other has left it. */
+    while (!atomic_load(&idle)) {
+    }
+    return NULL;
+}
+
 static const char *call_everything(cci_endpoint_t **of_others)
 {
     cci_endpoint_t *one, *other, *third;
@@ -68,7 +136,7 @@ static const char *call_everything(cci_endpoint_t **of_others)
     cci_os_handle_t fd;
     struct iovec parts[2] = {{"ab", 2}, {"cd", 2}};
     struct ccix_connection_info info;
-    uint32_t caps, value = 1000000;
+    uint32_t caps, value = 1000000 * PATIENCE, buffers = BUFFERS;
     void *memory;
     char *uri;
 
@@ -79,6 +147,7 @@ static const char *call_everything(cci_endpoint_t **of_others)
     }
     DO(cci_create_endpoint(device, 0, &one, &fd));
     DO(ccix_create_endpoint(device, NULL, &other, NULL));
+    DO(cci_set_opt(other, CCI_OPT_ENDPT_RECV_BUF_COUNT, &buffers));
     DO(cci_get_opt(other, CCI_OPT_ENDPT_URI, &uri));
     DO(ccix_device_for(uri, &device));
     DO(cci_set_opt(one, CCI_OPT_ENDPT_SEND_TIMEOUT, &value));
@@ -120,9 +189,8 @@ static const char *call_everything(cci_endpoint_t **of_others)
         return at;
     }
     DO(cci_return_event(event));
-    if (strcmp(transport, "sm") == 0) {
-        /* Of others it ends when the peer takes it, and the peer is this thread. */
-        DO(cci_send(connection, "abcd", 4, NULL, CCI_FLAG_BLOCKING));
+    if (send_and_wait(connection, other)) {
+        return at;
     }
 
     /* Memory. */
@@ -168,6 +236,7 @@ static void *run(void *endpoint)
     const char *failed;
     while (!atomic_load(&pending)) {
     }
+    atomic_store(&thread_id, (int)syscall(SYS_gettid));
     failed = call_everything(endpoint);
     if (failed) {
         return (void *)(uintptr_t)failed;
@@ -180,16 +249,19 @@ static void *run(void *endpoint)
 int main(int argc, char **argv)
 {
     cci_endpoint_t *endpoint = NULL;
-    pthread_t thread;
+    pthread_t thread, taker;
     void *result;
 
     CHECK(argc == 2);
     transport = argv[1];
     start();
+    CHECK(pthread_create(&taker, NULL, take, NULL) == 0);
     CHECK(pthread_create(&thread, NULL, run, &endpoint) == 0);
     CHECK(pthread_cancel(thread) == 0);
     atomic_store(&pending, 1);
     CHECK(pthread_join(thread, &result) == 0);
+    atomic_store(&over, 1);
+    CHECK(pthread_join(taker, NULL) == 0);
     if (at) {
         fprintf(stderr, "%s on %s: %s\n", result == PTHREAD_CANCELED ? "cancelled in" : "failed at", at, transport);
         return 1;

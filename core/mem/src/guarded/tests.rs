@@ -46,18 +46,18 @@ fn a_thread_that_comes_alone_often_enough_needs_no_lock() {
 
 #[test]
 fn at_once_is_entered_what_needs_no_lock_and_is_not_entered_yet() {
-    assert!(Guarded::new(0, prepare()).enter_at_once().is_none(), "the lock's");
+    assert!(Guarded::new(0, prepare()).enter_at_once().is_err(), "the lock's");
     let value = lent();
-    assert!(elsewhere(|| value.enter_at_once().is_none()), "another's loan");
+    assert!(elsewhere(|| value.enter_at_once().is_err()), "another's loan");
     let guard = value.enter_at_once();
-    assert_eq!(guard.is_some(), kernel_ends_loans());
-    assert!(value.enter_at_once().is_none(), "two guards would alias the value");
+    assert_eq!(guard.is_ok(), kernel_ends_loans());
+    assert!(value.enter_at_once().is_err(), "two guards would alias the value");
     drop(guard);
     value.enter().expect("for many").hand_over(Threading::One);
-    assert!(value.enter_at_once().is_none(), "nobody's so far");
+    assert!(value.enter_at_once().is_err(), "nobody's so far");
     *value.enter().expect("the first") += 1;
-    assert!(value.enter_at_once().is_some());
-    assert!(elsewhere(|| value.enter_at_once().is_none()), "another's");
+    assert!(value.enter_at_once().is_ok());
+    assert!(elsewhere(|| value.enter_at_once().is_err()), "another's");
 }
 
 #[test]
@@ -128,12 +128,12 @@ fn threads_beyond_the_places_use_the_lock() {
         return;
     }
     let value = Guarded::new(0, prepare());
-    let threads = PLACES as u64 + 1;
+    let threads = LOANS as u64 + 2;
     // All live at the same time, so that no two have the same token; one after the other.
-    let (all, turn) = (Barrier::new(PLACES + 1), AtomicU32::new(0));
+    let (all, turn) = (Barrier::new(LOANS + 2), AtomicU32::new(0));
     let (value, all, turn) = (&value, &all, &turn);
     let lent: Vec<_> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..=u32::try_from(PLACES).expect("few"))
+        let threads: Vec<_> = (0..=u32::try_from(LOANS + 1).expect("few"))
             .map(|number| {
                 scope.spawn(move || {
                     while turn.load(Ordering::Acquire) != number {

@@ -124,6 +124,20 @@ impl<L: Link> Reliable<L> {
         self.mode.signalled && self.mode.waiter.is_none()
     }
 
+    /// A call that gives the program an event does not set the timer, which on a virtual machine is a trap into its host: the event
+    /// would wait for it. The handle stays readable instead, so that the program calls once more, perhaps with an answer that
+    /// makes the timer needless. False: the timer may stand as it is.
+    pub(super) fn puts_timer_off(&mut self, core: &mut Core) -> bool {
+        self.let_row_leave(core);
+        let stands = self.mode.armed.and_then(|armed| armed.deadline);
+        let is_late = self.deadline().is_some_and(|wanted| stands.is_none_or(|stands| wanted < stands));
+        let puts_off = is_late && self.mode.waiter.is_none() && !self.link.is_virtual();
+        if puts_off {
+            self.signal();
+        }
+        puts_off
+    }
+
     /// Keeps an armed handle true to what there is to do; `looks`: a descriptor may be readable whose edge is over. True: nothing.
     pub(super) fn settle_handle(&mut self, core: &mut Core, looks: bool) -> bool {
         self.let_row_leave(core);

@@ -11,11 +11,16 @@ use subtle::ConstantTimeEq;
 struct Copied {
     frames: u32,
     until: Time,
+    /// Times that the next of these periods is doubled.
+    doublings: u32,
 }
 
 /// Frames that are copied after one of their registration was sent again, and for how long at least, microseconds.
 const COPIED_FRAMES: u32 = 4096;
 const COPIED_FOR: u64 = 1_000_000;
+/// Each such period is twice as long as the last, up to so many times: memory that goes on changing loses a frame after each of them,
+/// which comes again only after a timeout if it was the last one.
+const MOST_DOUBLINGS: u32 = 6;
 
 struct Own {
     copied: Copied,
@@ -161,17 +166,24 @@ impl Registry {
     /// changed between the check and the system's copy.
     #[cold]
     pub(super) fn copy_first(&mut self, number: Registration) {
-        if let Some(own) = self.entries.get_mut(number.index as usize).filter(|own| own.generation == number.generation)
-        {
-            own.copied = Copied { frames: COPIED_FRAMES, until: self.now.plus_micros(COPIED_FOR) };
-        }
+        let now = self.now;
+        let Some(own) = self.entries.get_mut(number.index as usize).filter(|own| own.generation == number.generation)
+        else {
+            return;
+        };
+        let Copied { frames, until, doublings } = own.copied;
+        // One that was lost although it was copied says nothing about its memory.
+        let is_over = frames == 0 && now >= until && until > Time(0);
+        let doublings = (doublings + u32::from(is_over)).min(MOST_DOUBLINGS);
+        own.copied =
+            Copied { frames: COPIED_FRAMES << doublings, until: now.plus_micros(COPIED_FOR << doublings), doublings };
     }
 
     /// Whether a frame of this registration is to be copied; counts it.
     #[inline]
     fn is_copied(&mut self, index: u32) -> bool {
         let now = self.now;
-        let Some(Copied { frames, until }) = self.entries.get_mut(index as usize).map(|own| &mut own.copied) else {
+        let Some(Copied { frames, until, .. }) = self.entries.get_mut(index as usize).map(|own| &mut own.copied) else {
             return false;
         };
         let is_copied = *frames > 0 || now < *until;
@@ -207,7 +219,7 @@ impl Registry {
 
 #[cfg(test)]
 mod tests {
-    use super::{COPIED_FOR, COPIED_FRAMES, Registry};
+    use super::{COPIED_FOR, COPIED_FRAMES, MOST_DOUBLINGS, Registry};
     use cci_mem::arena::SharedMemory;
     use cci_proto::{Rights, Time};
 
@@ -232,11 +244,20 @@ mod tests {
         assert!(is_copied(&mut registry, first), "a second has not passed");
         registry.now = registry.now.plus_micros(COPIED_FOR);
         assert!(!is_copied(&mut registry, first));
-        registry.copy_first(first);
-        registry.now = registry.now.plus_micros(COPIED_FOR);
-        for _ in 0..COPIED_FRAMES {
-            assert!(is_copied(&mut registry, first), "so many frames have not left");
+        for period in (1..=MOST_DOUBLINGS).chain([MOST_DOUBLINGS]) {
+            registry.copy_first(first);
+            registry.copy_first(first);
+            registry.now = registry.now.plus_micros(COPIED_FOR << period);
+            for _ in 0..COPIED_FRAMES << period {
+                assert!(is_copied(&mut registry, first), "so many frames have not left in period {period}");
+            }
+            assert!(!is_copied(&mut registry, first), "one loss in a period does not make it longer");
         }
-        assert!(!is_copied(&mut registry, first));
+        let handle = registry.register(memory.memory(), Rights::NONE).expect("registered");
+        let third = registry.find(&handle).expect("it is there").0;
+        registry.copy_first(third);
+        registry.now = registry.now.plus_micros(COPIED_FOR);
+        (0..COPIED_FRAMES).for_each(|_| assert!(is_copied(&mut registry, third)));
+        assert!(!is_copied(&mut registry, third), "each registration has periods of its own");
     }
 }

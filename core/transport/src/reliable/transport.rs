@@ -150,8 +150,12 @@ impl<L: Link> Transport for Reliable<L> {
 
     fn settle(&mut self, core: &mut Core) {
         let empty = core.take_empty();
-        if core.take_popped() && self.is_readable_still() {
+        let popped = core.take_popped();
+        if popped && self.is_readable_still() {
             return;
+        }
+        if popped && self.puts_timer_off(core) {
+            return core.note();
         }
         if !self.linger(core, empty) {
             if empty {

@@ -48,6 +48,7 @@ struct State {
     frames: u64,
     pieces: u64,
     bursts: u64,
+    arms: u64,
     /// Names that are looked up: for which port, under which number, and the URI.
     asked: Vec<(u64, u64, String)>,
     /// What was found, in the same way.
@@ -78,6 +79,7 @@ impl Hub {
             frames: 0,
             pieces: 0,
             bursts: 0,
+            arms: 0,
             asked: Vec::new(),
             found: Vec::new(),
             mtu: (1200, MTU),
@@ -106,6 +108,11 @@ impl Hub {
     pub(crate) fn sent(&self) -> (u64, u64) {
         let state = self.lock();
         (state.frames, state.bursts)
+    }
+
+    /// Times that a timer was set.
+    pub(crate) fn arms(&self) -> u64 {
+        self.lock().arms
     }
 
     /// Names that are still wanted.
@@ -379,6 +386,7 @@ impl Link for MemoryLink {
     }
 
     fn arm(&mut self, deadline: Option<Time>, _: bool) -> bool {
+        self.hub.lock().arms += 1;
         let left = deadline.map_or(0, |deadline| deadline.since(self.now()).max(1));
         let it_value = Timespec {
             tv_sec: i64::try_from(left / 1_000_000_000).expect("short"),

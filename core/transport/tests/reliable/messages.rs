@@ -4,7 +4,8 @@ use crate::memory_link::{Faults, Hub};
 use crate::world::{End, How, LARGEST, join, message, next, outcome, pattern, until, waiting};
 use cci_mem::guarded::Threading;
 use cci_proto::{Attribute, EventKind, SendError, Status};
-use cci_transport::{CoreOptions, Posted};
+use cci_transport::{Core, CoreOptions, Posted, Transport};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 const RO: Attribute = Attribute::ReliableOrdered;
 const BAD: Faults = Faults { lost: 50, doubled: 50, late: 100, spoilt: 50 };
@@ -187,6 +188,40 @@ fn an_answer_comes_before_the_end_of_what_it_answers() {
             kind
         });
         assert_eq!(kinds, [EventKind::Recv as u32, EventKind::Send as u32], "round {number}");
+    }
+}
+
+/// Setting a timer can be a trap into the host of a virtual machine: the message does not wait for that of its acknowledgement.
+#[test]
+fn a_message_that_wakes_does_not_wait_for_a_timer() {
+    let hub = Hub::new();
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (to_b, _) = join(&[&a, &b], RO);
+    let arm = |core: &mut Core, transport: &mut dyn Transport| {
+        core.handle_in_use = true;
+        transport.arm(core)
+    };
+    let handle = b.cell.with(|_, transport| transport.handle().try_clone_to_owned()).expect("usable").expect("a copy");
+    let is_readable = || {
+        let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&none)) == Ok(1)
+    };
+    for number in 0..10 {
+        while !b.cell.with(arm).expect("usable") {
+            assert!(b.poll().is_none());
+        }
+        assert!(!is_readable(), "it does not sleep");
+        a.send(to_b, b"woken", number);
+        assert!(is_readable(), "nobody woke it");
+        let before = hub.arms();
+        let slot = b.poll().expect("the message");
+        assert_eq!(hub.arms(), before, "round {number}");
+        b.give_back(slot);
+        // A program that sleeps now is woken for the call that sets it.
+        assert!(is_readable(), "round {number}");
+        assert!(b.poll().is_none());
+        assert!(hub.arms() > before && !is_readable(), "round {number}");
+        outcome(&[&a, &b], 0, EventKind::Send);
     }
 }
 

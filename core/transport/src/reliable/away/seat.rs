@@ -95,12 +95,12 @@ impl Seat {
             0 if self.calls() == before => Look::Away,
             0 => Look::Present(PRESENCE),
             _ if ago(self.polled.load(Ordering::Relaxed)) >= NEGLECT.max(turn) => Look::Away,
-            // Calls that move much take longer than an absence. Waiting for the end of one, only to do the same, would take the
-            // processor away from the program.
-            _ if busy => Look::Present(ABSENCE),
-            present => match (ABSENCE + turn).checked_sub(ago(present)) {
-                Some(left) if !left.is_zero() => Look::Present(left),
-                _ => Look::Away,
+            present => match (ABSENCE + turn).saturating_sub(ago(present)) {
+                // Calls that move much take longer than an absence. Waiting for the end of one, only to do the same, would take the
+                // processor away from the program. Of many endpoints one is always within a call: it is given its turn as well.
+                left if busy => Look::Present(left.max(ABSENCE)),
+                Duration::ZERO => Look::Away,
+                left => Look::Present(left),
             },
         }
     }
@@ -135,6 +135,9 @@ mod tests {
         // An hour from now: this thread may be kept waiting in between.
         note(later, later);
         assert_eq!(look(5), Look::Present(ABSENCE), "just now");
+        let turn = Look::Present(ABSENCE + LONGEST_TURN);
+        assert_eq!(seat.look(5, false, 500), turn, "it polls others in turn");
+        assert_eq!(seat.look(5, true, 500), turn, "a call of one does not have the thread come sooner for all");
         note(later, now - 5_000_000);
         assert_eq!(look(5), Look::Present(ABSENCE), "it begins many operations");
         note(later, now - 20_000_000);
