@@ -1,6 +1,6 @@
 # make demo                  build, measure between two processes, show table and plot
 # make test                  every test and check; ends with "N passed, N failed"
-# make bench                 the performance table, with a verdict for each row
+# make bench                 the performance table, with a verdict for each row, and instructions of a call (needs valgrind)
 # make report                measure everything quickly, beside the peers that are installed: report-out/report.html
 # make compare               try `cci perf compare`: the same build 20 times, and one with 5 % more time in each send
 # make net                   sock between network name spaces: loss, path MTU, groups, TCP beside it (part of make test)
@@ -48,6 +48,11 @@ bench: prepare
 	cargo build --locked --release -p cci-testkit --bin cci-simulated
 	$(CCI) bench
 	$(TARGET)/release/cci-simulated
+	@if command -v valgrind >/dev/null; then \
+		ci/instructions --c; \
+	else \
+		echo "instructions of a call over sm: skipped, because valgrind is missing (apt-get install valgrind)"; \
+	fi
 
 # Ends with a status other than 0 when a measurement gave nothing or ended early; the page says which.
 report: prepare

@@ -6,6 +6,7 @@ use crate::arguments::{
 use crate::compare;
 use crate::footprints;
 use crate::measure::client::{self, LEAST, Progress};
+use crate::measure::control::Report;
 use crate::measure::environment::{Environment, allowed, load, two_processors};
 use crate::measure::local;
 use crate::measure::plan::{Abi, Effort, Measurement, Mode, Operation, Plan, Session, Threads};
@@ -79,8 +80,7 @@ fn notice(notice: Notice<'_>) {
     // A server whose output is closed goes on serving.
     let _ = match notice {
         Notice::Listening(uri) => writeln!(stdout(), "{uri}").and_then(|()| stdout().flush()),
-        Notice::Ended(None) => writeln!(stderr(), "A run has ended."),
-        Notice::Ended(Some(why)) => writeln!(stderr(), "A run ended early: {why}."),
+        Notice::Ended(line) => writeln!(stderr(), "{line}"),
     };
 }
 
@@ -307,12 +307,29 @@ pub(crate) fn conclude(document: &Document, files: &mut Files) -> Result<(), Sen
     }
 }
 
-/// Measures against a server that somebody else has started.
-fn remote(plan: &Plan, uri: &str, on: impl FnMut(Progress<'_>)) -> Result<Finished, Sentence> {
-    in_launches(plan, on, |plan, on| match plan.abi {
+/// Measures against a server that somebody else has started, and reports to it.
+fn remote(plan: &Plan, uri: &str, mut on: impl FnMut(Progress<'_>)) -> Result<Finished, Sentence> {
+    let mut is_served = false;
+    let on = |progress: Progress<'_>| {
+        is_served |= matches!(progress, Progress::Size(_));
+        on(progress);
+    };
+    let finished = in_launches(plan, on, |plan, on| match plan.abi {
         Abi::Rust => client::run::<Facade>(plan, uri, None, on),
         Abi::C => client::run::<CLibrary>(plan, uri, None, on),
-    })
+    });
+    if is_served {
+        client::report::<Facade>(plan, uri, ending(&finished));
+    }
+    finished
+}
+
+/// What the server is told.
+fn ending(finished: &Result<Finished, Sentence>) -> Report {
+    match finished {
+        Ok(finished) => Report { result: table::in_short(&finished.rows), early: finished.interrupted.clone() },
+        Err(why) => Report { result: String::new(), early: Some(why.0.clone()) },
+    }
 }
 
 fn report(document: &Document, files: &mut Files) -> Result<(), Sentence> {

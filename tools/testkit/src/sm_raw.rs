@@ -19,14 +19,18 @@ use std::time::Instant;
 
 /// Bytes of a packet of the handshake.
 pub const PACKET: usize = 160;
-/// Where a direction's ring of entries begins.
-pub const RING: u64 = 1024;
+/// Layout version of lanes.
+pub const VERSION: u32 = 3;
+/// Where the words of the direction from the endpoint begin; those to it begin at 0.
+pub const BACK: u64 = 2048;
+/// Where the rings of entries begin: to the endpoint, and from it.
+pub const RINGS: [u64; 2] = [4096, 20480];
 /// Offset of the word that announces a copy, in a direction.
 pub const ANNOUNCE: u64 = 128;
 /// Offset of the words that grant payload slots, in a direction.
 pub const GRANTS: u64 = 256;
-/// Where a direction's payload slots begin.
-pub const SLOTS: u64 = 17408;
+/// Where the payload slots to the endpoint begin.
+pub const SLOTS: u64 = 36864;
 /// Bytes of an endpoint's ready bitmap.
 pub const READY_LEN: u64 = 4096;
 /// Entries of a ring.
@@ -395,9 +399,9 @@ impl RawPeer {
         self.theirs.first().expect("of the WELCOME").as_fd()
     }
 
-    /// Where the direction from the endpoint to this peer begins.
-    pub fn back(&self) -> u64 {
-        self.len / 2
+    /// Where the payload slots from the endpoint begin.
+    pub fn back_slots(&self) -> u64 {
+        SLOTS + (self.len - SLOTS) / 2
     }
 
     /// Writes into the lane.
@@ -428,7 +432,7 @@ impl RawPeer {
 
     /// Publishes a frame with this header and body.
     pub fn publish_quietly(&mut self, kind: u8, len: u8, word: u32, body: &[u8]) {
-        let entry = RING + (self.tail % ENTRIES) * 64;
+        let entry = RINGS[0] + (self.tail % ENTRIES) * 64;
         let lap = (self.tail / ENTRIES + 1) & 0xffff;
         let mut padded = [0; 56];
         padded[..body.len()].copy_from_slice(body);
@@ -457,7 +461,7 @@ impl RawPeer {
 
     /// The next frame from the endpoint, if there is one: its kind, word and body.
     pub fn next_frame(&mut self) -> Option<(u8, u32, [u8; 56])> {
-        let entry = self.back() + RING + (self.head % ENTRIES) * 64;
+        let entry = RINGS[1] + (self.head % ENTRIES) * 64;
         let header = u64::from_ne_bytes(self.read(entry));
         if header >> 48 != (self.head / ENTRIES + 1) & 0xffff {
             return None;
@@ -466,7 +470,7 @@ impl RawPeer {
         self.head += 1;
         if self.head.is_multiple_of(ENTRIES / 4) {
             let head = u32::try_from(self.head).expect("short tests");
-            self.write(self.back(), &head.to_ne_bytes());
+            self.write(BACK, &head.to_ne_bytes());
         }
         Some((header.to_be_bytes()[2], u32::try_from(header & 0xffff_ffff).expect("cut"), body))
     }

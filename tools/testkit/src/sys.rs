@@ -277,6 +277,24 @@ impl Drop for PrivateMemory {
     }
 }
 
+/// Copies `bytes` by one call of `process_vm_writev` to another process, `times` times one behind the other from `address` on.
+/// Returns how many bytes the kernel copied.
+///
+/// # Errors
+///
+/// The kernel refuses, or nothing is mapped at `address`.
+pub fn process_write(pid: Pid, address: usize, bytes: &[u8], times: usize) -> std::io::Result<usize> {
+    let piece = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let local = vec![piece; times];
+    let remote =
+        libc::iovec { iov_base: std::ptr::without_provenance_mut(address), iov_len: bytes.len().saturating_mul(times) };
+    let pid = pid.as_raw_nonzero().get();
+    // SAFETY: the kernel only reads the local bytes, which are a slice; what lies at the remote range is the kernel's to check.
+    let copied =
+        unsafe { libc::process_vm_writev(pid, local.as_ptr(), times as libc::c_ulong, &raw const remote, 1, 0) };
+    usize::try_from(copied).map_err(|_| std::io::Error::last_os_error())
+}
+
 /// Names bytes of a library allocation as a C program does, by their address.
 pub fn by_address(allocation: &SharedMemory) -> Memory {
     let range = allocation.memory();

@@ -8,6 +8,7 @@ use cci::{
 use cci_proto::Registration;
 use cci_testkit::memory::{Bytes, Origin};
 use cci_testkit::sm_raw::{ANNOUNCE, RawPeer, await_close, learn};
+use cci_testkit::sys::process_write;
 use cci_testkit::{LIMIT, Peer, World, alone, drain, open, sm_device};
 use rustix::io::pread;
 use std::os::fd::AsFd;
@@ -103,6 +104,37 @@ fn deregistration_names_the_peer_that_copies() {
     assert_eq!(stuck.endpoint.deregister(&stuck.handle), Ok(()));
     assert_eq!(stuck.endpoint.close(), Ok(()));
     drop(stuck.memory);
+}
+
+/// The kernel promises what the length of a call relies on: a call that is under way when its target executes another program goes on
+/// in the old address space. Only the second call, which begins afterwards, reaches the new program.
+#[test]
+fn call_under_way_stays_in_the_address_space_that_it_began_in() {
+    let _alone = alone();
+    let begin = Instant::now();
+    let mut overlapped = false;
+    while !overlapped && begin.elapsed() < LIMIT {
+        let mut peer = Peer::spawn(PROGRAM, "execute-under-copy", &[]);
+        let place: Vec<usize> = peer.line().split(' ').map(|word| word.parse().expect("a number")).collect();
+        let (address, len, pid) = (place[0], place[1], peer.pid());
+        let bytes = vec![0xff; 1 << 20];
+        let call = || process_write(pid, address, &bytes, len / bytes.len());
+        let (copied, ended, mapped) = std::thread::scope(|scope| {
+            let first = scope.spawn(|| (call(), Instant::now()));
+            assert_eq!(peer.line(), "mapped");
+            let mapped = Instant::now();
+            let (copied, ended) = first.join().expect("a call");
+            (copied, ended, mapped)
+        });
+        assert_eq!(copied.expect("copied"), len);
+        overlapped |= mapped < ended;
+        peer.tell("look");
+        assert_eq!(peer.line(), "untouched");
+        assert_eq!(call().expect("copied"), len);
+        peer.tell("look");
+        assert_eq!(peer.line(), "written");
+    }
+    assert!(overlapped, "no call was under way while the new program ran");
 }
 
 /// RMA into a process that executes another program ends with its endpoint. It went on by the process's number into whatever the new

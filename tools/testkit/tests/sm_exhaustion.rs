@@ -4,7 +4,9 @@
 
 use cci::{Attribute, Connection, Device, Endpoint, EventKind, Flags};
 use cci_testkit::process::resident_bytes;
-use cci_testkit::sm_raw::{LANE_SEALS, Packet, RawPeer, field, frame_kind, learn, memfd, send_packet, words};
+use cci_testkit::sm_raw::{
+    BACK, GRANTS, LANE_SEALS, Packet, RawPeer, field, frame_kind, learn, memfd, send_packet, words,
+};
 use cci_testkit::{LIMIT, Peer, World, alone, drain, open, pattern, sm_device};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -40,15 +42,15 @@ fn hostile_claim_of_more_than_the_lane_holds() {
     let endpoint = open(&sm_device());
     let (peer, connection) = accepted(&endpoint, &hello, u32::MAX);
     // The peer grants a slot, as an honest one would, so that the message is copied at once.
-    peer.write(peer.back() + 256, &(1u32 << 16).to_ne_bytes());
+    peer.write(BACK + GRANTS, &(1u32 << 16).to_ne_bytes());
     let message = pattern(1, connection.max_send_size() as usize);
     for flags in [Flags::NONE, Flags::SILENT] {
         // Refused, queued or sent: all is well but a panic, or a byte behind the slot.
         let _ = endpoint.send(connection, &message, 0, flags);
         drain(&endpoint);
     }
-    let slot = cci_testkit::sm_raw::SLOTS + u64::from(hello.word32(field::SLOT_STRIDE));
-    let behind: [u8; 64] = peer.read(peer.back() + slot);
+    let slot = peer.back_slots() + u64::from(hello.word32(field::SLOT_STRIDE));
+    let behind: [u8; 64] = peer.read(slot);
     assert_eq!(behind, [0; 64], "written behind the slot");
 }
 

@@ -5,7 +5,7 @@
 
 use cci::{Attribute, Connection, Endpoint, EventKind, Flags};
 use cci_testkit::process::{describe_descriptors, descriptors, segments};
-use cci_testkit::sm_raw::{RawPeer, SLOTS, await_close, frame_kind, learn, words};
+use cci_testkit::sm_raw::{BACK, RawPeer, SLOTS, await_close, frame_kind, learn, words};
 use cci_testkit::{LIMIT, Peer, World, alone, drain, open, open_with, pattern, sm_device};
 use std::time::Instant;
 
@@ -177,7 +177,7 @@ fn is_dropped_after(what: &str, honest: usize, lie: Lie) {
 #[test]
 fn hostile_head_beyond_tail() {
     let _alone = alone();
-    is_dropped("a head beyond the tail", |peer, _| peer.write(peer.back(), &0x4000_0000u32.to_ne_bytes()));
+    is_dropped("a head beyond the tail", |peer, _| peer.write(BACK, &0x4000_0000u32.to_ne_bytes()));
 }
 
 #[test]

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 const RO: Attribute = Attribute::ReliableOrdered;
 
-/// Open operations end within 10 ms of the death; a loaded machine gets ten times that.
-const NOTICED: Duration = Duration::from_millis(100);
+/// Open operations end within 10 ms of the death; a loaded machine gets twenty times that.
+const NOTICED: Duration = Duration::from_millis(200);
 
 fn accept(world: &World<'_>, endpoint: &Endpoint) -> Connection {
     let request = world.next(0, EventKind::ConnectRequest);

@@ -5,7 +5,7 @@
 
 use cci::{Attribute, Connection, Device, Endpoint, EventKind, Failure, Flags, Rights, Rma, RmaHandle, SharedMemory};
 use cci_testkit::memory::{Bytes, Origin};
-use cci_testkit::sm_raw::{RawPeer, learn, words};
+use cci_testkit::sm_raw::{BACK, GRANTS, RawPeer, learn, words};
 use cci_testkit::{LIMIT, World, alone, open, pattern, sm_device};
 use std::time::Instant;
 
@@ -193,7 +193,7 @@ fn violation_ends_every_waiting_operation_once() {
         endpoint.send(connection, &[1; 100], number, Flags::NONE).expect("room to wait");
     }
     let no_slot_of_the_lane = 1u32 << 16 | 9999;
-    peer.write(peer.back() + 256, &words([no_slot_of_the_lane]));
+    peer.write(BACK + GRANTS, &words([no_slot_of_the_lane]));
     let all: Vec<_> = (0..10).map(|number| (number, Err(Failure::Disconnected))).collect();
     assert_eq!(ends(&world, all.len()), all);
 }

@@ -4,7 +4,6 @@
 use crate::arguments::ConnectionsArguments;
 use crate::measure::finding::MemoryPoint;
 use crate::measure::local::die_with_parent;
-use crate::measure::plan::{Mode, Plan, Threads};
 use crate::measure::port::{Facade, Happening, Opening, Port, Seen};
 use crate::measure::usage::Usage;
 use crate::measure::{Sentence, while_doing};
@@ -69,14 +68,7 @@ fn command(transport: &str, stops: &[u32], uris: &[String]) -> Result<Command, S
 /// Measures, or connects, in the child.
 pub(crate) fn connections(arguments: &ConnectionsArguments) -> Result<(), Sentence> {
     die_with_parent(arguments.parent)?;
-    let opening = Opening {
-        transport: Some(arguments.transport.clone()),
-        threads: Threads::Many,
-        mode: Mode::Polling,
-        keys: Plan::keys_of_loopback(&arguments.transport),
-        library: None,
-        ends: 1,
-    };
+    let opening = Opening::on_loopback(&arguments.transport);
     let figures = match &arguments.uris[..] {
         [] => serde_json::to_string(&measure(arguments, &opening)?).map_err(while_doing("cannot write the figures"))?,
         [one, many] => return connect_all(&opening, one, many, &arguments.count),

@@ -6,7 +6,6 @@ use super::verdict::{Line, Standard};
 use crate::arguments::CrowdArguments;
 use crate::measure::environment::{pin, two_processors};
 use crate::measure::local::die_with_parent;
-use crate::measure::plan::{Mode, Plan, Threads};
 use crate::measure::port::{Facade, Happening, Opening, Port, Refused, Seen};
 use crate::measure::usage::Usage;
 use crate::measure::{Sentence, while_doing};
@@ -38,6 +37,8 @@ pub(crate) struct Figures {
     exchange: f64,
     /// Messages in turn by all of them, over those of a bare probe.
     turns: f64,
+    /// The same, over those by one of them.
+    crowded: f64,
     /// An empty call, over that of an endpoint with one peer.
     empty: f64,
     /// Each peer's share: descriptors, microseconds to connect, private and shared bytes.
@@ -65,6 +66,8 @@ pub(super) fn lines(quick: bool) -> Vec<Line> {
     for peers in [10, 100, 500] {
         let what = format!("messages in turn by {peers} senders, to bare lines in turn");
         add(peers, &what, "x", least(Some(0.6), Some(0.8)), |figures| figures.turns);
+        let what = format!("messages in turn by {peers} senders, to one sender");
+        add(peers, &what, "x", least(Some(0.8), Some(0.95)), |figures| figures.crowded);
     }
     let of = if quick { 100 } else { 1000 };
     let at_most = |bar: f64, target| Standard::AtMost { bar: Some(bar), target };
@@ -98,14 +101,7 @@ fn command(peers: u32, uris: &[String]) -> Result<Command, Sentence> {
 pub(crate) fn crowd(arguments: &CrowdArguments) -> Result<(), Sentence> {
     die_with_parent(arguments.parent)?;
     raise_limit();
-    let opening = Opening {
-        transport: Some("sm".into()),
-        threads: Threads::Many,
-        mode: Mode::Polling,
-        keys: Plan::keys_of_loopback("sm"),
-        library: None,
-        ends: 1,
-    };
+    let opening = Opening::on_loopback("sm");
     let [here, there] = two_processors();
     let stay = |cpu| pin(cpu).map_err(while_doing("cannot stay on the processor"));
     match &arguments.uris[..] {
@@ -208,15 +204,21 @@ fn measure(opening: &Opening, peers: usize, there: usize) -> Result<Figures, Sen
         other.answer()?;
         Ok(time)
     })?;
-    let mut turns = Vec::new();
+    let [mut turns, mut crowded] = [Vec::new(), Vec::new()];
     for _ in 0..TURNS {
         let bare = bare_turns(peers, there)?;
-        other.tell(&format!("turns {peers} {MESSAGES}"))?;
-        turns.push(bare / receive(&many)?);
-        send(&many, connections[0], &[0; 8])?;
-        other.answer()?;
+        let mut time = |senders: usize| {
+            other.tell(&format!("turns {senders} {MESSAGES}"))?;
+            let time = receive(&many)?;
+            send(&many, connections[0], &[0; 8])?;
+            other.answer()?;
+            Ok::<_, Sentence>(time)
+        };
+        let (alone, all) = (time(1)?, time(peers)?);
+        turns.push(bare / all);
+        crowded.push(alone / all);
     }
-    figures.turns = median(turns);
+    (figures.turns, figures.crowded) = (median(turns), median(crowded));
     Ok(figures)
 }
 
@@ -271,11 +273,20 @@ fn send(endpoint: &Facade, connection: Connection, message: &[u8]) -> Result<(),
 }
 
 fn await_message(endpoint: &Facade) -> Result<(), Sentence> {
+    await_until(LIMIT, || Ok(matches!(endpoint.poll::<false>()?, Seen::Received(_))))
+}
+
+/// Asks until there is an answer or the time is over; looks at the clock seldom, as it is part of what is measured.
+fn await_until(limit: Duration, mut answer: impl FnMut() -> Result<bool, Sentence>) -> Result<(), Sentence> {
+    let mut begin = None;
     loop {
         for _ in 0..1 << 20 {
-            if let Seen::Received(_) = endpoint.poll::<false>()? {
+            if answer()? {
                 return Ok(());
             }
+        }
+        if begin.get_or_insert_with(Instant::now).elapsed() > limit {
+            return Err(Sentence::new("messages do not arrive"));
         }
     }
 }
@@ -449,19 +460,34 @@ impl Crowd {
         Ok(())
     }
 
-    /// All peers but the first endpoint's send in turn.
+    /// So many peers, without that of the first endpoint, send in turn.
     fn turns(&self, peers: usize, count: u64) -> Result<(), Sentence> {
         for message in 0..count {
             let (end, connection) = self.end(1 + usize::try_from(message).unwrap_or(0) % peers)?;
             send(end, connection, &message.to_ne_bytes())?;
         }
         // What found no room waits in its endpoint, until the other side has everything and says so.
-        loop {
-            for (end, _) in &self.ends {
-                if let Seen::Received(_) = end.poll::<false>()? {
-                    return Ok(());
-                }
-            }
-        }
+        let mut ends = self.ends.iter().cycle();
+        await_until(LIMIT, || match ends.next() {
+            Some((end, _)) => Ok(matches!(end.poll::<false>()?, Seen::Received(_))),
+            None => Err(Sentence::new("there are no peers")),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_for_messages_has_an_end() {
+        let mut asked = 0_u32;
+        let third = await_until(LIMIT, || {
+            asked += 1;
+            Ok(asked == 3)
+        });
+        assert_eq!((third, asked), (Ok(()), 3));
+        let why = await_until(Duration::ZERO, || Ok(false)).unwrap_err();
+        assert_eq!(why.0, "messages do not arrive");
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::arguments::{Footprint, FootprintArguments};
 use crate::measure::local::die_with_parent;
-use crate::measure::plan::{Mode, Plan, Threads};
+use crate::measure::plan::Mode;
 use crate::measure::port::{Facade, Opening, Port, Refused, Seen, join};
 use crate::measure::usage::Usage;
 use crate::measure::{Sentence, while_doing};
@@ -76,14 +76,7 @@ pub(crate) fn idle_beside_a_sleeper(transport: &str, seconds: u64) -> [Result<Fi
 /// Measures, in the child.
 pub(crate) fn footprint(arguments: &FootprintArguments) -> Result<(), Sentence> {
     die_with_parent(arguments.parent)?;
-    let opening = Opening {
-        transport: Some(arguments.transport.clone()),
-        threads: Threads::Many,
-        mode: Mode::Polling,
-        keys: Plan::keys_of_loopback(&arguments.transport),
-        library: None,
-        ends: 1,
-    };
+    let opening = Opening::on_loopback(&arguments.transport);
     let figures = match arguments.what {
         Footprint::Endpoint => endpoint(&opening),
         Footprint::Connection => connection(&opening),

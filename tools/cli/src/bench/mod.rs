@@ -1,5 +1,7 @@
 //! `cci bench`: everything that the project promises of its speed and size, with a verdict for each line.
 
+mod beside;
+mod changing;
 pub(crate) mod connections;
 pub(crate) mod crowd;
 pub(crate) mod footprint;
@@ -7,6 +9,7 @@ mod network;
 mod speed;
 mod turns;
 mod verdict;
+mod wakeup;
 
 use crate::arguments::{BenchArguments, Footprint};
 use crate::measure::environment::{Environment, allowed, two_processors};
@@ -66,7 +69,7 @@ fn of_transport(transport: &str, arguments: &BenchArguments, mut add: impl FnMut
     let library = arguments.library.clone().or_else(library_beside);
     let time = Duration::from_millis(if arguments.quick { 40 } else { 150 });
     let over_network = transport != "sm";
-    let rows = if over_network { network::rows() } else { speed::rows() };
+    let rows = if over_network { network::rows() } else { speed::rows(arguments.quick) };
     let mut runs: Vec<_> = rows.into_iter().map(|row| row.runs(library.as_deref(), time)).collect();
     if over_network {
         runs.extend(network::of_computing_target(time));
@@ -75,6 +78,7 @@ fn of_transport(transport: &str, arguments: &BenchArguments, mut add: impl FnMut
     let others = if over_network {
         let mut lines = idle_connections(transport, arguments.quick);
         lines.extend(turns::lines(transport, arguments.quick));
+        lines.extend(changing::lines(transport));
         lines
     } else {
         vec![Line::new(
@@ -85,6 +89,7 @@ fn of_transport(transport: &str, arguments: &BenchArguments, mut add: impl FnMut
         )]
     };
     others.into_iter().for_each(&mut add);
+    add(wakeup::line(transport, arguments.quick));
     if !over_network {
         crowd::lines(arguments.quick).into_iter().for_each(&mut add);
     }

@@ -51,8 +51,8 @@ pub(super) fn least(bar: Option<f64>, target: Option<f64>) -> Standard {
     Standard::AtLeast { bar, target }
 }
 
-/// Every line of `sm`.
-pub(super) fn rows() -> Vec<Speed> {
+/// Every line of `sm`; a quick run leaves the largest transfers out.
+pub(super) fn rows(quick: bool) -> Vec<Speed> {
     let mut rows = Vec::new();
     for silent in [false, true] {
         latency(&mut rows, silent);
@@ -61,6 +61,7 @@ pub(super) fn rows() -> Vec<Speed> {
         rates(&mut rows, silent);
     }
     transfers(&mut rows);
+    large_transfers(&mut rows, quick);
     let session = Session { mode: Mode::Blocking, ..exchange(false) };
     rows.push(Speed::new("blocking wake-up, 8 B, to eventfds", session, 8, most(1.2, 1.05)));
     rows
@@ -110,11 +111,9 @@ fn rates(rows: &mut Vec<Speed>, silent: bool) {
 fn transfers(rows: &mut Vec<Speed>) {
     let session = Session { measurement: Measurement::Bandwidth, operation: Operation::Write, ..exchange(false) };
     for (name, operation) in [("write", Operation::Write), ("read", Operation::Read)] {
-        for (text, size) in [("64 KiB", 64 << 10), ("1 MiB", 1 << 20)] {
-            let session = Session { operation, ..session.clone() };
-            let what = format!("RMA {name}, {text}, library memory, to memcpy");
-            rows.push(Speed::new(&what, session, size, least(Some(0.8), Some(0.95))));
-        }
+        let session = Session { operation, ..session.clone() };
+        let what = format!("RMA {name}, 64 KiB, library memory, to memcpy");
+        rows.push(Speed::new(&what, session, 64 << 10, least(Some(0.8), Some(0.95))));
     }
     let any = Session { memory: MemoryOrigin::Any, ..session };
     let what = |text: &str| format!("RMA write, 1 MiB, any memory, {text}");
@@ -126,6 +125,20 @@ fn transfers(rows: &mut Vec<Speed>) {
     let computing = Session { target: Target::Computing, ..any };
     let to_vm = what("target computing, to process_vm_writev");
     rows.push(Speed::new(&to_vm, computing, 1 << 20, least(Some(0.9), None)));
+}
+
+/// Transfers that the library copies piece by piece, beside one `memcpy` of the whole.
+fn large_transfers(rows: &mut Vec<Speed>, quick: bool) {
+    let session = Session { measurement: Measurement::Bandwidth, ..exchange(false) };
+    // Of the longest only a few are measured: each block is long against what the system disturbs.
+    let sizes = [(1, None), (16, None), (64, Some((4, 5))), (256, Some((2, 3)))];
+    for (name, operation) in [("write", Operation::Write), ("read", Operation::Read)] {
+        for (mib, blocks) in sizes.into_iter().filter(|(mib, _)| !quick || *mib < 256) {
+            let session = Session { operation, ..session.clone() };
+            let what = format!("RMA {name}, {mib} MiB, library memory, to memcpy");
+            rows.push(Speed { blocks, ..Speed::new(&what, session, mib << 20, least(Some(0.9), Some(1.0))) });
+        }
+    }
 }
 
 impl Speed {
@@ -221,7 +234,7 @@ mod tests {
 
     #[test]
     fn every_line_is_a_run_that_fits_together_and_has_a_name_of_its_own() {
-        let rows = rows();
+        let rows = rows(false);
         for row in &rows {
             assert_eq!(row.session.contradiction(), None, "{}", row.what);
             assert_eq!(row.session.largest, row.size, "{}", row.what);
@@ -230,6 +243,15 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), rows.len());
+    }
+
+    #[test]
+    fn a_quick_run_leaves_out_the_largest_transfers_only() {
+        let names = |quick| rows(quick).into_iter().map(|row| row.what).collect::<Vec<_>>();
+        let (all, quick) = (names(false), names(true));
+        let left_out: Vec<_> = all.iter().filter(|name| !quick.contains(name)).collect();
+        let name = |way| format!("RMA {way}, 256 MiB, library memory, to memcpy");
+        assert_eq!(left_out, [&name("write"), &name("read")]);
     }
 
     #[test]
@@ -256,7 +278,7 @@ mod tests {
 
     #[test]
     fn the_untouched_4_kib_are_held_against_a_bare_line_and_the_read_ones_against_a_copy() {
-        let rows = rows();
+        let rows = rows(false);
         let probe = |text: &str| rows.iter().find(|row| row.what.contains(text)).map(|row| row.probe);
         assert_eq!(probe("4 KiB, not read"), Some(ProbeKind::Line));
         assert_eq!(probe("every byte read"), Some(ProbeKind::Copy));

@@ -1,10 +1,9 @@
 //! Many endpoints of one process that send in turn to one endpoint, each polled once a message, beside bare UDP sockets in the same
 //! pattern: each datagram has an answer.
 
+use super::beside::beside;
 use super::speed::median;
 use super::verdict::{Line, Standard};
-use crate::measure::environment::{pin, two_processors};
-use crate::measure::plan::{Mode, Plan, Threads};
 use crate::measure::port::{Facade, Happening, Opening, Port, Refused, Seen};
 use crate::measure::{Sentence, while_doing};
 use cci::{Attribute, Connection};
@@ -37,7 +36,6 @@ pub(super) fn lines(transport: &str, quick: bool) -> Vec<Line> {
 struct Shared {
     arrived: AtomicU64,
     is_bare: AtomicBool,
-    is_over: AtomicBool,
 }
 
 impl Shared {
@@ -50,47 +48,18 @@ impl Shared {
     }
 }
 
-/// Ends the receiving thread, also when a block has failed.
-struct Over<'a>(&'a Shared);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.is_over.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Messages of the library in turn, over those of bare sockets: blocks of both kinds in turn.
 fn measure(transport: &str, count: usize) -> Result<f64, Sentence> {
-    let opening = Opening {
-        transport: Some(transport.to_owned()),
-        threads: Threads::Many,
-        mode: Mode::Polling,
-        keys: Plan::keys_of_loopback(transport),
-        library: None,
-        ends: 1,
-    };
-    let [here, there] = two_processors();
+    let opening = Opening::on_loopback(transport);
     let (receiver, echo) = (Facade::open(&opening)?, bare_socket()?);
     let (shared, uri) = (Shared::default(), receiver.uri());
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let _ = pin(there);
-            receive(&receiver, &echo, &shared);
-        });
-        // A thread of its own: the caller stays where it may run.
-        let measured = scope.spawn(|| {
-            let _over = Over(&shared);
-            pin(here).map_err(while_doing("cannot stay on the processor"))?;
-            blocks(&opening, count, &uri, &echo, &shared)
-        });
-        measured.join().unwrap_or_else(|_| Err(Sentence::new("the measuring thread failed")))
-    })
+    beside(|is_over| receive(&receiver, &echo, &shared, is_over), || blocks(&opening, count, &uri, &echo, &shared))
 }
 
 /// Takes messages, or answers datagrams, until all is over.
-fn receive(receiver: &Facade, echo: &UdpSocket, shared: &Shared) {
+fn receive(receiver: &Facade, echo: &UdpSocket, shared: &Shared, is_over: &AtomicBool) {
     let (mut message, mut datagram) = (Vec::new(), [0; 8]);
-    while !shared.is_over.load(Ordering::Relaxed) {
+    while !is_over.load(Ordering::Relaxed) {
         if shared.is_bare.load(Ordering::Relaxed) {
             if let Ok((_, from)) = echo.recv_from(&mut datagram) {
                 let _ = echo.send_to(&datagram, from);

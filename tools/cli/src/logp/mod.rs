@@ -14,7 +14,8 @@ pub(crate) use show::table;
 
 use crate::arguments::DeviceArguments;
 use crate::crew::{Crew, Role as Part, Voice};
-use crate::measure::client::call;
+use crate::measure::client::{call, report};
+use crate::measure::control::Report;
 use crate::measure::environment::{Environment, Path};
 use crate::measure::finding::{Finding, Logp, LogpPoint};
 use crate::measure::loops::Lane;
@@ -25,6 +26,7 @@ use crate::measure::port::{Facade, Opening, Port};
 use crate::measure::row::Document;
 use crate::measure::{Sentence, ends, virtual_time};
 use crate::output::arguments::ResultsArguments;
+use crate::output::table::time;
 use crate::peers::Guests;
 use crate::perf;
 use crate::sizes::{parse_size, parse_time};
@@ -212,9 +214,15 @@ pub(crate) fn play(role: &Role, voice: &Voice) -> Result<(), Sentence> {
 /// Against a server that somebody else has started.
 fn ask(session: &Session, uri: &str) -> Result<Told, Sentence> {
     let plan = session.plan();
-    let (told, server) = measured(session, Remote::new(&plan, session, uri)?)?;
-    server.leave()?;
-    Ok(told)
+    let remote = Remote::new(&plan, session, uri)?;
+    let asked = measured(session, remote).and_then(|(told, server)| server.leave().map(|()| told));
+    let round_trip = |told: &Told| format!("parameters of LogP; round trip {}", time(told.logp.round_trip_ns));
+    let ended = Report {
+        result: asked.as_ref().map_or_else(|_| String::new(), round_trip),
+        early: asked.as_ref().err().map(|why| why.0.clone()),
+    };
+    report::<Facade>(&plan, uri, ended);
+    asked
 }
 
 /// Measures in real time what answers, and gives it back.

@@ -1,6 +1,6 @@
 //! The end that measures.
 
-use super::control::{Answer, Command, Hello, Link, VERSION, What, hear};
+use super::control::{Answer, Client, Command, Hello, Link, Report, Request, VERSION, What, hear};
 use super::ends::{self, Area, CONTROL, Handles, OPERATIONS};
 use super::environment::Path;
 use super::plan::{Effort, Measurement, Mode, Operation, Plan, ProbeKind, Threads};
@@ -86,17 +86,22 @@ pub(crate) fn run<P: Port>(
 
 /// Meets the server at `uri`, for blocks of this plan.
 pub(crate) fn join<'p, P: Port>(plan: &'p Plan, uri: &str, probe: Option<Probe>) -> Result<End<'p, P>, Sentence> {
-    let opening = Opening {
+    // A probe is there where both ends are on this host.
+    let opening = opening(plan, uri, if probe.is_some() { 2 } else { 1 });
+    let there = agree::<P>(plan, &opening, uri)?;
+    connect::<P>(plan, &opening, &there, probe)
+}
+
+/// How the endpoint that asks the server at `uri` is opened.
+fn opening(plan: &Plan, uri: &str, ends: u32) -> Opening {
+    Opening {
         transport: plan.transport.clone().or_else(|| scheme(uri)),
         threads: Threads::Many,
         mode: Mode::Polling,
         keys: from_the_end(&plan.keys),
         library: plan.library.clone(),
-        // A probe is there where both ends are on this host.
-        ends: if probe.is_some() { 2 } else { 1 },
-    };
-    let there = agree::<P>(plan, &opening, uri)?;
-    connect::<P>(plan, &opening, &there, probe)
+        ends,
+    }
 }
 
 /// The transport that a URI names.
@@ -106,15 +111,32 @@ pub(crate) fn scheme(uri: &str) -> Option<String> {
 
 /// Asks the server for an endpoint that is opened as the run needs it; its URI.
 fn agree<P: Port>(plan: &Plan, opening: &Opening, uri: &str) -> Result<String, Sentence> {
-    let hello = Hello { cci_perf: VERSION, session: plan.session.clone() };
-    let payload = serde_json::to_vec(&hello).map_err(while_doing("cannot write the request"))?;
     let port = P::open(opening)?;
+    let payload = payload(&port, Request::Launch(plan.session.clone()))?;
     let connection = call(&port, uri, &payload, Attribute::ReliableOrdered, CONTROL)?;
     match hear(&port, &mut Vec::new(), ANSWER, |from| from == connection)? {
         Answer::Ready { uri } => Ok(uri),
         Answer::Refused { why } => Err(Sentence(format!("the server refused: {why}"))),
         other => Err(out_of_turn(&other)),
     }
+}
+
+/// Reports to the server at `uri` how a run has ended. A server that has gone does without.
+pub(crate) fn report<P: Port>(plan: &Plan, uri: &str, report: Report) {
+    // A request has little room, and a letter may take six bytes of it.
+    let short =
+        |text: String| text.chars().take(300).map(|letter| if letter.is_ascii() { letter } else { '?' }).collect();
+    let report = Report { result: short(report.result), early: report.early.map(short) };
+    let _ = P::open(&opening(plan, uri, 1)).and_then(|port| {
+        let patience = if report.early.is_some() { Duration::ZERO } else { CALL };
+        let payload = payload(&port, Request::Report(report))?;
+        call_soon(&port, uri, &payload, Attribute::ReliableOrdered, CONTROL, patience)
+    });
+}
+
+fn payload(port: &impl Port, request: Request) -> Result<Vec<u8>, Sentence> {
+    let hello = Hello { cci_perf: VERSION, client: Client::at(port), request };
+    serde_json::to_vec(&hello).map_err(while_doing("cannot write the request"))
 }
 
 fn connect<'p, P: Port>(
@@ -124,9 +146,10 @@ fn connect<'p, P: Port>(
     probe: Option<Probe>,
 ) -> Result<End<'p, P>, Sentence> {
     let port = P::open(&opening.for_session(&plan.session))?;
-    let control = call_soon(&port, uri, ends::payload_of(CONTROL), Attribute::ReliableOrdered, CONTROL)?;
+    let control = call_soon(&port, uri, ends::payload_of(CONTROL), Attribute::ReliableOrdered, CONTROL, CALL)?;
     let attribute = ends::attribute(plan.session.attribute);
     let operations = call(&port, uri, ends::payload_of(OPERATIONS), attribute, OPERATIONS)?;
+    port.watch(control)?;
     let link = Link::new(port, control, operations);
     let singles = points::histogram()?;
     let company = Company::default();
@@ -144,19 +167,20 @@ pub(crate) fn call<P: Port>(
     call_once(port, uri, payload, attribute, context)?.map_err(|status| not_reached(uri, status))
 }
 
-/// Connects to an endpoint that may be about to open: while nobody listens there, tries again.
+/// Connects to an endpoint that may be about to open: while nobody listens there, tries again for so long.
 fn call_soon<P: Port>(
     port: &P,
     uri: &str,
     payload: &[u8],
     attribute: Attribute,
     context: u64,
+    patience: Duration,
 ) -> Result<P::Connection, Sentence> {
     let begin = port.now();
     loop {
         match call_once(port, uri, payload, attribute, context)? {
             Ok(connection) => return Ok(connection),
-            Err(Status::ConnRefused) if port.now() - begin < CALL => std::thread::sleep(AGAIN),
+            Err(Status::ConnRefused) if port.now() - begin < patience => std::thread::sleep(AGAIN),
             Err(status) => return Err(not_reached(uri, status)),
         }
     }

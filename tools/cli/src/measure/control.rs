@@ -4,23 +4,66 @@
 //! answers on that connection by [`Answer::Ready`] with the URI of an endpoint opened as the run needs it, or by
 //! [`Answer::Refused`]. The client opens an endpoint in the same way and connects it there twice: for control, always reliable
 //! and ordered, and for the operations that are measured. Then it sends a [`Command`] for each block.
+//!
+//! A run has several launches, each of which begins so. After the last the client asks for one more connection, whose
+//! payload is a [`Hello`] with its [`Report`].
 
 use super::plan::{ProbeKind, Session};
 use super::port::{Happening, Port, Refused, Seen, Trouble, await_happening};
 use super::{Sentence, while_doing};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// Version of what is said here. Another one is refused.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
 /// Payload of the first connection request.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     /// Version; the name says what this is, in every version.
     pub(crate) cci_perf: u32,
-    pub(crate) session: Session,
+    pub(crate) client: Client,
+    pub(crate) request: Request,
+}
+
+/// What a client wants.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Request {
+    /// A launch of a run.
+    Launch(Session),
+    /// The server is to know how the run has ended.
+    Report(Report),
+}
+
+/// Who measures, in its own words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Client {
+    /// The same for all launches of a run.
+    pub(crate) run: u64,
+    /// The endpoint that asks.
+    pub(crate) uri: String,
+    pub(crate) pid: u32,
+    pub(crate) uid: u32,
+}
+
+impl Client {
+    /// This process, which asks from this endpoint.
+    pub(crate) fn at(port: &impl Port) -> Self {
+        static RUN: LazyLock<u64> = LazyLock::new(|| fastrand::u64(..));
+        Self { run: *RUN, uri: port.uri(), pid: std::process::id(), uid: rustix::process::getuid().as_raw() }
+    }
+}
+
+/// How a run has ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// What was measured; empty when nothing was.
+    pub(crate) result: String,
+    /// Why the run ended early, if it did.
+    pub(crate) early: Option<String>,
 }
 
 impl Hello {
@@ -182,7 +225,8 @@ mod tests {
 
     #[test]
     fn a_request_comes_back_as_it_was_and_fits_a_connection_request() {
-        let hello = Hello { cci_perf: VERSION, session: session() };
+        let client = Client { run: u64::MAX, uri: format!("sock://{}", "f".repeat(60)), pid: u32::MAX, uid: u32::MAX };
+        let hello = Hello { cci_perf: VERSION, client, request: Request::Launch(session()) };
         let text = serde_json::to_vec(&hello).unwrap();
         assert!(text.len() <= cci::CONN_REQ_LEN, "{} bytes", text.len());
         assert_eq!(Hello::parse(&text).unwrap(), hello);
@@ -191,7 +235,7 @@ mod tests {
     #[test]
     fn another_version_is_refused_by_a_sentence_whatever_else_it_says() {
         let error = Hello::parse(br#"{"cci_perf": 99, "novelty": true}"#).unwrap_err();
-        assert!(error.0.contains("version 3") && error.0.contains("version 99"), "{error}");
+        assert!(error.0.contains("version 4") && error.0.contains("version 99"), "{error}");
         let error = Hello::parse(b"{}").unwrap_err();
         assert!(error.0.contains("no version"), "{error}");
     }
@@ -199,7 +243,7 @@ mod tests {
     #[test]
     fn what_is_no_request_is_told_apart() {
         assert!(Hello::parse(b"hello").unwrap_err().0.contains("not one of `cci perf`"));
-        assert!(Hello::parse(br#"{"cci_perf": 3}"#).unwrap_err().0.contains("malformed"));
+        assert!(Hello::parse(br#"{"cci_perf": 4}"#).unwrap_err().0.contains("malformed"));
     }
 
     #[test]

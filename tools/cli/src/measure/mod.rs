@@ -18,6 +18,7 @@ pub(crate) mod server;
 pub(crate) mod statistics;
 pub(crate) mod usage;
 pub(crate) mod virtual_time;
+mod visits;
 
 use std::fmt;
 

@@ -2,14 +2,14 @@
 //! the compiler resolves, so that nothing stands between a loop and the library.
 
 use super::environment::Path;
-use super::plan::{Mode, Session, Threads};
+use super::plan::{Mode, Plan, Session, Threads};
 use super::{Sentence, ports, virtual_time, while_doing};
 use crate::probe;
 use crate::reach::no_transport;
 use cci::trace::Stamps;
 use cci::{
-    Attribute, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, Failure, Flags, Memory,
-    PollError, Rights, RmaError, RmaHandle, SendError, Status, Threading,
+    Attribute, Connection, ConnectionOption, Context, Device, Endpoint, EndpointOptions, Event, EventKind, Failure,
+    Flags, Memory, PollError, Rights, RmaError, RmaHandle, SendError, Status, Threading,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, OwnedFd};
@@ -37,7 +37,7 @@ impl Seen {
             EventKind::Recv => Ok(Self::Received(detail as usize)),
             EventKind::Send if detail == Status::Success as u32 => Ok(Self::Sent),
             EventKind::Send => Err(Trouble::of(Status::from_u32(detail).unwrap_or(Status::Error))),
-            EventKind::Disconnect => Err(Trouble::PeerGone),
+            EventKind::Disconnect | EventKind::KeepaliveTimedOut => Err(Trouble::PeerGone),
             _ => Ok(Self::Other),
         }
     }
@@ -107,6 +107,18 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
+    /// One endpoint of this transport for both ends on this host, for a program of many threads that polls.
+    pub(crate) fn on_loopback(transport: &str) -> Self {
+        Self {
+            transport: Some(transport.to_owned()),
+            threads: Threads::Many,
+            mode: Mode::Polling,
+            keys: Plan::keys_of_loopback(transport),
+            library: None,
+            ends: 1,
+        }
+    }
+
     /// As this session's measured endpoints are opened.
     pub(crate) fn for_session(&self, session: &Session) -> Self {
         Self { threads: session.threads, mode: session.mode, ..self.clone() }
@@ -155,6 +167,11 @@ pub(crate) trait Port: Sized {
         context: u64,
         timeout: Duration,
     ) -> Result<(), Sentence>;
+    /// From now on a peer of this connection that falls silent is [`Trouble::PeerGone`], as one is that dies, where the
+    /// transport does not notice its death by itself.
+    fn watch(&self, _: Self::Connection) -> Result<(), Sentence> {
+        Ok(())
+    }
     fn send(&self, connection: Self::Connection, message: &[u8], silent: bool) -> Result<(), Refused>;
     fn rma(&self, connection: Self::Connection, transfer: &Transfer<'_>, silent: bool) -> Result<(), Refused>;
     fn register(&self, memory: Memory) -> Result<RmaHandle, Sentence>;
@@ -204,6 +221,9 @@ pub(crate) fn await_happening<P: Port, T>(
         }
     }
 }
+
+/// Silence after which a peer is gone, microseconds: asked for a few times within it.
+const SILENCE: u32 = 10_000_000;
 
 /// How long two endpoints of one process may take to connect.
 const JOIN: Duration = Duration::from_secs(10);
@@ -270,6 +290,14 @@ impl Port for Facade {
         self.endpoint
             .connect(uri, payload, attribute, context, Some(timeout))
             .map_err(|error| Sentence(format!("cannot connect to {uri}: {error}")))
+    }
+
+    fn watch(&self, connection: Connection) -> Result<(), Sentence> {
+        if self.transport != "sock" {
+            return Ok(());
+        }
+        let set = self.endpoint.set_option(connection, ConnectionOption::KeepaliveTimeout, SILENCE);
+        set.map_err(while_doing("cannot set a keepalive timeout"))
     }
 
     #[inline(always)]
@@ -343,7 +371,7 @@ impl Port for Facade {
                     Happening::NotOpen(outcome.err().map_or(Status::Error, Failure::status), event.context())
                 }
             }),
-            EventKind::Disconnect => Err(Trouble::PeerGone),
+            EventKind::Disconnect | EventKind::KeepaliveTimedOut => Err(Trouble::PeerGone),
             EventKind::DeviceFailed => Err(Trouble::Failed(Status::NetDown)),
             _ => Ok(Happening::Sent),
         }

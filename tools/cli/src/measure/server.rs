@@ -1,12 +1,13 @@
 //! The end that serves runs.
 
 use super::Sentence;
-use super::control::{Answer, Command, Hello, Link, What, tell};
+use super::control::{Answer, Command, Hello, Link, Request, What, tell};
 use super::ends::{self, Area, CONTROL, Handles, OPERATIONS};
 use super::loops::{Lane, marker};
 use super::plan::{AttributeName, Mode, Session, Target, Threads};
 use super::port::{Happening, Opening, Port, Trouble, await_happening};
 use super::ports::is_in_use;
+use super::visits::{Sizes, Visits, printable, who};
 use crate::probe::Probe;
 use cci::RmaHandle;
 use std::collections::BTreeMap;
@@ -21,15 +22,16 @@ const AGAIN: Duration = Duration::from_millis(10);
 /// How long a client may say nothing: longer than any block.
 const SILENCE: Duration = Duration::from_secs(300);
 
-/// Serves runs, one at a time, until the process ends. `on` is told the URI, and of each run how it ended.
+/// Serves launches, one at a time, until the process ends. `on` is told the URI, and of each run who it was for and how it ended.
 pub(crate) fn serve<P: Port>(
     opening: &Opening,
-    mut probe: Option<Probe>,
+    probe: Option<Probe>,
     mut on: impl FnMut(Notice<'_>),
 ) -> Result<std::convert::Infallible, Sentence> {
     let listening = Opening { threads: Threads::Many, mode: Mode::Blocking, ..opening.clone() };
     let mut port = P::open(&listening)?;
     on(Notice::Listening(&port.uri()));
+    let mut server = Server { opening, listening, probe, visits: Visits::new(port.transport()) };
     let mut asked = BTreeMap::new();
     let mut bytes = Vec::new();
     let mut next = 0;
@@ -39,57 +41,118 @@ pub(crate) fn serve<P: Port>(
             asked.insert(next, Hello::parse(payload));
             next
         });
-        match seen {
-            Ok(Happening::Nothing) => port.wait(),
+        let line = match seen {
+            Ok(Happening::Nothing) => {
+                let line = server.visits.overdue(Instant::now());
+                if line.is_none() {
+                    port.wait();
+                }
+                line
+            }
+            Ok(Happening::Asked) => server.report(asked.get(&next)),
             Ok(Happening::Open(connection, context)) => {
                 let Some(hello) = asked.remove(&context) else { continue };
-                let has_probe = probe.is_some();
-                let begun = hello.and_then(|Hello { session, .. }| {
-                    Ok((begin::<P>(&port, connection, opening, &session, has_probe)?, session))
-                });
-                let ended = match begun {
-                    Ok((Some(beside), session)) => run(beside, &session, &mut probe),
-                    Ok((None, session)) => {
-                        await_farewell(&port);
-                        let [there, then] = [opening.for_session(&session), listening.clone()].map(|it| it.at(&port));
-                        drop(port);
-                        let ended = open_again::<P>(&there).and_then(|port| run(port, &session, &mut probe));
-                        port = open_again(&then)?;
-                        ended
-                    }
-                    Err(why) => {
-                        // The client may be gone, then nobody needs the reason.
-                        let _ = tell(&port, connection, &Answer::Refused { why: why.0.clone() });
-                        Err(why)
-                    }
-                };
-                on(Notice::Ended(ended.err()));
+                let line;
+                (port, line) = server.answer(port, connection, hello)?;
+                line
             }
             Ok(Happening::NotOpen(_, context)) => {
                 asked.remove(&context);
+                None
             }
             // A client that has what it wanted closes; the next one is awaited.
-            Ok(_) | Err(Trouble::PeerGone) => {}
+            Ok(_) | Err(Trouble::PeerGone) => None,
             Err(trouble) => return Err(trouble.into()),
+        };
+        if let Some(line) = line {
+            on(Notice::Ended(&line));
         }
     }
 }
+
 /// What a server tells of.
 pub(crate) enum Notice<'a> {
     /// It can be reached there.
     Listening(&'a str),
-    /// A run has ended, well or for this reason.
-    Ended(Option<Sentence>),
+    /// A run has ended: who measured what, and with what result.
+    Ended(&'a str),
 }
 
-/// Plays the server's part of a run on this endpoint.
-fn run<P: Port>(port: P, session: &Session, probe: &mut Option<Probe>) -> Result<(), Sentence> {
+/// A server, but for the endpoint that listens.
+struct Server<'o> {
+    opening: &'o Opening,
+    listening: Opening,
+    probe: Option<Probe>,
+    visits: Visits,
+}
+
+impl Server<'_> {
+    /// The line of a run whose client reports, if that is what this request does.
+    fn report(&mut self, asked: Option<&Result<Hello, Sentence>>) -> Option<String> {
+        let Some(Ok(Hello { client, request: Request::Report(report), .. })) = asked else { return None };
+        self.visits.report(client.run, report)
+    }
+
+    /// Answers a request whose connection is open: the endpoint that listens from now on, and the line of a run that is over.
+    fn answer<P: Port>(
+        &mut self,
+        port: P,
+        connection: P::Connection,
+        hello: Result<Hello, Sentence>,
+    ) -> Result<(P, Option<String>), Sentence> {
+        let (client, session) = match hello {
+            Ok(Hello { client, request: Request::Launch(session), .. }) => (client, session),
+            // The report was taken when it came.
+            Ok(_) => return Ok((port, None)),
+            Err(why) => return Ok((refuse(port, connection, &why), Some(format!("A client was refused: {why}")))),
+        };
+        let beside = match begin::<P>(&port, connection, self.opening, &session, self.probe.is_some()) {
+            Ok(beside) => beside,
+            Err(why) => {
+                let line = format!("{}: refused: {}", who(&client), printable(&why.0, 300));
+                return Ok((refuse(port, connection, &why), Some(line)));
+            }
+        };
+        let mut sizes = Sizes::default();
+        let (port, ended) = match beside {
+            Some(beside) => (port, run(beside, &session, &mut self.probe, &mut sizes)),
+            None => self.in_place_of(port, &session, &mut sizes)?,
+        };
+        let line = self.visits.add(client, session, sizes, ended.err(), Instant::now());
+        Ok((port, line))
+    }
+
+    /// Plays the server's part at the port of the listening endpoint, and listens there again.
+    fn in_place_of<P: Port>(
+        &mut self,
+        port: P,
+        session: &Session,
+        sizes: &mut Sizes,
+    ) -> Result<(P, Result<(), Sentence>), Sentence> {
+        await_farewell(&port);
+        let [there, then] = [self.opening.for_session(session), self.listening.clone()].map(|it| it.at(&port));
+        drop(port);
+        let ended = open_again::<P>(&there).and_then(|port| run(port, session, &mut self.probe, sizes));
+        Ok((open_again(&then)?, ended))
+    }
+}
+
+/// Says no.
+fn refuse<P: Port>(port: P, connection: P::Connection, why: &Sentence) -> P {
+    // The client may be gone, then nobody needs the reason.
+    let _ = tell(&port, connection, &Answer::Refused { why: why.0.clone() });
+    port
+}
+
+/// Plays the server's part of a launch on this endpoint.
+fn run<P: Port>(port: P, session: &Session, probe: &mut Option<Probe>, sizes: &mut Sizes) -> Result<(), Sentence> {
     let mut end = End { link: arrive(port)?, session, area: None, handles: None, buffer: vec![] };
     loop {
         match end.link.hear(SILENCE)? {
             Command::End => return Ok(()),
             Command::Memory { handle } => end.show_memory(handle)?,
             Command::Block { what: What::Measured, size, count, number } => {
+                sizes.add(size);
                 end.measured(size, count, number, probe.as_ref())?;
             }
             Command::Block { what: What::Probe(kind), size, count, .. } => {
@@ -151,6 +214,8 @@ fn arrive<P: Port>(port: P) -> Result<Link<P>, Sentence> {
     let (mut control, mut operations, mut early) = (None, None, None);
     loop {
         if let (Some(control), Some(operations)) = (control, operations) {
+            // Of its messages the one who waits learns nothing when it dies.
+            port.watch(control)?;
             let mut link = Link::new(port, control, operations);
             if let Some(early) = early {
                 link.keep(early);

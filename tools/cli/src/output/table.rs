@@ -76,12 +76,7 @@ fn spread(row: &Row) -> String {
 }
 
 fn title(row: &Row) -> String {
-    let unit = match row.measurement.as_str() {
-        "pingpong" => "half round trip",
-        "jitter" => "single round trips",
-        "overlap" => "time of an operation and of computing meanwhile",
-        _ => "time per operation",
-    };
+    let unit = unit(row);
     let memory = row.memory.map_or_else(String::new, |memory| format!(", {} memory", memory.name()));
     let target = row.target.map_or_else(String::new, |target| format!(", target {}", target.name()));
     let probe = row.probe.map_or_else(String::new, |probe| format!("; probe: {}", probe.name()));
@@ -97,6 +92,37 @@ fn title(row: &Row) -> String {
         row.completion,
         row.threads
     )
+}
+
+/// What the times of a row are.
+fn unit(row: &Row) -> &'static str {
+    match row.measurement.as_str() {
+        "pingpong" => "half round trip",
+        "jitter" => "single round trips",
+        "overlap" => "time of an operation and of computing meanwhile",
+        _ => "time per operation",
+    }
+}
+
+/// Medians of a run, by size, as part of a sentence: of all sizes, or where there are many of the first three and the last.
+pub(crate) fn in_short(rows: &[Row]) -> String {
+    const MANY: usize = 4;
+    let Some(first) = rows.first() else { return String::new() };
+    let figures: Vec<_> = rows.iter().map(|row| format!("{} {}", show_size(row.size), figure(row))).collect();
+    let what = if first.per_second.is_some() { "speed" } else { unit(first) };
+    match &figures[..] {
+        [begin @ .., last] if figures.len() > MANY => format!("{what}: {}, ..., {last}", begin[..MANY - 1].join(", ")),
+        all => format!("{what}: {}", all.join(", ")),
+    }
+}
+
+/// The figure that a measurement is for.
+fn figure(row: &Row) -> String {
+    match (row.per_second, row.bytes_per_second) {
+        (Some(rate), _) if row.measurement == "rate" => scaled(rate, "/s"),
+        (_, Some(bytes)) => scaled(bytes, "B/s"),
+        _ => time(row.median_ns),
+    }
 }
 
 /// A time of nanoseconds in a unit that suits it.
@@ -134,6 +160,19 @@ mod tests {
     #[test]
     fn a_table_of_bandwidth() {
         insta::assert_snapshot!(table(&[row(Measurement::Bandwidth, 65536), row(Measurement::Bandwidth, 1 << 20)]));
+    }
+
+    #[test]
+    fn a_run_in_short_is_what_it_was_for_by_size() {
+        let of = |measurement, sizes: &[u64]| {
+            in_short(&sizes.iter().map(|size| row(measurement, *size)).collect::<Vec<_>>())
+        };
+        assert_eq!(of(Measurement::PingPong, &[8, 4096]), "half round trip: 8 B 100.0 ns, 4 KiB 100.0 ns");
+        assert_eq!(of(Measurement::Rate, &[8]), "speed: 8 B 10.00 M/s");
+        assert_eq!(of(Measurement::Bandwidth, &[1000]), "speed: 1000 B 10.00 GB/s");
+        let many = "time per operation: 1 B 100.0 ns, 2 B 100.0 ns, 3 B 100.0 ns, ..., 5 B 100.0 ns";
+        assert_eq!(of(Measurement::OneWay, &[1, 2, 3, 4, 5]), many);
+        assert_eq!(of(Measurement::OneWay, &[]), "");
     }
 
     #[test]

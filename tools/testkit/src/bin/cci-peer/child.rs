@@ -58,6 +58,40 @@ pub(crate) fn look() {
     say("untouched");
 }
 
+/// Where memory lies that one call of the kernel copies to, and later memory of the program that is executed during the call. So
+/// long that executing takes less time than the call.
+const UNDER_COPY: (usize, usize) = (0x6100_0000_0000, 128 << 20);
+
+/// Executes another program that has memory at [`UNDER_COPY`] as soon as somebody has begun to copy there.
+pub(crate) fn execute_under_copy() {
+    let memory = PrivateMemory::at(UNDER_COPY.0, UNDER_COPY.1);
+    say(&format!("{} {}", UNDER_COPY.0, UNDER_COPY.1));
+    let mut byte = [0];
+    while byte == [0] {
+        // Another process writes it: no compiler may read it once for all rounds.
+        std::thread::yield_now();
+        memory.read(0, &mut byte);
+    }
+    let error = Command::new(std::env::current_exe().expect("this program")).arg("look-twice").exec();
+    panic!("cannot execute: {error}");
+}
+
+/// Says twice, each time when asked, whether any page at [`UNDER_COPY`] has been written.
+pub(crate) fn look_twice() {
+    let memory = PrivateMemory::at(UNDER_COPY.0, UNDER_COPY.1);
+    say("mapped");
+    for _ in 0..2 {
+        hear();
+        let is_written = |at| {
+            let mut byte = [0];
+            memory.read(at, &mut byte);
+            byte != [0]
+        };
+        let written = (0..UNDER_COPY.1).step_by(4096).any(is_written);
+        say(if written { "written" } else { "untouched" });
+    }
+}
+
 /// Does nothing with CCI.
 pub(crate) fn wait() {
     say("another program");

@@ -1,7 +1,7 @@
 //! Roles that break the protocol.
 
 use crate::say;
-use cci_testkit::sm_raw::{self, Packet, RawPeer, SLOTS, field, words};
+use cci_testkit::sm_raw::{self, Packet, RINGS, RawPeer, SLOTS, field, words};
 use cci_testkit::{open, sm_device};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ fn throw_packet(peer: &RawPeer, random: &mut fastrand::Rng) {
         // A packet that looks right but for its contents.
         bytes[..8].copy_from_slice(&0x0031_6d73_2d69_6363u64.to_ne_bytes());
         bytes[field::KIND..field::KIND + 4].copy_from_slice(&random.u32(0..8).to_ne_bytes());
-        bytes[field::VERSION..field::VERSION + 4].copy_from_slice(&1u32.to_ne_bytes());
+        bytes[field::VERSION..field::VERSION + 4].copy_from_slice(&sm_raw::VERSION.to_ne_bytes());
     }
     let descriptors = vec![peer.lane.as_fd(); [0, 0, 1, 2, 50][random.usize(0..5)]];
     // A closed or full socket is what a hostile peer must expect.
@@ -40,13 +40,16 @@ pub(crate) fn scribble(uri: &str, seed: u64) {
     }
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(60) && !peer.is_closed() {
-        let direction = if random.bool() { 0 } else { peer.back() };
-        // Most of it where the words are: payload cannot do harm.
-        let room = if random.u8(0..8) > 0 { SLOTS } else { peer.back() };
+        // Most of it where the words and rings are: payload cannot do harm.
+        let room = match random.u8(0..8) {
+            0 => peer.len,
+            1..4 => RINGS[0],
+            _ => SLOTS,
+        };
         let mut bytes = vec![0; random.usize(1..200)];
         random.fill(&mut bytes);
         let offset = random.u64(0..room - 200);
-        peer.write(direction + offset, &bytes);
+        peer.write(offset, &bytes);
         match random.u32(0..200) {
             0 if seed.is_multiple_of(2) => throw_packet(&peer, &mut random),
             1..20 => peer.wake(),

@@ -7,8 +7,10 @@
 mod child;
 mod hostile;
 mod limits;
+mod names;
 mod traffic;
 
+use cci_testkit::{device_of, sm_device};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use std::io::{BufRead, Write};
 
@@ -47,10 +49,11 @@ fn main() {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     match *arguments.as_slice() {
-        ["echo"] => traffic::echo(),
+        ["echo"] => traffic::echo(&sm_device()),
+        ["echo-over-sock", interface] => traffic::echo(&device_of("sock", &[("interface", interface)])),
         ["echo-with-descriptors", spare] => {
             limits::spare_descriptors(spare.parse().expect("a number"));
-            traffic::echo()
+            traffic::echo(&sm_device())
         }
         ["flood", uri, len] => traffic::flood(uri, len.parse().expect("a length")),
         ["stall", uri] => traffic::stall(uri),
@@ -63,6 +66,8 @@ fn main() {
         ["wait"] => child::wait(),
         ["execute-over-target", uri] => child::execute_over_target(uri),
         ["look"] => child::look(),
+        ["execute-under-copy"] => child::execute_under_copy(),
+        ["look-twice"] => child::look_twice(),
         ["leave-child", uri] => child::leave_child(uri),
         ["fork"] => child::fork(),
         ["fork-silently"] => child::fork_silently(),
@@ -75,6 +80,7 @@ fn main() {
         ["backlog", id] => limits::backlog(id.parse().expect("a number")),
         ["nobody", uri] => limits::nobody(uri),
         ["handles"] => limits::handles(),
+        ["silent-name-server"] => names::silent_server(),
         ref other => panic!("no such role: {other:?}"),
     }
 }

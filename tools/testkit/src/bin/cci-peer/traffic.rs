@@ -1,7 +1,7 @@
 //! Roles that send and receive.
 
 use crate::{hear, say};
-use cci::{Attribute, Connection, Endpoint, Event, EventKind, Flags, Rights, Rma, RmaHandle, SendError};
+use cci::{Attribute, Connection, Device, Endpoint, Event, EventKind, Flags, Rights, Rma, RmaHandle, SendError};
 use cci_testkit::memory::Origin;
 use cci_testkit::{LIMIT, World, drain, open, pattern, sm_device};
 
@@ -42,8 +42,8 @@ fn answer(endpoint: &Endpoint, event: Event<'_>) {
 }
 
 /// Accepts everybody and sends every message back.
-pub(crate) fn echo() -> ! {
-    let endpoint = open(&sm_device());
+pub(crate) fn echo(device: &Device) -> ! {
+    let endpoint = open(device);
     say(endpoint.uri());
     loop {
         match endpoint.get_event() {
