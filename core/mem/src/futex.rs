@@ -1,6 +1,6 @@
 //! Sleeping until a word changes, and waking who sleeps.
 
-pub(crate) use sys::{wait, wake_one};
+pub(crate) use sys::{wait, wake_all, wake_one};
 
 #[cfg(not(loom))]
 mod sys {
@@ -17,6 +17,11 @@ mod sys {
     #[cold]
     pub(crate) fn wake_one(word: &AtomicU32) {
         let _ = wake(word, Flags::PRIVATE, 1);
+    }
+
+    #[cold]
+    pub(crate) fn wake_all(word: &AtomicU32) {
+        let _ = wake(word, Flags::PRIVATE, u32::MAX >> 1);
     }
 }
 
@@ -53,6 +58,13 @@ mod sys {
         if let Some(sleeper) = woken {
             sleeper.unpark();
         }
+    }
+
+    pub(crate) fn wake_all(word: &AtomicU32) {
+        let Ok(mut sleepers) = SLEEPERS.lock() else { return };
+        let woken: Vec<_> = sleepers.extract_if(.., |(slept_on, _)| *slept_on == address(word)).collect();
+        drop(sleepers);
+        woken.into_iter().for_each(|(_, sleeper)| sleeper.unpark());
     }
 
     fn address(word: &AtomicU32) -> usize {

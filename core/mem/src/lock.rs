@@ -1,7 +1,9 @@
 //! A lock that is taken with one locked instruction and given back without any.
 //!
 //! The releasing side stores and looks for waiters behind a light fence, and a waiter pays with a heavy one before it sleeps. A
-//! holder may be preempted, so a waiter spins briefly and then sleeps on a futex.
+//! holder may be preempted, so a waiter spins briefly and then sleeps on a futex. It is not fair: who gives it back and comes again
+//! at once is there before a waiter that has just been woken. So one that was woken in vain a few times starves, and whoever gives
+//! the lock back sleeps until the starving waiter has it.
 
 use crate::barrier::Pairing;
 use crate::futex;
@@ -11,17 +13,22 @@ use crate::sync::{AtomicU32, Ordering, spin};
 /// loom lets a thread that yields wait for the others, and so would never let it sleep beside a holder.
 pub(crate) const SPINS: u32 = if cfg!(loom) { 0 } else { 100 };
 
+/// Wake-ups in vain before a waiter starves.
+const PATIENCE: u32 = if cfg!(loom) { 1 } else { 4 };
+
 /// The bare lock.
 pub struct Lock {
     held: AtomicU32,
     waiters: AtomicU32,
+    /// How many of the waiters starve.
+    starving: AtomicU32,
 }
 
 impl Lock {
     /// Free.
     #[must_use]
     pub fn new() -> Self {
-        Self { held: AtomicU32::new(0), waiters: AtomicU32::new(0) }
+        Self { held: AtomicU32::new(0), waiters: AtomicU32::new(0), starving: AtomicU32::new(0) }
     }
 
     /// Waits for the lock and takes it.
@@ -55,10 +62,19 @@ impl Lock {
         self.waiters.fetch_add(1, Ordering::Relaxed);
         // Either the holder sees this waiter after it stores 0, or the swap below sees that 0.
         pairing.heavy_here();
+        let mut in_vain = 0;
         while !self.try_take() {
+            if in_vain == PATIENCE {
+                self.starving.fetch_add(1, Ordering::Relaxed);
+            }
             futex::wait(&self.held, 1);
+            in_vain += 1;
         }
         self.waiters.fetch_sub(1, Ordering::Relaxed);
+        if in_vain > PATIENCE {
+            self.starving.fetch_sub(1, Ordering::Relaxed);
+            futex::wake_all(&self.starving);
+        }
     }
 
     /// Whether somebody holds it, as it seemed a moment ago.
@@ -73,7 +89,18 @@ impl Lock {
         self.held.store(0, Ordering::Release);
         pairing.light();
         if self.waiters.load(Ordering::Relaxed) != 0 {
-            futex::wake_one(&self.held);
+            self.give_way();
+        }
+    }
+
+    /// Wakes a waiter, and lets the starving go first. A wait has a limit, so that one that is stopped holds nobody up for ever.
+    #[cold]
+    #[inline(never)]
+    fn give_way(&self) {
+        futex::wake_one(&self.held);
+        let starving = self.starving.load(Ordering::Relaxed);
+        if starving != 0 {
+            futex::wait(&self.starving, starving);
         }
     }
 }
@@ -81,5 +108,67 @@ impl Lock {
 impl Default for Lock {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+#[allow(unsafe_code)]
+mod tests {
+    use super::*;
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use std::sync::atomic::AtomicBool;
+    use std::time::{Duration, Instant};
+
+    /// Long enough for a waiter to sleep, and to be late for each gap.
+    const HOLD: Duration = Duration::from_millis(1);
+    const MOST: u32 = 400;
+
+    /// Has this thread run on one processor only.
+    fn pin() {
+        let allowed = sched_getaffinity(None).expect("the processors of a thread");
+        let first = (0..CpuSet::MAX_CPU).find(|&at| allowed.is_set(at)).expect("it runs on one");
+        let mut only = CpuSet::new();
+        only.set(first);
+        sched_setaffinity(None, &only).expect("one of those");
+    }
+
+    /// Has this thread take no processor from others when it is woken.
+    fn give_others_precedence() {
+        // SAFETY: plain integers, all zero is a priority.
+        let priority = unsafe { std::mem::zeroed() };
+        // SAFETY: the priority lives until the call returns.
+        assert_eq!(unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const priority) }, 0);
+    }
+
+    /// The holder is hardly ever without the lock, and has the processor whenever it gives it back: a waiter that is woken there is
+    /// late.
+    #[test]
+    fn a_waiter_gets_the_lock_of_one_that_takes_it_again_at_once() {
+        let (lock, got) = (Lock::new(), AtomicBool::new(false));
+        let pairing = crate::barrier::prepare();
+        pin();
+        lock.acquire(pairing);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                pin();
+                give_others_precedence();
+                lock.acquire(pairing);
+                got.store(true, Ordering::Relaxed);
+                lock.release(pairing);
+            });
+            let mut rounds = 0;
+            while !got.load(Ordering::Relaxed) && rounds < MOST {
+                let begun = Instant::now();
+                while begun.elapsed() < HOLD {
+                    std::hint::spin_loop();
+                }
+                lock.release(pairing);
+                lock.acquire(pairing);
+                // Only those count in which it waited.
+                rounds += u32::from(lock.waiters.load(Ordering::Relaxed) > 0);
+            }
+            lock.release(pairing);
+            assert!(rounds < MOST, "the waiter starves");
+        });
     }
 }

@@ -63,6 +63,27 @@ fn three_threads_with_full_fences() {
     contend(3, 2, Pairing::Symmetric, Pairing::Symmetric);
 }
 
+/// One takes it again at once, and lets the other go first when that starves.
+#[test]
+fn one_that_comes_again_at_once() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
+        let counter = Arc::new(Counter { lock: Lock::new(), value: UnsafeCell::new(0) });
+        let add = |counter: &Counter| counter.add(Pairing::Symmetric, Pairing::Symmetric);
+        let other = Arc::clone(&counter);
+        let other = thread::spawn(move || {
+            add(&other);
+            leave();
+        });
+        (0..3).for_each(|_| add(&counter));
+        leave();
+        other.join().expect("the other ends");
+        // SAFETY: the other thread has ended.
+        assert_eq!(counter.value.with(|at| unsafe { *at }), 4);
+    });
+}
+
 /// The mutant: a waiter that does not make the holder's processor fence. The holder's look for waiters can pass its own
 /// release, and nobody wakes the sleeper.
 #[test]
