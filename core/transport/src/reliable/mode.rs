@@ -15,6 +15,18 @@ struct Armed {
     wants_write: bool,
 }
 
+impl Armed {
+    /// A timer that fires too early costs an empty call, less than setting it anew with every message.
+    fn suffices_for(self, wanted: Armed) -> bool {
+        self.wants_write == wanted.wants_write
+            && wanted.deadline.is_none_or(|wanted| self.deadline.is_some_and(|deadline| deadline <= wanted))
+    }
+
+    fn is_past(self, now: Time) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+}
+
 /// How the handle stands.
 #[derive(Default)]
 pub(super) struct Mode {
@@ -176,9 +188,7 @@ impl<L: Link> Reliable<L> {
             self.mode.armed = Some(wanted);
             return self.link.arm(wanted.deadline, wanted.wants_write);
         };
-        // A timer that fires too early costs an empty call, less than setting it anew with every message.
-        let suffices = armed.wants_write == wanted.wants_write
-            && wanted.deadline.is_none_or(|wanted| armed.deadline.is_some_and(|armed| armed <= wanted));
+        let suffices = armed.suffices_for(wanted);
         if suffices && !self.mode.signalled && !looks {
             return true;
         }
@@ -204,11 +214,21 @@ impl<L: Link> Reliable<L> {
         if self.mode.waiter.is_none() {
             self.mode.waiter = Some(away::watch(self.link.handle()).ok()?);
         }
+        // A timer that has fired keeps the link's handle readable until it is drained.
+        let now = self.link.now();
+        if self.mode.armed.is_some_and(|armed| armed.is_past(now)) {
+            self.link.disarm();
+            self.mode.armed = None;
+            if self.mode.signalled {
+                self.write_waker();
+            }
+        }
         away::drain(self.mode.waiter.as_ref()?);
         // Once more after that: what arrives from now on is told.
         let wanted = Armed { deadline: self.deadline(), wants_write: self.blocked };
-        self.mode.armed = Some(wanted);
-        if !self.link.arm(wanted.deadline, wanted.wants_write) {
+        let armed = self.mode.armed.filter(|armed| armed.suffices_for(wanted)).unwrap_or(wanted);
+        self.mode.armed = Some(armed);
+        if !self.link.arm(armed.deadline, armed.wants_write) {
             return None;
         }
         self.mode.waiter.as_ref()?.try_clone().ok()
@@ -254,8 +274,7 @@ impl<L: Link> Reliable<L> {
     /// A call has found nothing.
     pub(super) fn on_empty(&mut self, core: &mut Core, now: Time) {
         // One empty call is what a program makes before it sleeps. Another shows that the handle did not let it.
-        let is_past = |armed: Armed| armed.deadline.is_some_and(|deadline| deadline <= now);
-        self.mode.stale |= core.armed && (self.mode.empty || self.mode.armed.is_some_and(is_past));
+        self.mode.stale |= core.armed && (self.mode.empty || self.mode.armed.is_some_and(|armed| armed.is_past(now)));
         self.mode.empty = true;
         if core.armed {
             self.mode.linger.on_empty(now);
