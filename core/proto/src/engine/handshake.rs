@@ -31,6 +31,8 @@ const FAREWELLS: u32 = 4;
 const MAX_URI: usize = 512;
 /// RETRYs that are answered at once.
 const MOST_RETRIES: u32 = 4;
+/// Cookies that a client has shown before the one that it shows now, and by which it knows an answer: as many as it shows at once.
+const EARLIER: usize = MOST_RETRIES as usize;
 /// How far back a frame may lie that a RESET answers.
 const RECENT: u32 = 1 << 16;
 
@@ -41,6 +43,8 @@ pub(super) struct Opening {
     token: u64,
     cookie: u64,
     cookie_time: u32,
+    /// Those of a client's CONNECTs that are on their way perhaps, the newest first; 0 = none.
+    earlier: [u64; EARLIER],
     since: Time,
     deadline: Time,
     next_at: Time,
@@ -65,6 +69,7 @@ impl Opening {
             token: 0,
             cookie: 0,
             cookie_time: 0,
+            earlier: [0; EARLIER],
             since: now,
             deadline: now.plus_micros(patience),
             next_at: now,
@@ -91,6 +96,26 @@ impl Opening {
         if cookie != 0 {
             self.cookie = cookie;
         }
+    }
+
+    /// The server has sent a client a cookie. One that was sent before may have reached it meanwhile: its answer shows that.
+    fn on_cookie(&mut self, cookie: u64, time: u32) {
+        if cookie != self.cookie {
+            self.earlier.rotate_right(1);
+            self.earlier[0] = self.cookie;
+        }
+        (self.cookie, self.cookie_time) = (cookie, time);
+    }
+
+    /// Whether an answer with this cookie is one to a CONNECT of this client.
+    fn has_shown(&self, cookie: u64) -> bool {
+        cookie == self.cookie || cookie != 0 && self.earlier.contains(&cookie)
+    }
+
+    /// The client goes on elsewhere, with this token.
+    fn on_redirected(&mut self, now: Time, token: u64) {
+        (self.cookie, self.cookie_time, self.earlier) = (0, 0, [0; EARLIER]);
+        (self.token, self.elsewhere, self.due, self.tries, self.next_at) = (token, false, true, 0, now);
     }
 
     /// When it began.
@@ -223,8 +248,7 @@ impl Engine {
         let Some(conn) = self.table.get_mut(index.0).filter(|conn| conn.state == State::Asking) else { return };
         conn.to = to;
         if let Some(opening) = self.openings.get_mut(&index.0) {
-            (opening.cookie, opening.cookie_time, opening.token) = (0, 0, token);
-            (opening.elsewhere, opening.due, opening.tries, opening.next_at) = (false, true, 0, now);
+            opening.on_redirected(now, token);
         }
         self.make_ready(index.0);
     }
@@ -382,7 +406,7 @@ impl Engine {
         match header.kind {
             Kind::Retry => {
                 if let Some(retry) = Retry::parse(frame) {
-                    (opening.cookie, opening.cookie_time) = (retry.cookie, retry.cookie_time);
+                    opening.on_cookie(retry.cookie, retry.cookie_time);
                     opening.retries += 1;
                     // Nobody makes this side send more than a few: the next goes in its time.
                     if opening.retries <= MOST_RETRIES {
@@ -397,7 +421,7 @@ impl Engine {
                     self.stats.malformed += 1;
                     return;
                 };
-                if accept.cookie != opening.cookie {
+                if !opening.has_shown(accept.cookie) {
                     self.stats.strays += 1;
                     return;
                 }
@@ -413,7 +437,7 @@ impl Engine {
                 self.arm(now, place);
             }
             Kind::Reject => {
-                if let Some(reject) = Reject::parse(frame).filter(|reject| reject.cookie == opening.cookie) {
+                if let Some(reject) = Reject::parse(frame).filter(|reject| opening.has_shown(reject.cookie)) {
                     let failure = match reject.reason {
                         Reason::Program | Reason::Attribute => Failure::Refused,
                         Reason::Version => Failure::Protocol,
@@ -423,7 +447,7 @@ impl Engine {
                 }
             }
             Kind::Redirect => {
-                if let Some(redirect) = Redirect::parse(frame).filter(|redirect| redirect.cookie == opening.cookie)
+                if let Some(redirect) = Redirect::parse(frame).filter(|redirect| opening.has_shown(redirect.cookie))
                     && !opening.elsewhere
                 {
                     opening.elsewhere = true;

@@ -99,6 +99,39 @@ fn an_accept_without_the_clients_cookie_opens_nothing() {
     assert_eq!(host.opened, [index]);
 }
 
+/// Without it the client drops an answer to its first CONNECT when the second is lost: the server gives it up.
+#[test]
+fn an_accept_with_a_cookie_that_was_shown_before_opens() {
+    let mut raw = Raw::new(Attribute::ReliableOrdered);
+    let (mut engine, mut host) = (Engine::new(&CONFIG, [5; 8]), recorder(10));
+    let open = Open { to: PEER, attribute: Attribute::ReliableOrdered, payload: b"", user: 0, timeout: None, token: 0 };
+    let index = engine.connect(raw.now, &open).expect("connect");
+    let mut buffer = vec![0; 1400];
+    let mut next = |engine: &mut Engine, now| {
+        let transmit = engine.poll_transmit(now, true, &mut buffer, &mut recorder(10))?;
+        Some(buffer[..transmit.len].to_vec())
+    };
+    let first = next(&mut engine, raw.now).expect("a CONNECT");
+    // The network doubles the first CONNECT: there are two RETRYs, and the client shows either's cookie.
+    let mut shown = Vec::new();
+    for micros in [0, 7] {
+        raw.now = raw.now.plus_micros(micros);
+        raw.engine.handle_verified(raw.now, &ADDRESSES[0], &first, false, &mut raw.host);
+        let retry = raw.poll().into_iter().find(|frame| Retry::parse(frame).is_some()).expect("a RETRY");
+        engine.handle_verified(raw.now, &PEER, &retry, false, &mut host);
+        shown.push(next(&mut engine, raw.now).expect("a CONNECT with a cookie"));
+    }
+    let cookies: Vec<_> = shown.iter().map(|frame| Connect::parse(frame).expect("a CONNECT").cookie).collect();
+    assert_ne!(cookies[0], cookies[1]);
+    // The second is lost.
+    raw.engine.handle_verified(raw.now, &ADDRESSES[0], &shown[0], false, &mut raw.host);
+    let request = raw.host.requests.pop().expect("a request");
+    raw.engine.accept(raw.now, request, 1).expect("accept");
+    let accept = raw.poll().into_iter().find(|frame| Accept::parse(frame).is_some()).expect("an ACCEPT");
+    engine.handle_verified(raw.now, &PEER, &accept, false, &mut host);
+    assert_eq!(host.opened, [index]);
+}
+
 #[test]
 fn a_client_that_asks_again_with_a_newer_cookie_is_answered_with_that() {
     let mut raw = Raw::new(Attribute::ReliableOrdered);
