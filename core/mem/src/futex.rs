@@ -1,16 +1,22 @@
 //! Sleeping until a word changes, and waking who sleeps.
 
+use std::time::Duration;
+
+/// Bounds what a lost wake-up could cost should the kernel's fence ever fail to reach a holder.
+pub(crate) const LIMIT: Duration = Duration::from_millis(10);
+
 pub(crate) use sys::{wait, wake_all, wake_one};
 
 #[cfg(not(loom))]
 mod sys {
     use crate::sync::AtomicU32;
     use rustix::thread::futex::{Flags, Timespec, wait as futex_wait, wake};
+    use std::time::Duration;
 
-    pub(crate) fn wait(word: &AtomicU32, expected: u32) {
-        // Woken, value changed, or a signal: the caller looks again in every case. The time limit bounds what
-        // a lost wake-up could cost should the kernel's fence ever fail to reach a holder.
-        let limit = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+    /// `limit`: below a second.
+    pub(crate) fn wait(word: &AtomicU32, expected: u32, limit: Duration) {
+        // Woken, value changed, or a signal: the caller looks again in every case.
+        let limit = Timespec { tv_sec: 0, tv_nsec: limit.subsec_nanos().into() };
         let _ = futex_wait(word, Flags::PRIVATE, expected, Some(&limit));
     }
 
@@ -33,12 +39,13 @@ mod sys {
     use crate::sync::{AtomicU32, Ordering};
     use loom::sync::Mutex;
     use loom::thread::{Thread, current, park};
+    use std::time::Duration;
 
     loom::lazy_static! {
         static ref SLEEPERS: Mutex<Vec<(usize, Thread)>> = Mutex::new(Vec::new());
     }
 
-    pub(crate) fn wait(word: &AtomicU32, expected: u32) {
+    pub(crate) fn wait(word: &AtomicU32, expected: u32, _: Duration) {
         let Ok(mut sleepers) = SLEEPERS.lock() else { return };
         let sleeps = word.load(Ordering::Relaxed) == expected;
         if sleeps {

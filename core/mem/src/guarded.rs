@@ -211,7 +211,7 @@ impl<T> Guarded<T> {
             !is_inside()
         });
         while !has_left && is_inside() {
-            futex::wait(inside, 1);
+            futex::wait(inside, 1, futex::LIMIT);
         }
         self.recalling.store(0, Ordering::Relaxed);
         self.owner.load(Ordering::Acquire) == MANY

@@ -8,6 +8,7 @@
 use crate::barrier::Pairing;
 use crate::futex;
 use crate::sync::{AtomicU32, Ordering, spin};
+use std::time::Duration;
 
 /// Turns of busy waiting before a waiter sleeps: about a microsecond, longer than any send holds the lock. None in models:
 /// loom lets a thread that yields wait for the others, and so would never let it sleep beside a holder.
@@ -15,6 +16,10 @@ pub(crate) const SPINS: u32 = if cfg!(loom) { 0 } else { 100 };
 
 /// Wake-ups in vain before a waiter starves.
 const PATIENCE: u32 = if cfg!(loom) { 1 } else { 4 };
+
+/// How long it is given way at a time: one that does not run meanwhile, or is stopped, holds nobody up. It finds the lock free as long
+/// as others sleep.
+const WAY: Duration = Duration::from_millis(1);
 
 /// The bare lock.
 pub struct Lock {
@@ -67,7 +72,7 @@ impl Lock {
             if in_vain == PATIENCE {
                 self.starving.fetch_add(1, Ordering::Relaxed);
             }
-            futex::wait(&self.held, 1);
+            futex::wait(&self.held, 1, futex::LIMIT);
             in_vain += 1;
         }
         self.waiters.fetch_sub(1, Ordering::Relaxed);
@@ -93,14 +98,14 @@ impl Lock {
         }
     }
 
-    /// Wakes a waiter, and lets the starving go first. A wait has a limit, so that one that is stopped holds nobody up for ever.
+    /// Wakes a waiter, and lets the starving go first.
     #[cold]
     #[inline(never)]
     fn give_way(&self) {
         futex::wake_one(&self.held);
         let starving = self.starving.load(Ordering::Relaxed);
         if starving != 0 {
-            futex::wait(&self.starving, starving);
+            futex::wait(&self.starving, starving, WAY);
         }
     }
 }
@@ -117,7 +122,7 @@ mod tests {
     use super::*;
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     use std::sync::atomic::AtomicBool;
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     /// Long enough for a waiter to sleep, and to be late for each gap.
     const HOLD: Duration = Duration::from_millis(1);
