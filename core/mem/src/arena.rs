@@ -4,6 +4,7 @@
 use crate::fork::PerProcess;
 use crate::memory::Memory;
 use crate::segment::Segment;
+use crate::words;
 use rustix::io::{Errno, Result};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -103,7 +104,8 @@ impl SharedMemory {
         Memory::of_segment(Arc::clone(&self.segment), self.len)
     }
 
-    /// Copies bytes in.
+    /// Copies bytes in. Threads and peers that use the same bytes at the same time see some of the old and some of the new ones;
+    /// aligned words of 8 bytes are written whole.
     ///
     /// # Panics
     ///
@@ -111,11 +113,12 @@ impl SharedMemory {
     pub fn write(&self, offset: usize, bytes: &[u8]) {
         assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len), "outside the allocation");
         let target = self.segment.bytes(offset, bytes.len());
-        // SAFETY: inside the mapping; the source is a program's slice, which is never part of a segment.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
+        // SAFETY: inside the mapping; the source is a program's slice, which is never part of a segment. Other threads and peers
+        // may use the target meanwhile.
+        unsafe { words::copy_in(bytes.as_ptr(), target, bytes.len()) };
     }
 
-    /// Copies bytes out.
+    /// Copies bytes out, as [`SharedMemory::write`] copies them in.
     ///
     /// # Panics
     ///
@@ -123,8 +126,9 @@ impl SharedMemory {
     pub fn read(&self, offset: usize, target: &mut [u8]) {
         assert!(offset.checked_add(target.len()).is_some_and(|end| end <= self.len), "outside the allocation");
         let source = self.segment.bytes(offset, target.len());
-        // SAFETY: as in `write`.
-        unsafe { std::ptr::copy_nonoverlapping(source, target.as_mut_ptr(), target.len()) };
+        // SAFETY: inside the mapping; the target is a program's slice, which is never part of a segment. Other threads and peers
+        // may write the source meanwhile.
+        unsafe { words::copy_out(source, target.as_mut_ptr(), target.len()) };
     }
 
     /// A copy of a part.

@@ -305,7 +305,7 @@ fn wake(inside: &AtomicU32) {
 
 /// A number that no other live thread has, a multiple of [`ALIGNMENT`]: the thread pointer, which points to itself and which one
 /// instruction reads. A thread-local's address would cost a call in a shared library.
-#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri), not(loom)))]
 #[inline(always)]
 fn thread_token() -> usize {
     let token: usize;
@@ -315,7 +315,7 @@ fn thread_token() -> usize {
 }
 
 /// A number that no other live thread has, a multiple of [`ALIGNMENT`]: the address of a thread-local.
-#[cfg(not(all(target_arch = "x86_64", not(miri), not(loom))))]
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri), not(loom))))]
 #[inline(always)]
 fn thread_token() -> usize {
     #[repr(align(8))]

@@ -56,8 +56,9 @@ impl Segment {
     /// No descriptor or address space left.
     pub fn create_published(name: &str, len: usize) -> Result<Self> {
         let fd = Self::file(name, len)?;
+        fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW)?;
         let segment = Self::map(fd, len, ProtFlags::READ | ProtFlags::WRITE)?;
-        fcntl_add_seals(segment.file_of()?, SIZE_SEALS | SealFlags::FUTURE_WRITE)?;
+        fcntl_add_seals(segment.file_of()?, SealFlags::FUTURE_WRITE | SealFlags::SEAL)?;
         Ok(segment)
     }
 
@@ -76,7 +77,8 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// `PERM` when its size is not sealed or it consists of huge pages, `INVAL` when it cannot be sealed at all or it is not `len` bytes long, or no address space.
+    /// `PERM` when it is not sealed against shrinking, growing and further seals, or when it consists of huge pages. `INVAL` when it
+    /// cannot be sealed at all or it is not `len` bytes long. Or no address space.
     pub fn attach(fd: OwnedFd, len: usize) -> Result<Self> {
         Self::check(&fd, len)?;
         Self::map(fd, len, ProtFlags::READ | ProtFlags::WRITE)
@@ -93,7 +95,7 @@ impl Segment {
     }
 
     fn check(fd: &OwnedFd, len: usize) -> Result<()> {
-        if !fcntl_get_seals(fd)?.contains(SealFlags::SHRINK | SealFlags::GROW) {
+        if !fcntl_get_seals(fd)?.contains(SIZE_SEALS) {
             return Err(Errno::PERM);
         }
         // Huge pages seal too, but their reservation can be taken away under a mapping, which then faults.

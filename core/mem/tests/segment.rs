@@ -51,11 +51,12 @@ fn a_segment_cannot_be_cut_or_grown() {
 
 #[test]
 fn attach_refuses_what_could_shrink_or_has_another_size() {
-    for seals in [SealFlags::empty(), SealFlags::SHRINK, SealFlags::GROW, SealFlags::SEAL] {
+    let size = SealFlags::SHRINK | SealFlags::GROW;
+    for seals in [SealFlags::empty(), SealFlags::SHRINK, SealFlags::GROW, SealFlags::SEAL, size] {
         assert_eq!(Segment::attach(foreign(LEN, seals), LEN).err(), Some(Errno::PERM), "{seals:?}");
         assert_eq!(Segment::attach_read_only(foreign(LEN, seals), LEN).err(), Some(Errno::PERM), "{seals:?}");
     }
-    let sealed = SealFlags::SHRINK | SealFlags::GROW;
+    let sealed = size | SealFlags::SEAL;
     assert!(Segment::attach(foreign(LEN, sealed), LEN).is_ok());
     for claimed in [0, 1, LEN - 1, LEN + 1, 2 * LEN, usize::MAX] {
         assert_eq!(Segment::attach(foreign(LEN, sealed), claimed).err(), Some(Errno::INVAL), "{claimed}");
@@ -71,7 +72,7 @@ fn attach_refuses_huge_pages() {
     match memfd_create("cci-test", flags) {
         Ok(fd) => {
             ftruncate(&fd, HUGE as u64).expect("a size");
-            fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW).expect("seals");
+            fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL).expect("seals");
             assert_eq!(Segment::attach(fd, HUGE).err(), Some(Errno::PERM));
         }
         // A kernel without huge pages: no peer can have them either.

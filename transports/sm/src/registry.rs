@@ -261,8 +261,10 @@ impl PeerRegistry {
 
     fn entry(&self, index: u32) -> Option<&[AtomicU64]> {
         let index = index as usize;
-        // Acquire: pairs with the release in `take_index`.
-        let reserved = self.published.words64(0, LINE)[2].load(Ordering::Acquire);
+        // Pairs with the release in `take_index`. A relaxed load and a fence: of memory that is mapped for reading only, Rust allows
+        // no load that acquires.
+        let reserved = self.published.words64(0, LINE)[2].load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
         (index < CAPACITY && (index as u64) < reserved).then(|| self.published.words64((index + 1) * LINE * 8, LINE))
     }
 
@@ -273,8 +275,10 @@ impl PeerRegistry {
         let known = self.verified == [first, secret];
         let words = self.entry(index)?;
         let living = u64::from(generation);
-        // Acquire: pairs with the release in `register`.
-        if generation.is_multiple_of(2) || words[word::GENERATION].load(Ordering::Acquire) != living {
+        let published = words[word::GENERATION].load(Ordering::Relaxed);
+        // Pairs with the release in `register`; as in `entry`.
+        fence(Ordering::Acquire);
+        if generation.is_multiple_of(2) || published != living {
             return None;
         }
         let read = |at: usize| words[at].load(Ordering::Relaxed);

@@ -24,8 +24,8 @@ pub(crate) struct Direction {
 
 impl Direction {
     fn new(segment: &Segment, parts: Parts) -> Self {
-        // SAFETY: the references outlive neither the segment nor its mapping: both are fields of one `Wire`, which gives
-        // no reference away and drops them together.
+        // SAFETY: what is borrowed from it lies in the mapping, which stays where it is when the `Segment` moves. The mapping and
+        // the references are fields of one `Wire`, which gives no reference away and drops the mapping last.
         let segment: &'static Segment = unsafe { &*std::ptr::from_ref(segment) };
         let word = |offset| &segment.words32(parts.words + offset, 1)[0];
         Self {
@@ -63,8 +63,8 @@ pub(crate) struct Wire {
     pub(crate) opened: u32,
     geometry: Geometry,
     pub(crate) pairing: Pairing,
-    /// Boxed, so that its address stays while the references above live; dropped after them.
-    segment: Box<Segment>,
+    /// The mapping that the references above point into. Dropped after them, as the last field.
+    segment: Segment,
 }
 
 const _: () = assert!(SLOTS <= u64::BITS);
@@ -95,7 +95,6 @@ impl Wire {
     }
 
     fn new(segment: Segment, geometry: Geometry, creator: bool) -> Self {
-        let segment = Box::new(segment);
         Self {
             outbound: Direction::new(&segment, geometry.parts(!creator)),
             inbound: Direction::new(&segment, geometry.parts(creator)),
