@@ -1,4 +1,8 @@
-//! The only home of lock-free code and raw memory, beside the transports' own system calls.
+//! Lock-free code and raw memory: rings, locks, fences, slots, segments, and the atomics on which other crates build.
+//!
+//! Two lock-free protocols stand elsewhere, on these atomics and without a model: announcements of copies in `sm`
+//! (`registry.rs`), and the states of the progress thread in `cci-transport`. `sm` and `sock` have raw memory and system calls of
+//! their own.
 //!
 //! Everything here keeps its promises against a peer that writes arbitrary bytes into shared memory at any
 //! moment: words of shared memory are atomics, read once; payload is copied through raw pointers.

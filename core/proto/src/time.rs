@@ -3,8 +3,8 @@
 use core::ops::{Add, Sub};
 use core::time::Duration;
 
-/// Nanoseconds since a start that the caller chose; never goes back. What lies below the facade never reads a clock: it is
-/// told the time.
+/// Nanoseconds since a start that the caller chose; never goes back. This crate reads no clock: its callers pass the time.
+/// Transports and the progress thread read the system's clock; the virtual network has a clock of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub u64);
 

@@ -39,7 +39,7 @@ pub struct Connection {
     state: AtomicU32,
     /// `context`.
     pub context: AtomicU64,
-    /// For the transport: which lane or path.
+    /// For the transport: the number of the lane in `sm`; over a link, whom its receive slots count for (`shares.rs`).
     pub lane: AtomicU32,
     /// For the transport: the peer's number of this connection.
     pub remote: AtomicU32,
@@ -53,7 +53,8 @@ pub struct Connection {
     pub keepalive: AtomicU32,
     /// What was counted.
     pub counters: Counters,
-    /// When the peer was last heard, in the transport's unit.
+    /// For the transport: when the connection opened in `sm`, milliseconds, wrapping; over a link, a digest of both timeouts as
+    /// the engine last got them, by which changes are noticed.
     pub heard: AtomicU32,
     /// Place among the endpoint's connections.
     pub(crate) place: AtomicU32,
