@@ -31,6 +31,7 @@ pub mod fork;
 mod futex;
 #[allow(unsafe_code)]
 pub mod guarded;
+pub mod hazard;
 pub mod hints;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

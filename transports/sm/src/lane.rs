@@ -326,7 +326,7 @@ impl Lane {
 
     /// Whether the peer copies to or from the registration that this word names, or any.
     pub(crate) fn is_copying(&self, announced: Option<u64>) -> bool {
-        let names = |wire: &Wire| announced.map_or(wire.is_copying(), |word| wire.is_announced(word));
+        let names = |wire: &Wire| announced.map_or(wire.is_copying(), |word| wire.is_protected(word));
         let is_gone = |peer: &Arc<Peer>| match &self.socket {
             Some(socket) => peer.is_gone(socket),
             None => self.gone || peer.is_dead(),

@@ -25,7 +25,7 @@ pub(crate) const READY_LEN: usize = cci_mem::hints::WORDS * 8;
 pub(crate) const HEAD: usize = 0;
 pub(crate) const SLEEP: usize = 64;
 pub(crate) const RNR: usize = 68;
-pub(crate) const ANNOUNCE: usize = 128;
+pub(crate) const HAZARD: usize = 128;
 pub(crate) const WAIT: usize = 192;
 pub(crate) const GRANTS: usize = 256;
 /// Bytes of these words: those of both directions share a page, so that an idle lane takes no more pages than it must.

@@ -4,6 +4,7 @@
 //! hash is published. Neither carries an address. A generation is odd while its registration is alive.
 
 use cci_mem::arena;
+use cci_mem::hazard;
 use cci_mem::memory::Memory;
 use cci_mem::segment::Segment;
 use cci_mem::sync::{AtomicU64, Ordering, fence};
@@ -183,9 +184,7 @@ impl Registry {
     pub(crate) fn kill(&mut self, number: Registration) {
         self.entries[number.index as usize].dead = true;
         let words = self.entry(number.index);
-        words[word::GENERATION].store(u64::from(number.generation.wrapping_add(1)), Ordering::Relaxed);
-        // With the fence in `PeerRegistry::enter`: either the peer sees the dead generation, or we see its announcement.
-        fence(Ordering::SeqCst);
+        hazard::retire(&words[word::GENERATION], u64::from(number.generation.wrapping_add(1)));
     }
 
     /// Marks all registrations dead, for the end of the endpoint.
@@ -297,26 +296,14 @@ impl PeerRegistry {
         Some(target)
     }
 
-    /// Announces a copy and looks whether the registration still lives; then the copy may go on until [`leave`].
-    pub(crate) fn enter(&self, announce: &AtomicU64, number: Registration) -> bool {
+    /// Protects a registration from its end while this side copies, if it still lives; until [`hazard::release`].
+    pub(crate) fn enter(&self, hazard: &AtomicU64, number: Registration) -> bool {
         // Never 0: a living generation is odd.
-        announce.store(number.word(), Ordering::Relaxed);
-        // With the fence in `Registry::kill`.
-        fence(Ordering::SeqCst);
-        let living = self
-            .entry(number.index)
-            .is_some_and(|words| words[word::GENERATION].load(Ordering::Relaxed) == u64::from(number.generation));
-        if !living {
-            leave(announce);
-        }
-        living
+        hazard::protect(hazard, number.word(), || {
+            let words = self.entry(number.index);
+            words.is_some_and(|words| words[word::GENERATION].load(Ordering::Relaxed) == u64::from(number.generation))
+        })
     }
-}
-
-/// Ends what [`PeerRegistry::enter`] began.
-pub(crate) fn leave(announce: &AtomicU64) {
-    // Release: the copy is over before the target sees that it is.
-    announce.store(0, Ordering::Release);
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 use crate::common::Common;
 use crate::lane::{Lane, Op, Phase, finish};
-use crate::registry::{Target, leave};
+use crate::registry::Target;
 use crate::send::{NEVER, Step};
 use crate::sys::{self, Way};
+use cci_mem::hazard;
 use cci_mem::ring::Violation;
 use cci_mem::segment::Segment;
 use cci_mem::streaming;
@@ -252,7 +253,7 @@ impl Lane {
         if mapped.is_none() && self.no_process_vm.is_some() {
             return Ok(None);
         }
-        if !registry.enter(wire.outbound.announce, target.number) {
+        if !registry.enter(wire.outbound.hazard, target.number) {
             return Err(Failure::RemoteHandle);
         }
         let outcome = match mapped {
@@ -271,7 +272,7 @@ impl Lane {
             }
             None => self.process_copy(pending.way, local, target.address.wrapping_add(from), len),
         };
-        leave(wire.outbound.announce);
+        hazard::release(wire.outbound.hazard);
         outcome.map(|()| Some(from + len as u64))
     }
 

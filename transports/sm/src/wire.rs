@@ -1,12 +1,13 @@
 //! A lane's segment, mapped: this side's two cursors and the words that both sides share.
 
 use crate::layout::{
-    ANNOUNCE, ENTRIES, FIRST_SLOTS, GRANT_SHIFT, GRANTS, Geometry, HEAD, PAYLOAD, Parts, RNR, SLEEP, SLOTS, WAIT,
+    ENTRIES, FIRST_SLOTS, GRANT_SHIFT, GRANTS, Geometry, HAZARD, HEAD, PAYLOAD, Parts, RNR, SLEEP, SLOTS, WAIT,
 };
 use cci_mem::barrier::Pairing;
+use cci_mem::hazard;
 use cci_mem::ring::{Consumer, Entry, GrantReader, GrantWriter, Producer, Violation};
 use cci_mem::segment::Segment;
-use cci_mem::sync::{AtomicU32, AtomicU64, Ordering};
+use cci_mem::sync::{AtomicU32, AtomicU64};
 use rustix::io::Result;
 
 /// The shared words of one direction. Borrowed from the segment of the [`Wire`] that holds it, and never handed out.
@@ -14,7 +15,7 @@ pub(crate) struct Direction {
     pub(crate) head: &'static AtomicU32,
     pub(crate) sleep: &'static AtomicU32,
     pub(crate) rnr: &'static AtomicU32,
-    pub(crate) announce: &'static AtomicU64,
+    pub(crate) hazard: &'static AtomicU64,
     pub(crate) wait: &'static AtomicU32,
     pub(crate) grants: &'static [AtomicU32],
     pub(crate) ring: &'static [Entry; ENTRIES],
@@ -32,7 +33,7 @@ impl Direction {
             head: word(HEAD),
             sleep: word(SLEEP),
             rnr: word(RNR),
-            announce: &segment.words64(parts.words + ANNOUNCE, 1)[0],
+            hazard: &segment.words64(parts.words + HAZARD, 1)[0],
             wait: word(WAIT),
             grants: segment.words32(parts.words + GRANTS, 1 << GRANT_SHIFT),
             ring: segment.entries(parts.ring),
@@ -231,14 +232,13 @@ impl Wire {
     }
 
     /// Whether the peer copies to or from the registration that this word names.
-    pub(crate) fn is_announced(&self, word: u64) -> bool {
-        // Acquire: pairs with `leave`; the copy is over when the word is gone.
-        self.inbound.announce.load(Ordering::Acquire) == word
+    pub(crate) fn is_protected(&self, word: u64) -> bool {
+        hazard::is_protected(self.inbound.hazard, word)
     }
 
     /// Whether the peer copies to or from any registration.
     pub(crate) fn is_copying(&self) -> bool {
-        !self.is_announced(0)
+        hazard::is_any_protected(self.inbound.hazard)
     }
 
     /// The segment, to be sent to the peer.
