@@ -3,7 +3,7 @@
 use super::congestion::Sample;
 use super::conn::{Conn, bit};
 use super::flow::{Content, Flow, Ops, Standing};
-use super::frames::Frames;
+use super::frame_pool::Frames;
 use super::transmit::has_item;
 use super::{Engine, mtu};
 use crate::Time;

@@ -2,11 +2,11 @@
 //! one of those would break.
 
 mod admission;
+mod copy_verify;
 mod farewell;
 mod handshake;
 mod hostile;
 mod identity;
-mod landing;
 mod memory;
 mod order;
 mod path;

@@ -4,7 +4,7 @@ use super::Engine;
 use super::ack::{ahead, join};
 use super::conn::{Conn, NONE};
 use super::flow::{Ahead, Content, Flow, Ops};
-use super::frames::Frames;
+use super::frame_pool::Frames;
 use super::host::Host;
 use crate::wire::{CLOSE, Close, HEADER, Header, Kind, MAX_SACK, RESULT, Record, Records, Sack, emit_result};
 use alloc::boxed::Box;

@@ -4,9 +4,9 @@
 use super::assembly::Assembly;
 use super::congestion::Congestion;
 use super::conn::NONE;
-use super::frames::Buffer;
+use super::copy_verify::Next;
+use super::frame_pool::Buffer;
 use super::host::{Op, Target};
-use super::landing::Next;
 use crate::Time;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

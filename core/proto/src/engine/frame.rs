@@ -3,7 +3,7 @@
 use super::Transmit;
 use super::conn::{Conn, bit};
 use super::flow::{Ahead, Content, Flow};
-use super::frames::Frames;
+use super::frame_pool::Frames;
 use super::host::{Host, Op, Source, Target};
 use super::send::{OP_MASK, RmaState};
 use super::slices::Slice;

@@ -13,16 +13,16 @@ mod admission;
 mod assembly;
 mod congestion;
 mod conn;
+mod copy_verify;
 mod ending;
 mod farewell;
+mod fast_path;
 mod flow;
 mod frame;
-mod frames;
+mod frame_pool;
 mod handshake;
 mod host;
 mod ids;
-mod landing;
-mod lone;
 mod mtu;
 mod pieces;
 mod random;
@@ -46,8 +46,8 @@ mod attacks;
 #[cfg(test)]
 mod tests;
 
+pub use fast_path::Post;
 pub use host::{Event, Host, Index, Op, Place, Source, Target};
-pub use lone::Post;
 pub use waits::{Wait, WaitsFor};
 
 use crate::{Address, Attribute, Time};
@@ -57,7 +57,7 @@ use alloc::vec::Vec;
 use conn::{Conn, bit};
 use core::time::Duration;
 use flow::{Flow, Flows};
-use frames::Frames;
+use frame_pool::Frames;
 use handshake::Opening;
 use random::Random;
 use reply::Reply;

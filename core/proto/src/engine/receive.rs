@@ -1,9 +1,9 @@
 //! Input: frames of the sequence, in order, early and late.
 
 use super::conn::{NONE, State, bit};
+use super::copy_verify::Next;
 use super::flow::{Ahead, Ops, WINDOW};
 use super::host::Host;
-use super::landing::Next;
 use super::records::{Ended, Scene, Taken};
 use super::timer::Later;
 use super::transmit::{LARGE, ack_deadline, has_work};

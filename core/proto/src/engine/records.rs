@@ -1,9 +1,9 @@
 //! Records of a frame, when its turn has come or before.
 
 use super::conn::{Conn, bit};
+use super::copy_verify::Next;
 use super::flow::{Ahead, Flow, Item, Serve, WINDOW};
 use super::host::{Host, Op, Target};
-use super::landing::Next;
 use super::send::{OP_MASK, RmaState};
 use super::transmit::status;
 use crate::Failure;

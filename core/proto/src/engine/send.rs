@@ -2,7 +2,7 @@
 
 use super::conn::{NONE, State};
 use super::flow::{Bundle, Flow, Item, Ops};
-use super::frames::{Buffer, Frames, SHORT};
+use super::frame_pool::{Buffer, Frames, SHORT};
 use super::{Engine, Index, Op, Rma, Target, flow_of, get_ready};
 use crate::wire::{DATA, MESSAGE_HEAD, PART_HEAD, emit_message, emit_part};
 use crate::{Attribute, RmaError, SendError, Time};

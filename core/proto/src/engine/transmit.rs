@@ -3,7 +3,7 @@
 use super::conn::{Conn, NONE, State, bit};
 use super::flow::{Bundle, Content, Flight, Flow, Item, MAX_ASKED, Ops, Serve, Standing, WINDOW};
 use super::frame::{Gone, build, emit_data, header, payload_len, plain};
-use super::frames::Frames;
+use super::frame_pool::Frames;
 use super::host::{Host, Source};
 use super::slices::{Slice, Slicing, note_slice, sliced};
 use super::{Engine, QUANTUM, Transmit, rtt};
@@ -487,7 +487,7 @@ pub(super) const fn fresh(content: Content) -> Flight {
     }
 }
 
-fn control(buffer: super::frames::Buffer, len: usize, now: Time) -> Bundle {
+fn control(buffer: super::frame_pool::Buffer, len: usize, now: Time) -> Bundle {
     let len = u16::try_from(len).unwrap_or(u16::MAX);
     Bundle { buffer, len, messages: 0, ops: Ops::NONE, of: NONE, is_open: false, prompt: false, since: now }
 }

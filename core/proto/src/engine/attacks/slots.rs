@@ -147,7 +147,7 @@ fn a_result_that_found_no_buffer_leaves_when_there_is_one() {
     let sent = raw.next(&write(1, 7, 4, 0, b"abcd"));
     assert!(!records(&sent).iter().any(|record| matches!(record, Record::Result { .. })));
     // Another connection's buffers become free: nothing happens on this one.
-    let buffer = frames::Buffer(0);
+    let buffer = frame_pool::Buffer(0);
     raw.engine.frames.give(buffer);
     assert!(raw.engine.poll_timeout().is_some_and(|due| due <= raw.now), "somebody waits for it");
     let sent = raw.poll();

@@ -5,7 +5,7 @@
 use super::conn::{Conn, NONE, State, bit};
 use super::flow::{Bundle, Content, Flight, Flow, Ops};
 use super::frame::{emit_data, plain};
-use super::frames::SHORT;
+use super::frame_pool::SHORT;
 use super::host::Host;
 use super::send::{link, narrow};
 use super::transmit::{fresh, has_credit, has_room, note_sent};
