@@ -2,7 +2,7 @@
 
 use super::congestion::Sample;
 use super::conn::{Conn, bit};
-use super::flow::{Content, Flow, Ops, Standing};
+use super::flow::{Content, Flow, FrameState, Ops};
 use super::frame_pool::Frames;
 use super::transmit::has_item;
 use super::{Engine, mtu};
@@ -49,19 +49,19 @@ impl Engine {
             return Ops::NONE;
         }
         #[expect(clippy::cast_possible_truncation, reason = "at most WINDOW")]
-        let oldest = conn.next_seq.wrapping_sub(flow.flight.len() as u32);
+        let oldest = conn.next_seq.wrapping_sub(flow.in_flight.len() as u32);
         let advanced = ahead(ack.ack, oldest);
-        if advanced > 0 && advanced as usize > flow.flight.len() {
+        if advanced > 0 && advanced as usize > flow.in_flight.len() {
             self.stats.malformed += 1;
             return Ops::NONE;
         }
         let (mut bytes, mut spurious, mut done) = (0, 0, Ops::NONE);
         for _ in 0..advanced.max(0) {
-            if flow.flight.front().is_some_and(|flight| flight.standing != Standing::Accepted) {
+            if flow.in_flight.front().is_some_and(|frame| frame.state != FrameState::Accepted) {
                 bytes += accept(flow, 0, ack.echo_number, &mut spurious);
             }
             flow.lost_from = flow.lost_from.saturating_sub(1);
-            if let Some(Content::Bundle(bundle)) = flow.flight.pop_front().map(|flight| flight.content) {
+            if let Some(Content::Bundle(bundle)) = flow.in_flight.pop_front().map(|frame| frame.content) {
                 self.frames.give(bundle.buffer);
                 flow.messages_in_flight -= u32::from(bundle.messages);
                 done = join(&mut self.links, done, bundle.ops);
@@ -107,22 +107,22 @@ impl Engine {
 
 /// A frame in flight was accepted; its bytes.
 fn accept(flow: &mut Flow, at: usize, echoed: u32, spurious: &mut u32) -> u64 {
-    let Some(flight) = flow.flight.get_mut(at) else { return 0 };
-    let bytes = u64::from(flight.bytes);
-    if flight.is_large {
+    let Some(frame) = flow.in_flight.get_mut(at) else { return 0 };
+    let bytes = u64::from(frame.bytes);
+    if frame.is_large {
         flow.large_lost = 0;
     }
-    if flight.standing == Standing::Lost {
+    if frame.state == FrameState::Lost {
         flow.lost -= 1;
         *spurious += 1;
     } else {
         flow.bytes_in_flight = flow.bytes_in_flight.saturating_sub(bytes);
         // It was sent again, and an older frame is the newest that the peer has seen: the first one had arrived.
-        if flight.was_lost && ahead(flight.number, echoed) > 0 {
+        if frame.was_lost && ahead(frame.number, echoed) > 0 {
             *spurious += 1;
         }
     }
-    flight.standing = Standing::Accepted;
+    frame.state = FrameState::Accepted;
     bytes
 }
 
@@ -150,7 +150,7 @@ fn take_sack(
             bits &= bits - 1;
             #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "at most 64 words")]
             let Ok(at) = usize::try_from(behind.saturating_add(1 + 64 * word as i32 + bit as i32)) else { continue };
-            if flow.flight.get(at).is_some_and(|flight| flight.standing != Standing::Accepted) {
+            if flow.in_flight.get(at).is_some_and(|frame| frame.state != FrameState::Accepted) {
                 bytes += accept(flow, at, ack.echo_number, spurious);
                 release(flow, at, frames);
             }
@@ -161,13 +161,13 @@ fn take_sack(
 
 /// What only has to arrive gives its buffer back then, and not when everything before it has.
 fn release(flow: &mut Flow, at: usize, frames: &mut Frames) {
-    if let Some(flight) = flow.flight.get_mut(at)
-        && let Content::Bundle(bundle) = flight.content
+    if let Some(frame) = flow.in_flight.get_mut(at)
+        && let Content::Bundle(bundle) = frame.content
         && bundle.messages == 0
         && bundle.ops.head == super::conn::NONE
     {
         frames.give(bundle.buffer);
-        flight.content = Content::Empty;
+        frame.content = Content::Empty;
     }
 }
 
@@ -205,7 +205,7 @@ fn note_peer(now: Time, conn: &mut Conn, flow: &mut Flow, data: &Data) -> bool {
 /// When a peer without slots is asked again.
 pub(super) fn ask_again(now: Time, flow: &mut Flow) {
     let is_heard = |number| flow.echoed.is_some_and(|echoed| ahead(echoed, number) >= 0);
-    let was_heard = flow.flight.front().is_none_or(|front| is_heard(front.number));
+    let was_heard = flow.in_flight.front().is_none_or(|front| is_heard(front.number));
     flow.unanswered = if was_heard { 0 } else { flow.unanswered + 1 };
     flow.rnr_tries += 1;
     flow.rnr_at = now.plus_micros((RNR_FIRST << flow.rnr_tries.min(10)).min(RNR_LONGEST));
@@ -217,26 +217,26 @@ fn detect_losses(now: Time, conn: &mut Conn, flow: &mut Flow, base: u16) {
     let Some(echoed) = flow.echoed else { return };
     let delay = conn.loss_delay();
     let (mut lost, mut large) = (0, 0);
-    for at in 0..flow.flight.len() {
-        let Some(flight) = flow.flight.get_mut(at) else { break };
-        let behind = ahead(echoed, flight.number);
+    for at in 0..flow.in_flight.len() {
+        let Some(frame) = flow.in_flight.get_mut(at) else { break };
+        let behind = ahead(echoed, frame.number);
         if behind <= 0 {
             // Sent once: all that follow were sent later still.
-            if flight.attempts == 1 {
+            if frame.attempts == 1 {
                 break;
             }
             continue;
         }
-        if flight.standing != Standing::Sent || is_held(flow.rnr_since, at) {
+        if frame.state != FrameState::Sent || is_held(flow.rnr_since, at) {
             continue;
         }
-        let expires = Time(flight.sent.0.saturating_add(delay));
+        let expires = Time(frame.sent.0.saturating_add(delay));
         if behind.unsigned_abs() >= flow.reorder || expires <= now {
-            flight.standing = Standing::Lost;
-            flight.was_lost = true;
-            lost += u64::from(flight.bytes);
-            large += u32::from(flight.attempts > 1 && flight.is_large);
-            flow.bytes_in_flight = flow.bytes_in_flight.saturating_sub(u64::from(flight.bytes));
+            frame.state = FrameState::Lost;
+            frame.was_lost = true;
+            lost += u64::from(frame.bytes);
+            large += u32::from(frame.attempts > 1 && frame.is_large);
+            flow.bytes_in_flight = flow.bytes_in_flight.saturating_sub(u64::from(frame.bytes));
             flow.lost += 1;
             flow.lost_from = flow.lost_from.min(at);
         } else {

@@ -130,12 +130,12 @@ impl Engine {
         for (_, bundle) in content.parked.drain(..) {
             self.frames.give(bundle.buffer);
         }
-        let flying = content.flight.drain(..).map(|flight| flight.content);
+        let in_flight = content.in_flight.drain(..).map(|frame| frame.content);
         let waiting = content.queue.drain(..).map(|item| match item {
             Item::Bundle(bundle) => Content::Bundle(bundle),
             Item::Rma(_) | Item::Spoilt(_) => Content::Empty,
         });
-        for content in flying.chain(waiting) {
+        for content in in_flight.chain(waiting) {
             let Content::Bundle(bundle) = content else { continue };
             self.frames.give(bundle.buffer);
             self.fail_list(bundle.ops, failure, host);

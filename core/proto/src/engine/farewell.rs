@@ -28,7 +28,7 @@ impl Engine {
         };
         let mut end = close.emit(&sack[..words], &mut frame);
         if let Some(flow) = flow {
-            let sent = flow.flight.iter().flat_map(|flight| results(&flight.content, &self.frames));
+            let sent = flow.in_flight.iter().flat_map(|frame| results(&frame.content, &self.frames));
             for (op, status) in sent.chain(flow.results.iter().copied()) {
                 if end + RESULT > frame.len() {
                     break;
@@ -74,8 +74,8 @@ impl Engine {
         let links = &mut self.links;
         let mut done = Ops::NONE;
         let mut take = |at: usize, most: usize| {
-            let Some(flight) = flow.flight.get_mut(at) else { return };
-            let ops = take_ops(&mut flight.content, most, links);
+            let Some(frame) = flow.in_flight.get_mut(at) else { return };
+            let ops = take_ops(&mut frame.content, most, links);
             done = join(links, done, ops);
         };
         (0..advanced).for_each(|at| take(at, usize::MAX));
@@ -91,8 +91,8 @@ impl Engine {
 /// The frames in flight that are before `ack`; `None` when it is not one that this side has sent.
 fn accepted(conn: &Conn, flow: &Flow, ack: u32) -> Option<usize> {
     #[expect(clippy::cast_possible_truncation, reason = "at most WINDOW")]
-    let oldest = conn.next_seq.wrapping_sub(flow.flight.len() as u32);
-    usize::try_from(ahead(ack, oldest)).ok().filter(|advanced| *advanced <= flow.flight.len())
+    let oldest = conn.next_seq.wrapping_sub(flow.in_flight.len() as u32);
+    usize::try_from(ahead(ack, oldest)).ok().filter(|advanced| *advanced <= flow.in_flight.len())
 }
 
 /// Sets the bits of the frames whose messages were delivered out of order, and returns how many words that takes.

@@ -3,7 +3,7 @@
 //! and `poll_transmit`; `take_next` and `advance`), which handles all that could be otherwise.
 
 use super::conn::{Conn, NONE, State, bit};
-use super::flow::{Bundle, Content, Flight, Flow, Ops};
+use super::flow::{Bundle, Content, Flow, InFlight, Ops};
 use super::frame::{emit_data, plain};
 use super::frame_pool::SHORT;
 use super::host::Host;
@@ -14,7 +14,7 @@ use crate::wire::{DATA, MESSAGE_HEAD, Record, Records, emit_message, flags};
 use crate::{SendError, Time};
 
 /// A frame of which nothing is known yet.
-const EMPTY: Flight = fresh(Content::Empty);
+const EMPTY: InFlight = fresh(Content::Empty);
 
 /// A message to be sent.
 #[derive(Clone, Copy, Debug)]
@@ -90,9 +90,9 @@ impl Engine {
         self.frames.bytes_mut(kept)[..payload].copy_from_slice(&buffer[at..end]);
         link(&mut self.links, post.op, NONE);
         // Built where it stays: one that is built elsewhere is copied before its bytes have reached the cache.
-        flow.flight.push_back(EMPTY);
-        let flight = flow.flight.back_mut()?;
-        flight.content = Content::Bundle(Bundle {
+        flow.in_flight.push_back(EMPTY);
+        let frame = flow.in_flight.back_mut()?;
+        frame.content = Content::Bundle(Bundle {
             buffer: kept,
             len: narrow(payload),
             messages: 1,
@@ -104,7 +104,7 @@ impl Engine {
         });
         flow.messages_in_flight += 1;
         flow.serve_next = true;
-        let at = flow.flight.len() - 1;
+        let at = flow.in_flight.len() - 1;
         note_sent(now, conn, flow, at, end as u64, end > usize::from(self.config.base_mtu));
         self.stats.sent += 1;
         self.arm(now, place);

@@ -97,9 +97,9 @@ impl Content {
     }
 }
 
-/// How a frame in flight stands.
+/// State of a frame in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum FrameState {
     Sent,
     Lost,
     Accepted,
@@ -107,7 +107,7 @@ pub(super) enum Standing {
 
 /// A frame in flight.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Flight {
+pub(super) struct InFlight {
     pub(super) content: Content,
     pub(super) sent: Time,
     /// Transmission number of the last time.
@@ -119,7 +119,7 @@ pub(super) struct Flight {
     pub(super) is_large: bool,
     /// It was believed lost once.
     pub(super) was_lost: bool,
-    pub(super) standing: Standing,
+    pub(super) state: FrameState,
 }
 
 /// A frame that came before its turn. The first entry is the one whose turn it is.
@@ -149,7 +149,7 @@ pub(super) struct Flow {
     /// Results to be told: operation and status.
     pub(super) results: VecDeque<(u32, u8)>,
     /// Frames from the oldest unacknowledged to `next_seq`.
-    pub(super) flight: VecDeque<Flight>,
+    pub(super) in_flight: VecDeque<InFlight>,
     pub(super) bytes_in_flight: u64,
     pub(super) messages_in_flight: u32,
     pub(super) lost: u32,
@@ -236,7 +236,7 @@ impl Flow {
             queue: VecDeque::new(),
             serves: VecDeque::new(),
             results: VecDeque::new(),
-            flight: VecDeque::new(),
+            in_flight: VecDeque::new(),
             bytes_in_flight: 0,
             messages_in_flight: 0,
             lost: 0,
@@ -288,13 +288,13 @@ impl Flow {
         let fresh = Self::new(conn);
         let old = core::mem::replace(self, fresh);
         (self.queue, self.serves, self.results) = (old.queue, old.serves, old.results);
-        (self.flight, self.ahead, self.refused) = (old.flight, old.ahead, old.refused);
+        (self.in_flight, self.ahead, self.refused) = (old.in_flight, old.ahead, old.refused);
         self.order = old.order;
         self.order.clear();
         self.queue.clear();
         self.serves.clear();
         self.results.clear();
-        self.flight.clear();
+        self.in_flight.clear();
         self.ahead.clear();
         self.refused.clear();
     }
@@ -304,7 +304,7 @@ impl Flow {
         self.queue.is_empty()
             && self.serves.is_empty()
             && self.results.is_empty()
-            && self.flight.is_empty()
+            && self.in_flight.is_empty()
             && self.order.is_empty()
             && self.open_rmas == 0
             && !self.awaits_rest()
@@ -317,7 +317,7 @@ impl Flow {
 
     /// Whether something is in flight that has not arrived, as far as is known, and can be sent again.
     pub(super) fn is_asking(&self) -> bool {
-        self.flight.iter().any(|flight| flight.standing != Standing::Accepted)
+        self.in_flight.iter().any(|frame| frame.state != FrameState::Accepted)
     }
 
     /// The newest send that has not ended, if it has to be waited for.
@@ -329,11 +329,11 @@ impl Flow {
             Item::Bundle(bundle) => Some(bundle.ops.tail),
             Item::Rma(_) | Item::Spoilt(_) => None,
         });
-        let flying = self.flight.iter().rev().filter_map(|flight| match &flight.content {
+        let in_flight = self.in_flight.iter().rev().filter_map(|frame| match &frame.content {
             Content::Bundle(bundle) => Some(bundle.ops.tail),
             _ => None,
         });
-        waiting.chain(flying).find(|tail| *tail != NONE).map(Op)
+        waiting.chain(in_flight).find(|tail| *tail != NONE).map(Op)
     }
 
     /// Whether so many more results, or reads, may wait.

@@ -321,7 +321,7 @@ impl Engine {
         if let Some(flow) = self.flows.get(conn.flow) {
             window = window.min(flow.congestion.window(mtu));
             report.rate = flow.congestion.rate();
-            report.in_flight = u32::try_from(flow.flight.len()).unwrap_or(u32::MAX);
+            report.in_flight = u32::try_from(flow.in_flight.len()).unwrap_or(u32::MAX);
             (report.resent, report.rnr) = (flow.resent, flow.rnrs);
         }
         report.window = u32::try_from(window / mtu).unwrap_or(u32::MAX);

@@ -86,7 +86,7 @@ pub(super) fn shrink(conn: &mut Conn, flow: Option<&mut Flow>, to: u16) {
     if let Some(flow) = flow {
         flow.large_lost = 0;
         // Their fate says nothing more.
-        flow.flight.iter_mut().for_each(|flight| flight.is_large = false);
+        flow.in_flight.iter_mut().for_each(|frame| frame.is_large = false);
     }
 }
 

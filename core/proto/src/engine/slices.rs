@@ -3,7 +3,7 @@
 
 use super::Engine;
 use super::conn::{Conn, bit};
-use super::flow::{Ahead, Flow, Standing, WINDOW};
+use super::flow::{Ahead, Flow, FrameState, WINDOW};
 use super::host::Host;
 use super::pieces::Pieces;
 use crate::Time;
@@ -204,27 +204,27 @@ impl Slice {
     }
 }
 
-/// One more slice of a frame of the flight leaves.
+/// One more slice of a frame in flight leaves.
 pub(super) fn note_slice(now: Time, conn: &Conn, flow: &mut Flow, at: usize, bytes: u64) {
-    let Some(flight) = flow.flight.get_mut(at) else { return };
-    (flight.number, flight.sent) = (conn.number.wrapping_sub(1), now);
-    if flight.standing == Standing::Lost {
+    let Some(frame) = flow.in_flight.get_mut(at) else { return };
+    (frame.number, frame.sent) = (conn.number.wrapping_sub(1), now);
+    if frame.state == FrameState::Lost {
         // That was too early: it had not left whole.
         flow.lost -= 1;
-        flow.bytes_in_flight += u64::from(flight.bytes);
-        flight.standing = Standing::Sent;
+        flow.bytes_in_flight += u64::from(frame.bytes);
+        frame.state = FrameState::Sent;
     }
-    flight.bytes = flight.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+    frame.bytes = frame.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
     (flow.sent_at, flow.used_at) = (now, now);
     flow.bytes_in_flight += bytes;
     flow.congestion.on_sent(now, bytes, 4 * u64::from(conn.mtu));
 }
 
-/// The place in the flight of a frame of which slices are still to leave, if it is still wanted.
+/// The index in `in_flight` of a frame of which slices are still to leave, if it is still wanted.
 pub(super) fn sliced(conn: &Conn, flow: &mut Flow) -> Option<usize> {
     let back = conn.next_seq.wrapping_sub(flow.slicing?.seq) as usize;
-    let at = flow.flight.len().checked_sub(back);
-    let is_wanted = |at: &usize| flow.flight.get(*at).is_some_and(|flight| flight.standing != Standing::Accepted);
+    let at = flow.in_flight.len().checked_sub(back);
+    let is_wanted = |at: &usize| flow.in_flight.get(*at).is_some_and(|frame| frame.state != FrameState::Accepted);
     let at = at.filter(is_wanted);
     if at.is_none() {
         flow.slicing = None;

@@ -3,7 +3,7 @@
 use super::Engine;
 use super::ack::ask_again;
 use super::conn::{Conn, NONE, State, bit};
-use super::flow::{Content, Flow, Item, Standing};
+use super::flow::{Content, Flow, FrameState, Item};
 use super::host::{Event, Host, Index};
 use super::mtu;
 use super::rtt::LEAST_TIMEOUT;
@@ -65,7 +65,7 @@ impl Engine {
             if flow.rnr_since.is_some() && flow.rnr_at <= now {
                 ask_again(now, flow);
                 flow.probe_due = true;
-                if flow.unanswered >= BLACK_HOLE && flow.flight.front().is_some_and(|front| front.is_large) {
+                if flow.unanswered >= BLACK_HOLE && flow.in_flight.front().is_some_and(|front| front.is_large) {
                     mtu::fall_back(conn, flow, self.config.base_mtu);
                 }
                 if is_gone(now, conn, flow.unanswered) {
@@ -186,7 +186,7 @@ fn send_due(conn: &Conn, flow: &Flow) -> Option<Time> {
 
 /// Since when the oldest operation of a flow waits; for RMA, since when nothing has moved.
 pub(super) fn oldest(flow: &Flow) -> Option<Time> {
-    let flying = flow.flight.iter().find_map(|flight| match &flight.content {
+    let in_flight = flow.in_flight.iter().find_map(|frame| match &frame.content {
         Content::Bundle(bundle) if bundle.messages > 0 => Some(bundle.since),
         _ => None,
     });
@@ -196,7 +196,7 @@ pub(super) fn oldest(flow: &Flow) -> Option<Time> {
             Item::Rma(_) | Item::Spoilt(_) => None,
         })
     };
-    let messages = flying.or_else(waiting);
+    let messages = in_flight.or_else(waiting);
     // An RMA may take long; it is late when nothing moves.
     let rma = (flow.open_rmas > 0).then(|| flow.rma_since.max(flow.progress_at).max(flow.moved_at));
     match (messages, rma) {
@@ -208,8 +208,8 @@ pub(super) fn oldest(flow: &Flow) -> Option<Time> {
 /// When the oldest frame is to be sent again to see whether the peer is there.
 fn probe_at(conn: &Conn, flow: &Flow) -> Option<Time> {
     // What is held back there for its turn has arrived, and still has to be acknowledged: that may be lost.
-    let waits = flow.flight.iter().any(|flight| flight.standing == Standing::Sent) || !flow.is_asking();
-    (waits && !flow.flight.is_empty() && flow.rnr_since.is_none())
+    let waits = flow.in_flight.iter().any(|frame| frame.state == FrameState::Sent) || !flow.is_asking();
+    (waits && !flow.in_flight.is_empty() && flow.rnr_since.is_none())
         .then(|| flow.sent_at.max(flow.progress_at).plus_micros(conn.probe_timeout(flow.probes)))
 }
 
@@ -217,7 +217,7 @@ fn probe_at(conn: &Conn, flow: &Flow) -> Option<Time> {
 /// everything of ours has arrived, and nothing else would tell that it is gone.
 fn ask_at(flow: &Flow) -> Option<Time> {
     let is_owed = flow.open_rmas > 0 || flow.awaits_rest();
-    let waits = is_owed && flow.flight.is_empty() && flow.rnr_since.is_none();
+    let waits = is_owed && flow.in_flight.is_empty() && flow.rnr_since.is_none();
     waits.then(|| flow.used_at.max(flow.asked_at).plus_micros(IDLE))
 }
 
@@ -232,7 +232,7 @@ fn is_armed(conn: &Conn, flow: &Flow) -> bool {
         || flow.slicing.is_some()
         || flow.awaits_rest()
         || flow.wants_to_send();
-    let soonest = if flow.flight.is_empty() {
+    let soonest = if flow.in_flight.is_empty() {
         flow.used_at.plus_micros(IDLE)
     } else {
         flow.sent_at.max(flow.progress_at).plus_micros(LEAST_TIMEOUT)
@@ -272,7 +272,7 @@ fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
         }
         if flow.is_quiet() {
             want(Some(flow.used_at.plus_micros(IDLE)));
-        } else if flow.queue.front().is_some() && flow.flight.is_empty() && flow.rnr_since.is_none() {
+        } else if flow.queue.front().is_some() && flow.in_flight.is_empty() && flow.rnr_since.is_none() {
             // Something bars the queue: to be looked at again.
             want(Some(now.plus_micros(IDLE)));
         }

@@ -1,7 +1,7 @@
 //! Output: the next frame that may leave.
 
 use super::conn::{Conn, NONE, State, bit};
-use super::flow::{Bundle, Content, Flight, Flow, Item, MAX_ASKED, Ops, Serve, Standing, WINDOW};
+use super::flow::{Bundle, Content, Flow, FrameState, InFlight, Item, MAX_ASKED, Ops, Serve, WINDOW};
 use super::frame::{Gone, build, emit_data, header, payload_len, plain};
 use super::frame_pool::Frames;
 use super::host::{Host, Source};
@@ -172,23 +172,23 @@ impl Engine {
                 if !may_send_new(now, conn, flow) {
                     return None;
                 }
-                let flight = self.next_new(now, place, host)?;
+                let frame = self.next_new(now, place, host)?;
                 let flow = self.flow_mut(place)?;
-                flow.flight.push_back(flight);
-                flow.flight.len() - 1
+                flow.in_flight.push_back(frame);
+                flow.in_flight.len() - 1
             }
         };
-        match self.send_flight(now, place, at, buffer, host) {
+        match self.send_in_flight(now, place, at, buffer, host) {
             Ok(transmit) => transmit,
             Err(Gone(failure)) => {
                 self.lose_memory(place, at, failure, host);
-                self.send_flight(now, place, at, buffer, host).ok().flatten()
+                self.send_in_flight(now, place, at, buffer, host).ok().flatten()
             }
         }
     }
 
-    /// Writes the frame at this place of the flight; one that the path does not carry any more, the next slice of it.
-    fn send_flight<H: Host>(
+    /// Writes the frame at this index of `in_flight`; one that the path does not carry any more, the next slice of it.
+    fn send_in_flight<H: Host>(
         &mut self,
         now: Time,
         place: u32,
@@ -198,27 +198,27 @@ impl Engine {
     ) -> Result<Option<Transmit<H::Piece>>, Gone> {
         let Some(conn) = self.table.get_mut(place) else { return Ok(None) };
         let Some(flow) = self.flows.get_mut(conn.flow) else { return Ok(None) };
-        let Some(flight) = flow.flight.get(at).copied() else { return Ok(None) };
+        let Some(frame) = flow.in_flight.get(at).copied() else { return Ok(None) };
         #[expect(clippy::cast_possible_truncation, reason = "at most WINDOW")]
-        let back = (flow.flight.len() - at) as u32;
-        let first = flight.attempts == 0;
+        let back = (flow.in_flight.len() - at) as u32;
+        let first = frame.attempts == 0;
         if first {
             conn.next_seq = conn.next_seq.wrapping_add(1);
         }
         let seq = conn.next_seq.wrapping_sub(back);
         let mut bits = if flow.wants_to_send() { 0 } else { flags::ASK };
-        let payload = payload_len(&flight.content);
+        let payload = payload_len(&frame.content);
         let smallest = self.config.base_mtu.min(conn.peer_mtu);
         let slicing = (DATA + payload > usize::from(conn.mtu))
-            .then(|| flow.slicing.unwrap_or_else(|| Slicing::new(seq, flight.attempts, payload, smallest)));
+            .then(|| flow.slicing.unwrap_or_else(|| Slicing::new(seq, frame.attempts, payload, smallest)));
         let slice = slicing.map_or(Slice::whole(payload), |slicing| slicing.slice(payload, smallest));
         if slicing.is_some_and(|slicing| !slicing.is_last()) {
             bits = 0;
-        } else if !first || matches!(flight.content, Content::Bundle(Bundle { prompt: true, .. })) {
+        } else if !first || matches!(frame.content, Content::Bundle(Bundle { prompt: true, .. })) {
             bits |= flags::PROMPT;
         }
         let built =
-            build(conn, flow, seq, bits, &flight.content, slice, !first, now, &self.frames, &self.rmas, buffer, host);
+            build(conn, flow, seq, bits, &frame.content, slice, !first, now, &self.frames, &self.rmas, buffer, host);
         let built = match built {
             Ok(built) => built,
             Err(gone) => {
@@ -248,7 +248,7 @@ impl Engine {
     }
 
     /// What is to be sent for the first time: results, then what serves the peer and what the program wants in turn.
-    fn next_new<H: Host>(&mut self, now: Time, place: u32, host: &mut H) -> Option<Flight> {
+    fn next_new<H: Host>(&mut self, now: Time, place: u32, host: &mut H) -> Option<InFlight> {
         let conn = self.table.get_mut(place)?;
         let flow = self.flows.get_mut(conn.flow)?;
         let room = u32::from(conn.mtu) - narrow(DATA);
@@ -314,11 +314,11 @@ impl Engine {
     /// same: of a write with what has the target refuse the whole, so that its message is not delivered.
     fn lose_memory<H: Host>(&mut self, place: u32, at: usize, failure: Failure, host: &mut H) {
         let Some(flow) = self.flow_mut(place) else { return };
-        let Some(flight) = flow.flight.get_mut(at) else { return };
-        let content = core::mem::replace(&mut flight.content, Content::Empty);
+        let Some(frame) = flow.in_flight.get_mut(at) else { return };
+        let content = core::mem::replace(&mut frame.content, Content::Empty);
         match content {
             Content::Write { op, is_last, .. } => {
-                flight.content = Content::Spoilt { op, is_last };
+                frame.content = Content::Spoilt { op, is_last };
                 self.abort_write(place, op, failure, host);
             }
             Content::ReadBytes { op, .. } => {
@@ -357,22 +357,22 @@ impl Engine {
     }
 }
 
-/// A frame of the flight leaves, whose bytes on the wire these are.
+/// A frame in flight leaves, whose bytes on the wire these are.
 pub(super) fn note_sent(now: Time, conn: &mut Conn, flow: &mut Flow, at: usize, bytes: u64, is_large: bool) {
-    let Some(flight) = flow.flight.get_mut(at) else { return };
-    let first = flight.attempts == 0;
-    flight.number = conn.number.wrapping_sub(1);
-    flight.sent = now;
-    flight.attempts = flight.attempts.saturating_add(1);
-    if flight.standing == Standing::Lost {
+    let Some(frame) = flow.in_flight.get_mut(at) else { return };
+    let first = frame.attempts == 0;
+    frame.number = conn.number.wrapping_sub(1);
+    frame.sent = now;
+    frame.attempts = frame.attempts.saturating_add(1);
+    if frame.state == FrameState::Lost {
         flow.lost -= 1;
     } else if !first {
-        flow.bytes_in_flight = flow.bytes_in_flight.saturating_sub(u64::from(flight.bytes));
+        flow.bytes_in_flight = flow.bytes_in_flight.saturating_sub(u64::from(frame.bytes));
     }
-    flight.standing = Standing::Sent;
-    flight.is_large = is_large;
-    flight.bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-    if first && flow.flight.len() == 1 {
+    frame.state = FrameState::Sent;
+    frame.is_large = is_large;
+    frame.bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+    if first && flow.in_flight.len() == 1 {
         flow.progress_at = now;
         flow.congestion.on_restart();
     }
@@ -383,10 +383,10 @@ pub(super) fn note_sent(now: Time, conn: &mut Conn, flow: &mut Flow, at: usize, 
     conn.clear(bit::CONFIRM);
 }
 
-/// The place in the flight of a frame that is to be sent again now.
+/// The index in `in_flight` of a frame that is to be sent again now.
 fn again(now: Time, conn: &Conn, flow: &mut Flow) -> Option<usize> {
     if core::mem::take(&mut flow.probe_due)
-        && let Some(at) = flow.flight.iter().position(|flight| flight.standing != Standing::Accepted)
+        && let Some(at) = flow.in_flight.iter().position(|frame| frame.state != FrameState::Accepted)
     {
         return Some(at);
     }
@@ -394,14 +394,14 @@ fn again(now: Time, conn: &Conn, flow: &mut Flow) -> Option<usize> {
         return None;
     }
     if is_alone(flow) {
-        return (flow.flight.front()?.standing == Standing::Lost).then_some(0);
+        return (flow.in_flight.front()?.state == FrameState::Lost).then_some(0);
     }
     let fits = flow.bytes_in_flight < window(conn, flow);
-    let is_lost = |at: &usize| flow.flight[*at].standing == Standing::Lost;
-    let first = (flow.lost_from..flow.flight.len()).find(is_lost)?;
+    let is_lost = |at: &usize| flow.in_flight[*at].state == FrameState::Lost;
+    let first = (flow.lost_from..flow.in_flight.len()).find(is_lost)?;
     // Messages wait for slots; what the peer's program may wait for before it gives one back does not.
-    let may_go = |at: &usize| flow.rnr_since.is_none() || !flow.flight[*at].content.is_message();
-    let at = (first..flow.flight.len()).find(|at| is_lost(at) && may_go(at));
+    let may_go = |at: &usize| flow.rnr_since.is_none() || !flow.in_flight[*at].content.is_message();
+    let at = (first..flow.in_flight.len()).find(|at| is_lost(at) && may_go(at));
     flow.lost_from = first;
     at.filter(|_| fits)
 }
@@ -409,8 +409,8 @@ fn again(now: Time, conn: &Conn, flow: &mut Flow) -> Option<usize> {
 /// Whether nothing but the oldest frame may leave: it was lost so often that what follows it may be the reason, as with a
 /// queue that its followers fill (RFC 9002, section 7.6, has a window of the least for that).
 fn is_alone(flow: &Flow) -> bool {
-    let is_unlucky = |front: &Flight| front.attempts > MOST_ATTEMPTS && front.standing != Standing::Accepted;
-    flow.rnr_since.is_none() && flow.flight.front().is_some_and(is_unlucky)
+    let is_unlucky = |front: &InFlight| front.attempts > MOST_ATTEMPTS && front.state != FrameState::Accepted;
+    flow.rnr_since.is_none() && flow.in_flight.front().is_some_and(is_unlucky)
 }
 
 /// Bytes that may be in flight.
@@ -424,10 +424,10 @@ fn may_send_new(now: Time, conn: &Conn, flow: &Flow) -> bool {
 
 /// Whether another frame of the sequence may be in flight now.
 pub(super) fn has_room(now: Time, conn: &Conn, flow: &Flow) -> bool {
-    flow.flight.len() < WINDOW
+    flow.in_flight.len() < WINDOW
         && !is_alone(flow)
         && flow.congestion.next_at() <= now
-        && (flow.flight.is_empty() || flow.bytes_in_flight + u64::from(conn.mtu) <= window(conn, flow))
+        && (flow.in_flight.is_empty() || flow.bytes_in_flight + u64::from(conn.mtu) <= window(conn, flow))
 }
 
 /// Whether the front of the program's queue may be sent: no earlier operation bars it, and the peer has room for its
@@ -474,8 +474,8 @@ fn get_hungry(conn: &mut Conn, place: u32, hungry: &mut VecDeque<u32>) {
     }
 }
 
-pub(super) const fn fresh(content: Content) -> Flight {
-    Flight {
+pub(super) const fn fresh(content: Content) -> InFlight {
+    InFlight {
         content,
         sent: Time(0),
         number: 0,
@@ -483,7 +483,7 @@ pub(super) const fn fresh(content: Content) -> Flight {
         attempts: 0,
         is_large: false,
         was_lost: false,
-        standing: Standing::Sent,
+        state: FrameState::Sent,
     }
 }
 

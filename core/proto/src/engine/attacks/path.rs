@@ -56,8 +56,8 @@ fn shrink(attribute: Attribute, loss: u64, to: usize, told: bool) -> Pair {
     limit.set(to);
     pair.wire.retain(|_, (_, frame)| frame.len() <= to);
     if told {
-        let flight = pair.engines[0].table.get(client.0).expect("open");
-        let header = Header { kind: Kind::Data, to: flight.peer, from: flight.id, number: 1, time: 0 };
+        let conn = pair.engines[0].table.get(client.0).expect("open");
+        let header = Header { kind: Kind::Data, to: conn.peer, from: conn.id, number: 1, time: 0 };
         let mut quoted = vec![0; 64];
         header.emit(&mut quoted);
         crate::wire::seal(&mut quoted, 0, |check| check);

@@ -182,7 +182,7 @@ fn acknowledgements_of_what_was_never_sent_change_nothing() {
     frame[44..48].copy_from_slice(&[0x70, 0, 0, 0]);
     raw.give(&frame);
     assert!(raw.host.ended.is_empty());
-    // Sack beyond the flight, and of what is in it; then the rest.
+    // Sack beyond what is in flight, and of what is in it; then the rest.
     let frame = raw.data(None, 0, &[u64::MAX; 64], &[]);
     raw.give(&frame);
     assert!(raw.host.ended.is_empty(), "the first was not accepted");
