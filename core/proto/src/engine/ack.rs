@@ -2,9 +2,9 @@
 
 use super::congestion::Sample;
 use super::conn::{Conn, bit};
-use super::flow::{Content, Flow, FrameState, Ops};
+use super::flow::{Flow, FrameState, Ops, Payload};
 use super::frame_pool::Frames;
-use super::transmit::has_item;
+use super::transmit::has_queued;
 use super::{Engine, mtu};
 use crate::Time;
 use crate::wire::{Ack, Data, Sack, flags};
@@ -61,10 +61,10 @@ impl Engine {
                 bytes += accept(flow, 0, ack.echo_number, &mut spurious);
             }
             flow.lost_from = flow.lost_from.saturating_sub(1);
-            if let Some(Content::Bundle(bundle)) = flow.in_flight.pop_front().map(|frame| frame.content) {
-                self.frames.give(bundle.buffer);
-                flow.messages_in_flight -= u32::from(bundle.messages);
-                done = join(&mut self.links, done, bundle.ops);
+            if let Some(Payload::Batch(batch)) = flow.in_flight.pop_front().map(|frame| frame.payload) {
+                self.frames.give(batch.buffer);
+                flow.messages_in_flight -= u32::from(batch.messages);
+                done = join(&mut self.links, done, batch.ops);
             }
         }
         bytes += take_sack(flow, ack, (sack, advanced.min(0)), &mut spurious, &mut self.frames);
@@ -82,7 +82,7 @@ impl Engine {
         detect_losses(now, conn, flow, self.config.base_mtu);
         let marks = if is_newer { ack.congested.wrapping_sub(flow.marks) } else { 0 };
         flow.marks = if is_newer { ack.congested } else { flow.marks };
-        let is_starved = flow.results.is_empty() && flow.serves.is_empty() && !has_item(flow, conn, &self.rmas);
+        let is_starved = flow.results.is_empty() && flow.serves.is_empty() && !has_queued(flow, conn, &self.rmas);
         let sample = Sample {
             bytes,
             rtt,
@@ -162,12 +162,12 @@ fn take_sack(
 /// What only has to arrive gives its buffer back then, and not when everything before it has.
 fn release(flow: &mut Flow, at: usize, frames: &mut Frames) {
     if let Some(frame) = flow.in_flight.get_mut(at)
-        && let Content::Bundle(bundle) = frame.content
-        && bundle.messages == 0
-        && bundle.ops.head == super::conn::NONE
+        && let Payload::Batch(batch) = frame.payload
+        && batch.messages == 0
+        && batch.ops.head == super::conn::NONE
     {
-        frames.give(bundle.buffer);
-        frame.content = Content::Empty;
+        frames.give(batch.buffer);
+        frame.payload = Payload::Empty;
     }
 }
 

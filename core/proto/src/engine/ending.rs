@@ -1,7 +1,7 @@
 //! How operations and connections end: each once.
 
 use super::conn::{NONE, State, bit};
-use super::flow::{Ahead, Content, Item, Ops};
+use super::flow::{Ahead, Ops, Payload, Queued};
 use super::host::{Event, Host, Index, Op};
 use super::send::{OP_MASK, Turn};
 use super::{Engine, flow::Flow};
@@ -47,7 +47,7 @@ impl Engine {
             }
         }
         if outcome.is_err() {
-            self.drop_parked(place, op);
+            self.drop_deferred(place, op);
         }
         self.make_ready(place);
         self.tell(place, op, outcome, host);
@@ -71,13 +71,13 @@ impl Engine {
     }
 
     /// Frees what a read's message holds if it will not be sent.
-    fn drop_parked(&mut self, place: u32, op: Op) {
+    fn drop_deferred(&mut self, place: u32, op: Op) {
         let Some(conn) = self.table.get(place) else { return };
         let Some(flow) = self.flows.get_mut(conn.flow) else { return };
         let frames = &mut self.frames;
-        flow.parked.retain(|(of, bundle)| {
+        flow.deferred.retain(|(of, batch)| {
             if *of == op {
-                frames.give(bundle.buffer);
+                frames.give(batch.buffer);
             }
             *of != op
         });
@@ -94,14 +94,14 @@ impl Engine {
         state.answered = true;
         let Some(flow) = self.table.get(place).and_then(|conn| self.flows.get_mut(conn.flow)) else { return };
         let mut unsent = false;
-        flow.queue.retain_mut(|item| match item {
-            Item::Rma(of) if *of == op => {
-                *item = Item::Spoilt(wire);
+        flow.queue.retain_mut(|queued| match queued {
+            Queued::Rma(of) if *of == op => {
+                *queued = Queued::Aborted(wire);
                 true
             }
-            Item::Bundle(bundle) if bundle.of == op.0 => {
-                self.frames.give(bundle.buffer);
-                unsent |= bundle.ops.head == op.0;
+            Queued::Batch(batch) if batch.of == op.0 => {
+                self.frames.give(batch.buffer);
+                unsent |= batch.ops.head == op.0;
                 false
             }
             _ => true,
@@ -121,24 +121,24 @@ impl Engine {
             host.abandon(assembly.place);
             self.freed = true;
         }
-        let mut content = core::mem::replace(flow, Flow::new(NONE));
-        for ahead in content.ahead.drain(..) {
+        let mut old = core::mem::replace(flow, Flow::new(NONE));
+        for ahead in old.ahead.drain(..) {
             if let Ahead::Held { buffer, .. } = ahead {
                 self.holds.give(buffer);
             }
         }
-        for (_, bundle) in content.parked.drain(..) {
-            self.frames.give(bundle.buffer);
+        for (_, batch) in old.deferred.drain(..) {
+            self.frames.give(batch.buffer);
         }
-        let in_flight = content.in_flight.drain(..).map(|frame| frame.content);
-        let waiting = content.queue.drain(..).map(|item| match item {
-            Item::Bundle(bundle) => Content::Bundle(bundle),
-            Item::Rma(_) | Item::Spoilt(_) => Content::Empty,
+        let in_flight = old.in_flight.drain(..).map(|frame| frame.payload);
+        let waiting = old.queue.drain(..).map(|queued| match queued {
+            Queued::Batch(batch) => Payload::Batch(batch),
+            Queued::Rma(_) | Queued::Aborted(_) => Payload::Empty,
         });
-        for content in in_flight.chain(waiting) {
-            let Content::Bundle(bundle) = content else { continue };
-            self.frames.give(bundle.buffer);
-            self.fail_list(bundle.ops, failure, host);
+        for payload in in_flight.chain(waiting) {
+            let Payload::Batch(batch) = payload else { continue };
+            self.frames.give(batch.buffer);
+            self.fail_list(batch.ops, failure, host);
         }
         for at in 0..self.rmas.len() {
             if self.rmas[at].is_some_and(|state| state.conn == place) {
@@ -146,14 +146,14 @@ impl Engine {
                 self.fail_one(Op(u32::try_from(at).unwrap_or(NONE)), failure, host);
             }
         }
-        for op in content.order.drain(..) {
+        for op in old.order.drain(..) {
             let turn = self.turns.get_mut(op.0 as usize);
             if let Some(Turn::Ended(outcome)) = turn.map(|turn| core::mem::replace(turn, Turn::None)) {
                 host.ended(op, outcome);
             }
         }
         if let Some(flow) = self.flows.get_mut(number) {
-            *flow = content;
+            *flow = old;
         }
         self.flows.give(number);
     }

@@ -3,7 +3,7 @@
 use super::Engine;
 use super::ack::{ahead, join};
 use super::conn::{Conn, NONE};
-use super::flow::{Ahead, Content, Flow, Ops};
+use super::flow::{Ahead, Flow, Ops, Payload};
 use super::frame_pool::Frames;
 use super::host::Host;
 use crate::wire::{CLOSE, Close, HEADER, Header, Kind, MAX_SACK, RESULT, Record, Records, Sack, emit_result};
@@ -28,7 +28,7 @@ impl Engine {
         };
         let mut end = close.emit(&sack[..words], &mut frame);
         if let Some(flow) = flow {
-            let sent = flow.in_flight.iter().flat_map(|frame| results(&frame.content, &self.frames));
+            let sent = flow.in_flight.iter().flat_map(|frame| results(&frame.payload, &self.frames));
             for (op, status) in sent.chain(flow.results.iter().copied()) {
                 if end + RESULT > frame.len() {
                     break;
@@ -75,7 +75,7 @@ impl Engine {
         let mut done = Ops::NONE;
         let mut take = |at: usize, most: usize| {
             let Some(frame) = flow.in_flight.get_mut(at) else { return };
-            let ops = take_ops(&mut frame.content, most, links);
+            let ops = take_ops(&mut frame.payload, most, links);
             done = join(links, done, ops);
         };
         (0..advanced).for_each(|at| take(at, usize::MAX));
@@ -109,10 +109,10 @@ fn delivered(flow: &Flow, words: &mut [u64; MAX_SACK]) -> usize {
 }
 
 /// The results in a frame that is in flight.
-fn results<'f>(content: &Content, frames: &'f Frames) -> impl Iterator<Item = (u32, u8)> + use<'f> {
-    let records = match content {
-        Content::Bundle(bundle) if bundle.of == NONE => {
-            Records::again(&frames.bytes(bundle.buffer)[..usize::from(bundle.len)])
+fn results<'f>(payload: &Payload, frames: &'f Frames) -> impl Iterator<Item = (u32, u8)> + use<'f> {
+    let records = match payload {
+        Payload::Batch(batch) if batch.of == NONE => {
+            Records::again(&frames.bytes(batch.buffer)[..usize::from(batch.len)])
         }
         _ => None,
     };
@@ -123,23 +123,23 @@ fn results<'f>(content: &Content, frames: &'f Frames) -> impl Iterator<Item = (u
 }
 
 /// Takes the first `most` operations out of a frame in flight.
-fn take_ops(content: &mut Content, most: usize, links: &[u32]) -> Ops {
-    let Content::Bundle(bundle) = content else { return Ops::NONE };
-    if most == 0 || bundle.ops.head == NONE {
+fn take_ops(payload: &mut Payload, most: usize, links: &[u32]) -> Ops {
+    let Payload::Batch(batch) = payload else { return Ops::NONE };
+    if most == 0 || batch.ops.head == NONE {
         return Ops::NONE;
     }
-    let head = bundle.ops.head;
+    let head = batch.ops.head;
     let mut tail = head;
     for _ in 1..most {
-        if tail == bundle.ops.tail {
+        if tail == batch.ops.tail {
             break;
         }
-        tail = links.get(tail as usize).copied().unwrap_or(bundle.ops.tail);
+        tail = links.get(tail as usize).copied().unwrap_or(batch.ops.tail);
     }
-    if tail == bundle.ops.tail {
-        bundle.ops = Ops::NONE;
+    if tail == batch.ops.tail {
+        batch.ops = Ops::NONE;
     } else {
-        bundle.ops.head = links.get(tail as usize).copied().unwrap_or(NONE);
+        batch.ops.head = links.get(tail as usize).copied().unwrap_or(NONE);
     }
     Ops { head, tail }
 }

@@ -3,7 +3,7 @@
 //! and `poll_transmit`; `take_next` and `advance`), which handles all that could be otherwise.
 
 use super::conn::{Conn, NONE, State, bit};
-use super::flow::{Bundle, Content, Flow, InFlight, Ops};
+use super::flow::{Batch, Flow, InFlight, Ops, Payload};
 use super::frame::{emit_data, plain};
 use super::frame_pool::SHORT;
 use super::host::Host;
@@ -14,7 +14,7 @@ use crate::wire::{DATA, MESSAGE_HEAD, Record, Records, emit_message, flags};
 use crate::{SendError, Time};
 
 /// A frame of which nothing is known yet.
-const EMPTY: InFlight = fresh(Content::Empty);
+const EMPTY: InFlight = fresh(Payload::Empty);
 
 /// A message to be sent.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +92,7 @@ impl Engine {
         // Built where it stays: one that is built elsewhere is copied before its bytes have reached the cache.
         flow.in_flight.push_back(EMPTY);
         let frame = flow.in_flight.back_mut()?;
-        frame.content = Content::Bundle(Bundle {
+        frame.payload = Payload::Batch(Batch {
             buffer: kept,
             len: narrow(payload),
             messages: 1,

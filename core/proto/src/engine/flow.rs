@@ -29,7 +29,7 @@ impl Ops {
 
 /// Records in a buffer that go out as one frame.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bundle {
+pub(super) struct Batch {
     pub(super) buffer: Buffer,
     /// Bytes of records.
     pub(super) len: u16,
@@ -48,12 +48,12 @@ pub(super) struct Bundle {
 
 /// What waits to be sent for the first time, in order.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Item {
-    Bundle(Bundle),
+pub(super) enum Queued {
+    Batch(Batch),
     /// An RMA, by its operation.
     Rma(Op),
     /// The end of a write that lost its memory on the way, by its number on the wire.
-    Spoilt(u32),
+    Aborted(u32),
 }
 
 /// A read of the peer that is being served.
@@ -66,10 +66,10 @@ pub(super) struct Serve {
 
 /// What a frame of the sequence carries: enough to send it again.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Content {
+pub(super) enum Payload {
     /// Nothing any more: its memory is gone. The number has to arrive all the same.
     Empty,
-    Bundle(Bundle),
+    Batch(Batch),
     /// Part of a write, by its number on the wire: the host's may have begun another life.
     Write {
         op: u32,
@@ -78,7 +78,7 @@ pub(super) enum Content {
         is_last: bool,
     },
     /// Part of a write whose memory is gone: what is sent in its place has the target refuse the whole.
-    Spoilt {
+    Aborted {
         op: u32,
         is_last: bool,
     },
@@ -90,10 +90,10 @@ pub(super) enum Content {
     },
 }
 
-impl Content {
+impl Payload {
     /// Whether it is a message or part of one.
     pub(super) fn is_message(&self) -> bool {
-        matches!(self, Self::Bundle(bundle) if bundle.of != NONE)
+        matches!(self, Self::Batch(batch) if batch.of != NONE)
     }
 }
 
@@ -108,7 +108,7 @@ pub(super) enum FrameState {
 /// A frame in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InFlight {
-    pub(super) content: Content,
+    pub(super) payload: Payload,
     pub(super) sent: Time,
     /// Transmission number of the last time.
     pub(super) number: u32,
@@ -144,7 +144,7 @@ pub(super) struct Flow {
     /// The connection.
     pub(super) conn: u32,
     // Sending.
-    pub(super) queue: VecDeque<Item>,
+    pub(super) queue: VecDeque<Queued>,
     pub(super) serves: VecDeque<Serve>,
     /// Results to be told: operation and status.
     pub(super) results: VecDeque<(u32, u8)>,
@@ -156,7 +156,7 @@ pub(super) struct Flow {
     /// Everything before this one is not lost.
     pub(super) lost_from: usize,
     /// Messages of reads, which wait for the data.
-    pub(super) parked: VecDeque<(Op, Bundle)>,
+    pub(super) deferred: VecDeque<(Op, Batch)>,
     /// RO: operations from the oldest RMA on; they end in this order.
     pub(super) order: VecDeque<Op>,
     /// RMAs whose end has not been told.
@@ -241,7 +241,7 @@ impl Flow {
             messages_in_flight: 0,
             lost: 0,
             lost_from: 0,
-            parked: VecDeque::new(),
+            deferred: VecDeque::new(),
             order: VecDeque::new(),
             open_rmas: 0,
             rma_since: Time(0),
@@ -325,12 +325,12 @@ impl Flow {
         if !self.order.is_empty() {
             return None;
         }
-        let waiting = self.queue.iter().rev().filter_map(|item| match item {
-            Item::Bundle(bundle) => Some(bundle.ops.tail),
-            Item::Rma(_) | Item::Spoilt(_) => None,
+        let waiting = self.queue.iter().rev().filter_map(|queued| match queued {
+            Queued::Batch(batch) => Some(batch.ops.tail),
+            Queued::Rma(_) | Queued::Aborted(_) => None,
         });
-        let in_flight = self.in_flight.iter().rev().filter_map(|frame| match &frame.content {
-            Content::Bundle(bundle) => Some(bundle.ops.tail),
+        let in_flight = self.in_flight.iter().rev().filter_map(|frame| match &frame.payload {
+            Payload::Batch(batch) => Some(batch.ops.tail),
             _ => None,
         });
         waiting.chain(in_flight).find(|tail| *tail != NONE).map(Op)

@@ -2,7 +2,7 @@
 
 use super::Transmit;
 use super::conn::{Conn, bit};
-use super::flow::{Ahead, Content, Flow};
+use super::flow::{Ahead, Flow, Payload};
 use super::frame_pool::Frames;
 use super::host::{Host, Op, Source, Target};
 use super::send::{OP_MASK, RmaState};
@@ -26,33 +26,33 @@ pub(super) struct Built<P> {
 }
 
 /// Bytes of records and memory.
-pub(super) fn payload_len(content: &Content) -> usize {
-    match content {
-        Content::Empty => 0,
-        Content::Bundle(bundle) => usize::from(bundle.len),
-        Content::Write { len, .. } => WRITE_HEAD + *len as usize,
-        Content::Spoilt { .. } => WRITE_HEAD + 1,
-        Content::ReadBytes { len, .. } => READ_BYTES_HEAD + *len as usize,
+pub(super) fn payload_len(payload: &Payload) -> usize {
+    match payload {
+        Payload::Empty => 0,
+        Payload::Batch(batch) => usize::from(batch.len),
+        Payload::Write { len, .. } => WRITE_HEAD + *len as usize,
+        Payload::Aborted { .. } => WRITE_HEAD + 1,
+        Payload::ReadBytes { len, .. } => READ_BYTES_HEAD + *len as usize,
     }
 }
 
 /// Bytes of the record's head before memory.
-fn head_len(content: &Content) -> usize {
-    match content {
-        Content::Write { .. } => WRITE_HEAD,
-        Content::ReadBytes { .. } => READ_BYTES_HEAD,
-        Content::Empty | Content::Bundle(_) | Content::Spoilt { .. } => 0,
+fn head_len(payload: &Payload) -> usize {
+    match payload {
+        Payload::Write { .. } => WRITE_HEAD,
+        Payload::ReadBytes { .. } => READ_BYTES_HEAD,
+        Payload::Empty | Payload::Batch(_) | Payload::Aborted { .. } => 0,
     }
 }
 
-/// Writes a frame of the sequence: all records of `content`, or a slice of them.
+/// Writes a frame of the sequence: all records of `payload`, or a slice of them.
 #[expect(clippy::too_many_arguments, reason = "one frame from all that it is made of")]
 pub(super) fn build<H: Host>(
     conn: &mut Conn,
     flow: &Flow,
     seq: u32,
     mut bits: u8,
-    content: &Content,
+    payload: &Payload,
     slice: Slice,
     is_again: bool,
     now: Time,
@@ -61,17 +61,17 @@ pub(super) fn build<H: Host>(
     buffer: &mut [u8],
     host: &mut H,
 ) -> Result<Built<H::Piece>, Gone> {
-    let memory = memory(flow, content, slice, (rmas, is_again && !conn.has(bit::UNCHECKED)), host)?;
+    let memory = memory(flow, payload, slice, (rmas, is_again && !conn.has(bit::UNCHECKED)), host)?;
     if memory.is_some() && slice.is_whole() && conn.has(bit::UNCHECKED) {
         bits |= flags::UNCHECKED;
     }
-    let payload = slice.len + if slice.is_whole() { 0 } else { SLICE_HEAD };
-    let mut at = emit_data(conn, Some(flow), Some(seq), bits, payload, now, host.room(), buffer);
+    let payload_len = slice.len + if slice.is_whole() { 0 } else { SLICE_HEAD };
+    let mut at = emit_data(conn, Some(flow), Some(seq), bits, payload_len, now, host.room(), buffer);
     if !slice.is_whole() {
         let [total, from] = [slice.total, slice.at].map(|bytes| u16::try_from(bytes).unwrap_or(u16::MAX));
         at = emit_slice(buffer, at, total, from, slice.len);
     }
-    let len = put_records(content, slice, memory.as_ref().map(|memory| memory.target), frames, buffer, at);
+    let len = put_records(payload, slice, memory.as_ref().map(|memory| memory.target), frames, buffer, at);
     let (piece, piece_len) = memory.map_or((None, 0), |memory| (Some(memory.piece), memory.len));
     Ok(Built { len, piece, piece_len, flags: bits })
 }
@@ -86,12 +86,12 @@ struct Memory<P> {
 /// The memory of a slice of a write, or of bytes that were read. `is_again`: it was sent before, with a check over it.
 fn memory<H: Host>(
     flow: &Flow,
-    content: &Content,
+    payload: &Payload,
     slice: Slice,
     (rmas, is_again): (&[Option<RmaState>], bool),
     host: &mut H,
 ) -> Result<Option<Memory<H::Piece>>, Gone> {
-    let head = head_len(content);
+    let head = head_len(payload);
     // The first slice has the whole head.
     let skipped = slice.at.saturating_sub(head) as u64;
     let len = u32::try_from(slice.len - if slice.at == 0 { head } else { 0 }).unwrap_or(u32::MAX);
@@ -101,49 +101,49 @@ fn memory<H: Host>(
         }
         host.source(&source, at + skipped, len).map_err(Gone)
     };
-    let (target, piece) = match content {
-        Content::Write { op, at, .. } => {
+    let (target, piece) = match payload {
+        Payload::Write { op, at, .. } => {
             let host_op = Op(op & OP_MASK);
             let state = rmas.get(host_op.0 as usize).and_then(Option::as_ref);
             let state = state.filter(|state| state.wire == *op && state.conn == flow.conn && state.failed.is_none());
             let target = state.map(|state| state.target).ok_or(Gone(Failure::Copy))?;
             (target, piece(Source::Local(host_op), *at)?)
         }
-        Content::ReadBytes { target, at, .. } => (*target, piece(Source::Served(*target), *at)?),
-        Content::Empty | Content::Bundle(_) | Content::Spoilt { .. } => return Ok(None),
+        Payload::ReadBytes { target, at, .. } => (*target, piece(Source::Served(*target), *at)?),
+        Payload::Empty | Payload::Batch(_) | Payload::Aborted { .. } => return Ok(None),
     };
     Ok(Some(Memory { target, piece, len }))
 }
 
 /// Writes a slice of records at `at`, without the memory in it; where it ends.
 fn put_records(
-    content: &Content,
+    payload: &Payload,
     slice: Slice,
     target: Option<Target>,
     frames: &Frames,
     buffer: &mut [u8],
     at: usize,
 ) -> usize {
-    match (content, target) {
-        (Content::Bundle(bundle), _) => {
-            let bytes = &frames.bytes(bundle.buffer)[slice.at..slice.at + slice.len];
+    match (payload, target) {
+        (Payload::Batch(batch), _) => {
+            let bytes = &frames.bytes(batch.buffer)[slice.at..slice.at + slice.len];
             buffer[at..at + slice.len].copy_from_slice(bytes);
             at + slice.len
         }
-        (Content::Spoilt { op, is_last }, _) => {
+        (Payload::Aborted { op, is_last }, _) => {
             // No registration has this handle.
             let target = Target { handle: [0, 0], offset: 0, len: if *is_last { 1 } else { 2 } };
             let end = emit_write(buffer, at, *op, &target, 0, 1);
             buffer[end] = 0;
             end + 1
         }
-        (Content::Write { op, at: op_at, len, .. }, Some(target)) if slice.at == 0 => {
+        (Payload::Write { op, at: op_at, len, .. }, Some(target)) if slice.at == 0 => {
             emit_write(buffer, at, *op, &target, *op_at, *len as usize)
         }
-        (Content::ReadBytes { op, at: op_at, len, .. }, _) if slice.at == 0 => {
+        (Payload::ReadBytes { op, at: op_at, len, .. }, _) if slice.at == 0 => {
             emit_read_bytes(buffer, at, *op, *op_at, *len as usize)
         }
-        (Content::Empty | Content::Write { .. } | Content::ReadBytes { .. }, _) => at,
+        (Payload::Empty | Payload::Write { .. } | Payload::ReadBytes { .. }, _) => at,
     }
 }
 
@@ -167,13 +167,13 @@ pub(super) fn emit_data(
     flow: Option<&Flow>,
     seq: Option<u32>,
     mut bits: u8,
-    payload: usize,
+    payload_len: usize,
     now: Time,
     room: u32,
     buffer: &mut [u8],
 ) -> usize {
     let early = flow.filter(|flow| flow.ahead.len() > 1);
-    let space = usize::from(conn.mtu).saturating_sub(DATA + payload) / 8;
+    let space = usize::from(conn.mtu).saturating_sub(DATA + payload_len) / 8;
     let count = early.map_or(0, |flow| sack_words(flow).min(space).min(wire::MAX_SACK));
     if early.is_none_or(|flow| sack_words(flow) == count) {
         conn.clear(bit::ACK_NOW | bit::ACK_LATER | bit::FULL);

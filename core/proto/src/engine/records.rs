@@ -2,7 +2,7 @@
 
 use super::conn::{Conn, bit};
 use super::copy_verify::Next;
-use super::flow::{Ahead, Flow, Item, Serve, WINDOW};
+use super::flow::{Ahead, Flow, Queued, Serve, WINDOW};
 use super::host::{Host, Op, Target};
 use super::send::{OP_MASK, RmaState};
 use super::transmit::status;
@@ -205,19 +205,19 @@ impl Scene<'_> {
         }
         state.answered = true;
         if state.has_message {
-            self.release_parked(op);
+            self.release_deferred(op);
         }
         ended((op, Ok(())));
     }
 
     /// The data of a read has come: its message may go, before everything else.
-    fn release_parked(&mut self, op: Op) {
+    fn release_deferred(&mut self, op: Op) {
         // The parts of a message lie together, and reads mostly end in the order in which they began.
-        let first = self.flow.parked.iter().position(|(of, _)| *of == op).unwrap_or(0);
-        let count = self.flow.parked.iter().skip(first).take_while(|(of, _)| *of == op).count();
+        let first = self.flow.deferred.iter().position(|(of, _)| *of == op).unwrap_or(0);
+        let count = self.flow.deferred.iter().skip(first).take_while(|(of, _)| *of == op).count();
         for at in (first..first + count).rev() {
-            if let Some((_, bundle)) = self.flow.parked.remove(at) {
-                self.flow.queue.push_front(Item::Bundle(bundle));
+            if let Some((_, batch)) = self.flow.deferred.remove(at) {
+                self.flow.queue.push_front(Queued::Batch(batch));
             }
         }
         // What waits for this operation goes on waiting for its message only if it is a fence.

@@ -1,7 +1,7 @@
 //! Sends and RMA as the program starts them: into the queue of the connection's flow.
 
 use super::conn::{NONE, State};
-use super::flow::{Bundle, Flow, Item, Ops};
+use super::flow::{Batch, Flow, Ops, Queued};
 use super::frame_pool::{Buffer, Frames, SHORT};
 use super::{Engine, Index, Op, Rma, Target, flow_of, get_ready};
 use crate::wire::{DATA, MESSAGE_HEAD, PART_HEAD, emit_message, emit_part};
@@ -68,23 +68,24 @@ impl Engine {
         let capacity = (usize::from(conn.mtu) - DATA).min(self.frames.stride());
         let flow = flow_of(&mut self.flows, conn, place).ok_or(SendError::NoBuffers)?;
         link(&mut self.links, op, NONE);
-        if let Some(Item::Bundle(bundle)) = flow.queue.back_mut()
-            && bundle.is_open
-            && usize::from(bundle.len) + MESSAGE_HEAD + len <= capacity
-            && bundle.messages < MAX_MESSAGES
+        if let Some(Queued::Batch(batch)) = flow.queue.back_mut()
+            && batch.is_open
+            && usize::from(batch.len) + MESSAGE_HEAD + len <= capacity
+            && batch.messages < MAX_MESSAGES
         {
-            let end = emit_message(self.frames.bytes_mut(bundle.buffer), usize::from(bundle.len), false, parts);
-            bundle.len = u16::try_from(end).unwrap_or(u16::MAX);
-            bundle.messages += 1;
-            bundle.prompt |= ask;
-            link(&mut self.links, Op(bundle.ops.tail), op.0);
-            bundle.ops.tail = op.0;
+            let end = emit_message(self.frames.bytes_mut(batch.buffer), usize::from(batch.len), false, parts);
+            batch.len = u16::try_from(end).unwrap_or(u16::MAX);
+            batch.messages += 1;
+            batch.prompt |= ask;
+            link(&mut self.links, Op(batch.ops.tail), op.0);
+            batch.ops.tail = op.0;
         } else {
             let owner = conn.flow;
             let message =
                 Outbound { parts, len, is_rma: false, after: false, op, prompt: ask, now, capacity, owner, is_alone };
             let queue = &mut flow.queue;
-            if !message.bundle(&mut self.frames, &mut self.parts, |bundle| queue.push_back(Item::Bundle(bundle))) {
+            if !message.write_batches(&mut self.frames, &mut self.parts, |batch| queue.push_back(Queued::Batch(batch)))
+            {
                 // A flow that was taken for nothing is given back in time.
                 get_ready(conn, place, &mut self.ready);
                 return Err(SendError::NoBuffers);
@@ -120,18 +121,18 @@ impl Engine {
         let flow = flow_of(&mut self.flows, conn, place).ok_or(RmaError::NoBuffers)?;
         let op = rma.op;
         let before = flow.last_send();
-        flow.queue.push_back(Item::Rma(op));
+        flow.queue.push_back(Queued::Rma(op));
         if let Some(message) = rma.message {
             // A read's message is queued when the data has come: nothing at the peer comes before it.
             let (parts, owner) = (&[message], conn.flow);
             let after = !rma.read;
             let message =
                 Outbound { parts, len, is_rma: true, after, op, prompt: false, now, capacity, owner, is_alone };
-            let (queue, parked) = (&mut flow.queue, &mut flow.parked);
+            let (queue, deferred) = (&mut flow.queue, &mut flow.deferred);
             // A read's message waits until the data has come.
-            let park =
-                |bundle| if rma.read { parked.push_back((op, bundle)) } else { queue.push_back(Item::Bundle(bundle)) };
-            if !message.bundle(&mut self.frames, &mut self.parts, park) {
+            let defer =
+                |batch| if rma.read { deferred.push_back((op, batch)) } else { queue.push_back(Queued::Batch(batch)) };
+            if !message.write_batches(&mut self.frames, &mut self.parts, defer) {
                 flow.queue.pop_back();
                 get_ready(conn, place, &mut self.ready);
                 return Err(RmaError::NoBuffers);
@@ -187,8 +188,9 @@ struct Outbound<'a> {
 }
 
 impl Outbound<'_> {
-    /// Fills buffers and shows them in order; false, and nothing happened, when there are too few.
-    fn bundle(&self, frames: &mut Frames, part_number: &mut u32, mut sink: impl FnMut(Bundle)) -> bool {
+    /// Writes the message into one batch per frame, and passes them to `sink` in order. Returns false, and
+    /// changes nothing, if there are too few buffers.
+    fn write_batches(&self, frames: &mut Frames, part_number: &mut u32, mut sink: impl FnMut(Batch)) -> bool {
         let size = self.capacity - PART_HEAD;
         let whole = MESSAGE_HEAD + self.len <= self.capacity;
         let needed = if whole { 1 } else { self.len.div_ceil(size) };
@@ -200,7 +202,7 @@ impl Outbound<'_> {
         if !has_buffers && !is_short {
             return false;
         }
-        let mut bundle = Bundle {
+        let mut batch = Batch {
             buffer: Buffer(0),
             len: 0,
             messages: 1,
@@ -213,9 +215,9 @@ impl Outbound<'_> {
         if whole {
             let buffer = if has_buffers { frames.take(self.owner) } else { frames.descriptor(self.op) };
             let Some(buffer) = buffer else { return false };
-            bundle.buffer = buffer;
-            bundle.len = narrow(emit_message(frames.bytes_mut(buffer), 0, self.after, self.parts));
-            sink(bundle);
+            batch.buffer = buffer;
+            batch.len = narrow(emit_message(frames.bytes_mut(buffer), 0, self.after, self.parts));
+            sink(batch);
             return true;
         }
         let message = *part_number & !AFTER | if self.after { AFTER } else { 0 };
@@ -227,9 +229,9 @@ impl Outbound<'_> {
             let bytes = frames.bytes_mut(buffer);
             let end = emit_part(bytes, 0, message, wide(self.len), wide(at), count);
             source.copy(&mut bytes[end..end + count]);
-            let ops = if is_last { bundle.ops } else { Ops::NONE };
+            let ops = if is_last { batch.ops } else { Ops::NONE };
             let (messages, prompt) = (u16::from(is_last), self.prompt && is_last);
-            sink(Bundle { buffer, len: narrow(end + count), messages, ops, prompt, ..bundle });
+            sink(Batch { buffer, len: narrow(end + count), messages, ops, prompt, ..batch });
         }
         true
     }

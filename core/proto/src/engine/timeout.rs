@@ -3,7 +3,7 @@
 use super::Engine;
 use super::ack::ask_again;
 use super::conn::{Conn, NONE, State, bit};
-use super::flow::{Content, Flow, FrameState, Item};
+use super::flow::{Flow, FrameState, Payload, Queued};
 use super::host::{Event, Host, Index};
 use super::mtu;
 use super::rtt::LEAST_TIMEOUT;
@@ -186,14 +186,14 @@ fn send_due(conn: &Conn, flow: &Flow) -> Option<Time> {
 
 /// Since when the oldest operation of a flow waits; for RMA, since when nothing has moved.
 pub(super) fn oldest(flow: &Flow) -> Option<Time> {
-    let in_flight = flow.in_flight.iter().find_map(|frame| match &frame.content {
-        Content::Bundle(bundle) if bundle.messages > 0 => Some(bundle.since),
+    let in_flight = flow.in_flight.iter().find_map(|frame| match &frame.payload {
+        Payload::Batch(batch) if batch.messages > 0 => Some(batch.since),
         _ => None,
     });
     let waiting = || {
-        flow.queue.iter().find_map(|item| match item {
-            Item::Bundle(bundle) => Some(bundle.since),
-            Item::Rma(_) | Item::Spoilt(_) => None,
+        flow.queue.iter().find_map(|queued| match queued {
+            Queued::Batch(batch) => Some(batch.since),
+            Queued::Rma(_) | Queued::Aborted(_) => None,
         })
     };
     let messages = in_flight.or_else(waiting);

@@ -1,7 +1,7 @@
 //! Output: the next frame that may leave.
 
 use super::conn::{Conn, NONE, State, bit};
-use super::flow::{Bundle, Content, Flow, FrameState, InFlight, Item, MAX_ASKED, Ops, Serve, WINDOW};
+use super::flow::{Batch, Flow, FrameState, InFlight, MAX_ASKED, Ops, Payload, Queued, Serve, WINDOW};
 use super::frame::{Gone, build, emit_data, header, payload_len, plain};
 use super::frame_pool::Frames;
 use super::host::{Host, Source};
@@ -207,18 +207,18 @@ impl Engine {
         }
         let seq = conn.next_seq.wrapping_sub(back);
         let mut bits = if flow.wants_to_send() { 0 } else { flags::ASK };
-        let payload = payload_len(&frame.content);
+        let payload_len = payload_len(&frame.payload);
         let smallest = self.config.base_mtu.min(conn.peer_mtu);
-        let slicing = (DATA + payload > usize::from(conn.mtu))
-            .then(|| flow.slicing.unwrap_or_else(|| Slicing::new(seq, frame.attempts, payload, smallest)));
-        let slice = slicing.map_or(Slice::whole(payload), |slicing| slicing.slice(payload, smallest));
+        let slicing = (DATA + payload_len > usize::from(conn.mtu))
+            .then(|| flow.slicing.unwrap_or_else(|| Slicing::new(seq, frame.attempts, payload_len, smallest)));
+        let slice = slicing.map_or(Slice::whole(payload_len), |slicing| slicing.slice(payload_len, smallest));
         if slicing.is_some_and(|slicing| !slicing.is_last()) {
             bits = 0;
-        } else if !first || matches!(frame.content, Content::Bundle(Bundle { prompt: true, .. })) {
+        } else if !first || matches!(frame.payload, Payload::Batch(Batch { prompt: true, .. })) {
             bits |= flags::PROMPT;
         }
         let built =
-            build(conn, flow, seq, bits, &frame.content, slice, !first, now, &self.frames, &self.rmas, buffer, host);
+            build(conn, flow, seq, bits, &frame.payload, slice, !first, now, &self.frames, &self.rmas, buffer, host);
         let built = match built {
             Ok(built) => built,
             Err(gone) => {
@@ -254,26 +254,26 @@ impl Engine {
         let room = u32::from(conn.mtu) - narrow(DATA);
         if !flow.results.is_empty() {
             match results(&mut self.frames, conn.flow, flow, room, now) {
-                Some(bundle) => return Some(fresh(Content::Bundle(bundle))),
+                Some(batch) => return Some(fresh(Payload::Batch(batch))),
                 None => get_hungry(conn, place, &mut self.hungry),
             }
         }
-        let has_item = has_item(flow, conn, &self.rmas);
-        if !flow.serves.is_empty() && (!has_item || flow.serve_next) {
+        let has_queued = has_queued(flow, conn, &self.rmas);
+        if !flow.serves.is_empty() && (!has_queued || flow.serve_next) {
             flow.serve_next = false;
             return serve(flow, room, host).map(fresh);
         }
-        if !has_item {
+        if !has_queued {
             return None;
         }
         flow.serve_next = true;
         match *flow.queue.front()? {
-            Item::Bundle(bundle) => {
+            Queued::Batch(batch) => {
                 flow.queue.pop_front();
-                flow.messages_in_flight += u32::from(bundle.messages);
-                Some(fresh(Content::Bundle(bundle)))
+                flow.messages_in_flight += u32::from(batch.messages);
+                Some(fresh(Payload::Batch(batch)))
             }
-            Item::Rma(op) => {
+            Queued::Rma(op) => {
                 let state = self.rmas.get_mut(op.0 as usize)?.as_mut()?;
                 // Taken before anything is noted: without one, nothing happens now.
                 let buffer = if state.read { self.frames.take(conn.flow) } else { None };
@@ -291,7 +291,7 @@ impl Engine {
                     state.at = state.target.len;
                     flow.queue.pop_front();
                     let len = emit_read(self.frames.bytes_mut(buffer), 0, state.wire, &state.target);
-                    return Some(fresh(Content::Bundle(control(buffer, len, now))));
+                    return Some(fresh(Payload::Batch(control(buffer, len, now))));
                 }
                 let at = state.at;
                 let phase = || if at == 0 { host.phase(&Source::Local(op)) } else { 0 };
@@ -301,11 +301,11 @@ impl Engine {
                     flow.queue.pop_front();
                 }
                 let is_last = state.at == state.target.len;
-                Some(fresh(Content::Write { op: state.wire, at, len: narrow64(len), is_last }))
+                Some(fresh(Payload::Write { op: state.wire, at, len: narrow64(len), is_last }))
             }
-            Item::Spoilt(op) => {
+            Queued::Aborted(op) => {
                 flow.queue.pop_front();
-                Some(fresh(Content::Spoilt { op, is_last: true }))
+                Some(fresh(Payload::Aborted { op, is_last: true }))
             }
         }
     }
@@ -315,17 +315,17 @@ impl Engine {
     fn lose_memory<H: Host>(&mut self, place: u32, at: usize, failure: Failure, host: &mut H) {
         let Some(flow) = self.flow_mut(place) else { return };
         let Some(frame) = flow.in_flight.get_mut(at) else { return };
-        let content = core::mem::replace(&mut frame.content, Content::Empty);
-        match content {
-            Content::Write { op, is_last, .. } => {
-                frame.content = Content::Spoilt { op, is_last };
+        let payload = core::mem::replace(&mut frame.payload, Payload::Empty);
+        match payload {
+            Payload::Write { op, is_last, .. } => {
+                frame.payload = Payload::Aborted { op, is_last };
                 self.abort_write(place, op, failure, host);
             }
-            Content::ReadBytes { op, .. } => {
+            Payload::ReadBytes { op, .. } => {
                 flow.serves.retain(|serve| serve.op != op);
                 flow.results.push_back((op, status(failure)));
             }
-            Content::Empty | Content::Bundle(_) | Content::Spoilt { .. } => {}
+            Payload::Empty | Payload::Batch(_) | Payload::Aborted { .. } => {}
         }
     }
 
@@ -339,14 +339,14 @@ impl Engine {
     ) -> Option<Transmit<H::Piece>> {
         let conn = self.table.get_mut(place)?;
         let flow = self.flows.get_mut(conn.flow)?;
-        let Some(Item::Bundle(bundle)) = flow.queue.pop_front() else { return None };
-        let at = emit_data(conn, None, None, 0, usize::from(bundle.len), now, host.room(), buffer);
-        let len = at + usize::from(bundle.len);
-        buffer[at..len].copy_from_slice(&self.frames.bytes(bundle.buffer)[..usize::from(bundle.len)]);
+        let Some(Queued::Batch(batch)) = flow.queue.pop_front() else { return None };
+        let at = emit_data(conn, None, None, 0, usize::from(batch.len), now, host.room(), buffer);
+        let len = at + usize::from(batch.len);
+        buffer[at..len].copy_from_slice(&self.frames.bytes(batch.buffer)[..usize::from(batch.len)]);
         conn.clear(bit::CONFIRM);
         let transmit = plain(conn, len);
-        self.frames.give(bundle.buffer);
-        self.end_list(place, bundle.ops, Ok(()), host);
+        self.frames.give(batch.buffer);
+        self.end_list(place, batch.ops, Ok(()), host);
         Some(transmit)
     }
 
@@ -400,7 +400,7 @@ fn again(now: Time, conn: &Conn, flow: &mut Flow) -> Option<usize> {
     let is_lost = |at: &usize| flow.in_flight[*at].state == FrameState::Lost;
     let first = (flow.lost_from..flow.in_flight.len()).find(is_lost)?;
     // Messages wait for slots; what the peer's program may wait for before it gives one back does not.
-    let may_go = |at: &usize| flow.rnr_since.is_none() || !flow.in_flight[*at].content.is_message();
+    let may_go = |at: &usize| flow.rnr_since.is_none() || !flow.in_flight[*at].payload.is_message();
     let at = (first..flow.in_flight.len()).find(|at| is_lost(at) && may_go(at));
     flow.lost_from = first;
     at.filter(|_| fits)
@@ -432,14 +432,14 @@ pub(super) fn has_room(now: Time, conn: &Conn, flow: &Flow) -> bool {
 
 /// Whether the front of the program's queue may be sent: no earlier operation bars it, and the peer has room for its
 /// messages, or nothing of ours is there that could make it say so.
-pub(super) fn has_item(flow: &Flow, conn: &Conn, rmas: &[Option<super::send::RmaState>]) -> bool {
+pub(super) fn has_queued(flow: &Flow, conn: &Conn, rmas: &[Option<super::send::RmaState>]) -> bool {
     match flow.queue.front() {
         None => false,
-        Some(Item::Bundle(bundle)) => {
-            let barred = flow.barrier.is_some_and(|op| bundle.of != op.0);
-            !barred && flow.rnr_since.is_none() && has_credit(conn, flow, bundle.messages)
+        Some(Queued::Batch(batch)) => {
+            let barred = flow.barrier.is_some_and(|op| batch.of != op.0);
+            !barred && flow.rnr_since.is_none() && has_credit(conn, flow, batch.messages)
         }
-        Some(Item::Rma(op)) => match flow.barrier {
+        Some(Queued::Rma(op)) => match flow.barrier {
             Some(barrier) => barrier == *op,
             None => {
                 let Some(rma) = rmas.get(op.0 as usize).and_then(Option::as_ref) else { return true };
@@ -448,7 +448,7 @@ pub(super) fn has_item(flow: &Flow, conn: &Conn, rmas: &[Option<super::send::Rma
                 !crowded && (!rma.fence || flow.messages_in_flight == 0 && flow.running == 0)
             }
         },
-        Some(Item::Spoilt(_)) => true,
+        Some(Queued::Aborted(_)) => true,
     }
 }
 
@@ -474,9 +474,9 @@ fn get_hungry(conn: &mut Conn, place: u32, hungry: &mut VecDeque<u32>) {
     }
 }
 
-pub(super) const fn fresh(content: Content) -> InFlight {
+pub(super) const fn fresh(payload: Payload) -> InFlight {
     InFlight {
-        content,
+        payload,
         sent: Time(0),
         number: 0,
         bytes: 0,
@@ -487,13 +487,13 @@ pub(super) const fn fresh(content: Content) -> InFlight {
     }
 }
 
-fn control(buffer: super::frame_pool::Buffer, len: usize, now: Time) -> Bundle {
+fn control(buffer: super::frame_pool::Buffer, len: usize, now: Time) -> Batch {
     let len = u16::try_from(len).unwrap_or(u16::MAX);
-    Bundle { buffer, len, messages: 0, ops: Ops::NONE, of: NONE, is_open: false, prompt: false, since: now }
+    Batch { buffer, len, messages: 0, ops: Ops::NONE, of: NONE, is_open: false, prompt: false, since: now }
 }
 
 /// Results that wait, in one frame.
-fn results(frames: &mut Frames, owner: u32, flow: &mut Flow, room: u32, now: Time) -> Option<Bundle> {
+fn results(frames: &mut Frames, owner: u32, flow: &mut Flow, room: u32, now: Time) -> Option<Batch> {
     let buffer = frames.take(owner)?;
     let capacity = (room as usize).min(frames.stride());
     let bytes = frames.bytes_mut(buffer);
@@ -507,7 +507,7 @@ fn results(frames: &mut Frames, owner: u32, flow: &mut Flow, room: u32, now: Tim
 }
 
 /// The next bytes of the read that is served.
-fn serve<H: Host>(flow: &mut Flow, room: u32, host: &mut H) -> Option<Content> {
+fn serve<H: Host>(flow: &mut Flow, room: u32, host: &mut H) -> Option<Payload> {
     let Serve { op, target, at } = *flow.serves.front()?;
     let phase = || if at == 0 { host.phase(&Source::Served(target)) } else { 0 };
     let len = memory_len(room - narrow(READ_BYTES_HEAD), target.len - at, phase);
@@ -516,7 +516,7 @@ fn serve<H: Host>(flow: &mut Flow, room: u32, host: &mut H) -> Option<Content> {
     } else if let Some(serve) = flow.serves.front_mut() {
         serve.at += len;
     }
-    Some(Content::ReadBytes { op, target, at, len: narrow64(len) })
+    Some(Payload::ReadBytes { op, target, at, len: narrow64(len) })
 }
 
 /// Bytes of memory that a frame with so much room takes of those that are left. A frame that others follow ends where a word of
