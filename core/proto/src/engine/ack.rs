@@ -20,7 +20,7 @@ const LONGEST_RTT: u32 = 30_000_000;
 
 /// Distance of two numbers that wrap.
 #[expect(clippy::cast_possible_wrap, reason = "distance modulo 2^32")]
-pub(super) fn ahead(number: u32, of: u32) -> i32 {
+pub(super) fn distance(number: u32, of: u32) -> i32 {
     number.wrapping_sub(of) as i32
 }
 
@@ -31,11 +31,11 @@ impl Engine {
         let Some(flow) = self.flows.get_mut(conn.flow) else { return Ops::NONE };
         let ack = &data.ack;
         // A number that was never sent: this is not about our frames.
-        if ahead(ack.echo_number, conn.number) >= 0 {
+        if distance(ack.echo_number, conn.number) >= 0 {
             self.stats.malformed += 1;
             return Ops::NONE;
         }
-        let is_newer = flow.echoed.is_none_or(|echoed| ahead(ack.echo_number, echoed) > 0);
+        let is_newer = flow.echoed.is_none_or(|echoed| distance(ack.echo_number, echoed) > 0);
         let is_current = is_newer || flow.echoed == Some(ack.echo_number);
         let mut rtt = None;
         if is_newer {
@@ -50,7 +50,7 @@ impl Engine {
         }
         #[expect(clippy::cast_possible_truncation, reason = "at most WINDOW")]
         let oldest = conn.next_seq.wrapping_sub(flow.in_flight.len() as u32);
-        let advanced = ahead(ack.ack, oldest);
+        let advanced = distance(ack.ack, oldest);
         if advanced > 0 && advanced as usize > flow.in_flight.len() {
             self.stats.malformed += 1;
             return Ops::NONE;
@@ -70,7 +70,7 @@ impl Engine {
         bytes += take_sack(flow, ack, (sack, advanced.min(0)), &mut spurious, &mut self.frames);
         if spurious > 0 {
             self.stats.spurious += u64::from(spurious);
-            flow.reorder = (flow.reorder + 1).min(MOST_REORDER);
+            flow.reorder_threshold = (flow.reorder_threshold + 1).min(MOST_REORDER);
             flow.congestion.on_spurious();
         }
         if bytes > 0 || advanced > 0 {
@@ -118,7 +118,7 @@ fn accept(flow: &mut Flow, at: usize, echoed: u32, spurious: &mut u32) -> u64 {
     } else {
         flow.bytes_in_flight = flow.bytes_in_flight.saturating_sub(bytes);
         // It was sent again, and an older frame is the newest that the peer has seen: the first one had arrived.
-        if frame.was_lost && ahead(frame.number, echoed) > 0 {
+        if frame.was_lost && distance(frame.number, echoed) > 0 {
             *spurious += 1;
         }
     }
@@ -204,7 +204,7 @@ fn note_peer(now: Time, conn: &mut Conn, flow: &mut Flow, data: &Data) -> bool {
 
 /// When a peer without slots is asked again.
 pub(super) fn ask_again(now: Time, flow: &mut Flow) {
-    let is_heard = |number| flow.echoed.is_some_and(|echoed| ahead(echoed, number) >= 0);
+    let is_heard = |number| flow.echoed.is_some_and(|echoed| distance(echoed, number) >= 0);
     let was_heard = flow.in_flight.front().is_none_or(|front| is_heard(front.number));
     flow.unanswered = if was_heard { 0 } else { flow.unanswered + 1 };
     flow.rnr_tries += 1;
@@ -219,7 +219,7 @@ fn detect_losses(now: Time, conn: &mut Conn, flow: &mut Flow, base: u16) {
     let (mut lost, mut large) = (0, 0);
     for at in 0..flow.in_flight.len() {
         let Some(frame) = flow.in_flight.get_mut(at) else { break };
-        let behind = ahead(echoed, frame.number);
+        let behind = distance(echoed, frame.number);
         if behind <= 0 {
             // Sent once: all that follow were sent later still.
             if frame.attempts == 1 {
@@ -231,7 +231,7 @@ fn detect_losses(now: Time, conn: &mut Conn, flow: &mut Flow, base: u16) {
             continue;
         }
         let expires = Time(frame.sent.0.saturating_add(delay));
-        if behind.unsigned_abs() >= flow.reorder || expires <= now {
+        if behind.unsigned_abs() >= flow.reorder_threshold || expires <= now {
             frame.state = FrameState::Lost;
             frame.was_lost = true;
             lost += u64::from(frame.bytes);

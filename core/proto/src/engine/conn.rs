@@ -174,8 +174,8 @@ impl Conn {
     /// Notes a transmission number, which keeps the newest: what acknowledgements echo, and when the peer was last heard.
     pub(super) fn note_number(&mut self, number: u32, time: u32, at: u32) {
         #[expect(clippy::cast_possible_wrap, reason = "distance modulo 2^32")]
-        let ahead = number.wrapping_sub(self.newest) as i32;
-        if !self.has(bit::HEARD) || ahead > 0 {
+        let distance = number.wrapping_sub(self.newest) as i32;
+        if !self.has(bit::HEARD) || distance > 0 {
             self.set(bit::HEARD);
             (self.newest, self.newest_time, self.newest_at) = (number, time, at);
         }
@@ -185,10 +185,10 @@ impl Conn {
     #[expect(clippy::cast_possible_truncation, reason = "halves of a word")]
     pub(super) fn is_new(&mut self, number: u32) -> bool {
         let mut seen = u64::from(self.next_seq) << 32 | u64::from(self.recv_next);
-        let ahead = if self.has(bit::HEARD) { number.wrapping_sub(self.newest) } else { 64 };
+        let distance = if self.has(bit::HEARD) { number.wrapping_sub(self.newest) } else { 64 };
         let behind = number.wrapping_sub(self.newest).wrapping_neg();
-        let fresh = if ahead != 0 && ahead < 1 << 31 {
-            seen = seen.checked_shl(ahead).unwrap_or(0) | 1;
+        let fresh = if distance != 0 && distance < 1 << 31 {
+            seen = seen.checked_shl(distance).unwrap_or(0) | 1;
             true
         } else if behind < 64 {
             let fresh = seen >> behind & 1 == 0;

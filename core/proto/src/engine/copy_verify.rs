@@ -90,7 +90,7 @@ impl Engine {
         let place = self.table.find(header.to)?;
         let conn = self.table.get(place).filter(|conn| conn.state == State::Open && !conn.has(bit::RNR))?;
         let flow = self.flows.get(conn.flow)?;
-        let next = flow.next.filter(|_| flow.ahead.is_empty() && flow.partial == 0 && flow.has_room_for(1))?;
+        let next = flow.next.filter(|_| flow.reorder_queue.is_empty() && flow.partial == 0 && flow.has_room_for(1))?;
         if conn.peer != header.from || conn.to != *from || wire::claimed_len(frame) != Some(frame.len()) {
             return None;
         }

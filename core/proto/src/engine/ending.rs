@@ -1,7 +1,7 @@
 //! How operations and connections end: each once.
 
 use super::conn::{NONE, State, bit};
-use super::flow::{Ahead, Ops, Payload, Queued};
+use super::flow::{Ops, Payload, Queued, ReorderEntry};
 use super::host::{Event, Host, Index, Op};
 use super::send::{OP_MASK, Turn};
 use super::{Engine, flow::Flow};
@@ -122,8 +122,8 @@ impl Engine {
             self.freed = true;
         }
         let mut old = core::mem::replace(flow, Flow::new(NONE));
-        for ahead in old.ahead.drain(..) {
-            if let Ahead::Held { buffer, .. } = ahead {
+        for entry in old.reorder_queue.drain(..) {
+            if let ReorderEntry::Held { buffer, .. } = entry {
                 self.holds.give(buffer);
             }
         }

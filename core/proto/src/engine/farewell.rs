@@ -1,9 +1,9 @@
 //! What a CLOSE acknowledges: everything that its sender has delivered, since nothing can ask it later.
 
 use super::Engine;
-use super::ack::{ahead, join};
+use super::ack::{distance, join};
 use super::conn::{Conn, NONE};
-use super::flow::{Ahead, Flow, Ops, Payload};
+use super::flow::{Flow, Ops, Payload, ReorderEntry};
 use super::frame_pool::Frames;
 use super::host::Host;
 use crate::wire::{CLOSE, Close, HEADER, Header, Kind, MAX_SACK, RESULT, Record, Records, Sack, emit_result};
@@ -92,15 +92,15 @@ impl Engine {
 fn accepted(conn: &Conn, flow: &Flow, ack: u32) -> Option<usize> {
     #[expect(clippy::cast_possible_truncation, reason = "at most WINDOW")]
     let oldest = conn.next_seq.wrapping_sub(flow.in_flight.len() as u32);
-    usize::try_from(ahead(ack, oldest)).ok().filter(|advanced| *advanced <= flow.in_flight.len())
+    usize::try_from(distance(ack, oldest)).ok().filter(|advanced| *advanced <= flow.in_flight.len())
 }
 
 /// Sets the bits of the frames whose messages were delivered out of order, and returns how many words that takes.
 fn delivered(flow: &Flow, words: &mut [u64; MAX_SACK]) -> usize {
     let mut count = 0;
-    for (at, ahead) in flow.ahead.iter().skip(1).take(64 * MAX_SACK).enumerate() {
+    for (at, entry) in flow.reorder_queue.iter().skip(1).take(64 * MAX_SACK).enumerate() {
         // A frame that is held has arrived, and is never delivered now.
-        if matches!(ahead, Ahead::Passed) {
+        if matches!(entry, ReorderEntry::Done) {
             words[at / 64] |= 1 << (at % 64);
             count = at / 64 + 1;
         }

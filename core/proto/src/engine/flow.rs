@@ -122,17 +122,17 @@ pub(super) struct InFlight {
     pub(super) state: FrameState,
 }
 
-/// A frame that came before its turn. The first entry is the one whose turn it is.
+/// An entry of the reorder queue. The first entry is the next in-order frame.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Ahead {
+pub(super) enum ReorderEntry {
     Missing,
-    /// Done with; only its number has to pass.
-    Passed,
+    /// Applied; only its number has to pass.
+    Done,
     /// The last frame of a write.
     WriteEnd {
         op: u32,
     },
-    /// Records to be looked at when their turn comes.
+    /// Records to be applied in their turn.
     Held {
         buffer: Buffer,
         len: u16,
@@ -196,10 +196,10 @@ pub(super) struct Flow {
     pub(super) echoed: Option<u32>,
     /// Marks of congestion that the peer has counted.
     pub(super) marks: u16,
-    /// When the first frame that is late is lost.
+    /// Time at which the oldest late frame will be declared lost.
     pub(super) loss_at: Option<Time>,
-    /// Frames by which the network may reorder.
-    pub(super) reorder: u32,
+    /// A frame is lost once a frame sent this many later was accepted (RFC 9002, section 6.1.1).
+    pub(super) reorder_threshold: u32,
     pub(super) congestion: Congestion,
     /// A frame that is leaving in slices.
     pub(super) slicing: Option<super::slices::Slicing>,
@@ -208,7 +208,8 @@ pub(super) struct Flow {
     /// Path-MTU discovery: the size that is being probed, how often, and when next.
     pub(super) probing: super::mtu::Probing,
     // Receiving.
-    pub(super) ahead: VecDeque<Ahead>,
+    /// Frames from `recv_next` on that came out of order.
+    pub(super) reorder_queue: VecDeque<ReorderEntry>,
     pub(super) assembly: Option<Assembly>,
     /// Parts of it that have come, on an unreliable connection.
     pub(super) seen: Vec<u64>,
@@ -264,12 +265,12 @@ impl Flow {
             echoed: None,
             marks: 0,
             loss_at: None,
-            reorder: 3,
+            reorder_threshold: 3,
             congestion: Congestion::new(),
             slicing: None,
             large_lost: 0,
             probing: super::mtu::Probing::default(),
-            ahead: VecDeque::new(),
+            reorder_queue: VecDeque::new(),
             assembly: None,
             seen: Vec::new(),
             assembly_at: Time(0),
@@ -288,14 +289,14 @@ impl Flow {
         let fresh = Self::new(conn);
         let old = core::mem::replace(self, fresh);
         (self.queue, self.serves, self.results) = (old.queue, old.serves, old.results);
-        (self.in_flight, self.ahead, self.refused) = (old.in_flight, old.ahead, old.refused);
+        (self.in_flight, self.reorder_queue, self.refused) = (old.in_flight, old.reorder_queue, old.refused);
         self.order = old.order;
         self.order.clear();
         self.queue.clear();
         self.serves.clear();
         self.results.clear();
         self.in_flight.clear();
-        self.ahead.clear();
+        self.reorder_queue.clear();
         self.refused.clear();
     }
 
@@ -312,7 +313,7 @@ impl Flow {
 
     /// Whether something has begun to come that only the peer can go on with.
     pub(super) fn awaits_rest(&self) -> bool {
-        !self.ahead.is_empty() || self.assembly.is_some() || self.partial > 0 || !self.refused.is_empty()
+        !self.reorder_queue.is_empty() || self.assembly.is_some() || self.partial > 0 || !self.refused.is_empty()
     }
 
     /// Whether something is in flight that has not arrived, as far as is known, and can be sent again.

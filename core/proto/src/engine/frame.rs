@@ -2,7 +2,7 @@
 
 use super::Transmit;
 use super::conn::{Conn, bit};
-use super::flow::{Ahead, Flow, Payload};
+use super::flow::{Flow, Payload, ReorderEntry};
 use super::frame_pool::Frames;
 use super::host::{Host, Op, Source, Target};
 use super::send::{OP_MASK, RmaState};
@@ -172,10 +172,10 @@ pub(super) fn emit_data(
     room: u32,
     buffer: &mut [u8],
 ) -> usize {
-    let early = flow.filter(|flow| flow.ahead.len() > 1);
+    let with_gap = flow.filter(|flow| flow.reorder_queue.len() > 1);
     let space = usize::from(conn.mtu).saturating_sub(DATA + payload_len) / 8;
-    let count = early.map_or(0, |flow| sack_words(flow).min(space).min(wire::MAX_SACK));
-    if early.is_none_or(|flow| sack_words(flow) == count) {
+    let count = with_gap.map_or(0, |flow| sack_words(flow).min(space).min(wire::MAX_SACK));
+    if with_gap.is_none_or(|flow| sack_words(flow) == count) {
         conn.clear(bit::ACK_NOW | bit::ACK_LATER | bit::FULL);
     }
     if seq.is_some() {
@@ -194,7 +194,7 @@ pub(super) fn emit_data(
         congested: conn.marks,
     };
     let data = Data { header: header(conn, Kind::Data, now), seq: seq.unwrap_or(0), flags: bits, ack, sack_words: 0 };
-    match early {
+    match with_gap {
         None => data.emit(&[], buffer),
         Some(flow) => data.emit(&sack(flow)[..count], buffer),
     }
@@ -202,14 +202,14 @@ pub(super) fn emit_data(
 
 /// Words that it takes to tell what came before its turn.
 fn sack_words(flow: &Flow) -> usize {
-    (flow.ahead.len() - 1).div_ceil(64)
+    (flow.reorder_queue.len() - 1).div_ceil(64)
 }
 
 /// What came before its turn, as bits.
 fn sack(flow: &Flow) -> [u64; wire::MAX_SACK] {
     let mut words = [0; wire::MAX_SACK];
-    for (at, ahead) in flow.ahead.iter().skip(1).take(64 * wire::MAX_SACK).enumerate() {
-        if !matches!(ahead, Ahead::Missing) {
+    for (at, entry) in flow.reorder_queue.iter().skip(1).take(64 * wire::MAX_SACK).enumerate() {
+        if !matches!(entry, ReorderEntry::Missing) {
             words[at / 64] |= 1 << (at % 64);
         }
     }

@@ -1,8 +1,8 @@
-//! Input: frames of the sequence, in order, early and late.
+//! Input: frames of the sequence, in order, out of order and repeated.
 
 use super::conn::{NONE, State, bit};
 use super::copy_verify::Next;
-use super::flow::{Ahead, Ops, WINDOW};
+use super::flow::{Ops, ReorderEntry, WINDOW};
 use super::host::Host;
 use super::records::{Ended, Scene, Taken};
 use super::timer::Later;
@@ -165,31 +165,31 @@ impl Engine {
             return;
         };
         #[expect(clippy::cast_possible_wrap, reason = "distance modulo 2^32")]
-        let early = data.seq.wrapping_sub(conn.recv_next) as i32;
-        let Ok(early) = usize::try_from(early) else {
+        let gap = data.seq.wrapping_sub(conn.recv_next) as i32;
+        let Ok(gap) = usize::try_from(gap) else {
             self.stats.duplicates += 1;
             conn.set(bit::ACK_NOW);
             return;
         };
-        if early >= WINDOW {
+        if gap >= WINDOW {
             self.stats.unheld += 1;
             return;
         }
-        if early == 0 && self.take_alone(place, records, host) {
+        if gap == 0 && self.take_alone(place, records, host) {
             return self.owe_ack(now, place, bytes, false);
         }
-        self.note_next(place, early, records, bytes);
+        self.note_next(place, gap, records, bytes);
         if !self.has_room(place, records) {
             self.stats.unheld += 1;
             return;
         }
         let Some(conn) = self.table.get_mut(place) else { return };
-        if early > 0 {
+        if gap > 0 {
             conn.set(bit::ACK_NOW);
-            return self.handle_early(place, early, records, host);
+            return self.handle_out_of_order(place, gap, records, host);
         }
         let was_refused = conn.has(bit::RNR);
-        let had_gap = self.flow_mut(place).is_some_and(|flow| !flow.ahead.is_empty());
+        let had_gap = self.flow_mut(place).is_some_and(|flow| !flow.reorder_queue.is_empty());
         match self.take_next(place, records, host) {
             Taken::Done => self.advance(place, host),
             Taken::NoSlot => self.starve(place, Some(records)),
@@ -199,10 +199,10 @@ impl Engine {
     }
 
     /// Notes what goes on with a frame, if it is newer than all that were accepted.
-    fn note_next(&mut self, place: u32, early: usize, records: Records<'_>, bytes: usize) {
+    fn note_next(&mut self, place: u32, gap: usize, records: Records<'_>, bytes: usize) {
         let next = if (bytes as u64) < LARGE { None } else { Next::after(records) };
         let Some(conn) = self.table.get_mut(place).filter(|conn| next.is_some() || conn.flow != NONE) else { return };
-        if let Some(flow) = flow_of(&mut self.flows, conn, place).filter(|flow| early >= flow.ahead.len()) {
+        if let Some(flow) = flow_of(&mut self.flows, conn, place).filter(|flow| gap >= flow.reorder_queue.len()) {
             flow.next = next;
         }
     }
@@ -234,7 +234,7 @@ impl Engine {
     fn take_next<H: Host>(&mut self, place: u32, records: Records<'_>, host: &mut H) -> Taken {
         let mut ended = Endings::default();
         let Some(mut scene) = self.scene(place) else { return Taken::NoRoom };
-        if let Some(Ahead::Held { .. }) = scene.flow.ahead.front() {
+        if let Some(ReorderEntry::Held { .. }) = scene.flow.reorder_queue.front() {
             // It came before, and waits for a slot; there may be one that nobody told of.
             self.stats.duplicates += 1;
             self.drain(place, host);
@@ -253,20 +253,20 @@ impl Engine {
         self.drain(place, host);
     }
 
-    /// Frames that came early and whose turn has come.
+    /// Applies the frames at the front of the reorder queue, up to the first gap.
     fn drain<H: Host>(&mut self, place: u32, host: &mut H) {
         loop {
             let mut ended = Endings::default();
             let Some(conn) = self.table.get_mut(place) else { return };
             let Some(flow) = self.flows.get_mut(conn.flow) else { return };
             let max_send_size = self.config.max_send_size;
-            let front = flow.ahead.front().copied();
+            let front = flow.reorder_queue.front().copied();
             let mut scene = Scene { conn, flow, place, rmas: &mut self.rmas, max_send_size, is_held: true };
             match front {
-                None | Some(Ahead::Missing) => return,
-                Some(Ahead::Passed) => {}
-                Some(Ahead::WriteEnd { op }) => scene.end_write(op),
-                Some(Ahead::Held { buffer, len }) => {
+                None | Some(ReorderEntry::Missing) => return,
+                Some(ReorderEntry::Done) => {}
+                Some(ReorderEntry::WriteEnd { op }) => scene.end_write(op),
+                Some(ReorderEntry::Held { buffer, len }) => {
                     let bytes = &self.holds.bytes(buffer)[..usize::from(len)];
                     let taken = match Records::again(bytes) {
                         Some(records) => scene.take(records, host, &mut |end| ended.push(end)),
@@ -287,35 +287,35 @@ impl Engine {
         }
     }
 
-    /// A frame before its turn.
-    fn handle_early<H: Host>(&mut self, place: u32, early: usize, records: Records<'_>, host: &mut H) {
+    /// Handles a frame that came `gap` frames before its turn.
+    fn handle_out_of_order<H: Host>(&mut self, place: u32, gap: usize, records: Records<'_>, host: &mut H) {
         let room = host.room();
         let can_hold = self.holds.left() > 0;
         let mut ended = Endings::default();
         let Some(mut scene) = self.scene(place) else { return };
-        if scene.flow.ahead.get(early).is_some_and(|ahead| !matches!(ahead, Ahead::Missing)) {
+        if scene.flow.reorder_queue.get(gap).is_some_and(|entry| !matches!(entry, ReorderEntry::Missing)) {
             self.stats.duplicates += 1;
             return;
         }
         let messages = records.filter(|record| matches!(record, Record::Message { .. })).count();
         // A message may find no slot after all, and what is left is then held.
         let has_room = messages == 0 || messages <= room as usize && can_hold;
-        let (mut passed, mut left) = (Ahead::Passed, Some(records));
-        if has_room && records.clone().all(|record| scene.is_hasty(&record)) {
-            (passed, left) = scene.take_early(records, host, &mut |end| ended.push(end));
+        let (mut passed, mut left) = (ReorderEntry::Done, Some(records));
+        if has_room && records.clone().all(|record| scene.may_apply_out_of_order(&record)) {
+            (passed, left) = scene.apply_out_of_order(records, host, &mut |end| ended.push(end));
         }
-        let ahead = match left {
+        let entry = match left {
             None => Some(passed),
             Some(left) => self.hold(left, if left.bytes().len() < records.bytes().len() { 0 } else { RESERVE }),
         };
-        match ahead {
+        match entry {
             None => self.stats.unheld += 1,
-            Some(ahead) => {
+            Some(entry) => {
                 if let Some(scene) = self.scene(place) {
-                    while scene.flow.ahead.len() <= early {
-                        scene.flow.ahead.push_back(Ahead::Missing);
+                    while scene.flow.reorder_queue.len() <= gap {
+                        scene.flow.reorder_queue.push_back(ReorderEntry::Missing);
                     }
-                    scene.flow.ahead[early] = ahead;
+                    scene.flow.reorder_queue[gap] = entry;
                 }
             }
         }
@@ -323,14 +323,14 @@ impl Engine {
     }
 
     /// Keeps the records of a frame.
-    fn hold(&mut self, records: Records<'_>, reserve: usize) -> Option<Ahead> {
+    fn hold(&mut self, records: Records<'_>, reserve: usize) -> Option<ReorderEntry> {
         let bytes = records.bytes();
         if self.holds.left() <= reserve || bytes.len() > self.holds.stride() {
             return None;
         }
         let buffer = self.holds.take(NONE)?;
         self.holds.bytes_mut(buffer)[..bytes.len()].copy_from_slice(bytes);
-        Some(Ahead::Held { buffer, len: u16::try_from(bytes.len()).unwrap_or(u16::MAX) })
+        Some(ReorderEntry::Held { buffer, len: u16::try_from(bytes.len()).unwrap_or(u16::MAX) })
     }
 
     /// The frame whose turn it is found no slot: it is held, or the peer sends it again when there are slots.
@@ -339,10 +339,10 @@ impl Engine {
         let held = records.and_then(|records| self.hold(records, 0));
         let Some(scene) = self.scene(place) else { return };
         if let Some(held) = held {
-            if scene.flow.ahead.is_empty() {
-                scene.flow.ahead.push_back(held);
+            if scene.flow.reorder_queue.is_empty() {
+                scene.flow.reorder_queue.push_back(held);
             } else {
-                scene.flow.ahead[0] = held;
+                scene.flow.reorder_queue[0] = held;
             }
         }
         scene.conn.set(bit::RNR | bit::ACK_NOW);

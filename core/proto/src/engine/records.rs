@@ -2,7 +2,7 @@
 
 use super::conn::{Conn, bit};
 use super::copy_verify::Next;
-use super::flow::{Ahead, Flow, Queued, Serve, WINDOW};
+use super::flow::{Flow, Queued, ReorderEntry, Serve, WINDOW};
 use super::host::{Host, Op, Target};
 use super::send::{OP_MASK, RmaState};
 use super::transmit::status;
@@ -39,7 +39,7 @@ pub(super) struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Everything in a frame whose turn has come. RMA that was done when the frame came early is not in it any more.
+    /// Applies all records of the next in-order frame. RMA that was applied out of order is not among them.
     pub(super) fn take<H: Host>(&mut self, records: Records<'_>, host: &mut H, ended: &mut impl FnMut(Ended)) -> Taken {
         let mut messages = 0;
         for record in records {
@@ -65,25 +65,25 @@ impl Scene<'_> {
     pub(super) fn pass(&mut self) {
         self.conn.recv_next = self.conn.recv_next.wrapping_add(1);
         self.conn.clear(bit::RNR);
-        self.flow.ahead.pop_front();
+        self.flow.reorder_queue.pop_front();
     }
 
-    /// Everything in a frame that may be done before its turn: what is left of it in its turn, and the records that found no
-    /// room, the first of them first.
-    pub(super) fn take_early<'a, H: Host>(
+    /// Applies the records of an out-of-order frame. Returns its entry in the reorder queue, and the records that found no
+    /// slot, if any.
+    pub(super) fn apply_out_of_order<'a, H: Host>(
         &mut self,
         records: Records<'a>,
         host: &mut H,
         ended: &mut impl FnMut(Ended),
-    ) -> (Ahead, Option<Records<'a>>) {
-        let (mut passed, mut rest) = (Ahead::Passed, records);
+    ) -> (ReorderEntry, Option<Records<'a>>) {
+        let (mut passed, mut rest) = (ReorderEntry::Done, records);
         loop {
             let here = rest;
             let Some(record) = rest.next() else { return (passed, None) };
             match record {
                 Record::Write { op, target, at, bytes } => {
                     if self.write(op, &target, at, bytes, host) {
-                        passed = Ahead::WriteEnd { op };
+                        passed = ReorderEntry::WriteEnd { op };
                     }
                 }
                 _ => {
@@ -247,8 +247,8 @@ impl Scene<'_> {
         ended((op, outcome));
     }
 
-    /// Whether a record may be done before its turn.
-    pub(super) fn is_hasty(&self, record: &Record<'_>) -> bool {
+    /// Whether a record may be applied out of order.
+    pub(super) fn may_apply_out_of_order(&self, record: &Record<'_>) -> bool {
         match record {
             Record::Message { after, .. } => !after && self.conn.attribute() == crate::Attribute::ReliableUnordered,
             Record::Part { .. } => false,

@@ -3,7 +3,7 @@
 
 use super::Engine;
 use super::conn::{Conn, bit};
-use super::flow::{Ahead, Flow, FrameState, WINDOW};
+use super::flow::{Flow, FrameState, ReorderEntry, WINDOW};
 use super::host::Host;
 use super::pieces::Pieces;
 use crate::Time;
@@ -113,17 +113,17 @@ impl Engine {
             self.stats.malformed += 1;
             return;
         }
-        let early = data.seq.wrapping_sub(conn.recv_next) as usize;
-        let ahead = self.flows.get(conn.flow).and_then(|flow| flow.ahead.get(early));
-        let is_here = ahead.is_some_and(|ahead| !matches!(ahead, Ahead::Missing));
-        if early == 0
+        let gap = data.seq.wrapping_sub(conn.recv_next) as usize;
+        let entry = self.flows.get(conn.flow).and_then(|flow| flow.reorder_queue.get(gap));
+        let is_here = entry.is_some_and(|entry| !matches!(entry, ReorderEntry::Missing));
+        if gap == 0
             && is_here
             && let Some(none) = Records::again(&[])
         {
             // It waits for a slot, and its sender asks whether there is one.
             return self.handle_sequenced(now, place, data, none, bytes.len(), host);
         }
-        if early >= WINDOW || is_here {
+        if gap >= WINDOW || is_here {
             // It has come, or it comes too early.
             self.stats.duplicates += 1;
             conn.set(bit::ACK_NOW);
