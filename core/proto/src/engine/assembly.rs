@@ -3,7 +3,7 @@
 use super::conn::bit;
 use super::host::{Host, Place};
 use super::pieces::Pieces;
-use super::records::{Scene, Taken};
+use super::records::{FrameOutcome, RecvCtx};
 use super::send::AFTER;
 
 /// A message that is being put together.
@@ -29,27 +29,34 @@ fn is_older(message: u32, than: u32) -> bool {
     ((message.wrapping_sub(than) << 1) as i32) < 0
 }
 
-impl Scene<'_> {
+impl RecvCtx<'_> {
     /// A part of a message whose parts come in order, each once.
-    pub(super) fn part<H: Host>(&mut self, message: u32, total: u32, at: u32, bytes: &[u8], host: &mut H) -> Taken {
+    pub(super) fn part<H: Host>(
+        &mut self,
+        message: u32,
+        total: u32,
+        at: u32,
+        bytes: &[u8],
+        host: &mut H,
+    ) -> FrameOutcome {
         if total > self.max_send_size || message & AFTER != 0 && self.conn.has(bit::AFTER_REFUSED) {
-            return Taken::Done;
+            return FrameOutcome::Done;
         }
         if at == 0 {
             self.abandon(host);
-            let Some(place) = host.begin(self.conn.user, total) else { return Taken::NoSlot };
+            let Some(place) = host.begin(self.conn.user, total) else { return FrameOutcome::NoSlot };
             self.flow.assembly = Some(Assembly::new(place, message, total));
         }
-        let Some(assembly) = &mut self.flow.assembly else { return Taken::Done };
+        let Some(assembly) = &mut self.flow.assembly else { return FrameOutcome::Done };
         if assembly.message != message || assembly.pieces.total != total || assembly.filled != at {
-            return Taken::Done;
+            return FrameOutcome::Done;
         }
         host.fill(assembly.place, at, bytes);
         assembly.filled += u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         if assembly.filled == total {
             self.deliver(host);
         }
-        Taken::Done
+        FrameOutcome::Done
     }
 
     /// A part of an unreliable message, in any order; a message with a hole is never shown.

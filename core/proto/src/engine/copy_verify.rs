@@ -10,7 +10,7 @@ use super::Engine;
 use super::conn::{State, bit};
 use super::flow::Flow;
 use super::host::{Host, Target};
-use super::records::Scene;
+use super::records::RecvCtx;
 use super::transmit::LARGE;
 use crate::wire::{self, Crc, Data, Header, Kind, Malformed, Record, Records, flags};
 use crate::{Address, Time};
@@ -74,13 +74,13 @@ impl Engine {
     /// from being accepted.
     fn land<H: Host>(&mut self, from: &Address, frame: &[u8], host: &mut H) -> Result<bool, Malformed> {
         let Some((place, part, bytes)) = self.continuation(from, frame) else { return Ok(false) };
-        let Some(mut scene) = self.scene(place) else { return Ok(false) };
+        let Some(mut ctx) = self.recv_ctx(place) else { return Ok(false) };
         let (head, _) = frame.split_at(frame.len() - bytes.len());
-        let Some(crc) = scene.land(part, bytes, wire::begin_check(head), host) else { return Ok(false) };
+        let Some(crc) = ctx.land(part, bytes, wire::begin_check(head), host) else { return Ok(false) };
         if !wire::ends_check(frame, crc) {
             return Err(Malformed::Check);
         }
-        scene.flow.landed = Some(part);
+        ctx.flow.landed = Some(part);
         Ok(true)
     }
 
@@ -103,7 +103,7 @@ impl Engine {
     }
 }
 
-impl Scene<'_> {
+impl RecvCtx<'_> {
     /// Has the host copy the bytes of a part; the check continued over them. None: nothing was copied.
     fn land<H: Host>(&mut self, part: Next, bytes: &[u8], crc: Crc, host: &mut H) -> Option<Crc> {
         match part {

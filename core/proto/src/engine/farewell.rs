@@ -50,10 +50,10 @@ impl Engine {
     ) {
         for record in records {
             let mut ended = None;
-            if let Some(mut scene) = self.scene_of_flow(place)
+            if let Some(mut ctx) = self.recv_ctx_of_flow(place)
                 && let Record::Result { op, status } = record
             {
-                scene.result(op, status, &mut |end| ended = Some(end));
+                ctx.result(op, status, &mut |end| ended = Some(end));
             }
             if let Some((op, outcome)) = ended {
                 self.end_rma_part(place, op, outcome, host);

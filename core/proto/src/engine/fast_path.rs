@@ -1,6 +1,6 @@
 //! The fast path of a message that leaves by itself: nothing else of its connection waits, and what is in flight there needs
 //! nothing. Requests, answers, and messages to one endpoint after the other take it. It ends where the general path does (`send`
-//! and `poll_transmit`; `take_next` and `advance`), which handles all that could be otherwise.
+//! and `poll_transmit`; `apply_next` and `advance`), which handles all that could be otherwise.
 
 use super::conn::{Conn, NONE, State, bit};
 use super::flow::{Batch, Flow, InFlight, Ops, Payload};
@@ -112,7 +112,7 @@ impl Engine {
     }
 
     /// Delivers the message of a frame whose turn it is, if that is all there is to do. False: nothing was done.
-    pub(super) fn take_alone<H: Host>(&mut self, place: u32, records: Records<'_>, host: &mut H) -> bool {
+    pub(super) fn deliver_single<H: Host>(&mut self, place: u32, records: Records<'_>, host: &mut H) -> bool {
         let Some(Record::Message { after: false, bytes }) = records.only() else { return false };
         let Some(conn) = self.table.get_mut(place).filter(|conn| !conn.has(bit::RNR)) else { return false };
         let Some(flow) = self.flows.get(conn.flow) else { return false };

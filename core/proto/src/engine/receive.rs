@@ -4,7 +4,7 @@ use super::conn::{NONE, State, bit};
 use super::copy_verify::Next;
 use super::flow::{Ops, ReorderEntry, WINDOW};
 use super::host::Host;
-use super::records::{Ended, Scene, Taken};
+use super::records::{FrameOutcome, RecvCtx, RmaEnd};
 use super::timer::Later;
 use super::transmit::{LARGE, ack_deadline, has_work};
 use super::{Engine, flow_of, get_ready, mtu};
@@ -113,9 +113,9 @@ impl Engine {
                     host.message(conn.user, bytes);
                 }
                 Record::Part { message, total, at, bytes } if !conn.is_reliable() => {
-                    if let Some(mut scene) = self.scene(place) {
-                        scene.loose_part(message, total, at, bytes, host);
-                        scene.flow.assembly_at = now;
+                    if let Some(mut ctx) = self.recv_ctx(place) {
+                        ctx.loose_part(message, total, at, bytes, host);
+                        ctx.flow.assembly_at = now;
                     }
                 }
                 Record::Probe { size } => {
@@ -139,16 +139,16 @@ impl Engine {
     }
 
     /// What records of a connection are applied to.
-    pub(super) fn scene(&mut self, place: u32) -> Option<Scene<'_>> {
+    pub(super) fn recv_ctx(&mut self, place: u32) -> Option<RecvCtx<'_>> {
         let conn = self.table.get_mut(place)?;
         let flow = flow_of(&mut self.flows, conn, place)?;
         let max_send_size = self.config.max_send_size;
-        Some(Scene { conn, flow, place, rmas: &mut self.rmas, max_send_size, is_held: false })
+        Some(RecvCtx { conn, flow, place, rmas: &mut self.rmas, max_send_size, is_held: false })
     }
 
-    /// As [`Engine::scene`], of a connection that has a flow.
-    pub(super) fn scene_of_flow(&mut self, place: u32) -> Option<Scene<'_>> {
-        if self.table.get(place)?.flow == NONE { None } else { self.scene(place) }
+    /// As [`Engine::recv_ctx`], of a connection that has a flow.
+    pub(super) fn recv_ctx_of_flow(&mut self, place: u32) -> Option<RecvCtx<'_>> {
+        if self.table.get(place)?.flow == NONE { None } else { self.recv_ctx(place) }
     }
 
     pub(super) fn handle_sequenced<H: Host>(
@@ -175,7 +175,7 @@ impl Engine {
             self.stats.unheld += 1;
             return;
         }
-        if gap == 0 && self.take_alone(place, records, host) {
+        if gap == 0 && self.deliver_single(place, records, host) {
             return self.owe_ack(now, place, bytes, false);
         }
         self.note_next(place, gap, records, bytes);
@@ -190,10 +190,10 @@ impl Engine {
         }
         let was_refused = conn.has(bit::RNR);
         let had_gap = self.flow_mut(place).is_some_and(|flow| !flow.reorder_queue.is_empty());
-        match self.take_next(place, records, host) {
-            Taken::Done => self.advance(place, host),
-            Taken::NoSlot => self.starve(place, Some(records)),
-            Taken::NoRoom => {}
+        match self.apply_next(place, records, host) {
+            FrameOutcome::Done => self.advance(place, host),
+            FrameOutcome::NoSlot => self.starve(place, Some(records)),
+            FrameOutcome::NoRoom => {}
         }
         self.owe_ack(now, place, bytes, had_gap || was_refused);
     }
@@ -231,24 +231,24 @@ impl Engine {
     }
 
     /// Applies the records of the frame whose turn it is.
-    fn take_next<H: Host>(&mut self, place: u32, records: Records<'_>, host: &mut H) -> Taken {
-        let mut ended = Endings::default();
-        let Some(mut scene) = self.scene(place) else { return Taken::NoRoom };
-        if let Some(ReorderEntry::Held { .. }) = scene.flow.reorder_queue.front() {
+    fn apply_next<H: Host>(&mut self, place: u32, records: Records<'_>, host: &mut H) -> FrameOutcome {
+        let mut ended = RmaEnds::default();
+        let Some(mut ctx) = self.recv_ctx(place) else { return FrameOutcome::NoRoom };
+        if let Some(ReorderEntry::Held { .. }) = ctx.flow.reorder_queue.front() {
             // It came before, and waits for a slot; there may be one that nobody told of.
             self.stats.duplicates += 1;
             self.drain(place, host);
-            return Taken::NoRoom;
+            return FrameOutcome::NoRoom;
         }
-        let taken = scene.take(records, host, &mut |end| ended.push(end));
+        let outcome = ctx.apply(records, host, &mut |end| ended.push(end));
         self.end_parts(place, ended, host);
-        taken
+        outcome
     }
 
     /// The frame whose turn it was is done: so are those held back behind it, as far as there is no gap.
     fn advance<H: Host>(&mut self, place: u32, host: &mut H) {
-        if let Some(mut scene) = self.scene(place) {
-            scene.pass();
+        if let Some(mut ctx) = self.recv_ctx(place) {
+            ctx.finish_frame();
         }
         self.drain(place, host);
     }
@@ -256,34 +256,34 @@ impl Engine {
     /// Applies the frames at the front of the reorder queue, up to the first gap.
     fn drain<H: Host>(&mut self, place: u32, host: &mut H) {
         loop {
-            let mut ended = Endings::default();
+            let mut ended = RmaEnds::default();
             let Some(conn) = self.table.get_mut(place) else { return };
             let Some(flow) = self.flows.get_mut(conn.flow) else { return };
             let max_send_size = self.config.max_send_size;
             let front = flow.reorder_queue.front().copied();
-            let mut scene = Scene { conn, flow, place, rmas: &mut self.rmas, max_send_size, is_held: true };
+            let mut ctx = RecvCtx { conn, flow, place, rmas: &mut self.rmas, max_send_size, is_held: true };
             match front {
                 None | Some(ReorderEntry::Missing) => return,
                 Some(ReorderEntry::Done) => {}
-                Some(ReorderEntry::WriteEnd { op }) => scene.end_write(op),
+                Some(ReorderEntry::WriteEnd { op }) => ctx.end_write(op),
                 Some(ReorderEntry::Held { buffer, len }) => {
                     let bytes = &self.holds.bytes(buffer)[..usize::from(len)];
-                    let taken = match Records::again(bytes) {
-                        Some(records) => scene.take(records, host, &mut |end| ended.push(end)),
-                        None => Taken::Done,
+                    let outcome = match Records::again(bytes) {
+                        Some(records) => ctx.apply(records, host, &mut |end| ended.push(end)),
+                        None => FrameOutcome::Done,
                     };
-                    if taken != Taken::NoSlot {
+                    if outcome != FrameOutcome::NoSlot {
                         self.holds.give(buffer);
                     }
                     self.end_parts(place, ended, host);
-                    match taken {
-                        Taken::Done | Taken::NoRoom => {}
-                        Taken::NoSlot => return self.starve(place, None),
+                    match outcome {
+                        FrameOutcome::Done | FrameOutcome::NoRoom => {}
+                        FrameOutcome::NoSlot => return self.starve(place, None),
                     }
                 }
             }
-            let Some(mut scene) = self.scene(place) else { return };
-            scene.pass();
+            let Some(mut ctx) = self.recv_ctx(place) else { return };
+            ctx.finish_frame();
         }
     }
 
@@ -291,9 +291,9 @@ impl Engine {
     fn handle_out_of_order<H: Host>(&mut self, place: u32, gap: usize, records: Records<'_>, host: &mut H) {
         let room = host.room();
         let can_hold = self.holds.left() > 0;
-        let mut ended = Endings::default();
-        let Some(mut scene) = self.scene(place) else { return };
-        if scene.flow.reorder_queue.get(gap).is_some_and(|entry| !matches!(entry, ReorderEntry::Missing)) {
+        let mut ended = RmaEnds::default();
+        let Some(mut ctx) = self.recv_ctx(place) else { return };
+        if ctx.flow.reorder_queue.get(gap).is_some_and(|entry| !matches!(entry, ReorderEntry::Missing)) {
             self.stats.duplicates += 1;
             return;
         }
@@ -301,8 +301,8 @@ impl Engine {
         // A message may find no slot after all, and what is left is then held.
         let has_room = messages == 0 || messages <= room as usize && can_hold;
         let (mut passed, mut left) = (ReorderEntry::Done, Some(records));
-        if has_room && records.clone().all(|record| scene.may_apply_out_of_order(&record)) {
-            (passed, left) = scene.apply_out_of_order(records, host, &mut |end| ended.push(end));
+        if has_room && records.clone().all(|record| ctx.may_apply_out_of_order(&record)) {
+            (passed, left) = ctx.apply_out_of_order(records, host, &mut |end| ended.push(end));
         }
         let entry = match left {
             None => Some(passed),
@@ -311,11 +311,11 @@ impl Engine {
         match entry {
             None => self.stats.unheld += 1,
             Some(entry) => {
-                if let Some(scene) = self.scene(place) {
-                    while scene.flow.reorder_queue.len() <= gap {
-                        scene.flow.reorder_queue.push_back(ReorderEntry::Missing);
+                if let Some(ctx) = self.recv_ctx(place) {
+                    while ctx.flow.reorder_queue.len() <= gap {
+                        ctx.flow.reorder_queue.push_back(ReorderEntry::Missing);
                     }
-                    scene.flow.reorder_queue[gap] = entry;
+                    ctx.flow.reorder_queue[gap] = entry;
                 }
             }
         }
@@ -337,16 +337,16 @@ impl Engine {
     fn starve(&mut self, place: u32, records: Option<Records<'_>>) {
         self.stats.rnr += 1;
         let held = records.and_then(|records| self.hold(records, 0));
-        let Some(scene) = self.scene(place) else { return };
+        let Some(ctx) = self.recv_ctx(place) else { return };
         if let Some(held) = held {
-            if scene.flow.reorder_queue.is_empty() {
-                scene.flow.reorder_queue.push_back(held);
+            if ctx.flow.reorder_queue.is_empty() {
+                ctx.flow.reorder_queue.push_back(held);
             } else {
-                scene.flow.reorder_queue[0] = held;
+                ctx.flow.reorder_queue[0] = held;
             }
         }
-        scene.conn.set(bit::RNR | bit::ACK_NOW);
-        if !core::mem::replace(&mut scene.flow.starved, true) {
+        ctx.conn.set(bit::RNR | bit::ACK_NOW);
+        if !core::mem::replace(&mut ctx.flow.starved, true) {
             self.starved.push_back(place);
         }
         self.make_ready(place);
@@ -373,24 +373,24 @@ impl Engine {
 
     /// Delivers what waits on one connection, and tells the peer that it may go on. False: nothing moved.
     fn feed<H: Host>(&mut self, place: u32, host: &mut H) -> bool {
-        let Some(scene) = self.scene(place) else { return false };
-        let was_owed = scene.conn.has(bit::ACK_NOW);
-        let before = (scene.conn.recv_next, scene.flow.partial);
-        scene.conn.clear(bit::RNR);
-        scene.conn.set(bit::ACK_NOW);
+        let Some(ctx) = self.recv_ctx(place) else { return false };
+        let was_owed = ctx.conn.has(bit::ACK_NOW);
+        let before = (ctx.conn.recv_next, ctx.flow.partial);
+        ctx.conn.clear(bit::RNR);
+        ctx.conn.set(bit::ACK_NOW);
         self.drain(place, host);
-        let Some(scene) = self.scene(place) else { return false };
-        let moved = !scene.flow.starved || (scene.conn.recv_next, scene.flow.partial) != before;
+        let Some(ctx) = self.recv_ctx(place) else { return false };
+        let moved = !ctx.flow.starved || (ctx.conn.recv_next, ctx.flow.partial) != before;
         if !moved && !was_owed {
             // The peer knows.
-            scene.conn.clear(bit::ACK_NOW);
+            ctx.conn.clear(bit::ACK_NOW);
         }
         self.make_ready(place);
         moved
     }
 
     /// Tells the host of parts of operations that have ended.
-    fn end_parts<H: Host>(&mut self, place: u32, ended: Endings, host: &mut H) {
+    fn end_parts<H: Host>(&mut self, place: u32, ended: RmaEnds, host: &mut H) {
         for (op, outcome) in ended.into_iter() {
             self.end_rma_part(place, op, outcome, host);
         }
@@ -432,13 +432,13 @@ impl Engine {
 
 /// Parts of operations that ended with one frame: nearly always one or none, and many only with many results.
 #[derive(Default)]
-struct Endings {
-    first: Option<Ended>,
-    others: alloc::vec::Vec<Ended>,
+struct RmaEnds {
+    first: Option<RmaEnd>,
+    others: alloc::vec::Vec<RmaEnd>,
 }
 
-impl Endings {
-    fn push(&mut self, end: Ended) {
+impl RmaEnds {
+    fn push(&mut self, end: RmaEnd) {
         if self.first.is_none() {
             self.first = Some(end);
         } else {
@@ -446,7 +446,7 @@ impl Endings {
         }
     }
 
-    fn into_iter(self) -> impl Iterator<Item = Ended> {
+    fn into_iter(self) -> impl Iterator<Item = RmaEnd> {
         self.first.into_iter().chain(self.others)
     }
 }

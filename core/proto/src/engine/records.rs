@@ -15,7 +15,7 @@ const MAX_SERVES: usize = 1024;
 
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum FrameOutcome {
     /// Everything in it was done.
     Done,
     /// A message found no slot; what stands before it was delivered.
@@ -25,10 +25,10 @@ pub(super) enum Taken {
 }
 
 /// A part of an operation that has ended: the operation and how.
-pub(super) type Ended = (Op, Result<(), Failure>);
+pub(super) type RmaEnd = (Op, Result<(), Failure>);
 
-/// What records are applied to.
-pub(super) struct Scene<'a> {
+/// The receive context: what the records of a frame are applied to.
+pub(super) struct RecvCtx<'a> {
     pub(super) conn: &'a mut Conn,
     pub(super) flow: &'a mut Flow,
     pub(super) place: u32,
@@ -38,9 +38,14 @@ pub(super) struct Scene<'a> {
     pub(super) is_held: bool,
 }
 
-impl Scene<'_> {
+impl RecvCtx<'_> {
     /// Applies all records of the next in-order frame. RMA that was applied out of order is not among them.
-    pub(super) fn take<H: Host>(&mut self, records: Records<'_>, host: &mut H, ended: &mut impl FnMut(Ended)) -> Taken {
+    pub(super) fn apply<H: Host>(
+        &mut self,
+        records: Records<'_>,
+        host: &mut H,
+        ended: &mut impl FnMut(RmaEnd),
+    ) -> FrameOutcome {
         let mut messages = 0;
         for record in records {
             if let Record::Message { .. } = record {
@@ -49,20 +54,20 @@ impl Scene<'_> {
                     continue;
                 }
             }
-            let taken = self.record(&record, host, ended);
-            if taken != Taken::Done {
-                return taken;
+            let outcome = self.record(&record, host, ended);
+            if outcome != FrameOutcome::Done {
+                return outcome;
             }
             if let Record::Message { .. } = record {
                 self.flow.partial = messages;
             }
         }
         self.flow.partial = 0;
-        Taken::Done
+        FrameOutcome::Done
     }
 
     /// The frame at `recv_next` is done.
-    pub(super) fn pass(&mut self) {
+    pub(super) fn finish_frame(&mut self) {
         self.conn.recv_next = self.conn.recv_next.wrapping_add(1);
         self.conn.clear(bit::RNR);
         self.flow.reorder_queue.pop_front();
@@ -74,7 +79,7 @@ impl Scene<'_> {
         &mut self,
         records: Records<'a>,
         host: &mut H,
-        ended: &mut impl FnMut(Ended),
+        ended: &mut impl FnMut(RmaEnd),
     ) -> (ReorderEntry, Option<Records<'a>>) {
         let (mut passed, mut rest) = (ReorderEntry::Done, records);
         loop {
@@ -87,7 +92,7 @@ impl Scene<'_> {
                     }
                 }
                 _ => {
-                    if self.record(&record, host, ended) != Taken::Done {
+                    if self.record(&record, host, ended) != FrameOutcome::Done {
                         return (passed, Some(here));
                     }
                 }
@@ -95,31 +100,31 @@ impl Scene<'_> {
         }
     }
 
-    fn record<H: Host>(&mut self, record: &Record<'_>, host: &mut H, ended: &mut impl FnMut(Ended)) -> Taken {
+    fn record<H: Host>(&mut self, record: &Record<'_>, host: &mut H, ended: &mut impl FnMut(RmaEnd)) -> FrameOutcome {
         match *record {
             Record::Message { after, bytes } => {
                 if after && self.conn.has(bit::AFTER_REFUSED) || bytes.len() > self.max_send_size as usize {
-                    return Taken::Done;
+                    return FrameOutcome::Done;
                 }
-                if host.message(self.conn.user, bytes) { Taken::Done } else { Taken::NoSlot }
+                if host.message(self.conn.user, bytes) { FrameOutcome::Done } else { FrameOutcome::NoSlot }
             }
             Record::Part { message, total, at, bytes } => self.part(message, total, at, bytes, host),
             Record::Write { op, target, at, bytes } => {
                 if self.write(op, &target, at, bytes, host) {
                     self.end_write(op);
                 }
-                Taken::Done
+                FrameOutcome::Done
             }
             Record::Read { op, target } => self.serve(op, target, host),
             Record::ReadBytes { op, at, bytes } => {
                 self.read_bytes(op, at, bytes, host, ended);
-                Taken::Done
+                FrameOutcome::Done
             }
             Record::Result { op, status } => {
                 self.result(op, status, ended);
-                Taken::Done
+                FrameOutcome::Done
             }
-            Record::Probe { .. } | Record::ProbeReply { .. } | Record::Slice { .. } => Taken::Done,
+            Record::Probe { .. } | Record::ProbeReply { .. } | Record::Slice { .. } => FrameOutcome::Done,
         }
     }
 
@@ -150,20 +155,20 @@ impl Scene<'_> {
     }
 
     /// A peer wants to read.
-    pub(super) fn serve<H: Host>(&mut self, op: u32, target: Target, host: &mut H) -> Taken {
+    pub(super) fn serve<H: Host>(&mut self, op: u32, target: Target, host: &mut H) -> FrameOutcome {
         if self.flow.serves.len() >= MAX_SERVES {
             if !self.is_held {
-                return Taken::NoRoom;
+                return FrameOutcome::NoRoom;
             }
             self.flow.results.push_back((op, 1));
-            return Taken::Done;
+            return FrameOutcome::Done;
         }
         match host.may_read(&target) {
             Ok(()) if target.len > 0 => self.flow.serves.push_back(Serve { op, target, at: 0 }),
             Ok(()) => self.flow.results.push_back((op, 1)),
             Err(failure) => self.flow.results.push_back((op, status(failure))),
         }
-        Taken::Done
+        FrameOutcome::Done
     }
 
     /// The state of an operation of this connection that a peer names.
@@ -189,7 +194,7 @@ impl Scene<'_> {
         at: u64,
         bytes: &[u8],
         host: &mut H,
-        ended: &mut impl FnMut(Ended),
+        ended: &mut impl FnMut(RmaEnd),
     ) {
         let has_landed = self.flow.has_landed(Next::ReadBytes { op, at });
         let Some((op, state)) = self.asked_bytes(op, at, bytes.len()) else { return };
@@ -228,7 +233,7 @@ impl Scene<'_> {
     }
 
     /// How an operation of this side ended at its target.
-    pub(super) fn result(&mut self, op: u32, status: u8, ended: &mut impl FnMut(Ended)) {
+    pub(super) fn result(&mut self, op: u32, status: u8, ended: &mut impl FnMut(RmaEnd)) {
         let Some((op, state)) = self.rma(op) else { return };
         // A read that went well ends with its last bytes.
         if state.answered || state.read && status == 0 {

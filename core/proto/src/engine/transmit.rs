@@ -275,7 +275,7 @@ impl Engine {
             }
             Queued::Rma(op) => {
                 let state = self.rmas.get_mut(op.0 as usize)?.as_mut()?;
-                // Taken before anything is noted: without one, nothing happens now.
+                // FrameOutcome before anything is noted: without one, nothing happens now.
                 let buffer = if state.read { self.frames.take(conn.flow) } else { None };
                 if state.read && buffer.is_none() {
                     get_hungry(conn, place, &mut self.hungry);
