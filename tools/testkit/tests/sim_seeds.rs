@@ -42,18 +42,18 @@ fn the_seeds_have_something_of_everything() {
     let runs: Vec<_> = SEEDS.map(|seed| run(seed, Tamper::None).1).collect();
     let plans: Vec<_> = SEEDS.map(Plan::new).collect();
     assert!(runs.iter().any(|totals| totals.slices > 0), "no path shrank under a frame");
-    assert!(runs.iter().any(|totals| totals.at_once > 0), "no message was alone");
+    assert!(runs.iter().any(|totals| totals.at_once > 0), "no message took the fast path");
     assert!(runs.iter().any(|totals| totals.redirected > 0), "no broker sent anybody anywhere");
     assert!(runs.iter().any(|totals| totals.refused > 0), "nobody was cut off");
-    assert!(runs.iter().any(|totals| totals.landed > 0), "nothing landed before it was checked");
+    assert!(runs.iter().any(|totals| totals.copied_unchecked > 0), "nothing was copied before it was checked");
     assert!(plans.iter().any(|plan| plan.config.unchecked_on_host) && plans.iter().any(|plan| plan.tells > 0));
     assert!(plans.iter().any(|plan| plan.lies > 0) && plans.iter().any(|plan| plan.shrinks.is_some()));
 }
 
 #[test]
-fn frames_are_broken_that_had_landed_and_spoil_nothing() {
-    let spoilt: u32 = (490..506).map(|seed| check(seed).spoilt).sum();
-    assert!(spoilt > 0, "no such frame");
+fn broken_frames_that_were_copied_spoil_nothing() {
+    let copied_broken: u32 = (490..506).map(|seed| check(seed).copied_broken).sum();
+    assert!(copied_broken > 0, "no such frame");
 }
 
 #[test]

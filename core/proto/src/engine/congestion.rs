@@ -50,7 +50,7 @@ pub(super) struct Sample {
     pub(super) base_rtt: u32,
     /// Newest transmission number that it echoes.
     pub(super) echoed: u32,
-    /// Next transmission number.
+    /// Continuation transmission number.
     pub(super) number: u32,
     /// Frames newly marked by routers.
     pub(super) marks: u16,

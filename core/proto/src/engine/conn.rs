@@ -72,7 +72,7 @@ pub(super) struct Conn {
     pub(super) next_seq: u32,
     /// The next that the peer is to send. UU: the newer half.
     pub(super) recv_next: u32,
-    /// Next transmission number.
+    /// Continuation transmission number.
     pub(super) number: u32,
     /// Newest transmission number of the peer, its time, and when it came (microseconds here).
     pub(super) newest: u32,

@@ -44,14 +44,14 @@ impl Engine {
         host: &mut H,
         leave: impl FnOnce(&Transmit<H::Piece>, &mut [u8]),
     ) -> Result<Option<Transmit<H::Piece>>, SendError> {
-        match self.send_alone(now, index.0, post, buffer, host, leave) {
+        match self.send_immediate(now, index.0, post, buffer, host, leave) {
             None => self.send(now, index, post.parts, post.op, post.ask).map(|()| None),
             sent => Ok(sent),
         }
     }
 
     #[inline]
-    fn send_alone<H: Host>(
+    fn send_immediate<H: Host>(
         &mut self,
         now: Time,
         place: u32,

@@ -4,7 +4,7 @@
 use super::assembly::Assembly;
 use super::congestion::Congestion;
 use super::conn::NONE;
-use super::copy_verify::Next;
+use super::copy_verify::Continuation;
 use super::frame_pool::Buffer;
 use super::host::{Op, Target};
 use crate::Time;
@@ -215,10 +215,10 @@ pub(super) struct Flow {
     pub(super) seen: Vec<u64>,
     /// When a part of it last came, on an unreliable connection.
     pub(super) assembly_at: Time,
-    /// What goes on with the newest frame.
-    pub(super) next: Option<Next>,
-    /// What the frame that is being handled brings, if it is in place already.
-    pub(super) landed: Option<Next>,
+    /// The bytes that continue the RMA of the newest accepted frame.
+    pub(super) continuation: Option<Continuation>,
+    /// The part that the current frame carries, if it was copied and verified already.
+    pub(super) copied: Option<Continuation>,
     /// Messages of the frame at `recv_next` that have been delivered.
     pub(super) partial: u16,
     /// Writes that were refused, until their last frame passes.
@@ -274,8 +274,8 @@ impl Flow {
             assembly: None,
             seen: Vec::new(),
             assembly_at: Time(0),
-            next: None,
-            landed: None,
+            continuation: None,
+            copied: None,
             partial: 0,
             refused: Vec::new(),
             resent: 0,

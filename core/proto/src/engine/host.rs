@@ -113,14 +113,14 @@ pub trait Host {
     /// Refused; nothing was written.
     fn write(&mut self, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure>;
 
-    /// As `write`, of a frame whose check is not known yet: says the check continued over the bytes, which costs little on the way of
-    /// the copy. The frame goes on with a write, so that nothing is lost that should stay if it turns out to be broken. None:
-    /// refused, and nothing was written.
+    /// As `write`, for a frame whose CRC is not verified yet. Copies the bytes and returns the CRC continued over them, in one
+    /// pass. The frame continues a write, so a broken frame overwrites no accepted bytes. Returns `None` if the write is
+    /// refused and nothing was written.
     fn write_checked(&mut self, target: &Target, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
         self.write(target, at, bytes).ok().map(|()| crc.update(bytes))
     }
 
-    /// The frame was sound and is accepted whose bytes `write_checked` copied: instead of `write`.
+    /// Called instead of `write` once the frame that `write_checked` copied has passed its CRC and been accepted.
     fn written(&mut self, _target: &Target, _at: u64, _bytes: &[u8]) {}
 
     /// Bytes that an RMA frame is to carry, `len` of them from `at` in the operation. A served read is checked as in `write`.
@@ -148,13 +148,13 @@ pub trait Host {
     /// Bytes that this side's read brought, at this offset of the operation.
     fn place(&mut self, op: Op, at: u64, bytes: &[u8]);
 
-    /// As `place`, of a frame whose check is not known yet, as in `write_checked`. None: nothing was placed.
+    /// As `place`, for a frame whose CRC is not verified yet, as in `write_checked`. Returns `None` if nothing was placed.
     fn place_checked(&mut self, op: Op, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
         self.place(op, at, bytes);
         Some(crc.update(bytes))
     }
 
-    /// The frame was sound and is accepted whose bytes `place_checked` copied: instead of `place`.
+    /// Called instead of `place` once the frame that `place_checked` copied has passed its CRC and been accepted.
     fn placed(&mut self, _op: Op, _at: u64, _bytes: &[u8]) {}
 
     /// An operation has ended; its number is the host's again.

@@ -1,7 +1,7 @@
 //! Input: frames of the sequence, in order, out of order and repeated.
 
 use super::conn::{NONE, State, bit};
-use super::copy_verify::Next;
+use super::copy_verify::Continuation;
 use super::flow::{Ops, ReorderEntry, WINDOW};
 use super::host::Host;
 use super::records::{FrameOutcome, RecvCtx, RmaEnd};
@@ -178,7 +178,7 @@ impl Engine {
         if gap == 0 && self.deliver_single(place, records, host) {
             return self.owe_ack(now, place, bytes, false);
         }
-        self.note_next(place, gap, records, bytes);
+        self.note_continuation(place, gap, records, bytes);
         if !self.has_room(place, records) {
             self.stats.unheld += 1;
             return;
@@ -199,11 +199,13 @@ impl Engine {
     }
 
     /// Notes what goes on with a frame, if it is newer than all that were accepted.
-    fn note_next(&mut self, place: u32, gap: usize, records: Records<'_>, bytes: usize) {
-        let next = if (bytes as u64) < LARGE { None } else { Next::after(records) };
-        let Some(conn) = self.table.get_mut(place).filter(|conn| next.is_some() || conn.flow != NONE) else { return };
+    fn note_continuation(&mut self, place: u32, gap: usize, records: Records<'_>, bytes: usize) {
+        let continuation = if (bytes as u64) < LARGE { None } else { Continuation::after(records) };
+        let Some(conn) = self.table.get_mut(place).filter(|conn| continuation.is_some() || conn.flow != NONE) else {
+            return;
+        };
         if let Some(flow) = flow_of(&mut self.flows, conn, place).filter(|flow| gap >= flow.reorder_queue.len()) {
-            flow.next = next;
+            flow.continuation = continuation;
         }
     }
 

@@ -1,7 +1,7 @@
 //! Records of a frame, when its turn has come or before.
 
 use super::conn::{Conn, bit};
-use super::copy_verify::Next;
+use super::copy_verify::Continuation;
 use super::flow::{Flow, Queued, ReorderEntry, Serve, WINDOW};
 use super::host::{Host, Op, Target};
 use super::send::{OP_MASK, RmaState};
@@ -131,7 +131,7 @@ impl RecvCtx<'_> {
     /// Bytes of a peer's write; whether they are its last.
     pub(super) fn write<H: Host>(&mut self, op: u32, target: &Target, at: u64, bytes: &[u8], host: &mut H) -> bool {
         let known = self.flow.refused.iter().any(|(refused, _)| *refused == op);
-        if self.flow.has_landed(Next::Write { op, target: *target, at }) {
+        if self.flow.is_copied(Continuation::Write { op, target: *target, at }) {
             host.written(target, at, bytes);
         } else if !known
             && let Err(failure) = host.write(target, at, bytes)
@@ -196,9 +196,9 @@ impl RecvCtx<'_> {
         host: &mut H,
         ended: &mut impl FnMut(RmaEnd),
     ) {
-        let has_landed = self.flow.has_landed(Next::ReadBytes { op, at });
+        let is_copied = self.flow.is_copied(Continuation::ReadBytes { op, at });
         let Some((op, state)) = self.asked_bytes(op, at, bytes.len()) else { return };
-        if has_landed {
+        if is_copied {
             host.placed(op, at, bytes);
         } else {
             host.place(op, at, bytes);

@@ -29,7 +29,7 @@ pub(super) struct Recorder {
     pub(super) local: Vec<u8>,
     pub(super) dead: bool,
     /// Parts that were copied before their frame's check was known.
-    pub(super) landed: u32,
+    pub(super) copied: u32,
 }
 
 impl Host for Recorder {
@@ -70,13 +70,13 @@ impl Host for Recorder {
 
     fn write_checked(&mut self, target: &Target, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
         self.write(target, at, bytes).ok()?;
-        self.landed += 1;
+        self.copied += 1;
         Some(crc.update(bytes))
     }
 
     fn place_checked(&mut self, op: Op, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
         self.place(op, at, bytes);
-        self.landed += 1;
+        self.copied += 1;
         Some(crc.update(bytes))
     }
 

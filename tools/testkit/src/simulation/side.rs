@@ -86,7 +86,7 @@ pub(super) struct Oracle {
     /// Streams whose receiver has closed or broken: nothing of theirs may change its memory.
     pub(super) over: Vec<bool>,
     /// Frames whose bytes were in memory before they were checked, and those of them that were accepted.
-    pub(super) landed: u32,
+    pub(super) copied_unchecked: u32,
     pub(super) accepted: u32,
     /// The first rule that was broken.
     pub(super) violation: Option<Violation>,
@@ -257,8 +257,8 @@ impl Judged<'_> {
         Some(number)
     }
 
-    /// Bytes of an RMA land in this node's memory, and may turn out to be broken: nothing that was accepted is to be there.
-    fn land(&mut self, number: u32, at: u64, len: usize) {
+    /// Bytes of an RMA are copied into this node's memory before they are verified. No accepted bytes may be there.
+    fn copy_unchecked(&mut self, number: u32, at: u64, len: usize) {
         let transfer = *self.oracle.transfers.get(number);
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         let mark = u16::try_from(number + 1).unwrap_or(u16::MAX);
@@ -267,7 +267,7 @@ impl Judged<'_> {
             let detail = format!("RMA {number}: {len} bytes that nobody had checked were written at {at}");
             self.oracle.violate(Rule::Memory, detail);
         }
-        self.oracle.landed += 1;
+        self.oracle.copied_unchecked += 1;
     }
 
     /// Bytes of an RMA arrive in this node's memory.
@@ -393,7 +393,7 @@ impl Host for Judged<'_> {
     fn write_checked(&mut self, target: &Target, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
         self.side.reach(target, true)?;
         let number = self.peer_transfer(target, true)?;
-        self.land(number, at, bytes.len());
+        self.copy_unchecked(number, at, bytes.len());
         Some(crc.update(bytes))
     }
 
@@ -445,7 +445,7 @@ impl Host for Judged<'_> {
     fn place_checked(&mut self, op: Op, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
         match self.side.operations[op.0 as usize] {
             Some(Operation::Transfer(number)) if self.oracle.transfers.get(number).read => {
-                self.land(number, at, bytes.len());
+                self.copy_unchecked(number, at, bytes.len());
                 Some(crc.update(bytes))
             }
             // What is wrong with it, `place` says.

@@ -77,14 +77,14 @@ pub struct Totals {
     pub resent: u64,
     /// Slices of frames that the path did not carry any more.
     pub slices: u64,
-    /// Messages that left the short way, alone.
+    /// Messages that left by the fast path.
     pub at_once: u64,
     /// Clients that went where a broker sent them.
     pub redirected: u32,
     /// Frames whose bytes were in memory before they were checked.
-    pub landed: u32,
+    pub copied_unchecked: u32,
     /// Those of them that were broken.
-    pub spoilt: u32,
+    pub copied_broken: u32,
     /// Connections that ended because a router said that nobody is there.
     pub refused: u32,
     /// Virtual time, nanoseconds.
@@ -251,7 +251,11 @@ impl World {
     /// What the run did.
     #[must_use]
     pub fn totals(&self) -> Totals {
-        Totals { landed: self.oracle.landed, spoilt: self.oracle.landed - self.oracle.accepted, ..self.totals }
+        Totals {
+            copied_unchecked: self.oracle.copied_unchecked,
+            copied_broken: self.oracle.copied_unchecked - self.oracle.accepted,
+            ..self.totals
+        }
     }
 
     /// Counters of a node's engine.

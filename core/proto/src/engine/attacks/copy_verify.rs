@@ -48,7 +48,7 @@ fn parts_of_a_write_land_from_the_second_on_and_the_write_ends() {
     for (seq, part) in (first..).zip(0..PARTS) {
         let frame = raw.part_frame(seq, part);
         assert_eq!(raw.take(&frame), Ok(()));
-        assert_eq!(raw.host.landed as usize, part, "after part {part}");
+        assert_eq!(raw.host.copied as usize, part, "after part {part}");
         assert_eq!(raw.host.memory[..(part + 1) * PART], whole(part + 1));
     }
     assert_eq!(records(&raw.poll()), [Record::Result { op: 1, status: 0 }]);
@@ -61,7 +61,7 @@ fn a_broken_frame_that_lands_is_dropped_and_its_bytes_come_again() {
     let (first, second) = (raw.part_frame(seq, 0), raw.part_frame(seq + 1, 1));
     assert_eq!(raw.take(&first), Ok(()));
     assert_eq!(raw.take(&broken(second.clone())), Err(Malformed::Check));
-    assert_eq!(raw.host.landed, 1);
+    assert_eq!(raw.host.copied, 1);
     assert_eq!(raw.host.memory[..PART], whole(1), "what was accepted stays");
     let mut header = second.clone();
     header[52] ^= 1;
@@ -106,7 +106,7 @@ fn only_what_goes_on_lands() {
         assert_eq!(raw.take(&first), Ok(()));
         let frame = raw.sealed(raw.seq + 1 + ahead, bits, &records);
         assert_eq!(raw.take(&frame), Ok(()), "{what}");
-        assert_eq!(raw.host.landed, 0, "{what}");
+        assert_eq!(raw.host.copied, 0, "{what}");
     }
     let mut raw = Raw::new(Attribute::ReliableOrdered);
     let first = raw.part_frame(raw.seq, 0);
@@ -114,12 +114,12 @@ fn only_what_goes_on_lands() {
     let seq = raw.seq + 1;
     let unchecked = raw.sealed(seq, flags::UNCHECKED, &other(1, PART));
     assert!(raw.take(&unchecked).is_err() || raw.host.memory[PART..].starts_with(&[3]), "not agreed upon");
-    assert_eq!(raw.host.landed, 0);
+    assert_eq!(raw.host.copied, 0);
     let refused = raw.sealed(seq, 0, &write(2, 8, (PARTS * PART) as u64, 0, &bytes(0)));
     assert_eq!(raw.take(&refused), Ok(()));
     let goes_on = raw.sealed(seq + 1, 0, &write(2, 8, (PARTS * PART) as u64, PART as u64, &bytes(1)));
     assert_eq!(raw.take(&goes_on), Ok(()));
-    assert_eq!(raw.host.landed, 0, "a write that was refused");
+    assert_eq!(raw.host.copied, 0, "a write that was refused");
     assert!(raw.host.memory[PART..].iter().all(|byte| *byte == 3));
 }
 
@@ -142,7 +142,7 @@ fn the_bytes_of_a_read_land() {
         assert_eq!(raw.take(&frame), Ok(()));
     }
     // Each of them twice, but for the first.
-    assert_eq!(raw.host.landed as usize, 2 * (PARTS - 1));
+    assert_eq!(raw.host.copied as usize, 2 * (PARTS - 1));
     assert_eq!(raw.host.local[..PARTS * PART], whole(PARTS));
     assert_eq!(raw.host.ended[&3], Ok(()));
 }
