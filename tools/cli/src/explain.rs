@@ -1,15 +1,15 @@
 //! `cci explain`: the way to an endpoint.
 
 use crate::arguments::ExplainArguments;
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use crate::reach::{advice, no_transport_of};
 use cci::{Attribute, ConnectionReport, Context, Device, Endpoint, EndpointOptions, EventKind, Failure};
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 /// Connects to the endpoint at the URI and says which way messages and RMA take.
-pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Sentence> {
-    let context = Context::new().map_err(|error| Sentence(error.to_string()))?;
+pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), UserError> {
+    let context = Context::new().map_err(|error| UserError(error.to_string()))?;
     let device = device_of(context.devices(), &arguments.uri)?;
     let endpoint = Endpoint::open(device, &EndpointOptions::default())
         .map_err(while_doing("cannot open an endpoint to connect from"))?;
@@ -19,26 +19,26 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Sentence> {
 }
 
 /// The device whose transport the URI names.
-fn device_of<'d>(devices: &'d [Device], uri: &str) -> Result<&'d Device, Sentence> {
+fn device_of<'d>(devices: &'d [Device], uri: &str) -> Result<&'d Device, UserError> {
     let scheme = uri.split_once("://").map(|(scheme, _)| scheme).filter(|scheme| !scheme.is_empty());
     let scheme = scheme.ok_or_else(|| {
-        Sentence(format!("{uri:?} is not a URI of an endpoint: it begins with the transport, as in sm://1234/0"))
+        UserError(format!("{uri:?} is not a URI of an endpoint: it begins with the transport, as in sm://1234/0"))
     })?;
     let mut of_scheme = devices.iter().filter(|device| device.transport == scheme);
     let known = || devices.iter().map(|device| device.transport.as_str());
     let first = of_scheme.clone().next().ok_or_else(|| no_transport_of(scheme, known()))?;
     of_scheme
         .find(|device| device.up)
-        .ok_or_else(|| Sentence(format!("the device {} is not usable: {}", first.name, first.reason)))
+        .ok_or_else(|| UserError(format!("the device {} is not usable: {}", first.name, first.reason)))
 }
 
-fn report(endpoint: &Endpoint, uri: &str, timeout: Duration) -> Result<ConnectionReport, Sentence> {
+fn report(endpoint: &Endpoint, uri: &str, timeout: Duration) -> Result<ConnectionReport, UserError> {
     endpoint
         .connect(uri, &[], Attribute::ReliableOrdered, 0, Some(timeout))
-        .map_err(|error| Sentence(format!("cannot connect to {uri}: {error}")))?;
+        .map_err(|error| UserError(format!("cannot connect to {uri}: {error}")))?;
     let begin = Instant::now();
     while begin.elapsed() < 2 * timeout {
-        let event = endpoint.get_event().map_err(|error| Sentence(error.to_string()))?;
+        let event = endpoint.get_event().map_err(|error| UserError(error.to_string()))?;
         let Some(event) = event.filter(|event| event.kind() == EventKind::Connect) else {
             std::thread::sleep(Duration::from_micros(200));
             continue;
@@ -54,10 +54,10 @@ fn report(endpoint: &Endpoint, uri: &str, timeout: Duration) -> Result<Connectio
 }
 
 /// `reason`: what the library knows beyond the failure.
-fn not_reached(uri: &str, failure: Option<Failure>, reason: Option<&str>, timeout: Duration) -> Sentence {
+fn not_reached(uri: &str, failure: Option<Failure>, reason: Option<&str>, timeout: Duration) -> UserError {
     let advice = failure.map_or_else(|| "it ended without a reason".into(), |it| advice(uri, it, timeout));
     let reason = reason.map_or_else(String::new, |reason| format!("{reason}; "));
-    Sentence(format!("{uri} was not reached: {reason}{advice}"))
+    UserError(format!("{uri} was not reached: {reason}{advice}"))
 }
 
 fn text(device: &Device, uri: &str, report: &ConnectionReport) -> String {

@@ -3,7 +3,7 @@
 
 use crate::arguments::Footprint;
 use crate::bench::{connections, footprint};
-use crate::measure::Sentence;
+use crate::measure::UserError;
 use crate::measure::environment::Environment;
 use crate::measure::finding::{Finding, Idle, Memory};
 use crate::measure::row::Document;
@@ -43,7 +43,7 @@ pub(crate) struct IdleArguments {
 }
 
 /// Measures memory.
-pub(crate) fn memory(arguments: &MemoryArguments) -> Result<(), Sentence> {
+pub(crate) fn memory(arguments: &MemoryArguments) -> Result<(), UserError> {
     measured(&arguments.shared, |transport| {
         let endpoint = footprint::in_a_child(Footprint::Endpoint, transport, 0)?;
         let figures = connections::in_a_child(transport, &stops(arguments.connections))?;
@@ -57,7 +57,7 @@ pub(crate) fn memory(arguments: &MemoryArguments) -> Result<(), Sentence> {
 }
 
 /// Measures idleness.
-pub(crate) fn idle(arguments: &IdleArguments) -> Result<(), Sentence> {
+pub(crate) fn idle(arguments: &IdleArguments) -> Result<(), UserError> {
     measured(&arguments.shared, |transport| {
         let [idle, bare] = footprint::idle_beside_a_sleeper(transport, arguments.seconds);
         let (idle, bare) = (idle?, bare?);
@@ -73,8 +73,8 @@ pub(crate) fn idle(arguments: &IdleArguments) -> Result<(), Sentence> {
 
 fn measured(
     arguments: &FootprintsArguments,
-    find: impl FnOnce(&str) -> Result<Finding, Sentence>,
-) -> Result<(), Sentence> {
+    find: impl FnOnce(&str) -> Result<Finding, UserError>,
+) -> Result<(), UserError> {
     let mut files = arguments.results.open(None)?;
     let environment = Environment::new(None);
     let finding = find(&real_transport(arguments.transport.as_deref())?)?;

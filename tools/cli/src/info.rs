@@ -1,15 +1,15 @@
 //! `cci info`: the devices of this host.
 
 use crate::arguments::InfoArguments;
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use cci::{Context, Device};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
 
 /// Lists the devices.
-pub(crate) fn info(arguments: &InfoArguments) -> Result<(), Sentence> {
-    let context = Context::new().map_err(|error| Sentence(error.to_string()))?;
+pub(crate) fn info(arguments: &InfoArguments) -> Result<(), UserError> {
+    let context = Context::new().map_err(|error| UserError(error.to_string()))?;
     let text = if arguments.json {
         format!("{:#}\n", as_json(context.devices()))
     } else {

@@ -30,8 +30,8 @@ use arguments::{Arguments, Command};
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Runs the command that the process was started with. Errors are sentences on standard error, and a status other than 0: 2
-/// for a command line that cannot be understood, 1 for everything else.
+/// Runs the command of this process. It writes errors to standard error and returns a status other than 0: 2 for a malformed
+/// command line, 1 for every other error.
 #[must_use]
 pub fn run() -> ExitCode {
     let arguments = match Arguments::read(std::env::args_os()) {
@@ -42,13 +42,13 @@ pub fn run() -> ExitCode {
         Command::Info(arguments) => info::info(arguments),
         Command::Explain(arguments) => explain::explain(arguments),
         Command::Perf(arguments) => match perf::perf(arguments) {
-            // The status of a comparison says more than well or not.
+            // A comparison has statuses of its own.
             Ok(status) => return status,
             Err(why) => Err(why),
         },
         Command::Model(arguments) => model::model(arguments),
         Command::Top(arguments) => top::top(arguments),
-        // Its parent says what there is to say.
+        // The parent process reports the error.
         Command::End(arguments) => return exit(measure::local::end(arguments).is_ok()),
         Command::Member(arguments) => return exit(crew::member(arguments).is_ok()),
         Command::Bench(arguments) => bench::bench(arguments),
@@ -66,7 +66,7 @@ pub fn run() -> ExitCode {
 fn show(error: &clap::Error) -> ExitCode {
     let shown = error.print().and_then(|()| std::io::stdout().flush());
     match shown {
-        // Whoever reads only the beginning has closed the pipe.
+        // A reader of only the beginning has closed the pipe.
         Err(why) if !error.use_stderr() && why.kind() != std::io::ErrorKind::BrokenPipe => {
             complain(&format!("cannot write the help: {why}"));
             ExitCode::FAILURE
@@ -75,11 +75,11 @@ fn show(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Writes a sentence to standard error, with a full stop unless it ends by itself.
+/// Writes an error to standard error, and adds a full stop unless it ends with `?` or `!`.
 fn complain(why: &str) {
     let why = why.trim_end_matches('.');
     let stop = if why.ends_with(['?', '!']) { "" } else { "." };
-    // Without a standard error there is nobody to tell.
+    // A failure to write to standard error cannot be reported.
     let _ = writeln!(std::io::stderr(), "cci: {why}{stop}");
 }
 

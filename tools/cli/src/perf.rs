@@ -14,7 +14,7 @@ use crate::measure::points::{Finished, in_launches};
 use crate::measure::port::{Facade, Opening, with_keys};
 use crate::measure::row::Document;
 use crate::measure::server::{self, Notice};
-use crate::measure::{Sentence, interrupt, virtual_time, while_doing};
+use crate::measure::{UserError, interrupt, virtual_time, while_doing};
 use crate::output::{Files, findings, table};
 use crate::peers::{self, Attendance, Guests};
 use crate::probe::c_library::{self, CLibrary};
@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Serves, or measures, or tells of runs; the status that the process is to end with.
-pub(crate) fn perf(arguments: &PerfArguments) -> Result<ExitCode, Sentence> {
+pub(crate) fn perf(arguments: &PerfArguments) -> Result<ExitCode, UserError> {
     let done = match &arguments.command {
         PerfCommand::PingPong(arguments) => compared(Measurement::PingPong, arguments),
         PerfCommand::OneWay(arguments) => alone(Measurement::OneWay, arguments),
@@ -57,9 +57,9 @@ pub(crate) fn library_beside() -> Option<PathBuf> {
     beside.into_iter().chain([installed]).find(|path| path.exists())
 }
 
-fn serve(arguments: &ServerArguments) -> Result<(), Sentence> {
+fn serve(arguments: &ServerArguments) -> Result<(), UserError> {
     if arguments.device.transport.as_deref() == Some(virtual_time::TRANSPORT) {
-        return Err(Sentence::new(VIRTUAL_IS_LOCAL));
+        return Err(UserError::new(VIRTUAL_IS_LOCAL));
     }
     let opening = Opening {
         transport: arguments.device.transport.clone(),
@@ -85,7 +85,7 @@ fn notice(notice: Notice<'_>) {
 }
 
 /// The plan that the command line describes.
-fn plan(measurement: Measurement, arguments: &MeasurementArguments) -> Result<Plan, Sentence> {
+fn plan(measurement: Measurement, arguments: &MeasurementArguments) -> Result<Plan, UserError> {
     let mut session = Session {
         measurement,
         operation: arguments.op,
@@ -103,14 +103,14 @@ fn plan(measurement: Measurement, arguments: &MeasurementArguments) -> Result<Pl
     let sizes = arguments.size.clone().map_or_else(|| Plan::natural_sizes(&session), |sizes| sizes.0);
     session.largest = sizes.iter().copied().max().unwrap_or(0);
     if let Some(why) = session.contradiction() {
-        return Err(Sentence::new(why));
+        return Err(UserError::new(why));
     }
     if session.is_rma() && sizes.contains(&0) {
-        return Err(Sentence::new("an RMA moves at least one byte: leave size 0 out"));
+        return Err(UserError::new("an RMA moves at least one byte: leave size 0 out"));
     }
     if arguments.abi == Abi::C {
         if session.operation != Operation::Send {
-            return Err(Sentence::new(c_library::SENDS_ONLY));
+            return Err(UserError::new(c_library::SENDS_ONLY));
         }
         c_library::refuse_one_thread(session.threads)?;
     }
@@ -140,10 +140,10 @@ fn plan(measurement: Measurement, arguments: &MeasurementArguments) -> Result<Pl
         return Ok(plan);
     }
     if !arguments.local {
-        return Err(Sentence::new(VIRTUAL_IS_LOCAL));
+        return Err(UserError::new(VIRTUAL_IS_LOCAL));
     }
     match plan.not_virtual(arguments.probe.is_some()) {
-        Some(why) => Err(Sentence::new(why)),
+        Some(why) => Err(UserError::new(why)),
         None => Ok(virtual_time::adapt(plan)),
     }
 }
@@ -169,7 +169,7 @@ struct Transport {
 }
 
 /// The transport that is asked for, or of the device that a program without preference gets.
-fn transport(name: Option<&str>) -> Result<Transport, Sentence> {
+fn transport(name: Option<&str>) -> Result<Transport, UserError> {
     let context = Context::new().map_err(while_doing("cannot find the devices"))?;
     let device = match name {
         Some(name) => context.devices().iter().find(|device| device.transport == name),
@@ -184,7 +184,7 @@ fn transport(name: Option<&str>) -> Result<Transport, Sentence> {
 pub(crate) fn device_of_ends(
     asked: &DeviceArguments,
     uri: Option<&str>,
-) -> Result<(String, Vec<(String, String)>), Sentence> {
+) -> Result<(String, Vec<(String, String)>), UserError> {
     let name = asked.transport.clone().or_else(|| uri.and_then(client::scheme));
     let transport = transport(name.as_deref())?;
     let keys = with_keys(&transport.arguments, &asked.keys());
@@ -206,19 +206,19 @@ fn on_loopback(transport: &str, mut keys: Vec<(String, String)>) -> Vec<(String,
 }
 
 /// Measures CCI.
-fn alone(measurement: Measurement, arguments: &MeasurementArguments) -> Result<(), Sentence> {
+fn alone(measurement: Measurement, arguments: &MeasurementArguments) -> Result<(), UserError> {
     measure(&plan(measurement, arguments)?, arguments, Attendance::default())
 }
 
 /// Measures CCI, and the peers that are asked for.
-fn compared(measurement: Measurement, arguments: &ComparedArguments) -> Result<(), Sentence> {
+fn compared(measurement: Measurement, arguments: &ComparedArguments) -> Result<(), UserError> {
     let mut plan = plan(measurement, &arguments.measurement)?;
     let attendance = peers::invite(&mut plan, &arguments.peers)?;
     attendance.said.iter().for_each(|sentence| say(sentence));
     measure(&plan, &arguments.measurement, attendance)
 }
 
-fn measure(plan: &Plan, arguments: &MeasurementArguments, mut attendance: Attendance) -> Result<(), Sentence> {
+fn measure(plan: &Plan, arguments: &MeasurementArguments, mut attendance: Attendance) -> Result<(), UserError> {
     let mut files = arguments.results.open(arguments.plot.as_deref())?;
     interrupt::watch()?;
     if arguments.local && !plan.is_virtual() {
@@ -251,9 +251,9 @@ fn measure(plan: &Plan, arguments: &MeasurementArguments, mut attendance: Attend
 /// # Errors
 ///
 /// There is no such device, or its ends cannot be in different threads or processes.
-pub(crate) fn real_transport(asked: Option<&str>) -> Result<String, Sentence> {
+pub(crate) fn real_transport(asked: Option<&str>) -> Result<String, UserError> {
     if asked == Some(virtual_time::TRANSPORT) {
-        return Err(Sentence::new(
+        return Err(UserError::new(
             "this says something of a machine, and a virtual network is none: use --transport sm or sock",
         ));
     }
@@ -262,7 +262,7 @@ pub(crate) fn real_transport(asked: Option<&str>) -> Result<String, Sentence> {
         Some(name) if context.devices().iter().any(|device| device.transport == name) => Ok(name.to_owned()),
         Some(name) => Err(no_transport(name)),
         None => {
-            let device = context.default_device().map_err(|error| Sentence(error.to_string()))?;
+            let device = context.default_device().map_err(|error| UserError(error.to_string()))?;
             Ok(device.transport.clone())
         }
     }
@@ -283,7 +283,7 @@ const VAGUE: usize = 10;
 /// # Errors
 ///
 /// Nothing was measured, or not all; what was measured has been shown and written nevertheless.
-pub(crate) fn conclude(document: &Document, files: &mut Files) -> Result<(), Sentence> {
+pub(crate) fn conclude(document: &Document, files: &mut Files) -> Result<(), UserError> {
     report(document, files)?;
     let vague = document.rows.iter().filter(|row| !row.accurate).count();
     match &document.interrupted {
@@ -294,21 +294,21 @@ pub(crate) fn conclude(document: &Document, files: &mut Files) -> Result<(), Sen
                 document.rows.len()
             );
             if files.strict {
-                return Err(Sentence(why));
+                return Err(UserError(why));
             }
             say(&format!("{why}."));
             Ok(())
         }
-        None if document.rows.is_empty() && document.findings.is_empty() => Err(Sentence::new(
+        None if document.rows.is_empty() && document.findings.is_empty() => Err(UserError::new(
             "nothing was measured: every size is larger than a message may be; ask for smaller ones by --size",
         )),
         None => Ok(()),
-        Some(why) => Err(Sentence(format!("not all was measured, what was is kept: {why}"))),
+        Some(why) => Err(UserError(format!("not all was measured, what was is kept: {why}"))),
     }
 }
 
 /// Measures against a server that somebody else has started, and reports to it.
-fn remote(plan: &Plan, uri: &str, mut on: impl FnMut(Progress<'_>)) -> Result<Finished, Sentence> {
+fn remote(plan: &Plan, uri: &str, mut on: impl FnMut(Progress<'_>)) -> Result<Finished, UserError> {
     let mut is_served = false;
     let on = |progress: Progress<'_>| {
         is_served |= matches!(progress, Progress::Size(_));
@@ -325,14 +325,14 @@ fn remote(plan: &Plan, uri: &str, mut on: impl FnMut(Progress<'_>)) -> Result<Fi
 }
 
 /// What the server is told.
-fn ending(finished: &Result<Finished, Sentence>) -> Report {
+fn ending(finished: &Result<Finished, UserError>) -> Report {
     match finished {
         Ok(finished) => Report { result: table::in_short(&finished.rows), early: finished.interrupted.clone() },
         Err(why) => Report { result: String::new(), early: Some(why.0.clone()) },
     }
 }
 
-fn report(document: &Document, files: &mut Files) -> Result<(), Sentence> {
+fn report(document: &Document, files: &mut Files) -> Result<(), UserError> {
     let mut text = String::new();
     if !document.rows.is_empty() || document.findings.is_empty() {
         text += &table::table(&document.rows);
@@ -392,7 +392,7 @@ mod tests {
     use super::*;
     use crate::arguments::{Arguments, Command};
 
-    fn planned(arguments: &[&str]) -> Result<Plan, Sentence> {
+    fn planned(arguments: &[&str]) -> Result<Plan, UserError> {
         let all = ["cci", "perf"].iter().chain(arguments).map(std::ffi::OsString::from);
         let Command::Perf(perf) = Arguments::read(all).unwrap().command else { panic!("{arguments:?}") };
         match &perf.command {

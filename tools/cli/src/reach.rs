@@ -1,22 +1,22 @@
-//! Sentences about what cannot be reached: a transport that is not there, an endpoint that does not answer.
+//! Errors about an unknown transport or an endpoint that does not answer.
 
-use crate::measure::Sentence;
+use crate::measure::UserError;
 use cci::{Context, Failure};
 use std::time::Duration;
 
 /// No device has this transport: which there are, and the one that is meant if it resembles one.
-pub(crate) fn no_transport(name: &str) -> Sentence {
+pub(crate) fn no_transport(name: &str) -> UserError {
     let context = Context::new();
     let devices = context.as_ref().map_or(&[][..], Context::devices);
     no_transport_of(name, devices.iter().map(|device| device.transport.as_str()))
 }
 
 /// As [`no_transport`], of these transports.
-pub(crate) fn no_transport_of<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Sentence {
+pub(crate) fn no_transport_of<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> UserError {
     let mut known: Vec<&str> = known.collect();
     known.dedup();
     if known.is_empty() {
-        return Sentence(format!(
+        return UserError(format!(
             "no device has the transport {name}: there is no device at all; see CCI_CONFIG and CCI_CTP"
         ));
     }
@@ -24,7 +24,7 @@ pub(crate) fn no_transport_of<'n>(name: &str, known: impl Iterator<Item = &'n st
     let meant = meant.filter(|(distance, word)| 2 * distance <= word.len());
     let meant = meant.map_or_else(String::new, |(_, word)| format!("; did you mean {word}?"));
     let begin = if meant.is_empty() { "; " } else { " " };
-    Sentence(format!("no device has the transport {name}{meant}{begin}there is {}: see `cci info`", known.join(", ")))
+    UserError(format!("no device has the transport {name}{meant}{begin}there is {}: see `cci info`", known.join(", ")))
 }
 
 /// Letters to change, add, leave out or swap with their neighbour to make one word the other.

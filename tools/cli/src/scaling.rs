@@ -9,7 +9,7 @@ use crate::measure::plan::{AttributeName, MemoryOrigin, Mode, Operation, Plan, T
 use crate::measure::port::{Facade, Opening, Port, Refused, Seen, Transfer, join, with_keys};
 use crate::measure::row::Document;
 use crate::measure::statistics::median;
-use crate::measure::{Sentence, ends, while_doing};
+use crate::measure::{UserError, ends, while_doing};
 use crate::output::arguments::ResultsArguments;
 use crate::perf::{conclude, real_transport};
 use crate::sizes::{Sizes, parse_sizes, parse_time};
@@ -50,13 +50,13 @@ pub(crate) struct ThreadsArguments {
 }
 
 /// Measures.
-pub(crate) fn threads(arguments: &ThreadsArguments) -> Result<(), Sentence> {
+pub(crate) fn threads(arguments: &ThreadsArguments) -> Result<(), UserError> {
     let mut files = arguments.results.open(None)?;
     let [size] = arguments.size.0[..] else {
-        return Err(Sentence::new("threads are measured with one size: give one"));
+        return Err(UserError::new("threads are measured with one size: give one"));
     };
     if arguments.op != Operation::Send && (arguments.attribute == AttributeName::Uu || size == 0) {
-        return Err(Sentence::new("RMA needs a reliable connection, and moves at least one byte"));
+        return Err(UserError::new("RMA needs a reliable connection, and moves at least one byte"));
     }
     let transport = real_transport(arguments.device.transport.as_deref())?;
     let most = arguments.upto.unwrap_or_else(|| u32::try_from(allowed().len()).unwrap_or(2).max(2));
@@ -96,7 +96,7 @@ struct What {
 }
 
 /// One number of threads: slices with one endpoint and with one each, in turn.
-fn point(opening: &Opening, what: What, threads: u32, slice: Duration) -> Result<ThreadsPoint, Sentence> {
+fn point(opening: &Opening, what: What, threads: u32, slice: Duration) -> Result<ThreadsPoint, UserError> {
     let shared = Stage::new(opening, what, 1, threads)?;
     // One thread has one endpoint either way: two pairs of endpoints would differ by where their memory lies.
     let own = if threads > 1 { Some(Stage::new(opening, what, threads, threads)?) } else { None };
@@ -133,7 +133,7 @@ struct Pair {
 }
 
 impl Stage {
-    fn new(opening: &Opening, what: What, pairs: u32, threads: u32) -> Result<Self, Sentence> {
+    fn new(opening: &Opening, what: What, pairs: u32, threads: u32) -> Result<Self, UserError> {
         let mut stage = Self { pairs: Vec::new(), lanes: Vec::new(), _memory: Vec::new() };
         for _ in 0..pairs {
             let (sender, receiver) = (Facade::open(opening)?, Facade::open(opening)?);
@@ -154,14 +154,14 @@ impl Stage {
         if let Some((number, connection)) = stage.lanes.first() {
             let most = stage.pairs[*number].sender.max_send_size(*connection);
             if what.operation == Operation::Send && what.size > most {
-                return Err(Sentence(format!("a message here has at most {most} bytes: give a smaller --size")));
+                return Err(UserError(format!("a message here has at most {most} bytes: give a smaller --size")));
             }
         }
         Ok(stage)
     }
 
     /// Has every thread do its operations for so long; how many there were in a second.
-    fn play(&self, what: What, slice: Duration) -> Result<f64, Sentence> {
+    fn play(&self, what: What, slice: Duration) -> Result<f64, UserError> {
         let start = Barrier::new(self.lanes.len() + self.pairs.len());
         let message = vec![1; usize::try_from(what.size).map_err(while_doing("the size is too large"))?];
         let (sent, received) = std::thread::scope(|scope| {
@@ -191,10 +191,10 @@ impl Stage {
 }
 
 /// The sum of what threads counted.
-fn sum(threads: Vec<std::thread::ScopedJoinHandle<'_, Result<u64, Sentence>>>) -> Result<u64, Sentence> {
+fn sum(threads: Vec<std::thread::ScopedJoinHandle<'_, Result<u64, UserError>>>) -> Result<u64, UserError> {
     let ended = threads
         .into_iter()
-        .map(|thread| thread.join().unwrap_or_else(|_| Err(Sentence::new("a measuring thread failed"))));
+        .map(|thread| thread.join().unwrap_or_else(|_| Err(UserError::new("a measuring thread failed"))));
     ended.collect::<Result<Vec<_>, _>>().map(|counts| counts.iter().sum())
 }
 
@@ -206,7 +206,7 @@ fn send(
     message: &[u8],
     start: &Barrier,
     slice: Duration,
-) -> Result<u64, Sentence> {
+) -> Result<u64, UserError> {
     start.wait();
     let (begin, mut count) = (Instant::now(), 0);
     while begin.elapsed() < slice {
@@ -230,7 +230,7 @@ fn send(
 }
 
 /// One receiving thread: as long as the senders; how many messages it took.
-fn receive(endpoint: &Facade, start: &Barrier, slice: Duration) -> Result<u64, Sentence> {
+fn receive(endpoint: &Facade, start: &Barrier, slice: Duration) -> Result<u64, UserError> {
     start.wait();
     let (begin, mut count) = (Instant::now(), 0);
     while begin.elapsed() < slice {

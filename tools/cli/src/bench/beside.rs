@@ -1,7 +1,7 @@
 //! A measurement, and beside it what the other end does meanwhile: two threads, each on a processor of its own.
 
 use crate::measure::environment::{pin, two_processors};
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Tells the other thread that all is over, also when the measurement has failed.
@@ -16,8 +16,8 @@ impl Drop for Over<'_> {
 /// What `measured` finds, while `serve` runs until it sees that all is over. The caller's thread stays where it may run.
 pub(super) fn beside<T: Send>(
     serve: impl FnOnce(&AtomicBool) + Send,
-    measured: impl FnOnce() -> Result<T, Sentence> + Send,
-) -> Result<T, Sentence> {
+    measured: impl FnOnce() -> Result<T, UserError> + Send,
+) -> Result<T, UserError> {
     let [here, there] = two_processors();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -30,6 +30,6 @@ pub(super) fn beside<T: Send>(
             pin(here).map_err(while_doing("cannot stay on the processor"))?;
             measured()
         });
-        measured.join().unwrap_or_else(|_| Err(Sentence::new("the measuring thread failed")))
+        measured.join().unwrap_or_else(|_| Err(UserError::new("the measuring thread failed")))
     })
 }

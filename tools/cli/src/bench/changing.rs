@@ -4,7 +4,7 @@ use super::beside::beside;
 use super::speed::median;
 use super::verdict::{Line, Standard};
 use crate::measure::port::{Facade, Opening, Port, Refused, Seen, Transfer, join};
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use cci::{Attribute, Connection, Memory, SharedMemory};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ struct Figures {
     longest: f64,
 }
 
-fn measure(transport: &str, read: bool, operations: usize) -> Result<Figures, Sentence> {
+fn measure(transport: &str, read: bool, operations: usize) -> Result<Figures, UserError> {
     let opening = Opening::on_loopback(transport);
     let (client, server) = (Facade::open(&opening)?, Facade::open(&opening)?);
     let connection = join(&client, &server, Attribute::ReliableOrdered)?;
@@ -81,14 +81,14 @@ fn serve(server: &Facade, source: &Memory, is_changing: &AtomicBool, is_over: &A
 fn blocks(
     changes: &AtomicBool,
     operations: usize,
-    operation: impl Fn() -> Result<Duration, Sentence>,
-) -> Result<Figures, Sentence> {
+    operation: impl Fn() -> Result<Duration, UserError>,
+) -> Result<Figures, UserError> {
     let (mut ratios, mut quiet, mut changing) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..BLOCKS {
         let times = [false, true].map(|is_changing| {
             changes.store(is_changing, Ordering::Relaxed);
             (0..FIRST).try_for_each(|_| operation().map(|_| ()))?;
-            (0..operations).map(|_| operation()).collect::<Result<Vec<_>, Sentence>>()
+            (0..operations).map(|_| operation()).collect::<Result<Vec<_>, UserError>>()
         });
         let [still, moving] = times;
         let (still, moving) = (still?, moving?);
@@ -102,15 +102,15 @@ fn blocks(
 }
 
 /// The time of one operation, from its call to its event.
-fn operation(client: &Facade, connection: Connection, transfer: &Transfer<'_>) -> Result<Duration, Sentence> {
+fn operation(client: &Facade, connection: Connection, transfer: &Transfer<'_>) -> Result<Duration, UserError> {
     let begin = Instant::now();
     client.rma(connection, transfer, false).map_err(|refused| match refused {
-        Refused::Full => Sentence::new("no room for a single operation"),
+        Refused::Full => UserError::new("no room for a single operation"),
         Refused::Trouble(trouble) => trouble.into(),
     })?;
     while client.poll::<false>()? != Seen::Sent {
         if begin.elapsed() > LIMIT {
-            return Err(Sentence::new("an operation does not end"));
+            return Err(UserError::new("an operation does not end"));
         }
     }
     Ok(begin.elapsed())

@@ -6,7 +6,7 @@ use crate::measure::finding::MemoryPoint;
 use crate::measure::local::die_with_parent;
 use crate::measure::port::{Facade, Happening, Opening, Port, Seen};
 use crate::measure::usage::Usage;
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use cci::Attribute;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -42,19 +42,19 @@ impl Figures {
 }
 
 /// Measures in processes of their own, with as many connections as each of `stops` says: these grow, and begin above one.
-pub(crate) fn in_a_child(transport: &str, stops: &[u32]) -> Result<Figures, Sentence> {
+pub(crate) fn in_a_child(transport: &str, stops: &[u32]) -> Result<Figures, UserError> {
     let output = command(transport, stops, &[])?
         .stderr(Stdio::piped())
         .output()
         .map_err(while_doing("cannot start a process to measure in"))?;
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr).trim().trim_start_matches("cci: ").to_owned();
-        return Err(Sentence(if why.is_empty() { format!("the process ended: {}", output.status) } else { why }));
+        return Err(UserError(if why.is_empty() { format!("the process ended: {}", output.status) } else { why }));
     }
     serde_json::from_slice(&output.stdout).map_err(while_doing("the measuring process gave no figures"))
 }
 
-fn command(transport: &str, stops: &[u32], uris: &[String]) -> Result<Command, Sentence> {
+fn command(transport: &str, stops: &[u32], uris: &[String]) -> Result<Command, UserError> {
     let program = std::env::current_exe().map_err(while_doing("cannot start a process to measure in"))?;
     let mut command = Command::new(program);
     command.args(["connections", "--transport", transport]);
@@ -66,13 +66,13 @@ fn command(transport: &str, stops: &[u32], uris: &[String]) -> Result<Command, S
 }
 
 /// Measures, or connects, in the child.
-pub(crate) fn connections(arguments: &ConnectionsArguments) -> Result<(), Sentence> {
+pub(crate) fn connections(arguments: &ConnectionsArguments) -> Result<(), UserError> {
     die_with_parent(arguments.parent)?;
     let opening = Opening::on_loopback(&arguments.transport);
     let figures = match &arguments.uris[..] {
         [] => serde_json::to_string(&measure(arguments, &opening)?).map_err(while_doing("cannot write the figures"))?,
         [one, many] => return connect_all(&opening, one, many, &arguments.count),
-        _ => return Err(Sentence::new("two URIs are needed, or none")),
+        _ => return Err(UserError::new("two URIs are needed, or none")),
     };
     writeln!(std::io::stdout(), "{figures}").map_err(while_doing("cannot write the figures"))
 }
@@ -88,7 +88,7 @@ impl Drop for Other {
     }
 }
 
-fn measure(arguments: &ConnectionsArguments, opening: &Opening) -> Result<Figures, Sentence> {
+fn measure(arguments: &ConnectionsArguments, opening: &Opening) -> Result<Figures, UserError> {
     let (one, many) = (Facade::open(opening)?, Facade::open(opening)?);
     let mut command = command(&arguments.transport, &arguments.count, &[one.uri(), many.uri()])?;
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
@@ -114,8 +114,8 @@ fn measure(arguments: &ConnectionsArguments, opening: &Opening) -> Result<Figure
 }
 
 /// What the other process says, line by line.
-fn lines(other: &mut Child) -> Result<Receiver<()>, Sentence> {
-    let output = other.stdout.take().ok_or_else(|| Sentence::new("the connecting process has no output"))?;
+fn lines(other: &mut Child) -> Result<Receiver<()>, UserError> {
+    let output = other.stdout.take().ok_or_else(|| UserError::new("the connecting process has no output"))?;
     let (sender, said) = channel();
     std::thread::spawn(move || {
         // Nobody listens any more once the measurement has ended.
@@ -127,14 +127,14 @@ fn lines(other: &mut Child) -> Result<Receiver<()>, Sentence> {
 }
 
 /// Accepts connections until there are so many more.
-fn accept(endpoint: &Facade, count: u32) -> Result<(), Sentence> {
+fn accept(endpoint: &Facade, count: u32) -> Result<(), UserError> {
     let (mut open, mut bytes, mut since) = (0, Vec::new(), Instant::now());
     while open < count {
         match endpoint.look(&mut bytes, |_| 0)? {
             Happening::Open(..) => (open, since) = (open + 1, Instant::now()),
-            Happening::NotOpen(status, _) => return Err(Sentence(format!("a connection failed: {status}"))),
+            Happening::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
             Happening::Nothing if since.elapsed() > SILENCE => {
-                return Err(Sentence(format!("only {open} of {count} connections were made")));
+                return Err(UserError(format!("only {open} of {count} connections were made")));
             }
             _ => {}
         }
@@ -143,33 +143,33 @@ fn accept(endpoint: &Facade, count: u32) -> Result<(), Sentence> {
 }
 
 /// Has the other process go on.
-fn go_on(other: &mut Child) -> Result<(), Sentence> {
-    let input = other.stdin.as_mut().ok_or_else(|| Sentence::new("the connecting process has no input"))?;
+fn go_on(other: &mut Child) -> Result<(), UserError> {
+    let input = other.stdin.as_mut().ok_or_else(|| UserError::new("the connecting process has no input"))?;
     input.write_all(b"\n").map_err(while_doing("the connecting process is gone"))
 }
 
 /// Makes progress until the other process says that its connections so far are open.
-fn settle(endpoint: &Facade, said: &Receiver<()>) -> Result<(), Sentence> {
+fn settle(endpoint: &Facade, said: &Receiver<()>) -> Result<(), UserError> {
     let since = Instant::now();
     while since.elapsed() < SILENCE {
         match said.try_recv() {
             Ok(()) => return Ok(()),
             Err(TryRecvError::Empty) => endpoint.poll::<false>().map(|_| ())?,
-            Err(TryRecvError::Disconnected) => return Err(Sentence::new("the connecting process ended early")),
+            Err(TryRecvError::Disconnected) => return Err(UserError::new("the connecting process ended early")),
         }
     }
-    Err(Sentence::new("the connecting process says nothing any more"))
+    Err(UserError::new("the connecting process says nothing any more"))
 }
 
 /// The time of a call that finds nothing, of the second endpoint over that of the first: blocks in turn.
-fn cost_of_polling(one: &Facade, many: &Facade) -> Result<f64, Sentence> {
+fn cost_of_polling(one: &Facade, many: &Facade) -> Result<f64, UserError> {
     let mut times = [Vec::new(), Vec::new()];
     for block in 0..2 * BLOCKS {
         let endpoint = if block % 2 == 0 { one } else { many };
         let begin = Instant::now();
         for _ in 0..CALLS {
             if endpoint.poll::<false>()? != Seen::Nothing {
-                return Err(Sentence::new("an idle connection was not idle"));
+                return Err(UserError::new("an idle connection was not idle"));
             }
         }
         times[block % 2].push(begin.elapsed().as_secs_f64());
@@ -180,7 +180,7 @@ fn cost_of_polling(one: &Facade, many: &Facade) -> Result<f64, Sentence> {
 
 /// The other process: one connection to each, and, each time that it is told so, more to the second; then nothing, until it is
 /// ended.
-fn connect_all(opening: &Opening, one: &str, many: &str, stops: &[u32]) -> Result<(), Sentence> {
+fn connect_all(opening: &Opening, one: &str, many: &str, stops: &[u32]) -> Result<(), UserError> {
     let endpoint = Facade::open(opening)?;
     connect(&endpoint, one, 1)?;
     connect(&endpoint, many, 1)?;
@@ -200,7 +200,7 @@ fn connect_all(opening: &Opening, one: &str, many: &str, stops: &[u32]) -> Resul
 
 const GONE: &str = "the measuring process is gone";
 
-fn connect(endpoint: &Facade, uri: &str, count: u32) -> Result<(), Sentence> {
+fn connect(endpoint: &Facade, uri: &str, count: u32) -> Result<(), UserError> {
     let (mut asked, mut open, mut bytes, mut since) = (0, 0, Vec::new(), Instant::now());
     while open < count {
         while asked < count && asked < open + AT_ONCE {
@@ -209,8 +209,8 @@ fn connect(endpoint: &Facade, uri: &str, count: u32) -> Result<(), Sentence> {
         }
         match endpoint.look(&mut bytes, |_| 0)? {
             Happening::Open(..) => (open, since) = (open + 1, Instant::now()),
-            Happening::NotOpen(status, _) => return Err(Sentence(format!("a connection failed: {status}"))),
-            Happening::Nothing if since.elapsed() > SILENCE => return Err(Sentence::new("nobody answers any more")),
+            Happening::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
+            Happening::Nothing if since.elapsed() > SILENCE => return Err(UserError::new("nobody answers any more")),
             _ => {}
         }
     }

@@ -8,7 +8,7 @@ use crate::measure::environment::{pin, two_processors};
 use crate::measure::local::die_with_parent;
 use crate::measure::port::{Facade, Happening, Opening, Port, Refused, Seen};
 use crate::measure::usage::Usage;
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use cci::{Attribute, Connection};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -80,17 +80,17 @@ pub(super) fn lines(quick: bool) -> Vec<Line> {
     lines
 }
 
-fn in_a_child(peers: u32) -> Result<Figures, Sentence> {
+fn in_a_child(peers: u32) -> Result<Figures, UserError> {
     let failed = while_doing("cannot start a process to measure in");
     let output = command(peers, &[])?.stderr(Stdio::piped()).output().map_err(failed)?;
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr).trim().trim_start_matches("cci: ").to_owned();
-        return Err(Sentence(if why.is_empty() { format!("the process ended: {}", output.status) } else { why }));
+        return Err(UserError(if why.is_empty() { format!("the process ended: {}", output.status) } else { why }));
     }
     serde_json::from_slice(&output.stdout).map_err(while_doing("the measuring process gave no figures"))
 }
 
-fn command(peers: u32, uris: &[String]) -> Result<Command, Sentence> {
+fn command(peers: u32, uris: &[String]) -> Result<Command, UserError> {
     let program = std::env::current_exe().map_err(while_doing("cannot start a process to measure in"))?;
     let mut command = Command::new(program);
     command.args(["crowd", "--peers", &peers.to_string(), "--parent", &std::process::id().to_string()]);
@@ -99,7 +99,7 @@ fn command(peers: u32, uris: &[String]) -> Result<Command, Sentence> {
 }
 
 /// Measures, or is the crowd, in the child.
-pub(crate) fn crowd(arguments: &CrowdArguments) -> Result<(), Sentence> {
+pub(crate) fn crowd(arguments: &CrowdArguments) -> Result<(), UserError> {
     die_with_parent(arguments.parent)?;
     raise_limit();
     let opening = Opening::on_loopback("sm");
@@ -117,7 +117,7 @@ pub(crate) fn crowd(arguments: &CrowdArguments) -> Result<(), Sentence> {
             stay(arguments.cpu.unwrap_or(there))?;
             Crowd::open(&opening, arguments.peers as usize)?.serve(one, many)
         }
-        _ => Err(Sentence::new("two URIs are needed, or none")),
+        _ => Err(UserError::new("two URIs are needed, or none")),
     }
 }
 
@@ -136,27 +136,27 @@ struct Other {
 }
 
 impl Other {
-    fn start(peers: usize, there: usize, one: &Facade, many: &Facade) -> Result<Self, Sentence> {
+    fn start(peers: usize, there: usize, one: &Facade, many: &Facade) -> Result<Self, UserError> {
         let mut command = command(u32::try_from(peers).unwrap_or(u32::MAX), &[one.uri(), many.uri()])?;
         command.args(["--cpu", &there.to_string()]);
         let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = spawned.map_err(while_doing("cannot start the crowd"))?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(Sentence::new("the crowd has no pipes"));
+            return Err(UserError::new("the crowd has no pipes"));
         };
         let mut other = Self { child, input, output: BufReader::new(output).lines() };
         other.answer()?;
         Ok(other)
     }
 
-    fn tell(&mut self, what: &str) -> Result<(), Sentence> {
+    fn tell(&mut self, what: &str) -> Result<(), UserError> {
         writeln!(self.input, "{what}").map_err(while_doing("the crowd is gone"))
     }
 
-    fn answer(&mut self) -> Result<(), Sentence> {
+    fn answer(&mut self) -> Result<(), UserError> {
         match self.output.next() {
             Some(Ok(_)) => Ok(()),
-            _ => Err(Sentence::new("the crowd is gone")),
+            _ => Err(UserError::new("the crowd is gone")),
         }
     }
 }
@@ -169,7 +169,7 @@ impl Drop for Other {
     }
 }
 
-fn measure(opening: &Opening, peers: usize, there: usize) -> Result<Figures, Sentence> {
+fn measure(opening: &Opening, peers: usize, there: usize) -> Result<Figures, UserError> {
     let (one, many) = (Facade::open(opening)?, Facade::open(opening)?);
     let mut other = Other::start(peers, there, &one, &many)?;
     other.tell("connect 0 1")?;
@@ -213,7 +213,7 @@ fn measure(opening: &Opening, peers: usize, there: usize) -> Result<Figures, Sen
             let time = receive(&many)?;
             send(&many, connections[0], &[0; 8])?;
             other.answer()?;
-            Ok::<_, Sentence>(time)
+            Ok::<_, UserError>(time)
         };
         let (alone, all) = (time(1)?, time(peers)?);
         turns.push(bare / all);
@@ -224,7 +224,7 @@ fn measure(opening: &Opening, peers: usize, there: usize) -> Result<Figures, Sen
 }
 
 /// The median time with many, over that with one: blocks in turn.
-fn ratio(mut time: impl FnMut(bool) -> Result<f64, Sentence>) -> Result<f64, Sentence> {
+fn ratio(mut time: impl FnMut(bool) -> Result<f64, UserError>) -> Result<f64, UserError> {
     let mut times = [Vec::new(), Vec::new()];
     for block in 0..2 * BLOCKS {
         times[block % 2].push(time(block % 2 == 1)?);
@@ -233,17 +233,17 @@ fn ratio(mut time: impl FnMut(bool) -> Result<f64, Sentence>) -> Result<f64, Sen
     Ok(many / one)
 }
 
-fn empty_calls(endpoint: &Facade) -> Result<f64, Sentence> {
+fn empty_calls(endpoint: &Facade) -> Result<f64, UserError> {
     let begin = Instant::now();
     for _ in 0..CALLS {
         if endpoint.poll::<false>()? != Seen::Nothing {
-            return Err(Sentence::new("an idle peer was not idle"));
+            return Err(UserError::new("an idle peer was not idle"));
         }
     }
     Ok(begin.elapsed().as_secs_f64())
 }
 
-fn idle_for(endpoint: &Facade, time: Duration) -> Result<(), Sentence> {
+fn idle_for(endpoint: &Facade, time: Duration) -> Result<(), UserError> {
     let begin = Instant::now();
     while begin.elapsed() < time {
         endpoint.poll::<false>()?;
@@ -251,7 +251,7 @@ fn idle_for(endpoint: &Facade, time: Duration) -> Result<(), Sentence> {
     Ok(())
 }
 
-fn exchange(endpoint: &Facade, connection: Connection) -> Result<f64, Sentence> {
+fn exchange(endpoint: &Facade, connection: Connection) -> Result<f64, UserError> {
     let mut begin = Instant::now();
     for round in 0..EXCHANGES {
         if round == EXCHANGES / 10 {
@@ -263,7 +263,7 @@ fn exchange(endpoint: &Facade, connection: Connection) -> Result<f64, Sentence> 
     Ok(begin.elapsed().as_secs_f64())
 }
 
-fn send(endpoint: &Facade, connection: Connection, message: &[u8]) -> Result<(), Sentence> {
+fn send(endpoint: &Facade, connection: Connection, message: &[u8]) -> Result<(), UserError> {
     loop {
         match endpoint.send(connection, message, true) {
             Ok(()) => return Ok(()),
@@ -273,12 +273,12 @@ fn send(endpoint: &Facade, connection: Connection, message: &[u8]) -> Result<(),
     }
 }
 
-fn await_message(endpoint: &Facade) -> Result<(), Sentence> {
+fn await_message(endpoint: &Facade) -> Result<(), UserError> {
     await_until(LIMIT, || Ok(matches!(endpoint.poll::<false>()?, Seen::Received(_))))
 }
 
 /// Asks until there is an answer or the time is over; looks at the clock seldom, as it is part of what is measured.
-fn await_until(limit: Duration, mut answer: impl FnMut() -> Result<bool, Sentence>) -> Result<(), Sentence> {
+fn await_until(limit: Duration, mut answer: impl FnMut() -> Result<bool, UserError>) -> Result<(), UserError> {
     let mut begin = None;
     loop {
         for _ in 0..1 << 20 {
@@ -287,13 +287,13 @@ fn await_until(limit: Duration, mut answer: impl FnMut() -> Result<bool, Sentenc
             }
         }
         if begin.get_or_insert_with(Instant::now).elapsed() > limit {
-            return Err(Sentence::new("messages do not arrive"));
+            return Err(UserError::new("messages do not arrive"));
         }
     }
 }
 
 /// Takes the messages of a block; the time from the first tenth on.
-fn receive(endpoint: &Facade) -> Result<f64, Sentence> {
+fn receive(endpoint: &Facade) -> Result<f64, UserError> {
     let mut begin = Instant::now();
     for message in 0..MESSAGES {
         if message == MESSAGES / 10 {
@@ -318,7 +318,7 @@ struct BareRing {
 }
 
 /// The time of a block of messages through bare rings: two threads on the processors of the two processes.
-fn bare_turns(senders: usize, there: usize) -> Result<f64, Sentence> {
+fn bare_turns(senders: usize, there: usize) -> Result<f64, UserError> {
     let ring = || BareRing { lines: (0..RING).map(|_| BareLine::default()).collect(), ..BareRing::default() };
     let rings: Vec<BareRing> = (0..senders).map(|_| ring()).collect();
     let lap = |at: u64| at / RING as u64 + 1;
@@ -336,7 +336,7 @@ fn bare_turns(senders: usize, there: usize) -> Result<f64, Sentence> {
                 line.0[1].store(message, Ordering::Relaxed);
                 line.0[0].store(lap(at), Ordering::Release);
             }
-            Ok::<_, Sentence>(())
+            Ok::<_, UserError>(())
         });
         let (mut begin, mut sum) = (Instant::now(), 0);
         for message in 0..MESSAGES {
@@ -348,7 +348,7 @@ fn bare_turns(senders: usize, there: usize) -> Result<f64, Sentence> {
             let line = &ring.lines[usize::try_from(at).unwrap_or(0) % RING];
             while line.0[0].load(Ordering::Acquire) != lap(at) {
                 if producer.is_finished() && line.0[0].load(Ordering::Acquire) != lap(at) {
-                    return Err(Sentence::new("the bare producer ended early"));
+                    return Err(UserError::new("the bare producer ended early"));
                 }
                 std::hint::spin_loop();
             }
@@ -359,20 +359,20 @@ fn bare_turns(senders: usize, there: usize) -> Result<f64, Sentence> {
         }
         let time = begin.elapsed().as_secs_f64();
         std::hint::black_box(sum);
-        producer.join().unwrap_or_else(|_| Err(Sentence::new("the bare producer failed")))?;
+        producer.join().unwrap_or_else(|_| Err(UserError::new("the bare producer failed")))?;
         Ok(time)
     })
 }
 
 /// Accepts connections until there are so many more.
-fn accept(endpoint: &Facade, count: usize) -> Result<Vec<Connection>, Sentence> {
+fn accept(endpoint: &Facade, count: usize) -> Result<Vec<Connection>, UserError> {
     let (mut open, mut bytes, begin) = (Vec::new(), Vec::new(), Instant::now());
     while open.len() < count {
         match endpoint.look(&mut bytes, |_| 0)? {
             Happening::Open(connection, _) => open.push(connection),
-            Happening::NotOpen(status, _) => return Err(Sentence(format!("a connection failed: {status}"))),
+            Happening::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
             _ if begin.elapsed() > LIMIT => {
-                return Err(Sentence(format!("only {} of {count} peers connected", open.len())));
+                return Err(UserError(format!("only {} of {count} peers connected", open.len())));
             }
             _ => {}
         }
@@ -381,17 +381,19 @@ fn accept(endpoint: &Facade, count: usize) -> Result<Vec<Connection>, Sentence> 
 }
 
 #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-fn open_descriptors() -> Result<f64, Sentence> {
+fn open_descriptors() -> Result<f64, UserError> {
     let open = fs::read_dir("/proc/self/fd").map_err(while_doing("cannot count descriptors"))?;
     Ok(open.count() as f64)
 }
 
 /// Shared memory of this machine.
-fn shared_memory() -> Result<f64, Sentence> {
+fn shared_memory() -> Result<f64, UserError> {
     let text = fs::read_to_string("/proc/meminfo").map_err(while_doing("cannot read the memory in use"))?;
     let line = text.lines().find_map(|line| line.strip_prefix("Shmem:"));
     let kilobytes = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<f64>().ok());
-    kilobytes.map(|kilobytes| 1024.0 * kilobytes).ok_or_else(|| Sentence::new("the kernel does not tell shared memory"))
+    kilobytes
+        .map(|kilobytes| 1024.0 * kilobytes)
+        .ok_or_else(|| UserError::new("the kernel does not tell shared memory"))
 }
 
 /// The endpoints of the other process: the first for the endpoint with one peer.
@@ -400,13 +402,13 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn open(opening: &Opening, peers: usize) -> Result<Self, Sentence> {
+    fn open(opening: &Opening, peers: usize) -> Result<Self, UserError> {
         let ends = (0..=peers).map(|_| Ok((Facade::open(opening)?, None)));
-        Ok(Self { ends: ends.collect::<Result<_, Sentence>>()? })
+        Ok(Self { ends: ends.collect::<Result<_, UserError>>()? })
     }
 
     /// Does what it is told until there is nobody to tell.
-    fn serve(mut self, one: &str, many: &str) -> Result<(), Sentence> {
+    fn serve(mut self, one: &str, many: &str) -> Result<(), UserError> {
         let mut told: Lines<StdinLock<'_>> = std::io::stdin().lock().lines();
         let say = || {
             let mut output = std::io::stdout();
@@ -427,7 +429,7 @@ impl Crowd {
         Ok(())
     }
 
-    fn connect(&mut self, from: usize, to: usize, one: &str, many: &str) -> Result<(), Sentence> {
+    fn connect(&mut self, from: usize, to: usize, one: &str, many: &str) -> Result<(), UserError> {
         let (begin, mut bytes) = (Instant::now(), Vec::new());
         for at in (from..to).step_by(AT_ONCE) {
             let batch = &mut self.ends[at..(at + AT_ONCE).min(to)];
@@ -438,8 +440,8 @@ impl Crowd {
             while let Some((end, open)) = batch.iter_mut().find(|(_, open)| open.is_none()) {
                 match end.look(&mut bytes, |_| 0)? {
                     Happening::Open(connection, _) => *open = Some(connection),
-                    Happening::NotOpen(status, _) => return Err(Sentence(format!("a connection failed: {status}"))),
-                    _ if begin.elapsed() > LIMIT => return Err(Sentence::new("nobody answers")),
+                    Happening::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
+                    _ if begin.elapsed() > LIMIT => return Err(UserError::new("nobody answers")),
                     _ => {}
                 }
             }
@@ -447,12 +449,12 @@ impl Crowd {
         Ok(())
     }
 
-    fn end(&self, at: usize) -> Result<(&Facade, Connection), Sentence> {
+    fn end(&self, at: usize) -> Result<(&Facade, Connection), UserError> {
         let (end, connection) = &self.ends[at];
-        Ok((end, connection.ok_or_else(|| Sentence::new("this peer is not connected"))?))
+        Ok((end, connection.ok_or_else(|| UserError::new("this peer is not connected"))?))
     }
 
-    fn echo(&self, at: usize, count: u64) -> Result<(), Sentence> {
+    fn echo(&self, at: usize, count: u64) -> Result<(), UserError> {
         let (end, connection) = self.end(at)?;
         for _ in 0..count {
             await_message(end)?;
@@ -462,7 +464,7 @@ impl Crowd {
     }
 
     /// So many peers, without that of the first endpoint, send in turn.
-    fn turns(&self, peers: usize, count: u64) -> Result<(), Sentence> {
+    fn turns(&self, peers: usize, count: u64) -> Result<(), UserError> {
         for message in 0..count {
             let (end, connection) = self.end(1 + usize::try_from(message).unwrap_or(0) % peers)?;
             send(end, connection, &message.to_ne_bytes())?;
@@ -471,7 +473,7 @@ impl Crowd {
         let mut ends = self.ends.iter().cycle();
         await_until(LIMIT, || match ends.next() {
             Some((end, _)) => Ok(matches!(end.poll::<false>()?, Seen::Received(_))),
-            None => Err(Sentence::new("there are no peers")),
+            None => Err(UserError::new("there are no peers")),
         })
     }
 }

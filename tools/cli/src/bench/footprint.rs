@@ -6,7 +6,7 @@ use crate::measure::local::die_with_parent;
 use crate::measure::plan::Mode;
 use crate::measure::port::{Facade, Opening, Port, Refused, Seen, join};
 use crate::measure::usage::Usage;
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use crate::probe::allocator::allocations;
 use cci::{Attribute, Connection};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -46,7 +46,7 @@ impl Figures {
 }
 
 /// Measures in a process of its own.
-pub(crate) fn in_a_child(what: Footprint, transport: &str, seconds: u64) -> Result<Figures, Sentence> {
+pub(crate) fn in_a_child(what: Footprint, transport: &str, seconds: u64) -> Result<Figures, UserError> {
     let name = clap::ValueEnum::to_possible_value(&what).map(|value| value.get_name().to_owned()).unwrap_or_default();
     let failed = while_doing("cannot start a process to measure in");
     let output = Command::new(std::env::current_exe().map_err(&failed)?)
@@ -58,23 +58,23 @@ pub(crate) fn in_a_child(what: Footprint, transport: &str, seconds: u64) -> Resu
         .map_err(&failed)?;
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr).trim().trim_start_matches("cci: ").to_owned();
-        return Err(Sentence(if why.is_empty() { format!("the process ended: {}", output.status) } else { why }));
+        return Err(UserError(if why.is_empty() { format!("the process ended: {}", output.status) } else { why }));
     }
     serde_json::from_slice(&output.stdout).map_err(while_doing("the measuring process gave no figures"))
 }
 
 /// An idle endpoint, and a bare sleeper beside it, each in a process of its own: at the same time, so that both meet the same
 /// machine.
-pub(crate) fn idle_beside_a_sleeper(transport: &str, seconds: u64) -> [Result<Figures, Sentence>; 2] {
+pub(crate) fn idle_beside_a_sleeper(transport: &str, seconds: u64) -> [Result<Figures, UserError>; 2] {
     std::thread::scope(|scope| {
         let bare = scope.spawn(|| in_a_child(Footprint::Asleep, transport, seconds));
         let idle = in_a_child(Footprint::Idle, transport, seconds);
-        [idle, bare.join().unwrap_or_else(|_| Err(Sentence::new("the measuring thread failed")))]
+        [idle, bare.join().unwrap_or_else(|_| Err(UserError::new("the measuring thread failed")))]
     })
 }
 
 /// Measures, in the child.
-pub(crate) fn footprint(arguments: &FootprintArguments) -> Result<(), Sentence> {
+pub(crate) fn footprint(arguments: &FootprintArguments) -> Result<(), UserError> {
     die_with_parent(arguments.parent)?;
     let opening = Opening::on_loopback(&arguments.transport);
     let figures = match arguments.what {
@@ -88,7 +88,7 @@ pub(crate) fn footprint(arguments: &FootprintArguments) -> Result<(), Sentence> 
     writeln!(std::io::stdout(), "{text}").map_err(while_doing("cannot write the figures"))
 }
 
-fn endpoint(opening: &Opening) -> Result<Figures, Sentence> {
+fn endpoint(opening: &Opening) -> Result<Figures, UserError> {
     // The first pays for what all share; and reading the figure takes memory too.
     let first = Facade::open(opening)?;
     Usage::now()?;
@@ -107,17 +107,17 @@ struct Pair {
 }
 
 impl Pair {
-    fn open(opening: &Opening) -> Result<Self, Sentence> {
+    fn open(opening: &Opening) -> Result<Self, UserError> {
         Ok(Self { client: Facade::open(opening)?, server: Facade::open(opening)? })
     }
 
     /// Makes one more connection; the client's side of it.
-    fn connect(&self) -> Result<Connection, Sentence> {
+    fn connect(&self) -> Result<Connection, UserError> {
         join(&self.client, &self.server, Attribute::ReliableOrdered)
     }
 }
 
-fn connection(opening: &Opening) -> Result<Figures, Sentence> {
+fn connection(opening: &Opening) -> Result<Figures, UserError> {
     let pair = Pair::open(opening)?;
     for _ in 0..CONNECTIONS {
         pair.connect()?;
@@ -134,7 +134,7 @@ fn connection(opening: &Opening) -> Result<Figures, Sentence> {
     Ok(Figures::of(added.resident / sides))
 }
 
-fn allocations_of_messages(opening: &Opening) -> Result<Figures, Sentence> {
+fn allocations_of_messages(opening: &Opening) -> Result<Figures, UserError> {
     let pair = Pair::open(opening)?;
     let connection = pair.connect()?;
     // One of each way that a message takes: in the entry, and in a slot.
@@ -148,11 +148,11 @@ fn allocations_of_messages(opening: &Opening) -> Result<Figures, Sentence> {
 }
 
 /// Sends so many messages, receives each, and gives every event back.
-fn exchange(pair: &Pair, connection: Connection, messages: &[&[u8]], count: u32) -> Result<(), Sentence> {
+fn exchange(pair: &Pair, connection: Connection, messages: &[&[u8]], count: u32) -> Result<(), UserError> {
     for message in messages.iter().cycle().take(count as usize) {
         match pair.client.send(connection, message, false) {
             Ok(()) => {}
-            Err(Refused::Full) => return Err(Sentence::new("no room for a single message")),
+            Err(Refused::Full) => return Err(UserError::new("no room for a single message")),
             Err(Refused::Trouble(trouble)) => return Err(trouble.into()),
         }
         let (mut sent, mut received) = (false, false);
@@ -165,9 +165,9 @@ fn exchange(pair: &Pair, connection: Connection, messages: &[&[u8]], count: u32)
 }
 
 /// An event loop without events: sleeps in poll() on the endpoint's handle, and looks when it is woken.
-fn idle(opening: &Opening, time: Duration) -> Result<Figures, Sentence> {
+fn idle(opening: &Opening, time: Duration) -> Result<Figures, UserError> {
     let endpoint = Facade::open(&Opening { mode: Mode::Blocking, ..opening.clone() })?;
-    let handle = endpoint.handle().ok_or_else(|| Sentence::new("the endpoint has no handle"))?;
+    let handle = endpoint.handle().ok_or_else(|| UserError::new("the endpoint has no handle"))?;
     // It may stay readable for a few looks before it goes to sleep.
     let quiet = Duration::from_millis(200);
     let begin = Instant::now();
@@ -179,7 +179,7 @@ fn idle(opening: &Opening, time: Duration) -> Result<Figures, Sentence> {
 
 /// What sleeping itself costs here: a processor that idled, and memory that was given to others meanwhile, make the first
 /// steps of whoever wakes slow.
-fn bare_sleep(time: Duration) -> Result<Figures, Sentence> {
+fn bare_sleep(time: Duration) -> Result<Figures, UserError> {
     let failed = while_doing("cannot make a descriptor to sleep on");
     let never = eventfd(0, EventfdFlags::CLOEXEC).map_err(failed)?;
     asleep(never, time, || Ok(()))
@@ -190,8 +190,8 @@ fn bare_sleep(time: Duration) -> Result<Figures, Sentence> {
 fn asleep(
     handle: impl AsFd,
     time: Duration,
-    mut on_wake: impl FnMut() -> Result<(), Sentence>,
-) -> Result<Figures, Sentence> {
+    mut on_wake: impl FnMut() -> Result<(), UserError>,
+) -> Result<Figures, UserError> {
     // Once for nothing: the first reading takes memory.
     switches_of_others()?;
     let (mut wakes, switches_before, until) = (0_u32, switches_of_others()?, Instant::now() + time);
@@ -228,7 +228,7 @@ fn processor_time() -> Duration {
 }
 
 /// Voluntary context switches of every thread but the first.
-fn switches_of_others() -> Result<u64, Sentence> {
+fn switches_of_others() -> Result<u64, UserError> {
     let failed = while_doing("cannot read the threads of this process");
     let own = std::process::id().to_string();
     let mut switches = 0;
@@ -241,7 +241,7 @@ fn switches_of_others() -> Result<u64, Sentence> {
                 Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)) => continue,
                 Err(error) => return Err(failed(error)),
             };
-            switches += voluntary(&text).ok_or_else(|| Sentence::new("the kernel does not count context switches"))?;
+            switches += voluntary(&text).ok_or_else(|| UserError::new("the kernel does not count context switches"))?;
         }
     }
     Ok(switches)

@@ -13,7 +13,7 @@ mod wakeup;
 
 use crate::arguments::{BenchArguments, Footprint};
 use crate::measure::environment::{Environment, allowed, two_processors};
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use crate::output::{Sink, table};
 use crate::perf::library_beside;
 use serde::Serialize;
@@ -35,7 +35,7 @@ struct Report<'a> {
 }
 
 /// Measures every line and prints the table.
-pub(crate) fn bench(arguments: &BenchArguments) -> Result<(), Sentence> {
+pub(crate) fn bench(arguments: &BenchArguments) -> Result<(), UserError> {
     let mut sink = arguments.json.as_deref().map(Sink::open).transpose()?;
     let environment = Environment::new(Some(two_processors()));
     if allowed().len() < 2 {
@@ -120,10 +120,10 @@ fn idle_connections(transport: &str, quick: bool) -> Vec<Line> {
     ]
 }
 
-fn strictly(strict: bool, lines: &[Line]) -> Result<(), Sentence> {
+fn strictly(strict: bool, lines: &[Line]) -> Result<(), UserError> {
     let missed = lines.iter().filter(|line| line.verdict.is_bad()).count();
     if strict && missed > 0 {
-        return Err(Sentence(format!("{missed} of {} lines miss their bar or could not be measured", lines.len())));
+        return Err(UserError(format!("{missed} of {} lines miss their bar or could not be measured", lines.len())));
     }
     Ok(())
 }
@@ -184,9 +184,9 @@ fn sizes(transport: &str, quick: bool) -> Vec<Line> {
 
 /// What the endpoint has used beyond the bare sleeper, which may have met the worse moment to wake.
 fn beyond(
-    idle: Result<footprint::Figures, Sentence>,
-    bare: Result<footprint::Figures, Sentence>,
-) -> Result<f64, Sentence> {
+    idle: Result<footprint::Figures, UserError>,
+    bare: Result<footprint::Figures, UserError>,
+) -> Result<f64, UserError> {
     Ok((idle?.value - bare?.value).max(0.0))
 }
 
@@ -215,7 +215,7 @@ mod tests {
                 Standard::AtLeast { bar: Some(0.5), target: Some(0.8) },
                 Ok(vec![0.4, 0.9, 0.3]),
             ),
-            Line::new("size", "B", Standard::AtMost { bar: Some(128.0), target: None }, Err(Sentence::new("why"))),
+            Line::new("size", "B", Standard::AtMost { bar: Some(128.0), target: None }, Err(UserError::new("why"))),
         ];
         lines.map(|line| Line { transport: "sm", ..line }).into()
     }
@@ -230,7 +230,7 @@ mod tests {
         let of = |value| Ok(footprint::Figures { value, ..footprint::Figures::default() });
         assert!((beyond(of(0.75), of(0.25)).unwrap() - 0.5).abs() < 1e-9);
         assert!(beyond(of(0.1), of(0.2)).unwrap().abs() < 1e-9);
-        assert!(beyond(of(0.1), Err(Sentence::new("why"))).is_err());
+        assert!(beyond(of(0.1), Err(UserError::new("why"))).is_err());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::measure::plan::{
     Abi, AttributeName, Effort, Measurement, MemoryOrigin, Mode, Operation, Plan, ProbeKind, Session, Target, Threads,
 };
 use crate::measure::row::Row;
-use crate::measure::{Sentence, local};
+use crate::measure::{UserError, local};
 use crate::peers::Guests;
 use std::path::Path;
 use std::time::Duration;
@@ -30,11 +30,11 @@ pub(super) struct Speed {
 }
 
 /// The row of one run.
-pub(super) fn row(plan: &Plan) -> Result<Row, Sentence> {
+pub(super) fn row(plan: &Plan) -> Result<Row, UserError> {
     let mut finished = local::run(plan, |_| ())?;
     match (finished.interrupted, finished.rows.pop()) {
         (None, Some(row)) => Ok(row),
-        (why, _) => Err(Sentence(why.unwrap_or_else(|| "the run gave no figure".into()))),
+        (why, _) => Err(UserError(why.unwrap_or_else(|| "the run gave no figure".into()))),
     }
 }
 
@@ -188,7 +188,7 @@ impl Speed {
         let plan = self.plan(library, time);
         let run = move || {
             let ratio = row(&plan)?.ratio;
-            let ratio = ratio.ok_or_else(|| Sentence::new("the run was not compared with its probe"))?;
+            let ratio = ratio.ok_or_else(|| UserError::new("the run was not compared with its probe"))?;
             Ok(match self.standard {
                 Standard::AtMost { .. } => ratio,
                 Standard::AtLeast { .. } => 1.0 / ratio,
@@ -203,12 +203,12 @@ pub(super) struct Runs {
     pub(super) what: String,
     pub(super) unit: &'static str,
     pub(super) standard: Standard,
-    pub(super) run: Box<dyn Fn() -> Result<f64, Sentence>>,
+    pub(super) run: Box<dyn Fn() -> Result<f64, UserError>>,
 }
 
 /// Measures these lines, each as often as [`RUNS`] says. `say` hears how far it is, `add` gets each line after its last run.
 pub(super) fn measure(all: &[Runs], mut say: impl FnMut(&str), mut add: impl FnMut(Line)) {
-    let mut measured: Vec<Result<Vec<f64>, Sentence>> = all.iter().map(|_| Ok(Vec::new())).collect();
+    let mut measured: Vec<Result<Vec<f64>, UserError>> = all.iter().map(|_| Ok(Vec::new())).collect();
     for round in 1..=RUNS {
         say(&format!("round {round} of {RUNS} over {} lines", all.len()));
         for (runs, values) in all.iter().zip(&mut measured) {
@@ -263,7 +263,7 @@ mod tests {
                 order.borrow_mut().push(name);
                 let nth = order.borrow().iter().filter(|run| **run == name).count();
                 if fails && nth == 2 {
-                    Err(Sentence::new("why"))
+                    Err(UserError::new("why"))
                 } else {
                     Ok(f64::from(u8::try_from(nth).expect("few")))
                 }

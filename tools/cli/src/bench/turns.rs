@@ -5,7 +5,7 @@ use super::beside::beside;
 use super::speed::median;
 use super::verdict::{Line, Standard};
 use crate::measure::port::{Facade, Happening, Opening, Port, Refused, Seen};
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use cci::{Attribute, Connection};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -49,7 +49,7 @@ impl Shared {
 }
 
 /// Messages of the library in turn, over those of bare sockets: blocks of both kinds in turn.
-fn measure(transport: &str, count: usize) -> Result<f64, Sentence> {
+fn measure(transport: &str, count: usize) -> Result<f64, UserError> {
     let opening = Opening::on_loopback(transport);
     let (receiver, echo) = (Facade::open(&opening)?, bare_socket()?);
     let (shared, uri) = (Shared::default(), receiver.uri());
@@ -71,19 +71,19 @@ fn receive(receiver: &Facade, echo: &UdpSocket, shared: &Shared, is_over: &Atomi
     }
 }
 
-fn bare_socket() -> Result<UdpSocket, Sentence> {
+fn bare_socket() -> Result<UdpSocket, UserError> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(while_doing("cannot open a socket"))?;
     socket.set_nonblocking(true).map_err(while_doing("cannot use a socket"))?;
     Ok(socket)
 }
 
-fn blocks(opening: &Opening, count: usize, uri: &str, echo: &UdpSocket, shared: &Shared) -> Result<f64, Sentence> {
+fn blocks(opening: &Opening, count: usize, uri: &str, echo: &UdpSocket, shared: &Shared) -> Result<f64, UserError> {
     let ends = connect(opening, count, uri)?;
     let to = echo.local_addr().map_err(while_doing("cannot use a socket"))?;
     let socket = || {
         let socket = bare_socket()?;
         socket.connect(to).map_err(while_doing("cannot connect a socket"))?;
-        Ok::<_, Sentence>(socket)
+        Ok::<_, UserError>(socket)
     };
     let sockets = (0..count).map(|_| socket()).collect::<Result<Vec<_>, _>>()?;
     let mut ratios = Vec::new();
@@ -96,7 +96,7 @@ fn blocks(opening: &Opening, count: usize, uri: &str, echo: &UdpSocket, shared: 
     Ok(median(ratios))
 }
 
-fn connect(opening: &Opening, count: usize, uri: &str) -> Result<Vec<(Facade, Connection)>, Sentence> {
+fn connect(opening: &Opening, count: usize, uri: &str) -> Result<Vec<(Facade, Connection)>, UserError> {
     let (mut ends, mut bytes, begin) = (Vec::new(), Vec::new(), Instant::now());
     for _ in 0..count {
         let end = Facade::open(opening)?;
@@ -104,8 +104,8 @@ fn connect(opening: &Opening, count: usize, uri: &str) -> Result<Vec<(Facade, Co
         let connection = loop {
             match end.look(&mut bytes, |_| 0)? {
                 Happening::Open(connection, _) => break connection,
-                Happening::NotOpen(status, _) => return Err(Sentence(format!("a connection failed: {status}"))),
-                _ if begin.elapsed() > LIMIT => return Err(Sentence::new("nobody answers")),
+                Happening::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
+                _ if begin.elapsed() > LIMIT => return Err(UserError::new("nobody answers")),
                 _ => {}
             }
         };
@@ -115,7 +115,7 @@ fn connect(opening: &Opening, count: usize, uri: &str) -> Result<Vec<(Facade, Co
 }
 
 /// The time of a block.
-fn library_block(ends: &[(Facade, Connection)], shared: &Shared) -> Result<f64, Sentence> {
+fn library_block(ends: &[(Facade, Connection)], shared: &Shared) -> Result<f64, UserError> {
     let (before, begin) = (shared.arrived(), Instant::now());
     let mut turns = ends.iter().cycle();
     for (message, (end, connection)) in (0..MESSAGES).zip(&mut turns) {
@@ -133,21 +133,21 @@ fn library_block(ends: &[(Facade, Connection)], shared: &Shared) -> Result<f64, 
             break;
         }
         if let Seen::Received(_) = end.poll::<false>()? {
-            return Err(Sentence::new("nobody sends to these endpoints"));
+            return Err(UserError::new("nobody sends to these endpoints"));
         }
         if begin.elapsed() > LIMIT {
-            return Err(Sentence::new("messages do not arrive"));
+            return Err(UserError::new("messages do not arrive"));
         }
     }
     Ok(begin.elapsed().as_secs_f64())
 }
 
-fn bare_block(sockets: &[UdpSocket], shared: &Shared) -> Result<f64, Sentence> {
+fn bare_block(sockets: &[UdpSocket], shared: &Shared) -> Result<f64, UserError> {
     let (before, begin, mut bytes) = (shared.arrived(), Instant::now(), [0; 8]);
     for (message, socket) in (0..MESSAGES).zip(sockets.iter().cycle()) {
         while message - (shared.arrived() - before).min(message) >= UNDER_WAY {
             if begin.elapsed() > LIMIT {
-                return Err(Sentence::new("datagrams do not arrive"));
+                return Err(UserError::new("datagrams do not arrive"));
             }
         }
         socket.send(&message.to_ne_bytes()).map_err(while_doing("cannot send a datagram"))?;

@@ -1,7 +1,7 @@
 //! A line of the table: what, measured, bar, target, verdict.
 
 use super::speed::median;
-use crate::measure::Sentence;
+use crate::measure::UserError;
 use serde::Serialize;
 
 /// What a figure is held against. Without a bar there is nothing to miss.
@@ -95,7 +95,7 @@ pub(crate) struct Line {
 
 impl Line {
     /// Judges a figure, or notes why there is none. Which transport it is of is not known here.
-    pub(crate) fn new(what: &str, unit: &'static str, standard: Standard, value: Result<f64, Sentence>) -> Self {
+    pub(crate) fn new(what: &str, unit: &'static str, standard: Standard, value: Result<f64, UserError>) -> Self {
         let verdict = match &value {
             Ok(value) => standard.judge(*value),
             Err(why) => Verdict::Failed(why.0.clone()),
@@ -108,7 +108,7 @@ impl Line {
         what: &str,
         unit: &'static str,
         standard: Standard,
-        runs: Result<Vec<f64>, Sentence>,
+        runs: Result<Vec<f64>, UserError>,
     ) -> Self {
         let range = runs.as_ref().ok().and_then(|runs| {
             let (lowest, highest) = (runs.iter().copied().reduce(f64::min)?, runs.iter().copied().reduce(f64::max)?);
@@ -154,7 +154,7 @@ mod tests {
         let standard = Standard::AtMost { bar: Some(2.0), target: None };
         let line = Line::of_runs("what", "x", standard, Ok(vec![9.0, 1.0, 2.0, 1.5, 8.0]));
         assert_eq!((line.value, line.runs, line.verdict), (Some(2.0), Some([1.0, 9.0]), Verdict::Ok));
-        let line = Line::of_runs("what", "x", standard, Err(Sentence::new("why")));
+        let line = Line::of_runs("what", "x", standard, Err(UserError::new("why")));
         assert_eq!((line.value, line.runs, line.verdict), (None, None, Verdict::Failed("why".into())));
     }
 

@@ -6,7 +6,7 @@ use super::verdict::{Line, Standard};
 use crate::measure::environment::{pin, two_processors};
 use crate::measure::plan::Mode;
 use crate::measure::port::{Facade, NAP, Opening, Port, Seen, join};
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use cci::{Attribute, Connection};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use std::fs;
@@ -113,7 +113,7 @@ impl Bell {
     }
 }
 
-fn measure(transport: &str, rounds: u64) -> Result<Times, Sentence> {
+fn measure(transport: &str, rounds: u64) -> Result<Times, UserError> {
     let opening = |mode| Opening { mode, ends: 2, ..Opening::on_loopback(transport) };
     let [waker, sleeper] = [Facade::open(&opening(Mode::Polling))?, Facade::open(&opening(Mode::Blocking))?];
     let connection = join(&waker, &sleeper, Attribute::ReliableOrdered)?;
@@ -138,7 +138,7 @@ fn measure(transport: &str, rounds: u64) -> Result<Times, Sentence> {
             pin(here).map_err(while_doing("cannot stay on the processor"))?;
             wake(&waker, connection, &bell, &shared, rounds)
         });
-        let failed = || Sentence::new("a measuring thread failed");
+        let failed = || UserError::new("a measuring thread failed");
         let (slept, woken) = (sleeping.join(), waking.join());
         let times = woken.map_err(|_| failed())?;
         slept.map_err(|_| failed())??;
@@ -147,7 +147,7 @@ fn measure(transport: &str, rounds: u64) -> Result<Times, Sentence> {
 }
 
 /// Sleeps until the endpoint has a message, then until the bell has rung, and so on.
-fn sleep_and_wake(endpoint: &Facade, bell: &Bell, shared: &Shared) -> Result<(), Sentence> {
+fn sleep_and_wake(endpoint: &Facade, bell: &Bell, shared: &Shared) -> Result<(), UserError> {
     let id = rustix::thread::gettid();
     shared.sleeper.store(id.as_raw_nonzero().get(), Ordering::Release);
     for number in 1.. {
@@ -180,7 +180,7 @@ fn wake(
     bell: &Bell,
     shared: &Shared,
     rounds: u64,
-) -> Result<Times, Sentence> {
+) -> Result<Times, UserError> {
     let mut times = Times::default();
     for number in 1..=2 * (WARM_UP + rounds) {
         await_sleep(shared, number)?;
@@ -188,7 +188,7 @@ fn wake(
         let begin = shared.now();
         if number % 2 == 1 {
             if endpoint.send(connection, &[0; 8], true).is_err() {
-                return Err(Sentence::new("a message was refused"));
+                return Err(UserError::new("a message was refused"));
             }
         } else {
             bell.ring().map_err(while_doing("the bare sleeper cannot be woken"))?;
@@ -205,7 +205,7 @@ fn wake(
 }
 
 /// Waits until the sleeper waits for this wake-up, and has slept for a while.
-fn await_sleep(shared: &Shared, number: u64) -> Result<(), Sentence> {
+fn await_sleep(shared: &Shared, number: u64) -> Result<(), UserError> {
     let begin = Instant::now();
     let mut since = begin;
     while since.elapsed() < SLEPT || shared.awaited.load(Ordering::Acquire) != number {
@@ -213,7 +213,7 @@ fn await_sleep(shared: &Shared, number: u64) -> Result<(), Sentence> {
             since = Instant::now();
         }
         if shared.is_over() || begin.elapsed() > LIMIT {
-            return Err(Sentence::new("the sleeping thread does not fall asleep"));
+            return Err(UserError::new("the sleeping thread does not fall asleep"));
         }
     }
     Ok(())
@@ -227,12 +227,12 @@ fn is_asleep(shared: &Shared) -> bool {
     text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
 }
 
-fn await_waking(shared: &Shared) -> Result<u64, Sentence> {
+fn await_waking(shared: &Shared) -> Result<u64, UserError> {
     let begin = Instant::now();
     loop {
         match shared.woken.load(Ordering::Acquire) {
             NONE if shared.is_over() || begin.elapsed() > LIMIT => {
-                return Err(Sentence::new("the sleeping thread was not woken"));
+                return Err(UserError::new("the sleeping thread was not woken"));
             }
             NONE => std::hint::spin_loop(),
             woken => return Ok(woken),

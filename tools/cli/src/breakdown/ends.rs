@@ -4,7 +4,7 @@ use crate::measure::loops::{Act, Lane, ping, pong};
 use crate::measure::plan::ProbeKind;
 use crate::measure::port::{Facade, Port, Refused, Seen, Trouble};
 use crate::measure::statistics::median;
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use crate::probe::Probe;
 use crate::probe::ticks::{tick_ns, ticks};
 use cci::Connection;
@@ -72,14 +72,14 @@ impl<'a> End<'a> {
         probe: &'a mut Probe,
         kind: ProbeKind,
         size: u64,
-    ) -> Result<Self, Sentence> {
+    ) -> Result<Self, UserError> {
         let message = vec![1; usize::try_from(size).map_err(while_doing("the size is too large"))?];
         let stamp = cost_of_stamp(stamps);
         Ok(Self { port, connection, stamps, stamp, probe, kind, message, samples: Samples::default() })
     }
 
     /// Measures until the time is over, but so many rounds at least.
-    pub(super) fn lead(mut self, time: Duration, rounds: u32) -> Result<Told, Sentence> {
+    pub(super) fn lead(mut self, time: Duration, rounds: u32) -> Result<Told, UserError> {
         let (begin, mut round) = (Instant::now(), 0);
         while round < rounds || begin.elapsed() < time {
             round += 1;
@@ -96,7 +96,7 @@ impl<'a> End<'a> {
     }
 
     /// Takes part in rounds until there is none more.
-    pub(super) fn follow(mut self) -> Result<Told, Sentence> {
+    pub(super) fn follow(mut self) -> Result<Told, UserError> {
         while self.receive()? != OVER {
             self.bare()?;
             pong::<_, false>(&self.lane(), &Act::Message(&self.message), COUNT)?;
@@ -133,7 +133,7 @@ impl<'a> End<'a> {
         if is_stamped { self.stamped_receive() } else { self.receive().map(drop) }
     }
 
-    fn bare(&mut self) -> Result<Duration, Sentence> {
+    fn bare(&mut self) -> Result<Duration, UserError> {
         self.probe.run(self.kind, self.message.len() as u64, COUNT).map_err(while_doing("the probe failed"))
     }
 

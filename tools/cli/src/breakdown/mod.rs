@@ -4,7 +4,7 @@ mod ends;
 
 use crate::arguments::DeviceArguments;
 use crate::crew::{Crew, Role as Part, Voice};
-use crate::measure::Sentence;
+use crate::measure::UserError;
 use crate::measure::client::call;
 use crate::measure::ends::{OPERATIONS, payload_of};
 use crate::measure::environment::{Environment, Path};
@@ -64,20 +64,20 @@ pub(crate) struct Role {
 }
 
 /// Measures.
-pub(crate) fn breakdown(arguments: &BreakdownArguments) -> Result<(), Sentence> {
+pub(crate) fn breakdown(arguments: &BreakdownArguments) -> Result<(), UserError> {
     let mut files = arguments.results.open(None)?;
     let (name, keys) = perf::device_of_ends(&arguments.device, None)?;
     let probe = match name.as_str() {
         "sm" => ProbeKind::Line,
         "sock" => ProbeKind::Udp,
         other => {
-            return Err(Sentence(format!(
+            return Err(UserError(format!(
                 "a breakdown needs a bare operation beside it, and there is none for {other}: use --transport sm or sock"
             )));
         }
     };
     if arguments.size == 0 {
-        return Err(Sentence::new("the request has at least one byte: ask for another --size"));
+        return Err(UserError::new("the request has at least one byte: ask for another --size"));
     }
     perf::warn_of_one_processor();
     let role = |leads| {
@@ -100,13 +100,13 @@ pub(crate) fn breakdown(arguments: &BreakdownArguments) -> Result<(), Sentence> 
     crew.tell(0, &uri)?;
     environment.path = crew.hear(0)?;
     let told: Vec<Told> = crew.hear_all()?;
-    let [client, server] = &told[..] else { return Err(Sentence::new("an end said nothing")) };
+    let [client, server] = &told[..] else { return Err(UserError::new("an end said nothing")) };
     let found = shares(&name, arguments.size, probe, client, server);
     perf::conclude(&Document::new(environment, Vec::new(), vec![Finding::Breakdown(found)], None), &mut files)
 }
 
 /// Plays one end.
-pub(crate) fn play(role: &Role, voice: &mut Voice) -> Result<(), Sentence> {
+pub(crate) fn play(role: &Role, voice: &mut Voice) -> Result<(), UserError> {
     let opening = Opening {
         transport: role.transport.clone(),
         threads: role.threads,
@@ -129,11 +129,11 @@ pub(crate) fn play(role: &Role, voice: &mut Voice) -> Result<(), Sentence> {
             Happening::Open(connection, _) => Some(connection),
             _ => None,
         })?;
-        arrived.ok_or_else(|| Sentence::new("the client end did not connect"))?
+        arrived.ok_or_else(|| UserError::new("the client end did not connect"))?
     };
     let most = port.max_send_size(connection);
     if role.size > most {
-        return Err(Sentence(format!("a message here has at most {most} bytes: ask for a smaller one by --size")));
+        return Err(UserError(format!("a message here has at most {most} bytes: ask for a smaller one by --size")));
     }
     let end = End::new(port, connection, &stamps, voice.probe()?, role.probe, role.size)?;
     let told = if role.leads { end.lead(role.time, ROUNDS)? } else { end.follow()? };

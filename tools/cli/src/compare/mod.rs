@@ -6,7 +6,7 @@ mod statistic;
 mod verdict;
 
 use crate::documents;
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use crate::output::{Sink, table};
 use arguments::CompareArguments;
 use serde::Serialize;
@@ -39,13 +39,13 @@ pub(crate) fn compare(arguments: &CompareArguments) -> ExitCode {
     }
 }
 
-fn compared(arguments: &CompareArguments) -> Result<Vec<Line>, Sentence> {
+fn compared(arguments: &CompareArguments) -> Result<Vec<Line>, UserError> {
     let (before, after) = (side(&arguments.before)?, side(&arguments.after)?);
     let mut sink = arguments.json.as_deref().map(Sink::open).transpose()?;
     let bar = Bar { smallest: arguments.smallest, chance: arguments.chance, between: arguments.between };
     let lines = judge(&before, &after, &bar);
     if !lines.iter().any(|line| line.before.is_some() && line.after.is_some()) {
-        return Err(Sentence::new(
+        return Err(UserError::new(
             "the two sides have no row in common: give runs of the same measurements, sizes, transports and probes",
         ));
     }
@@ -62,14 +62,14 @@ fn compared(arguments: &CompareArguments) -> Result<Vec<Line>, Sentence> {
     if lines.iter().any(|line| line.verdict.is_decided()) {
         return Ok(lines);
     }
-    Err(Sentence::new(
+    Err(UserError::new(
         "nothing can be said: no row shows by how much launches of one build differ; measure with --launches 10 or more, \
          give several files a side (A1.json,A2.json), or say by --between what launches differ by",
     ))
 }
 
 /// Reads the documents of a side.
-fn side(paths: &[PathBuf]) -> Result<Side, Sentence> {
+fn side(paths: &[PathBuf]) -> Result<Side, UserError> {
     let mut side = Side::default();
     for path in paths {
         let document = documents::read(path)?;

@@ -1,7 +1,7 @@
 //! One side of a comparison: for each key, the launches of one build.
 
 use crate::documents::Key;
-use crate::measure::Sentence;
+use crate::measure::UserError;
 use crate::measure::row::{Document, Row};
 
 /// What one side has of a key.
@@ -21,10 +21,10 @@ impl Side {
     /// # Errors
     ///
     /// A row contradicts itself.
-    pub(super) fn take(&mut self, document: &Document, name: &str) -> Result<(), Sentence> {
+    pub(super) fn take(&mut self, document: &Document, name: &str) -> Result<(), UserError> {
         for row in &document.rows {
             let key = Key::of(row);
-            let launches = launches(row).map_err(|why| Sentence(format!("{name}: the row of {key} {why}")))?;
+            let launches = launches(row).map_err(|why| UserError(format!("{name}: the row of {key} {why}")))?;
             match self.0.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, series)) => series.launches.extend(launches),
                 None => self.0.push((key, Series { launches })),
@@ -73,7 +73,7 @@ mod tests {
     use crate::measure::plan::Measurement;
     use crate::measure::row::tests::row;
 
-    fn side(rows: Vec<Row>) -> Result<Side, Sentence> {
+    fn side(rows: Vec<Row>) -> Result<Side, UserError> {
         let mut side = Side::default();
         side.take(&Document::new(Environment::default(), rows, vec![], None), "a.json").map(|()| side)
     }

@@ -3,7 +3,7 @@
 use super::Role;
 use crate::measure::environment::pin;
 use crate::measure::local::die_with_parent;
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use crate::probe::shared::Shared;
 use crate::probe::{Probe, Side, WakePair};
 use clap::Args;
@@ -50,20 +50,20 @@ pub(crate) struct Voice {
 
 impl Voice {
     /// The probes, which the first two members have a side of: the first is the client.
-    pub(crate) fn probe(&mut self) -> Result<&mut Probe, Sentence> {
-        self.probe.as_mut().ok_or_else(|| Sentence::new("this process has no part in probes"))
+    pub(crate) fn probe(&mut self) -> Result<&mut Probe, UserError> {
+        self.probe.as_mut().ok_or_else(|| UserError::new("this process has no part in probes"))
     }
 
     /// Says something to the parent.
     #[expect(clippy::unused_self, reason = "who has a voice may speak")]
-    pub(crate) fn say(&self, what: &impl Serialize) -> Result<(), Sentence> {
+    pub(crate) fn say(&self, what: &impl Serialize) -> Result<(), UserError> {
         speak(&Line::Said(serde_json::to_value(what).map_err(while_doing("cannot say what was measured"))?));
         Ok(())
     }
 
     /// Waits for what the parent says.
     #[expect(clippy::unused_self, reason = "who has a voice has ears")]
-    pub(crate) fn hear<T: DeserializeOwned>(&self) -> Result<T, Sentence> {
+    pub(crate) fn hear<T: DeserializeOwned>(&self) -> Result<T, UserError> {
         let mut line = String::new();
         stdin().lock().read_line(&mut line).map_err(while_doing("cannot hear the parent"))?;
         serde_json::from_str(&line).map_err(while_doing("the parent spoke nonsense"))
@@ -71,7 +71,7 @@ impl Voice {
 }
 
 /// Plays a role, in a process of its own.
-pub(crate) fn member(arguments: &MemberArguments) -> Result<(), Sentence> {
+pub(crate) fn member(arguments: &MemberArguments) -> Result<(), UserError> {
     let outcome = play(arguments);
     speak(&match &outcome {
         Ok(()) => Line::Done,
@@ -80,7 +80,7 @@ pub(crate) fn member(arguments: &MemberArguments) -> Result<(), Sentence> {
     outcome
 }
 
-fn play(arguments: &MemberArguments) -> Result<(), Sentence> {
+fn play(arguments: &MemberArguments) -> Result<(), UserError> {
     die_with_parent(arguments.parent)?;
     let role: Role = serde_json::from_str(&arguments.role).map_err(while_doing("the role is malformed"))?;
     if let Some(cpu) = arguments.cpu {
@@ -95,14 +95,14 @@ fn play(arguments: &MemberArguments) -> Result<(), Sentence> {
 }
 
 /// The side of the probes that the member with this number takes.
-fn probe(arguments: &MemberArguments) -> Result<Option<Probe>, Sentence> {
+fn probe(arguments: &MemberArguments) -> Result<Option<Probe>, UserError> {
     let side = match arguments.number {
         0 => Side::Client,
         1 => Side::Server,
         _ => return Ok(None),
     };
     let memory = Shared::inherit(arguments.memory).map_err(while_doing("cannot map the memory of the probes"))?;
-    let [to_server, to_client] = arguments.wake[..] else { return Err(Sentence::new("two descriptors are needed")) };
+    let [to_server, to_client] = arguments.wake[..] else { return Err(UserError::new("two descriptors are needed")) };
     Ok(Some(Probe::new(memory, WakePair::inherit([to_server, to_client]), side)))
 }
 

@@ -9,7 +9,7 @@ mod member;
 pub(crate) use member::{MemberArguments, Voice, member};
 
 use crate::measure::environment::{allowed, two_processors};
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use crate::probe::WakePair;
 use crate::probe::shared::{self, Shared};
 use member::Line;
@@ -75,7 +75,7 @@ pub(crate) struct Crew {
 
 impl Crew {
     /// Starts a member for each role. The first is the client of probes, the second the server.
-    pub(crate) fn start(roles: &[Role]) -> Result<Self, Sentence> {
+    pub(crate) fn start(roles: &[Role]) -> Result<Self, UserError> {
         let memory = Shared::create(shared::LEN).map_err(while_doing("no memory for the probes"))?;
         let wake = WakePair::create().map_err(while_doing("no descriptors for the probes"))?;
         let processors = processors(roles.len());
@@ -88,7 +88,7 @@ impl Crew {
         Ok(crew)
     }
 
-    fn spawn(&self, number: usize, role: &Role, sender: &Sender<(usize, Heard)>) -> Result<Member, Sentence> {
+    fn spawn(&self, number: usize, role: &Role, sender: &Sender<(usize, Heard)>) -> Result<Member, UserError> {
         let failed = while_doing("cannot start a process of the run");
         let program = std::env::current_exe().map_err(&failed)?;
         let role = serde_json::to_string(role).map_err(while_doing("cannot write the role"))?;
@@ -115,7 +115,7 @@ impl Crew {
     }
 
     /// Says something to a member.
-    pub(crate) fn tell(&mut self, number: usize, what: &impl Serialize) -> Result<(), Sentence> {
+    pub(crate) fn tell(&mut self, number: usize, what: &impl Serialize) -> Result<(), UserError> {
         let text = serde_json::to_string(what).map_err(while_doing("cannot write to a process of the run"))?;
         let written = self.members[number].input.as_mut().map(|input| writeln!(input, "{text}"));
         match written {
@@ -130,7 +130,7 @@ impl Crew {
     /// # Errors
     ///
     /// A member failed, died, or ended before it had said everything.
-    pub(crate) fn hear<T: DeserializeOwned>(&mut self, number: usize) -> Result<T, Sentence> {
+    pub(crate) fn hear<T: DeserializeOwned>(&mut self, number: usize) -> Result<T, UserError> {
         let value = loop {
             if let Some(value) = self.members[number].said.pop_front() {
                 break value;
@@ -141,12 +141,12 @@ impl Crew {
     }
 
     /// Listens until something has been said, for a member that is waited for.
-    fn listen(&mut self, awaited: usize) -> Result<(), Sentence> {
+    fn listen(&mut self, awaited: usize) -> Result<(), UserError> {
         match self.heard.recv_timeout(SILENCE) {
             Ok((number, Heard::Line(Line::Said(value)))) => self.members[number].said.push_back(value),
             Ok((number, Heard::Line(Line::Done))) => self.members[number].is_done = true,
             Ok((number, Heard::Line(Line::Failed(why)))) => {
-                return Err(self.who_died(number).unwrap_or(Sentence(why)));
+                return Err(self.who_died(number).unwrap_or(UserError(why)));
             }
             // One that is done may go, unless more was expected of it.
             Ok((number, Heard::End)) if !self.members[number].is_done || number == awaited => {
@@ -154,24 +154,24 @@ impl Crew {
             }
             Ok((_, Heard::End)) => {}
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                return Err(Sentence(format!("the processes of the run said nothing for {} s", SILENCE.as_secs())));
+                return Err(UserError(format!("the processes of the run said nothing for {} s", SILENCE.as_secs())));
             }
         }
         Ok(())
     }
 
     /// Says something to every member.
-    pub(crate) fn tell_all(&mut self, what: &impl Serialize) -> Result<(), Sentence> {
+    pub(crate) fn tell_all(&mut self, what: &impl Serialize) -> Result<(), UserError> {
         (0..self.members.len()).try_for_each(|number| self.tell(number, what))
     }
 
     /// One thing from each member, by number.
-    pub(crate) fn hear_all<T: DeserializeOwned>(&mut self) -> Result<Vec<T>, Sentence> {
+    pub(crate) fn hear_all<T: DeserializeOwned>(&mut self) -> Result<Vec<T>, UserError> {
         (0..self.members.len()).map(|number| self.hear(number)).collect()
     }
 
     /// One member failed: maybe because another was killed, which is then the reason.
-    fn who_died(&mut self, number: usize) -> Option<Sentence> {
+    fn who_died(&mut self, number: usize) -> Option<UserError> {
         while let Ok((other, heard)) = self.heard.recv_timeout(LAST_WORDS) {
             if other != number && matches!(heard, Heard::End) && self.is_killed(other) {
                 return Some(self.why_over(other));
@@ -185,10 +185,10 @@ impl Crew {
     }
 
     /// Why a member is not there any more.
-    fn why_over(&mut self, number: usize) -> Sentence {
+    fn why_over(&mut self, number: usize) -> UserError {
         let status = self.members[number].child.wait();
         let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-        Sentence(format!("process {number} of the run died: {how}"))
+        UserError(format!("process {number} of the run died: {how}"))
     }
 }
 

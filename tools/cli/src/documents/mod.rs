@@ -5,7 +5,7 @@ mod key;
 pub(crate) use key::Key;
 
 use crate::measure::row::Document;
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use std::path::Path;
 
 /// Reads a document.
@@ -13,7 +13,7 @@ use std::path::Path;
 /// # Errors
 ///
 /// There is no such file, or it is no document of this version.
-pub(crate) fn read(path: &Path) -> Result<Document, Sentence> {
+pub(crate) fn read(path: &Path) -> Result<Document, UserError> {
     let name = path.display().to_string();
     let failed = format!("cannot read {name}; give a file that `cci perf --json` has written");
     let text = std::fs::read_to_string(path).map_err(while_doing(&failed))?;

@@ -5,7 +5,7 @@
 //! and gives the slot back. Reading a remote word, changing it and writing it back would lose what others change in between.
 
 use super::table::Table;
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use cci::{Connection, Endpoint, EventKind, Flags, Rights, Rma, RmaError, RmaHandle, SendError, SharedMemory};
 use serde::{Deserialize, Serialize};
 
@@ -66,7 +66,7 @@ pub(super) struct Mailbox {
 
 impl Mailbox {
     /// Registers it.
-    pub(super) fn new(endpoint: &Endpoint, members: usize) -> Result<Self, Sentence> {
+    pub(super) fn new(endpoint: &Endpoint, members: usize) -> Result<Self, UserError> {
         let slot = LOOK_AHEAD / (members - 1) * WORD;
         let memory = SharedMemory::new(2 * members * SLOTS * slot).map_err(while_doing("no memory for RMA"))?;
         let handle =
@@ -119,7 +119,7 @@ impl Carrier {
 
     /// Hands an update to the process that has its part.
     #[inline(always)]
-    pub(super) fn hand_over(&mut self, table: &mut Table, owner: usize, word: u64) -> Result<(), Sentence> {
+    pub(super) fn hand_over(&mut self, table: &mut Table, owner: usize, word: u64) -> Result<(), UserError> {
         let full = self.full;
         let Some(Some(peer)) = self.peers.get_mut(owner) else { return Ok(()) };
         peer.batch.extend_from_slice(&word.to_ne_bytes());
@@ -127,7 +127,7 @@ impl Carrier {
     }
 
     /// Sends what is left, says that it was the last, and makes the others' updates until they have said so too.
-    pub(super) fn finish(&mut self, table: &mut Table) -> Result<(), Sentence> {
+    pub(super) fn finish(&mut self, table: &mut Table) -> Result<(), UserError> {
         (0..self.peers.len()).try_for_each(|owner| self.flush(table, owner))?;
         // What was written has been read once the slots are back.
         self.receive_while(table, |carrier| {
@@ -142,7 +142,7 @@ impl Carrier {
         })
     }
 
-    fn receive_while(&mut self, table: &mut Table, is_open: impl Fn(&Self) -> bool) -> Result<(), Sentence> {
+    fn receive_while(&mut self, table: &mut Table, is_open: impl Fn(&Self) -> bool) -> Result<(), UserError> {
         while is_open(self) {
             if !self.receive(table)? {
                 // There may be more processes than processors.
@@ -153,7 +153,7 @@ impl Carrier {
     }
 
     /// Sends a batch.
-    fn flush(&mut self, table: &mut Table, owner: usize) -> Result<(), Sentence> {
+    fn flush(&mut self, table: &mut Table, owner: usize) -> Result<(), UserError> {
         let Some(Some(peer)) = self.peers.get_mut(owner) else { return Ok(()) };
         if peer.batch.is_empty() {
             return Ok(());
@@ -179,7 +179,7 @@ impl Carrier {
     }
 
     /// Sends a message, receiving while there is no room.
-    fn send(&mut self, table: &mut Table, to: usize, bytes: &[u8], flags: Flags) -> Result<(), Sentence> {
+    fn send(&mut self, table: &mut Table, to: usize, bytes: &[u8], flags: Flags) -> Result<(), UserError> {
         let Some(Some(peer)) = self.peers.get(to) else { return Ok(()) };
         let connection = peer.connection;
         loop {
@@ -188,13 +188,13 @@ impl Carrier {
                 Err(SendError::NoBuffers) => {
                     self.receive(table)?;
                 }
-                Err(error) => return Err(Sentence(format!("cannot send updates: {error}"))),
+                Err(error) => return Err(UserError(format!("cannot send updates: {error}"))),
             }
         }
     }
 
     /// Writes a batch into a free slot of the peer's mailbox, receiving until there is one.
-    fn write(&mut self, table: &mut Table, to: usize, batch: &[u8]) -> Result<(), Sentence> {
+    fn write(&mut self, table: &mut Table, to: usize, batch: &[u8]) -> Result<(), UserError> {
         let slot = loop {
             let Some(Some(peer)) = self.peers.get_mut(to) else { return Ok(()) };
             if let Some(slot) = peer.free.pop() {
@@ -225,13 +225,13 @@ impl Carrier {
                 Err(RmaError::NoBuffers) => {
                     self.receive(table)?;
                 }
-                Err(error) => return Err(Sentence(format!("cannot write updates: {error}"))),
+                Err(error) => return Err(UserError(format!("cannot write updates: {error}"))),
             }
         }
     }
 
     /// Takes one event: makes the updates that it brings. Whether there was one.
-    fn receive(&mut self, table: &mut Table) -> Result<bool, Sentence> {
+    fn receive(&mut self, table: &mut Table) -> Result<bool, UserError> {
         let Some(event) = self.endpoint.get_event().map_err(while_doing("cannot receive updates"))? else {
             return Ok(false);
         };
@@ -243,7 +243,7 @@ impl Carrier {
                 return Ok(true);
             }
             EventKind::Disconnect if self.peers.iter().flatten().any(|peer| !peer.is_over) => {
-                return Err(Sentence::new("another process of the run is gone"));
+                return Err(UserError::new("another process of the run is gone"));
             }
             _ => return Ok(true),
         }
@@ -262,7 +262,7 @@ impl Carrier {
     }
 
     /// Does what a message says.
-    fn take(&mut self, table: &mut Table, from: usize, bytes: &mut Vec<u8>) -> Result<(), Sentence> {
+    fn take(&mut self, table: &mut Table, from: usize, bytes: &mut Vec<u8>) -> Result<(), UserError> {
         let Some(Some(peer)) = self.peers.get_mut(from) else { return Ok(()) };
         if bytes.is_empty() {
             peer.is_over = true;
@@ -273,7 +273,7 @@ impl Carrier {
             return Ok(());
         };
         let [kind, slot, high, low, ..] = bytes[..] else {
-            return Err(Sentence::new("a note of another process is short"));
+            return Err(UserError::new("a note of another process is short"));
         };
         let slot = usize::from(slot);
         if kind == EMPTIED {

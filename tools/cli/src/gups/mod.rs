@@ -11,7 +11,7 @@ use crate::measure::finding::{Finding, Gups};
 use crate::measure::plan::{Mode, Threads};
 use crate::measure::port::{Facade, Opening, Port};
 use crate::measure::row::Document;
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use crate::output::arguments::ResultsArguments;
 use crate::output::table::{align, scaled};
 use crate::perf;
@@ -93,18 +93,18 @@ struct Span {
 }
 
 /// Measures.
-pub(crate) fn gups(arguments: &GupsArguments) -> Result<(), Sentence> {
+pub(crate) fn gups(arguments: &GupsArguments) -> Result<(), UserError> {
     let mut files = arguments.results.open(None)?;
     let (name, keys) = perf::device_of_ends(&arguments.device, None)?;
     if name == "sim" {
-        return Err(Sentence::new("gups runs in several processes, and sim is in one: use --transport sm or sock"));
+        return Err(UserError::new("gups runs in several processes, and sim is in one: use --transport sm or sock"));
     }
     perf::warn_of_one_processor();
     let bits = (arguments.table / WORD).trailing_zeros();
     let updates = arguments.updates.unwrap_or(UPDATES_PER_WORD << bits);
     let layout = Layout { bits, members: arguments.processes, updates };
     if arguments.table / WORD < arguments.processes {
-        return Err(Sentence::new("the table has fewer words than there are processes: use a larger --table"));
+        return Err(UserError::new("the table has fewer words than there are processes: use a larger --table"));
     }
     let role = |number| {
         let (transport, keys) = (arguments.device.transport.clone(), keys.clone());
@@ -120,14 +120,14 @@ pub(crate) fn gups(arguments: &GupsArguments) -> Result<(), Sentence> {
     perf::conclude(&Document::new(environment, Vec::new(), vec![Finding::Gups(found)], None), &mut files)?;
     match errors {
         0 => Ok(()),
-        errors => Err(Sentence(format!(
+        errors => Err(UserError(format!(
             "the table is wrong in {errors} places, and should be in none: updates were lost or made twice"
         ))),
     }
 }
 
 /// Leads the processes through their parts.
-fn run(crew: &mut Crew, layout: Layout, way: Way) -> Result<Gups, Sentence> {
+fn run(crew: &mut Crew, layout: Layout, way: Way) -> Result<Gups, UserError> {
     let cards: Vec<Card> = crew.hear_all()?;
     crew.tell_all(&cards)?;
     crew.hear_all::<()>()?;
@@ -155,7 +155,7 @@ fn run(crew: &mut Crew, layout: Layout, way: Way) -> Result<Gups, Sentence> {
 }
 
 /// Plays one process.
-pub(crate) fn play(role: &Role, voice: &Voice) -> Result<(), Sentence> {
+pub(crate) fn play(role: &Role, voice: &Voice) -> Result<(), UserError> {
     let opening = Opening {
         transport: role.transport.clone(),
         threads: Threads::Many,
@@ -196,7 +196,7 @@ pub(crate) fn play(role: &Role, voice: &Voice) -> Result<(), Sentence> {
 }
 
 /// Connects to every process before this one, and waits for those after it.
-fn meet(endpoint: &Endpoint, number: usize, cards: &[Card]) -> Result<Vec<Option<Peer>>, Sentence> {
+fn meet(endpoint: &Endpoint, number: usize, cards: &[Card]) -> Result<Vec<Option<Peer>>, UserError> {
     for (other, card) in cards.iter().enumerate().take(number) {
         let payload = (number as u64).to_le_bytes();
         endpoint
@@ -208,7 +208,7 @@ fn meet(endpoint: &Endpoint, number: usize, cards: &[Card]) -> Result<Vec<Option
     while found.iter().flatten().count() + 1 < cards.len() {
         let Some(event) = endpoint.get_event().map_err(while_doing("the processes of the run cannot connect"))? else {
             if begin.elapsed() > ARRIVAL {
-                return Err(Sentence::new("the processes of the run did not connect to each other in time"));
+                return Err(UserError::new("the processes of the run did not connect to each other in time"));
             }
             std::thread::yield_now();
             continue;

@@ -5,7 +5,7 @@
 //! is `g`, or what its bytes take at `G` if that is longer (LogGP).
 
 use super::machine::{Burst, Machine, Times};
-use crate::measure::Sentence;
+use crate::measure::UserError;
 
 /// The parameters, nanoseconds (`bulk`: nanoseconds per byte).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -92,16 +92,16 @@ impl Ideal {
 }
 
 impl Machine for Ideal {
-    fn burst(&mut self, burst: &Burst) -> Result<Times, Sentence> {
+    fn burst(&mut self, burst: &Burst) -> Result<Times, UserError> {
         Ok(self.times(burst))
     }
 
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-    fn compute(&mut self, delay: u64) -> Result<f64, Sentence> {
+    fn compute(&mut self, delay: u64) -> Result<f64, UserError> {
         Ok(delay as f64)
     }
 
-    fn resize(&mut self, size: u64) -> Result<(), Sentence> {
+    fn resize(&mut self, size: u64) -> Result<(), UserError> {
         self.size = size;
         Ok(())
     }

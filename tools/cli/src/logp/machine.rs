@@ -1,6 +1,6 @@
 //! What the method needs of whatever it measures.
 
-use crate::measure::Sentence;
+use crate::measure::UserError;
 
 /// A burst of requests, each of which is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,13 +27,13 @@ pub(crate) struct Times {
 /// Two processors and what is between them: one issues requests, the other answers each at once.
 pub(crate) trait Machine {
     /// Runs a burst from a state of rest: nothing is on its way, and nothing has been for a while.
-    fn burst(&mut self, burst: &Burst) -> Result<Times, Sentence>;
+    fn burst(&mut self, burst: &Burst) -> Result<Times, UserError>;
 
     /// How long computing takes that is asked for as so many nanoseconds.
-    fn compute(&mut self, delay: u64) -> Result<f64, Sentence>;
+    fn compute(&mut self, delay: u64) -> Result<f64, UserError>;
 
     /// Requests have so many bytes from now on.
-    fn resize(&mut self, size: u64) -> Result<(), Sentence>;
+    fn resize(&mut self, size: u64) -> Result<(), UserError>;
 
     /// The largest request, bytes.
     fn largest(&self) -> u64;

@@ -10,7 +10,7 @@
 
 use super::ideal::{Ideal, Parameters};
 use super::machine::{Burst, Machine, Times};
-use crate::measure::Sentence;
+use crate::measure::UserError;
 use crate::measure::statistics::median;
 use std::collections::BTreeMap;
 
@@ -80,7 +80,7 @@ impl Found {
 }
 
 /// Measures everything for requests of `size` bytes.
-pub(crate) fn measure<M: Machine>(machine: &mut M, size: u64, effort: &Effort<'_>) -> Result<Found, Sentence> {
+pub(crate) fn measure<M: Machine>(machine: &mut M, size: u64, effort: &Effort<'_>) -> Result<Found, UserError> {
     machine.resize(size)?;
     let plan = Plan::new(machine)?;
     let mut runs = Runs::new(&plan, machine.largest());
@@ -110,12 +110,12 @@ impl Plan {
     /// Looks roughly what the machine is like.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "times of nanoseconds, at least 0")]
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-    fn new<M: Machine>(machine: &mut M) -> Result<Self, Sentence> {
+    fn new<M: Machine>(machine: &mut M) -> Result<Self, UserError> {
         let mut fastest = |burst: Burst| {
             // What disturbs makes it slower only, and delays that follow from it would be without measure.
             let runs = (0..LOOKS).map(|_| machine.burst(&burst)).collect::<Result<Vec<_>, _>>()?;
             let of = |time: fn(&Times) -> f64| runs.iter().map(time).fold(f64::INFINITY, f64::min);
-            Ok::<_, Sentence>(Times { issued: of(|times| times.issued), answered: of(|times| times.answered) })
+            Ok::<_, UserError>(Times { issued: of(|times| times.issued), answered: of(|times| times.answered) })
         };
         let lone = fastest(Burst { length: 1, delay: 0, window: 1, looks: false })?;
         let send = lone.issued.max(1.0);
@@ -188,7 +188,7 @@ impl Runs {
         Self { times: vec![Vec::new(); plan.bursts().count()], delays: BTreeMap::new(), bulk }
     }
 
-    fn round<M: Machine>(&mut self, machine: &mut M, plan: &Plan) -> Result<(), Sentence> {
+    fn round<M: Machine>(&mut self, machine: &mut M, plan: &Plan) -> Result<(), UserError> {
         for (burst, times) in plan.bursts().zip(&mut self.times) {
             if burst.length == 1 && burst.looks {
                 self.delays.entry(burst.delay).or_default().push(machine.compute(burst.delay)?);
@@ -198,7 +198,7 @@ impl Runs {
         Ok(())
     }
 
-    fn round_of_bulk<M: Machine>(&mut self, machine: &mut M, plan: &Plan) -> Result<(), Sentence> {
+    fn round_of_bulk<M: Machine>(&mut self, machine: &mut M, plan: &Plan) -> Result<(), UserError> {
         let half = LONGEST / 2 * plan.window;
         let burst = |length| Burst { length, delay: 0, window: plan.window, looks: true };
         for (size, runs) in &mut self.bulk {
@@ -303,18 +303,18 @@ mod tests {
     struct Disturbed(Ideal, u32);
 
     impl Machine for Disturbed {
-        fn burst(&mut self, burst: &Burst) -> Result<Times, Sentence> {
+        fn burst(&mut self, burst: &Burst) -> Result<Times, UserError> {
             self.1 += 1;
             let late = if self.1.is_multiple_of(5) { 50_000.0 } else { 0.0 };
             let times = self.0.times(&Burst { delay: burst.delay * 11 / 10, ..*burst });
             Ok(Times { issued: times.issued + late, answered: times.answered + late })
         }
 
-        fn compute(&mut self, delay: u64) -> Result<f64, Sentence> {
+        fn compute(&mut self, delay: u64) -> Result<f64, UserError> {
             self.0.compute(delay * 11 / 10)
         }
 
-        fn resize(&mut self, size: u64) -> Result<(), Sentence> {
+        fn resize(&mut self, size: u64) -> Result<(), UserError> {
             self.0.resize(size)
         }
 
@@ -343,15 +343,15 @@ mod tests {
         /// Every request takes longer than the one before it.
         struct Slowing(Ideal);
         impl Machine for Slowing {
-            fn burst(&mut self, burst: &Burst) -> Result<Times, Sentence> {
+            fn burst(&mut self, burst: &Burst) -> Result<Times, UserError> {
                 let times = self.0.times(burst);
                 let factor = 1.0 + count(burst.length) / 50.0;
                 Ok(Times { issued: times.issued * factor, answered: times.answered * factor })
             }
-            fn compute(&mut self, delay: u64) -> Result<f64, Sentence> {
+            fn compute(&mut self, delay: u64) -> Result<f64, UserError> {
                 self.0.compute(delay)
             }
-            fn resize(&mut self, size: u64) -> Result<(), Sentence> {
+            fn resize(&mut self, size: u64) -> Result<(), UserError> {
                 self.0.resize(size)
             }
             fn largest(&self) -> u64 {

@@ -24,7 +24,7 @@ use crate::measure::plan::{
 };
 use crate::measure::port::{Facade, Opening, Port};
 use crate::measure::row::Document;
-use crate::measure::{Sentence, ends, virtual_time};
+use crate::measure::{UserError, ends, virtual_time};
 use crate::output::arguments::ResultsArguments;
 use crate::output::table::time;
 use crate::peers::Guests;
@@ -150,7 +150,7 @@ impl Session {
 }
 
 /// Measures.
-pub(crate) fn logp(arguments: &LogpArguments) -> Result<(), Sentence> {
+pub(crate) fn logp(arguments: &LogpArguments) -> Result<(), UserError> {
     let mut files = arguments.results.open(arguments.plot.as_deref())?;
     let (name, keys) = perf::device_of_ends(&arguments.device, arguments.connect.as_deref())?;
     let is_virtual = name == virtual_time::TRANSPORT;
@@ -165,7 +165,7 @@ pub(crate) fn logp(arguments: &LogpArguments) -> Result<(), Sentence> {
     };
     let mut environment = Environment { settings: session.keys.clone(), is_virtual, ..Environment::new(None) };
     let told = match &arguments.connect {
-        Some(_) if is_virtual => return Err(Sentence::new(perf::VIRTUAL_IS_LOCAL)),
+        Some(_) if is_virtual => return Err(UserError::new(perf::VIRTUAL_IS_LOCAL)),
         Some(uri) => ask(&session, uri)?,
         None if is_virtual => simulate(&session)?,
         None => {
@@ -185,7 +185,7 @@ pub(crate) fn logp(arguments: &LogpArguments) -> Result<(), Sentence> {
 }
 
 /// Both ends in this process.
-fn simulate(session: &Session) -> Result<Told, Sentence> {
+fn simulate(session: &Session) -> Result<Told, UserError> {
     let attribute = ends::attribute(session.attribute);
     let mut ends = simulated::Simulated::new(&session.opening(), attribute, session.is_silent(), session.size)?;
     // Virtual time repeats itself exactly.
@@ -197,7 +197,7 @@ fn simulate(session: &Session) -> Result<Told, Sentence> {
 }
 
 /// Plays one end.
-pub(crate) fn play(role: &Role, voice: &Voice) -> Result<(), Sentence> {
+pub(crate) fn play(role: &Role, voice: &Voice) -> Result<(), UserError> {
     let session = &role.session;
     let port = Facade::open(&session.opening())?;
     if !role.requests {
@@ -212,7 +212,7 @@ pub(crate) fn play(role: &Role, voice: &Voice) -> Result<(), Sentence> {
 }
 
 /// Against a server that somebody else has started.
-fn ask(session: &Session, uri: &str) -> Result<Told, Sentence> {
+fn ask(session: &Session, uri: &str) -> Result<Told, UserError> {
     let plan = session.plan();
     let remote = Remote::new(&plan, session, uri)?;
     let asked = measured(session, remote).and_then(|(told, server)| server.leave().map(|()| told));
@@ -226,7 +226,7 @@ fn ask(session: &Session, uri: &str) -> Result<Told, Sentence> {
 }
 
 /// Measures in real time what answers, and gives it back.
-fn measured<A: Answerer>(session: &Session, answerer: A) -> Result<(Told, A), Sentence> {
+fn measured<A: Answerer>(session: &Session, answerer: A) -> Result<(Told, A), UserError> {
     let mut pair = Pair::new(answerer);
     check_size(session, &pair)?;
     let begin = Instant::now();
@@ -239,12 +239,12 @@ fn measured<A: Answerer>(session: &Session, answerer: A) -> Result<(Told, A), Se
     Ok((told, pair.answerer))
 }
 
-fn check_size(session: &Session, machine: &impl machine::Machine) -> Result<(), Sentence> {
+fn check_size(session: &Session, machine: &impl machine::Machine) -> Result<(), UserError> {
     let most = machine.largest();
     if session.size <= most {
         return Ok(());
     }
-    Err(Sentence(format!("a message here has at most {most} bytes: ask for a smaller one by --size")))
+    Err(UserError(format!("a message here has at most {most} bytes: ask for a smaller one by --size")))
 }
 
 fn finding(session: &Session, transport: &str, found: &Found) -> Logp {

@@ -3,7 +3,7 @@
 use super::show::{delays, is_same};
 use crate::measure::environment::Environment;
 use crate::measure::finding::Logp;
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use crate::output::plot::{AREA, Failed, Footer, GRID, INK, font, short};
 use crate::output::table::time;
 use crate::sizes::show_size;
@@ -22,7 +22,7 @@ const LINES: [RGBColor; 7] = [
 ];
 
 /// The plot as SVG.
-pub(crate) fn svg(found: &Logp, environment: &Environment) -> Result<String, Sentence> {
+pub(crate) fn svg(found: &Logp, environment: &Environment) -> Result<String, UserError> {
     let mut text = String::new();
     draw(found, environment, &mut text).map_err(while_doing("cannot draw the plot"))?;
     Ok(text)

@@ -2,7 +2,7 @@
 
 use super::Session;
 use super::requester::Answerer;
-use crate::measure::Sentence;
+use crate::measure::UserError;
 use crate::measure::client::{End, join};
 use crate::measure::control::{Command, What};
 use crate::measure::loops::Lane;
@@ -18,12 +18,12 @@ pub(super) struct Remote<'p> {
 
 impl<'p> Remote<'p> {
     /// Connects. The plan is that of a ping-pong, which is what the server takes part in.
-    pub(super) fn new(plan: &'p Plan, session: &Session, uri: &str) -> Result<Self, Sentence> {
+    pub(super) fn new(plan: &'p Plan, session: &Session, uri: &str) -> Result<Self, UserError> {
         Ok(Self { end: join(plan, uri, None)?, reply: session.size })
     }
 
     /// Lets the server go.
-    pub(super) fn leave(self) -> Result<(), Sentence> {
+    pub(super) fn leave(self) -> Result<(), UserError> {
         self.end.link.tell(&Command::End)
     }
 }
@@ -31,7 +31,7 @@ impl<'p> Remote<'p> {
 impl Answerer for Remote<'_> {
     type Port = Facade;
 
-    fn expect(&mut self, requests: u64) -> Result<(), Sentence> {
+    fn expect(&mut self, requests: u64) -> Result<(), UserError> {
         self.end.begin(What::Measured, self.reply, requests)
     }
 

@@ -6,7 +6,7 @@ use crate::measure::ends::OPERATIONS;
 use crate::measure::loops::{Act, Lane, pong};
 use crate::measure::port::{Happening, Port, Refused, Seen, Trouble, await_happening};
 use crate::measure::statistics::median;
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use std::time::{Duration, Instant};
 
 /// How long nothing is sent before a burst. Over sockets the first messages after a pause of 100 µs leave one by one
@@ -34,7 +34,7 @@ impl Requester {
     }
 
     /// A burst of requests; over silent lanes without SEND events.
-    fn burst<P: Port>(&mut self, lane: &Lane<'_, P>, burst: &Burst) -> Result<Times, Sentence> {
+    fn burst<P: Port>(&mut self, lane: &Lane<'_, P>, burst: &Burst) -> Result<Times, UserError> {
         rest(lane.port)?;
         let steps = self.computing.steps(burst.delay);
         let mut waiting = 0;
@@ -61,7 +61,7 @@ impl Requester {
         if delay == 0 { 0.0 } else { self.computing.measure(delay) }
     }
 
-    fn resize(&mut self, size: u64) -> Result<(), Sentence> {
+    fn resize(&mut self, size: u64) -> Result<(), UserError> {
         let size = usize::try_from(size).map_err(while_doing("the size is too large"))?;
         self.message.resize(size, 1);
         Ok(())
@@ -97,7 +97,7 @@ fn issue<P: Port>(lane: &Lane<'_, P>, message: &[u8], waiting: &mut u64) -> Resu
 
 /// Waits until at most `most` replies are missing.
 #[inline(always)]
-fn wait(port: &impl Port, waiting: &mut u64, most: u64) -> Result<(), Sentence> {
+fn wait(port: &impl Port, waiting: &mut u64, most: u64) -> Result<(), UserError> {
     let mut looks = 0_u32;
     let mut since = None;
     while *waiting > most {
@@ -107,7 +107,7 @@ fn wait(port: &impl Port, waiting: &mut u64, most: u64) -> Result<(), Sentence> 
         }
         looks += 1;
         if looks.is_multiple_of(LOOKS) && since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
-            return Err(Sentence::new(
+            return Err(UserError::new(
                 "a reply did not come: the other end is stuck, or the connection loses messages, which --attribute ro does not",
             ));
         }
@@ -130,7 +130,7 @@ pub(super) trait Answerer {
     type Port: Port;
 
     /// So many requests are about to come.
-    fn expect(&mut self, requests: u64) -> Result<(), Sentence>;
+    fn expect(&mut self, requests: u64) -> Result<(), UserError>;
 
     /// Where they go.
     fn lane(&self) -> Lane<'_, Self::Port>;
@@ -147,7 +147,7 @@ pub(super) struct Beside<P: Port> {
 impl<P: Port> Answerer for Beside<P> {
     type Port = P;
 
-    fn expect(&mut self, _: u64) -> Result<(), Sentence> {
+    fn expect(&mut self, _: u64) -> Result<(), UserError> {
         Ok(())
     }
 
@@ -170,16 +170,16 @@ impl<A: Answerer> Pair<A> {
 }
 
 impl<A: Answerer> Machine for Pair<A> {
-    fn burst(&mut self, burst: &Burst) -> Result<Times, Sentence> {
+    fn burst(&mut self, burst: &Burst) -> Result<Times, UserError> {
         self.answerer.expect(burst.length)?;
         self.requester.burst(&self.answerer.lane(), burst)
     }
 
-    fn compute(&mut self, delay: u64) -> Result<f64, Sentence> {
+    fn compute(&mut self, delay: u64) -> Result<f64, UserError> {
         Ok(self.requester.compute(delay))
     }
 
-    fn resize(&mut self, size: u64) -> Result<(), Sentence> {
+    fn resize(&mut self, size: u64) -> Result<(), UserError> {
         self.requester.resize(size)
     }
 
@@ -207,12 +207,12 @@ fn clock() -> f64 {
 }
 
 /// Waits for a requester and answers each of its requests by as many bytes, until it leaves.
-pub(super) fn respond<P: Port>(port: &P, size: u64, silent: bool) -> Result<(), Sentence> {
+pub(super) fn respond<P: Port>(port: &P, size: u64, silent: bool) -> Result<(), UserError> {
     let connection = await_happening(port, &mut Vec::new(), ARRIVAL, |happening, _| match happening {
         Happening::Open(connection, _) => Some(connection),
         _ => None,
     })?;
-    let connection = connection.ok_or_else(|| Sentence::new("the requesting end did not connect"))?;
+    let connection = connection.ok_or_else(|| UserError::new("the requesting end did not connect"))?;
     let size =
         usize::try_from(size.min(port.max_send_size(connection))).map_err(while_doing("the size is too large"))?;
     let reply = vec![1; size];

@@ -3,7 +3,7 @@
 use super::machine::{Burst, Machine, Times};
 use super::requester::{CONTEXT, look};
 use crate::measure::port::{Facade, Happening, Opening, Port, Refused, Trouble};
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use cci::{Attribute, Connection};
 use cci_sim::Clock;
 use std::time::Duration;
@@ -52,10 +52,10 @@ impl Drop for Simulated {
 
 impl Simulated {
     /// Opens and connects both ends, and holds time from then on. `reply`: bytes of a reply.
-    pub(super) fn new(opening: &Opening, attribute: Attribute, silent: bool, reply: u64) -> Result<Self, Sentence> {
+    pub(super) fn new(opening: &Opening, attribute: Attribute, silent: bool, reply: u64) -> Result<Self, UserError> {
         let (here, there) = (Facade::open(opening)?, Facade::open(opening)?);
         let clock = |port: &Facade| {
-            Clock::of(&port.uri()).ok_or_else(|| Sentence(format!("{} is not on a virtual network", port.uri())))
+            Clock::of(&port.uri()).ok_or_else(|| UserError(format!("{} is not on a virtual network", port.uri())))
         };
         let (here_clock, there_clock) = (clock(&here)?, clock(&there)?);
         here.connect(&there.uri(), b"", attribute, CONTEXT, Duration::from_secs(5))?;
@@ -63,7 +63,7 @@ impl Simulated {
         for _ in 0..STEPS {
             match here.look(&mut bytes, |_| CONTEXT)? {
                 Happening::Open(connection, _) => ours = Some(connection),
-                Happening::NotOpen(status, _) => return Err(Sentence(format!("the ends did not connect: {status}"))),
+                Happening::NotOpen(status, _) => return Err(UserError(format!("the ends did not connect: {status}"))),
                 _ => {}
             }
             if let Happening::Open(connection, _) = there.look(&mut bytes, |_| CONTEXT)? {
@@ -79,7 +79,7 @@ impl Simulated {
                 });
             }
         }
-        Err(Sentence::new("the ends did not connect over the virtual network: does it lose everything?"))
+        Err(UserError::new("the ends did not connect over the virtual network: does it lose everything?"))
     }
 
     /// The end that issues requests.
@@ -93,7 +93,7 @@ impl Simulated {
     }
 
     /// The other end answers what has come, or time goes on.
-    fn step(&mut self) -> Result<(), Sentence> {
+    fn step(&mut self) -> Result<(), UserError> {
         let mut answered = false;
         while self.there.look()? {
             answered = true;
@@ -109,7 +109,7 @@ impl Simulated {
     }
 
     /// Goes on until the requester's processor is idle: what came meanwhile has been taken in.
-    fn until_idle(&mut self) -> Result<(), Sentence> {
+    fn until_idle(&mut self) -> Result<(), UserError> {
         while self.here.clock.now() < self.here.clock.busy_until() {
             self.step()?;
         }
@@ -117,17 +117,17 @@ impl Simulated {
     }
 
     /// Waits for a reply.
-    fn wait(&mut self) -> Result<(), Sentence> {
+    fn wait(&mut self) -> Result<(), UserError> {
         for _ in 0..STEPS {
             if self.here.look()? {
                 return Ok(());
             }
             self.step()?;
         }
-        Err(Sentence::new("a reply did not come: the network loses messages, which --attribute ro sends again"))
+        Err(UserError::new("a reply did not come: the network loses messages, which --attribute ro sends again"))
     }
 
-    fn rest(&mut self) -> Result<(), Sentence> {
+    fn rest(&mut self) -> Result<(), UserError> {
         let end = self.now() + REST;
         while self.now() < end {
             self.here.look()?;
@@ -138,7 +138,7 @@ impl Simulated {
 }
 
 impl Machine for Simulated {
-    fn burst(&mut self, burst: &Burst) -> Result<Times, Sentence> {
+    fn burst(&mut self, burst: &Burst) -> Result<Times, UserError> {
         self.rest()?;
         let begin = self.now();
         let mut waiting = 0;
@@ -165,11 +165,11 @@ impl Machine for Simulated {
         Ok(Times { issued: ns(issued), answered: ns(self.now() - begin) })
     }
 
-    fn compute(&mut self, delay: u64) -> Result<f64, Sentence> {
+    fn compute(&mut self, delay: u64) -> Result<f64, UserError> {
         Ok(ns(delay))
     }
 
-    fn resize(&mut self, size: u64) -> Result<(), Sentence> {
+    fn resize(&mut self, size: u64) -> Result<(), UserError> {
         let size = usize::try_from(size).map_err(while_doing("the size is too large"))?;
         self.message.resize(size, 1);
         Ok(())

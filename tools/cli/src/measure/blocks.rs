@@ -6,7 +6,7 @@ use super::ends;
 use super::loops::{self, Lane, marker};
 use super::plan::{AttributeName, Measurement, ProbeKind, Target};
 use super::port::{Port, Trouble};
-use super::{Sentence, while_doing};
+use super::{UserError, while_doing};
 use crate::probe::Probe;
 use cci::Status;
 use std::time::Duration;
@@ -17,8 +17,8 @@ const STEPS: u32 = 20_000;
 const READINGS: u64 = 1000;
 
 impl<P: Port> End<'_, P> {
-    pub(super) fn probed(&mut self, kind: ProbeKind, size: u64, count: u64) -> Result<Duration, Sentence> {
-        let no_memory = || Sentence::new("the ends share no memory for a probe");
+    pub(super) fn probed(&mut self, kind: ProbeKind, size: u64, count: u64) -> Result<Duration, UserError> {
+        let no_memory = || UserError::new("the ends share no memory for a probe");
         let failed = format!("the probe {} failed; use another by --probe, or none", kind.name());
         self.probe.as_mut().ok_or_else(no_memory)?.prepare(kind, size).map_err(while_doing(&failed))?;
         if Probe::needs_server(kind) {
@@ -28,7 +28,7 @@ impl<P: Port> End<'_, P> {
     }
 
     /// Tells the server of a block and waits until it is ready.
-    pub(crate) fn begin(&mut self, what: What, size: u64, count: u64) -> Result<(), Sentence> {
+    pub(crate) fn begin(&mut self, what: What, size: u64, count: u64) -> Result<(), UserError> {
         self.number += 1;
         self.link.tell(&Command::Block { what, size, count, number: self.number })?;
         match self.link.hear(ANSWER)? {
@@ -39,7 +39,7 @@ impl<P: Port> End<'_, P> {
 
     /// Runs a block: how long it took, and how many operations arrived. With work each operation is waited for after so many steps
     /// of computing.
-    pub(super) fn measured(&mut self, size: u64, count: u64, work: Option<u64>) -> Result<(Duration, u64), Sentence> {
+    pub(super) fn measured(&mut self, size: u64, count: u64, work: Option<u64>) -> Result<(Duration, u64), UserError> {
         let session = &self.plan.session;
         let (measurement, exchange) = (session.measurement, session.measurement.is_exchange());
         let plain_rma = session.is_rma() && !exchange && !session.bidirectional;
@@ -83,7 +83,7 @@ impl<P: Port> End<'_, P> {
     }
 
     /// The steps of computing that take as long as one transfer, where computing is to hide transfers.
-    pub(super) fn work_like_a_transfer(&mut self, size: u64, count: u64) -> Result<Option<u64>, Sentence> {
+    pub(super) fn work_like_a_transfer(&mut self, size: u64, count: u64) -> Result<Option<u64>, UserError> {
         if self.plan.session.measurement != Measurement::Overlap {
             return Ok(None);
         }
@@ -95,7 +95,7 @@ impl<P: Port> End<'_, P> {
     }
 
     /// Nanoseconds of an operation, and of its work, each alone; none without work.
-    pub(super) fn alone(&mut self, size: u64, count: u64, work: Option<u64>) -> Result<Option<[f64; 2]>, Sentence> {
+    pub(super) fn alone(&mut self, size: u64, count: u64, work: Option<u64>) -> Result<Option<[f64; 2]>, UserError> {
         let Some(work) = work else { return Ok(None) };
         let (took, moved) = self.measured(size, count, None)?;
         let begin = self.link.port.now();
@@ -120,7 +120,7 @@ impl<P: Port> End<'_, P> {
     }
 
     /// Waits until the server has everything that will arrive.
-    fn finish_stream(&mut self, begin: Duration, size: u64) -> Result<(Duration, u64), Sentence> {
+    fn finish_stream(&mut self, begin: Duration, size: u64) -> Result<(Duration, u64), UserError> {
         if self.plan.session.attribute == AttributeName::Uu {
             let lane = Lane { port: &self.link.port, connection: self.link.control, silent: true };
             loops::stream(&lane, &loops::Act::Message(&[0][..marker(size)]), 1, None)?;

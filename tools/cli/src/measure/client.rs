@@ -7,7 +7,7 @@ use super::plan::{Effort, Measurement, Mode, Operation, Plan, ProbeKind, Threads
 use super::points::{self, Point};
 use super::port::{Happening, Opening, Port, await_happening};
 use super::ports::from_the_end;
-use super::{Sentence, interrupt, while_doing};
+use super::{UserError, interrupt, while_doing};
 use crate::peers::{Company, News, Patience};
 use crate::probe::{Probe, Remote};
 use crate::reach::advice;
@@ -51,7 +51,7 @@ pub(crate) fn run<P: Port>(
     uri: &str,
     probe: Option<Probe>,
     mut on: impl FnMut(Progress<'_>),
-) -> Result<(), Sentence> {
+) -> Result<(), UserError> {
     // Before the server waits for this end.
     let company = Company::start(&plan.guests, plan.session.largest, Patience::default());
     let mut end = join::<P>(plan, uri, probe)?;
@@ -78,14 +78,14 @@ pub(crate) fn run<P: Port>(
         if interrupt::is_asked() {
             // The server goes on to the next client; whether it hears of the end does not matter.
             let _ = end.link.tell(&Command::End);
-            return Err(Sentence::new(interrupt::ENDED));
+            return Err(UserError::new(interrupt::ENDED));
         }
     }
     end.link.tell(&Command::End)
 }
 
 /// Meets the server at `uri`, for blocks of this plan.
-pub(crate) fn join<'p, P: Port>(plan: &'p Plan, uri: &str, probe: Option<Probe>) -> Result<End<'p, P>, Sentence> {
+pub(crate) fn join<'p, P: Port>(plan: &'p Plan, uri: &str, probe: Option<Probe>) -> Result<End<'p, P>, UserError> {
     // A probe is there where both ends are on this host.
     let opening = opening(plan, uri, if probe.is_some() { 2 } else { 1 });
     let there = agree::<P>(plan, &opening, uri)?;
@@ -110,13 +110,13 @@ pub(crate) fn scheme(uri: &str) -> Option<String> {
 }
 
 /// Asks the server for an endpoint that is opened as the run needs it; its URI.
-fn agree<P: Port>(plan: &Plan, opening: &Opening, uri: &str) -> Result<String, Sentence> {
+fn agree<P: Port>(plan: &Plan, opening: &Opening, uri: &str) -> Result<String, UserError> {
     let port = P::open(opening)?;
     let payload = payload(&port, Request::Launch(plan.session.clone()))?;
     let connection = call(&port, uri, &payload, Attribute::ReliableOrdered, CONTROL)?;
     match hear(&port, &mut Vec::new(), ANSWER, |from| from == connection)? {
         Answer::Ready { uri } => Ok(uri),
-        Answer::Refused { why } => Err(Sentence(format!("the server refused: {why}"))),
+        Answer::Refused { why } => Err(UserError(format!("the server refused: {why}"))),
         other => Err(out_of_turn(&other)),
     }
 }
@@ -134,7 +134,7 @@ pub(crate) fn report<P: Port>(plan: &Plan, uri: &str, report: Report) {
     });
 }
 
-fn payload(port: &impl Port, request: Request) -> Result<Vec<u8>, Sentence> {
+fn payload(port: &impl Port, request: Request) -> Result<Vec<u8>, UserError> {
     let hello = Hello { cci_perf: VERSION, client: Client::at(port), request };
     serde_json::to_vec(&hello).map_err(while_doing("cannot write the request"))
 }
@@ -144,7 +144,7 @@ fn connect<'p, P: Port>(
     opening: &Opening,
     uri: &str,
     probe: Option<Probe>,
-) -> Result<End<'p, P>, Sentence> {
+) -> Result<End<'p, P>, UserError> {
     let port = P::open(&opening.for_session(&plan.session))?;
     let control = call_soon(&port, uri, ends::payload_of(CONTROL), Attribute::ReliableOrdered, CONTROL, CALL)?;
     let attribute = ends::attribute(plan.session.attribute);
@@ -163,7 +163,7 @@ pub(crate) fn call<P: Port>(
     payload: &[u8],
     attribute: Attribute,
     context: u64,
-) -> Result<P::Connection, Sentence> {
+) -> Result<P::Connection, UserError> {
     call_once(port, uri, payload, attribute, context)?.map_err(|status| not_reached(uri, status))
 }
 
@@ -175,7 +175,7 @@ fn call_soon<P: Port>(
     attribute: Attribute,
     context: u64,
     patience: Duration,
-) -> Result<P::Connection, Sentence> {
+) -> Result<P::Connection, UserError> {
     let begin = port.now();
     loop {
         match call_once(port, uri, payload, attribute, context)? {
@@ -192,7 +192,7 @@ fn call_once<P: Port>(
     payload: &[u8],
     attribute: Attribute,
     context: u64,
-) -> Result<Result<P::Connection, Status>, Sentence> {
+) -> Result<Result<P::Connection, Status>, UserError> {
     port.connect(uri, payload, attribute, context, CALL)?;
     let opened = await_happening(port, &mut Vec::new(), 2 * CALL, |happening, _| match happening {
         Happening::Open(connection, of) if of == context => Some(Ok(connection)),
@@ -202,20 +202,20 @@ fn call_once<P: Port>(
     Ok(opened.unwrap_or(Err(Status::TimedOut)))
 }
 
-fn not_reached(uri: &str, status: Status) -> Sentence {
+fn not_reached(uri: &str, status: Status) -> UserError {
     let hint = Failure::from_status(status).map_or_else(|| status.to_string(), |it| advice(uri, it, CALL));
     let and = match status {
         Status::ConnRefused => "; is the server running?",
         Status::TimedOut => "; or the server is busy with another run",
         _ => "",
     };
-    Sentence(format!("the server at {uri} was not reached: {hint}{and}"))
+    UserError(format!("the server at {uri} was not reached: {hint}{and}"))
 }
 
-pub(super) fn out_of_turn(answer: &Answer) -> Sentence {
+pub(super) fn out_of_turn(answer: &Answer) -> UserError {
     match answer {
-        Answer::Refused { why } => Sentence(format!("the server gave up: {why}")),
-        other => Sentence(format!("the server said something out of turn: {other:?}")),
+        Answer::Refused { why } => UserError(format!("the server gave up: {why}")),
+        other => UserError(format!("the server said something out of turn: {other:?}")),
     }
 }
 
@@ -235,13 +235,13 @@ pub(crate) struct End<'p, P: Port> {
 }
 
 impl<P: Port> End<'_, P> {
-    fn exchange_memory(&mut self) -> Result<(), Sentence> {
+    fn exchange_memory(&mut self) -> Result<(), UserError> {
         let area = Area::new(self.plan.session.memory, self.plan.session.largest)?;
         let local = self.link.port.register(area.memory())?;
         self.area = Some(area);
         self.link.tell(&Command::Memory { handle: local.stuff })?;
         let Answer::Memory { handle, pid, address } = self.link.hear(ANSWER)? else {
-            return Err(Sentence::new("the server did not show its memory"));
+            return Err(UserError::new("the server did not show its memory"));
         };
         self.handles = Some(Handles { local, remote: RmaHandle { stuff: handle } });
         if let Some(probe) = &mut self.probe {
@@ -252,14 +252,14 @@ impl<P: Port> End<'_, P> {
     }
 
     /// Measures one size: calibrates, then alternates blocks of the probe with blocks of the library.
-    fn point(&mut self, point: &mut Point) -> Result<(), Sentence> {
+    fn point(&mut self, point: &mut Point) -> Result<(), UserError> {
         let begun = self.link.port.now();
         let outcome = self.blocks_of(point);
         point.took = self.link.port.now() - begun;
         outcome
     }
 
-    fn blocks_of(&mut self, point: &mut Point) -> Result<(), Sentence> {
+    fn blocks_of(&mut self, point: &mut Point) -> Result<(), UserError> {
         let size = point.size;
         if self.plan.session.operation == Operation::Send {
             let len = usize::try_from(size).map_err(while_doing("the size is too large"))?;
@@ -302,13 +302,13 @@ impl<P: Port> End<'_, P> {
     }
 
     /// Leaves the processors to the peers: meanwhile the server sleeps until it is woken, as in the probe of waking.
-    fn give_way(&mut self, act: impl FnOnce(&mut Company)) -> Result<(), Sentence> {
+    fn give_way(&mut self, act: impl FnOnce(&mut Company)) -> Result<(), UserError> {
         if self.company.is_empty() {
             return Ok(());
         }
         self.begin(What::Probe(ProbeKind::Wake), 0, 1)?;
         act(&mut self.company);
-        let probe = self.probe.as_mut().ok_or_else(|| Sentence::new("the ends share no memory to wait in"))?;
+        let probe = self.probe.as_mut().ok_or_else(|| UserError::new("the ends share no memory to wait in"))?;
         probe.run(ProbeKind::Wake, 0, 1).map_err(while_doing("the server was not woken"))?;
         Ok(())
     }
@@ -323,8 +323,8 @@ pub(crate) fn per_operation(took: Duration, count: u64, exchange: bool) -> f64 {
 /// Finds how many operations make a block, warming everything up by the way.
 pub(crate) fn calibrate(
     effort: &Effort,
-    mut block: impl FnMut(u64) -> Result<Duration, Sentence>,
-) -> Result<u64, Sentence> {
+    mut block: impl FnMut(u64) -> Result<Duration, UserError>,
+) -> Result<u64, UserError> {
     if let Some(count) = effort.count {
         block(count)?;
         return Ok(count);

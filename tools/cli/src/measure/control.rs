@@ -10,7 +10,7 @@
 
 use super::plan::{ProbeKind, Session};
 use super::port::{Happening, Port, Refused, Seen, Trouble, await_happening};
-use super::{Sentence, while_doing};
+use super::{UserError, while_doing};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
@@ -68,13 +68,13 @@ pub(crate) struct Report {
 
 impl Hello {
     /// Takes a payload apart.
-    pub(crate) fn parse(payload: &[u8]) -> Result<Self, Sentence> {
+    pub(crate) fn parse(payload: &[u8]) -> Result<Self, UserError> {
         let value: serde_json::Value = serde_json::from_slice(payload)
-            .map_err(|_| Sentence::new("the request is not one of `cci perf`: connect with `cci perf --connect`"))?;
+            .map_err(|_| UserError::new("the request is not one of `cci perf`: connect with `cci perf --connect`"))?;
         let version = value.get("cci_perf").and_then(serde_json::Value::as_u64);
         if version != Some(u64::from(VERSION)) {
             let theirs = version.map_or_else(|| "no version".into(), |version| format!("version {version}"));
-            return Err(Sentence(format!(
+            return Err(UserError(format!(
                 "the server speaks version {VERSION} of the measuring protocol and the client {theirs}: \
                  use the same `cci` on both sides"
             )));
@@ -160,12 +160,12 @@ impl<P: Port> Link<P> {
     }
 
     /// Says something.
-    pub(crate) fn tell(&self, what: &impl Serialize) -> Result<(), Sentence> {
+    pub(crate) fn tell(&self, what: &impl Serialize) -> Result<(), UserError> {
         tell(&self.port, self.control, what)
     }
 
     /// Waits for what the other end says.
-    pub(crate) fn hear<T: DeserializeOwned>(&mut self, limit: Duration) -> Result<T, Sentence> {
+    pub(crate) fn hear<T: DeserializeOwned>(&mut self, limit: Duration) -> Result<T, UserError> {
         if std::mem::take(&mut self.is_early) {
             return parse(&self.bytes);
         }
@@ -175,10 +175,10 @@ impl<P: Port> Link<P> {
 }
 
 /// Says something on a connection.
-pub(crate) fn tell<P: Port>(port: &P, connection: P::Connection, what: &impl Serialize) -> Result<(), Sentence> {
+pub(crate) fn tell<P: Port>(port: &P, connection: P::Connection, what: &impl Serialize) -> Result<(), UserError> {
     let text = serde_json::to_vec(what).map_err(while_doing("cannot write a control message"))?;
     if text.len() as u64 > port.max_send_size(connection) {
-        return Err(Sentence(format!(
+        return Err(UserError(format!(
             "the connection carries messages of at most {} bytes, too few to agree on a run",
             port.max_send_size(connection)
         )));
@@ -203,18 +203,18 @@ pub(crate) fn hear<P: Port, T: DeserializeOwned>(
     bytes: &mut Vec<u8>,
     limit: Duration,
     mut on: impl FnMut(P::Connection) -> bool,
-) -> Result<T, Sentence> {
+) -> Result<T, UserError> {
     let heard = await_happening(port, bytes, limit, |happening, bytes| match happening {
         Happening::Received(connection) if on(connection) => Some(parse(bytes)),
         _ => None,
     })?;
     match heard {
         Some(parsed) => parsed,
-        None => Err(Sentence(format!("the other end said nothing for {} s: is it still running?", limit.as_secs()))),
+        None => Err(UserError(format!("the other end said nothing for {} s: is it still running?", limit.as_secs()))),
     }
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Sentence> {
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, UserError> {
     serde_json::from_slice(bytes).map_err(while_doing("the other end sent a control message that is malformed"))
 }
 

@@ -3,7 +3,7 @@
 use super::loops::{self, Act, Lane, WINDOW, ping, pong, sink};
 use super::plan::{AttributeName, MemoryOrigin, Session};
 use super::port::{Port, Transfer, Trouble};
-use super::{Sentence, while_doing};
+use super::{UserError, while_doing};
 use crate::probe::buffer::Buffer;
 use cci::{Attribute, Memory, RmaHandle, SharedMemory};
 
@@ -43,7 +43,7 @@ pub(crate) enum Area {
 
 impl Area {
     /// Memory of this origin and size, every page of it touched.
-    pub(crate) fn new(origin: MemoryOrigin, len: u64) -> Result<Self, Sentence> {
+    pub(crate) fn new(origin: MemoryOrigin, len: u64) -> Result<Self, UserError> {
         let len = usize::try_from(len.max(1)).map_err(while_doing("RMA memory is too large"))?;
         match origin {
             MemoryOrigin::Library => {

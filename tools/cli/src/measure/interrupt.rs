@@ -1,6 +1,6 @@
 //! Signals that end a run: what was measured by then is shown and written.
 
-use super::{Sentence, while_doing};
+use super::{UserError, while_doing};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ const AT_ONCE: i32 = 130;
 pub(crate) const ENDED: &str = "a signal ended the run";
 
 /// From now on the first signal asks the run to end, and the second ends the process.
-pub(crate) fn watch() -> Result<(), Sentence> {
+pub(crate) fn watch() -> Result<(), UserError> {
     let failed = while_doing("cannot wait for signals");
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         flag::register_conditional_shutdown(signal, AT_ONCE, ASKED.clone()).map_err(&failed)?;
@@ -25,7 +25,7 @@ pub(crate) fn watch() -> Result<(), Sentence> {
 }
 
 /// As [`watch`], for a child of the run: its parent ends it.
-pub(crate) fn watch_in_child() -> Result<(), Sentence> {
+pub(crate) fn watch_in_child() -> Result<(), UserError> {
     flag::register(SIGINT, ASKED.clone()).map(drop).map_err(while_doing("cannot wait for signals"))
 }
 

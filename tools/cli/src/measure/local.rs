@@ -10,7 +10,7 @@ use super::plan::{Abi, Mode, Plan, Threads};
 use super::points::{Finished, Point, in_launches};
 use super::port::{Facade, Opening, Port};
 use super::server::{self, Notice};
-use super::{Sentence, interrupt, virtual_time, while_doing};
+use super::{UserError, interrupt, virtual_time, while_doing};
 use crate::peers::News;
 use crate::probe::c_library::CLibrary;
 use crate::probe::shared::{self, Shared};
@@ -87,7 +87,7 @@ impl Drop for End {
 /// # Errors
 ///
 /// Nothing could be begun. A run that ended early is no error here: it has rows.
-pub(crate) fn run(plan: &Plan, on: impl FnMut(Progress<'_>)) -> Result<Finished, Sentence> {
+pub(crate) fn run(plan: &Plan, on: impl FnMut(Progress<'_>)) -> Result<Finished, UserError> {
     if plan.is_virtual() {
         return in_launches(plan, on, |plan, on| virtual_time::launch(plan, on));
     }
@@ -109,7 +109,7 @@ pub(crate) fn run(plan: &Plan, on: impl FnMut(Progress<'_>)) -> Result<Finished,
 }
 
 /// Runs a plan with two fresh processes.
-fn launch(plan: &Plan, pinned: [usize; 2], on: &mut dyn FnMut(Progress<'_>)) -> Result<(), Sentence> {
+fn launch(plan: &Plan, pinned: [usize; 2], on: &mut dyn FnMut(Progress<'_>)) -> Result<(), UserError> {
     let memory = Shared::create(shared::LEN).map_err(while_doing("no memory for the probes"))?;
     let wake = WakePair::create().map_err(while_doing("no descriptors for the probes"))?;
     let (sender, said) = channel();
@@ -117,8 +117,8 @@ fn launch(plan: &Plan, pinned: [usize; 2], on: &mut dyn FnMut(Progress<'_>)) -> 
     let mut server = spawn(Side::Server, pinned[1], None)?;
     let uri = match said.recv() {
         Ok(Said::Line(_, Line::Listening(uri))) => uri,
-        Ok(Said::Line(_, Line::Failed(why))) => return Err(Sentence(why)),
-        _ => return Err(Sentence(format!("the server end did not start: {}", how_ended(server.0.wait())))),
+        Ok(Said::Line(_, Line::Failed(why))) => return Err(UserError(why)),
+        _ => return Err(UserError(format!("the server end did not start: {}", how_ended(server.0.wait())))),
     };
     let mut client = spawn(Side::Client, pinned[0], Some(&uri))?;
     listen(&said, &mut server, &mut client, on)
@@ -130,7 +130,7 @@ fn listen(
     server: &mut End,
     client: &mut End,
     on: &mut dyn FnMut(Progress<'_>),
-) -> Result<(), Sentence> {
+) -> Result<(), UserError> {
     let mut server_died = None;
     let mut asked: Option<Instant> = None;
     loop {
@@ -144,11 +144,11 @@ fn listen(
         }
         match next {
             Err(RecvTimeoutError::Timeout) if asked.is_some_and(|since| since.elapsed() > LAST_WORDS) => {
-                return Err(Sentence::new(interrupt::ENDED));
+                return Err(UserError::new(interrupt::ENDED));
             }
             Err(RecvTimeoutError::Timeout) if server_died.is_none() => {}
             Ok(Said::Line(_, Line::Failed(_)) | Said::Ended(_)) if asked.is_some() => {
-                return Err(Sentence::new(interrupt::ENDED));
+                return Err(UserError::new(interrupt::ENDED));
             }
             Ok(Said::Line(Side::Client, Line::Path(path))) => on(Progress::Path(&path)),
             Ok(Said::Line(Side::Client, Line::Size(size))) => on(Progress::Size(size)),
@@ -160,7 +160,7 @@ fn listen(
                 // The end that is left may say that the other is gone before the system says that it was killed.
                 let (other, name) = if side == Side::Client { (server, "server") } else { (client, "client") };
                 let killed = server_died.or_else(|| killed(said, side, &mut other.0, name));
-                return Err(Sentence(killed.unwrap_or(why)));
+                return Err(UserError(killed.unwrap_or(why)));
             }
             Ok(Said::Line(..)) => {}
             Ok(Said::Ended(Side::Server)) => {
@@ -168,9 +168,9 @@ fn listen(
             }
             Ok(Said::Ended(Side::Client)) => {
                 let died = || format!("the client end died: {}", how_ended(client.0.wait()));
-                return Err(Sentence(server_died.unwrap_or_else(died)));
+                return Err(UserError(server_died.unwrap_or_else(died)));
             }
-            Err(_) => return Err(Sentence(server_died.unwrap_or_else(|| "both ends died".into()))),
+            Err(_) => return Err(UserError(server_died.unwrap_or_else(|| "both ends died".into()))),
         }
     }
 }
@@ -200,7 +200,7 @@ fn spawn(
     cpu: usize,
     uri: Option<&str>,
     sender: &Sender<Said>,
-) -> Result<End, Sentence> {
+) -> Result<End, UserError> {
     let failed = while_doing("cannot start an end of the run");
     let program = std::env::current_exe().map_err(&failed)?;
     let plan = serde_json::to_string(plan).map_err(while_doing("cannot write the plan"))?;
@@ -226,7 +226,7 @@ fn spawn(
 }
 
 /// Runs one end, in a child.
-pub(crate) fn end(arguments: &EndArguments) -> Result<(), Sentence> {
+pub(crate) fn end(arguments: &EndArguments) -> Result<(), UserError> {
     let outcome = end_of(arguments);
     match &outcome {
         Ok(()) => say(&Line::Done),
@@ -235,13 +235,13 @@ pub(crate) fn end(arguments: &EndArguments) -> Result<(), Sentence> {
     outcome
 }
 
-fn end_of(arguments: &EndArguments) -> Result<(), Sentence> {
+fn end_of(arguments: &EndArguments) -> Result<(), UserError> {
     die_with_parent(arguments.parent)?;
     interrupt::watch_in_child()?;
     let plan: Plan = serde_json::from_str(&arguments.plan).map_err(while_doing("the plan is malformed"))?;
     pin(arguments.cpu).map_err(while_doing("cannot stay on the processor"))?;
     let memory = Shared::inherit(arguments.memory).map_err(while_doing("cannot map the memory of the probes"))?;
-    let [to_server, to_client] = arguments.wake[..] else { return Err(Sentence::new("two descriptors are needed")) };
+    let [to_server, to_client] = arguments.wake[..] else { return Err(UserError::new("two descriptors are needed")) };
     let side = if arguments.uri.is_some() { Side::Client } else { Side::Server };
     let probe = Probe::new(memory, WakePair::inherit([to_server, to_client]), side);
     match plan.abi {
@@ -250,7 +250,7 @@ fn end_of(arguments: &EndArguments) -> Result<(), Sentence> {
     }
 }
 
-fn play<P: Port>(plan: &Plan, uri: Option<&str>, probe: Probe) -> Result<(), Sentence> {
+fn play<P: Port>(plan: &Plan, uri: Option<&str>, probe: Probe) -> Result<(), UserError> {
     if let Some(uri) = uri {
         return client::run::<P>(plan, uri, Some(probe), |progress| {
             say(&match progress {
@@ -279,11 +279,11 @@ fn play<P: Port>(plan: &Plan, uri: Option<&str>, probe: Probe) -> Result<(), Sen
 }
 
 /// Asks the kernel to end this process when its parent ends, and looks whether that has happened already.
-pub(crate) fn die_with_parent(parent: i32) -> Result<(), Sentence> {
+pub(crate) fn die_with_parent(parent: i32) -> Result<(), UserError> {
     let asked = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     asked.map_err(while_doing("cannot bind this process to its parent"))?;
     let now = rustix::process::getppid().map(rustix::process::Pid::as_raw_nonzero);
-    if now.is_some_and(|now| now.get() == parent) { Ok(()) } else { Err(Sentence::new("the parent has ended")) }
+    if now.is_some_and(|now| now.get() == parent) { Ok(()) } else { Err(UserError::new("the parent has ended")) }
 }
 
 fn say(line: &Line) {

@@ -22,26 +22,26 @@ mod visits;
 
 use std::fmt;
 
-/// Why something could not be done, as a sentence that says what to do.
+/// An error for the user: what is wrong, the value, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sentence(pub(crate) String);
+pub(crate) struct UserError(pub(crate) String);
 
-impl Sentence {
-    /// From anything that reads as a sentence.
+impl UserError {
+    /// Makes an error of this text, without a full stop.
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 }
 
-impl fmt::Display for Sentence {
+impl fmt::Display for UserError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Sentence {}
+impl std::error::Error for UserError {}
 
-/// Adds what was being done to an error of any kind.
-pub(crate) fn while_doing<E: fmt::Display>(what: &str) -> impl Fn(E) -> Sentence + '_ {
-    move |error| Sentence(format!("{what}: {error}"))
+/// Returns a function that prefixes an error with the operation that failed.
+pub(crate) fn while_doing<E: fmt::Display>(what: &str) -> impl Fn(E) -> UserError + '_ {
+    move |error| UserError(format!("{what}: {error}"))
 }

@@ -8,7 +8,7 @@ use super::client::Progress;
 use super::finding::{Finding, Jitter, Overlap, OverlapPoint};
 use super::plan::Plan;
 use super::row::{Pair, Row, Samples};
-use super::{Sentence, interrupt, while_doing};
+use super::{UserError, interrupt, while_doing};
 use crate::peers::{Label, News};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ pub(crate) struct Finished {
 /// # Errors
 ///
 /// There is no memory for it.
-pub(crate) fn histogram() -> Result<Histogram<u64>, Sentence> {
+pub(crate) fn histogram() -> Result<Histogram<u64>, UserError> {
     Histogram::new_with_max(60_000_000_000, 3).map_err(while_doing("no memory for a histogram"))
 }
 
@@ -92,7 +92,7 @@ impl Points {
         rows.collect()
     }
 
-    fn findings(&self, plan: &Plan) -> Result<Vec<Finding>, Sentence> {
+    fn findings(&self, plan: &Plan) -> Result<Vec<Finding>, UserError> {
         let mut findings = Vec::new();
         for (point, _) in &self.0 {
             findings.extend(jitter(point)?.map(Finding::Jitter));
@@ -108,7 +108,7 @@ impl Points {
 }
 
 /// The distribution of a point's single round trips, if these were timed.
-fn jitter(point: &Point) -> Result<Option<Jitter>, Sentence> {
+fn jitter(point: &Point) -> Result<Option<Jitter>, UserError> {
     if point.singles.is_empty() {
         return Ok(None);
     }
@@ -137,8 +137,8 @@ fn jitter(point: &Point) -> Result<Option<Jitter>, Sentence> {
 pub(crate) fn in_launches(
     plan: &Plan,
     mut on: impl FnMut(Progress<'_>),
-    mut launch: impl FnMut(&Plan, &mut dyn FnMut(Progress<'_>)) -> Result<(), Sentence>,
-) -> Result<Finished, Sentence> {
+    mut launch: impl FnMut(&Plan, &mut dyn FnMut(Progress<'_>)) -> Result<(), UserError>,
+) -> Result<Finished, UserError> {
     let mut points = Points::default();
     let mut ended = Ok(());
     let mut now = plan.clone();
@@ -160,7 +160,7 @@ pub(crate) fn in_launches(
         let is_spent = |size: &u64| spent.get(size).is_some_and(|spent| *spent >= plan.effort.time);
         now.sizes.retain(|size| plan.effort.blocks.is_some() || !is_spent(size));
         if ended.is_ok() && interrupt::is_asked() {
-            ended = Err(Sentence::new(interrupt::ENDED));
+            ended = Err(UserError::new(interrupt::ENDED));
         }
         if ended.is_err() || now.sizes.is_empty() {
             break;
@@ -238,12 +238,12 @@ mod tests {
             |_, on| {
                 number += 1;
                 on(Progress::Point(&point(8, 5.0)));
-                if number == 2 { Err(Sentence::new("gone")) } else { Ok(()) }
+                if number == 2 { Err(UserError::new("gone")) } else { Ok(()) }
             },
         )
         .unwrap();
         assert_eq!((rows[0].launches.len(), interrupted.as_deref(), number), (2, Some("gone"), 2));
-        let nothing = in_launches(&plan, |_| (), |_, _| Err(Sentence::new("not there")));
+        let nothing = in_launches(&plan, |_| (), |_, _| Err(UserError::new("not there")));
         assert_eq!(nothing.unwrap_err().0, "not there");
     }
 

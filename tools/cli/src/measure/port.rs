@@ -3,7 +3,7 @@
 
 use super::environment::Path;
 use super::plan::{Mode, Plan, Session, Threads};
-use super::{Sentence, ports, virtual_time, while_doing};
+use super::{UserError, ports, virtual_time, while_doing};
 use crate::probe;
 use crate::reach::no_transport;
 use cci::trace::Stamps;
@@ -74,7 +74,7 @@ impl Trouble {
     }
 }
 
-impl From<Trouble> for Sentence {
+impl From<Trouble> for UserError {
     fn from(trouble: Trouble) -> Self {
         match trouble {
             Trouble::PeerGone => Self::new("the other end is gone: it was ended, or closed the connection"),
@@ -152,7 +152,7 @@ pub(crate) trait Port: Sized {
     /// A connection.
     type Connection: Copy + PartialEq;
 
-    fn open(opening: &Opening) -> Result<Self, Sentence>;
+    fn open(opening: &Opening) -> Result<Self, UserError>;
     fn uri(&self) -> String;
     fn transport(&self) -> &str;
     fn max_send_size(&self, connection: Self::Connection) -> u64;
@@ -166,15 +166,15 @@ pub(crate) trait Port: Sized {
         attribute: Attribute,
         context: u64,
         timeout: Duration,
-    ) -> Result<(), Sentence>;
+    ) -> Result<(), UserError>;
     /// From now on a peer of this connection that falls silent is [`Trouble::PeerGone`], as one is that dies, where the
     /// transport does not notice its death by itself.
-    fn watch(&self, _: Self::Connection) -> Result<(), Sentence> {
+    fn watch(&self, _: Self::Connection) -> Result<(), UserError> {
         Ok(())
     }
     fn send(&self, connection: Self::Connection, message: &[u8], silent: bool) -> Result<(), Refused>;
     fn rma(&self, connection: Self::Connection, transfer: &Transfer<'_>, silent: bool) -> Result<(), Refused>;
-    fn register(&self, memory: Memory) -> Result<RmaHandle, Sentence>;
+    fn register(&self, memory: Memory) -> Result<RmaHandle, UserError>;
     /// One event at most, given back at once; `TOUCH` reads every byte of a message.
     fn poll<const TOUCH: bool>(&self) -> Result<Seen, Trouble>;
     /// One event at most, in full. Requests are accepted: their context is `context_of` their payload.
@@ -229,14 +229,14 @@ const SILENCE: u32 = 10_000_000;
 const JOIN: Duration = Duration::from_secs(10);
 
 /// Connects two endpoints of this thread; the client's side of the connection.
-pub(crate) fn join<P: Port>(client: &P, server: &P, attribute: Attribute) -> Result<P::Connection, Sentence> {
+pub(crate) fn join<P: Port>(client: &P, server: &P, attribute: Attribute) -> Result<P::Connection, UserError> {
     client.connect(&server.uri(), &[], attribute, 1, JOIN)?;
     let (begin, mut bytes) = (client.now(), Vec::new());
     let (mut ours, mut theirs) = (None, false);
     while client.now() - begin < JOIN {
         match client.look(&mut bytes, |_| 0)? {
             Happening::Open(connection, _) => ours = Some(connection),
-            Happening::NotOpen(status, _) => return Err(Sentence(format!("no connection: {status}"))),
+            Happening::NotOpen(status, _) => return Err(UserError(format!("no connection: {status}"))),
             _ => {}
         }
         theirs |= matches!(server.look(&mut bytes, |_| 0)?, Happening::Open(..));
@@ -244,7 +244,7 @@ pub(crate) fn join<P: Port>(client: &P, server: &P, attribute: Attribute) -> Res
             return Ok(connection);
         }
     }
-    Err(Sentence::new("two endpoints of one process did not connect"))
+    Err(UserError::new("two endpoints of one process did not connect"))
 }
 
 /// The facade.
@@ -258,7 +258,7 @@ pub(crate) struct Facade {
 impl Port for Facade {
     type Connection = Connection;
 
-    fn open(opening: &Opening) -> Result<Self, Sentence> {
+    fn open(opening: &Opening) -> Result<Self, UserError> {
         Self::open_stamped(opening, None)
     }
 
@@ -286,13 +286,13 @@ impl Port for Facade {
         attribute: Attribute,
         context: u64,
         timeout: Duration,
-    ) -> Result<(), Sentence> {
+    ) -> Result<(), UserError> {
         self.endpoint
             .connect(uri, payload, attribute, context, Some(timeout))
-            .map_err(|error| Sentence(format!("cannot connect to {uri}: {error}")))
+            .map_err(|error| UserError(format!("cannot connect to {uri}: {error}")))
     }
 
-    fn watch(&self, connection: Connection) -> Result<(), Sentence> {
+    fn watch(&self, connection: Connection) -> Result<(), UserError> {
         if self.transport != "sock" {
             return Ok(());
         }
@@ -327,7 +327,7 @@ impl Port for Facade {
         })
     }
 
-    fn register(&self, memory: Memory) -> Result<RmaHandle, Sentence> {
+    fn register(&self, memory: Memory) -> Result<RmaHandle, UserError> {
         self.endpoint.register(memory, Rights::READ_WRITE).map_err(while_doing("cannot register memory"))
     }
 
@@ -386,10 +386,10 @@ impl Port for Facade {
 
 impl Facade {
     /// Opens an endpoint, whose layers are stamped if there are stamps.
-    pub(crate) fn open_stamped(opening: &Opening, stamps: Option<Arc<Stamps>>) -> Result<Self, Sentence> {
+    pub(crate) fn open_stamped(opening: &Opening, stamps: Option<Arc<Stamps>>) -> Result<Self, UserError> {
         let context = Context::new().map_err(while_doing("cannot find the devices"))?;
         let found = match &opening.transport {
-            None => Some(context.default_device().map_err(|error| Sentence(error.to_string()))?),
+            None => Some(context.default_device().map_err(|error| UserError(error.to_string()))?),
             Some(name) => context.devices().iter().find(|device| device.transport == *name),
         };
         let device = match (found, opening.transport.as_deref()) {
@@ -415,7 +415,7 @@ impl Facade {
         let endpoint = endpoint.map_err(|why| ports::with_number(why, opening.ends))?;
         let handle = match opening.mode {
             Mode::Polling => None,
-            Mode::Blocking => Some(endpoint.handle().map_err(|error| Sentence(error.to_string()))?),
+            Mode::Blocking => Some(endpoint.handle().map_err(|error| UserError(error.to_string()))?),
         };
         Ok(Self { endpoint, transport: device.transport, handle })
     }

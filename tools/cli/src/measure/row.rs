@@ -1,6 +1,6 @@
 //! Rows and the document that holds them; see `docs/perf-json.md`.
 
-use super::Sentence;
+use super::UserError;
 use super::environment::Environment;
 use super::finding::Finding;
 use super::plan::{Abi, MemoryOrigin, Plan, ProbeKind, Target};
@@ -163,9 +163,9 @@ impl Document {
     /// # Errors
     ///
     /// It is no document of this version.
-    pub(crate) fn parse(text: &str, name: &str) -> Result<Self, Sentence> {
+    pub(crate) fn parse(text: &str, name: &str) -> Result<Self, UserError> {
         let other = |what: &str| {
-            Sentence(format!(
+            UserError(format!(
                 "{name} {what}: give a file that `cci perf --json` of this version has written ({SCHEMA})"
             ))
         };

@@ -1,6 +1,6 @@
 //! The end that serves runs.
 
-use super::Sentence;
+use super::UserError;
 use super::control::{Answer, Command, Hello, Link, Request, What, tell};
 use super::ends::{self, Area, CONTROL, Handles, OPERATIONS};
 use super::loops::{Lane, marker};
@@ -27,7 +27,7 @@ pub(crate) fn serve<P: Port>(
     opening: &Opening,
     probe: Option<Probe>,
     mut on: impl FnMut(Notice<'_>),
-) -> Result<std::convert::Infallible, Sentence> {
+) -> Result<std::convert::Infallible, UserError> {
     let listening = Opening { threads: Threads::Many, mode: Mode::Blocking, ..opening.clone() };
     let mut port = P::open(&listening)?;
     on(Notice::Listening(&port.uri()));
@@ -88,7 +88,7 @@ struct Server<'o> {
 
 impl Server<'_> {
     /// The line of a run whose client reports, if that is what this request does.
-    fn report(&mut self, asked: Option<&Result<Hello, Sentence>>) -> Option<String> {
+    fn report(&mut self, asked: Option<&Result<Hello, UserError>>) -> Option<String> {
         let Some(Ok(Hello { client, request: Request::Report(report), .. })) = asked else { return None };
         self.visits.report(client.run, report)
     }
@@ -98,8 +98,8 @@ impl Server<'_> {
         &mut self,
         port: P,
         connection: P::Connection,
-        hello: Result<Hello, Sentence>,
-    ) -> Result<(P, Option<String>), Sentence> {
+        hello: Result<Hello, UserError>,
+    ) -> Result<(P, Option<String>), UserError> {
         let (client, session) = match hello {
             Ok(Hello { client, request: Request::Launch(session), .. }) => (client, session),
             // The report was taken when it came.
@@ -128,7 +128,7 @@ impl Server<'_> {
         port: P,
         session: &Session,
         sizes: &mut Sizes,
-    ) -> Result<(P, Result<(), Sentence>), Sentence> {
+    ) -> Result<(P, Result<(), UserError>), UserError> {
         await_farewell(&port);
         let [there, then] = [self.opening.for_session(session), self.listening.clone()].map(|it| it.at(&port));
         drop(port);
@@ -138,14 +138,14 @@ impl Server<'_> {
 }
 
 /// Says no.
-fn refuse<P: Port>(port: P, connection: P::Connection, why: &Sentence) -> P {
+fn refuse<P: Port>(port: P, connection: P::Connection, why: &UserError) -> P {
     // The client may be gone, then nobody needs the reason.
     let _ = tell(&port, connection, &Answer::Refused { why: why.0.clone() });
     port
 }
 
 /// Plays the server's part of a launch on this endpoint.
-fn run<P: Port>(port: P, session: &Session, probe: &mut Option<Probe>, sizes: &mut Sizes) -> Result<(), Sentence> {
+fn run<P: Port>(port: P, session: &Session, probe: &mut Option<Probe>, sizes: &mut Sizes) -> Result<(), UserError> {
     let mut end = End { link: arrive(port)?, session, area: None, handles: None, buffer: vec![] };
     loop {
         match end.link.hear(SILENCE)? {
@@ -156,10 +156,10 @@ fn run<P: Port>(port: P, session: &Session, probe: &mut Option<Probe>, sizes: &m
                 end.measured(size, count, number, probe.as_ref())?;
             }
             Command::Block { what: What::Probe(kind), size, count, .. } => {
-                let probe = probe.as_mut().ok_or_else(|| Sentence::new("the ends share no memory for a probe"))?;
-                probe.prepare(kind, size).map_err(|error| Sentence(format!("no memory for the probe: {error}")))?;
+                let probe = probe.as_mut().ok_or_else(|| UserError::new("the ends share no memory for a probe"))?;
+                probe.prepare(kind, size).map_err(|error| UserError(format!("no memory for the probe: {error}")))?;
                 end.link.tell(&Answer::Go)?;
-                probe.run(kind, size, count).map_err(|error| Sentence(format!("the probe failed: {error}")))?;
+                probe.run(kind, size, count).map_err(|error| UserError(format!("the probe failed: {error}")))?;
             }
         }
     }
@@ -172,12 +172,12 @@ fn begin<P: Port>(
     opening: &Opening,
     session: &Session,
     has_probe: bool,
-) -> Result<Option<P>, Sentence> {
+) -> Result<Option<P>, UserError> {
     if let Some(why) = session.contradiction() {
-        return Err(Sentence::new(why));
+        return Err(UserError::new(why));
     }
     if session.target == Target::Computing && !has_probe {
-        return Err(Sentence::new("a computing target needs both ends on one host: use --local"));
+        return Err(UserError::new("a computing target needs both ends on one host: use --local"));
     }
     let beside = match P::open(&opening.for_session(session)) {
         Ok(port) => Some(port),
@@ -196,7 +196,7 @@ fn await_farewell<P: Port>(listener: &P) {
 }
 
 /// Opens an endpoint at a port that was closed just now: another program may have had it for a moment.
-fn open_again<P: Port>(opening: &Opening) -> Result<P, Sentence> {
+fn open_again<P: Port>(opening: &Opening) -> Result<P, UserError> {
     let begin = Instant::now();
     loop {
         match P::open(opening) {
@@ -208,7 +208,7 @@ fn open_again<P: Port>(opening: &Opening) -> Result<P, Sentence> {
 
 /// Waits for both connections of a client, and keeps what it says meanwhile: it may know of both before this end does, where frames
 /// overtake each other.
-fn arrive<P: Port>(port: P) -> Result<Link<P>, Sentence> {
+fn arrive<P: Port>(port: P) -> Result<Link<P>, UserError> {
     let begin = port.now();
     let mut bytes = Vec::new();
     let (mut control, mut operations, mut early) = (None, None, None);
@@ -232,7 +232,7 @@ fn arrive<P: Port>(port: P) -> Result<Link<P>, Sentence> {
             }
             Happening::Received(_) => early = Some(bytes.clone()),
             Happening::Nothing if port.now() - begin > ARRIVAL => {
-                return Err(Sentence::new("the client did not connect for its run"));
+                return Err(UserError::new("the client did not connect for its run"));
             }
             Happening::Nothing => port.wait(),
             _ => {}
@@ -250,7 +250,7 @@ struct End<'a, P: Port> {
 }
 
 impl<P: Port> End<'_, P> {
-    fn show_memory(&mut self, handle: [u64; 4]) -> Result<(), Sentence> {
+    fn show_memory(&mut self, handle: [u64; 4]) -> Result<(), UserError> {
         let area = Area::new(self.session.memory, self.session.largest)?;
         let local = self.link.port.register(area.memory())?;
         let pid = i32::try_from(std::process::id()).unwrap_or(0);
@@ -260,7 +260,7 @@ impl<P: Port> End<'_, P> {
         Ok(())
     }
 
-    fn measured(&mut self, size: u64, count: u64, number: u64, probe: Option<&Probe>) -> Result<(), Sentence> {
+    fn measured(&mut self, size: u64, count: u64, number: u64, probe: Option<&Probe>) -> Result<(), UserError> {
         let session = self.session;
         if !session.is_rma() {
             let len = usize::try_from(size.min(self.link.port.max_send_size(self.link.operations))).unwrap_or(0);

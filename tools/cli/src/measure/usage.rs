@@ -1,6 +1,6 @@
 //! Memory of this process, as the kernel tells it.
 
-use super::{Sentence, while_doing};
+use super::{UserError, while_doing};
 use std::fs;
 
 /// Bytes of memory.
@@ -19,10 +19,10 @@ impl Usage {
     /// # Errors
     ///
     /// The kernel does not tell.
-    pub(crate) fn now() -> Result<Self, Sentence> {
+    pub(crate) fn now() -> Result<Self, UserError> {
         let text =
             fs::read_to_string("/proc/self/smaps_rollup").map_err(while_doing("cannot read the memory in use"))?;
-        Self::parse(&text).ok_or_else(|| Sentence::new("the kernel does not tell resident and private memory"))
+        Self::parse(&text).ok_or_else(|| UserError::new("the kernel does not tell resident and private memory"))
     }
 
     fn parse(text: &str) -> Option<Self> {

@@ -5,7 +5,7 @@
 //! moves to the next. So looking costs no virtual time, waiting costs what the network says, and the same run gives the same
 //! figures, however busy this machine is. `docs/design/perf.md` has the reasons.
 
-use super::Sentence;
+use super::UserError;
 use super::client::{self, Progress};
 use super::environment::Path;
 use super::plan::{Mode, Plan, Threads};
@@ -41,7 +41,7 @@ pub(crate) fn adapt(mut plan: Plan) -> Plan {
 }
 
 /// Runs one launch of a plan in this process.
-pub(crate) fn launch(plan: &Plan, mut on: impl FnMut(Progress<'_>)) -> Result<(), Sentence> {
+pub(crate) fn launch(plan: &Plan, mut on: impl FnMut(Progress<'_>)) -> Result<(), UserError> {
     let opening = Opening {
         transport: Some(TRANSPORT.into()),
         threads: Threads::One,
@@ -62,12 +62,12 @@ pub(crate) fn launch(plan: &Plan, mut on: impl FnMut(Progress<'_>)) -> Result<()
     };
     let measure = || match listening.try_recv() {
         Ok(uri) => client::run::<InTurns>(&plan, &uri, None, &mut on),
-        Err(_) => Err(Sentence::new("the server end did not start")),
+        Err(_) => Err(UserError::new("the server end did not start")),
     };
     let (served, measured) = in_turns(serve, measure);
     // A server that could not start is why there is nothing to measure; one that was ended by the client's end is as it should be.
     match (served, measured) {
-        (Err(why), Err(_)) if listening.try_recv().is_err() && why != Sentence::from(OVER) => Err(why),
+        (Err(why), Err(_)) if listening.try_recv().is_err() && why != UserError::from(OVER) => Err(why),
         (_, measured) => measured,
     }
 }
@@ -228,12 +228,12 @@ impl InTurns {
 impl Port for InTurns {
     type Connection = Connection;
 
-    fn open(opening: &Opening) -> Result<Self, Sentence> {
+    fn open(opening: &Opening) -> Result<Self, UserError> {
         let seat = SEAT.with_borrow(Clone::clone);
-        let seat = seat.ok_or_else(|| Sentence::new("an endpoint in virtual time belongs to one of two ends"))?;
+        let seat = seat.ok_or_else(|| UserError::new("an endpoint in virtual time belongs to one of two ends"))?;
         let facade = Facade::open(&Opening { mode: Mode::Polling, threads: Threads::One, ..opening.clone() })?;
         let clock = Clock::of(&facade.uri());
-        let clock = clock.ok_or_else(|| Sentence(format!("{} is not on a virtual network", facade.uri())))?;
+        let clock = clock.ok_or_else(|| UserError(format!("{} is not on a virtual network", facade.uri())))?;
         clock.hold();
         Ok(Self { facade, seat, _held: Held(clock.clone()), clock })
     }
@@ -261,7 +261,7 @@ impl Port for InTurns {
         attribute: Attribute,
         context: u64,
         timeout: Duration,
-    ) -> Result<(), Sentence> {
+    ) -> Result<(), UserError> {
         self.started(self.facade.connect(uri, payload, attribute, context, timeout))
     }
 
@@ -273,7 +273,7 @@ impl Port for InTurns {
         self.started(self.facade.rma(connection, transfer, silent))
     }
 
-    fn register(&self, memory: Memory) -> Result<RmaHandle, Sentence> {
+    fn register(&self, memory: Memory) -> Result<RmaHandle, UserError> {
         self.facade.register(memory)
     }
 

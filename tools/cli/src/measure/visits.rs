@@ -1,6 +1,6 @@
 //! The runs that a server serves: one line for each, over however many launches.
 
-use super::Sentence;
+use super::UserError;
 use super::control::{Client, Report};
 use super::plan::Session;
 use crate::sizes::show_size;
@@ -47,7 +47,7 @@ struct Visit {
     launches: u32,
     /// When the last launch ended, and why if it failed.
     ended: Instant,
-    failure: Option<Sentence>,
+    failure: Option<UserError>,
 }
 
 impl Visit {
@@ -89,7 +89,7 @@ impl Visits {
         client: Client,
         session: Session,
         mut sizes: Sizes,
-        failure: Option<Sentence>,
+        failure: Option<UserError>,
         now: Instant,
     ) -> Option<String> {
         let run = client.run;
@@ -179,7 +179,7 @@ mod tests {
     fn a_client_that_does_not_report_is_told_of_in_time() {
         let (mut visits, now) = (Visits::new("sm"), Instant::now());
         visits.add(client(1), session(), sizes(&[8]), None, now);
-        visits.add(client(2), session(), sizes(&[]), Some(Sentence::new("it is gone")), now);
+        visits.add(client(2), session(), sizes(&[]), Some(UserError::new("it is gone")), now);
         assert_eq!(visits.overdue(now + LAST_WORDS), None);
         let late = now + LAST_WORDS + Duration::from_secs(1);
         let line = visits.overdue(late).unwrap();

@@ -2,7 +2,7 @@
 
 use super::answer::SCHEMA;
 use super::figure::{Area, FOOT, HEAD, LEGEND, PANEL, colour, legend};
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use crate::output::plot::{Failed, GRID, INK, font, short};
 use crate::output::table;
 use plotters::prelude::*;
@@ -29,15 +29,15 @@ struct Validation {
 }
 
 /// The figure of a file: over the size of the message, for each path; and over the number of hops, for each size.
-pub(super) fn validation_svg(path: &Path) -> Result<String, Sentence> {
+pub(super) fn validation_svg(path: &Path) -> Result<String, UserError> {
     let name = path.display();
     let text = std::fs::read_to_string(path).map_err(while_doing(&format!("cannot read {name}")))?;
     let file: Validation = serde_json::from_str(&text).map_err(|error| {
-        Sentence(format!("{name} has no validation in it: {error}; give what cci model validate --json wrote"))
+        UserError(format!("{name} has no validation in it: {error}; give what cci model validate --json wrote"))
     })?;
     if file.schema != SCHEMA {
         let told = format!("{name} has schema {}, and this program reads {SCHEMA}: write it again", file.schema);
-        return Err(Sentence(told));
+        return Err(UserError(told));
     }
     drawing(&file.validation)
 }
@@ -48,7 +48,7 @@ pub(super) fn figure_of(document: &serde_json::Value) -> Option<String> {
     drawing(&file.validation).ok()
 }
 
-fn drawing(validated: &[Validated]) -> Result<String, Sentence> {
+fn drawing(validated: &[Validated]) -> Result<String, UserError> {
     let size = |one: &Validated| (one.path.clone(), one.message_bytes);
     let over_size = Against::of(validated, "size of the message", "bytes", size);
     let hops = |one: &Validated| (format!("{} bytes", one.message_bytes), one.hops);
@@ -91,9 +91,9 @@ impl Against {
 }
 
 /// Panels side by side: predictions as lines, measurements as circles.
-fn against_svg(panels: &[Against]) -> Result<String, Sentence> {
+fn against_svg(panels: &[Against]) -> Result<String, UserError> {
     if panels.iter().flat_map(|panel| &panel.lines).all(|(_, points)| points.is_empty()) {
-        return Err(Sentence::new("there is nothing to draw: no path was measured"));
+        return Err(UserError::new("there is nothing to draw: no path was measured"));
     }
     let mut text = String::new();
     draw(panels, &mut text).map_err(while_doing("cannot draw the plot"))?;
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn drawn(document: &serde_json::Value) -> Result<String, Sentence> {
+    fn drawn(document: &serde_json::Value) -> Result<String, UserError> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("validation.json");
         std::fs::write(&path, document.to_string()).unwrap();

@@ -1,7 +1,7 @@
 //! What a question gives: text on the terminal, and files.
 
 use super::system::ParametersJson;
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use crate::output::{Files, table};
 use cci_model::Parameters;
 use serde_json::{Map, Value};
@@ -138,7 +138,7 @@ impl Answer {
     }
 
     /// Tells it: on standard output, or beside a file that goes there on standard error.
-    pub(crate) fn tell(self, files: &mut Files, plot: Option<String>) -> Result<(), Sentence> {
+    pub(crate) fn tell(self, files: &mut Files, plot: Option<String>) -> Result<(), UserError> {
         let told = if files.take_the_terminal() {
             stderr().write_all(self.text.as_bytes())
         } else {

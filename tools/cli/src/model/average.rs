@@ -3,7 +3,7 @@
 use super::answer::{Answer, Cell, Table};
 use super::system::{self, SystemArguments};
 use super::{FamilyName, families};
-use crate::measure::Sentence;
+use crate::measure::UserError;
 use crate::output::arguments::FileArguments;
 use cci_model::{Components, Shape, Topology};
 use clap::Args;
@@ -43,7 +43,7 @@ pub(crate) struct NetworkArguments {
 
 impl NetworkArguments {
     /// All of them.
-    pub(crate) fn topologies(&self) -> Result<Vec<Topology>, Sentence> {
+    pub(crate) fn topologies(&self) -> Result<Vec<Topology>, UserError> {
         let mut all = self.topology.clone();
         for family in families(&self.family) {
             for nodes in &self.nodes {
@@ -54,7 +54,7 @@ impl NetworkArguments {
     }
 }
 
-pub(crate) fn average(arguments: &AverageArguments) -> Result<(), Sentence> {
+pub(crate) fn average(arguments: &AverageArguments) -> Result<(), UserError> {
     let parameters = arguments.system.system()?.parameters;
     let mut files = arguments.files.open(None)?;
     let mut answer = Answer::new(&parameters);
@@ -91,7 +91,7 @@ pub(crate) fn average(arguments: &AverageArguments) -> Result<(), Sentence> {
 }
 
 /// Each network's name and measures, and its counted mean if that is asked for.
-fn networks(arguments: &AverageArguments) -> Result<Vec<(String, Shape, Option<Components>)>, Sentence> {
+fn networks(arguments: &AverageArguments) -> Result<Vec<(String, Shape, Option<Components>)>, UserError> {
     if !arguments.real {
         let one = |topology: &Topology| {
             let counted = arguments.enumerate.then(|| topology.mean_by_enumeration()).transpose()?;
@@ -105,7 +105,7 @@ fn networks(arguments: &AverageArguments) -> Result<Vec<(String, Shape, Option<C
         for nodes in &arguments.networks.nodes {
             let nodes = *nodes as f64;
             if nodes < family.least() {
-                return Err(Sentence(format!(
+                return Err(UserError(format!(
                     "{family} has at least {} nodes, not {nodes}: give more",
                     family.least()
                 )));

@@ -5,7 +5,7 @@ use super::figure::{Curves, curves_svg};
 use super::pattern::positive;
 use super::system::{self, System, SystemArguments};
 use super::{FamilyName, families};
-use crate::measure::Sentence;
+use crate::measure::UserError;
 use crate::output::arguments::FileArguments;
 use cci_model::{Comparison, Crossover, Family, Parameter, Pattern, Preset, UNICASTS_NOTE, WholeCrossover};
 use clap::Args;
@@ -44,12 +44,12 @@ pub(crate) struct ComparedArguments {
 
 impl ComparedArguments {
     /// The comparison.
-    pub(crate) fn comparison(&self, system: &System) -> Result<Comparison, Sentence> {
+    pub(crate) fn comparison(&self, system: &System) -> Result<Comparison, UserError> {
         let families = match (&system.preset, self.family.is_empty()) {
             (_, false) => families(&self.family),
             (Some(preset), true) => preset.families.clone(),
             (None, true) => {
-                return Err(Sentence::new("say what to compare, such as --family ring torus:2d, or --family all"));
+                return Err(UserError::new("say what to compare, such as --family ring torus:2d, or --family all"));
             }
         };
         let pattern = self.pattern.unwrap_or(Pattern::Average);
@@ -62,7 +62,7 @@ impl ComparedArguments {
     }
 }
 
-pub(crate) fn crossover(arguments: &CrossoverArguments) -> Result<(), Sentence> {
+pub(crate) fn crossover(arguments: &CrossoverArguments) -> Result<(), UserError> {
     let compared = &arguments.compared;
     let system = compared.system.system()?;
     let comparison = compared.comparison(&system)?;
@@ -106,9 +106,9 @@ pub(crate) fn title(comparison: &Comparison) -> String {
 }
 
 /// The one that no other ever replaces.
-fn best_of_all(comparison: &Comparison, most: f64) -> Result<Family, Sentence> {
+fn best_of_all(comparison: &Comparison, most: f64) -> Result<Family, UserError> {
     let best = comparison.best(most)?.or(comparison.best(2.0)?);
-    best.map(|(family, _)| family).ok_or_else(|| Sentence::new("no network carries this rate: give a lower --rate"))
+    best.map(|(family, _)| family).ok_or_else(|| UserError::new("no network carries this rate: give a lower --rate"))
 }
 
 fn changes(found: &[Crossover]) -> Table {
@@ -138,7 +138,7 @@ fn whole_changes(found: &[WholeCrossover]) -> Table {
 }
 
 /// The published crossover points with ours beside them.
-fn published(answer: &mut Answer, preset: &Preset) -> Result<(), Sentence> {
+fn published(answer: &mut Answer, preset: &Preset) -> Result<(), UserError> {
     answer.say(&format!("Crossover points of {}, in nodes; published (ours)", preset.name));
     answer.say(&format!("Published: {}\n", preset.source));
     let most = 4.0 * preset.published.iter().map(|row| f64::from(row.average)).fold(0.0, f64::max);
@@ -146,7 +146,7 @@ fn published(answer: &mut Answer, preset: &Preset) -> Result<(), Sentence> {
         let factor = if halved { 0.5 } else { 1.0 };
         let parameters = Parameter::Switching.scaled(&preset.parameters, factor);
         let comparison = Comparison { families: preset.families.clone(), pattern, parameters, rate: None };
-        Ok::<_, Sentence>(
+        Ok::<_, UserError>(
             comparison.crossing(pair.0, pair.1, most)?.map_or(f64::NAN, |nodes| (nodes * 10.0).round() / 10.0),
         )
     };

@@ -2,14 +2,14 @@
 
 use super::answer::{Answer, Cell, Table};
 use super::system;
-use crate::measure::Sentence;
+use crate::measure::UserError;
 use crate::output::Files;
 use cci_model::{Comparison, Pattern, Topology, sci2000};
 
 /// Sizes that rings and tori of up to four dimensions are shown at.
 const SIZES: [f64; 5] = [16.0, 64.0, 256.0, 1000.0, 4096.0];
 
-pub(crate) fn example() -> Result<(), Sentence> {
+pub(crate) fn example() -> Result<(), UserError> {
     let preset = sci2000();
     let parameters = preset.parameters;
     let mut answer = Answer::new(&parameters);

@@ -2,7 +2,7 @@
 
 use super::crossover::title;
 use super::system;
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use crate::output::plot::{Failed, GRID, INK, font, short};
 use crate::output::table;
 use cci_model::{Comparison, Family, ModelError};
@@ -52,7 +52,7 @@ pub(crate) struct Curves {
 
 impl Curves {
     /// Every family of a comparison up to a size; what its links cannot carry is left out.
-    pub(crate) fn new(comparison: &Comparison, most: f64) -> Result<Self, Sentence> {
+    pub(crate) fn new(comparison: &Comparison, most: f64) -> Result<Self, UserError> {
         let least = 2.0;
         let points = ((most / least).ln() * DENSITY).ceil().max(1.0);
         let mut lines = vec![];
@@ -72,7 +72,7 @@ impl Curves {
             lines.push((*family, line));
         }
         if lines.iter().all(|(_, line)| line.is_empty()) {
-            return Err(Sentence::new("there is nothing to draw: give a larger --most or a lower --rate"));
+            return Err(UserError::new("there is nothing to draw: give a larger --most or a lower --rate"));
         }
         let mut curves = Self {
             title: title(comparison),
@@ -97,7 +97,7 @@ impl Curves {
     }
 
     /// Each time divided by the best one's at that size.
-    fn make_relative(&mut self, comparison: &Comparison) -> Result<(), Sentence> {
+    fn make_relative(&mut self, comparison: &Comparison) -> Result<(), UserError> {
         for point in self.lines.iter_mut().flat_map(|(_, line)| line) {
             if let Some((_, best)) = comparison.best(point.0)? {
                 point.1 /= best;
@@ -131,7 +131,7 @@ impl Curves {
 }
 
 /// Panels side by side, of the same families.
-pub(crate) fn curves_svg(panels: &[Curves]) -> Result<String, Sentence> {
+pub(crate) fn curves_svg(panels: &[Curves]) -> Result<String, UserError> {
     let mut text = String::new();
     draw(panels, &mut text).map_err(while_doing("cannot draw the plot"))?;
     Ok(text)

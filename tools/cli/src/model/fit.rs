@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Cell, Table};
 use super::measured::{Measured, MeasuredArguments, observations};
-use crate::measure::Sentence;
+use crate::measure::UserError;
 use crate::output::arguments::FileArguments;
 use cci_model::fit::{Estimate, Fit, Unknown};
 use cci_model::{FirstTransmission, Link, Overhead, Parameters, Relay};
@@ -20,7 +20,7 @@ pub(crate) struct FitArguments {
     output: FileArguments,
 }
 
-pub(crate) fn answer(arguments: &FitArguments) -> Result<(), Sentence> {
+pub(crate) fn answer(arguments: &FitArguments) -> Result<(), UserError> {
     arguments.measured.check(&[&arguments.files])?;
     let measured = arguments.measured.read(&arguments.files)?;
     let mut files = arguments.output.open(None)?;
@@ -33,9 +33,9 @@ pub(crate) fn answer(arguments: &FitArguments) -> Result<(), Sentence> {
 }
 
 /// The components of these paths.
-pub(crate) fn fitted(arguments: &MeasuredArguments, measured: &[Measured]) -> Result<Fit, Sentence> {
+pub(crate) fn fitted(arguments: &MeasuredArguments, measured: &[Measured]) -> Result<Fit, UserError> {
     let reference = arguments.reference(measured);
-    Fit::new(&observations(measured), &arguments.known()?, reference).map_err(|error| Sentence(error.to_string()))
+    Fit::new(&observations(measured), &arguments.known()?, reference).map_err(|error| UserError(error.to_string()))
 }
 
 /// An answer with the fitted parameters, if they are separated.

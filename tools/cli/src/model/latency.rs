@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Cell, Table};
 use super::system::{self, SystemArguments};
-use crate::measure::Sentence;
+use crate::measure::UserError;
 use crate::output::arguments::FileArguments;
 use cci_model::{Component, Components, Parameters, Route, Topology, Transaction};
 use clap::Args;
@@ -28,16 +28,16 @@ pub(crate) struct LatencyArguments {
 /// Longer routes are summed up rather than listed.
 const LISTED_HOPS: f64 = 64.0;
 
-pub(crate) fn latency(arguments: &LatencyArguments) -> Result<(), Sentence> {
+pub(crate) fn latency(arguments: &LatencyArguments) -> Result<(), UserError> {
     let (topology, parameters) = (&arguments.topology, arguments.system.system()?.parameters);
     let nodes = topology.nodes();
     for node in [arguments.from, arguments.to] {
         if node >= nodes {
-            return Err(Sentence(format!("{topology} has no node {node}: give one from 0 to {}", nodes - 1)));
+            return Err(UserError(format!("{topology} has no node {node}: give one from 0 to {}", nodes - 1)));
         }
     }
     if arguments.from == arguments.to {
-        return Err(Sentence::new("a node sends itself nothing over the network: give another node as --to"));
+        return Err(UserError::new("a node sends itself nothing over the network: give another node as --to"));
     }
     let mut files = arguments.files.open(None)?;
     let mut answer = Answer::new(&parameters);
@@ -58,7 +58,7 @@ pub(crate) fn latency(arguments: &LatencyArguments) -> Result<(), Sentence> {
 }
 
 /// What each component contributes to request, response, and both.
-fn parts(parameters: &Parameters, there: &Components, back: &Components) -> Result<Table, Sentence> {
+fn parts(parameters: &Parameters, there: &Components, back: &Components) -> Result<Table, UserError> {
     let mut table = Table::new(&[
         ("", "part"),
         ("l_p", "propagations"),

@@ -1,7 +1,7 @@
 //! Documents of `cci perf` about paths whose components are counted.
 
 use crate::measure::row::{Document, Row};
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use crate::sizes::parse_key;
 use cci_model::fit::{Observation, Path as Counts, Unknown};
 use clap::{Args, ValueEnum};
@@ -76,24 +76,24 @@ const COUNTS: &str = "give its components as in --path FILE=p:4,f:3,s:0,o:2";
 impl MeasuredArguments {
     /// Reads documents. Of several about one path the fastest time of each size counts, as it does of the blocks of one; medians
     /// all count.
-    pub(crate) fn read(&self, files: &[PathBuf]) -> Result<Vec<Measured>, Sentence> {
+    pub(crate) fn read(&self, files: &[PathBuf]) -> Result<Vec<Measured>, UserError> {
         let measured = files.iter().map(|file| self.read_one(file)).collect::<Result<Vec<_>, _>>()?;
         Ok(if self.statistic == Statistic::Min { fastest(measured) } else { measured })
     }
 
     /// Refuses counts of a file that is not read: a slip that would otherwise go unnoticed.
-    pub(crate) fn check(&self, files: &[&[PathBuf]]) -> Result<(), Sentence> {
+    pub(crate) fn check(&self, files: &[&[PathBuf]]) -> Result<(), UserError> {
         let is_read = |name: &str| files.iter().any(|files| files.iter().any(|file| is_named(file, name)));
         match self.paths.iter().find(|(name, _)| !is_read(name)) {
-            Some((name, _)) => Err(Sentence(format!("--path {name}=...: no file of this name is read"))),
+            Some((name, _)) => Err(UserError(format!("--path {name}=...: no file of this name is read"))),
             None => Ok(()),
         }
     }
 
     /// Components that are known.
-    pub(crate) fn known(&self) -> Result<Vec<(Unknown, f64)>, Sentence> {
+    pub(crate) fn known(&self) -> Result<Vec<(Unknown, f64)>, UserError> {
         let parse = |(name, value): &(String, String)| {
-            let wrong = |why: &str| Sentence(format!("--fix {name}={value}: {why}"));
+            let wrong = |why: &str| UserError(format!("--fix {name}={value}: {why}"));
             let unknown = Unknown::of_name(name);
             let unknown =
                 unknown.ok_or_else(|| wrong("there is no such component; there are o_0, c, l_p, l_f and l_s"))?;
@@ -113,29 +113,29 @@ impl MeasuredArguments {
         self.reference.unwrap_or_else(|| sizes.fold(f64::INFINITY, f64::min))
     }
 
-    fn read_one(&self, file: &Path) -> Result<Measured, Sentence> {
+    fn read_one(&self, file: &Path) -> Result<Measured, UserError> {
         let name = file.display().to_string();
         let text = std::fs::read_to_string(file).map_err(while_doing(&format!("cannot read {name}")))?;
         if text.trim().is_empty() {
-            return Err(Sentence(format!("{name} is empty: give a file that `cci perf pingpong --json` has written")));
+            return Err(UserError(format!("{name} is empty: give a file that `cci perf pingpong --json` has written")));
         }
         let document = Document::parse(&text, &name)?;
         let rows = document.rows.iter().filter(|row| is_half_round_trip(row));
         let times: Vec<_> = rows.map(|row| (double(row.size), self.time(row))).collect();
         if times.is_empty() {
-            return Err(Sentence(format!(
+            return Err(UserError(format!(
                 "{name} has no times of ping-pongs of messages: measure with `cci perf pingpong`"
             )));
         }
         let annotated: Annotated = serde_json::from_str(&text)
-            .map_err(|error| Sentence(format!("{name}: its path is wrong ({error}); {COUNTS}")))?;
+            .map_err(|error| UserError(format!("{name}: its path is wrong ({error}); {COUNTS}")))?;
         let given = self.paths.iter().find(|(path, _)| is_named(file, path));
         let annotation = match (given, annotated.path) {
             (Some((_, counts)), _) => {
-                parse_counts(counts).map_err(|why| Sentence(format!("--path {name}={counts}: {why}")))?
+                parse_counts(counts).map_err(|why| UserError(format!("--path {name}={counts}: {why}")))?
             }
             (None, Some(annotation)) => annotation,
-            (None, None) => return Err(Sentence(format!("{name} does not say what its path consists of: {COUNTS}"))),
+            (None, None) => return Err(UserError(format!("{name} does not say what its path consists of: {COUNTS}"))),
         };
         Ok(Measured { counts: annotation.counts(), name: annotation.name.unwrap_or(name), times })
     }
@@ -193,10 +193,10 @@ fn is_named(file: &Path, name: &str) -> bool {
 }
 
 /// `p:4,f:3,s:0,o:2`.
-fn parse_counts(text: &str) -> Result<Annotation, Sentence> {
+fn parse_counts(text: &str) -> Result<Annotation, UserError> {
     let mut counts = Annotation { name: None, o: two(), p: 0.0, f: None, s: 0.0 };
     for part in text.split(',') {
-        let wrong = || Sentence(format!("`{part}` is no count; give counts such as p:4,f:3,s:0,o:2"));
+        let wrong = || UserError(format!("`{part}` is no count; give counts such as p:4,f:3,s:0,o:2"));
         let (key, value) = part.split_once(':').ok_or_else(wrong)?;
         let value = value.parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0).ok_or_else(wrong)?;
         match key {
@@ -208,7 +208,7 @@ fn parse_counts(text: &str) -> Result<Annotation, Sentence> {
         }
     }
     if counts.counts().forwardings < 0.0 {
-        return Err(Sentence::new("a path has more links than switchings: p is at least s + 1"));
+        return Err(UserError::new("a path has more links than switchings: p is at least s + 1"));
     }
     Ok(counts)
 }

@@ -18,7 +18,7 @@ mod simulate;
 mod system;
 mod validate;
 
-use crate::measure::Sentence;
+use crate::measure::UserError;
 use cci_model::{Family, ModelError};
 use clap::{Args, Subcommand};
 
@@ -51,7 +51,7 @@ enum ModelCommand {
 }
 
 /// Answers.
-pub(crate) fn model(arguments: &ModelArguments) -> Result<(), Sentence> {
+pub(crate) fn model(arguments: &ModelArguments) -> Result<(), UserError> {
     match &arguments.command {
         None => example::example(),
         Some(ModelCommand::Latency(arguments)) => latency::latency(arguments),
@@ -66,7 +66,7 @@ pub(crate) fn model(arguments: &ModelArguments) -> Result<(), Sentence> {
     }
 }
 
-impl From<ModelError> for Sentence {
+impl From<ModelError> for UserError {
     fn from(error: ModelError) -> Self {
         Self(error.to_string())
     }

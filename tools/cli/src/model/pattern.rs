@@ -3,7 +3,7 @@
 use super::answer::{Answer, Cell, Table};
 use super::average::NetworkArguments;
 use super::system::{self, SystemArguments};
-use crate::measure::Sentence;
+use crate::measure::UserError;
 use crate::output::arguments::FileArguments;
 use cci_model::{Parameters, Pattern, Topology};
 use clap::Args;
@@ -29,15 +29,15 @@ pub(crate) struct PatternArguments {
 }
 
 /// A number above zero.
-pub(crate) fn positive(text: &str) -> Result<f64, Sentence> {
+pub(crate) fn positive(text: &str) -> Result<f64, UserError> {
     let number = text.parse().ok().filter(|number: &f64| *number > 0.0 && number.is_finite());
-    number.ok_or_else(|| Sentence(format!("`{text}` is no rate: give messages per second above 0, such as 1e5")))
+    number.ok_or_else(|| UserError(format!("`{text}` is no rate: give messages per second above 0, such as 1e5")))
 }
 
 /// Of a link.
-pub(crate) fn share(text: &str) -> Result<f64, Sentence> {
+pub(crate) fn share(text: &str) -> Result<f64, UserError> {
     let number = text.parse().ok().filter(|number: &f64| (0.0..1.0).contains(number));
-    number.ok_or_else(|| Sentence(format!("`{text}` is no load: a link carries from 0 to below 1, such as 0.7")))
+    number.ok_or_else(|| UserError(format!("`{text}` is no load: a link carries from 0 to below 1, such as 0.7")))
 }
 
 /// How much is offered.
@@ -47,7 +47,7 @@ enum Offered {
     Load(f64),
 }
 
-pub(crate) fn pattern(arguments: &PatternArguments) -> Result<(), Sentence> {
+pub(crate) fn pattern(arguments: &PatternArguments) -> Result<(), UserError> {
     let parameters = arguments.system.system()?.parameters;
     let mut files = arguments.files.open(None)?;
     let offered = match (arguments.rate, arguments.load) {
@@ -106,7 +106,7 @@ fn row(
     pattern: Pattern,
     parameters: &Parameters,
     offered: Offered,
-) -> Result<Vec<Cell>, Sentence> {
+) -> Result<Vec<Cell>, UserError> {
     let idle = pattern.time_ns(topology, parameters)?;
     let mut row = vec![Cell::Text(topology.to_string()), Cell::Text(pattern.to_string()), Cell::Time(idle)];
     if parameters.link.bytes_per_ns.is_none() {

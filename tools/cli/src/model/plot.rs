@@ -3,7 +3,7 @@
 use super::against::validation_svg;
 use super::crossover::ComparedArguments;
 use super::figure::{Curves, curves_svg};
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use crate::output::Sink;
 use cci_model::{Comparison, Parameter, Pattern};
 use clap::Args;
@@ -22,7 +22,7 @@ pub(crate) struct PlotArguments {
     out: PathBuf,
 }
 
-pub(crate) fn plot(arguments: &PlotArguments) -> Result<(), Sentence> {
+pub(crate) fn plot(arguments: &PlotArguments) -> Result<(), UserError> {
     let figures = match &arguments.validation {
         Some(path) => vec![("validation.svg".into(), validation_svg(path)?)],
         None => comparisons_svg(&arguments.compared)?,
@@ -39,7 +39,7 @@ pub(crate) fn plot(arguments: &PlotArguments) -> Result<(), Sentence> {
 }
 
 /// Names and figures of a comparison.
-fn comparisons_svg(compared: &ComparedArguments) -> Result<Vec<(String, String)>, Sentence> {
+fn comparisons_svg(compared: &ComparedArguments) -> Result<Vec<(String, String)>, UserError> {
     let comparison = compared.comparison(&compared.system.system()?)?;
     let most = compared.most as f64;
     let figure = |(name, comparisons): (String, Vec<Comparison>)| {

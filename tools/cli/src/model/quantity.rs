@@ -1,15 +1,15 @@
 //! Times, sizes and rates with their units.
 
-use crate::measure::Sentence;
+use crate::measure::UserError;
 
 /// A time such as `7ns` or `1.5us`, in ns.
-pub(crate) fn time_ns(text: &str) -> Result<f64, Sentence> {
+pub(crate) fn time_ns(text: &str) -> Result<f64, UserError> {
     let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
-    with_unit(text, &units).ok_or_else(|| Sentence(format!("`{text}` is no time: give one such as 7ns or 1.5us")))
+    with_unit(text, &units).ok_or_else(|| UserError(format!("`{text}` is no time: give one such as 7ns or 1.5us")))
 }
 
 /// A rate of links such as `3.2Gb/s` or `400MB/s`, in bytes per ns.
-pub(crate) fn bytes_per_ns(text: &str) -> Result<f64, Sentence> {
+pub(crate) fn bytes_per_ns(text: &str) -> Result<f64, UserError> {
     let units = [
         ("kB/s", 1e-6),
         ("MB/s", 1e-3),
@@ -20,19 +20,20 @@ pub(crate) fn bytes_per_ns(text: &str) -> Result<f64, Sentence> {
         ("Gb/s", 0.125),
         ("Tb/s", 125.0),
     ];
-    with_unit(text, &units).ok_or_else(|| Sentence(format!("`{text}` is no rate: give one such as 3.2Gb/s or 400MB/s")))
+    with_unit(text, &units)
+        .ok_or_else(|| UserError(format!("`{text}` is no rate: give one such as 3.2Gb/s or 400MB/s")))
 }
 
 /// A number of bytes.
-pub(crate) fn bytes(text: &str) -> Result<f64, Sentence> {
+pub(crate) fn bytes(text: &str) -> Result<f64, UserError> {
     let whole = text.parse::<u32>().ok().map(f64::from);
-    whole.ok_or_else(|| Sentence(format!("`{text}` is no size: give a number of bytes such as 64, below 2^32")))
+    whole.ok_or_else(|| UserError(format!("`{text}` is no size: give a number of bytes such as 64, below 2^32")))
 }
 
 /// A number, as in nanoseconds per byte, with or without this unit.
-pub(crate) fn ns_per_byte(text: &str) -> Result<f64, Sentence> {
+pub(crate) fn ns_per_byte(text: &str) -> Result<f64, UserError> {
     let units = [("ns/B", 1.0), ("ns", 1.0), ("", 1.0)];
-    with_unit(text, &units).ok_or_else(|| Sentence(format!("`{text}` is no time per byte: give one such as 11.6ns")))
+    with_unit(text, &units).ok_or_else(|| UserError(format!("`{text}` is no time per byte: give one such as 11.6ns")))
 }
 
 /// The number in front of one of the units, in the unit's measure.

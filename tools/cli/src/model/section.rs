@@ -2,7 +2,7 @@
 
 use super::against::figure_of;
 use super::answer::SCHEMA;
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use maud::{Markup, PreEscaped, html};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -16,18 +16,18 @@ pub(crate) struct Section {
 
 impl Section {
     /// Reads it.
-    pub(crate) fn read(path: &Path) -> Result<Self, Sentence> {
+    pub(crate) fn read(path: &Path) -> Result<Self, UserError> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(while_doing(&format!("cannot read {name}")))?;
         Self::of(&text, &name)
     }
 
-    fn of(text: &str, name: &str) -> Result<Self, Sentence> {
+    fn of(text: &str, name: &str) -> Result<Self, UserError> {
         let document: Value = serde_json::from_str(text)
-            .map_err(|error| Sentence(format!("{name} is no JSON: {error}; give what cci model ... --json wrote")))?;
+            .map_err(|error| UserError(format!("{name} is no JSON: {error}; give what cci model ... --json wrote")))?;
         match document.get("schema").and_then(Value::as_str) {
             Some(SCHEMA) => Ok(Self { document, name: name.into() }),
-            other => Err(Sentence(format!(
+            other => Err(UserError(format!(
                 "{name} has schema {}, and this program reads {SCHEMA}: give what cci model ... --json wrote",
                 other.unwrap_or("none")
             ))),

@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Cell, Table};
 use super::system::{self, SystemArguments};
-use crate::measure::Sentence;
+use crate::measure::UserError;
 use crate::output::arguments::FileArguments;
 use cci_model::{Comparison, Family, Parameter, Parameters, Pattern, Topology, elasticity};
 use clap::Args;
@@ -33,7 +33,7 @@ pub(crate) struct SensitivityArguments {
     files: FileArguments,
 }
 
-pub(crate) fn sensitivity(arguments: &SensitivityArguments) -> Result<(), Sentence> {
+pub(crate) fn sensitivity(arguments: &SensitivityArguments) -> Result<(), UserError> {
     let parameters = arguments.system.system()?.parameters;
     let mut files = arguments.files.open(None)?;
     let mut answer = Answer::new(&parameters);
@@ -41,7 +41,7 @@ pub(crate) fn sensitivity(arguments: &SensitivityArguments) -> Result<(), Senten
     match (&arguments.topology, &arguments.between[..]) {
         (Some(topology), _) => of_time(arguments, topology, &parameters, &mut answer)?,
         (None, [from, to]) => of_crossover(arguments, (*from, *to), &parameters, &mut answer)?,
-        (None, _) => return Err(Sentence::new("give --topology, or two families to --between")),
+        (None, _) => return Err(UserError::new("give --topology, or two families to --between")),
     }
     answer.tell(&mut files, None)
 }
@@ -51,7 +51,7 @@ fn of_time(
     topology: &Topology,
     parameters: &Parameters,
     answer: &mut Answer,
-) -> Result<(), Sentence> {
+) -> Result<(), UserError> {
     let time = |parameters: &Parameters| match arguments.rate {
         None => arguments.pattern.time_ns(topology, parameters).map(Some),
         Some(rate) => arguments.pattern.loaded(topology, parameters, rate).map(|loaded| Some(loaded.time_ns)),
@@ -82,7 +82,7 @@ fn of_crossover(
     (from, to): (Family, Family),
     parameters: &Parameters,
     answer: &mut Answer,
-) -> Result<(), Sentence> {
+) -> Result<(), UserError> {
     let comparison = Comparison {
         families: vec![from, to],
         pattern: arguments.pattern,

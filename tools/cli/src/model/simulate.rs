@@ -3,7 +3,7 @@
 use super::answer::{Answer, Cell, Table};
 use super::pattern::{positive, share};
 use super::system::{self, SystemArguments};
-use crate::measure::Sentence;
+use crate::measure::UserError;
 use crate::measure::ends;
 use crate::measure::plan::AttributeName;
 use crate::output::arguments::FileArguments;
@@ -43,7 +43,7 @@ pub(crate) struct SimulateArguments {
     files: FileArguments,
 }
 
-pub(crate) fn answer(arguments: &SimulateArguments) -> Result<(), Sentence> {
+pub(crate) fn answer(arguments: &SimulateArguments) -> Result<(), UserError> {
     let parameters = with_header(&arguments.system.system()?.parameters);
     let mut files = arguments.files.open(None)?;
     let mut answer = Answer::new(&parameters);
@@ -77,7 +77,7 @@ pub(crate) fn answer(arguments: &SimulateArguments) -> Result<(), Sentence> {
     answer.tell(&mut files, None)
 }
 
-fn run(arguments: &SimulateArguments, topology: &Topology, parameters: &Parameters) -> Result<Outcome, Sentence> {
+fn run(arguments: &SimulateArguments, topology: &Topology, parameters: &Parameters) -> Result<Outcome, UserError> {
     let rate = match (arguments.rate, arguments.load) {
         (None, Some(load)) => Some(load * arguments.pattern.saturation(topology, parameters)?),
         (rate, _) => rate,
@@ -92,7 +92,7 @@ fn run(arguments: &SimulateArguments, topology: &Topology, parameters: &Paramete
         messages: arguments.messages.unwrap_or(usual),
         seed: arguments.seed,
     };
-    simulate(&setting).map_err(|error| Sentence(error.to_string()))
+    simulate(&setting).map_err(|error| UserError(error.to_string()))
 }
 
 fn row(topology: &Topology, pattern: Pattern, outcome: &Outcome) -> Vec<Cell> {

@@ -1,7 +1,7 @@
 //! The parameters of a system: from a preset, from a file, and from the command line.
 
 use super::quantity::{bytes, bytes_per_ns, ns_per_byte, time_ns};
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use crate::sizes::parse_key;
 use cci_model::{FirstTransmission, Link, Overhead, Parameters, Preset, Relay, preset};
 use clap::Args;
@@ -37,11 +37,12 @@ pub(crate) struct System {
 
 impl SystemArguments {
     /// The system.
-    pub(crate) fn system(&self) -> Result<System, Sentence> {
+    pub(crate) fn system(&self) -> Result<System, UserError> {
         let nothing = self.preset.is_none() && self.parameters.is_none() && self.set.is_empty();
         let name = if nothing { Some("sci2000") } else { self.preset.as_deref() };
-        let known =
-            |name: &str| preset(name).ok_or_else(|| Sentence(format!("there is no preset `{name}`; there is sci2000")));
+        let known = |name: &str| {
+            preset(name).ok_or_else(|| UserError(format!("there is no preset `{name}`; there is sci2000")))
+        };
         let preset = name.map(known).transpose()?;
         let mut parameters = match (&preset, &self.parameters) {
             (Some(preset), _) => preset.parameters,
@@ -49,7 +50,7 @@ impl SystemArguments {
             (None, None) => UNKNOWN,
         };
         for (key, value) in &self.set {
-            set(&mut parameters, key, value).map_err(|why| Sentence(format!("--set {key}={value}: {why}")))?;
+            set(&mut parameters, key, value).map_err(|why| UserError(format!("--set {key}={value}: {why}")))?;
         }
         parameters.message_bytes = self.message.unwrap_or(parameters.message_bytes);
         none_missing(&parameters)?;
@@ -73,7 +74,7 @@ const UNKNOWN: Parameters = Parameters {
     message_bytes: 64.0,
 };
 
-fn set(parameters: &mut Parameters, key: &str, value: &str) -> Result<(), Sentence> {
+fn set(parameters: &mut Parameters, key: &str, value: &str) -> Result<(), UserError> {
     match key {
         "o_0" => parameters.overhead.at_reference_ns = time_ns(value)?,
         "m_0" => parameters.overhead.reference_bytes = bytes(value)?,
@@ -87,18 +88,18 @@ fn set(parameters: &mut Parameters, key: &str, value: &str) -> Result<(), Senten
             parameters.link.relay = match value {
                 "cut-through" => Relay::CutThrough,
                 "store" => Relay::StoreAndForward,
-                _ => return Err(Sentence::new("give relay=cut-through or relay=store")),
+                _ => return Err(UserError::new("give relay=cut-through or relay=store")),
             }
         }
         "first" => {
             parameters.link.first = match value {
                 "in-overhead" => FirstTransmission::InOverhead,
                 "apart" => FirstTransmission::Apart,
-                _ => return Err(Sentence::new("give first=in-overhead or first=apart")),
+                _ => return Err(UserError::new("give first=in-overhead or first=apart")),
             }
         }
         _ => {
-            return Err(Sentence::new(
+            return Err(UserError::new(
                 "there is no such parameter; there are o_0, m_0, c, l_p, l_f, l_s, rate, header, relay and first, and \
                  --message for the size",
             ));
@@ -107,7 +108,7 @@ fn set(parameters: &mut Parameters, key: &str, value: &str) -> Result<(), Senten
     Ok(())
 }
 
-fn none_missing(parameters: &Parameters) -> Result<(), Sentence> {
+fn none_missing(parameters: &Parameters) -> Result<(), UserError> {
     let all = [
         ("o_0", parameters.overhead.at_reference_ns),
         ("l_p", parameters.propagation_ns),
@@ -119,7 +120,7 @@ fn none_missing(parameters: &Parameters) -> Result<(), Sentence> {
         return Ok(());
     }
     let each: Vec<_> = missing.iter().map(|name| format!("--set {name}=TIME")).collect();
-    Err(Sentence(format!(
+    Err(UserError(format!(
         "{} {} missing: give {}, or start from --preset sci2000 or --parameters FILE",
         missing.join(", "),
         if missing.len() == 1 { "is" } else { "are" },
@@ -185,7 +186,7 @@ impl From<&Parameters> for ParametersJson {
 }
 
 impl ParametersJson {
-    fn parameters(&self) -> Result<Parameters, Sentence> {
+    fn parameters(&self) -> Result<Parameters, UserError> {
         let mut parameters = Parameters {
             overhead: Overhead {
                 at_reference_ns: self.o_0_ns,
@@ -214,11 +215,11 @@ enum File {
     Alone(ParametersJson),
 }
 
-fn read(path: &PathBuf) -> Result<Parameters, Sentence> {
+fn read(path: &PathBuf) -> Result<Parameters, UserError> {
     let name = path.display();
     let text = std::fs::read_to_string(path).map_err(while_doing(&format!("cannot read {name}")))?;
     if text.trim().is_empty() {
-        return Err(Sentence(format!("{name} is empty: give the JSON file that cci model fit --json writes")));
+        return Err(UserError(format!("{name} is empty: give the JSON file that cci model fit --json writes")));
     }
     let file: File = serde_json::from_str(&text).map_err(|error| {
         let why = if error.is_data() {
@@ -226,7 +227,7 @@ fn read(path: &PathBuf) -> Result<Parameters, Sentence> {
         } else {
             error.to_string()
         };
-        Sentence(format!("{name} has no parameters: {why}; give the JSON file that cci model fit --json writes"))
+        UserError(format!("{name} has no parameters: {why}; give the JSON file that cci model fit --json writes"))
     })?;
     let (File::Within { parameters } | File::Alone(parameters)) = file;
     parameters.parameters().map_err(while_doing(&format!("{name}")))

@@ -3,7 +3,7 @@
 use super::answer::{Cell, Table};
 use super::fit::{beginning, components, describe, fitted};
 use super::measured::{Measured, MeasuredArguments};
-use crate::measure::Sentence;
+use crate::measure::UserError;
 use crate::output::arguments::FileArguments;
 use cci_model::fit::Fit;
 use clap::Args;
@@ -41,7 +41,7 @@ impl Predicted<'_> {
     }
 }
 
-pub(crate) fn answer(arguments: &ValidateArguments) -> Result<(), Sentence> {
+pub(crate) fn answer(arguments: &ValidateArguments) -> Result<(), UserError> {
     arguments.measured.check(&[&arguments.files, &arguments.left_out])?;
     let seen = arguments.measured.read(&arguments.files)?;
     let left_out = arguments.measured.read(&arguments.left_out)?;
@@ -67,11 +67,11 @@ pub(crate) fn answer(arguments: &ValidateArguments) -> Result<(), Sentence> {
     answer.tell(&mut files, None)
 }
 
-fn predict<'m>(fit: &Fit, left_out: &'m [Measured]) -> Result<Vec<Predicted<'m>>, Sentence> {
+fn predict<'m>(fit: &Fit, left_out: &'m [Measured]) -> Result<Vec<Predicted<'m>>, UserError> {
     let times = left_out.iter().flat_map(|path| path.times.iter().map(move |(bytes, ns)| (path, *bytes, *ns)));
     let predict = |(path, bytes, measured): (&'m Measured, f64, f64)| {
         let estimate = fit.predict(&path.counts, bytes).ok_or_else(|| {
-            Sentence(format!(
+            UserError(format!(
                 "the fit does not determine the time of {} at {bytes} bytes: fit paths of two ends and of more than one size",
                 path.name
             ))

@@ -1,7 +1,7 @@
 //! Where the results of a run go.
 
 use super::Files;
-use crate::measure::Sentence;
+use crate::measure::UserError;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub(crate) struct FileArguments {
 
 impl FileArguments {
     /// Opens them, and the plot where there is one, before anything is computed.
-    pub(crate) fn open(&self, plot: Option<&Path>) -> Result<Files, Sentence> {
+    pub(crate) fn open(&self, plot: Option<&Path>) -> Result<Files, UserError> {
         Files::open(self, plot, None)
     }
 }
@@ -38,7 +38,7 @@ pub(crate) struct ResultsArguments {
 
 impl ResultsArguments {
     /// Opens them, and the plot where there is one, before the run, so that a mistake in a name costs none.
-    pub(crate) fn open(&self, plot: Option<&Path>) -> Result<Files, Sentence> {
+    pub(crate) fn open(&self, plot: Option<&Path>) -> Result<Files, UserError> {
         let files = Files::open(&self.files, plot, self.report.as_deref())?;
         Ok(Files { strict: self.strict, ..files })
     }

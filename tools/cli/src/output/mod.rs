@@ -7,7 +7,7 @@ pub(crate) mod plot;
 pub(crate) mod table;
 
 use crate::measure::row::Document;
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use crate::report;
 use arguments::FileArguments;
 use std::fs::File;
@@ -22,7 +22,7 @@ pub(crate) enum Sink {
 
 impl Sink {
     /// Opens a file for writing; `-` is standard output.
-    pub(crate) fn open(path: &Path) -> Result<Self, Sentence> {
+    pub(crate) fn open(path: &Path) -> Result<Self, UserError> {
         if path == Path::new("-") {
             return Ok(Self::Terminal);
         }
@@ -32,7 +32,7 @@ impl Sink {
     }
 
     /// Writes it all.
-    pub(crate) fn write(&mut self, text: &str) -> Result<(), Sentence> {
+    pub(crate) fn write(&mut self, text: &str) -> Result<(), UserError> {
         match self {
             Self::Terminal => stdout().write_all(text.as_bytes()).map_err(while_doing("cannot write the results")),
             Self::File(file, name) => {
@@ -54,7 +54,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    fn open(files: &FileArguments, plot: Option<&Path>, report: Option<&Path>) -> Result<Self, Sentence> {
+    fn open(files: &FileArguments, plot: Option<&Path>, report: Option<&Path>) -> Result<Self, UserError> {
         let open = |path: Option<&Path>| path.map(Sink::open).transpose();
         plot.map_or(Ok(()), must_be_svg)?;
         let (json, csv) = (files.json.as_deref(), files.csv.as_deref());
@@ -67,7 +67,7 @@ impl Files {
     }
 
     /// Fills them.
-    pub(crate) fn write(&mut self, document: &Document) -> Result<(), Sentence> {
+    pub(crate) fn write(&mut self, document: &Document) -> Result<(), UserError> {
         if let Some(sink) = &mut self.json {
             let text = serde_json::to_string_pretty(document).map_err(while_doing("cannot write JSON"))?;
             sink.write(&(text + "\n"))?;
@@ -86,9 +86,9 @@ impl Files {
 }
 
 /// Whoever names a file by another format would get one that nothing opens.
-fn must_be_svg(path: &Path) -> Result<(), Sentence> {
+fn must_be_svg(path: &Path) -> Result<(), UserError> {
     match path.extension() {
-        Some(other) if !other.eq_ignore_ascii_case("svg") => Err(Sentence(format!(
+        Some(other) if !other.eq_ignore_ascii_case("svg") => Err(UserError(format!(
             "the plot is drawn as SVG, not as {}: name a file that ends in .svg, which browsers show and inkscape or \
              rsvg-convert turn into other formats",
             other.display()

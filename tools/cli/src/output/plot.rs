@@ -4,7 +4,7 @@ use super::table::{scaled, time};
 use crate::measure::environment::Environment;
 use crate::measure::finding::Finding;
 use crate::measure::row::{Document, Row};
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use crate::sizes::show_size;
 use plotters::coord::Shift;
 use plotters::coord::combinators::IntoLogRange;
@@ -31,12 +31,12 @@ const LINE_HEIGHT: u32 = 16;
 pub(crate) type Failed<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
 
 /// The plot of a document.
-pub(crate) fn svg(document: &Document) -> Result<String, Sentence> {
+pub(crate) fn svg(document: &Document) -> Result<String, UserError> {
     if let ([], [Finding::Logp(found)]) = (&document.rows[..], &document.findings[..]) {
         return crate::logp::plot::svg(found, &document.environment);
     }
     if document.rows.is_empty() {
-        return Err(Sentence::new("there is nothing to draw: no size was measured"));
+        return Err(UserError::new("there is nothing to draw: no size was measured"));
     }
     let mut text = String::new();
     draw(document, &mut text).map_err(while_doing("cannot draw the plot"))?;

@@ -1,6 +1,6 @@
 //! Which peers there are, how each is started, and what `--peers` accepts.
 
-use crate::measure::Sentence;
+use crate::measure::UserError;
 use crate::measure::plan::{AttributeName, Mode};
 use std::fmt;
 use std::path::Path;
@@ -118,10 +118,10 @@ pub(crate) const PEERS: &[Peer] = &[
 
 impl Peer {
     /// Why its program cannot be started from this directory, if it cannot.
-    fn missing(&self, directory: &Path) -> Option<Sentence> {
+    fn missing(&self, directory: &Path) -> Option<UserError> {
         let program = directory.join(self.library);
         (!program.is_file()).then(|| {
-            Sentence(format!(
+            UserError(format!(
                 "{} is not built ({} is missing): install {} (or all by `make peers-deps`) and run `make peers`",
                 self.library,
                 program.display(),
@@ -207,9 +207,9 @@ fn known() -> String {
 pub(crate) struct Found {
     pub(crate) choices: Vec<Choice>,
     /// Not there, though asked for by name or by `all`.
-    pub(crate) missed: Vec<Sentence>,
+    pub(crate) missed: Vec<UserError>,
     /// Not there, and only `installed` ones were asked for.
-    pub(crate) left_out: Vec<Sentence>,
+    pub(crate) left_out: Vec<UserError>,
 }
 
 impl Selection {

@@ -3,7 +3,7 @@
 use super::catalogue::Choice;
 use super::program::{Answer, Patience, Program};
 use super::{Guests, Label};
-use crate::measure::Sentence;
+use crate::measure::UserError;
 use crate::measure::client::{calibrate, per_operation};
 use crate::measure::plan::{Effort, Measurement, Session};
 use crate::measure::points::Point;
@@ -43,7 +43,7 @@ impl Company {
         let mut company = Self::default();
         let mut started = Vec::new();
         for name in &guests.names {
-            let program = Choice::named(name).ok_or_else(|| Sentence(format!("there is no peer {name}")));
+            let program = Choice::named(name).ok_or_else(|| UserError(format!("there is no peer {name}")));
             let program = program.and_then(|choice| {
                 let program = Program::start(choice, &guests.directory, guests.processors, largest, patience)?;
                 Ok((choice, program))
@@ -92,7 +92,7 @@ impl Company {
                     Answer::Took(took) => Ok(took),
                     Answer::Cannot(reason) => {
                         cannot = Some(reason.clone());
-                        Err(Sentence(reason))
+                        Err(UserError(reason))
                     }
                 }
             });
@@ -118,7 +118,7 @@ impl Company {
                     member.point.operations += count;
                     Ok(())
                 }
-                Answer::Cannot(reason) => Err(Sentence(format!("it did this before, and now cannot: {reason}"))),
+                Answer::Cannot(reason) => Err(UserError(format!("it did this before, and now cannot: {reason}"))),
             }
         });
     }
@@ -130,7 +130,7 @@ impl Company {
     }
 
     /// Does something with each; one with which it fails is lost.
-    fn each(&mut self, mut act: impl FnMut(&mut Member, &mut Vec<News>) -> Result<(), Sentence>) {
+    fn each(&mut self, mut act: impl FnMut(&mut Member, &mut Vec<News>) -> Result<(), UserError>) {
         let Self { members, left, news } = self;
         members.retain_mut(|member| match act(member, news) {
             Ok(()) => true,

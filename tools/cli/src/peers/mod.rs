@@ -8,7 +8,7 @@ pub(crate) mod side_by_side;
 pub(crate) use company::{Company, News};
 pub(crate) use program::Patience;
 
-use crate::measure::Sentence;
+use crate::measure::UserError;
 use crate::measure::environment::two_processors;
 use crate::measure::plan::{Abi, Mode, Operation, Plan, Threads};
 use crate::measure::row::Row;
@@ -103,10 +103,10 @@ impl Attendance {
 /// # Errors
 ///
 /// Peers cannot be measured in such a session.
-pub(crate) fn invite(plan: &mut Plan, arguments: &PeersArguments) -> Result<Attendance, Sentence> {
+pub(crate) fn invite(plan: &mut Plan, arguments: &PeersArguments) -> Result<Attendance, UserError> {
     let Some(selection) = &arguments.peers else { return Ok(Attendance::default()) };
     if let Some(why) = contradiction(plan) {
-        return Err(Sentence::new(why));
+        return Err(UserError::new(why));
     }
     let directory = arguments.peers_in.clone().unwrap_or_else(directory_beside);
     let found = selection.find(&directory);

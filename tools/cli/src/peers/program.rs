@@ -3,7 +3,7 @@
 //! Nothing that it says is believed without a look, and nothing is waited for without a limit.
 
 use super::catalogue::{Choice, OWN_PATH};
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use std::collections::VecDeque;
@@ -71,7 +71,7 @@ impl Program {
         processors: [usize; 2],
         largest: u64,
         patience: Patience,
-    ) -> Result<Self, Sentence> {
+    ) -> Result<Self, UserError> {
         let program = directory.join(choice.peer.library);
         let mut command = match choice.peer.launcher {
             [] => Command::new(&program),
@@ -89,7 +89,7 @@ impl Program {
         command.arg(choice.setting.name).args(numbers).arg(largest.to_string());
         let name = command.get_program().to_string_lossy().into_owned();
         let failed = |error: std::io::Error| {
-            Sentence(format!("{name} cannot be started ({error}): is one of {} not installed?", choice.peer.packages))
+            UserError(format!("{name} cannot be started ({error}): is one of {} not installed?", choice.peer.packages))
         };
         let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = pipes.spawn().map_err(failed)?;
@@ -123,7 +123,7 @@ impl Program {
     }
 
     /// Waits until it is ready: its version and setting, as it tells them.
-    pub(crate) fn ready(&mut self, library: &str) -> Result<String, Sentence> {
+    pub(crate) fn ready(&mut self, library: &str) -> Result<String, UserError> {
         // Those that start together wait together.
         let limit = self.patience.start.saturating_sub(self.started.elapsed());
         let line = self.hear(limit, "it did not start")?;
@@ -138,7 +138,7 @@ impl Program {
     }
 
     /// Runs a block.
-    pub(crate) fn block(&mut self, what: &str, size: u64, count: u64, reads: bool) -> Result<Answer, Sentence> {
+    pub(crate) fn block(&mut self, what: &str, size: u64, count: u64, reads: bool) -> Result<Answer, UserError> {
         match self.said.try_recv() {
             Err(TryRecvError::Empty) => {}
             Ok(line) => return Err(self.nonsense(&line, "nothing was asked")),
@@ -164,26 +164,26 @@ impl Program {
     }
 
     /// The next line.
-    fn hear(&mut self, limit: Duration, otherwise: &str) -> Result<String, Sentence> {
+    fn hear(&mut self, limit: Duration, otherwise: &str) -> Result<String, UserError> {
         match self.said.recv_timeout(limit) {
             Ok(line) => match line.strip_prefix("error ") {
-                Some(reason) => Err(Sentence(reason.into())),
+                Some(reason) => Err(UserError(reason.into())),
                 None => Ok(line),
             },
             Err(RecvTimeoutError::Timeout) => {
-                Err(Sentence(format!("{otherwise}: it said nothing for {limit:.1?}{}", self.last_words())))
+                Err(UserError(format!("{otherwise}: it said nothing for {limit:.1?}{}", self.last_words())))
             }
             Err(RecvTimeoutError::Disconnected) => Err(self.obituary()),
         }
     }
 
-    fn nonsense(&self, line: &str, why: &str) -> Sentence {
+    fn nonsense(&self, line: &str, why: &str) -> UserError {
         let shown: String = line.chars().take(60).collect();
-        Sentence(format!("it said {shown:?} ({why}){}", self.last_words()))
+        UserError(format!("it said {shown:?} ({why}){}", self.last_words()))
     }
 
     /// How it ended, after its output has.
-    fn obituary(&mut self) -> Sentence {
+    fn obituary(&mut self) -> UserError {
         let how = if self.await_end(self.patience.farewell) {
             // Ends by the sender's, or by the limit where a process that it has left behind keeps its errors open.
             let _ = self.complained.recv_timeout(self.patience.farewell);
@@ -194,7 +194,7 @@ impl Program {
         } else {
             "it closed its output".into()
         };
-        Sentence(how + &self.last_words())
+        UserError(how + &self.last_words())
     }
 
     /// What it said last on its standard error.

@@ -2,7 +2,7 @@
 
 use crate::measure::plan::{Mode, Threads};
 use crate::measure::port::{Happening, Opening, Port, Refused, Seen, Transfer, Trouble, nap};
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use cci::{Attribute, EventKind, Memory, RmaHandle, Status};
 use libloading::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -43,9 +43,9 @@ struct CEvent {
 pub(crate) const SENDS_ONLY: &str = "--abi c measures sends only; measure RMA with --abi rust";
 
 /// CCI 2.2 does not know endpoints of one thread.
-pub(crate) fn refuse_one_thread(threads: Threads) -> Result<(), Sentence> {
+pub(crate) fn refuse_one_thread(threads: Threads) -> Result<(), UserError> {
     match threads {
-        Threads::One => Err(Sentence::new("CCI 2.2 endpoints are thread-safe: use --threads many with --abi c")),
+        Threads::One => Err(UserError::new("CCI 2.2 endpoints are thread-safe: use --threads many with --abi c")),
         Threads::Many => Ok(()),
     }
 }
@@ -106,7 +106,7 @@ impl Functions {
         }
     }
 
-    fn device(&self, transport: Option<&str>) -> Result<*const CDevice, Sentence> {
+    fn device(&self, transport: Option<&str>) -> Result<*const CDevice, UserError> {
         type Init = unsafe extern "C" fn(u32, u32, *mut u32) -> c_int;
         type GetDevices = unsafe extern "C" fn(*mut *const *const CDevice) -> c_int;
         let missing = while_doing("the library lacks a function of CCI 2.2");
@@ -133,13 +133,13 @@ impl Functions {
                 at = at.add(1);
             }
         }
-        Err(Sentence::new("the C library has no device of that transport; `cci info` lists the devices"))
+        Err(UserError::new("the C library has no device of that transport; `cci info` lists the devices"))
     }
 }
 
-fn check(what: &str, status: c_int) -> Result<(), Sentence> {
+fn check(what: &str, status: c_int) -> Result<(), UserError> {
     let status = as_status(status);
-    if status == Status::Success { Ok(()) } else { Err(Sentence(format!("{what} failed: {status}"))) }
+    if status == Status::Success { Ok(()) } else { Err(UserError(format!("{what} failed: {status}"))) }
 }
 
 fn as_status(status: c_int) -> Status {
@@ -166,10 +166,10 @@ impl CEvent {
 impl Port for CLibrary {
     type Connection = CHandle;
 
-    fn open(opening: &Opening) -> Result<Self, Sentence> {
+    fn open(opening: &Opening) -> Result<Self, UserError> {
         refuse_one_thread(opening.threads)?;
         if !opening.keys.is_empty() {
-            return Err(Sentence::new("with --abi c keys of a device come from its configuration: use CCI_CONFIG"));
+            return Err(UserError::new("with --abi c keys of a device come from its configuration: use CCI_CONFIG"));
         }
         let path = opening.library.as_deref().unwrap_or(Path::new("libcci.so.2"));
         let failed = format!("cannot load {}; name the library with --library", path.display());
@@ -207,7 +207,7 @@ impl Port for CLibrary {
         attribute: Attribute,
         context: u64,
         timeout: Duration,
-    ) -> Result<(), Sentence> {
+    ) -> Result<(), UserError> {
         let uri = CString::new(uri).map_err(while_doing("a URI has no zero byte"))?;
         let timeout = libc::timeval {
             tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
@@ -242,8 +242,8 @@ impl Port for CLibrary {
         Err(Refused::Trouble(Trouble::Failed(Status::NotImplemented)))
     }
 
-    fn register(&self, _: Memory) -> Result<RmaHandle, Sentence> {
-        Err(Sentence::new(SENDS_ONLY))
+    fn register(&self, _: Memory) -> Result<RmaHandle, UserError> {
+        Err(UserError::new(SENDS_ONLY))
     }
 
     #[inline(always)]
@@ -345,7 +345,7 @@ fn open_endpoint(
     functions: &Functions,
     device: *const CDevice,
     mode: Mode,
-) -> Result<(*const c_void, Option<RawFd>), Sentence> {
+) -> Result<(*const c_void, Option<RawFd>), UserError> {
     type Create = unsafe extern "C" fn(*const CDevice, c_int, *mut *const c_void, *mut c_int) -> c_int;
     let missing = while_doing("the library lacks a function of CCI 2.2");
     // SAFETY: the type is that of `cci.h`.
@@ -358,7 +358,7 @@ fn open_endpoint(
     Ok((endpoint, (mode == Mode::Blocking).then_some(fd)))
 }
 
-fn uri_of(functions: &Functions, endpoint: *const c_void) -> Result<String, Sentence> {
+fn uri_of(functions: &Functions, endpoint: *const c_void) -> Result<String, UserError> {
     type GetOpt = unsafe extern "C" fn(*const c_void, c_int, *mut c_void) -> c_int;
     let missing = while_doing("the library lacks a function of CCI 2.2");
     // SAFETY: the type is that of `cci.h`.

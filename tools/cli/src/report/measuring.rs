@@ -2,7 +2,7 @@
 
 use super::Run;
 use crate::documents;
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use std::fmt::Write as _;
 use std::io::{Read, Write, stderr};
 use std::path::Path;
@@ -45,7 +45,7 @@ pub(super) struct Measured {
 /// # Errors
 ///
 /// A file of the directory cannot be replaced, or this program cannot be started again.
-pub(super) fn measure(directory: &Path) -> Result<Measured, Sentence> {
+pub(super) fn measure(directory: &Path) -> Result<Measured, UserError> {
     let commands = commands();
     let mut measured = Measured { runs: Vec::new(), failures: Vec::new() };
     for (number, command) in commands.iter().enumerate() {
@@ -78,7 +78,7 @@ fn commands() -> Vec<Vec<String>> {
 }
 
 /// Runs one command; the last thing that it said.
-fn run(command: &[String], file: &Path) -> Result<String, Sentence> {
+fn run(command: &[String], file: &Path) -> Result<String, UserError> {
     let failed = while_doing("cannot start a measurement");
     let program = std::env::current_exe().map_err(&failed)?;
     let mut child = Command::new(program)

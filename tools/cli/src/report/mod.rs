@@ -16,7 +16,7 @@ mod unit;
 
 use crate::documents;
 use crate::measure::row::Document;
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use crate::model::section::Section;
 use crate::output::Sink;
 use arguments::ReportArguments;
@@ -29,7 +29,7 @@ pub(crate) struct Run {
 }
 
 /// Writes the page of documents, once those are measured that are to be.
-pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Sentence> {
+pub(crate) fn report(arguments: &ReportArguments) -> Result<(), UserError> {
     let read = |path: &std::path::PathBuf| {
         documents::read(path).map(|document| Run { document, source: path.display().to_string() })
     };
@@ -53,7 +53,7 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Sentence> {
     let partial = runs.iter().filter(|run| !run.document.complete).count();
     match (&arguments.measure, failures.len(), partial) {
         (None, ..) | (Some(_), 0, 0) => Ok(()),
-        (Some(_), missing, partial) => Err(Sentence(format!(
+        (Some(_), missing, partial) => Err(UserError(format!(
             "the page is written, but {missing} measurements gave nothing and {partial} ended early; it says why"
         ))),
     }

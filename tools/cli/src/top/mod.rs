@@ -7,7 +7,7 @@ mod rows;
 mod terminal;
 mod view;
 
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use crate::sizes::parse_time;
 use clap::Args;
 use processes::{Look, Scope};
@@ -36,13 +36,13 @@ pub(crate) struct TopArguments {
 }
 
 /// Shows endpoints.
-pub(crate) fn top(arguments: &TopArguments) -> Result<(), Sentence> {
+pub(crate) fn top(arguments: &TopArguments) -> Result<(), UserError> {
     let scope = Scope { proc: "/proc".into(), user: rustix::process::geteuid().as_raw(), pids: arguments.pid.clone() };
     if arguments.once || arguments.json {
         return print(arguments, &scope);
     }
     if !(std::io::stdout().is_terminal() && std::io::stdin().is_terminal()) {
-        return Err(Sentence::new(
+        return Err(UserError::new(
             "the live view needs a terminal for input and output; `cci top --once` prints a table, `cci top --json` JSON",
         ));
     }
@@ -50,15 +50,15 @@ pub(crate) fn top(arguments: &TopArguments) -> Result<(), Sentence> {
 }
 
 /// Looks, and says in one sentence what stands in the way.
-fn look(scope: &Scope) -> Result<Look, Sentence> {
+fn look(scope: &Scope) -> Result<Look, UserError> {
     let look = scope.look().map_err(while_doing("the kernel does not show its processes, is /proc mounted"))?;
     for pid in &scope.pids {
         let path = scope.proc.join(pid.to_string());
         if !path.exists() {
-            return Err(Sentence(format!("there is no process {pid}")));
+            return Err(UserError(format!("there is no process {pid}")));
         }
         if std::fs::read_dir(path.join("fd")).is_err_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied) {
-            return Err(Sentence(format!(
+            return Err(UserError(format!(
                 "the kernel does not let this user look at process {pid}: be its user, or root, and see that it has not changed its rights"
             )));
         }
@@ -66,7 +66,7 @@ fn look(scope: &Scope) -> Result<Look, Sentence> {
     Ok(look)
 }
 
-fn print(arguments: &TopArguments, scope: &Scope) -> Result<(), Sentence> {
+fn print(arguments: &TopArguments, scope: &Scope) -> Result<(), UserError> {
     let mut watch = Watch::default();
     watch.rows(&look(scope)?, arguments.sort);
     std::thread::sleep(arguments.interval);

@@ -7,7 +7,7 @@ use super::look;
 use super::processes::Scope;
 use super::rows::{Order, Row, Watch};
 use super::view::{LEAST, Screen, draw, too_small};
-use crate::measure::{Sentence, while_doing};
+use crate::measure::{UserError, while_doing};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::execute;
@@ -43,11 +43,11 @@ impl Drop for Taken {
 }
 
 /// Shows endpoints until the user ends it.
-pub(crate) fn run(scope: &Scope, interval: Duration, order: Order) -> Result<(), Sentence> {
+pub(crate) fn run(scope: &Scope, interval: Duration, order: Order) -> Result<(), UserError> {
     let (width, height) =
         ratatui::crossterm::terminal::size().map_err(while_doing("the terminal does not tell its size"))?;
     if width < LEAST.0 || height < LEAST.1 {
-        return Err(Sentence(too_small(width, height)));
+        return Err(UserError(too_small(width, height)));
     }
     // Before the terminal is taken over: what is wrong is said in a line.
     look(scope)?;
@@ -62,7 +62,7 @@ pub(crate) fn run(scope: &Scope, interval: Duration, order: Order) -> Result<(),
 
 /// Ends the live view when a signal asks for it: sets `ended`, and ends the process itself where the thread that draws does not
 /// return, as from a write to a terminal that takes no output.
-fn watch_signals(ended: Arc<AtomicBool>) -> Result<(), Sentence> {
+fn watch_signals(ended: Arc<AtomicBool>) -> Result<(), UserError> {
     let failed = while_doing("cannot wait for signals");
     let modes = tcgetattr(stdin()).map_err(while_doing("the terminal does not show its modes"))?;
     let (mut come, write) = UnixStream::pair().map_err(&failed)?;
@@ -93,7 +93,7 @@ enum Input {
 }
 
 /// Waits for keys, at most for so long; a signal ends the wait.
-fn input(limit: Duration) -> Result<Input, Sentence> {
+fn input(limit: Duration) -> Result<Input, UserError> {
     let failed = while_doing::<Errno>("cannot read from the terminal");
     let limit = Timespec { tv_sec: 0, tv_nsec: limit.min(NAP).subsec_nanos().into() };
     let keyboard = stdin();
@@ -110,7 +110,12 @@ fn input(limit: Duration) -> Result<Input, Sentence> {
     }
 }
 
-fn live(terminal: &mut DefaultTerminal, scope: &Scope, mut screen: Screen, ended: &AtomicBool) -> Result<(), Sentence> {
+fn live(
+    terminal: &mut DefaultTerminal,
+    scope: &Scope,
+    mut screen: Screen,
+    ended: &AtomicBool,
+) -> Result<(), UserError> {
     let mut watch = Watch::default();
     let mut found = look(scope)?;
     let mut rows = watch.rows(&found, screen.order);
