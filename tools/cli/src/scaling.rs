@@ -6,7 +6,7 @@ use crate::measure::ends::Area;
 use crate::measure::environment::{Environment, allowed};
 use crate::measure::finding::{Finding, Threads, ThreadsPoint};
 use crate::measure::plan::{AttributeName, MemoryOrigin, Mode, Operation, Plan, Threads as ThreadsOfEndpoint};
-use crate::measure::port::{Facade, Opening, Port, Refused, Seen, Transfer, join, with_keys};
+use crate::measure::port::{Completion, Facade, Opening, Port, PostError, Transfer, join, with_keys};
 use crate::measure::row::Document;
 use crate::measure::statistics::median;
 use crate::measure::{UserError, ends, while_doing};
@@ -221,8 +221,8 @@ fn send(
             };
             match posted {
                 Ok(()) => count += 1,
-                Err(Refused::Full) => drop(pair.sender.poll::<false>()?),
-                Err(Refused::Trouble(trouble)) => return Err(trouble.into()),
+                Err(PostError::Full) => drop(pair.sender.poll::<false>()?),
+                Err(PostError::Driver(error)) => return Err(error.into()),
             }
         }
     }
@@ -235,7 +235,7 @@ fn receive(endpoint: &Facade, start: &Barrier, slice: Duration) -> Result<u64, U
     let (begin, mut count) = (Instant::now(), 0);
     while begin.elapsed() < slice {
         for _ in 0..BETWEEN {
-            count += u64::from(matches!(endpoint.poll::<false>()?, Seen::Received(_)));
+            count += u64::from(matches!(endpoint.poll::<false>()?, Completion::Received(_)));
         }
     }
     Ok(count)

@@ -3,7 +3,7 @@
 use super::beside::beside;
 use super::speed::median;
 use super::verdict::{Line, Standard};
-use crate::measure::port::{Facade, Opening, Port, Refused, Seen, Transfer, join};
+use crate::measure::port::{Completion, Facade, Opening, Port, PostError, Transfer, join};
 use crate::measure::{UserError, while_doing};
 use cci::{Attribute, Connection, Memory, SharedMemory};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -105,10 +105,10 @@ fn blocks(
 fn operation(client: &Facade, connection: Connection, transfer: &Transfer<'_>) -> Result<Duration, UserError> {
     let begin = Instant::now();
     client.rma(connection, transfer, false).map_err(|refused| match refused {
-        Refused::Full => UserError::new("no room for a single operation"),
-        Refused::Trouble(trouble) => trouble.into(),
+        PostError::Full => UserError::new("no room for a single operation"),
+        PostError::Driver(error) => error.into(),
     })?;
-    while client.poll::<false>()? != Seen::Sent {
+    while client.poll::<false>()? != Completion::Sent {
         if begin.elapsed() > LIMIT {
             return Err(UserError::new("an operation does not end"));
         }

@@ -4,7 +4,7 @@
 use crate::arguments::ConnectionsArguments;
 use crate::measure::finding::MemoryPoint;
 use crate::measure::local::die_with_parent;
-use crate::measure::port::{Facade, Happening, Opening, Port, Seen};
+use crate::measure::port::{Completion, DriverEvent, Facade, Opening, Port};
 use crate::measure::usage::Usage;
 use crate::measure::{UserError, while_doing};
 use cci::Attribute;
@@ -131,9 +131,9 @@ fn accept(endpoint: &Facade, count: u32) -> Result<(), UserError> {
     let (mut open, mut bytes, mut since) = (0, Vec::new(), Instant::now());
     while open < count {
         match endpoint.look(&mut bytes, |_| 0)? {
-            Happening::Open(..) => (open, since) = (open + 1, Instant::now()),
-            Happening::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
-            Happening::Nothing if since.elapsed() > SILENCE => {
+            DriverEvent::Open(..) => (open, since) = (open + 1, Instant::now()),
+            DriverEvent::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
+            DriverEvent::Nothing if since.elapsed() > SILENCE => {
                 return Err(UserError(format!("only {open} of {count} connections were made")));
             }
             _ => {}
@@ -168,7 +168,7 @@ fn cost_of_polling(one: &Facade, many: &Facade) -> Result<f64, UserError> {
         let endpoint = if block % 2 == 0 { one } else { many };
         let begin = Instant::now();
         for _ in 0..CALLS {
-            if endpoint.poll::<false>()? != Seen::Nothing {
+            if endpoint.poll::<false>()? != Completion::Nothing {
                 return Err(UserError::new("an idle connection was not idle"));
             }
         }
@@ -208,9 +208,9 @@ fn connect(endpoint: &Facade, uri: &str, count: u32) -> Result<(), UserError> {
             asked += 1;
         }
         match endpoint.look(&mut bytes, |_| 0)? {
-            Happening::Open(..) => (open, since) = (open + 1, Instant::now()),
-            Happening::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
-            Happening::Nothing if since.elapsed() > SILENCE => return Err(UserError::new("nobody answers any more")),
+            DriverEvent::Open(..) => (open, since) = (open + 1, Instant::now()),
+            DriverEvent::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
+            DriverEvent::Nothing if since.elapsed() > SILENCE => return Err(UserError::new("nobody answers any more")),
             _ => {}
         }
     }

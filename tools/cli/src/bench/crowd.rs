@@ -6,7 +6,7 @@ use super::verdict::{Line, Standard};
 use crate::arguments::CrowdArguments;
 use crate::measure::environment::{pin, two_processors};
 use crate::measure::local::die_with_parent;
-use crate::measure::port::{Facade, Happening, Opening, Port, Refused, Seen};
+use crate::measure::port::{Completion, DriverEvent, Facade, Opening, Port, PostError};
 use crate::measure::usage::Usage;
 use crate::measure::{UserError, while_doing};
 use cci::{Attribute, Connection};
@@ -236,7 +236,7 @@ fn ratio(mut time: impl FnMut(bool) -> Result<f64, UserError>) -> Result<f64, Us
 fn empty_calls(endpoint: &Facade) -> Result<f64, UserError> {
     let begin = Instant::now();
     for _ in 0..CALLS {
-        if endpoint.poll::<false>()? != Seen::Nothing {
+        if endpoint.poll::<false>()? != Completion::Nothing {
             return Err(UserError::new("an idle peer was not idle"));
         }
     }
@@ -267,14 +267,14 @@ fn send(endpoint: &Facade, connection: Connection, message: &[u8]) -> Result<(),
     loop {
         match endpoint.send(connection, message, true) {
             Ok(()) => return Ok(()),
-            Err(Refused::Full) => drop(endpoint.poll::<false>()?),
-            Err(Refused::Trouble(trouble)) => return Err(trouble.into()),
+            Err(PostError::Full) => drop(endpoint.poll::<false>()?),
+            Err(PostError::Driver(error)) => return Err(error.into()),
         }
     }
 }
 
 fn await_message(endpoint: &Facade) -> Result<(), UserError> {
-    await_until(LIMIT, || Ok(matches!(endpoint.poll::<false>()?, Seen::Received(_))))
+    await_until(LIMIT, || Ok(matches!(endpoint.poll::<false>()?, Completion::Received(_))))
 }
 
 /// Asks until there is an answer or the time is over; looks at the clock seldom, as it is part of what is measured.
@@ -369,8 +369,8 @@ fn accept(endpoint: &Facade, count: usize) -> Result<Vec<Connection>, UserError>
     let (mut open, mut bytes, begin) = (Vec::new(), Vec::new(), Instant::now());
     while open.len() < count {
         match endpoint.look(&mut bytes, |_| 0)? {
-            Happening::Open(connection, _) => open.push(connection),
-            Happening::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
+            DriverEvent::Open(connection, _) => open.push(connection),
+            DriverEvent::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
             _ if begin.elapsed() > LIMIT => {
                 return Err(UserError(format!("only {} of {count} peers connected", open.len())));
             }
@@ -439,8 +439,8 @@ impl Crowd {
             }
             while let Some((end, open)) = batch.iter_mut().find(|(_, open)| open.is_none()) {
                 match end.look(&mut bytes, |_| 0)? {
-                    Happening::Open(connection, _) => *open = Some(connection),
-                    Happening::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
+                    DriverEvent::Open(connection, _) => *open = Some(connection),
+                    DriverEvent::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
                     _ if begin.elapsed() > LIMIT => return Err(UserError::new("nobody answers")),
                     _ => {}
                 }
@@ -472,7 +472,7 @@ impl Crowd {
         // What found no room waits in its endpoint, until the other side has everything and says so.
         let mut ends = self.ends.iter().cycle();
         await_until(LIMIT, || match ends.next() {
-            Some((end, _)) => Ok(matches!(end.poll::<false>()?, Seen::Received(_))),
+            Some((end, _)) => Ok(matches!(end.poll::<false>()?, Completion::Received(_))),
             None => Err(UserError::new("there are no peers")),
         })
     }

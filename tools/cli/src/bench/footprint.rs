@@ -4,7 +4,7 @@
 use crate::arguments::{Footprint, FootprintArguments};
 use crate::measure::local::die_with_parent;
 use crate::measure::plan::Mode;
-use crate::measure::port::{Facade, Opening, Port, Refused, Seen, join};
+use crate::measure::port::{Completion, Facade, Opening, Port, PostError, join};
 use crate::measure::usage::Usage;
 use crate::measure::{UserError, while_doing};
 use crate::probe::allocator::allocations;
@@ -152,13 +152,13 @@ fn exchange(pair: &Pair, connection: Connection, messages: &[&[u8]], count: u32)
     for message in messages.iter().cycle().take(count as usize) {
         match pair.client.send(connection, message, false) {
             Ok(()) => {}
-            Err(Refused::Full) => return Err(UserError::new("no room for a single message")),
-            Err(Refused::Trouble(trouble)) => return Err(trouble.into()),
+            Err(PostError::Full) => return Err(UserError::new("no room for a single message")),
+            Err(PostError::Driver(error)) => return Err(error.into()),
         }
         let (mut sent, mut received) = (false, false);
         while !(sent && received) {
-            sent |= pair.client.poll::<false>()? == Seen::Sent;
-            received |= matches!(pair.server.poll::<false>()?, Seen::Received(_));
+            sent |= pair.client.poll::<false>()? == Completion::Sent;
+            received |= matches!(pair.server.poll::<false>()?, Completion::Received(_));
         }
     }
     Ok(())

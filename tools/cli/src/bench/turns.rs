@@ -4,7 +4,7 @@
 use super::beside::beside;
 use super::speed::median;
 use super::verdict::{Line, Standard};
-use crate::measure::port::{Facade, Happening, Opening, Port, Refused, Seen};
+use crate::measure::port::{Completion, DriverEvent, Facade, Opening, Port, PostError};
 use crate::measure::{UserError, while_doing};
 use cci::{Attribute, Connection};
 use std::io::ErrorKind;
@@ -65,7 +65,7 @@ fn receive(receiver: &Facade, echo: &UdpSocket, shared: &Shared, is_over: &Atomi
                 let _ = echo.send_to(&datagram, from);
                 shared.count();
             }
-        } else if let Ok(Happening::Received(..)) = receiver.look(&mut message, |_| 0) {
+        } else if let Ok(DriverEvent::Received(..)) = receiver.look(&mut message, |_| 0) {
             shared.count();
         }
     }
@@ -103,8 +103,8 @@ fn connect(opening: &Opening, count: usize, uri: &str) -> Result<Vec<(Facade, Co
         end.connect(uri, &[], Attribute::ReliableOrdered, 0, LIMIT)?;
         let connection = loop {
             match end.look(&mut bytes, |_| 0)? {
-                Happening::Open(connection, _) => break connection,
-                Happening::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
+                DriverEvent::Open(connection, _) => break connection,
+                DriverEvent::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
                 _ if begin.elapsed() > LIMIT => return Err(UserError::new("nobody answers")),
                 _ => {}
             }
@@ -122,8 +122,8 @@ fn library_block(ends: &[(Facade, Connection)], shared: &Shared) -> Result<f64, 
         loop {
             match end.send(*connection, &message.to_ne_bytes(), true) {
                 Ok(()) => break,
-                Err(Refused::Full) => drop(end.poll::<false>()?),
-                Err(Refused::Trouble(trouble)) => return Err(trouble.into()),
+                Err(PostError::Full) => drop(end.poll::<false>()?),
+                Err(PostError::Driver(error)) => return Err(error.into()),
             }
         }
         end.poll::<false>()?;
@@ -132,7 +132,7 @@ fn library_block(ends: &[(Facade, Connection)], shared: &Shared) -> Result<f64, 
         if shared.arrived() - before >= MESSAGES {
             break;
         }
-        if let Seen::Received(_) = end.poll::<false>()? {
+        if let Completion::Received(_) = end.poll::<false>()? {
             return Err(UserError::new("nobody sends to these endpoints"));
         }
         if begin.elapsed() > LIMIT {

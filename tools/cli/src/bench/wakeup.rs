@@ -5,7 +5,7 @@ use super::speed::median;
 use super::verdict::{Line, Standard};
 use crate::measure::environment::{pin, two_processors};
 use crate::measure::plan::Mode;
-use crate::measure::port::{Facade, NAP, Opening, Port, Seen, join};
+use crate::measure::port::{Completion, Facade, NAP, Opening, Port, join};
 use crate::measure::{UserError, while_doing};
 use cci::{Attribute, Connection};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
@@ -153,7 +153,7 @@ fn sleep_and_wake(endpoint: &Facade, bell: &Bell, shared: &Shared) -> Result<(),
     for number in 1.. {
         shared.awaited.store(number, Ordering::Release);
         if number % 2 == 1 {
-            while !matches!(endpoint.poll::<false>()?, Seen::Received(_)) {
+            while !matches!(endpoint.poll::<false>()?, Completion::Received(_)) {
                 if shared.is_over() {
                     return Ok(());
                 }
@@ -195,7 +195,7 @@ fn wake(
         }
         let took = await_waking(shared)?.saturating_sub(begin);
         // What comes of the message at this end.
-        while endpoint.poll::<false>()? != Seen::Nothing {}
+        while endpoint.poll::<false>()? != Completion::Nothing {}
         if number > 2 * WARM_UP {
             #[expect(clippy::cast_precision_loss, reason = "far less than 2^52")]
             times[usize::from(number % 2 == 0)].push(took as f64);

@@ -2,7 +2,7 @@
 
 use crate::measure::loops::{Act, Lane, ping, pong};
 use crate::measure::plan::ProbeKind;
-use crate::measure::port::{Facade, Port, Refused, Seen, Trouble};
+use crate::measure::port::{Completion, DriverError, Facade, Port, PostError};
 use crate::measure::statistics::median;
 use crate::measure::{UserError, while_doing};
 use crate::probe::Probe;
@@ -110,7 +110,7 @@ impl<'a> End<'a> {
     }
 
     /// A block of which some round trips are stamped. The end that leads sends first.
-    fn stamped_block<const LEADS: bool>(&mut self) -> Result<(), Trouble> {
+    fn stamped_block<const LEADS: bool>(&mut self) -> Result<(), DriverError> {
         for number in 0..COUNT {
             let is_stamped = number % EVERY == 0;
             if !LEADS {
@@ -129,7 +129,7 @@ impl<'a> End<'a> {
     }
 
     #[inline(always)]
-    fn receive_of_block(&mut self, is_stamped: bool) -> Result<(), Trouble> {
+    fn receive_of_block(&mut self, is_stamped: bool) -> Result<(), DriverError> {
         if is_stamped { self.stamped_receive() } else { self.receive().map(drop) }
     }
 
@@ -138,29 +138,29 @@ impl<'a> End<'a> {
     }
 
     #[inline(always)]
-    fn send(&self, message: &[u8]) -> Result<(), Trouble> {
+    fn send(&self, message: &[u8]) -> Result<(), DriverError> {
         loop {
             match self.port.send(self.connection, message, true) {
                 Ok(()) => return Ok(()),
                 // Nothing comes before this message has gone.
-                Err(Refused::Full) => {
+                Err(PostError::Full) => {
                     self.port.poll::<false>()?;
                 }
-                Err(Refused::Trouble(trouble)) => return Err(trouble),
+                Err(PostError::Driver(error)) => return Err(error),
             }
         }
     }
 
     #[inline(always)]
-    fn receive(&self) -> Result<usize, Trouble> {
+    fn receive(&self) -> Result<usize, DriverError> {
         loop {
-            if let Seen::Received(len) = self.port.poll::<false>()? {
+            if let Completion::Received(len) = self.port.poll::<false>()? {
                 return Ok(len);
             }
         }
     }
 
-    fn stamped_send(&mut self) -> Result<(), Trouble> {
+    fn stamped_send(&mut self) -> Result<(), DriverError> {
         self.stamps.begin();
         let sent = self.send(&self.message);
         let spent = self.stamps.end();
@@ -169,12 +169,12 @@ impl<'a> End<'a> {
     }
 
     /// Only the call that found the message counts: those before it waited.
-    fn stamped_receive(&mut self) -> Result<(), Trouble> {
+    fn stamped_receive(&mut self) -> Result<(), DriverError> {
         loop {
             self.stamps.begin();
             let seen = self.port.poll::<false>();
             let spent = self.stamps.end();
-            if let Seen::Received(_) = seen? {
+            if let Completion::Received(_) = seen? {
                 note(&mut self.samples.receive, &spent, self.stamp);
                 return Ok(());
             }

@@ -10,7 +10,7 @@ use crate::measure::ends::{OPERATIONS, payload_of};
 use crate::measure::environment::{Environment, Path};
 use crate::measure::finding::{Breakdown, Finding, Share};
 use crate::measure::plan::{Mode, ProbeKind, Threads};
-use crate::measure::port::{Facade, Happening, Opening, Port, await_happening};
+use crate::measure::port::{DriverEvent, Facade, Opening, Port, await_event};
 use crate::measure::row::Document;
 use crate::output::arguments::ResultsArguments;
 use crate::output::table::{align, time};
@@ -125,8 +125,8 @@ pub(crate) fn play(role: &Role, voice: &mut Voice) -> Result<(), UserError> {
         connection
     } else {
         voice.say(&port.uri())?;
-        let arrived = await_happening(&port, &mut Vec::new(), ARRIVAL, |happening, _| match happening {
-            Happening::Open(connection, _) => Some(connection),
+        let arrived = await_event(&port, &mut Vec::new(), ARRIVAL, |event, _| match event {
+            DriverEvent::Open(connection, _) => Some(connection),
             _ => None,
         })?;
         arrived.ok_or_else(|| UserError::new("the client end did not connect"))?

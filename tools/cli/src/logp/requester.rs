@@ -4,7 +4,7 @@ use super::computing::{self, Computing};
 use super::machine::{Burst, Machine, Times};
 use crate::measure::ends::OPERATIONS;
 use crate::measure::loops::{Act, Lane, pong};
-use crate::measure::port::{Happening, Port, Refused, Seen, Trouble, await_happening};
+use crate::measure::port::{Completion, DriverError, DriverEvent, Port, PostError, await_event};
 use crate::measure::statistics::median;
 use crate::measure::{UserError, while_doing};
 use std::time::{Duration, Instant};
@@ -70,27 +70,27 @@ impl Requester {
 
 /// Looks once; whether there was a message.
 #[inline(always)]
-pub(super) fn look(port: &impl Port) -> Result<bool, Trouble> {
+pub(super) fn look(port: &impl Port) -> Result<bool, DriverError> {
     loop {
         match port.poll::<false>()? {
-            Seen::Received(_) => return Ok(true),
+            Completion::Received(_) => return Ok(true),
             // The end of a request, which is no part of LogP.
-            Seen::Sent | Seen::Other => {}
-            Seen::Nothing => return Ok(false),
+            Completion::Sent | Completion::Other => {}
+            Completion::Nothing => return Ok(false),
         }
     }
 }
 
 #[inline(always)]
-fn issue<P: Port>(lane: &Lane<'_, P>, message: &[u8], waiting: &mut u64) -> Result<(), Trouble> {
+fn issue<P: Port>(lane: &Lane<'_, P>, message: &[u8], waiting: &mut u64) -> Result<(), DriverError> {
     loop {
         match lane.port.send(lane.connection, message, lane.silent) {
             Ok(()) => {
                 *waiting += 1;
                 return Ok(());
             }
-            Err(Refused::Full) => *waiting -= u64::from(look(lane.port)?),
-            Err(Refused::Trouble(trouble)) => return Err(trouble),
+            Err(PostError::Full) => *waiting -= u64::from(look(lane.port)?),
+            Err(PostError::Driver(error)) => return Err(error),
         }
     }
 }
@@ -116,7 +116,7 @@ fn wait(port: &impl Port, waiting: &mut u64, most: u64) -> Result<(), UserError>
 }
 
 /// Lets everything come to rest: what acknowledges, and what collects messages for a common frame.
-fn rest(port: &impl Port) -> Result<(), Trouble> {
+fn rest(port: &impl Port) -> Result<(), DriverError> {
     let begin = Instant::now();
     while begin.elapsed() < REST {
         look(port)?;
@@ -208,8 +208,8 @@ fn clock() -> f64 {
 
 /// Waits for a requester and answers each of its requests by as many bytes, until it leaves.
 pub(super) fn respond<P: Port>(port: &P, size: u64, silent: bool) -> Result<(), UserError> {
-    let connection = await_happening(port, &mut Vec::new(), ARRIVAL, |happening, _| match happening {
-        Happening::Open(connection, _) => Some(connection),
+    let connection = await_event(port, &mut Vec::new(), ARRIVAL, |event, _| match event {
+        DriverEvent::Open(connection, _) => Some(connection),
         _ => None,
     })?;
     let connection = connection.ok_or_else(|| UserError::new("the requesting end did not connect"))?;
@@ -219,8 +219,8 @@ pub(super) fn respond<P: Port>(port: &P, size: u64, silent: bool) -> Result<(), 
     let lane = Lane { port, connection, silent };
     match pong::<P, false>(&lane, &Act::Message(&reply), u64::MAX) {
         // It is told nothing else at the end of a run.
-        Err(Trouble::PeerGone) | Ok(_) => Ok(()),
-        Err(trouble) => Err(trouble.into()),
+        Err(DriverError::PeerLost) | Ok(_) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::machine::{Burst, Machine, Times};
 use super::requester::{CONTEXT, look};
-use crate::measure::port::{Facade, Happening, Opening, Port, Refused, Trouble};
+use crate::measure::port::{DriverError, DriverEvent, Facade, Opening, Port, PostError};
 use crate::measure::{UserError, while_doing};
 use cci::{Attribute, Connection};
 use cci_sim::Clock;
@@ -29,16 +29,16 @@ struct End {
 }
 
 impl End {
-    fn send(&self, bytes: &[u8]) -> Result<bool, Trouble> {
+    fn send(&self, bytes: &[u8]) -> Result<bool, DriverError> {
         match self.port.send(self.connection, bytes, self.silent) {
             Ok(()) => Ok(true),
-            Err(Refused::Full) => Ok(false),
-            Err(Refused::Trouble(trouble)) => Err(trouble),
+            Err(PostError::Full) => Ok(false),
+            Err(PostError::Driver(error)) => Err(error),
         }
     }
 
     /// Looks for a message. Costs no virtual time.
-    fn look(&self) -> Result<bool, Trouble> {
+    fn look(&self) -> Result<bool, DriverError> {
         look(&self.port)
     }
 }
@@ -62,11 +62,13 @@ impl Simulated {
         let (mut ours, mut theirs, mut bytes) = (None, None, Vec::new());
         for _ in 0..STEPS {
             match here.look(&mut bytes, |_| CONTEXT)? {
-                Happening::Open(connection, _) => ours = Some(connection),
-                Happening::NotOpen(status, _) => return Err(UserError(format!("the ends did not connect: {status}"))),
+                DriverEvent::Open(connection, _) => ours = Some(connection),
+                DriverEvent::NotOpen(status, _) => {
+                    return Err(UserError(format!("the ends did not connect: {status}")));
+                }
                 _ => {}
             }
-            if let Happening::Open(connection, _) = there.look(&mut bytes, |_| CONTEXT)? {
+            if let DriverEvent::Open(connection, _) = there.look(&mut bytes, |_| CONTEXT)? {
                 theirs = Some(connection);
             }
             if let (Some(ours), Some(theirs)) = (ours, theirs) {

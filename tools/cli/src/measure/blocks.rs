@@ -5,7 +5,7 @@ use super::control::{Answer, Command, What};
 use super::ends;
 use super::loops::{self, Lane, marker};
 use super::plan::{AttributeName, Measurement, ProbeKind, Target};
-use super::port::{Port, Trouble};
+use super::port::{DriverError, Port};
 use super::{UserError, while_doing};
 use crate::probe::Probe;
 use cci::Status;
@@ -126,7 +126,7 @@ impl<P: Port> End<'_, P> {
             loops::stream(&lane, &loops::Act::Message(&[0][..marker(size)]), 1, None)?;
         }
         match self.link.hear(ANSWER)? {
-            Answer::Done { received: 0 } => Err(Trouble::Failed(Status::TimedOut).into()),
+            Answer::Done { received: 0 } => Err(DriverError::Failed(Status::TimedOut).into()),
             Answer::Done { received } => Ok((self.link.port.now() - begin, received)),
             other => Err(out_of_turn(&other)),
         }

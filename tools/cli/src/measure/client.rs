@@ -5,7 +5,7 @@ use super::ends::{self, Area, CONTROL, Handles, OPERATIONS};
 use super::environment::Path;
 use super::plan::{Effort, Measurement, Mode, Operation, Plan, ProbeKind, Threads};
 use super::points::{self, Point};
-use super::port::{Happening, Opening, Port, await_happening};
+use super::port::{DriverEvent, Opening, Port, await_event};
 use super::ports::from_the_end;
 use super::{UserError, interrupt, while_doing};
 use crate::peers::{Company, News, Patience};
@@ -194,9 +194,9 @@ fn call_once<P: Port>(
     context: u64,
 ) -> Result<Result<P::Connection, Status>, UserError> {
     port.connect(uri, payload, attribute, context, CALL)?;
-    let opened = await_happening(port, &mut Vec::new(), 2 * CALL, |happening, _| match happening {
-        Happening::Open(connection, of) if of == context => Some(Ok(connection)),
-        Happening::NotOpen(status, of) if of == context => Some(Err(status)),
+    let opened = await_event(port, &mut Vec::new(), 2 * CALL, |event, _| match event {
+        DriverEvent::Open(connection, of) if of == context => Some(Ok(connection)),
+        DriverEvent::NotOpen(status, of) if of == context => Some(Err(status)),
         _ => None,
     })?;
     Ok(opened.unwrap_or(Err(Status::TimedOut)))

@@ -9,7 +9,7 @@
 //! payload is a [`Hello`] with its [`Report`].
 
 use super::plan::{ProbeKind, Session};
-use super::port::{Happening, Port, Refused, Seen, Trouble, await_happening};
+use super::port::{Completion, DriverError, DriverEvent, Port, PostError, await_event};
 use super::{UserError, while_doing};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -144,15 +144,15 @@ impl<P: Port> Link<P> {
     }
 
     /// Waits for so many SEND events. What the other end says meanwhile is heard next.
-    pub(crate) fn settle(&mut self, mut open: u64) -> Result<(), Trouble> {
+    pub(crate) fn settle(&mut self, mut open: u64) -> Result<(), DriverError> {
         while open > 0 {
             let mut bytes = Vec::new();
             match self.port.look(&mut bytes, |_| 0)? {
-                Happening::Sent => open -= 1,
-                Happening::Received(connection) if connection == self.control => {
+                DriverEvent::Sent => open -= 1,
+                DriverEvent::Received(connection) if connection == self.control => {
                     (self.bytes, self.is_early) = (bytes, true);
                 }
-                Happening::Nothing => self.port.wait(),
+                DriverEvent::Nothing => self.port.wait(),
                 _ => {}
             }
         }
@@ -187,12 +187,12 @@ pub(crate) fn tell<P: Port>(port: &P, connection: P::Connection, what: &impl Ser
         match port.send(connection, &text, true) {
             Ok(()) => return Ok(()),
             // Between blocks nothing arrives that was not asked for, so nothing is lost by this look.
-            Err(Refused::Full) => {
-                if port.poll::<false>()? == Seen::Nothing {
+            Err(PostError::Full) => {
+                if port.poll::<false>()? == Completion::Nothing {
                     port.wait();
                 }
             }
-            Err(Refused::Trouble(trouble)) => return Err(trouble.into()),
+            Err(PostError::Driver(error)) => return Err(error.into()),
         }
     }
 }
@@ -204,8 +204,8 @@ pub(crate) fn hear<P: Port, T: DeserializeOwned>(
     limit: Duration,
     mut on: impl FnMut(P::Connection) -> bool,
 ) -> Result<T, UserError> {
-    let heard = await_happening(port, bytes, limit, |happening, bytes| match happening {
-        Happening::Received(connection) if on(connection) => Some(parse(bytes)),
+    let heard = await_event(port, bytes, limit, |event, bytes| match event {
+        DriverEvent::Received(connection) if on(connection) => Some(parse(bytes)),
         _ => None,
     })?;
     match heard {

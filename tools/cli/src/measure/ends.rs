@@ -2,7 +2,7 @@
 
 use super::loops::{self, Act, Lane, WINDOW, ping, pong, sink};
 use super::plan::{AttributeName, MemoryOrigin, Session};
-use super::port::{Port, Transfer, Trouble};
+use super::port::{DriverError, Port, Transfer};
 use super::{UserError, while_doing};
 use crate::probe::buffer::Buffer;
 use cci::{Attribute, Memory, RmaHandle, SharedMemory};
@@ -109,7 +109,7 @@ pub(crate) fn exchange<P: Port>(
     count: u64,
     touch: bool,
     begins: bool,
-) -> Result<u64, Trouble> {
+) -> Result<u64, DriverError> {
     match (begins, touch) {
         (true, false) => ping::<P, false>(lane, act, count),
         (true, true) => ping::<P, true>(lane, act, count),
@@ -127,7 +127,7 @@ pub(crate) fn duplex<P: Port>(
     handles: Option<&Handles>,
     size: u64,
     count: u64,
-) -> Result<u64, Trouble> {
+) -> Result<u64, DriverError> {
     let [plain, last] = [false, true].map(|tell| act(session, message, handles, size, tell));
     let (expected, window) = match handles {
         None => (count, session.window),
@@ -145,7 +145,7 @@ pub(crate) fn collect<P: Port>(
     count: u64,
     marker: Option<usize>,
     touch: bool,
-) -> Result<u64, Trouble> {
+) -> Result<u64, DriverError> {
     if touch { sink::<P, true>(lane, count, marker) } else { sink::<P, false>(lane, count, marker) }
 }
 

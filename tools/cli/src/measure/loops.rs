@@ -3,7 +3,7 @@
 //! A loop that sends says how many SEND events it leaves for [`super::control::Link::settle`]: over a network they may come
 //! after what the other end says next, which a loop would take for a message of its own and lose.
 
-use super::port::{Port, Refused, Seen, Transfer, Trouble};
+use super::port::{Completion, DriverError, Port, PostError, Transfer};
 use hdrhistogram::Histogram;
 
 /// RMA operations in flight where there may be many, unless asked otherwise.
@@ -29,7 +29,7 @@ pub(crate) struct Lane<'a, P: Port> {
 impl<P: Port> Lane<'_, P> {
     /// Starts an operation, waiting for room; `open` counts operations whose SEND event has not come.
     #[inline(always)]
-    fn post(&self, act: &Act<'_>, silent: bool, open: &mut u64) -> Result<(), Trouble> {
+    fn post(&self, act: &Act<'_>, silent: bool, open: &mut u64) -> Result<(), DriverError> {
         while !self.try_post(act, silent, open)? {
             if !self.reap(open)? {
                 self.port.wait();
@@ -40,7 +40,7 @@ impl<P: Port> Lane<'_, P> {
 
     /// Starts an operation, if there is room for it; whether there was.
     #[inline(always)]
-    fn try_post(&self, act: &Act<'_>, silent: bool, open: &mut u64) -> Result<bool, Trouble> {
+    fn try_post(&self, act: &Act<'_>, silent: bool, open: &mut u64) -> Result<bool, DriverError> {
         let posted = match act {
             Act::Message(bytes) => self.port.send(self.connection, bytes, silent),
             Act::Transfer(transfer) => self.port.rma(self.connection, transfer, silent),
@@ -50,27 +50,27 @@ impl<P: Port> Lane<'_, P> {
                 *open += u64::from(!silent);
                 Ok(true)
             }
-            Err(Refused::Full) => Ok(false),
-            Err(Refused::Trouble(trouble)) => Err(trouble),
+            Err(PostError::Full) => Ok(false),
+            Err(PostError::Driver(error)) => Err(error),
         }
     }
 
     /// Looks once, for SEND events; whether there was anything.
     #[inline(always)]
-    fn reap(&self, open: &mut u64) -> Result<bool, Trouble> {
+    fn reap(&self, open: &mut u64) -> Result<bool, DriverError> {
         match self.port.poll::<false>()? {
-            Seen::Nothing => Ok(false),
-            Seen::Sent => {
+            Completion::Nothing => Ok(false),
+            Completion::Sent => {
                 *open = open.saturating_sub(1);
                 Ok(true)
             }
-            Seen::Received(_) | Seen::Other => Ok(true),
+            Completion::Received(_) | Completion::Other => Ok(true),
         }
     }
 
     /// Waits until at most `most` operations are open.
     #[inline(always)]
-    fn drain(&self, open: &mut u64, most: u64) -> Result<(), Trouble> {
+    fn drain(&self, open: &mut u64, most: u64) -> Result<(), DriverError> {
         while *open > most {
             if !self.reap(open)? {
                 self.port.wait();
@@ -81,13 +81,13 @@ impl<P: Port> Lane<'_, P> {
 
     /// Waits for a message; its length.
     #[inline(always)]
-    fn receive<const TOUCH: bool>(&self, open: &mut u64) -> Result<usize, Trouble> {
+    fn receive<const TOUCH: bool>(&self, open: &mut u64) -> Result<usize, DriverError> {
         loop {
             match self.port.poll::<TOUCH>()? {
-                Seen::Received(len) => return Ok(len),
-                Seen::Sent => *open = open.saturating_sub(1),
-                Seen::Nothing => self.port.wait(),
-                Seen::Other => {}
+                Completion::Received(len) => return Ok(len),
+                Completion::Sent => *open = open.saturating_sub(1),
+                Completion::Nothing => self.port.wait(),
+                Completion::Other => {}
             }
         }
     }
@@ -95,7 +95,11 @@ impl<P: Port> Lane<'_, P> {
 
 /// The end that begins: one operation there, a message back, `count` times.
 #[inline(never)]
-pub(crate) fn ping<P: Port, const TOUCH: bool>(lane: &Lane<'_, P>, act: &Act<'_>, count: u64) -> Result<u64, Trouble> {
+pub(crate) fn ping<P: Port, const TOUCH: bool>(
+    lane: &Lane<'_, P>,
+    act: &Act<'_>,
+    count: u64,
+) -> Result<u64, DriverError> {
     let mut open = 0;
     for _ in 0..count {
         lane.post(act, lane.silent, &mut open)?;
@@ -111,7 +115,7 @@ pub(crate) fn ping_each<P: Port, const TOUCH: bool>(
     act: &Act<'_>,
     count: u64,
     times: &mut Histogram<u64>,
-) -> Result<u64, Trouble> {
+) -> Result<u64, DriverError> {
     let (mut open, mut begin) = (0, lane.port.now());
     for _ in 0..count {
         lane.post(act, lane.silent, &mut open)?;
@@ -125,7 +129,11 @@ pub(crate) fn ping_each<P: Port, const TOUCH: bool>(
 
 /// The end that answers.
 #[inline(never)]
-pub(crate) fn pong<P: Port, const TOUCH: bool>(lane: &Lane<'_, P>, act: &Act<'_>, count: u64) -> Result<u64, Trouble> {
+pub(crate) fn pong<P: Port, const TOUCH: bool>(
+    lane: &Lane<'_, P>,
+    act: &Act<'_>,
+    count: u64,
+) -> Result<u64, DriverError> {
     let mut open = 0;
     for _ in 0..count {
         lane.receive::<TOUCH>(&mut open)?;
@@ -141,7 +149,7 @@ pub(crate) fn stream<P: Port>(
     act: &Act<'_>,
     count: u64,
     window: Option<u64>,
-) -> Result<u64, Trouble> {
+) -> Result<u64, DriverError> {
     let mut open = 0;
     for _ in 0..count {
         match window {
@@ -164,7 +172,7 @@ pub(crate) fn transfer<P: Port>(
     act: &Act<'_>,
     count: u64,
     window: Option<u64>,
-) -> Result<u64, Trouble> {
+) -> Result<u64, DriverError> {
     let most = window.unwrap_or(WINDOW).saturating_sub(1);
     let mut open = 0;
     for left in (0..count).rev() {
@@ -181,7 +189,7 @@ pub(crate) fn transfer_working<P: Port>(
     act: &Act<'_>,
     count: u64,
     work: u64,
-) -> Result<u64, Trouble> {
+) -> Result<u64, DriverError> {
     let mut open = 0;
     for _ in 0..count {
         lane.drain(&mut open, 0)?;
@@ -209,7 +217,7 @@ pub(crate) fn duplex<P: Port, const TOUCH: bool>(
     count: u64,
     expected: u64,
     window: Option<u64>,
-) -> Result<u64, Trouble> {
+) -> Result<u64, DriverError> {
     let (mut open, mut posted, mut received) = (0, 0, 0);
     while posted < count || received < expected {
         let may_post = posted < count && window.is_none_or(|most| open < most);
@@ -217,10 +225,10 @@ pub(crate) fn duplex<P: Port, const TOUCH: bool>(
         let is_posted = may_post && lane.try_post(next, false, &mut open)?;
         posted += u64::from(is_posted);
         match lane.port.poll::<TOUCH>()? {
-            Seen::Received(_) => received += 1,
-            Seen::Sent => open = open.saturating_sub(1),
-            Seen::Nothing if !is_posted => lane.port.wait(),
-            Seen::Nothing | Seen::Other => {}
+            Completion::Received(_) => received += 1,
+            Completion::Sent => open = open.saturating_sub(1),
+            Completion::Nothing if !is_posted => lane.port.wait(),
+            Completion::Nothing | Completion::Other => {}
         }
     }
     Ok(open)
@@ -233,7 +241,7 @@ pub(crate) fn sink<P: Port, const TOUCH: bool>(
     lane: &Lane<'_, P>,
     count: u64,
     marker: Option<usize>,
-) -> Result<u64, Trouble> {
+) -> Result<u64, DriverError> {
     let mut open = 0;
     let mut received = 0;
     while marker.is_some() || received < count {

@@ -17,78 +17,78 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What one call of get_event showed; the event has been given back.
+/// Result of one poll in a measuring loop; its event has been returned to the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum Completion {
     Nothing,
-    /// An operation has ended well.
+    /// An operation completed successfully.
     Sent,
-    /// A message of so many bytes.
+    /// A message of this many bytes.
     Received(usize),
-    /// Something that measuring loops do not wait for.
+    /// An event that measuring loops do not wait for.
     Other,
 }
 
-impl Seen {
-    /// What an event of this kind shows, by its status or length.
+impl Completion {
+    /// Classifies an event of this kind; `detail` is its status or length.
     #[inline(always)]
-    pub(crate) fn of(kind: EventKind, detail: u32) -> Result<Self, Trouble> {
+    pub(crate) fn of(kind: EventKind, detail: u32) -> Result<Self, DriverError> {
         match kind {
             EventKind::Recv => Ok(Self::Received(detail as usize)),
             EventKind::Send if detail == Status::Success as u32 => Ok(Self::Sent),
-            EventKind::Send => Err(Trouble::of(Status::from_u32(detail).unwrap_or(Status::Error))),
-            EventKind::Disconnect | EventKind::KeepaliveTimedOut => Err(Trouble::PeerGone),
+            EventKind::Send => Err(DriverError::of(Status::from_u32(detail).unwrap_or(Status::Error))),
+            EventKind::Disconnect | EventKind::KeepaliveTimedOut => Err(DriverError::PeerLost),
             _ => Ok(Self::Other),
         }
     }
 }
 
-/// What one call showed, in full: for everything but measuring loops.
+/// An event of a driver, for everything but measuring loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Happening<C> {
+pub(crate) enum DriverEvent<C> {
     Nothing,
     Sent,
-    /// A message, whose bytes lie in the caller's buffer.
+    /// A message, copied to the caller's buffer.
     Received(C),
-    /// A connection with this context is open: ours, or one that was accepted.
+    /// A connection with this context is open: outgoing, or accepted.
     Open(C, u64),
     /// A connect or accept with this context failed.
     NotOpen(Status, u64),
-    /// A peer asked and was accepted; its payload lies in the caller's buffer.
+    /// A connection request was accepted; its payload is in the caller's buffer.
     Asked,
 }
 
-/// Why a loop cannot go on.
+/// A failure that ends a measuring loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
-    /// The other end has disconnected or died.
-    PeerGone,
+pub(crate) enum DriverError {
+    /// The peer disconnected or died.
+    PeerLost,
     /// An operation failed.
     Failed(Status),
 }
 
-impl Trouble {
-    /// An operation, or its start, ended with this status.
+impl DriverError {
+    /// Maps the status of an operation, or of its start.
     pub(crate) fn of(status: Status) -> Self {
-        if status == Status::Disconnected { Self::PeerGone } else { Self::Failed(status) }
+        if status == Status::Disconnected { Self::PeerLost } else { Self::Failed(status) }
     }
 }
 
-impl From<Trouble> for UserError {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            Trouble::PeerGone => Self::new("the other end is gone: it was ended, or closed the connection"),
-            Trouble::Failed(status) => Self(format!("an operation failed: {status}")),
+impl From<DriverError> for UserError {
+    fn from(error: DriverError) -> Self {
+        match error {
+            DriverError::PeerLost => Self::new("the other end is gone: it was ended, or closed the connection"),
+            DriverError::Failed(status) => Self(format!("an operation failed: {status}")),
         }
     }
 }
 
-/// Why an operation was not started.
+/// Why the driver did not accept an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
-    /// No room now; look for events and try again.
+pub(crate) enum PostError {
+    /// Backpressure: poll for events and retry.
     Full,
-    Trouble(Trouble),
+    Driver(DriverError),
 }
 
 /// How an endpoint is opened.
@@ -158,7 +158,7 @@ pub(crate) trait Port: Sized {
     fn max_send_size(&self, connection: Self::Connection) -> u64;
     /// How operations travel, if the library tells.
     fn path(&self, connection: Self::Connection) -> Option<Path>;
-    /// Asks for a connection; [`Happening::Open`] or [`Happening::NotOpen`] with `context` follows.
+    /// Asks for a connection; [`DriverEvent::Open`] or [`DriverEvent::NotOpen`] with `context` follows.
     fn connect(
         &self,
         uri: &str,
@@ -167,22 +167,22 @@ pub(crate) trait Port: Sized {
         context: u64,
         timeout: Duration,
     ) -> Result<(), UserError>;
-    /// From now on a peer of this connection that falls silent is [`Trouble::PeerGone`], as one is that dies, where the
+    /// From now on a peer of this connection that falls silent is [`DriverError::PeerLost`], as one is that dies, where the
     /// transport does not notice its death by itself.
     fn watch(&self, _: Self::Connection) -> Result<(), UserError> {
         Ok(())
     }
-    fn send(&self, connection: Self::Connection, message: &[u8], silent: bool) -> Result<(), Refused>;
-    fn rma(&self, connection: Self::Connection, transfer: &Transfer<'_>, silent: bool) -> Result<(), Refused>;
+    fn send(&self, connection: Self::Connection, message: &[u8], silent: bool) -> Result<(), PostError>;
+    fn rma(&self, connection: Self::Connection, transfer: &Transfer<'_>, silent: bool) -> Result<(), PostError>;
     fn register(&self, memory: Memory) -> Result<RmaHandle, UserError>;
     /// One event at most, given back at once; `TOUCH` reads every byte of a message.
-    fn poll<const TOUCH: bool>(&self) -> Result<Seen, Trouble>;
+    fn poll<const TOUCH: bool>(&self) -> Result<Completion, DriverError>;
     /// One event at most, in full. Requests are accepted: their context is `context_of` their payload.
     fn look(
         &self,
         bytes: &mut Vec<u8>,
         context_of: impl FnMut(&[u8]) -> u64,
-    ) -> Result<Happening<Self::Connection>, Trouble>;
+    ) -> Result<DriverEvent<Self::Connection>, DriverError>;
     /// Time on the clock of the transport, from an origin of its own: everything is timed by it.
     fn now(&self) -> Duration {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -202,19 +202,19 @@ pub(crate) fn nap(fd: impl AsFd) {
 }
 
 /// Looks until `wanted` gives something, the peer is gone, or the time is over.
-pub(crate) fn await_happening<P: Port, T>(
+pub(crate) fn await_event<P: Port, T>(
     port: &P,
     bytes: &mut Vec<u8>,
     limit: Duration,
-    mut wanted: impl FnMut(Happening<P::Connection>, &[u8]) -> Option<T>,
-) -> Result<Option<T>, Trouble> {
+    mut wanted: impl FnMut(DriverEvent<P::Connection>, &[u8]) -> Option<T>,
+) -> Result<Option<T>, DriverError> {
     let begin = port.now();
     loop {
         match port.look(bytes, |_| 0)? {
-            Happening::Nothing if port.now() - begin > limit => return Ok(None),
-            Happening::Nothing => port.wait(),
-            happening => {
-                if let Some(found) = wanted(happening, bytes) {
+            DriverEvent::Nothing if port.now() - begin > limit => return Ok(None),
+            DriverEvent::Nothing => port.wait(),
+            event => {
+                if let Some(found) = wanted(event, bytes) {
                     return Ok(Some(found));
                 }
             }
@@ -235,11 +235,11 @@ pub(crate) fn join<P: Port>(client: &P, server: &P, attribute: Attribute) -> Res
     let (mut ours, mut theirs) = (None, false);
     while client.now() - begin < JOIN {
         match client.look(&mut bytes, |_| 0)? {
-            Happening::Open(connection, _) => ours = Some(connection),
-            Happening::NotOpen(status, _) => return Err(UserError(format!("no connection: {status}"))),
+            DriverEvent::Open(connection, _) => ours = Some(connection),
+            DriverEvent::NotOpen(status, _) => return Err(UserError(format!("no connection: {status}"))),
             _ => {}
         }
-        theirs |= matches!(server.look(&mut bytes, |_| 0)?, Happening::Open(..));
+        theirs |= matches!(server.look(&mut bytes, |_| 0)?, DriverEvent::Open(..));
         if let (Some(connection), true) = (ours, theirs) {
             return Ok(connection);
         }
@@ -301,16 +301,16 @@ impl Port for Facade {
     }
 
     #[inline(always)]
-    fn send(&self, connection: Connection, message: &[u8], silent: bool) -> Result<(), Refused> {
+    fn send(&self, connection: Connection, message: &[u8], silent: bool) -> Result<(), PostError> {
         let flags = if silent { Flags::SILENT } else { Flags::NONE };
         self.endpoint.send(connection, message, 0, flags).map_err(|error| match error {
-            SendError::NoBuffers => Refused::Full,
-            other => Refused::Trouble(Trouble::of(other.status())),
+            SendError::NoBuffers => PostError::Full,
+            other => PostError::Driver(DriverError::of(other.status())),
         })
     }
 
     #[inline(always)]
-    fn rma(&self, connection: Connection, transfer: &Transfer<'_>, silent: bool) -> Result<(), Refused> {
+    fn rma(&self, connection: Connection, transfer: &Transfer<'_>, silent: bool) -> Result<(), PostError> {
         let direction = if transfer.read { Flags::READ } else { Flags::WRITE };
         let flags = if silent { direction | Flags::SILENT } else { direction };
         let rma = cci::Rma {
@@ -322,8 +322,8 @@ impl Port for Facade {
             message: transfer.message.then_some(&[]),
         };
         self.endpoint.rma(connection, &rma, 0, flags).map_err(|error| match error {
-            RmaError::NoBuffers => Refused::Full,
-            other => Refused::Trouble(Trouble::of(other.status())),
+            RmaError::NoBuffers => PostError::Full,
+            other => PostError::Driver(DriverError::of(other.status())),
         })
     }
 
@@ -332,15 +332,15 @@ impl Port for Facade {
     }
 
     #[inline(always)]
-    fn poll<const TOUCH: bool>(&self) -> Result<Seen, Trouble> {
+    fn poll<const TOUCH: bool>(&self) -> Result<Completion, DriverError> {
         if TOUCH {
             return self.poll_touching();
         }
-        let Some(event) = next(&self.endpoint)? else { return Ok(Seen::Nothing) };
+        let Some(event) = next(&self.endpoint)? else { return Ok(Completion::Nothing) };
         match event.kind() {
-            EventKind::Recv => Ok(Seen::Received(event.received().map_or(0, |message| message.len()))),
-            EventKind::Send => event.outcome().map(|()| Seen::Sent).map_err(trouble),
-            kind => Seen::of(kind, 0),
+            EventKind::Recv => Ok(Completion::Received(event.received().map_or(0, |message| message.len()))),
+            EventKind::Send => event.outcome().map(|()| Completion::Sent).map_err(driver_error),
+            kind => Completion::of(kind, 0),
         }
     }
 
@@ -348,32 +348,32 @@ impl Port for Facade {
         &self,
         bytes: &mut Vec<u8>,
         mut context_of: impl FnMut(&[u8]) -> u64,
-    ) -> Result<Happening<Connection>, Trouble> {
-        let Some(event) = next(&self.endpoint)? else { return Ok(Happening::Nothing) };
+    ) -> Result<DriverEvent<Connection>, DriverError> {
+        let Some(event) = next(&self.endpoint)? else { return Ok(DriverEvent::Nothing) };
         if let (Some(message), Some(connection)) = (event.received(), event.connection()) {
             bytes.resize(message.len(), 0);
             message.copy_to(bytes);
-            return Ok(Happening::Received(connection));
+            return Ok(DriverEvent::Received(connection));
         }
         if let Some(request) = event.request() {
             *bytes = request.payload();
             let context = context_of(bytes);
             return match self.endpoint.accept(&event, context) {
-                Ok(()) => Ok(Happening::Asked),
-                Err(error) => Err(Trouble::Failed(error.status())),
+                Ok(()) => Ok(DriverEvent::Asked),
+                Err(error) => Err(DriverError::Failed(error.status())),
             };
         }
         match event.kind() {
-            EventKind::Send => event.outcome().map(|()| Happening::Sent).map_err(trouble),
+            EventKind::Send => event.outcome().map(|()| DriverEvent::Sent).map_err(driver_error),
             EventKind::Connect | EventKind::Accept => Ok(match (event.outcome(), event.connection()) {
-                (Ok(()), Some(connection)) => Happening::Open(connection, event.context()),
+                (Ok(()), Some(connection)) => DriverEvent::Open(connection, event.context()),
                 (outcome, _) => {
-                    Happening::NotOpen(outcome.err().map_or(Status::Error, Failure::status), event.context())
+                    DriverEvent::NotOpen(outcome.err().map_or(Status::Error, Failure::status), event.context())
                 }
             }),
-            EventKind::Disconnect | EventKind::KeepaliveTimedOut => Err(Trouble::PeerGone),
-            EventKind::DeviceFailed => Err(Trouble::Failed(Status::NetDown)),
-            _ => Ok(Happening::Sent),
+            EventKind::Disconnect | EventKind::KeepaliveTimedOut => Err(DriverError::PeerLost),
+            EventKind::DeviceFailed => Err(DriverError::Failed(Status::NetDown)),
+            _ => Ok(DriverEvent::Sent),
         }
     }
 
@@ -421,13 +421,13 @@ impl Facade {
     }
 
     #[inline(always)]
-    fn poll_touching(&self) -> Result<Seen, Trouble> {
+    fn poll_touching(&self) -> Result<Completion, DriverError> {
         let (kind, detail) = match probe::touch_next(&self.endpoint) {
             Ok(Some(event)) => event,
-            Ok(None) | Err(PollError::NoBuffers) => return Ok(Seen::Nothing),
-            Err(PollError::Unusable(why)) => return Err(Trouble::Failed(why.status())),
+            Ok(None) | Err(PollError::NoBuffers) => return Ok(Completion::Nothing),
+            Err(PollError::Unusable(why)) => return Err(DriverError::Failed(why.status())),
         };
-        Seen::of(kind, detail)
+        Completion::of(kind, detail)
     }
 
     /// The endpoint itself, for what a port does not do.
@@ -464,14 +464,14 @@ pub(crate) fn with_keys(configured: &[(String, String)], keys: &[(String, String
 }
 
 #[inline(always)]
-fn next(endpoint: &Endpoint) -> Result<Option<Event<'_>>, Trouble> {
+fn next(endpoint: &Endpoint) -> Result<Option<Event<'_>>, DriverError> {
     match endpoint.get_event() {
         Ok(event) => Ok(event),
         Err(PollError::NoBuffers) => Ok(None),
-        Err(PollError::Unusable(why)) => Err(Trouble::Failed(why.status())),
+        Err(PollError::Unusable(why)) => Err(DriverError::Failed(why.status())),
     }
 }
 
-fn trouble(failure: Failure) -> Trouble {
-    Trouble::of(failure.status())
+fn driver_error(failure: Failure) -> DriverError {
+    DriverError::of(failure.status())
 }

@@ -5,7 +5,7 @@ use super::control::{Answer, Command, Hello, Link, Request, What, tell};
 use super::ends::{self, Area, CONTROL, Handles, OPERATIONS};
 use super::loops::{Lane, marker};
 use super::plan::{AttributeName, Mode, Session, Target, Threads};
-use super::port::{Happening, Opening, Port, Trouble, await_happening};
+use super::port::{DriverError, DriverEvent, Opening, Port, await_event};
 use super::ports::is_in_use;
 use super::visits::{Sizes, Visits, printable, who};
 use crate::probe::Probe;
@@ -42,27 +42,27 @@ pub(crate) fn serve<P: Port>(
             next
         });
         let line = match seen {
-            Ok(Happening::Nothing) => {
+            Ok(DriverEvent::Nothing) => {
                 let line = server.visits.overdue(Instant::now());
                 if line.is_none() {
                     port.wait();
                 }
                 line
             }
-            Ok(Happening::Asked) => server.report(asked.get(&next)),
-            Ok(Happening::Open(connection, context)) => {
+            Ok(DriverEvent::Asked) => server.report(asked.get(&next)),
+            Ok(DriverEvent::Open(connection, context)) => {
                 let Some(hello) = asked.remove(&context) else { continue };
                 let line;
                 (port, line) = server.answer(port, connection, hello)?;
                 line
             }
-            Ok(Happening::NotOpen(_, context)) => {
+            Ok(DriverEvent::NotOpen(_, context)) => {
                 asked.remove(&context);
                 None
             }
             // A client that has what it wanted closes; the next one is awaited.
-            Ok(_) | Err(Trouble::PeerGone) => None,
-            Err(trouble) => return Err(trouble.into()),
+            Ok(_) | Err(DriverError::PeerLost) => None,
+            Err(error) => return Err(error.into()),
         };
         if let Some(line) = line {
             on(Notice::Ended(&line));
@@ -192,7 +192,7 @@ fn begin<P: Port>(
 /// Waits until a client has left the listening endpoint, which it does when it knows where the run is.
 fn await_farewell<P: Port>(listener: &P) {
     // A client that stays is left by this end.
-    let _ = await_happening(listener, &mut Vec::new(), FAREWELL, |_, _| None::<()>);
+    let _ = await_event(listener, &mut Vec::new(), FAREWELL, |_, _| None::<()>);
 }
 
 /// Opens an endpoint at a port that was closed just now: another program may have had it for a moment.
@@ -223,18 +223,18 @@ fn arrive<P: Port>(port: P) -> Result<Link<P>, UserError> {
             return Ok(link);
         }
         match port.look(&mut bytes, ends::context_of)? {
-            Happening::Open(connection, CONTROL) => control = Some(connection),
-            Happening::Open(connection, OPERATIONS) => operations = Some(connection),
+            DriverEvent::Open(connection, CONTROL) => control = Some(connection),
+            DriverEvent::Open(connection, OPERATIONS) => operations = Some(connection),
             // Another client, which came to the port of the listening endpoint.
-            Happening::Open(connection, _) => {
+            DriverEvent::Open(connection, _) => {
                 let why = "the server is busy with another run: try again when that has ended".into();
                 tell(&port, connection, &Answer::Refused { why })?;
             }
-            Happening::Received(_) => early = Some(bytes.clone()),
-            Happening::Nothing if port.now() - begin > ARRIVAL => {
+            DriverEvent::Received(_) => early = Some(bytes.clone()),
+            DriverEvent::Nothing if port.now() - begin > ARRIVAL => {
                 return Err(UserError::new("the client did not connect for its run"));
             }
-            Happening::Nothing => port.wait(),
+            DriverEvent::Nothing => port.wait(),
             _ => {}
         }
     }

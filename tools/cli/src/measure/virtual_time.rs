@@ -9,7 +9,7 @@ use super::UserError;
 use super::client::{self, Progress};
 use super::environment::Path;
 use super::plan::{Mode, Plan, Threads};
-use super::port::{Facade, Happening, Opening, Port, Refused, Seen, Transfer, Trouble, with_keys};
+use super::port::{Completion, DriverError, DriverEvent, Facade, Opening, Port, PostError, Transfer, with_keys};
 use super::server::{self, Notice};
 use cci::{Attribute, Connection, Memory, RmaHandle, Status};
 use cci_sim::Clock;
@@ -82,7 +82,7 @@ fn private(keys: &[(String, String)]) -> Vec<(String, String)> {
 }
 
 /// What an end finds when the other has ended.
-const OVER: Trouble = Trouble::Failed(Status::Disconnected);
+const OVER: DriverError = DriverError::Failed(Status::Disconnected);
 
 /// Runs both ends, the server's first: until it waits for the first time. Within them [`InTurns::open`] opens endpoints.
 fn in_turns<S: Send, C>(serve: impl FnOnce() -> S + Send, measure: impl FnOnce() -> C) -> (S, C) {
@@ -265,11 +265,11 @@ impl Port for InTurns {
         self.started(self.facade.connect(uri, payload, attribute, context, timeout))
     }
 
-    fn send(&self, connection: Connection, message: &[u8], silent: bool) -> Result<(), Refused> {
+    fn send(&self, connection: Connection, message: &[u8], silent: bool) -> Result<(), PostError> {
         self.started(self.facade.send(connection, message, silent))
     }
 
-    fn rma(&self, connection: Connection, transfer: &Transfer<'_>, silent: bool) -> Result<(), Refused> {
+    fn rma(&self, connection: Connection, transfer: &Transfer<'_>, silent: bool) -> Result<(), PostError> {
         self.started(self.facade.rma(connection, transfer, silent))
     }
 
@@ -277,10 +277,10 @@ impl Port for InTurns {
         self.facade.register(memory)
     }
 
-    fn poll<const TOUCH: bool>(&self) -> Result<Seen, Trouble> {
+    fn poll<const TOUCH: bool>(&self) -> Result<Completion, DriverError> {
         match self.facade.poll::<TOUCH>()? {
-            Seen::Nothing if self.is_over() => Err(OVER),
-            Seen::Nothing => Ok(Seen::Nothing),
+            Completion::Nothing if self.is_over() => Err(OVER),
+            Completion::Nothing => Ok(Completion::Nothing),
             seen => self.started(Ok(seen)),
         }
     }
@@ -289,11 +289,11 @@ impl Port for InTurns {
         &self,
         bytes: &mut Vec<u8>,
         context_of: impl FnMut(&[u8]) -> u64,
-    ) -> Result<Happening<Connection>, Trouble> {
+    ) -> Result<DriverEvent<Connection>, DriverError> {
         match self.facade.look(bytes, context_of)? {
-            Happening::Nothing if self.is_over() => Err(OVER),
-            Happening::Nothing => Ok(Happening::Nothing),
-            happening => self.started(Ok(happening)),
+            DriverEvent::Nothing if self.is_over() => Err(OVER),
+            DriverEvent::Nothing => Ok(DriverEvent::Nothing),
+            event => self.started(Ok(event)),
         }
     }
 

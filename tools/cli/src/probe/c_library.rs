@@ -1,7 +1,7 @@
 //! The measuring loops' way through `libcci.so`: its functions, called through pointers as any C program calls them.
 
 use crate::measure::plan::{Mode, Threads};
-use crate::measure::port::{Happening, Opening, Port, Refused, Seen, Transfer, Trouble, nap};
+use crate::measure::port::{Completion, DriverError, DriverEvent, Opening, Port, PostError, Transfer, nap};
 use crate::measure::{UserError, while_doing};
 use cci::{Attribute, EventKind, Memory, RmaHandle, Status};
 use libloading::Library;
@@ -147,11 +147,11 @@ fn as_status(status: c_int) -> Status {
 }
 
 #[inline(always)]
-fn outcome(status: c_int) -> Result<(), Refused> {
+fn outcome(status: c_int) -> Result<(), PostError> {
     match status {
         0 => Ok(()),
-        libc::ENOBUFS => Err(Refused::Full),
-        other => Err(Refused::Trouble(Trouble::of(as_status(other)))),
+        libc::ENOBUFS => Err(PostError::Full),
+        other => Err(PostError::Driver(DriverError::of(as_status(other)))),
     }
 }
 
@@ -230,7 +230,7 @@ impl Port for CLibrary {
     }
 
     #[inline(always)]
-    fn send(&self, connection: CHandle, message: &[u8], silent: bool) -> Result<(), Refused> {
+    fn send(&self, connection: CHandle, message: &[u8], silent: bool) -> Result<(), PostError> {
         #[expect(clippy::cast_possible_truncation, reason = "a message is far below 4 GiB")]
         let len = message.len() as u32;
         let flags = if silent { SILENT } else { 0 };
@@ -238,8 +238,8 @@ impl Port for CLibrary {
         outcome(unsafe { (self.functions.send)(connection.0, message.as_ptr().cast(), len, ptr::null(), flags) })
     }
 
-    fn rma(&self, _: CHandle, _: &Transfer<'_>, _: bool) -> Result<(), Refused> {
-        Err(Refused::Trouble(Trouble::Failed(Status::NotImplemented)))
+    fn rma(&self, _: CHandle, _: &Transfer<'_>, _: bool) -> Result<(), PostError> {
+        Err(PostError::Driver(DriverError::Failed(Status::NotImplemented)))
     }
 
     fn register(&self, _: Memory) -> Result<RmaHandle, UserError> {
@@ -247,47 +247,47 @@ impl Port for CLibrary {
     }
 
     #[inline(always)]
-    fn poll<const TOUCH: bool>(&self) -> Result<Seen, Trouble> {
-        let Some(event) = self.next()? else { return Ok(Seen::Nothing) };
+    fn poll<const TOUCH: bool>(&self) -> Result<Completion, DriverError> {
+        let Some(event) = self.next()? else { return Ok(Completion::Nothing) };
         let kind = event.kind();
         if TOUCH && kind == EventKind::Recv {
             std::hint::black_box(super::sum(payload(event)));
         }
-        let seen = Seen::of(kind, event.detail);
+        let completion = Completion::of(kind, event.detail);
         self.give_back(event);
-        seen
+        completion
     }
 
     fn look(
         &self,
         bytes: &mut Vec<u8>,
         mut context_of: impl FnMut(&[u8]) -> u64,
-    ) -> Result<Happening<CHandle>, Trouble> {
-        let Some(event) = self.next()? else { return Ok(Happening::Nothing) };
-        let happening = match event.kind() {
-            EventKind::Send => Seen::of(EventKind::Send, event.detail).map(|_| Happening::Sent),
+    ) -> Result<DriverEvent<CHandle>, DriverError> {
+        let Some(event) = self.next()? else { return Ok(DriverEvent::Nothing) };
+        let outcome = match event.kind() {
+            EventKind::Send => Completion::of(EventKind::Send, event.detail).map(|_| DriverEvent::Sent),
             EventKind::Recv => {
                 bytes.clear();
                 bytes.extend_from_slice(payload(event));
-                Ok(Happening::Received(CHandle(event.third.cast())))
+                Ok(DriverEvent::Received(CHandle(event.third.cast())))
             }
             EventKind::Connect | EventKind::Accept if event.detail == 0 => {
-                Ok(Happening::Open(CHandle(event.third.cast()), event.second.addr() as u64))
+                Ok(DriverEvent::Open(CHandle(event.third.cast()), event.second.addr() as u64))
             }
             EventKind::Connect | EventKind::Accept => {
-                Ok(Happening::NotOpen(as_status(event.detail.cast_signed()), event.second.addr() as u64))
+                Ok(DriverEvent::NotOpen(as_status(event.detail.cast_signed()), event.second.addr() as u64))
             }
             EventKind::ConnectRequest => {
                 bytes.clear();
                 bytes.extend_from_slice(payload(event));
                 // SAFETY: an unanswered request, just received.
                 let status = unsafe { (self.functions.accept)(event, as_context(context_of(bytes))) };
-                if status == 0 { Ok(Happening::Asked) } else { Err(Trouble::Failed(as_status(status))) }
+                if status == 0 { Ok(DriverEvent::Asked) } else { Err(DriverError::Failed(as_status(status))) }
             }
-            _ => Err(Trouble::PeerGone),
+            _ => Err(DriverError::PeerLost),
         };
         self.give_back(event);
-        happening
+        outcome
     }
 
     fn wait(&self) {
@@ -300,14 +300,14 @@ impl Port for CLibrary {
 
 impl CLibrary {
     #[inline(always)]
-    fn next(&self) -> Result<Option<&CEvent>, Trouble> {
+    fn next(&self) -> Result<Option<&CEvent>, DriverError> {
         let mut event: *const CEvent = ptr::null();
         // SAFETY: `event` is writable; the endpoint is open.
         match unsafe { (self.functions.get_event)(self.endpoint, &raw mut event) } {
             // SAFETY: on success the library gives an event that stays valid until it is returned.
             0 => Ok(unsafe { event.as_ref() }),
             libc::EAGAIN | libc::ENOBUFS => Ok(None),
-            other => Err(Trouble::Failed(as_status(other))),
+            other => Err(DriverError::Failed(as_status(other))),
         }
     }
 

@@ -175,7 +175,7 @@ pub(crate) fn touch_next(endpoint: &cci::Endpoint) -> Result<Option<(cci::EventK
         // message that it has sent.
         std::hint::black_box(sum(unsafe { event.payload() }));
     }
-    // Refused only for unanswered requests, which do not come to a measured endpoint.
+    // PostError only for unanswered requests, which do not come to a measured endpoint.
     let _ = cci::raw::return_event(event);
     Ok(Some((kind, detail)))
 }

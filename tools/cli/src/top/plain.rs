@@ -13,10 +13,10 @@ pub(crate) const LEFT: [usize; 2] = [1, 2];
 
 /// The cells of a row, as many as [`HEADS`].
 pub(crate) fn cells(row: &Row) -> [String; 10] {
-    let it = &row.seen.snapshot;
+    let it = &row.endpoint.snapshot;
     let per_second = |pick: fn(&super::rows::Rates) -> f64| row.rates.map_or_else(|| "-".into(), |it| rate(pick(&it)));
     [
-        row.seen.pid.to_string(),
+        row.endpoint.pid.to_string(),
         it.uri.clone(),
         row.doing(),
         per_second(|it| it.sent),
@@ -56,7 +56,7 @@ pub(crate) fn table(rows: &[Row], look: &Look) -> String {
         all[0].push("COMMAND".into());
         all.extend(rows.iter().map(|row| {
             let mut cells = cells(row).to_vec();
-            cells.push(row.seen.command.clone());
+            cells.push(row.endpoint.command.clone());
             cells
         }));
         text.push_str(&align(&all, &[LEFT[0], LEFT[1], HEADS.len()]));
@@ -86,7 +86,7 @@ pub(crate) fn json(rows: &[Row], look: &Look) -> Value {
 }
 
 fn endpoint(row: &Row) -> Value {
-    let it = &row.seen.snapshot;
+    let it = &row.endpoint.snapshot;
     let waits: Vec<_> = row
         .waits
         .iter()
@@ -98,9 +98,9 @@ fn endpoint(row: &Row) -> Value {
         })
     });
     json!({
-        "pid": row.seen.pid,
-        "command": row.seen.command,
-        "process_state": row.seen.state.to_string(),
+        "pid": row.endpoint.pid,
+        "command": row.endpoint.command,
+        "process_state": row.endpoint.state.to_string(),
         "uri": it.uri,
         "transport": it.transport,
         "state": row.doing_word(),

@@ -20,7 +20,7 @@ const TMPFS: i64 = 0x0102_1994;
 
 /// An endpoint of a process.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct WatchedEndpoint {
     /// The process.
     pub(crate) pid: i32,
     /// Name of its program.
@@ -33,9 +33,9 @@ pub(crate) struct Seen {
     pub(crate) snapshot: Snapshot,
 }
 
-/// A file with the name of a page of counters that is none.
+/// A file that has the name of a counters page but is not one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct InvalidPage {
     /// The process that has it.
     pub(crate) pid: i32,
     /// Its program.
@@ -50,9 +50,9 @@ pub(crate) struct Look {
     /// When, nanoseconds of CLOCK_MONOTONIC.
     pub(crate) at: u64,
     /// Endpoints, by process and URI.
-    pub(crate) endpoints: Vec<Seen>,
+    pub(crate) endpoints: Vec<WatchedEndpoint>,
     /// What is not shown, and why.
-    pub(crate) refused: Vec<Refused>,
+    pub(crate) refused: Vec<InvalidPage>,
     /// Processes of other users, which were not looked at.
     pub(crate) others: usize,
     /// Processes of this user that the kernel keeps closed.
@@ -119,12 +119,13 @@ impl Scope {
             match what {
                 // The page of another process, inherited or passed on, is that one's to show.
                 Ok((_, snapshot)) if own_pid(path) != Some(snapshot.pid) => {}
-                Ok((file, _)) if look.endpoints.iter().any(|seen| seen.pid == pid && seen.file == file) => {}
+                Ok((file, _)) if look.endpoints.iter().any(|endpoint| endpoint.pid == pid && endpoint.file == file) => {
+                }
                 Ok((file, snapshot)) => {
                     let (command, state) = described(path);
-                    look.endpoints.push(Seen { pid, command, state, file, snapshot });
+                    look.endpoints.push(WatchedEndpoint { pid, command, state, file, snapshot });
                 }
-                Err(why) => look.refused.push(Refused { pid, command: described(path).0, why }),
+                Err(why) => look.refused.push(InvalidPage { pid, command: described(path).0, why }),
             }
         }
     }

@@ -1,6 +1,6 @@
 //! From two looks at the host to what is shown of each endpoint.
 
-use super::processes::{Look, Refused, Seen};
+use super::processes::{InvalidPage, Look, WatchedEndpoint};
 use cci::WaitFor;
 use std::collections::HashMap;
 
@@ -44,7 +44,7 @@ pub(crate) struct Wait {
 /// An endpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    pub(crate) seen: Seen,
+    pub(crate) endpoint: WatchedEndpoint,
     pub(crate) doing: Doing,
     /// Seconds since the last call that made progress; none: not known.
     pub(crate) quiet: Option<f64>,
@@ -92,7 +92,7 @@ impl Order {
 
     /// Puts rows into this order; those that are alike stay in that of processes.
     pub(crate) fn sort(self, rows: &mut [Row]) {
-        let place = |row: &Row| (row.seen.pid, row.seen.snapshot.uri.clone());
+        let place = |row: &Row| (row.endpoint.pid, row.endpoint.snapshot.uri.clone());
         rows.sort_by(|a, b| self.weight(b).total_cmp(&self.weight(a)).then_with(|| place(a).cmp(&place(b))));
     }
 
@@ -120,16 +120,16 @@ impl Watch {
     /// What the look after the one before shows.
     pub(crate) fn rows(&mut self, look: &Look, order: Order) -> Vec<Row> {
         let before = self.before.replace(look.clone());
-        self.moved.retain(|file, _| look.endpoints.iter().any(|seen| seen.file == *file));
+        self.moved.retain(|file, _| look.endpoints.iter().any(|endpoint| endpoint.file == *file));
         let mut rows: Vec<Row> = look
             .endpoints
             .iter()
-            .map(|seen| {
-                let earlier = before.as_ref().and_then(|before| Some((before.at, before.find(seen)?)));
-                if earlier.is_some_and(|(_, earlier)| has_moved(earlier, seen)) {
-                    self.moved.insert(seen.file, look.at);
+            .map(|endpoint| {
+                let earlier = before.as_ref().and_then(|before| Some((before.at, before.find(endpoint)?)));
+                if earlier.is_some_and(|(_, earlier)| has_moved(earlier, endpoint)) {
+                    self.moved.insert(endpoint.file, look.at);
                 }
-                row(look.at, earlier, seen, self.moved.get(&seen.file).copied())
+                row(look.at, earlier, endpoint, self.moved.get(&endpoint.file).copied())
             })
             .collect();
         order.sort(&mut rows);
@@ -139,25 +139,25 @@ impl Watch {
 
 impl Look {
     /// The same endpoint in this look.
-    fn find(&self, other: &Seen) -> Option<&Seen> {
-        self.endpoints.iter().find(|seen| (seen.pid, seen.file) == (other.pid, other.file))
+    fn find(&self, other: &WatchedEndpoint) -> Option<&WatchedEndpoint> {
+        self.endpoints.iter().find(|endpoint| (endpoint.pid, endpoint.file) == (other.pid, other.file))
     }
 }
 
-fn has_moved(earlier: &Seen, now: &Seen) -> bool {
-    let marks = |seen: &Seen| {
-        let it = &seen.snapshot;
+fn has_moved(earlier: &WatchedEndpoint, now: &WatchedEndpoint) -> bool {
+    let marks = |endpoint: &WatchedEndpoint| {
+        let it = &endpoint.snapshot;
         [it.sent, it.received, it.rma, it.refused, it.not_ready, it.dropped, it.progress]
     };
     marks(earlier) != marks(now)
 }
 
-fn row(at: u64, earlier: Option<(u64, &Seen)>, seen: &Seen, moved: Option<u64>) -> Row {
-    let it = &seen.snapshot;
+fn row(at: u64, earlier: Option<(u64, &WatchedEndpoint)>, endpoint: &WatchedEndpoint, moved: Option<u64>) -> Row {
+    let it = &endpoint.snapshot;
     // Times of a virtual network cannot be compared with ours.
     let progress = if it.is_virtual { moved } else { Some(it.progress.max(moved.unwrap_or(0))) };
     let quiet = progress.map(|progress| at.saturating_sub(progress));
-    let doing = match (seen.state, quiet) {
+    let doing = match (endpoint.state, quiet) {
         ('T' | 't', _) => Doing::Stopped,
         (_, Some(quiet)) if quiet <= RECENT || moved == Some(at) => Doing::Calling,
         _ if it.is_armed => Doing::Asleep,
@@ -176,15 +176,15 @@ fn row(at: u64, earlier: Option<(u64, &Seen)>, seen: &Seen, moved: Option<u64>) 
         .collect();
     waits.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     Row {
-        seen: seen.clone(),
+        endpoint: endpoint.clone(),
         doing,
         quiet: quiet.map(|quiet| quiet as f64 / SECOND),
-        rates: earlier.and_then(|(before, earlier)| rates(at.saturating_sub(before), earlier, seen)),
+        rates: earlier.and_then(|(before, earlier)| rates(at.saturating_sub(before), earlier, endpoint)),
         waits,
     }
 }
 
-fn rates(nanos: u64, earlier: &Seen, now: &Seen) -> Option<Rates> {
+fn rates(nanos: u64, earlier: &WatchedEndpoint, now: &WatchedEndpoint) -> Option<Rates> {
     if nanos == 0 {
         return None;
     }
@@ -235,7 +235,7 @@ impl Row {
 
     /// Share of the receive buffers that is taken.
     pub(crate) fn buffers(&self) -> String {
-        let it = &self.seen.snapshot;
+        let it = &self.endpoint.snapshot;
         if it.is_starving {
             return "full".into();
         }
@@ -247,7 +247,7 @@ impl Row {
 
     /// What there is to say about it beside its line in the table.
     pub(crate) fn remarks(&self) -> Vec<String> {
-        let (it, pid) = (&self.seen.snapshot, self.seen.pid);
+        let (it, pid) = (&self.endpoint.snapshot, self.endpoint.pid);
         let uri = &it.uri;
         let mut lines: Vec<String> = self
             .waits
@@ -271,7 +271,7 @@ impl Row {
 }
 
 /// One line for each file that is not shown.
-pub(crate) fn refusals(refused: &[Refused]) -> Vec<String> {
+pub(crate) fn refusals(refused: &[InvalidPage]) -> Vec<String> {
     refused.iter().map(|it| format!("process {} ({}): counters not shown: {}", it.pid, it.command, it.why)).collect()
 }
 
@@ -325,7 +325,7 @@ pub(super) mod tests {
     use cci::{Snapshot, WaitShown};
 
     /// An endpoint that has been called just now, at ten seconds.
-    pub(in crate::top) fn seen(pid: i32) -> Seen {
+    pub(in crate::top) fn endpoint(pid: i32) -> WatchedEndpoint {
         let snapshot = Snapshot {
             transport: "sm".into(),
             uri: format!("sm://{pid}/0"),
@@ -334,10 +334,16 @@ pub(super) mod tests {
             recv_taken: 41,
             ..Snapshot::default()
         };
-        Seen { pid, command: "server".into(), state: 'S', file: (1, u64::from(pid.unsigned_abs())), snapshot }
+        WatchedEndpoint {
+            pid,
+            command: "server".into(),
+            state: 'S',
+            file: (1, u64::from(pid.unsigned_abs())),
+            snapshot,
+        }
     }
 
-    fn look(seconds: u64, endpoints: Vec<Seen>) -> Look {
+    fn look(seconds: u64, endpoints: Vec<WatchedEndpoint>) -> Look {
         Look { at: seconds * 1_000_000_000, endpoints, ..Look::default() }
     }
 
@@ -348,24 +354,24 @@ pub(super) mod tests {
     #[test]
     fn rates_are_differences_over_the_time_between_looks() {
         let mut watch = Watch::default();
-        assert_eq!(one(&mut watch, &look(10, vec![seen(1)])).rates, None, "a look alone has none");
-        let mut later = seen(1);
+        assert_eq!(one(&mut watch, &look(10, vec![endpoint(1)])).rates, None, "a look alone has none");
+        let mut later = endpoint(1);
         (later.snapshot.sent, later.snapshot.received) = (1000, 10);
         (later.snapshot.sent_long_bytes, later.snapshot.rma_bytes) = (400, 600);
         let rates = one(&mut watch, &look(12, vec![later.clone()])).rates.unwrap();
         assert_eq!(rates, Rates { sent: 500.0, received: 5.0, bytes: 500.0, rma: 0.0 });
         // Less than before: another life, or a liar.
-        let rates = one(&mut watch, &look(14, vec![seen(1)])).rates.unwrap();
+        let rates = one(&mut watch, &look(14, vec![endpoint(1)])).rates.unwrap();
         assert_eq!(rates, Rates::default());
-        assert_eq!(one(&mut watch, &look(14, vec![seen(1)])).rates, None, "no time has passed");
+        assert_eq!(one(&mut watch, &look(14, vec![endpoint(1)])).rates, None, "no time has passed");
         later.file = (1, 77);
         assert_eq!(one(&mut watch, &look(15, vec![later])).rates, None, "another file is another endpoint");
     }
 
     #[test]
     fn what_a_process_does_follows_from_its_calls() {
-        let doing = |seen: &Seen, at| one(&mut Watch::default(), &look(at, vec![seen.clone()]));
-        let mut it = seen(1);
+        let doing = |endpoint: &WatchedEndpoint, at| one(&mut Watch::default(), &look(at, vec![endpoint.clone()]));
+        let mut it = endpoint(1);
         assert_eq!(doing(&it, 10).doing, Doing::Calling);
         let quiet = doing(&it, 22);
         assert_eq!((quiet.doing, quiet.quiet, quiet.doing().as_str()), (Doing::Silent, Some(12.0), "quiet 12s"));
@@ -375,7 +381,7 @@ pub(super) mod tests {
         assert_eq!(doing(&it, 22).doing(), "stop 12s");
         // A program that only sends makes no progress that the clock is read for, but its counters move.
         let mut watch = Watch::default();
-        let mut sender = seen(2);
+        let mut sender = endpoint(2);
         one(&mut watch, &look(20, vec![sender.clone()]));
         sender.snapshot.sent = 5;
         assert_eq!(one(&mut watch, &look(21, vec![sender.clone()])).doing, Doing::Calling);
@@ -384,7 +390,7 @@ pub(super) mod tests {
 
     #[test]
     fn in_virtual_time_only_what_moves_says_something() {
-        let mut it = seen(1);
+        let mut it = endpoint(1);
         it.snapshot.is_virtual = true;
         it.snapshot.progress = 7_000_000_000;
         it.snapshot.waits = vec![wait("sim://net/2", 4)];
@@ -402,7 +408,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_longest_wait_comes_first_and_reads_as_a_sentence() {
-        let mut it = seen(1);
+        let mut it = endpoint(1);
         it.snapshot.waits = vec![wait("sm://2/0", 9), wait("sm://3/0", 2)];
         (it.snapshot.unlisted, it.snapshot.is_starving) = (7, true);
         let row = one(&mut Watch::default(), &look(10, vec![it]));
@@ -419,16 +425,16 @@ pub(super) mod tests {
 
     #[test]
     fn orders_put_the_most_first_and_otherwise_the_process() {
-        let mut busy = seen(3);
+        let mut busy = endpoint(3);
         busy.snapshot.sent = 100;
-        let mut waiting = seen(2);
+        let mut waiting = endpoint(2);
         waiting.snapshot.waits = vec![wait("sm://9/0", 1)];
-        let before = look(9, vec![seen(1), seen(2), seen(3)]);
-        let now = look(10, vec![seen(1), waiting, busy]);
+        let before = look(9, vec![endpoint(1), endpoint(2), endpoint(3)]);
+        let now = look(10, vec![endpoint(1), waiting, busy]);
         let sorted = |order| {
             let mut watch = Watch::default();
             watch.rows(&before, order);
-            watch.rows(&now, order).iter().map(|row| row.seen.pid).collect::<Vec<_>>()
+            watch.rows(&now, order).iter().map(|row| row.endpoint.pid).collect::<Vec<_>>()
         };
         assert_eq!(sorted(Order::Pid), [1, 2, 3]);
         assert_eq!(sorted(Order::Rate), [3, 1, 2]);

@@ -133,7 +133,7 @@ fn table(rows: &[Row]) -> Table<'static> {
 
 /// What deserves a look stands out; each is told by its words too.
 fn style(row: &Row) -> Style {
-    if row.doing == Doing::Stopped || row.seen.snapshot.is_starving {
+    if row.doing == Doing::Stopped || row.endpoint.snapshot.is_starving {
         Style::new().fg(Color::Red)
     } else if !row.waits.is_empty() {
         Style::new().fg(Color::Yellow)
@@ -158,7 +158,7 @@ fn draw_remarks(frame: &mut Frame<'_>, area: Rect, remarks: &[String]) {
 #[cfg(test)]
 mod tests {
     use super::super::rows::Watch;
-    use super::super::rows::tests::seen;
+    use super::super::rows::tests::endpoint;
     use super::*;
     use cci::{WaitFor, WaitShown};
     use ratatui::Terminal;
@@ -166,8 +166,11 @@ mod tests {
 
     /// Some endpoints, as a second look finds them.
     fn looks() -> (Vec<Row>, Look) {
-        let mut before =
-            Look { at: 9_000_000_000, endpoints: vec![seen(4_194_304), seen(22), seen(7)], ..Look::default() };
+        let mut before = Look {
+            at: 9_000_000_000,
+            endpoints: vec![endpoint(4_194_304), endpoint(22), endpoint(7)],
+            ..Look::default()
+        };
         before.endpoints[1].snapshot.progress = 8_000_000_000;
         let mut look = Look { at: 10_000_000_000, others: 3, ..before.clone() };
         let busy = &mut look.endpoints[0].snapshot;
