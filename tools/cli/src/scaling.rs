@@ -2,11 +2,11 @@
 //! in this process: the sending threads, and for each receiving endpoint a thread that polls it.
 
 use crate::arguments::DeviceArguments;
+use crate::measure::driver::{Completion, Facade, Opening, Port, PostError, Transfer, join, with_keys};
 use crate::measure::ends::Area;
 use crate::measure::environment::{Environment, allowed};
 use crate::measure::finding::{Finding, Threads, ThreadsPoint};
 use crate::measure::plan::{AttributeName, MemoryOrigin, Mode, Operation, Plan, Threads as ThreadsOfEndpoint};
-use crate::measure::port::{Completion, Facade, Opening, Port, PostError, Transfer, join, with_keys};
 use crate::measure::row::Document;
 use crate::measure::statistics::median;
 use crate::measure::{UserError, ends, while_doing};

@@ -2,9 +2,9 @@
 //! endpoint is in one process, the ends that connect to it in another.
 
 use crate::arguments::ConnectionsArguments;
+use crate::measure::driver::{Completion, DriverEvent, Facade, Opening, Port};
 use crate::measure::finding::MemoryPoint;
 use crate::measure::local::die_with_parent;
-use crate::measure::port::{Completion, DriverEvent, Facade, Opening, Port};
 use crate::measure::usage::Usage;
 use crate::measure::{UserError, while_doing};
 use cci::Attribute;

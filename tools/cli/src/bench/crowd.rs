@@ -4,9 +4,9 @@
 use super::speed::{least, median, most};
 use super::verdict::{Line, Standard};
 use crate::arguments::CrowdArguments;
+use crate::measure::driver::{Completion, DriverEvent, Facade, Opening, Port, PostError};
 use crate::measure::environment::{pin, two_processors};
 use crate::measure::local::die_with_parent;
-use crate::measure::port::{Completion, DriverEvent, Facade, Opening, Port, PostError};
 use crate::measure::usage::Usage;
 use crate::measure::{UserError, while_doing};
 use cci::{Attribute, Connection};

@@ -2,9 +2,9 @@
 //! that nothing else has touched it.
 
 use crate::arguments::{Footprint, FootprintArguments};
+use crate::measure::driver::{Completion, Facade, Opening, Port, PostError, join};
 use crate::measure::local::die_with_parent;
 use crate::measure::plan::Mode;
-use crate::measure::port::{Completion, Facade, Opening, Port, PostError, join};
 use crate::measure::usage::Usage;
 use crate::measure::{UserError, while_doing};
 use crate::probe::allocator::allocations;

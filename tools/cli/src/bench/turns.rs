@@ -4,7 +4,7 @@
 use super::beside::beside;
 use super::speed::median;
 use super::verdict::{Line, Standard};
-use crate::measure::port::{Completion, DriverEvent, Facade, Opening, Port, PostError};
+use crate::measure::driver::{Completion, DriverEvent, Facade, Opening, Port, PostError};
 use crate::measure::{UserError, while_doing};
 use cci::{Attribute, Connection};
 use std::io::ErrorKind;

@@ -3,9 +3,9 @@
 
 use super::speed::median;
 use super::verdict::{Line, Standard};
+use crate::measure::driver::{Completion, Facade, NAP, Opening, Port, join};
 use crate::measure::environment::{pin, two_processors};
 use crate::measure::plan::Mode;
-use crate::measure::port::{Completion, Facade, NAP, Opening, Port, join};
 use crate::measure::{UserError, while_doing};
 use cci::{Attribute, Connection};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};

@@ -1,8 +1,8 @@
 //! Both ends of a breakdown: the same rounds in the same order, of three blocks each: bare, as it is, and stamped.
 
+use crate::measure::driver::{Completion, DriverError, Facade, Port, PostError};
 use crate::measure::loops::{Act, Lane, ping, pong};
 use crate::measure::plan::ProbeKind;
-use crate::measure::port::{Completion, DriverError, Facade, Port, PostError};
 use crate::measure::statistics::median;
 use crate::measure::{UserError, while_doing};
 use crate::probe::Probe;

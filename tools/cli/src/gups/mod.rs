@@ -6,10 +6,10 @@ mod table;
 
 use crate::arguments::DeviceArguments;
 use crate::crew::{Crew, Role as Part, Voice};
+use crate::measure::driver::{Facade, Opening, Port};
 use crate::measure::environment::Environment;
 use crate::measure::finding::{Finding, Gups};
 use crate::measure::plan::{Mode, Threads};
-use crate::measure::port::{Facade, Opening, Port};
 use crate::measure::row::Document;
 use crate::measure::{UserError, while_doing};
 use crate::output::arguments::ResultsArguments;

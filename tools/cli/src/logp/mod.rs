@@ -16,13 +16,13 @@ use crate::arguments::DeviceArguments;
 use crate::crew::{Crew, Role as Part, Voice};
 use crate::measure::client::{call, report};
 use crate::measure::control::Report;
+use crate::measure::driver::{Facade, Opening, Port};
 use crate::measure::environment::{Environment, Path};
 use crate::measure::finding::{Finding, Logp, LogpPoint};
 use crate::measure::loops::Lane;
 use crate::measure::plan::{
     self, Abi, AttributeName, Measurement, MemoryOrigin, Mode, Operation, Plan, Target, Threads,
 };
-use crate::measure::port::{Facade, Opening, Port};
 use crate::measure::row::Document;
 use crate::measure::{UserError, ends, virtual_time};
 use crate::output::arguments::ResultsArguments;

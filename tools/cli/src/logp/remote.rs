@@ -5,9 +5,9 @@ use super::requester::Answerer;
 use crate::measure::UserError;
 use crate::measure::client::{End, join};
 use crate::measure::control::{Command, What};
+use crate::measure::driver::Facade;
 use crate::measure::loops::Lane;
 use crate::measure::plan::Plan;
-use crate::measure::port::Facade;
 
 /// A server that answers.
 pub(super) struct Remote<'p> {

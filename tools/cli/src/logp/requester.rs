@@ -2,9 +2,9 @@
 
 use super::computing::{self, Computing};
 use super::machine::{Burst, Machine, Times};
+use crate::measure::driver::{Completion, DriverError, DriverEvent, Port, PostError, await_event};
 use crate::measure::ends::OPERATIONS;
 use crate::measure::loops::{Act, Lane, pong};
-use crate::measure::port::{Completion, DriverError, DriverEvent, Port, PostError, await_event};
 use crate::measure::statistics::median;
 use crate::measure::{UserError, while_doing};
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 
 use super::machine::{Burst, Machine, Times};
 use super::requester::{CONTEXT, look};
-use crate::measure::port::{DriverError, DriverEvent, Facade, Opening, Port, PostError};
+use crate::measure::driver::{DriverError, DriverEvent, Facade, Opening, Port, PostError};
 use crate::measure::{UserError, while_doing};
 use cci::{Attribute, Connection};
 use cci_sim::Clock;

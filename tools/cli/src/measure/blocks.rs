@@ -2,10 +2,10 @@
 
 use super::client::{ANSWER, End, out_of_turn, per_operation};
 use super::control::{Answer, Command, What};
+use super::driver::{DriverError, Port};
 use super::ends;
 use super::loops::{self, Lane, marker};
 use super::plan::{AttributeName, Measurement, ProbeKind, Target};
-use super::port::{DriverError, Port};
 use super::{UserError, while_doing};
 use crate::probe::Probe;
 use cci::Status;

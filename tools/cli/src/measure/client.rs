@@ -1,11 +1,11 @@
 //! The end that measures.
 
 use super::control::{Answer, Client, Command, Hello, Link, Report, Request, VERSION, What, hear};
+use super::driver::{DriverEvent, Opening, Port, await_event};
 use super::ends::{self, Area, CONTROL, Handles, OPERATIONS};
 use super::environment::Path;
 use super::plan::{Effort, Measurement, Mode, Operation, Plan, ProbeKind, Threads};
 use super::points::{self, Point};
-use super::port::{DriverEvent, Opening, Port, await_event};
 use super::ports::from_the_end;
 use super::{UserError, interrupt, while_doing};
 use crate::peers::{Company, News, Patience};

@@ -8,8 +8,8 @@
 //! A run has several launches, each of which begins so. After the last the client asks for one more connection, whose
 //! payload is a [`Hello`] with its [`Report`].
 
+use super::driver::{Completion, DriverError, DriverEvent, Port, PostError, await_event};
 use super::plan::{ProbeKind, Session};
-use super::port::{Completion, DriverError, DriverEvent, Port, PostError, await_event};
 use super::{UserError, while_doing};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! What both ends of a run have: memory, and the loops chosen by the session.
 
+use super::driver::{DriverError, Port, Transfer};
 use super::loops::{self, Act, Lane, WINDOW, ping, pong, sink};
 use super::plan::{AttributeName, MemoryOrigin, Session};
-use super::port::{DriverError, Port, Transfer};
 use super::{UserError, while_doing};
 use crate::probe::buffer::Buffer;
 use cci::{Attribute, Memory, RmaHandle, SharedMemory};

@@ -5,10 +5,10 @@
 //! parent notices the death of either by the end of its output.
 
 use super::client::{self, Progress};
+use super::driver::{Facade, Opening, Port};
 use super::environment::{Path, pin, two_processors};
 use super::plan::{Abi, Mode, Plan, Threads};
 use super::points::{Finished, Point, in_launches};
-use super::port::{Facade, Opening, Port};
 use super::server::{self, Notice};
 use super::{UserError, interrupt, virtual_time, while_doing};
 use crate::peers::News;

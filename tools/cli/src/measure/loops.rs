@@ -3,7 +3,7 @@
 //! A loop that sends says how many SEND events it leaves for [`super::control::Link::settle`]: over a network they may come
 //! after what the other end says next, which a loop would take for a message of its own and lose.
 
-use super::port::{Completion, DriverError, Port, PostError, Transfer};
+use super::driver::{Completion, DriverError, Port, PostError, Transfer};
 use hdrhistogram::Histogram;
 
 /// RMA operations in flight where there may be many, unless asked otherwise.

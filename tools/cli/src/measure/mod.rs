@@ -3,6 +3,7 @@
 mod blocks;
 pub(crate) mod client;
 pub(crate) mod control;
+pub(crate) mod driver;
 pub(crate) mod ends;
 pub(crate) mod environment;
 pub(crate) mod finding;
@@ -11,7 +12,6 @@ pub(crate) mod local;
 pub(crate) mod loops;
 pub(crate) mod plan;
 pub(crate) mod points;
-pub(crate) mod port;
 pub(crate) mod ports;
 pub(crate) mod row;
 pub(crate) mod server;

@@ -2,10 +2,10 @@
 
 use super::UserError;
 use super::control::{Answer, Command, Hello, Link, Request, What, tell};
+use super::driver::{DriverError, DriverEvent, Opening, Port, await_event};
 use super::ends::{self, Area, CONTROL, Handles, OPERATIONS};
 use super::loops::{Lane, marker};
 use super::plan::{AttributeName, Mode, Session, Target, Threads};
-use super::port::{DriverError, DriverEvent, Opening, Port, await_event};
 use super::ports::is_in_use;
 use super::visits::{Sizes, Visits, printable, who};
 use crate::probe::Probe;

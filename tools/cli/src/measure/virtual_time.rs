@@ -7,9 +7,9 @@
 
 use super::UserError;
 use super::client::{self, Progress};
+use super::driver::{Completion, DriverError, DriverEvent, Facade, Opening, Port, PostError, Transfer, with_keys};
 use super::environment::Path;
 use super::plan::{Mode, Plan, Threads};
-use super::port::{Completion, DriverError, DriverEvent, Facade, Opening, Port, PostError, Transfer, with_keys};
 use super::server::{self, Notice};
 use cci::{Attribute, Connection, Memory, RmaHandle, Status};
 use cci_sim::Clock;

@@ -57,7 +57,7 @@ fn ring(fd: &OwnedFd) -> io::Result<()> {
 fn sleep(fd: &OwnedFd) -> io::Result<()> {
     loop {
         // With a time limit like that of the measured loop: the kernel's timer is part of what a sleep costs.
-        match poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&crate::measure::port::NAP)) {
+        match poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&crate::measure::driver::NAP)) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,
             Err(error) => return Err(error.into()),
