@@ -2,7 +2,7 @@
 //! in this process: the sending threads, and for each receiving endpoint a thread that polls it.
 
 use crate::arguments::DeviceArguments;
-use crate::measure::driver::{Completion, Facade, Opening, Port, PostError, Transfer, join, with_keys};
+use crate::measure::driver::{Completion, Driver, Facade, Opening, PostError, Transfer, join, with_keys};
 use crate::measure::ends::Area;
 use crate::measure::environment::{Environment, allowed};
 use crate::measure::finding::{Finding, Threads, ThreadsPoint};

@@ -3,7 +3,7 @@
 use super::beside::beside;
 use super::speed::median;
 use super::verdict::{Line, Standard};
-use crate::measure::driver::{Completion, Facade, Opening, Port, PostError, Transfer, join};
+use crate::measure::driver::{Completion, Driver, Facade, Opening, PostError, Transfer, join};
 use crate::measure::{UserError, while_doing};
 use cci::{Attribute, Connection, Memory, SharedMemory};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,7 +2,7 @@
 //! endpoint is in one process, the ends that connect to it in another.
 
 use crate::arguments::ConnectionsArguments;
-use crate::measure::driver::{Completion, DriverEvent, Facade, Opening, Port};
+use crate::measure::driver::{Completion, Driver, DriverEvent, Facade, Opening};
 use crate::measure::finding::MemoryPoint;
 use crate::measure::local::die_with_parent;
 use crate::measure::usage::Usage;
@@ -130,7 +130,7 @@ fn lines(other: &mut Child) -> Result<Receiver<()>, UserError> {
 fn accept(endpoint: &Facade, count: u32) -> Result<(), UserError> {
     let (mut open, mut bytes, mut since) = (0, Vec::new(), Instant::now());
     while open < count {
-        match endpoint.look(&mut bytes, |_| 0)? {
+        match endpoint.poll_event(&mut bytes, |_| 0)? {
             DriverEvent::Open(..) => (open, since) = (open + 1, Instant::now()),
             DriverEvent::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
             DriverEvent::Nothing if since.elapsed() > SILENCE => {
@@ -207,7 +207,7 @@ fn connect(endpoint: &Facade, uri: &str, count: u32) -> Result<(), UserError> {
             endpoint.connect(uri, &[], Attribute::ReliableOrdered, 0, LIMIT)?;
             asked += 1;
         }
-        match endpoint.look(&mut bytes, |_| 0)? {
+        match endpoint.poll_event(&mut bytes, |_| 0)? {
             DriverEvent::Open(..) => (open, since) = (open + 1, Instant::now()),
             DriverEvent::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
             DriverEvent::Nothing if since.elapsed() > SILENCE => return Err(UserError::new("nobody answers any more")),

@@ -4,7 +4,7 @@
 use super::speed::{least, median, most};
 use super::verdict::{Line, Standard};
 use crate::arguments::CrowdArguments;
-use crate::measure::driver::{Completion, DriverEvent, Facade, Opening, Port, PostError};
+use crate::measure::driver::{Completion, Driver, DriverEvent, Facade, Opening, PostError};
 use crate::measure::environment::{pin, two_processors};
 use crate::measure::local::die_with_parent;
 use crate::measure::usage::Usage;
@@ -368,7 +368,7 @@ fn bare_turns(senders: usize, there: usize) -> Result<f64, UserError> {
 fn accept(endpoint: &Facade, count: usize) -> Result<Vec<Connection>, UserError> {
     let (mut open, mut bytes, begin) = (Vec::new(), Vec::new(), Instant::now());
     while open.len() < count {
-        match endpoint.look(&mut bytes, |_| 0)? {
+        match endpoint.poll_event(&mut bytes, |_| 0)? {
             DriverEvent::Open(connection, _) => open.push(connection),
             DriverEvent::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
             _ if begin.elapsed() > LIMIT => {
@@ -438,7 +438,7 @@ impl Crowd {
                 end.connect(uri, &[], Attribute::ReliableOrdered, 0, LIMIT)?;
             }
             while let Some((end, open)) = batch.iter_mut().find(|(_, open)| open.is_none()) {
-                match end.look(&mut bytes, |_| 0)? {
+                match end.poll_event(&mut bytes, |_| 0)? {
                     DriverEvent::Open(connection, _) => *open = Some(connection),
                     DriverEvent::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
                     _ if begin.elapsed() > LIMIT => return Err(UserError::new("nobody answers")),

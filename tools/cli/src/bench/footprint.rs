@@ -2,7 +2,7 @@
 //! that nothing else has touched it.
 
 use crate::arguments::{Footprint, FootprintArguments};
-use crate::measure::driver::{Completion, Facade, Opening, Port, PostError, join};
+use crate::measure::driver::{Completion, Driver, Facade, Opening, PostError, join};
 use crate::measure::local::die_with_parent;
 use crate::measure::plan::Mode;
 use crate::measure::usage::Usage;

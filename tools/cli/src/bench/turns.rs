@@ -4,7 +4,7 @@
 use super::beside::beside;
 use super::speed::median;
 use super::verdict::{Line, Standard};
-use crate::measure::driver::{Completion, DriverEvent, Facade, Opening, Port, PostError};
+use crate::measure::driver::{Completion, Driver, DriverEvent, Facade, Opening, PostError};
 use crate::measure::{UserError, while_doing};
 use cci::{Attribute, Connection};
 use std::io::ErrorKind;
@@ -65,7 +65,7 @@ fn receive(receiver: &Facade, echo: &UdpSocket, shared: &Shared, is_over: &Atomi
                 let _ = echo.send_to(&datagram, from);
                 shared.count();
             }
-        } else if let Ok(DriverEvent::Received(..)) = receiver.look(&mut message, |_| 0) {
+        } else if let Ok(DriverEvent::Received(..)) = receiver.poll_event(&mut message, |_| 0) {
             shared.count();
         }
     }
@@ -102,7 +102,7 @@ fn connect(opening: &Opening, count: usize, uri: &str) -> Result<Vec<(Facade, Co
         let end = Facade::open(opening)?;
         end.connect(uri, &[], Attribute::ReliableOrdered, 0, LIMIT)?;
         let connection = loop {
-            match end.look(&mut bytes, |_| 0)? {
+            match end.poll_event(&mut bytes, |_| 0)? {
                 DriverEvent::Open(connection, _) => break connection,
                 DriverEvent::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
                 _ if begin.elapsed() > LIMIT => return Err(UserError::new("nobody answers")),

@@ -3,7 +3,7 @@
 
 use super::speed::median;
 use super::verdict::{Line, Standard};
-use crate::measure::driver::{Completion, Facade, NAP, Opening, Port, join};
+use crate::measure::driver::{Completion, Driver, Facade, NAP, Opening, join};
 use crate::measure::environment::{pin, two_processors};
 use crate::measure::plan::Mode;
 use crate::measure::{UserError, while_doing};

@@ -1,6 +1,6 @@
 //! Both ends of a breakdown: the same rounds in the same order, of three blocks each: bare, as it is, and stamped.
 
-use crate::measure::driver::{Completion, DriverError, Facade, Port, PostError};
+use crate::measure::driver::{Completion, Driver, DriverError, Facade, PostError};
 use crate::measure::loops::{Act, Lane, ping, pong};
 use crate::measure::plan::ProbeKind;
 use crate::measure::statistics::median;
@@ -36,7 +36,7 @@ pub(super) struct Told {
 
 /// An end.
 pub(super) struct End<'a> {
-    port: Facade,
+    driver: Facade,
     connection: Connection,
     stamps: &'a Stamps,
     /// What one stamp takes, nanoseconds.
@@ -66,7 +66,7 @@ fn note(layers: &mut [Vec<f64>; Layer::COUNT], spent: &Spent, stamp: f64) {
 
 impl<'a> End<'a> {
     pub(super) fn new(
-        port: Facade,
+        driver: Facade,
         connection: Connection,
         stamps: &'a Stamps,
         probe: &'a mut Probe,
@@ -75,7 +75,7 @@ impl<'a> End<'a> {
     ) -> Result<Self, UserError> {
         let message = vec![1; usize::try_from(size).map_err(while_doing("the size is too large"))?];
         let stamp = cost_of_stamp(stamps);
-        Ok(Self { port, connection, stamps, stamp, probe, kind, message, samples: Samples::default() })
+        Ok(Self { driver, connection, stamps, stamp, probe, kind, message, samples: Samples::default() })
     }
 
     /// Measures until the time is over, but so many rounds at least.
@@ -106,7 +106,7 @@ impl<'a> End<'a> {
     }
 
     fn lane(&self) -> Lane<'_, Facade> {
-        Lane { port: &self.port, connection: self.connection, silent: true }
+        Lane { driver: &self.driver, connection: self.connection, silent: true }
     }
 
     /// A block of which some round trips are stamped. The end that leads sends first.
@@ -140,11 +140,11 @@ impl<'a> End<'a> {
     #[inline(always)]
     fn send(&self, message: &[u8]) -> Result<(), DriverError> {
         loop {
-            match self.port.send(self.connection, message, true) {
+            match self.driver.send(self.connection, message, true) {
                 Ok(()) => return Ok(()),
                 // Nothing comes before this message has gone.
                 Err(PostError::Full) => {
-                    self.port.poll::<false>()?;
+                    self.driver.poll::<false>()?;
                 }
                 Err(PostError::Driver(error)) => return Err(error),
             }
@@ -154,7 +154,7 @@ impl<'a> End<'a> {
     #[inline(always)]
     fn receive(&self) -> Result<usize, DriverError> {
         loop {
-            if let Completion::Received(len) = self.port.poll::<false>()? {
+            if let Completion::Received(len) = self.driver.poll::<false>()? {
                 return Ok(len);
             }
         }
@@ -172,7 +172,7 @@ impl<'a> End<'a> {
     fn stamped_receive(&mut self) -> Result<(), DriverError> {
         loop {
             self.stamps.begin();
-            let seen = self.port.poll::<false>();
+            let seen = self.driver.poll::<false>();
             let spent = self.stamps.end();
             if let Completion::Received(_) = seen? {
                 note(&mut self.samples.receive, &spent, self.stamp);

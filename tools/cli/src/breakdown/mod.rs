@@ -6,7 +6,7 @@ use crate::arguments::DeviceArguments;
 use crate::crew::{Crew, Role as Part, Voice};
 use crate::measure::UserError;
 use crate::measure::client::call;
-use crate::measure::driver::{DriverEvent, Facade, Opening, Port, await_event};
+use crate::measure::driver::{Driver, DriverEvent, Facade, Opening, await_event};
 use crate::measure::ends::{OPERATIONS, payload_of};
 use crate::measure::environment::{Environment, Path};
 use crate::measure::finding::{Breakdown, Finding, Share};
@@ -116,26 +116,26 @@ pub(crate) fn play(role: &Role, voice: &mut Voice) -> Result<(), UserError> {
         ends: 2,
     };
     let stamps = Arc::new(Stamps::new(ticks));
-    let port = Facade::open_stamped(&opening, Some(stamps.clone()))?;
+    let driver = Facade::open_stamped(&opening, Some(stamps.clone()))?;
     let connection = if role.leads {
         let uri: String = voice.hear()?;
-        let connection = call(&port, &uri, payload_of(OPERATIONS), Attribute::ReliableOrdered, OPERATIONS)?;
-        let path: Option<Path> = port.path(connection);
+        let connection = call(&driver, &uri, payload_of(OPERATIONS), Attribute::ReliableOrdered, OPERATIONS)?;
+        let path: Option<Path> = driver.path(connection);
         voice.say(&path)?;
         connection
     } else {
-        voice.say(&port.uri())?;
-        let arrived = await_event(&port, &mut Vec::new(), ARRIVAL, |event, _| match event {
+        voice.say(&driver.uri())?;
+        let arrived = await_event(&driver, &mut Vec::new(), ARRIVAL, |event, _| match event {
             DriverEvent::Open(connection, _) => Some(connection),
             _ => None,
         })?;
         arrived.ok_or_else(|| UserError::new("the client end did not connect"))?
     };
-    let most = port.max_send_size(connection);
+    let most = driver.max_send_size(connection);
     if role.size > most {
         return Err(UserError(format!("a message here has at most {most} bytes: ask for a smaller one by --size")));
     }
-    let end = End::new(port, connection, &stamps, voice.probe()?, role.probe, role.size)?;
+    let end = End::new(driver, connection, &stamps, voice.probe()?, role.probe, role.size)?;
     let told = if role.leads { end.lead(role.time, ROUNDS)? } else { end.follow()? };
     voice.say(&told)
 }

@@ -6,7 +6,7 @@ mod table;
 
 use crate::arguments::DeviceArguments;
 use crate::crew::{Crew, Role as Part, Voice};
-use crate::measure::driver::{Facade, Opening, Port};
+use crate::measure::driver::{Driver, Facade, Opening};
 use crate::measure::environment::Environment;
 use crate::measure::finding::{Finding, Gups};
 use crate::measure::plan::{Mode, Threads};
@@ -164,9 +164,9 @@ pub(crate) fn play(role: &Role, voice: &Voice) -> Result<(), UserError> {
         library: None,
         ends: u32::try_from(role.layout.members).unwrap_or(u32::MAX),
     };
-    let port = Facade::open(&opening)?;
-    let transport = port.transport().to_owned();
-    let endpoint = port.into_endpoint();
+    let driver = Facade::open(&opening)?;
+    let transport = driver.transport().to_owned();
+    let endpoint = driver.into_endpoint();
     let members = usize::try_from(role.layout.members).map_err(while_doing("too many processes"))?;
     let number = usize::try_from(role.number).map_err(while_doing("too many processes"))?;
     let mailbox = (role.way == Way::Write).then(|| Mailbox::new(&endpoint, members)).transpose()?;

@@ -16,7 +16,7 @@ use crate::arguments::DeviceArguments;
 use crate::crew::{Crew, Role as Part, Voice};
 use crate::measure::client::{call, report};
 use crate::measure::control::Report;
-use crate::measure::driver::{Facade, Opening, Port};
+use crate::measure::driver::{Driver, Facade, Opening};
 use crate::measure::environment::{Environment, Path};
 use crate::measure::finding::{Finding, Logp, LogpPoint};
 use crate::measure::loops::Lane;
@@ -192,22 +192,22 @@ fn simulate(session: &Session) -> Result<Told, UserError> {
     let effort = Effort { rounds: 1, goes_on: &|| false };
     check_size(session, &ends)?;
     let found = method::measure(&mut ends, session.size, &effort)?;
-    let (port, connection) = ends.port();
-    Ok(Told { logp: finding(session, port.transport(), &found), path: port.path(connection) })
+    let (driver, connection) = ends.driver();
+    Ok(Told { logp: finding(session, driver.transport(), &found), path: driver.path(connection) })
 }
 
 /// Plays one end.
 pub(crate) fn play(role: &Role, voice: &Voice) -> Result<(), UserError> {
     let session = &role.session;
-    let port = Facade::open(&session.opening())?;
+    let driver = Facade::open(&session.opening())?;
     if !role.requests {
-        voice.say(&port.uri())?;
-        return requester::respond(&port, session.size, session.is_silent());
+        voice.say(&driver.uri())?;
+        return requester::respond(&driver, session.size, session.is_silent());
     }
     let uri: String = voice.hear()?;
     let attribute = ends::attribute(session.attribute);
-    let connection = call(&port, &uri, ends::payload_of(CONTEXT), attribute, CONTEXT)?;
-    let (told, _) = measured(session, Beside { port, connection, silent: session.is_silent() })?;
+    let connection = call(&driver, &uri, ends::payload_of(CONTEXT), attribute, CONTEXT)?;
+    let (told, _) = measured(session, Beside { driver, connection, silent: session.is_silent() })?;
     voice.say(&told)
 }
 
@@ -234,8 +234,8 @@ fn measured<A: Answerer>(session: &Session, answerer: A) -> Result<(Told, A), Us
     let rounds = u32::try_from(rounds).unwrap_or(1);
     let effort = Effort { rounds, goes_on: &|| begin.elapsed() < session.time };
     let found = method::measure(&mut pair, session.size, &effort)?;
-    let Lane { port, connection, .. } = pair.answerer.lane();
-    let told = Told { logp: finding(session, port.transport(), &found), path: port.path(connection) };
+    let Lane { driver, connection, .. } = pair.answerer.lane();
+    let told = Told { logp: finding(session, driver.transport(), &found), path: driver.path(connection) };
     Ok((told, pair.answerer))
 }
 

@@ -29,7 +29,7 @@ impl<'p> Remote<'p> {
 }
 
 impl Answerer for Remote<'_> {
-    type Port = Facade;
+    type Driver = Facade;
 
     fn expect(&mut self, requests: u64) -> Result<(), UserError> {
         self.end.begin(What::Measured, self.reply, requests)
@@ -37,6 +37,6 @@ impl Answerer for Remote<'_> {
 
     fn lane(&self) -> Lane<'_, Facade> {
         let link = &self.end.link;
-        Lane { port: &link.port, connection: link.operations, silent: self.end.plan.session.silent }
+        Lane { driver: &link.driver, connection: link.operations, silent: self.end.plan.session.silent }
     }
 }

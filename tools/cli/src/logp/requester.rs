@@ -2,7 +2,7 @@
 
 use super::computing::{self, Computing};
 use super::machine::{Burst, Machine, Times};
-use crate::measure::driver::{Completion, DriverError, DriverEvent, Port, PostError, await_event};
+use crate::measure::driver::{Completion, Driver, DriverError, DriverEvent, PostError, await_event};
 use crate::measure::ends::OPERATIONS;
 use crate::measure::loops::{Act, Lane, pong};
 use crate::measure::statistics::median;
@@ -34,25 +34,25 @@ impl Requester {
     }
 
     /// A burst of requests; over silent lanes without SEND events.
-    fn burst<P: Port>(&mut self, lane: &Lane<'_, P>, burst: &Burst) -> Result<Times, UserError> {
-        rest(lane.port)?;
+    fn burst<P: Driver>(&mut self, lane: &Lane<'_, P>, burst: &Burst) -> Result<Times, UserError> {
+        rest(lane.driver)?;
         let steps = self.computing.steps(burst.delay);
         let mut waiting = 0;
         let begin = Instant::now();
         for _ in 0..burst.length {
             if waiting >= burst.window {
-                wait(lane.port, &mut waiting, burst.window - 1)?;
+                wait(lane.driver, &mut waiting, burst.window - 1)?;
             }
             issue(lane, &self.message, &mut waiting)?;
             if steps > 0 {
                 computing::run(steps);
             }
-            if burst.looks && look(lane.port)? {
+            if burst.looks && look(lane.driver)? {
                 waiting -= 1;
             }
         }
         let issued = begin.elapsed();
-        wait(lane.port, &mut waiting, 0)?;
+        wait(lane.driver, &mut waiting, 0)?;
         let answered = begin.elapsed();
         Ok(Times { issued: ns(issued) - self.clock, answered: ns(answered) - 2.0 * self.clock })
     }
@@ -70,9 +70,9 @@ impl Requester {
 
 /// Looks once; whether there was a message.
 #[inline(always)]
-pub(super) fn look(port: &impl Port) -> Result<bool, DriverError> {
+pub(super) fn look(driver: &impl Driver) -> Result<bool, DriverError> {
     loop {
-        match port.poll::<false>()? {
+        match driver.poll::<false>()? {
             Completion::Received(_) => return Ok(true),
             // The end of a request, which is no part of LogP.
             Completion::Sent | Completion::Other => {}
@@ -82,14 +82,14 @@ pub(super) fn look(port: &impl Port) -> Result<bool, DriverError> {
 }
 
 #[inline(always)]
-fn issue<P: Port>(lane: &Lane<'_, P>, message: &[u8], waiting: &mut u64) -> Result<(), DriverError> {
+fn issue<P: Driver>(lane: &Lane<'_, P>, message: &[u8], waiting: &mut u64) -> Result<(), DriverError> {
     loop {
-        match lane.port.send(lane.connection, message, lane.silent) {
+        match lane.driver.send(lane.connection, message, lane.silent) {
             Ok(()) => {
                 *waiting += 1;
                 return Ok(());
             }
-            Err(PostError::Full) => *waiting -= u64::from(look(lane.port)?),
+            Err(PostError::Full) => *waiting -= u64::from(look(lane.driver)?),
             Err(PostError::Driver(error)) => return Err(error),
         }
     }
@@ -97,11 +97,11 @@ fn issue<P: Port>(lane: &Lane<'_, P>, message: &[u8], waiting: &mut u64) -> Resu
 
 /// Waits until at most `most` replies are missing.
 #[inline(always)]
-fn wait(port: &impl Port, waiting: &mut u64, most: u64) -> Result<(), UserError> {
+fn wait(driver: &impl Driver, waiting: &mut u64, most: u64) -> Result<(), UserError> {
     let mut looks = 0_u32;
     let mut since = None;
     while *waiting > most {
-        if look(port)? {
+        if look(driver)? {
             *waiting -= 1;
             continue;
         }
@@ -116,10 +116,10 @@ fn wait(port: &impl Port, waiting: &mut u64, most: u64) -> Result<(), UserError>
 }
 
 /// Lets everything come to rest: what acknowledges, and what collects messages for a common frame.
-fn rest(port: &impl Port) -> Result<(), DriverError> {
+fn rest(driver: &impl Driver) -> Result<(), DriverError> {
     let begin = Instant::now();
     while begin.elapsed() < REST {
-        look(port)?;
+        look(driver)?;
     }
     Ok(())
 }
@@ -127,32 +127,32 @@ fn rest(port: &impl Port) -> Result<(), DriverError> {
 /// The end that answers, as a requester meets it.
 pub(super) trait Answerer {
     /// What the requester sends by.
-    type Port: Port;
+    type Driver: Driver;
 
     /// So many requests are about to come.
     fn expect(&mut self, requests: u64) -> Result<(), UserError>;
 
     /// Where they go.
-    fn lane(&self) -> Lane<'_, Self::Port>;
+    fn lane(&self) -> Lane<'_, Self::Driver>;
 }
 
 /// A process of the same run, which answers whatever comes.
-pub(super) struct Beside<P: Port> {
-    pub(super) port: P,
+pub(super) struct Beside<P: Driver> {
+    pub(super) driver: P,
     pub(super) connection: P::Connection,
     /// Without SEND events, which only ordered connections can do.
     pub(super) silent: bool,
 }
 
-impl<P: Port> Answerer for Beside<P> {
-    type Port = P;
+impl<P: Driver> Answerer for Beside<P> {
+    type Driver = P;
 
     fn expect(&mut self, _: u64) -> Result<(), UserError> {
         Ok(())
     }
 
     fn lane(&self) -> Lane<'_, P> {
-        Lane { port: &self.port, connection: self.connection, silent: self.silent }
+        Lane { driver: &self.driver, connection: self.connection, silent: self.silent }
     }
 }
 
@@ -184,8 +184,8 @@ impl<A: Answerer> Machine for Pair<A> {
     }
 
     fn largest(&self) -> u64 {
-        let Lane { port, connection, .. } = self.answerer.lane();
-        port.max_send_size(connection)
+        let Lane { driver, connection, .. } = self.answerer.lane();
+        driver.max_send_size(connection)
     }
 }
 
@@ -207,16 +207,16 @@ fn clock() -> f64 {
 }
 
 /// Waits for a requester and answers each of its requests by as many bytes, until it leaves.
-pub(super) fn respond<P: Port>(port: &P, size: u64, silent: bool) -> Result<(), UserError> {
-    let connection = await_event(port, &mut Vec::new(), ARRIVAL, |event, _| match event {
+pub(super) fn respond<P: Driver>(driver: &P, size: u64, silent: bool) -> Result<(), UserError> {
+    let connection = await_event(driver, &mut Vec::new(), ARRIVAL, |event, _| match event {
         DriverEvent::Open(connection, _) => Some(connection),
         _ => None,
     })?;
     let connection = connection.ok_or_else(|| UserError::new("the requesting end did not connect"))?;
     let size =
-        usize::try_from(size.min(port.max_send_size(connection))).map_err(while_doing("the size is too large"))?;
+        usize::try_from(size.min(driver.max_send_size(connection))).map_err(while_doing("the size is too large"))?;
     let reply = vec![1; size];
-    let lane = Lane { port, connection, silent };
+    let lane = Lane { driver, connection, silent };
     match pong::<P, false>(&lane, &Act::Message(&reply), u64::MAX) {
         // It is told nothing else at the end of a run.
         Err(DriverError::PeerLost) | Ok(_) => Ok(()),

@@ -2,7 +2,7 @@
 
 use super::machine::{Burst, Machine, Times};
 use super::requester::{CONTEXT, look};
-use crate::measure::driver::{DriverError, DriverEvent, Facade, Opening, Port, PostError};
+use crate::measure::driver::{Driver, DriverError, DriverEvent, Facade, Opening, PostError};
 use crate::measure::{UserError, while_doing};
 use cci::{Attribute, Connection};
 use cci_sim::Clock;
@@ -22,7 +22,7 @@ pub(super) struct Simulated {
 }
 
 struct End {
-    port: Facade,
+    driver: Facade,
     connection: Connection,
     clock: Clock,
     silent: bool,
@@ -30,7 +30,7 @@ struct End {
 
 impl End {
     fn send(&self, bytes: &[u8]) -> Result<bool, DriverError> {
-        match self.port.send(self.connection, bytes, self.silent) {
+        match self.driver.send(self.connection, bytes, self.silent) {
             Ok(()) => Ok(true),
             Err(PostError::Full) => Ok(false),
             Err(PostError::Driver(error)) => Err(error),
@@ -39,7 +39,7 @@ impl End {
 
     /// Looks for a message. Costs no virtual time.
     fn look(&self) -> Result<bool, DriverError> {
-        look(&self.port)
+        look(&self.driver)
     }
 }
 
@@ -54,28 +54,28 @@ impl Simulated {
     /// Opens and connects both ends, and holds time from then on. `reply`: bytes of a reply.
     pub(super) fn new(opening: &Opening, attribute: Attribute, silent: bool, reply: u64) -> Result<Self, UserError> {
         let (here, there) = (Facade::open(opening)?, Facade::open(opening)?);
-        let clock = |port: &Facade| {
-            Clock::of(&port.uri()).ok_or_else(|| UserError(format!("{} is not on a virtual network", port.uri())))
+        let clock = |driver: &Facade| {
+            Clock::of(&driver.uri()).ok_or_else(|| UserError(format!("{} is not on a virtual network", driver.uri())))
         };
         let (here_clock, there_clock) = (clock(&here)?, clock(&there)?);
         here.connect(&there.uri(), b"", attribute, CONTEXT, Duration::from_secs(5))?;
         let (mut ours, mut theirs, mut bytes) = (None, None, Vec::new());
         for _ in 0..STEPS {
-            match here.look(&mut bytes, |_| CONTEXT)? {
+            match here.poll_event(&mut bytes, |_| CONTEXT)? {
                 DriverEvent::Open(connection, _) => ours = Some(connection),
                 DriverEvent::NotOpen(status, _) => {
                     return Err(UserError(format!("the ends did not connect: {status}")));
                 }
                 _ => {}
             }
-            if let DriverEvent::Open(connection, _) = there.look(&mut bytes, |_| CONTEXT)? {
+            if let DriverEvent::Open(connection, _) = there.poll_event(&mut bytes, |_| CONTEXT)? {
                 theirs = Some(connection);
             }
             if let (Some(ours), Some(theirs)) = (ours, theirs) {
                 here_clock.hold();
                 return Ok(Self {
-                    here: End { port: here, connection: ours, clock: here_clock, silent },
-                    there: End { port: there, connection: theirs, clock: there_clock, silent },
+                    here: End { driver: here, connection: ours, clock: here_clock, silent },
+                    there: End { driver: there, connection: theirs, clock: there_clock, silent },
                     message: Vec::new(),
                     reply: vec![1; usize::try_from(reply).map_err(while_doing("the size is too large"))?],
                 });
@@ -85,8 +85,8 @@ impl Simulated {
     }
 
     /// The end that issues requests.
-    pub(super) fn port(&self) -> (&Facade, Connection) {
-        (&self.here.port, self.here.connection)
+    pub(super) fn driver(&self) -> (&Facade, Connection) {
+        (&self.here.driver, self.here.connection)
     }
 
     /// The time that the requester's program sees, nanoseconds.
@@ -178,7 +178,7 @@ impl Machine for Simulated {
     }
 
     fn largest(&self) -> u64 {
-        self.here.port.max_send_size(self.here.connection)
+        self.here.driver.max_send_size(self.here.connection)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::client::{ANSWER, End, out_of_turn, per_operation};
 use super::control::{Answer, Command, What};
-use super::driver::{DriverError, Port};
+use super::driver::{Driver, DriverError};
 use super::ends;
 use super::loops::{self, Lane, marker};
 use super::plan::{AttributeName, Measurement, ProbeKind, Target};
@@ -16,7 +16,7 @@ const STEPS: u32 = 20_000;
 /// Readings of the clock, as well.
 const READINGS: u64 = 1000;
 
-impl<P: Port> End<'_, P> {
+impl<P: Driver> End<'_, P> {
     pub(super) fn probed(&mut self, kind: ProbeKind, size: u64, count: u64) -> Result<Duration, UserError> {
         let no_memory = || UserError::new("the ends share no memory for a probe");
         let failed = format!("the probe {} failed; use another by --probe, or none", kind.name());
@@ -46,14 +46,14 @@ impl<P: Port> End<'_, P> {
         if !plain_rma || session.target == Target::Computing {
             self.begin(What::Measured, size, count)?;
         }
-        let lane = Lane { port: &self.link.port, connection: self.link.operations, silent: session.silent };
+        let lane = Lane { driver: &self.link.driver, connection: self.link.operations, silent: session.silent };
         let act = ends::act(session, &self.buffer, self.handles.as_ref(), size, exchange);
         let window = if measurement.is_one_by_one() { Some(1) } else { session.window };
-        let begin = self.link.port.now();
+        let begin = self.link.driver.now();
         if session.bidirectional {
             let open = ends::duplex(&lane, session, &self.buffer, self.handles.as_ref(), size, count)?;
             self.link.settle(open)?;
-            return Ok((self.link.port.now() - begin, 2 * count));
+            return Ok((self.link.driver.now() - begin, 2 * count));
         }
         if exchange {
             let open = match (measurement, session.touch) {
@@ -62,7 +62,7 @@ impl<P: Port> End<'_, P> {
                 (_, touch) => ends::exchange(&lane, &act, count, touch, true)?,
             };
             self.link.settle(open)?;
-            return Ok((self.link.port.now() - begin, count));
+            return Ok((self.link.driver.now() - begin, count));
         }
         let one_by_one = measurement.is_one_by_one() && !session.silent;
         let started = match work {
@@ -75,7 +75,7 @@ impl<P: Port> End<'_, P> {
             outcome?;
             return self.finish_stream(begin, size);
         }
-        let took = self.link.port.now() - begin;
+        let took = self.link.driver.now() - begin;
         if let (Target::Computing, Some(probe)) = (session.target, &self.probe) {
             probe.stop_computing(self.number);
         }
@@ -98,36 +98,36 @@ impl<P: Port> End<'_, P> {
     pub(super) fn alone(&mut self, size: u64, count: u64, work: Option<u64>) -> Result<Option<[f64; 2]>, UserError> {
         let Some(work) = work else { return Ok(None) };
         let (took, moved) = self.measured(size, count, None)?;
-        let begin = self.link.port.now();
+        let begin = self.link.driver.now();
         (0..count).for_each(|_| loops::compute(work));
-        let computed = self.link.port.now() - begin;
+        let computed = self.link.driver.now() - begin;
         Ok(Some([per_operation(took, moved, false), per_operation(computed, count, false)]))
     }
 
     fn computed(&self, steps: u32) -> Duration {
-        let begin = self.link.port.now();
+        let begin = self.link.driver.now();
         loops::compute(steps.into());
-        self.link.port.now() - begin
+        self.link.driver.now() - begin
     }
 
     /// Nanoseconds of one reading of the clock.
     pub(super) fn cost_of_the_clock(&self) -> f64 {
-        let begin = self.link.port.now();
+        let begin = self.link.driver.now();
         for _ in 1..READINGS {
-            std::hint::black_box(self.link.port.now());
+            std::hint::black_box(self.link.driver.now());
         }
-        per_operation(self.link.port.now() - begin, READINGS, false)
+        per_operation(self.link.driver.now() - begin, READINGS, false)
     }
 
     /// Waits until the server has everything that will arrive.
     fn finish_stream(&mut self, begin: Duration, size: u64) -> Result<(Duration, u64), UserError> {
         if self.plan.session.attribute == AttributeName::Uu {
-            let lane = Lane { port: &self.link.port, connection: self.link.control, silent: true };
+            let lane = Lane { driver: &self.link.driver, connection: self.link.control, silent: true };
             loops::stream(&lane, &loops::Act::Message(&[0][..marker(size)]), 1, None)?;
         }
         match self.link.hear(ANSWER)? {
             Answer::Done { received: 0 } => Err(DriverError::Failed(Status::TimedOut).into()),
-            Answer::Done { received } => Ok((self.link.port.now() - begin, received)),
+            Answer::Done { received } => Ok((self.link.driver.now() - begin, received)),
             other => Err(out_of_turn(&other)),
         }
     }

@@ -1,7 +1,7 @@
 //! The end that measures.
 
 use super::control::{Answer, Client, Command, Hello, Link, Report, Request, VERSION, What, hear};
-use super::driver::{DriverEvent, Opening, Port, await_event};
+use super::driver::{Driver, DriverEvent, Opening, await_event};
 use super::ends::{self, Area, CONTROL, Handles, OPERATIONS};
 use super::environment::Path;
 use super::plan::{Effort, Measurement, Mode, Operation, Plan, ProbeKind, Threads};
@@ -46,7 +46,7 @@ pub(crate) enum Progress<'a> {
 /// # Errors
 ///
 /// What could not be begun, or why it ended early; rows measured by then have been told.
-pub(crate) fn run<P: Port>(
+pub(crate) fn run<P: Driver>(
     plan: &Plan,
     uri: &str,
     probe: Option<Probe>,
@@ -59,17 +59,17 @@ pub(crate) fn run<P: Port>(
     if plan.session.is_rma() {
         end.exchange_memory()?;
     }
-    if let Some(path) = end.link.port.path(end.link.operations) {
+    if let Some(path) = end.link.driver.path(end.link.operations) {
         on(Progress::Path(&path));
     }
-    let most = end.link.port.max_send_size(end.link.operations);
+    let most = end.link.driver.max_send_size(end.link.operations);
     for &size in &plan.sizes {
         if plan.session.operation == Operation::Send && size > most {
             on(Progress::TooLarge(size, most));
             continue;
         }
         on(Progress::Size(size));
-        let mut point = Point { transport: end.link.port.transport().into(), size, ..Point::default() };
+        let mut point = Point { transport: end.link.driver.transport().into(), size, ..Point::default() };
         let outcome = end.point(&mut point);
         on(Progress::Point(&point));
         end.company.points().iter().for_each(|point| on(Progress::Point(point)));
@@ -85,7 +85,7 @@ pub(crate) fn run<P: Port>(
 }
 
 /// Meets the server at `uri`, for blocks of this plan.
-pub(crate) fn join<'p, P: Port>(plan: &'p Plan, uri: &str, probe: Option<Probe>) -> Result<End<'p, P>, UserError> {
+pub(crate) fn join<'p, P: Driver>(plan: &'p Plan, uri: &str, probe: Option<Probe>) -> Result<End<'p, P>, UserError> {
     // A probe is there where both ends are on this host.
     let opening = opening(plan, uri, if probe.is_some() { 2 } else { 1 });
     let there = agree::<P>(plan, &opening, uri)?;
@@ -110,11 +110,11 @@ pub(crate) fn scheme(uri: &str) -> Option<String> {
 }
 
 /// Asks the server for an endpoint that is opened as the run needs it; its URI.
-fn agree<P: Port>(plan: &Plan, opening: &Opening, uri: &str) -> Result<String, UserError> {
-    let port = P::open(opening)?;
-    let payload = payload(&port, Request::Launch(plan.session.clone()))?;
-    let connection = call(&port, uri, &payload, Attribute::ReliableOrdered, CONTROL)?;
-    match hear(&port, &mut Vec::new(), ANSWER, |from| from == connection)? {
+fn agree<P: Driver>(plan: &Plan, opening: &Opening, uri: &str) -> Result<String, UserError> {
+    let driver = P::open(opening)?;
+    let payload = payload(&driver, Request::Launch(plan.session.clone()))?;
+    let connection = call(&driver, uri, &payload, Attribute::ReliableOrdered, CONTROL)?;
+    match hear(&driver, &mut Vec::new(), ANSWER, |from| from == connection)? {
         Answer::Ready { uri } => Ok(uri),
         Answer::Refused { why } => Err(UserError(format!("the server refused: {why}"))),
         other => Err(out_of_turn(&other)),
@@ -122,79 +122,79 @@ fn agree<P: Port>(plan: &Plan, opening: &Opening, uri: &str) -> Result<String, U
 }
 
 /// Reports to the server at `uri` how a run has ended. A server that has gone does without.
-pub(crate) fn report<P: Port>(plan: &Plan, uri: &str, report: Report) {
+pub(crate) fn report<P: Driver>(plan: &Plan, uri: &str, report: Report) {
     // A request has little room, and a letter may take six bytes of it.
     let short =
         |text: String| text.chars().take(300).map(|letter| if letter.is_ascii() { letter } else { '?' }).collect();
     let report = Report { result: short(report.result), early: report.early.map(short) };
-    let _ = P::open(&opening(plan, uri, 1)).and_then(|port| {
+    let _ = P::open(&opening(plan, uri, 1)).and_then(|driver| {
         let patience = if report.early.is_some() { Duration::ZERO } else { CALL };
-        let payload = payload(&port, Request::Report(report))?;
-        call_soon(&port, uri, &payload, Attribute::ReliableOrdered, CONTROL, patience)
+        let payload = payload(&driver, Request::Report(report))?;
+        call_soon(&driver, uri, &payload, Attribute::ReliableOrdered, CONTROL, patience)
     });
 }
 
-fn payload(port: &impl Port, request: Request) -> Result<Vec<u8>, UserError> {
-    let hello = Hello { cci_perf: VERSION, client: Client::at(port), request };
+fn payload(driver: &impl Driver, request: Request) -> Result<Vec<u8>, UserError> {
+    let hello = Hello { cci_perf: VERSION, client: Client::at(driver), request };
     serde_json::to_vec(&hello).map_err(while_doing("cannot write the request"))
 }
 
-fn connect<'p, P: Port>(
+fn connect<'p, P: Driver>(
     plan: &'p Plan,
     opening: &Opening,
     uri: &str,
     probe: Option<Probe>,
 ) -> Result<End<'p, P>, UserError> {
-    let port = P::open(&opening.for_session(&plan.session))?;
-    let control = call_soon(&port, uri, ends::payload_of(CONTROL), Attribute::ReliableOrdered, CONTROL, CALL)?;
+    let driver = P::open(&opening.for_session(&plan.session))?;
+    let control = call_soon(&driver, uri, ends::payload_of(CONTROL), Attribute::ReliableOrdered, CONTROL, CALL)?;
     let attribute = ends::attribute(plan.session.attribute);
-    let operations = call(&port, uri, ends::payload_of(OPERATIONS), attribute, OPERATIONS)?;
-    port.watch(control)?;
-    let link = Link::new(port, control, operations);
+    let operations = call(&driver, uri, ends::payload_of(OPERATIONS), attribute, OPERATIONS)?;
+    driver.watch(control)?;
+    let link = Link::new(driver, control, operations);
     let singles = points::histogram()?;
     let company = Company::default();
     Ok(End { link, plan, handles: None, area: None, probe, buffer: vec![], number: 0, company, singles })
 }
 
 /// Connects and waits for the outcome.
-pub(crate) fn call<P: Port>(
-    port: &P,
+pub(crate) fn call<P: Driver>(
+    driver: &P,
     uri: &str,
     payload: &[u8],
     attribute: Attribute,
     context: u64,
 ) -> Result<P::Connection, UserError> {
-    call_once(port, uri, payload, attribute, context)?.map_err(|status| not_reached(uri, status))
+    call_once(driver, uri, payload, attribute, context)?.map_err(|status| not_reached(uri, status))
 }
 
 /// Connects to an endpoint that may be about to open: while nobody listens there, tries again for so long.
-fn call_soon<P: Port>(
-    port: &P,
+fn call_soon<P: Driver>(
+    driver: &P,
     uri: &str,
     payload: &[u8],
     attribute: Attribute,
     context: u64,
     patience: Duration,
 ) -> Result<P::Connection, UserError> {
-    let begin = port.now();
+    let begin = driver.now();
     loop {
-        match call_once(port, uri, payload, attribute, context)? {
+        match call_once(driver, uri, payload, attribute, context)? {
             Ok(connection) => return Ok(connection),
-            Err(Status::ConnRefused) if port.now() - begin < patience => std::thread::sleep(AGAIN),
+            Err(Status::ConnRefused) if driver.now() - begin < patience => std::thread::sleep(AGAIN),
             Err(status) => return Err(not_reached(uri, status)),
         }
     }
 }
 
-fn call_once<P: Port>(
-    port: &P,
+fn call_once<P: Driver>(
+    driver: &P,
     uri: &str,
     payload: &[u8],
     attribute: Attribute,
     context: u64,
 ) -> Result<Result<P::Connection, Status>, UserError> {
-    port.connect(uri, payload, attribute, context, CALL)?;
-    let opened = await_event(port, &mut Vec::new(), 2 * CALL, |event, _| match event {
+    driver.connect(uri, payload, attribute, context, CALL)?;
+    let opened = await_event(driver, &mut Vec::new(), 2 * CALL, |event, _| match event {
         DriverEvent::Open(connection, of) if of == context => Some(Ok(connection)),
         DriverEvent::NotOpen(status, of) if of == context => Some(Err(status)),
         _ => None,
@@ -220,7 +220,7 @@ pub(super) fn out_of_turn(answer: &Answer) -> UserError {
 }
 
 /// The client's end of a run. Fields drop in order: the endpoint before the memory that is registered with it.
-pub(crate) struct End<'p, P: Port> {
+pub(crate) struct End<'p, P: Driver> {
     pub(crate) link: Link<P>,
     pub(crate) plan: &'p Plan,
     pub(super) handles: Option<Handles>,
@@ -234,10 +234,10 @@ pub(crate) struct End<'p, P: Port> {
     pub(super) singles: Histogram<u64>,
 }
 
-impl<P: Port> End<'_, P> {
+impl<P: Driver> End<'_, P> {
     fn exchange_memory(&mut self) -> Result<(), UserError> {
         let area = Area::new(self.plan.session.memory, self.plan.session.largest)?;
-        let local = self.link.port.register(area.memory())?;
+        let local = self.link.driver.register(area.memory())?;
         self.area = Some(area);
         self.link.tell(&Command::Memory { handle: local.stuff })?;
         let Answer::Memory { handle, pid, address } = self.link.hear(ANSWER)? else {
@@ -253,9 +253,9 @@ impl<P: Port> End<'_, P> {
 
     /// Measures one size: calibrates, then alternates blocks of the probe with blocks of the library.
     fn point(&mut self, point: &mut Point) -> Result<(), UserError> {
-        let begun = self.link.port.now();
+        let begun = self.link.driver.now();
         let outcome = self.blocks_of(point);
-        point.took = self.link.port.now() - begun;
+        point.took = self.link.driver.now() - begun;
         outcome
     }
 
@@ -278,8 +278,8 @@ impl<P: Port> End<'_, P> {
         let halved = measurement == Measurement::PingPong;
         let work = self.work_like_a_transfer(size, count)?;
         self.singles.reset();
-        let begin = self.link.port.now();
-        while !effort.is_enough(point.pairs.len() as u64, self.link.port.now() - begin) && !interrupt::is_asked() {
+        let begin = self.link.driver.now();
+        while !effort.is_enough(point.pairs.len() as u64, self.link.driver.now() - begin) && !interrupt::is_asked() {
             let bare = match probe {
                 None => None,
                 Some((kind, count)) => {

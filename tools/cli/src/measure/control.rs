@@ -8,7 +8,7 @@
 //! A run has several launches, each of which begins so. After the last the client asks for one more connection, whose
 //! payload is a [`Hello`] with its [`Report`].
 
-use super::driver::{Completion, DriverError, DriverEvent, Port, PostError, await_event};
+use super::driver::{Completion, Driver, DriverError, DriverEvent, PostError, await_event};
 use super::plan::{ProbeKind, Session};
 use super::{UserError, while_doing};
 use serde::de::DeserializeOwned;
@@ -51,9 +51,9 @@ pub(crate) struct Client {
 
 impl Client {
     /// This process, which asks from this endpoint.
-    pub(crate) fn at(port: &impl Port) -> Self {
+    pub(crate) fn at(driver: &impl Driver) -> Self {
         static RUN: LazyLock<u64> = LazyLock::new(|| fastrand::u64(..));
-        Self { run: *RUN, uri: port.uri(), pid: std::process::id(), uid: rustix::process::getuid().as_raw() }
+        Self { run: *RUN, uri: driver.uri(), pid: std::process::id(), uid: rustix::process::getuid().as_raw() }
     }
 }
 
@@ -122,8 +122,8 @@ pub(crate) enum What {
 }
 
 /// Two connected endpoints, seen from one of them.
-pub(crate) struct Link<P: Port> {
-    pub(crate) port: P,
+pub(crate) struct Link<P: Driver> {
+    pub(crate) driver: P,
     /// For control, reliable and ordered.
     pub(crate) control: P::Connection,
     /// For what is measured.
@@ -133,9 +133,9 @@ pub(crate) struct Link<P: Port> {
     is_early: bool,
 }
 
-impl<P: Port> Link<P> {
-    pub(crate) fn new(port: P, control: P::Connection, operations: P::Connection) -> Self {
-        Self { port, control, operations, bytes: Vec::new(), is_early: false }
+impl<P: Driver> Link<P> {
+    pub(crate) fn new(driver: P, control: P::Connection, operations: P::Connection) -> Self {
+        Self { driver, control, operations, bytes: Vec::new(), is_early: false }
     }
 
     /// Keeps what the other end said before the link was there: it is heard next.
@@ -147,12 +147,12 @@ impl<P: Port> Link<P> {
     pub(crate) fn settle(&mut self, mut open: u64) -> Result<(), DriverError> {
         while open > 0 {
             let mut bytes = Vec::new();
-            match self.port.look(&mut bytes, |_| 0)? {
+            match self.driver.poll_event(&mut bytes, |_| 0)? {
                 DriverEvent::Sent => open -= 1,
                 DriverEvent::Received(connection) if connection == self.control => {
                     (self.bytes, self.is_early) = (bytes, true);
                 }
-                DriverEvent::Nothing => self.port.wait(),
+                DriverEvent::Nothing => self.driver.wait(),
                 _ => {}
             }
         }
@@ -161,7 +161,7 @@ impl<P: Port> Link<P> {
 
     /// Says something.
     pub(crate) fn tell(&self, what: &impl Serialize) -> Result<(), UserError> {
-        tell(&self.port, self.control, what)
+        tell(&self.driver, self.control, what)
     }
 
     /// Waits for what the other end says.
@@ -170,26 +170,26 @@ impl<P: Port> Link<P> {
             return parse(&self.bytes);
         }
         let control = self.control;
-        hear(&self.port, &mut self.bytes, limit, |connection| connection == control)
+        hear(&self.driver, &mut self.bytes, limit, |connection| connection == control)
     }
 }
 
 /// Says something on a connection.
-pub(crate) fn tell<P: Port>(port: &P, connection: P::Connection, what: &impl Serialize) -> Result<(), UserError> {
+pub(crate) fn tell<P: Driver>(driver: &P, connection: P::Connection, what: &impl Serialize) -> Result<(), UserError> {
     let text = serde_json::to_vec(what).map_err(while_doing("cannot write a control message"))?;
-    if text.len() as u64 > port.max_send_size(connection) {
+    if text.len() as u64 > driver.max_send_size(connection) {
         return Err(UserError(format!(
             "the connection carries messages of at most {} bytes, too few to agree on a run",
-            port.max_send_size(connection)
+            driver.max_send_size(connection)
         )));
     }
     loop {
-        match port.send(connection, &text, true) {
+        match driver.send(connection, &text, true) {
             Ok(()) => return Ok(()),
             // Between blocks nothing arrives that was not asked for, so nothing is lost by this look.
             Err(PostError::Full) => {
-                if port.poll::<false>()? == Completion::Nothing {
-                    port.wait();
+                if driver.poll::<false>()? == Completion::Nothing {
+                    driver.wait();
                 }
             }
             Err(PostError::Driver(error)) => return Err(error.into()),
@@ -198,13 +198,13 @@ pub(crate) fn tell<P: Port>(port: &P, connection: P::Connection, what: &impl Ser
 }
 
 /// Waits for what is said on a connection that `on` accepts.
-pub(crate) fn hear<P: Port, T: DeserializeOwned>(
-    port: &P,
+pub(crate) fn hear<P: Driver, T: DeserializeOwned>(
+    driver: &P,
     bytes: &mut Vec<u8>,
     limit: Duration,
     mut on: impl FnMut(P::Connection) -> bool,
 ) -> Result<T, UserError> {
-    let heard = await_event(port, bytes, limit, |event, bytes| match event {
+    let heard = await_event(driver, bytes, limit, |event, bytes| match event {
         DriverEvent::Received(connection) if on(connection) => Some(parse(bytes)),
         _ => None,
     })?;

@@ -1,5 +1,5 @@
-//! How the measuring loops call the library: the facade here, the C functions in `probe::c_library`, through one trait that
-//! the compiler resolves, so that nothing stands between a loop and the library.
+//! [`Driver`]: the trait through which measuring loops call the library. [`Facade`] calls the Rust API and
+//! `probe::c_library` the C functions. The compiler resolves the trait, so a call costs no indirection.
 
 use super::environment::Path;
 use super::plan::{Mode, Plan, Session, Threads};
@@ -100,7 +100,7 @@ pub(crate) struct Opening {
     pub(crate) mode: Mode,
     /// Keys of the device beyond those of its configuration, and above them.
     pub(crate) keys: Vec<(String, String)>,
-    /// The shared library, where the port needs one.
+    /// The shared library, where the driver needs one.
     pub(crate) library: Option<PathBuf>,
     /// Endpoints that the run has open on this host at once: each needs a port of its own.
     pub(crate) ends: u32,
@@ -125,8 +125,8 @@ impl Opening {
     }
 
     /// At the port of this endpoint, where a key says which.
-    pub(crate) fn at(mut self, port: &impl Port) -> Self {
-        let uri = port.uri();
+    pub(crate) fn at(mut self, driver: &impl Driver) -> Self {
+        let uri = driver.uri();
         if let (Some(key), Some((_, number))) =
             (self.keys.iter_mut().find(|(key, _)| key == "port"), uri.rsplit_once(':'))
         {
@@ -147,8 +147,8 @@ pub(crate) struct Transfer<'a> {
     pub(crate) message: bool,
 }
 
-/// An endpoint as the measuring loops see it. One thread uses it.
-pub(crate) trait Port: Sized {
+/// An endpoint that a measuring loop drives. One thread uses it.
+pub(crate) trait Driver: Sized {
     /// A connection.
     type Connection: Copy + PartialEq;
 
@@ -156,7 +156,7 @@ pub(crate) trait Port: Sized {
     fn uri(&self) -> String;
     fn transport(&self) -> &str;
     fn max_send_size(&self, connection: Self::Connection) -> u64;
-    /// How operations travel, if the library tells.
+    /// The path of operations, if the library reports it.
     fn path(&self, connection: Self::Connection) -> Option<Path>;
     /// Asks for a connection; [`DriverEvent::Open`] or [`DriverEvent::NotOpen`] with `context` follows.
     fn connect(
@@ -167,18 +167,18 @@ pub(crate) trait Port: Sized {
         context: u64,
         timeout: Duration,
     ) -> Result<(), UserError>;
-    /// From now on a peer of this connection that falls silent is [`DriverError::PeerLost`], as one is that dies, where the
-    /// transport does not notice its death by itself.
+    /// Enables a keepalive where the transport does not detect the death of a peer: a silent peer of this connection then
+    /// causes [`DriverError::PeerLost`].
     fn watch(&self, _: Self::Connection) -> Result<(), UserError> {
         Ok(())
     }
     fn send(&self, connection: Self::Connection, message: &[u8], silent: bool) -> Result<(), PostError>;
     fn rma(&self, connection: Self::Connection, transfer: &Transfer<'_>, silent: bool) -> Result<(), PostError>;
     fn register(&self, memory: Memory) -> Result<RmaHandle, UserError>;
-    /// One event at most, given back at once; `TOUCH` reads every byte of a message.
+    /// Polls for at most one event and returns it to the library at once; `TOUCH` reads every byte of a message.
     fn poll<const TOUCH: bool>(&self) -> Result<Completion, DriverError>;
-    /// One event at most, in full. Requests are accepted: their context is `context_of` their payload.
-    fn look(
+    /// Polls for at most one event. Accepts a connection request with the context `context_of` its payload.
+    fn poll_event(
         &self,
         bytes: &mut Vec<u8>,
         context_of: impl FnMut(&[u8]) -> u64,
@@ -188,11 +188,11 @@ pub(crate) trait Port: Sized {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
     }
-    /// In blocking mode sleeps until there may be something to see, or for a while; when polling does nothing.
+    /// Sleeps in blocking mode until there may be an event, at most for [`NAP`]. Returns at once when polling.
     fn wait(&self);
 }
 
-/// How long [`Port::wait`] sleeps at most: it bounds what a lost wake-up costs, and never shortens a wait.
+/// How long [`Driver::wait`] sleeps at most: it bounds what a lost wake-up costs, and never shortens a wait.
 pub(crate) const NAP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Sleeps on a descriptor.
@@ -201,18 +201,18 @@ pub(crate) fn nap(fd: impl AsFd) {
     let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&NAP));
 }
 
-/// Looks until `wanted` gives something, the peer is gone, or the time is over.
-pub(crate) fn await_event<P: Port, T>(
-    port: &P,
+/// Polls until `wanted` returns a value, the peer is lost, or the time limit passes.
+pub(crate) fn await_event<P: Driver, T>(
+    driver: &P,
     bytes: &mut Vec<u8>,
     limit: Duration,
     mut wanted: impl FnMut(DriverEvent<P::Connection>, &[u8]) -> Option<T>,
 ) -> Result<Option<T>, DriverError> {
-    let begin = port.now();
+    let begin = driver.now();
     loop {
-        match port.look(bytes, |_| 0)? {
-            DriverEvent::Nothing if port.now() - begin > limit => return Ok(None),
-            DriverEvent::Nothing => port.wait(),
+        match driver.poll_event(bytes, |_| 0)? {
+            DriverEvent::Nothing if driver.now() - begin > limit => return Ok(None),
+            DriverEvent::Nothing => driver.wait(),
             event => {
                 if let Some(found) = wanted(event, bytes) {
                     return Ok(Some(found));
@@ -222,24 +222,24 @@ pub(crate) fn await_event<P: Port, T>(
     }
 }
 
-/// Silence after which a peer is gone, microseconds: asked for a few times within it.
+/// Keepalive timeout, microseconds; the transport probes the peer a few times within it.
 const SILENCE: u32 = 10_000_000;
 
-/// How long two endpoints of one process may take to connect.
+/// Time limit for two endpoints of one process to connect.
 const JOIN: Duration = Duration::from_secs(10);
 
 /// Connects two endpoints of this thread; the client's side of the connection.
-pub(crate) fn join<P: Port>(client: &P, server: &P, attribute: Attribute) -> Result<P::Connection, UserError> {
+pub(crate) fn join<P: Driver>(client: &P, server: &P, attribute: Attribute) -> Result<P::Connection, UserError> {
     client.connect(&server.uri(), &[], attribute, 1, JOIN)?;
     let (begin, mut bytes) = (client.now(), Vec::new());
     let (mut ours, mut theirs) = (None, false);
     while client.now() - begin < JOIN {
-        match client.look(&mut bytes, |_| 0)? {
+        match client.poll_event(&mut bytes, |_| 0)? {
             DriverEvent::Open(connection, _) => ours = Some(connection),
             DriverEvent::NotOpen(status, _) => return Err(UserError(format!("no connection: {status}"))),
             _ => {}
         }
-        theirs |= matches!(server.look(&mut bytes, |_| 0)?, DriverEvent::Open(..));
+        theirs |= matches!(server.poll_event(&mut bytes, |_| 0)?, DriverEvent::Open(..));
         if let (Some(connection), true) = (ours, theirs) {
             return Ok(connection);
         }
@@ -255,7 +255,7 @@ pub(crate) struct Facade {
     handle: Option<OwnedFd>,
 }
 
-impl Port for Facade {
+impl Driver for Facade {
     type Connection = Connection;
 
     fn open(opening: &Opening) -> Result<Self, UserError> {
@@ -344,7 +344,7 @@ impl Port for Facade {
         }
     }
 
-    fn look(
+    fn poll_event(
         &self,
         bytes: &mut Vec<u8>,
         mut context_of: impl FnMut(&[u8]) -> u64,
@@ -430,7 +430,7 @@ impl Facade {
         Completion::of(kind, detail)
     }
 
-    /// The endpoint itself, for what a port does not do.
+    /// The endpoint itself, for what a driver does not do.
     pub(crate) fn into_endpoint(self) -> Endpoint {
         self.endpoint
     }

@@ -1,6 +1,6 @@
 //! What both ends of a run have: memory, and the loops chosen by the session.
 
-use super::driver::{DriverError, Port, Transfer};
+use super::driver::{Driver, DriverError, Transfer};
 use super::loops::{self, Act, Lane, WINDOW, ping, pong, sink};
 use super::plan::{AttributeName, MemoryOrigin, Session};
 use super::{UserError, while_doing};
@@ -103,7 +103,7 @@ pub(crate) fn act<'a>(
 }
 
 /// The end of a ping-pong that begins, or the one that answers; how many SEND events are still to come.
-pub(crate) fn exchange<P: Port>(
+pub(crate) fn exchange<P: Driver>(
     lane: &Lane<'_, P>,
     act: &Act<'_>,
     count: u64,
@@ -120,7 +120,7 @@ pub(crate) fn exchange<P: Port>(
 
 /// Either end of a stream that goes both ways; how many SEND events are still to come. Each end knows by what it receives that the
 /// other has finished: by as many messages, or by the one that follows the last RMA.
-pub(crate) fn duplex<P: Port>(
+pub(crate) fn duplex<P: Driver>(
     lane: &Lane<'_, P>,
     session: &Session,
     message: &[u8],
@@ -140,7 +140,7 @@ pub(crate) fn duplex<P: Port>(
 }
 
 /// The end of a stream that receives.
-pub(crate) fn collect<P: Port>(
+pub(crate) fn collect<P: Driver>(
     lane: &Lane<'_, P>,
     count: u64,
     marker: Option<usize>,

@@ -5,7 +5,7 @@
 //! parent notices the death of either by the end of its output.
 
 use super::client::{self, Progress};
-use super::driver::{Facade, Opening, Port};
+use super::driver::{Driver, Facade, Opening};
 use super::environment::{Path, pin, two_processors};
 use super::plan::{Abi, Mode, Plan, Threads};
 use super::points::{Finished, Point, in_launches};
@@ -250,7 +250,7 @@ fn end_of(arguments: &EndArguments) -> Result<(), UserError> {
     }
 }
 
-fn play<P: Port>(plan: &Plan, uri: Option<&str>, probe: Probe) -> Result<(), UserError> {
+fn play<P: Driver>(plan: &Plan, uri: Option<&str>, probe: Probe) -> Result<(), UserError> {
     if let Some(uri) = uri {
         return client::run::<P>(plan, uri, Some(probe), |progress| {
             say(&match progress {

@@ -3,7 +3,7 @@
 //! A loop that sends says how many SEND events it leaves for [`super::control::Link::settle`]: over a network they may come
 //! after what the other end says next, which a loop would take for a message of its own and lose.
 
-use super::driver::{Completion, DriverError, Port, PostError, Transfer};
+use super::driver::{Completion, Driver, DriverError, PostError, Transfer};
 use hdrhistogram::Histogram;
 
 /// RMA operations in flight where there may be many, unless asked otherwise.
@@ -20,19 +20,19 @@ pub(crate) enum Act<'a> {
 
 /// One end of a connection in a loop.
 #[derive(Clone, Copy)]
-pub(crate) struct Lane<'a, P: Port> {
-    pub(crate) port: &'a P,
+pub(crate) struct Lane<'a, P: Driver> {
+    pub(crate) driver: &'a P,
     pub(crate) connection: P::Connection,
     pub(crate) silent: bool,
 }
 
-impl<P: Port> Lane<'_, P> {
+impl<P: Driver> Lane<'_, P> {
     /// Starts an operation, waiting for room; `open` counts operations whose SEND event has not come.
     #[inline(always)]
     fn post(&self, act: &Act<'_>, silent: bool, open: &mut u64) -> Result<(), DriverError> {
         while !self.try_post(act, silent, open)? {
             if !self.reap(open)? {
-                self.port.wait();
+                self.driver.wait();
             }
         }
         Ok(())
@@ -42,8 +42,8 @@ impl<P: Port> Lane<'_, P> {
     #[inline(always)]
     fn try_post(&self, act: &Act<'_>, silent: bool, open: &mut u64) -> Result<bool, DriverError> {
         let posted = match act {
-            Act::Message(bytes) => self.port.send(self.connection, bytes, silent),
-            Act::Transfer(transfer) => self.port.rma(self.connection, transfer, silent),
+            Act::Message(bytes) => self.driver.send(self.connection, bytes, silent),
+            Act::Transfer(transfer) => self.driver.rma(self.connection, transfer, silent),
         };
         match posted {
             Ok(()) => {
@@ -58,7 +58,7 @@ impl<P: Port> Lane<'_, P> {
     /// Looks once, for SEND events; whether there was anything.
     #[inline(always)]
     fn reap(&self, open: &mut u64) -> Result<bool, DriverError> {
-        match self.port.poll::<false>()? {
+        match self.driver.poll::<false>()? {
             Completion::Nothing => Ok(false),
             Completion::Sent => {
                 *open = open.saturating_sub(1);
@@ -73,7 +73,7 @@ impl<P: Port> Lane<'_, P> {
     fn drain(&self, open: &mut u64, most: u64) -> Result<(), DriverError> {
         while *open > most {
             if !self.reap(open)? {
-                self.port.wait();
+                self.driver.wait();
             }
         }
         Ok(())
@@ -83,10 +83,10 @@ impl<P: Port> Lane<'_, P> {
     #[inline(always)]
     fn receive<const TOUCH: bool>(&self, open: &mut u64) -> Result<usize, DriverError> {
         loop {
-            match self.port.poll::<TOUCH>()? {
+            match self.driver.poll::<TOUCH>()? {
                 Completion::Received(len) => return Ok(len),
                 Completion::Sent => *open = open.saturating_sub(1),
-                Completion::Nothing => self.port.wait(),
+                Completion::Nothing => self.driver.wait(),
                 Completion::Other => {}
             }
         }
@@ -95,7 +95,7 @@ impl<P: Port> Lane<'_, P> {
 
 /// The end that begins: one operation there, a message back, `count` times.
 #[inline(never)]
-pub(crate) fn ping<P: Port, const TOUCH: bool>(
+pub(crate) fn ping<P: Driver, const TOUCH: bool>(
     lane: &Lane<'_, P>,
     act: &Act<'_>,
     count: u64,
@@ -110,17 +110,17 @@ pub(crate) fn ping<P: Port, const TOUCH: bool>(
 
 /// The same, each round trip timed: from the end of the one before it, so that one reading of the clock is in each.
 #[inline(never)]
-pub(crate) fn ping_each<P: Port, const TOUCH: bool>(
+pub(crate) fn ping_each<P: Driver, const TOUCH: bool>(
     lane: &Lane<'_, P>,
     act: &Act<'_>,
     count: u64,
     times: &mut Histogram<u64>,
 ) -> Result<u64, DriverError> {
-    let (mut open, mut begin) = (0, lane.port.now());
+    let (mut open, mut begin) = (0, lane.driver.now());
     for _ in 0..count {
         lane.post(act, lane.silent, &mut open)?;
         lane.receive::<TOUCH>(&mut open)?;
-        let end = lane.port.now();
+        let end = lane.driver.now();
         times.saturating_record(u64::try_from((end - begin).as_nanos()).unwrap_or(u64::MAX));
         begin = end;
     }
@@ -129,7 +129,7 @@ pub(crate) fn ping_each<P: Port, const TOUCH: bool>(
 
 /// The end that answers.
 #[inline(never)]
-pub(crate) fn pong<P: Port, const TOUCH: bool>(
+pub(crate) fn pong<P: Driver, const TOUCH: bool>(
     lane: &Lane<'_, P>,
     act: &Act<'_>,
     count: u64,
@@ -144,7 +144,7 @@ pub(crate) fn pong<P: Port, const TOUCH: bool>(
 
 /// Sends without waiting for each; reaps as it goes. With a window reaps when that is full, until half of it is free.
 #[inline(never)]
-pub(crate) fn stream<P: Port>(
+pub(crate) fn stream<P: Driver>(
     lane: &Lane<'_, P>,
     act: &Act<'_>,
     count: u64,
@@ -167,7 +167,7 @@ pub(crate) fn stream<P: Port>(
 /// As many in flight as the window says; with one, each is waited for. Silent operations end with one that is not, so that
 /// all have ended when it has.
 #[inline(never)]
-pub(crate) fn transfer<P: Port>(
+pub(crate) fn transfer<P: Driver>(
     lane: &Lane<'_, P>,
     act: &Act<'_>,
     count: u64,
@@ -184,7 +184,7 @@ pub(crate) fn transfer<P: Port>(
 
 /// One operation at a time, and work between its start and waiting for its end.
 #[inline(never)]
-pub(crate) fn transfer_working<P: Port>(
+pub(crate) fn transfer_working<P: Driver>(
     lane: &Lane<'_, P>,
     act: &Act<'_>,
     count: u64,
@@ -211,7 +211,7 @@ pub(crate) fn compute(steps: u64) {
 
 /// Both directions at once: starts `count` operations, the last of which is `last`, and receives `expected` messages.
 #[inline(never)]
-pub(crate) fn duplex<P: Port, const TOUCH: bool>(
+pub(crate) fn duplex<P: Driver, const TOUCH: bool>(
     lane: &Lane<'_, P>,
     [act, last]: [&Act<'_>; 2],
     count: u64,
@@ -224,10 +224,10 @@ pub(crate) fn duplex<P: Port, const TOUCH: bool>(
         let next = if posted + 1 == count { last } else { act };
         let is_posted = may_post && lane.try_post(next, false, &mut open)?;
         posted += u64::from(is_posted);
-        match lane.port.poll::<TOUCH>()? {
+        match lane.driver.poll::<TOUCH>()? {
             Completion::Received(_) => received += 1,
             Completion::Sent => open = open.saturating_sub(1),
-            Completion::Nothing if !is_posted => lane.port.wait(),
+            Completion::Nothing if !is_posted => lane.driver.wait(),
             Completion::Nothing | Completion::Other => {}
         }
     }
@@ -237,7 +237,7 @@ pub(crate) fn duplex<P: Port, const TOUCH: bool>(
 /// Receives `count` messages, or, where some may be lost, until one of `marker` bytes; how many there were without the
 /// marker.
 #[inline(never)]
-pub(crate) fn sink<P: Port, const TOUCH: bool>(
+pub(crate) fn sink<P: Driver, const TOUCH: bool>(
     lane: &Lane<'_, P>,
     count: u64,
     marker: Option<usize>,

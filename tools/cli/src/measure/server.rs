@@ -2,7 +2,7 @@
 
 use super::UserError;
 use super::control::{Answer, Command, Hello, Link, Request, What, tell};
-use super::driver::{DriverError, DriverEvent, Opening, Port, await_event};
+use super::driver::{Driver, DriverError, DriverEvent, Opening, await_event};
 use super::ends::{self, Area, CONTROL, Handles, OPERATIONS};
 use super::loops::{Lane, marker};
 use super::plan::{AttributeName, Mode, Session, Target, Threads};
@@ -23,20 +23,20 @@ const AGAIN: Duration = Duration::from_millis(10);
 const SILENCE: Duration = Duration::from_secs(300);
 
 /// Serves launches, one at a time, until the process ends. `on` is told the URI, and of each run who it was for and how it ended.
-pub(crate) fn serve<P: Port>(
+pub(crate) fn serve<P: Driver>(
     opening: &Opening,
     probe: Option<Probe>,
     mut on: impl FnMut(Notice<'_>),
 ) -> Result<std::convert::Infallible, UserError> {
     let listening = Opening { threads: Threads::Many, mode: Mode::Blocking, ..opening.clone() };
-    let mut port = P::open(&listening)?;
-    on(Notice::Listening(&port.uri()));
-    let mut server = Server { opening, listening, probe, visits: Visits::new(port.transport()) };
+    let mut driver = P::open(&listening)?;
+    on(Notice::Listening(&driver.uri()));
+    let mut server = Server { opening, listening, probe, visits: Visits::new(driver.transport()) };
     let mut asked = BTreeMap::new();
     let mut bytes = Vec::new();
     let mut next = 0;
     loop {
-        let seen = port.look(&mut bytes, |payload| {
+        let seen = driver.poll_event(&mut bytes, |payload| {
             next += 1;
             asked.insert(next, Hello::parse(payload));
             next
@@ -45,7 +45,7 @@ pub(crate) fn serve<P: Port>(
             Ok(DriverEvent::Nothing) => {
                 let line = server.visits.overdue(Instant::now());
                 if line.is_none() {
-                    port.wait();
+                    driver.wait();
                 }
                 line
             }
@@ -53,7 +53,7 @@ pub(crate) fn serve<P: Port>(
             Ok(DriverEvent::Open(connection, context)) => {
                 let Some(hello) = asked.remove(&context) else { continue };
                 let line;
-                (port, line) = server.answer(port, connection, hello)?;
+                (driver, line) = server.answer(driver, connection, hello)?;
                 line
             }
             Ok(DriverEvent::NotOpen(_, context)) => {
@@ -94,59 +94,59 @@ impl Server<'_> {
     }
 
     /// Answers a request whose connection is open: the endpoint that listens from now on, and the line of a run that is over.
-    fn answer<P: Port>(
+    fn answer<P: Driver>(
         &mut self,
-        port: P,
+        driver: P,
         connection: P::Connection,
         hello: Result<Hello, UserError>,
     ) -> Result<(P, Option<String>), UserError> {
         let (client, session) = match hello {
             Ok(Hello { client, request: Request::Launch(session), .. }) => (client, session),
             // The report was taken when it came.
-            Ok(_) => return Ok((port, None)),
-            Err(why) => return Ok((refuse(port, connection, &why), Some(format!("A client was refused: {why}")))),
+            Ok(_) => return Ok((driver, None)),
+            Err(why) => return Ok((refuse(driver, connection, &why), Some(format!("A client was refused: {why}")))),
         };
-        let beside = match begin::<P>(&port, connection, self.opening, &session, self.probe.is_some()) {
+        let beside = match begin::<P>(&driver, connection, self.opening, &session, self.probe.is_some()) {
             Ok(beside) => beside,
             Err(why) => {
                 let line = format!("{}: refused: {}", who(&client), printable(&why.0, 300));
-                return Ok((refuse(port, connection, &why), Some(line)));
+                return Ok((refuse(driver, connection, &why), Some(line)));
             }
         };
         let mut sizes = Sizes::default();
-        let (port, ended) = match beside {
-            Some(beside) => (port, run(beside, &session, &mut self.probe, &mut sizes)),
-            None => self.in_place_of(port, &session, &mut sizes)?,
+        let (driver, ended) = match beside {
+            Some(beside) => (driver, run(beside, &session, &mut self.probe, &mut sizes)),
+            None => self.in_place_of(driver, &session, &mut sizes)?,
         };
         let line = self.visits.add(client, session, sizes, ended.err(), Instant::now());
-        Ok((port, line))
+        Ok((driver, line))
     }
 
     /// Plays the server's part at the port of the listening endpoint, and listens there again.
-    fn in_place_of<P: Port>(
+    fn in_place_of<P: Driver>(
         &mut self,
-        port: P,
+        driver: P,
         session: &Session,
         sizes: &mut Sizes,
     ) -> Result<(P, Result<(), UserError>), UserError> {
-        await_farewell(&port);
-        let [there, then] = [self.opening.for_session(session), self.listening.clone()].map(|it| it.at(&port));
-        drop(port);
-        let ended = open_again::<P>(&there).and_then(|port| run(port, session, &mut self.probe, sizes));
+        await_farewell(&driver);
+        let [there, then] = [self.opening.for_session(session), self.listening.clone()].map(|it| it.at(&driver));
+        drop(driver);
+        let ended = open_again::<P>(&there).and_then(|driver| run(driver, session, &mut self.probe, sizes));
         Ok((open_again(&then)?, ended))
     }
 }
 
 /// Says no.
-fn refuse<P: Port>(port: P, connection: P::Connection, why: &UserError) -> P {
+fn refuse<P: Driver>(driver: P, connection: P::Connection, why: &UserError) -> P {
     // The client may be gone, then nobody needs the reason.
-    let _ = tell(&port, connection, &Answer::Refused { why: why.0.clone() });
-    port
+    let _ = tell(&driver, connection, &Answer::Refused { why: why.0.clone() });
+    driver
 }
 
 /// Plays the server's part of a launch on this endpoint.
-fn run<P: Port>(port: P, session: &Session, probe: &mut Option<Probe>, sizes: &mut Sizes) -> Result<(), UserError> {
-    let mut end = End { link: arrive(port)?, session, area: None, handles: None, buffer: vec![] };
+fn run<P: Driver>(driver: P, session: &Session, probe: &mut Option<Probe>, sizes: &mut Sizes) -> Result<(), UserError> {
+    let mut end = End { link: arrive(driver)?, session, area: None, handles: None, buffer: vec![] };
     loop {
         match end.link.hear(SILENCE)? {
             Command::End => return Ok(()),
@@ -166,7 +166,7 @@ fn run<P: Port>(port: P, session: &Session, probe: &mut Option<Probe>, sizes: &m
 }
 
 /// Agrees on a run with a client: the run's endpoint, or none where the listening one has the only port, which the run's then takes.
-fn begin<P: Port>(
+fn begin<P: Driver>(
     listener: &P,
     client: P::Connection,
     opening: &Opening,
@@ -180,7 +180,7 @@ fn begin<P: Port>(
         return Err(UserError::new("a computing target needs both ends on one host: use --local"));
     }
     let beside = match P::open(&opening.for_session(session)) {
-        Ok(port) => Some(port),
+        Ok(driver) => Some(driver),
         Err(why) if is_in_use(&why) => None,
         Err(why) => return Err(why),
     };
@@ -190,13 +190,13 @@ fn begin<P: Port>(
 }
 
 /// Waits until a client has left the listening endpoint, which it does when it knows where the run is.
-fn await_farewell<P: Port>(listener: &P) {
+fn await_farewell<P: Driver>(listener: &P) {
     // A client that stays is left by this end.
     let _ = await_event(listener, &mut Vec::new(), FAREWELL, |_, _| None::<()>);
 }
 
 /// Opens an endpoint at a port that was closed just now: another program may have had it for a moment.
-fn open_again<P: Port>(opening: &Opening) -> Result<P, UserError> {
+fn open_again<P: Driver>(opening: &Opening) -> Result<P, UserError> {
     let begin = Instant::now();
     loop {
         match P::open(opening) {
@@ -208,40 +208,40 @@ fn open_again<P: Port>(opening: &Opening) -> Result<P, UserError> {
 
 /// Waits for both connections of a client, and keeps what it says meanwhile: it may know of both before this end does, where frames
 /// overtake each other.
-fn arrive<P: Port>(port: P) -> Result<Link<P>, UserError> {
-    let begin = port.now();
+fn arrive<P: Driver>(driver: P) -> Result<Link<P>, UserError> {
+    let begin = driver.now();
     let mut bytes = Vec::new();
     let (mut control, mut operations, mut early) = (None, None, None);
     loop {
         if let (Some(control), Some(operations)) = (control, operations) {
             // Of its messages the one who waits learns nothing when it dies.
-            port.watch(control)?;
-            let mut link = Link::new(port, control, operations);
+            driver.watch(control)?;
+            let mut link = Link::new(driver, control, operations);
             if let Some(early) = early {
                 link.keep(early);
             }
             return Ok(link);
         }
-        match port.look(&mut bytes, ends::context_of)? {
+        match driver.poll_event(&mut bytes, ends::context_of)? {
             DriverEvent::Open(connection, CONTROL) => control = Some(connection),
             DriverEvent::Open(connection, OPERATIONS) => operations = Some(connection),
             // Another client, which came to the port of the listening endpoint.
             DriverEvent::Open(connection, _) => {
                 let why = "the server is busy with another run: try again when that has ended".into();
-                tell(&port, connection, &Answer::Refused { why })?;
+                tell(&driver, connection, &Answer::Refused { why })?;
             }
             DriverEvent::Received(_) => early = Some(bytes.clone()),
-            DriverEvent::Nothing if port.now() - begin > ARRIVAL => {
+            DriverEvent::Nothing if driver.now() - begin > ARRIVAL => {
                 return Err(UserError::new("the client did not connect for its run"));
             }
-            DriverEvent::Nothing => port.wait(),
+            DriverEvent::Nothing => driver.wait(),
             _ => {}
         }
     }
 }
 
 /// The server's end of a run. Fields drop in order: the endpoint before the memory that is registered with it.
-struct End<'a, P: Port> {
+struct End<'a, P: Driver> {
     link: Link<P>,
     session: &'a Session,
     handles: Option<Handles>,
@@ -249,10 +249,10 @@ struct End<'a, P: Port> {
     buffer: Vec<u8>,
 }
 
-impl<P: Port> End<'_, P> {
+impl<P: Driver> End<'_, P> {
     fn show_memory(&mut self, handle: [u64; 4]) -> Result<(), UserError> {
         let area = Area::new(self.session.memory, self.session.largest)?;
-        let local = self.link.port.register(area.memory())?;
+        let local = self.link.driver.register(area.memory())?;
         let pid = i32::try_from(std::process::id()).unwrap_or(0);
         self.link.tell(&Answer::Memory { handle: local.stuff, pid, address: area.address() })?;
         self.handles = Some(Handles { local, remote: RmaHandle { stuff: handle } });
@@ -263,7 +263,7 @@ impl<P: Port> End<'_, P> {
     fn measured(&mut self, size: u64, count: u64, number: u64, probe: Option<&Probe>) -> Result<(), UserError> {
         let session = self.session;
         if !session.is_rma() {
-            let len = usize::try_from(size.min(self.link.port.max_send_size(self.link.operations))).unwrap_or(0);
+            let len = usize::try_from(size.min(self.link.driver.max_send_size(self.link.operations))).unwrap_or(0);
             self.buffer.resize(len, 1);
         } else if session.target == Target::Computing {
             self.link.tell(&Answer::Go)?;
@@ -273,7 +273,7 @@ impl<P: Port> End<'_, P> {
             return Ok(());
         }
         self.link.tell(&Answer::Go)?;
-        let lane = Lane { port: &self.link.port, connection: self.link.operations, silent: session.silent };
+        let lane = Lane { driver: &self.link.driver, connection: self.link.operations, silent: session.silent };
         if session.bidirectional {
             let handles = self.handles.as_ref();
             let open = ends::duplex(&lane, session, &self.buffer, handles, size, count)?;

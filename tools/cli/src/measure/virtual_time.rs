@@ -7,7 +7,7 @@
 
 use super::UserError;
 use super::client::{self, Progress};
-use super::driver::{Completion, DriverError, DriverEvent, Facade, Opening, Port, PostError, Transfer, with_keys};
+use super::driver::{Completion, Driver, DriverError, DriverEvent, Facade, Opening, PostError, Transfer, with_keys};
 use super::environment::Path;
 use super::plan::{Mode, Plan, Threads};
 use super::server::{self, Notice};
@@ -225,7 +225,7 @@ impl InTurns {
     }
 }
 
-impl Port for InTurns {
+impl Driver for InTurns {
     type Connection = Connection;
 
     fn open(opening: &Opening) -> Result<Self, UserError> {
@@ -285,12 +285,12 @@ impl Port for InTurns {
         }
     }
 
-    fn look(
+    fn poll_event(
         &self,
         bytes: &mut Vec<u8>,
         context_of: impl FnMut(&[u8]) -> u64,
     ) -> Result<DriverEvent<Connection>, DriverError> {
-        match self.facade.look(bytes, context_of)? {
+        match self.facade.poll_event(bytes, context_of)? {
             DriverEvent::Nothing if self.is_over() => Err(OVER),
             DriverEvent::Nothing => Ok(DriverEvent::Nothing),
             event => self.started(Ok(event)),

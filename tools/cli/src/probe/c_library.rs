@@ -1,6 +1,6 @@
 //! The measuring loops' way through `libcci.so`: its functions, called through pointers as any C program calls them.
 
-use crate::measure::driver::{Completion, DriverError, DriverEvent, Opening, Port, PostError, Transfer, nap};
+use crate::measure::driver::{Completion, Driver, DriverError, DriverEvent, Opening, PostError, Transfer, nap};
 use crate::measure::plan::{Mode, Threads};
 use crate::measure::{UserError, while_doing};
 use cci::{Attribute, EventKind, Memory, RmaHandle, Status};
@@ -39,7 +39,7 @@ struct CEvent {
     third: *const c_void,
 }
 
-/// What this port has none of.
+/// The error for RMA, which this driver lacks.
 pub(crate) const SENDS_ONLY: &str = "--abi c measures sends only; measure RMA with --abi rust";
 
 /// CCI 2.2 does not know endpoints of one thread.
@@ -163,7 +163,7 @@ impl CEvent {
     }
 }
 
-impl Port for CLibrary {
+impl Driver for CLibrary {
     type Connection = CHandle;
 
     fn open(opening: &Opening) -> Result<Self, UserError> {
@@ -258,7 +258,7 @@ impl Port for CLibrary {
         completion
     }
 
-    fn look(
+    fn poll_event(
         &self,
         bytes: &mut Vec<u8>,
         mut context_of: impl FnMut(&[u8]) -> u64,
