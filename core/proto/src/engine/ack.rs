@@ -82,7 +82,7 @@ impl Engine {
         detect_losses(now, conn, flow, self.config.base_mtu);
         let marks = if is_newer { ack.congested.wrapping_sub(flow.marks) } else { 0 };
         flow.marks = if is_newer { ack.congested } else { flow.marks };
-        let is_starved = flow.results.is_empty() && flow.serves.is_empty() && !has_queued(flow, conn, &self.rmas);
+        let is_app_limited = flow.results.is_empty() && flow.serves.is_empty() && !has_queued(flow, conn, &self.rmas);
         let sample = Sample {
             bytes,
             rtt,
@@ -90,7 +90,7 @@ impl Engine {
             echoed: ack.echo_number,
             number: conn.number,
             marks,
-            is_starved,
+            is_app_limited,
         };
         flow.congestion.on_ack(now, &sample);
         done

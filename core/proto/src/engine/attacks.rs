@@ -31,7 +31,7 @@ struct Raw {
     /// Identifiers of the peer and of the engine.
     me: u64,
     it: u64,
-    /// Continuation transmission number, sequence number, and what the peer has accepted of the engine's.
+    /// Next transmission number, sequence number, and what the peer has accepted of the engine's.
     number: u32,
     seq: u32,
     ack: u32,

@@ -50,12 +50,12 @@ pub(super) struct Sample {
     pub(super) base_rtt: u32,
     /// Newest transmission number that it echoes.
     pub(super) echoed: u32,
-    /// Continuation transmission number.
+    /// Next transmission number.
     pub(super) number: u32,
     /// Frames newly marked by routers.
     pub(super) marks: u16,
-    /// Nothing more could be sent, for other reasons than the path: nothing waits, or the peer has no room for it.
-    pub(super) is_starved: bool,
+    /// The path was not the limit (app-limited): nothing waits to be sent, or the peer has no room for it.
+    pub(super) is_app_limited: bool,
 }
 
 /// State of the congestion control of one connection.
@@ -79,7 +79,7 @@ pub(super) struct Congestion {
     lost: u64,
     marks: u32,
     round_rtt: u32,
-    starved: bool,
+    app_limited: bool,
     min_rtt: u32,
     min_rtt_at: Time,
     /// When the next frame may leave.
@@ -105,7 +105,7 @@ impl Congestion {
             lost: 0,
             marks: 0,
             round_rtt: u32::MAX,
-            starved: false,
+            app_limited: false,
             min_rtt: 0,
             min_rtt_at: Time(0),
             next_at: Time(0),
@@ -178,14 +178,14 @@ impl Congestion {
         self.base_rtt = sample.base_rtt;
         self.delivered += sample.bytes;
         self.marks += u32::from(sample.marks);
-        self.starved |= sample.is_starved;
+        self.app_limited |= sample.is_app_limited;
         if let Some(rtt) = sample.rtt {
             self.round_rtt = self.round_rtt.min(rtt);
             if self.min_rtt == 0 || rtt <= self.min_rtt {
                 (self.min_rtt, self.min_rtt_at) = (rtt, now);
             }
         }
-        if self.mode == Mode::Startup && !sample.is_starved {
+        if self.mode == Mode::Startup && !sample.is_app_limited {
             self.startup_window = self.startup_window.saturating_add(sample.bytes);
         }
         match self.round_end {
@@ -203,7 +203,7 @@ impl Congestion {
         self.round_end = Some(number);
         self.round_began = now;
         (self.delivered, self.lost, self.marks, self.round_rtt) = (0, 0, 0, u32::MAX);
-        self.starved = false;
+        self.app_limited = false;
     }
 
     fn end_round(&mut self, now: Time) {
@@ -213,7 +213,7 @@ impl Congestion {
         let carried = self.delivered + if congested { 0 } else { self.lost };
         let rate = carried.saturating_mul(1_000_000_000) / elapsed;
         let measuring = matches!(self.mode, Mode::Measure(_));
-        if !measuring && (!self.starved || rate > self.rate) {
+        if !measuring && (!self.app_limited || rate > self.rate) {
             self.at = (self.at + 1) % ROUNDS;
             self.rates[self.at] = rate;
         }
@@ -246,7 +246,7 @@ impl Congestion {
             Mode::Startup => {
                 if self.rate > self.best + self.best / 4 {
                     (self.best, self.flat_rounds) = (self.rate, 0);
-                } else if !self.starved {
+                } else if !self.app_limited {
                     self.flat_rounds += 1;
                 }
                 if congested || self.flat_rounds >= 3 {
@@ -254,7 +254,7 @@ impl Congestion {
                     self.mode = Mode::Cruise(1);
                 }
             }
-            Mode::Cruise(_) if now.since(self.min_rtt_at) > MIN_RTT_AGE && !self.starved => {
+            Mode::Cruise(_) if now.since(self.min_rtt_at) > MIN_RTT_AGE && !self.app_limited => {
                 self.mode = Mode::Measure(2);
                 self.min_rtt = 0;
             }

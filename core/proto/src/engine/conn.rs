@@ -29,12 +29,12 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) mod bit {
     /// Stands in the list of those that have something to send.
     pub(in super::super) const READY: u16 = 1;
-    /// The host has heard of the silence.
-    pub(in super::super) const TOLD_SILENT: u16 = 2;
+    /// The silence was reported to the host.
+    pub(in super::super) const SILENCE_REPORTED: u16 = 2;
     /// A keepalive or probe is to be sent that the peer answers at once.
     pub(in super::super) const PING: u16 = 4;
     /// An acknowledgement waits for an answer of the program or for its deadline.
-    pub(in super::super) const ACK_LATER: u16 = 8;
+    pub(in super::super) const ACK_DELAYED: u16 = 8;
     /// An acknowledgement is to be sent now.
     pub(in super::super) const ACK_NOW: u16 = 16;
     /// One full frame has come since the last acknowledgement.
@@ -48,7 +48,7 @@ pub(super) mod bit {
     /// CONFIRM is to be sent.
     pub(in super::super) const CONFIRM: u16 = 512;
     /// Waits for a frame buffer.
-    pub(in super::super) const HUNGRY: u16 = 1024;
+    pub(in super::super) const AWAITING_FRAME: u16 = 1024;
     /// A ping has left since the peer was last heard.
     pub(in super::super) const PINGED: u16 = 2048;
     /// It was this side that gave the connection up: the peer is told.
@@ -72,7 +72,7 @@ pub(super) struct Conn {
     pub(super) next_seq: u32,
     /// The next that the peer is to send. UU: the newer half.
     pub(super) recv_next: u32,
-    /// Continuation transmission number.
+    /// Next transmission number.
     pub(super) number: u32,
     /// Newest transmission number of the peer, its time, and when it came (microseconds here).
     pub(super) newest: u32,

@@ -188,7 +188,7 @@ impl Engine {
         let was_accepting = conn.state == State::Accepting;
         let user = conn.user;
         conn.state = State::Broken;
-        conn.clear(bit::PING | bit::ACK_NOW | bit::ACK_LATER | bit::RNR);
+        conn.clear(bit::PING | bit::ACK_NOW | bit::ACK_DELAYED | bit::RNR);
         if matches!(failure, Failure::TimedOut | Failure::NotReady) {
             conn.set(bit::GAVE_UP);
         }

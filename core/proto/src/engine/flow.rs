@@ -227,7 +227,7 @@ pub(super) struct Flow {
     pub(super) resent: u64,
     pub(super) rnrs: u32,
     /// Stands in the list of those that wait for slots.
-    pub(super) starved: bool,
+    pub(super) awaits_slot: bool,
 }
 
 impl Flow {
@@ -280,7 +280,7 @@ impl Flow {
             refused: Vec::new(),
             resent: 0,
             rnrs: 0,
-            starved: false,
+            awaits_slot: false,
         }
     }
 

@@ -176,7 +176,7 @@ pub(super) fn emit_data(
     let space = usize::from(conn.mtu).saturating_sub(DATA + payload_len) / 8;
     let count = with_gap.map_or(0, |flow| sack_words(flow).min(space).min(wire::MAX_SACK));
     if with_gap.is_none_or(|flow| sack_words(flow) == count) {
-        conn.clear(bit::ACK_NOW | bit::ACK_LATER | bit::FULL);
+        conn.clear(bit::ACK_NOW | bit::ACK_DELAYED | bit::FULL);
     }
     if seq.is_some() {
         bits |= flags::SEQUENCED;

@@ -213,8 +213,8 @@ pub struct Engine {
     /// Connections that have something to send.
     ready: VecDeque<u32>,
     in_a_row: u32,
-    /// Connections that wait for slots.
-    starved: VecDeque<u32>,
+    /// Connections that wait for a receive slot.
+    awaiting_slot: VecDeque<u32>,
     /// Answers that need no state.
     replies: VecDeque<Reply>,
     /// How many of them strangers get.
@@ -231,7 +231,7 @@ pub struct Engine {
     /// Number of the next message that is cut into parts; one for all connections, so that it outlives their flows.
     parts: u32,
     /// Connections that wait for a frame buffer.
-    hungry: VecDeque<u32>,
+    awaiting_frame: VecDeque<u32>,
     /// The engine gave a slot back itself.
     freed: bool,
     stats: Stats,
@@ -271,7 +271,7 @@ impl Engine {
             turns: Vec::new(),
             ready: VecDeque::with_capacity(64),
             in_a_row: 0,
-            starved: VecDeque::new(),
+            awaiting_slot: VecDeque::new(),
             replies: VecDeque::with_capacity(reply::MAX_REPLIES),
             reply_limit: ReplyLimit::new(),
             openings: BTreeMap::new(),
@@ -280,7 +280,7 @@ impl Engine {
             expected: Vec::new(),
             lives: 0,
             parts: config.first_seq.unwrap_or(0),
-            hungry: VecDeque::new(),
+            awaiting_frame: VecDeque::new(),
             freed: false,
             stats: Stats::default(),
         }
@@ -295,8 +295,8 @@ impl Engine {
     /// Whether `poll_transmit` may find something whatever the time is.
     #[inline]
     fn has_output(&self) -> bool {
-        let fed = !self.hungry.is_empty() && self.frames.left() > 0;
-        fed || self.freed || !self.ready.is_empty() || !self.replies.is_empty()
+        let frame_came_back = !self.awaiting_frame.is_empty() && self.frames.left() > 0;
+        frame_came_back || self.freed || !self.ready.is_empty() || !self.replies.is_empty()
     }
 
     /// The peer's address.

@@ -5,7 +5,7 @@ use super::copy_verify::Continuation;
 use super::flow::{Ops, ReorderEntry, WINDOW};
 use super::host::Host;
 use super::records::{FrameOutcome, RecvCtx, RmaEnd};
-use super::timer::Later;
+use super::timer::DelayedAck;
 use super::transmit::{LARGE, ack_deadline, has_work};
 use super::{Engine, flow_of, get_ready, mtu};
 use crate::wire::{Data, Header, Kind, Record, Records, flags};
@@ -67,7 +67,7 @@ impl Engine {
         self.stats.received += 1;
         let is_new = conn.is_reliable() || conn.is_new(header.number);
         conn.note_number(header.number, header.time, now.micros());
-        conn.clear(bit::TOLD_SILENT | bit::PINGED);
+        conn.clear(bit::SILENCE_REPORTED | bit::PINGED);
         if !self.refusals.is_empty() {
             self.refusals.remove(&place);
         }
@@ -192,7 +192,7 @@ impl Engine {
         let had_gap = self.flow_mut(place).is_some_and(|flow| !flow.reorder_queue.is_empty());
         match self.apply_next(place, records, host) {
             FrameOutcome::Done => self.advance(place, host),
-            FrameOutcome::NoSlot => self.starve(place, Some(records)),
+            FrameOutcome::NoSlot => self.await_slot(place, Some(records)),
             FrameOutcome::NoRoom => {}
         }
         self.owe_ack(now, place, bytes, had_gap || was_refused);
@@ -216,10 +216,10 @@ impl Engine {
         let is_full = bytes * 2 > usize::from(conn.mtu);
         if at_once || conn.has(bit::RNR) || is_full && conn.has(bit::FULL) {
             conn.set(bit::ACK_NOW);
-        } else if !conn.has(bit::ACK_LATER | bit::ACK_NOW) {
-            conn.set(bit::ACK_LATER);
+        } else if !conn.has(bit::ACK_DELAYED | bit::ACK_NOW) {
+            conn.set(bit::ACK_DELAYED);
             conn.ack_number = conn.newest;
-            self.timers.ack_at(Later { deadline: ack_deadline(now), place, number: conn.newest });
+            self.timers.ack_at(DelayedAck { deadline: ack_deadline(now), place, number: conn.newest });
         }
         if is_full {
             conn.set(bit::FULL);
@@ -280,7 +280,7 @@ impl Engine {
                     self.end_parts(place, ended, host);
                     match outcome {
                         FrameOutcome::Done | FrameOutcome::NoRoom => {}
-                        FrameOutcome::NoSlot => return self.starve(place, None),
+                        FrameOutcome::NoSlot => return self.await_slot(place, None),
                     }
                 }
             }
@@ -335,8 +335,8 @@ impl Engine {
         Some(ReorderEntry::Held { buffer, len: u16::try_from(bytes.len()).unwrap_or(u16::MAX) })
     }
 
-    /// The frame whose turn it is found no slot: it is held, or the peer sends it again when there are slots.
-    fn starve(&mut self, place: u32, records: Option<Records<'_>>) {
+    /// Handles a next in-order frame that found no slot: it is held, or the peer retransmits it when there are slots.
+    fn await_slot(&mut self, place: u32, records: Option<Records<'_>>) {
         self.stats.rnr += 1;
         let held = records.and_then(|records| self.hold(records, 0));
         let Some(ctx) = self.recv_ctx(place) else { return };
@@ -348,8 +348,8 @@ impl Engine {
             }
         }
         ctx.conn.set(bit::RNR | bit::ACK_NOW);
-        if !core::mem::replace(&mut ctx.flow.starved, true) {
-            self.starved.push_back(place);
+        if !core::mem::replace(&mut ctx.flow.awaits_slot, true) {
+            self.awaiting_slot.push_back(place);
         }
         self.make_ready(place);
     }
@@ -358,23 +358,26 @@ impl Engine {
     /// theirs in turn.
     pub fn refill<H: Host>(&mut self, _now: Time, host: &mut H) {
         let mut refused = 0;
-        for _ in 0..self.starved.len() {
-            let Some(place) = self.starved.pop_front() else { return };
-            if self.flow_mut(place).is_some_and(|flow| core::mem::take(&mut flow.starved)) && !self.feed(place, host) {
+        for _ in 0..self.awaiting_slot.len() {
+            let Some(place) = self.awaiting_slot.pop_front() else { return };
+            if self.flow_mut(place).is_some_and(|flow| core::mem::take(&mut flow.awaits_slot))
+                && !self.resume(place, host)
+            {
                 refused += 1;
                 if refused >= MOST_REFUSED && host.room() == 0 {
                     return;
                 }
             }
         }
-        if self.starved.len() > 1 {
+        if self.awaiting_slot.len() > 1 {
             // Who was first now is not next time.
-            self.starved.rotate_left(1);
+            self.awaiting_slot.rotate_left(1);
         }
     }
 
-    /// Delivers what waits on one connection, and tells the peer that it may go on. False: nothing moved.
-    fn feed<H: Host>(&mut self, place: u32, host: &mut H) -> bool {
+    /// Delivers the held frames of one connection, and acknowledges them so that the peer goes on. Returns false if nothing
+    /// was delivered.
+    fn resume<H: Host>(&mut self, place: u32, host: &mut H) -> bool {
         let Some(ctx) = self.recv_ctx(place) else { return false };
         let was_owed = ctx.conn.has(bit::ACK_NOW);
         let before = (ctx.conn.recv_next, ctx.flow.partial);
@@ -382,7 +385,7 @@ impl Engine {
         ctx.conn.set(bit::ACK_NOW);
         self.drain(place, host);
         let Some(ctx) = self.recv_ctx(place) else { return false };
-        let moved = !ctx.flow.starved || (ctx.conn.recv_next, ctx.flow.partial) != before;
+        let moved = !ctx.flow.awaits_slot || (ctx.conn.recv_next, ctx.flow.partial) != before;
         if !moved && !was_owed {
             // The peer knows.
             ctx.conn.clear(bit::ACK_NOW);

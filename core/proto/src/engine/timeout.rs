@@ -119,12 +119,12 @@ impl Engine {
         let Some(conn) = self.table.get_mut(place).filter(|conn| conn.keepalive > 0) else { return };
         let silence = conn.silence(now);
         let first = conn.keepalive / PINGS;
-        if silence >= conn.keepalive && !conn.has(bit::TOLD_SILENT | bit::PINGED) {
+        if silence >= conn.keepalive && !conn.has(bit::SILENCE_REPORTED | bit::PINGED) {
             // The clock jumped, or nobody looked: the peer was not asked yet.
             conn.newest_at = now.micros().wrapping_sub(conn.keepalive - first);
             conn.set(bit::PING);
-        } else if silence >= conn.keepalive && !conn.has(bit::TOLD_SILENT) {
-            conn.set(bit::TOLD_SILENT);
+        } else if silence >= conn.keepalive && !conn.has(bit::SILENCE_REPORTED) {
+            conn.set(bit::SILENCE_REPORTED);
             let user = conn.user;
             host.event(Index(place), user, Event::Silent);
         } else if silence >= first {
@@ -139,7 +139,7 @@ impl Engine {
             if keepalive > 0 {
                 conn.newest_at = now.micros();
             }
-            conn.clear(bit::TOLD_SILENT | bit::PINGED);
+            conn.clear(bit::SILENCE_REPORTED | bit::PINGED);
         }
         self.arm(now, index.0);
     }
@@ -248,7 +248,7 @@ fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
             next = Some(next.map_or(at, |next| next.min(at)));
         }
     };
-    if conn.keepalive > 0 && !conn.has(bit::TOLD_SILENT) {
+    if conn.keepalive > 0 && !conn.has(bit::SILENCE_REPORTED) {
         let silence = conn.silence(now);
         let first = conn.keepalive / PINGS;
         let left =

@@ -7,9 +7,9 @@ use core::cmp::Reverse;
 /// Entries that may be left over whatever the number of connections.
 const SPARE: usize = 256;
 
-/// An acknowledgement that waits for an answer of the program. It counts while the connection's `ack_number` is the same.
+/// An acknowledgement that waits for an answer of the program. It is valid while the connection's `ack_number` is the same.
 #[derive(Clone, Copy)]
-pub(super) struct Later {
+pub(super) struct DelayedAck {
     pub(super) deadline: Time,
     pub(super) place: u32,
     pub(super) number: u32,
@@ -20,7 +20,7 @@ pub(super) struct Later {
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<(Time, u32)>>,
     /// Acknowledgements that wait: the delay is the same for all, so that they stand in order.
-    acks: VecDeque<Later>,
+    acks: VecDeque<DelayedAck>,
 }
 
 impl Timers {
@@ -49,7 +49,7 @@ impl Timers {
         }
     }
 
-    pub(super) fn ack_at(&mut self, ack: Later) {
+    pub(super) fn ack_at(&mut self, ack: DelayedAck) {
         self.acks.push_back(ack);
     }
 
@@ -74,7 +74,7 @@ impl Timers {
     }
 
     /// The acknowledgement that has waited longest.
-    pub(super) fn first_ack(&self) -> Option<Later> {
+    pub(super) fn first_ack(&self) -> Option<DelayedAck> {
         self.acks.front().copied()
     }
 

@@ -40,11 +40,11 @@ impl Engine {
             self.stats.sent += 1;
             return Some(reply.emit(now, buffer));
         }
-        if core::mem::take(&mut self.freed) && !self.starved.is_empty() {
+        if core::mem::take(&mut self.freed) && !self.awaiting_slot.is_empty() {
             self.refill(now, host);
         }
-        self.feed_hungry();
-        self.wake_acks(now, idle);
+        self.resume_awaiting_frame();
+        self.release_delayed_acks(now, idle);
         while let Some(place) = self.ready.front().copied() {
             if self.in_a_row < QUANTUM
                 && let Some(transmit) = self.transmit(now, place, buffer, host)
@@ -67,13 +67,13 @@ impl Engine {
         None
     }
 
-    /// Frame buffers have come back: those that waited for one are ready, whose first gets it.
-    fn feed_hungry(&mut self) {
+    /// Makes connections ready that wait for a frame buffer, one for each buffer that was given back.
+    fn resume_awaiting_frame(&mut self) {
         while self.frames.left() > 0
-            && let Some(place) = self.hungry.pop_front()
+            && let Some(place) = self.awaiting_frame.pop_front()
         {
             if let Some(conn) = self.table.get_mut(place)
-                && conn.take(bit::HUNGRY)
+                && conn.take(bit::AWAITING_FRAME)
             {
                 super::get_ready(conn, place, &mut self.ready);
             }
@@ -81,16 +81,16 @@ impl Engine {
     }
 
     /// Acknowledgements that have waited long enough, or all at an idle moment.
-    fn wake_acks(&mut self, now: Time, idle: bool) {
-        while let Some(later) = self.timers.first_ack() {
-            let conn = self.table.get_mut(later.place).filter(|conn| conn.ack_number == later.number);
-            if let Some(conn) = conn.filter(|conn| conn.has(bit::ACK_LATER)) {
-                if !idle && later.deadline > now {
+    fn release_delayed_acks(&mut self, now: Time, idle: bool) {
+        while let Some(ack) = self.timers.first_ack() {
+            let conn = self.table.get_mut(ack.place).filter(|conn| conn.ack_number == ack.number);
+            if let Some(conn) = conn.filter(|conn| conn.has(bit::ACK_DELAYED)) {
+                if !idle && ack.deadline > now {
                     break;
                 }
-                conn.clear(bit::ACK_LATER);
+                conn.clear(bit::ACK_DELAYED);
                 conn.set(bit::ACK_NOW);
-                super::get_ready(conn, later.place, &mut self.ready);
+                super::get_ready(conn, ack.place, &mut self.ready);
             }
             self.timers.drop_ack();
         }
@@ -138,7 +138,7 @@ impl Engine {
             } else {
                 0
             };
-            conn.clear(bit::ACK_NOW | bit::ACK_LATER | bit::FULL);
+            conn.clear(bit::ACK_NOW | bit::ACK_DELAYED | bit::FULL);
             let flow = self.flows.get(conn.flow);
             let mut len = emit_data(conn, flow, None, ask, 0, now, host.room(), buffer);
             if let Some(size) = self.flows.get_mut(conn.flow).and_then(|flow| flow.probing.take_reply()) {
@@ -255,7 +255,7 @@ impl Engine {
         if !flow.results.is_empty() {
             match results(&mut self.frames, conn.flow, flow, room, now) {
                 Some(batch) => return Some(fresh(Payload::Batch(batch))),
-                None => get_hungry(conn, place, &mut self.hungry),
+                None => await_frame(conn, place, &mut self.awaiting_frame),
             }
         }
         let has_queued = has_queued(flow, conn, &self.rmas);
@@ -278,7 +278,7 @@ impl Engine {
                 // FrameOutcome before anything is noted: without one, nothing happens now.
                 let buffer = if state.read { self.frames.take(conn.flow) } else { None };
                 if state.read && buffer.is_none() {
-                    get_hungry(conn, place, &mut self.hungry);
+                    await_frame(conn, place, &mut self.awaiting_frame);
                     return None;
                 }
                 if state.at == 0 {
@@ -466,11 +466,11 @@ pub(super) fn has_work(conn: &Conn, flow: Option<&Flow>) -> bool {
     conn.has(bit::ACK_NOW | bit::PING | bit::CONFIRM) || flow.is_some_and(moves)
 }
 
-/// A connection has something to send and no buffer for it.
-fn get_hungry(conn: &mut Conn, place: u32, hungry: &mut VecDeque<u32>) {
-    if !conn.has(bit::HUNGRY) {
-        conn.set(bit::HUNGRY);
-        hungry.push_back(place);
+/// Appends a connection that found no frame buffer to the list of those that wait for one.
+fn await_frame(conn: &mut Conn, place: u32, awaiting_frame: &mut VecDeque<u32>) {
+    if !conn.has(bit::AWAITING_FRAME) {
+        conn.set(bit::AWAITING_FRAME);
+        awaiting_frame.push_back(place);
     }
 }
 

@@ -81,7 +81,7 @@ fn no_rate_is_so_small_that_the_connection_stands_still() {
             echoed: number,
             number: number + 1,
             marks: 1,
-            is_starved: false,
+            is_app_limited: false,
         };
         congestion.on_ack(now, &sample);
     }
@@ -236,7 +236,7 @@ fn a_frame_that_is_lost_again_and_again_goes_alone() {
 #[test]
 fn the_time_between_two_bursts_is_no_part_of_the_rate() {
     let (mut congestion, mut now, mut number) = (congestion::Congestion::new(), Time(0), 0);
-    let mut heard = |congestion: &mut congestion::Congestion, now: Time, bytes: u64, is_starved: bool| {
+    let mut heard = |congestion: &mut congestion::Congestion, now: Time, bytes: u64, is_app_limited: bool| {
         number += 10;
         let sample = congestion::Sample {
             bytes,
@@ -245,7 +245,7 @@ fn the_time_between_two_bursts_is_no_part_of_the_rate() {
             echoed: number - 5,
             number,
             marks: 0,
-            is_starved,
+            is_app_limited,
         };
         congestion.on_ack(now, &sample);
     };
@@ -271,7 +271,7 @@ fn what_says_little_earns_no_window() {
             echoed: number,
             number: number + 1,
             marks: 0,
-            is_starved: true,
+            is_app_limited: true,
         };
         congestion.on_ack(Time(u64::from(number) * 1_000_000), &sample);
     }
