@@ -3,7 +3,7 @@
 use super::congestion::Sample;
 use super::conn::{Conn, bit};
 use super::flow::{Flow, FrameState, Ops, Payload};
-use super::frame_pool::Frames;
+use super::frame_pool::FramePool;
 use super::transmit::has_queued;
 use super::{Engine, mtu};
 use crate::Time;
@@ -140,7 +140,7 @@ fn take_sack(
     ack: &Ack,
     (sack, behind): (&Sack<'_>, i32),
     spurious: &mut u32,
-    frames: &mut Frames,
+    frames: &mut FramePool,
 ) -> u64 {
     let mut bytes = 0;
     for (word, bits) in sack.words().enumerate() {
@@ -160,7 +160,7 @@ fn take_sack(
 }
 
 /// What only has to arrive gives its buffer back then, and not when everything before it has.
-fn release(flow: &mut Flow, at: usize, frames: &mut Frames) {
+fn release(flow: &mut Flow, at: usize, frames: &mut FramePool) {
     if let Some(frame) = flow.in_flight.get_mut(at)
         && let Payload::Batch(batch) = frame.payload
         && batch.messages == 0
@@ -247,7 +247,7 @@ fn detect_losses(now: Time, conn: &mut Conn, flow: &mut Flow, base: u16) {
         flow.congestion.on_lost(lost);
     }
     flow.large_lost += large;
-    if flow.large_lost >= mtu::BLACK_HOLE {
+    if flow.large_lost >= mtu::BLACK_HOLE_LOSSES {
         mtu::fall_back(conn, flow, base);
     }
 }

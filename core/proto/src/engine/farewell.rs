@@ -4,7 +4,7 @@ use super::Engine;
 use super::ack::{distance, join};
 use super::conn::{Conn, NONE};
 use super::flow::{Flow, Ops, Payload, ReorderEntry};
-use super::frame_pool::Frames;
+use super::frame_pool::FramePool;
 use super::host::Host;
 use crate::wire::{CLOSE, Close, HEADER, Header, Kind, MAX_SACK, RESULT, Record, Records, Sack, emit_result};
 use alloc::boxed::Box;
@@ -109,7 +109,7 @@ fn delivered(flow: &Flow, words: &mut [u64; MAX_SACK]) -> usize {
 }
 
 /// The results in a frame that is in flight.
-fn results<'f>(payload: &Payload, frames: &'f Frames) -> impl Iterator<Item = (u32, u8)> + use<'f> {
+fn results<'f>(payload: &Payload, frames: &'f FramePool) -> impl Iterator<Item = (u32, u8)> + use<'f> {
     let records = match payload {
         Payload::Batch(batch) if batch.of == NONE => {
             Records::again(&frames.bytes(batch.buffer)[..usize::from(batch.len)])

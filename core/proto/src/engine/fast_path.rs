@@ -7,7 +7,7 @@ use super::flow::{Batch, Flow, InFlight, Ops, Payload};
 use super::frame::{emit_data, plain};
 use super::frame_pool::SHORT;
 use super::host::Host;
-use super::send::{link, narrow};
+use super::send::{link, saturating_u16};
 use super::transmit::{fresh, has_credit, has_room, note_sent};
 use super::{Engine, Index, Op, Transmit};
 use crate::wire::{DATA, MESSAGE_HEAD, Record, Records, emit_message, flags};
@@ -94,7 +94,7 @@ impl Engine {
         let frame = flow.in_flight.back_mut()?;
         frame.payload = Payload::Batch(Batch {
             buffer: kept,
-            len: narrow(payload),
+            len: saturating_u16(payload),
             messages: 1,
             ops: Ops { head: post.op.0, tail: post.op.0 },
             of: post.op.0,

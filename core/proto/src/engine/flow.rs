@@ -11,8 +11,9 @@ use crate::Time;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Results, and reads, of one peer that may wait; a frame that asks for more is dropped and comes again.
-pub(super) const MAX_ASKED: usize = 1024;
+/// Reads of one peer that may wait to be served, and results that may wait to be sent. A frame that asks for more is dropped
+/// and retransmitted by the peer.
+pub(super) const MAX_REQUESTS: usize = 1024;
 /// Frames of one connection that may be in flight.
 pub(super) const WINDOW: usize = 4096;
 
@@ -339,7 +340,7 @@ impl Flow {
 
     /// Whether so many more results, or reads, may wait.
     pub(super) fn has_room_for(&self, asked: usize) -> bool {
-        self.results.len().max(self.serves.len()) + asked <= MAX_ASKED
+        self.results.len().max(self.serves.len()) + asked <= MAX_REQUESTS
     }
 
     /// Whether frames of the sequence may be sent for the first time.

@@ -3,7 +3,7 @@
 use super::Transmit;
 use super::conn::{Conn, bit};
 use super::flow::{Flow, Payload, ReorderEntry};
-use super::frame_pool::Frames;
+use super::frame_pool::FramePool;
 use super::host::{Host, Op, Source, Target};
 use super::send::{OP_MASK, RmaState};
 use super::slices::Slice;
@@ -56,7 +56,7 @@ pub(super) fn build<H: Host>(
     slice: Slice,
     is_again: bool,
     now: Time,
-    frames: &Frames,
+    frames: &FramePool,
     rmas: &[Option<RmaState>],
     buffer: &mut [u8],
     host: &mut H,
@@ -120,7 +120,7 @@ fn put_records(
     payload: &Payload,
     slice: Slice,
     target: Option<Target>,
-    frames: &Frames,
+    frames: &FramePool,
     buffer: &mut [u8],
     at: usize,
 ) -> usize {

@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// Buffers that messages leave to results and read requests, so that RMA goes on while messages wait for slots.
-pub(super) const RESERVE: usize = 16;
+pub(super) const RESULT_RESERVE: usize = 16;
 /// Bytes of the longest message that fits into a descriptor.
 pub(super) const SHORT: usize = 64;
 /// The bit of a buffer's number that says: the descriptor of the operation whose number the other bits are.
@@ -26,7 +26,7 @@ pub(super) struct Buffer(pub(super) u32);
 type Descriptor = [u8; MESSAGE_HEAD + SHORT];
 
 /// Buffers of one size, and descriptors.
-pub(super) struct Frames {
+pub(super) struct FramePool {
     /// Those that have memory.
     buffers: Vec<Box<[u8]>>,
     /// By the operation's number; those never used have no memory.
@@ -46,7 +46,7 @@ pub(super) struct Frames {
     pub(super) given: u64,
 }
 
-impl Frames {
+impl FramePool {
     pub(super) const fn new(count: u32, stride: usize) -> Self {
         Self {
             buffers: Vec::new(),
@@ -72,10 +72,10 @@ impl Frames {
         self.free.len() + (self.limit - self.fresh) as usize
     }
 
-    /// Whether so many can be taken for messages, with [`RESERVE`] left: then they have their memory.
+    /// Whether so many can be taken for messages, with [`RESULT_RESERVE`] left: then they have their memory.
     #[inline]
     pub(super) fn ensure(&mut self, needed: usize) -> bool {
-        self.with_memory() >= needed && self.left() >= needed + RESERVE || self.ensure_more(needed)
+        self.with_memory() >= needed && self.left() >= needed + RESULT_RESERVE || self.ensure_more(needed)
     }
 
     /// Buffers that could be taken without more memory.
@@ -88,7 +88,7 @@ impl Frames {
     fn ensure_more(&mut self, needed: usize) -> bool {
         // There may be memory again.
         self.limit = self.count;
-        if self.left() < needed + RESERVE {
+        if self.left() < needed + RESULT_RESERVE {
             return false;
         }
         while self.with_memory() < needed {
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn buffers_get_memory_when_they_are_taken() {
-        let mut frames = Frames::new(40, 100);
+        let mut frames = FramePool::new(40, 100);
         assert_eq!((frames.left(), frames.buffers.len()), (40, 0));
         let first = frames.take(0).expect("one of forty");
         assert_eq!((frames.bytes(first).len(), frames.buffers.len(), frames.left()), (100, 1, 39));
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_descriptor_is_its_operations_own() {
-        let mut frames = Frames::new(0, 100);
+        let mut frames = FramePool::new(0, 100);
         let buffers = [0, 63, 64, 70_000].map(|op| frames.descriptor(Op(op)).expect("memory"));
         for (fill, buffer) in (1..).zip(buffers) {
             frames.bytes_mut(buffer).fill(fill);

@@ -57,7 +57,7 @@ use alloc::vec::Vec;
 use conn::{Conn, bit};
 use core::time::Duration;
 use flow::{Flow, Flows};
-use frame_pool::Frames;
+use frame_pool::FramePool;
 use handshake::Opening;
 use random::Random;
 use reply::Reply;
@@ -199,8 +199,8 @@ pub struct Engine {
     random: Random,
     table: Table,
     flows: Flows,
-    frames: Frames,
-    holds: Frames,
+    frames: FramePool,
+    holds: FramePool,
     /// Frames of which slices have come.
     slices: Slices,
     timers: Timers,
@@ -262,8 +262,8 @@ impl Engine {
             random: Random::new([random[2] ^ random[4], random[3] ^ random[5]]),
             table: Table::new(),
             flows: Flows::new(),
-            frames: Frames::new(config.frames, stride),
-            holds: Frames::new(config.holds, stride),
+            frames: FramePool::new(config.frames, stride),
+            holds: FramePool::new(config.holds, stride),
             slices: Slices::default(),
             timers: Timers::new(),
             links: Vec::new(),

@@ -14,7 +14,7 @@ const RAISE: u64 = 600_000_000;
 
 /// Losses in a row of large frames which had been lost before, while no large frame arrived: the path is a black hole for them
 /// (RFC 8899, section 4.3). Where three in ten frames are lost for other reasons, twelve in a row are one case in two million.
-pub(super) const BLACK_HOLE: u32 = 12;
+pub(super) const BLACK_HOLE_LOSSES: u32 = 12;
 
 /// What is being probed.
 #[derive(Clone, Copy, Debug, Default)]

@@ -12,7 +12,7 @@ use crate::wire::{Data, Header, Kind, Record, Records, flags};
 use crate::{Address, Failure, Time};
 
 /// Held-back frames that only the frame whose turn it is may take.
-const RESERVE: usize = 8;
+const IN_ORDER_RESERVE: usize = 8;
 /// Connections that find no slot, one after the other, before no other is tried; they are tried next time.
 const MOST_REFUSED: u32 = 4;
 
@@ -308,7 +308,9 @@ impl Engine {
         }
         let entry = match left {
             None => Some(passed),
-            Some(left) => self.hold(left, if left.bytes().len() < records.bytes().len() { 0 } else { RESERVE }),
+            Some(left) => {
+                self.hold(left, if left.bytes().len() < records.bytes().len() { 0 } else { IN_ORDER_RESERVE })
+            }
         };
         match entry {
             None => self.stats.unheld += 1,

@@ -2,16 +2,13 @@
 
 use super::conn::{Conn, bit};
 use super::copy_verify::Continuation;
-use super::flow::{Flow, Queued, ReorderEntry, Serve, WINDOW};
+use super::flow::{Flow, MAX_REQUESTS, Queued, ReorderEntry, Serve, WINDOW};
 use super::host::{Host, Op, Target};
 use super::send::{OP_MASK, RmaState};
 use super::transmit::status;
 use crate::Failure;
 use crate::wire::{Record, Records};
 use alloc::vec::Vec;
-
-/// Reads of a peer that are served one after the other; a frame that asks for more is dropped and comes again.
-const MAX_SERVES: usize = 1024;
 
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,7 +153,7 @@ impl RecvCtx<'_> {
 
     /// A peer wants to read.
     pub(super) fn serve<H: Host>(&mut self, op: u32, target: Target, host: &mut H) -> FrameOutcome {
-        if self.flow.serves.len() >= MAX_SERVES {
+        if self.flow.serves.len() >= MAX_REQUESTS {
             if !self.is_held {
                 return FrameOutcome::NoRoom;
             }

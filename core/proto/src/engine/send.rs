@@ -2,7 +2,7 @@
 
 use super::conn::{NONE, State};
 use super::flow::{Batch, Flow, Ops, Queued};
-use super::frame_pool::{Buffer, Frames, SHORT};
+use super::frame_pool::{Buffer, FramePool, SHORT};
 use super::{Engine, Index, Op, Rma, Target, flow_of, get_ready};
 use crate::wire::{DATA, MESSAGE_HEAD, PART_HEAD, emit_message, emit_part};
 use crate::{Attribute, RmaError, SendError, Time};
@@ -190,7 +190,7 @@ struct Outbound<'a> {
 impl Outbound<'_> {
     /// Writes the message into one batch per frame, and passes them to `sink` in order. Returns false, and
     /// changes nothing, if there are too few buffers.
-    fn write_batches(&self, frames: &mut Frames, part_number: &mut u32, mut sink: impl FnMut(Batch)) -> bool {
+    fn write_batches(&self, frames: &mut FramePool, part_number: &mut u32, mut sink: impl FnMut(Batch)) -> bool {
         let size = self.capacity - PART_HEAD;
         let whole = MESSAGE_HEAD + self.len <= self.capacity;
         let needed = if whole { 1 } else { self.len.div_ceil(size) };
@@ -216,7 +216,7 @@ impl Outbound<'_> {
             let buffer = if has_buffers { frames.take(self.owner) } else { frames.descriptor(self.op) };
             let Some(buffer) = buffer else { return false };
             batch.buffer = buffer;
-            batch.len = narrow(emit_message(frames.bytes_mut(buffer), 0, self.after, self.parts));
+            batch.len = saturating_u16(emit_message(frames.bytes_mut(buffer), 0, self.after, self.parts));
             sink(batch);
             return true;
         }
@@ -227,11 +227,11 @@ impl Outbound<'_> {
             let Some(buffer) = frames.take(self.owner) else { return false };
             let (count, is_last) = (size.min(self.len - at), at + size >= self.len);
             let bytes = frames.bytes_mut(buffer);
-            let end = emit_part(bytes, 0, message, wide(self.len), wide(at), count);
+            let end = emit_part(bytes, 0, message, saturating_u32(self.len), saturating_u32(at), count);
             source.copy(&mut bytes[end..end + count]);
             let ops = if is_last { batch.ops } else { Ops::NONE };
             let (messages, prompt) = (u16::from(is_last), self.prompt && is_last);
-            sink(Batch { buffer, len: narrow(end + count), messages, ops, prompt, ..batch });
+            sink(Batch { buffer, len: saturating_u16(end + count), messages, ops, prompt, ..batch });
         }
         true
     }
@@ -259,12 +259,14 @@ impl Parts<'_> {
     }
 }
 
-pub(super) fn narrow(value: usize) -> u16 {
+/// Converts to 16 bits, or returns the largest value if it does not fit.
+pub(super) fn saturating_u16(value: usize) -> u16 {
     u16::try_from(value).unwrap_or(u16::MAX)
 }
 
-fn wide(value: usize) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
+/// Converts to 32 bits, or returns the largest value if it does not fit.
+pub(super) fn saturating_u32(value: impl TryInto<u32>) -> u32 {
+    value.try_into().unwrap_or(u32::MAX)
 }
 
 /// Has an operation wait for its turn to end.

@@ -15,7 +15,7 @@ const GIVE_UP: u64 = 60_000_000_000;
 /// And not before so many probes.
 const GIVE_UP_PROBES: u32 = 8;
 /// Probe timeouts in a row after which a path is suspected to swallow large frames (RFC 8899, section 4.4).
-const BLACK_HOLE: u32 = 4;
+const BLACK_HOLE_PROBES: u32 = 4;
 /// How long a flow without anything open keeps what it knows of the path, microseconds.
 const IDLE: u64 = 1_000_000;
 /// Pings in a keepalive timeout.
@@ -65,7 +65,7 @@ impl Engine {
             if flow.rnr_since.is_some() && flow.rnr_at <= now {
                 ask_again(now, flow);
                 flow.probe_due = true;
-                if flow.unanswered >= BLACK_HOLE && flow.in_flight.front().is_some_and(|front| front.is_large) {
+                if flow.unanswered >= BLACK_HOLE_PROBES && flow.in_flight.front().is_some_and(|front| front.is_large) {
                     mtu::fall_back(conn, flow, self.config.base_mtu);
                 }
                 if is_gone(now, conn, flow.unanswered) {
@@ -83,7 +83,7 @@ impl Engine {
                     conn.set(bit::PING);
                 }
                 flow.sent_at = now;
-                if flow.probes >= BLACK_HOLE {
+                if flow.probes >= BLACK_HOLE_PROBES {
                     mtu::fall_back(conn, flow, self.config.base_mtu);
                 }
                 // A peer that is heard and accepts nothing is no better than a silent one. A clock that jumped says nothing.

@@ -1,10 +1,11 @@
 //! Output: the next frame that may leave.
 
 use super::conn::{Conn, NONE, State, bit};
-use super::flow::{Batch, Flow, FrameState, InFlight, MAX_ASKED, Ops, Payload, Queued, Serve, WINDOW};
+use super::flow::{Batch, Flow, FrameState, InFlight, MAX_REQUESTS, Ops, Payload, Queued, Serve, WINDOW};
 use super::frame::{Gone, build, emit_data, header, payload_len, plain};
-use super::frame_pool::Frames;
+use super::frame_pool::FramePool;
 use super::host::{Host, Source};
+use super::send::saturating_u32;
 use super::slices::{Slice, Slicing, note_slice, sliced};
 use super::{Engine, QUANTUM, Transmit, rtt};
 use crate::wire::{self, DATA, Kind, READ_BYTES_HEAD, RESULT, WRITE_HEAD, emit_read, emit_result, flags};
@@ -251,7 +252,7 @@ impl Engine {
     fn next_new<H: Host>(&mut self, now: Time, place: u32, host: &mut H) -> Option<InFlight> {
         let conn = self.table.get_mut(place)?;
         let flow = self.flows.get_mut(conn.flow)?;
-        let room = u32::from(conn.mtu) - narrow(DATA);
+        let room = u32::from(conn.mtu) - saturating_u32(DATA);
         if !flow.results.is_empty() {
             match results(&mut self.frames, conn.flow, flow, room, now) {
                 Some(batch) => return Some(fresh(Payload::Batch(batch))),
@@ -275,7 +276,7 @@ impl Engine {
             }
             Queued::Rma(op) => {
                 let state = self.rmas.get_mut(op.0 as usize)?.as_mut()?;
-                // FrameOutcome before anything is noted: without one, nothing happens now.
+                // Taken before any state changes: without a buffer, nothing is sent now.
                 let buffer = if state.read { self.frames.take(conn.flow) } else { None };
                 if state.read && buffer.is_none() {
                     await_frame(conn, place, &mut self.awaiting_frame);
@@ -295,13 +296,13 @@ impl Engine {
                 }
                 let at = state.at;
                 let phase = || if at == 0 { host.phase(&Source::Local(op)) } else { 0 };
-                let len = memory_len(room - narrow(WRITE_HEAD), state.target.len - at, phase);
+                let len = memory_len(room - saturating_u32(WRITE_HEAD), state.target.len - at, phase);
                 state.at += len;
                 if state.at == state.target.len {
                     flow.queue.pop_front();
                 }
                 let is_last = state.at == state.target.len;
-                Some(fresh(Payload::Write { op: state.wire, at, len: narrow64(len), is_last }))
+                Some(fresh(Payload::Write { op: state.wire, at, len: saturating_u32(len), is_last }))
             }
             Queued::Aborted(op) => {
                 flow.queue.pop_front();
@@ -444,7 +445,7 @@ pub(super) fn has_queued(flow: &Flow, conn: &Conn, rmas: &[Option<super::send::R
             None => {
                 let Some(rma) = rmas.get(op.0 as usize).and_then(Option::as_ref) else { return true };
                 // The peer keeps no more requests than that.
-                let crowded = rma.read && flow.running as usize >= MAX_ASKED;
+                let crowded = rma.read && flow.running as usize >= MAX_REQUESTS;
                 !crowded && (!rma.fence || flow.messages_in_flight == 0 && flow.running == 0)
             }
         },
@@ -493,7 +494,7 @@ fn control(buffer: super::frame_pool::Buffer, len: usize, now: Time) -> Batch {
 }
 
 /// Results that wait, in one frame.
-fn results(frames: &mut Frames, owner: u32, flow: &mut Flow, room: u32, now: Time) -> Option<Batch> {
+fn results(frames: &mut FramePool, owner: u32, flow: &mut Flow, room: u32, now: Time) -> Option<Batch> {
     let buffer = frames.take(owner)?;
     let capacity = (room as usize).min(frames.stride());
     let bytes = frames.bytes_mut(buffer);
@@ -510,13 +511,13 @@ fn results(frames: &mut Frames, owner: u32, flow: &mut Flow, room: u32, now: Tim
 fn serve<H: Host>(flow: &mut Flow, room: u32, host: &mut H) -> Option<Payload> {
     let Serve { op, target, at } = *flow.serves.front()?;
     let phase = || if at == 0 { host.phase(&Source::Served(target)) } else { 0 };
-    let len = memory_len(room - narrow(READ_BYTES_HEAD), target.len - at, phase);
+    let len = memory_len(room - saturating_u32(READ_BYTES_HEAD), target.len - at, phase);
     if at + len == target.len {
         flow.serves.pop_front();
     } else if let Some(serve) = flow.serves.front_mut() {
         serve.at += len;
     }
-    Some(Payload::ReadBytes { op, target, at, len: narrow64(len) })
+    Some(Payload::ReadBytes { op, target, at, len: saturating_u32(len) })
 }
 
 /// Bytes of memory that a frame with so much room takes of those that are left. A frame that others follow ends where a word of
@@ -534,14 +535,6 @@ pub(super) fn memory_len(room: u32, left: u64, phase: impl FnOnce() -> u8) -> u6
 
 pub(super) fn status(failure: Failure) -> u8 {
     if failure == Failure::Copy { 2 } else { 1 }
-}
-
-fn narrow(value: usize) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
-}
-
-fn narrow64(value: u64) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
 }
 
 /// The longest that an acknowledgement may wait.
