@@ -1,7 +1,7 @@
 //! A host that keeps nothing but accounts, and holds the engine to its promises.
 
 use cci_proto::Failure;
-use cci_proto::engine::{Event, Host, Index, Op, Place, Source, Target};
+use cci_proto::engine::{Event, Host, Index, MessageBuffer, Op, Source, Target};
 use std::collections::BTreeMap;
 
 /// Largest message, bytes.
@@ -84,30 +84,30 @@ impl Host for Books {
         self.slots
     }
 
-    fn begin(&mut self, user: u64, len: u32) -> Option<Place> {
+    fn begin(&mut self, user: u64, len: u32) -> Option<MessageBuffer> {
         self.assert_open(user);
         assert!(len <= MAX_SEND, "a message of {len} bytes");
         self.slots = self.slots.checked_sub(1)?;
         self.next_place += 1;
         self.places.insert(self.next_place, (len, user));
-        Some(Place(self.next_place))
+        Some(MessageBuffer(self.next_place))
     }
 
-    fn fill(&mut self, place: Place, at: u32, bytes: &[u8]) {
-        let (len, _) = self.places[&place.0];
+    fn fill(&mut self, buffer: MessageBuffer, at: u32, bytes: &[u8]) {
+        let (len, _) = self.places[&buffer.0];
         if !bytes.is_empty() {
             assert_within(at.into(), bytes.len() as u64, len.into());
         }
     }
 
-    fn deliver(&mut self, user: u64, place: Place) {
+    fn deliver(&mut self, user: u64, buffer: MessageBuffer) {
         self.assert_open(user);
-        let (_, begun_by) = self.places.remove(&place.0).expect("a place that was begun");
+        let (_, begun_by) = self.places.remove(&buffer.0).expect("a place that was begun");
         assert_eq!(user, begun_by, "begun for one and delivered to another");
     }
 
-    fn abandon(&mut self, place: Place) {
-        self.places.remove(&place.0).expect("a place that was begun");
+    fn abandon(&mut self, buffer: MessageBuffer) {
+        self.places.remove(&buffer.0).expect("a place that was begun");
         self.slots += 1;
     }
 

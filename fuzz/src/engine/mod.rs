@@ -220,7 +220,7 @@ impl World {
             to: address(bytes.below(PEERS - 1)),
             attribute,
             payload: bytes.some(),
-            user,
+            host_cookie: user,
             timeout: bytes.flag().then_some(Duration::from_millis(50)),
             token: bytes.byte().into(),
         };

@@ -1,6 +1,6 @@
 //! A node: the protocol engine, and a program that accepts everybody and takes what it is sent.
 
-use cci_proto::engine::{Config, Engine, Event, Host, Index, Op, Place, Source, Target};
+use cci_proto::engine::{Config, Engine, Event, Host, Index, MessageBuffer, Op, Source, Target};
 use cci_proto::{Failure, Time};
 use cci_sim::Random;
 
@@ -60,24 +60,24 @@ impl Host for Program {
         ROOM
     }
 
-    fn begin(&mut self, user: u64, _: u32) -> Option<Place> {
-        let place = self.free_parts.pop().unwrap_or_else(|| {
+    fn begin(&mut self, user: u64, _: u32) -> Option<MessageBuffer> {
+        let buffer = self.free_parts.pop().unwrap_or_else(|| {
             self.parts.push(0);
             u32::try_from(self.parts.len() - 1).unwrap_or(u32::MAX)
         });
-        self.parts[place as usize] = user;
-        Some(Place(place))
+        self.parts[buffer as usize] = user;
+        Some(MessageBuffer(buffer))
     }
 
-    fn fill(&mut self, _: Place, _: u32, _: &[u8]) {}
+    fn fill(&mut self, _: MessageBuffer, _: u32, _: &[u8]) {}
 
-    fn deliver(&mut self, user: u64, place: Place) {
-        self.free_parts.push(place.0);
+    fn deliver(&mut self, user: u64, buffer: MessageBuffer) {
+        self.free_parts.push(buffer.0);
         self.heard.push(Heard::Message(number(user)));
     }
 
-    fn abandon(&mut self, place: Place) {
-        self.free_parts.push(place.0);
+    fn abandon(&mut self, buffer: MessageBuffer) {
+        self.free_parts.push(buffer.0);
     }
 
     fn message(&mut self, user: u64, _: &[u8]) -> bool {

@@ -151,7 +151,7 @@ impl World {
             to: address(to),
             attribute: self.machine.attribute,
             payload: &payload,
-            user: number.into(),
+            host_cookie: number.into(),
             timeout: None,
             token: 0,
         };

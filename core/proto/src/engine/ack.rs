@@ -26,8 +26,8 @@ pub(super) fn distance(number: u32, of: u32) -> i32 {
 
 impl Engine {
     /// What the frame acknowledges. Gives the operations that have ended, of which the host is still to be told.
-    pub(super) fn handle_ack(&mut self, now: Time, place: u32, data: &Data, sack: &Sack<'_>) -> Ops {
-        let Some(conn) = self.table.get_mut(place) else { return Ops::NONE };
+    pub(super) fn handle_ack(&mut self, now: Time, index: u32, data: &Data, sack: &Sack<'_>) -> Ops {
+        let Some(conn) = self.table.get_mut(index) else { return Ops::NONE };
         let Some(flow) = self.flows.get_mut(conn.flow) else { return Ops::NONE };
         let ack = &data.ack;
         // A number that was never sent: this is not about our frames.
@@ -97,8 +97,8 @@ impl Engine {
     }
 
     /// Frames that should have been acknowledged by now are lost.
-    pub(super) fn expire_losses(&mut self, now: Time, place: u32) {
-        let Some(conn) = self.table.get_mut(place) else { return };
+    pub(super) fn expire_losses(&mut self, now: Time, index: u32) {
+        let Some(conn) = self.table.get_mut(index) else { return };
         if let Some(flow) = self.flows.get_mut(conn.flow) {
             detect_losses(now, conn, flow, self.config.base_mtu);
         }

@@ -27,7 +27,7 @@ pub(super) type Key = u64;
 /// What became of a request.
 pub(super) enum Known {
     /// It has, or had, a connection.
-    Here { place: u32, id: u64 },
+    Here { index: u32, id: u64 },
     /// It was accepted, and its client has not confirmed in time: it may ask anew.
     GivenUp,
     /// Refused by the program.
@@ -106,9 +106,9 @@ impl Admission {
     }
 
     /// Enters a request that is pending.
-    pub(super) fn insert(&mut self, key: Key, network: u64, place: u32, id: u64) {
+    pub(super) fn insert(&mut self, key: Key, network: u64, index: u32, id: u64) {
         self.remove(key);
-        self.requests.insert(key, Request { known: Known::Here { place, id }, network, answered: None });
+        self.requests.insert(key, Request { known: Known::Here { index, id }, network, answered: None });
         let of = self.networks.entry(network).or_default();
         of.known += 1;
         of.pending += 1;

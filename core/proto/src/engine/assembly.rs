@@ -1,7 +1,7 @@
 //! Messages that are put together from parts.
 
 use super::conn::bit;
-use super::host::{Host, Place};
+use super::host::{Host, MessageBuffer};
 use super::pieces::Pieces;
 use super::records::{FrameOutcome, RecvCtx};
 use super::send::AFTER;
@@ -9,7 +9,7 @@ use super::send::AFTER;
 /// A message that is being put together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Assembly {
-    pub(super) place: Place,
+    pub(super) buffer: MessageBuffer,
     message: u32,
     /// On a reliable connection: bytes from the start on.
     filled: u32,
@@ -18,8 +18,8 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    const fn new(place: Place, message: u32, total: u32) -> Self {
-        Self { place, message, filled: 0, pieces: Pieces::of(total) }
+    const fn new(buffer: MessageBuffer, message: u32, total: u32) -> Self {
+        Self { buffer, message, filled: 0, pieces: Pieces::of(total) }
     }
 }
 
@@ -44,14 +44,14 @@ impl RecvCtx<'_> {
         }
         if at == 0 {
             self.abandon(host);
-            let Some(place) = host.begin(self.conn.user, total) else { return FrameOutcome::NoSlot };
-            self.flow.assembly = Some(Assembly::new(place, message, total));
+            let Some(buffer) = host.begin(self.conn.host_cookie, total) else { return FrameOutcome::NoSlot };
+            self.flow.assembly = Some(Assembly::new(buffer, message, total));
         }
         let Some(assembly) = &mut self.flow.assembly else { return FrameOutcome::Done };
         if assembly.message != message || assembly.pieces.total != total || assembly.filled != at {
             return FrameOutcome::Done;
         }
-        host.fill(assembly.place, at, bytes);
+        host.fill(assembly.buffer, at, bytes);
         assembly.filled += u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         if assembly.filled == total {
             self.deliver(host);
@@ -70,8 +70,8 @@ impl RecvCtx<'_> {
                 return;
             }
             self.abandon(host);
-            let Some(place) = host.begin(self.conn.user, total) else { return };
-            self.flow.assembly = Some(Assembly::new(place, message, total));
+            let Some(buffer) = host.begin(self.conn.host_cookie, total) else { return };
+            self.flow.assembly = Some(Assembly::new(buffer, message, total));
             self.flow.seen.clear();
         }
         let Some(assembly) = &mut self.flow.assembly else { return };
@@ -79,7 +79,7 @@ impl RecvCtx<'_> {
         if assembly.pieces.total != total || !assembly.pieces.note(&mut self.flow.seen, at, len) {
             return;
         }
-        host.fill(assembly.place, at, bytes);
+        host.fill(assembly.buffer, at, bytes);
         if assembly.pieces.is_whole() {
             self.deliver(host);
         }
@@ -88,14 +88,14 @@ impl RecvCtx<'_> {
     /// The message is complete.
     fn deliver<H: Host>(&mut self, host: &mut H) {
         if let Some(assembly) = self.flow.assembly.take() {
-            host.deliver(self.conn.user, assembly.place);
+            host.deliver(self.conn.host_cookie, assembly.buffer);
         }
     }
 
     /// Forgets the message that is being put together.
     fn abandon<H: Host>(&mut self, host: &mut H) {
         if let Some(assembly) = self.flow.assembly.take() {
-            host.abandon(assembly.place);
+            host.abandon(assembly.buffer);
         }
     }
 }

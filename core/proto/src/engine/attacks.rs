@@ -223,6 +223,6 @@ fn write(op: u32, handle: u64, len: u64, at: u64, bytes: &[u8]) -> Vec<u8> {
 fn is_clean(engine: &Engine, host: &Recorder) -> bool {
     engine.frames.left() == engine.config.frames as usize
         && engine.holds.left() == engine.config.holds as usize
-        && host.places.is_empty()
+        && host.buffers.is_empty()
         && engine.is_quiet()
 }

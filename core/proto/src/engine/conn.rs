@@ -67,7 +67,7 @@ pub(super) struct Conn {
     /// The peer's address.
     pub(super) to: Address,
     /// The host's cookie.
-    pub(super) user: u64,
+    pub(super) host_cookie: u64,
     /// Number of the next frame of the reliable sequence. UU: the older half of the numbers seen lately.
     pub(super) next_seq: u32,
     /// The next that the peer is to send. UU: the newer half.
@@ -84,7 +84,7 @@ pub(super) struct Conn {
     pub(super) min_rtt: u32,
     /// `newest` when an acknowledgement began to wait: tells its entry in the timer from older ones.
     pub(super) ack_number: u32,
-    /// Place of the flow, or [`NONE`].
+    /// Index of the flow, or [`NONE`].
     pub(super) flow: u32,
     /// Bytes that the peer's receive buffer holds.
     pub(super) peer_buffer: u32,
@@ -112,12 +112,12 @@ pub(super) struct Conn {
 const _: () = assert!(size_of::<Option<Conn>>() <= 128);
 
 impl Conn {
-    pub(super) fn new(id: u64, peer: u64, to: Address, attribute: Attribute, user: u64) -> Self {
+    pub(super) fn new(id: u64, peer: u64, to: Address, attribute: Attribute, host_cookie: u64) -> Self {
         Self {
             id,
             peer,
             to,
-            user,
+            host_cookie,
             next_seq: 0,
             recv_next: 0,
             number: 0,

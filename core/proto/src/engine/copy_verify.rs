@@ -74,8 +74,8 @@ impl Engine {
     /// Copies and verifies the bytes of a frame in one pass, if [`Engine::match_continuation`] accepts it. Returns true if the
     /// frame is sound and will be accepted, false if nothing was done.
     fn copy_and_verify<H: Host>(&mut self, from: &Address, frame: &[u8], host: &mut H) -> Result<bool, Malformed> {
-        let Some((place, part, bytes)) = self.match_continuation(from, frame) else { return Ok(false) };
-        let Some(mut ctx) = self.recv_ctx(place) else { return Ok(false) };
+        let Some((index, part, bytes)) = self.match_continuation(from, frame) else { return Ok(false) };
+        let Some(mut ctx) = self.recv_ctx(index) else { return Ok(false) };
         let (head, _) = frame.split_at(frame.len() - bytes.len());
         let Some(crc) = ctx.copy_checked(part, bytes, wire::begin_check(head), host) else { return Ok(false) };
         if !wire::ends_check(frame, crc) {
@@ -89,8 +89,8 @@ impl Engine {
     /// Nothing in the frame is verified yet.
     fn match_continuation<'a>(&self, from: &Address, frame: &'a [u8]) -> Option<(u32, Continuation, &'a [u8])> {
         let header = Header::parse(frame).filter(|header| header.kind == Kind::Data)?;
-        let place = self.table.find(header.to)?;
-        let conn = self.table.get(place).filter(|conn| conn.state == State::Open && !conn.has(bit::RNR))?;
+        let index = self.table.find(header.to)?;
+        let conn = self.table.get(index).filter(|conn| conn.state == State::Open && !conn.has(bit::RNR))?;
         let flow = self.flows.get(conn.flow)?;
         let next =
             flow.continuation.filter(|_| flow.reorder_queue.is_empty() && flow.partial == 0 && flow.has_room_for(1))?;
@@ -102,7 +102,7 @@ impl Engine {
             return None;
         }
         let (part, bytes) = records.only().and_then(Continuation::of).filter(|(part, _)| *part == next)?;
-        Some((place, part, bytes))
+        Some((index, part, bytes))
     }
 }
 

@@ -9,16 +9,16 @@ use crate::{Failure, Time};
 
 impl Engine {
     /// Ends the operations of a list: sends, and the messages of RMAs.
-    pub(super) fn end_list<H: Host>(&mut self, place: u32, ops: Ops, outcome: Result<(), Failure>, host: &mut H) {
+    pub(super) fn end_list<H: Host>(&mut self, index: u32, ops: Ops, outcome: Result<(), Failure>, host: &mut H) {
         let mut next = ops.head;
         while next != NONE {
             let op = Op(next);
             let is_last = next == ops.tail;
             next = self.links.get(op.0 as usize).copied().unwrap_or(NONE);
             if self.rmas.get(op.0 as usize).is_some_and(Option::is_some) {
-                self.end_rma_part(place, op, outcome, host);
+                self.end_rma_part(index, op, outcome, host);
             } else {
-                self.tell(place, op, outcome, host);
+                self.tell(index, op, outcome, host);
             }
             if is_last {
                 break;
@@ -27,7 +27,7 @@ impl Engine {
     }
 
     /// One of the things that an RMA waits for has happened.
-    pub(super) fn end_rma_part<H: Host>(&mut self, place: u32, op: Op, outcome: Result<(), Failure>, host: &mut H) {
+    pub(super) fn end_rma_part<H: Host>(&mut self, index: u32, op: Op, outcome: Result<(), Failure>, host: &mut H) {
         let Some(entry) = self.rmas.get_mut(op.0 as usize) else { return };
         let Some(state) = entry.as_mut() else { return };
         if let Err(failure) = outcome {
@@ -39,7 +39,7 @@ impl Engine {
         }
         let outcome = state.failed.map_or(Ok(()), Err);
         *entry = None;
-        if let Some(flow) = self.flow_mut(place) {
+        if let Some(flow) = self.flow_mut(index) {
             flow.open_rmas = flow.open_rmas.saturating_sub(1);
             flow.running = flow.running.saturating_sub(1);
             if flow.barrier == Some(op) {
@@ -47,19 +47,19 @@ impl Engine {
             }
         }
         if outcome.is_err() {
-            self.drop_deferred(place, op);
+            self.drop_deferred(index, op);
         }
-        self.make_ready(place);
-        self.tell(place, op, outcome, host);
+        self.make_ready(index);
+        self.tell(index, op, outcome, host);
     }
 
     /// Tells the host of an operation's end, when its turn has come.
-    fn tell<H: Host>(&mut self, place: u32, op: Op, outcome: Result<(), Failure>, host: &mut H) {
+    fn tell<H: Host>(&mut self, index: u32, op: Op, outcome: Result<(), Failure>, host: &mut H) {
         match self.turns.get_mut(op.0 as usize) {
             Some(turn @ Turn::Open) => *turn = Turn::Ended(outcome),
             _ => return host.ended(op, outcome),
         }
-        let Some(conn) = self.table.get(place) else { return };
+        let Some(conn) = self.table.get(index) else { return };
         let Some(flow) = self.flows.get_mut(conn.flow) else { return };
         while let Some(next) = flow.order.front().copied() {
             let Some(turn) = self.turns.get_mut(next.0 as usize) else { return };
@@ -71,8 +71,8 @@ impl Engine {
     }
 
     /// Frees what a read's message holds if it will not be sent.
-    fn drop_deferred(&mut self, place: u32, op: Op) {
-        let Some(conn) = self.table.get(place) else { return };
+    fn drop_deferred(&mut self, index: u32, op: Op) {
+        let Some(conn) = self.table.get(index) else { return };
         let Some(flow) = self.flows.get_mut(conn.flow) else { return };
         let frames = &mut self.frames;
         flow.deferred.retain(|(of, batch)| {
@@ -85,14 +85,14 @@ impl Engine {
 
     /// A write, by its number on the wire, whose memory is not registered any more: what was not sent is not sent, its message
     /// neither, and the target is told by a last frame if it has not had that.
-    pub(super) fn abort_write<H: Host>(&mut self, place: u32, wire: u32, failure: Failure, host: &mut H) {
+    pub(super) fn abort_write<H: Host>(&mut self, index: u32, wire: u32, failure: Failure, host: &mut H) {
         let op = Op(wire & OP_MASK);
         let Some(state) = self.rmas.get_mut(op.0 as usize).and_then(Option::as_mut) else { return };
-        if state.wire != wire || state.conn != place || state.answered {
+        if state.wire != wire || state.conn != index || state.answered {
             return;
         }
         state.answered = true;
-        let Some(flow) = self.table.get(place).and_then(|conn| self.flows.get_mut(conn.flow)) else { return };
+        let Some(flow) = self.table.get(index).and_then(|conn| self.flows.get_mut(conn.flow)) else { return };
         let mut unsent = false;
         flow.queue.retain_mut(|queued| match queued {
             Queued::Rma(of) if *of == op => {
@@ -109,16 +109,16 @@ impl Engine {
         if unsent {
             state.left = 1;
         }
-        self.end_rma_part(place, op, Err(failure), host);
+        self.end_rma_part(index, op, Err(failure), host);
     }
 
     /// Ends everything that is open on a connection, and gives its flow back.
-    pub(super) fn fail_operations<H: Host>(&mut self, place: u32, failure: Failure, host: &mut H) {
-        let Some(conn) = self.table.get_mut(place) else { return };
+    pub(super) fn fail_operations<H: Host>(&mut self, index: u32, failure: Failure, host: &mut H) {
+        let Some(conn) = self.table.get_mut(index) else { return };
         let number = core::mem::replace(&mut conn.flow, NONE);
         let Some(flow) = self.flows.get_mut(number) else { return };
         if let Some(assembly) = flow.assembly.take() {
-            host.abandon(assembly.place);
+            host.abandon(assembly.buffer);
             self.freed = true;
         }
         let mut old = core::mem::replace(flow, Flow::new(NONE));
@@ -141,7 +141,7 @@ impl Engine {
             self.fail_list(batch.ops, failure, host);
         }
         for at in 0..self.rmas.len() {
-            if self.rmas[at].is_some_and(|state| state.conn == place) {
+            if self.rmas[at].is_some_and(|state| state.conn == index) {
                 self.rmas[at] = None;
                 self.fail_one(Op(u32::try_from(at).unwrap_or(NONE)), failure, host);
             }
@@ -179,65 +179,65 @@ impl Engine {
     }
 
     /// A connection is of no use any more: what is open on it ends, the host hears of it, and closes it.
-    pub(super) fn break_connection<H: Host>(&mut self, now: Time, place: u32, failure: Failure, host: &mut H) {
-        self.mark_answered(now, place, None);
-        self.fail_operations(place, failure, host);
-        self.openings.remove(&place);
-        self.refusals.remove(&place);
-        let Some(conn) = self.table.get_mut(place) else { return };
+    pub(super) fn break_connection<H: Host>(&mut self, now: Time, index: u32, failure: Failure, host: &mut H) {
+        self.mark_answered(now, index, None);
+        self.fail_operations(index, failure, host);
+        self.openings.remove(&index);
+        self.refusals.remove(&index);
+        let Some(conn) = self.table.get_mut(index) else { return };
         let was_accepting = conn.state == State::Accepting;
-        let user = conn.user;
+        let host_cookie = conn.host_cookie;
         conn.state = State::Broken;
         conn.clear(bit::PING | bit::ACK_NOW | bit::ACK_DELAYED | bit::RNR);
         if matches!(failure, Failure::TimedOut | Failure::NotReady) {
             conn.set(bit::GAVE_UP);
         }
         if was_accepting {
-            host.event(Index(place), user, Event::Refused(failure));
-            self.remove(now, place);
+            host.event(Index(index), host_cookie, Event::Refused(failure));
+            self.remove(now, index);
         } else {
-            host.event(Index(place), user, Event::Broken(failure));
+            host.event(Index(index), host_cookie, Event::Broken(failure));
         }
     }
 
     /// A connection that never was: the host hears of it, and the index is free.
-    pub(super) fn refuse<H: Host>(&mut self, now: Time, place: u32, failure: Failure, host: &mut H) {
-        let Some(user) = self.table.get(place).map(|conn| conn.user) else { return };
-        self.remove(now, place);
-        host.event(Index(place), user, Event::Refused(failure));
+    pub(super) fn refuse<H: Host>(&mut self, now: Time, index: u32, failure: Failure, host: &mut H) {
+        let Some(host_cookie) = self.table.get(index).map(|conn| conn.host_cookie) else { return };
+        self.remove(now, index);
+        host.event(Index(index), host_cookie, Event::Refused(failure));
     }
 
     /// Forgets a connection that has no flow.
-    pub(super) fn remove(&mut self, now: Time, place: u32) {
-        self.mark_answered(now, place, None);
-        self.openings.remove(&place);
-        self.refusals.remove(&place);
-        self.table.remove(place);
+    pub(super) fn remove(&mut self, now: Time, index: u32) {
+        self.mark_answered(now, index, None);
+        self.openings.remove(&index);
+        self.refusals.remove(&index);
+        self.table.remove(index);
     }
 
     /// Closes a connection in whatever state: what is open on it ends with [`Failure::Disconnected`], without a further
     /// event. The host forgets the index; the engine keeps it until the peer has heard of it.
     pub fn close<H: Host>(&mut self, now: Time, index: Index, host: &mut H) {
-        let place = index.0;
-        let Some(state) = self.table.get(place).map(|conn| conn.state) else { return };
+        let index = index.0;
+        let Some(state) = self.table.get(index).map(|conn| conn.state) else { return };
         match state {
             State::Free | State::Closing => {}
-            State::Broken if self.table.get(place).is_some_and(|conn| conn.has(bit::GAVE_UP)) => {
-                let body = self.farewell(place);
-                self.begin_closing(now, place, body);
+            State::Broken if self.table.get(index).is_some_and(|conn| conn.has(bit::GAVE_UP)) => {
+                let body = self.farewell(index);
+                self.begin_closing(now, index, body);
             }
             State::Asking | State::Broken => {
-                self.fail_operations(place, Failure::Disconnected, host);
-                self.remove(now, place);
+                self.fail_operations(index, Failure::Disconnected, host);
+                self.remove(now, index);
             }
             State::Requested => {
-                let _ = self.reject(now, index);
+                let _ = self.reject(now, Index(index));
             }
             State::Accepting | State::Open => {
-                let body = self.farewell(place);
-                self.fail_operations(place, Failure::Disconnected, host);
-                self.mark_answered(now, place, None);
-                self.begin_closing(now, place, body);
+                let body = self.farewell(index);
+                self.fail_operations(index, Failure::Disconnected, host);
+                self.mark_answered(now, index, None);
+                self.begin_closing(now, index, body);
             }
         }
     }

@@ -12,8 +12,8 @@ use alloc::vec;
 
 impl Engine {
     /// The body of the CLOSE of a connection whose flow is still there, from offset 32 on.
-    pub(super) fn farewell(&self, place: u32) -> Box<[u8]> {
-        let Some(conn) = self.table.get(place) else { return Box::default() };
+    pub(super) fn farewell(&self, index: u32) -> Box<[u8]> {
+        let Some(conn) = self.table.get(index) else { return Box::default() };
         // A CLOSE fits every path.
         let mut frame = vec![0; usize::from(self.config.base_mtu).max(CLOSE)];
         let flow = self.flows.get(conn.flow).filter(|_| conn.is_reliable());
@@ -42,7 +42,7 @@ impl Engine {
     /// Ends the operations that the peer's CLOSE acknowledges; all others fail.
     pub(super) fn take_farewell<H: Host>(
         &mut self,
-        place: u32,
+        index: u32,
         close: &Close,
         sack: &Sack<'_>,
         records: Records<'_>,
@@ -50,22 +50,22 @@ impl Engine {
     ) {
         for record in records {
             let mut ended = None;
-            if let Some(mut ctx) = self.recv_ctx_of_flow(place)
+            if let Some(mut ctx) = self.recv_ctx_of_flow(index)
                 && let Record::Result { op, status } = record
             {
                 ctx.result(op, status, &mut |end| ended = Some(end));
             }
             if let Some((op, outcome)) = ended {
-                self.end_rma_part(place, op, outcome, host);
+                self.end_rma_part(index, op, outcome, host);
             }
         }
-        let done = self.settle(place, close, sack);
-        self.end_list(place, done, Ok(()), host);
+        let done = self.settle(index, close, sack);
+        self.end_list(index, done, Ok(()), host);
     }
 
     /// Takes the operations out of the frames in flight whose messages were delivered.
-    fn settle(&mut self, place: u32, close: &Close, sack: &Sack<'_>) -> Ops {
-        let Some(conn) = self.table.get(place).filter(|conn| conn.is_reliable()) else { return Ops::NONE };
+    fn settle(&mut self, index: u32, close: &Close, sack: &Sack<'_>) -> Ops {
+        let Some(conn) = self.table.get(index).filter(|conn| conn.is_reliable()) else { return Ops::NONE };
         let Some(flow) = self.flows.get_mut(conn.flow) else { return Ops::NONE };
         let Some(advanced) = accepted(conn, flow, close.ack) else {
             self.stats.malformed += 1;

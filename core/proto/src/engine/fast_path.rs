@@ -54,7 +54,7 @@ impl Engine {
     fn send_immediate<H: Host>(
         &mut self,
         now: Time,
-        place: u32,
+        index: u32,
         post: &Post<'_>,
         buffer: &mut [u8],
         host: &mut H,
@@ -64,7 +64,7 @@ impl Engine {
             return None;
         }
         let is_only = self.table.len() < 2;
-        let conn = self.table.get_mut(place).filter(|conn| conn.state == State::Open && conn.is_reliable())?;
+        let conn = self.table.get_mut(index).filter(|conn| conn.state == State::Open && conn.is_reliable())?;
         let flow = self.flows.get_mut(conn.flow).filter(|flow| is_free(now, conn, flow))?;
         let len: usize = post.parts.iter().map(|part| part.len()).sum();
         let payload = MESSAGE_HEAD + len;
@@ -107,17 +107,18 @@ impl Engine {
         let at = flow.in_flight.len() - 1;
         note_sent(now, conn, flow, at, end as u64, end > usize::from(self.config.base_mtu));
         self.stats.sent += 1;
-        self.arm(now, place);
+        self.arm(now, index);
         Some(transmit)
     }
 
     /// Delivers the message of a frame whose turn it is, if that is all there is to do. False: nothing was done.
-    pub(super) fn deliver_single<H: Host>(&mut self, place: u32, records: Records<'_>, host: &mut H) -> bool {
+    pub(super) fn deliver_single<H: Host>(&mut self, index: u32, records: Records<'_>, host: &mut H) -> bool {
         let Some(Record::Message { after: false, bytes }) = records.only() else { return false };
-        let Some(conn) = self.table.get_mut(place).filter(|conn| !conn.has(bit::RNR)) else { return false };
+        let Some(conn) = self.table.get_mut(index).filter(|conn| !conn.has(bit::RNR)) else { return false };
         let Some(flow) = self.flows.get(conn.flow) else { return false };
         let is_next = flow.reorder_queue.is_empty() && flow.partial == 0;
-        let taken = is_next && bytes.len() <= self.config.max_send_size as usize && host.message(conn.user, bytes);
+        let taken =
+            is_next && bytes.len() <= self.config.max_send_size as usize && host.message(conn.host_cookie, bytes);
         if taken {
             conn.recv_next = conn.recv_next.wrapping_add(1);
         }

@@ -361,22 +361,22 @@ impl Flows {
     }
 
     pub(super) fn take(&mut self, conn: u32) -> u32 {
-        if let Some(place) = self.free.pop() {
-            if let Some(flow) = self.flows.get_mut(place as usize) {
+        if let Some(index) = self.free.pop() {
+            if let Some(flow) = self.flows.get_mut(index as usize) {
                 flow.reuse(conn);
             }
-            return place;
+            return index;
         }
         self.flows.push(Flow::new(conn));
         u32::try_from(self.flows.len() - 1).unwrap_or(NONE)
     }
 
     /// Gives a quiet flow back; until it is taken again it belongs to no connection.
-    pub(super) fn give(&mut self, place: u32) {
-        if let Some(flow) = self.flows.get_mut(place as usize) {
+    pub(super) fn give(&mut self, index: u32) {
+        if let Some(flow) = self.flows.get_mut(index as usize) {
             flow.conn = NONE;
         }
-        self.free.push(place);
+        self.free.push(index);
     }
 
     /// Those that belong to a connection.
@@ -385,12 +385,12 @@ impl Flows {
     }
 
     #[inline]
-    pub(super) fn get(&self, place: u32) -> Option<&Flow> {
-        self.flows.get(place as usize)
+    pub(super) fn get(&self, index: u32) -> Option<&Flow> {
+        self.flows.get(index as usize)
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, place: u32) -> Option<&mut Flow> {
-        self.flows.get_mut(place as usize)
+    pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut Flow> {
+        self.flows.get_mut(index as usize)
     }
 }

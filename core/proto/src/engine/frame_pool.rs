@@ -141,12 +141,12 @@ impl FramePool {
         };
         self.owners[buffer as usize] = flow;
         if flow != NONE {
-            let place = flow as usize;
-            if self.held.len() <= place {
-                self.held.resize(place + 1, 0);
+            let index = flow as usize;
+            if self.held.len() <= index {
+                self.held.resize(index + 1, 0);
             }
-            self.holders += u32::from(self.held[place] == 0);
-            self.held[place] += 1;
+            self.holders += u32::from(self.held[index] == 0);
+            self.held[index] += 1;
         }
         Some(Buffer(buffer))
     }

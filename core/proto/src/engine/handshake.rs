@@ -154,17 +154,17 @@ impl Engine {
         if open.attribute.is_multicast() {
             return Err(ConnectError::NotImplemented);
         }
-        let (place, id) = self.table.take(&mut self.random).ok_or(ConnectError::NoMemory)?;
-        let mut conn = Conn::new(id, 0, open.to, open.attribute, open.user);
+        let (index, id) = self.table.take(&mut self.random).ok_or(ConnectError::NoMemory)?;
+        let mut conn = Conn::new(id, 0, open.to, open.attribute, open.host_cookie);
         let patience = open.timeout.map_or(PATIENCE, |limit| u64::try_from(limit.as_micros()).unwrap_or(u64::MAX));
         let mut opening = Opening::new(now, patience);
         opening.payload = open.payload.into();
         opening.token = open.token;
         opening.first_seq = self.first_seq(&mut conn);
-        self.table.put(place, conn);
-        self.openings.insert(place, opening);
-        self.make_ready(place);
-        Ok(Index(place))
+        self.table.put(index, conn);
+        self.openings.insert(index, opening);
+        self.make_ready(index);
+        Ok(Index(index))
     }
 
     /// Numbers begin where nobody guesses. The sequence of an unreliable connection is its window of numbers seen.
@@ -182,13 +182,13 @@ impl Engine {
     /// # Errors
     ///
     /// Not an unanswered request.
-    pub fn accept(&mut self, now: Time, index: Index, user: u64) -> Result<(), RequestError> {
+    pub fn accept(&mut self, now: Time, index: Index, host_cookie: u64) -> Result<(), RequestError> {
         let conn = self.table.get_mut(index.0).ok_or(RequestError::Disconnected)?;
         if conn.state != State::Requested {
             return Err(RequestError::AlreadyAnswered);
         }
         conn.state = State::Accepting;
-        conn.user = user;
+        conn.host_cookie = host_cookie;
         let first_seq = conn.next_seq;
         let mut opening = Opening::new(now, CONFIRMATION);
         opening.first_seq = first_seq;
@@ -264,20 +264,20 @@ impl Engine {
     }
 
     /// Sends CLOSE with this body to the peer of a connection that has no flow any more.
-    pub(super) fn begin_closing(&mut self, now: Time, place: u32, body: Box<[u8]>) {
-        if let Some(conn) = self.table.get_mut(place) {
+    pub(super) fn begin_closing(&mut self, now: Time, index: u32, body: Box<[u8]>) {
+        if let Some(conn) = self.table.get_mut(index) {
             conn.state = State::Closing;
             let mut opening = Opening::new(now, PATIENCE);
             opening.payload = body;
-            self.openings.insert(place, opening);
-            get_ready(conn, place, &mut self.ready);
+            self.openings.insert(index, opening);
+            get_ready(conn, index, &mut self.ready);
         }
     }
 
     /// The next frame of a handshake or a farewell.
-    pub(super) fn transmit_opening<P>(&mut self, now: Time, place: u32, buffer: &mut [u8]) -> Option<Transmit<P>> {
-        let conn = self.table.get_mut(place)?;
-        let opening = self.openings.get_mut(&place).filter(|opening| opening.due && !opening.elsewhere)?;
+    pub(super) fn transmit_opening<P>(&mut self, now: Time, index: u32, buffer: &mut [u8]) -> Option<Transmit<P>> {
+        let conn = self.table.get_mut(index)?;
+        let opening = self.openings.get_mut(&index).filter(|opening| opening.due && !opening.elsewhere)?;
         opening.on_sent(now);
         let offer = Offer {
             features: offered(&self.config)
@@ -314,24 +314,24 @@ impl Engine {
     }
 
     /// What is due on a connection that is not open.
-    pub(super) fn look_opening<H: Host>(&mut self, now: Time, place: u32, host: &mut H) {
-        let Some(state) = self.table.get(place).map(|conn| conn.state) else { return };
-        let Some(opening) = self.openings.get_mut(&place) else { return };
+    pub(super) fn look_opening<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
+        let Some(state) = self.table.get(index).map(|conn| conn.state) else { return };
+        let Some(opening) = self.openings.get_mut(&index) else { return };
         if opening.deadline <= now {
             match state {
-                State::Asking => self.refuse(now, place, Failure::TimedOut, host),
+                State::Asking => self.refuse(now, index, Failure::TimedOut, host),
                 State::Accepting => {
-                    self.mark_answered(now, place, Some(Known::GivenUp));
-                    self.break_connection(now, place, Failure::TimedOut, host);
+                    self.mark_answered(now, index, Some(Known::GivenUp));
+                    self.break_connection(now, index, Failure::TimedOut, host);
                 }
-                State::Closing => self.remove(now, place),
+                State::Closing => self.remove(now, index),
                 _ => {}
             }
         } else if opening.next_at <= now && !opening.elsewhere {
             if opening.is_confirmed {
-                self.confirm(now, place, host);
+                self.confirm(now, index, host);
             } else if state == State::Closing && opening.tries >= FAREWELLS {
-                self.remove(now, place);
+                self.remove(now, index);
             } else if state != State::Requested {
                 opening.due = true;
             }
@@ -358,13 +358,13 @@ impl Engine {
             },
             _ => {}
         }
-        let Some(place) = self.table.find(header.to) else { return self.stray_opening(now, from, header, frame) };
-        let Some(conn) = self.table.get_mut(place).filter(|conn| conn.to == *from) else {
+        let Some(index) = self.table.find(header.to) else { return self.stray_opening(now, from, header, frame) };
+        let Some(conn) = self.table.get_mut(index).filter(|conn| conn.to == *from) else {
             self.stats.strays += 1;
             return;
         };
         if conn.state == State::Asking {
-            return self.on_answer(now, place, header, frame, host);
+            return self.on_answer(now, index, header, frame, host);
         }
         if conn.peer != header.from {
             self.stats.strays += 1;
@@ -373,36 +373,36 @@ impl Engine {
         match header.kind {
             Kind::Accept if conn.state == State::Open => {
                 conn.set(bit::CONFIRM);
-                get_ready(conn, place, &mut self.ready);
+                get_ready(conn, index, &mut self.ready);
             }
             Kind::Confirm if conn.state == State::Accepting => {
                 conn.note_number(header.number, header.time, now.micros());
-                self.confirm(now, place, host);
+                self.confirm(now, index, host);
             }
-            Kind::Close => self.on_close(now, place, frame, host),
+            Kind::Close => self.on_close(now, index, frame, host),
             _ => {}
         }
     }
 
     /// The client has shown that it received the ACCEPT. A host without room for the event is asked again; what the client
     /// sends meanwhile is dropped and comes again.
-    pub(super) fn confirm<H: Host>(&mut self, now: Time, place: u32, host: &mut H) {
-        self.mark_answered(now, place, None);
-        let Some(conn) = self.table.get_mut(place) else { return };
-        let (user, max_send_size, peer) = (conn.user, conn.max_send_size, conn.to);
-        if host.event(Index(place), user, Event::Open { max_send_size, peer }) {
+    pub(super) fn confirm<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
+        self.mark_answered(now, index, None);
+        let Some(conn) = self.table.get_mut(index) else { return };
+        let (host_cookie, max_send_size, peer) = (conn.host_cookie, conn.max_send_size, conn.to);
+        if host.event(Index(index), host_cookie, Event::Open { max_send_size, peer }) {
             conn.state = State::Open;
-            self.openings.remove(&place);
-        } else if let Some(opening) = self.openings.get_mut(&place) {
+            self.openings.remove(&index);
+        } else if let Some(opening) = self.openings.get_mut(&index) {
             opening.on_confirmed(now);
         }
-        self.arm(now, place);
+        self.arm(now, index);
     }
 
     /// An answer to this side's CONNECT.
-    fn on_answer<H: Host>(&mut self, now: Time, place: u32, header: &Header, frame: &[u8], host: &mut H) {
-        let Some(conn) = self.table.get_mut(place) else { return };
-        let Some(opening) = self.openings.get_mut(&place) else { return };
+    fn on_answer<H: Host>(&mut self, now: Time, index: u32, header: &Header, frame: &[u8], host: &mut H) {
+        let Some(conn) = self.table.get_mut(index) else { return };
+        let Some(opening) = self.openings.get_mut(&index) else { return };
         match header.kind {
             Kind::Retry => {
                 if let Some(retry) = Retry::parse(frame) {
@@ -411,7 +411,7 @@ impl Engine {
                     // Nobody makes this side send more than a few: the next goes in its time.
                     if opening.retries <= MOST_RETRIES {
                         opening.due = true;
-                        get_ready(conn, place, &mut self.ready);
+                        get_ready(conn, index, &mut self.ready);
                     }
                 }
             }
@@ -430,11 +430,11 @@ impl Engine {
                 conn.note_number(header.number, header.time, now.micros());
                 take_offer(conn, &accept.offer, &self.config);
                 conn.set(bit::CONFIRM);
-                get_ready(conn, place, &mut self.ready);
-                let (user, max_send_size, peer) = (conn.user, conn.max_send_size, conn.to);
-                self.openings.remove(&place);
-                host.event(Index(place), user, Event::Open { max_send_size, peer });
-                self.arm(now, place);
+                get_ready(conn, index, &mut self.ready);
+                let (host_cookie, max_send_size, peer) = (conn.host_cookie, conn.max_send_size, conn.to);
+                self.openings.remove(&index);
+                host.event(Index(index), host_cookie, Event::Open { max_send_size, peer });
+                self.arm(now, index);
             }
             Kind::Reject => {
                 if let Some(reject) = Reject::parse(frame).filter(|reject| opening.has_shown(reject.cookie)) {
@@ -443,7 +443,7 @@ impl Engine {
                         Reason::Version => Failure::Protocol,
                         Reason::Resources => Failure::NoMemory,
                     };
-                    self.refuse(now, place, failure, host);
+                    self.refuse(now, index, failure, host);
                 }
             }
             Kind::Redirect => {
@@ -451,32 +451,36 @@ impl Engine {
                     && !opening.elsewhere
                 {
                     opening.elsewhere = true;
-                    let user = conn.user;
-                    host.event(Index(place), user, Event::Redirected { uri: redirect.uri, token: redirect.token });
+                    let host_cookie = conn.host_cookie;
+                    host.event(
+                        Index(index),
+                        host_cookie,
+                        Event::Redirected { uri: redirect.uri, token: redirect.token },
+                    );
                 }
             }
             _ => {}
         }
     }
 
-    fn on_close<H: Host>(&mut self, now: Time, place: u32, frame: &[u8], host: &mut H) {
+    fn on_close<H: Host>(&mut self, now: Time, index: u32, frame: &[u8], host: &mut H) {
         let Some((close, sack, records)) = Close::parse(frame) else {
             self.stats.malformed += 1;
             return;
         };
-        let Some(conn) = self.table.get(place) else { return };
+        let Some(conn) = self.table.get(index) else { return };
         let (state, to) = (conn.state, conn.to);
         if !close.is_answer {
             let header = Header { kind: Kind::Close, ..back(&close.header, Kind::Close) };
             self.reply(to, Answer::Close(Close::answer(header)));
         }
         match state {
-            State::Closing => self.remove(now, place),
+            State::Closing => self.remove(now, index),
             State::Open | State::Accepting => {
                 if !close.is_answer {
-                    self.take_farewell(place, &close, &sack, records, host);
+                    self.take_farewell(index, &close, &sack, records, host);
                 }
-                self.break_connection(now, place, Failure::Disconnected, host);
+                self.break_connection(now, index, Failure::Disconnected, host);
             }
             _ => {}
         }
@@ -484,16 +488,16 @@ impl Engine {
 
     /// The peer does not know the connection: it has closed it, or started anew. Only who saw our frame can say so.
     fn on_reset<H: Host>(&mut self, now: Time, from: &Address, reset: &Reset, host: &mut H) {
-        let Some(place) = self.table.find(reset.header.to) else { return };
-        let Some(conn) = self.table.get(place) else { return };
+        let Some(index) = self.table.find(reset.header.to) else { return };
+        let Some(conn) = self.table.get(index) else { return };
         let age = conn.number.wrapping_sub(reset.number);
         if conn.to != *from || conn.peer != reset.header.from || age == 0 || age > RECENT {
             self.stats.strays += 1;
             return;
         }
         match conn.state {
-            State::Open | State::Accepting => self.break_connection(now, place, Failure::Disconnected, host),
-            State::Closing => self.remove(now, place),
+            State::Open | State::Accepting => self.break_connection(now, index, Failure::Disconnected, host),
+            State::Closing => self.remove(now, index),
             _ => {}
         }
     }

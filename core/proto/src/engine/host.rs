@@ -3,7 +3,7 @@
 use crate::wire::Crc;
 use crate::{Address, Attribute, Failure};
 
-/// A connection's place in the engine's table.
+/// Index of a connection in the engine's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Index(pub u32);
 
@@ -12,9 +12,9 @@ pub struct Index(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Op(pub u32);
 
-/// The host's number of a buffer that a message is being put together in.
+/// The host's number of a buffer in which a message is reassembled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place(pub u32);
+pub struct MessageBuffer(pub u32);
 
 /// Registered memory as an initiator names it to its target: what a frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,14 +39,14 @@ pub enum Source {
 /// What happened to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// A client asks; to be answered with `accept`, `reject` or `redirect`. `user` is 0.
+    /// A client asks; to be answered with `accept`, `reject` or `redirect`. `host_cookie` is 0.
     Request {
         /// What it asks for.
         attribute: Attribute,
         /// Its payload.
         payload: &'a [u8],
     },
-    /// A client that `expect` foretold has come; answer with `accept`. `user` is 0.
+    /// A client that `expect` foretold has come; answer with `accept`. `host_cookie` is 0.
     Expected {
         /// What it asks for.
         attribute: Attribute,
@@ -85,23 +85,25 @@ pub trait Host {
     /// Messages, of any size, that `begin` would take now without fail: what peers are told they may send.
     fn room(&self) -> u32;
 
-    /// A place for a message of `len` bytes that begins to arrive; `None`: no slot is free now.
-    fn begin(&mut self, user: u64, len: u32) -> Option<Place>;
+    /// Returns a buffer for a message of `len` bytes whose first part arrived, or `None` if no slot is free now.
+    fn begin(&mut self, host_cookie: u64, len: u32) -> Option<MessageBuffer>;
 
-    /// Bytes of the message in `place`, at this offset.
-    fn fill(&mut self, place: Place, at: u32, bytes: &[u8]);
+    /// Bytes of the message in `buffer`, at this offset.
+    fn fill(&mut self, buffer: MessageBuffer, at: u32, bytes: &[u8]);
 
-    /// The message in `place` is complete: to be shown to the program.
-    fn deliver(&mut self, user: u64, place: Place);
+    /// The message in `buffer` is complete: to be shown to the program.
+    fn deliver(&mut self, host_cookie: u64, buffer: MessageBuffer);
 
-    /// The message in `place` will not be completed.
-    fn abandon(&mut self, place: Place);
+    /// The message in `buffer` will not be completed.
+    fn abandon(&mut self, buffer: MessageBuffer);
 
     /// A message in one piece: `begin`, `fill`, `deliver`. False: no slot is free now.
-    fn message(&mut self, user: u64, bytes: &[u8]) -> bool {
-        let Some(place) = self.begin(user, u32::try_from(bytes.len()).unwrap_or(u32::MAX)) else { return false };
-        self.fill(place, 0, bytes);
-        self.deliver(user, place);
+    fn message(&mut self, host_cookie: u64, bytes: &[u8]) -> bool {
+        let Some(buffer) = self.begin(host_cookie, u32::try_from(bytes.len()).unwrap_or(u32::MAX)) else {
+            return false;
+        };
+        self.fill(buffer, 0, bytes);
+        self.deliver(host_cookie, buffer);
         true
     }
 
@@ -168,5 +170,5 @@ pub trait Host {
 
     /// Something happened to a connection. The answer is false when the host has no room for it now. It matters for `Request`
     /// and `Expected`, whose client asks again, and for `Open` after `accept`, which comes again.
-    fn event(&mut self, index: Index, user: u64, event: Event<'_>) -> bool;
+    fn event(&mut self, index: Index, host_cookie: u64, event: Event<'_>) -> bool;
 }

@@ -11,18 +11,18 @@ const SHARD_SHIFT: u32 = 64 - SHARDS.trailing_zeros();
 /// The smallest part that is not empty, entries.
 const LEAST: usize = 8;
 
-/// An identifier and a place; 0 = free. Twelve bytes, in halves because of the alignment.
+/// An identifier and an index; 0 = free. Twelve bytes, in halves because of the alignment.
 #[derive(Clone, Copy, Default)]
 struct Entry {
     high: u32,
     low: u32,
-    place: u32,
+    index: u32,
 }
 
 impl Entry {
     #[expect(clippy::cast_possible_truncation, reason = "halves of a word")]
-    fn new(id: u64, place: u32) -> Self {
-        Self { high: (id >> 32) as u32, low: id as u32, place }
+    fn new(id: u64, index: u32) -> Self {
+        Self { high: (id >> 32) as u32, low: id as u32, index }
     }
 
     #[inline]
@@ -68,12 +68,12 @@ impl Shard {
         Some(())
     }
 
-    fn insert(&mut self, id: u64, place: u32) -> Option<()> {
+    fn insert(&mut self, id: u64, index: u32) -> Option<()> {
         if (self.used + 1) * 4 > self.entries.len() * 3 {
             self.resize((2 * self.entries.len()).max(LEAST))?;
         }
         let (at, _) = self.find(id)?;
-        self.entries[at] = Entry::new(id, place);
+        self.entries[at] = Entry::new(id, index);
         self.used += 1;
         Some(())
     }
@@ -121,16 +121,16 @@ impl Ids {
         Self((0..SHARDS).map(|_| Shard::default()).collect())
     }
 
-    /// The place of the connection with this identifier. It may be one that is not there any more.
+    /// Returns the index of the connection with this identifier. The connection may be gone already.
     #[inline]
     pub(super) fn find(&self, id: u64) -> Option<u32> {
         let (_, entry) = self.0.get((id >> SHARD_SHIFT) as usize)?.find(id)?;
-        (entry.id() != 0).then_some(entry.place)
+        (entry.id() != 0).then_some(entry.index)
     }
 
     /// Enters an identifier, which is not 0 and not there yet. None: no memory.
-    pub(super) fn insert(&mut self, id: u64, place: u32) -> Option<()> {
-        self.0.get_mut((id >> SHARD_SHIFT) as usize)?.insert(id, place)
+    pub(super) fn insert(&mut self, id: u64, index: u32) -> Option<()> {
+        self.0.get_mut((id >> SHARD_SHIFT) as usize)?.insert(id, index)
     }
 
     pub(super) fn remove(&mut self, id: u64) {
@@ -168,8 +168,8 @@ mod tests {
             }
         }
         assert_eq!(ids.find(0), None);
-        for (id, place) in &model {
-            assert_eq!(ids.find(*id), Some(*place));
+        for (id, index) in &model {
+            assert_eq!(ids.find(*id), Some(*index));
         }
         let all: Vec<u64> = model.keys().copied().collect();
         all.iter().for_each(|id| ids.remove(*id));

@@ -47,7 +47,7 @@ mod attacks;
 mod tests;
 
 pub use fast_path::Post;
-pub use host::{Event, Host, Index, Op, Place, Source, Target};
+pub use host::{Event, Host, Index, MessageBuffer, Op, Source, Target};
 pub use waits::{Wait, WaitsFor};
 
 use crate::{Address, Attribute, Time};
@@ -101,8 +101,8 @@ pub struct Open<'a> {
     pub attribute: Attribute,
     /// Payload of the request.
     pub payload: &'a [u8],
-    /// The host's cookie, given back with every call to it.
-    pub user: u64,
+    /// Cookie of the host, passed with every call of [`Host`]. Not the cookie of the handshake.
+    pub host_cookie: u64,
     /// How long to wait for the answer; `None`: half a minute.
     pub timeout: Option<Duration>,
     /// What the peer expects, after a redirection; otherwise 0.
@@ -351,9 +351,9 @@ impl Engine {
     }
 
     /// Puts a connection into the list of those that have something to send.
-    fn make_ready(&mut self, place: u32) {
-        if let Some(conn) = self.table.get_mut(place) {
-            get_ready(conn, place, &mut self.ready);
+    fn make_ready(&mut self, index: u32) {
+        if let Some(conn) = self.table.get_mut(index) {
+            get_ready(conn, index, &mut self.ready);
         }
     }
 }
@@ -364,17 +364,17 @@ fn stride(mtu: u16) -> usize {
 }
 
 /// As [`Engine::make_ready`], for a connection at hand.
-fn get_ready(conn: &mut Conn, place: u32, ready: &mut VecDeque<u32>) {
+fn get_ready(conn: &mut Conn, index: u32, ready: &mut VecDeque<u32>) {
     if !conn.has(bit::READY) {
         conn.set(bit::READY);
-        ready.push_back(place);
+        ready.push_back(index);
     }
 }
 
 /// The flow of a connection, taken if it has none.
-fn flow_of<'f>(flows: &'f mut Flows, conn: &mut Conn, place: u32) -> Option<&'f mut Flow> {
+fn flow_of<'f>(flows: &'f mut Flows, conn: &mut Conn, index: u32) -> Option<&'f mut Flow> {
     if conn.flow == conn::NONE {
-        conn.flow = flows.take(place);
+        conn.flow = flows.take(index);
     }
     flows.get_mut(conn.flow)
 }

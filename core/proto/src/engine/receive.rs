@@ -46,16 +46,16 @@ impl Engine {
         congested: bool,
         host: &mut H,
     ) {
-        let Some(place) = self.table.find(header.to) else { return self.stray(now, from, header, frame.len()) };
-        let Some(conn) = self.table.get_mut(place) else { return };
+        let Some(index) = self.table.find(header.to) else { return self.stray(now, from, header, frame.len()) };
+        let Some(conn) = self.table.get_mut(index) else { return };
         if conn.peer != header.from || conn.to != *from {
             self.stats.strays += 1;
             return;
         }
         if conn.state == State::Accepting {
-            self.confirm(now, place, host);
+            self.confirm(now, index, host);
         }
-        let Some(conn) = self.table.get_mut(place).filter(|conn| conn.state == State::Open) else { return };
+        let Some(conn) = self.table.get_mut(index).filter(|conn| conn.state == State::Open) else { return };
         let Some((data, sack, records)) = Data::parse(frame) else {
             self.stats.malformed += 1;
             return;
@@ -69,22 +69,22 @@ impl Engine {
         conn.note_number(header.number, header.time, now.micros());
         conn.clear(bit::SILENCE_REPORTED | bit::PINGED);
         if !self.refusals.is_empty() {
-            self.refusals.remove(&place);
+            self.refusals.remove(&index);
         }
         conn.marks = conn.marks.wrapping_add(u16::from(congested));
-        let done = if conn.flow == NONE { Ops::NONE } else { self.handle_ack(now, place, &data, &sack) };
+        let done = if conn.flow == NONE { Ops::NONE } else { self.handle_ack(now, index, &data, &sack) };
         if data.flags & flags::SEQUENCED != 0 && records.is_slice() {
-            self.handle_slice(now, place, &data, records, host);
+            self.handle_slice(now, index, &data, records, host);
         } else if data.flags & flags::SEQUENCED != 0 {
-            self.handle_sequenced(now, place, &data, records, frame.len(), host);
+            self.handle_sequenced(now, index, &data, records, frame.len(), host);
         } else if is_new {
-            self.handle_loose(now, place, records, host);
+            self.handle_loose(now, index, records, host);
         } else {
             self.stats.duplicates += 1;
         }
         // After what the frame brought: an answer is waited for, and what was asked has ended with it.
-        self.end_list(place, done, Ok(()), host);
-        let Some(conn) = self.table.get_mut(place) else { return };
+        self.end_list(index, done, Ok(()), host);
+        let Some(conn) = self.table.get_mut(index) else { return };
         if data.flags & flags::PROMPT != 0 {
             conn.set(bit::ACK_NOW);
         }
@@ -96,30 +96,30 @@ impl Engine {
             }
         }
         if has_work(conn, flow.as_deref()) {
-            get_ready(conn, place, &mut self.ready);
+            get_ready(conn, index, &mut self.ready);
         } else {
-            self.arm(now, place);
+            self.arm(now, index);
         }
     }
 
     /// Records of a frame outside the sequence.
-    fn handle_loose<H: Host>(&mut self, now: Time, place: u32, records: Records<'_>, host: &mut H) {
+    fn handle_loose<H: Host>(&mut self, now: Time, index: u32, records: Records<'_>, host: &mut H) {
         for record in records {
-            let Some(conn) = self.table.get_mut(place) else { return };
+            let Some(conn) = self.table.get_mut(index) else { return };
             match record {
                 Record::Message { bytes, .. }
                     if !conn.is_reliable() && bytes.len() <= self.config.max_send_size as usize =>
                 {
-                    host.message(conn.user, bytes);
+                    host.message(conn.host_cookie, bytes);
                 }
                 Record::Part { message, total, at, bytes } if !conn.is_reliable() => {
-                    if let Some(mut ctx) = self.recv_ctx(place) {
+                    if let Some(mut ctx) = self.recv_ctx(index) {
                         ctx.loose_part(message, total, at, bytes, host);
                         ctx.flow.assembly_at = now;
                     }
                 }
                 Record::Probe { size } => {
-                    if let Some(flow) = flow_of(&mut self.flows, conn, place) {
+                    if let Some(flow) = flow_of(&mut self.flows, conn, index) {
                         flow.probing.on_probe(size);
                         conn.set(bit::ACK_NOW);
                     }
@@ -139,28 +139,28 @@ impl Engine {
     }
 
     /// What records of a connection are applied to.
-    pub(super) fn recv_ctx(&mut self, place: u32) -> Option<RecvCtx<'_>> {
-        let conn = self.table.get_mut(place)?;
-        let flow = flow_of(&mut self.flows, conn, place)?;
+    pub(super) fn recv_ctx(&mut self, index: u32) -> Option<RecvCtx<'_>> {
+        let conn = self.table.get_mut(index)?;
+        let flow = flow_of(&mut self.flows, conn, index)?;
         let max_send_size = self.config.max_send_size;
-        Some(RecvCtx { conn, flow, place, rmas: &mut self.rmas, max_send_size, is_held: false })
+        Some(RecvCtx { conn, flow, index, rmas: &mut self.rmas, max_send_size, is_held: false })
     }
 
     /// As [`Engine::recv_ctx`], of a connection that has a flow.
-    pub(super) fn recv_ctx_of_flow(&mut self, place: u32) -> Option<RecvCtx<'_>> {
-        if self.table.get(place)?.flow == NONE { None } else { self.recv_ctx(place) }
+    pub(super) fn recv_ctx_of_flow(&mut self, index: u32) -> Option<RecvCtx<'_>> {
+        if self.table.get(index)?.flow == NONE { None } else { self.recv_ctx(index) }
     }
 
     pub(super) fn handle_sequenced<H: Host>(
         &mut self,
         now: Time,
-        place: u32,
+        index: u32,
         data: &Data,
         records: Records<'_>,
         bytes: usize,
         host: &mut H,
     ) {
-        let Some(conn) = self.table.get_mut(place).filter(|conn| conn.is_reliable()) else {
+        let Some(conn) = self.table.get_mut(index).filter(|conn| conn.is_reliable()) else {
             self.stats.malformed += 1;
             return;
         };
@@ -175,51 +175,51 @@ impl Engine {
             self.stats.unheld += 1;
             return;
         }
-        if gap == 0 && self.deliver_single(place, records, host) {
-            return self.owe_ack(now, place, bytes, false);
+        if gap == 0 && self.deliver_single(index, records, host) {
+            return self.owe_ack(now, index, bytes, false);
         }
-        self.note_continuation(place, gap, records, bytes);
-        if !self.has_room(place, records) {
+        self.note_continuation(index, gap, records, bytes);
+        if !self.has_room(index, records) {
             self.stats.unheld += 1;
             return;
         }
-        let Some(conn) = self.table.get_mut(place) else { return };
+        let Some(conn) = self.table.get_mut(index) else { return };
         if gap > 0 {
             conn.set(bit::ACK_NOW);
-            return self.handle_out_of_order(place, gap, records, host);
+            return self.handle_out_of_order(index, gap, records, host);
         }
         let was_refused = conn.has(bit::RNR);
-        let had_gap = self.flow_mut(place).is_some_and(|flow| !flow.reorder_queue.is_empty());
-        match self.apply_next(place, records, host) {
-            FrameOutcome::Done => self.advance(place, host),
-            FrameOutcome::NoSlot => self.await_slot(place, Some(records)),
+        let had_gap = self.flow_mut(index).is_some_and(|flow| !flow.reorder_queue.is_empty());
+        match self.apply_next(index, records, host) {
+            FrameOutcome::Done => self.advance(index, host),
+            FrameOutcome::NoSlot => self.await_slot(index, Some(records)),
             FrameOutcome::NoRoom => {}
         }
-        self.owe_ack(now, place, bytes, had_gap || was_refused);
+        self.owe_ack(now, index, bytes, had_gap || was_refused);
     }
 
     /// Notes what goes on with a frame, if it is newer than all that were accepted.
-    fn note_continuation(&mut self, place: u32, gap: usize, records: Records<'_>, bytes: usize) {
+    fn note_continuation(&mut self, index: u32, gap: usize, records: Records<'_>, bytes: usize) {
         let continuation = if (bytes as u64) < LARGE { None } else { Continuation::after(records) };
-        let Some(conn) = self.table.get_mut(place).filter(|conn| continuation.is_some() || conn.flow != NONE) else {
+        let Some(conn) = self.table.get_mut(index).filter(|conn| continuation.is_some() || conn.flow != NONE) else {
             return;
         };
-        if let Some(flow) = flow_of(&mut self.flows, conn, place).filter(|flow| gap >= flow.reorder_queue.len()) {
+        if let Some(flow) = flow_of(&mut self.flows, conn, index).filter(|flow| gap >= flow.reorder_queue.len()) {
             flow.continuation = continuation;
         }
     }
 
     /// A frame of so many bytes that was next has come, and is to be acknowledged: at once, or when the program had its chance
     /// to answer.
-    fn owe_ack(&mut self, now: Time, place: u32, bytes: usize, at_once: bool) {
-        let Some(conn) = self.table.get_mut(place) else { return };
+    fn owe_ack(&mut self, now: Time, index: u32, bytes: usize, at_once: bool) {
+        let Some(conn) = self.table.get_mut(index) else { return };
         let is_full = bytes * 2 > usize::from(conn.mtu);
         if at_once || conn.has(bit::RNR) || is_full && conn.has(bit::FULL) {
             conn.set(bit::ACK_NOW);
         } else if !conn.has(bit::ACK_DELAYED | bit::ACK_NOW) {
             conn.set(bit::ACK_DELAYED);
             conn.ack_number = conn.newest;
-            self.timers.ack_at(DelayedAck { deadline: ack_deadline(now), place, number: conn.newest });
+            self.timers.ack_at(DelayedAck { deadline: ack_deadline(now), index, number: conn.newest });
         }
         if is_full {
             conn.set(bit::FULL);
@@ -227,43 +227,43 @@ impl Engine {
     }
 
     /// Whether what a frame asks for may wait: a peer that does not acknowledge results gets no more of them.
-    fn has_room(&mut self, place: u32, records: Records<'_>) -> bool {
+    fn has_room(&mut self, index: u32, records: Records<'_>) -> bool {
         let asked = records.filter(|record| matches!(record, Record::Read { .. } | Record::Write { .. })).count();
-        asked == 0 || self.flow_mut(place).is_none_or(|flow| flow.has_room_for(asked))
+        asked == 0 || self.flow_mut(index).is_none_or(|flow| flow.has_room_for(asked))
     }
 
     /// Applies the records of the frame whose turn it is.
-    fn apply_next<H: Host>(&mut self, place: u32, records: Records<'_>, host: &mut H) -> FrameOutcome {
+    fn apply_next<H: Host>(&mut self, index: u32, records: Records<'_>, host: &mut H) -> FrameOutcome {
         let mut ended = RmaEnds::default();
-        let Some(mut ctx) = self.recv_ctx(place) else { return FrameOutcome::NoRoom };
+        let Some(mut ctx) = self.recv_ctx(index) else { return FrameOutcome::NoRoom };
         if let Some(ReorderEntry::Held { .. }) = ctx.flow.reorder_queue.front() {
             // It came before, and waits for a slot; there may be one that nobody told of.
             self.stats.duplicates += 1;
-            self.drain(place, host);
+            self.drain(index, host);
             return FrameOutcome::NoRoom;
         }
         let outcome = ctx.apply(records, host, &mut |end| ended.push(end));
-        self.end_parts(place, ended, host);
+        self.end_parts(index, ended, host);
         outcome
     }
 
     /// The frame whose turn it was is done: so are those held back behind it, as far as there is no gap.
-    fn advance<H: Host>(&mut self, place: u32, host: &mut H) {
-        if let Some(mut ctx) = self.recv_ctx(place) {
+    fn advance<H: Host>(&mut self, index: u32, host: &mut H) {
+        if let Some(mut ctx) = self.recv_ctx(index) {
             ctx.finish_frame();
         }
-        self.drain(place, host);
+        self.drain(index, host);
     }
 
     /// Applies the frames at the front of the reorder queue, up to the first gap.
-    fn drain<H: Host>(&mut self, place: u32, host: &mut H) {
+    fn drain<H: Host>(&mut self, index: u32, host: &mut H) {
         loop {
             let mut ended = RmaEnds::default();
-            let Some(conn) = self.table.get_mut(place) else { return };
+            let Some(conn) = self.table.get_mut(index) else { return };
             let Some(flow) = self.flows.get_mut(conn.flow) else { return };
             let max_send_size = self.config.max_send_size;
             let front = flow.reorder_queue.front().copied();
-            let mut ctx = RecvCtx { conn, flow, place, rmas: &mut self.rmas, max_send_size, is_held: true };
+            let mut ctx = RecvCtx { conn, flow, index, rmas: &mut self.rmas, max_send_size, is_held: true };
             match front {
                 None | Some(ReorderEntry::Missing) => return,
                 Some(ReorderEntry::Done) => {}
@@ -277,24 +277,24 @@ impl Engine {
                     if outcome != FrameOutcome::NoSlot {
                         self.holds.give(buffer);
                     }
-                    self.end_parts(place, ended, host);
+                    self.end_parts(index, ended, host);
                     match outcome {
                         FrameOutcome::Done | FrameOutcome::NoRoom => {}
-                        FrameOutcome::NoSlot => return self.await_slot(place, None),
+                        FrameOutcome::NoSlot => return self.await_slot(index, None),
                     }
                 }
             }
-            let Some(mut ctx) = self.recv_ctx(place) else { return };
+            let Some(mut ctx) = self.recv_ctx(index) else { return };
             ctx.finish_frame();
         }
     }
 
     /// Handles a frame that came `gap` frames before its turn.
-    fn handle_out_of_order<H: Host>(&mut self, place: u32, gap: usize, records: Records<'_>, host: &mut H) {
+    fn handle_out_of_order<H: Host>(&mut self, index: u32, gap: usize, records: Records<'_>, host: &mut H) {
         let room = host.room();
         let can_hold = self.holds.left() > 0;
         let mut ended = RmaEnds::default();
-        let Some(mut ctx) = self.recv_ctx(place) else { return };
+        let Some(mut ctx) = self.recv_ctx(index) else { return };
         if ctx.flow.reorder_queue.get(gap).is_some_and(|entry| !matches!(entry, ReorderEntry::Missing)) {
             self.stats.duplicates += 1;
             return;
@@ -315,7 +315,7 @@ impl Engine {
         match entry {
             None => self.stats.unheld += 1,
             Some(entry) => {
-                if let Some(ctx) = self.recv_ctx(place) {
+                if let Some(ctx) = self.recv_ctx(index) {
                     while ctx.flow.reorder_queue.len() <= gap {
                         ctx.flow.reorder_queue.push_back(ReorderEntry::Missing);
                     }
@@ -323,7 +323,7 @@ impl Engine {
                 }
             }
         }
-        self.end_parts(place, ended, host);
+        self.end_parts(index, ended, host);
     }
 
     /// Keeps the records of a frame.
@@ -338,10 +338,10 @@ impl Engine {
     }
 
     /// Handles a next in-order frame that found no slot: it is held, or the peer retransmits it when there are slots.
-    fn await_slot(&mut self, place: u32, records: Option<Records<'_>>) {
+    fn await_slot(&mut self, index: u32, records: Option<Records<'_>>) {
         self.stats.rnr += 1;
         let held = records.and_then(|records| self.hold(records, 0));
-        let Some(ctx) = self.recv_ctx(place) else { return };
+        let Some(ctx) = self.recv_ctx(index) else { return };
         if let Some(held) = held {
             if ctx.flow.reorder_queue.is_empty() {
                 ctx.flow.reorder_queue.push_back(held);
@@ -351,9 +351,9 @@ impl Engine {
         }
         ctx.conn.set(bit::RNR | bit::ACK_NOW);
         if !core::mem::replace(&mut ctx.flow.awaits_slot, true) {
-            self.awaiting_slot.push_back(place);
+            self.awaiting_slot.push_back(index);
         }
-        self.make_ready(place);
+        self.make_ready(index);
     }
 
     /// Slots have become free: what waited for them is delivered, and peers that were refused are told. Those that wait get
@@ -361,9 +361,9 @@ impl Engine {
     pub fn refill<H: Host>(&mut self, _now: Time, host: &mut H) {
         let mut refused = 0;
         for _ in 0..self.awaiting_slot.len() {
-            let Some(place) = self.awaiting_slot.pop_front() else { return };
-            if self.flow_mut(place).is_some_and(|flow| core::mem::take(&mut flow.awaits_slot))
-                && !self.resume(place, host)
+            let Some(index) = self.awaiting_slot.pop_front() else { return };
+            if self.flow_mut(index).is_some_and(|flow| core::mem::take(&mut flow.awaits_slot))
+                && !self.resume(index, host)
             {
                 refused += 1;
                 if refused >= MOST_REFUSED && host.room() == 0 {
@@ -379,27 +379,27 @@ impl Engine {
 
     /// Delivers the held frames of one connection, and acknowledges them so that the peer goes on. Returns false if nothing
     /// was delivered.
-    fn resume<H: Host>(&mut self, place: u32, host: &mut H) -> bool {
-        let Some(ctx) = self.recv_ctx(place) else { return false };
+    fn resume<H: Host>(&mut self, index: u32, host: &mut H) -> bool {
+        let Some(ctx) = self.recv_ctx(index) else { return false };
         let was_owed = ctx.conn.has(bit::ACK_NOW);
         let before = (ctx.conn.recv_next, ctx.flow.partial);
         ctx.conn.clear(bit::RNR);
         ctx.conn.set(bit::ACK_NOW);
-        self.drain(place, host);
-        let Some(ctx) = self.recv_ctx(place) else { return false };
+        self.drain(index, host);
+        let Some(ctx) = self.recv_ctx(index) else { return false };
         let moved = !ctx.flow.awaits_slot || (ctx.conn.recv_next, ctx.flow.partial) != before;
         if !moved && !was_owed {
             // The peer knows.
             ctx.conn.clear(bit::ACK_NOW);
         }
-        self.make_ready(place);
+        self.make_ready(index);
         moved
     }
 
     /// Tells the host of parts of operations that have ended.
-    fn end_parts<H: Host>(&mut self, place: u32, ended: RmaEnds, host: &mut H) {
+    fn end_parts<H: Host>(&mut self, index: u32, ended: RmaEnds, host: &mut H) {
         for (op, outcome) in ended.into_iter() {
-            self.end_rma_part(place, op, outcome, host);
+            self.end_rma_part(index, op, outcome, host);
         }
     }
 
@@ -407,12 +407,12 @@ impl Engine {
     /// connection to that address. `is_own`: an address of this host says so, and an open connection ends; otherwise the peer is
     /// probed for a while.
     pub fn handle_refusal<H: Host>(&mut self, now: Time, to: &Address, quoted: &[u8], is_own: bool, host: &mut H) {
-        let Some(place) = self.quoted(to, quoted) else { return };
-        match self.table.get(place).map(|conn| conn.state) {
-            Some(State::Asking) => self.refuse(now, place, Failure::Refused, host),
-            Some(State::Open) if !is_own => self.doubt(now, place, host),
-            Some(State::Open | State::Accepting) => self.break_connection(now, place, Failure::Disconnected, host),
-            Some(State::Closing) => self.remove(now, place),
+        let Some(index) = self.quoted(to, quoted) else { return };
+        match self.table.get(index).map(|conn| conn.state) {
+            Some(State::Asking) => self.refuse(now, index, Failure::Refused, host),
+            Some(State::Open) if !is_own => self.doubt(now, index, host),
+            Some(State::Open | State::Accepting) => self.break_connection(now, index, Failure::Disconnected, host),
+            Some(State::Closing) => self.remove(now, index),
             _ => {}
         }
     }
@@ -421,8 +421,8 @@ impl Engine {
     /// `Config::base_mtu`.
     pub fn handle_too_big(&mut self, to: &Address, quoted: &[u8], limit: u16) {
         let base = self.config.base_mtu;
-        if let Some(place) = self.quoted(to, quoted)
-            && let Some(conn) = self.table.get_mut(place)
+        if let Some(index) = self.quoted(to, quoted)
+            && let Some(conn) = self.table.get_mut(index)
         {
             mtu::shrink(conn, self.flows.get_mut(conn.flow), limit.max(base));
         }
@@ -431,9 +431,9 @@ impl Engine {
     /// The connection whose frame the network quotes.
     fn quoted(&self, to: &Address, quoted: &[u8]) -> Option<u32> {
         let header = Header::parse(quoted)?;
-        let place = self.table.find(header.from)?;
-        let conn = self.table.get(place)?;
-        (conn.to == *to && conn.peer == header.to).then_some(place)
+        let index = self.table.find(header.from)?;
+        let conn = self.table.get(index)?;
+        (conn.to == *to && conn.peer == header.to).then_some(index)
     }
 }
 

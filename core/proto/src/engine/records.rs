@@ -28,7 +28,7 @@ pub(super) type RmaEnd = (Op, Result<(), Failure>);
 pub(super) struct RecvCtx<'a> {
     pub(super) conn: &'a mut Conn,
     pub(super) flow: &'a mut Flow,
-    pub(super) place: u32,
+    pub(super) index: u32,
     pub(super) rmas: &'a mut Vec<Option<RmaState>>,
     pub(super) max_send_size: u32,
     /// The frame was held, and acknowledged: it cannot come again.
@@ -103,7 +103,7 @@ impl RecvCtx<'_> {
                 if after && self.conn.has(bit::AFTER_REFUSED) || bytes.len() > self.max_send_size as usize {
                     return FrameOutcome::Done;
                 }
-                if host.message(self.conn.user, bytes) { FrameOutcome::Done } else { FrameOutcome::NoSlot }
+                if host.message(self.conn.host_cookie, bytes) { FrameOutcome::Done } else { FrameOutcome::NoSlot }
             }
             Record::Part { message, total, at, bytes } => self.part(message, total, at, bytes, host),
             Record::Write { op, target, at, bytes } => {
@@ -173,7 +173,7 @@ impl RecvCtx<'_> {
         let host_op = Op(op & OP_MASK);
         let state = self.rmas.get_mut(host_op.0 as usize)?.as_mut()?;
         // What was not asked for to the end cannot have been answered.
-        let is_asked = state.wire == op && state.conn == self.place && state.at == state.target.len;
+        let is_asked = state.wire == op && state.conn == self.index && state.at == state.target.len;
         is_asked.then_some((host_op, state))
     }
 

@@ -33,30 +33,30 @@ impl Refusals {
 
 impl Engine {
     /// Somebody elsewhere refused a frame of an open connection.
-    pub(super) fn doubt<H: Host>(&mut self, now: Time, place: u32, host: &mut H) {
+    pub(super) fn doubt<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
         let first = Refusals { since: now, last: now, next_at: now.plus_micros(FIRST), probes: 0 };
-        let refusals = self.refusals.entry(place).or_insert(first);
+        let refusals = self.refusals.entry(index).or_insert(first);
         refusals.last = now;
         if now.since(refusals.since) >= PATIENCE * 1000 {
-            return self.break_connection(now, place, Failure::Disconnected, host);
+            return self.break_connection(now, index, Failure::Disconnected, host);
         }
-        self.arm(now, place);
+        self.arm(now, index);
     }
 
     /// Probes the peer of a refused connection when it is time. True: it was refused for long enough, and the connection ends.
-    pub(super) fn look_refused(&mut self, now: Time, place: u32) -> bool {
-        let Some(refusals) = self.refusals.get_mut(&place) else { return false };
+    pub(super) fn look_refused(&mut self, now: Time, index: u32) -> bool {
+        let Some(refusals) = self.refusals.get_mut(&index) else { return false };
         let silence = now.since(refusals.last);
         if silence >= PATIENCE * 1000 {
             // Silence is for the timeouts.
-            self.refusals.remove(&place);
+            self.refusals.remove(&index);
             return false;
         }
         let end = refusals.since.plus_micros(PATIENCE);
         if end <= now && silence < RATE_LIMIT * 1000 {
             return true;
         }
-        let Some(conn) = self.table.get_mut(place).filter(|conn| conn.state == State::Open) else { return false };
+        let Some(conn) = self.table.get_mut(index).filter(|conn| conn.state == State::Open) else { return false };
         if refusals.next_at <= now {
             refusals.probes += 1;
             let next = now.plus_micros((FIRST << refusals.probes.min(16)).min(LONGEST));

@@ -22,10 +22,10 @@ impl Engine {
         // Cookies up to then do not count.
         let mut void = self.admission.void(from.network());
         let answer = match self.admission.get(key) {
-            Some(Known::Here { place, id }) => {
-                let (place, id) = (*place, *id);
-                if self.table.find(id) == Some(place) {
-                    return self.repeat_accept(place, connect.cookie);
+            Some(Known::Here { index, id }) => {
+                let (index, id) = (*index, *id);
+                if self.table.find(id) == Some(index) {
+                    return self.repeat_accept(index, connect.cookie);
                 }
                 // Closed before the client heard that it was accepted.
                 Some(reject(id))
@@ -58,11 +58,11 @@ impl Engine {
     }
 
     /// The client has received no answer.
-    fn repeat_accept(&mut self, place: u32, cookie: u64) {
-        let state = self.table.get(place).map(|conn| conn.state);
-        if let (Some(opening), Some(State::Requested | State::Accepting)) = (self.openings.get_mut(&place), state) {
+    fn repeat_accept(&mut self, index: u32, cookie: u64) {
+        let state = self.table.get(index).map(|conn| conn.state);
+        if let (Some(opening), Some(State::Requested | State::Accepting)) = (self.openings.get_mut(&index), state) {
             opening.on_asked(cookie);
-            self.make_ready(place);
+            self.make_ready(index);
         }
     }
 
@@ -88,7 +88,7 @@ impl Engine {
     /// A new request of a client whose address is proven.
     fn admit<H: Host>(&mut self, now: Time, from: &Address, connect: &Connect<'_>, host: &mut H) {
         let key = self.key(connect.header.from, from);
-        let Some((place, id)) = self.table.take(&mut self.random) else {
+        let Some((index, id)) = self.table.take(&mut self.random) else {
             let reject = Reject {
                 header: back(&connect.header, Kind::Reject),
                 reason: Reason::Resources,
@@ -101,17 +101,17 @@ impl Engine {
         conn.state = State::Requested;
         conn.note_number(connect.header.number, connect.header.time, now.micros());
         take_offer(&mut conn, &connect.offer, &self.config);
-        self.table.put(place, conn);
-        self.openings.insert(place, Opening::of_request(connect.cookie));
-        self.admission.insert(key, from.network(), place, id);
+        self.table.put(index, conn);
+        self.openings.insert(index, Opening::of_request(connect.cookie));
+        self.admission.insert(key, from.network(), index, id);
         let attribute = connect.offer.attribute;
         let expected = self.expected.iter().position(|token| *token == connect.token).filter(|_| connect.token != 0);
         let event = match expected {
             Some(_) => Event::Expected { attribute, token: connect.token },
             None => Event::Request { attribute, payload: connect.payload },
         };
-        if !host.event(Index(place), 0, event) {
-            self.remove(now, place);
+        if !host.event(Index(index), 0, event) {
+            self.remove(now, index);
             return self.admission.remove(key);
         }
         if let Some(at) = expected {
@@ -120,8 +120,8 @@ impl Engine {
     }
 
     /// A connection is a stranger's no more: it was confirmed, or is gone. `known`: what becomes of a request that comes again.
-    pub(super) fn mark_answered(&mut self, now: Time, place: u32, known: Option<Known>) {
-        let Some(conn) = self.table.get(place) else { return };
+    pub(super) fn mark_answered(&mut self, now: Time, index: u32, known: Option<Known>) {
+        let Some(conn) = self.table.get(index) else { return };
         if matches!(conn.state, State::Requested | State::Accepting) {
             let key = self.key(conn.peer, &conn.to);
             self.admission.answer(now, key, known);

@@ -59,14 +59,14 @@ impl Engine {
     /// Refused: nothing was sent, and the operation has not begun.
     pub fn send(&mut self, now: Time, index: Index, parts: &[&[u8]], op: Op, ask: bool) -> Result<(), SendError> {
         let len: usize = parts.iter().map(|part| part.len()).sum();
-        let place = index.0;
+        let index = index.0;
         let is_alone = self.table.len() < 2;
-        let conn = self.table.get_mut(place).filter(|conn| conn.state == State::Open).ok_or(SendError::Disconnected)?;
+        let conn = self.table.get_mut(index).filter(|conn| conn.state == State::Open).ok_or(SendError::Disconnected)?;
         if len > conn.max_send_size as usize {
             return Err(SendError::TooLong);
         }
         let capacity = (usize::from(conn.mtu) - DATA).min(self.frames.stride());
-        let flow = flow_of(&mut self.flows, conn, place).ok_or(SendError::NoBuffers)?;
+        let flow = flow_of(&mut self.flows, conn, index).ok_or(SendError::NoBuffers)?;
         link(&mut self.links, op, NONE);
         if let Some(Queued::Batch(batch)) = flow.queue.back_mut()
             && batch.is_open
@@ -87,14 +87,14 @@ impl Engine {
             if !message.write_batches(&mut self.frames, &mut self.parts, |batch| queue.push_back(Queued::Batch(batch)))
             {
                 // A flow that was taken for nothing is given back in time.
-                get_ready(conn, place, &mut self.ready);
+                get_ready(conn, index, &mut self.ready);
                 return Err(SendError::NoBuffers);
             }
         }
         if !flow.order.is_empty() {
             turn(&mut self.turns, flow, op);
         }
-        get_ready(conn, place, &mut self.ready);
+        get_ready(conn, index, &mut self.ready);
         Ok(())
     }
 
@@ -104,9 +104,9 @@ impl Engine {
     ///
     /// Refused: nothing was copied, and the operation has not begun.
     pub fn rma(&mut self, now: Time, index: Index, rma: &Rma<'_>) -> Result<(), RmaError> {
-        let place = index.0;
+        let index = index.0;
         let is_alone = self.table.len() < 2;
-        let conn = self.table.get_mut(place).filter(|conn| conn.state == State::Open).ok_or(RmaError::Disconnected)?;
+        let conn = self.table.get_mut(index).filter(|conn| conn.state == State::Open).ok_or(RmaError::Disconnected)?;
         if !conn.is_reliable() {
             return Err(RmaError::Unreliable);
         }
@@ -118,7 +118,7 @@ impl Engine {
             return Err(RmaError::MessageTooLong);
         }
         let capacity = (usize::from(conn.mtu) - DATA).min(self.frames.stride());
-        let flow = flow_of(&mut self.flows, conn, place).ok_or(RmaError::NoBuffers)?;
+        let flow = flow_of(&mut self.flows, conn, index).ok_or(RmaError::NoBuffers)?;
         let op = rma.op;
         let before = flow.last_send();
         flow.queue.push_back(Queued::Rma(op));
@@ -134,7 +134,7 @@ impl Engine {
                 |batch| if rma.read { deferred.push_back((op, batch)) } else { queue.push_back(Queued::Batch(batch)) };
             if !message.write_batches(&mut self.frames, &mut self.parts, defer) {
                 flow.queue.pop_back();
-                get_ready(conn, place, &mut self.ready);
+                get_ready(conn, index, &mut self.ready);
                 return Err(RmaError::NoBuffers);
             }
         }
@@ -144,7 +144,7 @@ impl Engine {
             self.rmas.resize(at + 1, None);
         }
         self.rmas[at] = Some(RmaState {
-            conn: place,
+            conn: index,
             wire: op.0 & OP_MASK | self.lives << OP_BITS,
             target: rma.target,
             read: rma.read,
@@ -165,7 +165,7 @@ impl Engine {
             // Sends end in order by themselves: the last of those before stands for all.
             before.into_iter().chain([op]).for_each(|op| turn(&mut self.turns, flow, op));
         }
-        get_ready(conn, place, &mut self.ready);
+        get_ready(conn, index, &mut self.ready);
         Ok(())
     }
 }

@@ -52,21 +52,21 @@ impl Slices {
         let (total, at, bytes) = record;
         let is_known = |torn: &Torn| torn.owner == owner && torn.seq == seq;
         let is_usable = |torn: &Torn| torn.pieces.total == u32::from(total) && now.since(torn.at) < STALE;
-        let place = match self.0.iter().position(is_known) {
-            Some(place) if is_usable(&self.0[place]) => place,
-            Some(place) => {
-                self.0.swap_remove(place);
+        let index = match self.0.iter().position(is_known) {
+            Some(index) if is_usable(&self.0[index]) => index,
+            Some(index) => {
+                self.0.swap_remove(index);
                 self.make(now, owner, seq, total)
             }
             None => self.make(now, owner, seq, total),
         };
-        let torn = &mut self.0[place];
+        let torn = &mut self.0[index];
         torn.at = now;
         let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         if torn.pieces.note(&mut torn.seen, u32::from(at), len) {
             torn.bytes[usize::from(at)..usize::from(at) + bytes.len()].copy_from_slice(bytes);
         }
-        torn.pieces.is_whole().then(|| self.0.swap_remove(place).bytes)
+        torn.pieces.is_whole().then(|| self.0.swap_remove(index).bytes)
     }
 
     /// Begins a frame. A connection that has its share loses its oldest frame. Without room the oldest of the connection that
@@ -98,12 +98,12 @@ impl Engine {
     pub(super) fn handle_slice<H: Host>(
         &mut self,
         now: Time,
-        place: u32,
+        index: u32,
         data: &Data,
         mut records: Records<'_>,
         host: &mut H,
     ) {
-        let Some(conn) = self.table.get_mut(place) else { return };
+        let Some(conn) = self.table.get_mut(index) else { return };
         let largest = usize::from(self.config.mtu).saturating_sub(DATA);
         let (true, Some(Record::Slice { total, at, bytes })) = (conn.is_reliable(), records.next()) else {
             self.stats.malformed += 1;
@@ -121,7 +121,7 @@ impl Engine {
             && let Some(none) = Records::again(&[])
         {
             // It waits for a slot, and its sender asks whether there is one.
-            return self.handle_sequenced(now, place, data, none, bytes.len(), host);
+            return self.handle_sequenced(now, index, data, none, bytes.len(), host);
         }
         if gap >= WINDOW || is_here {
             // It has come, or it comes too early.
@@ -132,7 +132,7 @@ impl Engine {
         let owner = Owner { id: conn.id, network: conn.to.network() };
         let Some(whole) = self.slices.take(now, owner, data.seq, (total, at, bytes)) else { return };
         match Records::again(&whole).filter(|records| !records.is_slice()) {
-            Some(records) => self.handle_sequenced(now, place, data, records, DATA + whole.len(), host),
+            Some(records) => self.handle_sequenced(now, index, data, records, DATA + whole.len(), host),
             None => self.stats.malformed += 1,
         }
     }

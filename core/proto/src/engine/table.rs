@@ -1,4 +1,4 @@
-//! Connections by their place and by their identifier, which nobody guesses.
+//! Connections by their index and by their identifier, which nobody guesses.
 
 use super::conn::{Conn, State};
 use super::ids::Ids;
@@ -25,7 +25,7 @@ impl Table {
         Self { chunks: Vec::new(), free: Vec::new(), used: 0, ids: Ids::new() }
     }
 
-    /// A place and an identifier for a new connection; `None`: no memory, or 16 million connections.
+    /// Returns an index and an identifier for a new connection; `None`: no memory, or 16 million connections.
     pub(super) fn take(&mut self, random: &mut Random) -> Option<(u32, u64)> {
         if self.free.is_empty() {
             self.grow()?;
@@ -37,27 +37,27 @@ impl Table {
                 break id;
             }
         };
-        let place = *self.free.last()?;
-        self.ids.insert(id, place)?;
+        let index = *self.free.last()?;
+        self.ids.insert(id, index)?;
         self.free.pop();
-        Some((place, id))
+        Some((index, id))
     }
 
-    /// A free place that was never used.
+    /// Returns an index that was never used.
     fn grow(&mut self) -> Option<()> {
-        let place = self.used;
-        if place >= MOST {
+        let index = self.used;
+        if index >= MOST {
             return None;
         }
         self.free.try_reserve(1).ok()?;
-        if place as usize == self.chunks.len() * CHUNK {
+        if index as usize == self.chunks.len() * CHUNK {
             let mut chunk = Vec::new();
             chunk.try_reserve_exact(CHUNK).ok()?;
             chunk.resize_with(CHUNK, || None);
             self.chunks.push(chunk.into_boxed_slice());
         }
         self.used += 1;
-        self.free.push(place);
+        self.free.push(index);
         Some(())
     }
 
@@ -71,39 +71,39 @@ impl Table {
         self.used as usize - self.free.len()
     }
 
-    pub(super) fn put(&mut self, place: u32, conn: Conn) {
-        if let Some(entry) = self.entry(place) {
+    pub(super) fn put(&mut self, index: u32, conn: Conn) {
+        if let Some(entry) = self.entry(index) {
             *entry = Some(conn);
         }
     }
 
-    pub(super) fn remove(&mut self, place: u32) {
-        if let Some(entry) = self.entry(place)
+    pub(super) fn remove(&mut self, index: u32) {
+        if let Some(entry) = self.entry(index)
             && let Some(conn) = entry.take()
         {
             self.ids.remove(conn.id);
-            self.free.push(place);
+            self.free.push(index);
         }
     }
 
-    fn entry(&mut self, place: u32) -> Option<&mut Option<Conn>> {
-        self.chunks.get_mut(place as usize / CHUNK)?.get_mut(place as usize % CHUNK)
+    fn entry(&mut self, index: u32) -> Option<&mut Option<Conn>> {
+        self.chunks.get_mut(index as usize / CHUNK)?.get_mut(index as usize % CHUNK)
     }
 
     #[inline]
-    pub(super) fn get(&self, place: u32) -> Option<&Conn> {
-        self.chunks.get(place as usize / CHUNK)?.get(place as usize % CHUNK)?.as_ref()
+    pub(super) fn get(&self, index: u32) -> Option<&Conn> {
+        self.chunks.get(index as usize / CHUNK)?.get(index as usize % CHUNK)?.as_ref()
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, place: u32) -> Option<&mut Conn> {
-        self.entry(place)?.as_mut()
+    pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut Conn> {
+        self.entry(index)?.as_mut()
     }
 
     /// The connection with this identifier.
     #[inline]
     pub(super) fn find(&self, id: u64) -> Option<u32> {
-        let place = self.ids.find(id)?;
-        self.get(place).filter(|conn| conn.id == id && conn.state != State::Free).map(|_| place)
+        let index = self.ids.find(id)?;
+        self.get(index).filter(|conn| conn.id == id && conn.state != State::Free).map(|_| index)
     }
 }

@@ -11,7 +11,7 @@ extern crate std;
 /// A host that keeps everything.
 #[derive(Default)]
 pub(super) struct Recorder {
-    pub(super) places: BTreeMap<u32, Vec<u8>>,
+    pub(super) buffers: BTreeMap<u32, Vec<u8>>,
     next: u32,
     pub(super) slots: u32,
     /// What `room` says, if not the slots that there are.
@@ -39,25 +39,25 @@ impl Host for Recorder {
         self.claim.unwrap_or(self.slots)
     }
 
-    fn begin(&mut self, _: u64, len: u32) -> Option<Place> {
+    fn begin(&mut self, _: u64, len: u32) -> Option<MessageBuffer> {
         self.slots = self.slots.checked_sub(1)?;
         self.next += 1;
-        self.places.insert(self.next, vec![0; len as usize]);
-        Some(Place(self.next))
+        self.buffers.insert(self.next, vec![0; len as usize]);
+        Some(MessageBuffer(self.next))
     }
 
-    fn fill(&mut self, place: Place, at: u32, bytes: &[u8]) {
+    fn fill(&mut self, buffer: MessageBuffer, at: u32, bytes: &[u8]) {
         let at = at as usize;
-        self.places.get_mut(&place.0).expect("begun")[at..at + bytes.len()].copy_from_slice(bytes);
+        self.buffers.get_mut(&buffer.0).expect("begun")[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    fn deliver(&mut self, _: u64, place: Place) {
-        let message = self.places.remove(&place.0).expect("begun");
+    fn deliver(&mut self, _: u64, buffer: MessageBuffer) {
+        let message = self.buffers.remove(&buffer.0).expect("begun");
         self.received.push(message);
     }
 
-    fn abandon(&mut self, place: Place) {
-        self.places.remove(&place.0).expect("begun");
+    fn abandon(&mut self, buffer: MessageBuffer) {
+        self.buffers.remove(&buffer.0).expect("begun");
         self.slots += 1;
     }
 
@@ -245,7 +245,7 @@ impl Pair {
 
     pub(super) fn connect(&mut self, attribute: Attribute) -> [Index; 2] {
         let before = [self.hosts[0].opened.len(), self.hosts[1].opened.len()];
-        let open = Open { to: ADDRESSES[1], attribute, payload: b"hello", user: 0, timeout: None, token: 0 };
+        let open = Open { to: ADDRESSES[1], attribute, payload: b"hello", host_cookie: 0, timeout: None, token: 0 };
         let client = self.engines[0].connect(self.now, &open).expect("connect");
         self.run(|pair| !pair.hosts[1].requests.is_empty());
         let server = self.hosts[1].requests.remove(0);
@@ -373,7 +373,7 @@ fn who_waits_is_told_with_what_for_and_since_when() {
         to: ADDRESSES[1],
         attribute: Attribute::ReliableOrdered,
         payload: &[],
-        user: 9,
+        host_cookie: 9,
         timeout: None,
         token: 0,
     };

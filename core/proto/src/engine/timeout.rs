@@ -32,33 +32,33 @@ impl Engine {
 
     /// Looks at everything whose time has come.
     fn expire<H: Host>(&mut self, now: Time, host: &mut H) {
-        while let Some((deadline, place)) = self.timers.pop(now) {
-            let Some(conn) = self.table.get_mut(place).filter(|conn| conn.armed == deadline) else { continue };
+        while let Some((deadline, index)) = self.timers.pop(now) {
+            let Some(conn) = self.table.get_mut(index).filter(|conn| conn.armed == deadline) else { continue };
             conn.armed = Time(u64::MAX);
             if conn.state != State::Open {
-                self.look_opening(now, place, host);
-                self.make_ready(place);
+                self.look_opening(now, index, host);
+                self.make_ready(index);
                 continue;
             }
-            self.look(now, place, host);
-            if self.table.get(place).is_some_and(|conn| has_work(conn, self.flows.get(conn.flow))) {
-                self.make_ready(place);
+            self.look(now, index, host);
+            if self.table.get(index).is_some_and(|conn| has_work(conn, self.flows.get(conn.flow))) {
+                self.make_ready(index);
             } else {
-                self.arm(now, place);
+                self.arm(now, index);
             }
         }
         self.admission.expire(now);
         let table = &self.table;
-        self.timers.sweep(table.used(), |deadline, place| table.get(place).is_some_and(|conn| conn.armed == deadline));
+        self.timers.sweep(table.used(), |deadline, index| table.get(index).is_some_and(|conn| conn.armed == deadline));
     }
 
     /// What is due on an open connection.
-    fn look<H: Host>(&mut self, now: Time, place: u32, host: &mut H) {
-        self.expire_losses(now, place);
-        if self.look_refused(now, place) {
-            return self.break_connection(now, place, Failure::Disconnected, host);
+    fn look<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
+        self.expire_losses(now, index);
+        if self.look_refused(now, index) {
+            return self.break_connection(now, index, Failure::Disconnected, host);
         }
-        let Some(conn) = self.table.get_mut(place) else { return };
+        let Some(conn) = self.table.get_mut(index) else { return };
         let mut broken = None;
         if let Some(flow) = self.flows.get_mut(conn.flow) {
             broken = send_timeout(now, conn, flow);
@@ -101,7 +101,7 @@ impl Engine {
             let is_stale = !conn.is_reliable() && now.since(flow.assembly_at) >= IDLE * 1000;
             if is_stale && let Some(assembly) = flow.assembly.take() {
                 // A part of the message was lost.
-                host.abandon(assembly.place);
+                host.abandon(assembly.buffer);
                 self.freed = true;
             }
             if broken.is_none() && flow.is_quiet() && now.since(flow.used_at) >= IDLE * 1000 {
@@ -110,13 +110,13 @@ impl Engine {
             }
         }
         if let Some(failure) = broken {
-            return self.break_connection(now, place, failure, host);
+            return self.break_connection(now, index, failure, host);
         }
-        self.keep_alive(now, place, host);
+        self.keep_alive(now, index, host);
     }
 
-    fn keep_alive<H: Host>(&mut self, now: Time, place: u32, host: &mut H) {
-        let Some(conn) = self.table.get_mut(place).filter(|conn| conn.keepalive > 0) else { return };
+    fn keep_alive<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
+        let Some(conn) = self.table.get_mut(index).filter(|conn| conn.keepalive > 0) else { return };
         let silence = conn.silence(now);
         let first = conn.keepalive / PINGS;
         if silence >= conn.keepalive && !conn.has(bit::SILENCE_REPORTED | bit::PINGED) {
@@ -125,8 +125,8 @@ impl Engine {
             conn.set(bit::PING);
         } else if silence >= conn.keepalive && !conn.has(bit::SILENCE_REPORTED) {
             conn.set(bit::SILENCE_REPORTED);
-            let user = conn.user;
-            host.event(Index(place), user, Event::Silent);
+            let host_cookie = conn.host_cookie;
+            host.event(Index(index), host_cookie, Event::Silent);
         } else if silence >= first {
             conn.set(bit::PING);
         }
@@ -145,15 +145,15 @@ impl Engine {
     }
 
     /// Has the timer look at a connection when something will be due.
-    pub(super) fn arm(&mut self, now: Time, place: u32) {
-        let Some(conn) = self.table.get_mut(place) else { return };
+    pub(super) fn arm(&mut self, now: Time, index: u32) {
+        let Some(conn) = self.table.get_mut(index) else { return };
         let flow = self.flows.get(conn.flow);
         let is_open = conn.state == State::Open;
-        let refused = if self.refusals.is_empty() || !is_open { None } else { self.refusals.get(&place) };
+        let refused = if self.refusals.is_empty() || !is_open { None } else { self.refusals.get(&index) };
         if is_open && refused.is_none() && flow.is_some_and(|flow| is_armed(conn, flow)) {
             return;
         }
-        let opening = self.openings.get(&place).map(super::handshake::Opening::next_at);
+        let opening = self.openings.get(&index).map(super::handshake::Opening::next_at);
         let opening = opening.or(refused.map(super::refusals::Refusals::next_at));
         let due = if conn.state == State::Open { next_due(now, conn, flow) } else { None };
         let next = match (opening, due) {
@@ -161,7 +161,7 @@ impl Engine {
             (a, b) => a.or(b),
         };
         if let Some(next) = next {
-            self.timers.arm(place, next.max(now), &mut conn.armed);
+            self.timers.arm(index, next.max(now), &mut conn.armed);
         }
     }
 }

@@ -11,7 +11,7 @@ const SPARE: usize = 256;
 #[derive(Clone, Copy)]
 pub(super) struct DelayedAck {
     pub(super) deadline: Time,
-    pub(super) place: u32,
+    pub(super) index: u32,
     pub(super) number: u32,
 }
 
@@ -37,15 +37,15 @@ impl Timers {
     /// Throws out what is left over, when that is the most.
     pub(super) fn sweep(&mut self, connections: usize, mut counts: impl FnMut(Time, u32) -> bool) {
         if self.heap.len() > 2 * connections + SPARE {
-            self.heap.retain(|Reverse((deadline, place))| counts(*deadline, *place));
+            self.heap.retain(|Reverse((deadline, index))| counts(*deadline, *index));
         }
     }
 
-    /// Wants a look at `place` at `deadline`; `armed` is the connection's entry.
-    pub(super) fn arm(&mut self, place: u32, deadline: Time, armed: &mut Time) {
+    /// Arms the timer of connection `index` for `deadline`; `armed` is the connection's entry.
+    pub(super) fn arm(&mut self, index: u32, deadline: Time, armed: &mut Time) {
         if deadline < *armed {
             *armed = deadline;
-            self.heap.push(Reverse((deadline, place)));
+            self.heap.push(Reverse((deadline, index)));
         }
     }
 
@@ -61,7 +61,7 @@ impl Timers {
 
     /// The next entry that is due.
     pub(super) fn pop(&mut self, now: Time) -> Option<(Time, u32)> {
-        let Reverse((deadline, place)) = *self.heap.peek()?;
+        let Reverse((deadline, index)) = *self.heap.peek()?;
         if deadline > now {
             return None;
         }
@@ -70,7 +70,7 @@ impl Timers {
         if self.heap.len() * 8 < self.heap.capacity() && self.heap.capacity() > 4 * SPARE {
             self.heap.shrink_to((2 * self.heap.len()).max(2 * SPARE));
         }
-        Some((deadline, place))
+        Some((deadline, index))
     }
 
     /// The acknowledgement that has waited longest.

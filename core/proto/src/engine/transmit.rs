@@ -46,9 +46,9 @@ impl Engine {
         }
         self.resume_awaiting_frame();
         self.release_delayed_acks(now, idle);
-        while let Some(place) = self.ready.front().copied() {
+        while let Some(index) = self.ready.front().copied() {
             if self.in_a_row < QUANTUM
-                && let Some(transmit) = self.transmit(now, place, buffer, host)
+                && let Some(transmit) = self.transmit(now, index, buffer, host)
             {
                 self.in_a_row += 1;
                 self.stats.sent += 1;
@@ -56,13 +56,13 @@ impl Engine {
             }
             self.ready.pop_front();
             let had_enough = core::mem::take(&mut self.in_a_row) >= QUANTUM;
-            if let Some(conn) = self.table.get_mut(place) {
+            if let Some(conn) = self.table.get_mut(index) {
                 conn.clear(bit::READY);
             }
             if had_enough {
-                self.make_ready(place);
+                self.make_ready(index);
             } else {
-                self.arm(now, place);
+                self.arm(now, index);
             }
         }
         None
@@ -71,12 +71,12 @@ impl Engine {
     /// Makes connections ready that wait for a frame buffer, one for each buffer that was given back.
     fn resume_awaiting_frame(&mut self) {
         while self.frames.left() > 0
-            && let Some(place) = self.awaiting_frame.pop_front()
+            && let Some(index) = self.awaiting_frame.pop_front()
         {
-            if let Some(conn) = self.table.get_mut(place)
+            if let Some(conn) = self.table.get_mut(index)
                 && conn.take(bit::AWAITING_FRAME)
             {
-                super::get_ready(conn, place, &mut self.ready);
+                super::get_ready(conn, index, &mut self.ready);
             }
         }
     }
@@ -84,14 +84,14 @@ impl Engine {
     /// Acknowledgements that have waited long enough, or all at an idle moment.
     fn release_delayed_acks(&mut self, now: Time, idle: bool) {
         while let Some(ack) = self.timers.first_ack() {
-            let conn = self.table.get_mut(ack.place).filter(|conn| conn.ack_number == ack.number);
+            let conn = self.table.get_mut(ack.index).filter(|conn| conn.ack_number == ack.number);
             if let Some(conn) = conn.filter(|conn| conn.has(bit::ACK_DELAYED)) {
                 if !idle && ack.deadline > now {
                     break;
                 }
                 conn.clear(bit::ACK_DELAYED);
                 conn.set(bit::ACK_NOW);
-                super::get_ready(conn, ack.place, &mut self.ready);
+                super::get_ready(conn, ack.index, &mut self.ready);
             }
             self.timers.drop_ack();
         }
@@ -101,20 +101,20 @@ impl Engine {
     fn transmit<H: Host>(
         &mut self,
         now: Time,
-        place: u32,
+        index: u32,
         buffer: &mut [u8],
         host: &mut H,
     ) -> Option<Transmit<H::Piece>> {
-        let state = self.table.get(place)?.state;
+        let state = self.table.get(index)?.state;
         match state {
             State::Open => {}
-            State::Asking | State::Accepting | State::Closing => return self.transmit_opening(now, place, buffer),
+            State::Asking | State::Accepting | State::Closing => return self.transmit_opening(now, index, buffer),
             State::Free | State::Requested | State::Broken => return None,
         }
-        if let Some(transmit) = self.transmit_sequenced(now, place, buffer, host) {
+        if let Some(transmit) = self.transmit_sequenced(now, index, buffer, host) {
             return Some(transmit);
         }
-        let conn = self.table.get_mut(place)?;
+        let conn = self.table.get_mut(index)?;
         if conn.take(bit::CONFIRM) {
             let len = wire::Confirm { header: header(conn, Kind::Confirm, now) }.emit(buffer);
             return Some(plain(conn, len));
@@ -154,14 +154,14 @@ impl Engine {
     fn transmit_sequenced<H: Host>(
         &mut self,
         now: Time,
-        place: u32,
+        index: u32,
         buffer: &mut [u8],
         host: &mut H,
     ) -> Option<Transmit<H::Piece>> {
-        let conn = self.table.get_mut(place)?;
+        let conn = self.table.get_mut(index)?;
         let flow = self.flows.get_mut(conn.flow)?;
         if !conn.is_reliable() {
-            return self.transmit_unreliable(now, place, buffer, host);
+            return self.transmit_unreliable(now, index, buffer, host);
         }
         let place_of_slice = sliced(conn, flow);
         if place_of_slice.is_some() && flow.congestion.next_at() > now {
@@ -173,17 +173,17 @@ impl Engine {
                 if !may_send_new(now, conn, flow) {
                     return None;
                 }
-                let frame = self.next_new(now, place, host)?;
-                let flow = self.flow_mut(place)?;
+                let frame = self.next_new(now, index, host)?;
+                let flow = self.flow_mut(index)?;
                 flow.in_flight.push_back(frame);
                 flow.in_flight.len() - 1
             }
         };
-        match self.send_in_flight(now, place, at, buffer, host) {
+        match self.send_in_flight(now, index, at, buffer, host) {
             Ok(transmit) => transmit,
             Err(Gone(failure)) => {
-                self.lose_memory(place, at, failure, host);
-                self.send_in_flight(now, place, at, buffer, host).ok().flatten()
+                self.lose_memory(index, at, failure, host);
+                self.send_in_flight(now, index, at, buffer, host).ok().flatten()
             }
         }
     }
@@ -192,12 +192,12 @@ impl Engine {
     fn send_in_flight<H: Host>(
         &mut self,
         now: Time,
-        place: u32,
+        index: u32,
         at: usize,
         buffer: &mut [u8],
         host: &mut H,
     ) -> Result<Option<Transmit<H::Piece>>, Gone> {
-        let Some(conn) = self.table.get_mut(place) else { return Ok(None) };
+        let Some(conn) = self.table.get_mut(index) else { return Ok(None) };
         let Some(flow) = self.flows.get_mut(conn.flow) else { return Ok(None) };
         let Some(frame) = flow.in_flight.get(at).copied() else { return Ok(None) };
         #[expect(clippy::cast_possible_truncation, reason = "at most WINDOW")]
@@ -249,14 +249,14 @@ impl Engine {
     }
 
     /// What is to be sent for the first time: results, then what serves the peer and what the program wants in turn.
-    fn next_new<H: Host>(&mut self, now: Time, place: u32, host: &mut H) -> Option<InFlight> {
-        let conn = self.table.get_mut(place)?;
+    fn next_new<H: Host>(&mut self, now: Time, index: u32, host: &mut H) -> Option<InFlight> {
+        let conn = self.table.get_mut(index)?;
         let flow = self.flows.get_mut(conn.flow)?;
         let room = u32::from(conn.mtu) - saturating_u32(DATA);
         if !flow.results.is_empty() {
             match results(&mut self.frames, conn.flow, flow, room, now) {
                 Some(batch) => return Some(fresh(Payload::Batch(batch))),
-                None => await_frame(conn, place, &mut self.awaiting_frame),
+                None => await_frame(conn, index, &mut self.awaiting_frame),
             }
         }
         let has_queued = has_queued(flow, conn, &self.rmas);
@@ -279,7 +279,7 @@ impl Engine {
                 // Taken before any state changes: without a buffer, nothing is sent now.
                 let buffer = if state.read { self.frames.take(conn.flow) } else { None };
                 if state.read && buffer.is_none() {
-                    await_frame(conn, place, &mut self.awaiting_frame);
+                    await_frame(conn, index, &mut self.awaiting_frame);
                     return None;
                 }
                 if state.at == 0 {
@@ -313,14 +313,14 @@ impl Engine {
 
     /// The memory that a frame was to carry is not registered any more, and the operation fails. Its number goes out all the
     /// same: of a write with what has the target refuse the whole, so that its message is not delivered.
-    fn lose_memory<H: Host>(&mut self, place: u32, at: usize, failure: Failure, host: &mut H) {
-        let Some(flow) = self.flow_mut(place) else { return };
+    fn lose_memory<H: Host>(&mut self, index: u32, at: usize, failure: Failure, host: &mut H) {
+        let Some(flow) = self.flow_mut(index) else { return };
         let Some(frame) = flow.in_flight.get_mut(at) else { return };
         let payload = core::mem::replace(&mut frame.payload, Payload::Empty);
         match payload {
             Payload::Write { op, is_last, .. } => {
                 frame.payload = Payload::Aborted { op, is_last };
-                self.abort_write(place, op, failure, host);
+                self.abort_write(index, op, failure, host);
             }
             Payload::ReadBytes { op, .. } => {
                 flow.serves.retain(|serve| serve.op != op);
@@ -334,11 +334,11 @@ impl Engine {
     fn transmit_unreliable<H: Host>(
         &mut self,
         now: Time,
-        place: u32,
+        index: u32,
         buffer: &mut [u8],
         host: &mut H,
     ) -> Option<Transmit<H::Piece>> {
-        let conn = self.table.get_mut(place)?;
+        let conn = self.table.get_mut(index)?;
         let flow = self.flows.get_mut(conn.flow)?;
         let Some(Queued::Batch(batch)) = flow.queue.pop_front() else { return None };
         let at = emit_data(conn, None, None, 0, usize::from(batch.len), now, host.room(), buffer);
@@ -347,13 +347,13 @@ impl Engine {
         conn.clear(bit::CONFIRM);
         let transmit = plain(conn, len);
         self.frames.give(batch.buffer);
-        self.end_list(place, batch.ops, Ok(()), host);
+        self.end_list(index, batch.ops, Ok(()), host);
         Some(transmit)
     }
 
     /// The flow of a connection that has one.
-    pub(super) fn flow_mut(&mut self, place: u32) -> Option<&mut Flow> {
-        let flow = self.table.get(place)?.flow;
+    pub(super) fn flow_mut(&mut self, index: u32) -> Option<&mut Flow> {
+        let flow = self.table.get(index)?.flow;
         self.flows.get_mut(flow)
     }
 }
@@ -468,10 +468,10 @@ pub(super) fn has_work(conn: &Conn, flow: Option<&Flow>) -> bool {
 }
 
 /// Appends a connection that found no frame buffer to the list of those that wait for one.
-fn await_frame(conn: &mut Conn, place: u32, awaiting_frame: &mut VecDeque<u32>) {
+fn await_frame(conn: &mut Conn, index: u32, awaiting_frame: &mut VecDeque<u32>) {
     if !conn.has(bit::AWAITING_FRAME) {
         conn.set(bit::AWAITING_FRAME);
-        awaiting_frame.push_back(place);
+        awaiting_frame.push_back(index);
     }
 }
 

@@ -34,10 +34,10 @@ pub struct Wait {
 impl Engine {
     /// The connections that wait for their peer. Looks at everything that is open, so it is for now and then.
     pub fn waits(&self) -> impl Iterator<Item = Wait> + '_ {
-        let handshakes = self.openings.iter().filter_map(|(place, opening)| {
-            let state = self.table.get(*place)?.state;
+        let handshakes = self.openings.iter().filter_map(|(index, opening)| {
+            let state = self.table.get(*index)?.state;
             matches!(state, State::Asking | State::Accepting).then(|| Wait {
-                index: Index(*place),
+                index: Index(*index),
                 what: WaitsFor::Handshake,
                 since: opening.since(),
                 operations: 1,

@@ -44,7 +44,7 @@ impl<L: Link> Reliable<L> {
             to,
             attribute: connect.attribute,
             payload: connect.payload,
-            user,
+            host_cookie: user,
             // Without a limit it waits for ever.
             timeout: Some(connect.timeout.unwrap_or(Duration::MAX)),
             token: 0,

@@ -9,7 +9,7 @@ use super::table::Table;
 use crate::{Connection, ConnectionState, Core, Slot};
 use cci_mem::memory::{Memory, Piece};
 use cci_mem::sync::Ordering;
-use cci_proto::engine::{Event, Host, Index, Op, Place, Source, Target};
+use cci_proto::engine::{Event, Host, Index, MessageBuffer, Op, Source, Target};
 use cci_proto::wire::Crc;
 use cci_proto::{Address, EventKind, Failure, Registration, Rights};
 use std::collections::VecDeque;
@@ -168,24 +168,24 @@ impl Host for Ends<'_> {
         quarter.saturating_sub(u32::try_from(self.estate.unconfirmed.len()).unwrap_or(u32::MAX))
     }
 
-    fn begin(&mut self, user: u64, len: u32) -> Option<Place> {
+    fn begin(&mut self, user: u64, len: u32) -> Option<MessageBuffer> {
         let cell = self.estate.table.cell(user)?;
         self.estate.inbox.begin(self.core, cell, len)
     }
 
-    fn fill(&mut self, place: Place, at: u32, bytes: &[u8]) {
-        self.estate.inbox.fill(place, at, bytes);
+    fn fill(&mut self, buffer: MessageBuffer, at: u32, bytes: &[u8]) {
+        self.estate.inbox.fill(buffer, at, bytes);
     }
 
-    fn deliver(&mut self, user: u64, place: Place) {
+    fn deliver(&mut self, user: u64, buffer: MessageBuffer) {
         match self.estate.table.cell(user) {
-            Some(cell) => self.estate.inbox.deliver(self.core, cell, place),
-            None => self.estate.inbox.abandon(self.core, place),
+            Some(cell) => self.estate.inbox.deliver(self.core, cell, buffer),
+            None => self.estate.inbox.abandon(self.core, buffer),
         }
     }
 
-    fn abandon(&mut self, place: Place) {
-        self.estate.inbox.abandon(self.core, place);
+    fn abandon(&mut self, buffer: MessageBuffer) {
+        self.estate.inbox.abandon(self.core, buffer);
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use crate::{Connection, Core, Slot, name};
 use cci_mem::buffers::Buffers;
 use cci_mem::ring::BODY;
 use cci_mem::sync::Ordering;
-use cci_proto::engine::{Index, Place};
+use cci_proto::engine::{Index, MessageBuffer};
 use cci_proto::{Address, Attribute, EventKind};
 
 /// A message that arrives in parts.
@@ -206,19 +206,19 @@ impl Inbox {
     }
 
     /// A place for a message that comes in parts.
-    pub(super) fn begin(&mut self, core: &mut Core, cell: &'static Connection, len: u32) -> Option<Place> {
+    pub(super) fn begin(&mut self, core: &mut Core, cell: &'static Connection, len: u32) -> Option<MessageBuffer> {
         if len as usize > self.buffers.capacity() {
             return None;
         }
         let (slot, buffer) = self.take_with_buffer(core, cell.lane.load(Ordering::Relaxed))?;
         let number = slot.index.load(Ordering::Relaxed);
         put(&mut self.arriving, number, Arriving { slot, buffer, len });
-        Some(Place(number))
+        Some(MessageBuffer(number))
     }
 
     #[inline]
-    pub(super) fn fill(&mut self, place: Place, at: u32, bytes: &[u8]) {
-        let Some(Some(arriving)) = self.arriving.get(place.0 as usize) else { return };
+    pub(super) fn fill(&mut self, buffer: MessageBuffer, at: u32, bytes: &[u8]) {
+        let Some(Some(arriving)) = self.arriving.get(buffer.0 as usize) else { return };
         if at as usize + bytes.len() <= arriving.len as usize {
             // Inside, since the whole message is.
             let _ = self.buffers.write(arriving.buffer, at as usize, bytes);
@@ -226,8 +226,8 @@ impl Inbox {
     }
 
     /// A message has come as a whole.
-    pub(super) fn deliver(&mut self, core: &mut Core, cell: &'static Connection, place: Place) {
-        let Some(Arriving { slot, buffer, len }) = self.arriving.get_mut(place.0 as usize).and_then(Option::take)
+    pub(super) fn deliver(&mut self, core: &mut Core, cell: &'static Connection, buffer: MessageBuffer) {
+        let Some(Arriving { slot, buffer, len }) = self.arriving.get_mut(buffer.0 as usize).and_then(Option::take)
         else {
             return;
         };
@@ -238,8 +238,8 @@ impl Inbox {
         self.show(core, slot);
     }
 
-    pub(super) fn abandon(&mut self, core: &mut Core, place: Place) {
-        if let Some(arriving) = self.arriving.get_mut(place.0 as usize).and_then(Option::take) {
+    pub(super) fn abandon(&mut self, core: &mut Core, buffer: MessageBuffer) {
+        if let Some(arriving) = self.arriving.get_mut(buffer.0 as usize).and_then(Option::take) {
             self.give_back(core, arriving.slot);
         }
     }

@@ -1,6 +1,6 @@
 //! Very many connections of one engine. Their clients are frames only, so that nothing else grows.
 
-use cci_proto::engine::{Config, Engine, Event, Host, Index, Op, Place, Source, Target};
+use cci_proto::engine::{Config, Engine, Event, Host, Index, MessageBuffer, Op, Source, Target};
 use cci_proto::wire::{self, Confirm, Connect, Header, Kind, Offer};
 use cci_proto::{Address, Attribute, Failure, Time};
 
@@ -24,12 +24,12 @@ impl Host for Doorman {
     fn room(&self) -> u32 {
         64
     }
-    fn begin(&mut self, _: u64, _: u32) -> Option<Place> {
+    fn begin(&mut self, _: u64, _: u32) -> Option<MessageBuffer> {
         None
     }
-    fn fill(&mut self, _: Place, _: u32, _: &[u8]) {}
-    fn deliver(&mut self, _: u64, _: Place) {}
-    fn abandon(&mut self, _: Place) {}
+    fn fill(&mut self, _: MessageBuffer, _: u32, _: &[u8]) {}
+    fn deliver(&mut self, _: u64, _: MessageBuffer) {}
+    fn abandon(&mut self, _: MessageBuffer) {}
     fn write(&mut self, _: &Target, _: u64, _: &[u8]) -> Result<(), Failure> {
         Err(Failure::RemoteHandle)
     }

@@ -1,7 +1,7 @@
 //! A laboratory: a few engines over a virtual network, driven step by step, so that a test can make one thing go wrong.
 
 use super::world::address;
-use cci_proto::engine::{Config, Engine, Event, Host, Index, Op, Open, Place, Source, Target};
+use cci_proto::engine::{Config, Engine, Event, Host, Index, MessageBuffer, Op, Open, Source, Target};
 use cci_proto::{Address, Attribute, Failure, SendError, wire};
 use cci_sim::Random;
 use cci_sim::network::{Graph, Network, NodeIndex, Occurrence, Time};
@@ -118,34 +118,34 @@ impl Host for Notes {
         self.slots
     }
 
-    fn begin(&mut self, _: u64, len: u32) -> Option<Place> {
+    fn begin(&mut self, _: u64, len: u32) -> Option<MessageBuffer> {
         self.slots = self.slots.checked_sub(1)?;
-        let place = self.free.pop().unwrap_or_else(|| {
+        let buffer = self.free.pop().unwrap_or_else(|| {
             self.places.push(Vec::new());
             u32::try_from(self.places.len() - 1).unwrap_or(u32::MAX)
         });
-        self.places[place as usize].clear();
-        self.places[place as usize].resize(len as usize, 0);
-        Some(Place(place))
+        self.places[buffer as usize].clear();
+        self.places[buffer as usize].resize(len as usize, 0);
+        Some(MessageBuffer(buffer))
     }
 
-    fn fill(&mut self, place: Place, at: u32, bytes: &[u8]) {
-        self.places[place.0 as usize][at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
+    fn fill(&mut self, buffer: MessageBuffer, at: u32, bytes: &[u8]) {
+        self.places[buffer.0 as usize][at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
     }
 
-    fn deliver(&mut self, user: u64, place: Place) {
-        let bytes = std::mem::take(&mut self.places[place.0 as usize]);
+    fn deliver(&mut self, user: u64, buffer: MessageBuffer) {
+        let bytes = std::mem::take(&mut self.places[buffer.0 as usize]);
         self.note(user, &bytes);
-        self.places[place.0 as usize] = bytes;
-        self.free.push(place.0);
+        self.places[buffer.0 as usize] = bytes;
+        self.free.push(buffer.0);
         if self.returns {
             self.slots += 1;
             self.returned = true;
         }
     }
 
-    fn abandon(&mut self, place: Place) {
-        self.free.push(place.0);
+    fn abandon(&mut self, buffer: MessageBuffer) {
+        self.free.push(buffer.0);
         self.slots += 1;
     }
 
@@ -346,7 +346,7 @@ impl Lab {
         let user = player.next_user;
         player.next_user += 1;
         let to = address(u32::try_from(to).unwrap_or(u32::MAX));
-        let open = Open { to, attribute, payload: &[], user, timeout, token: 0 };
+        let open = Open { to, attribute, payload: &[], host_cookie: user, timeout, token: 0 };
         let index = player.engine.connect(now, &open).expect("a connect with good arguments");
         self.settle(from);
         index

@@ -150,7 +150,7 @@ fn connect(world: &mut World, at: usize, connection: usize) {
         to: address(server),
         attribute: planned.attribute,
         payload: &payload,
-        user: u64::from(number) * 2,
+        host_cookie: u64::from(number) * 2,
         timeout: planned.timeout,
         token: 0,
     };

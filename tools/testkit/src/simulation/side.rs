@@ -4,7 +4,7 @@ use super::messages::{Stream, Wrong};
 use super::pattern;
 use super::transfers::{self, Transfers};
 use super::violation::{Rule, Violation};
-use cci_proto::engine::{Event, Host, Index, Op, Place, Source, Target};
+use cci_proto::engine::{Event, Host, Index, MessageBuffer, Op, Source, Target};
 use cci_proto::wire::Crc;
 use cci_proto::{Attribute, Failure};
 use cci_sim::network::Time;
@@ -315,7 +315,7 @@ impl Host for Judged<'_> {
         u32::try_from(self.side.free.len()).unwrap_or(u32::MAX)
     }
 
-    fn begin(&mut self, user: u64, len: u32) -> Option<Place> {
+    fn begin(&mut self, user: u64, len: u32) -> Option<MessageBuffer> {
         if self.oracle.over[heard_stream(user) as usize] {
             self.oracle
                 .violate(Rule::EndsOnce, format!("a message began on a connection that had ended, cookie {user}"));
@@ -326,24 +326,24 @@ impl Host for Judged<'_> {
         if slot.bytes.len() < slot.len {
             slot.bytes.resize(slot.len, 0);
         }
-        Some(Place(number))
+        Some(MessageBuffer(number))
     }
 
-    fn fill(&mut self, place: Place, at: u32, bytes: &[u8]) {
-        let slot = &mut self.side.slots[place.0 as usize];
+    fn fill(&mut self, buffer: MessageBuffer, at: u32, bytes: &[u8]) {
+        let slot = &mut self.side.slots[buffer.0 as usize];
         let at = at as usize;
         if !slot.taken || at + bytes.len() > slot.len {
-            return self.oracle.violate(Rule::Memory, format!("slot {place:?} was filled beyond its end or after it"));
+            return self.oracle.violate(Rule::Memory, format!("slot {buffer:?} was filled beyond its end or after it"));
         }
         slot.bytes[at..at + bytes.len()].copy_from_slice(bytes);
         slot.filled += bytes.len();
     }
 
-    fn deliver(&mut self, user: u64, place: Place) {
-        let slot = &self.side.slots[place.0 as usize];
+    fn deliver(&mut self, user: u64, buffer: MessageBuffer) {
+        let slot = &self.side.slots[buffer.0 as usize];
         let stream = heard_stream(user);
-        if !slot.taken || self.side.borrowed.contains(&place.0) {
-            return self.oracle.violate(Rule::SlotLost, format!("slot {place:?} was delivered but not taken"));
+        if !slot.taken || self.side.borrowed.contains(&buffer.0) {
+            return self.oracle.violate(Rule::SlotLost, format!("slot {buffer:?} was delivered but not taken"));
         }
         if slot.filled != slot.len {
             let detail = format!("stream {stream}: a message of {} bytes was delivered with {}", slot.len, slot.filled);
@@ -356,7 +356,7 @@ impl Host for Judged<'_> {
         }
         let Oracle { streams, transfers, .. } = &mut *self.oracle;
         let verdict = streams[stream as usize].deliver(stream, &slot.bytes[..slot.len], Oracle::may_miss(transfers));
-        self.side.borrowed.push(place.0);
+        self.side.borrowed.push(buffer.0);
         match verdict {
             Err((rule, detail)) => self.oracle.violate(rule, detail),
             Ok(index) => {
@@ -372,13 +372,13 @@ impl Host for Judged<'_> {
         }
     }
 
-    fn abandon(&mut self, place: Place) {
-        let slot = &mut self.side.slots[place.0 as usize];
-        if !slot.taken || self.side.borrowed.contains(&place.0) {
-            return self.oracle.violate(Rule::SlotLost, format!("slot {place:?} was abandoned but not taken"));
+    fn abandon(&mut self, buffer: MessageBuffer) {
+        let slot = &mut self.side.slots[buffer.0 as usize];
+        if !slot.taken || self.side.borrowed.contains(&buffer.0) {
+            return self.oracle.violate(Rule::SlotLost, format!("slot {buffer:?} was abandoned but not taken"));
         }
         slot.taken = false;
-        self.side.free.push(place.0);
+        self.side.free.push(buffer.0);
     }
 
     fn write(&mut self, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure> {

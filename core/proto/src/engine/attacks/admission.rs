@@ -63,7 +63,7 @@ fn one_network_leaves_room_for_others_in_a_full_table() {
         to: ADDRESSES[0],
         attribute: Attribute::ReliableOrdered,
         payload: b"",
-        user: 0,
+        host_cookie: 0,
         timeout: None,
         token: 0,
     };

@@ -96,7 +96,7 @@ fn only_what_goes_on_lands() {
     let with_message = [note(b"message"), other(1, PART)].concat();
     for (what, ahead, bits, records) in [
         ("another operation", 0, 0, other(2, PART)),
-        ("another place", 0, 0, other(1, 2 * PART)),
+        ("another index", 0, 0, other(1, 2 * PART)),
         ("a frame before its turn", 1, 0, other(1, PART)),
         ("a small frame", 0, 0, small),
         ("a frame with a message", 0, 0, with_message),

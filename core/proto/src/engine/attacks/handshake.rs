@@ -37,7 +37,8 @@ fn a_client_is_not_driven_by_a_flood_of_retries() {
     let mut engine = Engine::new(&CONFIG, [5; 8]);
     let mut host = recorder(10);
     let mut now = Time(1_000_000);
-    let open = Open { to: PEER, attribute: Attribute::ReliableOrdered, payload: b"", user: 0, timeout: None, token: 0 };
+    let open =
+        Open { to: PEER, attribute: Attribute::ReliableOrdered, payload: b"", host_cookie: 0, timeout: None, token: 0 };
     let index = engine.connect(now, &open).expect("connect");
     let (id, mut buffer, mut asked) = (engine.table.get(index.0).expect("asking").id, vec![0; 1400], 0);
     for cookie in 0..500 {
@@ -172,7 +173,7 @@ fn an_accept_that_nobody_waits_for_is_answered_so_that_the_server_lets_go() {
         to: ADDRESSES[1],
         attribute: Attribute::ReliableOrdered,
         payload: b"",
-        user: 0,
+        host_cookie: 0,
         timeout: None,
         token: 0,
     };

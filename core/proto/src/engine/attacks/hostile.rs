@@ -117,7 +117,7 @@ fn a_peer_that_says_anything_breaks_no_promise() {
                 let pause = [0, 10, 300, 30_000][dice.next(4) as usize];
                 raw.wait(pause);
             }
-            let (now, taken) = (raw.now, raw.host.places.len());
+            let (now, taken) = (raw.now, raw.host.buffers.len());
             assert!(taken <= 1, "one message at a time is put together");
             raw.engine.close(now, raw.index, &mut raw.host);
             assert_eq!(raw.host.ended.len(), begun as usize, "seed {seed}, {attribute:?}");

@@ -47,12 +47,12 @@ fn every_bit_of_an_identifier_is_random() {
     let mut same = [0_u32; 64];
     let mut last = 0;
     for number in 0..COUNT {
-        let (place, id) = table.take(&mut random).expect("a place");
-        table.put(place, Conn::new(id, 0, PEER, Attribute::ReliableOrdered, 0));
-        assert_eq!(table.find(id), Some(place));
+        let (index, id) = table.take(&mut random).expect("a index");
+        table.put(index, Conn::new(id, 0, PEER, Attribute::ReliableOrdered, 0));
+        assert_eq!(table.find(id), Some(index));
         if number % 2 == 0 {
-            // The next one has the same place.
-            table.remove(place);
+            // The next one has the same index.
+            table.remove(index);
             assert_eq!(table.find(id), None);
         }
         for bit in 0..64 {
@@ -71,7 +71,8 @@ fn every_bit_of_an_identifier_is_random() {
 fn an_accept_without_the_clients_cookie_opens_nothing() {
     let mut raw = Raw::new(Attribute::ReliableOrdered);
     let (mut engine, mut host) = (Engine::new(&CONFIG, [5; 8]), recorder(10));
-    let open = Open { to: PEER, attribute: Attribute::ReliableOrdered, payload: b"", user: 0, timeout: None, token: 0 };
+    let open =
+        Open { to: PEER, attribute: Attribute::ReliableOrdered, payload: b"", host_cookie: 0, timeout: None, token: 0 };
     let index = engine.connect(raw.now, &open).expect("connect");
     let id = engine.table.get(index.0).expect("asking").id;
     let mut buffer = vec![0; 1400];
@@ -104,7 +105,8 @@ fn an_accept_without_the_clients_cookie_opens_nothing() {
 fn an_accept_with_a_cookie_that_was_shown_before_opens() {
     let mut raw = Raw::new(Attribute::ReliableOrdered);
     let (mut engine, mut host) = (Engine::new(&CONFIG, [5; 8]), recorder(10));
-    let open = Open { to: PEER, attribute: Attribute::ReliableOrdered, payload: b"", user: 0, timeout: None, token: 0 };
+    let open =
+        Open { to: PEER, attribute: Attribute::ReliableOrdered, payload: b"", host_cookie: 0, timeout: None, token: 0 };
     let index = engine.connect(raw.now, &open).expect("connect");
     let mut buffer = vec![0; 1400];
     let mut next = |engine: &mut Engine, now| {

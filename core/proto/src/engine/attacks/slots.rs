@@ -193,7 +193,7 @@ fn no_hole_is_delivered_on_an_unreliable_connection() {
         send(&mut raw, &part(2, 2700, at, &vec![7; if at == 2500 { 200 } else { 500 }]));
     }
     assert!(raw.host.received[1] == vec![7; 2700]);
-    assert!(raw.host.places.is_empty());
+    assert!(raw.host.buffers.is_empty());
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn long_unreliable_messages_arrive_after_a_quiet_time_and_half_a_message() {
         let until = pair.now.plus_micros(if op == 10 { 5_000_000 } else { 300_000 });
         pair.run_until(until);
         pair.filter = std::boxed::Box::new(|_, _| true);
-        assert!(pair.hosts[1].places.is_empty(), "a lost part holds a slot");
+        assert!(pair.hosts[1].buffers.is_empty(), "a lost part holds a slot");
     }
     let want: Vec<_> = (0..20).filter(|op| *op != 10).map(|op| message(op, 3000)).collect();
     assert!(pair.hosts[1].received == want, "{} messages", pair.hosts[1].received.len());
