@@ -25,7 +25,7 @@ const SMALL: u32 = 16;
 pub(super) type Key = u64;
 
 /// What became of a request.
-pub(super) enum Known {
+pub(super) enum RequestState {
     /// It has, or had, a connection.
     Here { index: u32, id: u64 },
     /// It was accepted, and its client has not confirmed in time: it may ask anew.
@@ -33,11 +33,11 @@ pub(super) enum Known {
     /// Refused by the program.
     Rejected { from: u64 },
     /// Sent elsewhere.
-    Redirected(Box<Redirected>),
+    Redirected(Box<Redirection>),
 }
 
 /// Where a client was sent.
-pub(super) struct Redirected {
+pub(super) struct Redirection {
     pub(super) from: u64,
     pub(super) token: u64,
     pub(super) uri: Box<[u8]>,
@@ -45,7 +45,7 @@ pub(super) struct Redirected {
 
 /// A request.
 struct Request {
-    known: Known,
+    state: RequestState,
     network: u64,
     /// When it was answered; none while it is pending.
     answered: Option<Time>,
@@ -75,8 +75,8 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    pub(super) fn get(&self, key: Key) -> Option<&Known> {
-        self.requests.get(&key).map(|request| &request.known)
+    pub(super) fn get(&self, key: Key) -> Option<&RequestState> {
+        self.requests.get(&key).map(|request| &request.state)
     }
 
     /// When a request was answered.
@@ -108,18 +108,18 @@ impl Admission {
     /// Enters a request that is pending.
     pub(super) fn insert(&mut self, key: Key, network: u64, index: u32, id: u64) {
         self.remove(key);
-        self.requests.insert(key, Request { known: Known::Here { index, id }, network, answered: None });
+        self.requests.insert(key, Request { state: RequestState::Here { index, id }, network, answered: None });
         let of = self.networks.entry(network).or_default();
         of.known += 1;
         of.pending += 1;
         self.pending += 1;
     }
 
-    /// A request has been answered; `known`: how, if it is not by a connection.
-    pub(super) fn answer(&mut self, now: Time, key: Key, known: Option<Known>) {
+    /// Notes that a request has been answered; `state`: how, if not by a connection.
+    pub(super) fn answer(&mut self, now: Time, key: Key, state: Option<RequestState>) {
         let Some(request) = self.requests.get_mut(&key) else { return };
-        if let Some(known) = known {
-            request.known = known;
+        if let Some(state) = state {
+            request.state = state;
         }
         if request.answered.is_some() {
             return;

@@ -3,7 +3,7 @@
 use super::conn::{NONE, State, bit};
 use super::flow::{Ops, Payload, Queued, ReorderEntry};
 use super::host::{Event, Host, Index, Op};
-use super::send::{OP_MASK, Turn};
+use super::send::{OP_MASK, OrderedEnd};
 use super::{Engine, flow::Flow};
 use crate::{Failure, Time};
 
@@ -55,16 +55,16 @@ impl Engine {
 
     /// Tells the host of an operation's end, when its turn has come.
     fn tell<H: Host>(&mut self, index: u32, op: Op, outcome: Result<(), Failure>, host: &mut H) {
-        match self.turns.get_mut(op.0 as usize) {
-            Some(turn @ Turn::Open) => *turn = Turn::Ended(outcome),
+        match self.ordered_ends.get_mut(op.0 as usize) {
+            Some(end @ OrderedEnd::Open) => *end = OrderedEnd::Ended(outcome),
             _ => return host.ended(op, outcome),
         }
         let Some(conn) = self.table.get(index) else { return };
         let Some(flow) = self.flows.get_mut(conn.flow) else { return };
         while let Some(next) = flow.order.front().copied() {
-            let Some(turn) = self.turns.get_mut(next.0 as usize) else { return };
-            let Turn::Ended(outcome) = *turn else { return };
-            *turn = Turn::None;
+            let Some(end) = self.ordered_ends.get_mut(next.0 as usize) else { return };
+            let OrderedEnd::Ended(outcome) = *end else { return };
+            *end = OrderedEnd::None;
             flow.order.pop_front();
             host.ended(next, outcome);
         }
@@ -147,8 +147,8 @@ impl Engine {
             }
         }
         for op in old.order.drain(..) {
-            let turn = self.turns.get_mut(op.0 as usize);
-            if let Some(Turn::Ended(outcome)) = turn.map(|turn| core::mem::replace(turn, Turn::None)) {
+            let end = self.ordered_ends.get_mut(op.0 as usize);
+            if let Some(OrderedEnd::Ended(outcome)) = end.map(|end| core::mem::replace(end, OrderedEnd::None)) {
                 host.ended(op, outcome);
             }
         }
@@ -172,8 +172,8 @@ impl Engine {
 
     /// Ends an operation of a connection that is no more; one that waits for its turn is told in its turn.
     fn fail_one<H: Host>(&mut self, op: Op, failure: Failure, host: &mut H) {
-        match self.turns.get_mut(op.0 as usize) {
-            Some(turn @ Turn::Open) => *turn = Turn::Ended(Err(failure)),
+        match self.ordered_ends.get_mut(op.0 as usize) {
+            Some(end @ OrderedEnd::Open) => *end = OrderedEnd::Ended(Err(failure)),
             _ => host.ended(op, Err(failure)),
         }
     }

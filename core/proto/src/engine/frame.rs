@@ -14,10 +14,10 @@ use crate::wire::{
 use crate::{Failure, Time};
 
 /// A frame that was not built: its memory is gone.
-pub(super) struct Gone(pub(super) Failure);
+pub(super) struct MemoryLoss(pub(super) Failure);
 
 /// What a frame of the sequence is made of.
-pub(super) struct Built<P> {
+pub(super) struct FrameParts<P> {
     /// Bytes in the buffer.
     pub(super) len: usize,
     pub(super) piece: Option<P>,
@@ -60,7 +60,7 @@ pub(super) fn build<H: Host>(
     rmas: &[Option<RmaState>],
     buffer: &mut [u8],
     host: &mut H,
-) -> Result<Built<H::Piece>, Gone> {
+) -> Result<FrameParts<H::Piece>, MemoryLoss> {
     let memory = memory(flow, payload, slice, (rmas, is_again && !conn.has(bit::UNCHECKED)), host)?;
     if memory.is_some() && slice.is_whole() && conn.has(bit::UNCHECKED) {
         bits |= flags::UNCHECKED;
@@ -73,7 +73,7 @@ pub(super) fn build<H: Host>(
     }
     let len = put_records(payload, slice, memory.as_ref().map(|memory| memory.target), frames, buffer, at);
     let (piece, piece_len) = memory.map_or((None, 0), |memory| (Some(memory.piece), memory.len));
-    Ok(Built { len, piece, piece_len, flags: bits })
+    Ok(FrameParts { len, piece, piece_len, flags: bits })
 }
 
 /// Registered memory that a frame carries.
@@ -90,7 +90,7 @@ fn memory<H: Host>(
     slice: Slice,
     (rmas, is_again): (&[Option<RmaState>], bool),
     host: &mut H,
-) -> Result<Option<Memory<H::Piece>>, Gone> {
+) -> Result<Option<Memory<H::Piece>>, MemoryLoss> {
     let head = head_len(payload);
     // The first slice has the whole head.
     let skipped = slice.at.saturating_sub(head) as u64;
@@ -99,14 +99,14 @@ fn memory<H: Host>(
         if is_again {
             host.resent(&source, len);
         }
-        host.source(&source, at + skipped, len).map_err(Gone)
+        host.source(&source, at + skipped, len).map_err(MemoryLoss)
     };
     let (target, piece) = match payload {
         Payload::Write { op, at, .. } => {
             let host_op = Op(op & OP_MASK);
             let state = rmas.get(host_op.0 as usize).and_then(Option::as_ref);
             let state = state.filter(|state| state.wire == *op && state.conn == flow.conn && state.failed.is_none());
-            let target = state.map(|state| state.target).ok_or(Gone(Failure::Copy))?;
+            let target = state.map(|state| state.target).ok_or(MemoryLoss(Failure::Copy))?;
             (target, piece(Source::Local(host_op), *at)?)
         }
         Payload::ReadBytes { target, at, .. } => (*target, piece(Source::Served(*target), *at)?),

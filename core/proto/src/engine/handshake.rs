@@ -1,7 +1,7 @@
 //! How connections are made and closed. A server keeps nothing for a client until the client has shown, by returning a cookie,
 //! that it receives at the address that it sends from; and it never answers with more than it was sent.
 
-use super::admission::{Known, Redirected};
+use super::admission::{Redirection, RequestState};
 use super::conn::{Conn, State, bit};
 use super::frame::{header, plain};
 use super::host::{Event, Host, Index};
@@ -206,7 +206,7 @@ impl Engine {
     /// Not an unanswered request.
     pub fn reject(&mut self, now: Time, index: Index) -> Result<(), RequestError> {
         let from = self.table.get(index.0).map_or(0, |conn| conn.id);
-        let (to, header, cookie) = self.take_request(now, index, Known::Rejected { from })?;
+        let (to, header, cookie) = self.take_request(now, index, RequestState::Rejected { from })?;
         let reject = Reject { header: Header { kind: Kind::Reject, ..header }, reason: Reason::Program, cookie };
         self.reply(to, Answer::Reject(reject));
         Ok(())
@@ -222,15 +222,20 @@ impl Engine {
             return Err(RequestError::OtherDevice);
         }
         let from = self.table.get(index.0).map_or(0, |conn| conn.id);
-        let known = Known::Redirected(Box::new(Redirected { from, token, uri: uri.into() }));
-        let (to, header, cookie) = self.take_request(now, index, known)?;
+        let state = RequestState::Redirected(Box::new(Redirection { from, token, uri: uri.into() }));
+        let (to, header, cookie) = self.take_request(now, index, state)?;
         let header = Header { kind: Kind::Redirect, ..header };
         self.reply(to, Answer::Redirect { header, cookie, token, uri: uri.into() });
         Ok(())
     }
 
     /// Takes an unanswered request out: its client's address, the header of an answer, and its cookie.
-    fn take_request(&mut self, now: Time, index: Index, known: Known) -> Result<(Address, Header, u64), RequestError> {
+    fn take_request(
+        &mut self,
+        now: Time,
+        index: Index,
+        request_state: RequestState,
+    ) -> Result<(Address, Header, u64), RequestError> {
         let conn = self.table.get(index.0).ok_or(RequestError::Disconnected)?;
         if conn.state != State::Requested {
             return Err(RequestError::AlreadyAnswered);
@@ -238,7 +243,7 @@ impl Engine {
         let header = Header { kind: Kind::Reject, to: conn.peer, from: conn.id, number: conn.number, time: 0 };
         let to = conn.to;
         let cookie = self.openings.get(&index.0).map_or(0, |opening| opening.cookie);
-        self.mark_answered(now, index.0, Some(known));
+        self.mark_answered(now, index.0, Some(request_state));
         self.remove(now, index.0);
         Ok((to, header, cookie))
     }
@@ -321,7 +326,7 @@ impl Engine {
             match state {
                 State::Asking => self.refuse(now, index, Failure::TimedOut, host),
                 State::Accepting => {
-                    self.mark_answered(now, index, Some(Known::GivenUp));
+                    self.mark_answered(now, index, Some(RequestState::GivenUp));
                     self.break_connection(now, index, Failure::TimedOut, host);
                 }
                 State::Closing => self.remove(now, index),

@@ -62,7 +62,7 @@ use handshake::Opening;
 use random::Random;
 use reply::Reply;
 use reply_limit::ReplyLimit;
-use send::{RmaState, Turn};
+use send::{OrderedEnd, RmaState};
 use slices::Slices;
 use table::Table;
 use timer::Timers;
@@ -208,8 +208,8 @@ pub struct Engine {
     links: Vec<u32>,
     /// RMAs by their operation's number.
     rmas: Vec<Option<RmaState>>,
-    /// RO: operations that end in their turn, by number.
-    turns: Vec<Turn>,
+    /// RO: operations whose end is reported in order, by number.
+    ordered_ends: Vec<OrderedEnd>,
     /// Connections that have something to send.
     ready: VecDeque<u32>,
     in_a_row: u32,
@@ -268,7 +268,7 @@ impl Engine {
             timers: Timers::new(),
             links: Vec::new(),
             rmas: Vec::new(),
-            turns: Vec::new(),
+            ordered_ends: Vec::new(),
             ready: VecDeque::with_capacity(64),
             in_a_row: 0,
             awaiting_slot: VecDeque::new(),

@@ -2,7 +2,7 @@
 //! the network repeats, or the client because the answer was lost, is asked of the program once.
 
 use super::Engine;
-use super::admission::{self, COOKIE_LIFE, Key, Known};
+use super::admission::{self, COOKIE_LIFE, Key, RequestState};
 use super::conn::{Conn, State};
 use super::handshake::{Opening, take_offer};
 use super::host::{Event, Host, Index};
@@ -22,7 +22,7 @@ impl Engine {
         // Cookies up to then do not count.
         let mut void = self.admission.void(from.network());
         let answer = match self.admission.get(key) {
-            Some(Known::Here { index, id }) => {
+            Some(RequestState::Here { index, id }) => {
                 let (index, id) = (*index, *id);
                 if self.table.find(id) == Some(index) {
                     return self.repeat_accept(index, connect.cookie);
@@ -30,16 +30,16 @@ impl Engine {
                 // Closed before the client heard that it was accepted.
                 Some(reject(id))
             }
-            Some(Known::Rejected { from }) => Some(reject(*from)),
-            Some(Known::Redirected(there)) if connect.token == 0 || connect.token != there.token => {
+            Some(RequestState::Rejected { from }) => Some(reject(*from)),
+            Some(RequestState::Redirected(there)) if connect.token == 0 || connect.token != there.token => {
                 let header = Header { from: there.from, ..back(&connect.header, Kind::Redirect) };
                 Some(Answer::Redirect { header, cookie: connect.cookie, token: there.token, uri: there.uri.clone() })
             }
-            Some(Known::GivenUp) => {
+            Some(RequestState::GivenUp) => {
                 void = void.max(self.admission.answered(key).unwrap_or(void));
                 None
             }
-            Some(Known::Redirected(_)) | None => None,
+            Some(RequestState::Redirected(_)) | None => None,
         };
         if let Some(answer) = answer {
             return self.reply(*from, answer);
@@ -119,12 +119,12 @@ impl Engine {
         }
     }
 
-    /// A connection is a stranger's no more: it was confirmed, or is gone. `known`: what becomes of a request that comes again.
-    pub(super) fn mark_answered(&mut self, now: Time, index: u32, known: Option<Known>) {
+    /// A connection is a stranger's no more: it was confirmed, or is gone. `state`: what becomes of a request that comes again.
+    pub(super) fn mark_answered(&mut self, now: Time, index: u32, state: Option<RequestState>) {
         let Some(conn) = self.table.get(index) else { return };
         if matches!(conn.state, State::Requested | State::Accepting) {
             let key = self.key(conn.peer, &conn.to);
-            self.admission.answer(now, key, known);
+            self.admission.answer(now, key, state);
         }
     }
 }

@@ -18,13 +18,13 @@ pub(super) const OP_MASK: u32 = (1 << OP_BITS) - 1;
 /// The bit of a part's message number that says: only if the RMA before it was not refused.
 pub(super) const AFTER: u32 = 1 << 31;
 
-/// Where an operation stands that ends in its turn.
+/// State of an operation on RO, whose end is reported in order.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Turn {
-    /// It ends when it ends.
+pub(super) enum OrderedEnd {
+    /// Its end is not ordered.
     None,
     Open,
-    /// Ended, but others before it have not.
+    /// Ended; an earlier operation has not.
     Ended(Result<(), crate::Failure>),
 }
 
@@ -81,8 +81,18 @@ impl Engine {
             batch.ops.tail = op.0;
         } else {
             let owner = conn.flow;
-            let message =
-                Outbound { parts, len, is_rma: false, after: false, op, prompt: ask, now, capacity, owner, is_alone };
+            let message = OutboundMessage {
+                parts,
+                len,
+                is_rma: false,
+                after: false,
+                op,
+                prompt: ask,
+                now,
+                capacity,
+                owner,
+                is_alone,
+            };
             let queue = &mut flow.queue;
             if !message.write_batches(&mut self.frames, &mut self.parts, |batch| queue.push_back(Queued::Batch(batch)))
             {
@@ -92,7 +102,7 @@ impl Engine {
             }
         }
         if !flow.order.is_empty() {
-            turn(&mut self.turns, flow, op);
+            queue_ordered_end(&mut self.ordered_ends, flow, op);
         }
         get_ready(conn, index, &mut self.ready);
         Ok(())
@@ -127,7 +137,7 @@ impl Engine {
             let (parts, owner) = (&[message], conn.flow);
             let after = !rma.read;
             let message =
-                Outbound { parts, len, is_rma: true, after, op, prompt: false, now, capacity, owner, is_alone };
+                OutboundMessage { parts, len, is_rma: true, after, op, prompt: false, now, capacity, owner, is_alone };
             let (queue, deferred) = (&mut flow.queue, &mut flow.deferred);
             // A read's message waits until the data has come.
             let defer =
@@ -163,7 +173,7 @@ impl Engine {
         flow.open_rmas += 1;
         if conn.attribute() == Attribute::ReliableOrdered {
             // Sends end in order by themselves: the last of those before stands for all.
-            before.into_iter().chain([op]).for_each(|op| turn(&mut self.turns, flow, op));
+            before.into_iter().chain([op]).for_each(|op| queue_ordered_end(&mut self.ordered_ends, flow, op));
         }
         get_ready(conn, index, &mut self.ready);
         Ok(())
@@ -171,7 +181,7 @@ impl Engine {
 }
 
 /// A message on its way into buffers.
-struct Outbound<'a> {
+struct OutboundMessage<'a> {
     parts: &'a [&'a [u8]],
     len: usize,
     /// Of an RMA: no other message shares its frame.
@@ -187,7 +197,7 @@ struct Outbound<'a> {
     is_alone: bool,
 }
 
-impl Outbound<'_> {
+impl OutboundMessage<'_> {
     /// Writes the message into one batch per frame, and passes them to `sink` in order. Returns false, and
     /// changes nothing, if there are too few buffers.
     fn write_batches(&self, frames: &mut FramePool, part_number: &mut u32, mut sink: impl FnMut(Batch)) -> bool {
@@ -270,13 +280,13 @@ pub(super) fn saturating_u32(value: impl TryInto<u32>) -> u32 {
 }
 
 /// Has an operation wait for its turn to end.
-fn turn(turns: &mut Vec<Turn>, flow: &mut Flow, op: Op) {
+fn queue_ordered_end(ordered_ends: &mut Vec<OrderedEnd>, flow: &mut Flow, op: Op) {
     flow.order.push_back(op);
     let at = op.0 as usize;
-    if turns.len() <= at {
-        turns.resize(at + 1, Turn::None);
+    if ordered_ends.len() <= at {
+        ordered_ends.resize(at + 1, OrderedEnd::None);
     }
-    turns[at] = Turn::Open;
+    ordered_ends[at] = OrderedEnd::Open;
 }
 
 /// Sets what follows an operation in its list.

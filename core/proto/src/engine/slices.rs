@@ -26,7 +26,7 @@ pub(super) struct Owner {
 }
 
 /// A frame of which some slices have come.
-struct Torn {
+struct PartialFrame {
     owner: Owner,
     seq: u32,
     /// When the last one came.
@@ -38,7 +38,7 @@ struct Torn {
 
 /// Frames that are half there: so few that no peer makes this grow. One that is forgotten comes again.
 #[derive(Default)]
-pub(super) struct Slices(Vec<Torn>);
+pub(super) struct Slices(Vec<PartialFrame>);
 
 impl Slices {
     /// Frames that are half there.
@@ -50,8 +50,9 @@ impl Slices {
     /// Puts a slice to the others of its frame; all records of the frame when that was the last.
     pub(super) fn take(&mut self, now: Time, owner: Owner, seq: u32, record: (u16, u16, &[u8])) -> Option<Vec<u8>> {
         let (total, at, bytes) = record;
-        let is_known = |torn: &Torn| torn.owner == owner && torn.seq == seq;
-        let is_usable = |torn: &Torn| torn.pieces.total == u32::from(total) && now.since(torn.at) < STALE;
+        let is_known = |partial: &PartialFrame| partial.owner == owner && partial.seq == seq;
+        let is_usable =
+            |partial: &PartialFrame| partial.pieces.total == u32::from(total) && now.since(partial.at) < STALE;
         let index = match self.0.iter().position(is_known) {
             Some(index) if is_usable(&self.0[index]) => index,
             Some(index) => {
@@ -60,35 +61,35 @@ impl Slices {
             }
             None => self.make(now, owner, seq, total),
         };
-        let torn = &mut self.0[index];
-        torn.at = now;
+        let partial = &mut self.0[index];
+        partial.at = now;
         let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        if torn.pieces.note(&mut torn.seen, u32::from(at), len) {
-            torn.bytes[usize::from(at)..usize::from(at) + bytes.len()].copy_from_slice(bytes);
+        if partial.pieces.note(&mut partial.seen, u32::from(at), len) {
+            partial.bytes[usize::from(at)..usize::from(at) + bytes.len()].copy_from_slice(bytes);
         }
-        torn.pieces.is_whole().then(|| self.0.swap_remove(index).bytes)
+        partial.pieces.is_whole().then(|| self.0.swap_remove(index).bytes)
     }
 
     /// Begins a frame. A connection that has its share loses its oldest frame. Without room the oldest of the connection that
     /// holds most goes, within the network that holds most, the new frame counted: who takes more takes it from himself.
     fn make(&mut self, now: Time, owner: Owner, seq: u32, total: u16) -> usize {
         let held = |is_same: &dyn Fn(&Owner) -> bool| {
-            self.0.iter().map(|torn| &torn.owner).chain([&owner]).filter(|other| is_same(other)).count()
+            self.0.iter().map(|partial| &partial.owner).chain([&owner]).filter(|other| is_same(other)).count()
         };
         let is_greedy = held(&|other| *other == owner) > MOST_OF_ONE;
         if is_greedy || self.0.len() >= MOST {
-            let rank = |torn: &Torn| {
-                let Owner { id, network } = torn.owner;
+            let rank = |partial: &PartialFrame| {
+                let Owner { id, network } = partial.owner;
                 let by_network = held(&|other| other.network == network);
-                (by_network, held(&|other| other.id == id), core::cmp::Reverse(torn.at))
+                (by_network, held(&|other| other.id == id), core::cmp::Reverse(partial.at))
             };
-            let candidates = self.0.iter().enumerate().filter(|(_, torn)| !is_greedy || torn.owner == owner);
-            if let Some((oldest, _)) = candidates.max_by_key(|(_, torn)| rank(torn)) {
+            let candidates = self.0.iter().enumerate().filter(|(_, partial)| !is_greedy || partial.owner == owner);
+            if let Some((oldest, _)) = candidates.max_by_key(|(_, partial)| rank(partial)) {
                 self.0.swap_remove(oldest);
             }
         }
         let bytes = vec![0; usize::from(total)];
-        self.0.push(Torn { owner, seq, at: now, pieces: Pieces::of(total.into()), seen: Vec::new(), bytes });
+        self.0.push(PartialFrame { owner, seq, at: now, pieces: Pieces::of(total.into()), seen: Vec::new(), bytes });
         self.0.len() - 1
     }
 }

@@ -2,7 +2,7 @@
 
 use super::conn::{Conn, NONE, State, bit};
 use super::flow::{Batch, Flow, FrameState, InFlight, MAX_REQUESTS, Ops, Payload, Queued, Serve, WINDOW};
-use super::frame::{Gone, build, emit_data, header, payload_len, plain};
+use super::frame::{MemoryLoss, build, emit_data, header, payload_len, plain};
 use super::frame_pool::FramePool;
 use super::host::{Host, Source};
 use super::send::saturating_u32;
@@ -181,7 +181,7 @@ impl Engine {
         };
         match self.send_in_flight(now, index, at, buffer, host) {
             Ok(transmit) => transmit,
-            Err(Gone(failure)) => {
+            Err(MemoryLoss(failure)) => {
                 self.lose_memory(index, at, failure, host);
                 self.send_in_flight(now, index, at, buffer, host).ok().flatten()
             }
@@ -196,7 +196,7 @@ impl Engine {
         at: usize,
         buffer: &mut [u8],
         host: &mut H,
-    ) -> Result<Option<Transmit<H::Piece>>, Gone> {
+    ) -> Result<Option<Transmit<H::Piece>>, MemoryLoss> {
         let Some(conn) = self.table.get_mut(index) else { return Ok(None) };
         let Some(flow) = self.flows.get_mut(conn.flow) else { return Ok(None) };
         let Some(frame) = flow.in_flight.get(at).copied() else { return Ok(None) };
