@@ -291,7 +291,8 @@ impl<T> Guarded<T> {
         self.tokens[at].store(me, Ordering::Relaxed);
         inside.store(1, Ordering::Relaxed);
         self.owner.store(owner, Ordering::Relaxed);
-        self.lock.release(self.pairing);
+        // The next holder waits for this thread to be outside.
+        self.lock.release_at_once(self.pairing);
         self.guard(Some(inside))
     }
 }

@@ -17,8 +17,8 @@ pub(crate) const SPINS: u32 = if cfg!(loom) { 0 } else { 100 };
 /// Wake-ups in vain before a waiter starves.
 const PATIENCE: u32 = if cfg!(loom) { 1 } else { 4 };
 
-/// How long it is given way at a time: one that does not run meanwhile, or is stopped, holds nobody up. It finds the lock free as long
-/// as others sleep.
+/// How long it is given way at a time. One that cannot run meanwhile finds the lock free as long as others sleep; one that is stopped
+/// costs each of their calls this time.
 const WAY: Duration = Duration::from_millis(1);
 
 /// The bare lock.
@@ -87,7 +87,7 @@ impl Lock {
         self.held.load(Ordering::Relaxed) != 0
     }
 
-    /// Gives the lock back. Only its holder may.
+    /// Gives the lock back, to a waiter first that starves. Only its holder may.
     #[inline]
     pub fn release(&self, pairing: Pairing) {
         // Publishes what the holder wrote to the next holder.
@@ -95,6 +95,15 @@ impl Lock {
         pairing.light();
         if self.waiters.load(Ordering::Relaxed) != 0 {
             self.give_way();
+        }
+    }
+
+    /// Gives the lock back without a wait, for a holder that the next one may wait for. Only its holder may.
+    pub(crate) fn release_at_once(&self, pairing: Pairing) {
+        self.held.store(0, Ordering::Release);
+        pairing.light();
+        if self.waiters.load(Ordering::Relaxed) != 0 {
+            futex::wake_one(&self.held);
         }
     }
 
