@@ -214,9 +214,9 @@ impl<L: Link> Reliable<L> {
         if self.mode.waiter.is_none() {
             self.mode.waiter = Some(away::watch(self.link.handle()).ok()?);
         }
-        // A timer that has fired keeps the link's handle readable until it is drained.
+        // A timer that has fired keeps the link's handle readable until it is drained. What else may have set one is not known here.
         let now = self.link.now();
-        if self.mode.armed.is_some_and(|armed| armed.is_past(now)) {
+        if self.mode.armed.is_none_or(|armed| armed.is_past(now)) {
             self.link.disarm();
             self.mode.armed = None;
             if self.mode.signalled {
@@ -229,6 +229,7 @@ impl<L: Link> Reliable<L> {
         let armed = self.mode.armed.filter(|armed| armed.suffices_for(wanted)).unwrap_or(wanted);
         self.mode.armed = Some(armed);
         if !self.link.arm(armed.deadline, armed.wants_write) {
+            self.mode.armed = None;
             return None;
         }
         self.mode.waiter.as_ref()?.try_clone().ok()
