@@ -1,10 +1,11 @@
-//! The reliability engine: frames in, frames out. It does no I/O, reads no clock and starts no thread: `now` is the first
-//! argument of everything, and whoever drives it owns sockets, slots and memory ([`Host`]). So the same code runs over
-//! sockets, over raw Ethernet, and in a simulated network in virtual time.
+//! The reliability engine: frames in, frames out. It does no I/O, reads no clock and starts no
+//! thread. Every call gets the time as `now`, and the driver owns sockets, slots and memory
+//! ([`Host`]). So the same code runs over sockets, over raw Ethernet, and in a simulated network in
+//! virtual time.
 //!
-//! Methods come in four kinds: application calls (`connect`, `send`, `rma`, ...), input (`handle_*`), output (`poll_*`), and
-//! getters. After any of the first two, `poll_transmit` is to be called until it says `None`, and `handle_timeout` at the time
-//! that `poll_timeout` names.
+//! Methods come in four kinds: application calls (`connect`, `send`, `rma`, ...), input
+//! (`handle_*`), output (`poll_*`), and getters. After any of the first two, call `poll_transmit`
+//! until it returns `None`, and `handle_timeout` at the time that `poll_timeout` returns.
 //!
 //! Who owns what: `docs/design/engine.md`. What travels: `docs/wire.md`.
 
@@ -67,7 +68,7 @@ use slices::Slices;
 use table::Table;
 use timer::Timers;
 
-/// How an engine is made.
+/// Configuration of an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// Largest frame that the link can carry on any path, bytes.
@@ -76,7 +77,7 @@ pub struct Config {
     pub base_mtu: u16,
     /// Largest message, bytes.
     pub max_send_size: u32,
-    /// What this endpoint's receive buffer holds, bytes of frames.
+    /// Size of this endpoint's receive buffer, bytes of frames.
     pub recv_buffer: u32,
     /// Frames of messages that may wait or be in flight, whole endpoint.
     pub frames: u32,
@@ -84,11 +85,11 @@ pub struct Config {
     pub holds: u32,
     /// Operations that the host numbers, at most 2^20.
     pub operations: u32,
-    /// Names the host that this endpoint runs on; 0 = unknown.
+    /// Number of the host on which this endpoint runs; 0 = unknown.
     pub host: u64,
-    /// Whether payload checks may be left out between two endpoints of one host that both say so.
+    /// Whether payload checks may be left out between two endpoints of one host that both set this.
     pub unchecked_on_host: bool,
-    /// Where sequences start, so that tests meet every wrap; `None`: at random.
+    /// First sequence number, so that tests reach every wrap; `None`: at random.
     pub first_seq: Option<u32>,
 }
 
@@ -97,15 +98,15 @@ pub struct Config {
 pub struct Open<'a> {
     /// The peer's endpoint.
     pub to: Address,
-    /// What the connection promises.
+    /// Attribute of the connection.
     pub attribute: Attribute,
     /// Payload of the request.
     pub payload: &'a [u8],
     /// Cookie of the host, passed with every call of [`Host`]. Not the cookie of the handshake.
     pub host_cookie: u64,
-    /// How long to wait for the answer; `None`: half a minute.
+    /// Time to wait for the answer; `None`: 30 s.
     pub timeout: Option<Duration>,
-    /// What the peer expects, after a redirection; otherwise 0.
+    /// Token that the peer expects after a redirection; otherwise 0.
     pub token: u64,
 }
 
@@ -116,46 +117,48 @@ pub struct Rma<'a> {
     pub op: Op,
     /// The peer's memory.
     pub target: Target,
-    /// From the peer's memory, or into it.
+    /// Whether it reads from the peer's memory. Otherwise it writes into it.
     pub read: bool,
-    /// After all earlier operations of the connection, before all later ones.
+    /// Whether it begins after all earlier operations of the connection and ends before all later
+    /// ones begin.
     pub fence: bool,
     /// Delivered to the peer after the data.
     pub message: Option<&'a [u8]>,
 }
 
-/// One frame to be sent: bytes at the start of the buffer, then registered memory. Its length and check are still to be
-/// filled in, by [`seal`](crate::wire::seal).
+/// One frame to be sent: bytes at the start of the buffer, then registered memory. The driver fills
+/// in its length and check by [`seal`](crate::wire::seal).
 #[derive(Clone, Copy, Debug)]
 pub struct Transmit<P> {
-    /// Where to.
+    /// Destination.
     pub to: Address,
     /// Bytes in the buffer.
     pub len: usize,
     /// Registered memory that follows.
     pub piece: Option<P>,
-    /// Bytes of it.
+    /// Bytes of that memory.
     pub piece_len: u32,
-    /// Whether the check covers it.
+    /// Whether the check covers that memory.
     pub checked: bool,
-    /// A probe for a larger path MTU: must not be fragmented, and its loss means nothing.
+    /// Whether this is a path probe for a larger MTU. It must not be fragmented, and its loss is no
+    /// sign of congestion.
     pub probe: bool,
 }
 
-/// What there is to say about a connection.
+/// State of a connection, for reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Smoothed round-trip time, nanoseconds; 0 = not measured.
     pub rtt_ns: u64,
     /// Frames that may be in flight.
     pub window: u32,
-    /// Bytes per second that the path is believed to carry; 0 = not measured.
+    /// Estimated rate of the path, bytes per second; 0 = not measured.
     pub rate: u64,
     /// Largest frame of the path, bytes.
     pub mtu: u16,
     /// Frames in flight.
     pub in_flight: u32,
-    /// Frames sent again.
+    /// Frames retransmitted.
     pub resent: u64,
     /// Times that the peer had no slot.
     pub rnr: u32,
@@ -168,15 +171,15 @@ pub struct Stats {
     pub sent: u64,
     /// Frames received whose connection is known.
     pub received: u64,
-    /// Frames sent again.
+    /// Frames retransmitted.
     pub resent: u64,
-    /// Frames that came a second time.
+    /// Duplicate frames.
     pub duplicates: u64,
     /// Frames for no known connection.
     pub strays: u64,
-    /// Frames whose content contradicts itself.
+    /// Malformed frames.
     pub malformed: u64,
-    /// Losses that turned out to be none.
+    /// Spurious losses.
     pub spurious: u64,
     /// Frames dropped because nothing more could be held back.
     pub unheld: u64,
@@ -186,10 +189,10 @@ pub struct Stats {
     pub not_ready: u64,
 }
 
-/// Largest frame of messages: larger ones gain little, and every buffer has this size. A message of 8 KiB, the longest unless a
-/// device says otherwise, fits as a whole.
+/// Largest frame of messages. Larger frames gain little, and every buffer has this size. A message
+/// of 8 KiB, the default maximum, fits as a whole.
 const MESSAGE_FRAME: usize = (8 << 10) + crate::wire::DATA + crate::wire::MESSAGE_HEAD;
-/// Frames of one connection in a row, before others get their turn.
+/// Frames of one connection in a row, before other connections get their turn.
 const QUANTUM: u32 = 64;
 
 /// One endpoint's connections and what is in flight on them.
@@ -204,7 +207,7 @@ pub struct Engine {
     /// Frames of which slices have come.
     slices: Slices,
     timers: Timers,
-    /// Lists of operations that end together: the next of each.
+    /// The next operation of each, in lists of operations that end together.
     links: Vec<u32>,
     /// RMAs by their operation's number.
     rmas: Vec<Option<RmaState>>,
@@ -217,22 +220,23 @@ pub struct Engine {
     awaiting_slot: VecDeque<u32>,
     /// Answers that need no state.
     replies: VecDeque<Reply>,
-    /// How many of them strangers get.
+    /// Limits the replies to strangers.
     reply_limit: ReplyLimit,
-    /// Connections that are being made or closed.
+    /// Connections that are being opened or closed.
     openings: BTreeMap<u32, Opening>,
     /// Open connections whose frames the network refuses.
     refusals: BTreeMap<u32, refusals::Refusals>,
-    /// Requests seen lately, so that one repeated by the network is not a second one.
+    /// Recent requests, so that a repeated CONNECT is no second request.
     admission: Admission,
     expected: Vec<u64>,
-    /// Counts RMAs.
+    /// Counts RMAs; part of their number on the wire.
     lives: u32,
-    /// Number of the next message that is cut into parts; one for all connections, so that it outlives their flows.
+    /// Number of the next message that is cut into parts. It is common to all connections, so it
+    /// outlives their flows.
     parts: u32,
     /// Connections that wait for a frame buffer.
     awaiting_frame: VecDeque<u32>,
-    /// The engine gave a slot back itself.
+    /// Whether the engine gave a slot back itself.
     freed: bool,
     stats: Stats,
 }
@@ -241,7 +245,7 @@ impl Engine {
     /// Bytes of a buffer for a frame of messages, at most; `Config::frames` and `Config::holds` count such buffers.
     pub const FRAME: usize = MESSAGE_FRAME;
 
-    /// Buffers that a message of so many bytes fills on a link with this MTU.
+    /// Returns how many buffers a message of this length fills on a link with this MTU.
     #[must_use]
     pub fn frames_of(message: u32, mtu: u16) -> u32 {
         let capacity = stride(mtu);
@@ -252,7 +256,8 @@ impl Engine {
         u32::try_from((message as usize).div_ceil(part)).unwrap_or(u32::MAX)
     }
 
-    /// An engine without connections. `random`: from the system's generator; nobody else may know it.
+    /// Creates an engine without connections. `random` comes from the system's generator and is
+    /// secret.
     #[must_use]
     pub fn new(config: &Config, random: [u64; 8]) -> Self {
         let stride = stride(config.mtu);
@@ -286,13 +291,14 @@ impl Engine {
         }
     }
 
-    /// When `handle_timeout` or `poll_transmit` wants to be called next; `None`: not before something else happens.
+    /// Returns when to call `handle_timeout` or `poll_transmit` next; `None`: not before another
+    /// call.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         if self.has_output() { Some(Time(0)) } else { self.timers.next() }
     }
 
-    /// Whether `poll_transmit` may find something whatever the time is.
+    /// Returns whether `poll_transmit` may find something at any time.
     #[inline]
     fn has_output(&self) -> bool {
         let frame_came_back = !self.awaiting_frame.is_empty() && self.frames.left() > 0;
@@ -305,7 +311,7 @@ impl Engine {
         self.table.get(index.0).map(|conn| conn.to)
     }
 
-    /// This side's identifier of a connection, as it stands in frames.
+    /// Returns this side's identifier of a connection, as frames carry it.
     #[must_use]
     pub fn identifier(&self, index: Index) -> Option<u64> {
         self.table.get(index.0).map(|conn| conn.id)
@@ -334,13 +340,14 @@ impl Engine {
         &self.stats
     }
 
-    /// Frame buffers that were given back so far: a call that was refused for lack of them may succeed once this has changed.
+    /// Returns how many frame buffers were given back so far. A call refused for lack of buffers
+    /// may succeed once this has changed.
     #[must_use]
     pub fn released(&self) -> u64 {
         self.frames.given
     }
 
-    /// Whether nothing is in flight, nothing waits, and no acknowledgement is owed.
+    /// Returns whether nothing is in flight, nothing waits, and no acknowledgement is pending.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         self.ready.is_empty()
@@ -350,7 +357,7 @@ impl Engine {
             && self.flows.iter().all(Flow::is_quiet)
     }
 
-    /// Puts a connection into the list of those that have something to send.
+    /// Appends a connection to the list of those that have something to send.
     fn make_ready(&mut self, index: u32) {
         if let Some(conn) = self.table.get_mut(index) {
             get_ready(conn, index, &mut self.ready);
@@ -371,7 +378,7 @@ fn get_ready(conn: &mut Conn, index: u32, ready: &mut VecDeque<u32>) {
     }
 }
 
-/// The flow of a connection, taken if it has none.
+/// Returns the flow of a connection, and takes one if it has none.
 fn flow_of<'f>(flows: &'f mut Flows, conn: &mut Conn, index: u32) -> Option<&'f mut Flow> {
     if conn.flow == conn::NONE {
         conn.flow = flows.take(index);
