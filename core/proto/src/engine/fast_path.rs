@@ -1,6 +1,7 @@
-//! The fast path of a message that leaves by itself: nothing else of its connection waits, and what is in flight there needs
-//! nothing. Requests, answers, and messages to one endpoint after the other take it. It ends where the general path does (`send`
-//! and `poll_transmit`; `apply_next` and `advance`), which handles all that could be otherwise.
+//! The fast path of a single message: nothing else of its connection waits, and the frames in
+//! flight need no action. Requests, answers, and messages to one endpoint after the other take it.
+//! Its result is that of the general path (`send` and `poll_transmit`; `apply_next` and `advance`),
+//! which handles all other cases.
 
 use super::conn::{Conn, NONE, State, bit};
 use super::flow::{Batch, Flow, InFlight, Ops, Payload};
@@ -13,24 +14,25 @@ use super::{Engine, Index, Op, Transmit};
 use crate::wire::{DATA, MESSAGE_HEAD, Record, Records, emit_message, flags};
 use crate::{SendError, Time};
 
-/// A frame of which nothing is known yet.
+/// A frame without payload, to be filled in place.
 const EMPTY: InFlight = fresh(Payload::Empty);
 
 /// A message to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Post<'a> {
-    /// Its bytes, one part after the other, which are copied.
+    /// Its bytes, one part after the other. The engine copies them.
     pub parts: &'a [&'a [u8]],
     /// The host's number of the operation.
     pub op: Op,
-    /// An acknowledgement is wanted at once.
+    /// Whether the peer is asked to acknowledge at once.
     pub ask: bool,
 }
 
 impl Engine {
-    /// As [`Engine::send`], and a message that nothing has to leave before leaves now: its frame is written to the start of
-    /// `buffer`, which holds at least `Config::mtu` bytes, and shown to `leave` before anything else is done, since what
-    /// follows costs the message no time then. Returns that frame; `None`: the message waits for `poll_transmit`.
+    /// Sends a message as [`Engine::send`] does, and transmits it at once if nothing has to leave
+    /// before it. Its frame is written to the start of `buffer`, which holds at least `Config::mtu`
+    /// bytes, and passed to `leave` before the engine notes it in flight. So that work does not
+    /// delay the message. Returns the frame, or `None` if the message waits for `poll_transmit`.
     ///
     /// # Errors
     ///
@@ -72,7 +74,7 @@ impl Engine {
         if !fits || DATA + payload > usize::from(conn.mtu) {
             return None;
         }
-        // A descriptor is always there, and lies on one page; a buffer has to be shared out among flows.
+        // Every operation has a descriptor, which lies on one page. Buffers are shared among flows.
         let kept = if len <= SHORT {
             self.frames.descriptor(post.op)?
         } else if self.frames.ensure(1) && (is_only || self.frames.is_fair(conn.flow, 1)) {
@@ -89,7 +91,7 @@ impl Engine {
         leave(&transmit, buffer);
         self.frames.bytes_mut(kept)[..payload].copy_from_slice(&buffer[at..end]);
         link(&mut self.links, post.op, NONE);
-        // Built where it stays: one that is built elsewhere is copied before its bytes have reached the cache.
+        // Built in place: a copy would load its bytes before they have reached the cache.
         flow.in_flight.push_back(EMPTY);
         let frame = flow.in_flight.back_mut()?;
         frame.payload = Payload::Batch(Batch {
@@ -111,7 +113,8 @@ impl Engine {
         Some(transmit)
     }
 
-    /// Delivers the message of a frame whose turn it is, if that is all there is to do. False: nothing was done.
+    /// Delivers the message of the next in-order frame, if it carries a single message and nothing
+    /// else is to be done. Returns false if nothing was done.
     pub(super) fn deliver_single<H: Host>(&mut self, index: u32, records: Records<'_>, host: &mut H) -> bool {
         let Some(Record::Message { after: false, bytes }) = records.only() else { return false };
         let Some(conn) = self.table.get_mut(index).filter(|conn| !conn.has(bit::RNR)) else { return false };
@@ -126,7 +129,7 @@ impl Engine {
     }
 }
 
-/// Whether a message may leave now, and nothing is there that it would have to wait for or share a frame with.
+/// Returns whether a message may leave now, with nothing to wait for or to share a frame with.
 fn is_free(now: Time, conn: &Conn, flow: &Flow) -> bool {
     !flow.wants_to_send()
         && flow.order.is_empty()

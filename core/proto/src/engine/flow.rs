@@ -1,5 +1,6 @@
-//! What a connection needs while something is in flight on it. Flows are taken when needed and given back when nothing is open
-//! any more, so that memory grows with what is in flight and not with connections.
+//! The state of a connection while something is in flight on it. A flow is taken when it is needed
+//! and given back when nothing is open. So memory grows with the frames in flight, not with the
+//! connections.
 
 use super::assembly::Assembly;
 use super::congestion::Congestion;
@@ -17,7 +18,7 @@ pub(super) const MAX_REQUESTS: usize = 1024;
 /// Frames of one connection that may be in flight.
 pub(super) const WINDOW: usize = 4096;
 
-/// Operations that end when a frame is acknowledged: a list through `Engine::links`.
+/// Operations that end when a frame is acknowledged: a list linked through `Engine::links`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ops {
     pub(super) head: u32,
@@ -28,32 +29,33 @@ impl Ops {
     pub(super) const NONE: Self = Self { head: NONE, tail: NONE };
 }
 
-/// Records in a buffer that go out as one frame.
+/// Records in a buffer that leave as one frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Batch {
     pub(super) buffer: Buffer,
     /// Bytes of records.
     pub(super) len: u16,
-    /// Messages that need a slot of the peer.
+    /// Messages among them; each needs a slot of the peer.
     pub(super) messages: u16,
     pub(super) ops: Ops,
-    /// The operation whose message this is, or the first of those; of every part of a long one too.
+    /// The operation of its message, or of the first of its messages. Every part of a long message
+    /// has it too.
     pub(super) of: u32,
-    /// Another message may still be added.
+    /// Whether another message may be appended.
     pub(super) is_open: bool,
-    /// An acknowledgement is wanted at once.
+    /// Whether the peer is asked to acknowledge at once.
     pub(super) prompt: bool,
     /// When the first of its operations began.
     pub(super) since: Time,
 }
 
-/// What waits to be sent for the first time, in order.
+/// An entry of the queue of what waits for its first transmission.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Queued {
     Batch(Batch),
     /// An RMA, by its operation.
     Rma(Op),
-    /// The end of a write that lost its memory on the way, by its number on the wire.
+    /// The end of a write whose memory was deregistered meanwhile, by its number on the wire.
     Aborted(u32),
 }
 
@@ -65,20 +67,21 @@ pub(super) struct Serve {
     pub(super) at: u64,
 }
 
-/// What a frame of the sequence carries: enough to send it again.
+/// What a sequenced frame carries: enough to retransmit it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Payload {
-    /// Nothing any more: its memory is gone. The number has to arrive all the same.
+    /// Nothing any more. Its number still has to arrive.
     Empty,
     Batch(Batch),
-    /// Part of a write, by its number on the wire: the host's may have begun another life.
+    /// Part of a write, by its number on the wire, because the host may have reused its own.
     Write {
         op: u32,
         at: u64,
         len: u32,
         is_last: bool,
     },
-    /// Part of a write whose memory is gone: what is sent in its place has the target refuse the whole.
+    /// Part of a write whose memory is gone: a record in its place makes the target refuse the
+    /// whole.
     Aborted {
         op: u32,
         is_last: bool,
@@ -92,7 +95,7 @@ pub(super) enum Payload {
 }
 
 impl Payload {
-    /// Whether it is a message or part of one.
+    /// Returns whether it carries a message or part of one.
     pub(super) fn is_message(&self) -> bool {
         matches!(self, Self::Batch(batch) if batch.of != NONE)
     }
@@ -111,14 +114,15 @@ pub(super) enum FrameState {
 pub(super) struct InFlight {
     pub(super) payload: Payload,
     pub(super) sent: Time,
-    /// Transmission number of the last time.
+    /// Number of its last transmission.
     pub(super) number: u32,
     /// Bytes on the wire.
     pub(super) bytes: u32,
     pub(super) attempts: u8,
-    /// It last left whole, and larger than every path carries: its fate says whether this path does.
+    /// Whether it last left whole and larger than the base MTU. Its loss or arrival tells whether
+    /// the path carries that size.
     pub(super) is_large: bool,
-    /// It was believed lost once.
+    /// Whether it was declared lost once.
     pub(super) was_lost: bool,
     pub(super) state: FrameState,
 }
@@ -147,55 +151,55 @@ pub(super) struct Flow {
     // Sending.
     pub(super) queue: VecDeque<Queued>,
     pub(super) serves: VecDeque<Serve>,
-    /// Results to be told: operation and status.
+    /// Results to be sent: operation and status.
     pub(super) results: VecDeque<(u32, u8)>,
     /// Frames from the oldest unacknowledged to `next_seq`.
     pub(super) in_flight: VecDeque<InFlight>,
     pub(super) bytes_in_flight: u64,
     pub(super) messages_in_flight: u32,
     pub(super) lost: u32,
-    /// Everything before this one is not lost.
+    /// No frame before this index is lost.
     pub(super) lost_from: usize,
-    /// Messages of reads, which wait for the data.
+    /// Messages of reads, deferred until the data has arrived.
     pub(super) deferred: VecDeque<(Op, Batch)>,
     /// RO: operations from the oldest RMA on; they end in this order.
     pub(super) order: VecDeque<Op>,
-    /// RMAs whose end has not been told.
+    /// RMAs whose end was not reported.
     pub(super) open_rmas: u32,
-    /// When the first of those that are open was started.
+    /// When the oldest of the open RMAs began.
     pub(super) rma_since: Time,
-    /// Bytes of a read came: since the last look, and when they last did.
+    /// Whether bytes of a read came since the last check, and when they last did.
     pub(super) moved: bool,
     pub(super) moved_at: Time,
-    /// Those of them that have left the queue.
+    /// Open RMAs that have left the queue.
     pub(super) running: u32,
-    /// A served read has its turn before the program's next.
+    /// Whether a served read goes before the program's next operation.
     pub(super) serve_next: bool,
     /// When a frame last came or went.
     pub(super) used_at: Time,
-    /// Times that the peer was asked whether it is there since it was last heard, and when the last was.
+    /// Probes of an idle peer since a frame of it last arrived, and when the last one was sent.
     pub(super) asked: u32,
     pub(super) asked_at: Time,
-    /// When a frame of the sequence was last sent.
+    /// When a sequenced frame was last sent.
     pub(super) sent_at: Time,
     /// An operation that later ones wait for.
     pub(super) barrier: Option<Op>,
     /// Probe timeouts in a row.
     pub(super) probes: u32,
-    /// A probe is to be sent: the oldest frame again.
+    /// Whether a probe is due: the oldest frame is retransmitted.
     pub(super) probe_due: bool,
-    /// Since when the peer refuses for lack of a slot.
+    /// Since when the peer is not ready (RNR).
     pub(super) rnr_since: Option<Time>,
-    /// When to ask it again, and how often that was done.
+    /// When to retry, and how often that was done.
     pub(super) rnr_at: Time,
     pub(super) rnr_tries: u32,
-    /// Times in a row that it did not even say that the question came.
+    /// Retries in a row without any acknowledgement.
     pub(super) unanswered: u32,
     /// When something was last acknowledged, or the first frame in flight was sent.
     pub(super) progress_at: Time,
     /// Newest transmission number that an acknowledgement echoed.
     pub(super) echoed: Option<u32>,
-    /// Marks of congestion that the peer has counted.
+    /// Congestion marks that the peer has counted.
     pub(super) marks: u16,
     /// Time at which the oldest late frame will be declared lost.
     pub(super) loss_at: Option<Time>,
@@ -204,7 +208,7 @@ pub(super) struct Flow {
     pub(super) congestion: Congestion,
     /// A frame that is leaving in slices.
     pub(super) slicing: Option<super::slices::Slicing>,
-    /// Losses in a row of frames larger than every path carries, which had been lost before.
+    /// Losses in a row of retransmitted frames larger than the base MTU.
     pub(super) large_lost: u32,
     /// Path-MTU discovery: the size that is being probed, how often, and when next.
     pub(super) probing: super::mtu::Probing,
@@ -227,7 +231,7 @@ pub(super) struct Flow {
     // For the report.
     pub(super) resent: u64,
     pub(super) rnrs: u32,
-    /// Stands in the list of those that wait for slots.
+    /// Whether the connection is in `Engine::awaiting_slot`.
     pub(super) awaits_slot: bool,
 }
 
@@ -285,7 +289,7 @@ impl Flow {
         }
     }
 
-    /// Begins a life for another connection, keeping the memory of its lists.
+    /// Resets the flow for another connection, and keeps the memory of its lists.
     pub(super) fn reuse(&mut self, conn: u32) {
         let fresh = Self::new(conn);
         let old = core::mem::replace(self, fresh);
@@ -301,7 +305,7 @@ impl Flow {
         self.refused.clear();
     }
 
-    /// Whether nothing is open in either direction.
+    /// Returns whether nothing is open in either direction.
     pub(super) fn is_quiet(&self) -> bool {
         self.queue.is_empty()
             && self.serves.is_empty()
@@ -312,17 +316,17 @@ impl Flow {
             && !self.awaits_rest()
     }
 
-    /// Whether something has begun to come that only the peer can go on with.
+    /// Returns whether something was received in part, so that only the peer can complete it.
     pub(super) fn awaits_rest(&self) -> bool {
         !self.reorder_queue.is_empty() || self.assembly.is_some() || self.partial > 0 || !self.refused.is_empty()
     }
 
-    /// Whether something is in flight that has not arrived, as far as is known, and can be sent again.
+    /// Returns whether a frame in flight was not accepted yet, as far as is known.
     pub(super) fn is_asking(&self) -> bool {
         self.in_flight.iter().any(|frame| frame.state != FrameState::Accepted)
     }
 
-    /// The newest send that has not ended, if it has to be waited for.
+    /// Returns the newest send that has not ended, unless `order` holds it already.
     pub(super) fn last_send(&self) -> Option<Op> {
         if !self.order.is_empty() {
             return None;
@@ -338,12 +342,12 @@ impl Flow {
         waiting.chain(in_flight).find(|tail| *tail != NONE).map(Op)
     }
 
-    /// Whether so many more results, or reads, may wait.
+    /// Returns whether this many more results, or reads, may wait.
     pub(super) fn has_room_for(&self, asked: usize) -> bool {
         self.results.len().max(self.serves.len()) + asked <= MAX_REQUESTS
     }
 
-    /// Whether frames of the sequence may be sent for the first time.
+    /// Returns whether there is something to transmit for the first time.
     pub(super) fn wants_to_send(&self) -> bool {
         !self.queue.is_empty() || !self.serves.is_empty() || !self.results.is_empty()
     }
@@ -371,7 +375,7 @@ impl Flows {
         u32::try_from(self.flows.len() - 1).unwrap_or(NONE)
     }
 
-    /// Gives a quiet flow back; until it is taken again it belongs to no connection.
+    /// Gives a quiet flow back. Until it is taken again it belongs to no connection.
     pub(super) fn give(&mut self, index: u32) {
         if let Some(flow) = self.flows.get_mut(index as usize) {
             flow.conn = NONE;
@@ -379,7 +383,7 @@ impl Flows {
         self.free.push(index);
     }
 
-    /// Those that belong to a connection.
+    /// Iterates over the flows that belong to a connection.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Flow> {
         self.flows.iter().filter(|flow| flow.conn != NONE)
     }

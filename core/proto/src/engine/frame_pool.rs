@@ -1,7 +1,8 @@
-//! Buffers for frames: those that wait or are in flight, and those held back. Each gets its memory when it is first taken, so that
-//! an endpoint at rest has none. Whose flow has how many is known, so that one that is stuck leaves some to the others.
+//! Pools of frame buffers and hold buffers. A buffer gets its memory when it is first taken, so an
+//! idle endpoint has none. The pool counts the buffers of each flow, so that a stuck flow leaves
+//! some to the others.
 //!
-//! A short message can do without: it lies in the descriptor of its operation, of which there is always one.
+//! A short message needs no buffer: it lies in the descriptor of its operation.
 
 use super::conn::NONE;
 use super::host::Op;
@@ -9,13 +10,14 @@ use crate::wire::MESSAGE_HEAD;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Buffers that messages leave to results and read requests, so that RMA goes on while messages wait for slots.
+/// Buffers reserved for results and read requests, so that RMA continues while messages wait for
+/// slots.
 pub(super) const RESULT_RESERVE: usize = 16;
 /// Bytes of the longest message that fits into a descriptor.
 pub(super) const SHORT: usize = 64;
-/// The bit of a buffer's number that says: the descriptor of the operation whose number the other bits are.
+/// The bit of a buffer's number that marks a descriptor. The other bits are the operation's number.
 const DESCRIPTOR: u32 = 1 << 31;
-/// Descriptors that get memory together.
+/// Descriptors in one allocation.
 const TOGETHER: usize = 64;
 
 /// A buffer's number.
@@ -27,19 +29,19 @@ type Descriptor = [u8; MESSAGE_HEAD + SHORT];
 
 /// Buffers of one size, and descriptors.
 pub(super) struct FramePool {
-    /// Those that have memory.
+    /// The buffers that have memory.
     buffers: Vec<Box<[u8]>>,
-    /// By the operation's number; those never used have no memory.
+    /// By the operation's number. Chunks that were never used have no memory.
     descriptors: Vec<Vec<Descriptor>>,
     stride: usize,
     free: Vec<u32>,
     fresh: u32,
     count: u32,
-    /// As `count`, or fewer since there was no memory for more.
+    /// As `count`, or less after an allocation failed.
     limit: u32,
-    /// The flow that has each buffer, or [`NONE`]; as many as were ever taken.
+    /// The flow that holds each buffer, or [`NONE`].
     owners: Vec<u32>,
-    /// Buffers of each flow, and flows that have some.
+    /// Buffers of each flow, and the number of flows that hold some.
     held: Vec<u32>,
     holders: u32,
     /// Buffers that were given back so far.
@@ -67,18 +69,19 @@ impl FramePool {
         self.stride
     }
 
-    /// Buffers that could be taken.
+    /// Returns how many buffers can be taken.
     pub(super) fn left(&self) -> usize {
         self.free.len() + (self.limit - self.fresh) as usize
     }
 
-    /// Whether so many can be taken for messages, with [`RESULT_RESERVE`] left: then they have their memory.
+    /// Returns whether `needed` buffers can be taken for messages with [`RESULT_RESERVE`] left, and
+    /// allocates their memory.
     #[inline]
     pub(super) fn ensure(&mut self, needed: usize) -> bool {
         self.with_memory() >= needed && self.left() >= needed + RESULT_RESERVE || self.ensure_more(needed)
     }
 
-    /// Buffers that could be taken without more memory.
+    /// Returns how many buffers can be taken without an allocation.
     #[inline]
     fn with_memory(&self) -> usize {
         self.free.len() + self.buffers.len() - self.fresh as usize
@@ -86,7 +89,7 @@ impl FramePool {
 
     #[cold]
     fn ensure_more(&mut self, needed: usize) -> bool {
-        // There may be memory again.
+        // An allocation may succeed again.
         self.limit = self.count;
         if self.left() < needed + RESULT_RESERVE {
             return false;
@@ -99,7 +102,8 @@ impl FramePool {
         true
     }
 
-    /// Gives one more buffer its memory. False: there is none, or there are as many as there may be.
+    /// Allocates one more buffer. Returns false if there is no memory, or all `count` buffers
+    /// exist.
     #[cold]
     fn add(&mut self) -> bool {
         let mut bytes = Vec::new();
@@ -118,9 +122,10 @@ impl FramePool {
         has_memory
     }
 
-    /// Whether a flow may take so many more for messages while other connections are open. It never has more than it leaves
-    /// free (Choudhury and Hahne 1998, dynamic thresholds with a factor of 1), so that any number of stuck ones leave some; nor
-    /// more than a quarter of all while another has any. What has none gets what there is.
+    /// Returns whether a flow may take `needed` more buffers for messages while other connections
+    /// are open. It holds at most as many as it leaves free (Choudhury and Hahne 1998, dynamic
+    /// thresholds with a factor of 1). So any number of stuck flows leave some. It holds at most a
+    /// quarter of all while another flow holds any. A flow that holds none may take what is free.
     pub(super) fn is_fair(&self, flow: u32, needed: usize) -> bool {
         let held = self.held.get(flow as usize).map_or(0, |held| *held as usize);
         let others = self.holders as usize > usize::from(held > 0);
@@ -129,7 +134,7 @@ impl FramePool {
         held == 0 || held + needed <= most.min(left)
     }
 
-    /// A buffer for a flow, or for [`NONE`].
+    /// Takes a buffer for a flow, or for [`NONE`].
     pub(super) fn take(&mut self, flow: u32) -> Option<Buffer> {
         let buffer = match self.free.pop() {
             Some(buffer) => buffer,
@@ -151,7 +156,8 @@ impl FramePool {
         Some(Buffer(buffer))
     }
 
-    /// The descriptor of an operation that is about to begin; none when there is no memory.
+    /// Returns the descriptor of an operation that is about to begin, or `None` if there is no
+    /// memory.
     pub(super) fn descriptor(&mut self, op: Op) -> Option<Buffer> {
         let chunk = op.0 as usize / TOGETHER;
         if self.descriptors.len() <= chunk {
