@@ -1,6 +1,5 @@
 //! An engine and a link make a transport (`docs/design/reliable.md`).
 
-mod away;
 mod chores;
 mod connect;
 mod host;
@@ -11,16 +10,16 @@ mod names;
 mod notes;
 mod operation;
 mod outbox;
+mod progress_thread;
 mod registry;
 mod send;
 mod shares;
 mod table;
 mod transport;
 
-pub use away::Absence;
+pub use progress_thread::Absence;
 
 use crate::{Core, Incoming, Link, OpenError, room_for};
-use away::Away;
 use cci_mem::counters::VIRTUAL;
 use cci_mem::guarded::Threading;
 use cci_mem::sync::Ordering;
@@ -35,6 +34,7 @@ use names::Names;
 use notes::Notes;
 use operation::Operations;
 use outbox::Outbox;
+use progress_thread::Away;
 use registry::Registry;
 use send::Row;
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
 //! Spinning or armed: who pays for sleeping. `docs/design/reliable.md`, The OS handle.
 
-use super::{Reliable, away};
+use super::{Reliable, progress_thread};
 use crate::{Core, Edge, Linger, Link, Patience, Turn};
 use cci_proto::Time;
 use std::os::fd::OwnedFd;
@@ -212,7 +212,7 @@ impl<L: Link> Reliable<L> {
             return None;
         }
         if self.mode.waiter.is_none() {
-            self.mode.waiter = Some(away::watch(self.link.handle()).ok()?);
+            self.mode.waiter = Some(progress_thread::watch(self.link.handle()).ok()?);
         }
         // A timer that has fired keeps the link's handle readable until it is drained. What else may have set one is not known here.
         let now = self.link.now();
@@ -223,7 +223,7 @@ impl<L: Link> Reliable<L> {
                 self.write_waker();
             }
         }
-        away::drain(self.mode.waiter.as_ref()?);
+        progress_thread::drain(self.mode.waiter.as_ref()?);
         // Once more after that: what arrives from now on is told.
         let wanted = Armed { deadline: self.deadline(), wants_write: self.blocked };
         let armed = self.mode.armed.filter(|armed| armed.suffices_for(wanted)).unwrap_or(wanted);

@@ -2,10 +2,10 @@
 
 #![forbid(unsafe_code)]
 
-mod away;
 mod connections;
 mod memory_link;
 mod messages;
+mod progress_thread;
 mod rma;
 mod strangers;
 mod world;

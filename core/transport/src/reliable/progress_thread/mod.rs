@@ -2,15 +2,15 @@
 //! its endpoints.
 
 mod alarm;
-mod seat;
+mod attachment;
 mod thread;
 
 use crate::{Endpoint, monotonic};
+use attachment::{NOTHING, PARKED, STANDS_IN, Seat};
 use cci_mem::guarded::Threading;
 use cci_mem::sync::Ordering;
 use cci_proto::Time;
 use rustix::event::{Timespec, epoll};
-use seat::{NOTHING, PARKED, STANDS_IN, Seat};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;

@@ -46,7 +46,7 @@ fn in_own_process(name: &str) -> bool {
 
 #[test]
 fn it_begins_when_needed_with_all_signals_blocked_and_ends_with_its_endpoint() {
-    if !in_own_process("away::it_begins_when_needed_with_all_signals_blocked_and_ends_with_its_endpoint") {
+    if !in_own_process("progress_thread::it_begins_when_needed_with_all_signals_blocked_and_ends_with_its_endpoint") {
         return;
     }
     let hub = Hub::new();

@@ -1,7 +1,7 @@
 //! The progress thread of the process: looks for the programs of all endpoints, and stands in for those that are away.
 
 use super::alarm::Alarm;
-use super::seat::{Look, PARKED, PRESENCE, Seat};
+use super::attachment::{Look, PARKED, PRESENCE, Seat};
 use super::{ABSENCE, Absence};
 use crate::{Endpoint, monotonic};
 use cci_mem::fork::PerProcess;
