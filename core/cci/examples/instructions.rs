@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let context = Context::new()?;
     let device = context.devices().iter().find(|device| device.transport == transport && device.up);
     let device = device.ok_or("no device has this transport")?;
-    // Without a helper thread, whose instructions depend on time.
+    // Without a progress thread, whose instructions depend on time.
     let options = EndpointOptions { threading: Threading::One, ..EndpointOptions::default() };
     let (here, there) = (Endpoint::open(device, &options)?, Endpoint::open(device, &options)?);
     here.connect(there.uri(), b"", Attribute::ReliableOrdered, 0, None)?;

@@ -34,7 +34,7 @@ pub use link::{Incoming, Link, Outgoing};
 pub use open::{OpenError, room_for};
 pub use operation::{Connect, ConnectionReport, Message, Posted, Rma};
 pub use patience::{Edge, Patience, Turn};
-pub use reliable::{Absence, Reliable, ReliableOptions};
+pub use reliable::{BackgroundWork, Reliable, ReliableOptions};
 pub use snapshot::{Snapshot, Unreadable, WaitShown};
 pub use waits::WaitFor;
 
@@ -180,10 +180,11 @@ pub trait Transport: Send {
         core.pop()
     }
 
-    /// What a transport's own thread calls while the program makes no calls: moves what is to move meanwhile.
-    fn while_away(&mut self, core: &mut Core) -> Absence {
+    /// Makes progress for a program that makes no calls. Called by the progress thread, with the endpoint's lock
+    /// held.
+    fn step_in_background(&mut self, core: &mut Core) -> BackgroundWork {
         let _ = core;
-        Absence::Over
+        BackgroundWork::Done
     }
 
     /// Prepares for a wait on [`Transport::handle`]: from now on it becomes readable when there is something to do. Ends

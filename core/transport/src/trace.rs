@@ -4,7 +4,7 @@
 //! them. `docs/design/perf-logp.md` says what is made of the stamps.
 
 use crate::{
-    Absence, Connect, Connection, ConnectionReport, Core, Incoming, Link, Message, Outgoing, Posted, Rma, Slot,
+    BackgroundWork, Connect, Connection, ConnectionReport, Core, Incoming, Link, Message, Outgoing, Posted, Rma, Slot,
     Transport,
 };
 use cci_mem::memory::Memory;
@@ -51,7 +51,7 @@ pub struct Spent {
 #[derive(Debug)]
 pub struct Stamps {
     clock: fn() -> u64,
-    // Relaxed everywhere: a helper thread may see any of them at any time, and the endpoint's lock orders it with the program.
+    // Relaxed everywhere: a progress thread may see any of them at any time, and the endpoint's lock orders it with the program.
     on: AtomicBool,
     layer: AtomicUsize,
     last: AtomicU64,
@@ -227,8 +227,8 @@ impl Transport for Traced {
         self.inner.alignment()
     }
 
-    fn while_away(&mut self, core: &mut Core) -> Absence {
-        self.inner.while_away(core)
+    fn step_in_background(&mut self, core: &mut Core) -> BackgroundWork {
+        self.inner.step_in_background(core)
     }
 
     fn arm(&mut self, core: &mut Core) -> bool {

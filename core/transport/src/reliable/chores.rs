@@ -118,7 +118,7 @@ impl<L: Link> Reliable<L> {
     pub(super) fn enter(&mut self, cell: &'static Connection, index: Index, opening: Opening) -> u64 {
         cell.lane.store(NOBODY, Ordering::Relaxed);
         cell.local.store(index.0, Ordering::Relaxed);
-        self.away.need();
+        self.background.require();
         self.estate.table.enter(cell, opening)
     }
 

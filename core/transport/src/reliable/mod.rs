@@ -17,7 +17,7 @@ mod shares;
 mod table;
 mod transport;
 
-pub use progress_thread::Absence;
+pub use progress_thread::BackgroundWork;
 
 use crate::{Core, Incoming, Link, OpenError, room_for};
 use cci_mem::counters::VIRTUAL;
@@ -34,7 +34,7 @@ use names::Names;
 use notes::Notes;
 use operation::Operations;
 use outbox::Outbox;
-use progress_thread::Away;
+use progress_thread::Background;
 use registry::Registry;
 use send::Row;
 use std::collections::VecDeque;
@@ -51,7 +51,7 @@ const PAY_AGAIN: Duration = Duration::from_millis(10);
 pub struct ReliableOptions {
     /// Largest message, bytes.
     pub max_send_size: u32,
-    /// Who may call the endpoint: one that belongs to one thread has no helper thread.
+    /// Which threads may call the endpoint. An endpoint of one thread has no background progress.
     pub threading: Threading,
     /// Whether the check over RMA bytes may be left out towards endpoints of this host that agree.
     pub unchecked_on_host: bool,
@@ -73,7 +73,7 @@ pub struct Reliable<L: Link> {
     rest: bool,
     row: Row,
     mode: Mode,
-    away: Away,
+    background: Background,
     expected: Vec<Expected>,
     names: Names,
     groups: Vec<Group>,
@@ -152,7 +152,7 @@ impl<L: Link> Reliable<L> {
             rest: false,
             row: Row::default(),
             mode: Mode::default(),
-            away: Away::new(core.endpoint(), options.threading),
+            background: Background::new(core.endpoint(), options.threading),
             expected: Vec::new(),
             names: Names::default(),
             groups: Vec::new(),
@@ -242,7 +242,7 @@ impl<L: Link> Reliable<L> {
         self.more && !self.blocked || self.rest || !self.estate.chores.is_empty()
     }
 
-    /// Whether something would be left undone if nobody made a call.
+    /// Whether there is work that the progress thread must do if the program makes no call.
     fn is_needed(&self) -> bool {
         self.estate.registry.is_exposed()
             || self.estate.operations.count() > 0
@@ -250,58 +250,58 @@ impl<L: Link> Reliable<L> {
             || !self.engine.is_quiet()
     }
 
-    /// A call that sends: the helper thread is not needed meanwhile. Virtual time says nothing about the thread's.
+    /// Records the time of a call that sends, for the progress thread. Virtual time is not the thread's time.
     #[inline(always)]
-    fn note_sent(&self, now: Time) {
+    fn on_send_call(&self, now: Time) {
         if !self.link.is_virtual() {
-            self.away.note_sent(now);
+            self.background.on_sent(now);
         }
     }
 
-    /// The end of a call: has the helper thread know what is left.
+    /// Ends a call: attaches the endpoint to the progress thread, or notifies the thread of the call.
     #[inline]
     fn after(&mut self, core: &Core) {
-        if self.away.is_wanted() {
-            self.away.start(self.link.handle());
+        if self.background.must_start() {
+            self.background.start(self.link.handle());
         }
-        if self.away.is_waiting() {
-            self.away.call(self.is_needed());
-            self.come_back(core);
+        if self.background.expects_call() {
+            self.background.act_on_call(self.is_needed());
+            self.unwatch(core);
         }
     }
 
-    /// Whether frames are taken while the program is away: not for one that only receives messages, so that its peers' timeouts
-    /// mean what they say.
-    fn reads_while_away(&self) -> bool {
+    /// Whether the progress thread receives frames. It does not for a program that only receives messages, so
+    /// that the timeouts of peers detect an absent program.
+    fn reads_in_background(&self) -> bool {
         self.estate.registry.is_exposed() || self.estate.operations.count() > 0 || self.estate.table.is_opening()
     }
 
-    /// What the helper thread does.
-    fn stand_in(&mut self, core: &mut Core) -> Absence {
-        let watches = self.reads_while_away();
+    /// Makes one step for the progress thread.
+    fn background_step(&mut self, core: &mut Core) -> BackgroundWork {
+        let watches = self.reads_in_background();
         self.delivered = true;
         let (count, now) = self.step(core, watches);
         self.note(core, now, false);
         if !self.is_needed() {
-            self.away.park();
-            return Absence::Over;
+            self.background.park();
+            return BackgroundWork::Done;
         }
-        let told = !watches || self.watch(true);
+        let wakes = !watches || self.watch(true);
         let limit = if count > 0 || self.is_runnable() {
             Some(Duration::ZERO)
-        } else if self.blocked || !told {
+        } else if self.blocked || !wakes {
             Some(BLOCKED_AGAIN)
         } else {
             self.deadline().map(|deadline| (deadline - now).max(GRANULE))
         };
-        self.away.stand_in();
-        Absence::Until { limit, watches, armed: core.armed }
+        self.background.set_acting();
+        BackgroundWork::Pending { limit, watches, armed: core.armed }
     }
 }
 
 impl<L: Link> Drop for Reliable<L> {
     fn drop(&mut self) {
-        self.away.end();
+        self.background.detach();
     }
 }
 
@@ -309,9 +309,9 @@ impl<L: Link> Drop for Reliable<L> {
 const MIN_FRAMES: u32 = 1024;
 /// Bytes of the frames that all sends of an endpoint may fill, when all its messages are of the largest size: 8,192 of 8 KiB.
 const MOST_FRAME_BYTES: usize = 72 << 20;
-/// The helper thread does not wake more often than this for the sake of time: the granularity of the engine's timers.
+/// Shortest timed sleep of the progress thread: the granularity of the engine's timers.
 const GRANULE: Duration = Duration::from_micros(50);
-/// How long the helper thread leaves a link alone that takes nothing, or does not tell what arrives.
+/// Interval at which the progress thread retries a link that accepts no frames or cannot report arrivals.
 const BLOCKED_AGAIN: Duration = Duration::from_millis(1);
 
 /// Frames of messages: enough that every send slot can hold a message of the largest size, in so much address space.

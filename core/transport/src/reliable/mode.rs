@@ -62,9 +62,10 @@ impl<L: Link> Reliable<L> {
         !on || !self.mode.unwatched
     }
 
-    /// The program polls again: nobody is to be told of frames. The helper thread may be waiting for one.
+    /// Stops the link from reporting frames, because the program polls again. The progress thread may have been
+    /// waiting for one.
     #[inline]
-    pub(super) fn come_back(&mut self, core: &Core) {
+    pub(super) fn unwatch(&mut self, core: &Core) {
         if self.mode.unwatched || core.armed {
             return;
         }
@@ -257,7 +258,7 @@ impl<L: Link> Reliable<L> {
         self.link.disarm();
         (self.mode.signalled, self.mode.stale, self.mode.armed) = (false, false, None);
         core.armed = false;
-        self.come_back(core);
+        self.unwatch(core);
         self.signal();
     }
 

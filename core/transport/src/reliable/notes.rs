@@ -32,7 +32,7 @@ impl<L: Link> fmt::Display for Named<'_, L> {
 }
 
 impl<L: Link> Reliable<L> {
-    /// Notes how the endpoint stands, if it is time. `called`: by the program, not by the helper thread.
+    /// Notes how the endpoint stands, if it is time. `called`: by the program, not by the progress thread.
     #[inline]
     pub(super) fn note(&mut self, core: &mut Core, now: Time, called: bool) {
         if now.since(self.notes.at) >= EVERY {

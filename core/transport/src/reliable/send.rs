@@ -197,7 +197,7 @@ impl<L: Link> Reliable<L> {
         }
         let slot = core.take_send().ok_or(SendError::NoBuffers)?;
         let now = self.row.time(|| self.link.now());
-        self.note_sent(now);
+        self.on_send_call(now);
         let op = Operations::send(slot);
         let (len, ask) = (message.len(), posted == Posted::Waited);
         let is_due = self.is_due(now, len, ask);
@@ -265,7 +265,7 @@ impl<L: Link> Reliable<L> {
         }
         let slot = core.take_rma().ok_or(RmaError::NoBuffers)?;
         let now = self.row.time(|| self.link.now());
-        self.note_sent(now);
+        self.on_send_call(now);
         let len = usize::try_from(rma.len).unwrap_or(usize::MAX).min(MOST_BYTES);
         let is_due = self.is_due(now, len, posted == Posted::Waited);
         let local = Some(Local { number, offset: rma.local_offset, len: rma.len });

@@ -2,7 +2,7 @@
 
 use super::chores::index_of;
 use super::host::Ends;
-use super::{Absence, Reliable};
+use super::{BackgroundWork, Reliable};
 use crate::{
     Connect, Connection, ConnectionReport, ConnectionState, Core, Link, Message, Posted, Rma, Slot, Transport,
 };
@@ -28,7 +28,7 @@ impl<L: Link> Transport for Reliable<L> {
     }
 
     fn connect(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
-        self.away.note();
+        self.background.on_call();
         let connected = if connect.attribute.is_multicast() {
             self.connect_group(core, connect)
         } else {
@@ -39,20 +39,20 @@ impl<L: Link> Transport for Reliable<L> {
     }
 
     fn accept(&mut self, core: &mut Core, request: &'static Slot, context: u64) -> Result<(), RequestError> {
-        self.away.note();
+        self.background.on_call();
         let accepted = self.accept_request(core, request, context);
         self.after(core);
         accepted
     }
 
     fn reject(&mut self, core: &mut Core, request: &'static Slot) -> Result<(), RequestError> {
-        self.away.note();
+        self.background.on_call();
         self.reject_request(core, request);
         Ok(())
     }
 
     fn expect(&mut self, core: &mut Core, token: u64, context: u64, limit: Duration) -> Result<(), RequestError> {
-        self.away.note();
+        self.background.on_call();
         self.expect_client(core, token, context, limit)
     }
 
@@ -61,12 +61,12 @@ impl<L: Link> Transport for Reliable<L> {
     }
 
     fn redirect(&mut self, core: &mut Core, request: &'static Slot, uri: &str, token: u64) -> Result<(), RequestError> {
-        self.away.note();
+        self.background.on_call();
         self.redirect_request(core, request, uri, token)
     }
 
     fn disconnect(&mut self, core: &mut Core, connection: &'static Connection) {
-        self.away.note();
+        self.background.on_call();
         self.disconnect_peer(core, connection);
         self.after(core);
     }
@@ -79,7 +79,7 @@ impl<L: Link> Transport for Reliable<L> {
         message: Message<'_>,
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError> {
-        self.away.note();
+        self.background.on_call();
         let sent = self.send_message(core, connection, message, posted);
         self.after(core);
         sent
@@ -92,17 +92,17 @@ impl<L: Link> Transport for Reliable<L> {
         rma: &Rma<'_>,
         posted: Posted,
     ) -> Result<Option<&'static Slot>, RmaError> {
-        self.away.note();
+        self.background.on_call();
         let started = self.start_rma(core, connection, rma, posted);
         self.after(core);
         started
     }
 
     fn register(&mut self, core: &mut Core, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
-        self.away.note();
+        self.background.on_call();
         let handle = self.estate.registry.register(memory, rights)?;
         if rights != Rights::NONE {
-            self.away.need();
+            self.background.require();
         }
         self.after(core);
         Ok(handle)
@@ -119,32 +119,32 @@ impl<L: Link> Transport for Reliable<L> {
 
     #[inline]
     fn progress(&mut self, core: &mut Core) {
-        self.away.note();
+        self.background.on_call();
         let (count, now) = self.step(core, true);
         if !self.link.is_virtual() {
-            self.away.note_polled(now);
+            self.background.on_polled(now);
         }
         if count > 0 || core.has_event() {
             self.on_found(core, now);
         } else {
             self.on_empty(core, now);
         }
-        self.come_back(core);
+        self.unwatch(core);
         self.note(core, now, true);
         self.after(core);
     }
 
-    fn while_away(&mut self, core: &mut Core) -> Absence {
-        self.stand_in(core)
+    fn step_in_background(&mut self, core: &mut Core) -> BackgroundWork {
+        self.background_step(core)
     }
 
     fn arm(&mut self, core: &mut Core) -> bool {
-        self.away.note();
+        self.background.on_call();
         self.arm_now(core)
     }
 
     fn arm_in_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
-        self.away.note();
+        self.background.on_call();
         self.arm_quietly(core)
     }
 
@@ -185,7 +185,7 @@ impl<L: Link> Transport for Reliable<L> {
     }
 
     fn options_changed(&mut self, core: &mut Core) {
-        self.away.note();
+        self.background.on_call();
         let now = self.link.now();
         self.update_timeouts(core, now);
     }
@@ -217,8 +217,8 @@ impl<L: Link> Transport for Reliable<L> {
             (report.mtu, report.rtt_ns, report.window) = (engine.mtu.into(), engine.rtt_ns, engine.window);
             report.rnr += u64::from(engine.rnr);
         }
-        if let Some(complaint) = self.away.complaint() {
-            report.why = format!("{}; {complaint}", report.why);
+        if let Some(limitation) = self.background.limitation() {
+            report.why = format!("{}; {limitation}", report.why);
         }
         report
     }

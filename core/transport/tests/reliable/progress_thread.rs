@@ -1,4 +1,4 @@
-//! The helper thread: when there is one, what it does, and what it leaves alone.
+//! The progress thread: when there is one, what it does, and what it leaves alone.
 
 use crate::memory_link::{Faults, Hub};
 use crate::world::{End, How, LIMIT, join, message, next, outcome, pattern};
@@ -11,22 +11,23 @@ use std::time::Instant;
 
 const RO: Attribute = Attribute::ReliableOrdered;
 
-/// Threads of this process that are helpers, and what the kernel says of them.
-fn helpers() -> Vec<String> {
+/// The kernel's status of each progress thread of this process.
+fn progress_threads() -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").expect("/proc");
     let statuses = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("status")).ok());
-    statuses.filter(|status| status.starts_with("Name:\tcci-away\n")).collect()
+    statuses.filter(|status| status.starts_with("Name:\tcci-progress\n")).collect()
 }
 
-/// Waits until there are so many: a thread names itself.
-fn await_helpers(count: usize, why: &str) {
+/// Waits until there are `count`: a thread sets its own name.
+fn await_progress_threads(count: usize, why: &str) {
     let begun = Instant::now();
-    while helpers().len() != count {
-        assert!(begun.elapsed() < LIMIT, "{} helpers, not {count}: {why}", helpers().len());
+    while progress_threads().len() != count {
+        assert!(begun.elapsed() < LIMIT, "{} progress threads, not {count}: {why}", progress_threads().len());
     }
 }
 
-/// Tests of other modules run at the same time and have helpers of their own: only these are counted in a process of their own.
+/// Tests of other modules run at the same time and have progress threads too, so these tests count
+/// theirs in a process of their own.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn in_own_process(name: &str) -> bool {
@@ -54,15 +55,15 @@ fn it_begins_when_needed_with_all_signals_blocked_and_ends_with_its_endpoint() {
     (0..100).for_each(|_| {
         let _ = a.poll();
     });
-    assert_eq!(helpers().len(), 0, "nothing needs one yet");
+    assert_eq!(progress_threads().len(), 0, "nothing needs one yet");
     let memory = SharedMemory::new(64).expect("memory");
     a.register(memory.memory(), Rights::NONE);
-    assert_eq!(helpers().len(), 0, "no peer may touch anything");
+    assert_eq!(progress_threads().len(), 0, "no peer may touch anything");
     a.register(memory.memory(), Rights::READ);
-    await_helpers(1, "peers may read");
+    await_progress_threads(1, "peers may read");
     join(&[&a, &b], RO);
-    await_helpers(1, "both have a connection, and share it");
-    for status in helpers() {
+    await_progress_threads(1, "both have a connection, and share it");
+    for status in progress_threads() {
         let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:\t")).expect("a mask");
         let mask = u64::from_str_radix(blocked, 16).expect("a number");
         // SIGKILL and SIGSTOP cannot be blocked; 32 and 33 are the C library's.
@@ -72,9 +73,9 @@ fn it_begins_when_needed_with_all_signals_blocked_and_ends_with_its_endpoint() {
     let one = End::open(&hub, How { threading: Threading::One, ..How::default() });
     one.register(memory.memory(), Rights::READ_WRITE);
     drop(a);
-    assert_eq!(helpers().len(), 1);
+    assert_eq!(progress_threads().len(), 1);
     drop(b);
-    assert_eq!(helpers().len(), 0, "an endpoint of one thread needs none");
+    assert_eq!(progress_threads().len(), 0, "an endpoint of one thread needs none");
 }
 
 #[test]
@@ -135,11 +136,12 @@ fn what_is_sent_after_a_long_absence_is_repeated_without_another_call() {
     let hub = Hub::new();
     let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
     let (to_b, _) = join(&[&a, &b], RO);
-    // Peers may read, so that its helper waits for frames. `a` computes, until nothing is due any more.
+    // Peers may read, so that its progress thread waits for frames. `a` computes, until nothing is
+    // due any more.
     let memory = SharedMemory::new(64).expect("memory");
     a.register(memory.memory(), Rights::READ);
     std::thread::sleep(std::time::Duration::from_millis(1500));
-    // Its message is lost, and no frame comes to wake the helper.
+    // Its message is lost, and no frame comes to wake the progress thread.
     hub.set_faults(Faults { lost: 1000, ..Faults::default() });
     a.send(to_b, &pattern(1, 20), 1);
     hub.set_faults(Faults::default());
@@ -153,12 +155,12 @@ fn it_ends_where_nothing_is_due_and_no_frame_comes() {
         let end = End::open(&Hub::new(), How::default());
         let memory = SharedMemory::new(64).expect("memory");
         end.register(memory.memory(), Rights::READ);
-        // The program computes, long enough for its helper to wait for frames.
+        // The program computes, long enough for its progress thread to wait for frames.
         std::thread::sleep(std::time::Duration::from_millis(100));
         drop(end);
         let _ = ended.send(());
     });
-    end.recv_timeout(LIMIT).expect("the helper has ended");
+    end.recv_timeout(LIMIT).expect("the progress thread has ended");
 }
 
 #[test]

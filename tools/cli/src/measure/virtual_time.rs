@@ -179,7 +179,7 @@ impl Seat {
 }
 
 /// The facade of an end that takes turns with the other. Its endpoint is for one thread, whatever the plan asks for: an end is one,
-/// and the helper thread of an endpoint for many would act by the clock of the machine. Fields drop in order: time moves by itself
+/// and the progress thread of an endpoint for many would act by the clock of the machine. Fields drop in order: time moves by itself
 /// while the endpoint closes.
 pub(crate) struct InTurns {
     facade: Facade,

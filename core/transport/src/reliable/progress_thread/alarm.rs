@@ -1,4 +1,5 @@
-//! When the progress thread looks for programs next: a timer that a program which polls puts off again and again.
+//! The timer of the progress thread's next check of programs. A program that polls postpones it
+//! repeatedly.
 
 use crate::monotonic;
 use cci_mem::sync::{AtomicBool, AtomicU64, Ordering};
@@ -8,16 +9,16 @@ use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// It never rings.
+/// The alarm is not set.
 const NEVER: u64 = u64::MAX;
 
 pub(super) struct Alarm {
     timer: OwnedFd,
-    /// Ends a wait at once.
-    bell: OwnedFd,
-    /// When it rings; [`NEVER`].
-    rings_at: AtomicU64,
-    /// The system refuses to set timers: waits end by themselves.
+    /// An eventfd that ends a wait at once.
+    doorbell: OwnedFd,
+    /// When the alarm fires, nanoseconds, or [`NEVER`].
+    fires_at: AtomicU64,
+    /// The system refuses to set timers: waits have a timeout instead.
     refused: AtomicBool,
 }
 
@@ -25,16 +26,16 @@ impl Alarm {
     pub(super) fn new() -> rustix::io::Result<Self> {
         Ok(Self {
             timer: timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?,
-            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
-            rings_at: AtomicU64::new(NEVER),
+            doorbell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            fires_at: AtomicU64::new(NEVER),
             refused: AtomicBool::new(false),
         })
     }
 
-    /// Has it ring at this time and not before; none: never.
+    /// Sets the alarm to this time; `None`: never.
     pub(super) fn set(&self, at: Option<Time>) {
         let nanos = at.map_or(NEVER, |at| at.0.max(1));
-        if self.rings_at.swap(nanos, Ordering::SeqCst) == nanos {
+        if self.fires_at.swap(nanos, Ordering::SeqCst) == nanos {
             return;
         }
         let part = |nanos: u64| i64::try_from(nanos).unwrap_or(i64::MAX);
@@ -47,55 +48,56 @@ impl Alarm {
         }
     }
 
-    /// Has it ring by this time.
+    /// Sets the alarm to this time if it would fire later.
     pub(super) fn set_by(&self, at: Time) {
-        if self.rings_at.load(Ordering::SeqCst) <= at.0 {
+        if self.fires_at.load(Ordering::SeqCst) <= at.0 {
             return;
         }
         self.set(Some(at));
         if self.refused.load(Ordering::Relaxed) {
-            self.ring();
+            self.wake();
         }
     }
 
-    /// Has it ring at this time, if that is later than it would.
-    pub(super) fn put_off(&self, at: Time) {
-        if at.0 > self.rings_at.load(Ordering::SeqCst) {
+    /// Sets the alarm to this time if it would fire earlier.
+    pub(super) fn postpone(&self, at: Time) {
+        if at.0 > self.fires_at.load(Ordering::SeqCst) {
             self.set(Some(at));
         }
     }
 
     /// Ends a wait at once.
-    pub(super) fn ring(&self) {
-        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+    pub(super) fn wake(&self) {
+        let _ = rustix::io::write(&self.doorbell, &1_u64.to_ne_bytes());
     }
 
-    /// Sleeps until it rings, `watch` is readable, or `limit` has come.
+    /// Sleeps until the alarm fires, `watch` is readable, the doorbell is written, or `limit` has
+    /// passed.
     pub(super) fn wait(&self, watch: &OwnedFd, limit: Option<Time>) {
-        let rings = self.rings_at.load(Ordering::SeqCst);
-        let own = (self.refused.load(Ordering::Relaxed) && rings != NEVER).then_some(Time(rings));
+        let fires = self.fires_at.load(Ordering::SeqCst);
+        let own = (self.refused.load(Ordering::Relaxed) && fires != NEVER).then_some(Time(fires));
         let limit = limit.into_iter().chain(own).min();
         let left = limit.map(|limit| Duration::from_nanos(limit.since(monotonic())));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
-        let mut all = [&self.timer, &self.bell, watch].map(|fd| PollFd::new(fd, PollFlags::IN));
+        let mut all = [&self.timer, &self.doorbell, watch].map(|fd| PollFd::new(fd, PollFlags::IN));
         let _ = poll(&mut all, left.as_ref());
-        let [timer, bell, _] = all.map(|fd| !fd.revents().is_empty());
+        let [timer, doorbell, _] = all.map(|fd| !fd.revents().is_empty());
         let mut counter = [0; 8];
         if timer {
             let _ = rustix::io::read(&self.timer, &mut counter[..]);
         }
-        if bell {
-            let _ = rustix::io::read(&self.bell, &mut counter[..]);
+        if doorbell {
+            let _ = rustix::io::read(&self.doorbell, &mut counter[..]);
         }
-        // Who sets it from now on sets the timer too.
-        if self.rings_at.load(Ordering::SeqCst) <= monotonic().0 {
-            self.rings_at.store(NEVER - 1, Ordering::SeqCst);
+        // Whoever sets the alarm from now on sets the timer as well.
+        if self.fires_at.load(Ordering::SeqCst) <= monotonic().0 {
+            self.fires_at.store(NEVER - 1, Ordering::SeqCst);
         }
     }
 
     #[cfg(test)]
-    pub(super) fn rings_at(&self) -> Time {
-        Time(self.rings_at.load(Ordering::SeqCst))
+    pub(super) fn fires_at(&self) -> Time {
+        Time(self.fires_at.load(Ordering::SeqCst))
     }
 
     #[cfg(test)]
@@ -108,7 +110,7 @@ impl Alarm {
 mod tests {
     use super::*;
 
-    fn rings(alarm: &Alarm, seconds: i64) -> bool {
+    fn fires(alarm: &Alarm, seconds: i64) -> bool {
         let limit = Timespec { tv_sec: seconds, tv_nsec: 0 };
         poll(&mut [PollFd::new(&alarm.timer, PollFlags::IN)], Some(&limit)) == Ok(1)
     }
@@ -118,16 +120,16 @@ mod tests {
         let alarm = Alarm::new().expect("a timer");
         let hour = Duration::from_secs(3600);
         alarm.set(Some(monotonic()));
-        assert!(rings(&alarm, 10));
+        assert!(fires(&alarm, 10));
         let later = monotonic() + hour;
-        alarm.put_off(later);
-        assert!(!rings(&alarm, 0), "it rang before it was put off: that is over");
-        alarm.put_off(monotonic());
-        assert_eq!(alarm.rings_at(), later, "that would be sooner");
+        alarm.postpone(later);
+        assert!(!fires(&alarm, 0), "postponing cancels an alarm that has fired");
+        alarm.postpone(monotonic());
+        assert_eq!(alarm.fires_at(), later, "it is never set to an earlier time");
         alarm.set_by(later + hour);
-        assert_eq!(alarm.rings_at(), later, "it rings by then");
+        assert_eq!(alarm.fires_at(), later, "it fires before that");
         alarm.set_by(monotonic());
-        assert!(rings(&alarm, 10));
+        assert!(fires(&alarm, 10));
     }
 
     #[test]
@@ -137,7 +139,7 @@ mod tests {
         alarm.set(Some(monotonic() + Duration::from_millis(1)));
         alarm.wait(&watch, None);
         alarm.set(None);
-        alarm.ring();
+        alarm.wake();
         alarm.wait(&watch, None);
     }
 }

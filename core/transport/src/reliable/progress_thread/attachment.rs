@@ -1,6 +1,6 @@
-//! What the progress thread and one endpoint's callers share.
+//! The state that the progress thread shares with the callers of one endpoint.
 
-use super::ABSENCE;
+use super::ABSENT_AFTER;
 use crate::{Endpoint, monotonic};
 use cci_mem::sync::{AtomicU32, AtomicU64, Ordering};
 use cci_proto::Time;
@@ -8,62 +8,66 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A program that has sent, but not taken frames for so long, is away too: what peers want of this end it leaves where it is. Sending a
-/// window full of bulk data takes some milliseconds.
-const NEGLECT: Duration = Duration::from_millis(10);
-/// Where it is not known when the program took frames, looks at the number of its calls are so far apart. One that sleeps on its handle
-/// is given so long to come by itself.
-pub(super) const PRESENCE: Duration = Duration::from_micros(700);
-/// A program that polls many endpoints in turn is given so much longer for each that it has polled within an absence, at most
-/// [`LONGEST_TURN`].
-const TURN: Duration = Duration::from_micros(150);
-const LONGEST_TURN: Duration = Duration::from_millis(20);
+/// A program that only sends also counts as absent after this time: it does not service its peers'
+/// requests. Sending a window full of bulk data takes some milliseconds.
+const UNPOLLED_AFTER: Duration = Duration::from_millis(10);
+/// Interval between checks of the number of calls, where the time of the last one is not known
+/// (virtual time). A program that sleeps on its handle has as long to wake up and make the call
+/// itself.
+pub(super) const CHECK_EVERY: Duration = Duration::from_micros(700);
+/// A program that polls many endpoints in turn gets this much more time for each endpoint that was
+/// polled within [`ABSENT_AFTER`], at most [`MOST_EXTRA_TIME`].
+const EXTRA_TIME: Duration = Duration::from_micros(150);
+const MOST_EXTRA_TIME: Duration = Duration::from_millis(20);
 
-/// The thread sees by itself that the program makes calls.
-pub(super) const NOTHING: u32 = 0;
-/// The thread leaves the endpoint alone until a call needs it again.
+/// State: the thread checks the count of calls by itself. A call has nothing to do for it.
+pub(super) const WATCHING: u32 = 0;
+/// State: the thread skips the endpoint until a call activates it.
 pub(super) const PARKED: u32 = 1;
-/// The thread waits for what it knew to be due when nobody else made calls.
-pub(super) const STANDS_IN: u32 = 2;
+/// State: the thread acts for the program, and waits for the deadline of its last step. A call
+/// notifies it.
+pub(super) const ACTING: u32 = 2;
 
-/// What the thread and the callers of one endpoint share.
-pub(super) struct Seat {
-    /// Never used again for another endpoint.
+/// An endpoint that is attached to the progress thread.
+pub(super) struct Attachment {
+    /// Unique in the process.
     pub(super) number: u64,
     pub(super) endpoint: &'static Endpoint,
-    /// Which life of the endpoint's cell this is.
-    pub(super) life: u32,
-    /// Calls of the program; written under the endpoint's lock, read at any time: only whether it has changed counts.
+    /// The generation of the endpoint's cell.
+    pub(super) generation: u32,
+    /// Counts calls of the program. Written under the endpoint's lock, read at any time for
+    /// changes.
     pub(super) calls: AtomicU32,
-    /// When the program last sent or took frames, by the clock of [`monotonic`]; 0 = not known.
+    /// When the program last sent or received, by the clock of [`monotonic`]; 0 = not known.
     pub(super) present: AtomicU64,
-    /// When it last took frames.
+    /// When the program last received, by the same clock.
     pub(super) polled: AtomicU64,
-    /// What the program's next call has to do for the thread: [`NOTHING`], [`PARKED`] or [`STANDS_IN`]. Changed under the endpoint's
-    /// lock, so that whoever holds it may trust it.
+    /// [`WATCHING`], [`PARKED`] or [`ACTING`]. Changed under the endpoint's lock, so that the
+    /// holder of the lock can rely on it.
     pub(super) state: AtomicU32,
-    /// The endpoint's handle, and the right to enter the endpoint: none once it is closed. The thread holds it while it is inside.
+    /// The endpoint's OS handle; `None` once the endpoint is closed. The thread holds this mutex
+    /// while it is inside the endpoint.
     handle: Mutex<Option<OwnedFd>>,
 }
 
-/// What a look for the program finds.
+/// Whether a program uses its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
-    Away,
-    /// It is there; when to look again.
+pub(super) enum Activity {
+    Absent,
+    /// The program is present; time until the next check.
     Present(Duration),
 }
 
-impl Seat {
+impl Attachment {
     pub(super) fn new(number: u64, endpoint: &'static Endpoint, handle: OwnedFd) -> Self {
         Self {
             number,
             endpoint,
-            life: endpoint.generation(),
+            generation: endpoint.generation(),
             calls: AtomicU32::new(0),
             present: AtomicU64::new(0),
             polled: AtomicU64::new(0),
-            state: AtomicU32::new(NOTHING),
+            state: AtomicU32::new(WATCHING),
             handle: Mutex::new(Some(handle)),
         }
     }
@@ -80,27 +84,29 @@ impl Seat {
         self.handle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the program has taken frames within an absence.
+    /// Whether the program has received within [`ABSENT_AFTER`].
     pub(super) fn is_polled(&self, now: Time) -> bool {
-        Duration::from_nanos(now.since(Time(self.polled.load(Ordering::Relaxed)))) < ABSENCE
+        Duration::from_nanos(now.since(Time(self.polled.load(Ordering::Relaxed)))) < ABSENT_AFTER
     }
 
-    /// Looks for the program, which had made so many calls at the last look; `busy`: one of its threads is within a call; `others`:
-    /// endpoints of this process that were polled within an absence.
-    pub(super) fn look(&self, before: u32, busy: bool, others: u32) -> Look {
+    /// Returns whether the program uses the endpoint. `before`: its calls at the last check;
+    /// `busy`: one of its threads is inside a call; `others`: endpoints of this process that were
+    /// polled within [`ABSENT_AFTER`].
+    pub(super) fn activity(&self, before: u32, busy: bool, others: u32) -> Activity {
         let now = monotonic();
         let ago = |time: u64| Duration::from_nanos(now.since(Time(time)));
-        let turn = (TURN * others.saturating_sub(1)).min(LONGEST_TURN);
+        let extra = (EXTRA_TIME * others.saturating_sub(1)).min(MOST_EXTRA_TIME);
         match self.present.load(Ordering::Relaxed) {
-            0 if self.calls() == before => Look::Away,
-            0 => Look::Present(PRESENCE),
-            _ if ago(self.polled.load(Ordering::Relaxed)) >= NEGLECT.max(turn) => Look::Away,
-            present => match (ABSENCE + turn).saturating_sub(ago(present)) {
-                // Calls that move much take longer than an absence. Waiting for the end of one, only to do the same, would take the
-                // processor away from the program. Of many endpoints one is always within a call: it is given its turn as well.
-                left if busy => Look::Present(left.max(ABSENCE)),
-                Duration::ZERO => Look::Away,
-                left => Look::Present(left),
+            0 if self.calls() == before => Activity::Absent,
+            0 => Activity::Present(CHECK_EVERY),
+            _ if ago(self.polled.load(Ordering::Relaxed)) >= UNPOLLED_AFTER.max(extra) => Activity::Absent,
+            present => match (ABSENT_AFTER + extra).saturating_sub(ago(present)) {
+                // A call that moves much data takes longer than ABSENT_AFTER. A thread that waited
+                // for its end, to do the same work, would only occupy the program's processor. Of
+                // many endpoints one is always inside a call: it gets the extra time as well.
+                left if busy => Activity::Present(left.max(ABSENT_AFTER)),
+                Duration::ZERO => Activity::Absent,
+                left => Activity::Present(left),
             },
         }
     }
@@ -111,37 +117,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_finds_whether_the_program_is_there() {
+    fn the_activity_of_a_program_is_found() {
         let endpoint: &'static Endpoint = Box::leak(Box::new(Endpoint::default()));
         let handle = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).expect("a descriptor");
-        let seat = Seat::new(1, endpoint, handle);
-        let look = |before| seat.look(before, false, 1);
-        assert_eq!(look(0), Look::Away, "it has made no call");
-        seat.calls.store(5, Ordering::Relaxed);
-        assert_eq!(look(4), Look::Present(PRESENCE), "calls of which the time is not known");
-        assert_eq!(look(5), Look::Away, "and no more of them");
+        let attachment = Attachment::new(1, endpoint, handle);
+        let activity = |before| attachment.activity(before, false, 1);
+        assert_eq!(activity(0), Activity::Absent, "it has made no call");
+        attachment.calls.store(5, Ordering::Relaxed);
+        assert_eq!(activity(4), Activity::Present(CHECK_EVERY), "it makes calls at times that are not known");
+        assert_eq!(activity(5), Activity::Absent, "it makes no more calls");
         let note = |present: u64, polled: u64| {
-            seat.present.store(present, Ordering::Relaxed);
-            seat.polled.store(polled, Ordering::Relaxed);
+            attachment.present.store(present, Ordering::Relaxed);
+            attachment.polled.store(polled, Ordering::Relaxed);
         };
         let (now, later) = (monotonic().0, monotonic().0 + 3_600_000_000_000);
         note(now - 2_000_000, now - 2_000_000);
-        assert_eq!(look(4), Look::Away, "its last call was long ago");
-        assert!(matches!(seat.look(4, false, 100), Look::Present(_)), "it polls others in turn");
+        assert_eq!(activity(4), Activity::Absent, "its last call was long ago");
+        assert!(matches!(attachment.activity(4, false, 100), Activity::Present(_)), "it polls others in extra");
         note(now - 30_000_000, now - 30_000_000);
-        assert_eq!(seat.look(4, false, 10_000), Look::Away, "no turn is as long");
+        assert_eq!(attachment.activity(4, false, 10_000), Activity::Absent, "no extra time is as long");
         note(now - 2_000_000, later);
-        assert_eq!(seat.look(4, true, 1), Look::Present(ABSENCE), "it is not over yet");
+        assert_eq!(attachment.activity(4, true, 1), Activity::Present(ABSENT_AFTER), "the call has not ended yet");
         // An hour from now: this thread may be kept waiting in between.
         note(later, later);
-        assert_eq!(look(5), Look::Present(ABSENCE), "just now");
-        let turn = Look::Present(ABSENCE + LONGEST_TURN);
-        assert_eq!(seat.look(5, false, 500), turn, "it polls others in turn");
-        assert_eq!(seat.look(5, true, 500), turn, "a call of one does not have the thread come sooner for all");
+        assert_eq!(activity(5), Activity::Present(ABSENT_AFTER), "just now");
+        let extra = Activity::Present(ABSENT_AFTER + MOST_EXTRA_TIME);
+        assert_eq!(attachment.activity(5, false, 500), extra, "it polls others in extra");
+        assert_eq!(attachment.activity(5, true, 500), extra, "a busy endpoint does not shorten the time of all");
         note(later, now - 5_000_000);
-        assert_eq!(look(5), Look::Present(ABSENCE), "it begins many operations");
+        assert_eq!(activity(5), Activity::Present(ABSENT_AFTER), "it begins many operations");
         note(later, now - 20_000_000);
-        assert_eq!(look(4), Look::Away, "it only sends");
-        assert_eq!(seat.look(4, true, 1), Look::Away, "and does so now");
+        assert_eq!(activity(4), Activity::Absent, "it only sends");
+        assert_eq!(attachment.activity(4, true, 1), Activity::Absent, "it only sends, also now");
     }
 }

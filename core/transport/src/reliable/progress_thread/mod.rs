@@ -1,12 +1,12 @@
-//! The progress thread: does what is due while the program makes no calls (`docs/design/reliable.md`). A process has one, for all of
-//! its endpoints.
+//! The progress thread makes progress while the program makes no calls (`docs/design/reliable.md`).
+//! A process has one for all of its endpoints.
 
 mod alarm;
 mod attachment;
 mod thread;
 
 use crate::{Endpoint, monotonic};
-use attachment::{NOTHING, PARKED, STANDS_IN, Seat};
+use attachment::{ACTING, Attachment, PARKED, WATCHING};
 use cci_mem::guarded::Threading;
 use cci_mem::sync::Ordering;
 use cci_proto::Time;
@@ -14,182 +14,192 @@ use rustix::event::{Timespec, epoll};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
-use thread::Helper;
+use thread::ProgressThread;
 
-/// A program that has neither sent nor taken frames for so long is away.
-const ABSENCE: Duration = Duration::from_micros(1300);
-/// A program that takes frames puts off the thread's alarm when it has not done so for this long: that takes it 1 to 5 microseconds,
-/// a look of the thread 10 to 20 where both share a processor.
-const RENEWAL: u64 = 1_100_000;
+/// A program that has neither sent nor received frames for this long is absent.
+const ABSENT_AFTER: Duration = Duration::from_micros(1300);
+/// A program that receives frames postpones the thread's alarm at this interval, nanoseconds. That
+/// costs 1 to 5 microseconds; a check by the thread costs 10 to 20 where both share a processor.
+const POSTPONE_EVERY: u64 = 1_100_000;
 
-/// What [`Transport::while_away`](crate::Transport::while_away) leaves.
+/// What is left to do after
+/// [`Transport::step_in_background`](crate::Transport::step_in_background).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Absence {
-    /// Nothing is left to be done until the program makes a call.
-    Over,
-    /// Something is.
-    Until {
-        /// When it is due, whatever arrives; none: never by itself.
+pub enum BackgroundWork {
+    /// There is no work until the program makes a call.
+    Done,
+    /// There is more work.
+    Pending {
+        /// Time until the work is due if no frame arrives; `None`: it is due when a frame arrives.
         limit: Option<Duration>,
-        /// Whether frames are to be taken as they arrive.
+        /// Whether arriving frames wake the thread.
         watches: bool,
-        /// The program may be asleep on its handle, and is to be given the chance to come by itself.
+        /// The handle is armed: the program may sleep on it, and gets time to wake up and make the
+        /// call itself.
         armed: bool,
     },
 }
 
-/// Where an endpoint is with the thread.
-enum Life {
-    /// None is wanted: the endpoint belongs to one thread.
-    Unwanted,
-    /// Nothing has needed one yet.
-    NotYet,
-    /// Something needs one.
-    Wanted,
-    Running(Arc<Helper>, Arc<Seat>),
-    /// It could not be started.
+/// Whether an endpoint uses the progress thread.
+enum ThreadUse {
+    /// The endpoint never uses it: it belongs to one thread.
+    Unused,
+    /// No connection or registration has needed it yet.
+    Unneeded,
+    /// The endpoint needs it; the end of the call attaches the endpoint.
+    Needed,
+    Running(Arc<ProgressThread>, Arc<Attachment>),
+    /// The thread could not be started.
     Failed,
 }
 
-/// The progress thread, as an endpoint's transport sees it.
-pub(super) struct Away {
-    life: Life,
+/// An endpoint's use of the progress thread. Protected by the endpoint's lock.
+pub(super) struct Background {
+    thread: ThreadUse,
     calls: u32,
-    /// When a program last put off the alarm, as far as this endpoint knows.
-    renewed: Time,
+    /// When a program last postponed the alarm, as far as this endpoint knows.
+    postponed: Time,
     endpoint: &'static Endpoint,
 }
 
-impl Away {
-    /// Without a thread so far.
+impl Background {
+    /// Creates the state of an endpoint that is not attached yet.
     pub(super) fn new(endpoint: &'static Endpoint, threading: Threading) -> Self {
-        let life = if threading == Threading::One { Life::Unwanted } else { Life::NotYet };
-        Self { life, calls: 0, renewed: Time(0), endpoint }
+        let thread = if threading == Threading::One { ThreadUse::Unused } else { ThreadUse::Unneeded };
+        Self { thread, calls: 0, postponed: Time(0), endpoint }
     }
 
-    /// The program makes a call.
+    /// Counts a call of the program.
     #[inline(always)]
-    pub(super) fn note(&mut self) {
-        if let Life::Running(_, seat) = &self.life {
+    pub(super) fn on_call(&mut self) {
+        if let ThreadUse::Running(_, attachment) = &self.thread {
             self.calls = self.calls.wrapping_add(1);
-            seat.calls.store(self.calls, Ordering::Relaxed);
+            attachment.calls.store(self.calls, Ordering::Relaxed);
         }
     }
 
-    /// The program sends, at this time.
+    /// Records that the program sends now.
     #[inline(always)]
-    pub(super) fn note_sent(&self, now: Time) {
-        if let Life::Running(_, seat) = &self.life {
-            seat.present.store(now.0, Ordering::Relaxed);
+    pub(super) fn on_sent(&self, now: Time) {
+        if let ThreadUse::Running(_, attachment) = &self.thread {
+            attachment.present.store(now.0, Ordering::Relaxed);
         }
     }
 
-    /// The program takes frames, at this time.
+    /// Records that the program receives now, and postpones the thread's alarm when it is time.
     #[inline(always)]
-    pub(super) fn note_polled(&mut self, now: Time) {
-        if let Life::Running(helper, seat) = &self.life {
-            seat.present.store(now.0, Ordering::Relaxed);
-            seat.polled.store(now.0, Ordering::Relaxed);
-            if now.since(self.renewed) >= RENEWAL && seat.state() != PARKED {
-                self.renewed = helper.put_off(now, RENEWAL);
+    pub(super) fn on_polled(&mut self, now: Time) {
+        if let ThreadUse::Running(progress, attachment) = &self.thread {
+            attachment.present.store(now.0, Ordering::Relaxed);
+            attachment.polled.store(now.0, Ordering::Relaxed);
+            if now.since(self.postponed) >= POSTPONE_EVERY && attachment.state() != PARKED {
+                self.postponed = progress.postpone(now, POSTPONE_EVERY);
             }
         }
     }
 
-    /// A connection, or memory for peers: from now on there may be something to be done.
-    pub(super) fn need(&mut self) {
-        if matches!(self.life, Life::NotYet) {
-            self.life = Life::Wanted;
+    /// Records that there is a connection or exposed memory, so that background work is possible
+    /// from now on.
+    pub(super) fn require(&mut self) {
+        if matches!(self.thread, ThreadUse::Unneeded) {
+            self.thread = ThreadUse::Needed;
         }
     }
 
-    /// Whether the thread is to be had.
+    /// Whether the endpoint is to be attached to the thread.
     #[inline]
-    pub(super) fn is_wanted(&self) -> bool {
-        matches!(self.life, Life::Wanted)
+    pub(super) fn must_start(&self) -> bool {
+        matches!(self.thread, ThreadUse::Needed)
     }
 
-    /// Whether the program's next call has to do something for the thread.
+    /// Whether the program's next call has to notify the thread ([`Background::act_on_call`]).
     #[inline(always)]
-    pub(super) fn is_waiting(&self) -> bool {
-        matches!(&self.life, Life::Running(_, seat) if seat.state() != NOTHING)
+    pub(super) fn expects_call(&self) -> bool {
+        matches!(&self.thread, ThreadUse::Running(_, attachment) if attachment.state() != WATCHING)
     }
 
-    /// Has the thread leave the endpoint alone until it is needed; with the endpoint's lock held.
+    /// Parks the endpoint: the thread skips it until a call activates it. Requires the endpoint's
+    /// lock.
     pub(super) fn park(&self) {
-        self.enter(PARKED);
+        self.set_state(PARKED);
     }
 
-    /// Has the next call tell the thread, which waits for what is due now: the call may make more due, and sooner. With the endpoint's
-    /// lock held.
-    pub(super) fn stand_in(&self) {
-        self.enter(STANDS_IN);
+    /// Records that the thread acts for the endpoint and waits for the deadline known now. The next
+    /// call notifies the thread, because it may create an earlier deadline. Requires the endpoint's
+    /// lock.
+    pub(super) fn set_acting(&self) {
+        self.set_state(ACTING);
     }
 
-    fn enter(&self, state: u32) {
-        if let Life::Running(_, seat) = &self.life {
-            seat.state.store(state, Ordering::Relaxed);
+    fn set_state(&self, state: u32) {
+        if let ThreadUse::Running(_, attachment) = &self.thread {
+            attachment.state.store(state, Ordering::Relaxed);
         }
     }
 
-    /// The program has made a call, and leaves something to be done if `needed`. With the endpoint's lock held.
+    /// Notifies the thread of a call of the program; `needed`: the call leaves work. Requires the
+    /// endpoint's lock.
     #[cold]
-    pub(super) fn call(&self, needed: bool) {
-        let Life::Running(helper, seat) = &self.life else { return };
-        match seat.state() {
+    pub(super) fn act_on_call(&self, needed: bool) {
+        let ThreadUse::Running(progress, attachment) = &self.thread else { return };
+        match attachment.state() {
             PARKED if needed => {
-                seat.state.store(NOTHING, Ordering::Relaxed);
-                helper.need_again();
+                attachment.state.store(WATCHING, Ordering::Relaxed);
+                progress.activate();
             }
-            STANDS_IN => {
-                seat.state.store(NOTHING, Ordering::Relaxed);
-                helper.look_by(monotonic() + ABSENCE);
+            ACTING => {
+                attachment.state.store(WATCHING, Ordering::Relaxed);
+                progress.check_by(monotonic() + ABSENT_AFTER);
             }
             _ => {}
         }
     }
 
-    /// Why there is none, where there should be one.
-    pub(super) fn complaint(&self) -> Option<&'static str> {
-        match self.life {
-            Life::Unwanted => Some("the endpoint is for one thread, so that everything proceeds by its calls only"),
-            Life::Failed => Some("the helper thread could not be started, so that everything proceeds by calls only"),
-            Life::NotYet | Life::Wanted | Life::Running(..) => None,
+    /// Returns why the endpoint has no background progress, if it has none.
+    pub(super) fn limitation(&self) -> Option<&'static str> {
+        match self.thread {
+            ThreadUse::Unused => Some("the endpoint is for one thread, so that everything proceeds by its calls only"),
+            ThreadUse::Failed => {
+                Some("the progress thread could not be started, so that everything proceeds by calls only")
+            }
+            ThreadUse::Unneeded | ThreadUse::Needed | ThreadUse::Running(..) => None,
         }
     }
 
-    /// Has the thread stand in for this endpoint, which has this handle.
+    /// Attaches the endpoint, whose OS handle this is, to the progress thread.
     #[cold]
     pub(super) fn start(&mut self, handle: BorrowedFd<'_>) {
-        self.life = match thread::join(self.endpoint, handle) {
-            Some((helper, seat)) => Life::Running(helper, seat),
-            None => Life::Failed,
+        self.thread = match thread::attach(self.endpoint, handle) {
+            Some((progress, attachment)) => ThreadUse::Running(progress, attachment),
+            None => ThreadUse::Failed,
         };
     }
 
-    /// Has the thread leave the endpoint alone for ever. Not with the endpoint's lock held.
-    pub(super) fn end(&mut self) {
-        // In a forked child there is no such thread.
+    /// Detaches the endpoint from the thread for good. The caller must not hold the endpoint's
+    /// lock.
+    pub(super) fn detach(&mut self) {
+        // A forked child has no progress thread.
         if !self.endpoint.is_here() {
             return;
         }
-        if let Life::Running(helper, seat) = std::mem::replace(&mut self.life, Life::Unwanted) {
-            thread::leave(&helper, &seat);
+        if let ThreadUse::Running(progress, attachment) = std::mem::replace(&mut self.thread, ThreadUse::Unused) {
+            thread::detach(&progress, &attachment);
         }
     }
 }
 
-/// Epoll over the handle that tells each arrival once, however long the handle stays readable.
+/// Creates an edge-triggered epoll over the handle: it reports each arrival once, however long the
+/// handle stays readable.
 pub(super) fn watch(handle: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
     let watch = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&watch, handle, epoll::EventData::new_u64(0), epoll::EventFlags::IN | epoll::EventFlags::ET)?;
     Ok(watch)
 }
 
-/// Takes what [`watch`] has told.
+/// Drains the events of [`watch`].
 pub(super) fn drain(watch: &OwnedFd) {
-    let mut told = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 1];
-    let _ = epoll::wait(watch, &mut told[..], Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 1];
+    let _ = epoll::wait(watch, &mut events[..], Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
 }
 
 #[cfg(test)]
@@ -197,30 +207,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_call_has_the_thread_look_and_does_not_wake_it() {
+    fn the_next_call_schedules_a_check_and_does_not_wake_the_thread() {
         let endpoint: &'static Endpoint = Box::leak(Box::new(Endpoint::default()));
         let handle = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).expect("a descriptor");
-        let helper = Arc::new(Helper::new().expect("descriptors"));
-        let seat = Arc::new(Seat::new(1, endpoint, handle));
-        let life = Life::Running(Arc::clone(&helper), Arc::clone(&seat));
-        let away = Away { life, calls: 0, renewed: Time(0), endpoint };
-        let never = helper.alarm.rings_at();
-        away.call(true);
-        assert_eq!(helper.alarm.rings_at(), never, "it sees by itself that calls are made");
-        for (state, needed) in [(STANDS_IN, false), (PARKED, true)] {
-            helper.alarm.set(None);
-            away.enter(state);
-            assert!(away.is_waiting());
+        let progress = Arc::new(ProgressThread::new().expect("descriptors"));
+        let attachment = Arc::new(Attachment::new(1, endpoint, handle));
+        let thread = ThreadUse::Running(Arc::clone(&progress), Arc::clone(&attachment));
+        let background = Background { thread, calls: 0, postponed: Time(0), endpoint };
+        let never = progress.alarm.fires_at();
+        background.act_on_call(true);
+        assert_eq!(progress.alarm.fires_at(), never, "the thread reads the count of calls by itself");
+        for (state, needed) in [(ACTING, false), (PARKED, true)] {
+            progress.alarm.set(None);
+            background.set_state(state);
+            assert!(background.expects_call());
             let begin = monotonic();
-            away.call(needed);
-            assert!(!away.is_waiting(), "once");
-            let rings = helper.alarm.rings_at();
-            assert!(rings >= begin + ABSENCE, "the program is there for now");
-            assert!(rings <= monotonic() + ABSENCE, "nothing may be due before");
+            background.act_on_call(needed);
+            assert!(!background.expects_call(), "once");
+            let fires = progress.alarm.fires_at();
+            assert!(fires >= begin + ABSENT_AFTER, "the program is present for now");
+            assert!(fires <= monotonic() + ABSENT_AFTER, "a deadline may be that early");
         }
-        helper.alarm.set(None);
-        away.enter(PARKED);
-        away.call(false);
-        assert!(away.is_waiting() && helper.alarm.rings_at() == never, "nothing is left to be done");
+        progress.alarm.set(None);
+        background.set_state(PARKED);
+        background.act_on_call(false);
+        assert!(background.expects_call() && progress.alarm.fires_at() == never, "there is no work");
     }
 }

@@ -1,8 +1,9 @@
-//! The progress thread of the process: looks for the programs of all endpoints, and stands in for those that are away.
+//! The progress thread of the process: checks whether the programs of all endpoints make calls, and
+//! makes progress for endpoints whose program is absent.
 
 use super::alarm::Alarm;
-use super::attachment::{Look, PARKED, PRESENCE, Seat};
-use super::{ABSENCE, Absence};
+use super::attachment::{Activity, Attachment, CHECK_EVERY, PARKED};
+use super::{ABSENT_AFTER, BackgroundWork};
 use crate::{Endpoint, monotonic};
 use cci_mem::fork::PerProcess;
 use cci_mem::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -14,42 +15,44 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
-/// Nice value of the thread, where the program may choose it: nine of ten parts of a processor on which something computes, so
-/// that what peers do one-sidedly keeps its speed meanwhile.
-const URGENCY: i32 = -10;
+/// Nice value of the thread, where the system permits it: nine tenths of a processor on which
+/// another thread computes, so that RMA of peers keeps its speed meanwhile.
+const NICE_VALUE: i32 = -10;
 /// Stack of the thread, bytes.
 const STACK: usize = 256 << 10;
-/// How long the end of the last endpoint waits for the end of the thread. A thread that the system stops ends by itself later.
+/// How long the close of the last endpoint waits for the thread to end. A stopped thread ends by
+/// itself later.
 const END_LIMIT: Duration = Duration::from_secs(1);
-/// Up to so many endpoints are looked at by a program that puts off the alarm.
+/// Up to this many active endpoints, a program that postpones the alarm checks how old their last
+/// poll is.
 const FEW: u32 = 16;
-/// Arrivals taken from the epoll at a time.
+/// Epoll events taken in one call.
 const ARRIVALS: usize = 64;
 
-/// The thread, as endpoints see it.
-pub(super) struct Helper {
-    seats: Mutex<Vec<Arc<Seat>>>,
-    /// Counts changes of `seats`, and endpoints that need the thread again.
-    news: AtomicU32,
-    /// Endpoints that are not parked, about.
+/// The state that the thread shares with all endpoints of the process.
+pub(super) struct ProgressThread {
+    attachments: Mutex<Vec<Arc<Attachment>>>,
+    /// Counts changes of `attachments` and activations of endpoints.
+    changes: AtomicU32,
+    /// Approximate number of endpoints that are not parked.
     active: AtomicU32,
-    /// When a program last put off the alarm.
-    renewed: AtomicU64,
+    /// When a program last postponed the alarm, nanoseconds of [`monotonic`].
+    postponed: AtomicU64,
     pub(super) alarm: Alarm,
-    /// The handles of endpoints whose frames the thread takes; each arrival is told once.
+    /// Edge-triggered epoll over the handles of endpoints for which the thread receives frames.
     watch: OwnedFd,
     ended: AtomicBool,
     thread: OnceLock<ThreadId>,
-    /// The thread has ended.
-    is_over: Mutex<bool>,
-    over: Condvar,
+    /// Whether the thread has ended.
+    has_ended: Mutex<bool>,
+    end_signal: Condvar,
 }
 
-/// The thread of this process; none while no endpoint needs it.
+/// The thread of this process; `None` while no endpoint needs it.
 #[derive(Default)]
 struct Current {
-    helper: Option<(Arc<Helper>, JoinHandle<()>)>,
-    /// The number of the last seat.
+    progress: Option<(Arc<ProgressThread>, JoinHandle<()>)>,
+    /// The number of the last attachment.
     numbers: u64,
 }
 
@@ -64,104 +67,112 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has the thread of this process, which is started if there is none, stand in for an endpoint with this handle. None: it cannot be had.
-pub(super) fn join(endpoint: &'static Endpoint, handle: BorrowedFd<'_>) -> Option<(Arc<Helper>, Arc<Seat>)> {
+/// Attaches an endpoint, whose OS handle this is, to the progress thread of this process, and
+/// starts the thread if there is none. `None`: the system refuses a thread or a descriptor.
+pub(super) fn attach(
+    endpoint: &'static Endpoint,
+    handle: BorrowedFd<'_>,
+) -> Option<(Arc<ProgressThread>, Arc<Attachment>)> {
     let handle = handle.try_clone_to_owned().ok()?;
     let mut current = current()?;
-    let helper = match &current.helper {
-        Some((helper, _)) => Arc::clone(helper),
+    let progress = match &current.progress {
+        Some((progress, _)) => Arc::clone(progress),
         None => {
-            let helper = Arc::new(Helper::new().ok()?);
-            let thread = spawn(Arc::clone(&helper))?;
-            current.helper = Some((Arc::clone(&helper), thread));
-            helper
+            let progress = Arc::new(ProgressThread::new().ok()?);
+            let thread = spawn(Arc::clone(&progress))?;
+            current.progress = Some((Arc::clone(&progress), thread));
+            progress
         }
     };
     current.numbers += 1;
-    let seat = Arc::new(Seat::new(current.numbers, endpoint, handle));
-    lock(&helper.seats).push(Arc::clone(&seat));
-    helper.need_again();
-    Some((helper, seat))
+    let attachment = Arc::new(Attachment::new(current.numbers, endpoint, handle));
+    lock(&progress.attachments).push(Arc::clone(&attachment));
+    progress.activate();
+    Some((progress, attachment))
 }
 
-/// The thread leaves an endpoint alone for ever, and ends with the last one. Not with the endpoint's lock held.
-pub(super) fn leave(helper: &Arc<Helper>, seat: &Arc<Seat>) {
+/// Detaches an endpoint for good; the thread ends with the last one. The caller must not hold the
+/// endpoint's lock.
+pub(super) fn detach(progress: &Arc<ProgressThread>, attachment: &Arc<Attachment>) {
     let Some(mut current) = current() else { return };
-    lock(&helper.seats).retain(|other| other.number != seat.number);
-    helper.news.fetch_add(1, Ordering::SeqCst);
-    let is_last = lock(&helper.seats).is_empty();
-    let thread = if is_last { current.helper.take_if(|(here, _)| Arc::ptr_eq(here, helper)) } else { None };
+    lock(&progress.attachments).retain(|other| other.number != attachment.number);
+    progress.changes.fetch_add(1, Ordering::SeqCst);
+    let is_last = lock(&progress.attachments).is_empty();
+    let thread = if is_last { current.progress.take_if(|(here, _)| Arc::ptr_eq(here, progress)) } else { None };
     drop(current);
-    if helper.is_own_thread() {
-        // The library failed within a step of the thread, which holds the handle: it goes with the seat.
-        helper.ended.store(is_last, Ordering::SeqCst);
+    if progress.is_own_thread() {
+        // A failure inside the thread's own step closes the endpoint. The step holds the handle,
+        // which is dropped with the attachment.
+        progress.ended.store(is_last, Ordering::SeqCst);
         return;
     }
-    // Waits while the thread is within this endpoint, which it leaves after one step.
-    if let Some(handle) = seat.handle().take() {
-        let _ = epoll::delete(&helper.watch, &handle);
+    // Waits while the thread is inside this endpoint: one step at most.
+    if let Some(handle) = attachment.handle().take() {
+        let _ = epoll::delete(&progress.watch, &handle);
     }
     if let Some((_, thread)) = thread {
-        helper.end(thread);
+        progress.end(thread);
     }
 }
 
-impl Helper {
+impl ProgressThread {
     pub(super) fn new() -> rustix::io::Result<Self> {
         Ok(Self {
-            seats: Mutex::default(),
-            news: AtomicU32::new(0),
+            attachments: Mutex::default(),
+            changes: AtomicU32::new(0),
             active: AtomicU32::new(0),
-            renewed: AtomicU64::new(0),
+            postponed: AtomicU64::new(0),
             alarm: Alarm::new()?,
             watch: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             ended: AtomicBool::new(false),
             thread: OnceLock::new(),
-            is_over: Mutex::new(false),
-            over: Condvar::new(),
+            has_ended: Mutex::new(false),
+            end_signal: Condvar::new(),
         })
     }
 
-    /// An endpoint needs the thread again, or for the first time.
+    /// Activates an endpoint: it needs the thread for the first time, or again.
     #[cold]
-    pub(super) fn need_again(&self) {
+    pub(super) fn activate(&self) {
         self.active.fetch_add(1, Ordering::SeqCst);
-        // The thread looks at it after it has set its alarm: it sees this, or its alarm is seen here.
-        self.news.fetch_add(1, Ordering::SeqCst);
-        self.look_by(monotonic() + ABSENCE);
+        // The thread reads `changes` after it has set its alarm: either it sees this change, or
+        // this call sees the alarm.
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        self.check_by(monotonic() + ABSENT_AFTER);
     }
 
-    /// The thread looks by this time.
+    /// Schedules a check of the programs at this time at the latest.
     #[cold]
-    pub(super) fn look_by(&self, at: Time) {
+    pub(super) fn check_by(&self, at: Time) {
         self.alarm.set_by(at);
     }
 
-    /// A program takes frames: the alarm need not ring while all endpoints that need it are polled. Says when it was put off last.
+    /// Postpones the alarm, because a program receives frames: no check is needed while all active
+    /// endpoints are polled. Returns when the alarm was last postponed.
     #[cold]
-    pub(super) fn put_off(&self, now: Time, renewal: u64) -> Time {
-        let renewed = Time(self.renewed.load(Ordering::Relaxed));
-        if now.since(renewed) < renewal {
-            return renewed;
+    pub(super) fn postpone(&self, now: Time, interval: u64) -> Time {
+        let postponed = Time(self.postponed.load(Ordering::Relaxed));
+        if now.since(postponed) < interval {
+            return postponed;
         }
-        self.renewed.store(now.0, Ordering::Relaxed);
+        self.postponed.store(now.0, Ordering::Relaxed);
         let at = match self.active.load(Ordering::Relaxed) {
-            1 => Some(now + ABSENCE),
-            2..=FEW => self.oldest().map(|oldest| oldest + ABSENCE),
-            // The thread gives so many programs' turns more time than this.
+            1 => Some(now + ABSENT_AFTER),
+            2..=FEW => self.oldest().map(|oldest| oldest + ABSENT_AFTER),
+            // Of this many endpoints each gets more time than that.
             _ => None,
         };
         if let Some(at) = at {
-            self.alarm.put_off(at);
+            self.alarm.postpone(at);
         }
         now
     }
 
-    /// When the endpoint was polled that was not for longest, of those that need the thread. None: it does not matter.
+    /// Returns when the least recently active endpoint was last used. `None`: not known now.
     fn oldest(&self) -> Option<Time> {
-        let seats = self.seats.try_lock().ok()?;
-        let active = seats.iter().filter(|seat| seat.state() != PARKED);
-        active.map(|seat| Time(seat.present.load(Ordering::Relaxed))).min()
+        let attachments = self.attachments.try_lock().ok()?;
+        let active = attachments.iter().filter(|attachment| attachment.state() != PARKED);
+        active.map(|attachment| Time(attachment.present.load(Ordering::Relaxed))).min()
     }
 
     fn is_own_thread(&self) -> bool {
@@ -172,13 +183,13 @@ impl Helper {
         self.ended.load(Ordering::SeqCst)
     }
 
-    /// Ends the thread, and waits for its end as long as that may take.
+    /// Asks the thread to end, and waits for that, [`END_LIMIT`] at most.
     fn end<T>(&self, thread: JoinHandle<T>) {
         self.ended.store(true, Ordering::SeqCst);
-        self.alarm.ring();
-        let over = lock(&self.is_over);
+        self.alarm.wake();
+        let over = lock(&self.has_ended);
         let (over, _) =
-            self.over.wait_timeout_while(over, END_LIMIT, |over| !*over).unwrap_or_else(PoisonError::into_inner);
+            self.end_signal.wait_timeout_while(over, END_LIMIT, |over| !*over).unwrap_or_else(PoisonError::into_inner);
         if *over {
             drop(over);
             let _ = thread.join();
@@ -186,92 +197,96 @@ impl Helper {
     }
 }
 
-const NAME: &str = "cci-away";
+const NAME: &str = "cci-progress";
 
-fn spawn(helper: Arc<Helper>) -> Option<JoinHandle<()>> {
-    // A thread begins with its creator's mask: no signal ever finds it unblocked.
+fn spawn(progress: Arc<ProgressThread>) -> Option<JoinHandle<()>> {
+    // A thread inherits its creator's signal mask, so that no signal is ever delivered to it.
     let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).ok()?;
-    let thread = std::thread::Builder::new().name(NAME.into()).stack_size(STACK).spawn(move || run(&helper));
+    let thread = std::thread::Builder::new().name(NAME.into()).stack_size(STACK).spawn(move || run(&progress));
     let _ = before.thread_set_mask();
     thread.ok()
 }
 
-/// Tells that the thread has ended, however it did.
-struct TellsEnd<'a>(&'a Helper);
+/// Signals the end of the thread, also after a panic.
+struct EndNotifier<'a>(&'a ProgressThread);
 
-impl Drop for TellsEnd<'_> {
+impl Drop for EndNotifier<'_> {
     fn drop(&mut self) {
-        *lock(&self.0.is_over) = true;
-        self.0.over.notify_all();
+        *lock(&self.0.has_ended) = true;
+        self.0.end_signal.notify_all();
     }
 }
 
-fn run(helper: &Helper) {
-    let _tells = TellsEnd(helper);
-    let _ = helper.thread.set(std::thread::current().id());
-    // Of this thread alone. Without the privilege it shares a processor with the computing program as an equal.
-    let _ = rustix::process::setpriority_process(None, URGENCY);
-    let mut places: Vec<Place> = Vec::new();
-    let mut news = helper.news.load(Ordering::SeqCst).wrapping_sub(1);
+fn run(progress: &ProgressThread) {
+    let _notifier = EndNotifier(progress);
+    let _ = progress.thread.set(std::thread::current().id());
+    // Affects this thread alone. Without the privilege it shares a processor with a computing
+    // program as an equal.
+    let _ = rustix::process::setpriority_process(None, NICE_VALUE);
+    let mut tasks: Vec<Task> = Vec::new();
+    let mut changes = progress.changes.load(Ordering::SeqCst).wrapping_sub(1);
     loop {
-        if helper.is_ended() {
+        if progress.is_ended() {
             return;
         }
-        let latest = helper.news.load(Ordering::SeqCst);
-        if latest != news {
-            news = latest;
-            follow(helper, &mut places);
+        let latest = progress.changes.load(Ordering::SeqCst);
+        if latest != changes {
+            changes = latest;
+            update_tasks(progress, &mut tasks);
         }
-        let next = round(helper, &mut places);
-        helper.alarm.set(next.look);
-        if helper.news.load(Ordering::SeqCst) == news && !helper.is_ended() {
-            helper.alarm.wait(&helper.watch, next.due);
-            take_arrivals(helper, &mut places);
+        let next = round(progress, &mut tasks);
+        progress.alarm.set(next.check);
+        if progress.changes.load(Ordering::SeqCst) == changes && !progress.is_ended() {
+            progress.alarm.wait(&progress.watch, next.due);
+            take_arrivals(progress, &mut tasks);
         }
     }
 }
 
-/// Takes in endpoints that are new, and lets go of those that are closed; both lists are in the order of the numbers.
-fn follow(helper: &Helper, places: &mut Vec<Place>) {
-    let seats = lock(&helper.seats);
-    places.retain(|place| seats.binary_search_by_key(&place.seat.number, |seat| seat.number).is_ok());
-    let last = places.last().map_or(0, |place| place.seat.number);
-    let new = seats.iter().filter(|seat| seat.number > last);
-    places.extend(new.map(|seat| Place::new(Arc::clone(seat))));
+/// Adds tasks for new endpoints, and drops those of closed ones. Both lists are in the order of the
+/// numbers.
+fn update_tasks(progress: &ProgressThread, tasks: &mut Vec<Task>) {
+    let attachments = lock(&progress.attachments);
+    tasks.retain(|task| {
+        attachments.binary_search_by_key(&task.attachment.number, |attachment| attachment.number).is_ok()
+    });
+    let last = tasks.last().map_or(0, |task| task.attachment.number);
+    let new = attachments.iter().filter(|attachment| attachment.number > last);
+    tasks.extend(new.map(|attachment| Task::new(Arc::clone(attachment))));
 }
 
 /// When the thread is to wake.
 #[derive(Default)]
 struct Next {
-    /// To look for a program: the alarm.
-    look: Option<Time>,
-    /// To do what is due.
+    /// To check whether a program makes calls: the alarm.
+    check: Option<Time>,
+    /// To do work that is due.
     due: Option<Time>,
 }
 
-/// Looks for each program, and stands in where it is time.
-fn round(helper: &Helper, places: &mut [Place]) -> Next {
+/// Checks each program, and does the work of endpoints whose program is absent.
+fn round(progress: &ProgressThread, tasks: &mut [Task]) -> Next {
     let mut next = Next::default();
     let now = monotonic();
-    let polled = places.iter().filter(|place| place.seat.is_polled(now)).count();
+    let polled = tasks.iter().filter(|task| task.attachment.is_polled(now)).count();
     let polled = u32::try_from(polled).unwrap_or(u32::MAX);
     let mut active = 0;
-    for place in places {
-        place.go_on(helper, polled, &mut next);
-        active += u32::from(place.seat.state() != PARKED);
+    for task in tasks {
+        task.advance(progress, polled, &mut next);
+        active += u32::from(task.attachment.state() != PARKED);
     }
-    helper.active.store(active, Ordering::Relaxed);
+    progress.active.store(active, Ordering::Relaxed);
     next
 }
 
-fn take_arrivals(helper: &Helper, places: &mut [Place]) {
-    let mut told = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; ARRIVALS];
+fn take_arrivals(progress: &ProgressThread, tasks: &mut [Task]) {
+    let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; ARRIVALS];
     let none = Timespec { tv_sec: 0, tv_nsec: 0 };
-    let count = epoll::wait(&helper.watch, &mut told[..], Some(&none)).unwrap_or(0);
-    for event in &told[..count] {
+    let count = epoll::wait(&progress.watch, &mut events[..], Some(&none)).unwrap_or(0);
+    for event in &events[..count] {
         let number = event.data.u64();
-        if let Ok(at) = places.binary_search_by_key(&number, |place| place.seat.number) {
-            places[at].is_told = true;
+        if let Ok(at) = tasks.binary_search_by_key(&number, |task| task.attachment.number) {
+            tasks[at].has_arrival = true;
         }
     }
 }
@@ -279,148 +294,152 @@ fn take_arrivals(helper: &Helper, places: &mut [Place]) {
 /// What the thread does for an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing until a call needs it.
+    /// The thread skips the endpoint until a call activates it.
     Parked,
-    /// The program was there at the last look, after so many calls.
+    /// The program was present at the last check, after this many calls.
     Present(u32),
-    /// It was away, and had made so many calls.
-    Away(u32),
+    /// The program was absent after this many calls: the thread acts for it.
+    Acting(u32),
     /// The endpoint is closed.
-    Gone,
+    Closed,
 }
 
-/// An endpoint, as the thread sees it.
-struct Place {
-    seat: Arc<Seat>,
+/// The thread's own state of an endpoint.
+struct Task {
+    attachment: Arc<Attachment>,
     phase: Phase,
-    /// When something is due; none: only what arrives is.
+    /// When work is due; `None`: when a frame arrives.
     due: Option<Time>,
     /// The handle is in the epoll.
     is_watched: bool,
-    /// Something has arrived.
-    is_told: bool,
+    /// The epoll has reported an arrival.
+    has_arrival: bool,
     armed: bool,
-    /// The program has let a chance pass to have the processor, and one to come by itself.
+    /// The thread has yielded the processor once in this absence, and has given the program time to
+    /// wake up.
     has_yielded: bool,
-    is_gone: bool,
+    in_grace: bool,
 }
 
-impl Place {
-    fn new(seat: Arc<Seat>) -> Self {
+impl Task {
+    fn new(attachment: Arc<Attachment>) -> Self {
         let phase = Phase::Parked;
-        let (is_watched, is_told, armed, has_yielded, is_gone) = (false, false, false, false, false);
-        Self { seat, phase, due: None, is_watched, is_told, armed, has_yielded, is_gone }
+        let (is_watched, has_arrival, armed, has_yielded, in_grace) = (false, false, false, false, false);
+        Self { attachment, phase, due: None, is_watched, has_arrival, armed, has_yielded, in_grace }
     }
 
-    fn go_on(&mut self, helper: &Helper, polled: u32, next: &mut Next) {
-        let is_parked = self.seat.state() == PARKED;
+    fn advance(&mut self, progress: &ProgressThread, polled: u32, next: &mut Next) {
+        let is_parked = self.attachment.state() == PARKED;
         match self.phase {
-            Phase::Gone => {}
+            Phase::Closed => {}
             Phase::Parked if is_parked => {}
-            // The program has made a call, or it would still be parked.
-            Phase::Parked => self.look(helper, self.seat.calls().wrapping_sub(1), polled, next),
+            // A call of the program has activated it.
+            Phase::Parked => self.check_program(progress, self.attachment.calls().wrapping_sub(1), polled, next),
             Phase::Present(_) if is_parked => self.phase = Phase::Parked,
-            Phase::Present(before) => self.look(helper, before, polled, next),
-            Phase::Away(calls) if self.seat.calls() != calls => self.come_back(helper, polled, next),
-            Phase::Away(_) => {
-                if self.is_told && self.armed && !self.is_gone {
-                    self.due = Some(monotonic() + PRESENCE);
-                    self.is_gone = true;
-                } else if self.is_told && !self.is_in_grace() || self.due.is_some_and(|due| due <= monotonic()) {
-                    self.stand_in(helper, polled, next);
+            Phase::Present(before) => self.check_program(progress, before, polled, next),
+            Phase::Acting(calls) if self.attachment.calls() != calls => self.on_call(progress, polled, next),
+            Phase::Acting(_) => {
+                if self.has_arrival && self.armed && !self.in_grace {
+                    self.due = Some(monotonic() + CHECK_EVERY);
+                    self.in_grace = true;
+                } else if self.has_arrival && !self.waits_for_grace() || self.due.is_some_and(|due| due <= monotonic())
+                {
+                    self.step_in_background(progress, polled, next);
                 }
-                self.is_told = false;
+                self.has_arrival = false;
                 self.wait_for_due(next);
             }
         }
     }
 
-    /// Whether a program that sleeps on its handle is given time to come by itself.
-    fn is_in_grace(&self) -> bool {
-        self.armed && self.is_gone && self.due.is_some_and(|due| due > monotonic())
+    /// Whether a program that sleeps on its handle still has time to wake up and make the call
+    /// itself.
+    fn waits_for_grace(&self) -> bool {
+        self.armed && self.in_grace && self.due.is_some_and(|due| due > monotonic())
     }
 
     fn wait_for_due(&self, next: &mut Next) {
-        if let (Phase::Away(_), Some(due)) = (self.phase, self.due) {
+        if let (Phase::Acting(_), Some(due)) = (self.phase, self.due) {
             next.due = next.due.into_iter().chain([due]).min();
         }
     }
 
-    fn come_back(&mut self, helper: &Helper, polled: u32, next: &mut Next) {
-        self.watch(helper, false);
-        if self.seat.state() == PARKED {
+    fn on_call(&mut self, progress: &ProgressThread, polled: u32, next: &mut Next) {
+        self.watch(progress, false);
+        if self.attachment.state() == PARKED {
             self.phase = Phase::Parked;
         } else {
-            self.look(helper, self.seat.calls().wrapping_sub(1), polled, next);
+            self.check_program(progress, self.attachment.calls().wrapping_sub(1), polled, next);
         }
     }
 
-    fn look(&mut self, helper: &Helper, before: u32, polled: u32, next: &mut Next) {
-        let calls = self.seat.calls();
-        match self.seat.look(before, self.seat.endpoint.is_busy(), polled) {
-            Look::Present(left) => {
+    fn check_program(&mut self, progress: &ProgressThread, before: u32, polled: u32, next: &mut Next) {
+        let calls = self.attachment.calls();
+        match self.attachment.activity(before, self.attachment.endpoint.is_busy(), polled) {
+            Activity::Present(left) => {
                 self.phase = Phase::Present(calls);
                 let at = monotonic() + left;
-                next.look = next.look.into_iter().chain([at]).min();
+                next.check = next.check.into_iter().chain([at]).min();
             }
-            Look::Away => {
-                self.phase = Phase::Away(calls);
-                (self.has_yielded, self.is_gone, self.is_told) = (false, false, false);
-                self.stand_in(helper, polled, next);
+            Activity::Absent => {
+                self.phase = Phase::Acting(calls);
+                (self.has_yielded, self.in_grace, self.has_arrival) = (false, false, false);
+                self.step_in_background(progress, polled, next);
                 self.wait_for_due(next);
             }
         }
     }
 
-    /// Does what is due.
-    fn stand_in(&mut self, helper: &Helper, polled: u32, next: &mut Next) {
-        self.is_told = false;
+    /// Makes one step for the endpoint, and schedules the next.
+    fn step_in_background(&mut self, progress: &ProgressThread, polled: u32, next: &mut Next) {
+        self.has_arrival = false;
         match self.step() {
-            None => self.phase = Phase::Gone,
-            Some(Absence::Over) => {
-                self.watch(helper, false);
+            None => self.phase = Phase::Closed,
+            Some(BackgroundWork::Done) => {
+                self.watch(progress, false);
                 self.phase = Phase::Parked;
             }
-            Some(Absence::Until { limit, watches, armed }) => {
-                self.watch(helper, watches);
+            Some(BackgroundWork::Pending { limit, watches, armed }) => {
+                self.watch(progress, watches);
                 self.armed = armed;
                 self.due = limit.map(|limit| monotonic() + limit);
                 if !self.has_yielded {
-                    // It may be absent only because it does not get its processor, which this thread is on: it would be kept
-                    // from it for as long as there is something to do.
+                    // The program may be absent only because this thread occupies its processor.
+                    // Without a yield it would wait as long as there is work.
                     std::thread::yield_now();
                     self.has_yielded = true;
-                    if matches!(self.phase, Phase::Away(calls) if calls != self.seat.calls()) {
-                        self.come_back(helper, polled, next);
+                    if matches!(self.phase, Phase::Acting(calls) if calls != self.attachment.calls()) {
+                        self.on_call(progress, polled, next);
                     }
                 }
             }
         }
     }
 
-    /// None: the endpoint is closed.
-    fn step(&self) -> Option<Absence> {
-        let handle = self.seat.handle();
+    /// Makes one step inside the endpoint. `None`: the endpoint is closed.
+    fn step(&self) -> Option<BackgroundWork> {
+        let handle = self.attachment.handle();
         handle.as_ref()?;
-        let entered = self.seat.endpoint.with(|core, transport| {
-            // Another life of the cell is somebody else's.
-            (self.seat.endpoint.generation() == self.seat.life).then(|| transport.while_away(core))
+        let entered = self.attachment.endpoint.with(|core, transport| {
+            // A cell of another generation belongs to another endpoint.
+            (self.attachment.endpoint.generation() == self.attachment.generation)
+                .then(|| transport.step_in_background(core))
         });
         entered.ok()?
     }
 
-    /// Has frames that arrive wake the thread, or not.
-    fn watch(&mut self, helper: &Helper, on: bool) {
+    /// Chooses whether arriving frames wake the thread.
+    fn watch(&mut self, progress: &ProgressThread, on: bool) {
         if on == self.is_watched {
             return;
         }
-        let handle = self.seat.handle();
+        let handle = self.attachment.handle();
         let Some(handle) = handle.as_ref() else { return };
-        let (number, flags) = (self.seat.number, epoll::EventFlags::IN | epoll::EventFlags::ET);
+        let (number, flags) = (self.attachment.number, epoll::EventFlags::IN | epoll::EventFlags::ET);
         let done = if on {
-            epoll::add(&helper.watch, handle, epoll::EventData::new_u64(number), flags)
+            epoll::add(&progress.watch, handle, epoll::EventData::new_u64(number), flags)
         } else {
-            epoll::delete(&helper.watch, handle)
+            epoll::delete(&progress.watch, handle)
         };
         self.is_watched = if done.is_ok() { on } else { self.is_watched };
     }
@@ -432,24 +451,24 @@ mod tests {
 
     #[test]
     fn the_end_waits_for_no_thread_that_does_not_end() {
-        let helper = Arc::new(Helper::new().expect("descriptors"));
+        let progress = Arc::new(ProgressThread::new().expect("descriptors"));
         let (sender, receiver) = std::sync::mpsc::channel::<()>();
-        // Some thread of ours that is stopped, by a debugger or by the system.
+        // A thread that is stopped, by a debugger or by the system.
         let thread = std::thread::spawn(move || receiver.recv().is_err());
-        helper.end(thread);
-        assert!(helper.is_ended());
+        progress.end(thread);
+        assert!(progress.is_ended());
         drop(sender);
     }
 
     #[test]
     fn the_thread_ends_though_the_system_sets_no_timer() {
         for _ in 0..10 {
-            let helper = Arc::new(Helper::new().expect("descriptors"));
-            helper.alarm.refuse();
-            let thread = spawn(Arc::clone(&helper)).expect("a thread");
-            helper.need_again();
-            helper.end(thread);
-            assert!(*lock(&helper.is_over), "it was given up");
+            let progress = Arc::new(ProgressThread::new().expect("descriptors"));
+            progress.alarm.refuse();
+            let thread = spawn(Arc::clone(&progress)).expect("a thread");
+            progress.activate();
+            progress.end(thread);
+            assert!(*lock(&progress.has_ended), "the wait timed out");
         }
     }
 }
