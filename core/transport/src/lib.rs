@@ -11,16 +11,16 @@ mod copies;
 mod core;
 mod endpoint;
 mod holder;
-mod linger;
 mod link;
 mod open;
 mod operation;
-mod patience;
 mod reliable;
 mod shortage;
 mod snapshot;
+mod spin_policy;
 #[cfg(feature = "trace")]
 pub mod trace;
+mod wait_policy;
 mod waits;
 
 pub use crate::core::{Core, CoreOptions, name};
@@ -29,13 +29,13 @@ pub use connection::{Connection, ConnectionState, Counters};
 pub use copies::{PeerCopy, keep_copies, wait_for_copies};
 pub use endpoint::{Body, Endpoint, Entered, Globals, Outside, Popped, globals};
 pub use holder::child_holds;
-pub use linger::Linger;
 pub use link::{Incoming, Link, Outgoing};
 pub use open::{OpenError, room_for};
 pub use operation::{Connect, ConnectionReport, Message, Posted, Rma};
-pub use patience::{Edge, Patience, Turn};
 pub use reliable::{BackgroundWork, Reliable, ReliableOptions};
 pub use snapshot::{Snapshot, Unreadable, WaitShown};
+pub use spin_policy::Linger;
+pub use wait_policy::{Edge, Patience, Turn};
 pub use waits::WaitFor;
 
 use cci_mem::memory::Memory;

@@ -3,7 +3,7 @@
 #![deny(unsafe_code)]
 
 mod address;
-mod direct;
+mod connected;
 mod groups;
 mod interface;
 mod open;
@@ -18,7 +18,7 @@ mod transmit;
 
 use cci_proto::{Address, ConnectError, Time};
 use cci_transport::{Incoming, Link, Outgoing, monotonic};
-use direct::Direct;
+use connected::Direct;
 use groups::{Groups, Named};
 use interface::Place;
 use open::How;
@@ -254,7 +254,7 @@ impl Link for Sock {
     }
 
     fn send_burst(&mut self, frames: &[Outgoing<'_>]) -> usize {
-        let direct::Taken { count: taken, is_full } = self.direct.send(frames, &mut self.transmitter);
+        let connected::Taken { count: taken, is_full } = self.direct.send(frames, &mut self.transmitter);
         if taken == frames.len() || is_full {
             return taken;
         }

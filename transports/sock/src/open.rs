@@ -1,7 +1,7 @@
 //! Opening the socket.
 
 use crate::address::{self, SCHEME};
-use crate::direct::Direct;
+use crate::connected::Direct;
 use crate::groups::Groups;
 use crate::interface::{self, Place};
 use crate::proof;

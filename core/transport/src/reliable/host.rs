@@ -1,11 +1,11 @@
 //! What the engine asks for: slots, registered memory, events.
 
-use super::chores::Chore;
+use super::connection_table::Table;
+use super::deferred::Chore;
 use super::inbox::Inbox;
-use super::operation::Operations;
+use super::operation_table::Operations;
 use super::outbox::COPIED;
-use super::registry::Registry;
-use super::table::Table;
+use super::registrations::Registry;
 use crate::{Connection, ConnectionState, Core, Slot};
 use cci_mem::memory::{Memory, Piece};
 use cci_mem::sync::Ordering;

@@ -1,20 +1,20 @@
 //! An engine and a link make a transport (`docs/design/reliable.md`).
 
-mod chores;
-mod connect;
+mod connection_setup;
+mod connection_table;
+mod deferred;
+mod gauges;
 mod host;
 mod inbox;
-mod mode;
 mod multicast;
 mod names;
-mod notes;
-mod operation;
+mod operation_table;
 mod outbox;
 mod progress_thread;
-mod registry;
+mod readiness;
+mod registrations;
 mod send;
 mod shares;
-mod table;
 mod transport;
 
 pub use progress_thread::BackgroundWork;
@@ -25,21 +25,21 @@ use cci_mem::guarded::Threading;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Config, Engine};
 use cci_proto::{CONN_REQ_LEN, Status, Time, wire};
-use chores::Expected;
+use connection_table::Table;
+use deferred::Expected;
+use gauges::Notes;
 use host::{Ends, Estate};
 use inbox::Inbox;
-use mode::Mode;
 use multicast::Group;
 use names::Names;
-use notes::Notes;
-use operation::Operations;
+use operation_table::Operations;
 use outbox::Outbox;
 use progress_thread::Background;
-use registry::Registry;
+use readiness::Mode;
+use registrations::Registry;
 use send::Row;
 use std::collections::VecDeque;
 use std::time::Duration;
-use table::Table;
 
 /// Frames taken from the link in one call.
 const BUDGET: usize = 64;

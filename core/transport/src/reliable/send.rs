@@ -1,9 +1,9 @@
 //! Sending, RMA, and when frames leave (`docs/design/reliable.md`).
 
 use super::Reliable;
-use super::chores::index_of;
+use super::deferred::index_of;
 use super::host::Ends;
-use super::operation::{Local, Operation, Operations};
+use super::operation_table::{Local, Operation, Operations};
 use crate::{Connection, Core, Link, Message, Outgoing, Posted, Rma, Slot};
 use cci_mem::memory::Piece;
 use cci_mem::sync::Ordering;

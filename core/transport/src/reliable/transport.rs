@@ -1,6 +1,6 @@
 //! The operations of the trait `Transport`.
 
-use super::chores::index_of;
+use super::deferred::index_of;
 use super::host::Ends;
 use super::{BackgroundWork, Reliable};
 use crate::{

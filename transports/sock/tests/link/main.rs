@@ -1,7 +1,7 @@
 //! The link over the loop-back interface, and in network name spaces where this user may make them.
 
 mod allocation;
-mod direct;
+mod connected;
 mod ends;
 mod exchange;
 mod groups;

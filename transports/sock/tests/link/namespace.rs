@@ -1,6 +1,6 @@
 //! What a host's own network does to an endpoint: in a name space of its own, where this user may make one.
 
-use crate::direct::{acquaint, is_direct};
+use crate::connected::{acquaint, is_direct};
 use crate::ends::{Got, frame, open, take, try_open, wait, with_length};
 use crate::sys::{self, own_network};
 use cci_proto::Status;

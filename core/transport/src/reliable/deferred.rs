@@ -1,8 +1,8 @@
 //! What an engine's event makes necessary: calls of the engine, which it cannot be called for while it tells the event.
 
 use super::Reliable;
+use super::connection_table::Opening;
 use super::shares::NOBODY;
-use super::table::Opening;
 use crate::{Connection, Core, Link, Slot};
 use cci_mem::sync::Ordering;
 use cci_proto::engine::Index;

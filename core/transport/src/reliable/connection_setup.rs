@@ -1,9 +1,9 @@
 //! Connections: asked for, answered, closed.
 
 use super::Reliable;
-use super::chores::{Expected, index_of};
+use super::connection_table::Opening;
+use super::deferred::{Expected, index_of};
 use super::host::Ends;
-use super::table::Opening;
 use crate::{Connect, Connection, Core, Link, Slot};
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Index, Open};
