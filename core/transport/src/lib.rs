@@ -34,8 +34,8 @@ pub use open::{OpenError, room_for};
 pub use operation::{Connect, ConnectionReport, Message, Posted, Rma};
 pub use reliable::{BackgroundWork, Reliable, ReliableOptions};
 pub use snapshot::{Snapshot, Unreadable, WaitShown};
-pub use spin_policy::Linger;
-pub use wait_policy::{Edge, Patience, Turn};
+pub use spin_policy::SpinPolicy;
+pub use wait_policy::{Edge, Transition, WaitPolicy};
 pub use waits::WaitFor;
 
 use cci_mem::memory::Memory;

@@ -1,99 +1,109 @@
-//! When a program that polls is taken for one that sleeps, and the other way: who pays for sleeping.
+//! The wait policy: the endpoint arms its OS handle for a program that sleeps, and disarms it for
+//! one that spins.
 
 use cci_proto::Time;
 use std::time::Duration;
 
 /// Empty calls before the handle is armed, at first and at most.
-const FIRST: u32 = 4;
-const MOST: u32 = 16_384;
-/// Empty calls within one tick, while armed, that give away a spinner.
-const RESTLESS: u32 = 64;
+const FIRST_LIMIT: u32 = 4;
+const MOST_LIMIT: u32 = 16_384;
+/// More empty calls than this within one tick, while armed, come from a program that spins.
+const SPINNER_CALLS: u32 = 64;
 
-/// A spinner that begins to sleep gets an edge after this long at most, nanoseconds.
-const EDGE: u64 = 900_000;
-/// A program that makes fewer empty calls than this in [`EDGE`] does not spin any more.
-const RARE: u32 = 64;
+/// A spinning program that begins to sleep gets an edge within this time, nanoseconds.
+const EDGE_INTERVAL: u64 = 900_000;
+/// A program that makes fewer empty calls than this within [`EDGE_INTERVAL`] has stopped spinning.
+const FEW_CALLS: u32 = 64;
 
-/// What an empty call makes of the handle.
+/// What happens to the handle after an empty call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// As it is.
+pub enum Transition {
+    /// The handle stays as it is.
     Stay,
-    /// To be armed: the program seems to go to sleep.
+    /// Arm it: the program seems to go to sleep.
     Arm,
-    /// To be disarmed: the program spins.
+    /// Disarm it: the program spins.
     Disarm,
 }
 
-/// What a disarmed handle owes to a program that may sleep after an empty call.
+/// The edge that a disarmed handle gives to a program that may sleep after an empty call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
-    /// An edge now: the waker is to be written.
+    /// Give an edge now: write the waker.
     Now,
-    /// Nothing: the timer has not fired yet.
+    /// Do nothing: the timer that gives an edge has not fired yet.
     Coming,
-    /// An edge at this time: the timer is to be set.
+    /// Give an edge at this time: set the timer.
     At(Time),
-    /// The program does not spin any more: the handle is to be armed.
+    /// Arm the handle: the program has stopped spinning.
     Arm,
 }
 
-/// Counts empty calls. Not for several threads: behind the endpoint's lock.
+/// Counts empty calls. Protected by the endpoint's lock.
+///
+/// ```
+/// use cci_transport::{Transition, WaitPolicy};
+/// let mut policy = WaitPolicy::default();
+/// let calls = (1..).find(|_| policy.on_empty(false, true, 0) == Transition::Arm);
+/// assert_eq!(calls, Some(5), "the program seems to go to sleep");
+/// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
-    /// Empty calls: since the last event while spinning, in this tick while armed.
+pub struct WaitPolicy {
+    /// Empty calls since the last event while disarmed, or in this tick while armed.
     empties: u32,
     limit: u32,
     tick: u64,
-    /// When the timer of a disarmed handle fires; none: it is not set.
+    /// When the timer of a disarmed handle fires; `None`: it is not set.
     edge: Option<Time>,
-    /// Empty calls since it was set.
+    /// Empty calls since the timer was set.
     calls: u32,
 }
 
-impl Default for Patience {
+impl Default for WaitPolicy {
     fn default() -> Self {
-        Self { empties: 0, limit: FIRST, tick: 0, edge: None, calls: 0 }
+        Self { empties: 0, limit: FIRST_LIMIT, tick: 0, edge: None, calls: 0 }
     }
 }
 
-impl Patience {
-    /// A call has found something.
+impl WaitPolicy {
+    /// Records a call that found something.
     #[inline]
     pub fn on_found(&mut self) {
         self.empties = 0;
     }
 
-    /// A call has found nothing, in this tick: a few milliseconds, counted by the caller. `armed`: the handle is; `in_use`: the
-    /// program has asked for it.
-    pub fn on_empty(&mut self, armed: bool, in_use: bool, tick: u64) -> Turn {
+    /// Records an empty call. `tick`: number of the current tick of a few milliseconds; `armed`:
+    /// the handle is armed; `in_use`: the program has asked for the handle.
+    pub fn on_empty(&mut self, armed: bool, in_use: bool, tick: u64) -> Transition {
         self.empties = self.empties.saturating_add(1);
         if armed {
             self.edge = None;
             if self.tick != tick {
-                (self.tick, self.empties, self.limit) = (tick, 0, FIRST);
-            } else if self.empties > RESTLESS {
-                (self.empties, self.limit) = (0, (self.limit * 4).min(MOST));
-                return Turn::Disarm;
+                (self.tick, self.empties, self.limit) = (tick, 0, FIRST_LIMIT);
+            } else if self.empties > SPINNER_CALLS {
+                (self.empties, self.limit) = (0, (self.limit * 4).min(MOST_LIMIT));
+                return Transition::Disarm;
             }
         } else if in_use && self.empties > self.limit {
             // Arming sets the timer for something else, also where the handle cannot stay armed.
             (self.empties, self.tick, self.edge) = (0, tick, None);
-            return Turn::Arm;
+            return Transition::Arm;
         }
-        Turn::Stay
+        Transition::Stay
     }
 
-    /// The program has asked for an armed handle: it does not spin.
+    /// Records that the program has asked for an armed handle, so that it does not spin.
     pub fn stop(&mut self) {
-        (self.empties, self.limit, self.edge) = (0, FIRST, None);
+        (self.empties, self.limit, self.edge) = (0, FIRST_LIMIT, None);
     }
 
-    /// A call has found nothing and leaves the handle disarmed. `now`: the clock of the timer, read since the call began.
+    /// Returns the edge that an empty call gives which leaves the handle disarmed. `now`: the
+    /// timer's clock, read within the call.
     ///
-    /// A program that has just begun gets an edge at once, a spinner one for each [`EDGE`].
+    /// A program that is not known to spin gets an edge at once, a spinning one every
+    /// [`EDGE_INTERVAL`].
     pub fn edge(&mut self, now: Time) -> Edge {
-        if self.limit == FIRST {
+        if self.limit == FIRST_LIMIT {
             return Edge::Now;
         }
         match self.edge {
@@ -101,12 +111,12 @@ impl Patience {
                 self.calls = self.calls.saturating_add(1);
                 Edge::Coming
             }
-            Some(_) if self.calls < RARE => {
+            Some(_) if self.calls < FEW_CALLS => {
                 self.edge = None;
                 Edge::Arm
             }
             _ => {
-                let edge = now + Duration::from_nanos(EDGE);
+                let edge = now + Duration::from_nanos(EDGE_INTERVAL);
                 (self.edge, self.calls) = (Some(edge), 0);
                 Edge::At(edge)
             }
@@ -118,50 +128,54 @@ impl Patience {
 mod tests {
     use super::*;
 
-    fn empties(patience: &mut Patience, armed: bool, tick: u64) -> u32 {
-        (1..=2 * MOST).find(|_| patience.on_empty(armed, true, tick) != Turn::Stay).expect("it turns")
+    fn empties(policy: &mut WaitPolicy, armed: bool, tick: u64) -> u32 {
+        (1..=2 * MOST_LIMIT).find(|_| policy.on_empty(armed, true, tick) != Transition::Stay).expect("a transition")
     }
 
     #[test]
     fn a_program_that_goes_to_sleep_arms_soon_and_a_spinner_ever_later() {
-        let mut patience = Patience::default();
-        assert_eq!(patience.on_empty(false, false, 1), Turn::Stay, "nobody has asked for the handle");
-        patience.on_found();
-        let mut before = empties(&mut patience, false, 1);
-        assert_eq!(before, FIRST + 1);
+        let mut policy = WaitPolicy::default();
+        assert_eq!(policy.on_empty(false, false, 1), Transition::Stay, "nobody has asked for the handle");
+        policy.on_found();
+        let mut before = empties(&mut policy, false, 1);
+        assert_eq!(before, FIRST_LIMIT + 1);
         for _ in 0..8 {
-            assert_eq!(empties(&mut patience, true, 1), RESTLESS + 1);
-            let now = empties(&mut patience, false, 1);
-            assert!(now > before || now == MOST + 1, "{now} after {before}");
+            assert_eq!(empties(&mut policy, true, 1), SPINNER_CALLS + 1);
+            let now = empties(&mut policy, false, 1);
+            assert!(now > before || now == MOST_LIMIT + 1, "{now} after {before}");
             before = now;
         }
-        assert_eq!(before, MOST + 1);
-        assert_eq!(patience.on_empty(true, true, 2), Turn::Stay, "an empty call in each tick is no spinner's");
-        assert_eq!(empties(&mut patience, false, 2), FIRST + 1);
+        assert_eq!(before, MOST_LIMIT + 1);
+        assert_eq!(
+            policy.on_empty(true, true, 2),
+            Transition::Stay,
+            "an empty call in each tick does not come from a spinner"
+        );
+        assert_eq!(empties(&mut policy, false, 2), FIRST_LIMIT + 1);
     }
 
     #[test]
     fn a_spinner_has_an_edge_to_come_and_one_that_begins_to_sleep_is_armed() {
-        let mut patience = Patience::default();
-        assert_eq!(patience.edge(Time(5)), Edge::Now, "nobody has seen it spin");
-        empties(&mut patience, false, 1);
-        empties(&mut patience, true, 1);
+        let mut policy = WaitPolicy::default();
+        assert_eq!(policy.edge(Time(5)), Edge::Now, "it is not known to spin");
+        empties(&mut policy, false, 1);
+        empties(&mut policy, true, 1);
         let mut now = Time(1000);
         for _ in 0..3 {
-            let Edge::At(edge) = patience.edge(now) else { panic!("no timer") };
-            assert_eq!(edge.since(now), EDGE);
-            for call in 0..RARE {
-                assert_eq!(patience.edge(Time(edge.0 - 1)), Edge::Coming, "call {call}");
+            let Edge::At(edge) = policy.edge(now) else { panic!("no timer") };
+            assert_eq!(edge.since(now), EDGE_INTERVAL);
+            for call in 0..FEW_CALLS {
+                assert_eq!(policy.edge(Time(edge.0 - 1)), Edge::Coming, "call {call}");
             }
             now = edge;
         }
-        let Edge::At(edge) = patience.edge(now) else { panic!("no timer") };
-        for _ in 1..RARE {
-            assert_eq!(patience.edge(now), Edge::Coming);
+        let Edge::At(edge) = policy.edge(now) else { panic!("no timer") };
+        for _ in 1..FEW_CALLS {
+            assert_eq!(policy.edge(now), Edge::Coming);
         }
-        assert_eq!(patience.edge(edge), Edge::Arm, "it makes few calls");
-        assert!(matches!(patience.edge(edge), Edge::At(_)), "it could not be armed");
-        patience.stop();
-        assert_eq!(patience.edge(edge), Edge::Now);
+        assert_eq!(policy.edge(edge), Edge::Arm, "it makes few calls");
+        assert!(matches!(policy.edge(edge), Edge::At(_)), "it could not be armed");
+        policy.stop();
+        assert_eq!(policy.edge(edge), Edge::Now);
     }
 }

@@ -44,7 +44,7 @@ use greet::Cause;
 use lane::{Lane, Phase};
 
 use cci_mem::cancellation::Uncancelled;
-use cci_transport::{Core, Linger, Patience};
+use cci_transport::{Core, SpinPolicy, WaitPolicy};
 
 pub use open::KEYS;
 
@@ -92,8 +92,8 @@ pub struct Sm {
     turn: usize,
     /// Lanes whose handshake is not over.
     greeting: bool,
-    patience: Patience,
-    linger: Linger,
+    patience: WaitPolicy,
+    linger: SpinPolicy,
     /// Empty calls.
     calls: u32,
     /// The last [`SPINS`] empty calls took less than a tick of the coarse clock, so that the next ones do without it.

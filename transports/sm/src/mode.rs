@@ -6,7 +6,7 @@ use crate::lane::{Lane, Op, Phase};
 use crate::rma::Stage;
 use cci_mem::sleep::{self, ASLEEP};
 use cci_mem::sync::Ordering;
-use cci_transport::{Core, Edge, Turn, monotonic};
+use cci_transport::{Core, Edge, Transition, monotonic};
 use rustix::fd::OwnedFd;
 
 impl Lane {
@@ -201,13 +201,13 @@ impl Sm {
             self.linger.on_empty(monotonic());
         }
         match self.patience.on_empty(core.armed, core.handle_in_use, now) {
-            Turn::Stay => {}
-            Turn::Arm => {
+            Transition::Stay => {}
+            Transition::Arm => {
                 if !self.arm_handle(core) {
                     self.disarm(core);
                 }
             }
-            Turn::Disarm => self.disarm(core),
+            Transition::Disarm => self.disarm(core),
         }
     }
 }

@@ -10,7 +10,7 @@ use cci_mem::hints::Hints;
 use cci_mem::segment::Segment;
 use cci_mem::sync::AtomicU64;
 use cci_proto::Status;
-use cci_transport::{Core, Linger, OpenError, Patience, globals};
+use cci_transport::{Core, OpenError, SpinPolicy, WaitPolicy, globals};
 use std::collections::VecDeque;
 
 /// Keys that an sm device understands.
@@ -126,8 +126,8 @@ impl Sm {
             looks: std::cell::Cell::new(0),
             turn: 0,
             greeting: false,
-            patience: Patience::default(),
-            linger: Linger::default(),
+            patience: WaitPolicy::default(),
+            linger: SpinPolicy::default(),
             calls: 0,
             spins: false,
             last_tick: 0,

@@ -35,7 +35,7 @@ use names::Names;
 use operation_table::Operations;
 use outbox::Outbox;
 use progress_thread::Background;
-use readiness::Mode;
+use readiness::Readiness;
 use registrations::Registry;
 use send::Row;
 use std::collections::VecDeque;
@@ -72,7 +72,7 @@ pub struct Reliable<L: Link> {
     /// The link may have more than the last call took.
     rest: bool,
     row: Row,
-    mode: Mode,
+    readiness: Readiness,
     background: Background,
     expected: Vec<Expected>,
     names: Names,
@@ -151,7 +151,7 @@ impl<L: Link> Reliable<L> {
             more: false,
             rest: false,
             row: Row::default(),
-            mode: Mode::default(),
+            readiness: Readiness::default(),
             background: Background::new(core.endpoint(), options.threading),
             expected: Vec::new(),
             names: Names::default(),

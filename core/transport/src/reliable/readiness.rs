@@ -1,7 +1,7 @@
-//! Spinning or armed: who pays for sleeping. `docs/design/reliable.md`, The OS handle.
+//! The OS handle: spinning, lingering or armed (`docs/design/reliable.md`, The OS handle).
 
 use super::{Reliable, progress_thread};
-use crate::{Core, Edge, Linger, Link, Patience, Turn};
+use crate::{Core, Edge, Link, SpinPolicy, Transition, WaitPolicy};
 use cci_proto::Time;
 use std::os::fd::OwnedFd;
 
@@ -16,7 +16,8 @@ struct Armed {
 }
 
 impl Armed {
-    /// A timer that fires too early costs an empty call, less than setting it anew with every message.
+    /// Whether this setting can stay. A timer that fires too early costs an empty call, which is
+    /// cheaper than setting the timer with every message.
     fn suffices_for(self, wanted: Armed) -> bool {
         self.wants_write == wanted.wants_write
             && wanted.deadline.is_none_or(|wanted| self.deadline.is_some_and(|deadline| deadline <= wanted))
@@ -27,86 +28,89 @@ impl Armed {
     }
 }
 
-/// How the handle stands.
+/// The state of the OS handle.
 #[derive(Default)]
-pub(super) struct Mode {
-    patience: Patience,
-    linger: Linger,
-    /// Frames that arrive do not make the handle readable.
+pub(super) struct Readiness {
+    wait_policy: WaitPolicy,
+    spin_policy: SpinPolicy,
+    /// Arriving frames do not make the handle readable.
     unwatched: bool,
     /// The waker is written.
     signalled: bool,
-    /// The last call that looked found nothing.
+    /// The last call that made progress found nothing.
     empty: bool,
-    /// The handle may be readable for a reason that is over: the timer, a waker that others wrote, an error.
+    /// The handle may be readable for a reason that has passed: the timer, a waker that others
+    /// wrote, an error.
     stale: bool,
     armed: Option<Armed>,
-    /// For calls that wait: tells arrivals once, although events that nobody takes keep the handle readable.
-    waiter: Option<OwnedFd>,
+    /// Edge-triggered epoll for blocking calls: it reports arrivals although waiting events keep
+    /// the handle readable.
+    call_epoll: Option<OwnedFd>,
 }
 
 impl<L: Link> Reliable<L> {
-    /// From now on the handle wakes. True: there is nothing to do.
+    /// Arms the handle. True: there is nothing to do.
     pub(super) fn arm_handle(&mut self, core: &mut Core) -> bool {
         core.armed = true;
-        self.mode.armed = None;
-        self.mode.linger.stop();
+        self.readiness.armed = None;
+        self.readiness.spin_policy.stop();
         self.settle_handle(core, !self.link.is_virtual())
     }
 
-    /// Has arriving frames make the handle readable, or not. False: they do not, although they should.
+    /// Chooses whether arriving frames make the handle readable. False: they cannot, although `on`.
     pub(super) fn watch(&mut self, on: bool) -> bool {
-        if self.mode.unwatched == on {
-            self.mode.unwatched = !self.link.watch(on);
+        if self.readiness.unwatched == on {
+            self.readiness.unwatched = !self.link.watch(on);
         }
-        !on || !self.mode.unwatched
+        !on || !self.readiness.unwatched
     }
 
-    /// Stops the link from reporting frames, because the program polls again. The progress thread may have been
-    /// waiting for one.
+    /// Stops the link from reporting frames, because the program polls again. The progress thread
+    /// may have been waiting for one.
     #[inline]
     pub(super) fn unwatch(&mut self, core: &Core) {
-        if self.mode.unwatched || core.armed {
+        if self.readiness.unwatched || core.armed {
             return;
         }
         self.watch(false);
-        if self.mode.unwatched {
-            self.mode.signalled = false;
+        if self.readiness.unwatched {
+            self.readiness.signalled = false;
             self.signal();
         }
     }
 
-    /// Leaves the handle readable for a program that is answered soon. `empty`: the call answered that there is no event, and
-    /// leaves an edge to come. False: it does not linger.
-    pub(super) fn linger(&mut self, core: &mut Core, empty: bool) -> bool {
-        let lingers = self.mode.linger.is_on() && self.mode.waiter.is_none();
-        if lingers {
-            self.let_row_leave(core);
+    /// Leaves the handle readable if the spin policy says that the program spins. `empty`: the call
+    /// returned EAGAIN, and must give an edge. False: the program does not spin.
+    pub(super) fn keep_readable(&mut self, core: &mut Core, empty: bool) -> bool {
+        let spins = self.readiness.spin_policy.is_on() && self.readiness.call_epoll.is_none();
+        if spins {
+            self.send_waiting(core);
             if empty {
                 self.signal_again();
             } else {
                 self.signal();
             }
         }
-        lingers
+        spins
     }
 
-    /// Settles after a call that answered that there is no event: the handle lies down, or gives an edge.
+    /// Settles after a call that answered that there is no event: the handle arms down, or gives an
+    /// edge.
     pub(super) fn settle_empty(&mut self, core: &mut Core) {
-        let (was_signalled, is_virtual) = (self.mode.signalled, self.link.is_virtual());
-        // Looking at a virtual network makes its time pass.
+        let (was_signalled, is_virtual) = (self.readiness.signalled, self.link.is_virtual());
+        // Looking for frames advances the time of a virtual network.
         if !self.settle_handle(core, !is_virtual) && was_signalled && !is_virtual {
             self.signal_again();
         }
     }
 
-    /// Has a disarmed handle give an edge soon.
+    /// Gives an edge of a disarmed handle, now or soon.
     pub(super) fn ring(&mut self, core: &mut Core) {
         if self.link.is_virtual() {
             return;
         }
         let now = self.link.now();
-        match self.mode.patience.edge(now) {
+        match self.readiness.wait_policy.edge(now) {
             Edge::Coming => {}
             Edge::At(at) if self.link.ring(at) => {}
             Edge::Now | Edge::At(_) => self.signal_again(),
@@ -119,134 +123,139 @@ impl<L: Link> Reliable<L> {
         }
     }
 
-    /// The program has asked for an armed handle.
+    /// Arms the handle because the program has asked for it.
     pub(super) fn arm_now(&mut self, core: &mut Core) -> bool {
-        self.mode.patience.stop();
+        self.readiness.wait_policy.stop();
         self.arm_handle(core)
     }
 
-    fn let_row_leave(&mut self, core: &mut Core) {
+    fn send_waiting(&mut self, core: &mut Core) {
         if self.row.is_waiting() {
             let now = self.link.now();
             self.transmit(core, now, false);
         }
     }
 
-    /// Whether the handle is readable whatever there is to do, for the program and for nobody else.
+    /// Whether the handle is readable because the waker is written, and no blocking call needs
+    /// more.
     pub(super) fn is_readable_still(&self) -> bool {
-        self.mode.signalled && self.mode.waiter.is_none()
+        self.readiness.signalled && self.readiness.call_epoll.is_none()
     }
 
-    /// A call that gives the program an event does not set the timer, which on a virtual machine is a trap into its host: the event
-    /// would wait for it. The handle stays readable instead, so that the program calls once more, perhaps with an answer that
-    /// makes the timer needless. False: the timer may stand as it is.
-    pub(super) fn puts_timer_off(&mut self, core: &mut Core) -> bool {
-        self.let_row_leave(core);
-        let stands = self.mode.armed.and_then(|armed| armed.deadline);
+    /// Leaves the handle readable instead of setting an earlier timer. A call that returns an event
+    /// must not set the timer, because on a virtual machine that traps into the host and delays the
+    /// event. The next call sets it, if it is still needed. False: the timer is early enough.
+    pub(super) fn postpones_timer(&mut self, core: &mut Core) -> bool {
+        self.send_waiting(core);
+        let stands = self.readiness.armed.and_then(|armed| armed.deadline);
         let is_late = self.deadline().is_some_and(|wanted| stands.is_none_or(|stands| wanted < stands));
-        let puts_off = is_late && self.mode.waiter.is_none() && !self.link.is_virtual();
-        if puts_off {
+        let postpones = is_late && self.readiness.call_epoll.is_none() && !self.link.is_virtual();
+        if postpones {
             self.signal();
         }
-        puts_off
+        postpones
     }
 
-    /// Keeps an armed handle true to what there is to do; `looks`: a descriptor may be readable whose edge is over. True: nothing.
+    /// Makes an armed handle readable exactly if there is something to do. `looks`: check the
+    /// descriptors, because the edge of one may have passed. True: there is nothing to do.
     pub(super) fn settle_handle(&mut self, core: &mut Core, looks: bool) -> bool {
-        self.let_row_leave(core);
-        self.look_for_frames(core);
+        self.send_waiting(core);
+        self.check_frame_buffers(core);
         if core.has_event() || self.is_runnable() || core.has_room_again() {
             self.signal();
             return false;
         }
-        let lies = self.lie_down(looks);
-        if !lies {
-            // It may lie in the link's own memory, of which no descriptor tells.
+        let arms = self.arm_link(looks);
+        if !arms {
+            // The link may hold it in its own memory, which no descriptor reports.
             self.signal();
         }
-        lies
+        arms
     }
 
-    /// Tells a program that was refused for lack of frame buffers when some were given back since.
-    fn look_for_frames(&mut self, core: &mut Core) {
+    /// Ends the shortage of a program that was refused for lack of frame buffers, if some were
+    /// released since.
+    fn check_frame_buffers(&mut self, core: &mut Core) {
         if self.refused_at.is_some_and(|at| at != self.engine.released()) {
             self.refused_at = None;
             core.end_shortage();
         }
     }
 
-    /// Has the link wake us; `looks`: not without having looked at it. False: something has arrived already.
-    fn lie_down(&mut self, looks: bool) -> bool {
+    /// Arms the link. `looks`: check its descriptors first. False: something has arrived already.
+    fn arm_link(&mut self, looks: bool) -> bool {
         if !self.watch(true) {
             return false;
         }
-        if self.mode.stale || self.mode.signalled && self.mode.armed.is_none() {
+        if self.readiness.stale || self.readiness.signalled && self.readiness.armed.is_none() {
             self.link.disarm();
-            (self.mode.signalled, self.mode.stale, self.mode.armed) = (false, false, None);
+            (self.readiness.signalled, self.readiness.stale, self.readiness.armed) = (false, false, None);
         }
         let wanted = Armed { deadline: self.deadline(), wants_write: self.blocked };
-        let Some(armed) = self.mode.armed else {
-            self.mode.armed = Some(wanted);
+        let Some(armed) = self.readiness.armed else {
+            self.readiness.armed = Some(wanted);
             return self.link.arm(wanted.deadline, wanted.wants_write);
         };
         let suffices = armed.suffices_for(wanted);
-        if suffices && !self.mode.signalled && !looks {
+        if suffices && !self.readiness.signalled && !looks {
             return true;
         }
         let next = if suffices { armed } else { wanted };
-        self.mode.armed = Some(next);
+        self.readiness.armed = Some(next);
         if looks {
-            if std::mem::take(&mut self.mode.signalled) {
+            if std::mem::take(&mut self.readiness.signalled) {
                 self.link.disarm();
             }
             return self.link.arm(next.deadline, next.wants_write);
         }
-        self.link.rearm(next.deadline, next.wants_write, std::mem::take(&mut self.mode.signalled))
+        self.link.rearm(next.deadline, next.wants_write, std::mem::take(&mut self.readiness.signalled))
     }
 
-    /// For a call that waits while events do: a descriptor that these do not make readable. None: there is something to do.
-    pub(super) fn arm_quietly(&mut self, core: &mut Core) -> Option<OwnedFd> {
+    /// Arms for a blocking call: returns a descriptor that waiting events do not make readable.
+    /// `None`: there is something to do.
+    pub(super) fn arm_for_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
         core.armed = true;
         let watched = self.watch(true);
         self.settle_handle(core, false);
         if !watched || self.is_runnable() {
             return None;
         }
-        if self.mode.waiter.is_none() {
-            self.mode.waiter = Some(progress_thread::watch(self.link.handle()).ok()?);
+        if self.readiness.call_epoll.is_none() {
+            self.readiness.call_epoll = Some(progress_thread::watch(self.link.handle()).ok()?);
         }
-        // A timer that has fired keeps the link's handle readable until it is drained. What else may have set one is not known here.
+        // A timer that has fired keeps the link's handle readable until it is drained. While nothing is armed
+        // here, other code may have set the timer.
         let now = self.link.now();
-        if self.mode.armed.is_none_or(|armed| armed.is_past(now)) {
+        if self.readiness.armed.is_none_or(|armed| armed.is_past(now)) {
             self.link.disarm();
-            self.mode.armed = None;
-            if self.mode.signalled {
+            self.readiness.armed = None;
+            if self.readiness.signalled {
                 self.write_waker();
             }
         }
-        progress_thread::drain(self.mode.waiter.as_ref()?);
-        // Once more after that: what arrives from now on is told.
+        progress_thread::drain(self.readiness.call_epoll.as_ref()?);
+        // Arm again after the drain, so that every later arrival is reported.
         let wanted = Armed { deadline: self.deadline(), wants_write: self.blocked };
-        let armed = self.mode.armed.filter(|armed| armed.suffices_for(wanted)).unwrap_or(wanted);
-        self.mode.armed = Some(armed);
+        let armed = self.readiness.armed.filter(|armed| armed.suffices_for(wanted)).unwrap_or(wanted);
+        self.readiness.armed = Some(armed);
         if !self.link.arm(armed.deadline, armed.wants_write) {
-            self.mode.armed = None;
+            self.readiness.armed = None;
             return None;
         }
-        self.mode.waiter.as_ref()?.try_clone().ok()
+        self.readiness.call_epoll.as_ref()?.try_clone().ok()
     }
 
     /// Makes the handle readable.
     pub(super) fn signal(&mut self) {
-        if !self.mode.signalled {
-            self.mode.signalled = true;
+        if !self.readiness.signalled {
+            self.readiness.signalled = true;
             self.write_waker();
         }
     }
 
-    /// Makes the handle readable, with an edge also where it is readable already.
+    /// Makes the handle readable, and gives an edge even if it is readable already.
     fn signal_again(&mut self) {
-        self.mode.signalled = true;
+        self.readiness.signalled = true;
         self.write_waker();
     }
 
@@ -256,39 +265,41 @@ impl<L: Link> Reliable<L> {
 
     fn disarm(&mut self, core: &mut Core) {
         self.link.disarm();
-        (self.mode.signalled, self.mode.stale, self.mode.armed) = (false, false, None);
+        (self.readiness.signalled, self.readiness.stale, self.readiness.armed) = (false, false, None);
         core.armed = false;
         self.unwatch(core);
         self.signal();
     }
 
-    /// A call has found something.
+    /// Records a call that found something.
     #[inline]
     pub(super) fn on_found(&mut self, core: &Core, now: Time) {
-        self.mode.empty = false;
-        // In virtual time nothing comes by looking longer.
+        self.readiness.empty = false;
+        // In virtual time nothing arrives while the program spins.
         if core.armed && !self.link.is_virtual() {
-            self.mode.linger.on_found(|| now);
+            self.readiness.spin_policy.on_found(|| now);
         }
-        self.mode.patience.on_found();
+        self.readiness.wait_policy.on_found();
     }
 
-    /// A call has found nothing.
+    /// Records an empty call.
     pub(super) fn on_empty(&mut self, core: &mut Core, now: Time) {
-        // One empty call is what a program makes before it sleeps. Another shows that the handle did not let it.
-        self.mode.stale |= core.armed && (self.mode.empty || self.mode.armed.is_some_and(|armed| armed.is_past(now)));
-        self.mode.empty = true;
+        // A program makes one empty call before it sleeps. A second one shows that the handle
+        // stayed readable.
+        self.readiness.stale |=
+            core.armed && (self.readiness.empty || self.readiness.armed.is_some_and(|armed| armed.is_past(now)));
+        self.readiness.empty = true;
         if core.armed {
-            self.mode.linger.on_empty(now);
+            self.readiness.spin_policy.on_empty(now);
         }
-        match self.mode.patience.on_empty(core.armed, core.handle_in_use, now.0 / TICK) {
-            Turn::Stay => {}
-            Turn::Arm => {
+        match self.readiness.wait_policy.on_empty(core.armed, core.handle_in_use, now.0 / TICK) {
+            Transition::Stay => {}
+            Transition::Arm => {
                 if !self.arm_handle(core) {
                     self.disarm(core);
                 }
             }
-            Turn::Disarm => self.disarm(core),
+            Transition::Disarm => self.disarm(core),
         }
     }
 }

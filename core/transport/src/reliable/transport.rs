@@ -145,7 +145,7 @@ impl<L: Link> Transport for Reliable<L> {
 
     fn arm_in_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
         self.background.on_call();
-        self.arm_quietly(core)
+        self.arm_for_call(core)
     }
 
     fn settle(&mut self, core: &mut Core) {
@@ -154,10 +154,10 @@ impl<L: Link> Transport for Reliable<L> {
         if popped && self.is_readable_still() {
             return;
         }
-        if popped && self.puts_timer_off(core) {
+        if popped && self.postpones_timer(core) {
             return core.note();
         }
-        if !self.linger(core, empty) {
+        if !self.keep_readable(core, empty) {
             if empty {
                 self.settle_empty(core);
             } else {
