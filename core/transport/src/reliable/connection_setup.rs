@@ -2,7 +2,7 @@
 
 use super::Reliable;
 use super::connection_table::Opening;
-use super::deferred::{Expected, index_of};
+use super::deferred::{ExpectedClient, index_of};
 use super::host::Ends;
 use crate::{Connect, Connection, Core, Link, Slot};
 use cci_mem::sync::Ordering;
@@ -59,7 +59,7 @@ impl<L: Link> Reliable<L> {
         }
         self.set_timeouts(now, cell);
         self.transmit(core, now, false);
-        self.do_chores(core, now);
+        self.run_deferred(core, now);
         Ok(())
     }
 
@@ -76,7 +76,7 @@ impl<L: Link> Reliable<L> {
         let now = self.link.now();
         self.accept_index(core, now, asked.index, asked.attribute, (None, context));
         self.transmit(core, now, false);
-        self.do_chores(core, now);
+        self.run_deferred(core, now);
         Ok(())
     }
 
@@ -98,7 +98,7 @@ impl<L: Link> Reliable<L> {
     ) -> Result<(), RequestError> {
         let slot = core.take_send().ok_or(RequestError::NoBuffers)?;
         self.engine.expect(token);
-        self.expected.push(Expected { token, context, slot, deadline: self.link.now() + limit });
+        self.expected.push(ExpectedClient { token, context, slot, deadline: self.link.now() + limit });
         Ok(())
     }
 
@@ -129,7 +129,7 @@ impl<L: Link> Reliable<L> {
     }
 
     pub(super) fn disconnect_peer(&mut self, core: &mut Core, cell: &'static Connection) {
-        self.estate.owed.retain(|(_, other)| !std::ptr::eq(*other, cell));
+        self.estate.pending_events.retain(|(_, other)| !std::ptr::eq(*other, cell));
         if cell.attribute().is_multicast() {
             return self.leave_group(core, cell);
         }
@@ -141,7 +141,7 @@ impl<L: Link> Reliable<L> {
             self.estate.table.leave(user);
             self.estate.inbox.detach(cell);
             self.transmit(core, now, true);
-            self.do_chores(core, now);
+            self.run_deferred(core, now);
         }
         core.end_connection(cell);
     }

@@ -1,4 +1,5 @@
-//! What an engine's event makes necessary: calls of the engine, which it cannot be called for while it tells the event.
+//! Deferred work: calls of the engine that an event makes necessary. The engine must return from
+//! the event first.
 
 use super::Reliable;
 use super::connection_table::Opening;
@@ -8,36 +9,36 @@ use cci_mem::sync::Ordering;
 use cci_proto::engine::Index;
 use cci_proto::{Attribute, EventKind, Failure, Time};
 
-/// Something to be done.
-pub(super) enum Chore {
-    /// An expected client has come.
-    Welcome {
-        /// Its place.
+/// A call of the engine that is due.
+pub(super) enum DeferredCall {
+    /// Accept an expected client.
+    AcceptExpected {
+        /// Its index in the engine.
         index: Index,
-        /// What it asks for.
+        /// The attribute that it requests.
         attribute: Attribute,
-        /// What it showed.
+        /// The token that it presented.
         token: u64,
     },
-    /// A connect is sent elsewhere.
-    Follow {
-        /// Its place.
+    /// Redirect a connect to another endpoint.
+    Redirect {
+        /// Its index in the engine.
         index: Index,
-        /// Its number.
+        /// Its cookie.
         user: u64,
-        /// Where to.
+        /// The other endpoint.
         uri: String,
-        /// What to show there.
+        /// The token to present there.
         token: u64,
     },
-    /// A place of the engine that nobody needs any more.
+    /// Close a connection of the engine that the endpoint does not need.
     Close(Index),
-    /// The connection's timeouts have changed.
-    Timeouts(u64),
+    /// Pass the timeouts of the connection with this cookie to the engine.
+    UpdateTimeouts(u64),
 }
 
-/// A client that this endpoint was told to accept.
-pub(super) struct Expected {
+/// A client that this endpoint accepts when it presents its token.
+pub(super) struct ExpectedClient {
     pub(super) token: u64,
     pub(super) context: u64,
     /// Reserved for the ACCEPT event.
@@ -46,23 +47,27 @@ pub(super) struct Expected {
 }
 
 impl<L: Link> Reliable<L> {
-    /// Does what events have made necessary.
+    /// Runs the deferred calls.
     #[inline]
-    pub(super) fn do_chores(&mut self, core: &mut Core, now: Time) {
-        if !self.estate.chores.is_empty() {
-            self.do_all_chores(core, now);
+    pub(super) fn run_deferred(&mut self, core: &mut Core, now: Time) {
+        if !self.estate.deferred.is_empty() {
+            self.run_all_deferred(core, now);
         }
     }
 
     #[cold]
-    fn do_all_chores(&mut self, core: &mut Core, now: Time) {
-        // A chore may cause another one.
-        while let Some(chore) = self.estate.chores.pop() {
-            match chore {
-                Chore::Welcome { index, attribute, token } => self.welcome(core, now, index, attribute, token),
-                Chore::Follow { index, user, uri, token } => self.follow(core, now, (index, user), &uri, token),
-                Chore::Close(index) => self.close_index(core, now, index),
-                Chore::Timeouts(user) => {
+    fn run_all_deferred(&mut self, core: &mut Core, now: Time) {
+        // A call may defer another one.
+        while let Some(call) = self.estate.deferred.pop() {
+            match call {
+                DeferredCall::AcceptExpected { index, attribute, token } => {
+                    self.accept_expected(core, now, index, attribute, token)
+                }
+                DeferredCall::Redirect { index, user, uri, token } => {
+                    self.follow_redirect(core, now, (index, user), &uri, token)
+                }
+                DeferredCall::Close(index) => self.close_index(core, now, index),
+                DeferredCall::UpdateTimeouts(user) => {
                     if let Some(cell) = self.estate.table.cell(user) {
                         self.set_timeouts(now, cell);
                     }
@@ -71,18 +76,18 @@ impl<L: Link> Reliable<L> {
         }
     }
 
-    /// Accepts a client that was sent here.
-    fn welcome(&mut self, core: &mut Core, now: Time, index: Index, attribute: Attribute, token: u64) {
+    /// Accepts a client that another endpoint redirected here.
+    fn accept_expected(&mut self, core: &mut Core, now: Time, index: Index, attribute: Attribute, token: u64) {
         let Some(at) = self.expected.iter().position(|expected| expected.token == token) else {
             let _ = self.engine.reject(now, index);
             return;
         };
-        let Expected { context, slot, .. } = self.expected.swap_remove(at);
+        let ExpectedClient { context, slot, .. } = self.expected.swap_remove(at);
         self.accept_index(core, now, index, attribute, (Some(slot), context));
     }
 
-    /// Asks the endpoint that the first one named.
-    fn follow(&mut self, core: &mut Core, now: Time, (index, user): (Index, u64), uri: &str, token: u64) {
+    /// Sends the connection request to the endpoint that the first one named.
+    fn follow_redirect(&mut self, core: &mut Core, now: Time, (index, user): (Index, u64), uri: &str, token: u64) {
         let Some(opening) = self.estate.table.opening(user) else { return self.close_index(core, now, index) };
         let again = std::mem::replace(&mut opening.redirected, true);
         let address = if again { None } else { self.link.resolve(uri).ok() };
@@ -122,14 +127,14 @@ impl<L: Link> Reliable<L> {
         self.estate.table.enter(cell, opening)
     }
 
-    /// Tells the engine a connection's timeouts, as they stand now.
+    /// Passes a connection's current timeouts to the engine.
     pub(super) fn set_timeouts(&mut self, now: Time, cell: &'static Connection) {
         let (send, keepalive) = timeouts(cell);
         cell.heard.store(digest(send, keepalive), Ordering::Relaxed);
         self.engine.set_timeouts(now, index_of(cell), send, keepalive);
     }
 
-    /// Tells the engine the timeouts that the program has changed.
+    /// Passes the timeouts that the program has changed to the engine.
     pub(super) fn update_timeouts(&mut self, core: &Core, now: Time) {
         for cell in core.connections() {
             let (send, keepalive) = timeouts(cell);
@@ -140,7 +145,7 @@ impl<L: Link> Reliable<L> {
         }
     }
 
-    /// What time has brought to those who are expected.
+    /// Ends the expectation of clients that did not come in time.
     pub(super) fn expire(&mut self, core: &mut Core, now: Time) {
         while let Some(at) = self.expected.iter().position(|expected| expected.deadline <= now) {
             let late = self.expected.swap_remove(at);
@@ -154,12 +159,13 @@ fn timeouts(cell: &Connection) -> (u32, u32) {
     (cell.send_timeout.load(Ordering::Relaxed), cell.keepalive.load(Ordering::Relaxed))
 }
 
-/// Tells most pairs of timeouts apart, so that the engine hears of changes only; never the same for two that differ in one.
+/// A hash of both timeouts, to find changes. Two pairs that differ in one timeout never have the
+/// same hash.
 fn digest(send: u32, keepalive: u32) -> u32 {
     send.wrapping_mul(0x9e37_79b1) ^ keepalive.rotate_left(16)
 }
 
-/// A connection's place in the engine.
+/// A connection's index in the engine.
 #[inline]
 pub(super) fn index_of(cell: &Connection) -> Index {
     Index(cell.local.load(Ordering::Relaxed))

@@ -1,7 +1,7 @@
-//! What the engine asks for: slots, registered memory, events.
+//! The host of the engine: slots, registered memory, events.
 
 use super::connection_table::Table;
-use super::deferred::Chore;
+use super::deferred::DeferredCall;
 use super::inbox::Inbox;
 use super::operation_table::Operations;
 use super::outbox::COPIED;
@@ -20,11 +20,12 @@ pub(super) struct Estate {
     pub(super) inbox: Inbox,
     pub(super) operations: Operations,
     pub(super) registry: Registry,
-    /// What events made necessary and the engine is to be called for.
-    pub(super) chores: Vec<Chore>,
-    /// Events for which no slot was free.
-    pub(super) owed: Vec<(EventKind, &'static Connection)>,
-    /// Ends of accepts whose clients never confirmed, for which no slot was to spare: context and failure.
+    /// Calls of the engine that wait until it has returned.
+    pub(super) deferred: Vec<DeferredCall>,
+    /// Events that wait for a free slot.
+    pub(super) pending_events: Vec<(EventKind, &'static Connection)>,
+    /// Failures of accepts whose clients never confirmed, with their contexts; they wait for a
+    /// spare slot.
     pub(super) unconfirmed: VecDeque<(u64, Failure)>,
     /// Largest message of this endpoint, bytes.
     pub(super) max_send_size: u32,
@@ -32,20 +33,20 @@ pub(super) struct Estate {
 
 impl Estate {
     /// Queues an event about a connection, now or as soon as a slot is free.
-    fn owe(&mut self, core: &mut Core, kind: EventKind, cell: &'static Connection) {
+    fn queue_event(&mut self, core: &mut Core, kind: EventKind, cell: &'static Connection) {
         if !core.notify(kind, cell) {
-            self.owed.push((kind, cell));
+            self.pending_events.push((kind, cell));
         }
     }
 
-    /// Tries again what [`Estate::owe`] and [`Estate::fail_opening`] could not queue.
-    pub(super) fn pay(&mut self, core: &mut Core) {
-        let paid = self.owed.iter().take_while(|(kind, cell)| core.notify(*kind, cell)).count();
-        self.owed.drain(..paid);
+    /// Queues the events that waited for a slot, as far as slots are free.
+    pub(super) fn flush_events(&mut self, core: &mut Core) {
+        let flushed = self.pending_events.iter().take_while(|(kind, cell)| core.notify(*kind, cell)).count();
+        self.pending_events.drain(..flushed);
         if self.unconfirmed.is_empty() {
             return;
         }
-        // What a stranger has caused takes one slot a call while few are free.
+        // Events that strangers cause take one slot a call while few are free.
         let mut last = core.take_send();
         while let Some((context, failure)) = self.unconfirmed.front().copied()
             && let Some(slot) = last.take().or_else(|| core.take_spare_send())
@@ -58,13 +59,13 @@ impl Estate {
         }
     }
 
-    /// Whether [`Estate::pay`] has something to do.
+    /// Whether an event waits for a slot.
     #[inline]
-    pub(super) fn owes(&self) -> bool {
-        !self.owed.is_empty() || !self.unconfirmed.is_empty()
+    pub(super) fn has_pending_events(&self) -> bool {
+        !self.pending_events.is_empty() || !self.unconfirmed.is_empty()
     }
 
-    /// Tells that a connection was not made, now or as soon as a slot is to spare.
+    /// Queues the event of a connect or accept that failed, now or as soon as a slot is spare.
     pub(super) fn fail_opening(
         &mut self,
         core: &mut Core,
@@ -75,12 +76,12 @@ impl Estate {
             Some(slot) => core.finish_opening(slot, kind, context, Err(failure)),
             None => {
                 self.unconfirmed.push_back((context, failure));
-                self.pay(core);
+                self.flush_events(core);
             }
         }
     }
 
-    /// Takes a connection out that was never open, and tells how its making ended.
+    /// Removes a connection that was never open, and queues the event of its failure.
     pub(super) fn give_up(&mut self, core: &mut Core, user: u64, failure: Failure) {
         let Some((cell, opening)) = self.table.leave(user) else { return };
         self.inbox.detach(cell);
@@ -90,7 +91,7 @@ impl Estate {
         core.end_connection(cell);
     }
 
-    /// Messages may be sent. False: no slot is free for the event.
+    /// Handles the open connection. False: no slot is free for the event.
     fn on_open(&mut self, core: &mut Core, user: u64, max_send_size: u32, peer: &Address) -> bool {
         let (Some(cell), Some(opening)) = (self.table.cell(user), self.table.opening(user).copied()) else {
             return true;
@@ -104,33 +105,34 @@ impl Estate {
         true
     }
 
-    /// The peer is gone, or a failure broke the connection.
+    /// Handles the loss of the peer, or a failure of the connection.
     fn on_broken(&mut self, core: &mut Core, index: Index, user: u64, failure: Failure) {
         if self.table.opening(user).is_some() {
-            self.chores.push(Chore::Close(index));
+            self.deferred.push(DeferredCall::Close(index));
             return self.give_up(core, user, failure);
         }
         let Some(cell) = self.table.cell(user) else {
             if self.inbox.forget_request(index) {
-                self.chores.push(Chore::Close(index));
+                self.deferred.push(DeferredCall::Close(index));
             }
             return;
         };
         cell.set_state(ConnectionState::Broken);
         if core.disconnect_events {
-            self.owe(core, EventKind::Disconnect, cell);
+            self.queue_event(core, EventKind::Disconnect, cell);
         }
         if cell.keepalive.swap(0, Ordering::Relaxed) != 0 {
-            self.owe(core, EventKind::KeepaliveTimedOut, cell);
+            self.queue_event(core, EventKind::KeepaliveTimedOut, cell);
         }
     }
 
-    /// The peer was silent for the keepalive time: told once, until the program sets the time again.
+    /// Handles a peer that was silent for the keepalive time: one event, until the program sets the
+    /// time again.
     fn on_silent(&mut self, core: &mut Core, user: u64) {
         let Some(cell) = self.table.cell(user) else { return };
         if cell.keepalive.swap(0, Ordering::Relaxed) != 0 {
-            self.owe(core, EventKind::KeepaliveTimedOut, cell);
-            self.chores.push(Chore::Timeouts(user));
+            self.queue_event(core, EventKind::KeepaliveTimedOut, cell);
+            self.deferred.push(DeferredCall::UpdateTimeouts(user));
         }
     }
 }
@@ -142,7 +144,7 @@ pub(super) struct Ends<'a> {
 }
 
 impl Ends<'_> {
-    /// The registration of an RMA here, and where the operation begins in it.
+    /// The local registration of an RMA, and the offset of the operation in it.
     fn named(&mut self, source: &Source) -> Option<(Registration, u64)> {
         match source {
             Source::Local(op) => self.estate.operations.rma(*op).map(|(_, local)| (local.number, local.offset)),
@@ -164,7 +166,7 @@ impl Host for Ends<'_> {
     fn strangers(&self) -> u32 {
         let (limit, _) = self.core.recv_count();
         let quarter = u32::try_from(limit / 4).unwrap_or(u32::MAX).max(1);
-        // Those whose end the program has not taken are strangers still.
+        // A client whose failure event is still pending counts as a stranger.
         quarter.saturating_sub(u32::try_from(self.estate.unconfirmed.len()).unwrap_or(u32::MAX))
     }
 
@@ -229,7 +231,7 @@ impl Host for Ends<'_> {
     }
 
     fn resent(&mut self, source: &Source, len: u32) {
-        // Of fewer bytes every frame is a copy.
+        // A shorter frame is always copied.
         if len as usize > COPIED
             && let Some((number, ..)) = self.named(source)
         {
@@ -273,12 +275,14 @@ impl Host for Ends<'_> {
         let Self { estate, core } = self;
         match event {
             Event::Request { attribute, payload } => return estate.inbox.ask(core, index, attribute, payload),
-            Event::Expected { attribute, token } => estate.chores.push(Chore::Welcome { index, attribute, token }),
+            Event::Expected { attribute, token } => {
+                estate.deferred.push(DeferredCall::AcceptExpected { index, attribute, token })
+            }
             Event::Open { max_send_size, peer } => return estate.on_open(core, user, max_send_size, &peer),
             Event::Refused(failure) => estate.give_up(core, user, failure),
             Event::Redirected { uri, token } => {
                 let uri = String::from_utf8_lossy(uri).into_owned();
-                estate.chores.push(Chore::Follow { index, user, uri, token });
+                estate.deferred.push(DeferredCall::Redirect { index, user, uri, token });
             }
             Event::Broken(failure) => estate.on_broken(core, index, user, failure),
             Event::Silent => estate.on_silent(core, user),
@@ -287,12 +291,12 @@ impl Host for Ends<'_> {
     }
 }
 
-/// Where bytes of a peer's operation lie in the registration.
+/// The offset in the registration of bytes of a peer's operation.
 fn inside(target: &Target, at: u64, len: u64) -> Result<u64, Failure> {
     within(target.offset, target.len, at, len)
 }
 
-/// The place of `len` bytes at `at` in an operation that begins at `offset` and has `total` bytes.
+/// The offset of `len` bytes at `at` in an operation that begins at `offset` and has `total` bytes.
 fn within(offset: u64, total: u64, at: u64, len: u64) -> Result<u64, Failure> {
     let fits = at.checked_add(len).is_some_and(|end| end <= total);
     offset.checked_add(at).filter(|_| fits).ok_or(Failure::RemoteHandle)

@@ -1,4 +1,4 @@
-//! An engine and a link make a transport (`docs/design/reliable.md`).
+//! `Reliable` drives an engine over a link, and so is a transport (`docs/design/reliable.md`).
 
 mod connection_setup;
 mod connection_table;
@@ -26,7 +26,7 @@ use cci_mem::sync::Ordering;
 use cci_proto::engine::{Config, Engine};
 use cci_proto::{CONN_REQ_LEN, Status, Time, wire};
 use connection_table::Table;
-use deferred::Expected;
+use deferred::ExpectedClient;
 use gauges::Notes;
 use host::{Ends, Estate};
 use inbox::Inbox;
@@ -43,8 +43,8 @@ use std::time::Duration;
 
 /// Frames taken from the link in one call.
 const BUDGET: usize = 64;
-/// Events that found no slot are tried again this often.
-const PAY_AGAIN: Duration = Duration::from_millis(10);
+/// Interval at which events without a slot are retried.
+const RETRY_EVENTS_EVERY: Duration = Duration::from_millis(10);
 
 /// How an endpoint over a link is made.
 #[derive(Clone, Copy, Debug)]
@@ -59,32 +59,33 @@ pub struct ReliableOptions {
     pub first_seq: Option<u32>,
 }
 
-/// A transport over a link: everything of [`Transport`](crate::Transport) that a link does not do itself.
+/// A transport over a link: everything of [`Transport`](crate::Transport) that a link does not do
+/// itself.
 pub struct Reliable<L: Link> {
     engine: Engine,
     link: L,
     estate: Estate,
     outbox: Outbox,
-    /// The link took less than it was offered.
+    /// The link took fewer frames than it was offered.
     blocked: bool,
-    /// The engine had more than found room in the outbox.
+    /// The engine may have more frames than fit into the outbox.
     more: bool,
-    /// The link may have more than the last call took.
+    /// The link may have more frames than the last call took.
     rest: bool,
     row: Row,
     readiness: Readiness,
     background: Background,
-    expected: Vec<Expected>,
+    expected: Vec<ExpectedClient>,
     names: Names,
     groups: Vec<Group>,
     next_group: u32,
-    /// A message in one piece, for those that are gathered from many.
+    /// Buffer for messages that are gathered from many parts.
     gathered: Vec<u8>,
-    /// The last call brought something that the program may answer.
+    /// The last call received something that the program may answer.
     delivered: bool,
-    /// Frames dropped before anybody looked at their connection.
+    /// Malformed frames, dropped before the lookup of their connection.
     malformed: u64,
-    /// Buffers that the engine had released when it refused a call for lack of them.
+    /// The engine's count of released buffers when it last refused a call for lack of buffers.
     refused_at: Option<u64>,
     notes: Notes,
 }
@@ -100,7 +101,8 @@ fn random<const N: usize>() -> rustix::io::Result<[u64; N]> {
     Ok(words)
 }
 
-/// A number of this host as long as it runs, the same in all of its processes; 0 where the system does not tell one.
+/// A number of this host until it reboots, the same in all of its processes; 0 where the system has
+/// none.
 fn host_number() -> u64 {
     let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     boot.iter().fold(0, |hash: u64, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(5))
@@ -135,12 +137,12 @@ impl<L: Link> Reliable<L> {
             inbox: Inbox::new(core, largest).map_err(system)?,
             operations: Operations::new(send),
             registry: Registry::new(registrations),
-            chores: Vec::new(),
-            owed: Vec::new(),
+            deferred: Vec::new(),
+            pending_events: Vec::new(),
             unconfirmed: VecDeque::new(),
             max_send_size: options.max_send_size,
         };
-        // After all that can fail by itself.
+        // After everything that reports its own failure.
         room_for(engine_bytes(&config))?;
         let mut transport = Self {
             engine: Engine::new(&config, random().map_err(system)?),
@@ -166,13 +168,13 @@ impl<L: Link> Reliable<L> {
         if transport.link.is_virtual() {
             core.counters().flags.store(VIRTUAL, Ordering::Relaxed);
         }
-        // Readable until somebody who waits for it has it armed.
+        // The handle stays readable until it is armed.
         transport.signal();
         transport.watch(false);
         Ok(transport)
     }
 
-    /// Takes what has arrived. Says how many frames there were.
+    /// Receives frames. Returns their number.
     fn receive(&mut self, core: &mut Core, now: Time) -> usize {
         let Self { engine, link, estate, groups, malformed, .. } = self;
         link.recv_burst(BUDGET, &mut |incoming| match incoming {
@@ -195,7 +197,7 @@ impl<L: Link> Reliable<L> {
         })
     }
 
-    /// Moves everything that can move. Says how many frames had come, and when this was.
+    /// Makes progress without waiting. Returns the number of frames received, and the time.
     fn step(&mut self, core: &mut Core, reads: bool) -> (usize, Time) {
         let now = self.link.now();
         self.estate.inbox.sweep_some(core);
@@ -205,41 +207,41 @@ impl<L: Link> Reliable<L> {
             self.row.on_heard();
         }
         self.engine.handle_timeout(now, &mut Ends { estate: &mut self.estate, core });
-        self.do_chores(core, now);
+        self.run_deferred(core, now);
         if !self.expected.is_empty() {
             self.expire(core, now);
         }
         if self.names.is_waiting() {
             self.take_names(core, now);
         }
-        if self.estate.owes() {
-            self.estate.pay(core);
+        if self.estate.has_pending_events() {
+            self.estate.flush_events(core);
         }
         if core.recv_free() == 0 {
-            // What peers are told they may send is not to be less than what there is.
+            // The credit advertised to peers must count the slots that the program has returned.
             self.estate.inbox.sweep(core);
         }
         let idle = count == 0 && self.delivered && !core.has_event();
         self.delivered = count > 0 || self.delivered && !idle;
         if (count > 0 || !self.row.is_gathering(now)) && self.has_to_transmit(now, idle) {
             self.transmit(core, now, idle);
-            self.do_chores(core, now);
+            self.run_deferred(core, now);
         }
         (count, now)
     }
 
-    /// When something is due, whatever arrives.
+    /// The next deadline.
     fn deadline(&self) -> Option<Time> {
-        // What the link does not take waits for the link, however due it is.
+        // Frames that the link refuses wait until it is writable, even if they are due.
         let engine = self.engine.poll_timeout().filter(|due| !self.blocked || *due > Time(0));
         let expected = self.expected.iter().map(|expected| expected.deadline).min();
-        let owed = self.estate.owes().then(|| self.link.now() + PAY_AGAIN);
-        [engine, expected, owed, self.names.deadline()].into_iter().flatten().min()
+        let pending_events = self.estate.has_pending_events().then(|| self.link.now() + RETRY_EVENTS_EVERY);
+        [engine, expected, pending_events, self.names.deadline()].into_iter().flatten().min()
     }
 
-    /// Whether a call would move something by itself.
+    /// Whether a call would make progress without an arrival.
     fn is_runnable(&self) -> bool {
-        self.more && !self.blocked || self.rest || !self.estate.chores.is_empty()
+        self.more && !self.blocked || self.rest || !self.estate.deferred.is_empty()
     }
 
     /// Whether there is work that the progress thread must do if the program makes no call.
@@ -250,7 +252,8 @@ impl<L: Link> Reliable<L> {
             || !self.engine.is_quiet()
     }
 
-    /// Records the time of a call that sends, for the progress thread. Virtual time is not the thread's time.
+    /// Records the time of a call that sends, for the progress thread. Virtual time is not the
+    /// thread's time.
     #[inline(always)]
     fn on_send_call(&self, now: Time) {
         if !self.link.is_virtual() {
@@ -258,7 +261,8 @@ impl<L: Link> Reliable<L> {
         }
     }
 
-    /// Ends a call: attaches the endpoint to the progress thread, or notifies the thread of the call.
+    /// Ends a call: attaches the endpoint to the progress thread, or notifies the thread of the
+    /// call.
     #[inline]
     fn after(&mut self, core: &Core) {
         if self.background.must_start() {
@@ -270,8 +274,8 @@ impl<L: Link> Reliable<L> {
         }
     }
 
-    /// Whether the progress thread receives frames. It does not for a program that only receives messages, so
-    /// that the timeouts of peers detect an absent program.
+    /// Whether the progress thread receives frames. It does not for a program that only receives
+    /// messages, so that the timeouts of peers detect an absent program.
     fn reads_in_background(&self) -> bool {
         self.estate.registry.is_exposed() || self.estate.operations.count() > 0 || self.estate.table.is_opening()
     }
@@ -307,21 +311,23 @@ impl<L: Link> Drop for Reliable<L> {
 
 /// Frames of an endpoint with few send slots.
 const MIN_FRAMES: u32 = 1024;
-/// Bytes of the frames that all sends of an endpoint may fill, when all its messages are of the largest size: 8,192 of 8 KiB.
+/// Most bytes of frame buffers for the sends of an endpoint: 8,192 messages of 8 KiB.
 const MOST_FRAME_BYTES: usize = 72 << 20;
 /// Shortest timed sleep of the progress thread: the granularity of the engine's timers.
 const GRANULE: Duration = Duration::from_micros(50);
-/// Interval at which the progress thread retries a link that accepts no frames or cannot report arrivals.
+/// Interval at which the progress thread retries a link that accepts no frames or cannot report
+/// arrivals.
 const BLOCKED_AGAIN: Duration = Duration::from_millis(1);
 
-/// Frames of messages: enough that every send slot can hold a message of the largest size, in so much address space.
+/// Number of frame buffers: enough for a message of the largest size in every send slot, within
+/// [`MOST_FRAME_BYTES`].
 fn frames(send: u32, max_send_size: u32, mtu: u16) -> u32 {
     let largest = u32::try_from(MOST_FRAME_BYTES / Engine::FRAME.min(mtu.into())).unwrap_or(u32::MAX);
     let wanted = send.saturating_mul(Engine::frames_of(max_send_size, mtu)).saturating_add(MIN_FRAMES);
     wanted.min(largest).max(send).max(MIN_FRAMES)
 }
 
-/// About what an engine and its outbox take in address space.
+/// Approximate address space of an engine and its outbox, bytes.
 fn engine_bytes(config: &Config) -> usize {
     let frames = config.frames as usize + config.holds as usize;
     frames * Engine::FRAME + (8 << 20)

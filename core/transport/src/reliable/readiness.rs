@@ -94,8 +94,7 @@ impl<L: Link> Reliable<L> {
         spins
     }
 
-    /// Settles after a call that answered that there is no event: the handle arms down, or gives an
-    /// edge.
+    /// Settles the handle after a call that returned EAGAIN: it is armed, or gives an edge.
     pub(super) fn settle_empty(&mut self, core: &mut Core) {
         let (was_signalled, is_virtual) = (self.readiness.signalled, self.link.is_virtual());
         // Looking for frames advances the time of a virtual network.

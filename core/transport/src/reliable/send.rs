@@ -158,7 +158,7 @@ impl<L: Link> Reliable<L> {
     fn leave(&mut self, core: &mut Core, now: Time) {
         self.row.on_left(now);
         self.transmit(core, now, false);
-        self.do_chores(core, now);
+        self.run_deferred(core, now);
     }
 
     /// Lets a message leave that is alone, if nothing is to leave before it. False: it waits in the engine.

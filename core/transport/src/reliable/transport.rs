@@ -181,7 +181,7 @@ impl<L: Link> Transport for Reliable<L> {
         let now = self.link.now();
         self.engine.refill(now, &mut Ends { estate: &mut self.estate, core });
         self.transmit(core, now, false);
-        self.do_chores(core, now);
+        self.run_deferred(core, now);
     }
 
     fn options_changed(&mut self, core: &mut Core) {
