@@ -3,7 +3,7 @@
 use super::Reliable;
 use super::connection_table::Opening;
 use super::deferred::{ExpectedClient, index_of};
-use super::host::Ends;
+use super::host::HostCtx;
 use crate::{Connect, Connection, Core, Link, Slot};
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Index, Open};
@@ -13,7 +13,7 @@ use std::time::Duration;
 impl<L: Link> Reliable<L> {
     /// Lets go of a place of the engine.
     pub(super) fn close_index(&mut self, core: &mut Core, now: Time, index: Index) {
-        self.engine.close(now, index, &mut Ends { estate: &mut self.estate, core });
+        self.engine.close(now, index, &mut HostCtx { state: &mut self.host, core });
     }
 
     pub(super) fn connect_peer(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
@@ -33,7 +33,7 @@ impl<L: Link> Reliable<L> {
         connect: &Connect<'_>,
         slot: &'static Slot,
     ) -> Result<(), ConnectError> {
-        let opened = core.open_connection(connect.attribute, connect.context, self.estate.max_send_size);
+        let opened = core.open_connection(connect.attribute, connect.context, self.host.max_send_size);
         let Ok(cell) = opened else { return Err(ConnectError::NoMemory) };
         let now = self.link.now();
         let opening =
@@ -52,7 +52,7 @@ impl<L: Link> Reliable<L> {
         match self.engine.connect(now, &open) {
             Ok(index) => cell.local.store(index.0, Ordering::Relaxed),
             Err(error) => {
-                self.estate.table.leave(user);
+                self.host.table.leave(user);
                 core.end_connection(cell);
                 return Err(error);
             }
@@ -69,8 +69,8 @@ impl<L: Link> Reliable<L> {
         request: &'static Slot,
         context: u64,
     ) -> Result<(), RequestError> {
-        let Some(asked) = self.estate.inbox.take_request(request) else {
-            self.estate.fail_opening(core, (None, EventKind::Accept, context), Failure::Disconnected);
+        let Some(asked) = self.host.inbox.take_request(request) else {
+            self.host.fail_opening(core, (None, EventKind::Accept, context), Failure::Disconnected);
             return Ok(());
         };
         let now = self.link.now();
@@ -81,7 +81,7 @@ impl<L: Link> Reliable<L> {
     }
 
     pub(super) fn reject_request(&mut self, core: &mut Core, request: &'static Slot) {
-        if let Some(asked) = self.estate.inbox.take_request(request) {
+        if let Some(asked) = self.host.inbox.take_request(request) {
             let now = self.link.now();
             // Its client is gone, should the engine know nothing of it.
             let _ = self.engine.reject(now, asked.index);
@@ -118,10 +118,10 @@ impl<L: Link> Reliable<L> {
         token: u64,
     ) -> Result<(), RequestError> {
         // A client that is gone needs no answer; the endpoint that expects it reports its absence.
-        let Some(asked) = self.estate.inbox.take_request(request) else { return Ok(()) };
+        let Some(asked) = self.host.inbox.take_request(request) else { return Ok(()) };
         let now = self.link.now();
         if let Err(error) = self.engine.redirect(now, asked.index, uri.as_bytes(), token) {
-            self.estate.inbox.put_back(asked);
+            self.host.inbox.put_back(asked);
             return Err(error);
         }
         self.transmit(core, now, false);
@@ -129,17 +129,17 @@ impl<L: Link> Reliable<L> {
     }
 
     pub(super) fn disconnect_peer(&mut self, core: &mut Core, cell: &'static Connection) {
-        self.estate.pending_events.retain(|(_, other)| !std::ptr::eq(*other, cell));
+        self.host.pending_events.retain(|(_, other)| !std::ptr::eq(*other, cell));
         if cell.attribute().is_multicast() {
             return self.leave_group(core, cell);
         }
-        if let Some(user) = self.estate.table.user(cell) {
+        if let Some(user) = self.host.table.user(cell) {
             let now = self.link.now();
             // What waits for others leaves before the farewell.
             self.transmit(core, now, false);
             self.close_index(core, now, index_of(cell));
-            self.estate.table.leave(user);
-            self.estate.inbox.detach(cell);
+            self.host.table.leave(user);
+            self.host.inbox.detach(cell);
             self.transmit(core, now, true);
             self.run_deferred(core, now);
         }

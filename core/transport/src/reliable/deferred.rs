@@ -50,7 +50,7 @@ impl<L: Link> Reliable<L> {
     /// Runs the deferred calls.
     #[inline]
     pub(super) fn run_deferred(&mut self, core: &mut Core, now: Time) {
-        if !self.estate.deferred.is_empty() {
+        if !self.host.deferred.is_empty() {
             self.run_all_deferred(core, now);
         }
     }
@@ -58,7 +58,7 @@ impl<L: Link> Reliable<L> {
     #[cold]
     fn run_all_deferred(&mut self, core: &mut Core, now: Time) {
         // A call may defer another one.
-        while let Some(call) = self.estate.deferred.pop() {
+        while let Some(call) = self.host.deferred.pop() {
             match call {
                 DeferredCall::AcceptExpected { index, attribute, token } => {
                     self.accept_expected(core, now, index, attribute, token)
@@ -68,7 +68,7 @@ impl<L: Link> Reliable<L> {
                 }
                 DeferredCall::Close(index) => self.close_index(core, now, index),
                 DeferredCall::UpdateTimeouts(user) => {
-                    if let Some(cell) = self.estate.table.cell(user) {
+                    if let Some(cell) = self.host.table.cell(user) {
                         self.set_timeouts(now, cell);
                     }
                 }
@@ -88,12 +88,12 @@ impl<L: Link> Reliable<L> {
 
     /// Sends the connection request to the endpoint that the first one named.
     fn follow_redirect(&mut self, core: &mut Core, now: Time, (index, user): (Index, u64), uri: &str, token: u64) {
-        let Some(opening) = self.estate.table.opening(user) else { return self.close_index(core, now, index) };
+        let Some(opening) = self.host.table.opening(user) else { return self.close_index(core, now, index) };
         let again = std::mem::replace(&mut opening.redirected, true);
         let address = if again { None } else { self.link.resolve(uri).ok() };
         let Some(address) = address else {
             self.close_index(core, now, index);
-            return self.estate.give_up(core, user, Failure::Refused);
+            return self.host.give_up(core, user, Failure::Refused);
         };
         self.engine.follow(now, index, address, token);
     }
@@ -107,15 +107,15 @@ impl<L: Link> Reliable<L> {
         attribute: Attribute,
         (slot, context): (Option<&'static Slot>, u64),
     ) {
-        let Ok(cell) = core.open_connection(attribute, context, self.estate.max_send_size) else {
+        let Ok(cell) = core.open_connection(attribute, context, self.host.max_send_size) else {
             let _ = self.engine.reject(now, index);
-            return self.estate.fail_opening(core, (slot, EventKind::Accept, context), Failure::NoMemory);
+            return self.host.fail_opening(core, (slot, EventKind::Accept, context), Failure::NoMemory);
         };
         let opening = Opening { slot, kind: EventKind::Accept, context, redirected: false };
         let user = self.enter(cell, index, opening);
         match self.engine.accept(now, index, user) {
             Ok(()) => self.set_timeouts(now, cell),
-            Err(_) => self.estate.give_up(core, user, Failure::Disconnected),
+            Err(_) => self.host.give_up(core, user, Failure::Disconnected),
         }
     }
 
@@ -124,7 +124,7 @@ impl<L: Link> Reliable<L> {
         cell.lane.store(NOBODY, Ordering::Relaxed);
         cell.local.store(index.0, Ordering::Relaxed);
         self.background.require();
-        self.estate.table.enter(cell, opening)
+        self.host.table.enter(cell, opening)
     }
 
     /// Passes a connection's current timeouts to the engine.
@@ -139,13 +139,13 @@ impl<L: Link> Reliable<L> {
         for cell in core.connections() {
             let (send, keepalive) = timeouts(cell);
             let changed = cell.heard.load(Ordering::Relaxed) != digest(send, keepalive);
-            if changed && self.estate.table.user(cell).is_some() {
+            if changed && self.host.table.user(cell).is_some() {
                 self.set_timeouts(now, cell);
             }
         }
     }
 
-    /// Ends the expectation of clients that did not come in time.
+    /// HostCtx the expectation of clients that did not come in time.
     pub(super) fn expire(&mut self, core: &mut Core, now: Time) {
         while let Some(at) = self.expected.iter().position(|expected| expected.deadline <= now) {
             let late = self.expected.swap_remove(at);

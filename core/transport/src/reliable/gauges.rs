@@ -43,7 +43,7 @@ impl<L: Link> Reliable<L> {
     }
 
     fn has_open(&self) -> bool {
-        self.estate.operations.count() > 0 || self.estate.table.is_opening()
+        self.host.operations.count() > 0 || self.host.table.is_opening()
     }
 
     #[cold]
@@ -62,7 +62,7 @@ impl<L: Link> Reliable<L> {
             (&page.unheld, stats.unheld),
             (&page.not_ready, stats.not_ready),
             (&page.refused, stats.rnr),
-            (&page.in_flight, self.estate.operations.count() as u64),
+            (&page.in_flight, self.host.operations.count() as u64),
         ] {
             word.store(value, Ordering::Relaxed);
         }

@@ -14,8 +14,8 @@ use cci_proto::wire::Crc;
 use cci_proto::{Address, EventKind, Failure, Registration, Rights};
 use std::collections::VecDeque;
 
-/// What an endpoint has beside its engine, its link and its core.
-pub(super) struct Estate {
+/// The state behind the engine's host: an endpoint's tables, beside engine, link and core.
+pub(super) struct HostState {
     pub(super) table: Table,
     pub(super) inbox: Inbox,
     pub(super) operations: Operations,
@@ -31,7 +31,7 @@ pub(super) struct Estate {
     pub(super) max_send_size: u32,
 }
 
-impl Estate {
+impl HostState {
     /// Queues an event about a connection, now or as soon as a slot is free.
     fn queue_event(&mut self, core: &mut Core, kind: EventKind, cell: &'static Connection) {
         if !core.notify(kind, cell) {
@@ -137,63 +137,63 @@ impl Estate {
     }
 }
 
-/// The host of an engine for the time of one call.
-pub(super) struct Ends<'a> {
-    pub(super) estate: &'a mut Estate,
+/// The engine's host during one call of the engine.
+pub(super) struct HostCtx<'a> {
+    pub(super) state: &'a mut HostState,
     pub(super) core: &'a mut Core,
 }
 
-impl Ends<'_> {
+impl HostCtx<'_> {
     /// The local registration of an RMA, and the offset of the operation in it.
     fn named(&mut self, source: &Source) -> Option<(Registration, u64)> {
         match source {
-            Source::Local(op) => self.estate.operations.rma(*op).map(|(_, local)| (local.number, local.offset)),
+            Source::Local(op) => self.state.operations.rma(*op).map(|(_, local)| (local.number, local.offset)),
             Source::Served(target) => {
-                let (number, _) = self.estate.registry.resolve(target, Rights::READ).ok()?;
+                let (number, _) = self.state.registry.resolve(target, Rights::READ).ok()?;
                 Some((number, target.offset))
             }
         }
     }
 }
 
-impl Host for Ends<'_> {
+impl Host for HostCtx<'_> {
     type Piece = Piece;
 
     fn room(&self) -> u32 {
-        self.estate.inbox.room(self.core)
+        self.state.inbox.room(self.core)
     }
 
     fn strangers(&self) -> u32 {
         let (limit, _) = self.core.recv_count();
         let quarter = u32::try_from(limit / 4).unwrap_or(u32::MAX).max(1);
         // A client whose failure event is still pending counts as a stranger.
-        quarter.saturating_sub(u32::try_from(self.estate.unconfirmed.len()).unwrap_or(u32::MAX))
+        quarter.saturating_sub(u32::try_from(self.state.unconfirmed.len()).unwrap_or(u32::MAX))
     }
 
     fn begin(&mut self, user: u64, len: u32) -> Option<MessageBuffer> {
-        let cell = self.estate.table.cell(user)?;
-        self.estate.inbox.begin(self.core, cell, len)
+        let cell = self.state.table.cell(user)?;
+        self.state.inbox.begin(self.core, cell, len)
     }
 
     fn fill(&mut self, buffer: MessageBuffer, at: u32, bytes: &[u8]) {
-        self.estate.inbox.fill(buffer, at, bytes);
+        self.state.inbox.fill(buffer, at, bytes);
     }
 
     fn deliver(&mut self, user: u64, buffer: MessageBuffer) {
-        match self.estate.table.cell(user) {
-            Some(cell) => self.estate.inbox.deliver(self.core, cell, buffer),
-            None => self.estate.inbox.abandon(self.core, buffer),
+        match self.state.table.cell(user) {
+            Some(cell) => self.state.inbox.deliver(self.core, cell, buffer),
+            None => self.state.inbox.abandon(self.core, buffer),
         }
     }
 
     fn abandon(&mut self, buffer: MessageBuffer) {
-        self.estate.inbox.abandon(self.core, buffer);
+        self.state.inbox.abandon(self.core, buffer);
     }
 
     #[inline]
     fn message(&mut self, user: u64, bytes: &[u8]) -> bool {
-        let Some(cell) = self.estate.table.cell(user) else { return false };
-        let kept = self.estate.inbox.message(self.core, cell, bytes);
+        let Some(cell) = self.state.table.cell(user) else { return false };
+        let kept = self.state.inbox.message(self.core, cell, bytes);
         if !kept && !cell.attribute().is_reliable() {
             cell.counters.on_dropped();
             self.core.counters().on_dropped();
@@ -202,13 +202,13 @@ impl Host for Ends<'_> {
     }
 
     fn write(&mut self, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure> {
-        let (_, memory) = self.estate.registry.resolve(target, Rights::WRITE)?;
+        let (_, memory) = self.state.registry.resolve(target, Rights::WRITE)?;
         let from = inside(target, at, bytes.len() as u64)?;
         if memory.copy_in(from, bytes) { Ok(()) } else { Err(Failure::RemoteHandle) }
     }
 
     fn write_checked(&mut self, target: &Target, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
-        let (_, memory) = self.estate.registry.resolve(target, Rights::WRITE).ok()?;
+        let (_, memory) = self.state.registry.resolve(target, Rights::WRITE).ok()?;
         let from = inside(target, at, bytes.len() as u64).ok()?;
         memory.copy_in_checked(from, bytes, crc.register()).map(Crc::resumed)
     }
@@ -216,18 +216,18 @@ impl Host for Ends<'_> {
     fn source(&mut self, source: &Source, at: u64, len: u32) -> Result<Piece, Failure> {
         let (number, memory, from) = match source {
             Source::Local(op) => {
-                let (_, local) = self.estate.operations.rma(*op).ok_or(Failure::RemoteHandle)?;
-                let memory = self.estate.registry.living(local.number).ok_or(Failure::RemoteHandle)?;
+                let (_, local) = self.state.operations.rma(*op).ok_or(Failure::RemoteHandle)?;
+                let memory = self.state.registry.living(local.number).ok_or(Failure::RemoteHandle)?;
                 (local.number, memory, within(local.offset, local.len, at, len.into())?)
             }
             Source::Served(target) => {
-                let (number, memory) = self.estate.registry.resolve(target, Rights::READ)?;
+                let (number, memory) = self.state.registry.resolve(target, Rights::READ)?;
                 (number, memory, inside(target, at, len.into())?)
             }
         };
         let len = usize::try_from(len).map_err(|_| Failure::RemoteHandle)?;
         let piece = memory.piece(from, len).ok_or(Failure::RemoteHandle)?;
-        self.estate.registry.check(number, piece)
+        self.state.registry.check(number, piece)
     }
 
     fn resent(&mut self, source: &Source, len: u32) {
@@ -235,57 +235,57 @@ impl Host for Ends<'_> {
         if len as usize > COPIED
             && let Some((number, ..)) = self.named(source)
         {
-            self.estate.registry.copy_first(number);
+            self.state.registry.copy_first(number);
         }
     }
 
     fn phase(&mut self, source: &Source) -> u8 {
         let Some((number, offset)) = self.named(source) else { return 0 };
-        let start = self.estate.registry.living(number).map_or(0, Memory::start);
+        let start = self.state.registry.living(number).map_or(0, Memory::start);
         u8::try_from((start as u64).wrapping_add(offset) % 64).unwrap_or(0)
     }
 
     fn may_read(&mut self, target: &Target) -> Result<(), Failure> {
-        self.estate.registry.resolve(target, Rights::READ).map(|_| ())
+        self.state.registry.resolve(target, Rights::READ).map(|_| ())
     }
 
     fn place(&mut self, op: Op, at: u64, bytes: &[u8]) {
-        let Some((operation, local)) = self.estate.operations.rma(op) else { return };
-        let placed = self.estate.registry.living(local.number).is_some_and(|memory| {
+        let Some((operation, local)) = self.state.operations.rma(op) else { return };
+        let placed = self.state.registry.living(local.number).is_some_and(|memory| {
             within(local.offset, local.len, at, bytes.len() as u64).is_ok_and(|from| memory.copy_in(from, bytes))
         });
         operation.spoilt |= !placed;
     }
 
     fn place_checked(&mut self, op: Op, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
-        let (_, local) = self.estate.operations.rma(op)?;
-        let memory = self.estate.registry.living(local.number)?;
+        let (_, local) = self.state.operations.rma(op)?;
+        let memory = self.state.registry.living(local.number)?;
         let from = within(local.offset, local.len, at, bytes.len() as u64).ok()?;
         memory.copy_in_checked(from, bytes, crc.register()).map(Crc::resumed)
     }
 
     #[inline]
     fn ended(&mut self, op: Op, outcome: Result<(), Failure>) {
-        if let Some(operation) = self.estate.operations.end(op) {
+        if let Some(operation) = self.state.operations.end(op) {
             operation.finish(self.core, outcome);
         }
     }
 
     fn event(&mut self, index: Index, user: u64, event: Event<'_>) -> bool {
-        let Self { estate, core } = self;
+        let Self { state, core } = self;
         match event {
-            Event::Request { attribute, payload } => return estate.inbox.ask(core, index, attribute, payload),
+            Event::Request { attribute, payload } => return state.inbox.ask(core, index, attribute, payload),
             Event::Expected { attribute, token } => {
-                estate.deferred.push(DeferredCall::AcceptExpected { index, attribute, token })
+                state.deferred.push(DeferredCall::AcceptExpected { index, attribute, token })
             }
-            Event::Open { max_send_size, peer } => return estate.on_open(core, user, max_send_size, &peer),
-            Event::Refused(failure) => estate.give_up(core, user, failure),
+            Event::Open { max_send_size, peer } => return state.on_open(core, user, max_send_size, &peer),
+            Event::Refused(failure) => state.give_up(core, user, failure),
             Event::Redirected { uri, token } => {
                 let uri = String::from_utf8_lossy(uri).into_owned();
-                estate.deferred.push(DeferredCall::Redirect { index, user, uri, token });
+                state.deferred.push(DeferredCall::Redirect { index, user, uri, token });
             }
-            Event::Broken(failure) => estate.on_broken(core, index, user, failure),
-            Event::Silent => estate.on_silent(core, user),
+            Event::Broken(failure) => state.on_broken(core, index, user, failure),
+            Event::Silent => state.on_silent(core, user),
         }
         true
     }

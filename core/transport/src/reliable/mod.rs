@@ -28,7 +28,7 @@ use cci_proto::{CONN_REQ_LEN, Status, Time, wire};
 use connection_table::Table;
 use deferred::ExpectedClient;
 use gauges::Notes;
-use host::{Ends, Estate};
+use host::{HostCtx, HostState};
 use inbox::Inbox;
 use multicast::Group;
 use names::Names;
@@ -64,7 +64,7 @@ pub struct ReliableOptions {
 pub struct Reliable<L: Link> {
     engine: Engine,
     link: L,
-    estate: Estate,
+    host: HostState,
     outbox: Outbox,
     /// The link took fewer frames than it was offered.
     blocked: bool,
@@ -132,7 +132,7 @@ impl<L: Link> Reliable<L> {
             first_seq: options.first_seq,
         };
         let largest = (options.max_send_size as usize).max(CONN_REQ_LEN);
-        let estate = Estate {
+        let host = HostState {
             table: Table::default(),
             inbox: Inbox::new(core, largest).map_err(system)?,
             operations: Operations::new(send),
@@ -148,7 +148,7 @@ impl<L: Link> Reliable<L> {
             engine: Engine::new(&config, random().map_err(system)?),
             outbox: Outbox::new(link.mtu()).map_err(system)?,
             link,
-            estate,
+            host,
             blocked: false,
             more: false,
             rest: false,
@@ -176,10 +176,10 @@ impl<L: Link> Reliable<L> {
 
     /// Receives frames. Returns their number.
     fn receive(&mut self, core: &mut Core, now: Time) -> usize {
-        let Self { engine, link, estate, groups, malformed, .. } = self;
+        let Self { engine, link, host, groups, malformed, .. } = self;
         link.recv_burst(BUDGET, &mut |incoming| match incoming {
             Incoming::Frame { from, bytes, congested } => {
-                let handled = engine.handle_frame(now, &from, bytes, congested, &mut Ends { estate, core });
+                let handled = engine.handle_frame(now, &from, bytes, congested, &mut HostCtx { state: host, core });
                 *malformed += u64::from(handled.is_err());
             }
             Incoming::Multicast { group, bytes, .. } => {
@@ -187,26 +187,26 @@ impl<L: Link> Reliable<L> {
                     *malformed += 1;
                     return;
                 }
-                multicast::receive(groups, estate, core, group, bytes);
+                multicast::receive(groups, host, core, group, bytes);
             }
             Incoming::Refused { to, quoted, is_own } => {
-                engine.handle_refusal(now, &to, quoted, is_own, &mut Ends { estate, core });
+                engine.handle_refusal(now, &to, quoted, is_own, &mut HostCtx { state: host, core });
             }
             Incoming::TooBig { to, quoted, mtu } => engine.handle_too_big(&to, quoted, mtu),
-            Incoming::Faulted { piece } => estate.registry.note_fault(piece),
+            Incoming::Faulted { piece } => host.registry.note_fault(piece),
         })
     }
 
     /// Makes progress without waiting. Returns the number of frames received, and the time.
     fn step(&mut self, core: &mut Core, reads: bool) -> (usize, Time) {
         let now = self.link.now();
-        self.estate.inbox.sweep_some(core);
+        self.host.inbox.sweep_some(core);
         let count = if reads { self.receive(core, now) } else { 0 };
         self.rest = count >= BUDGET;
-        if std::mem::take(&mut self.estate.inbox.has_shown) {
+        if std::mem::take(&mut self.host.inbox.has_shown) {
             self.row.on_heard();
         }
-        self.engine.handle_timeout(now, &mut Ends { estate: &mut self.estate, core });
+        self.engine.handle_timeout(now, &mut HostCtx { state: &mut self.host, core });
         self.run_deferred(core, now);
         if !self.expected.is_empty() {
             self.expire(core, now);
@@ -214,12 +214,12 @@ impl<L: Link> Reliable<L> {
         if self.names.is_waiting() {
             self.take_names(core, now);
         }
-        if self.estate.has_pending_events() {
-            self.estate.flush_events(core);
+        if self.host.has_pending_events() {
+            self.host.flush_events(core);
         }
         if core.recv_free() == 0 {
             // The credit advertised to peers must count the slots that the program has returned.
-            self.estate.inbox.sweep(core);
+            self.host.inbox.sweep(core);
         }
         let idle = count == 0 && self.delivered && !core.has_event();
         self.delivered = count > 0 || self.delivered && !idle;
@@ -235,20 +235,20 @@ impl<L: Link> Reliable<L> {
         // Frames that the link refuses wait until it is writable, even if they are due.
         let engine = self.engine.poll_timeout().filter(|due| !self.blocked || *due > Time(0));
         let expected = self.expected.iter().map(|expected| expected.deadline).min();
-        let pending_events = self.estate.has_pending_events().then(|| self.link.now() + RETRY_EVENTS_EVERY);
+        let pending_events = self.host.has_pending_events().then(|| self.link.now() + RETRY_EVENTS_EVERY);
         [engine, expected, pending_events, self.names.deadline()].into_iter().flatten().min()
     }
 
     /// Whether a call would make progress without an arrival.
     fn is_runnable(&self) -> bool {
-        self.more && !self.blocked || self.rest || !self.estate.deferred.is_empty()
+        self.more && !self.blocked || self.rest || !self.host.deferred.is_empty()
     }
 
     /// Whether there is work that the progress thread must do if the program makes no call.
     fn is_needed(&self) -> bool {
-        self.estate.registry.is_exposed()
-            || self.estate.operations.count() > 0
-            || self.estate.table.is_opening()
+        self.host.registry.is_exposed()
+            || self.host.operations.count() > 0
+            || self.host.table.is_opening()
             || !self.engine.is_quiet()
     }
 
@@ -261,7 +261,7 @@ impl<L: Link> Reliable<L> {
         }
     }
 
-    /// Ends a call: attaches the endpoint to the progress thread, or notifies the thread of the
+    /// HostCtx a call: attaches the endpoint to the progress thread, or notifies the thread of the
     /// call.
     #[inline]
     fn after(&mut self, core: &Core) {
@@ -277,7 +277,7 @@ impl<L: Link> Reliable<L> {
     /// Whether the progress thread receives frames. It does not for a program that only receives
     /// messages, so that the timeouts of peers detect an absent program.
     fn reads_in_background(&self) -> bool {
-        self.estate.registry.is_exposed() || self.estate.operations.count() > 0 || self.estate.table.is_opening()
+        self.host.registry.is_exposed() || self.host.operations.count() > 0 || self.host.table.is_opening()
     }
 
     /// Makes one step for the progress thread.

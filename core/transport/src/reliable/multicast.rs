@@ -30,7 +30,7 @@ impl Group {
 impl<L: Link> Reliable<L> {
     /// Bytes of the largest message to a group: one frame on every path.
     fn group_send_size(&self) -> u32 {
-        u32::from(self.link.base_mtu()).saturating_sub(HEADER as u32).min(self.estate.max_send_size)
+        u32::from(self.link.base_mtu()).saturating_sub(HEADER as u32).min(self.host.max_send_size)
     }
 
     /// Joins a group, or begins to send to it.
@@ -58,7 +58,7 @@ impl<L: Link> Reliable<L> {
         cell.local.store(number, Ordering::Relaxed);
         cell.lane.store(NOBODY, Ordering::Relaxed);
         if to.is_none() {
-            self.estate.inbox.attach(cell, &of_group(number));
+            self.host.inbox.attach(cell, &of_group(number));
         }
         cell.set_state(ConnectionState::Open);
         self.groups.push(Group { cell, number, to, from, sent: 0 });
@@ -83,7 +83,7 @@ impl<L: Link> Reliable<L> {
                 self.link.leave(number);
             }
         }
-        self.estate.inbox.detach(cell);
+        self.host.inbox.detach(cell);
         core.end_connection(cell);
     }
 
@@ -136,11 +136,11 @@ fn of_group(number: u32) -> Address {
 }
 
 /// A frame to the group with this number has come.
-pub(super) fn receive(groups: &[Group], estate: &mut super::host::Estate, core: &mut Core, number: u32, frame: &[u8]) {
+pub(super) fn receive(groups: &[Group], host: &mut super::host::HostState, core: &mut Core, number: u32, frame: &[u8]) {
     let group = groups.iter().find(|group| group.number == number && group.to.is_none());
     if let (Some(group), Some(multicast)) = (group, Multicast::parse(frame)) {
         let fits = multicast.bytes.len() <= group.cell.max_send_size.load(Ordering::Relaxed) as usize;
-        if !fits || !estate.inbox.message(core, group.cell, multicast.bytes) {
+        if !fits || !host.inbox.message(core, group.cell, multicast.bytes) {
             group.cell.counters.on_dropped();
             core.counters().on_dropped();
         }

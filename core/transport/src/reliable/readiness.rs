@@ -172,7 +172,7 @@ impl<L: Link> Reliable<L> {
         arms
     }
 
-    /// Ends the shortage of a program that was refused for lack of frame buffers, if some were
+    /// HostCtx the shortage of a program that was refused for lack of frame buffers, if some were
     /// released since.
     fn check_frame_buffers(&mut self, core: &mut Core) {
         if self.refused_at.is_some_and(|at| at != self.engine.released()) {

@@ -88,7 +88,7 @@ impl Registry {
         Ok(RmaHandle { stuff: [number.mixed(self.key), secret, len, 0] })
     }
 
-    /// Ends a registration; its memory, for a last look.
+    /// HostCtx a registration; its memory, for a last look.
     ///
     /// # Errors
     ///
@@ -208,7 +208,7 @@ impl Registry {
         self.exposed > 0
     }
 
-    /// Ends all registrations.
+    /// HostCtx all registrations.
     pub(super) fn clear(&mut self) {
         for own in &mut self.entries {
             own.memory = None;

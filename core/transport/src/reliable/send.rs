@@ -2,7 +2,7 @@
 
 use super::Reliable;
 use super::deferred::index_of;
-use super::host::Ends;
+use super::host::HostCtx;
 use super::operation_table::{Local, Operation, Operations};
 use crate::{Connection, Core, Link, Message, Outgoing, Posted, Rma, Slot};
 use cci_mem::memory::Piece;
@@ -138,10 +138,10 @@ impl<L: Link> Reliable<L> {
 
     /// Asks the engine for frames. True: there may be more than found room.
     fn fill(&mut self, core: &mut Core, now: Time, idle: bool) -> bool {
-        self.estate.registry.now = now;
-        let mut ends = Ends { estate: &mut self.estate, core };
+        self.host.registry.now = now;
+        let mut host = HostCtx { state: &mut self.host, core };
         while let Some(space) = self.outbox.space() {
-            let Some(transmit) = self.engine.poll_transmit(now, idle, space, &mut ends) else { return false };
+            let Some(transmit) = self.engine.poll_transmit(now, idle, space, &mut host) else { return false };
             self.outbox.push(&transmit);
         }
         true
@@ -150,7 +150,7 @@ impl<L: Link> Reliable<L> {
     /// Counts a message or an RMA in whose operation is about to begin. True: all that waits is to leave now.
     #[inline]
     fn is_due(&mut self, now: Time, len: usize, urgent: bool) -> bool {
-        let alone = self.estate.operations.count() == 0;
+        let alone = self.host.operations.count() == 0;
         self.row.is_due(now, len, urgent || alone)
     }
 
@@ -164,7 +164,7 @@ impl<L: Link> Reliable<L> {
     /// Lets a message leave that is alone, if nothing is to leave before it. False: it waits in the engine.
     #[inline]
     fn send_now(&mut self, core: &mut Core, now: Time, index: Index, post: &Post<'_>) -> Result<bool, SendError> {
-        let Self { engine, link, estate, outbox, .. } = self;
+        let Self { engine, link, host, outbox, .. } = self;
         let is_free = outbox.is_empty() && !self.blocked && !self.more;
         let Some(space) = outbox.space().filter(|_| is_free) else {
             return engine.send(now, index, post.parts, post.op, post.ask).map(|()| false);
@@ -175,7 +175,7 @@ impl<L: Link> Reliable<L> {
             wire::seal(head, 0, |crc| crc);
             taken = link.send_burst(&[Outgoing { to: transmit.to, head, piece: None, probe: false }]);
         };
-        let sent = engine.send_now(now, index, post, space, &mut Ends { estate, core }, leave)?;
+        let sent = engine.send_now(now, index, post, space, &mut HostCtx { state: host, core }, leave)?;
         let Some(transmit) = sent else { return Ok(false) };
         if taken == 0 {
             outbox.push(&transmit);
@@ -219,7 +219,7 @@ impl<L: Link> Reliable<L> {
             }
         };
         // After the message has left, if it could: it ends in a call that comes later.
-        self.estate.operations.begin(Operation { slot, cell, posted, local: None, spoilt: false });
+        self.host.operations.begin(Operation { slot, cell, posted, local: None, spoilt: false });
         cell.on_begun();
         cell.counters.on_sent();
         core.counters().on_sent(len);
@@ -259,7 +259,7 @@ impl<L: Link> Reliable<L> {
         rma: &Rma<'_>,
         posted: Posted,
     ) -> Result<Option<&'static Slot>, RmaError> {
-        let (number, memory) = self.estate.registry.find(rma.local).ok_or(RmaError::LocalHandle)?;
+        let (number, memory) = self.host.registry.find(rma.local).ok_or(RmaError::LocalHandle)?;
         if rma.local_offset.checked_add(rma.len).is_none_or(|end| end > memory.len()) {
             return Err(RmaError::LocalHandle);
         }
@@ -269,7 +269,7 @@ impl<L: Link> Reliable<L> {
         let len = usize::try_from(rma.len).unwrap_or(usize::MAX).min(MOST_BYTES);
         let is_due = self.is_due(now, len, posted == Posted::Waited);
         let local = Some(Local { number, offset: rma.local_offset, len: rma.len });
-        let op = self.estate.operations.begin(Operation { slot, cell, posted, local, spoilt: false });
+        let op = self.host.operations.begin(Operation { slot, cell, posted, local, spoilt: false });
         cell.on_begun();
         let [first, secret, ..] = rma.remote.stuff;
         let started = cci_proto::engine::Rma {
@@ -281,7 +281,7 @@ impl<L: Link> Reliable<L> {
         };
         if let Err(error) = self.engine.rma(now, index_of(cell), &started) {
             self.row.take_back(len);
-            self.estate.operations.end(op);
+            self.host.operations.end(op);
             cell.open.store(cell.open.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
             core.release(slot);
             if error == RmaError::NoBuffers {

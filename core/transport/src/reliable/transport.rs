@@ -1,7 +1,7 @@
 //! The operations of the trait `Transport`.
 
 use super::deferred::index_of;
-use super::host::Ends;
+use super::host::HostCtx;
 use super::{BackgroundWork, Reliable};
 use crate::{
     Connect, Connection, ConnectionReport, ConnectionState, Core, Link, Message, Posted, Rma, Slot, Transport,
@@ -100,7 +100,7 @@ impl<L: Link> Transport for Reliable<L> {
 
     fn register(&mut self, core: &mut Core, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
         self.background.on_call();
-        let handle = self.estate.registry.register(memory, rights)?;
+        let handle = self.host.registry.register(memory, rights)?;
         if rights != Rights::NONE {
             self.background.require();
         }
@@ -109,7 +109,7 @@ impl<L: Link> Transport for Reliable<L> {
     }
 
     fn deregister(&mut self, _: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
-        let memory = self.estate.registry.deregister(handle)?;
+        let memory = self.host.registry.deregister(handle)?;
         self.outbox.forget(&memory);
         if self.outbox.is_empty() {
             self.blocked = false;
@@ -176,10 +176,10 @@ impl<L: Link> Transport for Reliable<L> {
     }
 
     fn refill(&mut self, core: &mut Core) {
-        self.estate.inbox.sweep(core);
+        self.host.inbox.sweep(core);
         core.set_starving(false);
         let now = self.link.now();
-        self.engine.refill(now, &mut Ends { estate: &mut self.estate, core });
+        self.engine.refill(now, &mut HostCtx { state: &mut self.host, core });
         self.transmit(core, now, false);
         self.run_deferred(core, now);
     }
@@ -204,7 +204,7 @@ impl<L: Link> Transport for Reliable<L> {
             strays: self.engine.stats().strays,
             ..ConnectionReport::default()
         };
-        let peer = self.engine.address(index_of(connection)).filter(|_| self.estate.table.user(connection).is_some());
+        let peer = self.engine.address(index_of(connection)).filter(|_| self.host.table.user(connection).is_some());
         let to = peer.or_else(|| self.group_address(connection)).unwrap_or_default();
         (report.path, report.why) = self.link.path(&to);
         if connection.attribute().is_multicast() {
@@ -212,7 +212,7 @@ impl<L: Link> Transport for Reliable<L> {
         } else {
             report.rma_path = "frames, from registered memory into registered memory".into();
         }
-        if self.estate.table.user(connection).is_some() && connection.state() != ConnectionState::Opening {
+        if self.host.table.user(connection).is_some() && connection.state() != ConnectionState::Opening {
             let engine = self.engine.report(index_of(connection));
             (report.mtu, report.rtt_ns, report.window) = (engine.mtu.into(), engine.rtt_ns, engine.window);
             report.rnr += u64::from(engine.rnr);
@@ -224,7 +224,7 @@ impl<L: Link> Transport for Reliable<L> {
     }
 
     fn close(&mut self, core: &mut Core, limit: Duration) {
-        self.estate.inbox.closing = true;
+        self.host.inbox.closing = true;
         let end = self.link.now() + limit;
         while !self.engine.is_quiet() {
             self.delivered = true;
@@ -252,12 +252,12 @@ impl<L: Link> Reliable<L> {
         self.forget_names();
         // Nobody touches this program's memory once its endpoint is closed.
         self.outbox.forget_memory();
-        self.estate.registry.clear();
-        let asked: Vec<Index> = self.estate.inbox.requests().collect();
+        self.host.registry.clear();
+        let asked: Vec<Index> = self.host.inbox.requests().collect();
         for index in asked {
             let _ = self.engine.reject(now, index);
         }
-        let cells: Vec<&'static Connection> = self.estate.table.cells().collect();
+        let cells: Vec<&'static Connection> = self.host.table.cells().collect();
         for cell in cells {
             self.close_index(core, now, index_of(cell));
             self.transmit(core, now, true);
