@@ -9,28 +9,29 @@ use super::{Engine, mtu};
 use crate::Time;
 use crate::wire::{Ack, Data, Sack, flags};
 
-/// The farthest that the network is believed to reorder, frames.
+/// Largest reorder threshold, frames.
 const MOST_REORDER: u32 = 64;
-/// Until a peer without slots is asked again: at first, and at most, microseconds.
+/// Delay before a retry at a peer without slots: the first, and the longest, microseconds.
 const RNR_FIRST: u64 = 1_000;
 const RNR_LONGEST: u64 = 100_000;
 
-/// A longer round trip is not believed, microseconds.
+/// Longest plausible round trip, microseconds. Longer samples are ignored.
 const LONGEST_RTT: u32 = 30_000_000;
 
-/// Distance of two numbers that wrap.
+/// Returns the signed distance from `of` to `number`, modulo 2^32.
 #[expect(clippy::cast_possible_wrap, reason = "distance modulo 2^32")]
 pub(super) fn distance(number: u32, of: u32) -> i32 {
     number.wrapping_sub(of) as i32
 }
 
 impl Engine {
-    /// What the frame acknowledges. Gives the operations that have ended, of which the host is still to be told.
+    /// Handles the acknowledgement of a frame. Returns the operations that have ended. The caller
+    /// reports them to the host.
     pub(super) fn handle_ack(&mut self, now: Time, index: u32, data: &Data, sack: &Sack<'_>) -> Ops {
         let Some(conn) = self.table.get_mut(index) else { return Ops::NONE };
         let Some(flow) = self.flows.get_mut(conn.flow) else { return Ops::NONE };
         let ack = &data.ack;
-        // A number that was never sent: this is not about our frames.
+        // A number that was never sent: the acknowledgement is forged or corrupt.
         if distance(ack.echo_number, conn.number) >= 0 {
             self.stats.malformed += 1;
             return Ops::NONE;
@@ -96,7 +97,7 @@ impl Engine {
         done
     }
 
-    /// Frames that should have been acknowledged by now are lost.
+    /// Declares frames lost that should have been acknowledged by now.
     pub(super) fn expire_losses(&mut self, now: Time, index: u32) {
         let Some(conn) = self.table.get_mut(index) else { return };
         if let Some(flow) = self.flows.get_mut(conn.flow) {
@@ -105,7 +106,7 @@ impl Engine {
     }
 }
 
-/// A frame in flight was accepted; its bytes.
+/// Marks a frame in flight as accepted. Returns its bytes.
 fn accept(flow: &mut Flow, at: usize, echoed: u32, spurious: &mut u32) -> u64 {
     let Some(frame) = flow.in_flight.get_mut(at) else { return 0 };
     let bytes = u64::from(frame.bytes);
@@ -117,7 +118,8 @@ fn accept(flow: &mut Flow, at: usize, echoed: u32, spurious: &mut u32) -> u64 {
         *spurious += 1;
     } else {
         flow.bytes_in_flight = flow.bytes_in_flight.saturating_sub(bytes);
-        // It was sent again, and an older frame is the newest that the peer has seen: the first one had arrived.
+        // It was retransmitted, but the peer has not echoed that transmission yet: the first one
+        // had arrived.
         if frame.was_lost && distance(frame.number, echoed) > 0 {
             *spurious += 1;
         }
@@ -126,15 +128,16 @@ fn accept(flow: &mut Flow, at: usize, echoed: u32, spurious: &mut u32) -> u64 {
     bytes
 }
 
-/// Round-trip time of a frame that this echoes, with the peer's own delay taken out, microseconds. A time that nobody waits for is
-/// a peer's mistake.
+/// Returns the round-trip time of the echoed frame without the peer's delay, microseconds. Ignores
+/// implausible times, which a faulty peer sends.
 fn round_trip(now: Time, ack: &Ack) -> Option<u32> {
     let sample = now.micros().wrapping_sub(ack.echo_time).saturating_sub(u32::from(ack.delay)).max(1);
     (ack.delay < u16::MAX && sample < LONGEST_RTT).then_some(sample)
 }
 
-/// Notes what was accepted out of order; its bytes. What was accepted in order is out of flight already, so that the first bit is
-/// the second frame there; with an older acknowledgement, which begins `behind` (not positive), an earlier one.
+/// Marks the frames that a SACK acknowledges. Returns their bytes. Frames accepted in order have
+/// left `in_flight` already, so the first bit is its second frame. An older acknowledgement begins
+/// `behind` frames earlier (not positive).
 fn take_sack(
     flow: &mut Flow,
     ack: &Ack,
@@ -159,7 +162,7 @@ fn take_sack(
     bytes
 }
 
-/// What only has to arrive gives its buffer back then, and not when everything before it has.
+/// Gives back the buffer of an accepted frame without messages, which only has to arrive.
 fn release(flow: &mut Flow, at: usize, frames: &mut FramePool) {
     if let Some(frame) = flow.in_flight.get_mut(at)
         && let Payload::Batch(batch) = frame.payload
@@ -171,7 +174,7 @@ fn release(flow: &mut Flow, at: usize, frames: &mut FramePool) {
     }
 }
 
-/// Puts one list of operations behind another.
+/// Appends one list of operations to another.
 pub(super) fn join(links: &mut [u32], first: Ops, second: Ops) -> Ops {
     if first.head == super::conn::NONE {
         return second;
@@ -185,7 +188,7 @@ pub(super) fn join(links: &mut [u32], first: Ops, second: Ops) -> Ops {
     Ops { head: first.head, tail: second.tail }
 }
 
-/// Room at the peer. True: from now on it has no slot.
+/// Notes the peer's credit and readiness. Returns true if the peer just became not ready.
 fn note_peer(now: Time, conn: &mut Conn, flow: &mut Flow, data: &Data) -> bool {
     conn.credit = data.ack.credit;
     if data.flags & flags::RNR == 0 {
@@ -202,7 +205,7 @@ fn note_peer(now: Time, conn: &mut Conn, flow: &mut Flow, data: &Data) -> bool {
     true
 }
 
-/// When a peer without slots is asked again.
+/// Schedules the next retry at a peer without slots.
 pub(super) fn ask_again(now: Time, flow: &mut Flow) {
     let is_heard = |number| flow.echoed.is_some_and(|echoed| distance(echoed, number) >= 0);
     let was_heard = flow.in_flight.front().is_none_or(|front| is_heard(front.number));
@@ -211,7 +214,8 @@ pub(super) fn ask_again(now: Time, flow: &mut Flow) {
     flow.rnr_at = now.plus_micros((RNR_FIRST << flow.rnr_tries.min(10)).min(RNR_LONGEST));
 }
 
-/// A frame is lost if one that was sent enough later has arrived: by count, or by time. What is neither yet will be by time.
+/// Declares frames lost if a frame sent enough later has arrived, by count or by time. Sets
+/// `loss_at` to when the next one would be lost by time.
 fn detect_losses(now: Time, conn: &mut Conn, flow: &mut Flow, base: u16) {
     flow.loss_at = None;
     let Some(echoed) = flow.echoed else { return };
@@ -221,7 +225,7 @@ fn detect_losses(now: Time, conn: &mut Conn, flow: &mut Flow, base: u16) {
         let Some(frame) = flow.in_flight.get_mut(at) else { break };
         let behind = distance(echoed, frame.number);
         if behind <= 0 {
-            // Sent once: all that follow were sent later still.
+            // Sent once: all that follow were sent later.
             if frame.attempts == 1 {
                 break;
             }
@@ -252,7 +256,7 @@ fn detect_losses(now: Time, conn: &mut Conn, flow: &mut Flow, base: u16) {
     }
 }
 
-/// Whether the frame is the one that the peer has refused for lack of a slot: not lost.
+/// Returns whether the peer has refused this frame for lack of a slot, so that it is not lost.
 fn is_held(rnr_since: Option<Time>, at: usize) -> bool {
     rnr_since.is_some() && at == 0
 }

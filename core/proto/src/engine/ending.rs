@@ -1,4 +1,4 @@
-//! How operations and connections end: each once.
+//! The ends of operations and connections. Each ends once.
 
 use super::conn::{NONE, State, bit};
 use super::flow::{Ops, Payload, Queued, ReorderEntry};
@@ -26,7 +26,7 @@ impl Engine {
         }
     }
 
-    /// One of the things that an RMA waits for has happened.
+    /// Notes that one of the events that an RMA waits for has happened.
     pub(super) fn end_rma_part<H: Host>(&mut self, index: u32, op: Op, outcome: Result<(), Failure>, host: &mut H) {
         let Some(entry) = self.rmas.get_mut(op.0 as usize) else { return };
         let Some(state) = entry.as_mut() else { return };
@@ -53,7 +53,7 @@ impl Engine {
         self.tell(index, op, outcome, host);
     }
 
-    /// Tells the host of an operation's end, when its turn has come.
+    /// Reports an operation's end to the host, in order on RO.
     fn tell<H: Host>(&mut self, index: u32, op: Op, outcome: Result<(), Failure>, host: &mut H) {
         match self.ordered_ends.get_mut(op.0 as usize) {
             Some(end @ OrderedEnd::Open) => *end = OrderedEnd::Ended(outcome),
@@ -70,7 +70,7 @@ impl Engine {
         }
     }
 
-    /// Frees what a read's message holds if it will not be sent.
+    /// Frees the deferred message of a read that failed.
     fn drop_deferred(&mut self, index: u32, op: Op) {
         let Some(conn) = self.table.get(index) else { return };
         let Some(flow) = self.flows.get_mut(conn.flow) else { return };
@@ -83,8 +83,9 @@ impl Engine {
         });
     }
 
-    /// A write, by its number on the wire, whose memory is not registered any more: what was not sent is not sent, its message
-    /// neither, and the target is told by a last frame if it has not had that.
+    /// Aborts a write, by its number on the wire, whose memory is no longer registered. Its unsent
+    /// bytes and its message are dropped. If its last frame was not sent, an aborted frame takes
+    /// its place.
     pub(super) fn abort_write<H: Host>(&mut self, index: u32, wire: u32, failure: Failure, host: &mut H) {
         let op = Op(wire & OP_MASK);
         let Some(state) = self.rmas.get_mut(op.0 as usize).and_then(Option::as_mut) else { return };
@@ -112,7 +113,7 @@ impl Engine {
         self.end_rma_part(index, op, Err(failure), host);
     }
 
-    /// Ends everything that is open on a connection, and gives its flow back.
+    /// Fails everything that is open on a connection, and gives its flow back.
     pub(super) fn fail_operations<H: Host>(&mut self, index: u32, failure: Failure, host: &mut H) {
         let Some(conn) = self.table.get_mut(index) else { return };
         let number = core::mem::replace(&mut conn.flow, NONE);
@@ -158,7 +159,7 @@ impl Engine {
         self.flows.give(number);
     }
 
-    /// Ends the sends of a list; RMAs end by their own state.
+    /// Fails the sends of a list. RMAs end by their own state.
     fn fail_list<H: Host>(&mut self, ops: Ops, failure: Failure, host: &mut H) {
         let mut next = ops.head;
         while next != NONE {
@@ -170,7 +171,8 @@ impl Engine {
         }
     }
 
-    /// Ends an operation of a connection that is no more; one that waits for its turn is told in its turn.
+    /// Fails an operation of a closed or broken connection. An operation whose end is ordered is
+    /// reported in order.
     fn fail_one<H: Host>(&mut self, op: Op, failure: Failure, host: &mut H) {
         match self.ordered_ends.get_mut(op.0 as usize) {
             Some(end @ OrderedEnd::Open) => *end = OrderedEnd::Ended(Err(failure)),
@@ -178,7 +180,7 @@ impl Engine {
         }
     }
 
-    /// A connection is of no use any more: what is open on it ends, the host hears of it, and closes it.
+    /// Breaks a connection: its operations end, and the host gets an event and closes it.
     pub(super) fn break_connection<H: Host>(&mut self, now: Time, index: u32, failure: Failure, host: &mut H) {
         self.mark_answered(now, index, None);
         self.fail_operations(index, failure, host);
@@ -200,7 +202,7 @@ impl Engine {
         }
     }
 
-    /// A connection that never was: the host hears of it, and the index is free.
+    /// Refuses a connection that was never open: the host gets an event, and the index is free.
     pub(super) fn refuse<H: Host>(&mut self, now: Time, index: u32, failure: Failure, host: &mut H) {
         let Some(host_cookie) = self.table.get(index).map(|conn| conn.host_cookie) else { return };
         self.remove(now, index);
@@ -215,8 +217,9 @@ impl Engine {
         self.table.remove(index);
     }
 
-    /// Closes a connection in whatever state: what is open on it ends with [`Failure::Disconnected`], without a further
-    /// event. The host forgets the index; the engine keeps it until the peer has heard of it.
+    /// Closes a connection in any state. Its open operations end with [`Failure::Disconnected`],
+    /// without a further event. The host forgets the index. The engine keeps it until the peer has
+    /// answered or does not answer.
     pub fn close<H: Host>(&mut self, now: Time, index: Index, host: &mut H) {
         let index = index.0;
         let Some(state) = self.table.get(index).map(|conn| conn.state) else { return };

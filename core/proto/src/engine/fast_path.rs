@@ -65,7 +65,7 @@ impl Engine {
         if self.may_transmit(now, false) {
             return None;
         }
-        let is_only = self.table.len() < 2;
+        let is_only_conn = self.table.len() < 2;
         let conn = self.table.get_mut(index).filter(|conn| conn.state == State::Open && conn.is_reliable())?;
         let flow = self.flows.get_mut(conn.flow).filter(|flow| is_free(now, conn, flow))?;
         let len: usize = post.parts.iter().map(|part| part.len()).sum();
@@ -77,7 +77,7 @@ impl Engine {
         // Every operation has a descriptor, which lies on one page. Buffers are shared among flows.
         let kept = if len <= SHORT {
             self.frames.descriptor(post.op)?
-        } else if self.frames.ensure(1) && (is_only || self.frames.is_fair(conn.flow, 1)) {
+        } else if self.frames.ensure(1) && (is_only_conn || self.frames.is_fair(conn.flow, 1)) {
             self.frames.take(conn.flow)?
         } else {
             return None;

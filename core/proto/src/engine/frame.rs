@@ -1,4 +1,4 @@
-//! How a DATA frame is written: what it acknowledges, and what it carries.
+//! Writes DATA frames: acknowledgement and payload.
 
 use super::Transmit;
 use super::conn::{Conn, bit};
@@ -13,10 +13,10 @@ use crate::wire::{
 };
 use crate::{Failure, Time};
 
-/// A frame that was not built: its memory is gone.
+/// The reason why a frame was not built: its memory is no longer registered.
 pub(super) struct MemoryLoss(pub(super) Failure);
 
-/// What a frame of the sequence is made of.
+/// The parts of a sequenced frame.
 pub(super) struct FrameParts<P> {
     /// Bytes in the buffer.
     pub(super) len: usize,
@@ -25,7 +25,7 @@ pub(super) struct FrameParts<P> {
     pub(super) flags: u8,
 }
 
-/// Bytes of records and memory.
+/// Returns the length of records and memory.
 pub(super) fn payload_len(payload: &Payload) -> usize {
     match payload {
         Payload::Empty => 0,
@@ -36,7 +36,7 @@ pub(super) fn payload_len(payload: &Payload) -> usize {
     }
 }
 
-/// Bytes of the record's head before memory.
+/// Returns the length of the record's head before memory.
 fn head_len(payload: &Payload) -> usize {
     match payload {
         Payload::Write { .. } => WRITE_HEAD,
@@ -45,7 +45,7 @@ fn head_len(payload: &Payload) -> usize {
     }
 }
 
-/// Writes a frame of the sequence: all records of `payload`, or a slice of them.
+/// Writes a sequenced frame: all records of `payload`, or a slice of them.
 #[expect(clippy::too_many_arguments, reason = "one frame from all that it is made of")]
 pub(super) fn build<H: Host>(
     conn: &mut Conn,
@@ -83,7 +83,8 @@ struct Memory<P> {
     len: u32,
 }
 
-/// The memory of a slice of a write, or of bytes that were read. `is_again`: it was sent before, with a check over it.
+/// Returns the memory of a slice of a write or of read bytes. `is_again`: it was sent before, with
+/// a check over it.
 fn memory<H: Host>(
     flow: &Flow,
     payload: &Payload,
@@ -115,7 +116,7 @@ fn memory<H: Host>(
     Ok(Some(Memory { target, piece, len }))
 }
 
-/// Writes a slice of records at `at`, without the memory in it; where it ends.
+/// Writes a slice of records at `at`, without the memory in it. Returns where it ends.
 fn put_records(
     payload: &Payload,
     slice: Slice,
@@ -147,7 +148,7 @@ fn put_records(
     }
 }
 
-/// The header of the next frame of a connection.
+/// Returns the header of the next frame of a connection.
 pub(super) fn header(conn: &mut Conn, kind: Kind, now: Time) -> Header {
     let number = conn.number;
     conn.number = number.wrapping_add(1);
@@ -159,8 +160,8 @@ pub(super) fn plain<P>(conn: &Conn, len: usize) -> Transmit<P> {
     Transmit { to: conn.to, len, piece: None, piece_len: 0, checked: true, probe: false }
 }
 
-/// Writes the head of a DATA frame with everything that is to be acknowledged, and says where records begin. An
-/// acknowledgement that finds no room beside the records is still owed.
+/// Writes the head of a DATA frame with its acknowledgement. Returns where the records begin. A
+/// SACK that does not fit beside the records stays pending.
 #[expect(clippy::too_many_arguments, reason = "one frame from all that it is made of")]
 pub(super) fn emit_data(
     conn: &mut Conn,
@@ -200,12 +201,12 @@ pub(super) fn emit_data(
     }
 }
 
-/// Words that it takes to tell what came before its turn.
+/// Returns how many SACK words cover the reorder queue.
 fn sack_words(flow: &Flow) -> usize {
     (flow.reorder_queue.len() - 1).div_ceil(64)
 }
 
-/// What came before its turn, as bits.
+/// Returns the out-of-order frames as SACK bits.
 fn sack(flow: &Flow) -> [u64; wire::MAX_SACK] {
     let mut words = [0; wire::MAX_SACK];
     for (at, entry) in flow.reorder_queue.iter().skip(1).take(64 * wire::MAX_SACK).enumerate() {

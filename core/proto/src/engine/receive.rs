@@ -11,13 +11,13 @@ use super::{Engine, flow_of, get_ready, mtu};
 use crate::wire::{Data, Header, Kind, Record, Records, flags};
 use crate::{Address, Failure, Time};
 
-/// Held-back frames that only the frame whose turn it is may take.
+/// Hold buffers reserved for the next in-order frame.
 const IN_ORDER_RESERVE: usize = 8;
-/// Connections that find no slot, one after the other, before no other is tried; they are tried next time.
+/// Connections in a row without a slot after which `refill` stops. The others are tried next time.
 const MOST_REFUSED: u32 = 4;
 
 impl Engine {
-    /// A frame whose check was right. `congested`: a router marked it.
+    /// Handles a verified frame. `congested`: a router marked it.
     pub(super) fn handle_verified<H: Host>(
         &mut self,
         now: Time,
@@ -82,7 +82,8 @@ impl Engine {
         } else {
             self.stats.duplicates += 1;
         }
-        // After what the frame brought: an answer is waited for, and what was asked has ended with it.
+        // After the records of the frame, so that an answer is delivered before the end of its
+        // request is reported.
         self.end_list(index, done, Ok(()), host);
         let Some(conn) = self.table.get_mut(index) else { return };
         if data.flags & flags::PROMPT != 0 {
@@ -102,7 +103,7 @@ impl Engine {
         }
     }
 
-    /// Records of a frame outside the sequence.
+    /// Applies the records of a frame without a sequence number.
     fn handle_loose<H: Host>(&mut self, now: Time, index: u32, records: Records<'_>, host: &mut H) {
         for record in records {
             let Some(conn) = self.table.get_mut(index) else { return };
@@ -138,7 +139,7 @@ impl Engine {
         }
     }
 
-    /// What records of a connection are applied to.
+    /// Returns the receive context of a connection. Takes a flow if it has none.
     pub(super) fn recv_ctx(&mut self, index: u32) -> Option<RecvCtx<'_>> {
         let conn = self.table.get_mut(index)?;
         let flow = flow_of(&mut self.flows, conn, index)?;
@@ -146,7 +147,7 @@ impl Engine {
         Some(RecvCtx { conn, flow, index, rmas: &mut self.rmas, max_send_size, is_held: false })
     }
 
-    /// As [`Engine::recv_ctx`], of a connection that has a flow.
+    /// As [`Engine::recv_ctx`], but only if the connection has a flow.
     pub(super) fn recv_ctx_of_flow(&mut self, index: u32) -> Option<RecvCtx<'_>> {
         if self.table.get(index)?.flow == NONE { None } else { self.recv_ctx(index) }
     }
@@ -198,7 +199,7 @@ impl Engine {
         self.owe_ack(now, index, bytes, had_gap || was_refused);
     }
 
-    /// Notes what goes on with a frame, if it is newer than all that were accepted.
+    /// Notes the continuation of a frame, if the frame is newer than all accepted frames.
     fn note_continuation(&mut self, index: u32, gap: usize, records: Records<'_>, bytes: usize) {
         let continuation = if (bytes as u64) < LARGE { None } else { Continuation::after(records) };
         let Some(conn) = self.table.get_mut(index).filter(|conn| continuation.is_some() || conn.flow != NONE) else {
@@ -209,8 +210,8 @@ impl Engine {
         }
     }
 
-    /// A frame of so many bytes that was next has come, and is to be acknowledged: at once, or when the program had its chance
-    /// to answer.
+    /// Schedules the acknowledgement of an in-order frame of this many bytes: at once, or when the
+    /// program had its chance to answer.
     fn owe_ack(&mut self, now: Time, index: u32, bytes: usize, at_once: bool) {
         let Some(conn) = self.table.get_mut(index) else { return };
         let is_full = bytes * 2 > usize::from(conn.mtu);
@@ -226,18 +227,20 @@ impl Engine {
         }
     }
 
-    /// Whether what a frame asks for may wait: a peer that does not acknowledge results gets no more of them.
+    /// Returns whether there is room for the requests of a frame. A peer that does not acknowledge
+    /// results gets no more of them.
     fn has_room(&mut self, index: u32, records: Records<'_>) -> bool {
         let asked = records.filter(|record| matches!(record, Record::Read { .. } | Record::Write { .. })).count();
         asked == 0 || self.flow_mut(index).is_none_or(|flow| flow.has_room_for(asked))
     }
 
-    /// Applies the records of the frame whose turn it is.
+    /// Applies the records of the next in-order frame.
     fn apply_next<H: Host>(&mut self, index: u32, records: Records<'_>, host: &mut H) -> FrameOutcome {
         let mut ended = RmaEnds::default();
         let Some(mut ctx) = self.recv_ctx(index) else { return FrameOutcome::NoRoom };
         if let Some(ReorderEntry::Held { .. }) = ctx.flow.reorder_queue.front() {
-            // It came before, and waits for a slot; there may be one that nobody told of.
+            // A duplicate of the frame that is held and waits for a slot. A slot may be free by
+            // now.
             self.stats.duplicates += 1;
             self.drain(index, host);
             return FrameOutcome::NoRoom;
@@ -247,7 +250,7 @@ impl Engine {
         outcome
     }
 
-    /// The frame whose turn it was is done: so are those held back behind it, as far as there is no gap.
+    /// Advances past the in-order frame, and applies the held frames behind it up to the first gap.
     fn advance<H: Host>(&mut self, index: u32, host: &mut H) {
         if let Some(mut ctx) = self.recv_ctx(index) {
             ctx.finish_frame();
@@ -300,7 +303,7 @@ impl Engine {
             return;
         }
         let messages = records.filter(|record| matches!(record, Record::Message { .. })).count();
-        // A message may find no slot after all, and what is left is then held.
+        // A message may still find no slot. The rest is then held.
         let has_room = messages == 0 || messages <= room as usize && can_hold;
         let (mut passed, mut left) = (ReorderEntry::Done, Some(records));
         if has_room && records.clone().all(|record| ctx.may_apply_out_of_order(&record)) {
@@ -326,7 +329,7 @@ impl Engine {
         self.end_parts(index, ended, host);
     }
 
-    /// Keeps the records of a frame.
+    /// Copies the records of a frame to a hold buffer. Returns `None` if there is none to spare.
     fn hold(&mut self, records: Records<'_>, reserve: usize) -> Option<ReorderEntry> {
         let bytes = records.bytes();
         if self.holds.left() <= reserve || bytes.len() > self.holds.stride() {
@@ -356,8 +359,8 @@ impl Engine {
         self.make_ready(index);
     }
 
-    /// Slots have become free: what waited for them is delivered, and peers that were refused are told. Those that wait get
-    /// theirs in turn.
+    /// Delivers messages that awaited a slot after slots became free, and notifies refused peers.
+    /// The connections take turns.
     pub fn refill<H: Host>(&mut self, _now: Time, host: &mut H) {
         let mut refused = 0;
         for _ in 0..self.awaiting_slot.len() {
@@ -372,7 +375,7 @@ impl Engine {
             }
         }
         if self.awaiting_slot.len() > 1 {
-            // Who was first now is not next time.
+            // The next call begins with another connection.
             self.awaiting_slot.rotate_left(1);
         }
     }
@@ -389,23 +392,24 @@ impl Engine {
         let Some(ctx) = self.recv_ctx(index) else { return false };
         let moved = !ctx.flow.awaits_slot || (ctx.conn.recv_next, ctx.flow.partial) != before;
         if !moved && !was_owed {
-            // The peer knows.
+            // Nothing new for the peer.
             ctx.conn.clear(bit::ACK_NOW);
         }
         self.make_ready(index);
         moved
     }
 
-    /// Tells the host of parts of operations that have ended.
+    /// Handles the parts of operations that have ended.
     fn end_parts<H: Host>(&mut self, index: u32, ended: RmaEnds, host: &mut H) {
         for (op, outcome) in ended.into_iter() {
             self.end_rma_part(index, op, outcome, host);
         }
     }
 
-    /// The path to `to` refused this frame of ours: nobody listens there. It counts only if it quotes both identifiers of a
-    /// connection to that address. `is_own`: an address of this host says so, and an open connection ends; otherwise the peer is
-    /// probed for a while.
+    /// Handles a report that the path to `to` refused one of our frames as unreachable. It counts
+    /// only if it quotes both identifiers of a connection to that address. `is_own`: an address of
+    /// this host reports it, and an open connection ends at once. Otherwise the peer is probed for
+    /// a while.
     pub fn handle_refusal<H: Host>(&mut self, now: Time, to: &Address, quoted: &[u8], is_own: bool, host: &mut H) {
         let Some(index) = self.quoted(to, quoted) else { return };
         match self.table.get(index).map(|conn| conn.state) {
@@ -417,8 +421,8 @@ impl Engine {
         }
     }
 
-    /// The path to `to` carries at most `limit` bytes of frame, quoting this frame of ours. It is believed down to
-    /// `Config::base_mtu`.
+    /// Handles a report that the path to `to` carries frames of at most `limit` bytes, with a
+    /// quoted frame of ours. Limits below `Config::base_mtu` count as `base_mtu`.
     pub fn handle_too_big(&mut self, to: &Address, quoted: &[u8], limit: u16) {
         let base = self.config.base_mtu;
         if let Some(index) = self.quoted(to, quoted)
@@ -428,7 +432,7 @@ impl Engine {
         }
     }
 
-    /// The connection whose frame the network quotes.
+    /// Returns the connection whose frame the network quotes.
     fn quoted(&self, to: &Address, quoted: &[u8]) -> Option<u32> {
         let header = Header::parse(quoted)?;
         let index = self.table.find(header.from)?;
@@ -437,7 +441,8 @@ impl Engine {
     }
 }
 
-/// Parts of operations that ended with one frame: nearly always one or none, and many only with many results.
+/// Parts of operations that ended with one frame: nearly always one or none, more only with many
+/// results.
 #[derive(Default)]
 struct RmaEnds {
     first: Option<RmaEnd>,

@@ -1,4 +1,4 @@
-//! Records of a frame, when its turn has come or before.
+//! Applies the records of a frame, in order or out of order.
 
 use super::conn::{Conn, bit};
 use super::copy_verify::Continuation;
@@ -10,18 +10,18 @@ use crate::Failure;
 use crate::wire::{Record, Records};
 use alloc::vec::Vec;
 
-/// What became of a frame.
+/// The outcome of applying a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrameOutcome {
-    /// Everything in it was done.
+    /// All its records were applied.
     Done,
-    /// A message found no slot; what stands before it was delivered.
+    /// A message found no slot. The records before it were applied.
     NoSlot,
-    /// There is no room for what it asks for.
+    /// There is no room for its requests.
     NoRoom,
 }
 
-/// A part of an operation that has ended: the operation and how.
+/// The end of a part of an operation: the operation and its outcome.
 pub(super) type RmaEnd = (Op, Result<(), Failure>);
 
 /// The receive context: what the records of a frame are applied to.
@@ -31,7 +31,7 @@ pub(super) struct RecvCtx<'a> {
     pub(super) index: u32,
     pub(super) rmas: &'a mut Vec<Option<RmaState>>,
     pub(super) max_send_size: u32,
-    /// The frame was held, and acknowledged: it cannot come again.
+    /// Whether the frame was held and acknowledged, so that the peer does not retransmit it.
     pub(super) is_held: bool,
 }
 
@@ -63,7 +63,7 @@ impl RecvCtx<'_> {
         FrameOutcome::Done
     }
 
-    /// The frame at `recv_next` is done.
+    /// Advances past the frame at `recv_next`.
     pub(super) fn finish_frame(&mut self) {
         self.conn.recv_next = self.conn.recv_next.wrapping_add(1);
         self.conn.clear(bit::RNR);
@@ -125,14 +125,14 @@ impl RecvCtx<'_> {
         }
     }
 
-    /// Bytes of a peer's write; whether they are its last.
+    /// Writes bytes for a peer. Returns whether they are the last of the operation.
     pub(super) fn write<H: Host>(&mut self, op: u32, target: &Target, at: u64, bytes: &[u8], host: &mut H) -> bool {
         let known = self.flow.refused.iter().any(|(refused, _)| *refused == op);
         if self.flow.is_copied(Continuation::Write { op, target: *target, at }) {
             host.written(target, at, bytes);
         } else if !known
             && let Err(failure) = host.write(target, at, bytes)
-            // Who begins more without ending them does not hear how they went.
+            // A peer that leaves more refused writes unfinished gets no results of them.
             && self.flow.refused.len() < WINDOW
         {
             self.flow.refused.push((op, status(failure)));
@@ -140,7 +140,7 @@ impl RecvCtx<'_> {
         at + bytes.len() as u64 == target.len
     }
 
-    /// The last frame of a write has passed, and everything before it: tells the peer how it went.
+    /// Queues the result of a write whose last frame was applied in order.
     pub(super) fn end_write(&mut self, op: u32) {
         let refused = self.flow.refused.iter().position(|(refused, _)| *refused == op);
         let status = refused.map_or(0, |at| self.flow.refused.swap_remove(at).1);
@@ -151,7 +151,7 @@ impl RecvCtx<'_> {
         self.flow.results.push_back((op, status));
     }
 
-    /// A peer wants to read.
+    /// Accepts a read request of the peer, or queues the result that refuses it.
     pub(super) fn serve<H: Host>(&mut self, op: u32, target: Target, host: &mut H) -> FrameOutcome {
         if self.flow.serves.len() >= MAX_REQUESTS {
             if !self.is_held {
@@ -168,23 +168,23 @@ impl RecvCtx<'_> {
         FrameOutcome::Done
     }
 
-    /// The state of an operation of this connection that a peer names.
+    /// Returns the state of the RMA of this connection that the peer names.
     fn rma(&mut self, op: u32) -> Option<(Op, &mut RmaState)> {
         let host_op = Op(op & OP_MASK);
         let state = self.rmas.get_mut(host_op.0 as usize)?.as_mut()?;
-        // What was not asked for to the end cannot have been answered.
+        // An operation that was not sent completely cannot have an answer.
         let is_asked = state.wire == op && state.conn == self.index && state.at == state.target.len;
         is_asked.then_some((host_op, state))
     }
 
-    /// The read of this side that these bytes are of, if it waits for any.
+    /// Returns this side's read to which these bytes belong, if it still awaits bytes.
     pub(super) fn asked_bytes(&mut self, op: u32, at: u64, len: usize) -> Option<(Op, &mut RmaState)> {
         let (op, state) = self.rma(op).filter(|(_, state)| state.read && !state.answered)?;
         let end = at.checked_add(len as u64)?;
         (end <= state.target.len).then_some((op, state))
     }
 
-    /// Bytes that a read of this side brought.
+    /// Places bytes that a read of this side brought.
     pub(super) fn read_bytes<H: Host>(
         &mut self,
         op: u32,
@@ -212,9 +212,10 @@ impl RecvCtx<'_> {
         ended((op, Ok(())));
     }
 
-    /// The data of a read has come: its message may go, before everything else.
+    /// Queues the message of a read whose data has arrived, before everything else.
     fn release_deferred(&mut self, op: Op) {
-        // The parts of a message lie together, and reads mostly end in the order in which they began.
+        // The parts of a message are adjacent, and reads mostly end in the order in which they
+        // began.
         let first = self.flow.deferred.iter().position(|(of, _)| *of == op).unwrap_or(0);
         let count = self.flow.deferred.iter().skip(first).take_while(|(of, _)| *of == op).count();
         for at in (first..first + count).rev() {
@@ -222,17 +223,17 @@ impl RecvCtx<'_> {
                 self.flow.queue.push_front(Queued::Batch(batch));
             }
         }
-        // What waits for this operation goes on waiting for its message only if it is a fence.
+        // Later operations wait for its message too only if it is a fence.
         let fence = self.rmas.get(op.0 as usize).and_then(Option::as_ref).is_some_and(|state| state.fence);
         if self.flow.barrier == Some(op) && !fence {
             self.flow.barrier = None;
         }
     }
 
-    /// How an operation of this side ended at its target.
+    /// Handles the result of an RMA of this side.
     pub(super) fn result(&mut self, op: u32, status: u8, ended: &mut impl FnMut(RmaEnd)) {
         let Some((op, state)) = self.rma(op) else { return };
-        // A read that went well ends with its last bytes.
+        // A successful read ends with its last bytes.
         if state.answered || state.read && status == 0 {
             return;
         }
@@ -249,7 +250,7 @@ impl RecvCtx<'_> {
         ended((op, outcome));
     }
 
-    /// Whether a record may be applied out of order.
+    /// Returns whether a record may be applied out of order.
     pub(super) fn may_apply_out_of_order(&self, record: &Record<'_>) -> bool {
         match record {
             Record::Message { after, .. } => !after && self.conn.attribute() == crate::Attribute::ReliableUnordered,

@@ -1,4 +1,4 @@
-//! Sends and RMA as the program starts them: into the queue of the connection's flow.
+//! Sends and RMA: the application calls that fill the queue of a connection's flow.
 
 use super::conn::{NONE, State};
 use super::flow::{Batch, Flow, Ops, Queued};
@@ -8,14 +8,15 @@ use crate::wire::{DATA, MESSAGE_HEAD, PART_HEAD, emit_message, emit_part};
 use crate::{Attribute, RmaError, SendError, Time};
 use alloc::vec::Vec;
 
-/// Messages of one frame: each needs a slot of the peer.
+/// Most messages in one frame. Each needs a slot of the peer.
 const MAX_MESSAGES: u16 = 512;
 
 /// Bits of an operation's number on the wire that are the host's.
 const OP_BITS: u32 = 20;
 pub(super) const OP_MASK: u32 = (1 << OP_BITS) - 1;
 
-/// The bit of a part's message number that says: only if the RMA before it was not refused.
+/// The bit of a part's message number that marks a message to deliver only if the RMA before it was
+/// not refused.
 pub(super) const AFTER: u32 = 1 << 31;
 
 /// State of an operation on RO, whose end is reported in order.
@@ -32,8 +33,8 @@ pub(super) enum OrderedEnd {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RmaState {
     pub(super) conn: u32,
-    /// The operation's number as it travels: the host's in the lower bits, and above them one that differs from the last
-    /// life's, so that a late result ends nothing else.
+    /// The operation's number on the wire: the host's number in the lower bits, and above them a
+    /// count of RMAs. So a late result never ends a later operation with the same host number.
     pub(super) wire: u32,
     pub(super) target: Target,
     pub(super) read: bool,
@@ -43,16 +44,17 @@ pub(super) struct RmaState {
     pub(super) at: u64,
     /// Bytes that a read has brought.
     pub(super) received: u64,
-    /// Its result has come, or its last byte: a peer that tells it again is not heard.
+    /// Whether its result or its last byte has come. Repetitions are ignored.
     pub(super) answered: bool,
-    /// What has to happen before it ends: its result, and its message's acknowledgement.
+    /// Events still to come before it ends: its result, and its message's acknowledgement.
     pub(super) left: u8,
     pub(super) failed: Option<crate::Failure>,
 }
 
 impl Engine {
-    /// Sends a message: `parts`, one after the other, which are copied. `ask`: an acknowledgement is wanted at once. On a
-    /// reliable connection the operation ends when the peer has delivered the message, on another when it has left.
+    /// Sends a message: the concatenation of `parts`, which are copied. `ask`: request an
+    /// acknowledgement at once. On a reliable connection the operation ends when the peer has
+    /// delivered the message, on another when it has left.
     ///
     /// # Errors
     ///
@@ -60,7 +62,7 @@ impl Engine {
     pub fn send(&mut self, now: Time, index: Index, parts: &[&[u8]], op: Op, ask: bool) -> Result<(), SendError> {
         let len: usize = parts.iter().map(|part| part.len()).sum();
         let index = index.0;
-        let is_alone = self.table.len() < 2;
+        let is_only_conn = self.table.len() < 2;
         let conn = self.table.get_mut(index).filter(|conn| conn.state == State::Open).ok_or(SendError::Disconnected)?;
         if len > conn.max_send_size as usize {
             return Err(SendError::TooLong);
@@ -91,12 +93,12 @@ impl Engine {
                 now,
                 capacity,
                 owner,
-                is_alone,
+                is_only_conn,
             };
             let queue = &mut flow.queue;
             if !message.write_batches(&mut self.frames, &mut self.parts, |batch| queue.push_back(Queued::Batch(batch)))
             {
-                // A flow that was taken for nothing is given back in time.
+                // A flow taken above stays without use, and is given back by the timer.
                 get_ready(conn, index, &mut self.ready);
                 return Err(SendError::NoBuffers);
             }
@@ -115,7 +117,7 @@ impl Engine {
     /// Refused: nothing was copied, and the operation has not begun.
     pub fn rma(&mut self, now: Time, index: Index, rma: &Rma<'_>) -> Result<(), RmaError> {
         let index = index.0;
-        let is_alone = self.table.len() < 2;
+        let is_only_conn = self.table.len() < 2;
         let conn = self.table.get_mut(index).filter(|conn| conn.state == State::Open).ok_or(RmaError::Disconnected)?;
         if !conn.is_reliable() {
             return Err(RmaError::Unreliable);
@@ -133,13 +135,24 @@ impl Engine {
         let before = flow.last_send();
         flow.queue.push_back(Queued::Rma(op));
         if let Some(message) = rma.message {
-            // A read's message is queued when the data has come: nothing at the peer comes before it.
+            // A read's message is queued when the data has come, so the peer need not check an
+            // earlier RMA.
             let (parts, owner) = (&[message], conn.flow);
             let after = !rma.read;
-            let message =
-                OutboundMessage { parts, len, is_rma: true, after, op, prompt: false, now, capacity, owner, is_alone };
+            let message = OutboundMessage {
+                parts,
+                len,
+                is_rma: true,
+                after,
+                op,
+                prompt: false,
+                now,
+                capacity,
+                owner,
+                is_only_conn,
+            };
             let (queue, deferred) = (&mut flow.queue, &mut flow.deferred);
-            // A read's message waits until the data has come.
+            // A read's message is deferred until the data has come.
             let defer =
                 |batch| if rma.read { deferred.push_back((op, batch)) } else { queue.push_back(Queued::Batch(batch)) };
             if !message.write_batches(&mut self.frames, &mut self.parts, defer) {
@@ -172,7 +185,7 @@ impl Engine {
         }
         flow.open_rmas += 1;
         if conn.attribute() == Attribute::ReliableOrdered {
-            // Sends end in order by themselves: the last of those before stands for all.
+            // Sends end in order by themselves: the newest one stands for all.
             before.into_iter().chain([op]).for_each(|op| queue_ordered_end(&mut self.ordered_ends, flow, op));
         }
         get_ready(conn, index, &mut self.ready);
@@ -180,11 +193,11 @@ impl Engine {
     }
 }
 
-/// A message on its way into buffers.
+/// A message that is being written into buffers.
 struct OutboundMessage<'a> {
     parts: &'a [&'a [u8]],
     len: usize,
-    /// Of an RMA: no other message shares its frame.
+    /// Whether it belongs to an RMA. No other message shares its frame.
     is_rma: bool,
     after: bool,
     op: Op,
@@ -192,9 +205,9 @@ struct OutboundMessage<'a> {
     now: Time,
     /// Bytes of records that a frame holds.
     capacity: usize,
-    /// The flow whose buffers these become, and whether there is no other connection that may want some.
+    /// The flow that gets the buffers, and whether its connection is the only one.
     owner: u32,
-    is_alone: bool,
+    is_only_conn: bool,
 }
 
 impl OutboundMessage<'_> {
@@ -205,10 +218,10 @@ impl OutboundMessage<'_> {
         let whole = MESSAGE_HEAD + self.len <= self.capacity;
         let needed = if whole { 1 } else { self.len.div_ceil(size) };
         let is_short = whole && self.len <= SHORT;
-        // Short messages that are sent in a row share a buffer; any other needs none.
+        // Consecutive short sends share a buffer. A short message of an RMA uses its descriptor.
         let has_buffers = !(is_short && self.is_rma)
             && frames.ensure(needed)
-            && (self.is_alone || frames.is_fair(self.owner, needed));
+            && (self.is_only_conn || frames.is_fair(self.owner, needed));
         if !has_buffers && !is_short {
             return false;
         }
@@ -247,7 +260,7 @@ impl OutboundMessage<'_> {
     }
 }
 
-/// The bytes of a message that lies in pieces.
+/// The bytes of a message that consists of several parts.
 struct Parts<'a> {
     parts: &'a [&'a [u8]],
     rest: &'a [u8],
@@ -279,7 +292,7 @@ pub(super) fn saturating_u32(value: impl TryInto<u32>) -> u32 {
     value.try_into().unwrap_or(u32::MAX)
 }
 
-/// Has an operation wait for its turn to end.
+/// Makes the end of an operation wait for those before it.
 fn queue_ordered_end(ordered_ends: &mut Vec<OrderedEnd>, flow: &mut Flow, op: Op) {
     flow.order.push_back(op);
     let at = op.0 as usize;

@@ -15,21 +15,23 @@ use alloc::collections::VecDeque;
 /// Bytes of a cache line, and of a word that leaves in one frame.
 const LINE: u64 = 64;
 const WORD: u64 = 8;
-/// A frame with so much room does not miss a part of a cache line.
+/// Room, bytes, from which a frame of memory ends at a cache line: the unused part of a line costs
+/// it little.
 pub(super) const LARGE: u64 = 4096;
-/// Times that a frame is sent before it is sent alone.
+/// Transmissions after which a frame is sent with no other in flight behind it.
 const MOST_ATTEMPTS: u8 = 6;
 
 impl Engine {
-    /// Whether `poll_transmit` may find something now; said at once, for callers that ask often.
+    /// Returns whether `poll_transmit` may find something now. Cheap, for callers that ask often.
     #[inline]
     #[must_use]
     pub fn may_transmit(&self, now: Time, idle: bool) -> bool {
         self.has_output() || self.timers.next_ack().is_some_and(|at| idle || at <= now)
     }
 
-    /// The next frame that may leave now, written to the start of `buffer`, which holds at least `Config::mtu` bytes. `idle`:
-    /// the program had its chance to answer, so that acknowledgements which waited for an answer go now.
+    /// Writes the next frame that may leave now to the start of `buffer`, which holds at least
+    /// `Config::mtu` bytes. `idle`: the program had its chance to answer, so delayed
+    /// acknowledgements leave now.
     pub fn poll_transmit<H: Host>(
         &mut self,
         now: Time,
@@ -81,7 +83,7 @@ impl Engine {
         }
     }
 
-    /// Acknowledgements that have waited long enough, or all at an idle moment.
+    /// Makes delayed acknowledgements due whose deadline has passed, or all of them when `idle`.
     fn release_delayed_acks(&mut self, now: Time, idle: bool) {
         while let Some(ack) = self.timers.first_ack() {
             let conn = self.table.get_mut(ack.index).filter(|conn| conn.ack_number == ack.number);
@@ -97,7 +99,7 @@ impl Engine {
         }
     }
 
-    /// The next frame of one connection.
+    /// Writes the next frame of one connection.
     fn transmit<H: Host>(
         &mut self,
         now: Time,
@@ -124,7 +126,7 @@ impl Engine {
             && flow.wants_to_send()
             && let Some(size) = flow.probing.due(now, conn, self.config.mtu)
         {
-            // What it acknowledges is said again in a frame that is not expected to be lost.
+            // A path probe may be lost, so its acknowledgement is repeated in another frame.
             let owed = conn.flags;
             let at = emit_data(conn, Some(flow), None, flags::PROMPT, usize::from(conn.mtu), now, host.room(), buffer);
             conn.flags = owed;
@@ -150,7 +152,7 @@ impl Engine {
         None
     }
 
-    /// A frame of the sequence: a probe, one that was lost, or a new one.
+    /// Writes a sequenced frame: a probe, a retransmission, or a new frame.
     fn transmit_sequenced<H: Host>(
         &mut self,
         now: Time,
@@ -188,7 +190,8 @@ impl Engine {
         }
     }
 
-    /// Writes the frame at this index of `in_flight`; one that the path does not carry any more, the next slice of it.
+    /// Writes the frame at this index of `in_flight`, or its next slice if the path no longer
+    /// carries it whole.
     fn send_in_flight<H: Host>(
         &mut self,
         now: Time,
@@ -248,7 +251,8 @@ impl Engine {
         }))
     }
 
-    /// What is to be sent for the first time: results, then what serves the peer and what the program wants in turn.
+    /// Returns the next new frame: results first, then served reads and the program's queue in
+    /// turn.
     fn next_new<H: Host>(&mut self, now: Time, index: u32, host: &mut H) -> Option<InFlight> {
         let conn = self.table.get_mut(index)?;
         let flow = self.flows.get_mut(conn.flow)?;
@@ -311,8 +315,9 @@ impl Engine {
         }
     }
 
-    /// The memory that a frame was to carry is not registered any more, and the operation fails. Its number goes out all the
-    /// same: of a write with what has the target refuse the whole, so that its message is not delivered.
+    /// Fails the operation of a frame whose memory is no longer registered. The frame's number is
+    /// sent all the same. A write is sent as aborted: the target refuses the whole, and its message
+    /// is not delivered.
     fn lose_memory<H: Host>(&mut self, index: u32, at: usize, failure: Failure, host: &mut H) {
         let Some(flow) = self.flow_mut(index) else { return };
         let Some(frame) = flow.in_flight.get_mut(at) else { return };
@@ -330,7 +335,7 @@ impl Engine {
         }
     }
 
-    /// A frame of messages on an unreliable connection: sent once, and over.
+    /// Writes a frame of messages on an unreliable connection. It is sent once and not kept.
     fn transmit_unreliable<H: Host>(
         &mut self,
         now: Time,
@@ -351,14 +356,14 @@ impl Engine {
         Some(transmit)
     }
 
-    /// The flow of a connection that has one.
+    /// Returns the flow of a connection, if it has one.
     pub(super) fn flow_mut(&mut self, index: u32) -> Option<&mut Flow> {
         let flow = self.table.get(index)?.flow;
         self.flows.get_mut(flow)
     }
 }
 
-/// A frame in flight leaves, whose bytes on the wire these are.
+/// Notes that a frame in flight leaves, with this many bytes on the wire.
 pub(super) fn note_sent(now: Time, conn: &mut Conn, flow: &mut Flow, at: usize, bytes: u64, is_large: bool) {
     let Some(frame) = flow.in_flight.get_mut(at) else { return };
     let first = frame.attempts == 0;
@@ -384,7 +389,7 @@ pub(super) fn note_sent(now: Time, conn: &mut Conn, flow: &mut Flow, at: usize, 
     conn.clear(bit::CONFIRM);
 }
 
-/// The index in `in_flight` of a frame that is to be sent again now.
+/// Returns the index in `in_flight` of the frame to retransmit now, if any.
 fn again(now: Time, conn: &Conn, flow: &mut Flow) -> Option<usize> {
     if core::mem::take(&mut flow.probe_due)
         && let Some(at) = flow.in_flight.iter().position(|frame| frame.state != FrameState::Accepted)
@@ -394,27 +399,29 @@ fn again(now: Time, conn: &Conn, flow: &mut Flow) -> Option<usize> {
     if flow.lost == 0 || flow.congestion.next_at() > now {
         return None;
     }
-    if is_alone(flow) {
+    if sends_oldest_only(flow) {
         return (flow.in_flight.front()?.state == FrameState::Lost).then_some(0);
     }
     let fits = flow.bytes_in_flight < window(conn, flow);
     let is_lost = |at: &usize| flow.in_flight[*at].state == FrameState::Lost;
     let first = (flow.lost_from..flow.in_flight.len()).find(is_lost)?;
-    // Messages wait for slots; what the peer's program may wait for before it gives one back does not.
+    // Messages wait for slots. Other frames do not: the peer's program may need them before it
+    // returns a slot.
     let may_go = |at: &usize| flow.rnr_since.is_none() || !flow.in_flight[*at].payload.is_message();
     let at = (first..flow.in_flight.len()).find(|at| is_lost(at) && may_go(at));
     flow.lost_from = first;
     at.filter(|_| fits)
 }
 
-/// Whether nothing but the oldest frame may leave: it was lost so often that what follows it may be the reason, as with a
-/// queue that its followers fill (RFC 9002, section 7.6, has a window of the least for that).
-fn is_alone(flow: &Flow) -> bool {
+/// Returns whether only the oldest frame may leave. It was lost so often that its followers may be
+/// the reason, for example by filling a queue. RFC 9002, section 7.6, uses the minimum window in
+/// that case.
+fn sends_oldest_only(flow: &Flow) -> bool {
     let is_unlucky = |front: &InFlight| front.attempts > MOST_ATTEMPTS && front.state != FrameState::Accepted;
     flow.rnr_since.is_none() && flow.in_flight.front().is_some_and(is_unlucky)
 }
 
-/// Bytes that may be in flight.
+/// Returns how many bytes may be in flight.
 fn window(conn: &Conn, flow: &Flow) -> u64 {
     flow.congestion.window(conn.mtu.into()).min(u64::from(conn.peer_buffer)).max(u64::from(conn.mtu))
 }
@@ -423,16 +430,16 @@ fn may_send_new(now: Time, conn: &Conn, flow: &Flow) -> bool {
     flow.wants_to_send() && has_room(now, conn, flow)
 }
 
-/// Whether another frame of the sequence may be in flight now.
+/// Returns whether another sequenced frame may be in flight now.
 pub(super) fn has_room(now: Time, conn: &Conn, flow: &Flow) -> bool {
     flow.in_flight.len() < WINDOW
-        && !is_alone(flow)
+        && !sends_oldest_only(flow)
         && flow.congestion.next_at() <= now
         && (flow.in_flight.is_empty() || flow.bytes_in_flight + u64::from(conn.mtu) <= window(conn, flow))
 }
 
-/// Whether the front of the program's queue may be sent: no earlier operation bars it, and the peer has room for its
-/// messages, or nothing of ours is there that could make it say so.
+/// Returns whether the front of the queue may be sent: no earlier operation blocks it, and the peer
+/// has credit for its messages (see `has_credit`).
 pub(super) fn has_queued(flow: &Flow, conn: &Conn, rmas: &[Option<super::send::RmaState>]) -> bool {
     match flow.queue.front() {
         None => false,
@@ -444,7 +451,7 @@ pub(super) fn has_queued(flow: &Flow, conn: &Conn, rmas: &[Option<super::send::R
             Some(barrier) => barrier == *op,
             None => {
                 let Some(rma) = rmas.get(op.0 as usize).and_then(Option::as_ref) else { return true };
-                // The peer keeps no more requests than that.
+                // The peer keeps at most this many requests.
                 let crowded = rma.read && flow.running as usize >= MAX_REQUESTS;
                 !crowded && (!rma.fence || flow.messages_in_flight == 0 && flow.running == 0)
             }
@@ -453,13 +460,15 @@ pub(super) fn has_queued(flow: &Flow, conn: &Conn, rmas: &[Option<super::send::R
     }
 }
 
-/// Whether the peer has room for so many more messages, or nothing of ours is there that could make it say so.
+/// Returns whether the peer has room for this many more messages. With no message in flight one may
+/// always leave, since its acknowledgement brings new credit.
 pub(super) fn has_credit(conn: &Conn, flow: &Flow, messages: u16) -> bool {
     let wanted = flow.messages_in_flight + u32::from(messages);
     wanted <= u32::from(conn.credit) || messages == 0 || flow.messages_in_flight == 0
 }
 
-/// Whether `transmit` may find something on an open connection. What waits for its time, the timer finds.
+/// Returns whether `transmit` may find something on an open connection. Entries that wait for a
+/// time are the timer's.
 pub(super) fn has_work(conn: &Conn, flow: Option<&Flow>) -> bool {
     let moves = |flow: &Flow| {
         flow.wants_to_send() || flow.lost > 0 || flow.probe_due || flow.slicing.is_some() || flow.probing.has_reply()
@@ -493,7 +502,7 @@ fn control(buffer: super::frame_pool::Buffer, len: usize, now: Time) -> Batch {
     Batch { buffer, len, messages: 0, ops: Ops::NONE, of: NONE, is_open: false, prompt: false, since: now }
 }
 
-/// Results that wait, in one frame.
+/// Moves waiting results into one frame.
 fn results(frames: &mut FramePool, owner: u32, flow: &mut Flow, room: u32, now: Time) -> Option<Batch> {
     let buffer = frames.take(owner)?;
     let capacity = (room as usize).min(frames.stride());
@@ -507,7 +516,7 @@ fn results(frames: &mut FramePool, owner: u32, flow: &mut Flow, room: u32, now: 
     Some(control(buffer, len, now))
 }
 
-/// The next bytes of the read that is served.
+/// Returns the next bytes of the read that is being served.
 fn serve<H: Host>(flow: &mut Flow, room: u32, host: &mut H) -> Option<Payload> {
     let Serve { op, target, at } = *flow.serves.front()?;
     let phase = || if at == 0 { host.phase(&Source::Served(target)) } else { 0 };
@@ -520,10 +529,10 @@ fn serve<H: Host>(flow: &mut Flow, room: u32, host: &mut H) -> Option<Payload> {
     Some(Payload::ReadBytes { op, target, at, len: saturating_u32(len) })
 }
 
-/// Bytes of memory that a frame with so much room takes of those that are left. A frame that others follow ends where a word of
-/// 8 bytes does, so that no word leaves in two frames, at two times. A large one ends where a cache line does: from the middle of
-/// a word a copy takes three times as long. `phase`: the address of the first of these bytes modulo a line, 0 if an earlier frame
-/// ended there.
+/// Returns how many of the `left` bytes of memory a frame with this room carries. A frame that is
+/// not the last ends at a word of 8 bytes, so that no word is sent in two frames. A large one ends
+/// at a cache line: a copy that starts inside a word takes three times as long. `phase`: address of
+/// the first byte modulo a line; 0 after an earlier frame.
 pub(super) fn memory_len(room: u32, left: u64, phase: impl FnOnce() -> u8) -> u64 {
     let room = u64::from(room);
     if left <= room {
@@ -537,7 +546,7 @@ pub(super) fn status(failure: Failure) -> u8 {
     if failure == Failure::Copy { 2 } else { 1 }
 }
 
-/// The longest that an acknowledgement may wait.
+/// Returns the latest time at which an acknowledgement leaves.
 pub(super) fn ack_deadline(now: Time) -> Time {
     now.plus_micros(rtt::MAX_ACK_DELAY)
 }
