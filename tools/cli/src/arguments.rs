@@ -127,7 +127,7 @@ pub(crate) enum Command {
     End(EndArguments),
     /// One process of a measurement that needs several
     #[command(hide = true)]
-    Member(crate::crew::MemberArguments),
+    Member(crate::workers::MemberArguments),
     /// One measurement of `cci bench` that needs a process of its own
     #[command(hide = true)]
     Footprint(FootprintArguments),

@@ -5,7 +5,6 @@ mod arguments;
 mod bench;
 mod breakdown;
 mod compare;
-mod crew;
 mod documents;
 mod explain;
 mod footprints;
@@ -23,6 +22,7 @@ mod report;
 mod scaling;
 mod sizes;
 mod top;
+mod workers;
 
 pub use probe::allocator::CountingAllocator;
 
@@ -50,7 +50,7 @@ pub fn run() -> ExitCode {
         Command::Top(arguments) => top::top(arguments),
         // The parent process reports the error.
         Command::End(arguments) => return exit(measure::local::end(arguments).is_ok()),
-        Command::Member(arguments) => return exit(crew::member(arguments).is_ok()),
+        Command::Member(arguments) => return exit(workers::member(arguments).is_ok()),
         Command::Bench(arguments) => bench::bench(arguments),
         Command::Footprint(arguments) => bench::footprint::footprint(arguments),
         Command::Connections(arguments) => bench::connections::connections(arguments),

@@ -3,7 +3,6 @@
 mod ends;
 
 use crate::arguments::DeviceArguments;
-use crate::crew::{Crew, Role as Part, Voice};
 use crate::measure::UserError;
 use crate::measure::client::call;
 use crate::measure::driver::{Driver, DriverEvent, Facade, Opening, await_event};
@@ -17,6 +16,7 @@ use crate::output::table::{align, time};
 use crate::perf;
 use crate::probe::ticks::ticks;
 use crate::sizes::{parse_size, parse_time, show_size};
+use crate::workers::{Crew, Role as Part, Voice};
 use cci::Attribute;
 use cci::trace::{Layer, Stamps};
 use clap::Args;

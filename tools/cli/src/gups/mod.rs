@@ -5,7 +5,6 @@ mod stream;
 mod table;
 
 use crate::arguments::DeviceArguments;
-use crate::crew::{Crew, Role as Part, Voice};
 use crate::measure::driver::{Driver, Facade, Opening};
 use crate::measure::environment::Environment;
 use crate::measure::finding::{Finding, Gups};
@@ -16,6 +15,7 @@ use crate::output::arguments::ResultsArguments;
 use crate::output::table::{align, scaled};
 use crate::perf;
 use crate::sizes::{parse_size, show_size};
+use crate::workers::{Crew, Role as Part, Voice};
 use carrier::{Carrier, LOOK_AHEAD, Mailbox, Peer, Way};
 use cci::{Attribute, Connection, Endpoint, EventKind, RmaHandle};
 use clap::Args;

@@ -13,7 +13,6 @@ mod simulated;
 pub(crate) use show::table;
 
 use crate::arguments::DeviceArguments;
-use crate::crew::{Crew, Role as Part, Voice};
 use crate::measure::client::{call, report};
 use crate::measure::control::Report;
 use crate::measure::driver::{Driver, Facade, Opening};
@@ -30,6 +29,7 @@ use crate::output::table::time;
 use crate::peers::Guests;
 use crate::perf;
 use crate::sizes::{parse_size, parse_time};
+use crate::workers::{Crew, Role as Part, Voice};
 use clap::{ArgGroup, Args};
 use method::{Effort, Found};
 use remote::Remote;

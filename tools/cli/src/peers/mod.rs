@@ -1,11 +1,11 @@
 //! Other libraries, measured side by side with CCI; see `docs/design/peers.md`.
 
 mod catalogue;
-mod company;
+mod peer_set;
 mod program;
 pub(crate) mod side_by_side;
 
-pub(crate) use company::{Company, News};
+pub(crate) use peer_set::{Company, News};
 pub(crate) use program::Patience;
 
 use crate::measure::UserError;

@@ -4,15 +4,14 @@
 //! Parent and members say lines of JSON to each other over the members' standard input and output. Members die with their
 //! parent (the kernel sees to that); the parent notices the death of one by the end of its output.
 
-mod member;
+mod worker;
 
-pub(crate) use member::{MemberArguments, Voice, member};
+pub(crate) use worker::{MemberArguments, Voice, member};
 
 use crate::measure::environment::{allowed, two_processors};
 use crate::measure::{UserError, while_doing};
 use crate::probe::WakePair;
 use crate::probe::shared::{self, Shared};
-use member::Line;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -20,6 +19,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
+use worker::Line;
 
 /// How long the crew may say nothing before it is taken for stuck: longer than anything that it does.
 const SILENCE: Duration = Duration::from_secs(300);
