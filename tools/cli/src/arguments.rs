@@ -126,8 +126,8 @@ pub(crate) enum Command {
     #[command(hide = true)]
     End(EndArguments),
     /// One process of a measurement that needs several
-    #[command(hide = true)]
-    Member(crate::workers::MemberArguments),
+    #[command(name = "member", hide = true)]
+    Worker(crate::workers::WorkerArguments),
     /// One measurement of `cci bench` that needs a process of its own
     #[command(hide = true)]
     Footprint(FootprintArguments),

@@ -50,7 +50,7 @@ pub fn run() -> ExitCode {
         Command::Top(arguments) => top::top(arguments),
         // The parent process reports the error.
         Command::End(arguments) => return exit(measure::local::end(arguments).is_ok()),
-        Command::Member(arguments) => return exit(workers::member(arguments).is_ok()),
+        Command::Worker(arguments) => return exit(workers::worker(arguments).is_ok()),
         Command::Bench(arguments) => bench::bench(arguments),
         Command::Footprint(arguments) => bench::footprint::footprint(arguments),
         Command::Connections(arguments) => bench::connections::connections(arguments),

@@ -23,9 +23,9 @@ const OVER: usize = 0;
 /// What an end spent on one message: nanoseconds in each layer, as in [`Layer::ALL`].
 pub(super) type Layers = [f64; Layer::COUNT];
 
-/// What was measured at an end.
+/// Medians of the samples of an end.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Told {
+pub(super) struct Medians {
     /// A round trip, as it is, and bare: medians, nanoseconds; 0 of the server.
     pub(super) total: f64,
     pub(super) bare: f64,
@@ -79,7 +79,7 @@ impl<'a> End<'a> {
     }
 
     /// Measures until the time is over, but so many rounds at least.
-    pub(super) fn lead(mut self, time: Duration, rounds: u32) -> Result<Told, UserError> {
+    pub(super) fn lead(mut self, time: Duration, rounds: u32) -> Result<Medians, UserError> {
         let (begin, mut round) = (Instant::now(), 0);
         while round < rounds || begin.elapsed() < time {
             round += 1;
@@ -92,17 +92,17 @@ impl<'a> End<'a> {
             self.stamped_block::<true>()?;
         }
         self.send(&self.message[..OVER])?;
-        Ok(self.told())
+        Ok(self.medians())
     }
 
     /// Takes part in rounds until there is none more.
-    pub(super) fn follow(mut self) -> Result<Told, UserError> {
+    pub(super) fn follow(mut self) -> Result<Medians, UserError> {
         while self.receive()? != OVER {
             self.bare()?;
             pong::<_, false>(&self.lane(), &Act::Message(&self.message), COUNT)?;
             self.stamped_block::<false>()?;
         }
-        Ok(self.told())
+        Ok(self.medians())
     }
 
     fn lane(&self) -> Lane<'_, Facade> {
@@ -181,10 +181,10 @@ impl<'a> End<'a> {
         }
     }
 
-    fn told(&self) -> Told {
+    fn medians(&self) -> Medians {
         let layers = |of: &[Vec<f64>; Layer::COUNT]| std::array::from_fn(|layer| median(&of[layer]));
         let Samples { total, bare, send, receive } = &self.samples;
-        Told { total: median(total), bare: median(bare), send: layers(send), receive: layers(receive) }
+        Medians { total: median(total), bare: median(bare), send: layers(send), receive: layers(receive) }
     }
 }
 

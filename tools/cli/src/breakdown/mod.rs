@@ -16,11 +16,11 @@ use crate::output::table::{align, time};
 use crate::perf;
 use crate::probe::ticks::ticks;
 use crate::sizes::{parse_size, parse_time, show_size};
-use crate::workers::{Crew, Role as Part, Voice};
+use crate::workers::{Channel, Role as Part, Workers};
 use cci::Attribute;
 use cci::trace::{Layer, Stamps};
 use clap::Args;
-use ends::{End, Layers, Told};
+use ends::{End, Layers, Medians};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,22 +91,22 @@ pub(crate) fn breakdown(arguments: &BreakdownArguments) -> Result<(), UserError>
             probe,
         })
     };
-    let mut crew = Crew::start(&[true, false].map(role))?;
+    let mut workers = Workers::start(&[true, false].map(role))?;
     let mut environment = Environment::new(None);
-    if let Some([client, server]) = crew.processors.as_deref() {
+    if let Some([client, server]) = workers.processors.as_deref() {
         environment.pinned = Some([*client, *server]);
     }
-    let uri: String = crew.hear(1)?;
-    crew.tell(0, &uri)?;
-    environment.path = crew.hear(0)?;
-    let told: Vec<Told> = crew.hear_all()?;
-    let [client, server] = &told[..] else { return Err(UserError::new("an end said nothing")) };
+    let uri: String = workers.recv(1)?;
+    workers.send(0, &uri)?;
+    environment.path = workers.recv(0)?;
+    let medians: Vec<Medians> = workers.recv_all()?;
+    let [client, server] = &medians[..] else { return Err(UserError::new("an end sent no result")) };
     let found = shares(&name, arguments.size, probe, client, server);
     perf::conclude(&Document::new(environment, Vec::new(), vec![Finding::Breakdown(found)], None), &mut files)
 }
 
 /// Plays one end.
-pub(crate) fn play(role: &Role, voice: &mut Voice) -> Result<(), UserError> {
+pub(crate) fn run_worker(role: &Role, channel: &mut Channel) -> Result<(), UserError> {
     let opening = Opening {
         transport: role.transport.clone(),
         threads: role.threads,
@@ -118,13 +118,13 @@ pub(crate) fn play(role: &Role, voice: &mut Voice) -> Result<(), UserError> {
     let stamps = Arc::new(Stamps::new(ticks));
     let driver = Facade::open_stamped(&opening, Some(stamps.clone()))?;
     let connection = if role.leads {
-        let uri: String = voice.hear()?;
+        let uri: String = channel.recv()?;
         let connection = call(&driver, &uri, payload_of(OPERATIONS), Attribute::ReliableOrdered, OPERATIONS)?;
         let path: Option<Path> = driver.path(connection);
-        voice.say(&path)?;
+        channel.send(&path)?;
         connection
     } else {
-        voice.say(&driver.uri())?;
+        channel.send(&driver.uri())?;
         let arrived = await_event(&driver, &mut Vec::new(), ARRIVAL, |event, _| match event {
             DriverEvent::Open(connection, _) => Some(connection),
             _ => None,
@@ -135,13 +135,13 @@ pub(crate) fn play(role: &Role, voice: &mut Voice) -> Result<(), UserError> {
     if role.size > most {
         return Err(UserError(format!("a message here has at most {most} bytes: ask for a smaller one by --size")));
     }
-    let end = End::new(driver, connection, &stamps, voice.probe()?, role.probe, role.size)?;
-    let told = if role.leads { end.lead(role.time, ROUNDS)? } else { end.follow()? };
-    voice.say(&told)
+    let end = End::new(driver, connection, &stamps, channel.probe()?, role.probe, role.size)?;
+    let medians = if role.leads { end.lead(role.time, ROUNDS)? } else { end.follow()? };
+    channel.send(&medians)
 }
 
 /// The shares of a request and its reply: what both ends spent on sending one message and receiving one.
-fn shares(transport: &str, size: u64, probe: ProbeKind, client: &Told, server: &Told) -> Breakdown {
+fn shares(transport: &str, size: u64, probe: ProbeKind, client: &Medians, server: &Medians) -> Breakdown {
     let all = |layer: Layer| {
         let of = |layers: &Layers| layers[layer as usize];
         of(&client.send) + of(&server.receive) + of(&server.send) + of(&client.receive)
@@ -216,15 +216,15 @@ pub(crate) fn table(found: &Breakdown) -> String {
 mod tests {
     use super::*;
 
-    fn told(total: f64, bare: f64, scale: f64) -> Told {
+    fn medians(total: f64, bare: f64, scale: f64) -> Medians {
         let layers = |event: f64| [3.0 * scale, event, 20.0 * scale, 100.0 * scale];
-        Told { total, bare, send: layers(0.0), receive: layers(8.0 * scale) }
+        Medians { total, bare, send: layers(0.0), receive: layers(8.0 * scale) }
     }
 
     #[test]
     fn shares_make_up_the_whole_over_a_link_and_over_memory() {
         for transport in ["sm", "sock"] {
-            let found = shares(transport, 8, ProbeKind::Line, &told(1000.0, 300.0, 1.0), &told(0.0, 0.0, 2.0));
+            let found = shares(transport, 8, ProbeKind::Line, &medians(1000.0, 300.0, 1.0), &medians(0.0, 0.0, 2.0));
             let sum: f64 = found.shares.iter().map(|share| share.ns).sum();
             assert!((sum - 1000.0).abs() < 1e-9, "{found:?}");
             let of = |name: &str| found.shares.iter().find(|share| share.name == name).unwrap().ns;
@@ -241,10 +241,10 @@ mod tests {
             "sock",
             8,
             ProbeKind::Udp,
-            &told(9000.0, 8000.0, 1.0),
-            &told(0.0, 0.0, 1.0)
+            &medians(9000.0, 8000.0, 1.0),
+            &medians(0.0, 0.0, 1.0)
         )));
-        let disturbed = shares("sm", 8, ProbeKind::Line, &told(500.0, 900.0, 1.0), &told(0.0, 0.0, 1.0));
+        let disturbed = shares("sm", 8, ProbeKind::Line, &medians(500.0, 900.0, 1.0), &medians(0.0, 0.0, 1.0));
         assert!(table(&disturbed).contains("flow-control came out below nothing"));
     }
 }

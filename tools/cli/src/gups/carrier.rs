@@ -56,22 +56,22 @@ impl Peer {
     }
 }
 
-/// Memory for RMA: for each member the slots that it writes here, then the slots from which this process writes to each.
+/// Memory for RMA: for each worker the slots that it writes here, then the slots from which this process writes to each.
 pub(super) struct Mailbox {
     memory: SharedMemory,
     pub(super) handle: RmaHandle,
     slot: usize,
-    members: usize,
+    workers: usize,
 }
 
 impl Mailbox {
     /// Registers it.
-    pub(super) fn new(endpoint: &Endpoint, members: usize) -> Result<Self, UserError> {
-        let slot = LOOK_AHEAD / (members - 1) * WORD;
-        let memory = SharedMemory::new(2 * members * SLOTS * slot).map_err(while_doing("no memory for RMA"))?;
+    pub(super) fn new(endpoint: &Endpoint, workers: usize) -> Result<Self, UserError> {
+        let slot = LOOK_AHEAD / (workers - 1) * WORD;
+        let memory = SharedMemory::new(2 * workers * SLOTS * slot).map_err(while_doing("no memory for RMA"))?;
         let handle =
             endpoint.register(memory.memory(), Rights::WRITE).map_err(while_doing("cannot register memory"))?;
-        Ok(Self { memory, handle, slot, members })
+        Ok(Self { memory, handle, slot, workers })
     }
 
     fn inbound(&self, from: usize, slot: usize) -> usize {
@@ -79,7 +79,7 @@ impl Mailbox {
     }
 
     fn outbound(&self, to: usize, slot: usize) -> usize {
-        ((self.members + to) * SLOTS + slot) * self.slot
+        ((self.workers + to) * SLOTS + slot) * self.slot
     }
 }
 
@@ -243,7 +243,7 @@ impl Carrier {
                 return Ok(true);
             }
             EventKind::Disconnect if self.peers.iter().flatten().any(|peer| !peer.is_over) => {
-                return Err(UserError::new("another process of the run is gone"));
+                return Err(UserError::new("another worker disconnected during the run"));
             }
             _ => return Ok(true),
         }

@@ -15,7 +15,7 @@ use crate::output::arguments::ResultsArguments;
 use crate::output::table::{align, scaled};
 use crate::perf;
 use crate::sizes::{parse_size, show_size};
-use crate::workers::{Crew, Role as Part, Voice};
+use crate::workers::{Channel, Role as Part, Workers};
 use carrier::{Carrier, LOOK_AHEAD, Mailbox, Peer, Way};
 use cci::{Attribute, Connection, Endpoint, EventKind, RmaHandle};
 use clap::Args;
@@ -102,7 +102,7 @@ pub(crate) fn gups(arguments: &GupsArguments) -> Result<(), UserError> {
     perf::warn_of_one_processor();
     let bits = (arguments.table / WORD).trailing_zeros();
     let updates = arguments.updates.unwrap_or(UPDATES_PER_WORD << bits);
-    let layout = Layout { bits, members: arguments.processes, updates };
+    let layout = Layout { bits, workers: arguments.processes, updates };
     if arguments.table / WORD < arguments.processes {
         return Err(UserError::new("the table has fewer words than there are processes: use a larger --table"));
     }
@@ -110,12 +110,12 @@ pub(crate) fn gups(arguments: &GupsArguments) -> Result<(), UserError> {
         let (transport, keys) = (arguments.device.transport.clone(), keys.clone());
         Part::Gups(Role { number, layout, way: arguments.op, transport, keys })
     };
-    let mut crew = Crew::start(&(0..arguments.processes).map(role).collect::<Vec<_>>())?;
+    let mut workers = Workers::start(&(0..arguments.processes).map(role).collect::<Vec<_>>())?;
     let mut environment = Environment::new(None);
-    if let Some([first, second]) = crew.processors.as_deref() {
+    if let Some([first, second]) = workers.processors.as_deref() {
         environment.pinned = Some([*first, *second]);
     }
-    let found = run(&mut crew, layout, arguments.op)?;
+    let found = run(&mut workers, layout, arguments.op)?;
     let errors = found.errors;
     perf::conclude(&Document::new(environment, Vec::new(), vec![Finding::Gups(found)], None), &mut files)?;
     match errors {
@@ -127,16 +127,16 @@ pub(crate) fn gups(arguments: &GupsArguments) -> Result<(), UserError> {
 }
 
 /// Leads the processes through their parts.
-fn run(crew: &mut Crew, layout: Layout, way: Way) -> Result<Gups, UserError> {
-    let cards: Vec<Card> = crew.hear_all()?;
-    crew.tell_all(&cards)?;
-    crew.hear_all::<()>()?;
-    crew.tell_all(&())?;
-    let seconds: Vec<f64> = crew.hear_all()?;
-    crew.tell_all(&())?;
-    let spans: Vec<Span> = crew.hear_all()?;
-    crew.tell_all(&())?;
-    let errors: Vec<u64> = crew.hear_all()?;
+fn run(workers: &mut Workers, layout: Layout, way: Way) -> Result<Gups, UserError> {
+    let cards: Vec<Card> = workers.recv_all()?;
+    workers.send_all(&cards)?;
+    workers.recv_all::<()>()?;
+    workers.send_all(&())?;
+    let seconds: Vec<f64> = workers.recv_all()?;
+    workers.send_all(&())?;
+    let spans: Vec<Span> = workers.recv_all()?;
+    workers.send_all(&())?;
+    let errors: Vec<u64> = workers.recv_all()?;
     let begin = spans.iter().map(|span| span.begin).min().unwrap_or(0);
     let end = spans.iter().map(|span| span.end).max().unwrap_or(0);
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
@@ -148,38 +148,38 @@ fn run(crew: &mut Crew, layout: Layout, way: Way) -> Result<Gups, UserError> {
         updates: layout.updates,
         seconds: took,
         gups: updates / took / 1e9,
-        processes: layout.members,
+        processes: layout.workers,
         probe_gups: seconds.iter().map(|each| 1.0 / each.max(f64::MIN_POSITIVE)).sum::<f64>() / 1e9,
         errors: errors.iter().sum(),
     })
 }
 
 /// Plays one process.
-pub(crate) fn play(role: &Role, voice: &Voice) -> Result<(), UserError> {
+pub(crate) fn run_worker(role: &Role, channel: &Channel) -> Result<(), UserError> {
     let opening = Opening {
         transport: role.transport.clone(),
         threads: Threads::Many,
         mode: Mode::Polling,
         keys: role.keys.clone(),
         library: None,
-        ends: u32::try_from(role.layout.members).unwrap_or(u32::MAX),
+        ends: u32::try_from(role.layout.workers).unwrap_or(u32::MAX),
     };
     let driver = Facade::open(&opening)?;
     let transport = driver.transport().to_owned();
     let endpoint = driver.into_endpoint();
-    let members = usize::try_from(role.layout.members).map_err(while_doing("too many processes"))?;
+    let workers = usize::try_from(role.layout.workers).map_err(while_doing("too many processes"))?;
     let number = usize::try_from(role.number).map_err(while_doing("too many processes"))?;
-    let mailbox = (role.way == Way::Write).then(|| Mailbox::new(&endpoint, members)).transpose()?;
+    let mailbox = (role.way == Way::Write).then(|| Mailbox::new(&endpoint, workers)).transpose()?;
     let handle = mailbox.as_ref().map(|mailbox| mailbox.handle.stuff);
-    voice.say(&Card { uri: endpoint.uri().to_owned(), handle, transport })?;
-    let cards: Vec<Card> = voice.hear()?;
+    channel.send(&Card { uri: endpoint.uri().to_owned(), handle, transport })?;
+    let cards: Vec<Card> = channel.recv()?;
     let peers = meet(&endpoint, number, &cards)?;
-    voice.say(&())?;
-    voice.hear::<()>()?;
+    channel.send(&())?;
+    channel.recv::<()>()?;
     let mut table = Table::new(role.layout, role.number);
-    voice.say(&table.probe(PROBE.min(role.layout.updates)))?;
+    channel.send(&table.probe(PROBE.min(role.layout.updates)))?;
     let mut carrier = Carrier::new(endpoint, number, peers, mailbox);
-    voice.hear::<()>()?;
+    channel.recv::<()>()?;
     let begin = now();
     for word in role.layout.share(role.number) {
         if !table.update(word) {
@@ -189,10 +189,10 @@ pub(crate) fn play(role: &Role, voice: &Voice) -> Result<(), UserError> {
         }
     }
     carrier.finish(&mut table)?;
-    voice.say(&Span { begin, end: now() })?;
+    channel.send(&Span { begin, end: now() })?;
     // Nobody leaves while another may still need an answer.
-    voice.hear::<()>()?;
-    voice.say(&table.verify())
+    channel.recv::<()>()?;
+    channel.send(&table.verify())
 }
 
 /// Connects to every process before this one, and waits for those after it.

@@ -10,7 +10,7 @@ pub(super) struct Layout {
     /// The table has 2^bits words.
     pub(super) bits: u32,
     /// Processes.
-    pub(super) members: u64,
+    pub(super) workers: u64,
     /// Updates, over all processes.
     pub(super) updates: u64,
 }
@@ -30,22 +30,22 @@ impl Layout {
     /// The process whose part an update is for.
     #[inline(always)]
     pub(super) fn owner(self, word: u64) -> u64 {
-        (self.place(word) * self.members) >> self.bits
+        (self.place(word) * self.workers) >> self.bits
     }
 
     /// The first place of a process's part.
-    fn first(self, member: u64) -> u64 {
-        (member << self.bits).div_ceil(self.members)
+    fn first(self, worker: u64) -> u64 {
+        (worker << self.bits).div_ceil(self.workers)
     }
 
     /// The updates that a process makes.
-    pub(super) fn share(self, member: u64) -> Stream {
-        let from = |member: u64| {
+    pub(super) fn share(self, worker: u64) -> Stream {
+        let from = |worker: u64| {
             // Without overflow whatever the number of updates.
-            let (whole, rest) = (self.updates / self.members, self.updates % self.members);
-            whole * member + rest * member / self.members
+            let (whole, rest) = (self.updates / self.workers, self.updates % self.workers);
+            whole * worker + rest * worker / self.workers
         };
-        Stream::new(from(member), from(member + 1) - from(member))
+        Stream::new(from(worker), from(worker + 1) - from(worker))
     }
 }
 
@@ -53,16 +53,16 @@ impl Layout {
 #[derive(Debug)]
 pub(super) struct Table {
     layout: Layout,
-    member: u64,
+    worker: u64,
     first: u64,
     words: Vec<u64>,
 }
 
 impl Table {
     /// Each word is its own place.
-    pub(super) fn new(layout: Layout, member: u64) -> Self {
-        let (first, end) = (layout.first(member), layout.first(member + 1));
-        Self { layout, member, first, words: (first..end).collect() }
+    pub(super) fn new(layout: Layout, worker: u64) -> Self {
+        let (first, end) = (layout.first(worker), layout.first(worker + 1));
+        Self { layout, worker, first, words: (first..end).collect() }
     }
 
     /// Makes an update, if it is for this part.
@@ -102,7 +102,7 @@ impl Table {
     /// Makes every update of every process once more, those of this part, which takes each back; then the places that are wrong.
     pub(super) fn verify(mut self) -> u64 {
         for word in Stream::new(0, self.layout.updates) {
-            if self.layout.owner(word) == self.member {
+            if self.layout.owner(word) == self.worker {
                 self.update(word);
             }
         }
@@ -116,26 +116,26 @@ mod tests {
 
     #[test]
     fn parts_make_up_the_table_and_shares_the_stream() {
-        for members in 1..=7 {
-            let layout = Layout { bits: 10, members, updates: 4097 };
-            let parts: Vec<_> = (0..members).flat_map(|member| Table::new(layout, member).words).collect();
+        for workers in 1..=7 {
+            let layout = Layout { bits: 10, workers, updates: 4097 };
+            let parts: Vec<_> = (0..workers).flat_map(|worker| Table::new(layout, worker).words).collect();
             assert_eq!(parts, (0..1024).collect::<Vec<_>>());
-            for member in 0..members {
-                let mut part = Table::new(layout, member);
+            for worker in 0..workers {
+                let mut part = Table::new(layout, worker);
                 for place in 0..1024 {
-                    assert_eq!(part.update(place), layout.owner(place) == member, "{place} of {member}");
+                    assert_eq!(part.update(place), layout.owner(place) == worker, "{place} of {worker}");
                 }
             }
-            let shares: Vec<_> = (0..members).flat_map(|member| layout.share(member)).collect();
+            let shares: Vec<_> = (0..workers).flat_map(|worker| layout.share(worker)).collect();
             assert_eq!(shares, Stream::new(0, 4097).collect::<Vec<_>>());
         }
     }
 
     #[test]
     fn a_table_in_which_every_update_was_made_is_right_and_a_lost_one_is_an_error() {
-        let layout = Layout { bits: 8, members: 3, updates: 1000 };
+        let layout = Layout { bits: 8, workers: 3, updates: 1000 };
         let made = |lost: Option<usize>| -> u64 {
-            let mut parts: Vec<_> = (0..3).map(|member| Table::new(layout, member)).collect();
+            let mut parts: Vec<_> = (0..3).map(|worker| Table::new(layout, worker)).collect();
             for (number, word) in Stream::new(0, 1000).enumerate() {
                 if Some(number) != lost {
                     assert_eq!(parts.iter_mut().filter_map(|part| part.update(word).then_some(())).count(), 1);
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_probe_leaves_the_table_as_it_was() {
-        let layout = Layout { bits: 8, members: 2, updates: 0 };
+        let layout = Layout { bits: 8, workers: 2, updates: 0 };
         let mut part = Table::new(layout, 1);
         assert!(part.probe(1000) > 0.0);
         assert_eq!(part.words, Table::new(layout, 1).words);

@@ -29,7 +29,7 @@ use crate::output::table::time;
 use crate::peers::Guests;
 use crate::perf;
 use crate::sizes::{parse_size, parse_time};
-use crate::workers::{Crew, Role as Part, Voice};
+use crate::workers::{Channel, Role as Part, Workers};
 use clap::{ArgGroup, Args};
 use method::{Effort, Found};
 use remote::Remote;
@@ -96,9 +96,9 @@ struct Session {
     time: Duration,
 }
 
-/// What the requester tells.
+/// The result of a run, which the requester sends to the parent.
 #[derive(Debug, Serialize, Deserialize)]
-struct Told {
+struct Outcome {
     logp: Logp,
     path: Option<Path>,
 }
@@ -164,28 +164,28 @@ pub(crate) fn logp(arguments: &LogpArguments) -> Result<(), UserError> {
         time: arguments.time,
     };
     let mut environment = Environment { settings: session.keys.clone(), is_virtual, ..Environment::new(None) };
-    let told = match &arguments.connect {
+    let outcome = match &arguments.connect {
         Some(_) if is_virtual => return Err(UserError::new(perf::VIRTUAL_IS_LOCAL)),
         Some(uri) => ask(&session, uri)?,
         None if is_virtual => simulate(&session)?,
         None => {
             perf::warn_of_one_processor();
-            let mut crew =
-                Crew::start(&[true, false].map(|requests| Part::Logp(Role { requests, session: session.clone() })))?;
-            if let Some([client, server]) = crew.processors.as_deref() {
+            let mut workers =
+                Workers::start(&[true, false].map(|requests| Part::Logp(Role { requests, session: session.clone() })))?;
+            if let Some([client, server]) = workers.processors.as_deref() {
                 environment.pinned = Some([*client, *server]);
             }
-            let uri: String = crew.hear(1)?;
-            crew.tell(0, &uri)?;
-            crew.hear(0)?
+            let uri: String = workers.recv(1)?;
+            workers.send(0, &uri)?;
+            workers.recv(0)?
         }
     };
-    environment.path = told.path;
-    perf::conclude(&Document::new(environment, Vec::new(), vec![Finding::Logp(told.logp)], None), &mut files)
+    environment.path = outcome.path;
+    perf::conclude(&Document::new(environment, Vec::new(), vec![Finding::Logp(outcome.logp)], None), &mut files)
 }
 
 /// Both ends in this process.
-fn simulate(session: &Session) -> Result<Told, UserError> {
+fn simulate(session: &Session) -> Result<Outcome, UserError> {
     let attribute = ends::attribute(session.attribute);
     let mut ends = simulated::Simulated::new(&session.opening(), attribute, session.is_silent(), session.size)?;
     // Virtual time repeats itself exactly.
@@ -193,30 +193,30 @@ fn simulate(session: &Session) -> Result<Told, UserError> {
     check_size(session, &ends)?;
     let found = method::measure(&mut ends, session.size, &effort)?;
     let (driver, connection) = ends.driver();
-    Ok(Told { logp: finding(session, driver.transport(), &found), path: driver.path(connection) })
+    Ok(Outcome { logp: finding(session, driver.transport(), &found), path: driver.path(connection) })
 }
 
 /// Plays one end.
-pub(crate) fn play(role: &Role, voice: &Voice) -> Result<(), UserError> {
+pub(crate) fn run_worker(role: &Role, channel: &Channel) -> Result<(), UserError> {
     let session = &role.session;
     let driver = Facade::open(&session.opening())?;
     if !role.requests {
-        voice.say(&driver.uri())?;
+        channel.send(&driver.uri())?;
         return requester::respond(&driver, session.size, session.is_silent());
     }
-    let uri: String = voice.hear()?;
+    let uri: String = channel.recv()?;
     let attribute = ends::attribute(session.attribute);
     let connection = call(&driver, &uri, ends::payload_of(CONTEXT), attribute, CONTEXT)?;
-    let (told, _) = measured(session, Beside { driver, connection, silent: session.is_silent() })?;
-    voice.say(&told)
+    let (outcome, _) = measured(session, Beside { driver, connection, silent: session.is_silent() })?;
+    channel.send(&outcome)
 }
 
 /// Against a server that somebody else has started.
-fn ask(session: &Session, uri: &str) -> Result<Told, UserError> {
+fn ask(session: &Session, uri: &str) -> Result<Outcome, UserError> {
     let plan = session.plan();
     let remote = Remote::new(&plan, session, uri)?;
-    let asked = measured(session, remote).and_then(|(told, server)| server.leave().map(|()| told));
-    let round_trip = |told: &Told| format!("parameters of LogP; round trip {}", time(told.logp.round_trip_ns));
+    let asked = measured(session, remote).and_then(|(outcome, server)| server.leave().map(|()| outcome));
+    let round_trip = |outcome: &Outcome| format!("parameters of LogP; round trip {}", time(outcome.logp.round_trip_ns));
     let ended = Report {
         result: asked.as_ref().map_or_else(|_| String::new(), round_trip),
         early: asked.as_ref().err().map(|why| why.0.clone()),
@@ -226,7 +226,7 @@ fn ask(session: &Session, uri: &str) -> Result<Told, UserError> {
 }
 
 /// Measures in real time what answers, and gives it back.
-fn measured<A: Answerer>(session: &Session, answerer: A) -> Result<(Told, A), UserError> {
+fn measured<A: Answerer>(session: &Session, answerer: A) -> Result<(Outcome, A), UserError> {
     let mut pair = Pair::new(answerer);
     check_size(session, &pair)?;
     let begin = Instant::now();
@@ -235,8 +235,8 @@ fn measured<A: Answerer>(session: &Session, answerer: A) -> Result<(Told, A), Us
     let effort = Effort { rounds, goes_on: &|| begin.elapsed() < session.time };
     let found = method::measure(&mut pair, session.size, &effort)?;
     let Lane { driver, connection, .. } = pair.answerer.lane();
-    let told = Told { logp: finding(session, driver.transport(), &found), path: driver.path(connection) };
-    Ok((told, pair.answerer))
+    let outcome = Outcome { logp: finding(session, driver.transport(), &found), path: driver.path(connection) };
+    Ok((outcome, pair.answerer))
 }
 
 fn check_size(session: &Session, machine: &impl machine::Machine) -> Result<(), UserError> {

@@ -1,12 +1,12 @@
-//! Several processes of this host that measure together: spawned by executing this program again, each with a role, pinned to
-//! different processors as long as there are enough.
+//! Worker processes that measure together on this host. The parent starts each by executing this program again with a role,
+//! and pins the workers to different processors if there are enough.
 //!
-//! Parent and members say lines of JSON to each other over the members' standard input and output. Members die with their
-//! parent (the kernel sees to that); the parent notices the death of one by the end of its output.
+//! Parent and workers exchange lines of JSON over the workers' standard input and output. The kernel kills the workers when
+//! their parent dies. The parent detects the death of a worker by the end of its output.
 
 mod worker;
 
-pub(crate) use worker::{MemberArguments, Voice, member};
+pub(crate) use self::worker::{Channel, WorkerArguments, worker};
 
 use crate::measure::environment::{allowed, two_processors};
 use crate::measure::{UserError, while_doing};
@@ -21,12 +21,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use worker::Line;
 
-/// How long the crew may say nothing before it is taken for stuck: longer than anything that it does.
-const SILENCE: Duration = Duration::from_secs(300);
-/// How long the members that are left may take to say what they saw, when one has died.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Time without a message after which the run has stalled; longer than any step of a run.
+const STALL_TIMEOUT: Duration = Duration::from_secs(300);
+/// Time that the parent waits for the end of a killed worker after another worker has failed.
+const DEATH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a member does.
+/// The work of a worker.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Role {
@@ -38,61 +38,61 @@ pub(crate) enum Role {
     Gups(crate::gups::Role),
 }
 
-/// A member, ended when this is dropped.
-struct Member {
+/// A worker process, killed on drop.
+struct Worker {
     child: Child,
     input: Option<ChildStdin>,
-    /// What it said that was not asked for yet.
-    said: VecDeque<serde_json::Value>,
-    /// It has done everything.
+    /// Values received from it that the caller has not taken yet.
+    pending: VecDeque<serde_json::Value>,
+    /// It has reported the end of its work.
     is_done: bool,
 }
 
-impl Drop for Member {
+impl Drop for Worker {
     fn drop(&mut self) {
-        // Both fail only when it has ended and been waited for.
+        // Both fail only after the process has been reaped.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What the parent heard.
-enum Heard {
+/// What a reader thread passes on.
+enum Received {
     Line(Line),
-    /// The member's output has ended.
+    /// The worker's output has ended.
     End,
 }
 
-/// The processes.
-pub(crate) struct Crew {
-    members: Vec<Member>,
-    heard: Receiver<(usize, Heard)>,
-    /// Memory and descriptors of the probes, which the members inherit.
-    bare: (Shared, WakePair),
-    /// Processors of the members, if each has one of its own.
+/// The worker processes of a run.
+pub(crate) struct Workers {
+    workers: Vec<Worker>,
+    received: Receiver<(usize, Received)>,
+    /// Memory and descriptors of the probes, which the workers inherit.
+    probe: (Shared, WakePair),
+    /// Processors of the workers, if each has one of its own.
     pub(crate) processors: Option<Vec<usize>>,
 }
 
-impl Crew {
-    /// Starts a member for each role. The first is the client of probes, the second the server.
+impl Workers {
+    /// Starts a worker for each role. The first is the client of the probes, the second the server.
     pub(crate) fn start(roles: &[Role]) -> Result<Self, UserError> {
         let memory = Shared::create(shared::LEN).map_err(while_doing("no memory for the probes"))?;
         let wake = WakePair::create().map_err(while_doing("no descriptors for the probes"))?;
         let processors = processors(roles.len());
-        let (sender, heard) = channel();
-        let mut crew = Self { members: Vec::new(), heard, bare: (memory, wake), processors };
+        let (sender, received) = channel();
+        let mut all = Self { workers: Vec::new(), received, probe: (memory, wake), processors };
         for (number, role) in roles.iter().enumerate() {
-            let member = crew.spawn(number, role, &sender)?;
-            crew.members.push(member);
+            let worker = all.spawn(number, role, &sender)?;
+            all.workers.push(worker);
         }
-        Ok(crew)
+        Ok(all)
     }
 
-    fn spawn(&self, number: usize, role: &Role, sender: &Sender<(usize, Heard)>) -> Result<Member, UserError> {
-        let failed = while_doing("cannot start a process of the run");
+    fn spawn(&self, number: usize, role: &Role, sender: &Sender<(usize, Received)>) -> Result<Worker, UserError> {
+        let failed = while_doing("cannot start a worker");
         let program = std::env::current_exe().map_err(&failed)?;
         let role = serde_json::to_string(role).map_err(while_doing("cannot write the role"))?;
-        let (memory, wake) = &self.bare;
+        let (memory, wake) = &self.probe;
         let mut command = Command::new(program);
         command.args(["member", "--role", &role, "--parent", &std::process::id().to_string()]);
         command.args(["--number", &number.to_string(), "--memory", &memory.number().to_string(), "--wake"]);
@@ -106,93 +106,96 @@ impl Crew {
         std::thread::spawn(move || {
             for line in output.into_iter().flat_map(|output| BufReader::new(output).lines()) {
                 let Ok(Ok(line)) = line.map(|line| serde_json::from_str(&line)) else { break };
-                // Nobody listens any more once the run has ended.
-                let _ = sender.send((number, Heard::Line(line)));
+                // The receiver is dropped at the end of the run.
+                let _ = sender.send((number, Received::Line(line)));
             }
-            let _ = sender.send((number, Heard::End));
+            let _ = sender.send((number, Received::End));
         });
-        Ok(Member { child, input, said: VecDeque::new(), is_done: false })
+        Ok(Worker { child, input, pending: VecDeque::new(), is_done: false })
     }
 
-    /// Says something to a member.
-    pub(crate) fn tell(&mut self, number: usize, what: &impl Serialize) -> Result<(), UserError> {
-        let text = serde_json::to_string(what).map_err(while_doing("cannot write to a process of the run"))?;
-        let written = self.members[number].input.as_mut().map(|input| writeln!(input, "{text}"));
+    /// Sends a value to a worker.
+    pub(crate) fn send(&mut self, number: usize, value: &impl Serialize) -> Result<(), UserError> {
+        let text = serde_json::to_string(value).map_err(while_doing("cannot write a value for a worker"))?;
+        let written = self.workers[number].input.as_mut().map(|input| writeln!(input, "{text}"));
         match written {
             Some(Ok(())) => Ok(()),
-            // It has ended: what it said last is the reason.
-            _ => Err(self.why_over(number)),
+            // The worker has ended.
+            _ => Err(self.exit_reason(number)),
         }
     }
 
-    /// The next thing that the member with this number says. What others say meanwhile is heard later.
+    /// Receives the next value of a worker; blocks. Values of other workers stay pending.
     ///
     /// # Errors
     ///
-    /// A member failed, died, or ended before it had said everything.
-    pub(crate) fn hear<T: DeserializeOwned>(&mut self, number: usize) -> Result<T, UserError> {
+    /// A worker failed, died, ended before it had sent the value, or sent nothing for [`STALL_TIMEOUT`].
+    pub(crate) fn recv<T: DeserializeOwned>(&mut self, number: usize) -> Result<T, UserError> {
         let value = loop {
-            if let Some(value) = self.members[number].said.pop_front() {
+            if let Some(value) = self.workers[number].pending.pop_front() {
                 break value;
             }
-            self.listen(number)?;
+            self.recv_line(number)?;
         };
-        serde_json::from_value(value).map_err(while_doing("a process of the run spoke nonsense"))
+        serde_json::from_value(value).map_err(while_doing("cannot parse a worker's message"))
     }
 
-    /// Listens until something has been said, for a member that is waited for.
-    fn listen(&mut self, awaited: usize) -> Result<(), UserError> {
-        match self.heard.recv_timeout(SILENCE) {
-            Ok((number, Heard::Line(Line::Said(value)))) => self.members[number].said.push_back(value),
-            Ok((number, Heard::Line(Line::Done))) => self.members[number].is_done = true,
-            Ok((number, Heard::Line(Line::Failed(why)))) => {
-                return Err(self.who_died(number).unwrap_or(UserError(why)));
+    /// Receives one line of any worker; `awaited` is the worker whose value the caller needs.
+    fn recv_line(&mut self, awaited: usize) -> Result<(), UserError> {
+        match self.received.recv_timeout(STALL_TIMEOUT) {
+            Ok((number, Received::Line(Line::Value(value)))) => self.workers[number].pending.push_back(value),
+            Ok((number, Received::Line(Line::Done))) => self.workers[number].is_done = true,
+            Ok((number, Received::Line(Line::Failed(why)))) => {
+                return Err(self.killed_other(number).unwrap_or(UserError(why)));
             }
-            // One that is done may go, unless more was expected of it.
-            Ok((number, Heard::End)) if !self.members[number].is_done || number == awaited => {
-                return Err(self.why_over(number));
+            // A worker may end after its work, unless the caller awaits a value of it.
+            Ok((number, Received::End)) if !self.workers[number].is_done || number == awaited => {
+                return Err(self.exit_reason(number));
             }
-            Ok((_, Heard::End)) => {}
+            Ok((_, Received::End)) => {}
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                return Err(UserError(format!("the processes of the run said nothing for {} s", SILENCE.as_secs())));
+                return Err(UserError(format!(
+                    "no worker sent a message for {} s; try again on a machine that does nothing else",
+                    STALL_TIMEOUT.as_secs()
+                )));
             }
         }
         Ok(())
     }
 
-    /// Says something to every member.
-    pub(crate) fn tell_all(&mut self, what: &impl Serialize) -> Result<(), UserError> {
-        (0..self.members.len()).try_for_each(|number| self.tell(number, what))
+    /// Sends a value to every worker.
+    pub(crate) fn send_all(&mut self, value: &impl Serialize) -> Result<(), UserError> {
+        (0..self.workers.len()).try_for_each(|number| self.send(number, value))
     }
 
-    /// One thing from each member, by number.
-    pub(crate) fn hear_all<T: DeserializeOwned>(&mut self) -> Result<Vec<T>, UserError> {
-        (0..self.members.len()).map(|number| self.hear(number)).collect()
+    /// Receives a value from every worker, in the order of their numbers.
+    pub(crate) fn recv_all<T: DeserializeOwned>(&mut self) -> Result<Vec<T>, UserError> {
+        (0..self.workers.len()).map(|number| self.recv(number)).collect()
     }
 
-    /// One member failed: maybe because another was killed, which is then the reason.
-    fn who_died(&mut self, number: usize) -> Option<UserError> {
-        while let Ok((other, heard)) = self.heard.recv_timeout(LAST_WORDS) {
-            if other != number && matches!(heard, Heard::End) && self.is_killed(other) {
-                return Some(self.why_over(other));
+    /// Why another worker than this one was killed, if one was: the cause of this worker's failure.
+    fn killed_other(&mut self, number: usize) -> Option<UserError> {
+        while let Ok((other, received)) = self.received.recv_timeout(DEATH_TIMEOUT) {
+            if other != number && matches!(received, Received::End) && self.is_killed(other) {
+                return Some(self.exit_reason(other));
             }
         }
         None
     }
 
     fn is_killed(&mut self, number: usize) -> bool {
-        self.members[number].child.wait().is_ok_and(|status| status.code().is_none())
+        self.workers[number].child.wait().is_ok_and(|status| status.code().is_none())
     }
 
-    /// Why a member is not there any more.
-    fn why_over(&mut self, number: usize) -> UserError {
-        let status = self.members[number].child.wait();
+    /// The exit status of a worker, as an error.
+    fn exit_reason(&mut self, number: usize) -> UserError {
+        let status = self.workers[number].child.wait();
         let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-        UserError(format!("process {number} of the run died: {how}"))
+        UserError(format!("worker {number} ended early: {how}"))
     }
 }
 
-/// A processor for each of so many members: different ones, or none.
+/// A processor of its own for each of `count` workers, or none if there are too few.
 fn processors(count: usize) -> Option<Vec<usize>> {
     let there = allowed();
     match count {

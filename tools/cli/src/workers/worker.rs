@@ -1,4 +1,4 @@
-//! One of the processes: what it hears and says.
+//! A worker process: its arguments, its channel to the parent, and its role.
 
 use super::Role;
 use crate::measure::environment::pin;
@@ -11,18 +11,18 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Write, stdin, stdout};
 
-/// A line that a member says.
+/// A line from a worker to its parent.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Line {
-    Said(serde_json::Value),
+    Value(serde_json::Value),
     Done,
     Failed(String),
 }
 
-/// Arguments of a member; not for people.
+/// Arguments of a worker, which the parent writes.
 #[derive(Args, Debug)]
-pub(crate) struct MemberArguments {
+pub(crate) struct WorkerArguments {
     /// What it does
     #[arg(long)]
     role: String,
@@ -35,7 +35,7 @@ pub(crate) struct MemberArguments {
     /// Processor to stay on
     #[arg(long)]
     cpu: Option<usize>,
-    /// Descriptor of the common memory
+    /// Descriptor of the shared memory
     #[arg(long)]
     memory: i32,
     /// Descriptors that wake the server, and the client, of probes
@@ -43,72 +43,73 @@ pub(crate) struct MemberArguments {
     wake: Vec<i32>,
 }
 
-/// What a member speaks to its parent with, and its side of the probes.
-pub(crate) struct Voice {
+/// The channel from a worker to its parent, and the worker's side of the probes.
+pub(crate) struct Channel {
     probe: Option<Probe>,
 }
 
-impl Voice {
-    /// The probes, which the first two members have a side of: the first is the client.
+impl Channel {
+    /// The worker's side of the probes: the first worker is the client, the second the server, the rest have none.
     pub(crate) fn probe(&mut self) -> Result<&mut Probe, UserError> {
-        self.probe.as_mut().ok_or_else(|| UserError::new("this process has no part in probes"))
+        self.probe.as_mut().ok_or_else(|| UserError::new("this worker has no side of the probes"))
     }
 
-    /// Says something to the parent.
-    #[expect(clippy::unused_self, reason = "who has a voice may speak")]
-    pub(crate) fn say(&self, what: &impl Serialize) -> Result<(), UserError> {
-        speak(&Line::Said(serde_json::to_value(what).map_err(while_doing("cannot say what was measured"))?));
+    /// Sends a value to the parent.
+    #[expect(clippy::unused_self, reason = "only a worker with a channel may send")]
+    pub(crate) fn send(&self, value: &impl Serialize) -> Result<(), UserError> {
+        write(&Line::Value(serde_json::to_value(value).map_err(while_doing("cannot write a value for the parent"))?));
         Ok(())
     }
 
-    /// Waits for what the parent says.
-    #[expect(clippy::unused_self, reason = "who has a voice has ears")]
-    pub(crate) fn hear<T: DeserializeOwned>(&self) -> Result<T, UserError> {
+    /// Receives a value from the parent; blocks.
+    #[expect(clippy::unused_self, reason = "only a worker with a channel may receive")]
+    pub(crate) fn recv<T: DeserializeOwned>(&self) -> Result<T, UserError> {
         let mut line = String::new();
-        stdin().lock().read_line(&mut line).map_err(while_doing("cannot hear the parent"))?;
-        serde_json::from_str(&line).map_err(while_doing("the parent spoke nonsense"))
+        stdin().lock().read_line(&mut line).map_err(while_doing("cannot read the parent's message"))?;
+        serde_json::from_str(&line).map_err(while_doing("cannot parse the parent's message"))
     }
 }
 
-/// Plays a role, in a process of its own.
-pub(crate) fn member(arguments: &MemberArguments) -> Result<(), UserError> {
-    let outcome = play(arguments);
-    speak(&match &outcome {
+/// Runs the role of a worker in this process, and reports its end to the parent.
+pub(crate) fn worker(arguments: &WorkerArguments) -> Result<(), UserError> {
+    let outcome = run(arguments);
+    write(&match &outcome {
         Ok(()) => Line::Done,
         Err(why) => Line::Failed(why.0.clone()),
     });
     outcome
 }
 
-fn play(arguments: &MemberArguments) -> Result<(), UserError> {
+fn run(arguments: &WorkerArguments) -> Result<(), UserError> {
     die_with_parent(arguments.parent)?;
-    let role: Role = serde_json::from_str(&arguments.role).map_err(while_doing("the role is malformed"))?;
+    let role: Role = serde_json::from_str(&arguments.role).map_err(while_doing("cannot parse the role"))?;
     if let Some(cpu) = arguments.cpu {
-        pin(cpu).map_err(while_doing("cannot stay on the processor"))?;
+        pin(cpu).map_err(while_doing("cannot pin this process to its processor"))?;
     }
-    let mut voice = Voice { probe: probe(arguments)? };
+    let mut channel = Channel { probe: probe(arguments)? };
     match role {
-        Role::Breakdown(role) => crate::breakdown::play(&role, &mut voice),
-        Role::Gups(role) => crate::gups::play(&role, &voice),
-        Role::Logp(role) => crate::logp::play(&role, &voice),
+        Role::Breakdown(role) => crate::breakdown::run_worker(&role, &mut channel),
+        Role::Gups(role) => crate::gups::run_worker(&role, &channel),
+        Role::Logp(role) => crate::logp::run_worker(&role, &channel),
     }
 }
 
-/// The side of the probes that the member with this number takes.
-fn probe(arguments: &MemberArguments) -> Result<Option<Probe>, UserError> {
+/// The side of the probes for the worker with this number.
+fn probe(arguments: &WorkerArguments) -> Result<Option<Probe>, UserError> {
     let side = match arguments.number {
         0 => Side::Client,
         1 => Side::Server,
         _ => return Ok(None),
     };
-    let memory = Shared::inherit(arguments.memory).map_err(while_doing("cannot map the memory of the probes"))?;
-    let [to_server, to_client] = arguments.wake[..] else { return Err(UserError::new("two descriptors are needed")) };
+    let memory =
+        Shared::inherit(arguments.memory).map_err(while_doing("cannot map the shared memory of the probes"))?;
+    let [to_server, to_client] = arguments.wake[..] else { return Err(UserError::new("--wake needs two descriptors")) };
     Ok(Some(Probe::new(memory, WakePair::inherit([to_server, to_client]), side)))
 }
 
-fn speak(line: &Line) {
+fn write(line: &Line) {
     let mut output = stdout().lock();
-    // A parent that is gone takes this process with it.
+    // A failure needs no handling: the kernel kills this process when its parent dies.
     let _ = serde_json::to_writer(&mut output, line);
     let _ = writeln!(output);
     let _ = output.flush();
