@@ -16,7 +16,7 @@ use crate::measure::row::Document;
 use crate::measure::server::{self, Notice};
 use crate::measure::{UserError, interrupt, virtual_time, while_doing};
 use crate::output::{Files, findings, table};
-use crate::peers::{self, Attendance, Guests};
+use crate::peers::{self, PeerSelection, PeerStatus};
 use crate::probe::c_library::{self, CLibrary};
 use crate::reach::no_transport;
 use crate::report;
@@ -134,7 +134,7 @@ fn plan(measurement: Measurement, arguments: &MeasurementArguments) -> Result<Pl
         keys,
         abi: arguments.abi,
         library: arguments.library.clone().or_else(library_beside),
-        guests: Guests::default(),
+        peers: PeerSelection::default(),
     };
     if !plan.is_virtual() {
         return Ok(plan);
@@ -207,18 +207,18 @@ fn on_loopback(transport: &str, mut keys: Vec<(String, String)>) -> Vec<(String,
 
 /// Measures CCI.
 fn alone(measurement: Measurement, arguments: &MeasurementArguments) -> Result<(), UserError> {
-    measure(&plan(measurement, arguments)?, arguments, Attendance::default())
+    measure(&plan(measurement, arguments)?, arguments, PeerStatus::default())
 }
 
 /// Measures CCI, and the peers that are asked for.
 fn compared(measurement: Measurement, arguments: &ComparedArguments) -> Result<(), UserError> {
     let mut plan = plan(measurement, &arguments.measurement)?;
-    let attendance = peers::invite(&mut plan, &arguments.peers)?;
-    attendance.said.iter().for_each(|sentence| say(sentence));
-    measure(&plan, &arguments.measurement, attendance)
+    let status = peers::select(&mut plan, &arguments.peers)?;
+    status.notices.iter().for_each(|notice| say(notice));
+    measure(&plan, &arguments.measurement, status)
 }
 
-fn measure(plan: &Plan, arguments: &MeasurementArguments, mut attendance: Attendance) -> Result<(), UserError> {
+fn measure(plan: &Plan, arguments: &MeasurementArguments, mut status: PeerStatus) -> Result<(), UserError> {
     let mut files = arguments.results.open(arguments.plot.as_deref())?;
     interrupt::watch()?;
     if arguments.local && !plan.is_virtual() {
@@ -231,7 +231,7 @@ fn measure(plan: &Plan, arguments: &MeasurementArguments, mut attendance: Attend
         bar.show(&progress);
         match progress {
             Progress::Path(path) => environment.path = Some(path.clone()),
-            Progress::Peer(news) => bar.shown.suspend(|| say(&attendance.hear(news))),
+            Progress::Peer(event) => bar.shown.suspend(|| say(&status.record(event))),
             _ => {}
         }
     };
@@ -242,7 +242,7 @@ fn measure(plan: &Plan, arguments: &MeasurementArguments, mut attendance: Attend
     let pinned = (arguments.local && !plan.is_virtual()).then(two_processors);
     bar.shown.finish_and_clear();
     let environment = Environment { pinned, load_after: load(), ..environment };
-    let interrupted = attendance.interrupted(finished.interrupted);
+    let interrupted = status.interrupted(finished.interrupted);
     conclude(&Document::new(environment, finished.rows, finished.findings, interrupted), &mut files)
 }
 

@@ -146,7 +146,7 @@ fn peers_that_die_or_talk_nonsense_are_lost_and_the_others_go_on() {
     assert_eq!(document["complete"], false);
     let why = document["interrupted"].as_str().unwrap();
     let expected = [
-        "ucx:posix is lost: it ended (exit status: 4); its last words: out of order",
+        "ucx:posix is lost: it ended (exit status: 4); the end of its standard error: out of order",
         "nng:ipc is lost",
         "\"ns soon\"",
     ];

@@ -6,7 +6,7 @@ use crate::measure::plan::{
 };
 use crate::measure::row::Row;
 use crate::measure::{UserError, local};
-use crate::peers::Guests;
+use crate::peers::PeerSelection;
 use std::path::Path;
 use std::time::Duration;
 
@@ -179,7 +179,7 @@ impl Speed {
             keys: self.keys.clone(),
             abi: self.abi,
             library: library.map(Path::to_owned),
-            guests: Guests::default(),
+            peers: PeerSelection::default(),
         }
     }
 

@@ -26,7 +26,7 @@ use crate::measure::row::Document;
 use crate::measure::{UserError, ends, virtual_time};
 use crate::output::arguments::ResultsArguments;
 use crate::output::table::time;
-use crate::peers::Guests;
+use crate::peers::PeerSelection;
 use crate::perf;
 use crate::sizes::{parse_size, parse_time};
 use crate::workers::{Channel, Role as Part, Workers};
@@ -139,7 +139,7 @@ impl Session {
             keys: self.keys.clone(),
             abi: Abi::Rust,
             library: None,
-            guests: Guests::default(),
+            peers: PeerSelection::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use super::plan::{Effort, Measurement, Mode, Operation, Plan, ProbeKind, Threads
 use super::points::{self, Point};
 use super::ports::from_the_end;
 use super::{UserError, interrupt, while_doing};
-use crate::peers::{Company, News, Patience};
+use crate::peers::{PeerEvent, PeerSet, Timeouts};
 use crate::probe::{Probe, Remote};
 use crate::reach::advice;
 use cci::{Attribute, Failure, RmaHandle, Status};
@@ -38,7 +38,7 @@ pub(crate) enum Progress<'a> {
     /// A size was left out: the connection carries at most so many bytes.
     TooLarge(u64, u64),
     /// Something has befallen a peer.
-    Peer(&'a News),
+    Peer(&'a PeerEvent),
 }
 
 /// Measures a whole plan against the server at `uri`.
@@ -53,9 +53,9 @@ pub(crate) fn run<P: Driver>(
     mut on: impl FnMut(Progress<'_>),
 ) -> Result<(), UserError> {
     // Before the server waits for this end.
-    let company = Company::start(&plan.guests, plan.session.largest, Patience::default());
+    let peer_set = PeerSet::start(&plan.peers, plan.session.largest, Timeouts::default());
     let mut end = join::<P>(plan, uri, probe)?;
-    end.company = company;
+    end.peer_set = peer_set;
     if plan.session.is_rma() {
         end.exchange_memory()?;
     }
@@ -72,8 +72,8 @@ pub(crate) fn run<P: Driver>(
         let mut point = Point { transport: end.link.driver.transport().into(), size, ..Point::default() };
         let outcome = end.point(&mut point);
         on(Progress::Point(&point));
-        end.company.points().iter().for_each(|point| on(Progress::Point(point)));
-        end.company.news().iter().for_each(|news| on(Progress::Peer(news)));
+        end.peer_set.points().iter().for_each(|point| on(Progress::Point(point)));
+        end.peer_set.events().iter().for_each(|event| on(Progress::Peer(event)));
         outcome?;
         if interrupt::is_asked() {
             // The server goes on to the next client; whether it hears of the end does not matter.
@@ -152,8 +152,8 @@ fn connect<'p, P: Driver>(
     driver.watch(control)?;
     let link = Link::new(driver, control, operations);
     let singles = points::histogram()?;
-    let company = Company::default();
-    Ok(End { link, plan, handles: None, area: None, probe, buffer: vec![], number: 0, company, singles })
+    let peer_set = PeerSet::default();
+    Ok(End { link, plan, handles: None, area: None, probe, buffer: vec![], number: 0, peer_set, singles })
 }
 
 /// Connects and waits for the outcome.
@@ -229,7 +229,7 @@ pub(crate) struct End<'p, P: Driver> {
     pub(super) buffer: Vec<u8>,
     /// Blocks begun so far.
     pub(super) number: u64,
-    company: Company,
+    peer_set: PeerSet,
     /// Nanoseconds of the round trips of this point, where each is timed.
     pub(super) singles: Histogram<u64>,
 }
@@ -273,7 +273,7 @@ impl<P: Driver> End<'_, P> {
         };
         let session = &self.plan.session;
         let measurement = session.measurement;
-        self.give_way(|company| company.calibrate(point, session, &effort))?;
+        self.give_way(|peer_set| peer_set.calibrate(point, session, &effort))?;
         // Of a ping-pong the half counts, of the probes' too; of jitter the whole.
         let halved = measurement == Measurement::PingPong;
         let work = self.work_like_a_transfer(size, count)?;
@@ -293,7 +293,7 @@ impl<P: Driver> End<'_, P> {
             point.operations += moved;
             let both = per_operation(took, moved, false);
             point.overlaps.extend(alone.map(|[transfer, compute]| [transfer, compute, both]));
-            self.give_way(|company| company.round(session, bare))?;
+            self.give_way(|peer_set| peer_set.round(session, bare))?;
         }
         point.singles =
             self.singles.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect();
@@ -302,12 +302,12 @@ impl<P: Driver> End<'_, P> {
     }
 
     /// Leaves the processors to the peers: meanwhile the server sleeps until it is woken, as in the probe of waking.
-    fn give_way(&mut self, act: impl FnOnce(&mut Company)) -> Result<(), UserError> {
-        if self.company.is_empty() {
+    fn give_way(&mut self, act: impl FnOnce(&mut PeerSet)) -> Result<(), UserError> {
+        if self.peer_set.is_empty() {
             return Ok(());
         }
         self.begin(What::Probe(ProbeKind::Wake), 0, 1)?;
-        act(&mut self.company);
+        act(&mut self.peer_set);
         let probe = self.probe.as_mut().ok_or_else(|| UserError::new("the ends share no memory to wait in"))?;
         probe.run(ProbeKind::Wake, 0, 1).map_err(while_doing("the server was not woken"))?;
         Ok(())

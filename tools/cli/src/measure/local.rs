@@ -11,7 +11,7 @@ use super::plan::{Abi, Mode, Plan, Threads};
 use super::points::{Finished, Point, in_launches};
 use super::server::{self, Notice};
 use super::{UserError, interrupt, virtual_time, while_doing};
-use crate::peers::News;
+use crate::peers::PeerEvent;
 use crate::probe::c_library::CLibrary;
 use crate::probe::shared::{self, Shared};
 use crate::probe::{Probe, Side, WakePair};
@@ -38,7 +38,7 @@ enum Line {
     Size(u64),
     Point(Point),
     TooLarge(u64, u64),
-    Peer(News),
+    Peer(PeerEvent),
     Done,
     Failed(String),
 }
@@ -92,18 +92,18 @@ pub(crate) fn run(plan: &Plan, on: impl FnMut(Progress<'_>)) -> Result<Finished,
         return in_launches(plan, on, |plan, on| virtual_time::launch(plan, on));
     }
     let pinned = two_processors();
-    let mut guests = plan.guests.clone();
+    let mut peers = plan.peers.clone();
     in_launches(plan, on, |plan, on| {
         let mut lost = Vec::new();
-        let plan = Plan { guests: guests.clone(), ..plan.clone() };
+        let plan = Plan { peers: peers.clone(), ..plan.clone() };
         let ended = launch(&plan, pinned, &mut |progress| {
-            if let Progress::Peer(News::Lost(name, _)) = &progress {
+            if let Progress::Peer(PeerEvent::Lost(name, _)) = &progress {
                 lost.push((*name).clone());
             }
             on(progress);
         });
         // A peer that is lost is not tried again.
-        guests.names.retain(|name| !lost.contains(name));
+        peers.names.retain(|name| !lost.contains(name));
         ended
     })
 }
@@ -154,7 +154,7 @@ fn listen(
             Ok(Said::Line(Side::Client, Line::Size(size))) => on(Progress::Size(size)),
             Ok(Said::Line(Side::Client, Line::TooLarge(size, most))) => on(Progress::TooLarge(size, most)),
             Ok(Said::Line(Side::Client, Line::Point(point))) => on(Progress::Point(&point)),
-            Ok(Said::Line(Side::Client, Line::Peer(news))) => on(Progress::Peer(&news)),
+            Ok(Said::Line(Side::Client, Line::Peer(event))) => on(Progress::Peer(&event)),
             Ok(Said::Line(Side::Client, Line::Done)) => return Ok(()),
             Ok(Said::Line(side, Line::Failed(why))) => {
                 // The end that is left may say that the other is gone before the system says that it was killed.
@@ -257,7 +257,7 @@ fn play<P: Driver>(plan: &Plan, uri: Option<&str>, probe: Probe) -> Result<(), U
                 Progress::Path(path) => Line::Path(path.clone()),
                 Progress::Size(size) => Line::Size(size),
                 Progress::Point(point) => Line::Point(point.clone()),
-                Progress::Peer(news) => Line::Peer(news.clone()),
+                Progress::Peer(event) => Line::Peer(event.clone()),
                 Progress::TooLarge(size, most) => Line::TooLarge(size, most),
             });
         });

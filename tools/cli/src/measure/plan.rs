@@ -1,7 +1,7 @@
 //! What is to be measured.
 
 use super::virtual_time;
-use crate::peers::Guests;
+use crate::peers::PeerSelection;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -286,7 +286,7 @@ pub(crate) struct Plan {
     /// The shared library for [`Abi::C`].
     pub(crate) library: Option<PathBuf>,
     /// Other libraries to measure in turn; only where both ends are on this host.
-    pub(crate) guests: Guests,
+    pub(crate) peers: PeerSelection,
 }
 
 impl Plan {
@@ -403,7 +403,7 @@ pub(crate) mod tests {
             keys: vec![],
             abi: Abi::Rust,
             library: None,
-            guests: Guests::default(),
+            peers: PeerSelection::default(),
         }
     }
 

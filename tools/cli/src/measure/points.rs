@@ -9,7 +9,7 @@ use super::finding::{Finding, Jitter, Overlap, OverlapPoint};
 use super::plan::Plan;
 use super::row::{Pair, Row, Samples};
 use super::{UserError, interrupt, while_doing};
-use crate::peers::{Label, News};
+use crate::peers::{Label, PeerEvent};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -153,7 +153,7 @@ pub(crate) fn in_launches(
                 on(progress);
             }
             // Said by the first.
-            Progress::TooLarge(..) | Progress::Path(_) | Progress::Peer(News::LeftOut(_)) if number > 0 => {}
+            Progress::TooLarge(..) | Progress::Path(_) | Progress::Peer(PeerEvent::LeftOut(_)) if number > 0 => {}
             other => on(other),
         });
         // A size whose time is spent is left to the launches that measured it.

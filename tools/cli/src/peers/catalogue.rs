@@ -168,28 +168,28 @@ impl Choice {
     }
 }
 
-/// What `--peers` asks for: choices in the order of a round, and whether one that is missing is missed.
+/// The list of `--peers`: choices in the order of a round, and whether the absence of each is an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Selection(Vec<(Choice, bool)>);
+pub(crate) struct PeerList(Vec<(Choice, bool)>);
 
 /// Parses `WHO[:WHICH],...`.
-pub(crate) fn parse_selection(text: &str) -> Result<Selection, String> {
-    let mut missed: Vec<Option<bool>> = vec![None; Choice::every().count()];
+pub(crate) fn parse_list(text: &str) -> Result<PeerList, String> {
+    let mut missing: Vec<Option<bool>> = vec![None; Choice::every().count()];
     for word in text.split(',').map(str::trim) {
         let (who, which) = word.split_once(':').map_or((word, None), |(who, which)| (who, Some(which)));
         let mut is_known = false;
-        for (choice, missed) in Choice::every().zip(&mut missed) {
+        for (choice, missing) in Choice::every().zip(&mut missing) {
             if choice.is_meant(who, which) {
                 is_known = true;
-                *missed = Some(who != "installed" || missed.unwrap_or(false));
+                *missing = Some(who != "installed" || missing.unwrap_or(false));
             }
         }
         if !is_known {
             return Err(format!("{word:?} is no peer; there are all, installed, {}", known()));
         }
     }
-    let chosen = Choice::every().zip(missed).filter_map(|(choice, missed)| Some((choice, missed?)));
-    Ok(Selection(chosen.collect()))
+    let chosen = Choice::every().zip(missing).filter_map(|(choice, missing)| Some((choice, missing?)));
+    Ok(PeerList(chosen.collect()))
 }
 
 /// All names, for people.
@@ -202,30 +202,30 @@ fn known() -> String {
     format!("{}; :memory and :network choose settings of each kind", peers.join(", "))
 }
 
-/// What of a selection there is.
+/// The programs of a list that exist, and those that do not.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct Programs {
     pub(crate) choices: Vec<Choice>,
     /// Not there, though asked for by name or by `all`.
-    pub(crate) missed: Vec<UserError>,
+    pub(crate) missing: Vec<UserError>,
     /// Not there, and only `installed` ones were asked for.
     pub(crate) left_out: Vec<UserError>,
 }
 
-impl Selection {
-    /// Looks which programs are in a directory.
-    pub(crate) fn find(&self, directory: &Path) -> Found {
-        let mut found = Found::default();
-        for (choice, is_missed) in &self.0 {
-            let absent = if *is_missed { &mut found.missed } else { &mut found.left_out };
+impl PeerList {
+    /// Finds the programs of the list in a directory.
+    pub(crate) fn find(&self, directory: &Path) -> Programs {
+        let mut programs = Programs::default();
+        for (choice, is_required) in &self.0 {
+            let absent = if *is_required { &mut programs.missing } else { &mut programs.left_out };
             match choice.peer.missing(directory) {
-                None => found.choices.push(*choice),
+                None => programs.choices.push(*choice),
                 // Once for all settings of a peer.
                 Some(why) if absent.last() != Some(&why) => absent.push(why),
                 Some(_) => {}
             }
         }
-        found
+        programs
     }
 }
 
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     fn names(text: &str) -> Vec<String> {
-        parse_selection(text).unwrap().0.iter().map(|(choice, _)| choice.to_string()).collect()
+        parse_list(text).unwrap().0.iter().map(|(choice, _)| choice.to_string()).collect()
     }
 
     #[test]
@@ -252,15 +252,15 @@ mod tests {
     fn a_choice_named_twice_is_there_once_and_missed_when_either_misses_it() {
         assert_eq!(names("ucx,ucx:tcp"), ["ucx:posix", "ucx:tcp"]);
         for text in ["installed,ucx", "ucx,installed"] {
-            let missed: Vec<_> = parse_selection(text).unwrap().0.iter().map(|(_, missed)| *missed).collect();
-            assert_eq!(missed.iter().filter(|missed| **missed).count(), 2, "{text}");
+            let missing: Vec<_> = parse_list(text).unwrap().0.iter().map(|(_, missing)| *missing).collect();
+            assert_eq!(missing.iter().filter(|missing| **missing).count(), 2, "{text}");
         }
     }
 
     #[test]
     fn an_unknown_name_is_told_with_those_that_there_are() {
         for text in ["openmp", "ucx:shm", "", "ucx,,nng", "ucx:"] {
-            let error = parse_selection(text).unwrap_err();
+            let error = parse_list(text).unwrap_err();
             assert!(error.contains("libfabric (:shm, :tcp, :udp)") && error.contains("installed"), "{error}");
         }
     }
@@ -277,11 +277,11 @@ mod tests {
     fn what_is_not_built_is_named_once_with_its_packages() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("nng"), "").unwrap();
-        let found = parse_selection("nng,mpich").unwrap().find(directory.path());
-        assert_eq!(found.choices.len(), 2);
-        let [why] = &found.missed[..] else { panic!("{found:?}") };
+        let programs = parse_list("nng,mpich").unwrap().find(directory.path());
+        assert_eq!(programs.choices.len(), 2);
+        let [why] = &programs.missing[..] else { panic!("{programs:?}") };
         assert!(why.0.contains("mpich") && why.0.contains("libmpich-dev") && why.0.contains("make peers"), "{why}");
-        let found = parse_selection("installed").unwrap().find(directory.path());
-        assert_eq!((found.choices.len(), found.missed.len(), found.left_out.len()), (2, 0, PEERS.len() - 1));
+        let programs = parse_list("installed").unwrap().find(directory.path());
+        assert_eq!((programs.choices.len(), programs.missing.len(), programs.left_out.len()), (2, 0, PEERS.len() - 1));
     }
 }

@@ -5,32 +5,32 @@ mod peer_set;
 mod program;
 pub(crate) mod side_by_side;
 
-pub(crate) use peer_set::{Company, News};
-pub(crate) use program::Patience;
+pub(crate) use peer_set::{PeerEvent, PeerSet};
+pub(crate) use program::Timeouts;
 
 use crate::measure::UserError;
 use crate::measure::environment::two_processors;
 use crate::measure::plan::{Abi, Mode, Operation, Plan, Threads};
 use crate::measure::row::Row;
-use catalogue::{Choice, Selection, parse_selection};
+use catalogue::{Choice, PeerList, parse_list};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Which peers to measure.
+/// Arguments that select peers.
 #[derive(Args, Debug)]
 pub(crate) struct PeersArguments {
     /// Other libraries to measure in turn with CCI: all, installed, or a list such as openmpi,ucx:tcp,installed:memory
-    #[arg(long, value_name = "LIST", requires = "local", value_parser = parse_selection)]
-    peers: Option<Selection>,
+    #[arg(long, value_name = "LIST", requires = "local", value_parser = parse_list)]
+    peers: Option<PeerList>,
     /// Where `make peers` has put their programs; when absent peers beside this program, or beside its directory
     #[arg(long, value_name = "DIR", requires = "peers")]
     peers_in: Option<PathBuf>,
 }
 
-/// The peers of a run, as its plan has them.
+/// The peers that a run measures, as part of its plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Guests {
+pub(crate) struct PeerSelection {
     /// Names of [`Choice`]s.
     pub(crate) names: Vec<String>,
     /// Where their programs are.
@@ -39,7 +39,7 @@ pub(crate) struct Guests {
     pub(crate) processors: [usize; 2],
 }
 
-/// Whose point it is, when it is not CCI's.
+/// The peer that a point belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Label {
     /// Name of the [`Choice`].
@@ -69,58 +69,58 @@ impl Label {
     }
 }
 
-/// Who of the peers came, and why others did not.
+/// Status of the peers of a run: which are missing or lost, and why.
 #[derive(Debug, Default)]
-pub(crate) struct Attendance {
-    /// Sentences of those that were asked for and are missed.
-    missed: Vec<String>,
-    /// Sentences to say before the run.
-    pub(crate) said: Vec<String>,
+pub(crate) struct PeerStatus {
+    /// Errors of the peers that were selected and are missing or lost.
+    missing: Vec<String>,
+    /// Messages to show before the run.
+    pub(crate) notices: Vec<String>,
 }
 
-impl Attendance {
-    /// Hears what befell a peer: a sentence to say at once.
-    pub(crate) fn hear(&mut self, news: &News) -> String {
-        match news {
-            News::LeftOut(why) => format!("Left out: {why}."),
-            News::Lost(name, why) => {
-                let sentence = format!("the peer {name} is lost: {}", why.trim_end_matches('.'));
-                self.missed.push(sentence.clone());
-                format!("{sentence}.")
+impl PeerStatus {
+    /// Records an event of a peer; returns the message to show.
+    pub(crate) fn record(&mut self, event: &PeerEvent) -> String {
+        match event {
+            PeerEvent::LeftOut(why) => format!("Left out: {why}."),
+            PeerEvent::Lost(name, why) => {
+                let error = format!("the peer {name} is lost: {}", why.trim_end_matches('.'));
+                self.missing.push(error.clone());
+                format!("{error}.")
             }
         }
     }
 
     /// Why the run is not complete, if it is not.
     pub(crate) fn interrupted(self, run: Option<String>) -> Option<String> {
-        let all: Vec<_> = run.into_iter().chain(self.missed).collect();
+        let all: Vec<_> = run.into_iter().chain(self.missing).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
 }
 
-/// Adds to a plan the peers that are asked for and there.
+/// Selects the peers of a plan: those that the arguments name and whose programs exist.
 ///
 /// # Errors
 ///
 /// Peers cannot be measured in such a session.
-pub(crate) fn invite(plan: &mut Plan, arguments: &PeersArguments) -> Result<Attendance, UserError> {
-    let Some(selection) = &arguments.peers else { return Ok(Attendance::default()) };
+pub(crate) fn select(plan: &mut Plan, arguments: &PeersArguments) -> Result<PeerStatus, UserError> {
+    let Some(selection) = &arguments.peers else { return Ok(PeerStatus::default()) };
     if let Some(why) = contradiction(plan) {
         return Err(UserError::new(why));
     }
     let directory = arguments.peers_in.clone().unwrap_or_else(directory_beside);
     let found = selection.find(&directory);
-    plan.guests = Guests {
+    plan.peers = PeerSelection {
         names: found.choices.iter().map(Choice::to_string).collect(),
         directory,
         processors: two_processors(),
     };
     // The time is that of a row.
-    plan.effort.time *= u32::try_from(1 + plan.guests.names.len()).unwrap_or(u32::MAX);
-    let missed: Vec<_> = found.missed.into_iter().map(|why| why.0).collect();
+    plan.effort.time *= u32::try_from(1 + plan.peers.names.len()).unwrap_or(u32::MAX);
+    let missing: Vec<_> = found.missing.into_iter().map(|why| why.0).collect();
     let left_out = found.left_out.into_iter().map(|why| format!("Left out: {why}."));
-    let said = missed.iter().map(|why| format!("{why}.")).chain(left_out).collect();
-    Ok(Attendance { missed, said })
+    let notices = missing.iter().map(|why| format!("{why}.")).chain(left_out).collect();
+    Ok(PeerStatus { missing, notices })
 }
 
 /// Why peers cannot be measured in such a run, if they cannot.

@@ -1,94 +1,96 @@
-//! All programs of a run. One that is lost does not stop the others.
+//! The set of peer programs of a run. The loss of one does not stop the others.
 
 use super::catalogue::Choice;
-use super::program::{Answer, Patience, Program};
-use super::{Guests, Label};
+use super::program::{Answer, Program, Timeouts};
+use super::{Label, PeerSelection};
 use crate::measure::UserError;
 use crate::measure::client::{calibrate, per_operation};
 use crate::measure::plan::{Effort, Measurement, Session};
 use crate::measure::points::Point;
 use serde::{Deserialize, Serialize};
 
-/// What befalls a peer.
+/// The loss of a peer, or its exclusion from a size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum News {
-    /// It is gone: its name, and why.
+pub(crate) enum PeerEvent {
+    /// The peer is lost: its name, and why.
     Lost(String, String),
-    /// It is left out of this size, for this reason.
+    /// The peer is left out of this size, for this reason.
     LeftOut(String),
 }
 
 /// The peers of a run.
 #[derive(Default)]
-pub(crate) struct Company {
-    members: Vec<Member>,
-    /// What members measured of this size before they were lost.
-    left: Vec<Point>,
-    news: Vec<News>,
+pub(crate) struct PeerSet {
+    peers: Vec<ActivePeer>,
+    /// What peers measured of this size before they were lost.
+    lost_points: Vec<Point>,
+    events: Vec<PeerEvent>,
 }
 
-struct Member {
+struct ActivePeer {
     choice: Choice,
     program: Program,
-    /// As the program tells it.
+    /// As the program reports it.
     setting: String,
     /// Operations of a block of this size; none while it is left out of it.
     count: Option<u64>,
     point: Point,
 }
 
-impl Company {
+impl PeerSet {
     /// Starts all programs, then waits for each.
-    pub(crate) fn start(guests: &Guests, largest: u64, patience: Patience) -> Self {
-        let mut company = Self::default();
+    pub(crate) fn start(peers: &PeerSelection, largest: u64, timeouts: Timeouts) -> Self {
+        let mut all = Self::default();
         let mut started = Vec::new();
-        for name in &guests.names {
-            let program = Choice::named(name).ok_or_else(|| UserError(format!("there is no peer {name}")));
+        for name in &peers.names {
+            let program = Choice::named(name).ok_or_else(|| {
+                UserError(format!("no peer is named {name}; give --peers all, installed, or a list of names"))
+            });
             let program = program.and_then(|choice| {
-                let program = Program::start(choice, &guests.directory, guests.processors, largest, patience)?;
+                let program = Program::start(choice, &peers.directory, peers.processors, largest, timeouts)?;
                 Ok((choice, program))
             });
             match program {
                 Ok(begun) => started.push(begun),
-                Err(why) => company.news.push(News::Lost(name.clone(), why.0)),
+                Err(why) => all.events.push(PeerEvent::Lost(name.clone(), why.0)),
             }
         }
         for (choice, program) in started {
-            company.join(choice, program);
+            all.add(choice, program);
         }
-        company
+        all
     }
 
-    /// Takes in a program as soon as it is ready.
-    fn join(&mut self, choice: Choice, mut program: Program) {
+    /// Adds a program as soon as it is ready.
+    fn add(&mut self, choice: Choice, mut program: Program) {
         match program.ready(choice.peer.library) {
             Ok(setting) => {
                 let point = Point::default();
-                self.members.push(Member { choice, program, setting, count: None, point });
+                self.peers.push(ActivePeer { choice, program, setting, count: None, point });
             }
-            Err(why) => self.news.push(News::Lost(choice.to_string(), why.0)),
+            Err(why) => self.events.push(PeerEvent::Lost(choice.to_string(), why.0)),
         }
     }
 
-    /// Whether there is nobody.
+    /// Whether the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
-        self.members.is_empty()
+        self.peers.is_empty()
     }
 
-    /// What has befallen peers since this was last asked.
-    pub(crate) fn news(&mut self) -> Vec<News> {
-        std::mem::take(&mut self.news)
+    /// Takes the events since the last call.
+    pub(crate) fn events(&mut self) -> Vec<PeerEvent> {
+        std::mem::take(&mut self.events)
     }
 
-    /// Gets ready for a size, which CCI has a point for.
+    /// Calibrates each peer for a size that CCI has a point for.
     pub(crate) fn calibrate(&mut self, point: &Point, session: &Session, effort: &Effort) {
-        self.each(|member, news| {
-            let label = Label { name: member.choice.to_string(), setting: member.setting.clone() };
-            member.point = Point { pairs: vec![], operations: 0, label: Some(label), ..point.clone() };
-            member.count = None;
+        self.each(|peer, events| {
+            let label = Label { name: peer.choice.to_string(), setting: peer.setting.clone() };
+            peer.point = Point { pairs: vec![], operations: 0, label: Some(label), ..point.clone() };
+            peer.count = None;
             let mut cannot = None;
             let calibrated = calibrate(effort, |count| {
-                match member.program.block(what(session), point.size, count, session.touch)? {
+                match peer.program.block(command(session), point.size, count, session.touch)? {
                     Answer::Took(took) => Ok(took),
                     Answer::Cannot(reason) => {
                         cannot = Some(reason.clone());
@@ -97,9 +99,9 @@ impl Company {
                 }
             });
             match (calibrated, cannot) {
-                (Ok(count), _) => member.count = Some(count),
+                (Ok(count), _) => peer.count = Some(count),
                 (Err(_), Some(reason)) => {
-                    news.push(News::LeftOut(format!("{} cannot {reason}", member.choice)));
+                    events.push(PeerEvent::LeftOut(format!("{} cannot {reason}", peer.choice)));
                 }
                 (Err(why), None) => return Err(why),
             }
@@ -107,36 +109,38 @@ impl Company {
         });
     }
 
-    /// A block of each, beside the probe's block of the same round.
+    /// Measures a block of each peer; `bare` is the probe's block of the same round.
     pub(crate) fn round(&mut self, session: &Session, bare: Option<f64>) {
-        self.each(|member, _| {
-            let Some(count) = member.count else { return Ok(()) };
-            match member.program.block(what(session), member.point.size, count, session.touch)? {
+        self.each(|peer, _| {
+            let Some(count) = peer.count else { return Ok(()) };
+            match peer.program.block(command(session), peer.point.size, count, session.touch)? {
                 Answer::Took(took) => {
                     let exchange = session.measurement == Measurement::PingPong;
-                    member.point.pairs.push((per_operation(took, count, exchange), bare));
-                    member.point.operations += count;
+                    peer.point.pairs.push((per_operation(took, count, exchange), bare));
+                    peer.point.operations += count;
                     Ok(())
                 }
-                Answer::Cannot(reason) => Err(UserError(format!("it did this before, and now cannot: {reason}"))),
+                Answer::Cannot(reason) => {
+                    Err(UserError(format!("it measured this size before and now cannot: {reason}")))
+                }
             }
         });
     }
 
     /// What was measured of this size, also by those that were lost meanwhile.
     pub(crate) fn points(&mut self) -> Vec<Point> {
-        let of_members = self.members.iter_mut().map(|member| std::mem::take(&mut member.point));
-        of_members.chain(self.left.drain(..)).collect()
+        let of_members = self.peers.iter_mut().map(|peer| std::mem::take(&mut peer.point));
+        of_members.chain(self.lost_points.drain(..)).collect()
     }
 
-    /// Does something with each; one with which it fails is lost.
-    fn each(&mut self, mut act: impl FnMut(&mut Member, &mut Vec<News>) -> Result<(), UserError>) {
-        let Self { members, left, news } = self;
-        members.retain_mut(|member| match act(member, news) {
+    /// Calls `act` for each peer; a peer for which it fails is lost.
+    fn each(&mut self, mut act: impl FnMut(&mut ActivePeer, &mut Vec<PeerEvent>) -> Result<(), UserError>) {
+        let Self { peers, lost_points, events } = self;
+        peers.retain_mut(|peer| match act(peer, events) {
             Ok(()) => true,
             Err(why) => {
-                left.push(std::mem::take(&mut member.point));
-                news.push(News::Lost(member.choice.to_string(), why.0));
+                lost_points.push(std::mem::take(&mut peer.point));
+                events.push(PeerEvent::Lost(peer.choice.to_string(), why.0));
                 false
             }
         });
@@ -145,7 +149,7 @@ impl Company {
 
 /// What a program is asked for. An RMA from the memory that the last one went to, as CCI's ping-pong of RMA is, has its counterpart
 /// in an echo: lines that were just received are sent, and change hands each time.
-fn what(session: &Session) -> &'static str {
+fn command(session: &Session) -> &'static str {
     match session.measurement {
         Measurement::PingPong if session.is_rma() => "echo",
         Measurement::PingPong => "pingpong",

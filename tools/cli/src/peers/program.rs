@@ -1,6 +1,6 @@
 //! One running program of a peer: started, asked for blocks over its standard input and output, and ended.
 //!
-//! Nothing that it says is believed without a look, and nothing is waited for without a limit.
+//! Each line of a program is checked, and each wait has a time limit.
 
 use super::catalogue::{Choice, OWN_PATH};
 use crate::measure::{UserError, while_doing};
@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Version of what is said with a program; the same stands in `tools/peers/peer.h`.
+/// Version of the protocol with a program; `tools/peers/peer.h` has the same.
 const PROTOCOL: &str = "peer 1";
 /// Bytes of a line, at most.
 const LINE: u64 = 1024;
@@ -23,24 +23,25 @@ const LINE: u64 = 1024;
 const LINES: usize = 16;
 /// Lines of its complaints that are kept.
 const COMPLAINTS: usize = 4;
-/// How long a program may take.
+
+/// Time limits of a program.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct Timeouts {
     /// Until it is ready.
     pub(crate) start: Duration,
     /// For a block: a block is calibrated to milliseconds.
     pub(crate) block: Duration,
-    /// To leave, when it is asked to.
-    pub(crate) farewell: Duration,
+    /// To exit, when it is asked to.
+    pub(crate) exit: Duration,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
-        Self { start: Duration::from_secs(30), block: Duration::from_secs(20), farewell: Duration::from_secs(2) }
+        Self { start: Duration::from_secs(30), block: Duration::from_secs(20), exit: Duration::from_secs(2) }
     }
 }
 
-/// What it said of a block.
+/// Answer of a program to a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// It took so long.
@@ -55,12 +56,12 @@ pub(crate) struct Program {
     /// Readable when it has ended.
     ended: OwnedFd,
     input: Option<ChildStdin>,
-    said: Receiver<String>,
+    lines: Receiver<String>,
     complaints: Arc<Mutex<VecDeque<String>>>,
     /// Its sender is gone when there will be no more complaints.
     complained: Receiver<()>,
     started: Instant,
-    patience: Patience,
+    timeouts: Timeouts,
 }
 
 impl Program {
@@ -70,7 +71,7 @@ impl Program {
         directory: &Path,
         processors: [usize; 2],
         largest: u64,
-        patience: Patience,
+        timeouts: Timeouts,
     ) -> Result<Self, UserError> {
         let program = directory.join(choice.peer.library);
         let mut command = match choice.peer.launcher {
@@ -94,7 +95,7 @@ impl Program {
         let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = pipes.spawn().map_err(failed)?;
         match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
-            Ok(ended) => Ok(Self::over(child, ended, patience)),
+            Ok(ended) => Ok(Self::attach(child, ended, timeouts)),
             Err(error) => {
                 // Without it there is no waiting with a limit.
                 let _ = child.kill();
@@ -104,8 +105,8 @@ impl Program {
         }
     }
 
-    fn over(mut child: Child, ended: OwnedFd, patience: Patience) -> Self {
-        let (sender, said) = sync_channel(LINES);
+    fn attach(mut child: Child, ended: OwnedFd, timeouts: Timeouts) -> Self {
+        let (sender, lines) = sync_channel(LINES);
         let complaints = Arc::new(Mutex::new(VecDeque::new()));
         if let Some(output) = child.stdout.take() {
             std::thread::spawn(move || pass_on(output, &sender));
@@ -119,74 +120,74 @@ impl Program {
             });
         }
         let input = child.stdin.take();
-        Self { child, ended, input, said, complaints, complained, started: Instant::now(), patience }
+        Self { child, ended, input, lines, complaints, complained, started: Instant::now(), timeouts }
     }
 
     /// Waits until it is ready: its version and setting, as it tells them.
     pub(crate) fn ready(&mut self, library: &str) -> Result<String, UserError> {
         // Those that start together wait together.
-        let limit = self.patience.start.saturating_sub(self.started.elapsed());
-        let line = self.hear(limit, "it did not start")?;
+        let limit = self.timeouts.start.saturating_sub(self.started.elapsed());
+        let line = self.recv(limit, "it did not start")?;
         let mut parts = line.split('\t');
         if (parts.next(), parts.next()) != (Some(PROTOCOL), Some(library)) {
-            return Err(self.nonsense(&line, "run `make peers` for programs that belong to this `cci`"));
+            return Err(self.protocol_error(&line, "run `make peers` for programs that belong to this `cci`"));
         }
         match (parts.next(), parts.next()) {
             (Some(version), Some(setting)) => Ok(format!("{setting}; version {version}")),
-            _ => Err(self.nonsense(&line, "run `make peers`")),
+            _ => Err(self.protocol_error(&line, "run `make peers`")),
         }
     }
 
     /// Runs a block.
     pub(crate) fn block(&mut self, what: &str, size: u64, count: u64, reads: bool) -> Result<Answer, UserError> {
-        match self.said.try_recv() {
+        match self.lines.try_recv() {
             Err(TryRecvError::Empty) => {}
-            Ok(line) => return Err(self.nonsense(&line, "nothing was asked")),
-            Err(TryRecvError::Disconnected) => return Err(self.obituary()),
+            Ok(line) => return Err(self.protocol_error(&line, "nothing was asked")),
+            Err(TryRecvError::Disconnected) => return Err(self.exit_error()),
         }
         let begin = Instant::now();
         let reads = if reads { " read" } else { "" };
-        let told = self.input.as_mut().map(|input| writeln!(input, "block {what} {size} {count}{reads}"));
-        if !matches!(told, Some(Ok(()))) {
-            return Err(self.obituary());
+        let written = self.input.as_mut().map(|input| writeln!(input, "block {what} {size} {count}{reads}"));
+        if !matches!(written, Some(Ok(()))) {
+            return Err(self.exit_error());
         }
-        let line = self.hear(self.patience.block, "it hangs")?;
+        let line = self.recv(self.timeouts.block, "it hangs")?;
         if let Some(reason) = line.strip_prefix("cannot ") {
             return Ok(Answer::Cannot(reason.into()));
         }
         let took = line.strip_prefix("ns ").and_then(|number| number.parse().ok()).map(Duration::from_nanos);
         match took {
-            Some(took) if took.is_zero() => Err(self.nonsense(&line, "a block takes time")),
-            Some(took) if took > begin.elapsed() => Err(self.nonsense(&line, "it has not been so long")),
+            Some(took) if took.is_zero() => Err(self.protocol_error(&line, "a block takes time")),
+            Some(took) if took > begin.elapsed() => Err(self.protocol_error(&line, "it has not been so long")),
             Some(took) => Ok(Answer::Took(took)),
-            None => Err(self.nonsense(&line, "a time was expected")),
+            None => Err(self.protocol_error(&line, "a time was expected")),
         }
     }
 
-    /// The next line.
-    fn hear(&mut self, limit: Duration, otherwise: &str) -> Result<String, UserError> {
-        match self.said.recv_timeout(limit) {
+    /// Receives the next line; `otherwise` names the failure when none arrives within `limit`.
+    fn recv(&mut self, limit: Duration, otherwise: &str) -> Result<String, UserError> {
+        match self.lines.recv_timeout(limit) {
             Ok(line) => match line.strip_prefix("error ") {
                 Some(reason) => Err(UserError(reason.into())),
                 None => Ok(line),
             },
             Err(RecvTimeoutError::Timeout) => {
-                Err(UserError(format!("{otherwise}: it said nothing for {limit:.1?}{}", self.last_words())))
+                Err(UserError(format!("{otherwise}: it sent no line for {limit:.1?}{}", self.last_errors())))
             }
-            Err(RecvTimeoutError::Disconnected) => Err(self.obituary()),
+            Err(RecvTimeoutError::Disconnected) => Err(self.exit_error()),
         }
     }
 
-    fn nonsense(&self, line: &str, why: &str) -> UserError {
+    fn protocol_error(&self, line: &str, why: &str) -> UserError {
         let shown: String = line.chars().take(60).collect();
-        UserError(format!("it said {shown:?} ({why}){}", self.last_words()))
+        UserError(format!("it sent an unexpected line {shown:?} ({why}){}", self.last_errors()))
     }
 
-    /// How it ended, after its output has.
-    fn obituary(&mut self) -> UserError {
-        let how = if self.await_end(self.patience.farewell) {
+    /// Its exit status, after the end of its output, as an error.
+    fn exit_error(&mut self) -> UserError {
+        let how = if self.await_end(self.timeouts.exit) {
             // Ends by the sender's, or by the limit where a process that it has left behind keeps its errors open.
-            let _ = self.complained.recv_timeout(self.patience.farewell);
+            let _ = self.complained.recv_timeout(self.timeouts.exit);
             match self.child.wait() {
                 Ok(status) => format!("it ended ({status})"),
                 Err(error) => format!("it ended ({error})"),
@@ -194,14 +195,14 @@ impl Program {
         } else {
             "it closed its output".into()
         };
-        UserError(how + &self.last_words())
+        UserError(how + &self.last_errors())
     }
 
-    /// What it said last on its standard error.
-    fn last_words(&self) -> String {
+    /// The last lines of its standard error, as the end of an error text.
+    fn last_errors(&self) -> String {
         let kept = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
         let words: Vec<_> = kept.iter().map(String::as_str).collect();
-        if words.is_empty() { String::new() } else { format!("; its last words: {}", words.join(" / ")) }
+        if words.is_empty() { String::new() } else { format!("; the end of its standard error: {}", words.join(" / ")) }
     }
 
     /// Whether it has ended by then.
@@ -226,10 +227,10 @@ impl Drop for Program {
             // One that has ended has no use for it.
             let _ = input.write_all(b"end\n");
         }
-        if !self.await_end(self.patience.farewell) {
+        if !self.await_end(self.timeouts.exit) {
             // Both fail only when it has ended.
             let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
-            if !self.await_end(self.patience.farewell) {
+            if !self.await_end(self.timeouts.exit) {
                 let _ = self.child.kill();
             }
         }
@@ -293,24 +294,24 @@ pub(crate) mod tests {
     pub(crate) const WELL: &str = "printf 'peer 1\\tscript\\t3.2\\tshm\\n'; while read line; do echo ns 1000; done";
 
     const SHORT: Duration = Duration::from_millis(300);
-    const PATIENCE: Patience = Patience { start: SHORT, block: SHORT, farewell: SHORT };
+    const TIMEOUTS: Timeouts = Timeouts { start: SHORT, block: SHORT, exit: SHORT };
 
-    fn start(script: &str, patience: Patience) -> (Program, tempfile::TempDir) {
+    fn start(script: &str, timeouts: Timeouts) -> (Program, tempfile::TempDir) {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("script"), script).unwrap();
-        (Program::start(SCRIPT, directory.path(), [0, 0], 8, patience).unwrap(), directory)
+        (Program::start(SCRIPT, directory.path(), [0, 0], 8, timeouts).unwrap(), directory)
     }
 
     /// Why the program of a script is lost.
-    fn lost(script: &str, patience: Patience) -> String {
-        let (mut program, _directory) = start(script, patience);
+    fn lost(script: &str, timeouts: Timeouts) -> String {
+        let (mut program, _directory) = start(script, timeouts);
         let outcome = program.ready("script").and_then(|_| program.block("pingpong", 8, 10, false));
         outcome.unwrap_err().0
     }
 
     #[test]
     fn a_program_tells_its_setting_and_times_of_blocks() {
-        let (mut program, _directory) = start(WELL, Patience::default());
+        let (mut program, _directory) = start(WELL, Timeouts::default());
         assert_eq!(program.ready("script").unwrap(), "shm; version 3.2");
         for _ in 0..3 {
             assert_eq!(program.block("pingpong", 8, 10, false).unwrap(), Answer::Took(Duration::from_micros(1)));
@@ -320,64 +321,64 @@ pub(crate) mod tests {
     #[test]
     fn a_program_hears_its_arguments_and_what_block_is_asked_for() {
         let echo = "printf 'peer 1\\tscript\\t3.2\\t%s %s %s %s\\n' $@; read line; echo cannot $line";
-        let (mut program, _directory) = start(echo, Patience::default());
+        let (mut program, _directory) = start(echo, Timeouts::default());
         assert_eq!(program.ready("script").unwrap(), "shm 0 0 8; version 3.2");
         assert_eq!(program.block("stream", 64, 7, true).unwrap(), Answer::Cannot("block stream 64 7 read".into()));
     }
 
     #[test]
-    fn one_that_dies_is_told_with_its_status_and_last_words() {
-        let why = lost("echo no such library >&2; exit 3", Patience::default());
+    fn a_death_is_reported_with_status_and_standard_error() {
+        let why = lost("echo no such library >&2; exit 3", Timeouts::default());
         assert!(why.contains("exit status: 3"), "{why}");
         let hello = "printf 'peer 1\\tscript\\t1\\tshm\\n'; read line;";
-        let why = lost(&format!("{hello} kill -9 $$"), Patience::default());
+        let why = lost(&format!("{hello} kill -9 $$"), Timeouts::default());
         assert!(why.contains("signal: 9"), "{why}");
-        let why = lost(&format!("{hello} echo error lost a message"), Patience::default());
+        let why = lost(&format!("{hello} echo error lost a message"), Timeouts::default());
         assert_eq!(why, "lost a message");
     }
 
     #[test]
-    fn the_last_lines_on_standard_error_are_its_last_words() {
-        let why = lost("for i in 1 2 3 4 5 6; do echo line $i >&2; echo ---- >&2; done", Patience::default());
-        assert!(why.ends_with("its last words: line 3 / line 4 / line 5 / line 6"), "{why}");
+    fn an_error_ends_with_the_last_lines_of_standard_error() {
+        let why = lost("for i in 1 2 3 4 5 6; do echo line $i >&2; echo ---- >&2; done", Timeouts::default());
+        assert!(why.ends_with("the end of its standard error: line 3 / line 4 / line 5 / line 6"), "{why}");
     }
 
     #[test]
     fn one_that_hangs_is_given_up() {
-        let why = lost("exec sleep 1000", PATIENCE);
-        assert!(why.contains("did not start: it said nothing for"), "{why}");
-        let patience = Patience { start: Patience::default().start, ..PATIENCE };
-        let why = lost("printf 'peer 1\\tscript\\t1\\tshm\\n'; while read line; do :; done", patience);
+        let why = lost("exec sleep 1000", TIMEOUTS);
+        assert!(why.contains("did not start: it sent no line for"), "{why}");
+        let timeouts = Timeouts { start: Timeouts::default().start, ..TIMEOUTS };
+        let why = lost("printf 'peer 1\\tscript\\t1\\tshm\\n'; while read line; do :; done", timeouts);
         assert!(why.contains("it hangs"), "{why}");
     }
 
     #[test]
-    fn one_that_hears_nothing_is_ended() {
-        let (program, _directory) = start("trap '' TERM; exec sleep 1000", PATIENCE);
+    fn a_program_that_ignores_its_input_is_ended() {
+        let (program, _directory) = start("trap '' TERM; exec sleep 1000", TIMEOUTS);
         let ended = pidfd_open(Pid::from_child(&program.child), PidfdFlags::empty()).unwrap();
         drop(program);
         assert_eq!(poll(&mut [PollFd::new(&ended, PollFlags::IN)], Some(&Timespec::default())), Ok(1));
     }
 
     #[test]
-    fn nonsense_is_told_with_what_was_said() {
-        let told = |script: &str| lost(script, Patience { farewell: SHORT, ..Patience::default() });
-        assert!(told("echo hello; exec sleep 1000").contains("\"hello\""));
-        assert!(told("printf 'peer 2\\tscript\\t1\\tshm\\n'").contains("make peers"));
-        assert!(told("printf 'peer 1\\tother\\t1\\tshm\\n'").contains("make peers"));
-        assert!(told("printf 'peer 1\\tscript\\n'").contains("make peers"));
-        let answer = |text: &str| told(&format!("printf 'peer 1\\tscript\\t1\\tshm\\n'; read line; echo {text}"));
+    fn an_unexpected_line_is_reported_with_its_text() {
+        let error = |script: &str| lost(script, Timeouts { exit: SHORT, ..Timeouts::default() });
+        assert!(error("echo hello; exec sleep 1000").contains("\"hello\""));
+        assert!(error("printf 'peer 2\\tscript\\t1\\tshm\\n'").contains("make peers"));
+        assert!(error("printf 'peer 1\\tother\\t1\\tshm\\n'").contains("make peers"));
+        assert!(error("printf 'peer 1\\tscript\\n'").contains("make peers"));
+        let answer = |text: &str| error(&format!("printf 'peer 1\\tscript\\t1\\tshm\\n'; read line; echo {text}"));
         assert!(answer("ns many").contains("a time was expected"));
         assert!(answer("ns 0").contains("takes time"));
         assert!(answer("ns 99999999999999").contains("has not been so long"));
         assert!(answer("ns -5").contains("a time was expected"));
-        assert!(told("yes | tr -d '\\n'").contains("yyyy"));
+        assert!(error("yes | tr -d '\\n'").contains("yyyy"));
     }
 
     #[test]
-    fn what_nobody_asked_for_is_nonsense() {
+    fn a_line_without_a_request_is_an_error() {
         let twice = "printf 'peer 1\\tscript\\t1\\tshm\\n'; while read line; do echo ns 1; echo ns 1; done";
-        let (mut program, _directory) = start(twice, Patience::default());
+        let (mut program, _directory) = start(twice, Timeouts::default());
         program.ready("script").unwrap();
         let why = (0..1000).find_map(|_| program.block("pingpong", 8, 10, false).err()).unwrap().0;
         assert!(why.contains("nothing was asked"), "{why}");
@@ -395,7 +396,7 @@ pub(crate) mod tests {
             },
             ..SCRIPT
         };
-        let why = Program::start(choice, Path::new("/"), [0, 0], 8, PATIENCE).err().unwrap().0;
+        let why = Program::start(choice, Path::new("/"), [0, 0], 8, TIMEOUTS).err().unwrap().0;
         assert!(why.contains("no-such-launcher") && why.contains("the-package"), "{why}");
     }
 }
