@@ -1,5 +1,6 @@
-//! The direct socket: bound as the endpoint's own, and connected to the peer that frames go to. The system then looks up
-//! neither the way there for each that leaves nor the way here for each that comes (`docs/design/sock.md`).
+//! The connected socket: bound to the name of the endpoint's own socket, and connected to the peer
+//! that frames go to. The system then looks up no route for each datagram sent, and no socket for
+//! each datagram received (`docs/design/sock.md`).
 
 use crate::ERRORS_AT_ONCE;
 use crate::address;
@@ -17,18 +18,20 @@ use rustix::io::Errno;
 use rustix::net::{bind, connect, getsockname, sockopt};
 use std::net::{SocketAddr, SocketAddrV6};
 
-/// Datagrams to one peer, and none to another in between, after which it gets the direct socket.
-const ROW: u32 = 256;
-/// The longest row that is asked for, after failures.
-const LONGEST_ROW: u32 = ROW << 12;
-/// Every so many calls look at the other socket first, which had nothing when this one last had: so that a busy one does not keep
-/// it waiting, and an idle one costs little.
-const TURN_EVERY: u32 = 16;
-/// After one socket had something and then the other one, so many calls look at both.
+/// Datagrams to one peer, with none to another in between, after which the peer gets the connected
+/// socket.
+const STREAK: u32 = 256;
+/// The longest streak that is required, after failures.
+const LONGEST_STREAK: u32 = STREAK << 12;
+/// Every so many calls read the other socket first, so that a busy socket does not starve it and an
+/// idle one costs little.
+const OTHER_EVERY: u32 = 16;
+/// After datagrams change from one socket to the other, this many calls read both.
 const MIXED: u32 = 1024;
-/// Calls that take what is left in a socket: more than it holds, and a bound where it could not be retired.
+/// Most calls that drain a retired socket: more than it holds. A bound in case it could not be
+/// retired.
 const MOST_LEFT: u32 = 1 << 14;
-/// A port that no endpoint sends from: a socket that is being closed is connected to it.
+/// A port from which no endpoint sends. A retired socket is connected to it.
 const NOBODY: u16 = 1;
 
 struct Open {
@@ -38,71 +41,72 @@ struct Open {
     is_watched: bool,
 }
 
-/// What it has taken of a burst.
+/// What the connected socket has taken of a burst.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Taken {
+pub(crate) struct SendOutcome {
     pub(crate) count: usize,
-    /// There is no room for the rest now, which is to wait: by another socket it would overtake.
+    /// The socket has no room. The rest must wait, because it would overtake by another socket.
     pub(crate) is_full: bool,
 }
 
-/// The direct socket, if there is one, and who is to have it.
-pub(crate) struct Direct {
+/// The connected socket, if there is one, and the streak that earns it.
+pub(crate) struct Connected {
     open: Option<Open>,
-    /// Whom the last datagrams of the endpoint's own socket went to, and how many in a row.
+    /// The peer of the current streak on the endpoint's own socket, and its datagrams.
     to: Address,
-    row: u32,
-    /// How long a row earns the socket: longer after each failure.
+    streak: u32,
+    /// The streak that earns the socket: longer after each failure.
     needed: u32,
-    /// Datagrams that have left by the one that is open.
+    /// Datagrams sent by the open connected socket.
     served: u32,
-    /// An error has come: it is to be closed.
-    pub(crate) is_troubled: bool,
-    /// An error may have come: it is to be looked for.
-    pub(crate) is_doubtful: bool,
-    /// It had something when one of the sockets last had.
-    leads: bool,
+    /// The socket reported an error, and must be closed.
+    pub(crate) has_failed: bool,
+    /// The socket may have an error: its queue must be read.
+    pub(crate) may_have_failed: bool,
+    /// The last datagrams arrived at this socket, not at the endpoint's own.
+    found_last: bool,
     calls: u32,
-    /// Calls left that look at both sockets.
+    /// Calls left that read both sockets.
     mixed: u32,
 }
 
-impl Default for Direct {
+impl Default for Connected {
     fn default() -> Self {
         Self {
             open: None,
             to: Address::default(),
-            row: 0,
-            needed: ROW,
+            streak: 0,
+            needed: STREAK,
             served: 0,
-            is_troubled: false,
-            is_doubtful: false,
-            leads: false,
+            has_failed: false,
+            may_have_failed: false,
+            found_last: false,
             calls: 0,
             mixed: 0,
         }
     }
 }
 
-impl Direct {
+impl Connected {
     /// The socket.
     #[inline]
     pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.open.as_ref().map(|open| open.socket.as_fd())
     }
 
-    /// Whether it leads there.
+    /// Whether it is connected to this address.
     #[inline]
     pub(crate) fn is_to(&self, to: &Address) -> bool {
         self.open.as_ref().is_some_and(|open| open.to == *to)
     }
 
-    /// Sends frames that all go to the peer. The rest, and all others, are for the endpoint's own socket, that can say why they cannot be
-    /// sent. Probes are: that they are too long says nothing about the socket.
+    /// Sends frames if all go to the peer and none is a probe. The endpoint's own socket sends what
+    /// is left, and finds why a frame cannot be sent. Probes go there too, because one that is too
+    /// long must not close this socket.
     #[inline]
-    pub(crate) fn send(&mut self, frames: &[Outgoing<'_>], transmitter: &mut Transmitter) -> Taken {
+    pub(crate) fn send(&mut self, frames: &[Outgoing<'_>], transmitter: &mut Transmitter) -> SendOutcome {
         let is_for = |open: &&Open| frames.iter().all(|frame| frame.to == open.to && !frame.probe);
-        let Some(open) = self.open.as_ref().filter(is_for) else { return Taken::default() };
+        let Some(open) = self.open.as_ref().filter(is_for) else { return SendOutcome::default() };
         let before = transmitter.sent.datagrams;
         let passed = match frames {
             [Outgoing { head, piece: None, .. }] => {
@@ -118,34 +122,34 @@ impl Direct {
         if passed.taken > 0 {
             let datagrams = transmitter.sent.datagrams - before;
             self.served = self.served.saturating_add(u32::try_from(datagrams).unwrap_or(u32::MAX));
-            transmitter.sent.direct += passed.taken as u64;
-            self.row = 0;
+            transmitter.sent.connected += passed.taken as u64;
+            self.streak = 0;
         }
-        self.is_doubtful |= passed.is_cut_short;
+        self.may_have_failed |= passed.is_cut_short;
         let is_full = passed.met.is_err_and(is_want_of_room);
         if is_full {
             transmitter.rest();
         }
-        self.is_troubled |= passed.met.is_err_and(|error| !is_passing(error));
-        Taken { count: passed.taken, is_full }
+        self.has_failed |= passed.met.is_err_and(|error| !is_passing(error));
+        SendOutcome { count: passed.taken, is_full }
     }
 
-    /// Whether it is to be looked after by [`Direct::clear_up`], opened, or closed.
+    /// Whether the next receive must read its errors, open it, or close it.
     #[inline]
     pub(crate) fn is_unsettled(&self) -> bool {
-        self.is_troubled || self.is_doubtful || self.is_wanted()
+        self.has_failed || self.may_have_failed || self.is_wanted()
     }
 
-    /// Looks for the error that may have cut a call short. It is the peer's.
+    /// Reads the error that may have cut a call short. It concerns the peer.
     #[cold]
     pub(crate) fn clear_up(&mut self, sink: &mut dyn FnMut(Incoming<'_>), reports: &mut Reports) -> usize {
-        let Some(open) = self.open.as_ref().filter(|_| std::mem::take(&mut self.is_doubtful)) else { return 0 };
+        let Some(open) = self.open.as_ref().filter(|_| std::mem::take(&mut self.may_have_failed)) else { return 0 };
         let shown = reports.show_beside(open.socket.as_fd(), sink);
-        self.is_troubled |= shown > 0;
+        self.has_failed |= shown > 0;
         shown
     }
 
-    /// Shows what is left in a socket that was retired, and its error queue.
+    /// Passes on what is left in a retired socket, and its error queue.
     #[cold]
     pub(crate) fn drain(
         &mut self,
@@ -170,24 +174,25 @@ impl Direct {
         shown
     }
 
-    /// Takes datagrams. After an error, which is the peer's, it is to be looked into, and the socket closed.
+    /// Receives datagrams. An error concerns the peer: it must be read, and the socket closed.
     pub(crate) fn take(&mut self, receiver: &mut Receiver, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let Some(Open { socket, to, stream, .. }) = &mut self.open else { return 0 };
         match receiver.take(socket.as_fd(), stream, budget, sink) {
             Ok(count) => count,
             Err(error) => {
                 if error == Errno::AGAIN {
-                    // What came before the socket was connected has been taken.
+                    // All datagrams from before the connect have been received.
                     stream.only = Some(*to);
                 }
-                self.is_troubled |= !is_passing(error);
+                self.has_failed |= !is_passing(error);
                 0
             }
         }
     }
 
-    /// Notes that frames have left by the endpoint's own socket, in so many datagrams. They go on with a row, or begin one, if they all
-    /// go to one peer, and end it otherwise. What could not go by this socket, or goes to a group, does neither.
+    /// Records frames that the endpoint's own socket has sent, in this many datagrams. If all go to
+    /// one peer they continue or begin a streak, otherwise they end it. Probes and frames to groups
+    /// change nothing.
     #[inline]
     pub(crate) fn note_others(&mut self, frames: &[Outgoing<'_>], datagrams: u64) {
         let mut to = None;
@@ -196,33 +201,33 @@ impl Direct {
                 continue;
             }
             if to.is_some() {
-                self.row = 0;
+                self.streak = 0;
                 return;
             }
             to = Some(frame.to);
         }
         let Some(to) = to.filter(|to| !self.is_to(to)) else { return };
         if self.to != to {
-            (self.to, self.row) = (to, 0);
+            (self.to, self.streak) = (to, 0);
         }
-        self.row = self.row.saturating_add(u32::try_from(datagrams).unwrap_or(u32::MAX));
+        self.streak = self.streak.saturating_add(u32::try_from(datagrams).unwrap_or(u32::MAX));
     }
 
-    /// Whether the peer of the last frames is to have the socket.
+    /// Whether the peer of the last frames has earned the socket.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
-        self.row >= self.needed
+        self.streak >= self.needed
     }
 
-    /// Opens it for the peer of the last frames; another one was closed.
+    /// Opens the socket for the peer of the last frames. No other one may be open.
     #[cold]
     pub(crate) fn open(&mut self, own: &OwnedFd, how: How, ready: &Ready) {
         let _uncancelled = Uncancelled::new();
-        self.row = 0;
+        self.streak = 0;
         let to = self.to;
-        let opened = connected(own, how, &to).and_then(|socket| {
+        let opened = open_connected(own, how, &to).and_then(|socket| {
             if ready.watches_frames() {
-                ready.watch_direct(&socket, true)?;
+                ready.watch_connected(&socket, true)?;
             }
             Ok(Open { socket, to, stream: Stream::default(), is_watched: ready.watches_frames() })
         });
@@ -235,8 +240,9 @@ impl Direct {
         }
     }
 
-    /// Has what the peer sends arrive at the endpoint's own socket from now on. Closing would lose what comes meanwhile, and all of it
-    /// where a forked child still has the descriptor.
+    /// Makes the peer's datagrams arrive at the endpoint's own socket from now on. Closing at once
+    /// would lose datagrams that arrive meanwhile, and all later ones where a forked child still
+    /// has the descriptor.
     #[cold]
     pub(crate) fn retire(&mut self) {
         let _uncancelled = Uncancelled::new();
@@ -247,80 +253,82 @@ impl Direct {
                 SocketAddr::V4(name) => SocketAddr::from((*name.ip(), NOBODY)),
                 SocketAddr::V6(name) => SocketAddrV6::new(*name.ip(), NOBODY, 0, name.scope_id()).into(),
             };
-            // Where it fails, no frame can come either.
+            // If this fails, no frame can arrive either.
             let _ = connect(&open.socket, &nobody);
         }
     }
 
-    /// Closes it; what has arrived there and was not taken is lost.
+    /// Closes the socket. Datagrams that it still holds are lost.
     #[cold]
     pub(crate) fn close(&mut self, ready: &Ready) {
         let _uncancelled = Uncancelled::new();
-        if std::mem::take(&mut self.is_troubled) {
-            self.row = 0;
+        if std::mem::take(&mut self.has_failed) {
+            self.streak = 0;
         }
-        // An error after long service is the end of a peer, or a path's word. A socket that is soon closed, for an error or for another
-        // peer, was not worth its while.
-        self.needed = if self.served >= ROW { ROW } else { longer(self.needed) };
-        self.is_doubtful = false;
-        self.leads = false;
+        // An error after long service is the end of a peer, or an error of the path. A socket that
+        // is closed soon, for an error or for another peer, was not worth opening.
+        self.needed = if self.served >= STREAK { STREAK } else { longer(self.needed) };
+        self.may_have_failed = false;
+        self.found_last = false;
         if let Some(open) = self.open.take()
             && open.is_watched
         {
-            // Closing would not suffice where a forked child still has the descriptor.
-            let _ = ready.watch_direct(&open.socket, false);
+            // Closing does not suffice where a forked child still has the descriptor.
+            let _ = ready.watch_connected(&open.socket, false);
         }
     }
 
-    /// Has the handle tell what arrives there, or not. One that it cannot tell of is to be closed.
+    /// Chooses whether arrivals make the handle readable. A socket for which that fails is closed.
     pub(crate) fn watch(&mut self, ready: &Ready, on: bool) {
         let Some(open) = self.open.as_mut().filter(|open| open.is_watched != on) else { return };
-        match ready.watch_direct(&open.socket, on) {
+        match ready.watch_connected(&open.socket, on) {
             Ok(()) => open.is_watched = on,
-            Err(_) => self.is_troubled = true,
+            Err(_) => self.has_failed = true,
         }
     }
 
-    /// Whether this call looks here first, and whether it looks at the other socket too if it finds nothing.
+    /// Whether this call reads this socket first, and whether it reads the other one too if the
+    /// first is empty.
     #[inline]
     pub(crate) fn next_look(&mut self) -> (bool, bool) {
         self.calls = self.calls.wrapping_add(1);
-        let is_turn = self.calls.is_multiple_of(TURN_EVERY);
+        let is_turn = self.calls.is_multiple_of(OTHER_EVERY);
         let is_mixed = self.mixed > 0;
         self.mixed = self.mixed.saturating_sub(1);
-        (self.leads ^ is_turn, is_turn || is_mixed)
+        (self.found_last ^ is_turn, is_turn || is_mixed)
     }
 
-    /// Notes which socket had something.
+    /// Records which socket had datagrams.
     #[inline]
     pub(crate) fn note_found(&mut self, here: bool) {
-        if self.leads != here {
-            (self.leads, self.mixed) = (here, MIXED);
+        if self.found_last != here {
+            (self.found_last, self.mixed) = (here, MIXED);
         }
     }
 }
 
-/// The row that is asked for after a failure.
-fn longer(row: u32) -> u32 {
-    (row * 2).min(LONGEST_ROW)
+/// The streak that is required after a failure.
+fn longer(streak: u32) -> u32 {
+    (streak * 2).min(LONGEST_STREAK)
 }
 
-/// Whether an error says nothing about the socket or its peer.
+/// Whether an error concerns neither the socket nor its peer.
 fn is_passing(error: Errno) -> bool {
     is_want_of_room(error) || matches!(error, Errno::INTR | Errno::FAULT)
 }
 
-/// A socket with the name of the endpoint's own, connected.
-fn connected(own: &OwnedFd, how: How, to: &Address) -> Result<OwnedFd, Errno> {
+/// Opens a socket with the name of the endpoint's own, connected to `to`.
+fn open_connected(own: &OwnedFd, how: How, to: &Address) -> Result<OwnedFd, Errno> {
     let socket = open::datagram_socket(how.is_v4)?;
-    // A thread that has gone to another network since would make it there.
+    // A thread that has moved to another network namespace would open it there.
     if !sys::is_same_network(own.as_fd(), socket.as_fd()) {
         return Err(Errno::XDEV);
     }
     open::configure(&socket, how.is_v4, how.wants_marks)?;
     open::prepare_to_receive(&socket, how)?;
     let name = getsockname(own)?;
-    // Both have to allow it, to sockets of the same user, for this moment only: ports of endpoints are not shared.
+    // Both sockets must allow the shared name, for this moment only: ports of endpoints are not
+    // shared.
     sockopt::set_socket_reuseport(own, true)?;
     let bound = sockopt::set_socket_reuseport(&socket, true).and_then(|()| bind(&socket, &name));
     sockopt::set_socket_reuseport(own, false)?;

@@ -18,7 +18,7 @@ mod transmit;
 
 use cci_proto::{Address, ConnectError, Time};
 use cci_transport::{Incoming, Link, Outgoing, monotonic};
-use connected::Direct;
+use connected::Connected;
 use groups::{Groups, Named};
 use interface::Place;
 use open::How;
@@ -50,8 +50,8 @@ pub struct Counters {
     pub tx_calls: u64,
     /// Frames among them that left together with others, for the system to cut.
     pub tx_segmented: u64,
-    /// Of the frames sent, those that left by the direct socket.
-    pub tx_direct: u64,
+    /// Of the frames sent, those that left by the connected socket.
+    pub tx_connected: u64,
     /// Frames that the system refused for their destination.
     pub tx_lost: u64,
     /// Frames that arrived.
@@ -77,7 +77,7 @@ pub struct Sock {
     transmitter: Transmitter,
     receiver: Receiver,
     stream: Stream,
-    direct: Direct,
+    connected: Connected,
     reports: Reports,
     groups: Groups,
     ready: Ready,
@@ -96,7 +96,7 @@ impl Sock {
             tx_frames: sent.frames,
             tx_calls: sent.calls,
             tx_segmented: sent.segmented,
-            tx_direct: sent.direct,
+            tx_connected: sent.connected,
             tx_lost: sent.lost,
             rx_frames: received.frames,
             rx_datagrams: received.datagrams,
@@ -136,44 +136,44 @@ impl Sock {
         }
     }
 
-    /// Takes datagrams, from the direct socket too if there is one; says how many frames were shown.
+    /// Takes datagrams, from the connected socket too if there is one; says how many frames were shown.
     fn look(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
-        if self.direct.socket().is_none() {
+        if self.connected.socket().is_none() {
             return self.look_here(budget, sink);
         }
-        let (direct_first, looks_at_both) = self.direct.next_look();
-        let shown = self.look_at(direct_first, budget, sink);
+        let (connected_first, looks_at_both) = self.connected.next_look();
+        let shown = self.look_at(connected_first, budget, sink);
         if shown > 0 {
-            self.direct.note_found(direct_first);
+            self.connected.note_found(connected_first);
             return shown;
         }
         // Where the handle tells of frames, the one call that a program makes then has to find them.
         if !looks_at_both && !self.ready.watches_frames() {
             return 0;
         }
-        let shown = self.look_at(!direct_first, budget, sink);
+        let shown = self.look_at(!connected_first, budget, sink);
         if shown > 0 {
-            self.direct.note_found(!direct_first);
+            self.connected.note_found(!connected_first);
         }
         shown
     }
 
-    fn look_at(&mut self, direct: bool, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
-        if direct { self.direct.take(&mut self.receiver, budget, sink) } else { self.look_here(budget, sink) }
+    fn look_at(&mut self, connected: bool, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        if connected { self.connected.take(&mut self.receiver, budget, sink) } else { self.look_here(budget, sink) }
     }
 
-    /// Gives the direct socket to the peer that frames go to, or to nobody after an error. What has arrived there is shown
+    /// Gives the connected socket to the peer that frames go to, or to nobody after an error. What has arrived there is shown
     /// first.
     #[cold]
-    fn change_direct(&mut self, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+    fn change_connected(&mut self, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let mut shown = 0;
-        if self.direct.socket().is_some() {
-            self.direct.retire();
-            shown = self.direct.drain(&mut self.receiver, sink, &mut self.reports);
-            self.direct.close(&self.ready);
+        if self.connected.socket().is_some() {
+            self.connected.retire();
+            shown = self.connected.drain(&mut self.receiver, sink, &mut self.reports);
+            self.connected.close(&self.ready);
         }
-        if self.direct.is_wanted() {
-            self.direct.open(&self.socket, self.how(), &self.ready);
+        if self.connected.is_wanted() {
+            self.connected.open(&self.socket, self.how(), &self.ready);
         }
         shown
     }
@@ -197,7 +197,11 @@ impl Sock {
 
     /// Sets the timer, and watches for room if that is wanted. False: something waits that the handle does not tell of.
     fn prepare(&mut self, deadline: Option<Time>, wants_write: bool) -> bool {
-        if self.receiver.has_rest() || self.reports.pending || self.direct.is_troubled || self.direct.is_doubtful {
+        if self.receiver.has_rest()
+            || self.reports.pending
+            || self.connected.has_failed
+            || self.connected.may_have_failed
+        {
             return false;
         }
         let (deadline, room) = match self.transmitter.blocked.filter(|_| wants_write) {
@@ -254,13 +258,13 @@ impl Link for Sock {
     }
 
     fn send_burst(&mut self, frames: &[Outgoing<'_>]) -> usize {
-        let connected::Taken { count: taken, is_full } = self.direct.send(frames, &mut self.transmitter);
+        let connected::SendOutcome { count: taken, is_full } = self.connected.send(frames, &mut self.transmitter);
         if taken == frames.len() || is_full {
             return taken;
         }
         let (others, before) = (&frames[taken..], self.transmitter.sent.datagrams);
         let more = self.transmitter.send(self.socket.as_fd(), others, &mut self.reports);
-        self.direct.note_others(&others[..more], self.transmitter.sent.datagrams - before);
+        self.connected.note_others(&others[..more], self.transmitter.sent.datagrams - before);
         taken + more
     }
 
@@ -274,10 +278,10 @@ impl Link for Sock {
         } else {
             shown += self.look(budget, sink);
         }
-        if self.direct.is_unsettled() {
-            shown += self.direct.clear_up(sink, &mut self.reports);
-            if self.direct.is_troubled || self.direct.is_wanted() {
-                shown += self.change_direct(sink);
+        if self.connected.is_unsettled() {
+            shown += self.connected.clear_up(sink, &mut self.reports);
+            if self.connected.has_failed || self.connected.is_wanted() {
+                shown += self.change_connected(sink);
             }
         }
         if !self.groups.is_empty() && !self.receiver.has_rest() {
@@ -330,7 +334,7 @@ impl Link for Sock {
         }
         let found = self.ready.look();
         self.reports.pending |= found.reports;
-        self.direct.is_troubled |= found.direct_reports && self.direct.socket().is_some();
+        self.connected.has_failed |= found.connected_reports && self.connected.socket().is_some();
         if found.any {
             self.ready.watch_room(&self.socket, false);
         }
@@ -355,7 +359,7 @@ impl Link for Sock {
 
     fn watch(&mut self, on: bool) -> bool {
         let watched = self.ready.watch_frames(&self.socket, on);
-        self.direct.watch(&self.ready, watched);
+        self.connected.watch(&self.ready, watched);
         watched
     }
 
@@ -377,7 +381,7 @@ impl Link for Sock {
             address::shown(to),
             state(no_segmentation.is_some()),
             state(self.no_coalescing.is_some()),
-            if self.direct.is_to(to) { ", by a socket of its own" } else { "" },
+            if self.connected.is_to(to) { ", by a socket of its own" } else { "" },
         );
         let why = match (no_segmentation, &self.no_coalescing) {
             (None, None) => "both offloads passed their test when the endpoint was opened".to_owned(),

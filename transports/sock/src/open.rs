@@ -1,7 +1,7 @@
 //! Opening the socket.
 
 use crate::address::{self, SCHEME};
-use crate::connected::Direct;
+use crate::connected::Connected;
 use crate::groups::Groups;
 use crate::interface::{self, Place};
 use crate::proof;
@@ -153,7 +153,7 @@ impl Sock {
             transmitter: Transmitter::new(SendBatch::new(place.home()), offloads.no_segmentation),
             receiver: Receiver::new(STRIDE, !place.loopback).map_err(system)?,
             stream: Stream::default(),
-            direct: Direct::default(),
+            connected: Connected::default(),
             reports: Reports::new(mtu, is_v4),
             groups: Groups::default(),
             no_coalescing: offloads.no_coalescing,

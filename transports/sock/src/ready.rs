@@ -14,7 +14,7 @@ const SOCKET: u64 = 0;
 const TIMER: u64 = 1;
 const WAKER: u64 = 2;
 const GROUP: u64 = 3;
-const DIRECT: u64 = 4;
+const CONNECTED: u64 = 4;
 
 /// What a look at the handle found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,8 +23,8 @@ pub(crate) struct Found {
     pub(crate) any: bool,
     /// The error queue holds something.
     pub(crate) reports: bool,
-    /// That of the direct socket does.
-    pub(crate) direct_reports: bool,
+    /// That of the connected socket does.
+    pub(crate) connected_reports: bool,
 }
 
 pub(crate) struct Ready {
@@ -66,10 +66,10 @@ impl Ready {
         let _ = epoll::delete(&self.epoll, socket);
     }
 
-    /// Watches the direct socket, or stops that.
-    pub(crate) fn watch_direct(&self, socket: &OwnedFd, on: bool) -> Result<()> {
+    /// Watches the connected socket, or stops that.
+    pub(crate) fn watch_connected(&self, socket: &OwnedFd, on: bool) -> Result<()> {
         if on {
-            epoll::add(&self.epoll, socket, EventData::new_u64(DIRECT), EventFlags::IN)
+            epoll::add(&self.epoll, socket, EventData::new_u64(CONNECTED), EventFlags::IN)
         } else {
             epoll::delete(&self.epoll, socket)
         }
@@ -150,7 +150,7 @@ impl Ready {
             let (what, flags) = (event.data.u64(), event.flags);
             found.any |= what != WAKER;
             found.reports |= what == SOCKET && flags.contains(EventFlags::ERR);
-            found.direct_reports |= what == DIRECT && flags.contains(EventFlags::ERR);
+            found.connected_reports |= what == CONNECTED && flags.contains(EventFlags::ERR);
         }
         found
     }

@@ -61,8 +61,8 @@ pub(crate) struct Sent {
     pub(crate) calls: u64,
     pub(crate) segmented: u64,
     pub(crate) lost: u64,
-    /// Frames that left by the direct socket.
-    pub(crate) direct: u64,
+    /// Frames that left by the connected socket.
+    pub(crate) connected: u64,
 }
 
 /// What came of frames for a connected socket.

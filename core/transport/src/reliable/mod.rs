@@ -37,7 +37,7 @@ use outbox::Outbox;
 use progress_thread::Background;
 use readiness::Readiness;
 use registrations::Registry;
-use send::Row;
+use send::Coalescer;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ pub struct Reliable<L: Link> {
     more: bool,
     /// The link may have more frames than the last call took.
     rest: bool,
-    row: Row,
+    coalescer: Coalescer,
     readiness: Readiness,
     background: Background,
     expected: Vec<ExpectedClient>,
@@ -152,7 +152,7 @@ impl<L: Link> Reliable<L> {
             blocked: false,
             more: false,
             rest: false,
-            row: Row::default(),
+            coalescer: Coalescer::default(),
             readiness: Readiness::default(),
             background: Background::new(core.endpoint(), options.threading),
             expected: Vec::new(),
@@ -204,7 +204,7 @@ impl<L: Link> Reliable<L> {
         let count = if reads { self.receive(core, now) } else { 0 };
         self.rest = count >= BUDGET;
         if std::mem::take(&mut self.host.inbox.has_shown) {
-            self.row.on_heard();
+            self.coalescer.on_received();
         }
         self.engine.handle_timeout(now, &mut HostCtx { state: &mut self.host, core });
         self.run_deferred(core, now);
@@ -223,7 +223,7 @@ impl<L: Link> Reliable<L> {
         }
         let idle = count == 0 && self.delivered && !core.has_event();
         self.delivered = count > 0 || self.delivered && !idle;
-        if (count > 0 || !self.row.is_gathering(now)) && self.has_to_transmit(now, idle) {
+        if (count > 0 || !self.coalescer.is_holding(now)) && self.has_to_transmit(now, idle) {
             self.transmit(core, now, idle);
             self.run_deferred(core, now);
         }

@@ -129,7 +129,7 @@ impl<L: Link> Reliable<L> {
     }
 
     fn send_waiting(&mut self, core: &mut Core) {
-        if self.row.is_waiting() {
+        if self.coalescer.is_waiting() {
             let now = self.link.now();
             self.transmit(core, now, false);
         }

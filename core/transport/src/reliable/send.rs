@@ -10,55 +10,56 @@ use cci_mem::sync::Ordering;
 use cci_proto::engine::{Index, Op, Post, Target, Transmit};
 use cci_proto::{RmaError, SendError, Time, wire};
 
-/// A program that sends again within this time, nanoseconds, sends in a row.
-const ROW: u64 = 10_000;
-/// How long what waits is left alone by calls that find nothing, nanoseconds: a program that polls between any two messages sends
-/// in a row too.
+/// A program that sends again within this time, nanoseconds, sends a stream of messages.
+const STREAM_GAP: u64 = 10_000;
+/// How long empty calls leave waiting messages in the coalescer, nanoseconds. A program that polls
+/// between any two messages sends a stream too.
 const HOLD: u64 = 2_000;
-/// Messages that wait for one look at the clock: a look costs as much as a tenth of a message.
+/// Waiting messages for each reading of the clock, which costs as much as a tenth of a message.
 const CLOCK_EVERY: u32 = 8;
-/// Messages that leave one by one after a pause in which none was sent.
-const SINGLES: u32 = 4;
+/// Messages that are sent at once after a pause in which none was sent.
+const SINGLE_SENDS: u32 = 4;
 /// The least such pause, nanoseconds.
 const PAUSE: u64 = 100_000;
-/// Messages that wait for others at most: about as many as a fast processor sends in [`ROW`]. With half as many a message of a stream took
-/// a fifth longer there, for its part of the system call.
-const MOST: u32 = 128;
-/// Bytes that wait for others at most.
+/// Most messages that wait: about as many as a fast processor sends in [`STREAM_GAP`]. With half as
+/// many, each message of a stream takes a fifth longer, for its share of the system call.
+const MOST_MESSAGES: u32 = 128;
+/// Most bytes that wait.
 const MOST_BYTES: usize = 32 << 10;
-/// Bursts handed to the link in one call, so that a long transfer does not keep the lock.
+/// Most bursts given to the link in one call, so that a long transfer does not hold the lock.
 const ROUNDS: u32 = 4;
-/// Parts of a gathered message that are handed on as they are; of more a copy is made first.
+/// Most parts of a gathered message that are passed on as they are; more are copied first.
 const PARTS: usize = 16;
 
-/// Messages that wait for others to share a frame and a system call.
+/// The coalescer: decides which messages wait for others, to share a frame and a system call.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Row {
+pub(super) struct Coalescer {
     /// Messages that wait.
     waiting: u32,
     /// Their bytes.
     bytes: usize,
     /// When the first of them began to wait.
     since: Time,
-    /// When frames last left in a call that sends.
-    left: Time,
-    /// When the last message was sent.
+    /// When a call of the program last sent frames.
+    sent_at: Time,
+    /// When the program last sent a message.
     last: Time,
     /// Messages since the last pause.
     count: u32,
-    /// A message has come since frames last left: the program may be answering it. Acknowledgements do not count: each of a lone
-    /// message would have the next one leave alone as well, and the row would never form.
-    heard: bool,
+    /// A message has arrived since `sent_at`: the program may be answering it. Acknowledgements do
+    /// not count, because the one of a single message would send the next message at once, and no
+    /// messages would be coalesced.
+    received: bool,
 }
 
-impl Row {
-    /// The time of a message's sending; in a row not looked at for each.
+impl Coalescer {
+    /// Returns the time of a message. In a stream the clock is not read for each one.
     #[inline]
     fn time(&self, clock: impl FnOnce() -> Time) -> Time {
         if self.waiting.is_multiple_of(CLOCK_EVERY) { clock() } else { self.last }
     }
 
-    /// Counts a message in. True: all that waits is to leave now.
+    /// Adds a message. True: all waiting messages must be sent now.
     #[inline]
     fn is_due(&mut self, now: Time, len: usize, urgent: bool) -> bool {
         if self.waiting == 0 {
@@ -69,50 +70,51 @@ impl Row {
         self.count = if now.since(self.last) > PAUSE { 1 } else { self.count.saturating_add(1) };
         self.last = now;
         urgent
-            || self.count <= SINGLES
-            || self.waiting == 1 && (self.heard || now.since(self.left) > ROW)
-            || now.since(self.since) > ROW
-            || self.waiting >= MOST
+            || self.count <= SINGLE_SENDS
+            || self.waiting == 1 && (self.received || now.since(self.sent_at) > STREAM_GAP)
+            || now.since(self.since) > STREAM_GAP
+            || self.waiting >= MOST_MESSAGES
             || self.bytes >= MOST_BYTES
     }
 
-    /// Counts the last one out: it was refused.
-    fn take_back(&mut self, len: usize) {
+    /// Removes the last message, which was refused.
+    fn withdraw(&mut self, len: usize) {
         self.waiting -= 1;
         self.bytes -= len;
     }
 
-    /// All that waits leaves, in a call that sends.
+    /// Records that a call of the program sends all waiting messages.
     #[inline]
-    fn on_left(&mut self, now: Time) {
+    fn on_sent(&mut self, now: Time) {
         (self.waiting, self.bytes) = (0, 0);
-        (self.left, self.heard) = (now, false);
+        (self.sent_at, self.received) = (now, false);
     }
 
-    /// A message has come.
+    /// Records that a message has arrived.
     #[inline]
-    pub(super) fn on_heard(&mut self) {
-        self.heard = true;
+    pub(super) fn on_received(&mut self) {
+        self.received = true;
     }
 
-    /// Whether something waits.
+    /// Whether a message waits.
     #[inline]
     pub(super) fn is_waiting(&self) -> bool {
         self.waiting > 0
     }
 
-    /// Whether something waits that a call which found nothing leaves alone.
+    /// Whether messages wait that an empty call must not send yet.
     #[inline]
-    pub(super) fn is_gathering(&self, now: Time) -> bool {
+    pub(super) fn is_holding(&self, now: Time) -> bool {
         self.waiting > 0 && now.since(self.since) < HOLD
     }
 }
 
 impl<L: Link> Reliable<L> {
-    /// Hands to the link what the engine has to say, as far as it takes it. `idle`: the program had its chance to answer.
+    /// Gives the engine's frames to the link, as far as it takes them. `idle`: the program has had
+    /// its chance to answer.
     pub(super) fn transmit(&mut self, core: &mut Core, now: Time, idle: bool) {
-        self.row.waiting = 0;
-        self.row.bytes = 0;
+        self.coalescer.waiting = 0;
+        self.coalescer.bytes = 0;
         for _ in 0..ROUNDS {
             let mut full = self.more;
             if self.outbox.is_empty() {
@@ -130,13 +132,13 @@ impl<L: Link> Reliable<L> {
         }
     }
 
-    /// Whether something may leave.
+    /// Whether there may be something to send.
     #[inline]
     pub(super) fn has_to_transmit(&self, now: Time, idle: bool) -> bool {
-        self.row.is_waiting() || self.more || !self.outbox.is_empty() || self.engine.may_transmit(now, idle)
+        self.coalescer.is_waiting() || self.more || !self.outbox.is_empty() || self.engine.may_transmit(now, idle)
     }
 
-    /// Asks the engine for frames. True: there may be more than found room.
+    /// Fills the outbox with frames of the engine. True: there may be more than fit.
     fn fill(&mut self, core: &mut Core, now: Time, idle: bool) -> bool {
         self.host.registry.now = now;
         let mut host = HostCtx { state: &mut self.host, core };
@@ -147,21 +149,23 @@ impl<L: Link> Reliable<L> {
         true
     }
 
-    /// Counts a message or an RMA in whose operation is about to begin. True: all that waits is to leave now.
+    /// Adds a message or an RMA whose operation is about to begin. True: all that waits must be
+    /// sent now.
     #[inline]
     fn is_due(&mut self, now: Time, len: usize, urgent: bool) -> bool {
         let alone = self.host.operations.count() == 0;
-        self.row.is_due(now, len, urgent || alone)
+        self.coalescer.is_due(now, len, urgent || alone)
     }
 
-    /// Lets all that waits leave.
-    fn leave(&mut self, core: &mut Core, now: Time) {
-        self.row.on_left(now);
+    /// Sends all that waits.
+    fn send_all(&mut self, core: &mut Core, now: Time) {
+        self.coalescer.on_sent(now);
         self.transmit(core, now, false);
         self.run_deferred(core, now);
     }
 
-    /// Lets a message leave that is alone, if nothing is to leave before it. False: it waits in the engine.
+    /// Sends a single message at once, if nothing must be sent before it. False: it waits in the
+    /// engine.
     #[inline]
     fn send_now(&mut self, core: &mut Core, now: Time, index: Index, post: &Post<'_>) -> Result<bool, SendError> {
         let Self { engine, link, host, outbox, .. } = self;
@@ -181,7 +185,7 @@ impl<L: Link> Reliable<L> {
             outbox.push(&transmit);
             self.blocked = true;
         }
-        self.row.on_left(now);
+        self.coalescer.on_sent(now);
         Ok(true)
     }
 
@@ -196,13 +200,13 @@ impl<L: Link> Reliable<L> {
             return self.send_to_group(core, cell, message, posted);
         }
         let slot = core.take_send().ok_or(SendError::NoBuffers)?;
-        let now = self.row.time(|| self.link.now());
+        let now = self.coalescer.time(|| self.link.now());
         self.on_send_call(now);
         let op = Operations::send(slot);
         let (len, ask) = (message.len(), posted == Posted::Waited);
         let is_due = self.is_due(now, len, ask);
         let sent = match &message {
-            Message::One(bytes) if is_due && self.row.waiting == 1 => {
+            Message::One(bytes) if is_due && self.coalescer.waiting == 1 => {
                 self.send_now(core, now, index_of(cell), &Post { parts: &[bytes], op, ask })
             }
             _ => self.send_later(now, index_of(cell), &message, (op, ask)).map(|()| false),
@@ -210,33 +214,34 @@ impl<L: Link> Reliable<L> {
         let has_left = match sent {
             Ok(has_left) => has_left,
             Err(error) => {
-                self.row.take_back(len);
+                self.coalescer.withdraw(len);
                 core.release(slot);
                 if error == SendError::NoBuffers {
-                    self.note_refused(core);
+                    self.on_refused(core);
                 }
                 return Err(error);
             }
         };
-        // After the message has left, if it could: it ends in a call that comes later.
+        // Entered after the message was sent, which saves it time: its acknowledgement arrives in a
+        // later call.
         self.host.operations.begin(Operation { slot, cell, posted, local: None, spoilt: false });
         cell.on_begun();
         cell.counters.on_sent();
         core.counters().on_sent(len);
         if is_due && !has_left {
-            self.leave(core, now);
+            self.send_all(core, now);
         }
         Ok(ask.then_some(slot))
     }
 
-    /// The engine has refused a call for lack of buffers.
+    /// Records that the engine has refused a call for lack of buffers.
     #[cold]
-    fn note_refused(&mut self, core: &mut Core) {
+    fn on_refused(&mut self, core: &mut Core) {
         self.refused_at = Some(self.engine.released());
         core.begin_shortage();
     }
 
-    /// Hands a message to the engine.
+    /// Gives a message to the engine, which keeps it until it is sent.
     fn send_later(
         &mut self,
         now: Time,
@@ -264,7 +269,7 @@ impl<L: Link> Reliable<L> {
             return Err(RmaError::LocalHandle);
         }
         let slot = core.take_rma().ok_or(RmaError::NoBuffers)?;
-        let now = self.row.time(|| self.link.now());
+        let now = self.coalescer.time(|| self.link.now());
         self.on_send_call(now);
         let len = usize::try_from(rma.len).unwrap_or(usize::MAX).min(MOST_BYTES);
         let is_due = self.is_due(now, len, posted == Posted::Waited);
@@ -280,12 +285,12 @@ impl<L: Link> Reliable<L> {
             message: rma.message,
         };
         if let Err(error) = self.engine.rma(now, index_of(cell), &started) {
-            self.row.take_back(len);
+            self.coalescer.withdraw(len);
             self.host.operations.end(op);
             cell.open.store(cell.open.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
             core.release(slot);
             if error == RmaError::NoBuffers {
-                self.note_refused(core);
+                self.on_refused(core);
             }
             return Err(error);
         }
@@ -294,13 +299,13 @@ impl<L: Link> Reliable<L> {
             core.counters().on_sent(message.len());
         }
         if is_due {
-            self.leave(core, now);
+            self.send_all(core, now);
         }
         Ok((posted == Posted::Waited).then_some(slot))
     }
 }
 
-/// A message's parts: as they are, or in one piece in `copy` if they are many.
+/// Returns a message's parts: as they are, or gathered in `copy` if they are more than [`PARTS`].
 fn gather<'p>(message: &Message<'p>, parts: &'p mut [&'p [u8]; PARTS], copy: &'p mut Vec<u8>) -> &'p [&'p [u8]] {
     match message {
         Message::One(bytes) => {

@@ -1,4 +1,4 @@
-//! The direct socket of the peer that frames go to.
+//! The connected socket of the peer that frames go to.
 
 use crate::ends::{self, Got, frame, open, take, wait};
 use crate::sys::{duplicate, no_children, own_network, run};
@@ -29,13 +29,13 @@ fn pass(from: &mut Sock, to: &mut Sock, (name, source): (Address, Address), byte
     assert_eq!(got, Got::Frame { from: source, bytes: bytes.to_vec(), congested: false });
 }
 
-/// Lone frames there and back until both have a direct socket.
+/// Single frames there and back until both have a connected socket.
 pub(crate) fn acquaint(a: &mut Sock, b: &mut Sock, to_b: Address, to_a: Address) {
     for _ in 0..ENOUGH {
         pass(a, b, (to_b, to_a), b"there");
         pass(b, a, (to_a, to_b), b"back");
     }
-    assert!(is_direct(a, to_b) && is_direct(b, to_a));
+    assert!(has_connected(a, to_b) && has_connected(b, to_a));
 }
 
 /// Lone frames one way.
@@ -46,7 +46,7 @@ fn pass_many(from: &mut Sock, to: &mut Sock, names: (Address, Address)) {
     }
 }
 
-pub(crate) fn is_direct(link: &Sock, to: Address) -> bool {
+pub(crate) fn has_connected(link: &Sock, to: Address) -> bool {
     link.path(&to).0.contains("by a socket of its own")
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn is_direct(link: &Sock, to: Address) -> bool {
 fn lone_frames_earn_a_socket_and_all_peers_are_heard() {
     for ip in ends::homes() {
         let (mut a, mut b, to_b, to_a) = pair(ip);
-        assert!(!is_direct(&a, to_b));
+        assert!(!has_connected(&a, to_b));
         acquaint(&mut a, &mut b, to_b, to_a);
         let mut c = open(ip, &[]);
         let (c_to_a, a_to_c) = (c.resolve(a.uri()).expect("a URI"), a.resolve(c.uri()).expect("a URI"));
@@ -64,7 +64,7 @@ fn lone_frames_earn_a_socket_and_all_peers_are_heard() {
             pass(&mut a, &mut b, (to_b, to_a), &[round, 3]);
             pass(&mut a, &mut c, (a_to_c, c_to_a), &[round, 4]);
         }
-        assert!(is_direct(&a, to_b) && !is_direct(&a, a_to_c), "a row that others interrupt earns nothing");
+        assert!(has_connected(&a, to_b) && !has_connected(&a, a_to_c), "a streak that others interrupt earns nothing");
         let (sent, received) = (a.counters(), b.counters());
         assert_eq!((sent.tx_frames, sent.tx_calls), (ENOUGH as u64 + 200, ENOUGH as u64 + 200));
         assert_eq!((received.rx_frames, received.rx_datagrams), (ENOUGH as u64 + 100, ENOUGH as u64 + 100));
@@ -102,7 +102,7 @@ fn the_next_peer_gets_it_and_nothing_is_lost() {
             assert_eq!(take(&mut a, 1).remove(0).bytes(), number.to_be_bytes());
             assert_eq!(take(&mut c, 1).remove(0).bytes(), b"to the next");
         }
-        assert!(is_direct(&a, a_to_c) && !is_direct(&a, to_b));
+        assert!(has_connected(&a, a_to_c) && !has_connected(&a, to_b));
         pass(&mut c, &mut a, (c_to_a, a_to_c), b"from the next");
         pass(&mut b, &mut a, (to_a, to_b), b"from the last");
     }
@@ -117,7 +117,7 @@ fn a_forked_child_that_keeps_the_socket_does_not_silence_its_peer() {
     let mut c = open("127.0.0.1", &[]);
     let (c_to_a, a_to_c) = (c.resolve(a.uri()).expect("a URI"), a.resolve(c.uri()).expect("a URI"));
     pass_many(&mut a, &mut c, (a_to_c, c_to_a));
-    assert!(!is_direct(&a, to_b));
+    assert!(!has_connected(&a, to_b));
     for _ in 0..ENOUGH {
         pass(&mut b, &mut a, (to_a, to_b), b"to the parent");
         pass(&mut a, &mut b, (to_b, to_a), b"from the parent");
@@ -138,13 +138,13 @@ fn probes_do_not_earn_it_and_go_by_the_endpoints_own() {
         take(&mut b, 1);
         a.recv_burst(64, &mut |_| ());
     }
-    assert!(!is_direct(&a, to_b));
+    assert!(!has_connected(&a, to_b));
     acquaint(&mut a, &mut b, to_b, to_a);
-    // One that is longer than any datagram is refused, which would be the end of the direct socket.
+    // One that is longer than any datagram is refused, which would be the end of the connected socket.
     assert_eq!(probe(&mut a, &[0; 66_000]), 1);
     assert_eq!(a.counters().tx_lost, 1);
     a.recv_burst(64, &mut |_| ());
-    assert!(is_direct(&a, to_b));
+    assert!(has_connected(&a, to_b));
     pass(&mut a, &mut b, (to_b, to_a), b"there");
 }
 
@@ -187,16 +187,16 @@ fn bursts_with_memory_earn_it_and_leave_by_it() {
             assert_eq!(got, bulk.arrived());
             a.recv_burst(64, &mut |_| ());
         }
-        assert!(is_direct(&a, to_b));
-        let before = a.counters().tx_direct;
+        assert!(has_connected(&a, to_b));
+        let before = a.counters().tx_connected;
         assert_eq!(a.send_burst(&bulk.to(to_b)), Bulk::FRAMES);
         take(&mut b, Bulk::FRAMES);
-        assert_eq!(a.counters().tx_direct - before, Bulk::FRAMES as u64);
+        assert_eq!(a.counters().tx_connected - before, Bulk::FRAMES as u64);
         // Others are served too, in the same burst.
         let mut c = open(ip, &[]);
         let to_c = a.resolve(c.uri()).expect("a URI");
         assert_eq!(a.send_burst(&[bulk.to(to_b), bulk.to(to_c)].concat()), 2 * Bulk::FRAMES);
-        assert_eq!(a.counters().tx_direct - before, Bulk::FRAMES as u64);
+        assert_eq!(a.counters().tx_connected - before, Bulk::FRAMES as u64);
         for end in [&mut b, &mut c] {
             let got = take(end, Bulk::FRAMES).into_iter().map(Got::bytes).collect::<Vec<_>>();
             assert_eq!(got, bulk.arrived());
@@ -205,7 +205,7 @@ fn bursts_with_memory_earn_it_and_leave_by_it() {
         drop(b);
         assert_eq!(a.send_burst(&bulk.to(to_b)), Bulk::FRAMES);
         let mut refused = 0;
-        while is_direct(&a, to_b) {
+        while has_connected(&a, to_b) {
             assert!(wait(&a, 10), "the network has answered");
             a.recv_burst(64, &mut |incoming| refused += usize::from(matches!(incoming, Incoming::Refused { .. })));
         }
@@ -214,7 +214,7 @@ fn bursts_with_memory_earn_it_and_leave_by_it() {
 }
 
 #[test]
-fn a_row_is_of_datagrams_and_ends_where_a_burst_goes_elsewhere() {
+fn a_streak_counts_datagrams_and_ends_where_a_burst_goes_elsewhere() {
     let (mut a, mut b, to_b, _) = pair("127.0.0.1");
     let mut c = open("127.0.0.1", &[]);
     let to_c = a.resolve(c.uri()).expect("a URI");
@@ -225,7 +225,7 @@ fn a_row_is_of_datagrams_and_ends_where_a_burst_goes_elsewhere() {
         assert_eq!(take(&mut b, 60).len(), 60);
         a.recv_burst(64, &mut |_| ());
     }
-    assert!(!is_direct(&a, to_b), "ten datagrams");
+    assert!(!has_connected(&a, to_b), "ten datagrams");
     let bulk = Bulk::new();
     for _ in 0..ENOUGH / Bulk::FRAMES {
         for (end, to) in [(&mut b, to_b), (&mut c, to_c)] {
@@ -234,10 +234,10 @@ fn a_row_is_of_datagrams_and_ends_where_a_burst_goes_elsewhere() {
             a.recv_burst(64, &mut |_| ());
         }
     }
-    assert!(!is_direct(&a, to_b) && !is_direct(&a, to_c));
+    assert!(!has_connected(&a, to_b) && !has_connected(&a, to_c));
     // Whoever comes last in them, and whoever has the socket.
     for holder in [None, Some(to_b)] {
-        while holder.is_some() && !is_direct(&a, to_b) {
+        while holder.is_some() && !has_connected(&a, to_b) {
             assert_eq!(a.send_burst(&bulk.to(to_b)), Bulk::FRAMES);
             take(&mut b, Bulk::FRAMES);
             a.recv_burst(64, &mut |_| ());
@@ -248,7 +248,7 @@ fn a_row_is_of_datagrams_and_ends_where_a_burst_goes_elsewhere() {
             take(&mut c, Bulk::FRAMES);
             a.recv_burst(64, &mut |_| ());
         }
-        assert!(!is_direct(&a, to_c) && is_direct(&a, to_b) == holder.is_some());
+        assert!(!has_connected(&a, to_c) && has_connected(&a, to_b) == holder.is_some());
     }
 }
 
@@ -297,7 +297,7 @@ fn a_peer_that_is_gone_is_refused_and_its_successors_are_heard() {
         for _ in 0..13 {
             drop(b);
             assert_eq!(a.send_burst(&[frame(to_b, b"gone?")]), 1);
-            while is_direct(&a, to_b) {
+            while has_connected(&a, to_b) {
                 assert!(wait(&a, 10), "the network has answered");
                 a.recv_burst(64, &mut |_| ());
             }
@@ -312,7 +312,7 @@ fn a_peer_that_is_gone_is_refused_and_its_successors_are_heard() {
         assert_eq!(a.recv_burst(64, &mut |incoming| got.push(Got::from(incoming))), 1, "by the first call");
         let Got::Refused { to, quoted, .. } = &got[0] else { panic!("{got:?}") };
         assert_eq!((*to, &quoted[..]), (to_b, &b"is anybody there?"[..]));
-        assert!(!is_direct(&a, to_b) && a.arm(None, false) && !wait(&a, 0));
+        assert!(!has_connected(&a, to_b) && a.arm(None, false) && !wait(&a, 0));
         a.disarm();
         let mut b = ends::try_open(&[("ip", ip), ("port", &port)], None).expect("the port is free again");
         acquaint(&mut a, &mut b, to_b, to_a);
@@ -343,7 +343,7 @@ fn a_thread_in_another_network_does_without() {
                 pass(&mut a, &mut b, (to_b, to_a), b"there");
                 pass(&mut b, &mut a, (to_a, to_b), b"back");
             }
-            assert!(!is_direct(&a, to_b) && !is_direct(&b, to_a));
+            assert!(!has_connected(&a, to_b) && !has_connected(&b, to_a));
         });
     });
 }

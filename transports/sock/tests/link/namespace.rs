@@ -1,6 +1,6 @@
 //! What a host's own network does to an endpoint: in a name space of its own, where this user may make one.
 
-use crate::connected::{acquaint, is_direct};
+use crate::connected::{acquaint, has_connected};
 use crate::ends::{Got, frame, open, take, try_open, wait, with_length};
 use crate::sys::{self, own_network};
 use cci_proto::Status;
@@ -119,7 +119,7 @@ fn a_full_buffer_ends_a_burst_and_room_is_told_of() {
 }
 
 #[test]
-fn a_full_direct_socket_ends_a_burst_and_nothing_overtakes() {
+fn a_full_connected_socket_ends_a_burst_and_nothing_overtakes() {
     let commands = ["ip link set lo up", "tc qdisc add dev lo root tbf rate 16mbit burst 200000 limit 100000000"];
     in_own_network(&commands, || {
         let (mut a, mut b) = (open("127.0.0.1", &[("bufsize", "65536")]), open("127.0.0.1", &[]));
@@ -148,8 +148,8 @@ fn a_full_direct_socket_ends_a_burst_and_nothing_overtakes() {
         let rest: Vec<_> = take(&mut b, bytes.len() - arrived).into_iter().map(Got::bytes).collect();
         assert_eq!(rest, bytes[arrived..]);
         let after = a.counters();
-        assert_eq!((after.tx_direct - before.tx_direct, after.tx_lost - before.tx_lost), (64, 0));
-        assert!(pauses > 0 && is_direct(&a, to_b));
+        assert_eq!((after.tx_connected - before.tx_connected, after.tx_lost - before.tx_lost), (64, 0));
+        assert!(pauses > 0 && has_connected(&a, to_b));
     });
 }
 
