@@ -22,10 +22,11 @@ pub enum ConnectionState {
 /// The state of an open connection, without its largest message. Above every other state.
 const OPEN: u32 = 4;
 
-/// The state of a connection. The first 32 bytes are `cci_connection_t`; programs read them directly.
+/// The state of a connection. The first 32 bytes are `cci_connection_t`; programs read them
+/// directly.
 ///
-/// Written by the holder of the endpoint's lock with relaxed order; the public part does not change between the event that
-/// shows the connection and its disconnect.
+/// Written by the holder of the endpoint's lock with relaxed order; the public part does not change
+/// between the event that shows the connection and its disconnect.
 #[derive(Default)]
 #[repr(C, align(32))]
 pub struct Connection {
@@ -35,11 +36,13 @@ pub struct Connection {
     /// `endpoint`.
     pub endpoint: AtomicRef<Endpoint>,
     attribute: AtomicU32,
-    /// [`ConnectionState`]; where that is `Open`, [`OPEN`] and the largest message instead, so that one look tells both.
+    /// [`ConnectionState`]; where that is `Open`, [`OPEN`] and the largest message instead, so that
+    /// one look tells both.
     state: AtomicU32,
     /// `context`.
     pub context: AtomicU64,
-    /// For the transport: the number of the lane in `sm`; over a link, whom its receive slots count for (`shares.rs`).
+    /// For the transport: the number of the lane in `sm`; over a link, whom its receive slots count
+    /// for (`shares.rs`).
     pub lane: AtomicU32,
     /// For the transport: the peer's number of this connection.
     pub remote: AtomicU32,
@@ -53,8 +56,8 @@ pub struct Connection {
     pub keepalive: AtomicU32,
     /// What was counted.
     pub counters: Counters,
-    /// For the transport: when the connection opened in `sm`, milliseconds, wrapping; over a link, a digest of both timeouts as
-    /// the engine last got them, by which changes are noticed.
+    /// For the transport: when the connection opened in `sm`, milliseconds, wrapping; over a link,
+    /// a digest of both timeouts as the engine last got them, by which changes are noticed.
     pub heard: AtomicU32,
     /// Place among the endpoint's connections.
     pub(crate) place: AtomicU32,
@@ -174,7 +177,8 @@ impl Connection {
         }
     }
 
-    /// Whether a message of so many bytes may be sent: the connection is open, and the message not too long.
+    /// Whether a message of so many bytes may be sent: the connection is open, and the message not
+    /// too long.
     #[inline(always)]
     #[must_use]
     pub fn takes(&self, bytes: usize) -> bool {

@@ -1,15 +1,16 @@
-//! Copies of peers that a closed endpoint could not wait for. Until they are over, memory that was registered with it stays mapped.
+//! Copies by peers that had not ended when their endpoint closed. Until they end, the memory must
+//! stay mapped.
 
 use cci_mem::fork::PerProcess;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A peer that was in the midst of an RMA when the endpoint closed.
+/// An RMA by a peer that had not ended when the endpoint closed.
 pub trait PeerCopy: Send {
     /// Whether the peer has ended the copy, or has itself ended.
     fn is_over(&self) -> bool;
 
-    /// The peer, as sentences name it.
+    /// The name of the peer, for messages.
     fn peer(&self) -> String;
 }
 
@@ -24,14 +25,15 @@ fn copies() -> Option<MutexGuard<'static, Copies>> {
     Some(copies)
 }
 
-/// Keeps the copies that a closing endpoint left, to be asked for later.
+/// Records the copies of a closing endpoint, for [`wait_for_copies`].
 pub fn keep_copies(left: Vec<Box<dyn PeerCopy>>) {
     if let (false, Some(mut copies)) = (left.is_empty(), copies()) {
         copies.extend(left);
     }
 }
 
-/// Waits until all copies that closed endpoints left are over, at most `limit`. Names a peer that still copies.
+/// Waits until all copies of closed endpoints have ended, at most `limit`. Returns a peer that
+/// still copies, if any.
 #[must_use]
 pub fn wait_for_copies(limit: Duration) -> Option<String> {
     let begin = Instant::now();

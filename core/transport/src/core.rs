@@ -1,4 +1,4 @@
-//! What every endpoint has: slots, the queue of events, options.
+//! The state that every endpoint has whatever its transport: slots, the queue of events, options.
 
 use crate::endpoint::{Endpoint, globals};
 use crate::shortage::{self, Shortage};
@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::Range;
 
-/// Taken slots that one step of housekeeping looks at: two for each one newly taken keep up with the program.
+/// Taken slots that one sweep checks: two for each slot newly taken keep up with the program.
 const SWEEP: usize = 2;
 
-/// Calls of `get_event` that may find waiting events before the next one makes progress.
-const TURNS: u32 = 15;
+/// Calls of `get_event` that may return waiting events before one makes progress.
+const POPS_BETWEEN_PROGRESS: u32 = 15;
 
 /// What an endpoint is opened with.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,8 @@ pub struct CoreOptions {
 
 impl Default for CoreOptions {
     fn default() -> Self {
-        // Programs keep 8,192 sends and 8,192 RMAs outstanding on one connection and treat ENOBUFS as fatal.
+        // Programs keep 8,192 sends and 8,192 RMAs outstanding on one connection and treat ENOBUFS
+        // as fatal.
         Self { recv_count: 4096, send_count: 8192, rma_count: 16384, disconnect_events: false }
     }
 }
@@ -57,7 +58,8 @@ pub struct Core {
     pub keepalive: u32,
     /// Whether to raise disconnect events.
     pub disconnect_events: bool,
-    /// Peers may read and write every registration, whatever rights the program names: `rma_rights = open`.
+    /// Peers may read and write every registration, whatever rights the program names: `rma_rights
+    /// = open`.
     pub rights_are_open: bool,
     /// The program has asked for the OS handle: the transport arms it after a few empty calls.
     pub handle_in_use: bool,
@@ -71,11 +73,12 @@ pub struct Core {
     popped: bool,
     /// A call answered that there is no event, since the transport last settled.
     empty: bool,
-    /// Further calls of `get_event` that may find waiting events before one makes progress.
-    turns: u32,
+    /// Further calls of `get_event` that may return waiting events before one makes progress.
+    pops_left: u32,
     /// Connections that are not free, in no order.
     connections: Vec<&'static Connection>,
-    /// Why connects failed, by the address of the slot that tells it; at most one for each send slot.
+    /// Why connects failed, by the address of the slot that tells it; at most one for each send
+    /// slot.
     reasons: BTreeMap<usize, String>,
     shortage: Shortage,
 }
@@ -125,29 +128,29 @@ impl Core {
             busy_peer: None,
             popped: false,
             empty: false,
-            turns: TURNS,
+            pops_left: POPS_BETWEEN_PROGRESS,
             connections: Vec::new(),
             reasons: BTreeMap::new(),
             shortage: Shortage::default(),
         })
     }
 
-    /// The endpoint that this is the core of.
+    /// The endpoint of this core.
     #[inline(always)]
     #[must_use]
     pub fn endpoint(&self) -> &'static Endpoint {
         self.endpoint
     }
 
-    /// Where this endpoint counts.
+    /// The counters page of this endpoint.
     #[inline(always)]
     #[must_use]
     pub fn counters(&self) -> &Page {
         &self.counters
     }
 
-    /// Lets other processes of this user read the counters (`docs/design/counters.md`). Where the system does not allow that,
-    /// they stay private.
+    /// Lets other processes of this user read the counters (`docs/design/counters.md`). Where the
+    /// system does not allow that, they stay private.
     pub fn publish_counters(&mut self, transport: &str, uri: &str) {
         let page = &self.counters;
         let now = monotonic().0;
@@ -157,13 +160,14 @@ impl Core {
         if page.flags.load(Ordering::Relaxed) & VIRTUAL == 0 {
             page.progress.store(now, Ordering::Relaxed);
         }
-        self.note();
-        // An endpoint is worth more than what can be seen of it.
+        self.publish_gauges();
+        // An endpoint works without public counters.
         let _ = self.counters.publish();
     }
 
-    /// Notes how many of everything there are. Not for each message: `docs/design/counters.md` says when.
-    pub fn note(&self) {
+    /// Publishes the gauges: how many slots are in use. Not called for each message
+    /// (`docs/design/counters.md`).
+    pub fn publish_gauges(&self) {
         let state = if self.armed { ARMED } else { 0 } | if self.is_starving() { STARVING } else { 0 };
         let page = &self.counters;
         for (word, value) in [
@@ -180,40 +184,42 @@ impl Core {
         page.state.store(state, Ordering::Relaxed);
     }
 
-    /// Shows whom the endpoint waits for: `key` is the transport's number of them, `since` nanoseconds of its clock.
+    /// Publishes a peer for which the endpoint waits. `key`: the transport's number of the peer;
+    /// `since`: when the wait began, nanoseconds of the transport's clock.
     pub fn wait_for(&mut self, key: u64, what: WaitFor, since: u64, operations: u64, peer: impl Display) {
         self.waits.show(&self.counters, key, (what, since, operations), peer);
     }
 
-    /// It does not wait any more.
+    /// Removes the wait for the peer with this key.
     pub fn wait_over(&mut self, key: u64) {
         self.waits.hide(&self.counters, key);
     }
 
-    /// All that wait are shown anew: between this and [`Core::end_waits`].
+    /// Begins a new list of waits, which [`Core::end_waits`] ends.
     pub fn begin_waits(&mut self) {
         self.waits.begin();
     }
 
-    /// Those that were not shown since [`Core::begin_waits`] do not wait any more.
+    /// Removes the waits that were not published since [`Core::begin_waits`].
     pub fn end_waits(&mut self) {
         self.waits.end(&self.counters);
     }
 
-    /// Whether [`Core::wait_for`] shows anybody.
+    /// Whether a wait is published.
     #[must_use]
     pub fn has_waits(&self) -> bool {
         !self.waits.is_empty()
     }
 
-    /// A slot for an arriving message or request. `released` sees slots that the program has returned, to free what they
-    /// hold.
+    /// A slot for an arriving message or request. `released` sees slots that the program has
+    /// returned, to free what they hold.
     #[inline]
     pub fn take_recv(&mut self, released: impl FnMut(&'static Slot)) -> Option<&'static Slot> {
         Self::take_from(&mut self.recv, self.endpoint, released)
     }
 
-    /// The only receive slot that is taken, if the program has returned it: to be filled and lent again (`Pool::sole_returned`).
+    /// The only receive slot that is taken, if the program has returned it: to be filled and lent
+    /// again (`Pool::sole_returned`).
     #[inline(always)]
     #[must_use]
     pub fn sole_returned_recv(&self) -> Option<&'static Slot> {
@@ -250,12 +256,13 @@ impl Core {
     pub fn take_send(&mut self) -> Option<&'static Slot> {
         let slot = Self::take_from(&mut self.send, self.endpoint, |_| ());
         if slot.is_none() {
-            self.note_shortage(shortage::SEND);
+            self.begin_shortage_of(shortage::SEND);
         }
         slot
     }
 
-    /// The slot that the last send had, if it is back: what [`Core::take_send`] gives in the usual case, for less.
+    /// The slot that the last send had, if it is back: what [`Core::take_send`] gives in the usual
+    /// case, for less.
     #[inline(always)]
     pub fn take_last_send(&mut self) -> Option<&'static Slot> {
         self.send.take_last()
@@ -266,14 +273,15 @@ impl Core {
     pub fn take_rma(&mut self) -> Option<&'static Slot> {
         let slot = Self::take_from(&mut self.rma, self.endpoint, |_| ());
         if slot.is_none() {
-            self.note_shortage(shortage::RMA);
+            self.begin_shortage_of(shortage::RMA);
         }
         slot
     }
 
-    /// The transport refuses a call for lack of something of its own; [`Core::end_shortage`] is to follow once it has it.
+    /// The transport refuses a call for lack of something of its own; [`Core::end_shortage`] is to
+    /// follow once it has it.
     pub fn begin_shortage(&mut self) {
-        self.note_shortage(shortage::OTHER);
+        self.begin_shortage_of(shortage::OTHER);
     }
 
     /// What the transport lacked at [`Core::begin_shortage`] may be there again.
@@ -281,16 +289,16 @@ impl Core {
         self.shortage.end_other(self.endpoint);
     }
 
-    /// Who only polls need not be told.
+    /// Records a shortage. A program that only polls needs no wake-up.
     #[cold]
-    fn note_shortage(&mut self, what: u8) {
+    fn begin_shortage_of(&mut self, what: u8) {
         if self.handle_in_use {
             self.shortage.note(what);
         }
     }
 
-    /// Whether the handle is to be readable because a call that was refused for lack of buffers can succeed now. Stays so until
-    /// [`Core::forget_room`].
+    /// Whether the handle is to be readable because a call that was refused for lack of buffers can
+    /// succeed now. Stays so until [`Core::forget_room`].
     #[inline]
     pub fn has_room_again(&mut self) -> bool {
         self.shortage.is_on() && self.look_for_room()
@@ -312,7 +320,8 @@ impl Core {
         self.shortage.is_told()
     }
 
-    /// The program, which the handle has told of room, has found no further event: what it was refused it tries again now.
+    /// The program, which the handle has told of room, has found no further event: what it was
+    /// refused it tries again now.
     pub fn forget_room(&mut self) {
         self.shortage.forget();
     }
@@ -371,7 +380,7 @@ impl Core {
         self.queue.push(slot);
     }
 
-    /// The oldest event, now the program's.
+    /// Takes the oldest event. The program owns it from now on.
     #[inline]
     pub fn pop(&mut self) -> Option<&'static Slot> {
         let slot = self.lend_oldest()?;
@@ -386,30 +395,31 @@ impl Core {
         Some(slot)
     }
 
-    /// The oldest event, now the program's, if one waits and [`Core::wants_progress`] would say no. For a call that
-    /// [`Transport::settle`](crate::Transport::settle) does not end.
+    /// The oldest event, now the program's, if one waits and [`Core::wants_progress`] would say no.
+    /// For a call that [`Transport::settle`](crate::Transport::settle) does not end.
     #[inline(always)]
     pub fn pop_at_once(&mut self) -> Option<&'static Slot> {
-        if self.queue.is_empty() || self.turns == 0 {
+        if self.queue.is_empty() || self.pops_left == 0 {
             return None;
         }
-        self.turns -= 1;
+        self.pops_left -= 1;
         self.lend_oldest()
     }
 
-    /// Whether the call that ends has given the program an event. It asks once.
+    /// Whether the call that ends returned an event. Clears the record.
     #[inline]
     pub fn take_popped(&mut self) -> bool {
         std::mem::take(&mut self.popped)
     }
 
-    /// A call answers that there is no event: an edge-triggered program may sleep after it.
+    /// Records that a call returns EAGAIN: an edge-triggered program may sleep after it.
     #[inline]
     pub fn note_empty(&mut self) {
         self.empty = true;
     }
 
-    /// Whether the call that ends has answered that there is no event, to a program that has the handle. It asks once.
+    /// Whether the call that ends returned EAGAIN to a program that has the handle. Clears the
+    /// record.
     #[inline]
     pub fn take_empty(&mut self) -> bool {
         std::mem::take(&mut self.empty)
@@ -422,15 +432,16 @@ impl Core {
         !self.queue.is_empty()
     }
 
-    /// Whether `get_event` is to make progress before it looks: when no event waits, and now and then although one does, so that a
-    /// program which always finds its own SEND events hears from others too.
+    /// Whether `get_event` must make progress first: when no event waits, and on every 16th call
+    /// although one waits, so that a program that always finds its own SEND events also receives
+    /// from peers.
     #[inline(always)]
     pub fn wants_progress(&mut self) -> bool {
         if self.queue.is_empty() {
             return true;
         }
-        let is_due = self.turns == 0;
-        self.turns = if is_due { TURNS } else { self.turns - 1 };
+        let is_due = self.pops_left == 0;
+        self.pops_left = if is_due { POPS_BETWEEN_PROGRESS } else { self.pops_left - 1 };
         is_due
     }
 
@@ -458,7 +469,8 @@ impl Core {
         (self.send.limit(), self.send.capacity())
     }
 
-    /// A send slot, if more than half of them are free: for events that a stranger causes, who is to take none from the program.
+    /// A send slot, if more than half of them are free: for events that a stranger causes, who is
+    /// to take none from the program.
     pub fn take_spare_send(&mut self) -> Option<&'static Slot> {
         self.send.sweep(SWEEP, |_| ());
         if self.send.in_use() * 2 < self.send.limit() { self.take_send() } else { None }
@@ -491,7 +503,7 @@ impl Core {
     ) {
         let status = outcome.map_or_else(Failure::status, |()| Status::Success);
         slot.fill(EventKind::Send as u32, status as u32, [connection.address(), context]);
-        name(slot, connection);
+        tag_event(slot, connection);
         self.queue.push(slot);
     }
 
@@ -517,29 +529,31 @@ impl Core {
         self.reasons.remove(&std::ptr::from_ref(slot).addr());
         slot.fill(kind as u32, status as u32, [context, address]);
         match outcome {
-            Ok(connection) => name(slot, connection),
+            Ok(connection) => tag_event(slot, connection),
             Err(_) => slot.connection.set(None),
         }
         self.queue.push(slot);
     }
 
-    /// Says why the connect failed whose end [`Core::finish_opening`] has put into this slot: a sentence, beyond the status.
+    /// Stores why the connect failed whose event [`Core::finish_opening`] has queued: a sentence,
+    /// beyond the status.
     pub fn explain(&mut self, slot: &'static Slot, reason: String) {
         self.reasons.insert(std::ptr::from_ref(slot).addr(), reason);
     }
 
-    /// What [`Core::explain`] said of the CONNECT event in this slot.
+    /// The reason that [`Core::explain`] stored for the CONNECT event in this slot.
     #[must_use]
     pub fn reason(&self, slot: &'static Slot) -> Option<&str> {
         self.reasons.get(&std::ptr::from_ref(slot).addr()).map(String::as_str)
     }
 
-    /// Queues an event that is about a connection only; false when no slot is free (to be tried again).
+    /// Queues an event that is about a connection only; false when no slot is free (to be tried
+    /// again).
     #[must_use]
     pub fn notify(&mut self, kind: EventKind, connection: &'static Connection) -> bool {
         let Some(slot) = self.take_send() else { return false };
         slot.fill(kind as u32, 0, [connection.address(), 0]);
-        name(slot, connection);
+        tag_event(slot, connection);
         self.queue.push(slot);
         true
     }
@@ -593,7 +607,8 @@ impl Core {
         &self.connections
     }
 
-    /// The program holds every receive slot and a peer waits: returning an event must call `refill`.
+    /// The program holds every receive slot and a peer waits: returning an event must call
+    /// `refill`.
     pub fn set_starving(&mut self, starving: bool) {
         self.shortage.set_starving(self.endpoint, starving);
     }
@@ -605,16 +620,18 @@ impl Core {
     }
 }
 
-/// Makes an event name a connection in its present life, so that a kept event never names its successor.
+/// Tags an event with a connection and its generation, so that a kept event never refers to a later
+/// connection in the same cell.
 #[inline(always)]
-pub fn name(slot: &Slot, connection: &'static Connection) {
+pub fn tag_event(slot: &Slot, connection: &'static Connection) {
     slot.connection.set(Some(connection));
     slot.mark.store(connection.generation(), Ordering::Relaxed);
 }
 
 impl Drop for Core {
     fn drop(&mut self) {
-        // In a forked child the slabs are the parent's, or the child's own: neither is to get these.
+        // In a forked child the slabs are the parent's, or the child's own: neither is to get
+        // these.
         if !self.endpoint.is_here() {
             return;
         }

@@ -71,7 +71,8 @@ impl Endpoint {
         endpoint.failed.store(false, Ordering::Relaxed);
         if let Some(body) = make(endpoint) {
             *endpoint.waker() = Some(body.transport.waker());
-            // A cell in the slab is for many threads (see `close`), so that nobody can be refused here.
+            // A cell in the slab is for many threads (see `close`), so that nobody can be refused
+            // here.
             if let Ok(mut place) = endpoint.body.enter() {
                 *place = Some(body);
                 place.hand_over(threading);
@@ -107,7 +108,8 @@ impl Endpoint {
 
     fn take_body(&self, mut place: Guard<'_, Option<Body>>) -> Result<Body, Unusable> {
         let body = place.take().ok_or(Unusable::Closed)?;
-        // Before the lock goes: whoever waits for an operation of this life must not take the next one for it.
+        // Before the lock goes: whoever waits for an operation of this life must not take the next
+        // one for it.
         self.generation.store(self.generation().wrapping_add(1), Ordering::Relaxed);
         *self.waker() = None;
         place.hand_over(Threading::Many);
@@ -235,7 +237,8 @@ impl Endpoint {
     }
 }
 
-/// An endpoint that its one user has to itself as long as this lives, and which it must not enter again meanwhile.
+/// An endpoint that its one user has to itself as long as this lives, and which it must not enter
+/// again meanwhile.
 pub struct Entered<'a> {
     body: SomeGuard<'a, Body>,
 }

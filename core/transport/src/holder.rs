@@ -1,9 +1,11 @@
-//! Who holds a name that this process cannot have: a child of its own, made without the handlers of `fork`?
+//! Finds out whether a child of this process holds a socket name, because it was forked without the
+//! handlers of `fork`.
 
 use std::fs;
 
-/// Whether a child of this process has a socket that a table of the system (`/proc/net/udp`) lists. `inode` finds its number among the
-/// columns of a line, if the line is the one. No where the system does not tell.
+/// Whether a child of this process has a socket that a table of the system (`/proc/net/udp`) lists.
+/// `inode` returns the socket's inode from the columns of its line, and `None` for other lines.
+/// False where the system does not tell.
 #[must_use]
 pub fn child_holds(table: &str, inode: impl Fn(&[&str]) -> Option<u64>) -> bool {
     let Ok(table) = fs::read_to_string(table) else { return false };

@@ -1,7 +1,8 @@
-//! What a transport implements, and what every endpoint has whatever its transport.
+//! The trait [`Transport`], and the state that every endpoint has whatever its transport.
 //!
-//! An [`Endpoint`] owns its slots, its queue of events ([`Core`]) and a [`Transport`], all behind one lock. A
-//! transport gets the core with each call: it takes slots from it and pushes events into it, and never calls back.
+//! An [`Endpoint`] owns its slots, its queue of events ([`Core`]) and a [`Transport`], all behind
+//! one lock. A transport gets the core with each call: it takes slots from it and pushes events
+//! into it, and never calls back.
 
 #![forbid(unsafe_code)]
 
@@ -23,7 +24,7 @@ pub mod trace;
 mod wait_policy;
 mod waits;
 
-pub use crate::core::{Core, CoreOptions, name};
+pub use crate::core::{Core, CoreOptions, tag_event};
 pub use clock::monotonic;
 pub use connection::{Connection, ConnectionState, Counters};
 pub use copies::{PeerCopy, keep_copies, wait_for_copies};
@@ -49,15 +50,17 @@ pub type Slot = cci_mem::slot::Slot<Connection, Endpoint>;
 
 /// What an endpoint does through its device, behind the endpoint's lock.
 ///
-/// Control path (may allocate and make system calls): everything but `send`, `rma` and `progress`. Fast path (no
-/// allocation, no blocking, no precise clock, no log): those three. The facade has checked arguments that do not depend on
-/// the transport: flags, lengths against the connection's maximum, the connection's state.
+/// Control path (may allocate and make system calls): everything but `send`, `rma` and `progress`.
+/// Fast path (no allocation, no blocking, no precise clock, no log): those three. The facade has
+/// checked arguments that do not depend on the transport: flags, lengths against the connection's
+/// maximum, the connection's state.
 pub trait Transport: Send {
-    /// What others connect to.
+    /// The URI to which clients connect.
     fn uri(&self) -> &str;
 
-    /// Readable when `progress` would find something, or after [`Transport::arm`] says so. Level-triggered; for edge-triggered
-    /// programs every call that answers that there is no event leaves the handle armed or an edge to come.
+    /// The OS handle: readable while there may be something to do. Level-triggered. For
+    /// edge-triggered programs, every call that returns EAGAIN leaves the handle armed or gives an
+    /// edge later.
     fn handle(&self) -> BorrowedFd<'_>;
 
     /// Starts a connection; its CONNECT event comes later.
@@ -89,8 +92,8 @@ pub trait Transport: Send {
     /// Refused: no event comes.
     fn expect(&mut self, core: &mut Core, token: u64, context: u64, limit: Duration) -> Result<(), RequestError>;
 
-    /// Takes [`Transport::expect`] back, without event: the client was not sent here after all. A transport that refuses every
-    /// `expect` has nothing to take back.
+    /// Takes [`Transport::expect`] back, without event: the client was not sent here after all. A
+    /// transport that refuses every `expect` has nothing to take back.
     fn forget_expected(&mut self, core: &mut Core, token: u64) {
         let _ = (core, token);
     }
@@ -169,60 +172,67 @@ pub trait Transport: Send {
         Alignment::default()
     }
 
-    /// Moves everything that can move without waiting, and queues the events that result.
+    /// Makes progress without waiting, and queues the events that result.
     fn progress(&mut self, core: &mut Core);
 
-    /// [`Transport::progress`], and then the oldest event, which is the program's from now on. Called while no event waits and the
-    /// handle is not in use, so that a message may go to the program without a turn in the queue.
+    /// [`Transport::progress`], and then the oldest event, which is the program's from now on.
+    /// Called while no event waits and the handle is not in use, so that a message may go to the
+    /// program without a turn in the queue.
     #[inline]
     fn poll(&mut self, core: &mut Core) -> Option<&'static Slot> {
         self.progress(core);
         core.pop()
     }
 
-    /// Makes progress for a program that makes no calls. Called by the progress thread, with the endpoint's lock
-    /// held.
+    /// Makes progress for a program that makes no calls. Called by the progress thread, with the
+    /// endpoint's lock held.
     fn step_in_background(&mut self, core: &mut Core) -> BackgroundWork {
         let _ = core;
         BackgroundWork::Done
     }
 
-    /// Prepares for a wait on [`Transport::handle`]: from now on it becomes readable when there is something to do. Ends
-    /// lingering and spinning. False when there is something to do already.
+    /// Prepares for a wait on [`Transport::handle`]: from now on it becomes readable when there is
+    /// something to do. Ends lingering and spinning. False when there is something to do already.
     fn arm(&mut self, core: &mut Core) -> bool;
 
-    /// Prepares for a wait inside a call, on the descriptor that it gives: it becomes readable when `progress` could move
-    /// something. Events that wait for the program do not count, because nobody takes them meanwhile. None when there is
-    /// something to do already, or no descriptor is left.
+    /// Prepares for a wait inside a call, on the descriptor that it gives: it becomes readable when
+    /// `progress` could move something. Events that wait for the program do not count, because
+    /// nobody takes them meanwhile. None when there is something to do already, or no descriptor is
+    /// left.
     fn arm_in_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
         if self.arm(core) { self.handle().try_clone_to_owned().ok() } else { None }
     }
 
-    /// Called at the end of every call while [`Core::armed`]: makes the handle readable when there is something to do. After a call
-    /// that gave the program an event ([`Core::take_popped`]) a handle that is readable may stay so until the next call: what
-    /// it takes to still it is not to keep the program from its answer. After a call that answered that there is none
-    /// ([`Core::take_empty`]) the handle is armed and everything was looked at, or it gives an edge.
+    /// Makes the handle readable if there is something to do. Called at the end of every call while
+    /// [`Core::armed`]. If the call returned an event ([`Core::take_popped`]), clearing the handle
+    /// may be deferred to the next call, to keep that cost off the reply. If the call returned
+    /// EAGAIN ([`Core::take_empty`]), the handle is armed and every descriptor was checked, or the
+    /// call gives an edge.
     fn settle(&mut self, core: &mut Core);
 
-    /// A call answers that there is no event while the handle is in use and not armed: leaves an edge to come, or arms it.
+    /// Gives an edge, now or later, or arms the handle. Called when a call returns EAGAIN while the
+    /// handle is in use and not armed.
     fn leave_edge(&mut self, core: &mut Core) {
         let _ = core;
         let _ = rustix::io::write(&*self.waker(), &1u64.to_ne_bytes());
     }
 
-    /// A descriptor that makes the handle readable when written to, from outside the endpoint's lock.
+    /// A descriptor that makes the handle readable when written to, from outside the endpoint's
+    /// lock.
     fn waker(&self) -> Arc<OwnedFd>;
 
-    /// The program has returned an event while [`Core::is_starving`]: whoever was refused for lack of slots may go on.
+    /// Lets peers continue that were refused for lack of slots. Called when the program returns an
+    /// event while [`Core::is_starving`].
     fn refill(&mut self, core: &mut Core);
 
-    /// An option of a connection or its default changed: deadlines may have moved.
+    /// Applies a changed option of a connection, or a changed default: deadlines may have moved.
     fn options_changed(&mut self, core: &mut Core);
 
     /// Path, window, counters of a connection, and why this path.
     fn report(&self, core: &Core, connection: &'static Connection) -> ConnectionReport;
 
-    /// Says farewell to all peers and ends what is open, without events. Waits at most `limit` for what is published to be
-    /// out of this process's hands, and for copies of peers. Those that are not over then stand in `Core::unfinished`.
+    /// Closes all connections and ends all operations, without events. Waits at most `limit` until
+    /// sent messages have left this process and peers have ended their copies. Copies that have not
+    /// ended then are in `Core::unfinished`.
     fn close(&mut self, core: &mut Core, limit: Duration);
 }

@@ -1,4 +1,4 @@
-//! What a link is: frames to addresses and back, nothing else. Reliability lives above.
+//! The trait [`Link`]: it moves frames to addresses and back. It is not reliable.
 
 use cci_mem::memory::Piece;
 use cci_proto::{Address, ConnectError, Time};
@@ -19,7 +19,7 @@ pub struct Outgoing<'a> {
     pub probe: bool,
 }
 
-/// What a link brings.
+/// What a link receives.
 #[derive(Clone, Copy, Debug)]
 pub enum Incoming<'a> {
     /// A frame, from this address.
@@ -40,13 +40,13 @@ pub enum Incoming<'a> {
         /// The frame.
         bytes: &'a [u8],
     },
-    /// Nobody listens at the address; the first bytes of our frame as the network quotes them.
+    /// No socket is bound at the address; the first bytes of our frame as the network quotes them.
     Refused {
         /// Where we sent to.
         to: Address,
         /// The beginning of our frame.
         quoted: &'a [u8],
-        /// An address of this host says so: nobody listens there for good.
+        /// An address of this host reports it: the socket is closed for good.
         is_own: bool,
     },
     /// The path to the address carries at most `mtu` bytes of frame.
@@ -58,27 +58,30 @@ pub enum Incoming<'a> {
         /// Bytes of frame.
         mtu: u16,
     },
-    /// The system could not read registered memory of a frame, which is lost: the program has unmapped the memory.
+    /// The system could not read registered memory of a frame, which is lost: the program has
+    /// unmapped the memory.
     Faulted {
         /// The memory.
         piece: Piece,
     },
 }
 
-/// Frames to addresses and back. All calls come with the endpoint's lock held; none blocks, none allocates after warm-up but
-/// `resolve`, `join`, `leave`.
+/// Frames to addresses and back. All calls come with the endpoint's lock held; none blocks, none
+/// allocates after warm-up but `resolve`, `join`, `leave`.
 pub trait Link: Send + 'static {
     /// Name of the transport.
     fn name(&self) -> &'static str;
-    /// What others connect to.
+    /// The URI to which clients connect.
     fn uri(&self) -> &str;
-    /// Now, by the clock of [`monotonic`](crate::monotonic), unless it [is virtual](Link::is_virtual).
+    /// Now, by the clock of [`monotonic`](crate::monotonic), unless it [is
+    /// virtual](Link::is_virtual).
     fn now(&self) -> Time;
     /// Largest frame on any path; at most 65,000.
     fn mtu(&self) -> u16;
     /// Largest frame that every path carries, to begin with.
     fn base_mtu(&self) -> u16;
-    /// Bytes of frames that the receive buffer holds, as the system counts them (overhead taken off).
+    /// Bytes of frames that the receive buffer holds, as the system counts them (overhead taken
+    /// off).
     fn recv_buffer(&self) -> u32;
     /// The address of an endpoint, where the URI itself gives it: no name is looked up.
     ///
@@ -96,18 +99,20 @@ pub trait Link: Send + 'static {
         let _ = number;
         self.resolve(uri).map(Some)
     }
-    /// What was found for a name: its number, and the address or why there is none. A number comes once.
+    /// What was found for a name: its number, and the address or why there is none. A number comes
+    /// once.
     fn next_name(&mut self) -> Option<(u64, Result<Address, String>)> {
         None
     }
-    /// Nobody waits for this name any more.
+    /// Cancels the lookup of this name.
     fn forget_name(&mut self, number: u64) {
         let _ = number;
     }
-    /// Sends frames in order; says how many it took. The others are to be offered again once `is_writable`. A frame that the
-    /// system refuses for its destination alone counts as taken and lost.
+    /// Sends frames in order, and returns how many it took. Offer the others again once
+    /// `is_writable`. A frame that the system refuses for its destination alone counts as taken and
+    /// lost.
     fn send_burst(&mut self, frames: &[Outgoing<'_>]) -> usize;
-    /// Takes what has arrived, up to about `budget` frames, and shows each to `sink`. Says how many there were.
+    /// Receives up to about `budget` frames, and passes each to `sink`. Returns their number.
     fn recv_burst(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize;
     /// Whether frames that were not taken may be offered again.
     fn is_writable(&mut self) -> bool;
@@ -125,38 +130,41 @@ pub trait Link: Send + 'static {
     ///
     /// As [`Link::join`].
     fn group(&mut self, uri: &str) -> Result<Address, ConnectError>;
-    /// Readable (level-triggered) when frames have arrived, when the armed deadline has passed, or when the waker was written.
+    /// Readable (level-triggered) when frames have arrived, when the armed deadline has passed, or
+    /// when the waker was written.
     fn handle(&self) -> BorrowedFd<'_>;
-    /// Prepares for a wait on `handle`: it becomes readable at `deadline` at the latest, and when writable if frames wait.
-    /// False when something has arrived already.
+    /// Prepares for a wait on `handle`: it becomes readable at `deadline` at the latest, and when
+    /// writable if frames wait. False when something has arrived already.
     fn arm(&mut self, deadline: Option<Time>, wants_write: bool) -> bool;
-    /// Takes back what `arm` did, and drains the waker and the timer.
+    /// Undoes `arm`, and drains the waker and the timer.
     fn disarm(&mut self);
-    /// Prepares once more, since `arm`, for another deadline or wish; with the waker drained if it is `signalled`. False as for
-    /// `arm`, but what makes the handle readable anyway need not be looked for.
+    /// Prepares once more, since `arm`, for another deadline or wish; with the waker drained if it
+    /// is `signalled`. False as for `arm`, but what makes the handle readable anyway need not be
+    /// looked for.
     fn rearm(&mut self, deadline: Option<Time>, wants_write: bool, signalled: bool) -> bool {
         if signalled {
             self.disarm();
         }
         self.arm(deadline, wants_write)
     }
-    /// Has the handle give an edge at this time and not before, whatever was armed. False: the link has no timer for that, or the
-    /// system refuses.
+    /// Makes the handle give an edge at this time and not before, whatever was armed. False: the
+    /// link has no timer for that, or the system refuses.
     fn ring(&mut self, at: Time) -> bool {
         let _ = at;
         false
     }
-    /// Whether frames that arrive make the handle readable; at first they do. Not while nobody waits for it, where telling costs
-    /// something. Says whether they do now.
+    /// Chooses whether arriving frames make the handle readable; at first they do. Off while nobody
+    /// waits on it, because watching costs time. Returns whether they do now.
     fn watch(&mut self, on: bool) -> bool {
         let _ = on;
         true
     }
     /// An eventfd that is part of `handle`.
     fn waker(&self) -> Arc<OwnedFd>;
-    /// How frames travel, and why so: which offloads are on, which are off and why. For `ccix_connection_info`.
+    /// How frames travel, and why so: which offloads are on, which are off and why. For
+    /// `ccix_connection_info`.
     fn path(&self, to: &Address) -> (String, String);
-    /// Writes what an address is called, as a URI where it has one. Does not allocate by itself.
+    /// Writes the name of an address: a URI where it has one. Does not allocate by itself.
     ///
     /// # Errors
     ///

@@ -1,11 +1,11 @@
-//! Errors of the slow path: could not start.
+//! The error of opening a device or an endpoint.
 
 use cci_mem::region::has_room;
 use cci_proto::Status;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Something could not be opened. Reads as a sentence that says what to do.
+/// A device or an endpoint could not be opened. Its text names the cause and the remedy.
 #[derive(Debug)]
 pub struct OpenError {
     /// What could not be done, and what to do about it.
@@ -40,7 +40,8 @@ impl OpenError {
         Self { what: what.into(), status, source: Some(source) }
     }
 
-    /// The sentence, where it takes no memory to say it and the system's error adds nothing: there may be none.
+    /// The text, if it needs no allocation and the system's error adds nothing. For use when memory
+    /// has run out.
     #[must_use]
     pub fn fixed(&self) -> Option<&'static str> {
         let is_memory = |source: &std::io::Error| source.kind() == std::io::ErrorKind::OutOfMemory;
@@ -54,8 +55,8 @@ impl OpenError {
 const FILE_LIMIT: &str = "the limit of file sizes leaves no room for shared memory; raise it (ulimit -f)";
 const NO_ROOM: &str = "not enough memory or address space for an endpoint; raise the limit (ulimit -v), or lower recv_buffers and send_buffers";
 
-/// Sees whether so many bytes of address space can be had. To be asked before allocations that cannot fail but by ending the
-/// process. Takes no memory, and its error neither.
+/// Checks that `bytes` of address space can be reserved. Call it before allocations whose failure would abort the process.
+/// Neither the check nor its error allocates memory.
 ///
 /// # Errors
 ///

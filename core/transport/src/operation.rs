@@ -46,8 +46,9 @@ impl Message<'_> {
     }
 }
 
-/// How the end of an operation is told. `send` and `rma` give a slot back only for [`Posted::Waited`], and only if the
-/// operation is still open: its state becomes `Ended` with the status in the event, and the caller releases it.
+/// How the end of an operation is told. `send` and `rma` give a slot back only for
+/// [`Posted::Waited`], and only if the operation is still open: its state becomes `Ended` with the
+/// status in the event, and the caller releases it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Posted {
     /// By a SEND event with this context.

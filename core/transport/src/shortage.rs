@@ -1,7 +1,8 @@
-//! What a program lacked when a call answered that no buffer is free, and when it is there again.
+//! The shortage that made a call fail for lack of buffers, and its end.
 //!
-//! Such a program takes the events that there are and sleeps on its handle. A silent operation has no event, and neither has
-//! a buffer that another thread returns: the handle itself tells that a send can succeed again.
+//! A program that is refused takes its events and sleeps on its handle. A silent operation has no
+//! event, and neither has a buffer that another thread returns. So the handle becomes readable when
+//! a send can succeed again.
 
 use crate::{Connection, Endpoint};
 use cci_mem::pool::Pool;
@@ -14,35 +15,35 @@ pub(crate) const RMA: u8 = 2;
 /// Something of the transport's own.
 pub(crate) const OTHER: u8 = 4;
 
-/// What lacks, and what the program knows of it.
+/// The shortage, and whether its end was reported.
 #[derive(Debug, Default)]
 pub(crate) struct Shortage {
-    /// [`SEND`], [`RMA`] and [`OTHER`], as refused since the program was last told.
+    /// [`SEND`], [`RMA`] and [`OTHER`], as refused since the last report.
     lacks: u8,
-    /// There is room again, and the handle tells it.
+    /// There is room again, and the handle is readable.
     is_told: bool,
-    /// The return of an event is to call the endpoint.
+    /// The return of an event must call the endpoint.
     listens: bool,
-    /// Peers wait for a receive slot, so that the return of an event is to call the endpoint for them.
+    /// Peers wait for a receive slot, so that the return of an event must call the endpoint.
     starving: bool,
 }
 
 impl Shortage {
-    /// A call was refused.
+    /// Records a refused call.
     #[cold]
     pub(crate) fn note(&mut self, what: u8) {
         self.lacks |= what;
         self.is_told = false;
     }
 
-    /// Whether [`Shortage::is_over`] has anything to look for.
+    /// Whether there is a shortage, whose end [`Shortage::is_over`] checks.
     #[inline(always)]
     pub(crate) fn is_on(&self) -> bool {
         self.lacks != 0
     }
 
-    /// Whether the handle is to be readable because a refused call can succeed now. `has_room`: whether there is room in any
-    /// of these classes.
+    /// Whether the handle must be readable because a refused call can succeed now. `has_room`:
+    /// whether any of these classes has room.
     #[cold]
     pub(crate) fn is_over(&mut self, endpoint: &Endpoint, mut has_room: impl FnMut(u8) -> bool) -> bool {
         if self.is_told {
@@ -52,7 +53,8 @@ impl Shortage {
         if !found && !self.listens && self.lacks != OTHER {
             self.listens = true;
             self.publish(endpoint);
-            // Against the light fence in giving an event back: either it calls, or this look finds its slot.
+            // Pairs with the light fence in returning an event: either the return calls, or this
+            // check finds its slot.
             endpoint.pairing.heavy_here();
             found = has_room(self.lacks);
         }
@@ -63,7 +65,7 @@ impl Shortage {
         found
     }
 
-    /// What the transport lacked is there again.
+    /// Ends the shortage of the transport's own resource.
     pub(crate) fn end_other(&mut self, endpoint: &Endpoint) {
         if self.lacks & OTHER != 0 {
             (self.is_told, self.listens) = (true, false);
@@ -71,13 +73,13 @@ impl Shortage {
         }
     }
 
-    /// Whether the handle tells of room.
+    /// Whether the handle is readable because there is room.
     #[inline(always)]
     pub(crate) fn is_told(&self) -> bool {
         self.is_told
     }
 
-    /// The program has been told, and has taken all its events.
+    /// Forgets the shortage, because the program was woken and has taken all its events.
     #[cold]
     pub(crate) fn forget(&mut self) {
         (self.lacks, self.is_told) = (0, false);

@@ -1,7 +1,9 @@
-//! Time stamps where one layer of the library calls the next: a transport and a link that stamp what passes and do nothing else.
+//! Time stamps where one layer of the library calls the next: a transport and a link that stamp
+//! what passes and do nothing else.
 //!
-//! An endpoint that is opened without stamps has neither: its types contain no stamp, and its operations not one instruction for
-//! them. `docs/design/perf-logp.md` says what is made of the stamps.
+//! An endpoint that is opened without stamps has neither: its types contain no stamp, and its
+//! operations not one instruction for them. `docs/design/perf-logp.md` says what is made of the
+//! stamps.
 
 use crate::{
     BackgroundWork, Connect, Connection, ConnectionReport, Core, Incoming, Link, Message, Outgoing, Posted, Rma, Slot,
@@ -22,7 +24,8 @@ use std::time::Duration;
 pub enum Layer {
     /// The library's interface: checks, the endpoint's lock, the connection's state.
     Semantics,
-    /// From the moment at which the transport has found something until the program has given its event back.
+    /// From the moment at which the transport has found something until the program has given its
+    /// event back.
     Event,
     /// The transport without its link: sequence, acknowledgement, window, timers, buffers.
     Transport,
@@ -47,11 +50,13 @@ pub struct Spent {
     pub stamps: [u64; Layer::COUNT],
 }
 
-/// The stamps of an endpoint that one thread uses. They are taken between [`Stamps::begin`] and [`Stamps::end`] only.
+/// The stamps of an endpoint that one thread uses. They are taken between [`Stamps::begin`] and
+/// [`Stamps::end`] only.
 #[derive(Debug)]
 pub struct Stamps {
     clock: fn() -> u64,
-    // Relaxed everywhere: a progress thread may see any of them at any time, and the endpoint's lock orders it with the program.
+    // Relaxed everywhere: a progress thread may see any of them at any time, and the endpoint's
+    // lock orders it with the program.
     on: AtomicBool,
     layer: AtomicUsize,
     last: AtomicU64,

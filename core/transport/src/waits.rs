@@ -1,4 +1,4 @@
-//! Whom an endpoint waits for: which entry of the published list is whose (`docs/design/counters.md`).
+//! The published list of peers for which an endpoint waits (`docs/design/counters.md`).
 
 use cci_mem::counters::{Page, WAITS};
 use cci_mem::sync::Ordering;
@@ -19,7 +19,7 @@ pub enum WaitFor {
 }
 
 impl WaitFor {
-    /// What a page says; none: nothing known.
+    /// Reads the word of a counters page. `None`: unknown.
     #[must_use]
     pub fn from_u32(number: u32) -> Option<Self> {
         [Self::Connection, Self::Room, Self::Acknowledgement, Self::Rma].into_iter().find(|what| *what as u32 == number)
@@ -29,13 +29,13 @@ impl WaitFor {
 /// The writer's side of the list; the page is never read for it.
 #[derive(Default)]
 pub(crate) struct Waits {
-    /// Whose the entries are, by the transport's keys.
+    /// The transport's key of each entry.
     keys: [Option<u64>; WAITS],
-    /// Entries that are somebody's.
+    /// Entries in use.
     taken: u32,
-    /// Those that were shown since `begin`, a bit each.
+    /// Entries that were published since `begin`, a bit each.
     seen: u32,
-    /// Those that found no entry since `begin`.
+    /// Waits that found no entry since `begin`.
     unlisted: u64,
 }
 

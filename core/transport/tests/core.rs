@@ -112,7 +112,8 @@ fn send_and_rma_slots_are_apart() {
     assert_eq!(seen.len(), 20);
 }
 
-/// Once for each refusal, for slots of sends and of RMAs apart, and only to a program that has the handle.
+/// Once for each refusal, for slots of sends and of RMAs apart, and only to a program that has the
+/// handle.
 #[test]
 fn room_is_told_to_who_was_refused() {
     let (mut core, endpoint) = core(&OPTIONS);

@@ -44,12 +44,12 @@ fn gauges_are_as_they_were_noted() {
     core.take_send().expect("a slot");
     core.armed = true;
     core.set_starving(true);
-    core.note();
+    core.publish_gauges();
     let noted = take(&file).expect("a page");
     assert_eq!((noted.recv_taken, noted.recv_lent, noted.send_taken), (1, 0, 1));
     assert!(noted.is_armed && noted.is_starving);
     core.pop().expect("an event");
-    core.note();
+    core.publish_gauges();
     assert_eq!(take(&file).expect("a page").recv_lent, 1);
 }
 

@@ -8,7 +8,7 @@ use crate::{BURST, CLOCK_EVERY, SWEEP_EVERY, Sm};
 use cci_mem::ring::{BODY, Peeked};
 use cci_mem::sync::Ordering;
 use cci_proto::EventKind;
-use cci_transport::{Core, Slot, name};
+use cci_transport::{Core, Slot, tag_event};
 
 /// A program that spins reads the clock once in so many empty calls. Divides every other interval of empty calls.
 pub(crate) const SPINS: u32 = 8;
@@ -188,7 +188,7 @@ impl Lane {
         }
         let entry = wire.consumer.shown(wire.inbound.ring);
         slot.fill_inline(EventKind::Recv as u32, usize::from(header.len), cell.address(), |at| entry.word(at));
-        name(slot, cell);
+        tag_event(slot, cell);
         slot.lend_again();
         cell.counters.on_received();
         core.counters().on_received_inline();

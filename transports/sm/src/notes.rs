@@ -122,7 +122,7 @@ impl Sm {
             lane.show_connects(core, now);
         }
         core.end_waits();
-        core.note();
+        core.publish_gauges();
         let page = core.counters();
         page.in_flight.store(in_flight, Ordering::Relaxed);
         page.strays.store(self.common.strays, Ordering::Relaxed);

@@ -355,7 +355,7 @@ impl Transport for Sm {
         if !self.settle_handle(core) && empty && was_signalled {
             self.common.control.signal_again();
         }
-        core.note();
+        core.publish_gauges();
     }
 
     fn leave_edge(&mut self, core: &mut Core) {

@@ -7,7 +7,7 @@ use crate::layout::{NOTHING, kind, unpair};
 use cci_mem::ring::{BODY, Header, Violation};
 use cci_mem::sync::Ordering;
 use cci_proto::EventKind;
-use cci_transport::{Core, Slot, name};
+use cci_transport::{Core, Slot, tag_event};
 
 /// A slot for what lies in the ring; frees what the program has returned.
 #[inline(always)]
@@ -116,7 +116,7 @@ impl Lane {
             wire.inbound.rnr.store(1, Ordering::Relaxed);
         }
         core.set_starving(true);
-        core.note();
+        core.publish_gauges();
         // Against the light fence in giving an event back: either it tells us, or the next look finds its slot.
         common.pairing.heavy_here();
         true
@@ -163,7 +163,7 @@ impl Lane {
         slot.fill_inline(EventKind::Recv as u32, usize::from(header.len), cell.address(), |at| entry.word(at));
         slot.payload.store(self.token, Ordering::Relaxed);
         self.lent += 1;
-        name(slot, cell);
+        tag_event(slot, cell);
         cell.counters.on_received();
         core.counters().on_received(usize::from(header.len));
         core.push(slot);
@@ -194,7 +194,7 @@ impl Lane {
                 return Err(violation);
             }
         };
-        name(slot, cell);
+        tag_event(slot, cell);
         cell.counters.on_received();
         core.counters().on_received(len as usize);
         let kind = EventKind::Recv as u32;

@@ -1,4 +1,4 @@
-//! Connections: asked for, answered, closed.
+//! Setup and teardown of connections: connect, accept, reject, redirect, disconnect.
 
 use super::Reliable;
 use super::connection_table::Opening;
@@ -11,7 +11,7 @@ use cci_proto::{Address, ConnectError, EventKind, Failure, RequestError, Time};
 use std::time::Duration;
 
 impl<L: Link> Reliable<L> {
-    /// Lets go of a place of the engine.
+    /// Closes a connection of the engine.
     pub(super) fn close_index(&mut self, core: &mut Core, now: Time, index: Index) {
         self.engine.close(now, index, &mut HostCtx { state: &mut self.host, core });
     }
@@ -19,13 +19,13 @@ impl<L: Link> Reliable<L> {
     pub(super) fn connect_peer(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
         let Some(to) = self.link.begin_resolve(connect.uri, self.names.next)? else {
             let now = self.link.now();
-            return self.await_name(core, now, connect);
+            return self.await_address(core, now, connect);
         };
         let slot = core.take_send().ok_or(ConnectError::NoBuffers)?;
         self.connect_to(core, to, connect, slot).inspect_err(|_| core.release(slot))
     }
 
-    /// Asks the endpoint at an address for a connection. Refused: the slot is still the caller's.
+    /// Sends a connection request to an address. If it is refused, the caller still owns the slot.
     pub(super) fn connect_to(
         &mut self,
         core: &mut Core,
@@ -38,14 +38,14 @@ impl<L: Link> Reliable<L> {
         let now = self.link.now();
         let opening =
             Opening { slot: Some(slot), kind: EventKind::Connect, context: connect.context, redirected: false };
-        // Its place in the engine follows at once; nothing is told about it before.
+        // The engine's index follows below; the engine reports no event before.
         let user = self.enter(cell, Index(u32::MAX), opening);
         let open = Open {
             to,
             attribute: connect.attribute,
             payload: connect.payload,
             host_cookie: user,
-            // Without a limit it waits for ever.
+            // Without a timeout it waits for ever.
             timeout: Some(connect.timeout.unwrap_or(Duration::MAX)),
             token: 0,
         };
@@ -69,22 +69,22 @@ impl<L: Link> Reliable<L> {
         request: &'static Slot,
         context: u64,
     ) -> Result<(), RequestError> {
-        let Some(asked) = self.host.inbox.take_request(request) else {
+        let Some(pending) = self.host.inbox.take_request(request) else {
             self.host.fail_opening(core, (None, EventKind::Accept, context), Failure::Disconnected);
             return Ok(());
         };
         let now = self.link.now();
-        self.accept_index(core, now, asked.index, asked.attribute, (None, context));
+        self.accept_index(core, now, pending.index, pending.attribute, (None, context));
         self.transmit(core, now, false);
         self.run_deferred(core, now);
         Ok(())
     }
 
     pub(super) fn reject_request(&mut self, core: &mut Core, request: &'static Slot) {
-        if let Some(asked) = self.host.inbox.take_request(request) {
+        if let Some(pending) = self.host.inbox.take_request(request) {
             let now = self.link.now();
-            // Its client is gone, should the engine know nothing of it.
-            let _ = self.engine.reject(now, asked.index);
+            // An error means that the client is gone.
+            let _ = self.engine.reject(now, pending.index);
             self.transmit(core, now, false);
         }
     }
@@ -102,7 +102,7 @@ impl<L: Link> Reliable<L> {
         Ok(())
     }
 
-    /// Takes an expectation back, without event.
+    /// Cancels an expected client, without event.
     pub(super) fn forget_client(&mut self, core: &mut Core, token: u64) {
         if let Some(at) = self.expected.iter().position(|expected| expected.token == token) {
             core.release(self.expected.swap_remove(at).slot);
@@ -118,10 +118,10 @@ impl<L: Link> Reliable<L> {
         token: u64,
     ) -> Result<(), RequestError> {
         // A client that is gone needs no answer; the endpoint that expects it reports its absence.
-        let Some(asked) = self.host.inbox.take_request(request) else { return Ok(()) };
+        let Some(pending) = self.host.inbox.take_request(request) else { return Ok(()) };
         let now = self.link.now();
-        if let Err(error) = self.engine.redirect(now, asked.index, uri.as_bytes(), token) {
-            self.host.inbox.put_back(asked);
+        if let Err(error) = self.engine.redirect(now, pending.index, uri.as_bytes(), token) {
+            self.host.inbox.put_back(pending);
             return Err(error);
         }
         self.transmit(core, now, false);
@@ -135,7 +135,7 @@ impl<L: Link> Reliable<L> {
         }
         if let Some(user) = self.host.table.user(cell) {
             let now = self.link.now();
-            // What waits for others leaves before the farewell.
+            // Messages in the coalescer leave before CLOSE.
             self.transmit(core, now, false);
             self.close_index(core, now, index_of(cell));
             self.host.table.leave(user);

@@ -1,4 +1,5 @@
-//! What others can see of an endpoint, beside what is counted as it happens (`docs/design/counters.md`).
+//! Gauges: published values of an endpoint that are copied at intervals, beside its counters
+//! (`docs/design/counters.md`).
 
 use super::Reliable;
 use crate::{Core, Link, WaitFor};
@@ -7,36 +8,36 @@ use cci_proto::engine::{Index, WaitsFor};
 use cci_proto::{Address, Time};
 use std::fmt;
 
-/// Notes are made this often, nanoseconds: as often as the coarse clock of most systems ticks.
-const EVERY: u64 = 4_000_000;
-/// Those who wait are looked for this often, nanoseconds: it takes a look at all that is open.
-const LOOK_EVERY: u64 = 100_000_000;
-/// Who waits less than this is not listed, nanoseconds: what is on its way waits too.
-const PATIENCE: u64 = 10_000_000;
+/// Interval of the gauges, nanoseconds: a tick of the coarse clock of most systems.
+const GAUGES_EVERY: u64 = 4_000_000;
+/// Interval of the list of waits, nanoseconds: it checks every open connection.
+const WAITS_EVERY: u64 = 100_000_000;
+/// Shortest wait that is listed, nanoseconds: every frame in flight waits a little.
+const SHORTEST_WAIT: u64 = 10_000_000;
 
-/// When notes were made.
+/// When the gauges were last published.
 #[derive(Debug, Default)]
-pub(super) struct Notes {
+pub(super) struct GaugeTimes {
     at: Time,
-    /// Those who wait were looked for.
-    looked_at: Time,
+    /// When the list of waits was last published.
+    waits_at: Time,
 }
 
-/// An address, as its link writes it.
-struct Named<'l, L: Link>(&'l L, Address);
+/// Formats an address by its link.
+struct AddressName<'l, L: Link>(&'l L, Address);
 
-impl<L: Link> fmt::Display for Named<'_, L> {
+impl<L: Link> fmt::Display for AddressName<'_, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.write_name(&self.1, f)
     }
 }
 
 impl<L: Link> Reliable<L> {
-    /// Notes how the endpoint stands, if it is time. `called`: by the program, not by the progress thread.
+    /// Publishes the gauges if it is time. `called`: by the program, not by the progress thread.
     #[inline]
-    pub(super) fn note(&mut self, core: &mut Core, now: Time, called: bool) {
-        if now.since(self.notes.at) >= EVERY {
-            self.note_now(core, now, called);
+    pub(super) fn publish_gauges(&mut self, core: &mut Core, now: Time, called: bool) {
+        if now.since(self.gauge_times.at) >= GAUGES_EVERY {
+            self.publish_gauges_now(core, now, called);
         } else if core.has_waits() && !self.has_open() {
             self.list_waits(core, now);
         }
@@ -47,9 +48,9 @@ impl<L: Link> Reliable<L> {
     }
 
     #[cold]
-    fn note_now(&mut self, core: &mut Core, now: Time, called: bool) {
-        self.notes.at = now;
-        core.note();
+    fn publish_gauges_now(&mut self, core: &mut Core, now: Time, called: bool) {
+        self.gauge_times.at = now;
+        core.publish_gauges();
         let (page, stats) = (core.counters(), self.engine.stats());
         for (word, value) in [
             (&page.strays, stats.strays),
@@ -69,23 +70,23 @@ impl<L: Link> Reliable<L> {
         if called {
             page.progress.store(now.0, Ordering::Relaxed);
         }
-        let wanted = self.has_open() && now.since(self.notes.looked_at) >= LOOK_EVERY;
+        let wanted = self.has_open() && now.since(self.gauge_times.waits_at) >= WAITS_EVERY;
         if wanted || core.has_waits() && !self.has_open() {
             self.list_waits(core, now);
         }
     }
 
     fn list_waits(&mut self, core: &mut Core, now: Time) {
-        self.notes.looked_at = now;
+        self.gauge_times.waits_at = now;
         core.begin_waits();
-        for wait in self.engine.waits().filter(|wait| now.since(wait.since) >= PATIENCE) {
+        for wait in self.engine.waits().filter(|wait| now.since(wait.since) >= SHORTEST_WAIT) {
             let what = match wait.what {
                 WaitsFor::Handshake => WaitFor::Connection,
                 WaitsFor::Slot => WaitFor::Room,
                 WaitsFor::Acknowledgement => WaitFor::Acknowledgement,
             };
             let Index(key) = wait.index;
-            let peer = Named(&self.link, self.engine.address(wait.index).unwrap_or_default());
+            let peer = AddressName(&self.link, self.engine.address(wait.index).unwrap_or_default());
             core.wait_for(key.into(), what, wait.since.0, wait.operations.into(), peer);
         }
         core.end_waits();

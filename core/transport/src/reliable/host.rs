@@ -1,11 +1,11 @@
 //! The host of the engine: slots, registered memory, events.
 
-use super::connection_table::Table;
+use super::connection_table::ConnectionTable;
 use super::deferred::DeferredCall;
 use super::inbox::Inbox;
 use super::operation_table::Operations;
 use super::outbox::COPIED;
-use super::registrations::Registry;
+use super::registrations::Registrations;
 use crate::{Connection, ConnectionState, Core, Slot};
 use cci_mem::memory::{Memory, Piece};
 use cci_mem::sync::Ordering;
@@ -16,10 +16,10 @@ use std::collections::VecDeque;
 
 /// The state behind the engine's host: an endpoint's tables, beside engine, link and core.
 pub(super) struct HostState {
-    pub(super) table: Table,
+    pub(super) table: ConnectionTable,
     pub(super) inbox: Inbox,
     pub(super) operations: Operations,
-    pub(super) registry: Registry,
+    pub(super) registry: Registrations,
     /// Calls of the engine that wait until it has returned.
     pub(super) deferred: Vec<DeferredCall>,
     /// Events that wait for a free slot.
@@ -274,7 +274,7 @@ impl Host for HostCtx<'_> {
     fn event(&mut self, index: Index, user: u64, event: Event<'_>) -> bool {
         let Self { state, core } = self;
         match event {
-            Event::Request { attribute, payload } => return state.inbox.ask(core, index, attribute, payload),
+            Event::Request { attribute, payload } => return state.inbox.show_request(core, index, attribute, payload),
             Event::Expected { attribute, token } => {
                 state.deferred.push(DeferredCall::AcceptExpected { index, attribute, token })
             }

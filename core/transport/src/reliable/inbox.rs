@@ -1,7 +1,7 @@
-//! Receive slots and payload buffers: who has how many, and what arrives in which.
+//! The inbox: receive slots, payload buffers, and the messages that arrive in them.
 
 use super::shares::{NOBODY, STRANGER, Shares};
-use crate::{Connection, Core, Slot, name};
+use crate::{Connection, Core, Slot, tag_event};
 use cci_mem::buffers::Buffers;
 use cci_mem::ring::BODY;
 use cci_mem::sync::Ordering;
@@ -10,7 +10,7 @@ use cci_proto::{Address, Attribute, EventKind};
 
 /// A message that arrives in parts.
 #[derive(Clone, Copy)]
-struct Arriving {
+struct PartialMessage {
     slot: &'static Slot,
     buffer: u32,
     len: u32,
@@ -18,13 +18,14 @@ struct Arriving {
 
 /// A connection request that the program has not answered.
 #[derive(Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct PendingRequest {
     pub(super) index: Index,
     pub(super) attribute: Attribute,
     slot: &'static Slot,
 }
 
-/// What stands in [`Slot::payload`]: whom the slot counts for, and the buffer that it holds.
+/// The word in [`Slot::payload`]: the fairness class that the slot counts for, and its payload
+/// buffer.
 #[derive(Clone, Copy)]
 struct Token(u64);
 
@@ -47,13 +48,13 @@ impl Token {
 pub(super) struct Inbox {
     buffers: Buffers,
     /// By the slot's number.
-    arriving: Vec<Option<Arriving>>,
-    asked: Vec<Option<Asked>>,
-    /// Who has how many of the slots.
+    partial_messages: Vec<Option<PartialMessage>>,
+    pending_requests: Vec<Option<PendingRequest>>,
+    /// The slots of each fairness class.
     shares: Shares,
-    /// A message or a request was shown to the program, which may answer it.
-    pub(super) has_shown: bool,
-    /// The endpoint closes: nothing is taken any more.
+    /// A message or a request was queued for the program, which may answer it.
+    pub(super) has_delivered: bool,
+    /// The endpoint closes: no message is accepted.
     pub(super) closing: bool,
 }
 
@@ -62,15 +63,15 @@ impl Inbox {
         let slots = u32::try_from(core.recv_count().1).map_err(|_| rustix::io::Errno::NOMEM)?;
         Ok(Self {
             buffers: Buffers::new(slots, largest)?,
-            arriving: Vec::new(),
-            asked: Vec::new(),
+            partial_messages: Vec::new(),
+            pending_requests: Vec::new(),
             shares: Shares::new(),
-            has_shown: false,
+            has_delivered: false,
             closing: false,
         })
     }
 
-    /// A connection to the peer at this address is open.
+    /// Attaches an open connection to the fairness class of the peer at this address.
     pub(super) fn attach(&mut self, cell: &'static Connection, address: &Address) {
         cell.lane.store(self.shares.attach(address), Ordering::Relaxed);
     }
@@ -123,37 +124,38 @@ impl Inbox {
         core.take_recv(|slot| self.release(slot))
     }
 
-    /// No slot was free: has the program's next return tell us, and looks once more.
+    /// No slot was free: makes the program's next return call the endpoint, and checks once more.
     #[cold]
     fn take_last(&mut self, core: &mut Core, who: u32) -> Option<&'static Slot> {
         if !core.is_starving() {
             core.set_starving(true);
-            // Against the light fence in giving an event back: either it tells us, or this look finds its slot.
+            // Pairs with the light fence in returning an event: either the return calls the
+            // endpoint, or this check finds its slot.
             core.endpoint().pairing.heavy_here();
         }
         self.sweep(core);
         self.take_fair(core, who)
     }
 
-    /// Takes back what the program has returned.
+    /// Frees all slots that the program has returned.
     pub(super) fn sweep(&mut self, core: &mut Core) {
         core.sweep_all_recv(|slot| self.release(slot));
     }
 
-    /// Takes back a little of what the program has returned.
+    /// Frees a few of the slots that the program has returned.
     #[inline]
     pub(super) fn sweep_some(&mut self, core: &mut Core) {
         core.sweep_recv(|slot| self.release(slot));
     }
 
-    /// Notes what a slot holds.
+    /// Records the class and the buffer of a slot.
     #[inline]
     fn hold(&mut self, slot: &'static Slot, who: u32, buffer: Option<u32>) {
         self.shares.lend(who);
         slot.payload.store(Token::new(who, buffer).0, Ordering::Relaxed);
     }
 
-    /// Gives back a slot that no event has shown.
+    /// Frees a slot that the program has not received.
     fn give_back(&mut self, core: &mut Core, slot: &'static Slot) {
         self.release(slot);
         core.release(slot);
@@ -163,7 +165,7 @@ impl Inbox {
     fn take_with_buffer(&mut self, core: &mut Core, who: u32) -> Option<(&'static Slot, u32)> {
         let slot = self.take(core, who)?;
         slot.payload.store(0, Ordering::Relaxed);
-        // As many as slots.
+        // There are as many buffers as slots.
         let Some(buffer) = self.buffers.take() else {
             core.release(slot);
             return None;
@@ -172,7 +174,7 @@ impl Inbox {
         Some((slot, buffer))
     }
 
-    /// A message in one piece. False: no slot is free.
+    /// Delivers a message in one piece. False: no slot is free.
     #[inline]
     pub(super) fn message(&mut self, core: &mut Core, cell: &'static Connection, bytes: &[u8]) -> bool {
         let who = cell.lane.load(Ordering::Relaxed);
@@ -191,61 +193,62 @@ impl Inbox {
             self.buffers.show(slot, EventKind::Recv as u32, buffer, len, cell.address());
             slot
         };
-        name(slot, cell);
+        tag_event(slot, cell);
         cell.counters.on_received();
         core.counters().on_received(bytes.len());
         self.show(core, slot);
         true
     }
 
-    /// Shows a filled slot to the program.
+    /// Queues a filled slot for the program.
     #[inline]
     fn show(&mut self, core: &mut Core, slot: &'static Slot) {
-        self.has_shown = true;
+        self.has_delivered = true;
         core.push(slot);
     }
 
-    /// A place for a message that comes in parts.
+    /// Reserves a slot and a buffer for a message that arrives in parts.
     pub(super) fn begin(&mut self, core: &mut Core, cell: &'static Connection, len: u32) -> Option<MessageBuffer> {
         if len as usize > self.buffers.capacity() {
             return None;
         }
         let (slot, buffer) = self.take_with_buffer(core, cell.lane.load(Ordering::Relaxed))?;
         let number = slot.index.load(Ordering::Relaxed);
-        put(&mut self.arriving, number, Arriving { slot, buffer, len });
+        put(&mut self.partial_messages, number, PartialMessage { slot, buffer, len });
         Some(MessageBuffer(number))
     }
 
     #[inline]
     pub(super) fn fill(&mut self, buffer: MessageBuffer, at: u32, bytes: &[u8]) {
-        let Some(Some(arriving)) = self.arriving.get(buffer.0 as usize) else { return };
-        if at as usize + bytes.len() <= arriving.len as usize {
+        let Some(Some(message)) = self.partial_messages.get(buffer.0 as usize) else { return };
+        if at as usize + bytes.len() <= message.len as usize {
             // Inside, since the whole message is.
-            let _ = self.buffers.write(arriving.buffer, at as usize, bytes);
+            let _ = self.buffers.write(message.buffer, at as usize, bytes);
         }
     }
 
-    /// A message has come as a whole.
+    /// Delivers a message whose parts have all arrived.
     pub(super) fn deliver(&mut self, core: &mut Core, cell: &'static Connection, buffer: MessageBuffer) {
-        let Some(Arriving { slot, buffer, len }) = self.arriving.get_mut(buffer.0 as usize).and_then(Option::take)
+        let Some(PartialMessage { slot, buffer, len }) =
+            self.partial_messages.get_mut(buffer.0 as usize).and_then(Option::take)
         else {
             return;
         };
         self.buffers.show(slot, EventKind::Recv as u32, buffer, len, cell.address());
-        name(slot, cell);
+        tag_event(slot, cell);
         cell.counters.on_received();
         core.counters().on_received(len as usize);
         self.show(core, slot);
     }
 
     pub(super) fn abandon(&mut self, core: &mut Core, buffer: MessageBuffer) {
-        if let Some(arriving) = self.arriving.get_mut(buffer.0 as usize).and_then(Option::take) {
-            self.give_back(core, arriving.slot);
+        if let Some(message) = self.partial_messages.get_mut(buffer.0 as usize).and_then(Option::take) {
+            self.give_back(core, message.slot);
         }
     }
 
-    /// Shows a request to the program. False: no slot is free.
-    pub(super) fn ask(&mut self, core: &mut Core, index: Index, attribute: Attribute, payload: &[u8]) -> bool {
+    /// Queues a connection request for the program. False: no slot is free.
+    pub(super) fn show_request(&mut self, core: &mut Core, index: Index, attribute: Attribute, payload: &[u8]) -> bool {
         let Some((slot, buffer)) = self.take_with_buffer(core, STRANGER) else { return false };
         let Some(len) = u32::try_from(payload.len()).ok().filter(|_| self.buffers.write(buffer, 0, payload)) else {
             self.give_back(core, slot);
@@ -255,31 +258,32 @@ impl Inbox {
         slot.connection.set(None);
         self.buffers.show(slot, EventKind::ConnectRequest as u32, buffer, len, u64::from(attribute as u32));
         let number = slot.index.load(Ordering::Relaxed);
-        put(&mut self.asked, number, Asked { index, attribute, slot });
+        put(&mut self.pending_requests, number, PendingRequest { index, attribute, slot });
         self.show(core, slot);
         true
     }
 
-    /// Takes the request that a slot shows; none when its client is gone.
-    pub(super) fn take_request(&mut self, slot: &'static Slot) -> Option<Asked> {
-        let asked = self.asked.get_mut(slot.index.load(Ordering::Relaxed) as usize)?;
-        asked.take_if(|asked| std::ptr::eq(asked.slot, slot))
+    /// Takes the request of a slot. `None`: its client is gone.
+    pub(super) fn take_request(&mut self, slot: &'static Slot) -> Option<PendingRequest> {
+        let request = self.pending_requests.get_mut(slot.index.load(Ordering::Relaxed) as usize)?;
+        request.take_if(|request| std::ptr::eq(request.slot, slot))
     }
 
-    /// Puts a request back that could not be answered now.
-    pub(super) fn put_back(&mut self, asked: Asked) {
-        put(&mut self.asked, asked.slot.index.load(Ordering::Relaxed), asked);
+    /// Puts back a request that could not be answered now.
+    pub(super) fn put_back(&mut self, request: PendingRequest) {
+        put(&mut self.pending_requests, request.slot.index.load(Ordering::Relaxed), request);
     }
 
-    /// The client of a request is gone. False: there is no such request.
+    /// Removes the request of a client that is gone. False: there is no such request.
     pub(super) fn forget_request(&mut self, index: Index) -> bool {
-        let found = self.asked.iter_mut().find(|asked| asked.is_some_and(|asked| asked.index == index));
-        found.is_some_and(|asked| asked.take().is_some())
+        let found =
+            self.pending_requests.iter_mut().find(|request| request.is_some_and(|request| request.index == index));
+        found.is_some_and(|request| request.take().is_some())
     }
 
     /// The unanswered requests.
     pub(super) fn requests(&self) -> impl Iterator<Item = Index> + '_ {
-        self.asked.iter().flatten().map(|asked| asked.index)
+        self.pending_requests.iter().flatten().map(|request| request.index)
     }
 }
 
@@ -294,7 +298,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     }))
 }
 
-/// Enters something by a slot's number; the list grows while slots are used for the first time.
+/// Stores an entry by a slot's number. The list grows while slots are used for the first time.
 fn put<T: Copy>(list: &mut Vec<Option<T>>, number: u32, entry: T) {
     let at = number as usize;
     if at >= list.len() {

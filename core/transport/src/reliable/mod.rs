@@ -25,9 +25,9 @@ use cci_mem::guarded::Threading;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Config, Engine};
 use cci_proto::{CONN_REQ_LEN, Status, Time, wire};
-use connection_table::Table;
+use connection_table::ConnectionTable;
 use deferred::ExpectedClient;
-use gauges::Notes;
+use gauges::GaugeTimes;
 use host::{HostCtx, HostState};
 use inbox::Inbox;
 use multicast::Group;
@@ -36,7 +36,7 @@ use operation_table::Operations;
 use outbox::Outbox;
 use progress_thread::Background;
 use readiness::Readiness;
-use registrations::Registry;
+use registrations::Registrations;
 use send::Coalescer;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -87,7 +87,7 @@ pub struct Reliable<L: Link> {
     malformed: u64,
     /// The engine's count of released buffers when it last refused a call for lack of buffers.
     refused_at: Option<u64>,
-    notes: Notes,
+    gauge_times: GaugeTimes,
 }
 
 /// Random words.
@@ -133,10 +133,10 @@ impl<L: Link> Reliable<L> {
         };
         let largest = (options.max_send_size as usize).max(CONN_REQ_LEN);
         let host = HostState {
-            table: Table::default(),
+            table: ConnectionTable::default(),
             inbox: Inbox::new(core, largest).map_err(system)?,
             operations: Operations::new(send),
-            registry: Registry::new(registrations),
+            registry: Registrations::new(registrations),
             deferred: Vec::new(),
             pending_events: Vec::new(),
             unconfirmed: VecDeque::new(),
@@ -163,7 +163,7 @@ impl<L: Link> Reliable<L> {
             delivered: false,
             malformed: 0,
             refused_at: None,
-            notes: Notes::default(),
+            gauge_times: GaugeTimes::default(),
         };
         if transport.link.is_virtual() {
             core.counters().flags.store(VIRTUAL, Ordering::Relaxed);
@@ -203,7 +203,7 @@ impl<L: Link> Reliable<L> {
         self.host.inbox.sweep_some(core);
         let count = if reads { self.receive(core, now) } else { 0 };
         self.rest = count >= BUDGET;
-        if std::mem::take(&mut self.host.inbox.has_shown) {
+        if std::mem::take(&mut self.host.inbox.has_delivered) {
             self.coalescer.on_received();
         }
         self.engine.handle_timeout(now, &mut HostCtx { state: &mut self.host, core });
@@ -285,7 +285,7 @@ impl<L: Link> Reliable<L> {
         let watches = self.reads_in_background();
         self.delivered = true;
         let (count, now) = self.step(core, watches);
-        self.note(core, now, false);
+        self.publish_gauges(core, now, false);
         if !self.is_needed() {
             self.background.park();
             return BackgroundWork::Done;

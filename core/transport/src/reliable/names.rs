@@ -1,11 +1,11 @@
-//! Connects whose host is still looked up by its name.
+//! Connects that wait for the lookup of their host's name.
 
 use super::Reliable;
 use crate::{Connect, Core, Link, Slot};
 use cci_proto::{Address, Attribute, ConnectError, EventKind, Failure, Time};
 
 /// A connect that waits for an address.
-struct Named {
+struct PendingConnect {
     number: u64,
     /// Reserved for the CONNECT event.
     slot: &'static Slot,
@@ -18,7 +18,7 @@ struct Named {
 /// The connects of an endpoint that wait for an address, oldest first.
 #[derive(Default)]
 pub(super) struct Names {
-    waiting: Vec<Named>,
+    waiting: Vec<PendingConnect>,
     /// The number of the next name that is looked up.
     pub(super) next: u64,
 }
@@ -30,22 +30,27 @@ impl Names {
         !self.waiting.is_empty()
     }
 
-    /// When the first of them is over.
+    /// The earliest deadline.
     pub(super) fn deadline(&self) -> Option<Time> {
-        self.waiting.iter().filter_map(|named| named.deadline).min()
+        self.waiting.iter().filter_map(|pending| pending.deadline).min()
     }
 }
 
 impl<L: Link> Reliable<L> {
     /// Keeps a connect until its host's address is known, under the number of [`Names::next`].
-    pub(super) fn await_name(&mut self, core: &mut Core, now: Time, connect: &Connect<'_>) -> Result<(), ConnectError> {
+    pub(super) fn await_address(
+        &mut self,
+        core: &mut Core,
+        now: Time,
+        connect: &Connect<'_>,
+    ) -> Result<(), ConnectError> {
         let number = self.names.next;
         self.names.next += 1;
         let Some(slot) = core.take_send() else {
             self.link.forget_name(number);
             return Err(ConnectError::NoBuffers);
         };
-        self.names.waiting.push(Named {
+        self.names.waiting.push(PendingConnect {
             number,
             slot,
             attribute: connect.attribute,
@@ -56,21 +61,21 @@ impl<L: Link> Reliable<L> {
         Ok(())
     }
 
-    /// Goes on with the connects whose address is known, and ends those whose time is over.
+    /// Continues the connects whose address was found, and fails those whose timeout has passed.
     #[cold]
     pub(super) fn take_names(&mut self, core: &mut Core, now: Time) {
         while let Some((number, found)) = self.link.next_name() {
-            let Some(at) = self.names.waiting.iter().position(|named| named.number == number) else { continue };
-            let named = self.names.waiting.remove(at);
+            let Some(at) = self.names.waiting.iter().position(|pending| pending.number == number) else { continue };
+            let pending = self.names.waiting.remove(at);
             match found {
-                Ok(to) => self.go_on(core, now, &named, to),
+                Ok(to) => self.continue_connect(core, now, &pending, to),
                 Err(reason) => {
-                    core.finish_opening(named.slot, EventKind::Connect, named.context, Err(Failure::Refused));
-                    core.explain(named.slot, reason);
+                    core.finish_opening(pending.slot, EventKind::Connect, pending.context, Err(Failure::Refused));
+                    core.explain(pending.slot, reason);
                 }
             }
         }
-        let is_over = |named: &Named| named.deadline.is_some_and(|deadline| deadline <= now);
+        let is_over = |pending: &PendingConnect| pending.deadline.is_some_and(|deadline| deadline <= now);
         while let Some(at) = self.names.waiting.iter().position(is_over) {
             let late = self.names.waiting.remove(at);
             self.link.forget_name(late.number);
@@ -79,24 +84,24 @@ impl<L: Link> Reliable<L> {
         }
     }
 
-    fn go_on(&mut self, core: &mut Core, now: Time, named: &Named, to: Address) {
+    fn continue_connect(&mut self, core: &mut Core, now: Time, pending: &PendingConnect, to: Address) {
         let connect = Connect {
             uri: "",
-            payload: &named.payload,
-            attribute: named.attribute,
-            context: named.context,
-            // One that has none is over, and is ended as such.
-            timeout: named.deadline.map(|deadline| deadline - now),
+            payload: &pending.payload,
+            attribute: pending.attribute,
+            context: pending.context,
+            // A connect without time left fails by its timeout.
+            timeout: pending.deadline.map(|deadline| deadline - now),
         };
-        let Err(error) = self.connect_to(core, to, &connect, named.slot) else { return };
+        let Err(error) = self.connect_to(core, to, &connect, pending.slot) else { return };
         let failure = if error == ConnectError::NoMemory { Failure::NoMemory } else { Failure::Refused };
-        core.finish_opening(named.slot, EventKind::Connect, named.context, Err(failure));
+        core.finish_opening(pending.slot, EventKind::Connect, pending.context, Err(failure));
     }
 
-    /// The endpoint closes: nobody waits for names any more.
+    /// Cancels all lookups, because the endpoint closes.
     pub(super) fn forget_names(&mut self) {
-        for named in self.names.waiting.drain(..) {
-            self.link.forget_name(named.number);
+        for pending in self.names.waiting.drain(..) {
+            self.link.forget_name(pending.number);
         }
     }
 }

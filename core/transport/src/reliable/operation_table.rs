@@ -1,4 +1,4 @@
-//! Operations that are open: sends and RMAs, by the place of their slot.
+//! The table of open operations: sends and RMAs, by the index of their slot.
 
 use crate::{Connection, Core, Posted, Slot};
 use cci_mem::sync::Ordering;
@@ -29,7 +29,7 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    /// Tells the end.
+    /// Queues the event of the operation's end, counts it, and frees what it holds.
     pub(super) fn finish(self, core: &mut Core, outcome: Result<(), Failure>) {
         let Self { slot, cell, posted, local, spoilt } = self;
         let outcome = if spoilt { outcome.and(Err(Failure::RemoteHandle)) } else { outcome };
@@ -46,8 +46,8 @@ impl Operation {
     }
 }
 
-/// The table. A slot's place in its class is the operation's place here, so that nothing has to be looked for; it grows while slots
-/// are used for the first time.
+/// The table. A slot's index in its class is the operation's index here, so that no search is
+/// needed. It grows while slots are used for the first time.
 #[derive(Default)]
 pub(super) struct Operations {
     sends: Vec<Option<Operation>>,
@@ -63,13 +63,13 @@ impl Operations {
         Self { split: send_slots, ..Self::default() }
     }
 
-    /// The number that a send in this slot will have.
+    /// The number of a send in this slot.
     #[inline]
     pub(super) fn send(slot: &Slot) -> Op {
         Op(slot.index.load(Ordering::Relaxed))
     }
 
-    /// Enters an operation.
+    /// Adds an operation.
     #[inline]
     pub(super) fn begin(&mut self, operation: Operation) -> Op {
         let index = operation.slot.index.load(Ordering::Relaxed);
@@ -94,7 +94,7 @@ impl Operations {
         }
     }
 
-    /// Takes an operation out: it has ended.
+    /// Removes an operation that has ended.
     #[inline]
     pub(super) fn end(&mut self, op: Op) -> Option<Operation> {
         let operation = self.place(op)?.take()?;

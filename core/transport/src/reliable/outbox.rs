@@ -1,4 +1,4 @@
-//! Frames on their way from the engine to the link.
+//! The outbox: frames between the engine and the link.
 
 use crate::{Link, Outgoing};
 use cci_mem::memory::{Memory, Piece};
@@ -9,13 +9,14 @@ use cci_proto::wire::{self, Crc};
 
 /// Bytes for the heads of frames.
 const BYTES: usize = 256 << 10;
-/// Bytes of a piece of memory that is always copied: its owner may change it between the check and the system's copy, and then
-/// the frame would be lost. So little costs no more than the check alone.
+/// Largest piece of memory that is always copied, bytes: its owner may change it between the check
+/// and the system's copy, and then the frame would be lost. Copying this little costs no more than
+/// the check alone.
 pub(super) const COPIED: usize = 4096;
-/// Frames handed to the link at a time: what the kernel takes in one segmented send.
+/// Frames given to the link at a time: as many as the kernel takes in one segmented send.
 const BURST: usize = 64;
 
-/// A frame whose head stands in the buffer.
+/// A frame whose head is in the buffer.
 #[derive(Clone, Copy)]
 struct Queued {
     to: Address,
@@ -25,7 +26,7 @@ struct Queued {
     probe: bool,
 }
 
-/// The frames. Filled from empty, then drained: what a full link leaves keeps its place, and nothing is added meanwhile.
+/// The frames. Filled when empty, then drained. No frame is added before all have left.
 pub(super) struct Outbox {
     buffer: Pages,
     end: usize,

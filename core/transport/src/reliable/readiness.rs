@@ -222,8 +222,8 @@ impl<L: Link> Reliable<L> {
         if self.readiness.call_epoll.is_none() {
             self.readiness.call_epoll = Some(progress_thread::watch(self.link.handle()).ok()?);
         }
-        // A timer that has fired keeps the link's handle readable until it is drained. While nothing is armed
-        // here, other code may have set the timer.
+        // A timer that has fired keeps the link's handle readable until it is drained. While
+        // nothing is armed here, other code may have set the timer.
         let now = self.link.now();
         if self.readiness.armed.is_none_or(|armed| armed.is_past(now)) {
             self.link.disarm();

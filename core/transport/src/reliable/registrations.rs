@@ -1,4 +1,4 @@
-//! This endpoint's registrations: what peers may touch by frames, and what its own RMA copies from and to.
+//! The registrations of an endpoint: memory for RMA by peers and for its own RMA.
 
 use cci_mem::memory::{Memory, Piece};
 use cci_proto::engine::Target;
@@ -6,50 +6,52 @@ use cci_proto::{Failure, RegisterError, Registration, Rights, RmaHandle, Time};
 use std::collections::VecDeque;
 use subtle::ConstantTimeEq;
 
-/// Frames of a registration that are copied before their check: so many, and all up to this time.
+/// A period in which frames of a registration are copied before their check: this many frames, and
+/// all until this time.
 #[derive(Clone, Copy, Default)]
-struct Copied {
+struct CopyPeriod {
     frames: u32,
     until: Time,
-    /// Times that the next of these periods is doubled.
+    /// How often the next period is doubled.
     doublings: u32,
 }
 
-/// Frames that are copied after one of their registration was sent again, and for how long at least, microseconds.
+/// Frames that are copied after a retransmission from their registration, and for how long at
+/// least, microseconds.
 const COPIED_FRAMES: u32 = 4096;
 const COPIED_FOR: u64 = 1_000_000;
-/// Each such period is twice as long as the last, up to so many times: memory that goes on changing loses a frame after each of them,
-/// which comes again only after a timeout if it was the last one.
+/// Most doublings: each period is twice as long as the last. Memory that keeps changing loses a
+/// frame after each period, which is retransmitted only after a timeout if it was the last frame.
 const MOST_DOUBLINGS: u32 = 6;
 
-struct Own {
-    copied: Copied,
+struct Entry {
+    copied: CopyPeriod,
     generation: u32,
     secret: u64,
     rights: Rights,
-    /// None: deregistered.
+    /// `None`: deregistered.
     memory: Option<Memory>,
 }
 
 /// The registrations.
-pub(super) struct Registry {
+pub(super) struct Registrations {
     key: u64,
-    entries: Vec<Own>,
-    /// First in, first out: a stale handle meets a dead generation for as long as possible.
+    entries: Vec<Entry>,
+    /// First in, first out, so that a stale handle is refused for as long as possible.
     free: VecDeque<u32>,
     /// Registrations with rights for peers.
     exposed: usize,
-    /// Pieces that the system could not read. Each fails the next operation that is to send a byte of it, once: the program may
-    /// have mapped the memory again.
+    /// Pieces that the system could not read. Each fails the next operation that sends a byte of
+    /// it, once, because the program may have mapped the memory again.
     faults: Vec<Piece>,
-    /// When the frames leave that are asked for now.
+    /// The time of the frames that the engine builds now.
     pub(super) now: Time,
 }
 
-/// Faults that are remembered. One that is not remembered occurs again.
+/// Most recorded faults. One that is not recorded occurs again.
 const MOST_FAULTS: usize = 64;
 
-impl Registry {
+impl Registrations {
     /// Empty; `key` is the endpoint's own and random.
     pub(super) fn new(key: u64) -> Self {
         Self { key, entries: Vec::new(), free: VecDeque::new(), exposed: 0, faults: Vec::new(), now: Time(0) }
@@ -73,18 +75,18 @@ impl Registry {
             None => {
                 let index = u32::try_from(self.entries.len()).map_err(|_| RegisterError::NoMemory)?;
                 self.entries.try_reserve(1).map_err(|_| RegisterError::NoMemory)?;
-                let copied = Copied::default();
-                self.entries.push(Own { copied, generation: 0, secret: 0, rights: Rights::NONE, memory: None });
+                let copied = CopyPeriod::default();
+                self.entries.push(Entry { copied, generation: 0, secret: 0, rights: Rights::NONE, memory: None });
                 index
             }
         };
-        let own = &mut self.entries[index as usize];
-        own.generation = own.generation.wrapping_add(1);
-        own.copied = Copied::default();
+        let entry = &mut self.entries[index as usize];
+        entry.generation = entry.generation.wrapping_add(1);
+        entry.copied = CopyPeriod::default();
         let len = memory.len();
-        (own.secret, own.rights, own.memory) = (secret, rights, Some(memory));
+        (entry.secret, entry.rights, entry.memory) = (secret, rights, Some(memory));
         self.exposed += usize::from(rights != Rights::NONE);
-        let number = Registration { index, generation: own.generation };
+        let number = Registration { index, generation: entry.generation };
         Ok(RmaHandle { stuff: [number.mixed(self.key), secret, len, 0] })
     }
 
@@ -95,10 +97,10 @@ impl Registry {
     /// No such registration.
     pub(super) fn deregister(&mut self, handle: &RmaHandle) -> Result<Memory, RegisterError> {
         let [first, secret, ..] = handle.stuff;
-        let (number, _) = self.named([first, secret]).ok_or(RegisterError::UnknownHandle)?;
-        let own = self.entries.get_mut(number.index as usize).ok_or(RegisterError::UnknownHandle)?;
-        let memory = own.memory.take().ok_or(RegisterError::UnknownHandle)?;
-        self.exposed -= usize::from(own.rights != Rights::NONE);
+        let (number, _) = self.lookup([first, secret]).ok_or(RegisterError::UnknownHandle)?;
+        let entry = self.entries.get_mut(number.index as usize).ok_or(RegisterError::UnknownHandle)?;
+        let memory = entry.memory.take().ok_or(RegisterError::UnknownHandle)?;
+        self.exposed -= usize::from(entry.rights != Rights::NONE);
         self.free.push_back(number.index);
         self.faults.retain(|fault| !fault.touches(&memory));
         Ok(memory)
@@ -107,25 +109,25 @@ impl Registry {
     /// The living registration that a handle names.
     pub(super) fn find(&self, handle: &RmaHandle) -> Option<(Registration, &Memory)> {
         let [first, secret, ..] = handle.stuff;
-        let (number, own) = self.named([first, secret])?;
-        Some((number, own.memory.as_ref()?))
+        let (number, entry) = self.lookup([first, secret])?;
+        Some((number, entry.memory.as_ref()?))
     }
 
     #[inline]
-    fn named(&self, words: [u64; 2]) -> Option<(Registration, &Own)> {
+    fn lookup(&self, words: [u64; 2]) -> Option<(Registration, &Entry)> {
         let Registration { index, .. } = Registration::unmixed(self.key, words[0]);
-        let own = self.entries.get(index as usize)?;
-        let number = Registration { index, generation: own.generation };
-        // Both words as a whole, so that the time says nothing about how much of a guess was right.
-        let right = words[0].ct_eq(&number.mixed(self.key)) & words[1].ct_eq(&own.secret);
-        (bool::from(right) && own.memory.is_some()).then_some((number, own))
+        let entry = self.entries.get(index as usize)?;
+        let number = Registration { index, generation: entry.generation };
+        // Compares both words whole, so that the time does not tell how much of a guess was right.
+        let right = words[0].ct_eq(&number.mixed(self.key)) & words[1].ct_eq(&entry.secret);
+        (bool::from(right) && entry.memory.is_some()).then_some((number, entry))
     }
 
     /// The memory of a registration found before, if it still lives.
     #[inline]
     pub(super) fn living(&self, number: Registration) -> Option<&Memory> {
-        let own = self.entries.get(number.index as usize)?;
-        own.memory.as_ref().filter(|_| own.generation == number.generation)
+        let entry = self.entries.get(number.index as usize)?;
+        entry.memory.as_ref().filter(|_| entry.generation == number.generation)
     }
 
     /// The memory that a peer's operation names, if it may do this to all of it.
@@ -135,17 +137,17 @@ impl Registry {
     /// Handle, right or range do not allow it.
     #[inline]
     pub(super) fn resolve(&self, target: &Target, right: Rights) -> Result<(Registration, &Memory), Failure> {
-        let (number, own) = self.named(target.handle).ok_or(Failure::RemoteHandle)?;
-        let memory = own.memory.as_ref().ok_or(Failure::RemoteHandle)?;
+        let (number, entry) = self.lookup(target.handle).ok_or(Failure::RemoteHandle)?;
+        let memory = entry.memory.as_ref().ok_or(Failure::RemoteHandle)?;
         let inside = target.offset.checked_add(target.len).is_some_and(|end| end <= memory.len());
-        if inside && own.rights.has(right) { Ok((number, memory)) } else { Err(Failure::RemoteHandle) }
+        if inside && entry.rights.has(right) { Ok((number, memory)) } else { Err(Failure::RemoteHandle) }
     }
 
-    /// The system could not read a piece.
+    /// Records a piece that the system could not read.
     #[cold]
     pub(super) fn note_fault(&mut self, piece: Piece) {
         let is_registered =
-            self.entries.iter().any(|own| own.memory.as_ref().is_some_and(|memory| piece.touches(memory)));
+            self.entries.iter().any(|entry| entry.memory.as_ref().is_some_and(|memory| piece.touches(memory)));
         if is_registered && self.faults.len() < MOST_FAULTS {
             self.faults.push(piece);
         }
@@ -162,28 +164,34 @@ impl Registry {
         if self.faults.is_empty() { Ok(piece) } else { self.check_faults(piece) }
     }
 
-    /// Has the next frames of this registration be copied before their check: one of them was lost, perhaps because its memory
-    /// changed between the check and the system's copy.
+    /// Begins a period in which frames of this registration are copied before their check. A frame
+    /// was lost, perhaps because its memory changed between the check and the system's copy.
     #[cold]
     pub(super) fn copy_first(&mut self, number: Registration) {
         let now = self.now;
-        let Some(own) = self.entries.get_mut(number.index as usize).filter(|own| own.generation == number.generation)
+        let Some(entry) =
+            self.entries.get_mut(number.index as usize).filter(|entry| entry.generation == number.generation)
         else {
             return;
         };
-        let Copied { frames, until, doublings } = own.copied;
-        // One that was lost although it was copied says nothing about its memory.
+        let CopyPeriod { frames, until, doublings } = entry.copied;
+        // A frame that was copied was lost for another reason.
         let is_over = frames == 0 && now >= until && until > Time(0);
         let doublings = (doublings + u32::from(is_over)).min(MOST_DOUBLINGS);
-        own.copied =
-            Copied { frames: COPIED_FRAMES << doublings, until: now.plus_micros(COPIED_FOR << doublings), doublings };
+        entry.copied = CopyPeriod {
+            frames: COPIED_FRAMES << doublings,
+            until: now.plus_micros(COPIED_FOR << doublings),
+            doublings,
+        };
     }
 
-    /// Whether a frame of this registration is to be copied; counts it.
+    /// Whether the next frame of this registration must be copied. Counts the frame.
     #[inline]
     fn is_copied(&mut self, index: u32) -> bool {
         let now = self.now;
-        let Some(Copied { frames, until, .. }) = self.entries.get_mut(index as usize).map(|own| &mut own.copied) else {
+        let Some(CopyPeriod { frames, until, .. }) =
+            self.entries.get_mut(index as usize).map(|entry| &mut entry.copied)
+        else {
             return false;
         };
         let is_copied = *frames > 0 || now < *until;
@@ -210,8 +218,8 @@ impl Registry {
 
     /// HostCtx all registrations.
     pub(super) fn clear(&mut self) {
-        for own in &mut self.entries {
-            own.memory = None;
+        for entry in &mut self.entries {
+            entry.memory = None;
         }
         self.exposed = 0;
     }
@@ -219,13 +227,13 @@ impl Registry {
 
 #[cfg(test)]
 mod tests {
-    use super::{COPIED_FOR, COPIED_FRAMES, MOST_DOUBLINGS, Registry};
+    use super::{COPIED_FOR, COPIED_FRAMES, MOST_DOUBLINGS, Registrations};
     use cci_mem::arena::SharedMemory;
     use cci_proto::{Rights, Time};
 
     #[test]
     fn frames_are_copied_for_a_while_after_one_was_sent_again() {
-        let mut registry = Registry::new(7);
+        let mut registry = Registrations::new(7);
         let memory = SharedMemory::new(4096).expect("memory");
         let [first, other] = [(); 2].map(|()| {
             let handle = registry.register(memory.memory(), Rights::NONE).expect("registered");
@@ -233,7 +241,7 @@ mod tests {
         });
         let piece = memory.memory().piece(0, 4096).expect("inside");
         let is_copied =
-            |registry: &mut Registry, number| registry.check(number, piece).is_ok_and(|piece| piece.is_changing());
+            |registry: &mut Registrations, number| registry.check(number, piece).is_ok_and(|piece| piece.is_changing());
         assert!(!is_copied(&mut registry, first));
         registry.now = Time(5_000_000_000);
         registry.copy_first(first);

@@ -1,8 +1,10 @@
-//! Who has how many receive slots. Peers are counted by endpoint and by network, each exactly; strangers together.
+//! Who has how many receive slots. Peers are counted by endpoint and by network, each exactly;
+//! strangers together.
 //!
-//! While slots are plenty everybody takes what there is. The last sixteenth is for those below an equal share, of the network
-//! first and of the endpoint in it then. Of that, and of a quarter at most, one slot is left for each endpoint that has none:
-//! so no peer stands still because of others.
+//! While slots are plenty everybody takes what there is. The last sixteenth is for those below an
+//! equal share, of the network first and of the endpoint in it then. Of that, and of a quarter at
+//! most, one slot is left for each endpoint that has none: so no peer stands still because of
+//! others.
 
 use cci_proto::Address;
 use std::collections::BTreeMap;
@@ -196,7 +198,8 @@ impl Shares {
         if who == STRANGER {
             return self.may_ask(free, limit);
         }
-        // Without a reserve the pool alone decides, which also finds slots that the program has returned just now.
+        // Without a reserve the pool alone decides, which also finds slots that the program has
+        // returned just now.
         let reserve = self.reserve(limit);
         reserve == 0 || free > reserve || self.is_below(who, free, limit)
     }

@@ -1,4 +1,4 @@
-//! The operations of the trait `Transport`.
+//! The implementation of the trait `Transport`.
 
 use super::deferred::index_of;
 use super::host::HostCtx;
@@ -15,7 +15,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long `close` sleeps at a time, nanoseconds: it looks at what it waits for again.
+/// How long `close` sleeps between two checks, nanoseconds.
 const CLOSE_NAP: i64 = 1_000_000;
 
 impl<L: Link> Transport for Reliable<L> {
@@ -130,7 +130,7 @@ impl<L: Link> Transport for Reliable<L> {
             self.on_empty(core, now);
         }
         self.unwatch(core);
-        self.note(core, now, true);
+        self.publish_gauges(core, now, true);
         self.after(core);
     }
 
@@ -155,7 +155,7 @@ impl<L: Link> Transport for Reliable<L> {
             return;
         }
         if popped && self.postpones_timer(core) {
-            return core.note();
+            return core.publish_gauges();
         }
         if !self.keep_readable(core, empty) {
             if empty {
@@ -164,7 +164,7 @@ impl<L: Link> Transport for Reliable<L> {
                 self.settle_handle(core, false);
             }
         }
-        core.note();
+        core.publish_gauges();
     }
 
     fn leave_edge(&mut self, core: &mut Core) {
@@ -229,7 +229,7 @@ impl<L: Link> Transport for Reliable<L> {
         while !self.engine.is_quiet() {
             self.delivered = true;
             let (count, now) = self.step(core, true);
-            // Events are nobody's any more; their slots must not run out while operations end.
+            // No program takes these events; their slots must not run out while operations end.
             while let Some(slot) = core.pop() {
                 let _ = slot.give_back();
             }
@@ -246,11 +246,11 @@ impl<L: Link> Transport for Reliable<L> {
 }
 
 impl<L: Link> Reliable<L> {
-    /// Tells every peer that this is the end, and lets everything go.
+    /// Sends CLOSE to every peer, and closes all connections.
     fn say_farewell(&mut self, core: &mut Core) {
         let now = self.link.now();
         self.forget_names();
-        // Nobody touches this program's memory once its endpoint is closed.
+        // The program's memory is not accessed once its endpoint is closed.
         self.outbox.forget_memory();
         self.host.registry.clear();
         let asked: Vec<Index> = self.host.inbox.requests().collect();

@@ -195,8 +195,8 @@ fn a_connection_costs_few_frames_from_its_making_to_its_end() {
         a.disconnect(to_b);
         b.disconnect(to_a);
     }
-    // Ten, if nothing is sent again for want of time: request, cookie, request, answer, confirmation, message,
-    // acknowledgement, and farewells.
+    // Ten, if nothing is sent again for want of time: request, cookie, request, answer,
+    // confirmation, message, acknowledgement, and farewells.
     let (frames, _) = hub.sent();
     assert!(frames <= 20 * 100, "{frames} frames for 100 connections");
 }

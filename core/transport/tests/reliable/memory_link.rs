@@ -1,4 +1,5 @@
-//! A link between endpoints of this process: queues in memory, the real clock unless it is stopped, faults on demand.
+//! A link between endpoints of this process: queues in memory, the real clock unless it is stopped,
+//! faults on demand.
 
 use cci_proto::{Address, ConnectError, Time};
 use cci_transport::{Incoming, Link, Outgoing, monotonic};
@@ -55,7 +56,8 @@ struct State {
     found: Vec<(u64, u64, Result<Address, String>)>,
     /// Largest frame of every path and of any, bytes.
     mtu: (u16, u16),
-    /// What the owner of memory does to it between the check of frames and the moment when they are taken.
+    /// What the owner of memory does to it between the check of frames and the moment when they are
+    /// taken.
     change: Option<Change>,
 }
 

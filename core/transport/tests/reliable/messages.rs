@@ -145,7 +145,8 @@ fn a_lone_message_leaves_in_the_call_and_a_row_shares_frames() {
     }
 }
 
-/// An acknowledgement is no message that the program could be answering: it does not let the next one of a row leave alone.
+/// An acknowledgement is no message that the program could be answering: it does not let the next
+/// one of a row leave alone.
 #[test]
 fn acknowledgements_do_not_break_a_row() {
     let hub = Hub::new();
@@ -191,7 +192,8 @@ fn an_answer_comes_before_the_end_of_what_it_answers() {
     }
 }
 
-/// Setting a timer can be a trap into the host of a virtual machine: the message does not wait for that of its acknowledgement.
+/// Setting a timer can be a trap into the host of a virtual machine: the message does not wait for
+/// that of its acknowledgement.
 #[test]
 fn a_message_that_wakes_does_not_wait_for_a_timer() {
     let hub = Hub::new();

@@ -175,7 +175,8 @@ fn many_are_open_and_each_ends_once_in_order() {
     assert_eq!(site.target.to_vec(0, 4096), site.source.to_vec(0, 4096));
 }
 
-/// A site whose frames carry so much, with memory of which a word changes each time that a frame is taken.
+/// A site whose frames carry so much, with memory of which a word changes each time that a frame is
+/// taken.
 fn changing_site(mtu: u16, read: bool) -> Site {
     let hub = Hub::new();
     hub.set_mtu(mtu);

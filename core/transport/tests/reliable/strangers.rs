@@ -1,4 +1,5 @@
-//! What those who have no connection may take: no slot that serves others, and little of what serves them.
+//! What those who have no connection may take: no slot that serves others, and little of what
+//! serves them.
 
 use crate::memory_link::{Hub, MTU, MemoryLink};
 use crate::world::{End, How, LIMIT, join, message, next, opened, outcome, until, waiting};
