@@ -4,8 +4,9 @@ use crate::network::Time;
 use crate::shared::Shared;
 use std::sync::Arc;
 
-/// The clock of an open endpoint of this process, and the processor of its node. A program that measures over a virtual network
-/// takes the time here, and says here what its own work costs. The network lives as long as this.
+/// The clock of an open endpoint of this process, and the processor of its node. A program that
+/// measures over a virtual network takes the time here, and says here what its own work costs. The
+/// network lives as long as this.
 #[derive(Clone, Debug)]
 pub struct Clock {
     shared: Arc<Shared>,
@@ -25,8 +26,9 @@ impl Clock {
         self.shared.lock().now()
     }
 
-    /// When the node's processor has done what it was charged with; now when it is idle. Where this is later than
-    /// [`Clock::now`], it is the time that the program would see: its next call begins then.
+    /// When the node's processor has done what it was charged with; now when it is idle. Where this
+    /// is later than [`Clock::now`], it is the time that the program would see: its next call
+    /// begins then.
     #[must_use]
     pub fn busy_until(&self) -> Time {
         self.shared.lock().busy_until(self.seat)
@@ -37,8 +39,9 @@ impl Clock {
         self.shared.lock().charge(self.seat, time);
     }
 
-    /// From now on time moves by [`Clock::advance`] alone, and not when an endpoint of the network polls and finds nothing: for
-    /// a process that knows when all of its endpoints wait. Not while an endpoint is closed: that waits for its peers.
+    /// From now on time moves by [`Clock::advance`] alone, and not when an endpoint of the network
+    /// polls and finds nothing: for a process that knows when all of its endpoints wait. Not while
+    /// an endpoint is closed: that waits for its peers.
     pub fn hold(&self) {
         self.shared.lock().hold(true);
     }
@@ -48,8 +51,9 @@ impl Clock {
         self.shared.lock().hold(false);
     }
 
-    /// Moves time: to the next frame that an endpoint can take, to the moment at which a busy processor is idle again, or by 50
-    /// µs (the granularity of the engine's timers), whichever is first.
+    /// Moves time: to the next frame that an endpoint can take, to the moment at which a busy
+    /// processor is idle again, or by 50 µs (the granularity of the engine's timers), whichever is
+    /// first.
     pub fn advance(&self) {
         self.shared.lock().advance();
     }

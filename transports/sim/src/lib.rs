@@ -1,4 +1,5 @@
-//! A network in memory and virtual time, and the transport `sim` over it. `docs/design/sim.md` has the model.
+//! A network in memory and virtual time, and the transport `sim` over it. `docs/design/sim.md` has
+//! the model.
 
 #![forbid(unsafe_code)]
 

@@ -11,7 +11,8 @@ use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// An endpoint's end of a virtual network. `docs/design/sim.md` says how time moves, and what waiting means.
+/// An endpoint's end of a virtual network. `docs/design/sim.md` says how time moves, and what
+/// waiting means.
 #[derive(Debug)]
 pub struct SimLink {
     shared: Arc<Shared>,

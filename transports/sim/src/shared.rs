@@ -14,7 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 pub(crate) const RECV_BUFFER: u32 = 1 << 20;
 /// What a waiting frame costs beside its bytes.
 const FRAME_COST: usize = 64;
-/// How far time moves when nothing is deliverable: while someone may be computing, and while deadlines are unknown.
+/// How far time moves when nothing is deliverable: while someone may be computing, and while
+/// deadlines are unknown.
 const CREEP: u64 = 1000;
 const LEAP: u64 = 50_000;
 /// Bytes of a frame that a refusal quotes.
@@ -107,8 +108,8 @@ fn networks() -> Result<MutexGuard<'static, Vec<Weak<Shared>>>, OpenError> {
 }
 
 impl Shared {
-    /// Takes a seat in the network that the settings name; makes the network if there is none. Says the seat's number, its
-    /// node's number and its port.
+    /// Takes a seat in the network that the settings name; makes the network if there is none. Says
+    /// the seat's number, its node's number and its port.
     pub(crate) fn join(settings: &Settings, handle: Arc<OwnedFd>) -> Result<(Arc<Self>, u32, u32, u16), OpenError> {
         let mut networks = networks()?;
         networks.retain(|network| network.strong_count() > 0);
@@ -268,7 +269,8 @@ impl State {
         self.network.now()
     }
 
-    /// When the processor of an endpoint's node has done what it was charged with, or now if it is idle.
+    /// When the processor of an endpoint's node has done what it was charged with, or now if it is
+    /// idle.
     pub(crate) fn busy_until(&self, seat: u32) -> Time {
         let idle_at = self.at(seat).map_or(Time(0), |at| self.network.idle_at(self.seats[at].node));
         idle_at.max(self.now())
@@ -376,8 +378,8 @@ impl State {
         self.held = held;
     }
 
-    /// Moves time to the next frame that an endpoint takes, to the moment at which a busy processor is idle again, or by the
-    /// granularity of the engine's timers, whichever is first.
+    /// Moves time to the next frame that an endpoint takes, to the moment at which a busy processor
+    /// is idle again, or by the granularity of the engine's timers, whichever is first.
     pub(crate) fn advance(&mut self) {
         let now = self.now();
         let busy = self.seats.iter().map(|seat| self.network.idle_at(seat.node)).filter(|idle_at| *idle_at > now);

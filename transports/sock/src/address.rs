@@ -1,7 +1,8 @@
 //! Addresses, their names in system calls, and URIs.
 //!
-//! An [`Address`] of this link is 24 bytes: IP 16 (IPv4 as IPv4-mapped IPv6), port 2, flags 1, TTL 1, scope 4, numbers in
-//! network order. The scope is the index of an interface: for a group always, for an IPv6 link-local address too, else 0.
+//! An [`Address`] of this link is 24 bytes: IP 16 (IPv4 as IPv4-mapped IPv6), port 2, flags 1, TTL
+//! 1, scope 4, numbers in network order. The scope is the index of an interface: for a group
+//! always, for an IPv6 link-local address too, else 0.
 
 use cci_proto::Address;
 use std::fmt;
@@ -167,7 +168,8 @@ impl<'a> Uri<'a> {
         let (host, port) = place.rsplit_once(':')?;
         let host = match host.strip_prefix('[') {
             Some(inner) => inner.strip_suffix(']')?,
-            // More than one colon: an IPv6 address without its brackets, whose last group is not to become a port.
+            // More than one colon: an IPv6 address without its brackets, whose last group is not to
+            // become a port.
             None if host.contains(':') => return None,
             None => host,
         };
@@ -198,7 +200,8 @@ impl<'a> Uri<'a> {
     }
 }
 
-/// A number as URIs and keys write it: digits only, where the standard library's parser takes a sign as well.
+/// A number as URIs and keys write it: digits only, where the standard library's parser takes a
+/// sign as well.
 fn decimal(text: &str) -> Option<u16> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }

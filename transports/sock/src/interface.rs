@@ -49,8 +49,8 @@ pub(crate) fn index(socket: impl AsFd, name: &str) -> Option<u32> {
     rustix::net::netdevice::name_to_index(socket, name).ok()
 }
 
-/// The address that the keys `ip` and `interface` name, or that an endpoint has without them: the first IPv4 address of an
-/// interface that is up and no loop-back, else the loop-back's.
+/// The address that the keys `ip` and `interface` name, or that an endpoint has without them: the
+/// first IPv4 address of an interface that is up and no loop-back, else the loop-back's.
 pub(crate) fn choose(ip: Option<IpAddr>, interface: Option<&str>) -> Result<Place, OpenError> {
     let lines = sys::interfaces().map_err(|source| OpenError::system("cannot list the interfaces", source))?;
     pick(&lines, ip, interface)

@@ -64,8 +64,8 @@ pub struct Counters {
     pub rx_dropped: u64,
 }
 
-/// A link over UDP: one socket, however many peers there are, and one for the peer that frames go to. Not to be used by two
-/// threads at once; it may move.
+/// A link over UDP: one socket, however many peers there are, and one for the peer that frames go
+/// to. Not to be used by two threads at once; it may move.
 pub struct Sock {
     socket: OwnedFd,
     uri: String,
@@ -105,14 +105,15 @@ impl Sock {
         }
     }
 
-    /// The key `check`: whether checks of payloads may be left out between two endpoints of one host. No unless it says
-    /// `remote`.
+    /// The key `check`: whether checks of payloads may be left out between two endpoints of one
+    /// host. No unless it says `remote`.
     #[must_use]
     pub fn unchecked_on_host(&self) -> bool {
         self.unchecked_on_host
     }
 
-    /// The address that a URI gives. None: its host is a name, which is looked up under this number, if there is one.
+    /// The address that a URI gives. None: its host is a name, which is looked up under this
+    /// number, if there is one.
     fn begin(&mut self, uri: &str, number: Option<u64>) -> Result<Option<Address>, ConnectError> {
         let uri = address::Uri::parse(uri).filter(|uri| uri.interface.is_none() && uri.ttl.is_none());
         let uri = uri.ok_or(ConnectError::BadUri)?;
@@ -136,7 +137,8 @@ impl Sock {
         }
     }
 
-    /// Takes datagrams, from the connected socket too if there is one; says how many frames were shown.
+    /// Takes datagrams, from the connected socket too if there is one; says how many frames were
+    /// shown.
     fn look(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         if self.connected.socket().is_none() {
             return self.look_here(budget, sink);
@@ -147,7 +149,8 @@ impl Sock {
             self.connected.note_found(connected_first);
             return shown;
         }
-        // Where the handle tells of frames, the one call that a program makes then has to find them.
+        // Where the handle tells of frames, the one call that a program makes then has to find
+        // them.
         if !looks_at_both && !self.ready.watches_frames() {
             return 0;
         }
@@ -162,8 +165,8 @@ impl Sock {
         if connected { self.connected.take(&mut self.receiver, budget, sink) } else { self.look_here(budget, sink) }
     }
 
-    /// Gives the connected socket to the peer that frames go to, or to nobody after an error. What has arrived there is shown
-    /// first.
+    /// Gives the connected socket to the peer that frames go to, or to nobody after an error. What
+    /// has arrived there is shown first.
     #[cold]
     fn change_connected(&mut self, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let mut shown = 0;
@@ -185,7 +188,8 @@ impl Sock {
             match self.receiver.take(self.socket.as_fd(), &mut self.stream, budget, sink) {
                 Ok(count) => return shown + count,
                 Err(rustix::io::Errno::AGAIN) => return shown,
-                // The error of a datagram that was sent: what it is about stands in the queue. The call is repeated.
+                // The error of a datagram that was sent: what it is about stands in the queue. The
+                // call is repeated.
                 Err(_) => {
                     self.reports.pending = true;
                     shown += self.reports.show(self.socket.as_fd(), sink);
@@ -195,7 +199,8 @@ impl Sock {
         shown
     }
 
-    /// Sets the timer, and watches for room if that is wanted. False: something waits that the handle does not tell of.
+    /// Sets the timer, and watches for room if that is wanted. False: something waits that the
+    /// handle does not tell of.
     fn prepare(&mut self, deadline: Option<Time>, wants_write: bool) -> bool {
         if self.receiver.has_rest()
             || self.reports.pending

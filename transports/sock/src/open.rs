@@ -197,7 +197,8 @@ pub(crate) fn datagram_socket(is_v4: bool) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// Whether a child of this process has the port: it was made without the handlers of `fork`, and keeps a copy of a socket.
+/// Whether a child of this process has the port: it was made without the handlers of `fork`, and
+/// keeps a copy of a socket.
 fn is_held_by_child(ip: IpAddr, port: u16) -> bool {
     let table = if ip.is_ipv4() { "/proc/net/udp" } else { "/proc/net/udp6" };
     let end = format!(":{port:04X}");
@@ -246,8 +247,9 @@ pub(crate) fn configure(socket: &OwnedFd, is_v4: bool, wants_marks: bool) -> Res
     Ok(())
 }
 
-/// Asks for buffers of so many bytes of frames each way, and says how many the receive buffer was given. The kernel keeps the double
-/// for its own overhead, which frames of 1,200 bytes use up (2,304 bytes each on Linux 6); so half of what it says is for frames.
+/// Asks for buffers of so many bytes of frames each way, and says how many the receive buffer was
+/// given. The kernel keeps the double for its own overhead, which frames of 1,200 bytes use up
+/// (2,304 bytes each on Linux 6); so half of what it says is for frames.
 fn set_buffers(socket: &OwnedFd, bytes: usize) -> u32 {
     // The first needs a privilege; the second is cut by the system's limit.
     if sockopt::set_socket_recv_buffer_size_force(socket, bytes).is_err() {
@@ -279,7 +281,8 @@ fn frame_sizes(socket: &OwnedFd, place: &Place, wanted: Option<u32>) -> Result<(
     }
 }
 
-/// Whether an endpoint at this place reaches endpoints at this IP: of its own family, and of one host.
+/// Whether an endpoint at this place reaches endpoints at this IP: of its own family, and of one
+/// host.
 pub(crate) fn is_reached(ip: &IpAddr, place: &Place) -> bool {
     ip.is_ipv4() == place.ip.is_ipv4() && !ip.is_multicast() && !ip.is_unspecified()
 }

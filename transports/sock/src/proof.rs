@@ -1,4 +1,5 @@
-//! Whether the kernel cuts and puts together datagrams rightly: found out by doing, over the loop-back interface.
+//! Whether the kernel cuts and puts together datagrams rightly: found out by doing, over the
+//! loop-back interface.
 
 use crate::address;
 use crate::open::datagram_socket;
@@ -33,7 +34,8 @@ pub(crate) fn prove(is_v4: bool) -> Offloads {
     };
     let no_segmentation = say(prove_segmentation(is_v4), "the test at start did not get back what it sent");
     let no_coalescing = match &no_segmentation {
-        // What arrives in one piece was sent in one piece: the one cannot be proved without the other.
+        // What arrives in one piece was sent in one piece: the one cannot be proved without the
+        // other.
         Some(_) => Some("without segmentation offload it cannot be tested".to_owned()),
         None => say(prove_coalescing(is_v4), "the test at start did not get back what it sent"),
     };
@@ -99,7 +101,8 @@ impl Pair {
         Ok(bytes)
     }
 
-    /// The next datagram from the sender; `None`: it does not come. Whoever else sends to this port is not listened to.
+    /// The next datagram from the sender; `None`: it does not come. Whoever else sends to this port
+    /// is not listened to.
     fn receive(&mut self) -> Result<Option<Arrival>, Errno> {
         for _ in 0..LENGTHS.len() + 1 {
             if poll(&mut [PollFd::new(&self.receiver, PollFlags::IN)], Some(&PATIENCE))? == 0 {

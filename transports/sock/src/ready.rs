@@ -80,8 +80,9 @@ impl Ready {
         self.watches_frames
     }
 
-    /// Makes the handle readable at `deadline` at the latest. One that stands and is earlier stays: an empty call when it
-    /// passes costs less than a timer set anew with every message, which on a virtual machine is a trap into its host.
+    /// Makes the handle readable at `deadline` at the latest. One that stands and is earlier stays:
+    /// an empty call when it passes costs less than a timer set anew with every message, which on a
+    /// virtual machine is a trap into its host.
     pub(crate) fn set_deadline(&mut self, deadline: Option<Time>) {
         let suffices = match (self.deadline, deadline) {
             (Some(stands), Some(wanted)) => stands <= wanted,
@@ -98,7 +99,8 @@ impl Ready {
     }
 
     fn set_timer(&mut self, deadline: Option<Time>) -> bool {
-        // Zero would stop the timer, and one nanosecond after the start of the clock is past as well.
+        // Zero would stop the timer, and one nanosecond after the start of the clock is past as
+        // well.
         let nanos = deadline.map_or(0, |time| time.0.max(1));
         let it_value = Timespec {
             tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
@@ -112,8 +114,8 @@ impl Ready {
         is_set
     }
 
-    /// Makes the handle readable when the socket has a datagram, or not: each that arrives then costs its sender 100 ns less.
-    /// Says whether it does.
+    /// Makes the handle readable when the socket has a datagram, or not: each that arrives then
+    /// costs its sender 100 ns less. Says whether it does.
     pub(crate) fn watch_frames(&mut self, socket: &OwnedFd, on: bool) -> bool {
         if on != self.watches_frames {
             let done = if on {
@@ -126,7 +128,8 @@ impl Ready {
         self.watches_frames
     }
 
-    /// Makes the handle readable when the socket has room, or not; only while it is watched for frames.
+    /// Makes the handle readable when the socket has room, or not; only while it is watched for
+    /// frames.
     pub(crate) fn watch_room(&mut self, socket: &OwnedFd, on: bool) {
         if on != self.watches_room {
             self.watches_room = on;
@@ -160,7 +163,8 @@ impl Ready {
         let _ = rustix::io::read(&*self.waker, &mut [0_u8; 8]);
     }
 
-    /// Drains the waker, and the timer if it has fired. One that has not is left: a deadline often stands.
+    /// Drains the waker, and the timer if it has fired. One that has not is left: a deadline often
+    /// stands.
     pub(crate) fn drain(&mut self) {
         self.drain_waker();
         let mut count = [0_u8; 8];

@@ -6,13 +6,15 @@ use cci_transport::Incoming;
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 
-/// Datagrams taken in one system call: more after [`STREAK`] calls in a row that were filled. A call that asks for more than
-/// there is looks once in vain, which would cost a lone answer a tenth of its way.
+/// Datagrams taken in one system call: more after [`STREAK`] calls in a row that were filled. A
+/// call that asks for more than there is looks once in vain, which would cost a lone answer a tenth
+/// of its way.
 const WANT: [usize; 3] = [1, 4, 16];
 /// Calls that found as much as they asked for.
 const STREAK: usize = 4;
-/// Of datagrams of so many bytes no more are taken at a time than [`WANT_LARGE`]: the buffers that they are copied to, and from, then
-/// stay in the second-level cache. By trial: a write of 1 MiB over the loop-back interface takes a twentieth less time.
+/// Of datagrams of so many bytes no more are taken at a time than [`WANT_LARGE`]: the buffers that
+/// they are copied to, and from, then stay in the second-level cache. By trial: a write of 1 MiB
+/// over the loop-back interface takes a twentieth less time.
 const LARGE: usize = 16 << 10;
 const WANT_LARGE: usize = 4;
 
@@ -59,7 +61,8 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Buffers of `stride` bytes each. `wants_marks`: congestion is marked where the datagrams come from.
+    /// Buffers of `stride` bytes each. `wants_marks`: congestion is marked where the datagrams come
+    /// from.
     pub(crate) fn new(stride: usize, wants_marks: bool) -> Result<Self, Errno> {
         let batch = RecvBatch::new(WANT[WANT.len() - 1], stride)?;
         let arrivals = Vec::with_capacity(batch.capacity());
@@ -72,7 +75,8 @@ impl Receiver {
         self.at < self.arrivals.len()
     }
 
-    /// Takes datagrams from a socket and shows up to about `budget` frames, those first that wait to be shown; says how many.
+    /// Takes datagrams from a socket and shows up to about `budget` frames, those first that wait
+    /// to be shown; says how many.
     #[inline]
     pub(crate) fn take(
         &mut self,
@@ -119,8 +123,9 @@ impl Receiver {
         Ok(())
     }
 
-    /// Takes one datagram from a socket and shows it, if that is how datagrams come at present and nobody marks them. None: they
-    /// are to be taken by [`Receiver::fill`], or wait to be shown already.
+    /// Takes one datagram from a socket and shows it, if that is how datagrams come at present and
+    /// nobody marks them. None: they are to be taken by [`Receiver::fill`], or wait to be shown
+    /// already.
     #[inline]
     fn pass_lone(
         &mut self,

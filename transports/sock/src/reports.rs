@@ -13,9 +13,11 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 const QUOTED: usize = 64;
 /// Frames that were too long and are remembered until the next look.
 const OVERSIZED: usize = 8;
-/// Pieces of unreadable memory that are remembered until the next look. What is not remembered fails again.
+/// Pieces of unreadable memory that are remembered until the next look. What is not remembered
+/// fails again.
 const FAULTS: usize = 16;
-/// Room for what the network quotes; Linux and most routers quote no more than 576 bytes, some a whole packet.
+/// Room for what the network quotes; Linux and most routers quote no more than 576 bytes, some a
+/// whole packet.
 const ROOM: usize = 2048;
 /// Entries of the error queue taken at a time.
 const AT_ONCE: usize = 16;
@@ -42,7 +44,8 @@ pub(crate) struct Reports {
     own: Own,
 }
 
-/// The host that last refused frames, and whether it is this one: the system is asked once for each in a row.
+/// The host that last refused frames, and whether it is this one: the system is asked once for each
+/// in a row.
 #[derive(Default)]
 struct Own(Option<(IpAddr, bool)>);
 
@@ -65,8 +68,8 @@ pub(crate) const fn overhead(is_v4: bool) -> u32 {
     if is_v4 { 28 } else { 48 }
 }
 
-/// Whether an address is one of the host of this socket: another can be bound to it. The thread may have gone to another network
-/// name space, which says nothing about the socket's.
+/// Whether an address is one of the host of this socket: another can be bound to it. The thread may
+/// have gone to another network name space, which says nothing about the socket's.
 #[cold]
 fn is_local(address: &Address, socket: BorrowedFd<'_>) -> bool {
     let (family, name) = match address::ip(address) {
@@ -161,7 +164,8 @@ impl Reports {
                 sink(Incoming::TooBig { to, quoted, mtu });
                 1
             }
-            // This host's own word about a frame that it did not take: it quotes nothing, and names the host only.
+            // This host's own word about a frame that it did not take: it quotes nothing, and names
+            // the host only.
             (libc::SO_EE_ORIGIN_LOCAL, ..) if report.errno == libc::EMSGSIZE => {
                 let Some(mtu) = mtu else { return 0 };
                 let ip = address::ip(&to);

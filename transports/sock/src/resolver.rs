@@ -1,8 +1,9 @@
 //! Names of hosts, looked up away from the endpoint's lock.
 //!
-//! `getaddrinfo` may take as long as a silent name server lets it. So threads of their own call it: at most [`THREADS`] a
-//! process, each started for a name that finds none idle, and ended when no name waits. Nobody waits for them: the answer for
-//! a question that is dropped meanwhile is dropped too, and a program that unloads the library does not unmap it.
+//! `getaddrinfo` may take as long as a silent name server lets it. So threads of their own call it:
+//! at most [`THREADS`] a process, each started for a name that finds none idle, and ended when no
+//! name waits. Nobody waits for them: the answer for a question that is dropped meanwhile is
+//! dropped too, and a program that unloads the library does not unmap it.
 
 use crate::interface::Place;
 use crate::{address, open, sys};
@@ -96,7 +97,8 @@ impl Resolver {
         Self { mailbox: Arc::new(Mailbox { answers: Mutex::default(), waker }), asked: Vec::new(), lookup: by_system }
     }
 
-    /// Begins to look a name up; [`Resolver::next_answer`] gives what it found under `number`. False: no thread can be had.
+    /// Begins to look a name up; [`Resolver::next_answer`] gives what it found under `number`.
+    /// False: no thread can be had.
     pub(crate) fn ask(&mut self, number: u64, host: &str, port: u16) -> bool {
         let Ok((_, pool)) = POOL.get(Mutex::default) else { return false };
         let asked = Arc::new(Asked { number, mailbox: Arc::downgrade(&self.mailbox) });
@@ -164,7 +166,8 @@ mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
     use std::sync::mpsc::{Receiver, Sender, channel};
 
-    /// The pool is the process's: one test at a time. What lookups take their answers from, and where they say that they began.
+    /// The pool is the process's: one test at a time. What lookups take their answers from, and
+    /// where they say that they began.
     static TEST: Mutex<Option<Script>> = Mutex::new(None);
     static ALONE: Mutex<()> = Mutex::new(());
 

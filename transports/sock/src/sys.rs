@@ -1,7 +1,8 @@
-//! The system calls of this transport that need `unsafe`: batches of datagrams with ancillary bytes, lone ones, the error queue, and
-//! what the interfaces are.
+//! The system calls of this transport that need `unsafe`: batches of datagrams with ancillary
+//! bytes, lone ones, the error queue, and what the interfaces are.
 //!
-//! All pointers that the kernel sees are made in the call that passes them, from borrows that outlive it.
+//! All pointers that the kernel sees are made in the call that passes them, from borrows that
+//! outlive it.
 
 #![allow(clippy::unnecessary_cast, reason = "C libraries do not agree on the types of lengths")]
 
@@ -15,10 +16,11 @@ use std::mem::zeroed;
 
 /// Datagrams in one system call that sends.
 pub(crate) const RUNS: usize = 64;
-/// Pieces of memory in one system call that sends: the kernel takes 1,024 of them for one datagram, and so do we for all.
+/// Pieces of memory in one system call that sends: the kernel takes 1,024 of them for one datagram,
+/// and so do we for all.
 pub(crate) const VECTORS: usize = 1024;
-/// Room for ancillary bytes of a datagram: at most segment size, interface and TTL on the way out, and class and segment size on the
-/// way in.
+/// Room for ancillary bytes of a datagram: at most segment size, interface and TTL on the way out,
+/// and class and segment size on the way in.
 const CONTROL: usize = 128;
 /// `IPV6_MULTICAST_ALL`, since Linux 4.20.
 const IPV6_MULTICAST_ALL: i32 = 29;
@@ -77,7 +79,8 @@ impl<const N: usize> Control<N> {
             if rest.len() < start {
                 return None;
             }
-            // SAFETY: there are bytes enough for a header, of which any are valid; unaligned reads need no alignment.
+            // SAFETY: there are bytes enough for a header, of which any are valid; unaligned reads
+            // need no alignment.
             let header = unsafe { rest.as_ptr().cast::<libc::cmsghdr>().read_unaligned() };
             let whole = header.cmsg_len as usize;
             let bytes = rest.get(start..whole)?;
@@ -93,8 +96,9 @@ fn last_error() -> Errno {
     Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
 }
 
-/// The number of datagrams or bytes that a call says, or its error. The calls of the fast path go straight to the system: the C
-/// library's are cancellation points, which costs a program with threads two locked instructions each time.
+/// The number of datagrams or bytes that a call says, or its error. The calls of the fast path go
+/// straight to the system: the C library's are cancellation points, which costs a program with
+/// threads two locked instructions each time.
 fn counted(result: libc::c_long) -> Result<usize, Errno> {
     usize::try_from(result).map_err(|_| last_error())
 }
@@ -111,7 +115,8 @@ pub(crate) struct Home {
 pub(crate) enum Naming {
     /// Each says it.
     Each,
-    /// None does: all go to where the socket is connected. The kernel would look up the way for each that says it.
+    /// None does: all go to where the socket is connected. The kernel would look up the way for
+    /// each that says it.
     Connected,
 }
 
@@ -124,7 +129,8 @@ pub(crate) struct SendBatch {
     controls: Box<[Control<CONTROL>]>,
 }
 
-// SAFETY: the pointers in the headers and vectors are written before each system call and not looked at after it.
+// SAFETY: the pointers in the headers and vectors are written before each system call and not
+// looked at after it.
 unsafe impl Send for SendBatch {}
 
 impl SendBatch {
@@ -141,7 +147,8 @@ impl SendBatch {
         }
     }
 
-    /// Sends runs of frames: one datagram each, or one for the kernel to cut. Says how many runs it took.
+    /// Sends runs of frames: one datagram each, or one for the kernel to cut. Says how many runs it
+    /// took.
     pub(crate) fn send(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -161,8 +168,9 @@ impl SendBatch {
             used = self.describe(at, used, &frames[run.first..run.first + run.count], run.segment, naming);
         }
         let (fd, headers) = (socket.as_raw_fd(), self.headers.as_mut_ptr());
-        // SAFETY: the first `runs.len()` headers were just written; they point to names, controls and vectors of this batch, and those
-        // to the frames that the caller lends. The kernel only reads, and checks the addresses of registered memory.
+        // SAFETY: the first `runs.len()` headers were just written; they point to names, controls
+        // and vectors of this batch, and those to the frames that the caller lends. The kernel only
+        // reads, and checks the addresses of registered memory.
         let taken = unsafe {
             match runs.len() {
                 0 => 0,
@@ -174,8 +182,8 @@ impl SendBatch {
         counted(taken).map(|taken| if runs.len() == 1 { 1 } else { taken })
     }
 
-    /// Sends a datagram that needs no header: one frame, in one piece, that goes where routes lead. The kernel would copy and check
-    /// such a header, a twentieth of a datagram's way.
+    /// Sends a datagram that needs no header: one frame, in one piece, that goes where routes lead.
+    /// The kernel would copy and check such a header, a twentieth of a datagram's way.
     fn send_lone(socket: BorrowedFd<'_>, frames: &[Outgoing<'_>]) -> Option<Result<usize, Errno>> {
         let [frame] = frames else { return None };
         if frame.piece.is_some() || way(&frame.to).is_some() {
@@ -183,7 +191,8 @@ impl SendBatch {
         }
         let (fd, head, name) = (socket.as_raw_fd(), frame.head, Name::of(&frame.to));
         let (name, len) = (&raw const name.bytes, libc::c_long::from(name.len));
-        // SAFETY: the kernel reads `head` and the name, which outlive the call, as long as it is told.
+        // SAFETY: the kernel reads `head` and the name, which outlive the call, as long as it is
+        // told.
         Some(counted(unsafe {
             libc::syscall(libc::SYS_sendto, fd, head.as_ptr(), head.len(), libc::MSG_DONTWAIT, name, len)
         }))
@@ -223,7 +232,8 @@ impl SendBatch {
 #[inline]
 pub(crate) fn send_connected(socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<(), Errno> {
     let (fd, nowhere) = (socket.as_raw_fd(), std::ptr::null::<u8>());
-    // SAFETY: the kernel reads `bytes`, which outlives the call, as long as it is told, and no name.
+    // SAFETY: the kernel reads `bytes`, which outlives the call, as long as it is told, and no
+    // name.
     let taken =
         unsafe { libc::syscall(libc::SYS_sendto, fd, bytes.as_ptr(), bytes.len(), libc::MSG_DONTWAIT, nowhere, 0) };
     counted(taken).map(|_| ())
@@ -255,7 +265,8 @@ fn ancillary(control: &mut Control<CONTROL>, segment: u16, to: &Address, home: H
     }
 }
 
-/// A datagram that has arrived, maybe several of equal length from one sender that the kernel has put together.
+/// A datagram that has arrived, maybe several of equal length from one sender that the kernel has
+/// put together.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arrival {
     pub(crate) from: Address,
@@ -274,7 +285,8 @@ pub(crate) struct RecvBatch {
     stride: usize,
     /// The last call took one datagram without a header for it: how long that is.
     lone: Option<usize>,
-    /// Who sent the last of those, as the system names it and as an address: mostly it is the same again.
+    /// Who sent the last of those, as the system names it and as an address: mostly it is the same
+    /// again.
     sender: (Name, Address),
     scratch: Pages,
     headers: Box<[libc::mmsghdr]>,
@@ -283,7 +295,8 @@ pub(crate) struct RecvBatch {
     controls: Box<[Control<CONTROL>]>,
 }
 
-// SAFETY: the pointers in the headers and vectors are written before each system call and not looked at after it.
+// SAFETY: the pointers in the headers and vectors are written before each system call and not
+// looked at after it.
 unsafe impl Send for RecvBatch {}
 
 impl RecvBatch {
@@ -324,8 +337,8 @@ impl RecvBatch {
             header.msg_controllen = CONTROL as _;
         }
         let (fd, headers) = (socket.as_raw_fd(), self.headers.as_mut_ptr());
-        // SAFETY: the first `want` headers were just written; each points to a name, a vector, a control and a buffer of its own, all of
-        // them of this batch, which is borrowed mutably.
+        // SAFETY: the first `want` headers were just written; each points to a name, a vector, a
+        // control and a buffer of its own, all of them of this batch, which is borrowed mutably.
         unsafe {
             if want == 1 {
                 let len =
@@ -338,9 +351,10 @@ impl RecvBatch {
         }
     }
 
-    /// Takes one datagram if it has arrived, into the first buffer, and does not ask how it was marked: cheaper than
-    /// [`RecvBatch::receive`], whose headers the kernel copies and checks. Frames that were put together are told apart by
-    /// their lengths. `only`: who alone can have sent it, so that the kernel is not asked that either.
+    /// Takes one datagram if it has arrived, into the first buffer, and does not ask how it was
+    /// marked: cheaper than [`RecvBatch::receive`], whose headers the kernel copies and checks.
+    /// Frames that were put together are told apart by their lengths. `only`: who alone can have
+    /// sent it, so that the kernel is not asked that either.
     pub(crate) fn receive_lone(&mut self, socket: BorrowedFd<'_>, only: Option<Address>) -> Result<usize, Errno> {
         self.lone = None;
         if let Some(only) = only {
@@ -351,8 +365,9 @@ impl RecvBatch {
         let (fd, flags) = (socket.as_raw_fd(), libc::MSG_DONTWAIT | libc::MSG_TRUNC);
         let mut name_len = libc::socklen_t::from(Name::EMPTY.len);
         let (buffer, name) = (self.scratch.as_mut_ptr(), self.names[0].bytes.as_mut_ptr());
-        // SAFETY: the kernel writes at most `stride` bytes to the first buffer, which is as long, and at most `name_len` to the first
-        // name; both are of this batch, which is borrowed mutably.
+        // SAFETY: the kernel writes at most `stride` bytes to the first buffer, which is as long,
+        // and at most `name_len` to the first name; both are of this batch, which is borrowed
+        // mutably.
         let taken =
             unsafe { libc::syscall(libc::SYS_recvfrom, fd, buffer, self.stride, flags, name, &raw mut name_len) };
         self.lone = Some(counted(taken)?);
@@ -367,8 +382,8 @@ impl RecvBatch {
         let (fd, flags, nowhere) =
             (socket.as_raw_fd(), libc::MSG_DONTWAIT | libc::MSG_TRUNC, std::ptr::null_mut::<u8>());
         let buffer = self.scratch.as_mut_ptr();
-        // SAFETY: the kernel writes at most `stride` bytes to the first buffer, which is as long and of this batch, which is borrowed
-        // mutably; and no name.
+        // SAFETY: the kernel writes at most `stride` bytes to the first buffer, which is as long
+        // and of this batch, which is borrowed mutably; and no name.
         let taken = unsafe { libc::syscall(libc::SYS_recvfrom, fd, buffer, self.stride, flags, nowhere, nowhere) };
         counted(taken)
     }
@@ -552,7 +567,8 @@ pub(crate) fn interfaces() -> Result<Vec<Line>, Errno> {
     let mut lines = Vec::new();
     let mut at = list;
     while !at.is_null() {
-        // SAFETY: the list is the C library's, unchanged until it is freed below; names are NUL-terminated.
+        // SAFETY: the list is the C library's, unchanged until it is freed below; names are
+        // NUL-terminated.
         let (entry, name) = unsafe { (&*at, std::ffi::CStr::from_ptr((*at).ifa_name)) };
         let flags = entry.ifa_flags;
         lines.push(Line {
@@ -608,7 +624,8 @@ pub(crate) fn interface_mtu(socket: BorrowedFd<'_>, name: &str) -> Result<u32, E
     Ok(u32::try_from(unsafe { request.ifr_ifru.ifru_mtu }).unwrap_or(0))
 }
 
-/// Starts a thread that no signal of the program finds, and for which nobody waits. False: none can be had.
+/// Starts a thread that no signal of the program finds, and for which nobody waits. False: none can
+/// be had.
 pub(crate) fn spawn_quiet(name: &str, stack: usize, run: fn()) -> bool {
     // SAFETY: a signal set is an array of words, for which zero is valid.
     let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { (zeroed(), zeroed()) };

@@ -15,7 +15,8 @@ const MAX_RUN: usize = 65_507;
 const REMEMBERED: usize = 16;
 /// How often a call is repeated that meets other datagrams' errors.
 const PATIENCE: u32 = 16;
-/// How long a full queue of an interface is left alone, microseconds: 1,500 bytes take 12 µs at 1 Gb/s.
+/// How long a full queue of an interface is left alone, microseconds: 1,500 bytes take 12 µs at 1
+/// Gb/s.
 const REST: u64 = 100;
 
 /// What sends. The system, except in tests of what happens when it refuses.
@@ -69,7 +70,8 @@ pub(crate) struct Sent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Passed {
     pub(crate) taken: usize,
-    /// A call took less than it was given, and the kernel has swallowed why: it may have been the error of an earlier datagram.
+    /// A call took less than it was given, and the kernel has swallowed why: it may have been the
+    /// error of an earlier datagram.
     pub(crate) is_cut_short: bool,
     /// What the rest met.
     pub(crate) met: Result<(), Errno>,
@@ -115,7 +117,8 @@ impl<K: Kernel> Transmitter<K> {
                         self.off.insert(&rest[0].to, error);
                     }
                     trouble = Trouble::default();
-                    // The rest met an error that the kernel has swallowed. If it was an earlier datagram's, nobody else tells of it.
+                    // The rest met an error that the kernel has swallowed. If it was an earlier
+                    // datagram's, nobody else tells of it.
                     reports.pending |= count < self.runs.len();
                     taken += self.count_sent(count);
                 }
@@ -154,14 +157,16 @@ impl<K: Kernel> Transmitter<K> {
         self.blocked = Some(Blocked::Queue(monotonic().plus_micros(REST)));
     }
 
-    /// Sends one frame. False: an error, of this frame or an earlier one; the way of many finds out.
+    /// Sends one frame. False: an error, of this frame or an earlier one; the way of many finds
+    /// out.
     #[inline]
     fn send_lone(&mut self, socket: BorrowedFd<'_>, frame: &[Outgoing<'_>], reports: &mut Reports) -> bool {
         self.sent.calls += 1;
         let is_sent = match self.kernel.send(socket, frame, &[Run { first: 0, count: 1, segment: 0 }], Naming::Each) {
             Ok(count) => count > 0,
             Err(error) => {
-                // The call has taken away what may be an earlier datagram's, which the queue of errors tells.
+                // The call has taken away what may be an earlier datagram's, which the queue of
+                // errors tells.
                 reports.pending |= error != Errno::INTR && !is_want_of_room(error);
                 false
             }
@@ -185,7 +190,8 @@ impl<K: Kernel> Transmitter<K> {
         frames
     }
 
-    /// What an error means for the first run: so many frames are lost (0: try again), or nothing can be sent now.
+    /// What an error means for the first run: so many frames are lost (0: try again), or nothing
+    /// can be sent now.
     #[cold]
     fn judge(
         &mut self,
@@ -206,8 +212,9 @@ impl<K: Kernel> Transmitter<K> {
             }
             _ => {}
         }
-        // It may be the error of an earlier datagram, for whoever calls next. The call has taken it away, so it is repeated; what comes
-        // again is this datagram's. "Refused" never is: nobody has looked at this datagram yet.
+        // It may be the error of an earlier datagram, for whoever calls next. The call has taken it
+        // away, so it is repeated; what comes again is this datagram's. "Refused" never is: nobody
+        // has looked at this datagram yet.
         reports.pending = true;
         trouble.errors += 1;
         if error == Errno::CONNREFUSED {
@@ -250,7 +257,8 @@ impl<K: Kernel> Transmitter<K> {
         }
     }
 
-    /// The run that begins at `first`, and how many pieces of memory it consists of, at most `room`.
+    /// The run that begins at `first`, and how many pieces of memory it consists of, at most
+    /// `room`.
     fn run(&self, frames: &[Outgoing<'_>], first: usize, room: usize) -> (Run, usize) {
         let start = &frames[first];
         let segment = len(start);
@@ -314,7 +322,8 @@ struct Trouble {
     suspect: Option<Errno>,
 }
 
-/// Hosts that frames cannot be sent to in one datagram to be cut. Of bounded size: the oldest is forgotten, and found out again.
+/// Hosts that frames cannot be sent to in one datagram to be cut. Of bounded size: the oldest is
+/// forgotten, and found out again.
 #[derive(Debug, Default)]
 struct Off {
     hosts: [Option<(Address, Errno)>; REMEMBERED],

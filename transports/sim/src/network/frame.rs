@@ -17,7 +17,8 @@ pub struct Frame {
     pub bytes: Vec<u8>,
 }
 
-/// The frames that are on their way, by number. Buffers are used again, so that a network at work allocates nothing.
+/// The frames that are on their way, by number. Buffers are used again, so that a network at work
+/// allocates nothing.
 #[derive(Debug, Default)]
 pub(super) struct Flights {
     frames: Vec<Frame>,

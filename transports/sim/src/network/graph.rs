@@ -70,8 +70,8 @@ pub struct Processor {
     pub per_byte: u64,
     /// Bytes of the frame that takes just the overhead; a shorter one takes less.
     pub base: u64,
-    /// The part of the send overhead in which the frame is on its first link already: overheads that were measured end to end
-    /// contain its transmission.
+    /// The part of the send overhead in which the frame is on its first link already: overheads
+    /// that were measured end to end contain its transmission.
     pub overlap: u64,
 }
 
@@ -128,7 +128,8 @@ impl Graph {
         graph
     }
 
-    /// Two groups of nodes joined by one link each way: `left` nodes, then `right` nodes, then the two ends of the bottleneck.
+    /// Two groups of nodes joined by one link each way: `left` nodes, then `right` nodes, then the
+    /// two ends of the bottleneck.
     #[must_use]
     pub fn dumbbell(left: u32, right: u32, access: &LinkSettings, bottleneck: &LinkSettings) -> Self {
         let mut graph = Self::new();

@@ -1,7 +1,7 @@
 //! The virtual network: frames between nodes, in virtual time. `docs/design/sim.md` has the model.
 //!
-//! Methods come in three kinds: what a node does ([`Network::send`], [`Network::wake_at`], [`Network::charge`],
-//! [`Network::take`]), what moves time ([`Network::advance`]), and getters.
+//! Methods come in three kinds: what a node does ([`Network::send`], [`Network::wake_at`],
+//! [`Network::charge`], [`Network::take`]), what moves time ([`Network::advance`]), and getters.
 
 mod fault;
 mod frame;
@@ -102,7 +102,8 @@ impl Network {
         }
     }
 
-    /// Sends a frame, whose content is in parts one after the other. A frame to a node without a route is lost.
+    /// Sends a frame, whose content is in parts one after the other. A frame to a node without a
+    /// route is lost.
     pub fn send(&mut self, from: NodeIndex, to: NodeIndex, tag: u64, parts: &[&[u8]]) {
         let Some(node) = self.nodes.get_mut(from.0 as usize) else { return };
         let departure = node.send(self.now, parts.iter().map(|part| part.len()).sum());
@@ -148,7 +149,8 @@ impl Network {
         self.flights.recycle(frame);
     }
 
-    /// Moves time to the next thing that concerns a node, but not beyond `limit`: then time is `limit`, and the answer `None`.
+    /// Moves time to the next thing that concerns a node, but not beyond `limit`: then time is
+    /// `limit`, and the answer `None`.
     pub fn advance(&mut self, limit: Time) -> Option<Occurrence> {
         while let Some(Reverse(next)) = self.queue.peek() {
             if next.at > limit {
@@ -172,7 +174,8 @@ impl Network {
         self.now
     }
 
-    /// When a node's processor has done what it was charged with; not later than now when it is idle.
+    /// When a node's processor has done what it was charged with; not later than now when it is
+    /// idle.
     #[must_use]
     pub fn idle_at(&self, node: NodeIndex) -> Time {
         self.nodes.get(node.0 as usize).map_or(Time(0), Node::idle_at)
@@ -196,7 +199,8 @@ impl Network {
         self.nodes.get(node.0 as usize).map_or(0, |node| node.arrived.len())
     }
 
-    /// What has been delivered when, to whom, in one number: the same for the same seed and the same calls.
+    /// What has been delivered when, to whom, in one number: the same for the same seed and the
+    /// same calls.
     #[must_use]
     pub fn trace(&self) -> u64 {
         self.trace.value()
@@ -280,7 +284,8 @@ impl Network {
             if !link.is_clear() {
                 return self.schedule(entry, Event::Hop { frame: number, hop, tail });
             }
-            // Nobody waits there and nothing happens: no event is needed to know when the frame leaves it.
+            // Nobody waits there and nothing happens: no event is needed to know when the frame
+            // leaves it.
             (head, tail) = link.pass(entry, tail, len);
         }
     }

@@ -47,7 +47,8 @@ impl Node {
         departure
     }
 
-    /// When the next frame that has come can be taken in: the processor is idle then, unless the program goes on first.
+    /// When the next frame that has come can be taken in: the processor is idle then, unless the
+    /// program goes on first.
     pub(super) fn takes_at(&self, now: Time) -> Time {
         now.max(self.idle_at).max(self.takes_at)
     }

@@ -1,7 +1,7 @@
 //! What a run was, in one number.
 
-/// A hash over all deliveries. Not cryptographic: two runs that differ anywhere have different hashes but for about one
-/// pair in 2^64.
+/// A hash over all deliveries. Not cryptographic: two runs that differ anywhere have different
+/// hashes but for about one pair in 2^64.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trace(u64);
 

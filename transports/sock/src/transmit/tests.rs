@@ -77,7 +77,8 @@ fn a_connected_socket_takes_what_it_can_and_says_where_a_call_was_cut_short() {
     let frames: Vec<_> = (1..=3).map(|len| frame(to, &BYTES[..len])).collect();
     for (answers, taken, is_cut_short, met) in [
         (vec![], 3, false, Ok(())),
-        // The call that took one ended at an error of an earlier datagram, or for want of room that there is by now.
+        // The call that took one ended at an error of an earlier datagram, or for want of room that
+        // there is by now.
         (vec![Ok(1)], 3, true, Ok(())),
         (vec![Ok(1), Err(Errno::AGAIN)], 1, true, Err(Errno::AGAIN)),
         (vec![Ok(2), Err(Errno::CONNREFUSED)], 2, true, Err(Errno::CONNREFUSED)),

@@ -140,7 +140,8 @@ fn probes_do_not_earn_it_and_go_by_the_endpoints_own() {
     }
     assert!(!has_connected(&a, to_b));
     acquaint(&mut a, &mut b, to_b, to_a);
-    // One that is longer than any datagram is refused, which would be the end of the connected socket.
+    // One that is longer than any datagram is refused, which would be the end of the connected
+    // socket.
     assert_eq!(probe(&mut a, &[0; 66_000]), 1);
     assert_eq!(a.counters().tx_lost, 1);
     a.recv_burst(64, &mut |_| ());
@@ -148,7 +149,8 @@ fn probes_do_not_earn_it_and_go_by_the_endpoints_own() {
     pass(&mut a, &mut b, (to_b, to_a), b"there");
 }
 
-/// Frames with memory, of unequal lengths, so that each is a datagram of its own; and what arrives of each.
+/// Frames with memory, of unequal lengths, so that each is a datagram of its own; and what arrives
+/// of each.
 struct Bulk {
     memory: Memory,
     heads: Vec<Vec<u8>>,
@@ -201,7 +203,8 @@ fn bursts_with_memory_earn_it_and_leave_by_it() {
             let got = take(end, Bulk::FRAMES).into_iter().map(Got::bytes).collect::<Vec<_>>();
             assert_eq!(got, bulk.arrived());
         }
-        // The peer is gone: the network's answer ends the socket. The frames are taken all the same.
+        // The peer is gone: the network's answer ends the socket. The frames are taken all the
+        // same.
         drop(b);
         assert_eq!(a.send_burst(&bulk.to(to_b)), Bulk::FRAMES);
         let mut refused = 0;
@@ -335,7 +338,8 @@ fn a_thread_in_another_network_does_without() {
     let (mut a, mut b, to_b, to_a) = pair("127.0.0.1");
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // With a loop-back interface that is up: there the socket could be made, and would lead nowhere.
+            // With a loop-back interface that is up: there the socket could be made, and would lead
+            // nowhere.
             if !own_network() || !run(Command::new("ip").args(["link", "set", "lo", "up"])) {
                 return;
             }

@@ -1,4 +1,5 @@
-//! What the tests of this crate share: links on the loop-back interface, and a copy of what they bring.
+//! What the tests of this crate share: links on the loop-back interface, and a copy of what they
+//! bring.
 
 use cci_proto::Address;
 use cci_sock::Sock;
@@ -70,8 +71,8 @@ impl Got {
     }
 }
 
-/// These bytes with the beginning of a frame's header, which says how long the frame is: `more` bytes of a piece follow. Frames
-/// that the system has put together are told apart by it.
+/// These bytes with the beginning of a frame's header, which says how long the frame is: `more`
+/// bytes of a piece follow. Frames that the system has put together are told apart by it.
 pub(crate) fn with_length(mut bytes: Vec<u8>, more: usize) -> Vec<u8> {
     let len = u16::try_from(bytes.len() + more).unwrap_or(0);
     if bytes.len() >= cci_proto::wire::HEADER {

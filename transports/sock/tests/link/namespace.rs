@@ -1,4 +1,5 @@
-//! What a host's own network does to an endpoint: in a name space of its own, where this user may make one.
+//! What a host's own network does to an endpoint: in a name space of its own, where this user may
+//! make one.
 
 use crate::connected::{acquaint, has_connected};
 use crate::ends::{Got, frame, open, take, try_open, wait, with_length};
@@ -7,8 +8,8 @@ use cci_proto::Status;
 use cci_transport::Link;
 use std::process::Command;
 
-/// Runs `test` in a network name space of its own, set up by these commands. Without the right or the commands nothing is
-/// tested.
+/// Runs `test` in a network name space of its own, set up by these commands. Without the right or
+/// the commands nothing is tested.
 fn in_own_network(commands: &[&str], test: impl FnOnce() + Send + 'static) {
     let commands: Vec<String> = commands.iter().map(|command| (*command).to_owned()).collect();
     let thread = std::thread::spawn(move || {
@@ -135,7 +136,8 @@ fn a_full_connected_socket_ends_a_burst_and_nothing_overtakes() {
             taken += count;
             if taken < frames.len() {
                 pauses += 1;
-                // What cut the call short might have been an earlier frame's error: that is looked into first.
+                // What cut the call short might have been an earlier frame's error: that is looked
+                // into first.
                 assert_eq!(a.recv_burst(8, &mut |incoming| panic!("{incoming:?}")), 0);
                 assert!(!a.arm(None, true) || wait(&a, 20), "it is time to try again");
                 a.disarm();

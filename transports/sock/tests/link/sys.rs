@@ -1,4 +1,5 @@
-//! What the tests need `unsafe` for: counting allocations, a name space of their own, and reading what a datagram's header said.
+//! What the tests need `unsafe` for: counting allocations, a name space of their own, and reading
+//! what a datagram's header said.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -48,8 +49,8 @@ pub(crate) fn own_network() -> bool {
     unsafe { libc::unshare(libc::CLONE_NEWNET) == 0 }
 }
 
-/// Between fork and exec a child holds all descriptors of this process. Who starts one writes here, and who needs its sockets closed
-/// when it drops them reads.
+/// Between fork and exec a child holds all descriptors of this process. Who starts one writes here,
+/// and who needs its sockets closed when it drops them reads.
 static CHILDREN: RwLock<()> = RwLock::new(());
 
 /// Runs a command, when nobody minds; whether it ended well.
@@ -68,7 +69,8 @@ pub(crate) fn duplicate(own: &str, peer: &str) -> Option<UdpSocket> {
     let numbers = std::fs::read_dir("/proc/self/fd").ok()?;
     let numbers = numbers.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     numbers.into_iter().find_map(|number: i32| {
-        // SAFETY: never closed here; and only asked for its names, whatever it is. A copy of each would keep sockets of other tests open.
+        // SAFETY: never closed here; and only asked for its names, whatever it is. A copy of each
+        // would keep sockets of other tests open.
         let socket = ManuallyDrop::new(unsafe { UdpSocket::from_raw_fd(number) });
         let is_it = socket.local_addr().is_ok_and(|name| name.to_string() == own)
             && socket.peer_addr().is_ok_and(|name| name.to_string() == peer);
@@ -111,8 +113,8 @@ fn receive(socket: &UdpSocket, kind: i32) -> Option<i32> {
     socket.set_read_timeout(Some(std::time::Duration::from_secs(10))).expect("a limit");
     let (mut bytes, mut control) = ([0_u8; 2048], [0_u64; 32]);
     let mut vector = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-    // SAFETY: all zeroes is a valid header; it points to locals that outlive the call, with their lengths. What the kernel wrote is
-    // walked by its own macros.
+    // SAFETY: all zeroes is a valid header; it points to locals that outlive the call, with their
+    // lengths. What the kernel wrote is walked by its own macros.
     unsafe {
         let mut header: libc::msghdr = std::mem::zeroed();
         header.msg_iov = &raw mut vector;
