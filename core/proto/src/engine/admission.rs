@@ -1,5 +1,5 @@
-//! Who may ask: requests that are known, and how many each network has. Nothing here grows without bound, and no network takes
-//! what others need.
+//! Admission of connection requests: the known requests, and how many each network has. Every table
+//! is bounded, and no network takes what others need.
 //!
 //! A request is *pending* from its admission until it is refused, redirected, closed, given up or confirmed. Then it is
 //! *answered*, and known for as long as a cookie of its client can be valid, so that a repeated CONNECT is no second request.
@@ -10,21 +10,23 @@ use crate::{Address, Time};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 
-/// How long a cookie proves an address, microseconds; and how long an answered request is known.
+/// Time for which a cookie proves an address and an answered request is known, microseconds.
 pub(super) const COOKIE_LIFE: u64 = 10_000_000;
-/// The shortest life of a cookie, microseconds: however many ask, a client has so long to show the one that it was sent.
+/// Shortest life of a cookie, microseconds. Under any load a client has this long to return its
+/// cookie.
 const LEAST_LIFE: u64 = 1_000_000;
-/// Requests that are known at most.
+/// Most known requests.
 pub(super) const MOST: usize = 1 << 15;
-/// One network has at most one in so many of them.
+/// One network has at most one in this many of them.
 const SHARE: usize = 4;
-/// Pending requests of one network in a small table: half of it up to so many.
+/// Most pending requests of one network in a small table, of which it may have half.
 const SMALL: u32 = 16;
 
-/// A keyed hash of the client's identifier and address, which nobody finds another pair for: a quarter of their size.
+/// A keyed hash of the client's identifier and address, a quarter of their size. A client cannot
+/// compute collisions.
 pub(super) type Key = u64;
 
-/// What became of a request.
+/// The state of a request.
 pub(super) enum RequestState {
     /// It has, or had, a connection.
     Here { index: u32, id: u64 },
@@ -54,14 +56,14 @@ struct Request {
 /// What a network has.
 #[derive(Default)]
 struct Network {
-    /// Requests that are known, and those of them that are pending.
+    /// Known requests, and how many of them are pending.
     known: usize,
     pending: u32,
-    /// Cookies up to this time do not count.
+    /// Cookies up to this time are void.
     void: Time,
 }
 
-/// Requests seen lately.
+/// Recent requests.
 #[derive(Default)]
 pub(super) struct Admission {
     requests: BTreeMap<Key, Request>,
@@ -70,7 +72,7 @@ pub(super) struct Admission {
     ages_of: BTreeSet<(u64, Time, Key)>,
     networks: BTreeMap<u64, Network>,
     pending: u32,
-    /// Cookies up to this time do not count, whoever shows them.
+    /// Cookies of every network up to this time are void.
     void: Time,
 }
 
@@ -79,12 +81,12 @@ impl Admission {
         self.requests.get(&key).map(|request| &request.state)
     }
 
-    /// When a request was answered.
+    /// Returns when a request was answered.
     pub(super) fn answered(&self, key: Key) -> Option<Time> {
         self.requests.get(&key)?.answered
     }
 
-    /// Cookies of this network up to this time do not count.
+    /// Returns the time up to which cookies of this network are void.
     pub(super) fn void(&self, network: u64) -> Time {
         self.networks.get(&network).map_or(self.void, |of| of.void.max(self.void))
     }
@@ -105,7 +107,7 @@ impl Admission {
         left > 0 || self.forget_oldest(now)
     }
 
-    /// Enters a request that is pending.
+    /// Inserts a pending request.
     pub(super) fn insert(&mut self, key: Key, network: u64, index: u32, id: u64) {
         self.remove(key);
         self.requests.insert(key, Request { state: RequestState::Here { index, id }, network, answered: None });
@@ -166,7 +168,7 @@ impl Admission {
         true
     }
 
-    /// Takes a request out, whether it was answered or not.
+    /// Removes a request, answered or not.
     pub(super) fn remove(&mut self, key: Key) {
         let Some(request) = self.requests.remove(&key) else { return };
         let is_pending = match request.answered {
@@ -206,12 +208,12 @@ fn share(most: u32) -> u32 {
     (most / 4).max(SMALL.min(most / 2)).max(1)
 }
 
-/// Whether an answered request may be forgotten for another one.
+/// Returns whether an answered request may be forgotten for another one.
 fn is_old(now: Time, at: Time) -> bool {
     at.plus_micros(LEAST_LIFE) < now
 }
 
-/// What a client's request is known by.
+/// Returns the key of a client's request.
 pub(super) fn key(secret: [u64; 2], id: u64, address: &Address) -> Key {
     // A cookie is of two words: one is never taken for the other.
     keyed(secret, &[id], &address.0)

@@ -1,9 +1,9 @@
-//! A connection: two cache lines, whatever happens on it. What it needs while something is in flight is its
+//! A connection: two cache lines. Its state while something is in flight is its
 //! [`Flow`](super::flow::Flow).
 
 use crate::{Address, Attribute, Time};
 
-/// Where a connection is in its life.
+/// State of a connection in its life cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Not in use.
@@ -27,11 +27,11 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// Bits of a connection's flags.
 pub(super) mod bit {
-    /// Stands in the list of those that have something to send.
+    /// It is in the list of those that have something to send.
     pub(in super::super) const READY: u16 = 1;
     /// The silence was reported to the host.
     pub(in super::super) const SILENCE_REPORTED: u16 = 2;
-    /// A keepalive or probe is to be sent that the peer answers at once.
+    /// A keepalive or probe is due, which the peer answers at once.
     pub(in super::super) const PING: u16 = 4;
     /// An acknowledgement waits for an answer of the program or for its deadline.
     pub(in super::super) const ACK_DELAYED: u16 = 8;
@@ -43,15 +43,15 @@ pub(super) mod bit {
     pub(in super::super) const RNR: u16 = 64;
     /// Checks may leave out the bytes of RMA.
     pub(in super::super) const UNCHECKED: u16 = 128;
-    /// A frame has come: `newest` means something.
+    /// A frame has come: `newest` is valid.
     pub(in super::super) const HEARD: u16 = 256;
     /// CONFIRM is to be sent.
     pub(in super::super) const CONFIRM: u16 = 512;
     /// Waits for a frame buffer.
     pub(in super::super) const AWAITING_FRAME: u16 = 1024;
-    /// A ping has left since the peer was last heard.
+    /// A ping has left since a frame of the peer last came.
     pub(in super::super) const PINGED: u16 = 2048;
-    /// It was this side that gave the connection up: the peer is told.
+    /// This side gave up the connection: the peer gets a CLOSE.
     pub(in super::super) const GAVE_UP: u16 = 4096;
     /// The write that ended last was refused: its message is not delivered, however much later it comes.
     pub(in super::super) const AFTER_REFUSED: u16 = 8192;
@@ -104,7 +104,7 @@ pub(super) struct Conn {
     pub(super) state: State,
     /// Congestion marks received.
     pub(super) marks: u16,
-    /// The entry of the timer that counts, nanoseconds; [`u64::MAX`] = none.
+    /// The valid entry of the timer, nanoseconds; [`u64::MAX`] = none.
     pub(super) armed: Time,
 }
 
@@ -156,7 +156,7 @@ impl Conn {
         self.flags &= !bits;
     }
 
-    /// Takes bits: whether one was set.
+    /// Clears bits. Returns whether one was set.
     pub(super) fn take(&mut self, bits: u16) -> bool {
         let had = self.has(bits);
         self.clear(bits);
@@ -171,7 +171,8 @@ impl Conn {
         self.promise <= Attribute::ReliableUnordered as u32 as u8
     }
 
-    /// Notes a transmission number, which keeps the newest: what acknowledgements echo, and when the peer was last heard.
+    /// Notes a transmission number. Keeps the newest, which acknowledgements echo, and its time of
+    /// arrival.
     pub(super) fn note_number(&mut self, number: u32, time: u32, at: u32) {
         #[expect(clippy::cast_possible_wrap, reason = "distance modulo 2^32")]
         let distance = number.wrapping_sub(self.newest) as i32;
@@ -181,7 +182,8 @@ impl Conn {
         }
     }
 
-    /// On an unreliable connection: whether this number is new, by a window of 64. Called before [`Conn::note_number`].
+    /// Returns whether this number is new on an unreliable connection, by a window of 64. Call it
+    /// before [`Conn::note_number`].
     #[expect(clippy::cast_possible_truncation, reason = "halves of a word")]
     pub(super) fn is_new(&mut self, number: u32) -> bool {
         let mut seen = u64::from(self.next_seq) << 32 | u64::from(self.recv_next);

@@ -1,5 +1,6 @@
-//! How connections are made and closed. A server keeps nothing for a client until the client has shown, by returning a cookie,
-//! that it receives at the address that it sends from; and it never answers with more than it was sent.
+//! Opens and closes connections. A server keeps no state for a client until the client has returned
+//! a cookie, which proves that it receives at its address. An answer is never longer than the frame
+//! that it answers.
 
 use super::admission::{Redirection, RequestState};
 use super::conn::{Conn, State, bit};
@@ -13,30 +14,31 @@ use crate::wire::{
 use crate::{Address, ConnectError, Failure, RequestError, Time};
 use alloc::boxed::Box;
 
-/// Until the first frame of a handshake is repeated; doubled each time, up to the longest; microseconds.
+/// Time after which the first frame of a handshake is retransmitted, microseconds. Doubled each
+/// time, up to the longest.
 const FIRST: u64 = 20_000;
 const LONGEST: u64 = 1_000_000;
-/// How long a handshake may take if the host says nothing, microseconds.
+/// Default time limit of a handshake, microseconds.
 const PATIENCE: u64 = 30_000_000;
-/// How long a client that was accepted has to confirm, microseconds: 5 s, and at least three time-outs.
+/// Time for an accepted client to confirm, microseconds: 5 s, and at least three timeouts.
 const CONFIRMATION: u64 = if 3 * LONGEST > 5_000_000 { 3 * LONGEST } else { 5_000_000 };
 /// The longest time until an ACCEPT is repeated, microseconds. The client's address is proved, and the time to confirm is short: with 30 %
 /// of frames lost, one of some million clients fails.
 const LONGEST_ACCEPT: u64 = 250_000;
-/// A host that had no room for an event is asked again after this time, microseconds.
+/// Time after which an event for which the host had no room is reported again, microseconds.
 const HOST_AGAIN: u64 = 10_000;
-/// CLOSE frames before a peer that does not answer is forgotten.
+/// CLOSE frames to a peer that does not answer, before the connection is removed.
 const FAREWELLS: u32 = 4;
-/// The longest redirection.
+/// Longest URI of a redirection, bytes.
 const MAX_URI: usize = 512;
 /// RETRYs that are answered at once.
 const MOST_RETRIES: u32 = 4;
 /// Cookies that a client has shown before the one that it shows now, and by which it knows an answer: as many as it shows at once.
 const EARLIER: usize = MOST_RETRIES as usize;
-/// How far back a frame may lie that a RESET answers.
+/// Transmission numbers back to which a RESET may answer a frame.
 const RECENT: u32 = 1 << 16;
 
-/// A connection that is being made or closed.
+/// A connection that is being opened or closed.
 pub(super) struct Opening {
     /// Payload of a CONNECT, or the body of a CLOSE.
     payload: Box<[u8]>,
@@ -51,14 +53,14 @@ pub(super) struct Opening {
     /// The longest time until a frame is repeated, microseconds.
     longest: u64,
     tries: u32,
-    /// A frame is to be sent now.
+    /// Whether a frame is due now.
     due: bool,
-    /// Asked to go elsewhere; the host has not said where that is.
+    /// Whether it was redirected and the host has not called `follow` yet.
     elsewhere: bool,
     first_seq: u32,
     /// RETRYs that were answered at once.
     retries: u32,
-    /// The client has confirmed, and the host has no room for the event.
+    /// Whether the client has confirmed while the host has no room for the event.
     is_confirmed: bool,
 }
 
@@ -123,7 +125,7 @@ impl Opening {
         self.since
     }
 
-    /// When it wants to be looked at.
+    /// Returns its next deadline.
     pub(super) fn next_at(&self) -> Time {
         if self.elsewhere { self.deadline } else { self.next_at.min(self.deadline) }
     }
@@ -146,7 +148,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Refused: nothing happened.
+    /// Refused; the state is unchanged.
     pub fn connect(&mut self, now: Time, open: &Open<'_>) -> Result<Index, ConnectError> {
         if open.payload.len() > crate::CONN_REQ_LEN {
             return Err(ConnectError::PayloadTooLong);
@@ -199,7 +201,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Rejects a request; the index is free.
+    /// Rejects a request. The index is free.
     ///
     /// # Errors
     ///
@@ -212,7 +214,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Answers a request by sending the client to the endpoint at `uri`, which expects `token`; the index is free.
+    /// Answers a request by redirecting the client to the endpoint at `uri`, which expects `token`.
+    /// The index is free.
     ///
     /// # Errors
     ///
@@ -229,7 +232,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes an unanswered request out: its client's address, the header of an answer, and its cookie.
+    /// Removes an unanswered request. Returns its client's address, the header of an answer, and
+    /// its cookie.
     fn take_request(
         &mut self,
         now: Time,
@@ -248,7 +252,7 @@ impl Engine {
         Ok((to, header, cookie))
     }
 
-    /// Goes on with a connection that was redirected.
+    /// Continues a redirected connection at another address.
     pub fn follow(&mut self, now: Time, index: Index, to: Address, token: u64) {
         let Some(conn) = self.table.get_mut(index.0).filter(|conn| conn.state == State::Asking) else { return };
         conn.to = to;
@@ -258,7 +262,7 @@ impl Engine {
         self.make_ready(index.0);
     }
 
-    /// A client that shows this token will be `Event::Expected`.
+    /// Announces a client: a request with this token is reported as `Event::Expected`.
     pub fn expect(&mut self, token: u64) {
         self.expected.push(token);
     }
@@ -268,7 +272,7 @@ impl Engine {
         self.expected.retain(|expected| *expected != token);
     }
 
-    /// Sends CLOSE with this body to the peer of a connection that has no flow any more.
+    /// Sends CLOSE with this body to the peer of a connection without a flow.
     pub(super) fn begin_closing(&mut self, now: Time, index: u32, body: Box<[u8]>) {
         if let Some(conn) = self.table.get_mut(index) {
             conn.state = State::Closing;
@@ -279,7 +283,7 @@ impl Engine {
         }
     }
 
-    /// The next frame of a handshake or a farewell.
+    /// Writes the next frame of a handshake or a teardown.
     pub(super) fn transmit_opening<P>(&mut self, now: Time, index: u32, buffer: &mut [u8]) -> Option<Transmit<P>> {
         let conn = self.table.get_mut(index)?;
         let opening = self.openings.get_mut(&index).filter(|opening| opening.due && !opening.elsewhere)?;
@@ -318,7 +322,7 @@ impl Engine {
         Some(plain(conn, len))
     }
 
-    /// What is due on a connection that is not open.
+    /// Handles the timers of a connection that is not open.
     pub(super) fn look_opening<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
         let Some(state) = self.table.get(index).map(|conn| conn.state) else { return };
         let Some(opening) = self.openings.get_mut(&index) else { return };
@@ -343,7 +347,7 @@ impl Engine {
         }
     }
 
-    /// A frame that is not DATA.
+    /// Handles a frame that is not DATA.
     pub(super) fn handle_opening<H: Host>(
         &mut self,
         now: Time,
@@ -389,8 +393,8 @@ impl Engine {
         }
     }
 
-    /// The client has shown that it received the ACCEPT. A host without room for the event is asked again; what the client
-    /// sends meanwhile is dropped and comes again.
+    /// Opens the connection of a client that has received the ACCEPT. Without room for the event
+    /// the host is asked again. Frames of the client are dropped meanwhile, and retransmitted.
     pub(super) fn confirm<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
         self.mark_answered(now, index, None);
         let Some(conn) = self.table.get_mut(index) else { return };
@@ -404,7 +408,7 @@ impl Engine {
         self.arm(now, index);
     }
 
-    /// An answer to this side's CONNECT.
+    /// Handles an answer to this side's CONNECT.
     fn on_answer<H: Host>(&mut self, now: Time, index: u32, header: &Header, frame: &[u8], host: &mut H) {
         let Some(conn) = self.table.get_mut(index) else { return };
         let Some(opening) = self.openings.get_mut(&index) else { return };
@@ -491,7 +495,8 @@ impl Engine {
         }
     }
 
-    /// The peer does not know the connection: it has closed it, or started anew. Only who saw our frame can say so.
+    /// Handles a RESET: the peer has closed the connection or restarted. It counts only from a
+    /// sender that received our frame.
     fn on_reset<H: Host>(&mut self, now: Time, from: &Address, reset: &Reset, host: &mut H) {
         let Some(index) = self.table.find(reset.header.to) else { return };
         let Some(conn) = self.table.get(index) else { return };
@@ -513,7 +518,7 @@ fn offered(config: &super::Config) -> u32 {
     if config.unchecked_on_host && config.host != 0 { features::UNCHECKED } else { 0 }
 }
 
-/// What the peer says of itself.
+/// Applies the features that the peer offers.
 pub(super) fn take_offer(conn: &mut Conn, offer: &Offer, config: &super::Config) {
     conn.recv_next = if conn.is_reliable() { offer.first_seq } else { 0 };
     conn.max_send_size = offer.max_send_size.min(config.max_send_size);

@@ -1,5 +1,5 @@
-//! Path-MTU discovery by probes (RFC 8899): frames of a larger size that nothing depends on; and the black hole, a path that
-//! has come to swallow frames of the size that it carried.
+//! Path-MTU discovery by probes (RFC 8899), which are larger frames that carry nothing needed. Also
+//! black-hole detection: a path may begin to drop frames of a size that it carried.
 
 use super::conn::Conn;
 use super::flow::Flow;
@@ -9,7 +9,7 @@ use crate::Time;
 const SIZES: [u16; 6] = [1_400, 1_452, 1_472, 4_096, 8_952, 8_972];
 /// Probes of one size.
 const TRIES: u8 = 3;
-/// Until a size that failed is tried again (RFC 8899, PMTU_RAISE_TIMER), microseconds.
+/// Time until a size that failed is tried again (RFC 8899, PMTU_RAISE_TIMER), microseconds.
 const RAISE: u64 = 600_000_000;
 
 /// Losses in a row of large frames which had been lost before, while no large frame arrived: the path is a black hole for them
@@ -77,7 +77,7 @@ impl Probing {
     }
 }
 
-/// The path carries no more than this: from now on frames are that small, and those in flight go in slices.
+/// Limits the frames of a path to this size. Larger frames in flight are retransmitted in slices.
 pub(super) fn shrink(conn: &mut Conn, flow: Option<&mut Flow>, to: u16) {
     if conn.mtu <= to {
         return;
@@ -90,7 +90,7 @@ pub(super) fn shrink(conn: &mut Conn, flow: Option<&mut Flow>, to: u16) {
     }
 }
 
-/// The path may carry no more than every path does; what it does carry is looked for anew.
+/// Falls back to the base MTU, and probes the path anew.
 pub(super) fn fall_back(conn: &mut Conn, flow: &mut Flow, base: u16) {
     if conn.mtu > base {
         flow.probing.restart();

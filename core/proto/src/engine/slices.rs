@@ -1,5 +1,5 @@
-//! Frames that the path does not carry whole any more travel in slices: what the sender cuts, and what the receiver puts
-//! together again.
+//! Slices of frames that the path no longer carries whole: the sender cuts them, and the receiver
+//! reassembles the frame.
 
 use super::Engine;
 use super::conn::{Conn, bit};
@@ -11,21 +11,21 @@ use crate::wire::{DATA, Data, Record, Records, SLICE_HEAD, WRITE_HEAD};
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Frames of an endpoint that may be half there, and of one connection.
+/// Most incomplete frames of an endpoint, and of one connection.
 const MOST: usize = 32;
 const MOST_OF_ONE: usize = 8;
-/// Slices that are older are not believed to be of the same frame, nanoseconds: long before a number of the sequence is used
-/// again.
+/// Age after which slices are not of the same frame, nanoseconds. Far below the time in which
+/// sequence numbers wrap.
 const STALE: u64 = 60_000_000_000;
 
-/// Whose frame it is: the identifier of the connection, and the network of the peer.
+/// The owner of an incomplete frame: the identifier of the connection, and the network of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) id: u64,
     pub(super) network: u64,
 }
 
-/// A frame of which some slices have come.
+/// A frame of which some slices have arrived.
 struct PartialFrame {
     owner: Owner,
     seq: u32,
@@ -36,18 +36,18 @@ struct PartialFrame {
     bytes: Vec<u8>,
 }
 
-/// Frames that are half there: so few that no peer makes this grow. One that is forgotten comes again.
+/// The incomplete frames, bounded in number. A dropped frame is retransmitted by the peer.
 #[derive(Default)]
 pub(super) struct Slices(Vec<PartialFrame>);
 
 impl Slices {
-    /// Frames that are half there.
+    /// Returns the number of incomplete frames.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Puts a slice to the others of its frame; all records of the frame when that was the last.
+    /// Adds a slice to its frame. Returns all records of the frame once it is whole.
     pub(super) fn take(&mut self, now: Time, owner: Owner, seq: u32, record: (u16, u16, &[u8])) -> Option<Vec<u8>> {
         let (total, at, bytes) = record;
         let is_known = |partial: &PartialFrame| partial.owner == owner && partial.seq == seq;
@@ -70,8 +70,9 @@ impl Slices {
         partial.pieces.is_whole().then(|| self.0.swap_remove(index).bytes)
     }
 
-    /// Begins a frame. A connection that has its share loses its oldest frame. Without room the oldest of the connection that
-    /// holds most goes, within the network that holds most, the new frame counted: who takes more takes it from himself.
+    /// Begins a frame. A connection that has its share loses its oldest frame. Without room, the
+    /// oldest frame of the connection that holds most is dropped, within the network that holds
+    /// most. The new frame counts, so a greedy peer drops its own frames.
     fn make(&mut self, now: Time, owner: Owner, seq: u32, total: u16) -> usize {
         let held = |is_same: &dyn Fn(&Owner) -> bool| {
             self.0.iter().map(|partial| &partial.owner).chain([&owner]).filter(|other| is_same(other)).count()
@@ -95,7 +96,7 @@ impl Slices {
 }
 
 impl Engine {
-    /// A slice of a frame of the sequence.
+    /// Handles a slice of a sequenced frame.
     pub(super) fn handle_slice<H: Host>(
         &mut self,
         now: Time,
@@ -147,9 +148,9 @@ pub(super) struct Slice {
     pub(super) total: usize,
 }
 
-/// A frame that is leaving in slices: the slice that is next, and how many are left. Each time it is sent again it begins with
-/// another, from the first half and from the second in turn: a queue that takes only the first few of a burst would otherwise take
-/// the same ones for ever.
+/// A frame that is leaving in slices: the next slice, and how many are left. Each retransmission
+/// begins with another slice, from the first and the second half in turn. A queue that takes only
+/// the first few frames of a burst would otherwise drop the same slices each time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slicing {
     seq: u32,
@@ -159,14 +160,15 @@ pub(super) struct Slicing {
 }
 
 impl Slicing {
-    /// A frame with this number that was sent so often, its records so many bytes, is to leave in frames of at most `mtu`.
+    /// Cuts the frame `seq`, sent `attempts` times and with `total` bytes of records, into slices
+    /// for frames of at most `mtu`.
     pub(super) fn new(seq: u32, attempts: u8, total: usize, mtu: u16) -> Self {
         let count = total.div_ceil(Slice::size(mtu)).max(1);
         let (turn, half) = (usize::from(attempts / 2), usize::from(attempts % 2) * count / 2);
         Self { seq, number: (turn + half) % count, left: count, count }
     }
 
-    /// Whether no slice has left yet.
+    /// Returns whether no slice has left yet.
     pub(super) const fn is_first(&self) -> bool {
         self.left == self.count
     }
@@ -175,14 +177,14 @@ impl Slicing {
         self.left == 1
     }
 
-    /// The next slice.
+    /// Returns the next slice.
     pub(super) fn slice(&self, total: usize, mtu: u16) -> Slice {
         let size = Slice::size(mtu);
         let at = (self.number * size).min(total);
         Slice { at, len: size.min(total - at), total }
     }
 
-    /// What is left when that has gone.
+    /// Returns the rest after that slice, or `None` after the last.
     pub(super) fn next(self) -> Option<Self> {
         let number = (self.number + 1) % self.count;
         (self.left > 1).then_some(Self { number, left: self.left - 1, ..self })
@@ -205,12 +207,12 @@ impl Slice {
     }
 }
 
-/// One more slice of a frame in flight leaves.
+/// Notes that one more slice of a frame in flight leaves.
 pub(super) fn note_slice(now: Time, conn: &Conn, flow: &mut Flow, at: usize, bytes: u64) {
     let Some(frame) = flow.in_flight.get_mut(at) else { return };
     (frame.number, frame.sent) = (conn.number.wrapping_sub(1), now);
     if frame.state == FrameState::Lost {
-        // That was too early: it had not left whole.
+        // It was declared lost too early: it had not left whole.
         flow.lost -= 1;
         flow.bytes_in_flight += u64::from(frame.bytes);
         frame.state = FrameState::Sent;
@@ -221,7 +223,8 @@ pub(super) fn note_slice(now: Time, conn: &Conn, flow: &mut Flow, at: usize, byt
     flow.congestion.on_sent(now, bytes, 4 * u64::from(conn.mtu));
 }
 
-/// The index in `in_flight` of a frame of which slices are still to leave, if it is still wanted.
+/// Returns the index in `in_flight` of the frame that is leaving in slices, unless it was accepted
+/// meanwhile.
 pub(super) fn sliced(conn: &Conn, flow: &mut Flow) -> Option<usize> {
     let back = conn.next_seq.wrapping_sub(flow.slicing?.seq) as usize;
     let at = flow.in_flight.len().checked_sub(back);

@@ -1,4 +1,4 @@
-//! Time: what is due on a connection, and when it wants to be looked at next.
+//! Timers: what is due on a connection, and its next deadline.
 
 use super::Engine;
 use super::ack::ask_again;
@@ -10,19 +10,21 @@ use super::rtt::LEAST_TIMEOUT;
 use super::transmit::has_work;
 use crate::{Failure, Time};
 
-/// Time without progress after which a peer that owes acknowledgements is given up, whatever the timeouts, nanoseconds.
+/// Time without progress after which the engine gives up a peer that owes acknowledgements,
+/// whatever the timeouts, nanoseconds.
 const GIVE_UP: u64 = 60_000_000_000;
-/// And not before so many probes.
+/// Probes that it needs before that.
 const GIVE_UP_PROBES: u32 = 8;
 /// Probe timeouts in a row after which a path is suspected to swallow large frames (RFC 8899, section 4.4).
 const BLACK_HOLE_PROBES: u32 = 4;
-/// How long a flow without anything open keeps what it knows of the path, microseconds.
+/// Time for which a flow with nothing open is kept with its path estimates, microseconds.
 const IDLE: u64 = 1_000_000;
 /// Pings in a keepalive timeout.
 const PINGS: u32 = 4;
 
 impl Engine {
-    /// Does what is due. To be called at the time that `poll_timeout` names; earlier, it does nothing.
+    /// Handles the timers that are due. Call it at the time that `poll_timeout` returns. Earlier it
+    /// does nothing.
     #[inline]
     pub fn handle_timeout<H: Host>(&mut self, now: Time, host: &mut H) {
         if self.timers.is_due(now) || self.admission.is_due(now) {
@@ -30,7 +32,7 @@ impl Engine {
         }
     }
 
-    /// Looks at everything whose time has come.
+    /// Handles every timer that is due.
     fn expire<H: Host>(&mut self, now: Time, host: &mut H) {
         while let Some((deadline, index)) = self.timers.pop(now) {
             let Some(conn) = self.table.get_mut(index).filter(|conn| conn.armed == deadline) else { continue };
@@ -52,7 +54,7 @@ impl Engine {
         self.timers.sweep(table.used(), |deadline, index| table.get(index).is_some_and(|conn| conn.armed == deadline));
     }
 
-    /// What is due on an open connection.
+    /// Handles what is due on an open connection.
     fn look<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
         self.expire_losses(now, index);
         if self.look_refused(now, index) {
@@ -72,7 +74,7 @@ impl Engine {
                     broken = Some(Failure::TimedOut);
                 }
                 if !flow.is_asking() {
-                    // Nothing could be sent again: an acknowledgement will say how it stands.
+                    // There is nothing to retransmit: an acknowledgement tells the peer's state.
                     conn.set(bit::PING);
                 }
             }
@@ -120,7 +122,7 @@ impl Engine {
         let silence = conn.silence(now);
         let first = conn.keepalive / PINGS;
         if silence >= conn.keepalive && !conn.has(bit::SILENCE_REPORTED | bit::PINGED) {
-            // The clock jumped, or nobody looked: the peer was not asked yet.
+            // The clock jumped, or no call was made for long: the peer was not probed yet.
             conn.newest_at = now.micros().wrapping_sub(conn.keepalive - first);
             conn.set(bit::PING);
         } else if silence >= conn.keepalive && !conn.has(bit::SILENCE_REPORTED) {
@@ -144,7 +146,7 @@ impl Engine {
         self.arm(now, index.0);
     }
 
-    /// Has the timer look at a connection when something will be due.
+    /// Arms the timer of a connection for what will be due next.
     pub(super) fn arm(&mut self, now: Time, index: u32) {
         let Some(conn) = self.table.get_mut(index) else { return };
         let flow = self.flows.get(conn.flow);
@@ -166,12 +168,12 @@ impl Engine {
     }
 }
 
-/// Whether a peer that did not answer so many questions has not been heard for so long that it is given up.
+/// Returns whether to give up a peer that left this many probes unanswered and was silent for `GIVE_UP`.
 fn is_gone(now: Time, conn: &Conn, unanswered: u32) -> bool {
     unanswered > GIVE_UP_PROBES && u64::from(conn.silence(now)) * 1000 > GIVE_UP
 }
 
-/// Whether the oldest operation is older than the send timeout, and what that means.
+/// Returns the failure if the oldest operation is older than the send timeout.
 fn send_timeout(now: Time, conn: &Conn, flow: &Flow) -> Option<Failure> {
     let due = send_due(conn, flow)?;
     (due <= now).then_some(if flow.rnr_since.is_some() { Failure::NotReady } else { Failure::TimedOut })
@@ -184,7 +186,8 @@ fn send_due(conn: &Conn, flow: &Flow) -> Option<Time> {
     oldest(flow).map(|since| since.plus_micros(u64::from(conn.send_timeout)))
 }
 
-/// Since when the oldest operation of a flow waits; for RMA, since when nothing has moved.
+/// Returns since when the oldest operation of a flow waits; for RMA, since when no bytes have
+/// moved.
 pub(super) fn oldest(flow: &Flow) -> Option<Time> {
     let in_flight = flow.in_flight.iter().find_map(|frame| match &frame.payload {
         Payload::Batch(batch) if batch.messages > 0 => Some(batch.since),
@@ -197,7 +200,7 @@ pub(super) fn oldest(flow: &Flow) -> Option<Time> {
         })
     };
     let messages = in_flight.or_else(waiting);
-    // An RMA may take long; it is late when nothing moves.
+    // An RMA may take long. It is late only if no bytes move.
     let rma = (flow.open_rmas > 0).then(|| flow.rma_since.max(flow.progress_at).max(flow.moved_at));
     match (messages, rma) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -205,16 +208,17 @@ pub(super) fn oldest(flow: &Flow) -> Option<Time> {
     }
 }
 
-/// When the oldest frame is to be sent again to see whether the peer is there.
+/// Returns when to retransmit the oldest frame as a probe.
 fn probe_at(conn: &Conn, flow: &Flow) -> Option<Time> {
-    // What is held back there for its turn has arrived, and still has to be acknowledged: that may be lost.
+    // A frame that the peer holds has arrived and is not acknowledged yet. That acknowledgement may
+    // be lost.
     let waits = flow.in_flight.iter().any(|frame| frame.state == FrameState::Sent) || !flow.is_asking();
     (waits && !flow.in_flight.is_empty() && flow.rnr_since.is_none())
         .then(|| flow.sent_at.max(flow.progress_at).plus_micros(conn.probe_timeout(flow.probes)))
 }
 
-/// When the peer is to be asked whether it is there: it owes the end of an RMA, or the rest of something that has begun to come,
-/// everything of ours has arrived, and nothing else would tell that it is gone.
+/// Returns when to probe an idle peer: everything of ours has arrived, and it owes the end of an
+/// RMA or the rest of something received in part. No other timer would detect its loss.
 fn ask_at(flow: &Flow) -> Option<Time> {
     let is_owed = flow.open_rmas > 0 || flow.awaits_rest();
     let waits = is_owed && flow.in_flight.is_empty() && flow.rnr_since.is_none();
@@ -240,7 +244,7 @@ fn is_armed(conn: &Conn, flow: &Flow) -> bool {
     !may_be_due && conn.armed <= soonest
 }
 
-/// When something will be due on an open connection.
+/// Returns when something will be due on an open connection.
 fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
     let mut next: Option<Time> = None;
     let mut want = |at: Option<Time>| {
@@ -273,7 +277,7 @@ fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
         if flow.is_quiet() {
             want(Some(flow.used_at.plus_micros(IDLE)));
         } else if flow.queue.front().is_some() && flow.in_flight.is_empty() && flow.rnr_since.is_none() {
-            // Something bars the queue: to be looked at again.
+            // The queue is blocked: check it again later.
             want(Some(now.plus_micros(IDLE)));
         }
     }

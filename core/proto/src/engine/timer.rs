@@ -1,4 +1,4 @@
-//! One table of timers: when a connection wants to be looked at next.
+//! The timers of all connections in one table.
 
 use crate::Time;
 use alloc::collections::{BinaryHeap, VecDeque};
@@ -15,8 +15,9 @@ pub(super) struct DelayedAck {
     pub(super) number: u32,
 }
 
-/// Deadlines. A connection has one entry that counts (its `armed`); an entry with another time is left over and ignored.
-/// A deadline that moves back keeps its entry: the connection is looked at early, finds nothing due, and gets a later one.
+/// Deadlines. A connection has one valid entry (its `armed`). An entry with another time is stale
+/// and ignored. A deadline that moves back keeps its entry: the timer fires early, finds nothing
+/// due, and is armed again.
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<(Time, u32)>>,
     /// Acknowledgements that wait: the delay is the same for all, so that they stand in order.
@@ -34,7 +35,7 @@ impl Timers {
         self.heap.len()
     }
 
-    /// Throws out what is left over, when that is the most.
+    /// Removes stale entries once they are the majority.
     pub(super) fn sweep(&mut self, connections: usize, mut counts: impl FnMut(Time, u32) -> bool) {
         if self.heap.len() > 2 * connections + SPARE {
             self.heap.retain(|Reverse((deadline, index))| counts(*deadline, *index));
