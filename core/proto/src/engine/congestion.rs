@@ -1,15 +1,16 @@
-//! Congestion control by rate.
+//! Rate-based congestion control.
 //!
-//! As BBR does (Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue 14(5), 2016), the sender measures the
-//! rate at which the path delivers and the smallest round-trip time, sends at that rate, probes for more in one round of eight,
-//! and keeps at most about twice their product in flight. Unlike there, loss counts when the delay says so too: in a round whose
-//! smallest delay rose above target, or that lost more than a tenth; and marks of routers count always.
+//! As in BBR (Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue 14(5), 2016),
+//! the sender measures the delivery rate of the path and the smallest round-trip time. It sends at
+//! that rate, probes for more in one round of eight, and keeps at most about twice their product in
+//! flight. Unlike in BBR, loss counts in a round whose smallest delay rose above target, or that
+//! lost more than a tenth. Marks of routers always count.
 
 use crate::Time;
 
-/// Rounds over which the largest rate counts.
+/// Rounds over which the largest rate is taken.
 const ROUNDS: usize = 10;
-/// Rounds of a cycle, and what they multiply the rate with, in sixteenths.
+/// Gains of the rounds of a cycle, in sixteenths of the rate.
 const CYCLE: [u64; 8] = [20, 12, 16, 16, 16, 16, 16, 16];
 /// Growth while the rate still rises by a quarter each round: 2/ln 2, in sixteenths (BBR).
 const STARTUP_GAIN: u64 = 46;
@@ -20,12 +21,13 @@ const INITIAL: u64 = 64 << 10;
 /// interface: with three frames of 65,000 bytes both ends waited for each other a third of the time.
 const SLACK: u64 = 192 << 10;
 const SLACK_FRAMES: u64 = 32;
-/// A burst that pacing lets through at once: one batch of segments, or [`BURST_FRAMES`].
+/// Burst that pacing allows at once, bytes: one batch of segments, or [`BURST_FRAMES`].
 const BURST: u64 = 64 << 10;
 const BURST_FRAMES: u64 = 8;
-/// Frames that may be in flight, and leave in a round trip, whatever is believed of the path.
+/// Least window: frames that may be in flight, and leave in a round trip, at any estimate of the
+/// path.
 const LEAST_FRAMES: u64 = 4;
-/// The smallest delay is measured anew after this long (BBR), nanoseconds.
+/// Time after which the smallest delay is measured anew (BBR), nanoseconds.
 const MIN_RTT_AGE: u64 = 10_000_000_000;
 /// The finest delay above the smallest that counts as a queue, microseconds.
 const GRANULE: u32 = 100;
@@ -33,13 +35,13 @@ const GRANULE: u32 = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Startup,
-    /// Which round of the cycle.
+    /// Round of the cycle.
     Cruise(u8),
     /// The smallest delay is being measured with next to nothing in flight; rounds left.
     Measure(u8),
 }
 
-/// What an acknowledgement says.
+/// The sample of one acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     /// Bytes newly accepted.
@@ -82,7 +84,7 @@ pub(super) struct Congestion {
     app_limited: bool,
     min_rtt: u32,
     min_rtt_at: Time,
-    /// When the next frame may leave.
+    /// Time at which pacing lets the next frame leave.
     next_at: Time,
     /// What a congested round took away, to be given back if its loss was none.
     undo: Option<[u64; ROUNDS]>,
@@ -113,12 +115,12 @@ impl Congestion {
         }
     }
 
-    /// Bytes per second that the path is believed to carry; 0 = not measured.
+    /// Returns the estimated rate of the path, bytes per second; 0 = not measured.
     pub(super) fn rate(&self) -> u64 {
         self.rate
     }
 
-    /// Bytes that may be in flight, in frames of so many bytes.
+    /// Returns the window, bytes, for frames of `frame` bytes.
     pub(super) fn window(&self, frame: u64) -> u64 {
         let least = LEAST_FRAMES * frame;
         if let Mode::Measure(_) = self.mode {
@@ -132,7 +134,7 @@ impl Congestion {
         product.saturating_mul(2).saturating_add(slack)
     }
 
-    /// When the next frame may leave.
+    /// Returns when the next frame may leave.
     pub(super) fn next_at(&self) -> Time {
         self.next_at
     }
@@ -155,17 +157,17 @@ impl Congestion {
         self.next_at = Time(self.next_at.max(earliest).0.saturating_add(time(bytes)));
     }
 
-    /// A frame leaves after nothing was in flight: the time before says nothing of the path.
+    /// Notes that a frame leaves after nothing was in flight. The idle time belongs to no round.
     pub(super) fn on_restart(&mut self) {
         self.round_end = None;
     }
 
-    /// Frames were lost.
+    /// Notes lost bytes.
     pub(super) fn on_lost(&mut self, bytes: u64) {
         self.lost += bytes;
     }
 
-    /// A loss was none: the frame arrived after all.
+    /// Restores what a spurious loss had reduced.
     pub(super) fn on_spurious(&mut self) {
         if let Some(rates) = self.undo.take() {
             self.rates = rates;
@@ -173,7 +175,7 @@ impl Congestion {
         }
     }
 
-    /// An acknowledgement came.
+    /// Handles an acknowledgement.
     pub(super) fn on_ack(&mut self, now: Time, sample: &Sample) {
         self.base_rtt = sample.base_rtt;
         self.delivered += sample.bytes;
@@ -209,7 +211,8 @@ impl Congestion {
     fn end_round(&mut self, now: Time) {
         let congested = self.is_overloading() || self.is_losing();
         let elapsed = now.since(self.round_began).max(1000);
-        // What was lost had been carried as far as the place of the loss; it counts unless that was a queue.
+        // Lost bytes were carried up to the point of loss. They count as delivered unless a queue
+        // dropped them.
         let carried = self.delivered + if congested { 0 } else { self.lost };
         let rate = carried.saturating_mul(1_000_000_000) / elapsed;
         let measuring = matches!(self.mode, Mode::Measure(_));
@@ -222,21 +225,21 @@ impl Congestion {
             let reduced = self.rate.saturating_mul(27) / 32;
             self.rates.iter_mut().for_each(|rate| *rate = (*rate).min(reduced));
         } else {
-            // What comes this late is not about that loss.
+            // A report this late does not concern that loss.
             self.undo = None;
         }
         self.rate = self.rates.iter().copied().max().unwrap_or(0);
         self.advance(now, congested);
     }
 
-    /// Whether this round filled a queue.
+    /// Returns whether this round filled a queue.
     fn is_overloading(&self) -> bool {
         let target = self.base_rtt.saturating_add((self.base_rtt / 4).max(GRANULE));
         let delayed = self.round_rtt != u32::MAX && self.round_rtt > target;
         self.marks > 0 || self.lost > 0 && delayed
     }
 
-    /// Whether this round lost over a tenth.
+    /// Returns whether this round lost over a tenth.
     fn is_losing(&self) -> bool {
         self.lost * 9 > self.delivered
     }

@@ -120,7 +120,7 @@ fn next(pair: &mut Pair, side: usize) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn a_message_that_is_alone_leaves_as_the_same_frame_at_once() {
+fn a_message_on_the_fast_path_leaves_as_the_same_frame_at_once() {
     for attribute in [Attribute::ReliableOrdered, Attribute::ReliableUnordered] {
         let mut twins = Twins::new(attribute);
         for round in 0..300 {
@@ -147,7 +147,7 @@ fn a_message_that_is_alone_leaves_as_the_same_frame_at_once() {
             }
             twins.wait(|pair| Time(pair.now.0 + 3_000));
         }
-        assert!(twins.at_once > 250, "{} of 300 were alone", twins.at_once);
+        assert!(twins.at_once > 250, "{} of 300 took the fast path", twins.at_once);
         for host in &twins.pairs[1].hosts {
             assert_eq!(host.received.len(), 150);
         }
