@@ -1,4 +1,4 @@
-//! Messages that are put together from parts.
+//! Reassembly of messages from parts.
 
 use super::conn::bit;
 use super::host::{Host, MessageBuffer};
@@ -6,12 +6,12 @@ use super::pieces::Pieces;
 use super::records::{FrameOutcome, RecvCtx};
 use super::send::AFTER;
 
-/// A message that is being put together.
+/// A message that is being reassembled.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Assembly {
     pub(super) buffer: MessageBuffer,
     message: u32,
-    /// On a reliable connection: bytes from the start on.
+    /// On a reliable connection: bytes received from the start on.
     filled: u32,
     /// On an unreliable connection: which parts have come.
     pieces: Pieces,
@@ -23,14 +23,14 @@ impl Assembly {
     }
 }
 
-/// Whether a message is older than another; numbers of 31 bits that wrap.
+/// Returns whether a message is older than another. Their numbers of 31 bits wrap.
 #[expect(clippy::cast_possible_wrap, reason = "distance modulo 2^31")]
 fn is_older(message: u32, than: u32) -> bool {
     ((message.wrapping_sub(than) << 1) as i32) < 0
 }
 
 impl RecvCtx<'_> {
-    /// A part of a message whose parts come in order, each once.
+    /// Handles a part of a message whose parts come in order, each once.
     pub(super) fn part<H: Host>(
         &mut self,
         message: u32,
@@ -59,7 +59,8 @@ impl RecvCtx<'_> {
         FrameOutcome::Done
     }
 
-    /// A part of an unreliable message, in any order; a message with a hole is never shown.
+    /// Handles a part of an unreliable message, in any order. A message with a hole is never
+    /// delivered.
     pub(super) fn loose_part<H: Host>(&mut self, message: u32, total: u32, at: u32, bytes: &[u8], host: &mut H) {
         let message = message & !AFTER;
         if total > self.max_send_size {
@@ -85,14 +86,14 @@ impl RecvCtx<'_> {
         }
     }
 
-    /// The message is complete.
+    /// Delivers the complete message.
     fn deliver<H: Host>(&mut self, host: &mut H) {
         if let Some(assembly) = self.flow.assembly.take() {
             host.deliver(self.conn.host_cookie, assembly.buffer);
         }
     }
 
-    /// Forgets the message that is being put together.
+    /// Abandons the message that is being reassembled.
     fn abandon<H: Host>(&mut self, host: &mut H) {
         if let Some(assembly) = self.flow.assembly.take() {
             host.abandon(assembly.buffer);

@@ -1,4 +1,5 @@
-//! Which pieces of something have come that was cut: all of one size but the last, which is not longer.
+//! Records which pieces of a cut message or frame have arrived. All have one size but the last,
+//! which is not longer.
 
 use alloc::vec::Vec;
 

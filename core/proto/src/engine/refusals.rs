@@ -1,13 +1,14 @@
-//! "Unreachable" for frames of an open connection. This host's own word is final: nobody listens there any more. A router or the
-//! peer's host may say it for a moment only, while a firewall is loaded: the peer is probed, and the connection ends when nothing
-//! but "unreachable" has arrived for a time.
+//! Reports of "unreachable" for frames of an open connection. A report of this host is final: no
+//! socket listens there any more. A router or the peer's host may report it for a moment only,
+//! while a firewall is loaded. So the peer is probed, and the connection ends when nothing but
+//! "unreachable" has arrived for a time.
 
 use super::Engine;
 use super::conn::{State, bit};
 use super::host::Host;
 use crate::{Failure, Time};
 
-/// Until the first probe; doubled for each that follows, up to the longest; microseconds.
+/// Time until the first probe, microseconds. Doubled for each further probe, up to the longest.
 const FIRST: u64 = 50_000;
 const LONGEST: u64 = 500_000;
 /// A connection ends after so long, and one that is silent for so long is not refused any more, microseconds.
@@ -15,7 +16,7 @@ const PATIENCE: u64 = 5_000_000;
 /// Hosts send one refusal a second when they have sent some (Linux: `icmp_ratelimit`), so that a probe may get none, microseconds.
 const RATE_LIMIT: u64 = 2_000_000;
 
-/// Refusals since the peer was last heard.
+/// Refusals since a frame of the peer last came.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Refusals {
     since: Time,

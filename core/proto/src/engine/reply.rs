@@ -1,16 +1,16 @@
-//! Answers that need no state: to strangers, to clients that are not proven, and to farewells.
+//! Stateless replies: to strangers, to clients with an unproven address, and to teardowns.
 
 use super::{Engine, Transmit};
 use crate::wire::{Close, Header, Kind, Redirect, Reject, Reset, Retry};
 use crate::{Address, Time};
 use alloc::boxed::Box;
 
-/// Answers that wait; more are not given.
+/// Most replies that wait. Further frames get none.
 pub(super) const MAX_REPLIES: usize = 64;
 /// Bytes of a RESET.
 const SHORTEST: usize = 36;
 
-/// An answer that needs no state.
+/// A stateless reply.
 pub(super) struct Reply {
     to: Address,
     what: Answer,
@@ -62,7 +62,8 @@ impl Engine {
         self.stray(now, from, header, frame.len());
     }
 
-    /// A frame for no connection of ours: its sender is told, with no more than it sent, and not more often than the limit allows.
+    /// Handles a frame for an unknown connection. The reply is not longer than the frame, and
+    /// limited in rate.
     pub(super) fn stray(&mut self, now: Time, from: &Address, header: &Header, len: usize) {
         self.stats.strays += 1;
         let answer = match header.kind {

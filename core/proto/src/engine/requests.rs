@@ -1,5 +1,5 @@
-//! Requests as a server sees them: nothing is kept for a client before it has shown that it receives at its address, and one that
-//! the network repeats, or the client because the answer was lost, is asked of the program once.
+//! Connection requests at the server. No state is kept for a client before it has proved that it
+//! receives at its address. A repeated CONNECT is no second request to the program.
 
 use super::Engine;
 use super::admission::{self, COOKIE_LIFE, Key, RequestState};
@@ -12,14 +12,14 @@ use crate::wire::{Connect, Header, Kind, Reason, Reject, Retry};
 use crate::{Address, Time};
 
 impl Engine {
-    /// A client asks.
+    /// Handles a CONNECT.
     pub(super) fn on_connect<H: Host>(&mut self, now: Time, from: &Address, connect: &Connect<'_>, host: &mut H) {
         let key = self.key(connect.header.from, from);
         let reject = |from| {
             let header = Header { from, ..back(&connect.header, Kind::Reject) };
             Answer::Reject(Reject { header, reason: Reason::Program, cookie: connect.cookie })
         };
-        // Cookies up to then do not count.
+        // Cookies up to this time are void.
         let mut void = self.admission.void(from.network());
         let answer = match self.admission.get(key) {
             Some(RequestState::Here { index, id }) => {
@@ -46,7 +46,8 @@ impl Engine {
         }
         let is_proven = self.is_proven(now, void, from, connect);
         if !is_proven || !self.admission.has_room(now, from.network(), host.strangers()) {
-            // Nothing is kept of who may not ask now; with the cookie that it gets it may ask again.
+            // No state is kept for a client that is not admitted now. It repeats its CONNECT with
+            // the new cookie.
             let cookie_time = now.micros();
             let cookie = self.cookie(now, from, connect.header.from, cookie_time);
             return self.reply(
@@ -57,7 +58,7 @@ impl Engine {
         self.admit(now, from, connect, host);
     }
 
-    /// The client has received no answer.
+    /// Repeats the ACCEPT for a client that has received no answer.
     fn repeat_accept(&mut self, index: u32, cookie: u64) {
         let state = self.table.get(index).map(|conn| conn.state);
         if let (Some(opening), Some(State::Requested | State::Accepting)) = (self.openings.get_mut(&index), state) {
@@ -66,12 +67,12 @@ impl Engine {
         }
     }
 
-    /// What a client's request is known by.
+    /// Returns the key of a client's request.
     pub(super) fn key(&self, id: u64, address: &Address) -> Key {
         admission::key(self.cookie_key, id, address)
     }
 
-    /// Whether the client has shown that it receives at its address, by a cookie that is newer than `void`.
+    /// Returns whether the client has proved its address by a cookie newer than `void`.
     fn is_proven(&self, now: Time, void: Time, from: &Address, connect: &Connect<'_>) -> bool {
         let age = u64::from(now.micros().wrapping_sub(connect.cookie_time));
         age <= COOKIE_LIFE
@@ -85,7 +86,7 @@ impl Engine {
         keyed(self.cookie_key, &[id, (now.0 / 1000).wrapping_sub(age)], &from.0)
     }
 
-    /// A new request of a client whose address is proven.
+    /// Admits a new request of a client whose address is proven.
     fn admit<H: Host>(&mut self, now: Time, from: &Address, connect: &Connect<'_>, host: &mut H) {
         let key = self.key(connect.header.from, from);
         let Some((index, id)) = self.table.take(&mut self.random) else {
@@ -119,7 +120,8 @@ impl Engine {
         }
     }
 
-    /// A connection is a stranger's no more: it was confirmed, or is gone. `state`: what becomes of a request that comes again.
+    /// Notes that a client is no stranger any more: it has confirmed, or its connection is gone.
+    /// `state`: how to answer a repeated request.
     pub(super) fn mark_answered(&mut self, now: Time, index: u32, state: Option<RequestState>) {
         let Some(conn) = self.table.get(index) else { return };
         if matches!(conn.state, State::Requested | State::Accepting) {
