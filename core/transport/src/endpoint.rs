@@ -26,14 +26,15 @@ pub struct Endpoint {
     /// The C structure of the device, if a C program opened the endpoint.
     pub device: AtomicPtr<()>,
     generation: AtomicU32,
-    /// The program holds every receive slot and a peer waits for one: returning an event must tell.
+    /// The program holds every receive slot and a peer waits for one: returning an event must call
+    /// the endpoint.
     pub starving: AtomicBool,
     /// Closed because the library failed inside, not because the program wanted it.
     pub failed: AtomicBool,
     /// How giving an event back and `starving` are ordered.
     pub pairing: Pairing,
     mark: MarkPlace,
-    /// Wakes whoever waits on the handle, without the lock; for endpoints of one thread.
+    /// Wakes the thread that waits on the handle, without the lock; for endpoints of one thread.
     waker: Mutex<Option<Arc<OwnedFd>>>,
     body: Guarded<Option<Body>>,
 }
@@ -108,8 +109,8 @@ impl Endpoint {
 
     fn take_body(&self, mut place: Guard<'_, Option<Body>>) -> Result<Body, Unusable> {
         let body = place.take().ok_or(Unusable::Closed)?;
-        // Before the lock goes: whoever waits for an operation of this life must not take the next
-        // one for it.
+        // Before the lock is released: a thread that waits for an operation of this life must not
+        // take the next one for it.
         self.generation.store(self.generation().wrapping_add(1), Ordering::Relaxed);
         *self.waker() = None;
         place.hand_over(Threading::Many);
@@ -250,7 +251,7 @@ pub type Outside<'a> = guarded::Outside<'a, Option<Body>>;
 pub enum Popped {
     /// The oldest event, now the program's.
     Event(&'static Slot),
-    /// None waits, and nobody waits on the handle: [`Entered::poll`] is to follow.
+    /// No event waits, and no thread waits on the handle: [`Entered::poll`] must follow.
     Nothing,
     /// There is more to be done: [`Entered::look_for_event`] is to follow.
     Unknown,
@@ -265,7 +266,7 @@ impl<'a> Entered<'a> {
 }
 
 impl Entered<'_> {
-    /// The oldest event, where nothing else is to be done: it waits, and progress is not due.
+    /// The oldest event, if one waits and progress is not due.
     #[inline(always)]
     pub fn pop(&mut self) -> Popped {
         let core = &mut self.body.core;

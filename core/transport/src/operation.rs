@@ -46,7 +46,7 @@ impl Message<'_> {
     }
 }
 
-/// How the end of an operation is told. `send` and `rma` give a slot back only for
+/// How an operation reports its end. `send` and `rma` give a slot back only for
 /// [`Posted::Waited`], and only if the operation is still open: its state becomes `Ended` with the
 /// status in the event, and the caller releases it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub struct Connect<'a> {
     pub timeout: Option<Duration>,
 }
 
-/// What there is to say about a connection.
+/// What a connection reports about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionReport {
     /// Name of the transport.

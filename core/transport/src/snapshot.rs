@@ -8,13 +8,13 @@ use std::fmt;
 /// Why a file is not read.
 #[derive(Debug)]
 pub enum Unreadable {
-    /// The system says so.
+    /// The system refuses.
     System(std::io::Error),
     /// Its number of bytes is another.
     Length(usize),
     /// It does not begin as a page does: it is just being made, or another program's.
     NotComplete,
-    /// It says another version or length than its name.
+    /// Its version or length differs from its name.
     Version(u32, u32),
 }
 
@@ -129,7 +129,7 @@ impl Snapshot {
     /// Bytes of a page.
     pub const LEN: usize = LEN;
 
-    /// Reads a page. `read` reads the file from its beginning into the buffer, without mapping it, and says how many bytes
+    /// Reads a page. `read` reads the file from its beginning into the buffer, without mapping it, and returns how many bytes
     /// there were; it is called three times, so that what changes meanwhile is noticed.
     ///
     /// # Errors

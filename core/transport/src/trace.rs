@@ -2,8 +2,8 @@
 //! what passes and do nothing else.
 //!
 //! An endpoint that is opened without stamps has neither: its types contain no stamp, and its
-//! operations not one instruction for them. `docs/design/perf-logp.md` says what is made of the
-//! stamps.
+//! operations not one instruction for them. `docs/design/perf-logp.md` describes what is made of
+//! the stamps.
 
 use crate::{
     BackgroundWork, Connect, Connection, ConnectionReport, Core, Incoming, Link, Message, Outgoing, Posted, Rma, Slot,

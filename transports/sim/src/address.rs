@@ -6,14 +6,14 @@ use cci_proto::Address;
 
 /// Where a frame goes, or comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum SimAddress {
     /// An endpoint.
     Endpoint(NodeIndex, u16),
     /// A group, by its number in the network.
     Group(u32),
 }
 
-impl Place {
+impl SimAddress {
     /// As the engine keeps it: a kind, then two numbers.
     pub(crate) fn to_address(self) -> Address {
         let (kind, number, port) = match self {
@@ -96,10 +96,10 @@ mod tests {
 
     #[test]
     fn addresses_and_tags_come_back_as_they_were() {
-        for place in [Place::Endpoint(NodeIndex(70_000), 65_535), Place::Group(3)] {
-            assert_eq!(Place::of_address(&place.to_address()), Some(place));
+        for place in [SimAddress::Endpoint(NodeIndex(70_000), 65_535), SimAddress::Group(3)] {
+            assert_eq!(SimAddress::of_address(&place.to_address()), Some(place));
         }
-        assert_eq!(Place::of_address(&Address::default()), None);
+        assert_eq!(SimAddress::of_address(&Address::default()), None);
         for tag in [Tag::Unicast(1, 65_535), Tag::Multicast(2, 1 << 31), Tag::Refusal(65_535, 9)] {
             assert_eq!(Tag::of_word(tag.to_word()), Some(tag));
         }

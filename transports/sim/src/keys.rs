@@ -1,4 +1,4 @@
-//! What the keys of a device say.
+//! The settings of a device.
 
 use crate::network::{Faults, LinkSettings, Processor};
 use cci_proto::Status;
@@ -23,7 +23,7 @@ pub const KEYS: [&str; 15] = [
     "gap",
 ];
 
-/// Largest frame unless the key `mtu` says otherwise, bytes.
+/// Largest frame unless the key `mtu` is set, bytes.
 const MTU: u16 = 9000;
 /// Smallest and largest value of the key `mtu`.
 const MTUS: std::ops::RangeInclusive<u16> = 1200..=65_000;

@@ -1,6 +1,6 @@
 //! An endpoint's end of a shared virtual network.
 
-use crate::address::{self, Place};
+use crate::address::{self, SimAddress};
 use crate::keys::Settings;
 use crate::network::Time;
 use crate::shared::{Arrival, RECV_BUFFER, Shared};
@@ -11,7 +11,7 @@ use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// An endpoint's end of a virtual network. `docs/design/sim.md` says how time moves, and what
+/// An endpoint's end of a virtual network. `docs/design/sim.md` describes how time moves, and what
 /// waiting means.
 #[derive(Debug)]
 pub struct SimLink {
@@ -135,7 +135,7 @@ impl Link for SimLink {
     fn group(&mut self, uri: &str) -> Result<Address, ConnectError> {
         let name = address::group(uri, &self.shared.name).ok_or(ConnectError::BadUri)?;
         let group = self.shared.lock().group(name);
-        Ok(address::Place::Group(group).to_address())
+        Ok(address::SimAddress::Group(group).to_address())
     }
 
     fn handle(&self) -> BorrowedFd<'_> {
@@ -155,8 +155,8 @@ impl Link for SimLink {
     }
 
     fn write_name(&self, to: &Address, text: &mut dyn fmt::Write) -> fmt::Result {
-        match Place::of_address(to) {
-            Some(Place::Endpoint(node, port)) => {
+        match SimAddress::of_address(to) {
+            Some(SimAddress::Endpoint(node, port)) => {
                 let number = self.shared.lock().number(node).unwrap_or_default();
                 write!(text, "sim://{}/{number}:{port}", self.shared.name)
             }

@@ -1,6 +1,6 @@
 //! Networks that the endpoints of this process share, by name.
 
-use crate::address::{self, Place, Tag};
+use crate::address::{self, SimAddress, Tag};
 use crate::keys::Settings;
 use crate::network::{Frame, Graph, LinkSettings, Network, NodeIndex, Occurrence, Time};
 use cci_mem::fork::PerProcess;
@@ -240,7 +240,7 @@ impl State {
 
     /// The address of an endpoint; `None`: there is no such node.
     pub(crate) fn resolve(&self, node: u32, port: u16) -> Option<Address> {
-        self.node(node).map(|node| Place::Endpoint(node, port).to_address())
+        self.node(node).map(|node| SimAddress::Endpoint(node, port).to_address())
     }
 
     /// The number of a group; a new one when it has none.
@@ -293,11 +293,11 @@ impl State {
         let Some(at) = self.at(seat) else { return };
         let (node, port) = (self.seats[at].node, self.seats[at].port);
         self.seats[at].rest = Rest::Unknown;
-        match Place::of_address(to) {
-            Some(Place::Endpoint(to, to_port)) => {
+        match SimAddress::of_address(to) {
+            Some(SimAddress::Endpoint(to, to_port)) => {
                 self.network.send(node, to, Tag::Unicast(port, to_port).to_word(), &[bytes]);
             }
-            Some(Place::Group(group)) => {
+            Some(SimAddress::Group(group)) => {
                 let tag = Tag::Multicast(port, group).to_word();
                 for to in (0..self.network.graph().nodes()).map(NodeIndex) {
                     let is_member = |seat: &Seat| seat.node == to && seat.groups.iter().any(|(of, _)| *of == group);
@@ -311,7 +311,7 @@ impl State {
         self.wake_all();
     }
 
-    /// Something is pending: whoever sleeps is to move time.
+    /// Something is pending: a thread that sleeps must advance time.
     fn wake_all(&self) {
         for seat in &self.seats {
             seat.wake();
@@ -334,7 +334,8 @@ impl State {
         self.network.recycle(frame);
     }
 
-    /// An endpoint has polled and found nothing: moves time as far as nobody can mind.
+    /// An endpoint has polled and found nothing: advances time as far as no endpoint can act
+    /// earlier.
     fn move_time(&mut self, at: usize) {
         let now = self.now();
         if self.seats[at].rest == Rest::Unknown {
@@ -393,7 +394,7 @@ impl State {
         while let Some(frame) = self.network.take(node) {
             taken |= match Tag::of_word(frame.tag) {
                 Some(Tag::Unicast(from, to)) => {
-                    let from_address = Place::Endpoint(frame.from, from).to_address();
+                    let from_address = SimAddress::Endpoint(frame.from, from).to_address();
                     if self.seats.iter().any(|seat| seat.node == node && seat.port == to) {
                         self.hand(node, to, Received { from: from_address, what: Arrival::Frame, frame })
                     } else {
@@ -404,7 +405,7 @@ impl State {
                     }
                 }
                 Some(Tag::Refusal(from, to)) => {
-                    let from = Place::Endpoint(frame.from, from).to_address();
+                    let from = SimAddress::Endpoint(frame.from, from).to_address();
                     self.hand(node, to, Received { from, what: Arrival::Refusal, frame })
                 }
                 Some(Tag::Multicast(from, group)) => self.hand_to_members(node, from, group, &frame),
@@ -420,7 +421,7 @@ impl State {
             let own = seat.groups.iter().filter(|(of, _)| *of == group);
             members.extend(own.map(|(_, number)| (seat.port, *number)));
         }
-        let from = Place::Endpoint(frame.from, from).to_address();
+        let from = SimAddress::Endpoint(frame.from, from).to_address();
         let mut taken = false;
         for (port, number) in members {
             let frame = frame.clone();

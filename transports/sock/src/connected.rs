@@ -9,7 +9,7 @@ use crate::ready::Ready;
 use crate::receive::{Receiver, Stream};
 use crate::reports::Reports;
 use crate::sys;
-use crate::transmit::{Passed, Transmitter, is_want_of_room};
+use crate::transmit::{BurstOutcome, Transmitter, is_want_of_room};
 use cci_mem::cancellation::Uncancelled;
 use cci_proto::Address;
 use cci_transport::{Incoming, Outgoing};
@@ -115,7 +115,7 @@ impl Connected {
                 transmitter.sent.calls += 1;
                 transmitter.sent.frames += taken as u64;
                 transmitter.sent.datagrams += taken as u64;
-                Passed { taken, is_cut_short: false, met }
+                BurstOutcome { taken, is_cut_short: false, met }
             }
             frames => transmitter.send_connected(open.socket.as_fd(), frames),
         };

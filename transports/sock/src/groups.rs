@@ -1,7 +1,7 @@
 //! Multicast groups: one socket for each that was joined, bound to it and so deaf to others.
 
 use crate::address::{self, Uri, Way};
-use crate::interface::{self, Place};
+use crate::interface::{self, LocalAddress};
 use crate::open::{self, How};
 use crate::receive::{Receiver, Stream};
 use crate::sys::{self, Choice};
@@ -11,22 +11,22 @@ use rustix::io::Errno;
 use rustix::net::{bind, sockopt};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
 
-/// TTL of frames to a group unless its URI says otherwise: they stay on their link.
+/// TTL of frames to a group unless its URI has one: they stay on their link.
 const TTL: u8 = 1;
 /// Groups that one call looks at.
 const AT_ONCE: usize = 4;
 
 /// A group that a URI names.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Named {
+pub(crate) struct GroupUri {
     ip: IpAddr,
     port: u16,
     way: Way,
 }
 
-impl Named {
+impl GroupUri {
     /// Understands the URI of a group, for an endpoint at `place`.
-    pub(crate) fn parse(uri: &str, place: &Place, socket: &OwnedFd) -> Result<Self, ConnectError> {
+    pub(crate) fn parse(uri: &str, place: &LocalAddress, socket: &OwnedFd) -> Result<Self, ConnectError> {
         let uri = Uri::parse(uri).ok_or(ConnectError::BadUri)?;
         let (ip, zone) = uri.literal().ok_or(ConnectError::BadUri)?;
         if !ip.is_multicast() || ip.is_ipv4() != place.ip.is_ipv4() {
@@ -49,12 +49,13 @@ impl Named {
         address::of_group(self.ip, self.port, self.way)
     }
 
-    /// A socket that has joined the group and hears nothing else.
+    /// Opens a socket that has joined the group and receives nothing else.
     fn join(&self, how: How) -> Result<OwnedFd, Errno> {
         let is_v4 = self.ip.is_ipv4();
         let socket = open::datagram_socket(is_v4)?;
         sockopt::set_socket_reuseaddr(&socket, true)?;
-        // Otherwise it would hear this group on every interface that another program joined it on.
+        // Otherwise it would receive this group on every interface on which another program joined
+        // it.
         match sys::choose(socket.as_fd(), is_v4, Choice::AllGroups, 0) {
             Ok(()) | Err(Errno::NOPROTOOPT) => {}
             Err(error) => return Err(error),
@@ -97,7 +98,7 @@ impl Groups {
     /// Joins a group; `watch` sees its socket.
     pub(crate) fn join(
         &mut self,
-        named: &Named,
+        named: &GroupUri,
         number: u32,
         how: How,
         watch: impl FnOnce(&OwnedFd) -> Result<(), Errno>,

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 /// An address of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct LocalAddress {
     pub(crate) ip: IpAddr,
     pub(crate) interface: String,
     /// Index of the interface; 0: not known.
@@ -17,7 +17,7 @@ pub(crate) struct Place {
     pub(crate) loopback: bool,
 }
 
-impl Place {
+impl LocalAddress {
     /// What to bind.
     pub(crate) fn socket(&self, port: u16) -> SocketAddr {
         match self.ip {
@@ -51,12 +51,12 @@ pub(crate) fn index(socket: impl AsFd, name: &str) -> Option<u32> {
 
 /// The address that the keys `ip` and `interface` name, or that an endpoint has without them: the
 /// first IPv4 address of an interface that is up and no loop-back, else the loop-back's.
-pub(crate) fn choose(ip: Option<IpAddr>, interface: Option<&str>) -> Result<Place, OpenError> {
+pub(crate) fn choose(ip: Option<IpAddr>, interface: Option<&str>) -> Result<LocalAddress, OpenError> {
     let lines = sys::interfaces().map_err(|source| OpenError::system("cannot list the interfaces", source))?;
     pick(&lines, ip, interface)
 }
 
-fn pick(lines: &[Line], ip: Option<IpAddr>, interface: Option<&str>) -> Result<Place, OpenError> {
+fn pick(lines: &[Line], ip: Option<IpAddr>, interface: Option<&str>) -> Result<LocalAddress, OpenError> {
     if let Some(name) = interface {
         check_interface(lines, name)?;
     }
@@ -71,7 +71,7 @@ fn pick(lines: &[Line], ip: Option<IpAddr>, interface: Option<&str>) -> Result<P
     };
     match (chosen, ip) {
         (Some((line, own)), _) => {
-            Ok(Place { ip: ip.unwrap_or(own), interface: line.name.clone(), index: 0, loopback: line.loopback })
+            Ok(LocalAddress { ip: ip.unwrap_or(own), interface: line.name.clone(), index: 0, loopback: line.loopback })
         }
         (None, Some(ip)) => Err(no_such_address(lines, ip, interface)),
         (None, None) => Err(OpenError::new(

@@ -1,4 +1,4 @@
-//! UDP: frames between hosts, in few system calls. `docs/design/sock.md` says how.
+//! UDP: frames between hosts, in few system calls. `docs/design/sock.md` describes how.
 
 #![deny(unsafe_code)]
 
@@ -19,8 +19,8 @@ mod transmit;
 use cci_proto::{Address, ConnectError, Time};
 use cci_transport::{Incoming, Link, Outgoing, monotonic};
 use connected::Connected;
-use groups::{Groups, Named};
-use interface::Place;
+use groups::{GroupUri, Groups};
+use interface::LocalAddress;
 use open::How;
 use ready::Ready;
 use receive::{Receiver, Stream};
@@ -69,7 +69,7 @@ pub struct Counters {
 pub struct Sock {
     socket: OwnedFd,
     uri: String,
-    place: Place,
+    place: LocalAddress,
     mtu: u16,
     base_mtu: u16,
     buffer: usize,
@@ -106,7 +106,7 @@ impl Sock {
     }
 
     /// The key `check`: whether checks of payloads may be left out between two endpoints of one
-    /// host. No unless it says `remote`.
+    /// host. True for `remote` only.
     #[must_use]
     pub fn unchecked_on_host(&self) -> bool {
         self.unchecked_on_host
@@ -137,7 +137,7 @@ impl Sock {
         }
     }
 
-    /// Takes datagrams, from the connected socket too if there is one; says how many frames were
+    /// Takes datagrams, from the connected socket too if there is one; returns how many frames were
     /// shown.
     fn look(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         if self.connected.socket().is_none() {
@@ -165,8 +165,8 @@ impl Sock {
         if connected { self.connected.take(&mut self.receiver, budget, sink) } else { self.look_here(budget, sink) }
     }
 
-    /// Gives the connected socket to the peer that frames go to, or to nobody after an error. What
-    /// has arrived there is shown first.
+    /// Gives the connected socket to the peer that frames go to; after an error no peer has it.
+    /// What has arrived there is shown first.
     #[cold]
     fn change_connected(&mut self, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let mut shown = 0;
@@ -210,7 +210,7 @@ impl Sock {
             return false;
         }
         let (deadline, room) = match self.transmitter.blocked.filter(|_| wants_write) {
-            // Nobody says when there is room in an interface's queue: the timer does.
+            // No descriptor reports room in an interface's queue, so the timer wakes.
             Some(Blocked::Queue(until)) => (Some(deadline.map_or(until, |deadline| deadline.min(until))), false),
             _ => (deadline, wants_write),
         };
@@ -314,7 +314,7 @@ impl Link for Sock {
     }
 
     fn join(&mut self, uri: &str, number: u32) -> Result<(), ConnectError> {
-        let named = Named::parse(uri, &self.place, &self.socket)?;
+        let named = GroupUri::parse(uri, &self.place, &self.socket)?;
         let (how, ready) = (self.how(), &self.ready);
         self.groups.join(&named, number, how, |socket| ready.watch_group(socket))
     }
@@ -326,7 +326,7 @@ impl Link for Sock {
     }
 
     fn group(&mut self, uri: &str) -> Result<Address, ConnectError> {
-        Ok(Named::parse(uri, &self.place, &self.socket)?.address())
+        Ok(GroupUri::parse(uri, &self.place, &self.socket)?.address())
     }
 
     fn handle(&self) -> BorrowedFd<'_> {

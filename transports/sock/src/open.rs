@@ -3,7 +3,7 @@
 use crate::address::{self, SCHEME};
 use crate::connected::Connected;
 use crate::groups::Groups;
-use crate::interface::{self, Place};
+use crate::interface::{self, LocalAddress};
 use crate::proof;
 use crate::ready::Ready;
 use crate::receive::{Receiver, Stream};
@@ -23,7 +23,7 @@ use std::net::{IpAddr, SocketAddr};
 /// Keys that a sock device understands.
 pub const KEYS: [&str; 6] = ["ip", "interface", "port", "mtu", "bufsize", "check"];
 
-/// Bytes of the socket's buffers unless the key `bufsize` says otherwise.
+/// Bytes of the socket's buffers unless the key `bufsize` is set.
 const BUFFER: usize = 4 << 20;
 /// Bytes of frame that every path is taken to carry at first: RFC 9000 section 14.
 const BASE_FRAME: u16 = 1200;
@@ -36,7 +36,7 @@ const BUFFERS: usize = 4 << 20;
 /// ECN-capable transport, ECT(0): RFC 3168.
 const ECT_0: u8 = 2;
 
-/// What the keys of a device say.
+/// The settings of a device.
 #[derive(Debug, Default)]
 struct Settings {
     ip: Option<IpAddr>,
@@ -208,8 +208,8 @@ fn is_held_by_child(ip: IpAddr, port: u16) -> bool {
     })
 }
 
-/// Binds the socket; says which port it has.
-fn bind_to(socket: &OwnedFd, place: &Place, port: u16) -> Result<u16, OpenError> {
+/// Binds the socket; returns its port.
+fn bind_to(socket: &OwnedFd, place: &LocalAddress, port: u16) -> Result<u16, OpenError> {
     let ip = place.ip;
     bind(socket, &place.socket(port)).map_err(|error| match error {
         Errno::ADDRINUSE if port == 0 => {
@@ -247,8 +247,8 @@ pub(crate) fn configure(socket: &OwnedFd, is_v4: bool, wants_marks: bool) -> Res
     Ok(())
 }
 
-/// Asks for buffers of so many bytes of frames each way, and says how many the receive buffer was
-/// given. The kernel keeps the double for its own overhead, which frames of 1,200 bytes use up
+/// Asks for buffers of so many bytes of frames each way, and returns how many the receive buffer
+/// was given. The kernel keeps the double for its own overhead, which frames of 1,200 bytes use up
 /// (2,304 bytes each on Linux 6); so half of what it says is for frames.
 fn set_buffers(socket: &OwnedFd, bytes: usize) -> u32 {
     // The first needs a privilege; the second is cut by the system's limit.
@@ -263,7 +263,7 @@ fn set_buffers(socket: &OwnedFd, bytes: usize) -> u32 {
 }
 
 /// The largest frame on any path, and the largest on every path, bytes.
-fn frame_sizes(socket: &OwnedFd, place: &Place, wanted: Option<u32>) -> Result<(u16, u16), OpenError> {
+fn frame_sizes(socket: &OwnedFd, place: &LocalAddress, wanted: Option<u32>) -> Result<(u16, u16), OpenError> {
     let overhead = overhead(place.ip.is_ipv4());
     let frame = |packet: u32| u16::try_from(packet.saturating_sub(overhead)).unwrap_or(u16::MAX).min(MAX_FRAME);
     let name = &place.interface;
@@ -283,17 +283,17 @@ fn frame_sizes(socket: &OwnedFd, place: &Place, wanted: Option<u32>) -> Result<(
 
 /// Whether an endpoint at this place reaches endpoints at this IP: of its own family, and of one
 /// host.
-pub(crate) fn is_reached(ip: &IpAddr, place: &Place) -> bool {
+pub(crate) fn is_reached(ip: &IpAddr, place: &LocalAddress) -> bool {
     ip.is_ipv4() == place.ip.is_ipv4() && !ip.is_multicast() && !ip.is_unspecified()
 }
 
 /// The address of an endpoint whose URI names its host by number.
-pub(crate) fn resolve(uri: &address::Uri<'_>, place: &Place, socket: &OwnedFd) -> Option<cci_proto::Address> {
+pub(crate) fn resolve(uri: &address::Uri<'_>, place: &LocalAddress, socket: &OwnedFd) -> Option<cci_proto::Address> {
     let (ip, zone) = uri.literal()?;
     let interface = match zone {
         Some(zone) => interface::index(socket, zone)?,
         None => place.index,
     };
-    let other = Place { ip, interface: String::new(), index: interface, loopback: false };
+    let other = LocalAddress { ip, interface: String::new(), index: interface, loopback: false };
     is_reached(&ip, place).then(|| address::of_socket(&other.socket(uri.port)))
 }

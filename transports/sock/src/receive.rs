@@ -7,8 +7,8 @@ use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 
 /// Datagrams taken in one system call: more after [`STREAK`] calls in a row that were filled. A
-/// call that asks for more than there is looks once in vain, which would cost a lone answer a tenth
-/// of its way.
+/// call that asks for more than there is looks once in vain, which would cost a single answer a
+/// tenth of its way.
 const WANT: [usize; 3] = [1, 4, 16];
 /// Calls that found as much as they asked for.
 const STREAK: usize = 4;
@@ -76,7 +76,7 @@ impl Receiver {
     }
 
     /// Takes datagrams from a socket and shows up to about `budget` frames, those first that wait
-    /// to be shown; says how many.
+    /// to be shown; returns how many.
     #[inline]
     pub(crate) fn take(
         &mut self,
@@ -85,7 +85,7 @@ impl Receiver {
         budget: usize,
         sink: &mut dyn FnMut(Incoming<'_>),
     ) -> Result<usize, Errno> {
-        match self.pass_lone(socket, stream, sink) {
+        match self.receive_one(socket, stream, sink) {
             Some(taken) => taken,
             None if self.has_rest() => Ok(self.show(budget, sink)),
             None => self.fill(socket, stream, None).map(|()| self.show(budget, sink)),
@@ -103,7 +103,7 @@ impl Receiver {
         (self.at, self.offset, self.group) = (0, 0, group);
         let want = stream.want();
         let taken = if want == 1 && !self.wants_marks {
-            self.batch.receive_lone(socket, stream.only)
+            self.batch.receive_single(socket, stream.only)
         } else {
             self.batch.receive(socket, want)
         };
@@ -127,7 +127,7 @@ impl Receiver {
     /// nobody marks them. None: they are to be taken by [`Receiver::fill`], or wait to be shown
     /// already.
     #[inline]
-    fn pass_lone(
+    fn receive_one(
         &mut self,
         socket: BorrowedFd<'_>,
         stream: &mut Stream,
@@ -136,7 +136,7 @@ impl Receiver {
         if self.wants_marks || stream.streak >= STREAK || self.has_rest() {
             return None;
         }
-        if let Err(error) = self.batch.receive_lone(socket, stream.only) {
+        if let Err(error) = self.batch.receive_single(socket, stream.only) {
             stream.streak = 0;
             return Some(Err(error));
         }
@@ -155,7 +155,7 @@ impl Receiver {
         Some(Ok(1))
     }
 
-    /// Shows up to `budget` frames; says how many.
+    /// Shows up to `budget` frames; returns how many.
     pub(crate) fn show(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let mut shown = 0;
         while shown < budget && self.at < self.arrivals.len() {

@@ -1,4 +1,4 @@
-//! What the network says about frames that did not arrive.
+//! Error reports: ICMP messages and local errors of frames that did not arrive.
 
 use crate::address;
 use crate::sys::{Report, is_same_network, take_report};
@@ -114,7 +114,7 @@ impl Reports {
         }
     }
 
-    /// Shows what the queue holds, a few entries at a time; says how many were shown.
+    /// Shows what the queue holds, a few entries at a time; returns how many were shown.
     #[cold]
     pub(crate) fn show(&mut self, socket: BorrowedFd<'_>, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let mut shown = self.faults.len();

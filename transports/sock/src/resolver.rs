@@ -5,7 +5,7 @@
 //! name waits. Nobody waits for them: the answer for a question that is dropped meanwhile is
 //! dropped too, and a program that unloads the library does not unmap it.
 
-use crate::interface::Place;
+use crate::interface::LocalAddress;
 use crate::{address, open, sys};
 use cci_mem::fork::PerProcess;
 use cci_proto::Address;
@@ -41,7 +41,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// The address for an endpoint at this place, or why there is none.
-    pub(crate) fn address(self, place: &Place) -> Result<Address, String> {
+    pub(crate) fn address(self, place: &LocalAddress) -> Result<Address, String> {
         let Self { host, found } = self;
         let found = found.map_err(|why| format!("the host name '{host}' cannot be resolved: {why}"))?;
         let family = if place.ip.is_ipv4() { "IPv4" } else { "IPv6" };
@@ -57,7 +57,7 @@ struct Mailbox {
     waker: Arc<OwnedFd>,
 }
 
-/// A question that somebody still wants to know the answer of.
+/// A lookup whose answer is still wanted.
 struct Asked {
     number: u64,
     mailbox: Weak<Mailbox>,
@@ -257,7 +257,7 @@ mod tests {
         (0..3).for_each(|_| answer.send(Err("no such host".into())).expect("lookups wait"));
         let (number, found) = await_answer(&mut other);
         assert_eq!((number, &found), (3, &Err("no such host".into())));
-        let place = Place { ip: Ipv4Addr::LOCALHOST.into(), interface: String::new(), index: 0, loopback: true };
+        let place = LocalAddress { ip: Ipv4Addr::LOCALHOST.into(), interface: String::new(), index: 0, loopback: true };
         let sentence = Answer { host: "wanted".into(), found }.address(&place);
         assert_eq!(sentence, Err("the host name 'wanted' cannot be resolved: no such host".into()));
         let v6 = Answer { host: "six".into(), found: Ok(vec![SocketAddr::from((Ipv6Addr::LOCALHOST, 1))]) };

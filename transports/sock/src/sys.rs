@@ -1,5 +1,5 @@
 //! The system calls of this transport that need `unsafe`: batches of datagrams with ancillary
-//! bytes, lone ones, the error queue, and what the interfaces are.
+//! bytes, single ones, the error queue, and what the interfaces are.
 //!
 //! All pointers that the kernel sees are made in the call that passes them, from borrows that
 //! outlive it.
@@ -52,7 +52,7 @@ struct Word<'a> {
 impl<const N: usize> Control<N> {
     const EMPTY: Self = Self([0; N]);
 
-    /// Appends a word of this level and kind; says how much is used then.
+    /// Appends a word of this level and kind; returns how much is used then.
     fn put(&mut self, used: usize, level: i32, kind: i32, bytes: &[u8]) -> usize {
         let len = u32::try_from(bytes.len()).unwrap_or(0);
         // SAFETY: arithmetic only.
@@ -96,8 +96,8 @@ fn last_error() -> Errno {
     Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
 }
 
-/// The number of datagrams or bytes that a call says, or its error. The calls of the fast path go
-/// straight to the system: the C library's are cancellation points, which costs a program with
+/// The number of datagrams or bytes that a call returned, or its error. The calls of the fast path
+/// go straight to the system: the C library's are cancellation points, which costs a program with
 /// threads two locked instructions each time.
 fn counted(result: libc::c_long) -> Result<usize, Errno> {
     usize::try_from(result).map_err(|_| last_error())
@@ -110,7 +110,7 @@ pub(crate) struct Home {
     pub(crate) ip: [u8; 4],
 }
 
-/// Whether datagrams that are sent say where they go.
+/// Whether datagrams carry a destination address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Naming {
     /// Each says it.
@@ -159,7 +159,7 @@ impl SendBatch {
         let runs = &runs[..runs.len().min(RUNS)];
         if let [run] = runs
             && naming == Naming::Each
-            && let Some(sent) = Self::send_lone(socket, &frames[run.first..run.first + run.count])
+            && let Some(sent) = Self::send_single(socket, &frames[run.first..run.first + run.count])
         {
             return sent.map(|_| 1);
         }
@@ -184,7 +184,7 @@ impl SendBatch {
 
     /// Sends a datagram that needs no header: one frame, in one piece, that goes where routes lead.
     /// The kernel would copy and check such a header, a twentieth of a datagram's way.
-    fn send_lone(socket: BorrowedFd<'_>, frames: &[Outgoing<'_>]) -> Option<Result<usize, Errno>> {
+    fn send_single(socket: BorrowedFd<'_>, frames: &[Outgoing<'_>]) -> Option<Result<usize, Errno>> {
         let [frame] = frames else { return None };
         if frame.piece.is_some() || way(&frame.to).is_some() {
             return None;
@@ -198,7 +198,7 @@ impl SendBatch {
         }))
     }
 
-    /// Writes the header of one datagram; says how many vectors are used then.
+    /// Writes the header of one datagram; returns how many vectors are used then.
     fn describe(&mut self, at: usize, first: usize, frames: &[Outgoing<'_>], segment: u16, naming: Naming) -> usize {
         let mut used = first;
         for frame in frames {
@@ -239,7 +239,7 @@ pub(crate) fn send_connected(socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<(),
     counted(taken).map(|_| ())
 }
 
-/// Writes what a datagram needs beside its bytes; says how long that is.
+/// Writes what a datagram needs beside its bytes; returns how long that is.
 fn ancillary(control: &mut Control<CONTROL>, segment: u16, to: &Address, home: Home) -> usize {
     let mut used = 0;
     if segment > 0 {
@@ -284,7 +284,7 @@ pub(crate) struct Arrival {
 pub(crate) struct RecvBatch {
     stride: usize,
     /// The last call took one datagram without a header for it: how long that is.
-    lone: Option<usize>,
+    single: Option<usize>,
     /// Who sent the last of those, as the system names it and as an address: mostly it is the same
     /// again.
     sender: (Name, Address),
@@ -307,7 +307,7 @@ impl RecvBatch {
         let vector = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
         Ok(Self {
             stride,
-            lone: None,
+            single: None,
             sender: (Name::EMPTY, Address::default()),
             scratch: Pages::new(count * stride)?,
             headers: vec![header; count].into_boxed_slice(),
@@ -322,10 +322,10 @@ impl RecvBatch {
         self.headers.len()
     }
 
-    /// Takes up to `want` datagrams that have arrived; says how many.
+    /// Takes up to `want` datagrams that have arrived; returns how many.
     pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, want: usize) -> Result<usize, Errno> {
         let want = want.clamp(1, self.capacity());
-        self.lone = None;
+        self.single = None;
         for (at, buffer) in self.scratch.chunks_exact_mut(self.stride).take(want).enumerate() {
             self.vectors[at] = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: self.stride };
             let header = &mut self.headers[at].msg_hdr;
@@ -355,10 +355,10 @@ impl RecvBatch {
     /// marked: cheaper than [`RecvBatch::receive`], whose headers the kernel copies and checks.
     /// Frames that were put together are told apart by their lengths. `only`: who alone can have
     /// sent it, so that the kernel is not asked that either.
-    pub(crate) fn receive_lone(&mut self, socket: BorrowedFd<'_>, only: Option<Address>) -> Result<usize, Errno> {
-        self.lone = None;
+    pub(crate) fn receive_single(&mut self, socket: BorrowedFd<'_>, only: Option<Address>) -> Result<usize, Errno> {
+        self.single = None;
         if let Some(only) = only {
-            self.lone = Some(self.receive_unnamed(socket)?);
+            self.single = Some(self.receive_unnamed(socket)?);
             self.sender = (Name::EMPTY, only);
             return Ok(1);
         }
@@ -370,7 +370,7 @@ impl RecvBatch {
         // mutably.
         let taken =
             unsafe { libc::syscall(libc::SYS_recvfrom, fd, buffer, self.stride, flags, name, &raw mut name_len) };
-        self.lone = Some(counted(taken)?);
+        self.single = Some(counted(taken)?);
         let name = Name { bytes: self.names[0].bytes, len: u8::try_from(name_len).unwrap_or(0) };
         if name != self.sender.0 {
             self.sender = (name, name.address(name.len.into()));
@@ -388,7 +388,7 @@ impl RecvBatch {
         counted(taken)
     }
 
-    /// The datagram that [`RecvBatch::receive_lone`] took.
+    /// The datagram that [`RecvBatch::receive_single`] took.
     fn lone_arrival(&self, len: usize) -> Arrival {
         let held = len.min(self.stride);
         let segment = wire::claimed_len(&self.scratch[..held]).filter(|frame| *frame < len).unwrap_or(0);
@@ -397,7 +397,7 @@ impl RecvBatch {
 
     /// What arrived in a buffer in the last call.
     pub(crate) fn arrival(&self, at: usize) -> Arrival {
-        if let Some(len) = self.lone {
+        if let Some(len) = self.single {
             return self.lone_arrival(len);
         }
         let header = &self.headers[at];
@@ -529,16 +529,16 @@ pub(crate) fn choose(socket: BorrowedFd<'_>, is_v4: bool, choice: Choice, value:
         (Choice::AllGroups, false) => (libc::IPPROTO_IPV6, IPV6_MULTICAST_ALL),
     };
     let len = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: `value` is valid for the call, and `len` says how large it is.
+    // SAFETY: `value` is valid for the call, and `len` is how large it is.
     let done = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), len) };
     if done == 0 { Ok(()) } else { Err(last_error()) }
 }
 
-/// Whether two sockets are of one network name space. No where the system does not tell.
+/// Whether two sockets are of one network name space. False where the system does not report it.
 pub(crate) fn is_same_network(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
     let cookie = |socket: BorrowedFd<'_>| {
         let (mut cookie, mut len) = (0_u64, size_of::<u64>() as libc::socklen_t);
-        // SAFETY: `cookie` and `len` are valid for the call, and `len` says how large the first is.
+        // SAFETY: `cookie` and `len` are valid for the call, and `len` is how large the first is.
         let done = unsafe {
             let value = (&raw mut cookie).cast();
             libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, SO_NETNS_COOKIE, value, &raw mut len)
@@ -624,7 +624,7 @@ pub(crate) fn interface_mtu(socket: BorrowedFd<'_>, name: &str) -> Result<u32, E
     Ok(u32::try_from(unsafe { request.ifr_ifru.ifru_mtu }).unwrap_or(0))
 }
 
-/// Starts a thread that no signal of the program finds, and for which nobody waits. False: none can
+/// Starts a detached thread with all signals blocked. False: none can
 /// be had.
 pub(crate) fn spawn_quiet(name: &str, stack: usize, run: fn()) -> bool {
     // SAFETY: a signal set is an array of words, for which zero is valid.

@@ -21,7 +21,7 @@ const REST: u64 = 100;
 
 /// What sends. The system, except in tests of what happens when it refuses.
 pub(crate) trait Kernel {
-    /// Sends runs of frames; says how many runs it took.
+    /// Sends runs of frames; returns how many runs it took.
     fn send(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -47,9 +47,10 @@ impl Kernel for SendBatch {
 /// Why nothing can be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blocked {
-    /// The socket's buffer is full: the socket says when it is not.
+    /// The socket's buffer is full: the socket becomes writable when it has room.
     Buffer,
-    /// The interface's queue is full: nobody says when it is not, so it is tried again then.
+    /// The interface's queue is full. No descriptor reports room, so the call is retried at this
+    /// time.
     Queue(Time),
 }
 
@@ -68,7 +69,7 @@ pub(crate) struct Sent {
 
 /// What came of frames for a connected socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Passed {
+pub(crate) struct BurstOutcome {
     pub(crate) taken: usize,
     /// A call took less than it was given, and the kernel has swallowed why: it may have been the
     /// error of an earlier datagram.
@@ -94,10 +95,10 @@ impl<K: Kernel> Transmitter<K> {
         Self { kernel, runs, no_offload, off: Off::default(), blocked: None, sent: Sent::default() }
     }
 
-    /// Sends frames in order; says how many were taken, those among them that were lost.
+    /// Sends frames in order; returns how many were taken, those among them that were lost.
     pub(crate) fn send(&mut self, socket: BorrowedFd<'_>, frames: &[Outgoing<'_>], reports: &mut Reports) -> usize {
         self.blocked = None;
-        if frames.len() == 1 && self.send_lone(socket, frames, reports) {
+        if frames.len() == 1 && self.send_single(socket, frames, reports) {
             return 1;
         }
         let mut trouble = Trouble::default();
@@ -132,8 +133,8 @@ impl<K: Kernel> Transmitter<K> {
     }
 
     /// Sends frames in order by a socket that is connected to where all of them go.
-    pub(crate) fn send_connected(&mut self, socket: BorrowedFd<'_>, frames: &[Outgoing<'_>]) -> Passed {
-        let mut passed = Passed { taken: 0, is_cut_short: false, met: Ok(()) };
+    pub(crate) fn send_connected(&mut self, socket: BorrowedFd<'_>, frames: &[Outgoing<'_>]) -> BurstOutcome {
+        let mut passed = BurstOutcome { taken: 0, is_cut_short: false, met: Ok(()) };
         while passed.taken < frames.len() {
             let rest = &frames[passed.taken..];
             self.plan(rest, false);
@@ -152,7 +153,7 @@ impl<K: Kernel> Transmitter<K> {
         passed
     }
 
-    /// There is no room, and nobody says when there is.
+    /// There is no room, and no descriptor reports when there is.
     pub(crate) fn rest(&mut self) {
         self.blocked = Some(Blocked::Queue(monotonic().plus_micros(REST)));
     }
@@ -160,7 +161,7 @@ impl<K: Kernel> Transmitter<K> {
     /// Sends one frame. False: an error, of this frame or an earlier one; the way of many finds
     /// out.
     #[inline]
-    fn send_lone(&mut self, socket: BorrowedFd<'_>, frame: &[Outgoing<'_>], reports: &mut Reports) -> bool {
+    fn send_single(&mut self, socket: BorrowedFd<'_>, frame: &[Outgoing<'_>], reports: &mut Reports) -> bool {
         self.sent.calls += 1;
         let is_sent = match self.kernel.send(socket, frame, &[Run { first: 0, count: 1, segment: 0 }], Naming::Each) {
             Ok(count) => count > 0,
@@ -212,7 +213,7 @@ impl<K: Kernel> Transmitter<K> {
             }
             _ => {}
         }
-        // It may be the error of an earlier datagram, for whoever calls next. The call has taken it
+        // It may be the error of an earlier datagram, for the next call. The call has taken it
         // away, so it is repeated; what comes again is this datagram's. "Refused" never is: nobody
         // has looked at this datagram yet.
         reports.pending = true;
@@ -302,7 +303,7 @@ impl<K: Kernel> Transmitter<K> {
     }
 }
 
-/// Whether the system has no room for a datagram now: nobody's error.
+/// Whether the error means only that the system has no room for a datagram now.
 pub(crate) fn is_want_of_room(error: Errno) -> bool {
     matches!(error, Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM)
 }

@@ -128,7 +128,7 @@ impl<L: Link> Reliable<L> {
     }
 }
 
-/// Whom the slots of a group's messages count for: its senders are not told apart.
+/// The fairness class of a group's messages: all its senders share one.
 fn of_group(number: u32) -> Address {
     let mut address = Address([0xff; 24]);
     address.0[4..8].copy_from_slice(&number.to_be_bytes());

@@ -1,5 +1,5 @@
-//! Who has how many receive slots. Peers are counted by endpoint and by network, each exactly;
-//! strangers together.
+//! Shares of the receive slots by fairness class. Peers are counted by endpoint and by network,
+//! each exactly; strangers together.
 //!
 //! While slots are plenty everybody takes what there is. The last sixteenth is for those below an
 //! equal share, of the network first and of the endpoint in it then. Of that, and of a quarter at
@@ -186,7 +186,7 @@ impl Shares {
         (self.idle as usize).min(limit / 4)
     }
 
-    /// Slots that nobody takes beyond an equal share, of `limit`.
+    /// Slots, of `limit`, that no peer takes beyond an equal share.
     #[inline]
     pub(super) fn reserve(&self, limit: usize) -> usize {
         if self.active < 2 || limit < FEW { 0 } else { self.kept(limit).max(limit / 16) }

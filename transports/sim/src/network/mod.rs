@@ -46,7 +46,7 @@ enum Event {
     Take { node: u32 },
     /// A frame can be taken by its node's program.
     Ready { frame: u32 },
-    /// A node is to be woken.
+    /// A node must be woken.
     Wake { node: u32 },
 }
 

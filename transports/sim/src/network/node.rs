@@ -37,7 +37,7 @@ impl Node {
         }
     }
 
-    /// Charges the sending of a frame of `len` bytes; says when it enters its first link.
+    /// Charges the sending of a frame of `len` bytes; returns when it enters its first link.
     pub(super) fn send(&mut self, now: Time, len: usize) -> Time {
         let overhead = self.processor.overhead(self.processor.send_overhead, len);
         self.idle_at = Time(now.0.max(self.idle_at.0) + overhead);
@@ -53,7 +53,7 @@ impl Node {
         now.max(self.idle_at).max(self.takes_at)
     }
 
-    /// Charges the reception of a frame of `len` bytes, now; says when the program sees it.
+    /// Charges the reception of a frame of `len` bytes, now; returns when the program sees it.
     pub(super) fn receive(&mut self, now: Time, len: usize) -> Time {
         self.takes_at = Time(now.0 + self.processor.gap);
         self.idle_at = Time(now.0 + self.processor.overhead(self.processor.recv_overhead, len));

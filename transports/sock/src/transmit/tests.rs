@@ -1,6 +1,6 @@
 //! What happens when the system refuses, with a system that does so on demand.
 
-use super::{Blocked, Kernel, MAX_RUN, Passed, REMEMBERED, Run, SEGMENTS, Transmitter, len};
+use super::{Blocked, BurstOutcome, Kernel, MAX_RUN, REMEMBERED, Run, SEGMENTS, Transmitter, len};
 use crate::address;
 use crate::reports::Reports;
 use crate::sys::{Naming, RUNS, VECTORS};
@@ -87,7 +87,7 @@ fn a_connected_socket_takes_what_it_can_and_says_where_a_call_was_cut_short() {
         let mut world = World::new(&answers);
         let World { socket, transmitter, .. } = &mut world;
         let passed = transmitter.send_connected(socket.as_fd(), &frames);
-        assert_eq!(passed, Passed { taken, is_cut_short, met }, "{answers:?}");
+        assert_eq!(passed, BurstOutcome { taken, is_cut_short, met }, "{answers:?}");
         assert_eq!((transmitter.sent.frames, transmitter.sent.datagrams), (taken as u64, taken as u64));
     }
 }

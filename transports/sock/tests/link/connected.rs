@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Arc;
 
-/// More lone frames than it takes: datagrams.
+/// More single frames than it takes: datagrams.
 const ENOUGH: usize = 600;
 
 /// Two links that know each other's addresses: of the second, and of the first.
