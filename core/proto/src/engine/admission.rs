@@ -91,8 +91,8 @@ impl Admission {
         self.networks.get(&network).map_or(self.void, |of| of.void.max(self.void))
     }
 
-    /// Whether another request of this network may be kept, if `most` of all may be pending. Forgets others for it where that
-    /// leaves the cookies of the last second valid.
+    /// Whether another request of this network may be kept, if `most` of all may be pending.
+    /// Forgets others for it where that leaves the cookies of the last second valid.
     pub(super) fn has_room(&mut self, now: Time, network: u64, most: u32) -> bool {
         let of = self.networks.get(&network);
         let (known, pending) = of.map_or((0, 0), |of| (of.known, of.pending));
@@ -100,7 +100,8 @@ impl Admission {
             return false;
         }
         let left = MOST - self.requests.len().min(MOST);
-        // As with frame buffers: never more than is left for others, so that any number of greedy networks leave some.
+        // As with frame buffers: never more than is left for others, so that any number of greedy
+        // networks leave some.
         if known > 0 && known >= left.min(MOST / SHARE) {
             return self.forget_oldest_of(now, network);
         }
@@ -141,7 +142,8 @@ impl Admission {
         self.ages.first().is_some_and(|(at, _)| at.plus_micros(COOKIE_LIFE) < now)
     }
 
-    /// Forgets those that no repeated frame can bring back, since every cookie of theirs is too old.
+    /// Forgets those that no repeated frame can bring back, since every cookie of theirs is too
+    /// old.
     pub(super) fn expire(&mut self, now: Time) {
         while let Some((at, key)) = self.ages.first().copied().filter(|(at, _)| at.plus_micros(COOKIE_LIFE) < now) {
             self.ages.remove(&(at, key));
@@ -149,8 +151,8 @@ impl Admission {
         }
     }
 
-    /// A client gets no cookie while its request is known: none of those that are forgotten here has one that is newer than
-    /// its answer.
+    /// A client gets no cookie while its request is known: none of those that are forgotten here
+    /// has one that is newer than its answer.
     fn forget_oldest(&mut self, now: Time) -> bool {
         let Some((at, key)) = self.ages.first().copied().filter(|(at, _)| is_old(now, *at)) else { return false };
         self.void = self.void.max(at);

@@ -1,5 +1,5 @@
-//! What a hostile peer, a bad network and unlucky timing may try. Each test is a fault that was once there, or a promise that
-//! one of those would break.
+//! What a hostile peer, a bad network and unlucky timing may try. Each test is a fault that was
+//! once there, or a promise that one of those would break.
 
 mod admission;
 mod copy_verify;

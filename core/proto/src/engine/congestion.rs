@@ -14,11 +14,13 @@ const ROUNDS: usize = 10;
 const CYCLE: [u64; 8] = [20, 12, 16, 16, 16, 16, 16, 16];
 /// Growth while the rate still rises by a quarter each round: 2/ln 2, in sixteenths (BBR).
 const STARTUP_GAIN: u64 = 46;
-/// In flight before anything is known, bytes (RFC 6928 has ten frames of 1,460; a batch of segments here).
+/// In flight before anything is known, bytes (RFC 6928 has ten frames of 1,460; a batch of segments
+/// here).
 const INITIAL: u64 = 64 << 10;
-/// Beyond twice the product of rate and delay: what acknowledgements and batches add, at most. Of frames so large that a batch
-/// holds but one, it is [`SLACK_FRAMES`]: an end writes, checks and acknowledges so many in one go. By trial over the loop-back
-/// interface: with three frames of 65,000 bytes both ends waited for each other a third of the time.
+/// Beyond twice the product of rate and delay: what acknowledgements and batches add, at most. Of
+/// frames so large that a batch holds but one, it is [`SLACK_FRAMES`]: an end writes, checks and
+/// acknowledges so many in one go. By trial over the loop-back interface: with three frames of
+/// 65,000 bytes both ends waited for each other a third of the time.
 const SLACK: u64 = 192 << 10;
 const SLACK_FRAMES: u64 = 32;
 /// Burst that pacing allows at once, bytes: one batch of segments, or [`BURST_FRAMES`].
@@ -56,7 +58,8 @@ pub(super) struct Sample {
     pub(super) number: u32,
     /// Frames newly marked by routers.
     pub(super) marks: u16,
-    /// The path was not the limit (app-limited): nothing waits to be sent, or the peer has no room for it.
+    /// The path was not the limit (app-limited): nothing waits to be sent, or the peer has no room
+    /// for it.
     pub(super) is_app_limited: bool,
 }
 
@@ -72,8 +75,8 @@ pub(super) struct Congestion {
     startup_window: u64,
     best: u64,
     flat_rounds: u8,
-    /// Smallest round-trip time of the connection's life, microseconds: a queue that others keep full since this flow began hides
-    /// in `min_rtt`.
+    /// Smallest round-trip time of the connection's life, microseconds: a queue that others keep
+    /// full since this flow began hides in `min_rtt`.
     base_rtt: u32,
     round_end: Option<u32>,
     round_began: Time,
@@ -139,8 +142,8 @@ impl Congestion {
         self.next_at
     }
 
-    /// A frame of so many bytes leaves, where frames have `frame` bytes at most. However slow the path is believed to be, a few
-    /// may leave in a round trip.
+    /// A frame of so many bytes leaves, where frames have `frame` bytes at most. However slow the
+    /// path is believed to be, a few may leave in a round trip.
     pub(super) fn on_sent(&mut self, now: Time, bytes: u64, frame: u64) {
         let gain = match self.mode {
             Mode::Startup => STARTUP_GAIN,

@@ -53,7 +53,8 @@ pub(super) mod bit {
     pub(in super::super) const PINGED: u16 = 2048;
     /// This side gave up the connection: the peer gets a CLOSE.
     pub(in super::super) const GAVE_UP: u16 = 4096;
-    /// The write that ended last was refused: its message is not delivered, however much later it comes.
+    /// The write that ended last was refused: its message is not delivered, however much later it
+    /// comes.
     pub(in super::super) const AFTER_REFUSED: u16 = 8192;
 }
 
@@ -68,7 +69,8 @@ pub(super) struct Conn {
     pub(super) to: Address,
     /// The host's cookie.
     pub(super) host_cookie: u64,
-    /// Number of the next frame of the reliable sequence. UU: the older half of the numbers seen lately.
+    /// Number of the next frame of the reliable sequence. UU: the older half of the numbers seen
+    /// lately.
     pub(super) next_seq: u32,
     /// The next that the peer is to send. UU: the newer half.
     pub(super) recv_next: u32,

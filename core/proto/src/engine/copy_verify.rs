@@ -1,10 +1,11 @@
-//! Copy and verify: the CRC of a large RMA frame is computed while its bytes are copied to their destination, in one pass
-//! over memory instead of two.
+//! Copy and verify: the CRC of a large RMA frame is computed while its bytes are copied to their
+//! destination, in one pass over memory instead of two.
 //!
-//! The bytes are in place before the CRC is known, so a broken frame must not overwrite accepted bytes. The single pass is
-//! used only for the next in-order frame, and only if it continues, without a gap, the RMA of the newest accepted frame. No
-//! accepted frame has brought these bytes, and a retransmission writes them again. A broken frame may leave wrong bytes
-//! between that point and the end of the operation's range. The content of that range is undefined until the operation
+//! The bytes are in place before the CRC is known, so a broken frame must not overwrite accepted
+//! bytes. The single pass is used only for the next in-order frame, and only if it continues,
+//! without a gap, the RMA of the newest accepted frame. No accepted frame has brought these bytes,
+//! and a retransmission writes them again. A broken frame may leave wrong bytes between that point
+//! and the end of the operation's range. The content of that range is undefined until the operation
 //! has ended well. Every other frame is verified first.
 
 use super::Engine;
@@ -44,14 +45,16 @@ impl Continuation {
 }
 
 impl Flow {
-    /// Returns whether the bytes of this part are in place already, and forgets it. Called when its frame is accepted.
+    /// Returns whether the bytes of this part are in place already, and forgets it. Called when its
+    /// frame is accepted.
     pub(super) fn is_copied(&mut self, part: Continuation) -> bool {
         self.copied.take_if(|copied| *copied == part).is_some()
     }
 }
 
 impl Engine {
-    /// Verifies a received frame as [`wire::verify`] does, and handles it. `congested`: a router marked it.
+    /// Verifies a received frame as [`wire::verify`] does, and handles it. `congested`: a router
+    /// marked it.
     ///
     /// # Errors
     ///
@@ -71,8 +74,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Copies and verifies the bytes of a frame in one pass, if [`Engine::match_continuation`] accepts it. Returns true if the
-    /// frame is sound and will be accepted, false if nothing was done.
+    /// Copies and verifies the bytes of a frame in one pass, if [`Engine::match_continuation`]
+    /// accepts it. Returns true if the frame is sound and will be accepted, false if nothing was
+    /// done.
     fn copy_and_verify<H: Host>(&mut self, from: &Address, frame: &[u8], host: &mut H) -> Result<bool, Malformed> {
         let Some((index, part, bytes)) = self.match_continuation(from, frame) else { return Ok(false) };
         let Some(mut ctx) = self.recv_ctx(index) else { return Ok(false) };
@@ -85,8 +89,8 @@ impl Engine {
         Ok(true)
     }
 
-    /// Returns the connection of a frame, the part that it carries and its bytes, if that part is the expected continuation.
-    /// Nothing in the frame is verified yet.
+    /// Returns the connection of a frame, the part that it carries and its bytes, if that part is
+    /// the expected continuation. Nothing in the frame is verified yet.
     fn match_continuation<'a>(&self, from: &Address, frame: &'a [u8]) -> Option<(u32, Continuation, &'a [u8])> {
         let header = Header::parse(frame).filter(|header| header.kind == Kind::Data)?;
         let index = self.table.find(header.to)?;
@@ -107,7 +111,8 @@ impl Engine {
 }
 
 impl RecvCtx<'_> {
-    /// Has the host copy the bytes of a part. Returns the CRC continued over them, or `None` if nothing was copied.
+    /// Has the host copy the bytes of a part. Returns the CRC continued over them, or `None` if
+    /// nothing was copied.
     fn copy_checked<H: Host>(&mut self, part: Continuation, bytes: &[u8], crc: Crc, host: &mut H) -> Option<Crc> {
         match part {
             Continuation::Write { op, target, at } => {

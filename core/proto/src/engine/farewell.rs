@@ -1,4 +1,5 @@
-//! What a CLOSE acknowledges: everything that its sender has delivered, since nothing can ask it later.
+//! What a CLOSE acknowledges: everything that its sender has delivered, since nothing can ask it
+//! later.
 
 use super::Engine;
 use super::ack::{distance, join};
@@ -95,7 +96,8 @@ fn accepted(conn: &Conn, flow: &Flow, ack: u32) -> Option<usize> {
     usize::try_from(distance(ack, oldest)).ok().filter(|advanced| *advanced <= flow.in_flight.len())
 }
 
-/// Sets the bits of the frames whose messages were delivered out of order, and returns how many words that takes.
+/// Sets the bits of the frames whose messages were delivered out of order, and returns how many
+/// words that takes.
 fn delivered(flow: &Flow, words: &mut [u64; MAX_SACK]) -> usize {
     let mut count = 0;
     for (at, entry) in flow.reorder_queue.iter().skip(1).take(64 * MAX_SACK).enumerate() {

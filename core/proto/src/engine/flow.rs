@@ -12,8 +12,8 @@ use crate::Time;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Reads of one peer that may wait to be served, and results that may wait to be sent. A frame that asks for more is dropped
-/// and retransmitted by the peer.
+/// Reads of one peer that may wait to be served, and results that may wait to be sent. A frame that
+/// asks for more is dropped and retransmitted by the peer.
 pub(super) const MAX_REQUESTS: usize = 1024;
 /// Frames of one connection that may be in flight.
 pub(super) const WINDOW: usize = 4096;

@@ -22,8 +22,8 @@ const LONGEST: u64 = 1_000_000;
 const PATIENCE: u64 = 30_000_000;
 /// Time for an accepted client to confirm, microseconds: 5 s, and at least three timeouts.
 const CONFIRMATION: u64 = if 3 * LONGEST > 5_000_000 { 3 * LONGEST } else { 5_000_000 };
-/// The longest time until an ACCEPT is repeated, microseconds. The client's address is proved, and the time to confirm is short: with 30 %
-/// of frames lost, one of some million clients fails.
+/// The longest time until an ACCEPT is repeated, microseconds. The client's address is proved, and
+/// the time to confirm is short: with 30 % of frames lost, one of some million clients fails.
 const LONGEST_ACCEPT: u64 = 250_000;
 /// Time after which an event for which the host had no room is reported again, microseconds.
 const HOST_AGAIN: u64 = 10_000;
@@ -33,7 +33,8 @@ const FAREWELLS: u32 = 4;
 const MAX_URI: usize = 512;
 /// RETRYs that are answered at once.
 const MOST_RETRIES: u32 = 4;
-/// Cookies that a client has shown before the one that it shows now, and by which it knows an answer: as many as it shows at once.
+/// Cookies that a client has shown before the one that it shows now, and by which it knows an
+/// answer: as many as it shows at once.
 const EARLIER: usize = MOST_RETRIES as usize;
 /// Transmission numbers back to which a RESET may answer a frame.
 const RECENT: u32 = 1 << 16;
@@ -92,7 +93,8 @@ impl Opening {
         opening
     }
 
-    /// The client has asked again, with this cookie: the answer shows it, and an ACCEPT is to be sent now.
+    /// The client has asked again, with this cookie: the answer shows it, and an ACCEPT is to be
+    /// sent now.
     pub(super) fn on_asked(&mut self, cookie: u64) {
         self.due = true;
         if cookie != 0 {
@@ -100,7 +102,8 @@ impl Opening {
         }
     }
 
-    /// The server has sent a client a cookie. One that was sent before may have reached it meanwhile: its answer shows that.
+    /// The server has sent a client a cookie. One that was sent before may have reached it
+    /// meanwhile: its answer shows that.
     fn on_cookie(&mut self, cookie: u64, time: u32) {
         if cookie != self.cookie {
             self.earlier.rotate_right(1);
@@ -169,7 +172,8 @@ impl Engine {
         Ok(Index(index))
     }
 
-    /// Numbers begin where nobody guesses. The sequence of an unreliable connection is its window of numbers seen.
+    /// Numbers begin where nobody guesses. The sequence of an unreliable connection is its window
+    /// of numbers seen.
     #[expect(clippy::cast_possible_truncation, reason = "any bits do")]
     pub(super) fn first_seq(&mut self, conn: &mut Conn) -> u32 {
         let random = self.random.next();

@@ -55,7 +55,8 @@ pub enum Event<'a> {
         /// Token of its request.
         token: u64,
     },
-    /// A connect was accepted, or an accept was confirmed: messages may be sent. Nothing was delivered before this.
+    /// A connect was accepted, or an accept was confirmed: messages may be sent. Nothing was
+    /// delivered before this.
     Open {
         /// Largest message that may be sent, bytes. Constant from now on.
         max_send_size: u32,
@@ -78,8 +79,8 @@ pub enum Event<'a> {
     Silent,
 }
 
-/// The owner of slots, events and memory. Its methods are called from within the engine's `handle_*`, `poll_transmit` and
-/// application calls, and call none of them.
+/// The owner of slots, events and memory. Its methods are called from within the engine's
+/// `handle_*`, `poll_transmit` and application calls, and call none of them.
 pub trait Host {
     /// Bytes that a link can send without a copy.
     type Piece;
@@ -88,7 +89,8 @@ pub trait Host {
     /// credit.
     fn room(&self) -> u32;
 
-    /// Returns a buffer for a message of `len` bytes whose first part arrived, or `None` if no slot is free now.
+    /// Returns a buffer for a message of `len` bytes whose first part arrived, or `None` if no slot
+    /// is free now.
     fn begin(&mut self, host_cookie: u64, len: u32) -> Option<MessageBuffer>;
 
     /// Copies bytes of the message in `buffer` to offset `at`.
@@ -119,14 +121,15 @@ pub trait Host {
     /// Refused; nothing was written.
     fn write(&mut self, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure>;
 
-    /// As `write`, for a frame whose CRC is not verified yet. Copies the bytes and returns the CRC continued over them, in one
-    /// pass. The frame continues a write, so a broken frame overwrites no accepted bytes. Returns `None` if the write is
-    /// refused and nothing was written.
+    /// As `write`, for a frame whose CRC is not verified yet. Copies the bytes and returns the CRC
+    /// continued over them, in one pass. The frame continues a write, so a broken frame overwrites
+    /// no accepted bytes. Returns `None` if the write is refused and nothing was written.
     fn write_checked(&mut self, target: &Target, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
         self.write(target, at, bytes).ok().map(|()| crc.update(bytes))
     }
 
-    /// Called instead of `write` once the frame that `write_checked` copied has passed its CRC and been accepted.
+    /// Called instead of `write` once the frame that `write_checked` copied has passed its CRC and
+    /// been accepted.
     fn written(&mut self, _target: &Target, _at: u64, _bytes: &[u8]) {}
 
     /// Returns the `len` bytes from offset `at` of an operation, for an RMA frame. Checks a served
@@ -157,13 +160,15 @@ pub trait Host {
     /// Copies bytes that this side's read brought to offset `at` of the operation.
     fn place(&mut self, op: Op, at: u64, bytes: &[u8]);
 
-    /// As `place`, for a frame whose CRC is not verified yet, as in `write_checked`. Returns `None` if nothing was placed.
+    /// As `place`, for a frame whose CRC is not verified yet, as in `write_checked`. Returns `None`
+    /// if nothing was placed.
     fn place_checked(&mut self, op: Op, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
         self.place(op, at, bytes);
         Some(crc.update(bytes))
     }
 
-    /// Called instead of `place` once the frame that `place_checked` copied has passed its CRC and been accepted.
+    /// Called instead of `place` once the frame that `place_checked` copied has passed its CRC and
+    /// been accepted.
     fn placed(&mut self, _op: Op, _at: u64, _bytes: &[u8]) {}
 
     /// Reports the end of an operation. Its number belongs to the host again.

@@ -1,10 +1,12 @@
-//! Connections by their identifiers: 64 random bits each, found by open addressing. The bits need no hash function: this side
-//! draws them under a secret key, so that nobody chooses where they fall.
+//! Connections by their identifiers: 64 random bits each, found by open addressing. The bits need
+//! no hash function: this side draws them under a secret key, so that nobody chooses where they
+//! fall.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Parts of the table, each of which grows by itself: so no call copies more than a small part of many identifiers.
+/// Parts of the table, each of which grows by itself: so no call copies more than a small part of
+/// many identifiers.
 const SHARDS: usize = 64;
 /// The top bits of an identifier, which choose its part.
 const SHARD_SHIFT: u32 = 64 - SHARDS.trailing_zeros();
@@ -78,7 +80,8 @@ impl Shard {
         Some(())
     }
 
-    /// Takes one out, and moves those behind it that it had pushed away (Knuth, volume 3, 6.4, algorithm R).
+    /// Takes one out, and moves those behind it that it had pushed away (Knuth, volume 3, 6.4,
+    /// algorithm R).
     fn remove(&mut self, id: u64) {
         let Some((mut hole, entry)) = self.find(id) else { return };
         if entry.id() == 0 {
@@ -121,7 +124,8 @@ impl Ids {
         Self((0..SHARDS).map(|_| Shard::default()).collect())
     }
 
-    /// Returns the index of the connection with this identifier. The connection may be gone already.
+    /// Returns the index of the connection with this identifier. The connection may be gone
+    /// already.
     #[inline]
     pub(super) fn find(&self, id: u64) -> Option<u32> {
         let (_, entry) = self.0.get((id >> SHARD_SHIFT) as usize)?.find(id)?;

@@ -242,7 +242,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Bytes of a buffer for a frame of messages, at most; `Config::frames` and `Config::holds` count such buffers.
+    /// Bytes of a buffer for a frame of messages, at most; `Config::frames` and `Config::holds`
+    /// count such buffers.
     pub const FRAME: usize = MESSAGE_FRAME;
 
     /// Returns how many buffers a message of this length fills on a link with this MTU.

@@ -5,15 +5,17 @@ use super::conn::Conn;
 use super::flow::Flow;
 use crate::Time;
 
-/// Sizes worth trying, bytes of frame: Ethernet of 1,500 and 9,000 bytes below IPv6 and IPv4, and loop-back.
+/// Sizes worth trying, bytes of frame: Ethernet of 1,500 and 9,000 bytes below IPv6 and IPv4, and
+/// loop-back.
 const SIZES: [u16; 6] = [1_400, 1_452, 1_472, 4_096, 8_952, 8_972];
 /// Probes of one size.
 const TRIES: u8 = 3;
 /// Time until a size that failed is tried again (RFC 8899, PMTU_RAISE_TIMER), microseconds.
 const RAISE: u64 = 600_000_000;
 
-/// Losses in a row of large frames which had been lost before, while no large frame arrived: the path is a black hole for them
-/// (RFC 8899, section 4.3). Where three in ten frames are lost for other reasons, twelve in a row are one case in two million.
+/// Losses in a row of large frames which had been lost before, while no large frame arrived: the
+/// path is a black hole for them (RFC 8899, section 4.3). Where three in ten frames are lost for
+/// other reasons, twelve in a row are one case in two million.
 pub(super) const BLACK_HOLE_LOSSES: u32 = 12;
 
 /// What is being probed.

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 /// Pieces that are kept account of; what is cut into more is not put together.
 const MOST: usize = 1 << 16;
 
-/// Account of the pieces of one thing, in any order and each more than once. Which have come is marked in bits that lie
-/// elsewhere.
+/// Account of the pieces of one thing, in any order and each more than once. Which have come is
+/// marked in bits that lie elsewhere.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pieces {
     pub(super) total: u32,
@@ -24,7 +24,8 @@ impl Pieces {
         Self { total, filled: 0, size: 0, tail: None }
     }
 
-    /// Notes a piece that lies within the thing; false if it has come, or is none of those that a thing is cut into.
+    /// Notes a piece that lies within the thing; false if it has come, or is none of those that a
+    /// thing is cut into.
     pub(super) fn note(&mut self, seen: &mut Vec<u64>, at: u32, len: u32) -> bool {
         if self.total - at == len {
             return self.tail.replace(at).is_none();

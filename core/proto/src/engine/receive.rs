@@ -340,7 +340,8 @@ impl Engine {
         Some(ReorderEntry::Held { buffer, len: u16::try_from(bytes.len()).unwrap_or(u16::MAX) })
     }
 
-    /// Handles a next in-order frame that found no slot: it is held, or the peer retransmits it when there are slots.
+    /// Handles a next in-order frame that found no slot: it is held, or the peer retransmits it
+    /// when there are slots.
     fn await_slot(&mut self, index: u32, records: Option<Records<'_>>) {
         self.stats.rnr += 1;
         let held = records.and_then(|records| self.hold(records, 0));
@@ -380,8 +381,8 @@ impl Engine {
         }
     }
 
-    /// Delivers the held frames of one connection, and acknowledges them so that the peer goes on. Returns false if nothing
-    /// was delivered.
+    /// Delivers the held frames of one connection, and acknowledges them so that the peer goes on.
+    /// Returns false if nothing was delivered.
     fn resume<H: Host>(&mut self, index: u32, host: &mut H) -> bool {
         let Some(ctx) = self.recv_ctx(index) else { return false };
         let was_owed = ctx.conn.has(bit::ACK_NOW);

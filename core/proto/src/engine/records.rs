@@ -36,7 +36,8 @@ pub(super) struct RecvCtx<'a> {
 }
 
 impl RecvCtx<'_> {
-    /// Applies all records of the next in-order frame. RMA that was applied out of order is not among them.
+    /// Applies all records of the next in-order frame. RMA that was applied out of order is not
+    /// among them.
     pub(super) fn apply<H: Host>(
         &mut self,
         records: Records<'_>,
@@ -70,8 +71,8 @@ impl RecvCtx<'_> {
         self.flow.reorder_queue.pop_front();
     }
 
-    /// Applies the records of an out-of-order frame. Returns its entry in the reorder queue, and the records that found no
-    /// slot, if any.
+    /// Applies the records of an out-of-order frame. Returns its entry in the reorder queue, and
+    /// the records that found no slot, if any.
     pub(super) fn apply_out_of_order<'a, H: Host>(
         &mut self,
         records: Records<'a>,

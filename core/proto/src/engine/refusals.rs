@@ -11,9 +11,11 @@ use crate::{Failure, Time};
 /// Time until the first probe, microseconds. Doubled for each further probe, up to the longest.
 const FIRST: u64 = 50_000;
 const LONGEST: u64 = 500_000;
-/// A connection ends after so long, and one that is silent for so long is not refused any more, microseconds.
+/// A connection ends after so long, and one that is silent for so long is not refused any more,
+/// microseconds.
 const PATIENCE: u64 = 5_000_000;
-/// Hosts send one refusal a second when they have sent some (Linux: `icmp_ratelimit`), so that a probe may get none, microseconds.
+/// Hosts send one refusal a second when they have sent some (Linux: `icmp_ratelimit`), so that a
+/// probe may get none, microseconds.
 const RATE_LIMIT: u64 = 2_000_000;
 
 /// Refusals since a frame of the peer last came.
@@ -44,7 +46,8 @@ impl Engine {
         self.arm(now, index);
     }
 
-    /// Probes the peer of a refused connection when it is time. True: it was refused for long enough, and the connection ends.
+    /// Probes the peer of a refused connection when it is time. True: it was refused for long
+    /// enough, and the connection ends.
     pub(super) fn look_refused(&mut self, now: Time, index: u32) -> bool {
         let Some(refusals) = self.refusals.get_mut(&index) else { return false };
         let silence = now.since(refusals.last);

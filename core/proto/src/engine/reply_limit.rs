@@ -17,7 +17,8 @@ const SHARE: u64 = 4;
 struct Bucket(Time);
 
 impl Bucket {
-    /// When it would be full again with one token less; none: there is no token. Each takes `every` to come, and `burst` fit.
+    /// When it would be full again with one token less; none: there is no token. Each takes `every`
+    /// to come, and `burst` fit.
     fn without_one(self, now: Time, every: u64, burst: u64) -> Option<Self> {
         (self.0.since(now) <= every * (burst - 1)).then(|| Self(Time(self.0.max(now).0.saturating_add(every))))
     }

@@ -1,4 +1,5 @@
-//! Round-trip time and probe timeout, in the structure of RFC 9002, sections 5 and 6.2, with the granularity of a data centre.
+//! Round-trip time and probe timeout, in the structure of RFC 9002, sections 5 and 6.2, with the
+//! granularity of a data centre.
 
 use super::conn::Conn;
 use crate::Time;
@@ -38,8 +39,8 @@ impl Conn {
         (base << tries.min(16)).min(LONGEST.max(base))
     }
 
-    /// How much later than the newest acknowledged frame one may have been sent and still be on its way: 9/8 of the round
-    /// trip (RFC 9002, section 6.1.2), nanoseconds.
+    /// How much later than the newest acknowledged frame one may have been sent and still be on its
+    /// way: 9/8 of the round trip (RFC 9002, section 6.1.2), nanoseconds.
     pub(super) fn loss_delay(&self) -> u64 {
         (u64::from(self.srtt) * 9 / 8).max(GRANULARITY) * 1000
     }

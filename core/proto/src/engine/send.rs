@@ -211,8 +211,8 @@ struct OutboundMessage<'a> {
 }
 
 impl OutboundMessage<'_> {
-    /// Writes the message into one batch per frame, and passes them to `sink` in order. Returns false, and
-    /// changes nothing, if there are too few buffers.
+    /// Writes the message into one batch per frame, and passes them to `sink` in order. Returns
+    /// false, and changes nothing, if there are too few buffers.
     fn write_batches(&self, frames: &mut FramePool, part_number: &mut u32, mut sink: impl FnMut(Batch)) -> bool {
         let size = self.capacity - PART_HEAD;
         let whole = MESSAGE_HEAD + self.len <= self.capacity;

@@ -6,8 +6,8 @@ use super::random::Random;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Connections that get memory together: a growing table never holds more than this many too many, where doubling a vector would
-/// hold twice what it needs.
+/// Connections that get memory together: a growing table never holds more than this many too many,
+/// where doubling a vector would hold twice what it needs.
 const CHUNK: usize = 512;
 /// Connections at most.
 const MOST: u32 = 1 << 24;
@@ -25,12 +25,14 @@ impl Table {
         Self { chunks: Vec::new(), free: Vec::new(), used: 0, ids: Ids::new() }
     }
 
-    /// Returns an index and an identifier for a new connection; `None`: no memory, or 16 million connections.
+    /// Returns an index and an identifier for a new connection; `None`: no memory, or 16 million
+    /// connections.
     pub(super) fn take(&mut self, random: &mut Random) -> Option<(u32, u64)> {
         if self.free.is_empty() {
             self.grow()?;
         }
-        // Nobody draws 0 or the same number twice in the life of an endpoint; it would be found wrong.
+        // Nobody draws 0 or the same number twice in the life of an endpoint; it would be found
+        // wrong.
         let id = loop {
             let id = random.next();
             if id != 0 && self.ids.find(id).is_none() {

@@ -1,4 +1,5 @@
-//! Two engines and a bad wire between them. The real proof is the simulation; here is what has to hold first.
+//! Two engines and a bad wire between them. The real proof is the simulation; here is what has to
+//! hold first.
 
 use super::*;
 use crate::wire::{Crc, seal};

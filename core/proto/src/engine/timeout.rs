@@ -15,7 +15,8 @@ use crate::{Failure, Time};
 const GIVE_UP: u64 = 60_000_000_000;
 /// Probes that it needs before that.
 const GIVE_UP_PROBES: u32 = 8;
-/// Probe timeouts in a row after which a path is suspected to swallow large frames (RFC 8899, section 4.4).
+/// Probe timeouts in a row after which a path is suspected to swallow large frames (RFC 8899,
+/// section 4.4).
 const BLACK_HOLE_PROBES: u32 = 4;
 /// Time for which a flow with nothing open is kept with its path estimates, microseconds.
 const IDLE: u64 = 1_000_000;
@@ -88,7 +89,8 @@ impl Engine {
                 if flow.probes >= BLACK_HOLE_PROBES {
                     mtu::fall_back(conn, flow, self.config.base_mtu);
                 }
-                // A peer that is heard and accepts nothing is no better than a silent one. A clock that jumped says nothing.
+                // A peer that is heard and accepts nothing is no better than a silent one. A clock
+                // that jumped says nothing.
                 if flow.probes > GIVE_UP_PROBES && now.since(flow.progress_at) > GIVE_UP {
                     broken = Some(Failure::TimedOut);
                 }
@@ -134,7 +136,8 @@ impl Engine {
         }
     }
 
-    /// Sets timeouts of a connection: for operations that do not end, and for silence; microseconds, 0 = never.
+    /// Sets timeouts of a connection: for operations that do not end, and for silence;
+    /// microseconds, 0 = never.
     pub fn set_timeouts(&mut self, now: Time, index: Index, send_timeout: u32, keepalive: u32) {
         if let Some(conn) = self.table.get_mut(index.0) {
             (conn.send_timeout, conn.keepalive) = (send_timeout, keepalive);
@@ -168,7 +171,8 @@ impl Engine {
     }
 }
 
-/// Returns whether to give up a peer that left this many probes unanswered and was silent for `GIVE_UP`.
+/// Returns whether to give up a peer that left this many probes unanswered and was silent for
+/// `GIVE_UP`.
 fn is_gone(now: Time, conn: &Conn, unanswered: u32) -> bool {
     unanswered > GIVE_UP_PROBES && u64::from(conn.silence(now)) * 1000 > GIVE_UP
 }
@@ -225,8 +229,8 @@ fn ask_at(flow: &Flow) -> Option<Time> {
     waits.then(|| flow.used_at.max(flow.asked_at).plus_micros(IDLE))
 }
 
-/// Whether the timer looks at an open connection before anything can be due on it: said at once of one on which messages come and
-/// go, without a look at all that may be due on others.
+/// Whether the timer looks at an open connection before anything can be due on it: said at once of
+/// one on which messages come and go, without a look at all that may be due on others.
 fn is_armed(conn: &Conn, flow: &Flow) -> bool {
     let may_be_due = conn.keepalive | conn.send_timeout != 0
         || flow.open_rmas > 0

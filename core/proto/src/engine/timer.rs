@@ -7,7 +7,8 @@ use core::cmp::Reverse;
 /// Entries that may be left over whatever the number of connections.
 const SPARE: usize = 256;
 
-/// An acknowledgement that waits for an answer of the program. It is valid while the connection's `ack_number` is the same.
+/// An acknowledgement that waits for an answer of the program. It is valid while the connection's
+/// `ack_number` is the same.
 #[derive(Clone, Copy)]
 pub(super) struct DelayedAck {
     pub(super) deadline: Time,

@@ -70,7 +70,8 @@ impl Engine {
         None
     }
 
-    /// Makes connections ready that wait for a frame buffer, one for each buffer that was given back.
+    /// Makes connections ready that wait for a frame buffer, one for each buffer that was given
+    /// back.
     fn resume_awaiting_frame(&mut self) {
         while self.frames.left() > 0
             && let Some(index) = self.awaiting_frame.pop_front()

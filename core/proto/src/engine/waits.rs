@@ -32,7 +32,8 @@ pub struct Wait {
 }
 
 impl Engine {
-    /// The connections that wait for their peer. Looks at everything that is open, so it is for now and then.
+    /// The connections that wait for their peer. Looks at everything that is open, so it is for now
+    /// and then.
     pub fn waits(&self) -> impl Iterator<Item = Wait> + '_ {
         let handshakes = self.openings.iter().filter_map(|(index, opening)| {
             let state = self.table.get(*index)?.state;

@@ -75,7 +75,8 @@ fn no_broken_frame_overwrites_what_was_accepted() {
     let mut raw = Raw::new(Attribute::ReliableOrdered);
     let seq = raw.seq;
     let frames: Vec<_> = (0..PARTS).map(|part| raw.part_frame(seq + u32::try_from(part).expect("few"), part)).collect();
-    // The third before the second, which then goes on with what comes after the first: the third's place.
+    // The third before the second, which then goes on with what comes after the first: the third's
+    // place.
     for part in [0, 2, 1] {
         assert_eq!(raw.take(&frames[part]), Ok(()));
     }

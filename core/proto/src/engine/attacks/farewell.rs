@@ -37,7 +37,8 @@ fn a_client_that_has_its_answer_and_closes_leaves_a_server_that_knows() {
 
 #[test]
 fn exactly_the_messages_that_were_delivered_succeed() {
-    // Slots of the client, the data frame that is lost, and how many messages are delivered in order and in any order.
+    // Slots of the client, the data frame that is lost, and how many messages are delivered in
+    // order and in any order.
     for (slots, lost, ordered, unordered) in
         [(7, 0, 7, 7), (100, 4, 9, 17), (100, 0, 20, 20), (0, 0, 0, 0), (5, 2, 3, 5)]
     {

@@ -100,7 +100,8 @@ fn an_accept_without_the_clients_cookie_opens_nothing() {
     assert_eq!(host.opened, [index]);
 }
 
-/// Without it the client drops an answer to its first CONNECT when the second is lost: the server gives it up.
+/// Without it the client drops an answer to its first CONNECT when the second is lost: the server
+/// gives it up.
 #[test]
 fn an_accept_with_a_cookie_that_was_shown_before_opens() {
     let mut raw = Raw::new(Attribute::ReliableOrdered);
@@ -114,7 +115,8 @@ fn an_accept_with_a_cookie_that_was_shown_before_opens() {
         Some(buffer[..transmit.len].to_vec())
     };
     let first = next(&mut engine, raw.now).expect("a CONNECT");
-    // The network doubles the first CONNECT: there are two RETRYs, and the client shows either's cookie.
+    // The network doubles the first CONNECT: there are two RETRYs, and the client shows either's
+    // cookie.
     let mut shown = Vec::new();
     for micros in [0, 7] {
         raw.now = raw.now.plus_micros(micros);

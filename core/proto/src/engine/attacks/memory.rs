@@ -193,7 +193,8 @@ fn a_peer_that_writes_and_never_acknowledges_gets_no_more_results_queued_than_a_
     }
 }
 
-/// The peer is there and says so, however long that takes, and is asked seldom. Then it is silent, which ends the connection after a minute.
+/// The peer is there and says so, however long that takes, and is asked seldom. Then it is silent,
+/// which ends the connection after a minute.
 fn answers_and_then_vanishes(raw: &mut Raw) {
     for _ in 0..200 {
         let asked = raw.wait(1_000_000);
@@ -222,7 +223,8 @@ fn a_peer_that_vanishes_with_a_read_that_it_has_taken_is_noticed() {
     }
 }
 
-/// Its farewells are lost too. What it has begun holds a frame buffer or a receive slot until its end is known.
+/// Its farewells are lost too. What it has begun holds a frame buffer or a receive slot until its
+/// end is known.
 #[test]
 fn a_peer_that_vanishes_behind_a_gap_is_noticed() {
     let mut raw = Raw::new(Attribute::ReliableOrdered);
@@ -233,7 +235,8 @@ fn a_peer_that_vanishes_behind_a_gap_is_noticed() {
     assert!(raw.engine.is_quiet());
 }
 
-/// Between the two the connection was idle for so long that nothing is kept of it but what it needs.
+/// Between the two the connection was idle for so long that nothing is kept of it but what it
+/// needs.
 #[test]
 fn the_message_of_a_refused_write_is_not_delivered_however_late_it_comes() {
     for (handle, delivered) in [(8, 0), (7, 1)] {

@@ -96,7 +96,8 @@ fn the_last_acknowledgement_of_what_was_held_back_may_be_lost() {
         raw.engine.send(raw.now, raw.index, &[&message(op, 1000)], Op(op), false).expect("send");
         raw.poll();
     }
-    // The second came early; the first came then, and the second found no slot; then it did, and that was lost.
+    // The second came early; the first came then, and the second found no slot; then it did, and
+    // that was lost.
     let early = raw.data(None, 0, &[1], &[]);
     raw.give(&early);
     raw.ack = raw.ack.wrapping_add(1);

@@ -11,7 +11,8 @@ const WIDE: Config = Config { mtu: 9000, ..CONFIG };
 /// Bytes of a message that is cut into parts where frames are small.
 const LONG: usize = 8000;
 
-/// A pair whose frames have grown to what the path carries, which the cell says; longer ones are lost.
+/// A pair whose frames have grown to what the path carries, which the cell says; longer ones are
+/// lost.
 fn grown(attribute: Attribute, loss: u64) -> (Pair, Index, Rc<Cell<usize>>) {
     let mut pair = Pair::with(&WIDE, 0);
     let limit = Rc::new(Cell::new(9000));
@@ -33,7 +34,8 @@ fn grown(attribute: Attribute, loss: u64) -> (Pair, Index, Rc<Cell<usize>>) {
     (pair, client, limit)
 }
 
-/// Sends messages and starts a write and a read, has the path shrink when all of that is under way, and sees all of it end well.
+/// Sends messages and starts a write and a read, has the path shrink when all of that is under way,
+/// and sees all of it end well.
 fn shrink(attribute: Attribute, loss: u64, to: usize, told: bool) -> Pair {
     let (mut pair, client, limit) = grown(attribute, loss);
     let target = Target { handle: [7, 7], offset: 100, len: 30_000 };
@@ -189,7 +191,8 @@ fn slices_that_contradict_each_other_deliver_nothing() {
     let mut raw = Raw::new(Attribute::ReliableOrdered);
     let whole = note(&[9; 700]);
     give_slices(&mut raw, 0, &whole, 100, &[0, 1, 2, 3, 4, 5]);
-    // Of another size, of another whole, beyond the largest frame; then what is no record, and a slice of a slice.
+    // Of another size, of another whole, beyond the largest frame; then what is no record, and a
+    // slice of a slice.
     give_slices(&mut raw, 0, &whole, 350, &[1]);
     give_slices(&mut raw, 0, &note(&[9; 500]), 100, &[5]);
     assert!(raw.host.received.is_empty());
@@ -238,7 +241,8 @@ fn a_path_that_shrinks_while_the_peer_has_no_slot_is_noticed() {
 
 #[test]
 fn frames_in_slices_of_a_victim_arrive_whatever_others_begin() {
-    // The attacker's connections; whether they come from the victim's own host; whether each begins many frames.
+    // The attacker's connections; whether they come from the victim's own host; whether each begins
+    // many frames.
     for (connections, is_near, is_greedy) in
         [(4, false, true), (4, true, true), (100, false, false), (100, false, true)]
     {

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Sends this many messages of 1,000 bytes and runs until they have ended; how long that took, nanoseconds.
+/// Sends this many messages of 1,000 bytes and runs until they have ended; how long that took,
+/// nanoseconds.
 fn transfer(pair: &mut Pair, client: Index, count: u32) -> u64 {
     let began = pair.now;
     let mut next = 0;
@@ -211,7 +212,8 @@ fn a_frame_that_is_lost_again_and_again_goes_alone() {
     for op in 0..10 {
         raw.engine.send(raw.now, raw.index, &[&message(op, 1100)], Op(op), false).expect("send");
     }
-    // The peer says that it hears, and accepts nothing: the first never comes, and the others find no room to wait for it.
+    // The peer says that it hears, and accepts nothing: the first never comes, and the others find
+    // no room to wait for it.
     let (mut rounds, mut sent) = (0, raw.poll());
     loop {
         let seqs: Vec<u32> = sent.iter().filter_map(|frame| Data::parse(frame)).map(|(data, ..)| data.seq).collect();

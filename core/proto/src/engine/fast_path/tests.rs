@@ -165,7 +165,8 @@ fn a_message_behind_others_in_flight_leaves_as_the_same_frame_at_once() {
                 twins.wait(|pair| Time(pair.now.0 + 7_000));
                 op += 1;
             }
-            // The peer says now and then that it has room for little, and every fifth row loses its first frame.
+            // The peer says now and then that it has room for little, and every fifth row loses its
+            // first frame.
             for pair in &mut twins.pairs {
                 pair.hosts[1 - side].claim = (round % 4 == 3).then_some(2);
             }
