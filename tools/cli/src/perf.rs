@@ -159,7 +159,7 @@ fn effort(arguments: &MeasurementArguments) -> Effort {
     Effort { time: arguments.time, count, blocks, launches: arguments.launches, bound: arguments.accuracy }
 }
 
-pub(crate) const VIRTUAL_IS_LOCAL: &str = "a virtual network lives in one process: use --local with --transport sim";
+pub(crate) const VIRTUAL_IS_LOCAL: &str = "the network of `sim` is in one process: use --local with --transport sim";
 
 /// The transport of a run, as far as it is known before the run.
 struct Transport {
@@ -254,7 +254,7 @@ fn measure(plan: &Plan, arguments: &MeasurementArguments, mut status: PeerStatus
 pub(crate) fn real_transport(asked: Option<&str>) -> Result<String, UserError> {
     if asked == Some(virtual_time::TRANSPORT) {
         return Err(UserError::new(
-            "this says something of a machine, and a virtual network is none: use --transport sm or sock",
+            "this measures real hardware, and `sim` is a virtual network: use --transport sm or sock",
         ));
     }
     let context = Context::new().map_err(while_doing("cannot find the devices"))?;
@@ -300,10 +300,10 @@ pub(crate) fn conclude(document: &Document, files: &mut Files) -> Result<(), Use
             Ok(())
         }
         None if document.rows.is_empty() && document.findings.is_empty() => Err(UserError::new(
-            "nothing was measured: every size is larger than a message may be; ask for smaller ones by --size",
+            "nothing was measured: every size exceeds the largest message; give smaller sizes by --size",
         )),
         None => Ok(()),
-        Some(why) => Err(UserError(format!("not all was measured, what was is kept: {why}"))),
+        Some(why) => Err(UserError(format!("the run is incomplete, and its results are kept: {why}"))),
     }
 }
 

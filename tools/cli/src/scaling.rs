@@ -154,7 +154,9 @@ impl Stage {
         if let Some((number, connection)) = stage.lanes.first() {
             let most = stage.pairs[*number].sender.max_send_size(*connection);
             if what.operation == Operation::Send && what.size > most {
-                return Err(UserError(format!("a message here has at most {most} bytes: give a smaller --size")));
+                return Err(UserError(format!(
+                    "a message of this connection has at most {most} bytes: give a smaller --size"
+                )));
             }
         }
         Ok(stage)

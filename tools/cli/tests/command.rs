@@ -225,7 +225,7 @@ fn a_signal_ends_a_run_and_what_was_measured_is_shown_and_written() {
             let said = text(&output.stderr);
             assert!(begin.elapsed() < PATIENCE && output.status.code() == Some(1), "{signal:?} {said}");
             assert!(said.contains("a signal ended the run"), "{said}");
-            if said.contains("not all was measured") {
+            if said.contains("the run is incomplete") {
                 assert!(text(&output.stdout).contains("half round trip"), "{said}");
                 let document: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
                 assert_eq!(document["complete"], false);
@@ -453,7 +453,7 @@ fn the_server_prints_a_line_for_each_run_with_client_sizes_and_result() {
         assert!(told.contains(&run) && told.contains("a signal ended the run; until then time per"), "{told}");
         let client = in_the_midst(&server, keys, Signal::KILL);
         let told = line();
-        assert!(told.contains(&who(client)) && told.contains(": ended early: the other end is gone"), "{told}");
+        assert!(told.contains(&who(client)) && told.contains(": ended early: the other end disconnected"), "{told}");
 
         drop(server);
         reader.join().unwrap();
@@ -574,7 +574,7 @@ fn bad_arguments_are_told_with_what_would_do() {
         (&["perf", "pingpong", "--connect", "sim://x/0:1"], "use --local"),
         (&["perf", "server", "--transport", "sim"], "use --local"),
         (&["perf", "pingpong", "--local", "--transport", "sim", "--abi", "c"], "--abi rust"),
-        (&["perf", "pingpong", "--local", "--transport", "sim", "--mode", "blocking"], "nobody sleeps"),
+        (&["perf", "pingpong", "--local", "--transport", "sim", "--mode", "blocking"], "never sleeps"),
         (&["perf", "pingpong", "--local", "--transport", "sim", "--probe", "udp"], "leave out --probe"),
         (&["perf", "pingpong", "--local", "--transport", "sim", "--key", "colour=1"], "'colour'"),
         (&["explain", "nonsense"], "not a URI"),
@@ -651,10 +651,10 @@ fn a_server_killed_in_the_midst_of_a_run_leaves_the_rows_so_far_and_a_status() {
     let mut said = String::new();
     client.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!(client.0.wait().unwrap().code(), Some(1), "{said}");
-    assert!(said.contains("not all was measured") && said.contains("gone"), "{said}");
+    assert!(said.contains("the run is incomplete") && said.contains("disconnected"), "{said}");
     let document: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
     assert_eq!(document["complete"], false);
-    assert!(document["interrupted"].as_str().unwrap().contains("gone"));
+    assert!(document["interrupted"].as_str().unwrap().contains("disconnected"));
     assert!(!document["rows"].as_array().unwrap().is_empty());
 }
 

@@ -27,7 +27,7 @@ pub(super) fn beside<T: Send>(
         });
         let measured = scope.spawn(|| {
             let _over = Over(&is_over);
-            pin(here).map_err(while_doing("cannot stay on the processor"))?;
+            pin(here).map_err(while_doing("cannot pin this process to its processor"))?;
             measured()
         });
         measured.join().unwrap_or_else(|_| Err(UserError::new("the measuring thread failed")))

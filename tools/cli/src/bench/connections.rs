@@ -145,7 +145,7 @@ fn accept(endpoint: &Facade, count: u32) -> Result<(), UserError> {
 /// Has the other process go on.
 fn go_on(other: &mut Child) -> Result<(), UserError> {
     let input = other.stdin.as_mut().ok_or_else(|| UserError::new("the connecting process has no input"))?;
-    input.write_all(b"\n").map_err(while_doing("the connecting process is gone"))
+    input.write_all(b"\n").map_err(while_doing("the connecting process ended early"))
 }
 
 /// Makes progress until the other process says that its connections so far are open.
@@ -158,7 +158,7 @@ fn settle(endpoint: &Facade, said: &Receiver<()>) -> Result<(), UserError> {
             Err(TryRecvError::Disconnected) => return Err(UserError::new("the connecting process ended early")),
         }
     }
-    Err(UserError::new("the connecting process says nothing any more"))
+    Err(UserError::new("the connecting process does not answer any more"))
 }
 
 /// The time of a call that finds nothing, of the second endpoint over that of the first: blocks in turn.
@@ -198,7 +198,7 @@ fn connect_all(opening: &Opening, one: &str, many: &str, stops: &[u32]) -> Resul
     Ok(())
 }
 
-const GONE: &str = "the measuring process is gone";
+const GONE: &str = "the measuring process ended early";
 
 fn connect(endpoint: &Facade, uri: &str, count: u32) -> Result<(), UserError> {
     let (mut asked, mut open, mut bytes, mut since) = (0, 0, Vec::new(), Instant::now());
@@ -210,7 +210,9 @@ fn connect(endpoint: &Facade, uri: &str, count: u32) -> Result<(), UserError> {
         match endpoint.poll_event(&mut bytes, |_| 0)? {
             DriverEvent::Open(..) => (open, since) = (open + 1, Instant::now()),
             DriverEvent::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
-            DriverEvent::Nothing if since.elapsed() > SILENCE => return Err(UserError::new("nobody answers any more")),
+            DriverEvent::Nothing if since.elapsed() > SILENCE => {
+                return Err(UserError::new("no peer answers any more"));
+            }
             _ => {}
         }
     }

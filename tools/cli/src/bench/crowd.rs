@@ -104,7 +104,7 @@ pub(crate) fn crowd(arguments: &CrowdArguments) -> Result<(), UserError> {
     raise_limit();
     let opening = Opening::on_loopback("sm");
     let [here, there] = two_processors();
-    let stay = |cpu| pin(cpu).map_err(while_doing("cannot stay on the processor"));
+    let stay = |cpu| pin(cpu).map_err(while_doing("cannot pin this process to its processor"));
     match &arguments.uris[..] {
         [] => {
             stay(here)?;
@@ -140,9 +140,9 @@ impl Other {
         let mut command = command(u32::try_from(peers).unwrap_or(u32::MAX), &[one.uri(), many.uri()])?;
         command.args(["--cpu", &there.to_string()]);
         let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut child = spawned.map_err(while_doing("cannot start the crowd"))?;
+        let mut child = spawned.map_err(while_doing("cannot start the process of the peers"))?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(UserError::new("the crowd has no pipes"));
+            return Err(UserError::new("the process of the peers has no pipes"));
         };
         let mut other = Self { child, input, output: BufReader::new(output).lines() };
         other.answer()?;
@@ -150,13 +150,13 @@ impl Other {
     }
 
     fn tell(&mut self, what: &str) -> Result<(), UserError> {
-        writeln!(self.input, "{what}").map_err(while_doing("the crowd is gone"))
+        writeln!(self.input, "{what}").map_err(while_doing("the process of the peers ended early"))
     }
 
     fn answer(&mut self) -> Result<(), UserError> {
         match self.output.next() {
             Some(Ok(_)) => Ok(()),
-            _ => Err(UserError::new("the crowd is gone")),
+            _ => Err(UserError::new("the process of the peers ended early")),
         }
     }
 }
@@ -325,7 +325,7 @@ fn bare_turns(senders: usize, there: usize) -> Result<f64, UserError> {
     let place = |message: u64| (message % senders as u64, message / senders as u64);
     std::thread::scope(|scope| {
         let producer = scope.spawn(|| {
-            pin(there).map_err(while_doing("cannot stay on the processor"))?;
+            pin(there).map_err(while_doing("cannot pin this process to its processor"))?;
             for message in 0..MESSAGES {
                 let (ring, at) = place(message);
                 let ring = &rings[usize::try_from(ring).unwrap_or(0)];
@@ -393,7 +393,7 @@ fn shared_memory() -> Result<f64, UserError> {
     let kilobytes = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<f64>().ok());
     kilobytes
         .map(|kilobytes| 1024.0 * kilobytes)
-        .ok_or_else(|| UserError::new("the kernel does not tell shared memory"))
+        .ok_or_else(|| UserError::new("the kernel does not report shared memory"))
 }
 
 /// The endpoints of the other process: the first for the endpoint with one peer.
@@ -412,7 +412,9 @@ impl Crowd {
         let mut told: Lines<StdinLock<'_>> = std::io::stdin().lock().lines();
         let say = || {
             let mut output = std::io::stdout();
-            writeln!(output, "ok").and_then(|()| output.flush()).map_err(while_doing("the measuring process is gone"))
+            writeln!(output, "ok")
+                .and_then(|()| output.flush())
+                .map_err(while_doing("the measuring process ended early"))
         };
         say()?;
         while let Some(Ok(line)) = told.next() {
@@ -441,7 +443,7 @@ impl Crowd {
                 match end.poll_event(&mut bytes, |_| 0)? {
                     DriverEvent::Open(connection, _) => *open = Some(connection),
                     DriverEvent::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
-                    _ if begin.elapsed() > LIMIT => return Err(UserError::new("nobody answers")),
+                    _ if begin.elapsed() > LIMIT => return Err(UserError::new("no peer answers")),
                     _ => {}
                 }
             }

@@ -39,7 +39,7 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Result<(), UserError> {
     let mut sink = arguments.json.as_deref().map(Sink::open).transpose()?;
     let environment = Environment::new(Some(two_processors()));
     if allowed().len() < 2 {
-        say("Only one processor: both ends share it, and the figures say little.");
+        say("Only one processor: both ends share it, and the figures are of little use.");
     }
     let mut lines = Vec::new();
     for transport in TRANSPORTS {

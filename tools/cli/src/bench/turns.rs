@@ -105,7 +105,7 @@ fn connect(opening: &Opening, count: usize, uri: &str) -> Result<Vec<(Facade, Co
             match end.poll_event(&mut bytes, |_| 0)? {
                 DriverEvent::Open(connection, _) => break connection,
                 DriverEvent::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
-                _ if begin.elapsed() > LIMIT => return Err(UserError::new("nobody answers")),
+                _ if begin.elapsed() > LIMIT => return Err(UserError::new("no peer answers")),
                 _ => {}
             }
         };
@@ -133,7 +133,7 @@ fn library_block(ends: &[(Facade, Connection)], shared: &Shared) -> Result<f64, 
             break;
         }
         if let Completion::Received(_) = end.poll::<false>()? {
-            return Err(UserError::new("nobody sends to these endpoints"));
+            return Err(UserError::new("no peer sends to these endpoints"));
         }
         if begin.elapsed() > LIMIT {
             return Err(UserError::new("messages do not arrive"));

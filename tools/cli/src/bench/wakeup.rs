@@ -129,13 +129,13 @@ fn measure(transport: &str, rounds: u64) -> Result<Times, UserError> {
     std::thread::scope(|scope| {
         let sleeping = scope.spawn(|| {
             let _over = Over(&shared);
-            pin(there).map_err(while_doing("cannot stay on the processor"))?;
+            pin(there).map_err(while_doing("cannot pin this process to its processor"))?;
             sleep_and_wake(&sleeper, &bell, &shared)
         });
         // A thread of its own: the caller stays where it may run.
         let waking = scope.spawn(|| {
             let _over = Over(&shared);
-            pin(here).map_err(while_doing("cannot stay on the processor"))?;
+            pin(here).map_err(while_doing("cannot pin this process to its processor"))?;
             wake(&waker, connection, &bell, &shared, rounds)
         });
         let failed = || UserError::new("a measuring thread failed");

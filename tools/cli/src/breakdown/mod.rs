@@ -133,7 +133,7 @@ pub(crate) fn run_worker(role: &Role, channel: &mut Channel) -> Result<(), UserE
     };
     let most = driver.max_send_size(connection);
     if role.size > most {
-        return Err(UserError(format!("a message here has at most {most} bytes: ask for a smaller one by --size")));
+        return Err(UserError(format!("a message of this connection has at most {most} bytes: give a smaller --size")));
     }
     let end = End::new(driver, connection, &stamps, channel.probe()?, role.probe, role.size)?;
     let medians = if role.leads { end.lead(role.time, ROUNDS)? } else { end.follow()? };

@@ -63,8 +63,8 @@ fn compared(arguments: &CompareArguments) -> Result<Vec<Line>, UserError> {
         return Ok(lines);
     }
     Err(UserError::new(
-        "nothing can be said: no row shows by how much launches of one build differ; measure with --launches 10 or more, \
-         give several files a side (A1.json,A2.json), or say by --between what launches differ by",
+        "no verdict is possible: no row shows by how much launches of one build differ; measure with --launches 10 or more, \
+         give several files a side (A1.json,A2.json), or give by --between by how much launches differ",
     ))
 }
 

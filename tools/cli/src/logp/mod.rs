@@ -244,7 +244,7 @@ fn check_size(session: &Session, machine: &impl machine::Machine) -> Result<(), 
     if session.size <= most {
         return Ok(());
     }
-    Err(UserError(format!("a message here has at most {most} bytes: ask for a smaller one by --size")))
+    Err(UserError(format!("a message of this connection has at most {most} bytes: give a smaller --size")))
 }
 
 fn finding(session: &Session, transport: &str, found: &Found) -> Logp {

@@ -108,7 +108,7 @@ fn wait(driver: &impl Driver, waiting: &mut u64, most: u64) -> Result<(), UserEr
         looks += 1;
         if looks.is_multiple_of(LOOKS) && since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
             return Err(UserError::new(
-                "a reply did not come: the other end is stuck, or the connection loses messages, which --attribute ro does not",
+                "no reply arrived: the other end hangs, or the connection loses messages; use --attribute ro",
             ));
         }
     }

@@ -81,7 +81,7 @@ impl Simulated {
                 });
             }
         }
-        Err(UserError::new("the ends did not connect over the virtual network: does it lose everything?"))
+        Err(UserError::new("the ends did not connect over the virtual network: give a lower loss"))
     }
 
     /// The end that issues requests.
@@ -126,7 +126,7 @@ impl Simulated {
             }
             self.step()?;
         }
-        Err(UserError::new("a reply did not come: the network loses messages, which --attribute ro sends again"))
+        Err(UserError::new("no reply arrived: the network loses messages; use --attribute ro, which retransmits"))
     }
 
     fn rest(&mut self) -> Result<(), UserError> {

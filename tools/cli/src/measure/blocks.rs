@@ -18,7 +18,7 @@ const READINGS: u64 = 1000;
 
 impl<P: Driver> End<'_, P> {
     pub(super) fn probed(&mut self, kind: ProbeKind, size: u64, count: u64) -> Result<Duration, UserError> {
-        let no_memory = || UserError::new("the ends share no memory for a probe");
+        let no_memory = || UserError::new("the ends share no memory for a probe: use --local, or --no-probe");
         let failed = format!("the probe {} failed; use another by --probe, or none", kind.name());
         self.probe.as_mut().ok_or_else(no_memory)?.prepare(kind, size).map_err(while_doing(&failed))?;
         if Probe::needs_server(kind) {

@@ -215,7 +215,7 @@ fn not_reached(uri: &str, status: Status) -> UserError {
 pub(super) fn out_of_turn(answer: &Answer) -> UserError {
     match answer {
         Answer::Refused { why } => UserError(format!("the server gave up: {why}")),
-        other => UserError(format!("the server said something out of turn: {other:?}")),
+        other => UserError(format!("the server sent an unexpected message: {other:?}")),
     }
 }
 
@@ -241,7 +241,7 @@ impl<P: Driver> End<'_, P> {
         self.area = Some(area);
         self.link.tell(&Command::Memory { handle: local.stuff })?;
         let Answer::Memory { handle, pid, address } = self.link.hear(ANSWER)? else {
-            return Err(UserError::new("the server did not show its memory"));
+            return Err(UserError::new("the server did not send the handle of its memory"));
         };
         self.handles = Some(Handles { local, remote: RmaHandle { stuff: handle } });
         if let Some(probe) = &mut self.probe {

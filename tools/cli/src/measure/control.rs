@@ -210,7 +210,9 @@ pub(crate) fn hear<P: Driver, T: DeserializeOwned>(
     })?;
     match heard {
         Some(parsed) => parsed,
-        None => Err(UserError(format!("the other end said nothing for {} s: is it still running?", limit.as_secs()))),
+        None => {
+            Err(UserError(format!("no message from the other end for {} s: check that it still runs", limit.as_secs())))
+        }
     }
 }
 

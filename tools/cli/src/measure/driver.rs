@@ -77,7 +77,7 @@ impl DriverError {
 impl From<DriverError> for UserError {
     fn from(error: DriverError) -> Self {
         match error {
-            DriverError::PeerLost => Self::new("the other end is gone: it was ended, or closed the connection"),
+            DriverError::PeerLost => Self::new("the other end disconnected: it was ended, or closed the connection"),
             DriverError::Failed(status) => Self(format!("an operation failed: {status}")),
         }
     }

@@ -110,8 +110,8 @@ pub(crate) fn run(plan: &Plan, on: impl FnMut(Progress<'_>)) -> Result<Finished,
 
 /// Runs a plan with two fresh processes.
 fn launch(plan: &Plan, pinned: [usize; 2], on: &mut dyn FnMut(Progress<'_>)) -> Result<(), UserError> {
-    let memory = Shared::create(shared::LEN).map_err(while_doing("no memory for the probes"))?;
-    let wake = WakePair::create().map_err(while_doing("no descriptors for the probes"))?;
+    let memory = Shared::create(shared::LEN).map_err(while_doing("cannot map memory for the probes"))?;
+    let wake = WakePair::create().map_err(while_doing("cannot open descriptors for the probes"))?;
     let (sender, said) = channel();
     let spawn = |side, cpu, uri| spawn(plan, &memory, &wake, side, cpu, uri, &sender);
     let mut server = spawn(Side::Server, pinned[1], None)?;
@@ -239,7 +239,7 @@ fn end_of(arguments: &EndArguments) -> Result<(), UserError> {
     die_with_parent(arguments.parent)?;
     interrupt::watch_in_child()?;
     let plan: Plan = serde_json::from_str(&arguments.plan).map_err(while_doing("the plan is malformed"))?;
-    pin(arguments.cpu).map_err(while_doing("cannot stay on the processor"))?;
+    pin(arguments.cpu).map_err(while_doing("cannot pin this process to its processor"))?;
     let memory = Shared::inherit(arguments.memory).map_err(while_doing("cannot map the memory of the probes"))?;
     let [to_server, to_client] = arguments.wake[..] else { return Err(UserError::new("two descriptors are needed")) };
     let side = if arguments.uri.is_some() { Side::Client } else { Side::Server };

@@ -301,7 +301,7 @@ impl Plan {
             return Some("the C library cannot be measured in virtual time: use --abi rust with --transport sim");
         }
         if self.session.mode == Mode::Blocking {
-            return Some("in virtual time nobody sleeps: leave out --mode blocking with --transport sim");
+            return Some("an end in virtual time never sleeps: leave out --mode blocking with --transport sim");
         }
         if self.session.target == Target::Computing || self.session.measurement == Measurement::Overlap {
             return Some(

@@ -174,7 +174,7 @@ impl Document {
         match value.get("schema").and_then(serde_json::Value::as_str) {
             Some(SCHEMA) => {}
             Some(schema) => return Err(other(&format!("has the format {schema}, not {SCHEMA}"))),
-            None => return Err(other("does not say its format")),
+            None => return Err(other("names no format")),
         }
         serde_json::from_value(value).map_err(|error| other(&format!("is damaged ({error})")))
     }
@@ -237,7 +237,7 @@ pub(crate) mod tests {
         let told = |text: &str| Document::parse(text, "a.json").unwrap_err().0;
         let old = told(&text.replace("cci-perf/2", "cci-perf/1"));
         assert!(old.contains("a.json has the format cci-perf/1, not cci-perf/2"), "{old}");
-        assert!(told("[]").contains("does not say its format"));
+        assert!(told("[]").contains("names no format"));
         assert!(told("rows").contains("no JSON"));
         assert!(told(r#"{"schema": "cci-perf/2"}"#).contains("damaged"));
     }

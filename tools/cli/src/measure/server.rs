@@ -156,7 +156,9 @@ fn run<P: Driver>(driver: P, session: &Session, probe: &mut Option<Probe>, sizes
                 end.measured(size, count, number, probe.as_ref())?;
             }
             Command::Block { what: What::Probe(kind), size, count, .. } => {
-                let probe = probe.as_mut().ok_or_else(|| UserError::new("the ends share no memory for a probe"))?;
+                let probe = probe.as_mut().ok_or_else(|| {
+                    UserError::new("the ends share no memory for a probe: use --local, or --no-probe")
+                })?;
                 probe.prepare(kind, size).map_err(|error| UserError(format!("no memory for the probe: {error}")))?;
                 end.link.tell(&Answer::Go)?;
                 probe.run(kind, size, count).map_err(|error| UserError(format!("the probe failed: {error}")))?;

@@ -22,7 +22,7 @@ impl Usage {
     pub(crate) fn now() -> Result<Self, UserError> {
         let text =
             fs::read_to_string("/proc/self/smaps_rollup").map_err(while_doing("cannot read the memory in use"))?;
-        Self::parse(&text).ok_or_else(|| UserError::new("the kernel does not tell resident and private memory"))
+        Self::parse(&text).ok_or_else(|| UserError::new("the kernel does not report resident and private memory"))
     }
 
     fn parse(text: &str) -> Option<Self> {

@@ -49,7 +49,7 @@ impl ComparedArguments {
             (_, false) => families(&self.family),
             (Some(preset), true) => preset.families.clone(),
             (None, true) => {
-                return Err(UserError::new("say what to compare, such as --family ring torus:2d, or --family all"));
+                return Err(UserError::new("nothing to compare: give --family ring torus:2d, or --family all"));
             }
         };
         let pattern = self.pattern.unwrap_or(Pattern::Average);

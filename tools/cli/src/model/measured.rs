@@ -135,7 +135,7 @@ impl MeasuredArguments {
                 parse_counts(counts).map_err(|why| UserError(format!("--path {name}={counts}: {why}")))?
             }
             (None, Some(annotation)) => annotation,
-            (None, None) => return Err(UserError(format!("{name} does not say what its path consists of: {COUNTS}"))),
+            (None, None) => return Err(UserError(format!("{name} does not name the parts of its path: {COUNTS}"))),
         };
         Ok(Measured { counts: annotation.counts(), name: annotation.name.unwrap_or(name), times })
     }

@@ -151,7 +151,7 @@ impl Patience {
         if self.since.get_or_insert_with(Instant::now).elapsed() < PATIENCE {
             return Ok(());
         }
-        Err(io::Error::new(ErrorKind::TimedOut, "nothing came from the other side: a datagram was lost, or it is gone"))
+        Err(io::Error::new(ErrorKind::TimedOut, "no datagram from the other side: one was lost, or that process ended"))
     }
 }
 

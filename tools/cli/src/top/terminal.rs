@@ -45,7 +45,7 @@ impl Drop for Taken {
 /// Shows endpoints until the user ends it.
 pub(crate) fn run(scope: &Scope, interval: Duration, order: Order) -> Result<(), UserError> {
     let (width, height) =
-        ratatui::crossterm::terminal::size().map_err(while_doing("the terminal does not tell its size"))?;
+        ratatui::crossterm::terminal::size().map_err(while_doing("the terminal does not report its size"))?;
     if width < LEAST.0 || height < LEAST.1 {
         return Err(UserError(too_small(width, height)));
     }
@@ -64,7 +64,7 @@ pub(crate) fn run(scope: &Scope, interval: Duration, order: Order) -> Result<(),
 /// return, as from a write to a terminal that takes no output.
 fn watch_signals(ended: Arc<AtomicBool>) -> Result<(), UserError> {
     let failed = while_doing("cannot wait for signals");
-    let modes = tcgetattr(stdin()).map_err(while_doing("the terminal does not show its modes"))?;
+    let modes = tcgetattr(stdin()).map_err(while_doing("the terminal does not report its modes"))?;
     let (mut come, write) = UnixStream::pair().map_err(&failed)?;
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         let write = write.try_clone().map_err(&failed)?;

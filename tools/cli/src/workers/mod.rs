@@ -76,8 +76,8 @@ pub(crate) struct Workers {
 impl Workers {
     /// Starts a worker for each role. The first is the client of the probes, the second the server.
     pub(crate) fn start(roles: &[Role]) -> Result<Self, UserError> {
-        let memory = Shared::create(shared::LEN).map_err(while_doing("no memory for the probes"))?;
-        let wake = WakePair::create().map_err(while_doing("no descriptors for the probes"))?;
+        let memory = Shared::create(shared::LEN).map_err(while_doing("cannot map memory for the probes"))?;
+        let wake = WakePair::create().map_err(while_doing("cannot open descriptors for the probes"))?;
         let processors = processors(roles.len());
         let (sender, received) = channel();
         let mut all = Self { workers: Vec::new(), received, probe: (memory, wake), processors };
