@@ -24,7 +24,7 @@ impl<'p> Remote<'p> {
 
     /// Lets the server go.
     pub(super) fn leave(self) -> Result<(), UserError> {
-        self.end.link.tell(&Command::End)
+        self.end.link.send(&Command::End)
     }
 }
 

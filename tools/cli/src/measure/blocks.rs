@@ -30,8 +30,8 @@ impl<P: Driver> End<'_, P> {
     /// Tells the server of a block and waits until it is ready.
     pub(crate) fn begin(&mut self, what: What, size: u64, count: u64) -> Result<(), UserError> {
         self.number += 1;
-        self.link.tell(&Command::Block { what, size, count, number: self.number })?;
-        match self.link.hear(ANSWER)? {
+        self.link.send(&Command::Block { what, size, count, number: self.number })?;
+        match self.link.recv(ANSWER)? {
             Answer::Go => Ok(()),
             other => Err(out_of_turn(&other)),
         }
@@ -125,7 +125,7 @@ impl<P: Driver> End<'_, P> {
             let lane = Lane { driver: &self.link.driver, connection: self.link.control, silent: true };
             loops::stream(&lane, &loops::Act::Message(&[0][..marker(size)]), 1, None)?;
         }
-        match self.link.hear(ANSWER)? {
+        match self.link.recv(ANSWER)? {
             Answer::Done { received: 0 } => Err(DriverError::Failed(Status::TimedOut).into()),
             Answer::Done { received } => Ok((self.link.driver.now() - begin, received)),
             other => Err(out_of_turn(&other)),

@@ -1,6 +1,6 @@
 //! The end that measures.
 
-use super::control::{Answer, Client, Command, Hello, Link, Report, Request, VERSION, What, hear};
+use super::control::{Answer, Client, Command, Hello, Link, Report, Request, VERSION, What, recv};
 use super::driver::{Driver, DriverEvent, Opening, await_event};
 use super::ends::{self, Area, CONTROL, Handles, OPERATIONS};
 use super::environment::Path;
@@ -77,11 +77,11 @@ pub(crate) fn run<P: Driver>(
         outcome?;
         if interrupt::is_asked() {
             // The server goes on to the next client; whether it hears of the end does not matter.
-            let _ = end.link.tell(&Command::End);
+            let _ = end.link.send(&Command::End);
             return Err(UserError::new(interrupt::ENDED));
         }
     }
-    end.link.tell(&Command::End)
+    end.link.send(&Command::End)
 }
 
 /// Meets the server at `uri`, for blocks of this plan.
@@ -114,7 +114,7 @@ fn agree<P: Driver>(plan: &Plan, opening: &Opening, uri: &str) -> Result<String,
     let driver = P::open(opening)?;
     let payload = payload(&driver, Request::Launch(plan.session.clone()))?;
     let connection = call(&driver, uri, &payload, Attribute::ReliableOrdered, CONTROL)?;
-    match hear(&driver, &mut Vec::new(), ANSWER, |from| from == connection)? {
+    match recv(&driver, &mut Vec::new(), ANSWER, |from| from == connection)? {
         Answer::Ready { uri } => Ok(uri),
         Answer::Refused { why } => Err(UserError(format!("the server refused: {why}"))),
         other => Err(out_of_turn(&other)),
@@ -239,8 +239,8 @@ impl<P: Driver> End<'_, P> {
         let area = Area::new(self.plan.session.memory, self.plan.session.largest)?;
         let local = self.link.driver.register(area.memory())?;
         self.area = Some(area);
-        self.link.tell(&Command::Memory { handle: local.stuff })?;
-        let Answer::Memory { handle, pid, address } = self.link.hear(ANSWER)? else {
+        self.link.send(&Command::Memory { handle: local.stuff })?;
+        let Answer::Memory { handle, pid, address } = self.link.recv(ANSWER)? else {
             return Err(UserError::new("the server did not send the handle of its memory"));
         };
         self.handles = Some(Handles { local, remote: RmaHandle { stuff: handle } });

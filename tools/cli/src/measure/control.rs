@@ -1,4 +1,4 @@
-//! What the two ends of a run say to each other, as messages of the library itself.
+//! The control protocol between the two ends of a run, over messages of the library itself.
 //!
 //! The client asks the server's listening endpoint for a connection; the request's payload is [`Hello`]. The server
 //! answers on that connection by [`Answer::Ready`] with the URI of an endpoint opened as the run needs it, or by
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// Version of what is said here. Another one is refused.
+/// Version of the control protocol. The server rejects any other version.
 pub(crate) const VERSION: u32 = 4;
 
 /// Payload of the first connection request.
@@ -129,7 +129,7 @@ pub(crate) struct Link<P: Driver> {
     /// For what is measured.
     pub(crate) operations: P::Connection,
     bytes: Vec<u8>,
-    /// What the other end said before it was asked for is in `bytes`.
+    /// `bytes` holds a message that no call has returned yet.
     is_early: bool,
 }
 
@@ -138,12 +138,12 @@ impl<P: Driver> Link<P> {
         Self { driver, control, operations, bytes: Vec::new(), is_early: false }
     }
 
-    /// Keeps what the other end said before the link was there: it is heard next.
+    /// Stores a message that arrived before the link existed; the next `recv` returns it.
     pub(crate) fn keep(&mut self, bytes: Vec<u8>) {
         (self.bytes, self.is_early) = (bytes, true);
     }
 
-    /// Waits for so many SEND events. What the other end says meanwhile is heard next.
+    /// Waits for `open` SEND events. The next `recv` returns a control message that arrives meanwhile.
     pub(crate) fn settle(&mut self, mut open: u64) -> Result<(), DriverError> {
         while open > 0 {
             let mut bytes = Vec::new();
@@ -159,23 +159,23 @@ impl<P: Driver> Link<P> {
         Ok(())
     }
 
-    /// Says something.
-    pub(crate) fn tell(&self, what: &impl Serialize) -> Result<(), UserError> {
-        tell(&self.driver, self.control, what)
+    /// Sends a control message.
+    pub(crate) fn send(&self, what: &impl Serialize) -> Result<(), UserError> {
+        send(&self.driver, self.control, what)
     }
 
-    /// Waits for what the other end says.
-    pub(crate) fn hear<T: DeserializeOwned>(&mut self, limit: Duration) -> Result<T, UserError> {
+    /// Receives a control message; blocks up to `limit`.
+    pub(crate) fn recv<T: DeserializeOwned>(&mut self, limit: Duration) -> Result<T, UserError> {
         if std::mem::take(&mut self.is_early) {
             return parse(&self.bytes);
         }
         let control = self.control;
-        hear(&self.driver, &mut self.bytes, limit, |connection| connection == control)
+        recv(&self.driver, &mut self.bytes, limit, |connection| connection == control)
     }
 }
 
-/// Says something on a connection.
-pub(crate) fn tell<P: Driver>(driver: &P, connection: P::Connection, what: &impl Serialize) -> Result<(), UserError> {
+/// Sends a control message on a connection.
+pub(crate) fn send<P: Driver>(driver: &P, connection: P::Connection, what: &impl Serialize) -> Result<(), UserError> {
     let text = serde_json::to_vec(what).map_err(while_doing("cannot write a control message"))?;
     if text.len() as u64 > driver.max_send_size(connection) {
         return Err(UserError(format!(
@@ -197,18 +197,18 @@ pub(crate) fn tell<P: Driver>(driver: &P, connection: P::Connection, what: &impl
     }
 }
 
-/// Waits for what is said on a connection that `on` accepts.
-pub(crate) fn hear<P: Driver, T: DeserializeOwned>(
+/// Receives a control message on a connection that `on` accepts; blocks up to `limit`.
+pub(crate) fn recv<P: Driver, T: DeserializeOwned>(
     driver: &P,
     bytes: &mut Vec<u8>,
     limit: Duration,
     mut on: impl FnMut(P::Connection) -> bool,
 ) -> Result<T, UserError> {
-    let heard = await_event(driver, bytes, limit, |event, bytes| match event {
+    let received = await_event(driver, bytes, limit, |event, bytes| match event {
         DriverEvent::Received(connection) if on(connection) => Some(parse(bytes)),
         _ => None,
     })?;
-    match heard {
+    match received {
         Some(parsed) => parsed,
         None => {
             Err(UserError(format!("no message from the other end for {} s: check that it still runs", limit.as_secs())))

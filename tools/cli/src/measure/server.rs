@@ -1,7 +1,7 @@
 //! The end that serves runs.
 
 use super::UserError;
-use super::control::{Answer, Command, Hello, Link, Request, What, tell};
+use super::control::{Answer, Command, Hello, Link, Request, What, send};
 use super::driver::{Driver, DriverError, DriverEvent, Opening, await_event};
 use super::ends::{self, Area, CONTROL, Handles, OPERATIONS};
 use super::loops::{Lane, marker};
@@ -140,7 +140,7 @@ impl Server<'_> {
 /// Says no.
 fn refuse<P: Driver>(driver: P, connection: P::Connection, why: &UserError) -> P {
     // The client may be gone, then nobody needs the reason.
-    let _ = tell(&driver, connection, &Answer::Refused { why: why.0.clone() });
+    let _ = send(&driver, connection, &Answer::Refused { why: why.0.clone() });
     driver
 }
 
@@ -148,7 +148,7 @@ fn refuse<P: Driver>(driver: P, connection: P::Connection, why: &UserError) -> P
 fn run<P: Driver>(driver: P, session: &Session, probe: &mut Option<Probe>, sizes: &mut Sizes) -> Result<(), UserError> {
     let mut end = End { link: arrive(driver)?, session, area: None, handles: None, buffer: vec![] };
     loop {
-        match end.link.hear(SILENCE)? {
+        match end.link.recv(SILENCE)? {
             Command::End => return Ok(()),
             Command::Memory { handle } => end.show_memory(handle)?,
             Command::Block { what: What::Measured, size, count, number } => {
@@ -160,7 +160,7 @@ fn run<P: Driver>(driver: P, session: &Session, probe: &mut Option<Probe>, sizes
                     UserError::new("the ends share no memory for a probe: use --local, or --no-probe")
                 })?;
                 probe.prepare(kind, size).map_err(|error| UserError(format!("no memory for the probe: {error}")))?;
-                end.link.tell(&Answer::Go)?;
+                end.link.send(&Answer::Go)?;
                 probe.run(kind, size, count).map_err(|error| UserError(format!("the probe failed: {error}")))?;
             }
         }
@@ -187,7 +187,7 @@ fn begin<P: Driver>(
         Err(why) => return Err(why),
     };
     let uri = beside.as_ref().map_or_else(|| listener.uri(), P::uri);
-    tell(listener, client, &Answer::Ready { uri })?;
+    send(listener, client, &Answer::Ready { uri })?;
     Ok(beside)
 }
 
@@ -230,7 +230,7 @@ fn arrive<P: Driver>(driver: P) -> Result<Link<P>, UserError> {
             // Another client, which came to the port of the listening endpoint.
             DriverEvent::Open(connection, _) => {
                 let why = "the server is busy with another run: try again when that has ended".into();
-                tell(&driver, connection, &Answer::Refused { why })?;
+                send(&driver, connection, &Answer::Refused { why })?;
             }
             DriverEvent::Received(_) => early = Some(bytes.clone()),
             DriverEvent::Nothing if driver.now() - begin > ARRIVAL => {
@@ -256,7 +256,7 @@ impl<P: Driver> End<'_, P> {
         let area = Area::new(self.session.memory, self.session.largest)?;
         let local = self.link.driver.register(area.memory())?;
         let pid = i32::try_from(std::process::id()).unwrap_or(0);
-        self.link.tell(&Answer::Memory { handle: local.stuff, pid, address: area.address() })?;
+        self.link.send(&Answer::Memory { handle: local.stuff, pid, address: area.address() })?;
         self.handles = Some(Handles { local, remote: RmaHandle { stuff: handle } });
         self.area = Some(area);
         Ok(())
@@ -268,13 +268,13 @@ impl<P: Driver> End<'_, P> {
             let len = usize::try_from(size.min(self.link.driver.max_send_size(self.link.operations))).unwrap_or(0);
             self.buffer.resize(len, 1);
         } else if session.target == Target::Computing {
-            self.link.tell(&Answer::Go)?;
+            self.link.send(&Answer::Go)?;
             if let Some(probe) = probe {
                 probe.compute(number);
             }
             return Ok(());
         }
-        self.link.tell(&Answer::Go)?;
+        self.link.send(&Answer::Go)?;
         let lane = Lane { driver: &self.link.driver, connection: self.link.operations, silent: session.silent };
         if session.bidirectional {
             let handles = self.handles.as_ref();
@@ -288,6 +288,6 @@ impl<P: Driver> End<'_, P> {
         }
         let marker = (session.attribute == AttributeName::Uu).then(|| marker(size));
         let received = ends::collect(&lane, count, marker, session.touch)?;
-        self.link.tell(&Answer::Done { received })
+        self.link.send(&Answer::Done { received })
     }
 }
