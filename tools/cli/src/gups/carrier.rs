@@ -4,7 +4,7 @@
 //! owner, which has slots for each of its peers; the message that completes the write names the slot, the owner makes the updates
 //! and gives the slot back. Reading a remote word, changing it and writing it back would lose what others change in between.
 
-use super::table::Table;
+use super::table::UpdateTable;
 use crate::measure::{UserError, while_doing};
 use cci::{Connection, Endpoint, EventKind, Flags, Rights, Rma, RmaError, RmaHandle, SendError, SharedMemory};
 use serde::{Deserialize, Serialize};
@@ -119,7 +119,7 @@ impl Carrier {
 
     /// Hands an update to the process that has its part.
     #[inline(always)]
-    pub(super) fn hand_over(&mut self, table: &mut Table, owner: usize, word: u64) -> Result<(), UserError> {
+    pub(super) fn hand_over(&mut self, table: &mut UpdateTable, owner: usize, word: u64) -> Result<(), UserError> {
         let full = self.full;
         let Some(Some(peer)) = self.peers.get_mut(owner) else { return Ok(()) };
         peer.batch.extend_from_slice(&word.to_ne_bytes());
@@ -127,7 +127,7 @@ impl Carrier {
     }
 
     /// Sends what is left, says that it was the last, and makes the others' updates until they have said so too.
-    pub(super) fn finish(&mut self, table: &mut Table) -> Result<(), UserError> {
+    pub(super) fn finish(&mut self, table: &mut UpdateTable) -> Result<(), UserError> {
         (0..self.peers.len()).try_for_each(|owner| self.flush(table, owner))?;
         // What was written has been read once the slots are back.
         self.receive_while(table, |carrier| {
@@ -142,7 +142,7 @@ impl Carrier {
         })
     }
 
-    fn receive_while(&mut self, table: &mut Table, is_open: impl Fn(&Self) -> bool) -> Result<(), UserError> {
+    fn receive_while(&mut self, table: &mut UpdateTable, is_open: impl Fn(&Self) -> bool) -> Result<(), UserError> {
         while is_open(self) {
             if !self.receive(table)? {
                 // There may be more processes than processors.
@@ -153,7 +153,7 @@ impl Carrier {
     }
 
     /// Sends a batch.
-    fn flush(&mut self, table: &mut Table, owner: usize) -> Result<(), UserError> {
+    fn flush(&mut self, table: &mut UpdateTable, owner: usize) -> Result<(), UserError> {
         let Some(Some(peer)) = self.peers.get_mut(owner) else { return Ok(()) };
         if peer.batch.is_empty() {
             return Ok(());
@@ -179,7 +179,7 @@ impl Carrier {
     }
 
     /// Sends a message, receiving while there is no room.
-    fn send(&mut self, table: &mut Table, to: usize, bytes: &[u8], flags: Flags) -> Result<(), UserError> {
+    fn send(&mut self, table: &mut UpdateTable, to: usize, bytes: &[u8], flags: Flags) -> Result<(), UserError> {
         let Some(Some(peer)) = self.peers.get(to) else { return Ok(()) };
         let connection = peer.connection;
         loop {
@@ -194,7 +194,7 @@ impl Carrier {
     }
 
     /// Writes a batch into a free slot of the peer's mailbox, receiving until there is one.
-    fn write(&mut self, table: &mut Table, to: usize, batch: &[u8]) -> Result<(), UserError> {
+    fn write(&mut self, table: &mut UpdateTable, to: usize, batch: &[u8]) -> Result<(), UserError> {
         let slot = loop {
             let Some(Some(peer)) = self.peers.get_mut(to) else { return Ok(()) };
             if let Some(slot) = peer.free.pop() {
@@ -231,7 +231,7 @@ impl Carrier {
     }
 
     /// Takes one event: makes the updates that it brings. Whether there was one.
-    fn receive(&mut self, table: &mut Table) -> Result<bool, UserError> {
+    fn receive(&mut self, table: &mut UpdateTable) -> Result<bool, UserError> {
         let Some(event) = self.endpoint.get_event().map_err(while_doing("cannot receive updates"))? else {
             return Ok(false);
         };
@@ -262,7 +262,7 @@ impl Carrier {
     }
 
     /// Does what a message says.
-    fn take(&mut self, table: &mut Table, from: usize, bytes: &mut Vec<u8>) -> Result<(), UserError> {
+    fn take(&mut self, table: &mut UpdateTable, from: usize, bytes: &mut Vec<u8>) -> Result<(), UserError> {
         let Some(Some(peer)) = self.peers.get_mut(from) else { return Ok(()) };
         if bytes.is_empty() {
             peer.is_over = true;
@@ -288,7 +288,7 @@ impl Carrier {
 }
 
 /// Makes the updates of a batch.
-fn apply(table: &mut Table, bytes: &[u8]) {
+fn apply(table: &mut UpdateTable, bytes: &[u8]) {
     for word in bytes.chunks_exact(WORD) {
         let mut update = [0; WORD];
         update.copy_from_slice(word);

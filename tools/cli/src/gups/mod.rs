@@ -22,7 +22,7 @@ use clap::Args;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
-use table::{Layout, Table};
+use table::{Layout, UpdateTable};
 
 /// Updates for each word of the table, unless asked otherwise: as the benchmark's rules say.
 const UPDATES_PER_WORD: u64 = 4;
@@ -176,7 +176,7 @@ pub(crate) fn run_worker(role: &Role, channel: &Channel) -> Result<(), UserError
     let peers = meet(&endpoint, number, &cards)?;
     channel.send(&())?;
     channel.recv::<()>()?;
-    let mut table = Table::new(role.layout, role.number);
+    let mut table = UpdateTable::new(role.layout, role.number);
     channel.send(&table.probe(PROBE.min(role.layout.updates)))?;
     let mut carrier = Carrier::new(endpoint, number, peers, mailbox);
     channel.recv::<()>()?;

@@ -51,14 +51,14 @@ impl Layout {
 
 /// A process's part.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct UpdateTable {
     layout: Layout,
     worker: u64,
     first: u64,
     words: Vec<u64>,
 }
 
-impl Table {
+impl UpdateTable {
     /// Each word is its own place.
     pub(super) fn new(layout: Layout, worker: u64) -> Self {
         let (first, end) = (layout.first(worker), layout.first(worker + 1));
@@ -118,10 +118,10 @@ mod tests {
     fn parts_make_up_the_table_and_shares_the_stream() {
         for workers in 1..=7 {
             let layout = Layout { bits: 10, workers, updates: 4097 };
-            let parts: Vec<_> = (0..workers).flat_map(|worker| Table::new(layout, worker).words).collect();
+            let parts: Vec<_> = (0..workers).flat_map(|worker| UpdateTable::new(layout, worker).words).collect();
             assert_eq!(parts, (0..1024).collect::<Vec<_>>());
             for worker in 0..workers {
-                let mut part = Table::new(layout, worker);
+                let mut part = UpdateTable::new(layout, worker);
                 for place in 0..1024 {
                     assert_eq!(part.update(place), layout.owner(place) == worker, "{place} of {worker}");
                 }
@@ -135,13 +135,13 @@ mod tests {
     fn a_table_in_which_every_update_was_made_is_right_and_a_lost_one_is_an_error() {
         let layout = Layout { bits: 8, workers: 3, updates: 1000 };
         let made = |lost: Option<usize>| -> u64 {
-            let mut parts: Vec<_> = (0..3).map(|worker| Table::new(layout, worker)).collect();
+            let mut parts: Vec<_> = (0..3).map(|worker| UpdateTable::new(layout, worker)).collect();
             for (number, word) in Stream::new(0, 1000).enumerate() {
                 if Some(number) != lost {
                     assert_eq!(parts.iter_mut().filter_map(|part| part.update(word).then_some(())).count(), 1);
                 }
             }
-            parts.into_iter().map(Table::verify).sum()
+            parts.into_iter().map(UpdateTable::verify).sum()
         };
         assert_eq!(made(None), 0);
         assert_eq!(made(Some(500)), 1);
@@ -150,8 +150,8 @@ mod tests {
     #[test]
     fn the_probe_leaves_the_table_as_it_was() {
         let layout = Layout { bits: 8, workers: 2, updates: 0 };
-        let mut part = Table::new(layout, 1);
+        let mut part = UpdateTable::new(layout, 1);
         assert!(part.probe(1000) > 0.0);
-        assert_eq!(part.words, Table::new(layout, 1).words);
+        assert_eq!(part.words, UpdateTable::new(layout, 1).words);
     }
 }

@@ -86,10 +86,10 @@ const OVER: DriverError = DriverError::Failed(Status::Disconnected);
 
 /// Runs both ends, the server's first: until it waits for the first time. Within them [`InTurns::open`] opens endpoints.
 fn in_turns<S: Send, C>(serve: impl FnOnce() -> S + Send, measure: impl FnOnce() -> C) -> (S, C) {
-    let table = Arc::new(Table::default());
-    let seat = |number| Seat { table: table.clone(), number };
+    let schedule = Arc::new(Schedule::default());
+    let slot = |number| Slot { schedule: schedule.clone(), number };
     std::thread::scope(|scope| {
-        let (servers, clients) = (seat(0), seat(1));
+        let (servers, clients) = (slot(0), slot(1));
         let server = scope.spawn(move || servers.occupy(serve));
         let measured = clients.occupy(measure);
         match server.join() {
@@ -99,61 +99,61 @@ fn in_turns<S: Send, C>(serve: impl FnOnce() -> S + Send, measure: impl FnOnce()
     })
 }
 
-/// Whose turn it is.
+/// The schedule of the two ends: exactly one of them runs.
 #[derive(Debug, Default)]
-struct Table {
-    state: Mutex<Turns>,
+struct Schedule {
+    state: Mutex<ScheduleState>,
     passed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Turns {
-    /// Number of the seat that runs.
+struct ScheduleState {
+    /// Number of the slot that runs.
     turn: usize,
-    /// How often in a row an end has waited, without anything that happened.
+    /// Consecutive waits of the ends without any event between them.
     quiet: u32,
     /// An end has left.
     is_over: bool,
 }
 
-/// An end's place at the table.
+/// The slot of an end in the schedule.
 #[derive(Clone, Debug)]
-struct Seat {
-    table: Arc<Table>,
+struct Slot {
+    schedule: Arc<Schedule>,
     number: usize,
 }
 
 thread_local! {
-    /// The seat of the end that this thread is.
-    static SEAT: RefCell<Option<Seat>> = const { RefCell::new(None) };
+    /// The slot of the end that this thread is.
+    static SLOT: RefCell<Option<Slot>> = const { RefCell::new(None) };
 }
 
-impl Seat {
+impl Slot {
     /// Runs an end on this thread, once it is its turn.
     fn occupy<T>(self, end: impl FnOnce() -> T) -> T {
-        struct Leaving<'a>(&'a Seat);
+        struct Leaving<'a>(&'a Slot);
         impl Drop for Leaving<'_> {
             fn drop(&mut self) {
-                SEAT.set(None);
+                SLOT.set(None);
                 let mut turns = self.0.turns();
                 (turns.is_over, turns.turn) = (true, 1 - self.0.number);
-                self.0.table.passed.notify_all();
+                self.0.schedule.passed.notify_all();
             }
         }
-        SEAT.set(Some(self.clone()));
+        SLOT.set(Some(self.clone()));
         // Also when the end panics, so that the other does not wait for ever.
         let _leaving = Leaving(&self);
         self.await_turn(self.turns());
         end()
     }
 
-    fn turns(&self) -> MutexGuard<'_, Turns> {
-        self.table.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn turns(&self) -> MutexGuard<'_, ScheduleState> {
+        self.schedule.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn await_turn(&self, turns: MutexGuard<'_, Turns>) {
-        let is_others = |turns: &mut Turns| turns.turn != self.number && !turns.is_over;
-        drop(self.table.passed.wait_while(turns, is_others).unwrap_or_else(PoisonError::into_inner));
+    fn await_turn(&self, turns: MutexGuard<'_, ScheduleState>) {
+        let is_others = |turns: &mut ScheduleState| turns.turn != self.number && !turns.is_over;
+        drop(self.schedule.passed.wait_while(turns, is_others).unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Something happened: the other end may have to look once more.
@@ -173,7 +173,7 @@ impl Seat {
             }
         }
         turns.turn = 1 - self.number;
-        self.table.passed.notify_all();
+        self.schedule.passed.notify_all();
         self.await_turn(turns);
     }
 }
@@ -184,7 +184,7 @@ impl Seat {
 pub(crate) struct InTurns {
     facade: Facade,
     clock: Clock,
-    seat: Seat,
+    slot: Slot,
     /// Holds time again.
     _held: Held,
 }
@@ -215,13 +215,13 @@ impl InTurns {
     /// What was started gives the other end something to see.
     fn started<T, E>(&self, outcome: Result<T, E>) -> Result<T, E> {
         if outcome.is_ok() {
-            self.seat.stir();
+            self.slot.stir();
         }
         outcome
     }
 
     fn is_over(&self) -> bool {
-        self.seat.turns().is_over
+        self.slot.turns().is_over
     }
 }
 
@@ -229,13 +229,13 @@ impl Driver for InTurns {
     type Connection = Connection;
 
     fn open(opening: &Opening) -> Result<Self, UserError> {
-        let seat = SEAT.with_borrow(Clone::clone);
-        let seat = seat.ok_or_else(|| UserError::new("an endpoint in virtual time belongs to one of two ends"))?;
+        let slot = SLOT.with_borrow(Clone::clone);
+        let slot = slot.ok_or_else(|| UserError::new("an endpoint in virtual time belongs to one of two ends"))?;
         let facade = Facade::open(&Opening { mode: Mode::Polling, threads: Threads::One, ..opening.clone() })?;
         let clock = Clock::of(&facade.uri());
         let clock = clock.ok_or_else(|| UserError(format!("{} is not on a virtual network", facade.uri())))?;
         clock.hold();
-        Ok(Self { facade, seat, _held: Held(clock.clone()), clock })
+        Ok(Self { facade, slot, _held: Held(clock.clone()), clock })
     }
 
     fn uri(&self) -> String {
@@ -303,7 +303,7 @@ impl Driver for InTurns {
     }
 
     fn wait(&self) {
-        self.seat.wait(&self.clock);
+        self.slot.wait(&self.clock);
     }
 }
 

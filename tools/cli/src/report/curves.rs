@@ -2,7 +2,7 @@
 
 use super::Run;
 use super::chart::{Axis, Bar, Chart, Line, Part, Point, Spread, bars};
-use super::figure::{Entry, Figure, Table};
+use super::figure::{Entry, Figure, FigureTable};
 use super::library::{self, Look};
 use super::unit;
 use crate::documents::Key;
@@ -345,7 +345,7 @@ fn in_bars(kind: &Kind, id: &str, title: &str, named: &[Named<'_>]) -> maud::Mar
     bars(id, &format!("{title}, {}: {}.", kind.axis, told.join("; ")), &all)
 }
 
-fn table(kind: &Kind, named: &[Named<'_>]) -> Table {
+fn table(kind: &Kind, named: &[Named<'_>]) -> FigureTable {
     let mut rows = Vec::new();
     for named in named {
         for row in &named.curve.rows {
@@ -365,5 +365,5 @@ fn table(kind: &Kind, named: &[Named<'_>]) -> Table {
         }
     }
     let head = vec!["library", "size", "median", "minimum", "p99", "p99.9", "bare", "ratio", "spread"];
-    Table { head, rows, words: 1 }
+    FigureTable { head, rows, words: 1 }
 }

@@ -12,7 +12,7 @@ pub(super) struct Figure {
     pub(super) note: String,
     pub(super) picture: Markup,
     pub(super) legend: Vec<Entry>,
-    pub(super) table: Table,
+    pub(super) table: FigureTable,
     /// The numbers of the runs, from 0.
     pub(super) runs: Vec<usize>,
     /// It is a table, and takes the width of the page.
@@ -28,14 +28,14 @@ pub(super) struct Entry {
 
 /// A table.
 #[derive(Default)]
-pub(super) struct Table {
+pub(super) struct FigureTable {
     pub(super) head: Vec<&'static str>,
     pub(super) rows: Vec<Vec<String>>,
     /// Columns that hold words and stand to the left.
     pub(super) words: usize,
 }
 
-impl Table {
+impl FigureTable {
     /// The table, in a frame that scrolls by itself where it is wider than the page.
     pub(super) fn draw(&self, about: &str) -> Markup {
         let class = |column: usize| if column < self.words { "word" } else { "number" };

@@ -1,7 +1,7 @@
 //! What `cci top` shows, without a terminal: a table, or JSON.
 
 use super::processes::Look;
-use super::rows::{Row, count, rate, refusals};
+use super::rows::{EndpointRow, count, rate, refusals};
 use crate::output::table::align;
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ pub(crate) const HEADS: [&str; 10] =
 pub(crate) const LEFT: [usize; 2] = [1, 2];
 
 /// The cells of a row, as many as [`HEADS`].
-pub(crate) fn cells(row: &Row) -> [String; 10] {
+pub(crate) fn cells(row: &EndpointRow) -> [String; 10] {
     let it = &row.endpoint.snapshot;
     let per_second = |pick: fn(&super::rows::Rates) -> f64| row.rates.map_or_else(|| "-".into(), |it| rate(pick(&it)));
     [
@@ -47,7 +47,7 @@ pub(crate) fn left_out(look: &Look) -> Vec<String> {
 }
 
 /// A table, a line for each wait and remark, and what is left out.
-pub(crate) fn table(rows: &[Row], look: &Look) -> String {
+pub(crate) fn table(rows: &[EndpointRow], look: &Look) -> String {
     let mut text = String::new();
     if rows.is_empty() {
         text.push_str("No endpoint is open.\n");
@@ -61,7 +61,7 @@ pub(crate) fn table(rows: &[Row], look: &Look) -> String {
         }));
         text.push_str(&align(&all, &[LEFT[0], LEFT[1], HEADS.len()]));
     }
-    let remarks: Vec<String> = rows.iter().flat_map(Row::remarks).chain(left_out(look)).collect();
+    let remarks: Vec<String> = rows.iter().flat_map(EndpointRow::remarks).chain(left_out(look)).collect();
     if !remarks.is_empty() {
         text.push('\n');
     }
@@ -73,7 +73,7 @@ pub(crate) fn table(rows: &[Row], look: &Look) -> String {
 }
 
 /// Everything that is known, for programs.
-pub(crate) fn json(rows: &[Row], look: &Look) -> Value {
+pub(crate) fn json(rows: &[EndpointRow], look: &Look) -> Value {
     let refused: Vec<_> =
         look.refused.iter().map(|it| json!({ "pid": it.pid, "command": it.command, "why": it.why })).collect();
     json!({
@@ -85,7 +85,7 @@ pub(crate) fn json(rows: &[Row], look: &Look) -> Value {
     })
 }
 
-fn endpoint(row: &Row) -> Value {
+fn endpoint(row: &EndpointRow) -> Value {
     let it = &row.endpoint.snapshot;
     let waits: Vec<_> = row
         .waits

@@ -43,7 +43,7 @@ pub(crate) struct Wait {
 
 /// An endpoint.
 #[derive(Clone, Debug)]
-pub(crate) struct Row {
+pub(crate) struct EndpointRow {
     pub(crate) endpoint: WatchedEndpoint,
     pub(crate) doing: Doing,
     /// Seconds since the last call that made progress; none: not known.
@@ -91,13 +91,13 @@ impl Order {
     }
 
     /// Puts rows into this order; those that are alike stay in that of processes.
-    pub(crate) fn sort(self, rows: &mut [Row]) {
-        let place = |row: &Row| (row.endpoint.pid, row.endpoint.snapshot.uri.clone());
+    pub(crate) fn sort(self, rows: &mut [EndpointRow]) {
+        let place = |row: &EndpointRow| (row.endpoint.pid, row.endpoint.snapshot.uri.clone());
         rows.sort_by(|a, b| self.weight(b).total_cmp(&self.weight(a)).then_with(|| place(a).cmp(&place(b))));
     }
 
     /// The larger, the further up.
-    fn weight(self, row: &Row) -> f64 {
+    fn weight(self, row: &EndpointRow) -> f64 {
         let rates = row.rates.unwrap_or_default();
         match self {
             Self::Pid => 0.0,
@@ -118,10 +118,10 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// What the look after the one before shows.
-    pub(crate) fn rows(&mut self, look: &Look, order: Order) -> Vec<Row> {
+    pub(crate) fn rows(&mut self, look: &Look, order: Order) -> Vec<EndpointRow> {
         let before = self.before.replace(look.clone());
         self.moved.retain(|file, _| look.endpoints.iter().any(|endpoint| endpoint.file == *file));
-        let mut rows: Vec<Row> = look
+        let mut rows: Vec<EndpointRow> = look
             .endpoints
             .iter()
             .map(|endpoint| {
@@ -152,7 +152,12 @@ fn has_moved(earlier: &WatchedEndpoint, now: &WatchedEndpoint) -> bool {
     marks(earlier) != marks(now)
 }
 
-fn row(at: u64, earlier: Option<(u64, &WatchedEndpoint)>, endpoint: &WatchedEndpoint, moved: Option<u64>) -> Row {
+fn row(
+    at: u64,
+    earlier: Option<(u64, &WatchedEndpoint)>,
+    endpoint: &WatchedEndpoint,
+    moved: Option<u64>,
+) -> EndpointRow {
     let it = &endpoint.snapshot;
     // Times of a virtual network cannot be compared with ours.
     let progress = if it.is_virtual { moved } else { Some(it.progress.max(moved.unwrap_or(0))) };
@@ -175,7 +180,7 @@ fn row(at: u64, earlier: Option<(u64, &WatchedEndpoint)>, endpoint: &WatchedEndp
         })
         .collect();
     waits.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    Row {
+    EndpointRow {
         endpoint: endpoint.clone(),
         doing,
         quiet: quiet.map(|quiet| quiet as f64 / SECOND),
@@ -211,7 +216,7 @@ fn named(what: Option<WaitFor>) -> &'static str {
     }
 }
 
-impl Row {
+impl EndpointRow {
     /// What its process does, in ten columns.
     pub(crate) fn doing(&self) -> String {
         let since = self.quiet.map_or_else(String::new, |quiet| format!(" {}", seconds(quiet)));
@@ -347,7 +352,7 @@ pub(super) mod tests {
         Look { at: seconds * 1_000_000_000, endpoints, ..Look::default() }
     }
 
-    fn one(watch: &mut Watch, look: &Look) -> Row {
+    fn one(watch: &mut Watch, look: &Look) -> EndpointRow {
         watch.rows(look, Order::Pid).remove(0)
     }
 

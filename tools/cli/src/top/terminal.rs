@@ -5,7 +5,7 @@
 use super::keys::{Key, keys};
 use super::look;
 use super::processes::Scope;
-use super::rows::{Order, Row, Watch};
+use super::rows::{EndpointRow, Order, Watch};
 use super::view::{LEAST, Screen, draw, too_small};
 use crate::measure::{UserError, while_doing};
 use ratatui::DefaultTerminal;
@@ -157,7 +157,7 @@ fn has_another_size(terminal: &mut DefaultTerminal) -> bool {
 }
 
 /// What a key does. True: the end.
-fn on_key(key: Key, screen: &mut Screen, rows: &mut [Row]) -> bool {
+fn on_key(key: Key, screen: &mut Screen, rows: &mut [EndpointRow]) -> bool {
     match key {
         Key::Interrupt => return true,
         Key::Escape if screen.help => screen.help = false,

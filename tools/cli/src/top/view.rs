@@ -2,7 +2,7 @@
 
 use super::plain::{HEADS, LEFT, cells, left_out};
 use super::processes::Look;
-use super::rows::{Doing, Order, Row};
+use super::rows::{Doing, EndpointRow, Order};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -67,14 +67,14 @@ impl Screen {
 }
 
 /// Draws everything.
-pub(crate) fn draw(frame: &mut Frame<'_>, screen: &mut Screen, rows: &[Row], look: &Look) {
+pub(crate) fn draw(frame: &mut Frame<'_>, screen: &mut Screen, rows: &[EndpointRow], look: &Look) {
     let area = frame.area();
     if area.width < LEAST.0 || area.height < LEAST.1 {
         let text = too_small(area.width, area.height);
         frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), area);
         return;
     }
-    let remarks: Vec<String> = rows.iter().flat_map(Row::remarks).chain(left_out(look)).collect();
+    let remarks: Vec<String> = rows.iter().flat_map(EndpointRow::remarks).chain(left_out(look)).collect();
     let below = u16::try_from(remarks.len()).unwrap_or(u16::MAX).min(area.height / 3);
     let framed = if below == 0 { 0 } else { below + 1 };
     let [head, middle, bottom, foot] = Layout::vertical([
@@ -102,7 +102,7 @@ pub(crate) fn too_small(width: u16, height: u16) -> String {
     )
 }
 
-fn headline(screen: &Screen, rows: &[Row]) -> Paragraph<'static> {
+fn headline(screen: &Screen, rows: &[EndpointRow]) -> Paragraph<'static> {
     let endpoints = if rows.len() == 1 { "1 endpoint".into() } else { format!("{} endpoints", rows.len()) };
     let paused = if screen.paused { ", paused" } else { "" };
     let text = format!(
@@ -113,12 +113,12 @@ fn headline(screen: &Screen, rows: &[Row]) -> Paragraph<'static> {
     Paragraph::new(text).style(Style::new().add_modifier(Modifier::BOLD))
 }
 
-fn table(rows: &[Row]) -> Table<'static> {
+fn table(rows: &[EndpointRow]) -> Table<'static> {
     let aligned = |column: usize, text: String| {
         let line = Line::from(text);
         Cell::from(if LEFT.contains(&column) { line.left_aligned() } else { line.right_aligned() })
     };
-    let cells = |row: &Row| {
+    let cells = |row: &EndpointRow| {
         let cells = cells(row).into_iter().enumerate().map(|(column, text)| aligned(column, text));
         Cells::new(cells.collect::<Vec<_>>()).style(style(row))
     };
@@ -132,7 +132,7 @@ fn table(rows: &[Row]) -> Table<'static> {
 }
 
 /// What deserves a look stands out; each is told by its words too.
-fn style(row: &Row) -> Style {
+fn style(row: &EndpointRow) -> Style {
     if row.doing == Doing::Stopped || row.endpoint.snapshot.is_starving {
         Style::new().fg(Color::Red)
     } else if !row.waits.is_empty() {
@@ -165,7 +165,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     /// Some endpoints, as a second look finds them.
-    fn looks() -> (Vec<Row>, Look) {
+    fn looks() -> (Vec<EndpointRow>, Look) {
         let mut before = Look {
             at: 9_000_000_000,
             endpoints: vec![endpoint(4_194_304), endpoint(22), endpoint(7)],

@@ -4,7 +4,7 @@ use super::{Found, Section, origins};
 use crate::measure::finding::{Breakdown, Share};
 use crate::report::chart::{Bar, Part, bars};
 use crate::report::curves::transport;
-use crate::report::figure::{Entry, Figure, Table};
+use crate::report::figure::{Entry, Figure, FigureTable};
 use crate::report::library::{Look, Mark};
 use crate::report::unit;
 use crate::sizes::show_size;
@@ -69,7 +69,7 @@ fn figure(found: &Found<'_, Breakdown>) -> Figure {
         note: "Each bar is the whole of its time.".into(),
         picture: bars("breakdown-1", &format!("{}.", about.join(". ")), &all),
         legend: names.iter().enumerate().map(entry).collect(),
-        table: Table { head: vec!["run", "part", "time", "share"], rows: rows.collect(), words: 2 },
+        table: FigureTable { head: vec!["run", "part", "time", "share"], rows: rows.collect(), words: 2 },
         runs: origins(found),
         is_wide: false,
     }

@@ -4,7 +4,7 @@ use super::{Found, Section, origins};
 use crate::measure::finding::Jitter;
 use crate::report::chart::{Axis, Chart, Line, Point, Spread};
 use crate::report::curves::transport;
-use crate::report::figure::{Entry, Figure, Table};
+use crate::report::figure::{Entry, Figure, FigureTable};
 use crate::report::library::{Look, Mark};
 use crate::report::unit;
 use crate::sizes::show_size;
@@ -60,7 +60,7 @@ fn figure(found: &Found<'_, Jitter>) -> Figure {
         }
         .draw(),
         legend: legend.collect(),
-        table: Table {
+        table: FigureTable {
             head: vec!["transport", "size", "minimum", "median", "p99", "p99.9", "maximum", "clock"],
             rows: found.iter().map(|(_, jitter)| row(jitter)).collect(),
             words: 1,

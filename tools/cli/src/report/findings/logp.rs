@@ -4,7 +4,7 @@ use super::{Found, Section, origins};
 use crate::measure::finding::{Logp, LogpPoint};
 use crate::report::chart::{Axis, Chart, Line, Point, Spread};
 use crate::report::curves::transport;
-use crate::report::figure::{Entry, Figure, Table};
+use crate::report::figure::{Entry, Figure, FigureTable};
 use crate::report::library::Look;
 use crate::report::unit;
 use crate::sizes::show_size;
@@ -39,13 +39,13 @@ fn parameters(found: &Found<'_, Logp>) -> Figure {
         ]
     });
     let head = vec!["transport", "size", "L", "o_s", "o_r", "g", "G", "left over by the fit"];
-    let table = Table { head, rows: rows.collect(), words: 1 };
+    let table = FigureTable { head, rows: rows.collect(), words: 1 };
     Figure {
         title: "Parameters".into(),
         note: String::new(),
         picture: table.draw("LogP parameters"),
         legend: Vec::new(),
-        table: Table::default(),
+        table: FigureTable::default(),
         runs: origins(found),
         is_wide: true,
     }
@@ -88,7 +88,7 @@ fn fit(number: usize, run: usize, logp: &Logp) -> Option<Figure> {
             .into(),
         picture: html! { (chart.draw()) },
         legend: shown.iter().enumerate().map(named).collect(),
-        table: Table { head: vec!["burst", "delay", "time per message"], rows: rows.collect(), words: 0 },
+        table: FigureTable { head: vec!["burst", "delay", "time per message"], rows: rows.collect(), words: 0 },
         runs: vec![run],
         is_wide: false,
     })

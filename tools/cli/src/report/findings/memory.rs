@@ -4,7 +4,7 @@ use super::{Found, Section, origins};
 use crate::measure::finding::{Memory, MemoryPoint};
 use crate::report::chart::{Axis, Chart, Line, Point, Spread};
 use crate::report::curves::transport;
-use crate::report::figure::{Entry, Figure, Table};
+use crate::report::figure::{Entry, Figure, FigureTable};
 use crate::report::library::Look;
 use crate::report::unit;
 
@@ -69,7 +69,7 @@ fn figure(found: &Found<'_, Memory>) -> Figure {
         note: "Beyond the endpoint with one connection.".into(),
         picture: chart.draw(),
         legend,
-        table: Table {
+        table: FigureTable {
             head: vec!["transport", "connections", "private", "resident", "private each"],
             rows: found.iter().flat_map(|(_, memory)| rows(memory)).collect(),
             words: 1,

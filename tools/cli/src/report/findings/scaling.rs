@@ -4,7 +4,7 @@ use super::{Found, Section};
 use crate::measure::finding::{Overlap, OverlapPoint, Threads, ThreadsPoint};
 use crate::report::chart::{Axis, Chart, Line, Point, Spread};
 use crate::report::curves::transport;
-use crate::report::figure::{Entry, Figure, Table};
+use crate::report::figure::{Entry, Figure, FigureTable};
 use crate::report::library::Look;
 use crate::report::unit;
 use crate::sizes::show_size;
@@ -63,7 +63,7 @@ fn of_threads(number: usize, run: usize, threads: &Threads) -> Figure {
         }
         .draw(),
         legend: lines.iter().map(entry).collect(),
-        table: Table { head: vec!["threads", "own endpoints", "a shared one"], rows: rows.collect(), words: 0 },
+        table: FigureTable { head: vec!["threads", "own endpoints", "a shared one"], rows: rows.collect(), words: 0 },
         runs: vec![run],
         is_wide: false,
         title,
@@ -113,7 +113,11 @@ fn of_overlap(number: usize, run: usize, overlap: &Overlap) -> Figure {
         }
         .draw(),
         legend: Vec::new(),
-        table: Table { head: vec!["size", "transfer", "computing", "both", "hidden"], rows: rows.collect(), words: 0 },
+        table: FigureTable {
+            head: vec!["size", "transfer", "computing", "both", "hidden"],
+            rows: rows.collect(),
+            words: 0,
+        },
         runs: vec![run],
         is_wide: false,
         title,

@@ -3,7 +3,7 @@
 use super::{Found, Section, origins};
 use crate::measure::finding::{Gups, Idle};
 use crate::report::curves::transport;
-use crate::report::figure::{Figure, Table};
+use crate::report::figure::{Figure, FigureTable};
 use crate::report::unit;
 
 pub(super) fn gups(found: &Found<'_, Gups>) -> Section {
@@ -59,13 +59,13 @@ fn one_table<T>(
     if found.is_empty() {
         return Vec::new();
     }
-    let table = Table { head, rows: found.iter().map(|(_, found)| row(found)).collect(), words };
+    let table = FigureTable { head, rows: found.iter().map(|(_, found)| row(found)).collect(), words };
     vec![Figure {
         title: title.into(),
         note: String::new(),
         picture: table.draw(title),
         legend: Vec::new(),
-        table: Table::default(),
+        table: FigureTable::default(),
         runs: origins(found),
         is_wide: true,
     }]
