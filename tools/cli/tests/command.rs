@@ -555,7 +555,7 @@ fn bad_arguments_are_told_with_what_would_do() {
         (&["perf", "bw", "--local", "--op", "write", "--attribute", "uu"], "reliable connection"),
         (&["perf", "bw", "--local", "--op", "write", "--size", "0"], "at least one byte"),
         (&["perf", "pingpong", "--local", "--transport", "pigeon"], "pigeon"),
-        (&["perf", "pingpong", "--local", "--size", "1G", "--time", "short"], "larger than a message may be"),
+        (&["perf", "pingpong", "--local", "--size", "1G", "--time", "short"], "exceeds the largest message"),
         (&["perf", "pingpong", "--local", "--plot", "x.png"], "drawn as SVG, not as png"),
         (&["perf", "pingpong", "--local", "--bidirectional"], "both ways already"),
         (&["perf", "rate", "--local", "--bidirectional", "--silent"], "without --silent"),
