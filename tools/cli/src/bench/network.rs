@@ -9,7 +9,7 @@ use std::time::Duration;
 const WINDOW: u64 = 512;
 /// Operations of a block, and blocks, of a transfer of 64 MiB: a block of these is long enough.
 const FEW: (u64, u32) = (2, 5);
-/// The same where the target computes: long against the time until its helper thread takes over.
+/// The same where the target computes: long against the time until the progress thread takes over.
 const LONG: (u64, u32) = (6, 3);
 /// One operation a block: each meets a target that has just begun to compute.
 const SINGLE: (u64, u32) = (1, 25);
