@@ -90,21 +90,25 @@ impl Lock {
     /// Gives the lock back, to a waiter first that starves. Only its holder may.
     #[inline]
     pub fn release(&self, pairing: Pairing) {
-        // Publishes what the holder wrote to the next holder.
-        self.held.store(0, Ordering::Release);
-        pairing.light();
-        if self.waiters.load(Ordering::Relaxed) != 0 {
+        if self.let_go(pairing) {
             self.give_way();
         }
     }
 
     /// Gives the lock back without a wait, for a holder that the next one may wait for. Only its holder may.
     pub(crate) fn release_at_once(&self, pairing: Pairing) {
-        self.held.store(0, Ordering::Release);
-        pairing.light();
-        if self.waiters.load(Ordering::Relaxed) != 0 {
+        if self.let_go(pairing) {
             futex::wake_one(&self.held);
         }
+    }
+
+    /// Frees the lock. Returns whether somebody waits for it.
+    #[inline(always)]
+    fn let_go(&self, pairing: Pairing) -> bool {
+        // Publishes what the holder wrote to the next holder.
+        self.held.store(0, Ordering::Release);
+        pairing.light();
+        self.waiters.load(Ordering::Relaxed) != 0
     }
 
     /// Wakes a waiter, and lets the starving go first.
