@@ -187,8 +187,7 @@ impl<L: Link> Reliable<L> {
             return false;
         }
         if self.readiness.stale || self.readiness.signalled && self.readiness.armed.is_none() {
-            self.link.disarm();
-            (self.readiness.signalled, self.readiness.stale, self.readiness.armed) = (false, false, None);
+            self.still_handle();
         }
         let wanted = Armed { deadline: self.deadline(), wants_write: self.blocked };
         let Some(armed) = self.readiness.armed else {
@@ -226,10 +225,10 @@ impl<L: Link> Reliable<L> {
         // nothing is armed here, other code may have set the timer.
         let now = self.link.now();
         if self.readiness.armed.is_none_or(|armed| armed.is_past(now)) {
-            self.link.disarm();
-            self.readiness.armed = None;
-            if self.readiness.signalled {
-                self.write_waker();
+            let was_signalled = self.readiness.signalled;
+            self.still_handle();
+            if was_signalled {
+                self.signal();
             }
         }
         progress_thread::drain(self.readiness.call_epoll.as_ref()?);
@@ -262,9 +261,14 @@ impl<L: Link> Reliable<L> {
         let _ = rustix::io::write(&*self.link.waker(), &1u64.to_ne_bytes());
     }
 
-    fn disarm(&mut self, core: &mut Core) {
+    /// Drains the waker and a timer that has fired.
+    fn still_handle(&mut self) {
         self.link.disarm();
         (self.readiness.signalled, self.readiness.stale, self.readiness.armed) = (false, false, None);
+    }
+
+    fn disarm(&mut self, core: &mut Core) {
+        self.still_handle();
         core.armed = false;
         self.unwatch(core);
         self.signal();
