@@ -67,13 +67,19 @@ fn every_bit_of_an_identifier_is_random() {
     assert!(same.iter().all(is_half), "one tells of the next: {same:?}");
 }
 
+/// A client that connects to the raw peer's server.
+fn asking(now: Time) -> (Engine, Recorder, Index) {
+    let mut engine = Engine::new(&CONFIG, [5; 8]);
+    let open =
+        Open { to: PEER, attribute: Attribute::ReliableOrdered, payload: b"", host_cookie: 0, timeout: None, token: 0 };
+    let index = engine.connect(now, &open).expect("connect");
+    (engine, recorder(10), index)
+}
+
 #[test]
 fn an_accept_without_the_clients_cookie_opens_nothing() {
     let mut raw = Raw::new(Attribute::ReliableOrdered);
-    let (mut engine, mut host) = (Engine::new(&CONFIG, [5; 8]), recorder(10));
-    let open =
-        Open { to: PEER, attribute: Attribute::ReliableOrdered, payload: b"", host_cookie: 0, timeout: None, token: 0 };
-    let index = engine.connect(raw.now, &open).expect("connect");
+    let (mut engine, mut host, index) = asking(raw.now);
     let id = engine.table.get(index.0).expect("asking").id;
     let mut buffer = vec![0; 1400];
     // Its CONNECT is answered with a cookie, and with that it asks again.
@@ -105,10 +111,7 @@ fn an_accept_without_the_clients_cookie_opens_nothing() {
 #[test]
 fn an_accept_with_a_cookie_that_was_shown_before_opens() {
     let mut raw = Raw::new(Attribute::ReliableOrdered);
-    let (mut engine, mut host) = (Engine::new(&CONFIG, [5; 8]), recorder(10));
-    let open =
-        Open { to: PEER, attribute: Attribute::ReliableOrdered, payload: b"", host_cookie: 0, timeout: None, token: 0 };
-    let index = engine.connect(raw.now, &open).expect("connect");
+    let (mut engine, mut host, index) = asking(raw.now);
     let mut buffer = vec![0; 1400];
     let mut next = |engine: &mut Engine, now| {
         let transmit = engine.poll_transmit(now, true, &mut buffer, &mut recorder(10))?;
