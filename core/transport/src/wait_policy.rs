@@ -100,8 +100,8 @@ impl WaitPolicy {
     /// Returns the edge that an empty call gives which leaves the handle disarmed. `now`: the
     /// timer's clock, read within the call.
     ///
-    /// A program that is not known to spin gets an edge at once, a spinning one every
-    /// [`EDGE_INTERVAL`].
+    /// A program that is not known to spin gets an edge at once, a spinning one every 0.9 ms
+    /// (`EDGE_INTERVAL`).
     pub fn edge(&mut self, now: Time) -> Edge {
         if self.limit == FIRST_LIMIT {
             return Edge::Now;
