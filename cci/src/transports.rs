@@ -3,7 +3,8 @@
 use crate::device::Device;
 use crate::endpoint::EndpointOptions;
 use cci_proto::Status;
-use cci_transport::{Core, Link, OpenError, Reliable, ReliableOptions, Transport};
+use cci_reliable::{Link, Reliable, ReliableOptions};
+use cci_transport::{Core, OpenError, Transport};
 use std::borrow::Cow;
 
 /// The key, of devices of every transport, that says whether rights of registrations are enforced.
@@ -73,7 +74,8 @@ fn reliable(
 #[cfg(feature = "trace")]
 mod traced {
     use super::{Core, Device, EndpointOptions, OpenError, Transport, own_keys, reliable};
-    use cci_transport::trace::{Stamps, Traced, TracedLink};
+    use cci_reliable::TracedLink;
+    use cci_transport::trace::{Stamps, Traced};
     use std::sync::Arc;
 
     /// The transport, stamped, and its link, if it has one.

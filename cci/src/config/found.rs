@@ -2,7 +2,7 @@
 
 use crate::device::Device;
 use cci_proto::Status;
-use cci_transport::Link;
+use cci_reliable::Link;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};

@@ -149,7 +149,8 @@ impl Endpoint {
     }
 
     /// Whether some thread is within a call, as it seemed a moment ago.
-    pub(crate) fn is_busy(&self) -> bool {
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
         self.body.is_busy()
     }
 

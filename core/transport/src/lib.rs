@@ -6,16 +6,15 @@
 
 #![forbid(unsafe_code)]
 
+mod background;
 mod clock;
 mod connection;
 mod copies;
 mod core;
 mod endpoint;
 mod holder;
-mod link;
 mod open;
 mod operation;
-mod reliable;
 mod shortage;
 mod snapshot;
 mod spin_policy;
@@ -25,15 +24,14 @@ mod wait_policy;
 mod waits;
 
 pub use crate::core::{Core, CoreOptions, tag_event};
+pub use background::BackgroundWork;
 pub use clock::monotonic;
 pub use connection::{Connection, ConnectionState, Counters};
 pub use copies::{PeerCopy, keep_copies, wait_for_copies};
 pub use endpoint::{Body, Endpoint, Entered, Globals, Outside, Popped, globals};
 pub use holder::child_holds;
-pub use link::{Incoming, Link, Outgoing};
 pub use open::{OpenError, room_for};
 pub use operation::{Connect, ConnectionReport, Message, Posted, Rma};
-pub use reliable::{BackgroundWork, Reliable, ReliableOptions};
 pub use snapshot::{Snapshot, Unreadable, WaitShown};
 pub use spin_policy::SpinPolicy;
 pub use wait_policy::{Edge, Transition, WaitPolicy};

@@ -1,8 +1,8 @@
 //! Endpoints' ends of a shared virtual network.
 
 use cci_proto::{Address, ConnectError, Time};
+use cci_reliable::{Incoming, Link, Outgoing};
 use cci_sim::{Clock, SimLink};
-use cci_transport::{Incoming, Link, Outgoing};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// A link on a network of the test's own; `keys`: "key=value".

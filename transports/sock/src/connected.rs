@@ -12,7 +12,7 @@ use crate::sys;
 use crate::transmit::{BurstOutcome, Transmitter, is_want_of_room};
 use cci_mem::cancellation::Uncancelled;
 use cci_proto::Address;
-use cci_transport::{Incoming, Outgoing};
+use cci_reliable::{Incoming, Outgoing};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{bind, connect, getsockname, sockopt};

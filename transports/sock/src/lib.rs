@@ -17,7 +17,8 @@ mod sys;
 mod transmit;
 
 use cci_proto::{Address, ConnectError, Time};
-use cci_transport::{Incoming, Link, Outgoing, monotonic};
+use cci_reliable::{Incoming, Link, Outgoing};
+use cci_transport::monotonic;
 use connected::Connected;
 use groups::{GroupUri, Groups};
 use interface::LocalAddress;

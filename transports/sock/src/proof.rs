@@ -5,7 +5,7 @@ use crate::address;
 use crate::open::datagram_socket;
 use crate::sys::{self, Arrival, Choice, Naming, RecvBatch, Run, SendBatch};
 use cci_proto::Address;
-use cci_transport::Outgoing;
+use cci_reliable::Outgoing;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;

@@ -2,7 +2,7 @@
 
 use crate::sys::{Arrival, RecvBatch};
 use cci_proto::Address;
-use cci_transport::Incoming;
+use cci_reliable::Incoming;
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 

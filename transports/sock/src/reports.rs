@@ -4,7 +4,7 @@ use crate::address;
 use crate::sys::{Report, is_same_network, take_report};
 use cci_mem::memory::Piece;
 use cci_proto::Address;
-use cci_transport::{Incoming, Outgoing};
+use cci_reliable::{Incoming, Outgoing};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};

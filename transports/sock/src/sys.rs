@@ -9,7 +9,7 @@
 use crate::address::{Name, is_v4, way};
 use cci_mem::pages::Pages;
 use cci_proto::{Address, wire};
-use cci_transport::Outgoing;
+use cci_reliable::Outgoing;
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::Errno;
 use std::mem::zeroed;

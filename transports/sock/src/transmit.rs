@@ -3,7 +3,8 @@
 use crate::reports::Reports;
 use crate::sys::{Naming, RUNS, Run, SendBatch, VECTORS};
 use cci_proto::{Address, Time};
-use cci_transport::{Outgoing, monotonic};
+use cci_reliable::Outgoing;
+use cci_transport::monotonic;
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 

@@ -1,7 +1,7 @@
 //! Datagrams that do not fit, and batches that grow.
 
 use super::{LARGE, Receiver, STREAK, Stream, WANT, WANT_LARGE};
-use cci_transport::Incoming;
+use cci_reliable::Incoming;
 use rustix::io::Errno;
 use std::net::UdpSocket;
 use std::os::fd::AsFd;

@@ -5,7 +5,7 @@ use crate::address;
 use crate::reports::Reports;
 use crate::sys::{Naming, RUNS, VECTORS};
 use cci_proto::Address;
-use cci_transport::{Incoming, Outgoing};
+use cci_reliable::{Incoming, Outgoing};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::net::{SocketAddr, UdpSocket};

@@ -2,7 +2,7 @@
 
 use crate::ends::{frame, open, wait, with_length};
 use crate::sys::{allocations, no_children};
-use cci_transport::{Link, Outgoing};
+use cci_reliable::{Link, Outgoing};
 
 #[test]
 fn nothing_is_allocated_after_warm_up() {

@@ -2,8 +2,8 @@
 //! bring.
 
 use cci_proto::Address;
+use cci_reliable::{Incoming, Link, Outgoing};
 use cci_sock::Sock;
-use cci_transport::{Incoming, Link, Outgoing};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// What a link brought, kept.

@@ -4,8 +4,8 @@ use crate::ends::{self, Got, frame, open, take};
 use cci_mem::memory::Memory;
 use cci_mem::segment::Segment;
 use cci_proto::Address;
+use cci_reliable::{Link, Outgoing};
 use cci_sock::Sock;
-use cci_transport::{Link, Outgoing};
 use std::sync::Arc;
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::ends::{self, Got, frame, open, take};
 use cci_proto::ConnectError;
-use cci_transport::Link;
+use cci_reliable::Link;
 
 /// A port that no other test has, so that no frame of theirs comes.
 fn free_port() -> u16 {

@@ -2,8 +2,8 @@
 
 use crate::ends::{self, open, try_open};
 use cci_proto::{ConnectError, Status};
+use cci_reliable::Link;
 use cci_sock::KEYS;
-use cci_transport::Link;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 #[test]

@@ -5,7 +5,7 @@ use crate::connected::{acquaint, has_connected};
 use crate::ends::{Got, frame, open, take, try_open, wait, with_length};
 use crate::sys::{self, own_network};
 use cci_proto::Status;
-use cci_transport::Link;
+use cci_reliable::Link;
 use std::process::Command;
 
 /// Runs `test` in a network name space of its own, set up by these commands. Without the right or
@@ -163,7 +163,7 @@ fn a_full_queue_ends_a_burst_and_the_timer_tells() {
         let to = a.resolve(b.uri()).expect("a URI");
         let (bytes, probe) = ([7; 5000], true);
         // Probes, so that each is a datagram of its own.
-        let frames = [cci_transport::Outgoing { probe, ..frame(to, &bytes) }; 32];
+        let frames = [cci_reliable::Outgoing { probe, ..frame(to, &bytes) }; 32];
         let taken = a.send_burst(&frames);
         assert!((1..32).contains(&taken), "{taken}");
         // The socket has room; only time tells, and the handle says when.

@@ -2,10 +2,11 @@
 
 use super::Reliable;
 use super::shares::NOBODY;
-use crate::{Connect, Connection, ConnectionState, Core, Link, Message, Outgoing, Posted, Slot};
+use crate::{Link, Outgoing};
 use cci_mem::sync::Ordering;
 use cci_proto::wire::{self, HEADER, Multicast};
 use cci_proto::{Address, Attribute, ConnectError, EventKind, SendError};
+use cci_transport::{Connect, Connection, ConnectionState, Core, Message, Posted, Slot};
 
 /// A connection to a group.
 pub(super) struct Group {

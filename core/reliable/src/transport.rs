@@ -1,15 +1,16 @@
 //! The implementation of the trait `Transport`.
 
+use super::Reliable;
 use super::deferred::index_of;
 use super::host::HostCtx;
-use super::{BackgroundWork, Reliable};
-use crate::{
-    Connect, Connection, ConnectionReport, ConnectionState, Core, Link, Message, Posted, Rma, Slot, Transport,
-};
+use crate::Link;
 use cci_mem::memory::Memory;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::Index;
 use cci_proto::{ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};
+use cci_transport::{
+    BackgroundWork, Connect, Connection, ConnectionReport, ConnectionState, Core, Message, Posted, Rma, Slot, Transport,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;

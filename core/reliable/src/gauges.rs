@@ -2,10 +2,11 @@
 //! (`docs/design/counters.md`).
 
 use super::Reliable;
-use crate::{Core, Link, WaitFor};
+use crate::Link;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Index, WaitsFor};
 use cci_proto::{Address, Time};
+use cci_transport::{Core, WaitFor};
 use std::fmt;
 
 /// Interval of the gauges, nanoseconds: a tick of the coarse clock of most systems.

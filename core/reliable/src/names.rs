@@ -1,8 +1,9 @@
 //! Connects that wait for the lookup of their host's name.
 
 use super::Reliable;
-use crate::{Connect, Core, Link, Slot};
+use crate::Link;
 use cci_proto::{Address, Attribute, ConnectError, EventKind, Failure, Time};
+use cci_transport::{Connect, Core, Slot};
 
 /// A connect that waits for an address.
 struct PendingConnect {

@@ -1,9 +1,9 @@
 //! The connections of an endpoint by the cookie that the engine passes with every call: eight bytes
 //! for each.
 
-use crate::{Connection, Slot};
 use cci_mem::sync::Ordering;
 use cci_proto::EventKind;
+use cci_transport::{Connection, Slot};
 use std::collections::BTreeMap;
 
 /// A connect or an accept whose event is pending.

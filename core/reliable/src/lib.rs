@@ -1,4 +1,7 @@
-//! `Reliable` drives an engine over a link, and so is a transport (`docs/design/reliable.md`).
+//! The trait [`Link`], and [`Reliable`], which drives an engine over a link and so makes it a
+//! transport (`docs/design/reliable.md`).
+
+#![forbid(unsafe_code)]
 
 mod connection_setup;
 mod connection_table;
@@ -6,6 +9,7 @@ mod deferred;
 mod gauges;
 mod host;
 mod inbox;
+mod link;
 mod multicast;
 mod names;
 mod operation_table;
@@ -15,16 +19,20 @@ mod readiness;
 mod registrations;
 mod send;
 mod shares;
+#[cfg(feature = "trace")]
+mod trace;
 mod transport;
 
-pub use progress_thread::BackgroundWork;
+pub use link::{Incoming, Link, Outgoing};
+#[cfg(feature = "trace")]
+pub use trace::TracedLink;
 
-use crate::{Core, Incoming, Link, OpenError, room_for};
 use cci_mem::counters::VIRTUAL;
 use cci_mem::guarded::Threading;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Config, Engine};
 use cci_proto::{CONN_REQ_LEN, Status, Time, wire};
+use cci_transport::{BackgroundWork, Core, OpenError, room_for};
 use connection_table::ConnectionTable;
 use deferred::ExpectedClient;
 use gauges::GaugeTimes;
@@ -59,7 +67,7 @@ pub struct ReliableOptions {
     pub first_seq: Option<u32>,
 }
 
-/// A transport over a link: everything of [`Transport`](crate::Transport) that a link does not do
+/// A transport over a link: everything of [`Transport`](cci_transport::Transport) that a link does not do
 /// itself.
 pub struct Reliable<L: Link> {
     engine: Engine,
@@ -261,7 +269,7 @@ impl<L: Link> Reliable<L> {
         }
     }
 
-    /// HostCtx a call: attaches the endpoint to the progress thread, or notifies the thread of the
+    /// Ends a call: attaches the endpoint to the progress thread, or notifies the thread of the
     /// call.
     #[inline]
     fn after(&mut self, core: &Core) {

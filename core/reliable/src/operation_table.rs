@@ -1,9 +1,9 @@
 //! The table of open operations: sends and RMAs, by the index of their slot.
 
-use crate::{Connection, Core, Posted, Slot};
 use cci_mem::sync::Ordering;
 use cci_proto::engine::Op;
 use cci_proto::{Failure, Registration};
+use cci_transport::{Connection, Core, Posted, Slot};
 
 /// Local memory of an RMA.
 #[derive(Clone, Copy, Debug)]

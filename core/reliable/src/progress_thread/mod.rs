@@ -5,11 +5,11 @@ mod alarm;
 mod attachment;
 mod thread;
 
-use crate::{Endpoint, monotonic};
 use attachment::{ACTING, Attachment, PARKED, WATCHING};
 use cci_mem::guarded::Threading;
 use cci_mem::sync::Ordering;
 use cci_proto::Time;
+use cci_transport::{Endpoint, monotonic};
 use rustix::event::{Timespec, epoll};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -21,24 +21,6 @@ const ABSENT_AFTER: Duration = Duration::from_micros(1300);
 /// A program that receives frames postpones the thread's alarm at this interval, nanoseconds. That
 /// costs 1 to 5 microseconds; a check by the thread costs 10 to 20 where both share a processor.
 const POSTPONE_EVERY: u64 = 1_100_000;
-
-/// What is left to do after
-/// [`Transport::step_in_background`](crate::Transport::step_in_background).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BackgroundWork {
-    /// There is no work until the program makes a call.
-    Done,
-    /// There is more work.
-    Pending {
-        /// Time until the work is due if no frame arrives; `None`: it is due when a frame arrives.
-        limit: Option<Duration>,
-        /// Whether arriving frames wake the thread.
-        watches: bool,
-        /// The handle is armed: the program may sleep on it, and gets time to wake up and make the
-        /// call itself.
-        armed: bool,
-    },
-}
 
 /// Whether an endpoint uses the progress thread.
 enum ThreadUse {

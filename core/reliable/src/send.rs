@@ -4,11 +4,12 @@ use super::Reliable;
 use super::deferred::index_of;
 use super::host::HostCtx;
 use super::operation_table::{Local, Operation, Operations};
-use crate::{Connection, Core, Link, Message, Outgoing, Posted, Rma, Slot};
+use crate::{Link, Outgoing};
 use cci_mem::memory::Piece;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Index, Op, Post, Target, Transmit};
 use cci_proto::{RmaError, SendError, Time, wire};
+use cci_transport::{Connection, Core, Message, Posted, Rma, Slot};
 
 /// A program that sends again within this time, nanoseconds, sends a stream of messages.
 const STREAM_GAP: u64 = 10_000;

@@ -1,8 +1,9 @@
 //! The OS handle: spinning, lingering or armed (`docs/design/reliable.md`, The OS handle).
 
 use super::{Reliable, progress_thread};
-use crate::{Core, Edge, Link, SpinPolicy, Transition, WaitPolicy};
+use crate::Link;
 use cci_proto::Time;
+use cci_transport::{Core, Edge, SpinPolicy, Transition, WaitPolicy};
 use std::os::fd::OwnedFd;
 
 /// A tick, nanoseconds.

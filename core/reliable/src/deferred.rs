@@ -4,10 +4,11 @@
 use super::Reliable;
 use super::connection_table::Opening;
 use super::shares::NOBODY;
-use crate::{Connection, Core, Link, Slot};
+use crate::Link;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::Index;
 use cci_proto::{Attribute, EventKind, Failure, Time};
+use cci_transport::{Connection, Core, Slot};
 
 /// A call of the engine that is due.
 pub(super) enum DeferredCall {

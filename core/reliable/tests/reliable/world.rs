@@ -4,9 +4,9 @@ use crate::memory_link::{Hub, MemoryLink};
 use cci_mem::guarded::Threading;
 use cci_mem::memory::Memory;
 use cci_proto::{Attribute, EventKind, RegisterError, Rights, RmaError, RmaHandle, SendError, Status};
+use cci_reliable::{Reliable, ReliableOptions};
 use cci_transport::{
-    Body, Connect, Connection, ConnectionReport, Core, CoreOptions, Endpoint, Message, Posted, Reliable,
-    ReliableOptions, Rma, Slot,
+    Body, Connect, Connection, ConnectionReport, Core, CoreOptions, Endpoint, Message, Posted, Rma, Slot,
 };
 use std::cell::RefCell;
 use std::collections::VecDeque;

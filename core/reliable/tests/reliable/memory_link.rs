@@ -2,7 +2,8 @@
 //! faults on demand.
 
 use cci_proto::{Address, ConnectError, Time};
-use cci_transport::{Incoming, Link, Outgoing, monotonic};
+use cci_reliable::{Incoming, Link, Outgoing};
+use cci_transport::monotonic;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};

@@ -4,10 +4,11 @@ use super::Reliable;
 use super::connection_table::Opening;
 use super::deferred::{ExpectedClient, index_of};
 use super::host::HostCtx;
-use crate::{Connect, Connection, Core, Link, Slot};
+use crate::Link;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Index, Open};
 use cci_proto::{Address, ConnectError, EventKind, Failure, RequestError, Time};
+use cci_transport::{Connect, Connection, Core, Slot};
 use std::time::Duration;
 
 impl<L: Link> Reliable<L> {

@@ -6,12 +6,12 @@ use super::inbox::Inbox;
 use super::operation_table::Operations;
 use super::outbox::COPIED;
 use super::registrations::Registrations;
-use crate::{Connection, ConnectionState, Core, Slot};
 use cci_mem::memory::{Memory, Piece};
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Event, Host, Index, MessageBuffer, Op, Source, Target};
 use cci_proto::wire::Crc;
 use cci_proto::{Address, EventKind, Failure, Registration, Rights};
+use cci_transport::{Connection, ConnectionState, Core, Slot};
 use std::collections::VecDeque;
 
 /// The state behind the engine's host: an endpoint's tables, beside engine, link and core.

@@ -1,13 +1,13 @@
 //! The progress thread of the process: checks whether the programs of all endpoints make calls, and
 //! makes progress for endpoints whose program is absent.
 
+use super::ABSENT_AFTER;
 use super::alarm::Alarm;
 use super::attachment::{Activity, Attachment, CHECK_EVERY, PARKED};
-use super::{ABSENT_AFTER, BackgroundWork};
-use crate::{Endpoint, monotonic};
 use cci_mem::fork::PerProcess;
 use cci_mem::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use cci_proto::Time;
+use cci_transport::{BackgroundWork, Endpoint, monotonic};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::event::{Timespec, epoll};
 use std::os::fd::{BorrowedFd, OwnedFd};

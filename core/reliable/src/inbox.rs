@@ -1,12 +1,12 @@
 //! The inbox: receive slots, payload buffers, and the messages that arrive in them.
 
 use super::shares::{NOBODY, STRANGER, Shares};
-use crate::{Connection, Core, Slot, tag_event};
 use cci_mem::buffers::Buffers;
 use cci_mem::ring::BODY;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Index, MessageBuffer};
 use cci_proto::{Address, Attribute, EventKind};
+use cci_transport::{Connection, Core, Slot, tag_event};
 
 /// A message that arrives in parts.
 #[derive(Clone, Copy)]

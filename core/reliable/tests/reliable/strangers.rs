@@ -6,7 +6,8 @@ use crate::world::{End, How, LIMIT, join, message, next, opened, outcome, until,
 use cci_mem::guarded::Threading;
 use cci_proto::wire::{self, Accept, Confirm, Connect, Header, Kind, Offer, Retry};
 use cci_proto::{Address, Attribute, EventKind, Status};
-use cci_transport::{CoreOptions, Incoming, Link, Outgoing, Posted};
+use cci_reliable::{Incoming, Link, Outgoing};
+use cci_transport::{CoreOptions, Posted};
 
 const RO: Attribute = Attribute::ReliableOrdered;
 

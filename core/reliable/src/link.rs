@@ -73,7 +73,7 @@ pub trait Link: Send + 'static {
     fn name(&self) -> &'static str;
     /// The URI to which clients connect.
     fn uri(&self) -> &str;
-    /// Now, by the clock of [`monotonic`](crate::monotonic), unless it [is
+    /// Now, by the clock of [`monotonic`](cci_transport::monotonic), unless it [is
     /// virtual](Link::is_virtual).
     fn now(&self) -> Time;
     /// Largest frame on any path; at most 65,000.

@@ -1,9 +1,9 @@
 //! The timer of the progress thread's next check of programs. A program that polls postpones it
 //! repeatedly.
 
-use crate::monotonic;
 use cci_mem::sync::{AtomicBool, AtomicU64, Ordering};
 use cci_proto::Time;
+use cci_transport::monotonic;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 use std::os::fd::OwnedFd;
