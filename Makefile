@@ -8,7 +8,7 @@
 # make seeds N=n             n simulated worlds, each with another bad network; failing seeds are kept in tools/testkit/seeds.txt
 # make soak SECONDS=n        as many simulated worlds as there is time for, from a seed that is another each time
 # make testbed               measure rings and tori of network name spaces, fit the model to some paths, validate it on the others
-# make install PREFIX=DIR    library, headers, cci.pc, and the command cci
+# make install PREFIX=DIR    library, headers, cci.pc, and the command cci; with PROFILE=profiling not stripped, for perf and gdb
 # make peers                 programs that measure other libraries beside CCI (`cci perf --peers`), as far as these are installed
 # make peers-deps            installs the Debian packages of all of them
 # make deny                  licences, advisories and sources of the dependencies (needs cargo-deny)
@@ -17,6 +17,7 @@ SHELL := /bin/sh
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 PREFIX ?= /usr/local
+PROFILE ?= release
 N ?= 1000
 SECONDS ?= 60
 DESTDIR ?=
@@ -85,10 +86,10 @@ testbed: prepare
 	$(TARGET)/release/cci-testbed --out testbed-out
 
 install: prepare
-	cargo build --locked --release -p cci-c -p cci-cli
-	DESTDIR="$(DESTDIR)" bindings/c/install.sh "$(TARGET)/release" "$(PREFIX)"
+	cargo build --locked --profile $(PROFILE) -p cci-c -p cci-cli
+	DESTDIR="$(DESTDIR)" bindings/c/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
 	install -d "$(DESTDIR)$(PREFIX)/bin"
-	install -m 755 $(CCI) "$(DESTDIR)$(PREFIX)/bin/cci"
+	install -m 755 "$(TARGET)/$(PROFILE)/cci" "$(DESTDIR)$(PREFIX)/bin/cci"
 
 # Beside the directories of debug and release, which both look there.
 peers: prepare

@@ -3,7 +3,7 @@
 #
 #   bindings/c/install.sh BUILD_DIR PREFIX
 #
-# BUILD_DIR is where cargo left libcci_c.so and libcci_c.a: target/release. DESTDIR is put before PREFIX when packaging.
+# BUILD_DIR is where cargo left libcci_c.so and libcci_c.a: target/release, or target/profiling for names and lines. DESTDIR is put before PREFIX when packaging.
 
 set -eu
 
@@ -44,8 +44,12 @@ trap 'rm -rf "$scratch"' EXIT
 wanted=$(sed 's/^/-u /' "$here/exported.list")
 # shellcheck disable=SC2086 # a list of options
 ${LD:-ld} -r --gc-sections $wanted "$build/libcci_c.a" -o "$scratch/cci.o"
+# The compiler cannot strip an archive: lines for a debugger stay only where the shared library has them too.
+debug=--strip-debug
+! readelf -SW "$build/libcci_c.so" | grep -q '\.symtab' || debug=
 # Without the compiler's bitcode, which tools of an older LLVM than the compiler's refuse to read.
-${OBJCOPY:-objcopy} --remove-section=.llvmbc --remove-section=.llvmcmd --keep-global-symbols="$here/exported.list" \
+# shellcheck disable=SC2086 # an option, or none
+${OBJCOPY:-objcopy} --remove-section=.llvmbc --remove-section=.llvmcmd --keep-global-symbols="$here/exported.list" $debug \
     "$scratch/cci.o"
 rm -f "$target/lib/libcci.a"
 ${AR:-ar} rcs "$target/lib/libcci.a" "$scratch/cci.o"

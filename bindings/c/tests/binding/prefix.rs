@@ -20,7 +20,7 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// Where cargo puts the libraries of the profile that this test was built in: `TARGET/PROFILE/deps/THIS_TEST`.
-fn build_dir() -> PathBuf {
+pub(crate) fn build_dir() -> PathBuf {
     let test = std::env::current_exe().expect("the path of this test");
     test.parent().and_then(Path::parent).expect("a test lies in deps/ of its profile").to_path_buf()
 }

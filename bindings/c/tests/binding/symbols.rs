@@ -1,6 +1,6 @@
 //! Nothing but the listed symbols leaves the library.
 
-use crate::prefix::{command, compiler, finish, here, pkg_config, prefix, run, scratch, succeed};
+use crate::prefix::{build_dir, command, compiler, finish, here, pkg_config, prefix, run, scratch, succeed};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -28,6 +28,28 @@ fn the_shared_library_exports_the_list() {
 #[test]
 fn the_static_library_exports_the_list() {
     assert_eq!(defined(&["--extern-only"], &prefix().join("lib/libcci.a")), listed());
+}
+
+/// As many sections for debuggers as the static library has below `prefix`.
+fn debug_sections(prefix: &Path) -> usize {
+    let output = succeed(Command::new("readelf").arg("-SW").arg(prefix.join("lib/libcci.a")));
+    String::from_utf8_lossy(&output.stdout).matches(" .debug_").count()
+}
+
+/// A release is stripped, and its static library by the installer, since the compiler does not strip archives.
+#[test]
+fn the_static_library_is_stripped_with_the_shared_one() {
+    assert_ne!(debug_sections(prefix()), 0, "what this test was built with has debug sections");
+    let dir = scratch();
+    for library in ["libcci_c.so", "libcci_c.a"] {
+        std::fs::copy(build_dir().join(library), dir.path().join(library)).expect("the library is copied");
+    }
+    succeed(Command::new("strip").arg(dir.path().join("libcci_c.so")));
+    let installed = dir.path().join("prefix");
+    succeed(Command::new(here().join("install.sh")).arg(dir.path()).arg(&installed));
+    assert_eq!(debug_sections(&installed), 0);
+    assert_eq!(defined(&["--dynamic"], &installed.join("lib/libcci.so.2")), listed());
+    assert_eq!(defined(&["--extern-only"], &installed.join("lib/libcci.a")), listed());
 }
 
 #[test]
