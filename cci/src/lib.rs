@@ -23,6 +23,7 @@ mod transports;
 pub use cci_mem::arena::SharedMemory;
 pub use cci_mem::guarded::Threading;
 pub use cci_mem::memory::Memory;
+pub use cci_mem::view::View;
 pub use cci_proto::{
     Alignment, Attribute, CONN_REQ_LEN, ConnectError, ConnectionOption, EndpointOption, EventKind, Failure, Flags,
     OptionError, PollError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Status, Unusable,

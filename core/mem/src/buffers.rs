@@ -3,7 +3,7 @@
 
 use crate::fork::PerProcess;
 use crate::region::{Regions, Zeroed};
-use crate::slot::Slot;
+use crate::slot::{Access, Slot};
 use crate::sync::AtomicU64;
 use rustix::io::{Errno, Result};
 
@@ -96,10 +96,11 @@ impl Buffers {
     #[inline]
     pub fn show<C: Sync, E: Sync>(&mut self, slot: &Slot<C, E>, kind: u32, number: u32, len: u32, third: u64) {
         let Some(payload) = self.at(number, 0, len as usize + 1) else { return };
-        // SAFETY: `at` has checked that `len` bytes and one more lie in the buffer, whose region is mapped for ever.
+        // SAFETY: `at` has checked that `len` bytes and one more lie in the buffer, whose region is mapped for ever
+        // and private; `write` is not called for a buffer that an event shows.
         unsafe {
             payload.add(len as usize).write(0);
-            slot.fill_payload(kind, payload, len, third);
+            slot.fill_payload(kind, payload, Access::Private, len, third);
         }
     }
 }

@@ -63,4 +63,7 @@ pub mod streaming;
 pub mod sync;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+pub mod view;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
 mod words;

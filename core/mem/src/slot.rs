@@ -8,6 +8,28 @@ use crate::region::Zeroed;
 use crate::ring::{BODY, BODY_WORDS};
 use crate::slab::AtomicRef;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+#[cfg(not(loom))]
+use crate::view::View;
+
+/// The kind of an event that carries a message: `CCI_EVENT_RECV`.
+const RECV: u32 = 2;
+/// The kind of an event that carries a request's payload: `CCI_EVENT_CONNECT_REQUEST`.
+const CONNECT_REQUEST: u32 = 4;
+
+/// Whether the second word of an event of this kind is the address of a payload.
+#[inline(always)]
+const fn has_payload(kind: u32) -> bool {
+    matches!(kind, RECV | CONNECT_REQUEST)
+}
+
+/// Who may write a payload while the program borrows its event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Nobody: the memory is private to this process.
+    Private = 1,
+    /// The peer: the memory is shared with it.
+    Shared = 2,
+}
 
 /// Where a slot is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,9 +120,16 @@ impl<C: Sync, E: Sync> Slot<C, E> {
         [self.second.load(Ordering::Relaxed), self.third.load(Ordering::Relaxed)]
     }
 
-    /// Fills in the event. Not for kinds whose second word is a payload's address.
-    #[inline]
+    /// Fills in the event. For kinds whose second word is the address of a payload, that word becomes 0: an address comes from
+    /// [`Slot::fill_inline`] and [`Slot::fill_payload`] only.
+    #[inline(always)]
     pub fn fill(&self, kind: u32, detail: u32, words: [u64; 2]) {
+        let address = if has_payload(kind) { 0 } else { words[0] };
+        self.set(kind, detail, [address, words[1]]);
+    }
+
+    #[inline(always)]
+    fn set(&self, kind: u32, detail: u32, words: [u64; 2]) {
         self.head.store(u64::from(detail) << 32 | u64::from(kind), Ordering::Relaxed);
         self.second.store(words[0], Ordering::Relaxed);
         self.third.store(words[1], Ordering::Relaxed);
@@ -119,49 +148,82 @@ impl<C: Sync, E: Sync> Slot<C, E> {
         let last = if rest == 0 { 0 } else { u64::from_le(body(whole).to_le() & ((1 << (8 * rest)) - 1)) };
         self.inline[whole].store(last, Ordering::Relaxed);
         let address = self.inline.as_ptr().expose_provenance() as u64;
-        self.fill(kind, u32::try_from(len).unwrap_or(0), [address, third]);
+        self.set(kind, u32::try_from(len).unwrap_or(0), [address, third]);
     }
 
     /// Fills in an event whose payload stands elsewhere.
     ///
     /// # Safety
     ///
-    /// `len` bytes stay readable and writable at `payload`, and one more readable, until the slot has been returned.
+    /// `len` bytes stay readable and writable at `payload`, and one more readable, until the slot has been returned. With
+    /// [`Access::Private`] nobody but the program writes them meanwhile.
     #[inline]
-    pub unsafe fn fill_payload(&self, kind: u32, payload: *mut u8, len: u32, third: u64) {
-        self.fill(kind, len, [payload.expose_provenance() as u64, third]);
+    pub unsafe fn fill_payload(&self, kind: u32, payload: *mut u8, access: Access, len: u32, third: u64) {
+        // The room for a small message is free: it has the access, and no address of its own stands in the event.
+        self.inline[0].store(access as u64, Ordering::Relaxed);
+        self.set(kind, len, [payload.expose_provenance() as u64, third]);
     }
 
-    /// Copies the first bytes of a borrowed event's payload and says how many. The caller has seen by the kind that the
-    /// event has one.
+    /// Address and length of the payload; null and 0 where the event has none.
+    #[cfg(not(loom))]
+    #[inline]
+    fn payload(&self) -> (*const u8, usize) {
+        let address = usize::try_from(self.second.load(Ordering::Relaxed)).unwrap_or(0);
+        if !has_payload(self.kind()) || address == 0 {
+            return (std::ptr::null(), 0);
+        }
+        (std::ptr::with_exposed_provenance(address), self.detail() as usize)
+    }
+
+    /// Copies the first bytes of a borrowed event's payload, and returns their number: 0 for an event without payload. Aligned
+    /// words of 8 bytes are read whole, whoever writes them meanwhile.
+    #[cfg(not(loom))]
     #[must_use]
     pub fn copy_payload(&self, target: &mut [u8]) -> usize {
-        let len = (self.detail() as usize).min(target.len());
-        let address = usize::try_from(self.second.load(Ordering::Relaxed)).unwrap_or(0);
-        if len > 0 && address != 0 {
-            let source = std::ptr::with_exposed_provenance::<u8>(address);
-            // SAFETY: readable by the contract of `fill_payload`, or in this slot. A program's buffer is not part of a lane; a
-            // peer that writes at the same time spoils these bytes and nothing else.
-            unsafe { std::ptr::copy_nonoverlapping(source, target.as_mut_ptr(), len) };
-        }
+        // SAFETY: neither outlives this call, and the caller has borrowed the event.
+        let (private, view) = unsafe { (self.private_payload(), self.view()) };
+        let Some(bytes) = private else { return view.copy_to(0, target) };
+        let len = bytes.len().min(target.len());
+        target[..len].copy_from_slice(&bytes[..len]);
         len
     }
 
-    /// The payload of a borrowed event, in place.
+    /// The payload of a borrowed event, in place; empty for an event without one.
     ///
     /// # Safety
     ///
-    /// The event has a payload, and its sender does not write to it any more. A peer of this library never does; a
-    /// hostile one of the same user could.
+    /// The event is borrowed, and is returned only after the last use of the view.
+    #[cfg(not(loom))]
+    #[inline]
     #[must_use]
-    pub unsafe fn payload(&self) -> &[u8] {
-        let len = self.detail() as usize;
-        let address = usize::try_from(self.second.load(Ordering::Relaxed)).unwrap_or(0);
-        if len == 0 || address == 0 {
-            return &[];
+    pub unsafe fn view(&self) -> View<'_> {
+        let (start, len) = self.payload();
+        // SAFETY: readable by the contract of `fill_payload`, or in this slot, until the event is returned.
+        unsafe { View::new(start, len) }
+    }
+
+    /// The payload of a borrowed event as a slice, where its memory is private to this process; empty for an event without one.
+    /// None: a peer could write it.
+    ///
+    /// # Safety
+    ///
+    /// The event is borrowed, is returned only after the last use of the slice, and nobody in this process writes the payload
+    /// meanwhile.
+    #[cfg(not(loom))]
+    #[inline]
+    #[must_use]
+    pub unsafe fn private_payload(&self) -> Option<&[u8]> {
+        let (start, len) = self.payload();
+        if len == 0 {
+            return Some(&[]);
         }
-        // SAFETY: as in `copy_payload`; nobody writes, by this function's contract.
-        unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance(address), len) }
+        let is_inline = start.addr() == self.inline.as_ptr().addr();
+        if !is_inline && self.inline[0].load(Ordering::Relaxed) != Access::Private as u64 {
+            return None;
+        }
+        // SAFETY: readable by the contract of `fill_payload`, or in this slot; nobody writes, by the contract of this function and
+        // by `Access::Private`.
+        Some(unsafe { std::slice::from_raw_parts(start, len) })
     }
 
     /// The state.

@@ -4,7 +4,7 @@
 use cci_mem::pool::{Pool, Queue};
 use cci_mem::region::Regions;
 use cci_mem::ring::{BODY, BODY_WORDS};
-use cci_mem::slot::State;
+use cci_mem::slot::{Access, State};
 use cci_mem::sync::Ordering;
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -258,7 +258,7 @@ proptest! {
             let mut part = [0xaa; 5];
             prop_assert_eq!(slot.copy_payload(&mut part), len.min(5));
             // SAFETY: the payload is in this slot, and nobody writes.
-            prop_assert_eq!(unsafe { slot.payload() }, &bytes[..len]);
+            prop_assert_eq!(unsafe { slot.private_payload() }, Some(&bytes[..len]));
             let address = usize::try_from(slot.words()[0]).expect("an address");
             prop_assert_eq!(address % 8, 0, "programs are told that payload is aligned");
             // SAFETY: the byte after the payload is in this slot too, by `fill_inline`.
@@ -397,4 +397,42 @@ fn only_a_sole_slot_that_was_returned_is_lent_again() {
     assert!(pool.sole_returned().is_some_and(|slot| std::ptr::eq(slot, second)), "renewed: the last again");
     pool.sweep_all(|_| ());
     assert!(pool.sole().is_none() && pool.sole_returned().is_none(), "all are free");
+}
+
+/// An address comes only from who answers for it: an event that safe code fills never has one.
+#[test]
+fn safe_code_gives_no_event_an_address() {
+    let array = Array::new(1);
+    let slot = &array.slots(1)[0];
+    let secret = [7_u8; 64];
+    let address = secret.as_ptr().expose_provenance() as u64;
+    for kind in [2, 4] {
+        slot.fill(kind, 64, [address, 0]);
+        let mut copy = [0; 64];
+        assert_eq!((slot.copy_payload(&mut copy), copy), (0, [0; 64]), "kind {kind}");
+        // SAFETY: the event has no payload.
+        assert_eq!(unsafe { slot.private_payload() }, Some(&[][..]));
+    }
+    // An address of another kind of event is that of a connection.
+    slot.fill(1, 64, [address, 0]);
+    assert_eq!(slot.copy_payload(&mut [0; 64]), 0);
+}
+
+#[test]
+fn only_private_payload_is_shown_as_a_slice() {
+    let array = Array::new(1);
+    let slot = &array.slots(1)[0];
+    let mut bytes = *b"elsewhere\0";
+    for (access, shown) in [(Access::Private, Some(&b"elsewhere"[..])), (Access::Shared, None)] {
+        // SAFETY: the bytes outlive the slot's use.
+        unsafe { slot.fill_payload(2, bytes.as_mut_ptr(), access, 9, 0) };
+        // SAFETY: nobody returns the event or writes the bytes.
+        assert_eq!(unsafe { slot.private_payload() }, shown);
+        // SAFETY: as above.
+        assert_eq!(unsafe { slot.view() }.to_vec(), b"elsewhere");
+    }
+    // What stood elsewhere before makes no difference to a message in the slot.
+    slot.fill_inline(2, 8, 0, |_| u64::from_ne_bytes(*b"in place"));
+    // SAFETY: as above.
+    assert_eq!(unsafe { slot.private_payload() }, Some(&b"in place"[..]));
 }

@@ -7,6 +7,7 @@ use crate::layout::{NO_SLOT, NOTHING, body, kind, pair, unpair};
 use crate::receive::take_recv;
 use crate::send::NO_PAYLOAD;
 use cci_mem::ring::{BODY, BODY_WORDS, Header, Violation};
+use cci_mem::slot::Access;
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, CONN_REQ_LEN, EventKind, Failure, RequestError};
 use cci_transport::{Connection, ConnectionState, Core, Slot};
@@ -88,12 +89,12 @@ impl Lane {
             if wire.is_short() {
                 let buffer = common.spill(|buffer| wire.copy_payload(payload, len, buffer));
                 // SAFETY: as for a message that is spilled.
-                unsafe { slot.fill_payload(kind, common.spilled_at(buffer), len, third) };
+                unsafe { slot.fill_payload(kind, common.spilled_at(buffer), Access::Private, len, third) };
                 slot.payload.store(Held::Spill(number, buffer).token(), Ordering::Relaxed);
                 wire.grant(index);
             } else {
                 // SAFETY: as for a message in a payload slot.
-                unsafe { slot.fill_payload(kind, payload, len, third) };
+                unsafe { slot.fill_payload(kind, payload, Access::Shared, len, third) };
                 slot.payload.store(Held::Lane(number, Some(index)).token(), Ordering::Relaxed);
                 if wire.wants_more() {
                     wire.grow();
