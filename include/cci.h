@@ -505,12 +505,8 @@ CCI_DECLSPEC int cci_rma_deregister(cci_endpoint_t *endpoint, cci_rma_handle_t *
  * CCI_EINVAL: length 0, unreliable connection, wrong flags, or a range outside the local registration. CCI_EMSGSIZE: the
  * message is longer than the connection's max_send_size. CCI_ENOBUFS: too many operations are open.
  *
- * Over sm the library copies by the number of the peer's process. A peer that executes another program closes its endpoint by it,
- * and the library checks that before every system call that copies (1 MiB at most). A call that is under way while the peer executes
- * goes on in the old program's memory. What is left is a window: a peer that executes between the check and the beginning of the
- * call, normally less than a microsecond later, or a call that begins between the new program's memory and the closing of the old
- * descriptors. Such a call may reach the new program where it has memory at the same addresses. A program that is to execute
- * another one destroys its endpoint before. */
+ * Over sm the library copies from and to the peer's address space. A peer that executes another program closes its endpoint by it: a
+ * copy that is under way goes on in the old program's memory, and no later one reaches the new program. */
 CCI_DECLSPEC int cci_rma(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len,
                          cci_rma_handle_t *local_handle, uint64_t local_offset, cci_rma_handle_t *remote_handle,
                          uint64_t remote_offset, uint64_t data_len, const void *context, int flags);

@@ -12,6 +12,9 @@
 // Models replace the atomics by larger ones that cannot stand in mapped memory or in statics.
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+pub mod address_space;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
 pub mod arena;
 pub mod barrier;
 #[cfg(not(loom))]

@@ -1,10 +1,12 @@
 //! Forks are noticed; values for one thread stay with it.
 #![cfg(not(loom))]
 
+use cci_mem::address_space::Tag;
 use cci_mem::barrier::{Pairing, prepare};
 use cci_mem::fork::{Mark, PerProcess};
 use cci_mem::guarded::{Guarded, Threading, WrongThread};
 use cci_mem::sync::{AtomicU32, Ordering};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::thread;
 
@@ -32,6 +34,23 @@ fn a_mark_is_gone_in_a_forked_child() {
     assert!(mark.is_here());
     assert!(in_child(|| !mark.is_here()));
     assert!(mark.is_here(), "the parent's is untouched");
+}
+
+/// Writes to a pipe what lies at the address: a fault is an error there.
+fn is_readable(address: usize) -> bool {
+    let (_reader, writer) = rustix::pipe::pipe().expect("a pipe");
+    // SAFETY: the kernel checks the address.
+    let written = unsafe { libc::write(writer.as_raw_fd(), std::ptr::without_provenance(address), 8) };
+    written == 8
+}
+
+#[test]
+fn a_child_has_a_tag_of_its_own_and_not_its_parents() {
+    let tag = Tag::of_this_process().expect("a tag");
+    assert!(is_readable(tag.address));
+    assert!(in_child(|| !is_readable(tag.address)));
+    assert!(in_child(|| Tag::of_this_process().is_ok_and(|own| own != tag && is_readable(own.address))));
+    assert_eq!(Tag::of_this_process(), Ok(tag));
 }
 
 #[test]

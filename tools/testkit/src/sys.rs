@@ -277,6 +277,19 @@ impl Drop for PrivateMemory {
     }
 }
 
+/// Lets whatever program this process executes next have all its descriptors.
+///
+/// # Panics
+///
+/// The system does not list them.
+pub fn inherit_descriptors() {
+    for entry in std::fs::read_dir("/proc/self/fd").expect("descriptors").flatten() {
+        let number = entry.file_name().to_str().and_then(|name| name.parse().ok()).expect("a number");
+        // SAFETY: flags only; of a number without a descriptor the call is an error, nothing more.
+        unsafe { libc::fcntl(number, libc::F_SETFD, 0) };
+    }
+}
+
 /// Copies `bytes` by one call of `process_vm_writev` to another process, `times` times one behind the other from `address` on.
 /// Returns how many bytes the kernel copied.
 ///

@@ -142,33 +142,45 @@ fn call_under_way_stays_in_the_address_space_that_it_began_in() {
 #[test]
 fn program_that_a_peer_executes_is_not_written() {
     let _alone = alone();
+    for round in 0..12 {
+        write_until_refused("execute-over-target", &format!("round {round}"));
+    }
+}
+
+/// The program may even have inherited the socket by which the connection is known to live.
+#[test]
+fn program_that_has_the_peers_descriptors_is_not_written() {
+    let _alone = alone();
+    write_until_refused("execute-over-target-with-descriptors", "with descriptors");
+}
+
+/// Writes to a peer of this role, which executes another program meanwhile, until the connection breaks.
+fn write_until_refused(role: &str, round: &str) {
     const LEN: usize = 8 << 20;
     let endpoint = open(&sm_device());
     let source = Origin::Program.allocate(LEN);
     source.write(0, &[0xff; LEN]);
     let local = endpoint.register(source.memory(), Rights::NONE).expect("a registration");
-    for round in 0..12 {
-        let world = World::new([&endpoint]);
-        let mut peer = Peer::spawn(PROGRAM, "execute-over-target", &[endpoint.uri()]);
-        let request = world.next(0, EventKind::ConnectRequest);
-        endpoint.accept(&request, 1).expect("an accept");
-        drop(request);
-        let connection = world.next(0, EventKind::Accept).connection().expect("one");
-        let remote = RmaHandle::from_bytes(&world.message(0)).expect("a handle");
-        assert_eq!(peer.line(), "connected");
-        let rma =
-            Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: 0, len: LEN as u64, message: None };
-        let (mut over, mut told) = (false, false);
-        while !over {
-            if endpoint.rma(connection, &rma, 0, Flags::WRITE).is_err() {
-                break;
-            }
-            over = world.next(0, EventKind::Send).outcome() == Err(Failure::Disconnected);
-            if !std::mem::replace(&mut told, true) {
-                peer.tell("go");
-            }
+    let world = World::new([&endpoint]);
+    let mut peer = Peer::spawn(PROGRAM, role, &[endpoint.uri()]);
+    let request = world.next(0, EventKind::ConnectRequest);
+    endpoint.accept(&request, 1).expect("an accept");
+    drop(request);
+    let connection = world.next(0, EventKind::Accept).connection().expect("one");
+    let remote = RmaHandle::from_bytes(&world.message(0)).expect("a handle");
+    assert_eq!(peer.line(), "connected");
+    let rma = Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: 0, len: LEN as u64, message: None };
+    let (mut over, mut told) = (false, false);
+    while !over {
+        if endpoint.rma(connection, &rma, 0, Flags::WRITE).is_err() {
+            break;
         }
-        assert_eq!(peer.line(), "untouched", "round {round}");
-        endpoint.disconnect(connection).expect("still to be disconnected");
+        over = world.next(0, EventKind::Send).outcome() == Err(Failure::Disconnected);
+        if !std::mem::replace(&mut told, true) {
+            peer.tell("go");
+        }
     }
+    assert_eq!(peer.line(), "untouched", "{round}");
+    world.until("a connection that is broken", || endpoint.rma(connection, &rma, 0, Flags::WRITE).is_err());
+    endpoint.disconnect(connection).expect("still to be disconnected");
 }

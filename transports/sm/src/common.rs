@@ -3,10 +3,10 @@
 use crate::control::Control;
 use crate::lane::Kept;
 use crate::registry::Registry;
+use cci_mem::address_space::Tag;
 use cci_mem::barrier::Pairing;
 use cci_mem::hints::{self, Hints};
 use cci_mem::segment::Segment;
-use cci_mem::sync::AtomicU64;
 use cci_mem::sync::Ordering;
 use cci_proto::{CONN_REQ_LEN, EventKind};
 use cci_transport::{Connection, Core, Slot};
@@ -31,8 +31,8 @@ pub(crate) struct Common {
     pub(crate) pairing: Pairing,
     pub(crate) registry: Registry,
     pub(crate) control: Control,
-    /// What peers try to read and write at the handshake.
-    pub(crate) probe: Box<AtomicU64>,
+    /// By what peers know this process's address space; without it they do not use process_vm.
+    pub(crate) tag: Option<Tag>,
     /// Bytes of memory that this machine has.
     pub(crate) physical_memory: u64,
     /// Milliseconds; sampled on empty polls.

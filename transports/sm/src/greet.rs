@@ -7,12 +7,12 @@ use crate::lane::{Bell, Lane, Phase};
 use crate::layout::{Geometry, READY_LEN, VERSION};
 use crate::registry::{LEN, PeerRegistry};
 use crate::rma::PeerSegment;
-use crate::sys::{self, Peer, Way};
+use crate::sys::{self, CopyError, Peer, Way};
 use crate::wire::Wire;
+use cci_mem::address_space::Tag;
 use cci_mem::cancellation::Uncancelled;
 use cci_mem::inherited::close_in_children;
 use cci_mem::segment::Segment;
-use cci_mem::sync::Ordering;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
@@ -101,8 +101,7 @@ impl Lane {
         packet.registry_len = LEN as u64;
         packet.endpoint = common.id;
         packet.segment = u64::from(self.number);
-        packet.probe_addr = std::ptr::from_ref(&*common.probe).expose_provenance() as u64;
-        packet.probe_value = common.probe.load(Ordering::Relaxed);
+        packet.set_tag(common.tag);
         packet
     }
 
@@ -217,9 +216,10 @@ impl Lane {
     fn usable(&mut self, common: &mut Common, packet: &Packet, registry: PeerRegistry) {
         self.registry = Some(registry);
         self.peer_uri.clone_from(&packet.text);
+        self.tag = packet.tag();
         self.no_process_vm = match (&self.peer, &common.no_process_vm) {
             (_, Some(why)) => Some(why.clone()),
-            (Some(peer), None) => probe(peer, packet).err(),
+            (Some(peer), None) => probe(peer, self.tag).err(),
             (None, None) => Some("the peer is not known".into()),
         };
         self.phase = Phase::Ready;
@@ -269,22 +269,19 @@ fn attach_bell(ready: OwnedFd, packet: &Packet) -> rustix::io::Result<Bell> {
 }
 
 /// Finds out by doing whether this process may copy to and from the peer's memory.
-fn probe(peer: &Peer, packet: &Packet) -> Result<(), String> {
+fn probe(peer: &Peer, tag: Tag) -> Result<(), String> {
     if peer.pid == 0 {
         return Err("its process is in a pid name space that this one does not see".into());
     }
-    let mut value = 0u64;
-    let local = std::ptr::from_mut(&mut value).expose_provenance();
-    let remote = usize::try_from(packet.probe_addr).map_err(|_| "the peer's probe has no address".to_owned())?;
+    if tag.address == 0 {
+        return Err("its address space has no tag".into());
+    }
     for way in [Way::Read, Way::Write] {
-        // SAFETY: `value` is 8 bytes of this frame.
-        match unsafe { sys::process_copy(peer.pid, way, local, remote, size_of::<u64>()) } {
-            Ok(8) => {}
-            Ok(_) => return Err("process_vm copies only a part".into()),
-            Err(errno) => return Err(format!("the kernel refuses process_vm: {errno}")),
-        }
-        if value != packet.probe_value {
-            return Err("process_vm reaches another process than the peer".into());
+        // SAFETY: no bytes but the tag.
+        match unsafe { sys::process_copy(peer.pid, tag, way, 0, tag.address, 0) } {
+            Ok(_) => {}
+            Err(CopyError::Gone) => return Err("process_vm reaches another process than the peer".into()),
+            Err(CopyError::Refused(errno)) => return Err(format!("the kernel refuses process_vm: {errno}")),
         }
     }
     Ok(())

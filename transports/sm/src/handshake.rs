@@ -1,6 +1,7 @@
 //! Packets on a lane's Unix socket.
 
 use crate::layout::{Geometry, RING_SHIFT, SEND_SIZES, SLOTS, VERSION};
+use cci_mem::address_space::Tag;
 use cci_mem::barrier::Pairing;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, IoSlice, IoSliceMut};
@@ -43,8 +44,7 @@ pub(crate) struct Packet {
     pub(crate) lane_len: u64,
     pub(crate) registry_len: u64,
     pub(crate) endpoint: [u64; 2],
-    pub(crate) probe_addr: u64,
-    pub(crate) probe_value: u64,
+    tag: [u64; 2],
     pub(crate) segment: u64,
     pub(crate) text: String,
 }
@@ -63,8 +63,7 @@ impl Packet {
             lane_len: 0,
             registry_len: 0,
             endpoint: [0; 2],
-            probe_addr: 0,
-            probe_value: 0,
+            tag: [0; 2],
             segment: 0,
             text: text.chars().take(TEXT - 1).collect(),
         }
@@ -78,6 +77,16 @@ impl Packet {
     /// How a lane of this process (`own`) and the packet's sender fences.
     pub(crate) fn pairing_with(&self, own: Pairing) -> Pairing {
         if self.features & FEATURE_MEMBARRIER == 0 { Pairing::Symmetric } else { own }
+    }
+
+    /// Says by what peers know this address space; `None`: by nothing.
+    pub(crate) fn set_tag(&mut self, tag: Option<Tag>) {
+        self.tag = tag.map_or([0; 2], |tag| [tag.address as u64, tag.value]);
+    }
+
+    /// The tag of the sender's address space; at address 0, where nothing lies, when it has none.
+    pub(crate) fn tag(&self) -> Tag {
+        Tag { address: usize::try_from(self.tag[0]).unwrap_or(0), value: self.tag[1] }
     }
 
     /// Says how the lane is laid out.
@@ -121,8 +130,8 @@ impl Packet {
             self.registry_len,
             self.endpoint[0],
             self.endpoint[1],
-            self.probe_addr,
-            self.probe_value,
+            self.tag[0],
+            self.tag[1],
             self.segment,
         ];
         for (at, long) in longs.into_iter().enumerate() {
@@ -162,8 +171,7 @@ impl Packet {
             lane_len: long(40),
             registry_len: long(48),
             endpoint: [long(56), long(64)],
-            probe_addr: long(72),
-            probe_value: long(80),
+            tag: [long(72), long(80)],
             segment: long(88),
             text: std::str::from_utf8(&text[..end]).ok()?.to_owned(),
         })

@@ -9,6 +9,7 @@ use crate::rma::PeerSegment;
 use crate::sys::Peer;
 use crate::table::Table;
 use crate::wire::Wire;
+use cci_mem::address_space::Tag;
 use cci_mem::hints;
 use cci_mem::ring::{BODY, BODY_WORDS, Header};
 use cci_mem::segment::Segment;
@@ -108,6 +109,8 @@ pub(crate) struct Lane {
     pub(crate) phase: Phase,
     pub(crate) socket: Option<OwnedFd>,
     pub(crate) peer: Option<Arc<Peer>>,
+    /// The tag of the peer's address space.
+    pub(crate) tag: Tag,
     /// The peer has closed its socket or died: it copies nothing any more, whatever its announcement says.
     pub(crate) gone: bool,
     /// Where this side dialed. A peer's own word is not taken for it, or it could have connections that are meant for others.
@@ -191,6 +194,7 @@ impl Lane {
             phase,
             socket: None,
             peer: None,
+            tag: Tag { address: 0, value: 0 },
             gone: false,
             address: None,
             peer_uri: String::new(),

@@ -6,9 +6,9 @@ use crate::control::Control;
 use crate::layout::{READY_LEN, SEND_SIZES};
 use crate::registry::Registry;
 use crate::{MAX_SEND_SIZE, NO_LANE, Sm};
+use cci_mem::address_space::Tag;
 use cci_mem::hints::Hints;
 use cci_mem::segment::Segment;
-use cci_mem::sync::AtomicU64;
 use cci_proto::Status;
 use cci_transport::{Core, OpenError, SpinPolicy, WaitPolicy, globals};
 use std::collections::VecDeque;
@@ -75,7 +75,7 @@ impl Sm {
         // It reads a file: here, and not within the first large RMA, which is no cancellation point.
         cci_mem::streaming::threshold();
         let system = |source: rustix::io::Errno| OpenError::system("cannot open an sm endpoint", source);
-        let mut random = [0; 40];
+        let mut random = [0; 32];
         rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty()).map_err(system)?;
         let mut words = random.chunks_exact(8).map(|chunk| {
             let mut bytes = [0; 8];
@@ -91,7 +91,7 @@ impl Sm {
             pairing: globals().map_err(system)?.1.pairing,
             registry: Registry::new([word(), word()])?,
             control,
-            probe: Box::new(AtomicU64::new(word())),
+            tag: Tag::of_this_process().ok(),
             physical_memory: physical_memory(),
             now: precise_now(),
             buffers: Vec::new(),

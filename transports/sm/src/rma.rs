@@ -4,7 +4,7 @@ use crate::common::Common;
 use crate::lane::{Lane, Op, Phase, finish};
 use crate::registry::Target;
 use crate::send::{NEVER, Step};
-use crate::sys::{self, Way};
+use crate::sys::{self, CopyError, Way};
 use cci_mem::hazard;
 use cci_mem::ring::Violation;
 use cci_mem::segment::Segment;
@@ -13,6 +13,7 @@ use cci_mem::sync::Ordering;
 use cci_proto::{Failure, Registration, Rights, RmaError, RmaHandle};
 use cci_transport::{Connection, Core, Message, Posted, Rma, Slot};
 use rustix::io::Errno;
+use rustix::net::{Shutdown, shutdown};
 
 /// Bytes copied in one call: long enough to hide the cost of a call, short enough that other lanes need not wait.
 const PIECE: u64 = 1 << 20;
@@ -270,7 +271,9 @@ impl Lane {
                 }
                 Ok(())
             }
-            None => self.process_copy(pending.way, local, target.address.wrapping_add(from), len),
+            None => usize::try_from(target.address.wrapping_add(from))
+                .map_err(|_| Failure::Copy)
+                .and_then(|remote| self.process_copy(pending.way, local, remote, len)),
         };
         hazard::release(wire.outbound.hazard);
         outcome.map(|()| Some(from + len as u64))
@@ -278,28 +281,27 @@ impl Lane {
 
     /// Copies by process_vm, going on where the kernel stops early.
     ///
-    /// A call takes hold of the peer's address space as it begins. When the peer executes another program meanwhile, the call goes on
-    /// in the old address space, so that the length of a call adds nothing to what may reach the new program.
-    fn process_copy(&self, way: Way, local: usize, remote: u64, len: usize) -> Result<(), Failure> {
-        let (Some(peer), Some(socket)) = (&self.peer, &self.socket) else { return Err(Failure::Disconnected) };
-        let remote = usize::try_from(remote).map_err(|_| Failure::Copy)?;
+    /// A call takes hold of the peer's address space as it begins, and begins with the tag of the one that has the registration. When
+    /// the peer executes another program, a call that is under way goes on in the old address space, and the next one fails.
+    fn process_copy(&self, way: Way, local: usize, remote: usize, len: usize) -> Result<(), Failure> {
+        let Some(peer) = &self.peer else { return Err(Failure::Disconnected) };
         let mut done = 0;
         while done < len {
-            // The number may be another process's by now, or the process execute another program: checked before each call, and
-            // after the last.
-            if peer.is_gone(socket) {
-                return Err(Failure::Disconnected);
-            }
             // SAFETY: `local` to `local + len` is inside a living registration of this process.
-            match unsafe { sys::process_copy(peer.pid, way, local + done, remote + done, len - done) } {
-                Ok(0) => return Err(Failure::Copy),
+            match unsafe { sys::process_copy(peer.pid, self.tag, way, local + done, remote + done, len - done) } {
                 Ok(copied) => done += copied,
-                Err(Errno::INTR) => {}
-                Err(Errno::SRCH) => return Err(Failure::Disconnected),
-                Err(_) => return Err(Failure::Copy),
+                Err(CopyError::Refused(Errno::INTR)) => {}
+                Err(CopyError::Refused(_)) => return Err(Failure::Copy),
+                Err(CopyError::Gone) => {
+                    // Whoever has inherited the other end speaks for nobody: the lane ends as if it had been closed.
+                    if let Some(socket) = &self.socket {
+                        let _ = shutdown(socket, Shutdown::Both);
+                    }
+                    return Err(Failure::Disconnected);
+                }
             }
         }
-        if peer.is_gone(socket) { Err(Failure::Disconnected) } else { Ok(()) }
+        Ok(())
     }
 }
 

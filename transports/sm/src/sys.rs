@@ -1,6 +1,7 @@
 //! The system calls of this transport that need `unsafe`: copying between processes, and who is at the other end of a
 //! socket.
 
+use cci_mem::address_space::Tag;
 use cci_mem::streaming;
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
@@ -17,26 +18,65 @@ pub(crate) enum Way {
     Write,
 }
 
-/// Copies between `local` here and `remote` in process `pid`; says how many bytes, which may be fewer than asked.
+/// Why nothing, or not all, was copied between processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CopyError {
+    /// The address space is gone: the process has ended or executed another program.
+    Gone,
+    /// What the kernel said of the bytes.
+    Refused(Errno),
+}
+
+/// Copies between `local` here and `remote` in the address space of process `pid` that has this tag; says how many bytes, which may
+/// be fewer than asked.
+///
+/// The tag is copied first, onto itself or to here. So a process that has another program by now, or another process that has the
+/// number, fails the call before its first byte, however long ago the caller looked.
 ///
 /// # Safety
 ///
 /// `len` bytes at `local` are registered memory of this process, or memory that nobody else uses. Unmapped addresses are an error,
 /// not a fault.
-pub(crate) unsafe fn process_copy(pid: i32, way: Way, local: usize, remote: usize, len: usize) -> Result<usize, Errno> {
-    let here = libc::iovec { iov_base: std::ptr::with_exposed_provenance_mut(local), iov_len: len };
-    let there = libc::iovec { iov_base: std::ptr::without_provenance_mut(remote), iov_len: len };
-    // SAFETY: one vector each way; the kernel checks both ranges, and the caller vouches for the local one.
+pub(crate) unsafe fn process_copy(
+    pid: i32,
+    tag: Tag,
+    way: Way,
+    local: usize,
+    remote: usize,
+    len: usize,
+) -> Result<usize, CopyError> {
+    let mut word = if way == Way::Write { tag.value } else { !tag.value };
+    let tag_here = libc::iovec { iov_base: (&raw mut word).cast(), iov_len: TAG_LEN };
+    let here = [tag_here, libc::iovec { iov_base: std::ptr::with_exposed_provenance_mut(local), iov_len: len }];
+    let [tag_there, remote] = [tag.address, remote].map(std::ptr::without_provenance_mut);
+    let there = [libc::iovec { iov_base: tag_there, iov_len: TAG_LEN }, libc::iovec { iov_base: remote, iov_len: len }];
+    // SAFETY: two vectors each way; the kernel checks the ranges, `word` is ours, and the caller vouches for the other local one.
     let copied = unsafe {
         match way {
-            Way::Read => libc::process_vm_readv(pid, &raw const here, 1, &raw const there, 1, 0),
-            Way::Write => libc::process_vm_writev(pid, &raw const here, 1, &raw const there, 1, 0),
+            Way::Read => libc::process_vm_readv(pid, here.as_ptr(), 2, there.as_ptr(), 2, 0),
+            Way::Write => libc::process_vm_writev(pid, here.as_ptr(), 2, there.as_ptr(), 2, 0),
         }
     };
-    usize::try_from(copied).map_err(|_| {
-        let code = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
-        Errno::from_raw_os_error(code)
-    })
+    let Ok(copied) = usize::try_from(copied) else {
+        return Err(match last_error() {
+            // The tag is the first that is touched.
+            Errno::FAULT | Errno::SRCH => CopyError::Gone,
+            other => CopyError::Refused(other),
+        });
+    };
+    if copied < TAG_LEN || word != tag.value {
+        return Err(CopyError::Gone);
+    }
+    match copied - TAG_LEN {
+        0 if len > 0 => Err(CopyError::Refused(Errno::FAULT)),
+        bytes => Ok(bytes),
+    }
+}
+
+const TAG_LEN: usize = size_of::<u64>();
+
+fn last_error() -> Errno {
+    Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
 }
 
 /// Copies between registered memory here and a mapped segment.

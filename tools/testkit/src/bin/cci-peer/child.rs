@@ -7,7 +7,7 @@ use cci::{
     RequestError, Rights, Rma, RmaError, SendError, Status, Unusable,
 };
 use cci_testkit::memory::Origin;
-use cci_testkit::sys::{PrivateMemory, fork as fork_process};
+use cci_testkit::sys::{PrivateMemory, fork as fork_process, inherit_descriptors};
 use cci_testkit::{LIMIT, World, open, pattern, sm_device};
 use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, waitpid};
 use std::os::unix::process::CommandExt;
@@ -29,8 +29,9 @@ pub(crate) fn execute(uri: &str) {
 /// Where a target lies, and later memory of the program that is executed in its place.
 const PLACE: (usize, usize) = (0x6000_0000_0000, 8 << 20);
 
-/// Lets its peer write to memory at [`PLACE`], and executes another program that has memory there.
-pub(crate) fn execute_over_target(uri: &str) {
+/// Lets its peer write to memory at [`PLACE`], and executes another program that has memory there, and either no descriptor of this
+/// one or all.
+pub(crate) fn execute_over_target(uri: &str, inherits: bool) {
     let endpoint = open(&sm_device());
     let connection = connect(&endpoint, uri);
     let memory = PrivateMemory::at(PLACE.0, PLACE.1);
@@ -38,6 +39,9 @@ pub(crate) fn execute_over_target(uri: &str) {
     endpoint.send(connection, &handle.to_bytes(), 0, Flags::SILENT).expect("a send");
     say("connected");
     hear();
+    if inherits {
+        inherit_descriptors();
+    }
     let error = Command::new(std::env::current_exe().expect("this program")).arg("look").exec();
     panic!("cannot execute: {error}");
 }

@@ -64,7 +64,8 @@ fn main() {
         }
         ["execute", uri] => child::execute(uri),
         ["wait"] => child::wait(),
-        ["execute-over-target", uri] => child::execute_over_target(uri),
+        ["execute-over-target", uri] => child::execute_over_target(uri, false),
+        ["execute-over-target-with-descriptors", uri] => child::execute_over_target(uri, true),
         ["look"] => child::look(),
         ["execute-under-copy"] => child::execute_under_copy(),
         ["look-twice"] => child::look_twice(),
