@@ -1,0 +1,139 @@
+//! The pages: the index names each of them, and their links lead somewhere.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the project's directory")
+}
+
+/// Every page of the project, as a path from its root. Directories of builds and of tools have none.
+fn pages() -> Vec<PathBuf> {
+    let root = root();
+    let (mut pages, mut directories) = (Vec::new(), vec![root.clone()]);
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(&directory).expect("a directory of the project") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let is_ours = !name.starts_with('.') && !["target", "shared"].contains(&name) && !name.ends_with("-out");
+            if path.is_dir() && (is_ours || name == ".github") {
+                // A build directory says so itself.
+                if !path.join("CACHEDIR.TAG").exists() {
+                    directories.push(path);
+                }
+            } else if name.ends_with(".md") {
+                pages.push(path.strip_prefix(&root).expect("below the root").to_owned());
+            }
+        }
+    }
+    pages.sort();
+    pages
+}
+
+/// The text without what is code: blocks between fences, indented blocks, and what stands between backquotes.
+fn prose(text: &str) -> String {
+    let (mut prose, mut in_fence) = (String::new(), false);
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            in_fence = !in_fence;
+        } else if !in_fence && !line.starts_with("    ") {
+            line.split('`').step_by(2).for_each(|part| prose.push_str(part));
+        }
+        // A link's text may go on in the next line.
+        prose.push('\n');
+    }
+    prose
+}
+
+/// The targets of all links of a page.
+fn links(text: &str) -> Vec<String> {
+    let prose = prose(text);
+    let targets = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.map(|target| target.trim().to_owned()).collect()
+}
+
+/// The anchors that a page's headings make: small letters, hyphens for spaces, no other punctuation.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut in_fence = false;
+    let headings = text.lines().filter(|line| {
+        in_fence ^= line.trim_start().starts_with("```");
+        !in_fence && line.starts_with('#')
+    });
+    let slug = |heading: &str| {
+        let heading = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        heading.chars().filter(|character| character.is_alphanumeric() || "-_".contains(*character)).collect()
+    };
+    headings.map(slug).collect()
+}
+
+/// A path without its `..`, which `canonicalize` would need to exist.
+fn resolved(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut whole, part| {
+        match part {
+            Component::ParentDir => _ = whole.pop(),
+            part => whole.push(part),
+        }
+        whole
+    })
+}
+
+/// What a link of `page` names inside of the project: a path from the root, and an anchor.
+fn inside(page: &Path, link: &str) -> Option<(PathBuf, Option<String>)> {
+    if link.contains("://") || link.starts_with("mailto:") {
+        return None;
+    }
+    let (path, anchor) = link.split_once('#').map_or((link, None), |(path, anchor)| (path, Some(anchor.to_owned())));
+    let path = if path.is_empty() { page.to_owned() } else { resolved(&page.with_file_name("").join(path)) };
+    Some((path, anchor))
+}
+
+/// What is wrong with the links of a page.
+fn broken(root: &Path, page: &Path, text: &str) -> Vec<String> {
+    let is_broken = |link: &String| {
+        let Some((path, anchor)) = inside(page, link) else { return false };
+        let target = root.join(&path);
+        let lacks_anchor = |anchor: String| {
+            std::fs::read_to_string(&target).is_ok_and(|text| !anchors(&text).contains(&anchor))
+                && target.extension().is_some_and(|extension| extension == "md")
+        };
+        !target.exists() || anchor.is_some_and(lacks_anchor)
+    };
+    links(text).into_iter().filter(is_broken).map(|link| format!("{}: {link}", page.display())).collect()
+}
+
+#[test]
+fn every_link_between_pages_resolves() {
+    let root = root();
+    let pages = pages();
+    assert!(pages.len() > 20, "the pages are not found: {pages:?}");
+    let broken: Vec<String> = pages
+        .iter()
+        .flat_map(|page| broken(&root, page, &std::fs::read_to_string(root.join(page)).expect("a page")))
+        .collect();
+    assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+}
+
+#[test]
+fn a_broken_link_is_found() {
+    let text = "# A heading: one, two\n[a](ci.md) [b](no.md) [c](../Makefile#x) [d](#a-heading-one-two) [e](#no)\n\
+                `[f](code.md)` [g](https://example.org/no)\n```\n[h](fenced.md)\n```\n    [i](indented.md)\n";
+    let root = root();
+    std::fs::read(root.join("docs/ci.md")).expect("the page that this test links to");
+    assert_eq!(anchors(text), BTreeSet::from(["a-heading-one-two".to_owned()]));
+    // The page exists, so that its own anchors are looked up in it, which has none of these.
+    let found = broken(&root, Path::new("docs/ci.md"), text);
+    assert_eq!(found, ["docs/ci.md: no.md", "docs/ci.md: #a-heading-one-two", "docs/ci.md: #no"]);
+}
+
+#[test]
+fn the_index_names_every_page() {
+    let index = Path::new("docs/README.md");
+    let text = std::fs::read_to_string(root().join(index)).expect("the index");
+    let named: BTreeSet<PathBuf> =
+        links(&text).iter().filter_map(|link| inside(index, link)).map(|(path, _)| path).collect();
+    let missing: Vec<PathBuf> = pages()
+        .into_iter()
+        .filter(|page| page != index && !page.starts_with(".github") && !named.contains(page))
+        .collect();
+    assert!(missing.is_empty(), "docs/README.md does not name {missing:?}");
+}
