@@ -1,7 +1,9 @@
 //! Notices a fork without a system call: one page that the kernel wipes in a forked child.
 
 use crate::sync::{AtomicPtr, Ordering};
-use rustix::mm::{MapFlags, ProtFlags, madvise, mmap_anonymous};
+#[cfg(not(miri))]
+use rustix::mm::madvise;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
 const ALIVE: u32 = 0x0cc1_0cc1;
 
@@ -21,8 +23,12 @@ impl Mark {
         let memory = unsafe {
             mmap_anonymous(std::ptr::null_mut(), page, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
         };
+        // Miri forks nothing, and does not imitate this call.
+        #[cfg(not(miri))]
         // SAFETY: the range is the mapping just made.
-        unsafe { madvise(memory, page, rustix::mm::Advice::LinuxWipeOnFork)? };
+        unsafe {
+            madvise(memory, page, rustix::mm::Advice::LinuxWipeOnFork)?
+        }
         // SAFETY: page-aligned, zero-filled, never unmapped, and only ever accessed as this atomic.
         let word = unsafe { &*memory.cast::<std::sync::atomic::AtomicU32>() };
         word.store(ALIVE, std::sync::atomic::Ordering::Relaxed);

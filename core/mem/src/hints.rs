@@ -120,6 +120,7 @@ mod tests {
 
     /// What a peer can do that writes the page at random: each hint is a number below `BITS`, and they end.
     #[test]
+    #[cfg_attr(miri, ignore = "each of 65,536 hints is found by looking at words, which takes Miri many minutes")]
     fn a_page_of_ones_is_a_bounded_number_of_hints() {
         let (page, mut hints) = (page(), Hints::new());
         page.iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));

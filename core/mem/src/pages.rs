@@ -8,6 +8,10 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
+/// A private mapping that promises no memory yet. Miri does not know that flag.
+pub(crate) const UNRESERVED: MapFlags =
+    if cfg!(miri) { MapFlags::PRIVATE } else { MapFlags::PRIVATE.union(MapFlags::NORESERVE) };
+
 /// Zeroes, of which no page takes memory until it is touched. Unmapped when dropped.
 #[derive(Debug)]
 pub struct Pages {
@@ -27,9 +31,9 @@ impl Pages {
     ///
     /// No address space; `INVAL` when `len` is 0.
     pub fn new(len: usize) -> Result<Self> {
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a fresh mapping at an address of the kernel's choice.
-        let base = unsafe { mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, flags)? };
+        let base =
+            unsafe { mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, UNRESERVED)? };
         Ok(Self { base: NonNull::new(base.cast()).ok_or(Errno::NOMEM)?, len })
     }
 }

@@ -3,16 +3,18 @@
 //! The slots of an endpoint live here: a pointer to an event of an endpoint that is gone still points to a slot,
 //! which reads as all zeroes or as a slot of a later endpoint.
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use crate::pages::UNRESERVED;
+#[cfg(not(miri))]
+use rustix::mm::{Advice, madvise};
+use rustix::mm::{ProtFlags, mmap_anonymous, munmap};
 use std::sync::{Mutex, PoisonError};
 
 /// Whether this process can have so many bytes of address space more. Nothing is left of the trial.
 #[must_use]
 pub fn has_room(bytes: usize) -> bool {
     let access = ProtFlags::READ | ProtFlags::WRITE;
-    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: a fresh private mapping at an address of the kernel's choice, which nobody touches.
-    let Ok(memory) = (unsafe { mmap_anonymous(std::ptr::null_mut(), bytes.max(1), access, flags) }) else {
+    let Ok(memory) = (unsafe { mmap_anonymous(std::ptr::null_mut(), bytes.max(1), access, UNRESERVED) }) else {
         return false;
     };
     // SAFETY: the mapping just made.
@@ -66,12 +68,7 @@ impl<T: Zeroed> Regions<T> {
         let bytes = count.checked_mul(size_of::<T>()).ok_or(rustix::io::Errno::NOMEM)?;
         // SAFETY: a fresh private mapping at an address of the kernel's choice.
         let memory = unsafe {
-            mmap_anonymous(
-                std::ptr::null_mut(),
-                bytes.max(1),
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )?
+            mmap_anonymous(std::ptr::null_mut(), bytes.max(1), ProtFlags::READ | ProtFlags::WRITE, UNRESERVED)?
         };
         // SAFETY: the mapping holds `count` zero objects, which `Zeroed` makes valid; a page's alignment suffices
         // for any `T` of less than a page; never unmapped.
@@ -84,6 +81,12 @@ impl<T: Zeroed> Regions<T> {
         let mut arrays = self.arrays.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(at) = arrays.taken.iter().position(|taken| std::ptr::eq(*taken, region)) else { return };
         let region = arrays.taken.swap_remove(at);
+        #[cfg(miri)] // which does not imitate madvise
+        // SAFETY: as below.
+        unsafe {
+            std::ptr::write_bytes(region.as_ptr().cast_mut(), 0, region.len());
+        }
+        #[cfg(not(miri))]
         // SAFETY: the range is a mapping of `map`. Wiping it under a stale reader is the same as storing zero
         // into its atomics. Should the kernel refuse, the old contents stay, which are valid too.
         let _ = unsafe { madvise(region.as_ptr().cast_mut().cast(), size_of_val(region), Advice::LinuxDontNeed) };

@@ -137,7 +137,7 @@ fn a_value_changes_hands_with_its_guard() {
 
 #[test]
 fn a_value_for_many_threads_loses_no_update() {
-    const EACH: u64 = 20_000;
+    const EACH: u64 = if cfg!(miri) { 50 } else { 20_000 };
     for pairing in [prepare(), Pairing::Symmetric] {
         let value = Arc::new(Guarded::new(0u64, pairing));
         let threads: Vec<_> = (0..4)

@@ -7,6 +7,9 @@ use cci_mem::sync::{AtomicU32, Ordering};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
+/// Of a test at most. Miri takes a thousand times as long, and longer still to invent them.
+const STEPS: usize = if cfg!(miri) { 30 } else { 300 };
+
 fn entries<const N: usize>() -> [Entry; N] {
     std::array::from_fn(|_| Entry::default())
 }
@@ -61,7 +64,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (any::<u8>(), any::<u32>(), any::<[u64; 3]>()).prop_map(|(k, w, b)| Step::PushWords(k, w, b)),
         3 => Just(Step::Take),
     ];
-    prop::collection::vec(step, 0..300)
+    prop::collection::vec(step, 0..STEPS)
 }
 
 /// A producer, a consumer, and what lies between them.
@@ -217,7 +220,7 @@ proptest! {
     #[test]
     fn grants_come_out_as_they_went_in(
         (shift, start) in shift_and_cursor(1..=7),
-        steps in prop::collection::vec(prop::option::of(any::<u16>()), 0..600),
+        steps in prop::collection::vec(prop::option::of(any::<u16>()), 0..2 * STEPS),
     ) {
         let words = words(shift);
         let mut writer = GrantWriter::starting_at(shift, start);
@@ -243,7 +246,7 @@ proptest! {
     #[test]
     fn a_consumer_survives_any_entry(
         (shift, start) in shift_and_cursor(2..=4),
-        scribbles in prop::collection::vec((any::<prop::sample::Index>(), any::<u64>()), 1..200),
+        scribbles in prop::collection::vec((any::<prop::sample::Index>(), any::<u64>()), 1..STEPS),
     ) {
         for_size!(shift, scribble(start, scribbles))?;
     }
@@ -278,7 +281,7 @@ proptest! {
 
     /// Any word is a grant of its lap or none; its index is for the caller to check.
     #[test]
-    fn a_reader_survives_any_grant(scribbles in prop::collection::vec((0usize..8, any::<u32>(), any::<bool>()), 1..200)) {
+    fn a_reader_survives_any_grant(scribbles in prop::collection::vec((0usize..8, any::<u32>(), any::<bool>()), 1..STEPS)) {
         const SHIFT: u32 = 3;
         let words = words(SHIFT);
         let mut reader = GrantReader::new(SHIFT);
@@ -298,6 +301,7 @@ proptest! {
 
 /// A ring of zeroes is empty wherever a test may begin, and in every lap of the first 2^17 after the beginning.
 #[test]
+#[cfg_attr(miri, ignore = "half a million frames take Miri an hour")]
 fn a_full_turn_of_laps_never_shows_an_old_frame() {
     let entries = entries::<4>();
     let head = AtomicU32::new(0);

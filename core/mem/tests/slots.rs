@@ -60,7 +60,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::SweepAll),
         1 => (0usize..40).prop_map(Step::SetLimit),
     ];
-    prop::collection::vec(step, 0..200)
+    // Miri takes a thousand times as long.
+    prop::collection::vec(step, 0..if cfg!(miri) { 30 } else { 200 })
 }
 
 /// What a pool should look like from outside.
@@ -325,12 +326,13 @@ fn the_oldest_is_used_again_once_it_is_back() {
 /// What a burst has taken is freed by the way, until few are left.
 #[test]
 fn many_become_few_again() {
-    let array = Array::new(1000);
-    let mut pool = Pool::new(array.slots(1000), 1000).expect("memory");
+    const MANY: usize = if cfg!(miri) { 60 } else { 1000 };
+    let array = Array::new(MANY);
+    let mut pool = Pool::new(array.slots(MANY), MANY).expect("memory");
     let taken: Vec<_> = std::iter::from_fn(|| pool.take()).collect();
     taken.iter().for_each(|slot| pool.lend(slot));
     assert!(taken.iter().all(|slot| slot.give_back()));
-    for _ in 0..1000 {
+    for _ in 0..MANY {
         let slot = pool.renew(|_| ()).expect("the oldest is back");
         pool.lend(slot);
         assert!(slot.give_back());

@@ -16,7 +16,7 @@ fn address<T>(object: &'static T) -> usize {
 
 proptest! {
     #[test]
-    fn a_slab_lends_each_object_once_and_not_soon_again(steps in prop::collection::vec(any::<Option<prop::sample::Index>>(), 0..800)) {
+    fn a_slab_lends_each_object_once_and_not_soon_again(steps in prop::collection::vec(any::<Option<prop::sample::Index>>(), 0..if cfg!(miri) { 200 } else { 800 })) {
         let slab: Slab<AtomicU64> = Slab::new();
         let mut lent: Vec<&'static AtomicU64> = Vec::new();
         let mut held = HashSet::new();
@@ -55,7 +55,7 @@ proptest! {
 fn a_slab_reuses_what_has_rested() {
     let slab: Slab<AtomicU64> = Slab::new();
     let mut seen = HashSet::new();
-    for _ in 0..10_000 {
+    for _ in 0..if cfg!(miri) { 500 } else { 10_000 } {
         let object = slab.take();
         seen.insert(address(object));
         slab.give(object);
@@ -77,6 +77,9 @@ fn a_reference_is_what_was_set_last() {
     assert_eq!(size_of::<AtomicRef<AtomicU64>>(), size_of::<*const u64>());
 }
 
+/// Words of a region, at most.
+const LARGEST: usize = if cfg!(miri) { 60 } else { 4000 };
+
 /// A word that regions may hold.
 struct Word(AtomicU64);
 
@@ -84,10 +87,10 @@ struct Word(AtomicU64);
 unsafe impl Zeroed for Word {}
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 64 }))]
 
     #[test]
-    fn a_region_is_zero_however_often_it_is_reused(counts in prop::collection::vec(1usize..4000, 1..20)) {
+    fn a_region_is_zero_however_often_it_is_reused(counts in prop::collection::vec(1usize..LARGEST, 1..20)) {
         let regions: Regions<Word> = Regions::new();
         for count in counts {
             let region = regions.take(count).expect("address space");
@@ -132,6 +135,7 @@ fn only_what_was_taken_can_be_given_back() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri ends itself where there is no address space")]
 fn more_than_the_address_space_is_refused() {
     let regions: Regions<Word> = Regions::new();
     regions.give(regions.take(1).expect("address space"));
