@@ -1,32 +1,27 @@
 //! Devices from a configuration file, or found.
 
-mod found;
+mod advice;
 mod ini;
-mod known;
 #[cfg(test)]
 mod tests;
 
 use crate::device::Device;
-use crate::transports::{RMA_RIGHTS, RMA_RIGHTS_VALUES};
+use crate::transports::{Known, RMA_RIGHTS, built_names, driver, drivers, names};
+use advice::{advice, nearest};
 use cci_proto::Status;
-use cci_transport::OpenError;
+use cci_transport::{Check, Condition, Driver, OpenError, Scope};
 use ini::{Entry, Mistake, Section};
-use known::{CORE_KEYS, Known};
 use std::cmp::Reverse;
-use std::net::IpAddr;
-use std::ops::RangeInclusive;
-use std::str::FromStr;
 
-/// Largest message that `mss` may ask for, bytes.
-const MSS: RangeInclusive<u32> = 64..=1 << 20;
+/// The keys that every device has.
+const CORE_KEYS: [&str; 4] = ["transport", "priority", "default", RMA_RIGHTS.name];
 
 /// The devices of `file` (its name for messages, and its bytes), or those found, without the transports that `selection`
 /// (`CCI_CTP`) leaves out: those up first, then the default, then by priority and rate, descending.
 pub(crate) fn devices(file: Option<(&str, &[u8])>, selection: &str) -> Result<Vec<Device>, OpenError> {
     let selection = Selection::parse(selection)?;
     let mut devices = match file {
-        // Without a configuration programs that name no device stay on this host, where shared memory is by far the faster.
-        None => vec![Device { is_default: true, ..found::shared_memory("sm0") }, found::udp("sock0", &[])],
+        None => discovered(),
         Some((name, bytes)) => from_bytes(bytes).map_err(|mistake| {
             OpenError::new(Status::Inval, format!("{name}:{}: {}", mistake.line, mistake.sentence))
         })?,
@@ -40,14 +35,67 @@ pub(crate) fn devices(file: Option<(&str, &[u8])>, selection: &str) -> Result<Ve
 pub(crate) fn transport_of(uri: &str) -> Result<&'static str, OpenError> {
     let refused = |what: String| OpenError::new(Status::Inval, what);
     let Some((scheme, _)) = uri.split_once("://") else {
-        let example = "pass what a server printed, such as sock://192.0.2.1:5000";
-        return Err(refused(format!("'{uri}' is not a URI of an endpoint; {example}")));
+        let advice = "pass what a server printed, such as";
+        return Err(refused(format!("'{uri}' is not a URI of an endpoint; {advice} {}", example_uri())));
     };
-    let known = known::transport(scheme).ok_or_else(|| {
-        let advice = known::advice(scheme, &known::built_names());
+    let known = Known::of(scheme).ok_or_else(|| {
+        let advice = advice(scheme, &built_names());
         refused(format!("the URI '{uri}' names an unknown transport '{scheme}'; {advice}"))
     })?;
-    Ok(known.name)
+    Ok(known.name())
+}
+
+/// What the URI of an endpoint looks like, of another host if possible.
+fn example_uri() -> &'static str {
+    let farthest = drivers().iter().max_by_key(|driver| driver.scope);
+    farthest.map_or("transport://address", |driver| driver.example_uri)
+}
+
+/// The devices of this host that need no configuration.
+fn discovered() -> Vec<Device> {
+    let of = |driver: &&'static Driver| {
+        let found = (driver.discover)().into_iter();
+        found.map(|found| {
+            built_device(&found.name, driver, found.arguments.clone(), &(driver.inspect)(&found.arguments))
+        })
+    };
+    let mut devices: Vec<_> = drivers().iter().flat_map(of).collect();
+    // Programs that name no device stay on this host, where shared memory is by far the faster.
+    let stays = |device: &&mut Device| driver(&device.transport).is_some_and(|driver| driver.scope == Scope::Host);
+    if let Some(device) = devices.iter_mut().find(stays) {
+        device.is_default = true;
+    }
+    devices
+}
+
+fn built_device(name: &str, driver: &Driver, arguments: Vec<(String, String)>, condition: &Condition) -> Device {
+    Device {
+        name: name.to_owned(),
+        transport: driver.name.to_owned(),
+        up: condition.up,
+        reason: condition.reason.clone(),
+        arguments,
+        max_send_size: condition.max_send_size,
+        rate: 0,
+        pci: None,
+        priority: driver.priority,
+        is_default: false,
+    }
+}
+
+fn absent_device(name: &str, known: Known, arguments: Vec<(String, String)>) -> Device {
+    Device {
+        name: name.to_owned(),
+        transport: known.name().to_owned(),
+        up: false,
+        reason: absent(known.name()),
+        arguments,
+        max_send_size: 0,
+        rate: 0,
+        pci: None,
+        priority: known.priority(),
+        is_default: false,
+    }
 }
 
 fn from_bytes(bytes: &[u8]) -> Result<Vec<Device>, Mistake> {
@@ -75,115 +123,90 @@ fn from_bytes(bytes: &[u8]) -> Result<Vec<Device>, Mistake> {
 fn device(section: &Section<'_>) -> Result<Device, Mistake> {
     let known = transport(section)?;
     check_keys(section, known)?;
-    let mut device = match known.name {
-        "sm" => found::shared_memory(section.name),
-        "sock" => found::udp(section.name, &socket_keys(section)?),
-        "sim" => found::simulated(section.name),
-        _ => Device {
-            name: section.name.to_owned(),
-            transport: known.name.to_owned(),
-            up: false,
-            reason: absent(known.name),
-            arguments: Vec::new(),
-            max_send_size: 0,
-            rate: 0,
-            pci: None,
-            priority: known.priority,
-            is_default: false,
-        },
-    };
-    // Those of a socket are there already, without the keys that every device has.
-    device.arguments.clear();
-    for entry in &section.entries {
-        match entry.key {
-            "transport" => (),
-            "priority" => device.priority = number(section, entry, &(0..=100))?,
-            "default" => device.is_default = number::<u32>(section, entry, &(0..=1))? == 1,
-            key => {
-                if key == RMA_RIGHTS {
-                    one_of(section, entry, &RMA_RIGHTS_VALUES)?;
-                } else if known.name == "sm" {
-                    shared_memory_key(section, entry, &mut device)?;
-                }
-                device.arguments.push((key.to_owned(), entry.value.to_owned()));
-            }
+    let arguments = arguments(section, known)?;
+    let mut device = match known {
+        Known::Built(driver) => {
+            let own: Vec<_> = arguments.iter().filter(|(key, _)| key != RMA_RIGHTS.name).cloned().collect();
+            built_device(section.name, driver, arguments, &(driver.inspect)(&own))
         }
+        Known::Absent(..) => absent_device(section.name, known, arguments),
+    };
+    if let Some(entry) = section.entry("priority") {
+        device.priority = number(section, entry, 100)?;
+    }
+    if let Some(entry) = section.entry("default") {
+        device.is_default = number(section, entry, 1)? == 1;
     }
     Ok(device)
 }
 
+/// The keys of a section but those that the facade itself reads, with their values checked.
+fn arguments(section: &Section<'_>, known: Known) -> Result<Vec<(String, String)>, Mistake> {
+    let mut arguments = Vec::new();
+    for entry in &section.entries {
+        let key = match (entry.key, known) {
+            ("transport" | "priority" | "default", _) => continue,
+            (key, _) if key == RMA_RIGHTS.name => Some(&RMA_RIGHTS),
+            (key, Known::Built(driver)) => driver.key(key),
+            (_, Known::Absent(..)) => None,
+        };
+        if let Some(key) = key {
+            check(section, entry, key.check)?;
+        }
+        arguments.push((entry.key.to_owned(), entry.value.to_owned()));
+    }
+    Ok(arguments)
+}
+
 /// Why a transport that exists cannot be used.
 fn absent(transport: &str) -> String {
-    let built = known::built_names();
-    let (last, others) = built.split_last().map_or(("", &[][..]), |(last, others)| (*last, others));
-    format!("the transport {transport} is not in this build; only {} and {last} are", others.join(", "))
-}
-
-/// The keys of a section that belong to its transport.
-fn socket_keys(section: &Section<'_>) -> Result<Vec<(String, String)>, Mistake> {
-    let own = section.entries.iter().filter(|entry| !CORE_KEYS.contains(&entry.key));
-    own.map(|entry| {
-        socket_key(section, entry)?;
-        Ok((entry.key.to_owned(), entry.value.to_owned()))
-    })
-    .collect()
-}
-
-fn socket_key(section: &Section<'_>, entry: &Entry<'_>) -> Result<(), Mistake> {
-    let (name, value) = (section.name, entry.value);
-    let wrong = |want: &str| Err(Mistake::new(entry.line, format!("'{}' of [{name}] is '{value}'; {want}", entry.key)));
-    match entry.key {
-        "port" => number::<u32>(section, entry, &(0..=65_535)).map(|_| ()),
-        "mtu" => number::<u32>(section, entry, &(1280..=65_535)).map(|_| ()),
-        "bufsize" => number::<u32>(section, entry, &(65_536..=1 << 30)).map(|_| ()),
-        "ip" if value.parse::<IpAddr>().is_err() => wrong("write an IP address of this host, such as 192.0.2.1"),
-        "check" => one_of(section, entry, &["always", "remote"]),
-        _ => Ok(()),
-    }
-}
-
-/// Refuses a value that is none of these two.
-fn one_of(section: &Section<'_>, entry: &Entry<'_>, values: &[&str; 2]) -> Result<(), Mistake> {
-    if values.contains(&entry.value) {
-        return Ok(());
-    }
-    let (name, value, [one, other]) = (section.name, entry.value, values);
-    Err(Mistake::new(entry.line, format!("'{}' of [{name}] is '{value}'; write {one} or {other}", entry.key)))
-}
-
-fn shared_memory_key(section: &Section<'_>, entry: &Entry<'_>, device: &mut Device) -> Result<(), Mistake> {
-    match entry.key {
-        "mss" => device.max_send_size = number(section, entry, &MSS)?,
-        "pid" | "id" => {
-            number::<u32>(section, entry, &(0..=u32::MAX))?;
+    let built = built_names();
+    match built.split_last() {
+        None => format!("the transport {transport} is not in this build, which has none"),
+        Some((last, [])) => format!("the transport {transport} is not in this build; only {last} is"),
+        Some((last, others)) => {
+            format!("the transport {transport} is not in this build; only {} and {last} are", others.join(", "))
         }
-        "rma" => one_of(section, entry, &["auto", "segment"])?,
-        // `path` is free text.
-        _ => (),
     }
-    Ok(())
+}
+
+/// Refuses a value that this check does not accept.
+fn check(section: &Section<'_>, entry: &Entry<'_>, check: Check) -> Result<(), Mistake> {
+    let Entry { line, key, value } = entry;
+    let sentence = |remedy| format!("'{key}' of [{}] is '{value}'; {remedy}", section.name);
+    check.accept(value).map_err(|remedy| Mistake::new(*line, sentence(remedy)))
+}
+
+/// A number from 0 to `most`.
+fn number(section: &Section<'_>, entry: &Entry<'_>, most: u32) -> Result<u32, Mistake> {
+    check(section, entry, Check::Number(0, most.into()))?;
+    Ok(entry.value.parse().unwrap_or(most))
 }
 
 /// The transport that the section names.
-fn transport(section: &Section<'_>) -> Result<&'static Known, Mistake> {
+fn transport(section: &Section<'_>) -> Result<Known, Mistake> {
     let name = section.name;
     let Some(entry) = section.entry("transport") else {
         // A misspelt key is the likelier reason than a missing one.
-        let misspelt = section.entries.iter().find(|entry| known::nearest(entry.key, &["transport"]).is_some());
+        let misspelt = section.entries.iter().find(|entry| nearest(entry.key, &["transport"]).is_some());
         return Err(match misspelt {
             Some(entry) => unknown_key(section, entry, &["transport"]),
-            None => Mistake::new(section.line, format!("[{name}] has no transport; add a line such as transport = sm")),
+            None => {
+                let example = names().first().copied().unwrap_or_default();
+                let sentence = format!("[{name}] has no transport; add a line such as transport = {example}");
+                Mistake::new(section.line, sentence)
+            }
         });
     };
-    known::transport(entry.value).ok_or_else(|| {
-        let advice = known::advice(entry.value, &known::names());
+    Known::of(entry.value).ok_or_else(|| {
+        let advice = advice(entry.value, &names());
         Mistake::new(entry.line, format!("unknown transport '{}' of [{name}]; {advice}", entry.value))
     })
 }
 
-fn check_keys(section: &Section<'_>, known: &Known) -> Result<(), Mistake> {
-    let Some(keys) = known.keys else { return Ok(()) };
-    let keys = [&CORE_KEYS, keys].concat();
+fn check_keys(section: &Section<'_>, known: Known) -> Result<(), Mistake> {
+    let Some(own) = known.keys() else { return Ok(()) };
+    let keys = [&CORE_KEYS[..], &own].concat();
     match section.entries.iter().find(|entry| !keys.contains(&entry.key)) {
         Some(entry) => Err(unknown_key(section, entry, &keys)),
         None => Ok(()),
@@ -191,20 +214,8 @@ fn check_keys(section: &Section<'_>, known: &Known) -> Result<(), Mistake> {
 }
 
 fn unknown_key(section: &Section<'_>, entry: &Entry<'_>, keys: &[&str]) -> Mistake {
-    let advice = known::advice(entry.key, keys);
+    let advice = advice(entry.key, keys);
     Mistake::new(entry.line, format!("unknown key '{}' of [{}]; {advice}", entry.key, section.name))
-}
-
-fn number<T>(section: &Section<'_>, entry: &Entry<'_>, range: &RangeInclusive<T>) -> Result<T, Mistake>
-where
-    T: FromStr + PartialOrd + std::fmt::Display,
-{
-    entry.value.parse().ok().filter(|value| range.contains(value)).ok_or_else(|| {
-        let (key, value, first, last) = (entry.key, entry.value, range.start(), range.end());
-        let sentence =
-            format!("'{key}' of [{}] is '{value}'; write a whole number from {first} to {last}", section.name);
-        Mistake::new(entry.line, sentence)
-    })
 }
 
 /// Which transports `CCI_CTP` keeps.
@@ -218,15 +229,15 @@ impl<'s> Selection<'s> {
     fn parse(text: &'s str) -> Result<Self, OpenError> {
         let text = text.trim();
         let list = text.strip_prefix('^').unwrap_or(text);
-        let names: Vec<_> = list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
-        if let Some(name) = names.iter().find(|name| known::transport(name).is_none()) {
-            let advice = known::advice(name, &known::names());
+        let chosen: Vec<_> = list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+        if let Some(name) = chosen.iter().find(|name| Known::of(name).is_none()) {
+            let advice = advice(name, &names());
             return Err(OpenError::new(Status::Inval, format!("CCI_CTP: unknown transport '{name}'; {advice}")));
         }
-        Ok(match (names.is_empty(), text.starts_with('^')) {
+        Ok(match (chosen.is_empty(), text.starts_with('^')) {
             (true, _) => Self::All,
-            (false, true) => Self::Without(names),
-            (false, false) => Self::Only(names),
+            (false, true) => Self::Without(chosen),
+            (false, false) => Self::Only(chosen),
         })
     }
 

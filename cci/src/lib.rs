@@ -30,10 +30,11 @@ pub use cci_proto::{
 };
 #[cfg(feature = "trace")]
 pub use cci_transport::trace;
-pub use cci_transport::{ConnectionReport, OpenError};
+pub use cci_transport::{Condition, ConnectionReport, Discovered, Driver, Key, OpenError, Scope};
 pub use cci_transport::{Snapshot, Unreadable, WaitFor, WaitShown};
 pub use connection::Connection;
 pub use context::Context;
 pub use device::{Device, Pci};
 pub use endpoint::{CloseError, Endpoint, EndpointOptions, Rma, wait_for_copies};
 pub use event::{Event, Received, Request};
+pub use transports::{driver, drivers};

@@ -1,32 +1,119 @@
-//! From a device to the transport of an endpoint on it.
+//! The transports, in the only list of the library that names them, and how an endpoint gets one.
+//!
+//! `docs/design/transports.md` describes how a transport is added. `ci/transport-names` checks that
+//! no other file of the facade, the core or the bindings names one.
 
 use crate::device::Device;
 use crate::endpoint::EndpointOptions;
 use cci_proto::Status;
-use cci_reliable::{Link, Reliable, ReliableOptions};
-use cci_transport::{Core, OpenError, Transport};
+use cci_transport::{Check, Core, Driver, Key, OpenError, Opening, Transport};
 use std::borrow::Cow;
 
-/// The key, of devices of every transport, that says whether rights of registrations are enforced.
-pub(crate) const RMA_RIGHTS: &str = "rma_rights";
-/// Its values.
-pub(crate) const RMA_RIGHTS_VALUES: [&str; 2] = ["enforced", "open"];
+/// The transports of this build. The first one is the example in messages.
+static DRIVERS: &[&Driver] = &[
+    #[cfg(feature = "sm")]
+    &cci_sm::DRIVER,
+    #[cfg(feature = "sock")]
+    &cci_sock::DRIVER,
+    #[cfg(feature = "sim")]
+    &cci_sim::DRIVER,
+];
 
-/// Whether peers may read and write every registration of endpoints on this device.
-pub(crate) fn rights_are_open(device: &Device) -> Result<bool, OpenError> {
-    match device.arguments.iter().rfind(|(key, _)| key == RMA_RIGHTS).map(|(_, value)| value.as_str()) {
-        None | Some("enforced") => Ok(false),
-        Some("open") => Ok(true),
-        Some(value) => {
-            let what = format!("the value '{value}' of the key '{RMA_RIGHTS}' is not enforced or open");
-            Err(OpenError::new(Status::Inval, what))
+/// The transports that CCI knows and this build may not have: their names, the priority of their
+/// devices, and their keys where these are known. A built one stands here too, for builds without.
+static OTHERS: &[(&str, u32, Option<&[&str]>)] = &[
+    ("sm", 20, None),
+    ("sock", 30, None),
+    ("sim", 10, None),
+    ("tcp", 30, Some(&["ip", "interface", "port", "mtu", "bufsize"])),
+    ("ofi", 50, None),
+    ("verbs", 50, None),
+    ("gni", 50, None),
+    ("eth", 50, None),
+    ("e2e", 50, None),
+    ("mx", 50, None),
+    ("portals", 50, None),
+];
+
+/// The transports of this build.
+#[must_use]
+pub fn drivers() -> &'static [&'static Driver] {
+    DRIVERS
+}
+
+/// The transport of this name, if it is in this build.
+#[must_use]
+pub fn driver(name: &str) -> Option<&'static Driver> {
+    DRIVERS.iter().find(|driver| driver.name == name).copied()
+}
+
+/// A transport, whether or not this build has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Known {
+    Built(&'static Driver),
+    /// Its name, the priority of its devices, and its keys; `None`: every key is passed on.
+    Absent(&'static str, u32, Option<&'static [&'static str]>),
+}
+
+impl Known {
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        let absent =
+            || OTHERS.iter().find(|other| other.0 == name).map(|&(name, priority, keys)| (name, priority, keys));
+        let built = driver(name).map(Self::Built);
+        built.or_else(|| absent().map(|(name, priority, keys)| Self::Absent(name, priority, keys)))
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Built(driver) => driver.name,
+            Self::Absent(name, ..) => name,
+        }
+    }
+
+    /// Priority of its devices unless the configuration sets one.
+    pub(crate) fn priority(self) -> u32 {
+        match self {
+            Self::Built(driver) => driver.priority,
+            Self::Absent(_, priority, _) => priority,
+        }
+    }
+
+    /// The names of its keys, if they are known.
+    pub(crate) fn keys(self) -> Option<Vec<&'static str>> {
+        match self {
+            Self::Built(driver) => Some(driver.keys.iter().map(|key| key.name).collect()),
+            Self::Absent(_, _, keys) => keys.map(<[_]>::to_vec),
         }
     }
 }
 
+/// The names of the transports of this build.
+pub(crate) fn built_names() -> Vec<&'static str> {
+    DRIVERS.iter().map(|driver| driver.name).collect()
+}
+
+/// The names of all transports, first those of this build.
+pub(crate) fn names() -> Vec<&'static str> {
+    let mut names = built_names();
+    names.extend(OTHERS.iter().map(|other| other.0).filter(|name| driver(name).is_none()));
+    names
+}
+
+/// The key, of devices of every transport, that says whether rights of registrations are enforced.
+pub(crate) const RMA_RIGHTS: Key = Key { name: "rma_rights", check: Check::OneOf(&["enforced", "open"]) };
+
+/// Whether peers may read and write every registration of endpoints on this device.
+pub(crate) fn rights_are_open(device: &Device) -> Result<bool, OpenError> {
+    let Some((_, value)) = device.arguments.iter().rfind(|(key, _)| key == RMA_RIGHTS.name) else { return Ok(false) };
+    RMA_RIGHTS.check.accept(value).map_err(|remedy| {
+        OpenError::new(Status::Inval, format!("the value of the key '{}' is '{value}'; {remedy}", RMA_RIGHTS.name))
+    })?;
+    Ok(value == "open")
+}
+
 /// The keys of a device that its transport reads.
 fn own_keys(device: &Device) -> Cow<'_, [(String, String)]> {
-    let common = |(key, _): &(String, String)| key == RMA_RIGHTS;
+    let common = |(key, _): &(String, String)| key == RMA_RIGHTS.name;
     if device.arguments.iter().any(common) {
         Cow::Owned(device.arguments.iter().filter(|pair| !common(pair)).cloned().collect())
     } else {
@@ -36,62 +123,21 @@ fn own_keys(device: &Device) -> Cow<'_, [(String, String)]> {
 
 /// Opens the transport of an endpoint with this core.
 pub(crate) fn open(core: &Core, device: &Device, options: &EndpointOptions) -> Result<Box<dyn Transport>, OpenError> {
+    let name = &device.transport;
+    let driver = driver(name)
+        .ok_or_else(|| OpenError::new(Status::NoDev, format!("the transport {name} is not in this build")))?;
+    let arguments = own_keys(device);
+    let opening = Opening {
+        service: options.service.as_deref(),
+        threading: options.threading,
+        #[cfg(feature = "trace")]
+        stamps: options.stamps.clone(),
+        ..Opening::new(&arguments, device.max_send_size)
+    };
+    let transport = (driver.open)(core, &opening)?;
     #[cfg(feature = "trace")]
     if let Some(stamps) = &options.stamps {
-        return traced::open(core, device, options, stamps);
+        return Ok(Box::new(cci_transport::trace::Traced::new(transport, stamps.clone())));
     }
-    let (arguments, service) = (&*own_keys(device), options.service.as_deref());
-    match device.transport.as_str() {
-        "sm" => Ok(Box::new(cci_sm::Sm::open(core, arguments, service)?)),
-        "sock" => {
-            let link = cci_sock::Sock::open(arguments, service)?;
-            let unchecked_on_host = link.unchecked_on_host();
-            reliable(core, link, device, options, unchecked_on_host)
-        }
-        "sim" => reliable(core, cci_sim::SimLink::open(arguments, service)?, device, options, false),
-        other => Err(OpenError::new(Status::NoDev, format!("the transport {other} is not in this build"))),
-    }
-}
-
-/// Makes a link a transport.
-fn reliable(
-    core: &Core,
-    link: impl Link,
-    device: &Device,
-    options: &EndpointOptions,
-    unchecked_on_host: bool,
-) -> Result<Box<dyn Transport>, OpenError> {
-    let options = ReliableOptions {
-        max_send_size: device.max_send_size,
-        threading: options.threading,
-        unchecked_on_host,
-        first_seq: None,
-    };
-    Ok(Box::new(Reliable::open(core, link, &options)?))
-}
-
-/// Endpoints whose layers are stamped.
-#[cfg(feature = "trace")]
-mod traced {
-    use super::{Core, Device, EndpointOptions, OpenError, Transport, own_keys, reliable};
-    use cci_reliable::TracedLink;
-    use cci_transport::trace::{Stamps, Traced};
-    use std::sync::Arc;
-
-    /// The transport, stamped, and its link, if it has one.
-    pub(super) fn open(
-        core: &Core,
-        device: &Device,
-        options: &EndpointOptions,
-        stamps: &Arc<Stamps>,
-    ) -> Result<Box<dyn Transport>, OpenError> {
-        let inner = if device.transport == "sock" {
-            let link = cci_sock::Sock::open(&own_keys(device), options.service.as_deref())?;
-            let unchecked_on_host = link.unchecked_on_host();
-            reliable(core, TracedLink::new(link, stamps.clone()), device, options, unchecked_on_host)?
-        } else {
-            super::open(core, device, &EndpointOptions { stamps: None, ..options.clone() })?
-        };
-        Ok(Box::new(Traced::new(inner, stamps.clone())))
-    }
+    Ok(transport)
 }

@@ -12,6 +12,7 @@ mod inbox;
 mod link;
 mod multicast;
 mod names;
+mod opening;
 mod operation_table;
 mod outbox;
 mod progress_thread;
@@ -24,6 +25,7 @@ mod trace;
 mod transport;
 
 pub use link::{Incoming, Link, Outgoing};
+pub use opening::{MAX_SEND_SIZE, transport_over};
 #[cfg(feature = "trace")]
 pub use trace::TracedLink;
 

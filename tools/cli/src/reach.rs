@@ -1,8 +1,13 @@
 //! Errors about an unknown transport or an endpoint that does not answer.
 
 use crate::measure::UserError;
-use cci::{Context, Failure};
+use cci::{Context, Failure, Scope};
 use std::time::Duration;
+
+/// How far a transport reaches, if it is in this build.
+pub(crate) fn scope(transport: &str) -> Option<Scope> {
+    cci::driver(transport).map(|driver| driver.scope)
+}
 
 /// No device has this transport: which there are, and the one that is meant if it resembles one.
 pub(crate) fn no_transport(name: &str) -> UserError {
@@ -50,11 +55,11 @@ fn distance(left: &str, right: &str) -> usize {
 pub(crate) fn advice(uri: &str, failure: Failure, timeout: Duration) -> String {
     let (scheme, place) = uri.split_once("://").unwrap_or(("", uri));
     let place = place.split('?').next().unwrap_or(place);
-    match (scheme, failure) {
-        ("sm", Failure::Refused | Failure::Protocol) => {
+    match (scope(scheme), failure) {
+        (Some(Scope::Host), Failure::Refused | Failure::Protocol) => {
             "its program must run on this host, as the same user as this one".into()
         }
-        ("sm" | "sim", Failure::TimedOut) => {
+        (Some(Scope::Host | Scope::Process), Failure::TimedOut) => {
             format!("no answer within {timeout:?}: its program must call cci_get_event and accept, or is stopped")
         }
         (_, Failure::Refused) => {

@@ -1,32 +1,14 @@
 //! The settings of a device.
 
-use crate::network::{Faults, LinkSettings, Processor};
+use crate::driver::DRIVER;
+use crate::network::{LinkSettings, Processor};
 use cci_proto::Status;
-use cci_transport::OpenError;
-
-/// Keys that a sim device understands.
-pub const KEYS: [&str; 15] = [
-    "network",
-    "node",
-    "port",
-    "seed",
-    "mtu",
-    "loss",
-    "duplicate",
-    "corrupt",
-    "delay",
-    "jitter",
-    "bandwidth",
-    "queue",
-    "send_overhead",
-    "recv_overhead",
-    "gap",
-];
+use cci_transport::{Arguments, OpenError};
 
 /// Largest frame unless the key `mtu` is set, bytes.
 const MTU: u16 = 9000;
 /// Smallest and largest value of the key `mtu`.
-const MTUS: std::ops::RangeInclusive<u16> = 1200..=65_000;
+pub(crate) const MTUS: std::ops::RangeInclusive<u16> = 1200..=65_000;
 
 /// What the keys and the service hint of an endpoint say.
 #[derive(Clone, Debug)]
@@ -42,23 +24,10 @@ pub(crate) struct Settings {
     pub(crate) processor: Processor,
 }
 
-fn wrong(key: &str, value: &str, want: &str) -> OpenError {
-    OpenError::new(Status::Inval, format!("the value '{value}' of the key '{key}' is not {want}"))
-}
-
-fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, OpenError> {
-    value.parse().map_err(|_| wrong(key, value, "a decimal number, or it is too large"))
-}
-
 /// A percentage, as parts of a million.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 1,000,000")]
-fn ppm(key: &str, value: &str) -> Result<u32, OpenError> {
-    let percent: f64 = value.parse().map_err(|_| wrong(key, value, "a percentage"))?;
-    if (0.0..=100.0).contains(&percent) {
-        Ok((percent * 10_000.0).round() as u32)
-    } else {
-        Err(wrong(key, value, "a percentage between 0 and 100"))
-    }
+fn ppm(percent: f64) -> u32 {
+    (percent * 10_000.0).round() as u32
 }
 
 /// Whether a network can have this name: it stands in URIs.
@@ -69,18 +38,16 @@ pub(crate) fn is_name(name: &str) -> bool {
 
 impl Settings {
     pub(crate) fn parse(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
+        let keys = Arguments::check(&DRIVER, arguments)?;
         let mut settings = Self {
-            network: "default".into(),
-            node: None,
-            port: None,
-            seed: None,
-            mtu: MTU,
-            link: LinkSettings::default(),
-            processor: Processor::default(),
+            network: keys.text("network").unwrap_or("default").into(),
+            node: keys.parsed("node"),
+            port: keys.parsed("port"),
+            seed: keys.parsed("seed"),
+            mtu: keys.parsed("mtu").unwrap_or(MTU),
+            link: link(&keys),
+            processor: processor(&keys),
         };
-        for (key, value) in arguments {
-            settings.set(key, value)?;
-        }
         settings.link.mtu = usize::from(settings.mtu);
         if let Some(service) = service {
             let (node, port) = service.split_once(':').unwrap_or((service, ""));
@@ -91,43 +58,37 @@ impl Settings {
         }
         Ok(settings)
     }
+}
 
-    fn set(&mut self, key: &str, value: &str) -> Result<(), OpenError> {
-        let Faults { loss, duplicate, corrupt, .. } = &mut self.link.faults;
-        match key {
-            "network" if is_name(value) => self.network = value.into(),
-            "network" => return Err(wrong(key, value, "a name of at most 64 letters, digits, '-', '_' and '.'")),
-            "node" => self.node = Some(number(key, value)?),
-            "port" => self.port = Some(number(key, value)?),
-            "seed" => self.seed = Some(number(key, value)?),
-            "mtu" => {
-                self.mtu = number(key, value)?;
-                if !MTUS.contains(&self.mtu) {
-                    return Err(wrong(key, value, "between 1200 and 65000 bytes"));
-                }
-            }
-            "loss" => *loss = ppm(key, value)?,
-            "duplicate" => *duplicate = ppm(key, value)?,
-            "corrupt" => *corrupt = ppm(key, value)?,
-            "delay" => self.link.delay = number(key, value)?,
-            "jitter" => self.link.jitter = number(key, value)?,
-            "bandwidth" => self.link.bandwidth = number(key, value)?,
-            "queue" => self.link.queue = number(key, value)?,
-            "send_overhead" => self.processor.send_overhead = number(key, value)?,
-            "recv_overhead" => self.processor.recv_overhead = number(key, value)?,
-            "gap" => self.processor.gap = number(key, value)?,
-            _ => {
-                let what = format!("sim has no key '{key}'; its keys are {}", KEYS.join(", "));
-                return Err(OpenError::new(Status::Inval, what));
-            }
-        }
-        Ok(())
-    }
+/// The links on which the node sends.
+fn link(keys: &Arguments<'_>) -> LinkSettings {
+    let mut link = LinkSettings::default();
+    let percentage = |key: &str, parts: &mut u32| *parts = keys.parsed(key).map_or(*parts, ppm);
+    percentage("loss", &mut link.faults.loss);
+    percentage("duplicate", &mut link.faults.duplicate);
+    percentage("corrupt", &mut link.faults.corrupt);
+    let number = |key: &str, value: &mut u64| *value = keys.parsed(key).unwrap_or(*value);
+    number("delay", &mut link.delay);
+    number("jitter", &mut link.jitter);
+    number("bandwidth", &mut link.bandwidth);
+    number("queue", &mut link.queue);
+    link
+}
+
+/// What a frame takes of the node's processor.
+fn processor(keys: &Arguments<'_>) -> Processor {
+    let mut processor = Processor::default();
+    let number = |key: &str, value: &mut u64| *value = keys.parsed(key).unwrap_or(*value);
+    number("send_overhead", &mut processor.send_overhead);
+    number("recv_overhead", &mut processor.recv_overhead);
+    number("gap", &mut processor.gap);
+    processor
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network::Faults;
 
     fn parse(pairs: &[(&str, &str)], service: Option<&str>) -> Result<Settings, OpenError> {
         let pairs: Vec<_> = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
@@ -138,7 +99,8 @@ mod tests {
     fn every_key_is_understood() {
         let values =
             ["net-1", "4", "5", "6", "1500", "0.1", "10", "2.5", "1000", "200", "125000000", "30000", "70", "80", "90"];
-        let pairs: Vec<_> = KEYS.into_iter().zip(values).collect();
+        let pairs: Vec<_> = DRIVER.keys.iter().map(|key| key.name).zip(values).collect();
+        assert_eq!(pairs.len(), DRIVER.keys.len());
         let settings = parse(&pairs, None).unwrap();
         assert_eq!((settings.network.as_str(), settings.node, settings.port), ("net-1", Some(4), Some(5)));
         assert_eq!((settings.seed, settings.mtu, settings.link.mtu), (Some(6), 1500, 1500));

@@ -5,6 +5,7 @@
 
 mod address;
 mod clock;
+mod driver;
 mod keys;
 mod link;
 pub mod network;
@@ -12,6 +13,6 @@ mod random;
 mod shared;
 
 pub use clock::Clock;
-pub use keys::KEYS;
+pub use driver::DRIVER;
 pub use link::SimLink;
 pub use random::Random;

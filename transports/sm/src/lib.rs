@@ -10,6 +10,7 @@ mod common;
 mod connect;
 mod control;
 mod death;
+mod driver;
 mod fast_path;
 #[allow(unsafe_code)]
 mod greet;
@@ -46,7 +47,7 @@ use lane::{Lane, Phase};
 use cci_mem::cancellation::Uncancelled;
 use cci_transport::{Core, SpinPolicy, WaitPolicy};
 
-pub use open::KEYS;
+pub use driver::DRIVER;
 
 /// Largest message unless the key `mss` says otherwise, bytes.
 pub const MAX_SEND_SIZE: u32 = 8192;

@@ -3,18 +3,15 @@
 use crate::address::Address;
 use crate::common::{Common, Released, precise_now};
 use crate::control::Control;
-use crate::layout::{READY_LEN, SEND_SIZES};
+use crate::driver::DRIVER;
+use crate::layout::READY_LEN;
 use crate::registry::Registry;
 use crate::{MAX_SEND_SIZE, NO_LANE, Sm};
 use cci_mem::address_space::Tag;
 use cci_mem::hints::Hints;
 use cci_mem::segment::Segment;
-use cci_proto::Status;
-use cci_transport::{Core, OpenError, SpinPolicy, WaitPolicy, globals};
+use cci_transport::{Arguments, OpenError, SpinPolicy, WaitPolicy, globals};
 use std::collections::VecDeque;
-
-/// Keys that an sm device understands.
-pub const KEYS: [&str; 5] = ["path", "mss", "pid", "id", "rma"];
 
 /// What the keys of a device say.
 struct Settings {
@@ -25,42 +22,17 @@ struct Settings {
 
 impl Settings {
     fn parse(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
-        let wrong = |key: &str, value: &str, want: &str| {
-            OpenError::new(Status::Inval, format!("the value '{value}' of the key '{key}' is not {want}"))
-        };
-        let mut settings = Self { max_send_size: MAX_SEND_SIZE, service: None, no_process_vm: None };
-        let (mut pid, mut id) = (None, None);
-        for (key, value) in arguments {
-            let number = || value.parse::<u32>().map_err(|_| wrong(key, value, "a decimal number"));
-            match key.as_str() {
-                "mss" => {
-                    settings.max_send_size = number()?;
-                    if !SEND_SIZES.contains(&settings.max_send_size) {
-                        return Err(wrong(key, value, "between 64 and 1048576 bytes"));
-                    }
-                }
-                "pid" => pid = Some(number()?),
-                "id" => id = Some(number()?),
-                "rma" => match value.as_str() {
-                    "auto" => {}
-                    "segment" => settings.no_process_vm = Some("the key rma=segment of the device says so".into()),
-                    _ => return Err(wrong(key, value, "auto or segment")),
-                },
-                // The original kept its files there; ours have no name in a file system.
-                "path" => {}
-                _ => {
-                    return Err(OpenError::new(
-                        Status::Inval,
-                        format!("sm has no key '{key}'; its keys are {}", KEYS.join(", ")),
-                    ));
-                }
-            }
-        }
-        settings.service = match service {
-            Some(service) => Some(Address::for_service(service)?),
-            None => id.map(|id| Address { pid: pid.unwrap_or_else(std::process::id), id }),
-        };
-        Ok(settings)
+        let arguments = Arguments::check(&DRIVER, arguments)?;
+        let by_segment = arguments.text("rma") == Some("segment");
+        let pid = || arguments.parsed("pid").unwrap_or_else(std::process::id);
+        Ok(Self {
+            max_send_size: arguments.parsed("mss").unwrap_or(MAX_SEND_SIZE),
+            service: match service {
+                Some(service) => Some(Address::for_service(service)?),
+                None => arguments.parsed("id").map(|id| Address { pid: pid(), id }),
+            },
+            no_process_vm: by_segment.then(|| "the key rma=segment of the device says so".into()),
+        })
     }
 }
 
@@ -70,7 +42,7 @@ impl Sm {
     /// # Errors
     ///
     /// A key's value is wrong, the service is taken or malformed, or memory or descriptors are short.
-    pub fn open(_: &Core, arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
+    pub fn open(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
         let settings = Settings::parse(arguments, service)?;
         // It reads a file: here, and not within the first large RMA, which is no cancellation point.
         cci_mem::streaming::threshold();

@@ -4,6 +4,7 @@
 
 mod address;
 mod connected;
+mod driver;
 mod groups;
 mod interface;
 mod open;
@@ -33,7 +34,7 @@ use std::fmt;
 use std::sync::Arc;
 use transmit::{Blocked, Transmitter};
 
-pub use open::KEYS;
+pub use driver::DRIVER;
 
 /// Largest frame, bytes: fits into a datagram of either family.
 pub const MAX_FRAME: u16 = 65_000;

@@ -2,6 +2,7 @@
 
 use crate::address::{self, SCHEME};
 use crate::connected::Connected;
+use crate::driver::DRIVER;
 use crate::groups::Groups;
 use crate::interface::{self, LocalAddress};
 use crate::proof;
@@ -14,21 +15,18 @@ use crate::transmit::Transmitter;
 use crate::{MAX_FRAME, Sock};
 use cci_mem::inherited::close_in_children;
 use cci_proto::Status;
-use cci_transport::{OpenError, child_holds, room_for};
+use cci_transport::{Arguments, OpenError, child_holds, room_for};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with, sockopt};
 use std::net::{IpAddr, SocketAddr};
-
-/// Keys that a sock device understands.
-pub const KEYS: [&str; 6] = ["ip", "interface", "port", "mtu", "bufsize", "check"];
 
 /// Bytes of the socket's buffers unless the key `bufsize` is set.
 const BUFFER: usize = 4 << 20;
 /// Bytes of frame that every path is taken to carry at first: RFC 9000 section 14.
 const BASE_FRAME: u16 = 1200;
 /// The smallest packet that the key `mtu` may name: the smallest MTU of IPv6, RFC 8200 section 5.
-const MIN_PACKET: u32 = 1280;
+pub(crate) const MIN_PACKET: u64 = 1280;
 /// Bytes of a receive buffer. No datagram is longer, put together or not.
 const STRIDE: usize = 1 << 16;
 /// More than the buffers of datagrams and the tables of an endpoint take, bytes.
@@ -50,76 +48,49 @@ struct Settings {
 
 impl Settings {
     fn parse(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
-        let mut settings = Self::default();
-        let environment = of_environment(arguments);
-        for (key, value) in arguments.iter().chain(&environment) {
-            match key.as_str() {
-                "ip" => settings.ip = Some(parse_ip(value)?),
-                "interface" if value.is_empty() => return Err(wrong(key, value, "the name of an interface")),
-                "interface" => settings.interface = Some(value.clone()),
-                "port" => settings.port = number(key, value, 0, 65_535)?,
-                "mtu" => settings.mtu = Some(number(key, value, MIN_PACKET, 65_535)?),
-                "bufsize" => settings.buffer = Some(number(key, value, 65_536, 1 << 30)?),
-                "check" => {
-                    settings.unchecked_on_host = match value.as_str() {
-                        "always" => false,
-                        "remote" => true,
-                        _ => return Err(wrong(key, value, "always or remote")),
-                    }
-                }
-                _ => {
-                    let what = format!("sock has no key '{key}'; its keys are {}", KEYS.join(", "));
-                    return Err(OpenError::new(Status::Inval, what));
-                }
-            }
+        let all = [arguments, &of_environment(arguments)].concat();
+        let keys = Arguments::check(&DRIVER, &all)?;
+        let ip: Option<IpAddr> = keys.parsed("ip");
+        if ip.is_some_and(|ip| ip.is_unspecified() || ip.is_multicast()) {
+            let value = keys.text("ip").unwrap_or_default();
+            let what = format!(
+                "the value of the key 'ip' is '{value}', to which others cannot connect; write one of this host's addresses"
+            );
+            return Err(OpenError::new(Status::Inval, what));
         }
-        if let Some(service) = service {
-            settings.port = service.parse().ok().filter(|_| is_decimal(service)).ok_or_else(|| {
-                let what = format!("the service '{service}' is not a port; write a decimal number from 0 to 65535");
-                OpenError::new(Status::Inval, what)
-            })?;
-        }
-        Ok(settings)
+        let refused = |service: &str| {
+            let what = format!("the service '{service}' is not a port; write a decimal number from 0 to 65535");
+            OpenError::new(Status::Inval, what)
+        };
+        let is_decimal = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        Ok(Self {
+            ip,
+            interface: keys.text("interface").map(str::to_owned),
+            port: match service {
+                Some(service) => {
+                    service.parse().ok().filter(|_| is_decimal(service)).ok_or_else(|| refused(service))?
+                }
+                None => keys.parsed("port").unwrap_or(0),
+            },
+            mtu: keys.parsed("mtu"),
+            buffer: keys.parsed("bufsize"),
+            unchecked_on_host: keys.text("check") == Some("remote"),
+        })
     }
 }
 
 /// The keys that the environment has and the device has not: CCI_SOCK_PORT for the key `port`.
 fn of_environment(arguments: &[(String, String)]) -> Vec<(String, String)> {
     let is_given = |key: &str| arguments.iter().any(|(given, _)| given == key);
-    let of = |key: &&str| {
+    let of = |key: &str| {
         let value = std::env::var(format!("CCI_SOCK_{}", key.to_ascii_uppercase())).ok()?;
-        (!value.is_empty()).then(|| ((*key).to_owned(), value))
+        (!value.is_empty()).then(|| (key.to_owned(), value))
     };
-    KEYS.iter().filter(|key| !is_given(key)).filter_map(of).collect()
-}
-
-fn wrong(key: &str, value: &str, want: &str) -> OpenError {
-    OpenError::new(Status::Inval, format!("the value '{value}' of the key '{key}' is not {want}"))
-}
-
-fn is_decimal(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-fn number<T: TryFrom<u32>>(key: &str, value: &str, least: u32, most: u32) -> Result<T, OpenError> {
-    let parsed = value.parse().ok().filter(|number| is_decimal(value) && (least..=most).contains(number));
-    parsed
-        .and_then(|number| T::try_from(number).ok())
-        .ok_or_else(|| wrong(key, value, &format!("a decimal number from {least} to {most}")))
-}
-
-fn parse_ip(value: &str) -> Result<IpAddr, OpenError> {
-    let ip: IpAddr = value
-        .parse()
-        .map_err(|_| wrong("ip", value, "an IP address; write one of this host's, such as 192.0.2.1 or 2001:db8::1"))?;
-    if ip.is_unspecified() || ip.is_multicast() {
-        return Err(wrong("ip", value, "an address that others can connect to; write one of this host's"));
-    }
-    Ok(ip)
+    DRIVER.keys.iter().map(|key| key.name).filter(|key| !is_given(key)).filter_map(of).collect()
 }
 
 impl Sock {
-    /// Opens an endpoint's socket. `arguments`: the keys of its device ([`KEYS`]); `service`: the port, which stands above the
+    /// Opens an endpoint's socket. `arguments`: the keys of its device ([`DRIVER`]); `service`: the port, which stands above the
     /// key `port`.
     ///
     /// # Errors

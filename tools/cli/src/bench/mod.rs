@@ -16,6 +16,8 @@ use crate::measure::environment::{Environment, allowed, two_processors};
 use crate::measure::{UserError, while_doing};
 use crate::output::{Sink, table};
 use crate::perf::library_beside;
+use crate::reach;
+use cci::Scope;
 use serde::Serialize;
 use std::io::{Write, stderr, stdout};
 use std::time::Duration;
@@ -68,7 +70,7 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Result<(), UserError> {
 fn of_transport(transport: &str, arguments: &BenchArguments, mut add: impl FnMut(Line)) {
     let library = arguments.library.clone().or_else(library_beside);
     let time = Duration::from_millis(if arguments.quick { 40 } else { 150 });
-    let over_network = transport != "sm";
+    let over_network = reach::scope(transport) == Some(Scope::Network);
     let rows = if over_network { network::rows() } else { speed::rows(arguments.quick) };
     let mut runs: Vec<_> = rows.into_iter().map(|row| row.runs(library.as_deref(), time)).collect();
     if over_network {

@@ -7,7 +7,8 @@ use crate::measure::driver::{Completion, Driver, Facade, NAP, Opening, join};
 use crate::measure::environment::{pin, two_processors};
 use crate::measure::plan::Mode;
 use crate::measure::{UserError, while_doing};
-use cci::{Attribute, Connection};
+use crate::reach::scope;
+use cci::{Attribute, Connection, Scope};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -27,7 +28,7 @@ const NONE: u64 = 0;
 
 /// The line of the table.
 pub(super) fn line(transport: &str, quick: bool) -> Line {
-    let bare = if transport == "sm" { "an eventfd" } else { "bare UDP" };
+    let bare = if scope(transport) == Some(Scope::Host) { "an eventfd" } else { "bare UDP" };
     let standard = Standard::AtMost { bar: Some(1.3), target: Some(1.05) };
     let rounds = if quick { ROUNDS / 4 } else { ROUNDS };
     Line::new(&format!("wake-up from sleep, 8 B, to {bare}"), "x", standard, measure(transport, rounds).map(ratio))
@@ -80,7 +81,7 @@ enum Bell {
 
 impl Bell {
     fn new(transport: &str) -> std::io::Result<Self> {
-        if transport == "sm" {
+        if scope(transport) == Some(Scope::Host) {
             return Ok(Self::Eventfd(eventfd(0, EventfdFlags::NONBLOCK)?));
         }
         let [from, to] = [UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?, UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?];

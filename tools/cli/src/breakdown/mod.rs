@@ -15,10 +15,11 @@ use crate::output::arguments::ResultsArguments;
 use crate::output::table::{align, time};
 use crate::perf;
 use crate::probe::ticks::ticks;
+use crate::reach::scope;
 use crate::sizes::{parse_size, parse_time, show_size};
 use crate::workers::{Channel, Role as Part, Workers};
-use cci::Attribute;
 use cci::trace::{Layer, Stamps};
+use cci::{Attribute, Scope};
 use clap::Args;
 use ends::{End, Layers, Medians};
 use serde::{Deserialize, Serialize};
@@ -67,12 +68,12 @@ pub(crate) struct Role {
 pub(crate) fn breakdown(arguments: &BreakdownArguments) -> Result<(), UserError> {
     let mut files = arguments.results.open(None)?;
     let (name, keys) = perf::device_of_ends(&arguments.device, None)?;
-    let probe = match name.as_str() {
-        "sm" => ProbeKind::Line,
-        "sock" => ProbeKind::Udp,
-        other => {
+    let probe = match scope(&name) {
+        Some(Scope::Host) => ProbeKind::Line,
+        Some(Scope::Network) => ProbeKind::Udp,
+        Some(Scope::Process) | None => {
             return Err(UserError(format!(
-                "a breakdown needs a bare operation beside it, and there is none for {other}: use --transport sm or sock"
+                "a breakdown needs a bare operation beside it, and there is none for {name}: use --transport sm or sock"
             )));
         }
     };
@@ -148,7 +149,7 @@ fn shares(transport: &str, size: u64, probe: ProbeKind, client: &Medians, server
     };
     let (semantics, event) = (all(Layer::Semantics), all(Layer::Event));
     // A link shows what is its own. Where the transport has none, the bare operation stands for it.
-    let has_link = transport == "sock";
+    let has_link = cci::driver(transport).is_some_and(|driver| driver.is_link);
     let (base, flow) = if has_link {
         let flow = all(Layer::Transport);
         (client.total - semantics - event - flow, flow)

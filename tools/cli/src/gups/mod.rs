@@ -14,10 +14,11 @@ use crate::measure::{UserError, while_doing};
 use crate::output::arguments::ResultsArguments;
 use crate::output::table::{align, scaled};
 use crate::perf;
+use crate::reach::scope;
 use crate::sizes::{parse_size, show_size};
 use crate::workers::{Channel, Role as Part, Workers};
 use carrier::{Carrier, LOOK_AHEAD, Mailbox, Peer, Way};
-use cci::{Attribute, Connection, Endpoint, EventKind, RmaHandle};
+use cci::{Attribute, Connection, Endpoint, EventKind, RmaHandle, Scope};
 use clap::Args;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -96,8 +97,10 @@ struct Span {
 pub(crate) fn gups(arguments: &GupsArguments) -> Result<(), UserError> {
     let mut files = arguments.results.open(None)?;
     let (name, keys) = perf::device_of_ends(&arguments.device, None)?;
-    if name == "sim" {
-        return Err(UserError::new("gups runs in several processes, and sim is in one: use --transport sm or sock"));
+    if scope(&name) == Some(Scope::Process) {
+        return Err(UserError(format!(
+            "gups runs in several processes, and {name} is in one: use --transport sm or sock"
+        )));
     }
     perf::warn_of_one_processor();
     let bits = (arguments.table / WORD).trailing_zeros();

@@ -5,11 +5,11 @@ use super::environment::Path;
 use super::plan::{Mode, Plan, Session, Threads};
 use super::{UserError, ports, virtual_time, while_doing};
 use crate::probe;
-use crate::reach::no_transport;
+use crate::reach::{no_transport, scope};
 use cci::trace::Stamps;
 use cci::{
     Attribute, Connection, ConnectionOption, Context, Device, Endpoint, EndpointOptions, Event, EventKind, Failure,
-    Flags, Memory, PollError, Rights, RmaError, RmaHandle, SendError, Status, Threading,
+    Flags, Memory, PollError, Rights, RmaError, RmaHandle, Scope, SendError, Status, Threading,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, OwnedFd};
@@ -293,7 +293,7 @@ impl Driver for Facade {
     }
 
     fn watch(&self, connection: Connection) -> Result<(), UserError> {
-        if self.transport != "sock" {
+        if scope(&self.transport) != Some(Scope::Network) {
             return Ok(());
         }
         let set = self.endpoint.set_option(connection, ConnectionOption::KeepaliveTimeout, SILENCE);

@@ -2,6 +2,8 @@
 
 use super::virtual_time;
 use crate::peers::PeerSelection;
+use crate::reach;
+use cci::Scope;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -320,7 +322,8 @@ impl Plan {
         if session.measurement == Measurement::Overlap {
             return None;
         }
-        Some(if transport == "sm" { Self::probe_of_memory(session) } else { Self::probe_of_network(session) })
+        let is_memory = reach::scope(transport) == Some(Scope::Host);
+        Some(if is_memory { Self::probe_of_memory(session) } else { Self::probe_of_network(session) })
     }
 
     fn probe_of_network(session: &Session) -> ProbeKind {
@@ -355,7 +358,8 @@ impl Plan {
 
     /// Keys that keep both ends on the loop-back interface, as the probes are.
     pub(crate) fn keys_of_loopback(transport: &str) -> Vec<(String, String)> {
-        if transport == "sock" { vec![("interface".into(), "lo".into())] } else { Vec::new() }
+        let keys = cci::driver(transport).map_or(&[][..], |driver| driver.loopback);
+        keys.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect()
     }
 
     /// Sizes to measure when none are asked for, bytes.

@@ -131,7 +131,7 @@ fn contradiction(plan: &Plan) -> Option<&'static str> {
     if plan.session.mode == Mode::Blocking {
         return Some("peers wait in their own best way: leave out --mode blocking, or --peers");
     }
-    if plan.transport.as_deref() == Some("sim") {
+    if plan.is_virtual() {
         return Some("peers take real time, and the transport sim virtual time: use --peers with another transport");
     }
     None

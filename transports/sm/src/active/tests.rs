@@ -27,7 +27,7 @@ impl End {
             None
         });
         let core = core.expect("memory for slots");
-        let sm = Sm::open(&core, &[], None).expect("an endpoint");
+        let sm = Sm::open(&[], None).expect("an endpoint");
         Self { core, sm }
     }
 

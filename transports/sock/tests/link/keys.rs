@@ -3,13 +3,13 @@
 use crate::ends::{self, open, try_open};
 use cci_proto::{ConnectError, Status};
 use cci_reliable::Link;
-use cci_sock::KEYS;
+use cci_sock::DRIVER;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 #[test]
 fn wrong_values_say_what_to_write() {
     for (key, value, want) in [
-        ("ip", "nonsense", "write one of this host's"),
+        ("ip", "nonsense", "write an IP address of this host"),
         ("ip", "0.0.0.0", "write one of this host's"),
         ("ip", "::", "write one of this host's"),
         ("ip", "239.1.2.3", "write one of this host's"),
@@ -123,7 +123,7 @@ fn the_keys_are_honoured() {
     let plain = open("127.0.0.1", &[("check", "always")]);
     assert!(!plain.unchecked_on_host() && !open("127.0.0.1", &[]).unchecked_on_host());
     assert!(plain.recv_buffer() > link.recv_buffer());
-    assert_eq!(KEYS.len(), 6);
+    assert_eq!(DRIVER.keys.len(), 6);
     if ends::homes().contains(&"::1") {
         assert_eq!(open("::1", &[("mtu", "1280")]).mtu(), 1232);
     }

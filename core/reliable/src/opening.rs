@@ -1,0 +1,33 @@
+//! The transport of an endpoint over a link, as a driver opens it.
+
+use crate::{Link, Reliable, ReliableOptions};
+use cci_transport::{Core, OpenError, Opening, Transport};
+
+/// Largest message of endpoints over a link, bytes: it is cut into frames as the path needs.
+pub const MAX_SEND_SIZE: u32 = 8192;
+
+/// Makes this link a transport. `unchecked_on_host`: the check over RMA bytes may be left out
+/// towards endpoints of this host that agree.
+///
+/// # Errors
+///
+/// Those of [`Reliable::open`].
+pub fn transport_over(
+    core: &Core,
+    link: impl Link,
+    opening: &Opening<'_>,
+    unchecked_on_host: bool,
+) -> Result<Box<dyn Transport>, OpenError> {
+    let options = ReliableOptions {
+        max_send_size: opening.max_send_size,
+        threading: opening.threading,
+        unchecked_on_host,
+        first_seq: None,
+    };
+    #[cfg(feature = "trace")]
+    if let Some(stamps) = &opening.stamps {
+        let link = crate::TracedLink::new(link, stamps.clone());
+        return Ok(Box::new(Reliable::open(core, link, &options)?));
+    }
+    Ok(Box::new(Reliable::open(core, link, &options)?))
+}

@@ -1,0 +1,268 @@
+//! The record by which a program's side of the library knows a transport: [`Driver`]
+//! (`docs/design/transports.md`).
+
+use crate::{Core, OpenError, Transport};
+use cci_mem::guarded::Threading;
+use cci_proto::Status;
+use std::fmt;
+use std::str::FromStr;
+
+/// How far a transport reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// Endpoints of this process.
+    Process,
+    /// Endpoints of this host.
+    Host,
+    /// Endpoints of any host.
+    Network,
+}
+
+/// Opens the transport of an endpoint.
+pub type Open = fn(&Core, &Opening<'_>) -> Result<Box<dyn Transport>, OpenError>;
+
+/// A transport. Each transport's crate has one static record, and one list in the facade names it.
+///
+/// The record contains everything that differs between transports before an endpoint is opened.
+/// Afterwards the endpoint has a [`Transport`].
+pub struct Driver {
+    /// Its name in configurations, and the scheme of its URIs.
+    pub name: &'static str,
+    /// How far it reaches.
+    pub scope: Scope,
+    /// Preference among the transports that reach a peer, for a transport that chooses between
+    /// them: 0 to 100, 100 first.
+    pub rank: u8,
+    /// Position of its devices in the list unless the configuration sets one: 0 to 100, 100 first.
+    pub priority: u32,
+    /// A link makes it, driven by the engine; otherwise it implements [`Transport`] itself.
+    pub is_link: bool,
+    /// A URI, for messages that explain what one looks like.
+    pub example_uri: &'static str,
+    /// What its devices can be configured with.
+    pub keys: &'static [Key],
+    /// Keys with which both ends of a connection stay within this host; for measurements.
+    pub loopback: &'static [(&'static str, &'static str)],
+    /// Finds the devices of this host that a program has without a configuration.
+    pub discover: fn() -> Vec<Discovered>,
+    /// Reports whether endpoints can be opened on a device with these keys, whose values are
+    /// checked.
+    pub inspect: fn(&[(String, String)]) -> Condition,
+    /// Opens the transport of an endpoint with this core. The keys' values need not be checked.
+    pub open: Open,
+}
+
+impl Driver {
+    /// The key of this name.
+    #[must_use]
+    pub fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Driver({})", self.name)
+    }
+}
+
+/// A device that exists without a configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Discovered {
+    /// Its name.
+    pub name: String,
+    /// Its keys.
+    pub arguments: Vec<(String, String)>,
+}
+
+/// Whether endpoints can be opened on a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Whether they can.
+    pub up: bool,
+    /// Why, or why not, as a sentence.
+    pub reason: String,
+    /// Largest message, bytes.
+    pub max_send_size: u32,
+}
+
+/// What an endpoint is opened with.
+#[derive(Clone, Debug)]
+pub struct Opening<'a> {
+    /// The keys of the device.
+    pub arguments: &'a [(String, String)],
+    /// The transport's own name for the endpoint, such as a port.
+    pub service: Option<&'a str>,
+    /// Largest message, bytes.
+    pub max_send_size: u32,
+    /// Which threads may call the endpoint.
+    pub threading: Threading,
+    /// The stamps of an endpoint that is measured.
+    #[cfg(feature = "trace")]
+    pub stamps: Option<std::sync::Arc<crate::trace::Stamps>>,
+}
+
+impl<'a> Opening<'a> {
+    /// An endpoint on a device with these keys.
+    #[must_use]
+    pub fn new(arguments: &'a [(String, String)], max_send_size: u32) -> Self {
+        Self {
+            arguments,
+            service: None,
+            max_send_size,
+            threading: Threading::Many,
+            #[cfg(feature = "trace")]
+            stamps: None,
+        }
+    }
+}
+
+/// A key of a transport's devices.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// Which values it takes.
+    pub check: Check,
+}
+
+/// Which values a key takes.
+#[derive(Clone, Copy, Debug)]
+pub enum Check {
+    /// Any text.
+    Text,
+    /// A decimal number between these, both included.
+    Number(u64, u64),
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// The values that this function accepts. Its error is the remedy.
+    By(fn(&str) -> Result<(), String>),
+}
+
+impl Check {
+    /// Checks a value.
+    ///
+    /// # Errors
+    ///
+    /// The value is refused; the text is the remedy, in the imperative.
+    pub fn accept(&self, value: &str) -> Result<(), String> {
+        let is_fine = match self {
+            Self::Text => true,
+            Self::Number(least, most) => {
+                // `parse` takes a sign.
+                let is_decimal = value.bytes().all(|byte| byte.is_ascii_digit());
+                is_decimal && value.parse().is_ok_and(|number: u64| (*least..=*most).contains(&number))
+            }
+            Self::OneOf(words) => words.contains(&value),
+            Self::By(accept) => return accept(value),
+        };
+        if is_fine { Ok(()) } else { Err(self.remedy()) }
+    }
+
+    fn remedy(&self) -> String {
+        match self {
+            Self::Number(least, most) => format!("write a whole number from {least} to {most}"),
+            Self::OneOf(words) => format!("write {}", words.join(" or ")),
+            Self::Text | Self::By(_) => "write another value".into(),
+        }
+    }
+}
+
+/// The keys of a device, each with a value that its [`Check`] accepts.
+#[derive(Clone, Copy, Debug)]
+pub struct Arguments<'a>(&'a [(String, String)]);
+
+impl<'a> Arguments<'a> {
+    /// Checks the keys of a device of this driver.
+    ///
+    /// # Errors
+    ///
+    /// The driver has no such key, or the key does not take the value.
+    pub fn check(driver: &Driver, pairs: &'a [(String, String)]) -> Result<Self, OpenError> {
+        for (name, value) in pairs {
+            let refused = |what: String| OpenError::new(Status::Inval, what);
+            let Some(key) = driver.key(name) else {
+                let names: Vec<_> = driver.keys.iter().map(|key| key.name).collect();
+                let what = format!("{} has no key '{name}'; its keys are {}", driver.name, names.join(", "));
+                return Err(refused(what));
+            };
+            key.check
+                .accept(value)
+                .map_err(|remedy| refused(format!("the value of the key '{name}' is '{value}'; {remedy}")))?;
+        }
+        Ok(Self(pairs))
+    }
+
+    /// The value of a key. The last one counts if there are several.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<&'a str> {
+        self.0.iter().rfind(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+
+    /// The value of a key as the type of which its check accepts texts only.
+    #[must_use]
+    pub fn parsed<T: FromStr>(&self, key: &str) -> Option<T> {
+        self.text(key)?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nothing(_: &Core, _: &Opening<'_>) -> Result<Box<dyn Transport>, OpenError> {
+        Err(OpenError::new(Status::NoDev, "there is none"))
+    }
+
+    static DRIVER: Driver = Driver {
+        name: "pipe",
+        scope: Scope::Host,
+        rank: 0,
+        priority: 0,
+        is_link: false,
+        example_uri: "pipe://1",
+        keys: &[
+            Key { name: "depth", check: Check::Number(2, 9) },
+            Key { name: "kind", check: Check::OneOf(&["round", "square"]) },
+            Key { name: "name", check: Check::Text },
+            Key {
+                name: "even",
+                check: Check::By(
+                    |value| if value.len() % 2 == 0 { Ok(()) } else { Err("write a longer value".into()) },
+                ),
+            },
+        ],
+        loopback: &[],
+        discover: Vec::new,
+        inspect: |_| Condition { up: true, reason: String::new(), max_send_size: 1 },
+        open: nothing,
+    };
+
+    fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn checked_keys_are_read() {
+        let pairs = pairs(&[("depth", "3"), ("kind", "round"), ("name", ""), ("even", "ab"), ("depth", "09")]);
+        let arguments = Arguments::check(&DRIVER, &pairs).expect("fine");
+        assert_eq!((arguments.parsed("depth"), arguments.text("name")), (Some(9_u8), Some("")));
+        assert_eq!(arguments.text("absent"), None);
+    }
+
+    #[test]
+    fn a_refusal_names_key_value_and_remedy() {
+        for (key, value, sentence) in [
+            ("depth", "1", "the value of the key 'depth' is '1'; write a whole number from 2 to 9"),
+            ("depth", "10", "the value of the key 'depth' is '10'; write a whole number from 2 to 9"),
+            ("depth", "+3", "the value of the key 'depth' is '+3'; write a whole number from 2 to 9"),
+            ("depth", "", "the value of the key 'depth' is ''; write a whole number from 2 to 9"),
+            ("kind", "Round", "the value of the key 'kind' is 'Round'; write round or square"),
+            ("even", "a", "the value of the key 'even' is 'a'; write a longer value"),
+            ("colour", "red", "pipe has no key 'colour'; its keys are depth, kind, name, even"),
+        ] {
+            let error = Arguments::check(&DRIVER, &pairs(&[(key, value)])).expect_err(sentence);
+            assert_eq!((error.to_string().as_str(), error.status), (sentence, Status::Inval));
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The record of this transport: its keys, and whether the system can run it.
+
+use crate::layout::SEND_SIZES;
+use crate::{MAX_SEND_SIZE, Sm};
+use cci_transport::{Check, Condition, Core, Discovered, Driver, Key, OpenError, Opening, Scope, Transport};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
+
+const NUMBER: Check = Check::Number(0, u32::MAX as u64);
+
+/// Shared memory between processes of one user on one host.
+pub static DRIVER: Driver = Driver {
+    name: "sm",
+    scope: Scope::Host,
+    rank: 90,
+    priority: 20,
+    is_link: false,
+    example_uri: "sm://1234/0",
+    keys: &[
+        // The original kept its files there; ours have no name in a file system.
+        Key { name: "path", check: Check::Text },
+        Key { name: "mss", check: Check::Number(*SEND_SIZES.start() as u64, *SEND_SIZES.end() as u64) },
+        Key { name: "pid", check: NUMBER },
+        Key { name: "id", check: NUMBER },
+        Key { name: "rma", check: Check::OneOf(&["auto", "segment"]) },
+    ],
+    loopback: &[],
+    discover: || vec![Discovered { name: "sm0".into(), arguments: Vec::new() }],
+    inspect,
+    open,
+};
+
+fn open(_: &Core, opening: &Opening<'_>) -> Result<Box<dyn Transport>, OpenError> {
+    Ok(Box::new(Sm::open(opening.arguments, opening.service)?))
+}
+
+/// Up if this system can run it.
+fn inspect(arguments: &[(String, String)]) -> Condition {
+    let refusal = probe();
+    let size = arguments.iter().rfind(|(key, _)| key == "mss").and_then(|(_, value)| value.parse().ok());
+    Condition {
+        up: refusal.is_none(),
+        reason: refusal.unwrap_or_else(|| "shared memory between processes of this user on this host".into()),
+        max_send_size: size.unwrap_or(MAX_SEND_SIZE),
+    }
+}
+
+/// Makes one thing that every endpoint makes.
+type Step = fn() -> Result<(), Errno>;
+
+/// Why `sm` cannot run here.
+fn probe() -> Option<String> {
+    first_refusal(&[("sealed memory files (memfd_create)", segment), ("abstract Unix sockets", socket)])
+}
+
+/// A sentence about the first step that the system refuses. A shortage that may pass is no refusal: opening an endpoint says
+/// so itself.
+fn first_refusal(steps: &[(&str, Step)]) -> Option<String> {
+    steps.iter().find_map(|(what, step)| match step() {
+        Ok(()) | Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => None,
+        Err(why) => Some(format!(
+            "the system refuses {what}: {why}; sm needs Linux 5.3 or newer, and a sandbox that allows them"
+        )),
+    })
+}
+
+fn segment() -> Result<(), Errno> {
+    let segment = memfd_create("cci-probe", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    fcntl_add_seals(&segment, SealFlags::FUTURE_WRITE)
+}
+
+fn socket() -> Result<(), Errno> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    // Bound to no name, Linux chooses a free abstract one.
+    bind(&socket, &SocketAddrUnix::new_unnamed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_a_sentence_and_a_shortage_is_none() {
+        let fine: Step = || Ok(());
+        assert_eq!(first_refusal(&[("a", fine), ("b", || Err(Errno::MFILE)), ("c", || Err(Errno::NOMEM))]), None);
+        let sentence = first_refusal(&[("a", fine), ("abstract Unix sockets", || Err(Errno::PERM))]).expect("refused");
+        assert!(sentence.starts_with("the system refuses abstract Unix sockets: "), "{sentence}");
+    }
+}

@@ -1,0 +1,67 @@
+//! The record of this transport: its keys, and whether a device of it can be opened.
+
+use crate::Sock;
+use crate::address::SCHEME;
+use crate::open::MIN_PACKET;
+use cci_proto::Status;
+use cci_reliable::{Link, MAX_SEND_SIZE, transport_over};
+use cci_transport::{Check, Condition, Core, Discovered, Driver, Key, OpenError, Opening, Scope, Transport};
+use std::net::IpAddr;
+
+/// UDP sockets between hosts.
+pub static DRIVER: Driver = Driver {
+    name: "sock",
+    scope: Scope::Network,
+    rank: 10,
+    priority: 30,
+    is_link: true,
+    example_uri: "sock://192.0.2.1:5000",
+    keys: &[
+        Key { name: "ip", check: Check::By(ip) },
+        Key { name: "interface", check: Check::By(interface) },
+        Key { name: "port", check: Check::Number(0, 65_535) },
+        Key { name: "mtu", check: Check::Number(MIN_PACKET, 65_535) },
+        Key { name: "bufsize", check: Check::Number(65_536, 1 << 30) },
+        Key { name: "check", check: Check::OneOf(&["always", "remote"]) },
+    ],
+    loopback: &[("interface", "lo")],
+    discover: || vec![Discovered { name: "sock0".into(), arguments: Vec::new() }],
+    inspect,
+    open,
+};
+
+fn ip(value: &str) -> Result<(), String> {
+    let refused = |_| "write an IP address of this host, such as 192.0.2.1".into();
+    value.parse::<IpAddr>().map(drop).map_err(refused)
+}
+
+fn interface(value: &str) -> Result<(), String> {
+    if value.is_empty() { Err("write the name of an interface".into()) } else { Ok(()) }
+}
+
+fn open(core: &Core, opening: &Opening<'_>) -> Result<Box<dyn Transport>, OpenError> {
+    let link = Sock::open(opening.arguments, opening.service)?;
+    let unchecked_on_host = link.unchecked_on_host();
+    transport_over(core, link, opening, unchecked_on_host)
+}
+
+/// Up if an endpoint with these keys can be opened.
+fn inspect(arguments: &[(String, String)]) -> Condition {
+    let (refusal, uri) = match Sock::open(&without_port(arguments), None) {
+        Ok(link) => (None, link.uri().to_owned()),
+        // A shortage that may pass is no refusal: opening an endpoint says so itself.
+        Err(error) if error.status == Status::NoMem => (None, String::new()),
+        Err(error) => (Some(error.to_string()), String::new()),
+    };
+    let host = uri.rsplit_once(':').map_or("", |(host, _)| host).trim_start_matches(SCHEME);
+    Condition {
+        up: refusal.is_none(),
+        reason: refusal.unwrap_or_else(|| format!("UDP from {host}")),
+        max_send_size: MAX_SEND_SIZE,
+    }
+}
+
+/// The keys of a trial: the port may be in use by the endpoint that it is meant for.
+fn without_port(arguments: &[(String, String)]) -> Vec<(String, String)> {
+    arguments.iter().filter(|(key, _)| key != "port").cloned().collect()
+}
