@@ -147,8 +147,9 @@ pub trait Link: Send + 'static {
         }
         self.arm(deadline, wants_write)
     }
-    /// Makes the handle give an edge at this time and not before, whatever was armed. False: the
-    /// link has no timer for that, or the system refuses.
+    /// Makes the handle give an edge at this time and not before, whatever was armed. The next
+    /// `arm` or `rearm` sets the timer anew. False: the link has no timer for that, or the system
+    /// refuses.
     fn ring(&mut self, at: Time) -> bool {
         let _ = at;
         false

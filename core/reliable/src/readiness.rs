@@ -3,7 +3,7 @@
 use super::{Reliable, progress_thread};
 use crate::Link;
 use cci_proto::Time;
-use cci_transport::{Core, Edge, SpinPolicy, Transition, WaitPolicy};
+use cci_transport::{Core, Edge, EdgePolicy, SpinPolicy, Transition, WaitPolicy};
 use std::os::fd::OwnedFd;
 
 /// A tick, nanoseconds.
@@ -34,12 +34,15 @@ impl Armed {
 pub(super) struct Readiness {
     wait_policy: WaitPolicy,
     spin_policy: SpinPolicy,
+    edge_policy: EdgePolicy,
     /// Arriving frames do not make the handle readable.
     unwatched: bool,
     /// The waker is written.
     signalled: bool,
     /// The last call that made progress found nothing.
     empty: bool,
+    /// When it was made.
+    called: Time,
     /// The handle may be readable for a reason that has passed: the timer, a waker that others
     /// wrote, an error.
     stale: bool,
@@ -55,7 +58,7 @@ impl<L: Link> Reliable<L> {
         core.armed = true;
         self.readiness.armed = None;
         self.readiness.spin_policy.stop();
-        self.settle_handle(core, !self.link.is_virtual())
+        self.settle_handle(core, true)
     }
 
     /// Chooses whether arriving frames make the handle readable. False: they cannot, although `on`.
@@ -86,22 +89,13 @@ impl<L: Link> Reliable<L> {
         let spins = self.readiness.spin_policy.is_on() && self.readiness.call_epoll.is_none();
         if spins {
             self.send_waiting(core);
+            self.signal();
             if empty {
-                self.signal_again();
-            } else {
-                self.signal();
+                let edge = self.readiness.edge_policy.lingering(self.readiness.called);
+                self.give(core, edge);
             }
         }
         spins
-    }
-
-    /// Settles the handle after a call that returned EAGAIN: it is armed, or gives an edge.
-    pub(super) fn settle_empty(&mut self, core: &mut Core) {
-        let (was_signalled, is_virtual) = (self.readiness.signalled, self.link.is_virtual());
-        // Looking for frames advances the time of a virtual network.
-        if !self.settle_handle(core, !is_virtual) && was_signalled && !is_virtual {
-            self.signal_again();
-        }
     }
 
     /// Gives an edge of a disarmed handle, now or soon.
@@ -109,11 +103,26 @@ impl<L: Link> Reliable<L> {
         if self.link.is_virtual() {
             return;
         }
-        let now = self.link.now();
-        match self.readiness.wait_policy.edge(now) {
+        let edge = if self.readiness.wait_policy.spins() {
+            self.readiness.edge_policy.spinning(self.link.now())
+        } else {
+            Edge::Now
+        };
+        self.give(core, edge);
+    }
+
+    fn give(&mut self, core: &mut Core, edge: Edge) {
+        match edge {
             Edge::Coming => {}
-            Edge::At(at) if self.link.ring(at) => {}
-            Edge::Now | Edge::At(_) => self.signal_again(),
+            Edge::Now => self.signal_again(),
+            Edge::At(at) => {
+                // The timer stands no more for what was armed.
+                self.readiness.armed = None;
+                if !self.link.ring(at) {
+                    self.readiness.edge_policy.on_refused();
+                    self.signal_again();
+                }
+            }
             Edge::Arm => {
                 if !self.arm_handle(core) {
                     self.disarm(core);
@@ -156,21 +165,27 @@ impl<L: Link> Reliable<L> {
         postpones
     }
 
-    /// Makes an armed handle readable exactly if there is something to do. `looks`: check the
-    /// descriptors, because the edge of one may have passed. True: there is nothing to do.
-    pub(super) fn settle_handle(&mut self, core: &mut Core, looks: bool) -> bool {
+    /// Makes an armed handle readable exactly if there is something to do. `needs_edge`: the edge of
+    /// a descriptor may have passed, so check all of them, and give an edge if there is something
+    /// to do. True: there is nothing to do.
+    pub(super) fn settle_handle(&mut self, core: &mut Core, needs_edge: bool) -> bool {
+        let relies_on_timer = self.readiness.edge_policy.on_arming(self.readiness.called);
+        if relies_on_timer {
+            self.readiness.armed = None;
+        }
+        // Looking for frames advances the time of a virtual network.
+        let needs_edge = (needs_edge || relies_on_timer) && !self.link.is_virtual();
         self.send_waiting(core);
         self.check_frame_buffers(core);
-        if core.has_event() || self.is_runnable() || core.has_room_again() {
+        let has_work = core.has_event() || self.is_runnable() || core.has_room_again();
+        let is_idle = !has_work && self.arm_link(needs_edge);
+        // The link may hold work in its own memory, which no descriptor reports.
+        if !is_idle && needs_edge {
+            self.signal_again();
+        } else if !is_idle {
             self.signal();
-            return false;
         }
-        let arms = self.arm_link(looks);
-        if !arms {
-            // The link may hold it in its own memory, which no descriptor reports.
-            self.signal();
-        }
-        arms
+        is_idle
     }
 
     /// HostCtx the shortage of a program that was refused for lack of frame buffers, if some were
@@ -292,7 +307,7 @@ impl<L: Link> Reliable<L> {
         // stayed readable.
         self.readiness.stale |=
             core.armed && (self.readiness.empty || self.readiness.armed.is_some_and(|armed| armed.is_past(now)));
-        self.readiness.empty = true;
+        (self.readiness.empty, self.readiness.called) = (true, now);
         if core.armed {
             self.readiness.spin_policy.on_empty(now);
         }

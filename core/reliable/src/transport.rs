@@ -159,11 +159,7 @@ impl<L: Link> Transport for Reliable<L> {
             return core.publish_gauges();
         }
         if !self.keep_readable(core, empty) {
-            if empty {
-                self.settle_empty(core);
-            } else {
-                self.settle_handle(core, false);
-            }
+            self.settle_handle(core, empty);
         }
         core.publish_gauges();
     }

@@ -7,6 +7,7 @@ use cci_testkit::sys::select_readable;
 use cci_testkit::{LIMIT, device_of, drain, open, readable, sm_device};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
+use std::cell::Cell;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -27,12 +28,18 @@ enum Kind {
     Level,
     Select,
     Poll,
+    /// Level-triggered for [`PHASE`] waits, then edge-triggered for as many.
+    Changing,
 }
+
+/// Long enough for an endpoint to find out how its program waits.
+const PHASE: u32 = 500;
 
 struct Waiter {
     kind: Kind,
     handle: OwnedFd,
     epoll: OwnedFd,
+    waits: Cell<u32>,
 }
 
 impl Waiter {
@@ -40,13 +47,13 @@ impl Waiter {
         let handle = endpoint.handle().expect("a handle");
         let epoll = epoll::create(CreateFlags::CLOEXEC).expect("an epoll");
         epoll::add(&epoll, &handle, EventData::new_u64(0), Self::flags(kind)).expect("registered");
-        Self { kind, handle, epoll }
+        Self { kind, handle, epoll, waits: Cell::new(0) }
     }
 
     fn flags(kind: Kind) -> EventFlags {
         EventFlags::IN
             | match kind {
-                Kind::Edge => EventFlags::ET,
+                Kind::Edge | Kind::Changing => EventFlags::ET,
                 Kind::OneShot => EventFlags::ET | EventFlags::ONESHOT,
                 _ => EventFlags::empty(),
             }
@@ -64,6 +71,10 @@ impl Waiter {
                 self.epoll_wait(limit)
             }
             Kind::Edge | Kind::Level => self.epoll_wait(limit),
+            Kind::Changing => {
+                let waits = self.waits.replace(self.waits.get().wrapping_add(1));
+                if (waits / PHASE).is_multiple_of(2) { readable(&self.handle, limit) } else { self.epoll_wait(limit) }
+            }
         }
     }
 
@@ -197,6 +208,26 @@ fn both_asleep(device: &Device, kind: Kind) {
     std::thread::scope(|scope| {
         scope.spawn(|| run(&server, &mut Server { messages: MESSAGES }, kind));
         run(&client, &mut Client::new(server.uri()), kind);
+    });
+}
+
+/// A program that sleeps first, and takes one event at most each time that the handle is readable.
+fn run_by_readiness(endpoint: &Endpoint, side: &mut dyn Side, kind: Kind) {
+    let waiter = Waiter::new(endpoint, kind);
+    side.begin(endpoint);
+    while !side.is_done() {
+        assert!(waiter.wait(LIMIT), "asleep for ever");
+        if let Some(event) = endpoint.get_event().expect("an open endpoint") {
+            side.on_event(endpoint, &event);
+        }
+    }
+}
+
+fn one_event_a_wait(device: &Device) {
+    let (server, client) = (open(device), open(device));
+    std::thread::scope(|scope| {
+        scope.spawn(|| run_by_readiness(&server, &mut Server { messages: MESSAGES }, Kind::Level));
+        run_by_readiness(&client, &mut Client::new(server.uri()), Kind::Level);
     });
 }
 
@@ -339,6 +370,79 @@ fn after_empty_calls(device: &Device, waits: bool) {
     }
 }
 
+/// Has the server's last empty call leave an edge to a timer: its handle stays readable, and tells nothing edge-triggered. `prepare`
+/// is what the program does before that call, again and again.
+fn rely_on_timer(server: &Endpoint, waiter: &Waiter, mut prepare: impl FnMut()) {
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        assert!(Instant::now() < deadline, "each empty call gives an edge at once");
+        prepare();
+        waiter.wait(Duration::ZERO);
+        assert_eq!(drain(server), 0);
+        if readable(&waiter.handle, Duration::ZERO) && !waiter.wait(Duration::ZERO) {
+            return;
+        }
+    }
+}
+
+/// Messages without a pause, and a few empty calls between them: the server's handle lingers, and its program needs no edge.
+fn stream(server: &Endpoint, client: &Endpoint, connection: Connection) {
+    for _ in 0..20 {
+        client.send(connection, b"soon", 0, Flags::SILENT).expect("a send");
+        let begin = Instant::now();
+        while drain(server) == 0 {
+            assert!(begin.elapsed() < LIMIT, "no message");
+        }
+        for _ in 0..3 {
+            drain(server);
+        }
+    }
+    drain(client);
+}
+
+/// While the handle lingers, or its program spins, nothing but a timer tells an edge-triggered program what comes. `then`: what
+/// another thread of the program does meanwhile.
+fn after_relying_on_timer(device: &Device, spins: bool, then: impl Fn(&Endpoint)) {
+    let (server, client, connection) = connected(device);
+    let waiter = Waiter::new(&server, Kind::Edge);
+    for round in 0..50 {
+        rely_on_timer(&server, &waiter, || {
+            if spins {
+                assert_eq!((0..1000).map(|_| drain(&server)).sum::<usize>(), 0);
+            } else {
+                stream(&server, &client, connection);
+            }
+        });
+        client.send(connection, b"wake up", 0, Flags::SILENT).expect("a send");
+        then(&server);
+        let mut events = 0;
+        while events == 0 {
+            assert!(waiter.wait(LIMIT), "round {round}: asleep for ever");
+            events = drain(&server);
+        }
+        drain(&client);
+    }
+}
+
+/// An endpoint whose program sleeps after it lingered does not wake it for an edge that nobody needs any more.
+#[test]
+fn a_sleeper_is_not_woken_by_the_timer_of_an_edge() {
+    let (server, client, connection) = connected(&sm_device());
+    let waiter = Waiter::new(&server, Kind::Edge);
+    // Whoever opens a connection has timers of its own for a while.
+    let mut in_vain = 0;
+    for _ in 0..20 {
+        rely_on_timer(&server, &waiter, || stream(&server, &client, connection));
+        let begin = Instant::now();
+        while readable(&waiter.handle, Duration::ZERO) {
+            assert!(begin.elapsed() < LIMIT, "it never sleeps");
+            assert_eq!(drain(&server), 0);
+        }
+        in_vain += u32::from(readable(&waiter.handle, Duration::from_millis(10)));
+    }
+    assert!(in_vain < 5, "{in_vain} of 20 sleeps");
+}
+
 /// After `arm` an endpoint sleeps, whatever its program did before.
 fn arm_ends_spinning(device: &Device) {
     let (server, client, connection) = connected(device);
@@ -386,8 +490,17 @@ on_both! {
     selected: |device: &Device| both_asleep(device, Kind::Select);
     polled: |device: &Device| both_asleep(device, Kind::Poll);
     tokio_async_fd: |device: &Device| tokio_both_asleep(device);
+    changing_its_mind: |device: &Device| both_asleep(device, Kind::Changing);
+    one_event_for_each_readiness: |device: &Device| one_event_a_wait(device);
     two_threads_of_one_endpoint: |device: &Device| two_threads(device);
     an_edge_after_any_number_of_empty_calls: |device: &Device| after_empty_calls(device, true);
     an_edge_after_spinning: |device: &Device| after_empty_calls(device, false);
+    an_edge_after_lingering: |device: &Device| after_relying_on_timer(device, false, |_| ());
+    arming_keeps_an_edge_of_lingering: |device: &Device| {
+        after_relying_on_timer(device, false, |server| server.arm().expect("open"));
+    };
+    arming_keeps_an_edge_of_spinning: |device: &Device| {
+        after_relying_on_timer(device, true, |server| server.arm().expect("open"));
+    };
     arming_ends_spinning: |device: &Device| arm_ends_spinning(device);
 }

@@ -45,7 +45,8 @@ use greet::Cause;
 use lane::{Lane, Phase};
 
 use cci_mem::cancellation::Uncancelled;
-use cci_transport::{Core, SpinPolicy, WaitPolicy};
+use cci_proto::Time;
+use cci_transport::{Core, EdgePolicy, SpinPolicy, WaitPolicy};
 
 pub use driver::DRIVER;
 
@@ -95,6 +96,9 @@ pub struct Sm {
     greeting: bool,
     patience: WaitPolicy,
     linger: SpinPolicy,
+    edges: EdgePolicy,
+    /// When the last empty call was made, if it has not settled the handle yet.
+    called: Option<Time>,
     /// Empty calls.
     calls: u32,
     /// The last [`SPINS`] empty calls took less than a tick of the coarse clock, so that the next ones do without it.
@@ -267,6 +271,7 @@ impl Sm {
                 Ready::Listener => self.accept_sockets(core),
                 Ready::Timer => {
                     self.common.control.drain_timer();
+                    self.edges.on_fired();
                     fired = true;
                 }
                 Ready::Event => self.common.control.on_event(),

@@ -71,9 +71,8 @@ impl Sm {
     pub(crate) fn arm_handle(&mut self, core: &mut Core) -> bool {
         core.armed = true;
         self.linger.stop();
-        self.look_once(core);
         self.common.deadlines_moved = true;
-        self.settle_handle(core)
+        self.settle_handle(core, true)
     }
 
     /// Leaves the handle readable, and peers in the belief that this side is awake, for a program that is answered soon. `empty`: the
@@ -88,10 +87,11 @@ impl Sm {
                 lane.rouse();
             }
         }
+        self.common.control.signal(true);
         if empty {
-            self.common.control.signal_again();
-        } else {
-            self.common.control.signal(true);
+            let now = self.called.take().unwrap_or_else(monotonic);
+            let edge = self.edges.lingering(now);
+            self.give(edge);
         }
         true
     }
@@ -113,21 +113,41 @@ impl Sm {
 
     /// Has a disarmed handle give an edge soon.
     pub(crate) fn ring(&mut self, core: &mut Core) {
-        match self.patience.edge(monotonic()) {
-            Edge::Coming => {}
-            Edge::At(at) if self.common.control.set_timer_at(at) => {}
-            Edge::Now | Edge::At(_) => self.common.control.signal_again(),
-            Edge::Arm => {
-                if !self.arm_handle(core) {
-                    self.disarm(core);
+        let edge = if self.patience.spins() { self.edges.spinning(monotonic()) } else { Edge::Now };
+        if edge != Edge::Arm {
+            self.give(edge);
+        } else if !self.arm_handle(core) {
+            self.disarm(core);
+            self.common.control.signal_again();
+        }
+    }
+
+    /// Has a handle that stays readable give an edge.
+    fn give(&mut self, edge: Edge) {
+        match edge {
+            Edge::Coming | Edge::Arm => {}
+            Edge::Now => self.common.control.signal_again(),
+            Edge::At(at) => {
+                if !self.common.control.set_timer_at(at) {
+                    self.edges.on_refused();
                     self.common.control.signal_again();
                 }
             }
         }
     }
 
-    /// Keeps an armed handle true to what there is to do. True: nothing.
-    pub(crate) fn settle_handle(&mut self, core: &mut Core) -> bool {
+    /// Keeps an armed handle true to what there is to do. `needs_edge`: the edge of a descriptor may have passed, so look at all of
+    /// them, and give an edge if there is something to do. True: nothing.
+    pub(crate) fn settle_handle(&mut self, core: &mut Core, needs_edge: bool) -> bool {
+        let relies_on_timer = self.edges.on_arming(self.called.take().unwrap_or_default());
+        if relies_on_timer {
+            self.looked &= needs_edge;
+            self.common.deadlines_moved = true;
+        }
+        let needs_edge = needs_edge || relies_on_timer;
+        if needs_edge {
+            self.look_once(core);
+        }
         self.on_stirred();
         let mut heavy = false;
         for at in 0..self.hot.len() {
@@ -147,7 +167,11 @@ impl Sm {
         }
         let work = self.flush_waiting(core) | self.has_work();
         let found = work || core.has_event() || core.has_room_again();
-        self.common.control.signal(found);
+        if found && needs_edge {
+            self.common.control.signal_again();
+        } else {
+            self.common.control.signal(found);
+        }
         self.common.control.signal_quiet(work);
         !found
     }
@@ -157,7 +181,7 @@ impl Sm {
         if !self.common.control.has_quiet() {
             let sockets = self.lanes.iter().flatten().filter_map(|lane| lane.socket.as_ref());
             self.common.control.make_quiet(sockets).ok()?;
-            self.settle_handle(core);
+            self.settle_handle(core, false);
         }
         self.common.control.quiet_handle()
     }
@@ -198,7 +222,9 @@ impl Sm {
     /// A call has found nothing.
     pub(crate) fn on_empty(&mut self, core: &mut Core, now: u64) {
         if core.armed {
-            self.linger.on_empty(monotonic());
+            let now = monotonic();
+            self.called = Some(now);
+            self.linger.on_empty(now);
         }
         match self.patience.on_empty(core.armed, core.handle_in_use, now) {
             Transition::Stay => {}

@@ -10,7 +10,7 @@ use crate::{MAX_SEND_SIZE, NO_LANE, Sm};
 use cci_mem::address_space::Tag;
 use cci_mem::hints::Hints;
 use cci_mem::segment::Segment;
-use cci_transport::{Arguments, OpenError, SpinPolicy, WaitPolicy, globals};
+use cci_transport::{Arguments, EdgePolicy, OpenError, SpinPolicy, WaitPolicy, globals};
 use std::collections::VecDeque;
 
 /// What the keys of a device say.
@@ -100,6 +100,8 @@ impl Sm {
             greeting: false,
             patience: WaitPolicy::default(),
             linger: SpinPolicy::default(),
+            edges: EdgePolicy::default(),
+            called: None,
             calls: 0,
             spins: false,
             last_tick: 0,

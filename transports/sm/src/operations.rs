@@ -345,16 +345,11 @@ impl Transport for Sm {
     fn settle(&mut self, core: &mut Core) {
         self.forget_ways();
         let (popped, empty) = (core.take_popped(), core.take_empty());
+        self.called = self.called.filter(|_| empty);
         if self.linger(empty) || popped && self.is_readable_still() {
             return;
         }
-        if empty {
-            self.look_once(core);
-        }
-        let was_signalled = self.common.control.is_signalled();
-        if !self.settle_handle(core) && empty && was_signalled {
-            self.common.control.signal_again();
-        }
+        self.settle_handle(core, empty);
         core.publish_gauges();
     }
 

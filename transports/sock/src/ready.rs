@@ -33,6 +33,8 @@ pub(crate) struct Ready {
     waker: Arc<OwnedFd>,
     /// When the timer fires, or has fired.
     deadline: Option<Time>,
+    /// That is for an edge alone, and gives way to any deadline.
+    rings: bool,
     watches_frames: bool,
     watches_room: bool,
 }
@@ -45,7 +47,7 @@ impl Ready {
         for (fd, what) in [(socket, SOCKET), (&timer, TIMER), (&*waker, WAKER)] {
             epoll::add(&epoll, fd, EventData::new_u64(what), EventFlags::IN)?;
         }
-        Ok(Self { epoll, timer, waker, deadline: None, watches_frames: true, watches_room: false })
+        Ok(Self { epoll, timer, waker, deadline: None, rings: false, watches_frames: true, watches_room: false })
     }
 
     pub(crate) fn handle(&self) -> BorrowedFd<'_> {
@@ -85,7 +87,7 @@ impl Ready {
     /// virtual machine is a trap into its host.
     pub(crate) fn set_deadline(&mut self, deadline: Option<Time>) {
         let suffices = match (self.deadline, deadline) {
-            (Some(stands), Some(wanted)) => stands <= wanted,
+            (Some(stands), Some(wanted)) => stands <= wanted && !self.rings,
             (stands, wanted) => stands == wanted,
         };
         if !suffices {
@@ -95,7 +97,8 @@ impl Ready {
 
     /// Has the timer fire at `at`, whatever stood before. False: the system refuses.
     pub(crate) fn ring(&mut self, at: Time) -> bool {
-        self.set_timer(Some(at))
+        self.rings = self.set_timer(Some(at));
+        self.rings
     }
 
     fn set_timer(&mut self, deadline: Option<Time>) -> bool {
@@ -109,7 +112,7 @@ impl Ready {
         let value = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
         let is_set = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &value).is_ok();
         if is_set {
-            self.deadline = deadline;
+            (self.deadline, self.rings) = (deadline, false);
         }
         is_set
     }
@@ -171,7 +174,7 @@ impl Ready {
         if self.deadline.is_some_and(|deadline| monotonic() >= deadline) {
             // The clock may be past it a moment before the timer fires: then it stands.
             if rustix::io::read(&self.timer, &mut count[..]).is_ok() {
-                self.deadline = None;
+                (self.deadline, self.rings) = (None, false);
             }
         }
     }

@@ -1,0 +1,259 @@
+//! The edge policy: how a handle that stays readable gives edges to a program that may sleep after
+//! an empty call (`docs/design/threading.md`, Edges).
+
+use cci_proto::Time;
+use std::time::Duration;
+
+/// A program that sleeps gets the edge of the timer within this time, nanoseconds.
+const EDGE_INTERVAL: u64 = 900_000;
+/// A spinning program that makes fewer empty calls than this until the timer fires has stopped
+/// spinning.
+const FEW_SPINNING: u32 = 64;
+
+/// A lingering handle tries the timer for this time, nanoseconds: a program that waits for an edge
+/// loses no more than this, and one that does not makes many calls meanwhile.
+const TRIAL: u64 = 50_000;
+/// A lingering handle that gets fewer empty calls than this until the timer fires gives each of
+/// them an edge: the program sleeps until then, or a timer costs more than the edges do.
+const FEW_LINGERING: u32 = 8;
+/// Empty calls with an edge each before a trial: at first, and at most.
+const FIRST_NEEDED: u32 = 16;
+const MOST_NEEDED: u32 = 65_536;
+
+/// The edge that a readable handle gives to a program that may sleep after an empty call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// Give an edge now: write the waker.
+    Now,
+    /// Do nothing: the timer that gives an edge has not fired yet.
+    Coming,
+    /// Give an edge at this time: set the timer.
+    At(Time),
+    /// Arm the handle: the program has stopped spinning.
+    Arm,
+}
+
+/// The timer of the handle, as far as it gives edges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Timer {
+    /// No empty call relies on it.
+    #[default]
+    Off,
+    /// It fires at this time. Some empty call relies on it.
+    Set(Time),
+    /// It has fired since the last empty call.
+    Fired,
+}
+
+/// Chooses between two ways to give edges: a write of the waker in each empty call, or a timer in
+/// the handle. Protected by the endpoint's lock.
+///
+/// The timer costs nothing in most calls, but an edge-triggered program waits for it. So a handle
+/// that lingers uses the timer only for a program that returns without an edge.
+///
+/// ```
+/// use cci_proto::Time;
+/// use cci_transport::{Edge, EdgePolicy};
+/// let mut policy = EdgePolicy::default();
+/// // A program that polls the handle again and again, level-triggered.
+/// let edges: Vec<Edge> = (1..1000).map(|micros| policy.lingering(Time(1000 * micros))).collect();
+/// assert!(edges.iter().filter(|edge| **edge == Edge::Now).count() < 20);
+/// assert!(edges.iter().filter(|edge| matches!(edge, Edge::At(_))).count() <= 3);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct EdgePolicy {
+    timer: Timer,
+    /// Empty calls since the timer was set.
+    calls: u32,
+    /// The program returns to a handle that lingers though it got no edge.
+    is_level: bool,
+    /// Edges written since the last trial, and how many there are before the next one.
+    written: u32,
+    needed: u32,
+}
+
+impl Default for EdgePolicy {
+    fn default() -> Self {
+        Self { timer: Timer::Off, calls: 0, is_level: false, written: 0, needed: FIRST_NEEDED }
+    }
+}
+
+impl EdgePolicy {
+    /// Returns the edge of an empty call of a program that spins. `now`: the timer's clock, read
+    /// within the call.
+    pub fn spinning(&mut self, now: Time) -> Edge {
+        match self.timer {
+            Timer::Set(at) if now < at => self.rely(),
+            Timer::Set(_) | Timer::Fired if self.calls < FEW_SPINNING => {
+                self.timer = Timer::Off;
+                Edge::Arm
+            }
+            _ => self.set(now, EDGE_INTERVAL),
+        }
+    }
+
+    /// As [`EdgePolicy::spinning`], for a handle that lingers.
+    pub fn lingering(&mut self, now: Time) -> Edge {
+        match self.timer {
+            Timer::Set(at) if now < at => return self.rely(),
+            Timer::Set(_) | Timer::Fired => self.judge(),
+            Timer::Off => {}
+        }
+        if self.is_level {
+            return self.set(now, EDGE_INTERVAL);
+        }
+        self.written += 1;
+        if self.written < self.needed {
+            return Edge::Now;
+        }
+        self.set(now, TRIAL)
+    }
+
+    /// Records that the system refused to set the timer. The call writes the waker instead.
+    pub fn on_refused(&mut self) {
+        (self.timer, self.is_level, self.written, self.needed) = (Timer::Off, false, 0, MOST_NEEDED);
+    }
+
+    /// Records that the timer has fired.
+    pub fn on_fired(&mut self) {
+        if self.timer != Timer::Off {
+            self.timer = Timer::Fired;
+        }
+    }
+
+    /// Records that the handle is about to be armed, after which an arrival gives an edge by itself.
+    /// `now`: when the last empty call was made. True: an empty call relies on the timer, which the
+    /// endpoint now sets to its next deadline. So the endpoint checks every descriptor, and writes
+    /// the waker if there is something to do.
+    #[must_use]
+    pub fn on_arming(&mut self, now: Time) -> bool {
+        let timer = std::mem::take(&mut self.timer);
+        let is_over = match timer {
+            Timer::Off => return false,
+            Timer::Set(at) => at <= now,
+            Timer::Fired => true,
+        };
+        if is_over && self.calls < FEW_LINGERING {
+            self.judge();
+        }
+        timer != Timer::Fired
+    }
+
+    fn rely(&mut self) -> Edge {
+        self.calls = self.calls.saturating_add(1);
+        Edge::Coming
+    }
+
+    fn set(&mut self, now: Time, interval: u64) -> Edge {
+        let at = now + Duration::from_nanos(interval);
+        (self.timer, self.calls, self.written) = (Timer::Set(at), 0, 0);
+        Edge::At(at)
+    }
+
+    /// Decides by the calls until the timer fired whether the program needs an edge to return.
+    fn judge(&mut self) {
+        self.timer = Timer::Off;
+        self.is_level = self.calls >= FEW_LINGERING;
+        self.needed =
+            if self.is_level { (self.needed / 2).max(FIRST_NEEDED) } else { (self.needed * 2).min(MOST_NEEDED) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spinner_has_an_edge_to_come_and_one_that_begins_to_sleep_is_armed() {
+        let mut policy = EdgePolicy::default();
+        let mut now = Time(1000);
+        for _ in 0..3 {
+            let Edge::At(edge) = policy.spinning(now) else { panic!("no timer") };
+            assert_eq!(edge.since(now), EDGE_INTERVAL);
+            for call in 0..FEW_SPINNING {
+                assert_eq!(policy.spinning(Time(edge.0 - 1)), Edge::Coming, "call {call}");
+            }
+            now = edge;
+        }
+        let Edge::At(edge) = policy.spinning(now) else { panic!("no timer") };
+        for _ in 1..FEW_SPINNING {
+            assert_eq!(policy.spinning(now), Edge::Coming);
+        }
+        assert_eq!(policy.spinning(edge), Edge::Arm, "it makes few calls");
+        assert!(matches!(policy.spinning(edge), Edge::At(_)), "it could not be armed");
+        policy.on_fired();
+        assert_eq!(policy.spinning(edge), Edge::Arm, "whoever has drained the timer");
+    }
+
+    /// A program that calls each microsecond, from `now` on, until the policy sets a timer of `len`.
+    /// Returns the edges written until then, and when the timer fires.
+    fn poll_until(policy: &mut EdgePolicy, now: &mut Time, len: u64) -> (u32, Time) {
+        let mut written = 0;
+        loop {
+            *now = *now + Duration::from_micros(1);
+            match policy.lingering(*now) {
+                Edge::Now => written += 1,
+                Edge::At(at) if at.since(*now) == len => return (written, at),
+                Edge::At(_) | Edge::Coming => {}
+                Edge::Arm => panic!("it is armed already"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_program_that_returns_without_an_edge_gets_a_timer() {
+        let (mut policy, mut now) = (EdgePolicy::default(), Time(5));
+        assert_eq!(poll_until(&mut policy, &mut now, TRIAL).0, FIRST_NEEDED - 1);
+        for _ in 0..3 {
+            assert_eq!(poll_until(&mut policy, &mut now, EDGE_INTERVAL).0, 0);
+        }
+    }
+
+    #[test]
+    fn a_program_that_sleeps_until_the_edge_loses_little_and_ever_more_rarely() {
+        let (mut policy, mut now) = (EdgePolicy::default(), Time(5));
+        let mut before = 0;
+        for round in 0..20 {
+            let (written, at) = poll_until(&mut policy, &mut now, TRIAL);
+            assert!(written > before || written + 1 == MOST_NEEDED, "round {round}: {written} after {before}");
+            (before, now) = (written, at);
+        }
+        assert_eq!(before + 1, MOST_NEEDED);
+    }
+
+    #[test]
+    fn a_program_that_changes_its_mind_waits_for_one_timer() {
+        let (mut policy, mut now) = (EdgePolicy::default(), Time(5));
+        let (_, at) = poll_until(&mut policy, &mut now, EDGE_INTERVAL);
+        assert_eq!(policy.lingering(at), Edge::Now, "it has slept");
+        let (_, at) = poll_until(&mut policy, &mut now, EDGE_INTERVAL);
+        policy.on_fired();
+        assert_eq!(policy.lingering(at), Edge::Now, "also where another call has drained the timer");
+        let (_, at) = poll_until(&mut policy, &mut now, EDGE_INTERVAL);
+        assert!(policy.on_arming(at), "also where the handle lingers no more");
+        assert_eq!(policy.lingering(at), Edge::Now);
+    }
+
+    #[test]
+    fn arming_knows_whether_a_call_relies_on_the_timer() {
+        let (mut policy, mut now) = (EdgePolicy::default(), Time(5));
+        assert!(!policy.on_arming(now), "it has not been set");
+        poll_until(&mut policy, &mut now, EDGE_INTERVAL);
+        assert!(policy.on_arming(now));
+        assert!(!policy.on_arming(now), "it is set to something else");
+        poll_until(&mut policy, &mut now, EDGE_INTERVAL);
+        policy.on_fired();
+        assert!(!policy.on_arming(now), "it has given the edge");
+    }
+
+    #[test]
+    fn a_system_without_timers_has_an_edge_for_each_call() {
+        let mut policy = EdgePolicy::default();
+        for _ in 1..FIRST_NEEDED {
+            assert_eq!(policy.lingering(Time(5)), Edge::Now);
+        }
+        assert!(matches!(policy.lingering(Time(5)), Edge::At(_)));
+        policy.on_refused();
+        assert_eq!(policy.lingering(Time(6)), Edge::Now);
+    }
+}
