@@ -424,6 +424,18 @@ fn after_relying_on_timer(device: &Device, spins: bool, then: impl Fn(&Endpoint)
     }
 }
 
+// Over `sock` an arrival gives an edge by itself while the handle lingers.
+
+#[test]
+fn an_edge_after_lingering() {
+    after_relying_on_timer(&sm_device(), false, |_| ());
+}
+
+#[test]
+fn arming_keeps_an_edge_of_lingering() {
+    after_relying_on_timer(&sm_device(), false, |server| server.arm().expect("open"));
+}
+
 /// An endpoint whose program sleeps after it lingered does not wake it for an edge that nobody needs any more.
 #[test]
 fn a_sleeper_is_not_woken_by_the_timer_of_an_edge() {
@@ -495,10 +507,6 @@ on_both! {
     two_threads_of_one_endpoint: |device: &Device| two_threads(device);
     an_edge_after_any_number_of_empty_calls: |device: &Device| after_empty_calls(device, true);
     an_edge_after_spinning: |device: &Device| after_empty_calls(device, false);
-    an_edge_after_lingering: |device: &Device| after_relying_on_timer(device, false, |_| ());
-    arming_keeps_an_edge_of_lingering: |device: &Device| {
-        after_relying_on_timer(device, false, |server| server.arm().expect("open"));
-    };
     arming_keeps_an_edge_of_spinning: |device: &Device| {
         after_relying_on_timer(device, true, |server| server.arm().expect("open"));
     };
