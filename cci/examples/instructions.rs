@@ -1,7 +1,7 @@
 //! So many messages between two endpoints of this process, and nothing else: what `ci/instructions` counts the instructions of.
 //! Arguments: the transport, and how many messages.
 
-use cci::{Attribute, Context, Endpoint, EndpointOptions, EventKind, Flags, Threading};
+use cci::{Connect, Context, EndpointOptions, Event, EventKind, LocalEndpoint, Notify};
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -11,35 +11,32 @@ fn main() -> Result<(), Box<dyn Error>> {
     let device = context.devices().iter().find(|device| device.transport == transport && device.up);
     let device = device.ok_or("no device has this transport")?;
     // Without a progress thread, whose instructions depend on time.
-    let options = EndpointOptions { threading: Threading::One, ..EndpointOptions::default() };
-    let (here, there) = (Endpoint::open(device, &options)?, Endpoint::open(device, &options)?);
-    here.connect(there.uri(), b"", Attribute::ReliableOrdered, 0, None)?;
+    let options = EndpointOptions::new();
+    let (here, there) = (LocalEndpoint::open(device, &options)?, LocalEndpoint::open(device, &options)?);
+    here.connect(&Connect::to(there.uri()))?;
     let (mut ours, mut theirs) = (None, None);
     while ours.is_none() || theirs.is_none() {
         for (endpoint, connection) in [(&here, &mut ours), (&there, &mut theirs)] {
             let Some(event) = endpoint.get_event()? else { continue };
-            match event.kind() {
-                EventKind::ConnectRequest => endpoint.accept(&event, 0)?,
-                EventKind::Connect | EventKind::Accept => {
-                    event.outcome()?;
-                    *connection = event.connection();
-                }
-                _ => {}
+            match event {
+                Event::Request(request) => request.accept(0)?,
+                Event::Connected(_) | Event::Accepted(_) => *connection = event.connection(),
+                event => event.outcome()?,
             }
         }
     }
     let (Some(ours), Some(theirs)) = (ours, theirs) else { return Err("not connected".into()) };
     for _ in 0..count.parse::<u64>()? {
-        here.send(ours, &[1; 8], 0, Flags::SILENT)?;
+        here.send(ours, &[1; 8], Notify::OnFailure(0))?;
         receive(&there)?;
-        there.send(theirs, &[1; 8], 0, Flags::SILENT)?;
+        there.send(theirs, &[1; 8], Notify::OnFailure(0))?;
         receive(&here)?;
     }
     Ok(())
 }
 
 /// Takes a message and gives it back.
-fn receive(endpoint: &Endpoint) -> Result<(), Box<dyn Error>> {
+fn receive(endpoint: &LocalEndpoint) -> Result<(), Box<dyn Error>> {
     loop {
         if let Some(event) = endpoint.get_event()?
             && event.kind() == EventKind::Recv

@@ -1,9 +1,22 @@
 //! Connections as programs hold them.
 
+use cci_mem::sync::Ordering;
 use cci_transport as transport;
 use std::fmt;
 
-/// A connection: a small value that names it. Stale once disconnected; a stale one is refused, never mistaken for another.
+/// A connection: a small value that names it, to be copied and kept as the program likes.
+///
+/// It owns nothing: the connection lives until [`crate::EndpointFor::disconnect`], or until its endpoint closes. From then on the
+/// value is stale: every call with it is refused, and it is never mistaken for a later connection. Any thread may use it.
+///
+/// # Example
+///
+/// ```
+/// # use cci::{Connection, Endpoint};
+/// fn largest(connection: Connection) -> usize {
+///     connection.max_send_size().map_or(0, |bytes| bytes as usize)
+/// }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Connection {
     pub(crate) cell: &'static transport::Connection,
@@ -12,6 +25,7 @@ pub struct Connection {
 
 impl Connection {
     /// The connection as it was in this life.
+    #[inline(always)]
     pub(crate) fn of_life(cell: &'static transport::Connection, generation: u32) -> Self {
         Self { cell, generation }
     }
@@ -23,22 +37,22 @@ impl Connection {
         (here && self.cell.generation() == self.generation).then_some(self.cell)
     }
 
-    /// Largest message, bytes. Never changes.
+    /// Returns the size of the largest message, in bytes; `None` when the connection has ended.
     #[must_use]
-    pub fn max_send_size(&self) -> u32 {
-        self.cell.max_send_size.load(cci_mem::sync::Ordering::Relaxed)
+    pub fn max_send_size(&self) -> Option<u32> {
+        self.cell.of_life(self.generation, |cell| cell.max_send_size.load(Ordering::Relaxed))
     }
 
-    /// What the connection promises.
+    /// Returns what the connection promises; `None` when it has ended.
     #[must_use]
-    pub fn attribute(&self) -> crate::Attribute {
-        self.cell.attribute()
+    pub fn attribute(&self) -> Option<crate::Attribute> {
+        self.cell.of_life(self.generation, transport::Connection::attribute)
     }
 
-    /// The context given to connect or accept.
+    /// Returns the context given to connect or accept; `None` when the connection has ended.
     #[must_use]
-    pub fn context(&self) -> u64 {
-        self.cell.context.load(cci_mem::sync::Ordering::Relaxed)
+    pub fn context(&self) -> Option<u64> {
+        self.cell.of_life(self.generation, |cell| cell.context.load(Ordering::Relaxed))
     }
 }
 
@@ -58,6 +72,7 @@ impl std::hash::Hash for Connection {
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Connection({:p}#{} {})", self.cell, self.generation, self.attribute().name())
+        let attribute = self.attribute().map_or("ended", crate::Attribute::name);
+        write!(f, "Connection({:p}#{} {attribute})", self.cell, self.generation)
     }
 }

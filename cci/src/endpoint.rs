@@ -1,95 +1,38 @@
-//! Endpoints.
+//! Endpoints: opened, waited for, closed, and what is asked of them.
 
+use crate::binding;
 use crate::connection::Connection;
 use crate::device::Device;
+pub(crate) use crate::endpoint_options::EndpointOptions;
+use crate::errors::BlockingError;
 use crate::event::Event;
-use crate::{raw, transports};
+use crate::operations::{Connect, Notify, Rma};
+use crate::registration::{Region, Registration};
+use crate::transports;
 use cci_mem::guarded::Threading;
-use cci_mem::memory::Memory;
 use cci_proto::{
-    Attribute, CONN_REQ_LEN, ConnectError, Flags, OptionError, PollError, RegisterError, RequestError, Rights,
-    RmaError, RmaHandle, SendError, Status, Unusable,
+    CONN_REQ_LEN, ConnectError, Flags, OptionError, PollError, RegisterError, Rights, RmaError, SendError, Status,
+    Unusable,
 };
-use cci_transport::{Body, Connect, ConnectionReport, Core, CoreOptions, Message, OpenError, room_for};
+use cci_transport::{Body, ConnectionReport, Core, CoreOptions, Message, OpenError, room_for};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::fmt;
 use std::io::IoSlice;
-use std::os::fd::OwnedFd;
-use std::time::Duration;
-
-/// How an endpoint is opened.
-#[derive(Clone, Debug)]
-pub struct EndpointOptions {
-    /// A name of the transport's own: a port for `sock` and `tcp`, "pid/id" for `sm`.
-    pub service: Option<String>,
-    /// Who may call it.
-    pub threading: Threading,
-    /// Raise an event when a peer disconnects or dies.
-    pub disconnect_events: bool,
-    /// Receive buffers, at most [`EndpointOptions::MAX_BUFFERS`]; options can lower it later.
-    pub recv_buffers: u32,
-    /// Send buffers, at most [`EndpointOptions::MAX_BUFFERS`]; options can lower it later.
-    pub send_buffers: u32,
-    /// Stamps of the time that each layer takes, of an endpoint that is measured; none for every other.
-    #[cfg(feature = "trace")]
-    pub stamps: Option<std::sync::Arc<cci_transport::trace::Stamps>>,
-}
-
-impl EndpointOptions {
-    /// The largest number of receive buffers, and of send buffers, of an endpoint.
-    pub const MAX_BUFFERS: u32 = 1 << 20;
-
-    /// Refuses numbers of buffers that no endpoint can have.
-    fn check(&self) -> Result<(), OpenError> {
-        let most = Self::MAX_BUFFERS;
-        for (name, count) in [("recv_buffers", self.recv_buffers), ("send_buffers", self.send_buffers)] {
-            if count > most {
-                let what = format!("{name} is {count}, and an endpoint has at most {most}; lower {name}");
-                return Err(OpenError::new(Status::Inval, what));
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Default for EndpointOptions {
-    fn default() -> Self {
-        let core = CoreOptions::default();
-        Self {
-            service: None,
-            threading: Threading::Many,
-            disconnect_events: false,
-            recv_buffers: u32::try_from(core.recv_count).unwrap_or(u32::MAX),
-            send_buffers: u32::try_from(core.send_count).unwrap_or(u32::MAX),
-            #[cfg(feature = "trace")]
-            stamps: None,
-        }
-    }
-}
-
-/// An RMA: which bytes go where.
-#[derive(Clone, Copy, Debug)]
-pub struct Rma<'a> {
-    /// The local registration.
-    pub local: &'a RmaHandle,
-    /// Offset in the local registration, bytes.
-    pub local_offset: u64,
-    /// The peer's registration, as the peer sent it.
-    pub remote: &'a RmaHandle,
-    /// Offset in the peer's registration, bytes.
-    pub remote_offset: u64,
-    /// Bytes to copy; at least 1.
-    pub len: u64,
-    /// A message that the peer receives after the data.
-    pub message: Option<&'a [u8]>,
-}
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
 
 /// Why an endpoint was not closed, or what is left after it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CloseError {
     /// It cannot be used here, and is not closed by this call.
     Unusable(Unusable),
-    /// It is closed, but this peer is in the midst of an RMA and does not go on. Memory that was registered must stay mapped until
-    /// [`wait_for_copies`] succeeds.
+    /// It is closed, but this peer is in the midst of an RMA and does not go on. Memory that was registered by its address must stay
+    /// mapped until [`wait_for_copies`] succeeds; the library keeps memory that a [`Registration`] owns.
     Busy(String),
+    /// So many detached events keep it open. It closes when the last of them is dropped.
+    Detached(u32),
 }
 
 impl From<Unusable> for CloseError {
@@ -98,8 +41,8 @@ impl From<Unusable> for CloseError {
     }
 }
 
-impl std::fmt::Display for CloseError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for CloseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unusable(why) => why.fmt(f),
             Self::Busy(peer) => write!(
@@ -107,6 +50,9 @@ impl std::fmt::Display for CloseError {
                 "the endpoint is closed, but {peer} is in the midst of an RMA and does not go on; keep registered memory mapped \
                  until it goes on or ends"
             ),
+            Self::Detached(count) => {
+                write!(f, "{count} detached events keep the endpoint open; drop them to close it")
+            }
         }
     }
 }
@@ -118,17 +64,84 @@ impl std::error::Error for CloseError {}
 /// # Errors
 ///
 /// [`CloseError::Busy`]: a peer still copies.
+///
+/// # Example
+///
+/// ```
+/// assert_eq!(cci::wait_for_copies(std::time::Duration::ZERO), Ok(()));
+/// ```
 pub fn wait_for_copies(limit: Duration) -> Result<(), CloseError> {
     cci_transport::wait_for_copies(limit).map_or(Ok(()), |peer| Err(CloseError::Busy(peer)))
 }
 
-/// An endpoint: all buffers and one queue of events, whatever the number of peers. Closed when dropped.
-pub struct Endpoint {
-    pub(crate) cell: &'static raw::EndpointCell,
+/// The mark of an endpoint that any thread may use: see [`Endpoint`].
+#[derive(Debug)]
+pub enum ManyThreads {}
+
+/// The mark of an endpoint that stays on the thread that opened it: see [`LocalEndpoint`].
+#[derive(Debug)]
+pub struct OneThread(PhantomData<*mut ()>);
+
+/// An endpoint for any number of threads, one lock per call: [`EndpointFor`] has its methods.
+///
+/// # Example
+///
+/// ```
+/// use cci::{Connect, Context, Endpoint, EndpointOptions, Event};
+///
+/// let device = Context::new()?.default_device()?.clone();
+/// let (server, client) = (Endpoint::open(&device, &EndpointOptions::new())?, Endpoint::open(&device, &EndpointOptions::new())?);
+/// client.connect(&Connect::to(server.uri()))?;
+/// // One thread for each end; two threads could share one end as well.
+/// let connected = std::thread::spawn(move || client.wait(None).map(|event| matches!(event, Some(Event::Connected(_)))));
+/// while let Some(event) = server.wait(None)? {
+///     match event {
+///         Event::Request(request) => request.accept(1)?,
+///         _ => break,
+///     }
+/// }
+/// assert_eq!(connected.join().ok(), Some(Ok(true)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type Endpoint = EndpointFor<ManyThreads>;
+
+/// An endpoint for the thread that opens it: it is not [`Send`], and its calls take no lock.
+///
+/// # Example
+///
+/// ```
+/// use cci::{Context, EndpointOptions, LocalEndpoint};
+///
+/// let endpoint = LocalEndpoint::open(Context::new()?.default_device()?, &EndpointOptions::new())?;
+/// assert!(endpoint.get_event()?.is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// It stays on its thread:
+///
+/// ```compile_fail,E0277
+/// # use cci::{Context, EndpointOptions, LocalEndpoint};
+/// # let endpoint = LocalEndpoint::open(Context::new()?.default_device()?, &EndpointOptions::new())?;
+/// std::thread::spawn(move || endpoint.get_event().is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type LocalEndpoint = EndpointFor<OneThread>;
+
+/// An endpoint: all buffers and one queue of events, whatever the number of peers. [`Endpoint`] and [`LocalEndpoint`] say for which
+/// threads.
+///
+/// Calls that get events make progress; calls that wait do so too. No other thread works for an endpoint, but for one of `sock`
+/// whose program makes no calls. The endpoint closes when it is dropped, which waits at most 100 ms for what was sent. Events borrow
+/// it; [`Event::detach`] makes one that does not.
+pub struct EndpointFor<T> {
+    pub(crate) cell: &'static binding::EndpointCell,
     generation: u32,
     uri: String,
+    /// The transport's handle: open as long as the endpoint.
+    handle: RawFd,
     /// Closed already, or somebody else's to close.
     closed: bool,
+    threads: PhantomData<T>,
 }
 
 /// More than all small tables of an endpoint take, bytes, with what the allocator takes at a time. Large ones are asked for
@@ -152,8 +165,30 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// The device is down, `options` asks for more buffers than there can be, the service is taken or malformed, or memory or descriptors are short.
+    /// The device is down, `options` asks for more buffers than there can be, the service is taken or malformed, or memory or
+    /// descriptors are short.
     pub fn open(device: &Device, options: &EndpointOptions) -> Result<Self, OpenError> {
+        Self::open_for(device, options, options.threading)
+    }
+}
+
+impl LocalEndpoint {
+    /// Opens an endpoint on a device, for this thread.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::open`].
+    pub fn open(device: &Device, options: &EndpointOptions) -> Result<Self, OpenError> {
+        Self::open_for(device, options, Threading::One)
+    }
+}
+
+impl<T> EndpointFor<T> {
+    pub(crate) fn open_for(
+        device: &Device,
+        options: &EndpointOptions,
+        threading: Threading,
+    ) -> Result<Self, OpenError> {
         if !device.up {
             return Err(OpenError::new(
                 Status::NoDev,
@@ -162,6 +197,7 @@ impl Endpoint {
         }
         options.check()?;
         room_for(TABLES)?;
+        let options = EndpointOptions { threading, ..options.clone() };
         let core_options = CoreOptions {
             recv_count: options.recv_buffers.max(1) as usize,
             send_count: options.send_buffers.max(1) as usize,
@@ -170,12 +206,13 @@ impl Endpoint {
         };
         let private = counters_are_private()?;
         let mut failed = None;
-        let mut uri = String::new();
-        let cell = cci_transport::Endpoint::open(options.threading, |cell| {
+        let (mut uri, mut handle) = (String::new(), -1);
+        let cell = cci_transport::Endpoint::open(threading, |cell| {
             let body = Core::new(cell, &core_options).and_then(|mut core| {
                 core.rights_are_open = transports::rights_are_open(device)?;
-                let transport = transports::open(&core, device, options)?;
+                let transport = transports::open(&core, device, &options)?;
                 transport.uri().clone_into(&mut uri);
+                handle = transport.handle().as_raw_fd();
                 if !private {
                     core.publish_counters(&device.transport, &uri);
                 }
@@ -188,168 +225,180 @@ impl Endpoint {
             cell.recycle();
             return Err(error);
         }
-        Ok(Self { cell, generation: cell.generation(), uri, closed: false })
+        Ok(Self { cell, generation: cell.generation(), uri, handle, closed: false, threads: PhantomData })
     }
 
-    /// What others connect to. Programs pass it on and never take it apart.
+    /// Returns what others connect to. Programs pass it on and never take it apart.
     #[must_use]
     pub fn uri(&self) -> &str {
         &self.uri
     }
 
-    /// A descriptor that is readable when [`Endpoint::get_event`] should be called: for `poll`, `select` and `epoll`,
-    /// level- or edge-triggered. Spurious readiness is possible. It is a duplicate, closed by the caller.
-    ///
-    /// An edge-triggered program calls [`Endpoint::get_event`] until it returns `None`. Whatever comes after that gives a new
-    /// edge, without another call; to a program that has polled without a pause, within 1 ms.
+    /// Duplicates the descriptor of [`AsFd::as_fd`], for an event loop that owns its descriptors. The caller closes it.
     ///
     /// # Errors
     ///
     /// No descriptor left, or the endpoint cannot be used here.
     pub fn handle(&self) -> Result<OwnedFd, OpenError> {
-        let handle = self.cell.with(|core, transport| {
-            core.handle_in_use = true;
-            transport.handle().try_clone_to_owned()
-        });
-        handle
-            .map_err(|why| OpenError::new(why.status(), why.to_string()))?
-            .map_err(|source| OpenError::system("cannot duplicate the endpoint's handle", source))
+        binding::handle(self.cell).map_err(|why| OpenError::new(why.status(), why.to_string()))?;
+        let handle = self.as_fd().try_clone_to_owned();
+        handle.map_err(|source| OpenError::system("cannot duplicate the endpoint's handle", source))
     }
 
-    /// Arms the handle now: ends the time in which the library expects the program to poll. Does nothing unless
-    /// [`Endpoint::handle`] was called.
+    /// Arms the handle now: ends the time in which the library expects the program to poll. Does nothing unless the handle was
+    /// asked for.
     ///
     /// # Errors
     ///
     /// The endpoint cannot be used here.
     pub fn arm(&self) -> Result<(), Unusable> {
-        raw::arm(self.cell)
+        binding::arm(self.cell)
     }
 
-    /// Asks the endpoint at `uri` for a connection. Never blocks; one CONNECT event with `context` tells the end.
+    /// Returns the next event, or `None` now. Makes progress and never blocks.
+    ///
+    /// # Errors
+    ///
+    /// Nothing to report and the program holds every receive buffer, or the endpoint cannot be used here.
+    #[inline]
+    pub fn get_event(&self) -> Result<Option<Event<'_>>, PollError> {
+        Ok(self.cell.next_event()?.map(Event::of))
+    }
+
+    /// Returns the next event, and sleeps until there is one, at most for `limit`. `None`: the time is over.
+    ///
+    /// From the first call on the endpoint is prepared for sleepers, as by [`AsFd::as_fd`].
+    ///
+    /// # Errors
+    ///
+    /// As [`EndpointFor::get_event`].
+    pub fn wait(&self, limit: Option<Duration>) -> Result<Option<Event<'_>>, PollError> {
+        binding::handle(self.cell)?;
+        // A limit beyond the clock's range is none.
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        loop {
+            if let Some(event) = self.get_event()? {
+                return Ok(Some(event));
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Ok(None);
+            }
+            let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+            // A signal ends the sleep early, which the loop allows.
+            let _ = poll(&mut [PollFd::from_borrowed_fd(self.borrow_handle(), PollFlags::IN)], timeout.as_ref());
+        }
+    }
+
+    /// Asks the endpoint at the URI for a connection. Never blocks; one event, [`Event::Connected`] or [`Event::ConnectFailed`],
+    /// reports the end.
     ///
     /// # Errors
     ///
     /// Refused at once: no event comes.
-    pub fn connect(
-        &self,
-        uri: &str,
-        payload: &[u8],
-        attribute: Attribute,
-        context: u64,
-        timeout: Option<Duration>,
-    ) -> Result<(), ConnectError> {
-        if payload.len() > CONN_REQ_LEN {
+    pub fn connect(&self, connect: &Connect<'_>) -> Result<(), ConnectError> {
+        if connect.0.payload.len() > CONN_REQ_LEN {
             return Err(ConnectError::PayloadTooLong);
         }
-        let connect = Connect { uri, payload, attribute, context, timeout };
-        self.cell.with(|core, transport| transport.connect(core, &connect))?
+        self.cell.with(|core, transport| transport.connect(core, &connect.0))?
     }
 
-    /// Accepts the request in `event`. One ACCEPT event with `context` follows.
-    ///
-    /// # Errors
-    ///
-    /// Not an unanswered request.
-    pub fn accept(&self, event: &Event<'_>, context: u64) -> Result<(), RequestError> {
-        raw::accept_on(event.slot, self.cell, context)
-    }
-
-    /// Rejects the request in `event`.
-    ///
-    /// # Errors
-    ///
-    /// Not an unanswered request.
-    pub fn reject(&self, event: &Event<'_>) -> Result<(), RequestError> {
-        raw::reject(event.slot)
-    }
-
-    /// Closes a connection: local and immediate. Open operations end with `Failure::Disconnected`.
+    /// Closes a connection: local and immediate. Open operations end with [`cci_proto::Failure::Disconnected`].
     ///
     /// # Errors
     ///
     /// Closed already.
     pub fn disconnect(&self, connection: Connection) -> Result<(), OptionError> {
-        raw::disconnect(self.cell, || connection.live(self.cell))
+        binding::disconnect(self.cell, || connection.live(self.cell))
     }
 
-    /// Sends a message: BLOCKING, NO_COPY and SILENT may be set. The bytes are the caller's again on return.
+    /// Sends a message of at most [`Connection::max_send_size`] bytes. The bytes are the caller's again on return. Never blocks; the
+    /// end is reported as `notify` says: by [`Event::Completed`], after the peer's program or library has taken the message over
+    /// (reliable connections), or once it has left (unreliable ones).
     ///
     /// # Errors
     ///
-    /// Refused: nothing was sent. BLOCKING: or failed.
+    /// Refused: nothing was sent, and no event comes.
     #[inline]
-    pub fn send(&self, connection: Connection, message: &[u8], context: u64, flags: Flags) -> Result<(), SendError> {
-        let flags = Flags::for_send(flags.bits()).ok_or(SendError::BadFlags)?;
-        raw::send(self.cell, || connection.live(self.cell), Message::One(message), context, flags)
+    pub fn send(&self, connection: Connection, message: &[u8], notify: impl Into<Notify>) -> Result<(), SendError> {
+        let (context, flags) = notify.into().parts();
+        binding::send(self.cell, || connection.live(self.cell), Message::One(message), context, flags)
     }
 
-    /// Sends a message gathered from parts.
+    /// Sends a message gathered from parts, as [`EndpointFor::send`].
     ///
     /// # Errors
     ///
-    /// As [`Endpoint::send`].
+    /// As [`EndpointFor::send`].
     pub fn send_vectored(
         &self,
         connection: Connection,
         parts: &[IoSlice<'_>],
-        context: u64,
-        flags: Flags,
+        notify: impl Into<Notify>,
     ) -> Result<(), SendError> {
-        let flags = Flags::for_send(flags.bits()).ok_or(SendError::BadFlags)?;
+        let (context, flags) = notify.into().parts();
         let len = parts.iter().map(|part| part.len()).sum();
-        raw::send(self.cell, || connection.live(self.cell), Message::Many(parts, len), context, flags)
+        binding::send(self.cell, || connection.live(self.cell), Message::Many(parts, len), context, flags)
     }
 
-    /// The next event, or none now. Never blocks.
+    /// Sends a message and waits for its end. Makes progress meanwhile, and leaves events to their program.
     ///
     /// # Errors
     ///
-    /// Nothing to report and every receive buffer is held by the program.
-    #[inline]
-    pub fn get_event(&self) -> Result<Option<Event<'_>>, PollError> {
-        Ok(self.cell.next_event()?.map(Event::new))
+    /// Refused, or failed later: [`BlockingError`] tells which.
+    pub fn send_blocking(&self, connection: Connection, message: &[u8]) -> Result<(), BlockingError<SendError>> {
+        let live = || connection.live(self.cell);
+        binding::send_blocking(self.cell, live, Message::One(message), Flags::NONE)
     }
 
-    /// Registers memory for RMA; `rights` are those of peers.
+    /// Reads from the peer's memory into memory of this endpoint. Never blocks; the end is reported as `notify` says.
     ///
     /// # Errors
     ///
-    /// Null or empty range, or no room for another registration.
-    pub fn register(&self, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
-        raw::register(self.cell, memory, rights)
+    /// Refused: nothing was copied, and no event comes.
+    pub fn read(&self, connection: Connection, rma: &Rma<'_>, notify: impl Into<Notify>) -> Result<(), RmaError> {
+        let (context, flags) = notify.into().parts();
+        binding::rma(self.cell, || connection.live(self.cell), &rma.in_direction(true), context, flags)
     }
 
-    /// Ends a registration. When it returns without error nobody touches the memory any more.
+    /// Writes from memory of this endpoint into the peer's memory. Never blocks; the end is reported as `notify` says.
     ///
     /// # Errors
     ///
-    /// No such registration, or a stopped peer holds it.
-    pub fn deregister(&self, handle: &RmaHandle) -> Result<(), RegisterError> {
-        self.cell.with(|core, transport| transport.deregister(core, handle))?
+    /// As [`EndpointFor::read`].
+    pub fn write(&self, connection: Connection, rma: &Rma<'_>, notify: impl Into<Notify>) -> Result<(), RmaError> {
+        let (context, flags) = notify.into().parts();
+        binding::rma(self.cell, || connection.live(self.cell), &rma.in_direction(false), context, flags)
     }
 
-    /// Starts an RMA: exactly one of READ and WRITE, and BLOCKING, SILENT, FENCE as wanted.
+    /// Reads as [`EndpointFor::read`], and waits for the end.
     ///
     /// # Errors
     ///
-    /// Refused: nothing was copied. BLOCKING: or failed.
-    pub fn rma(&self, connection: Connection, rma: &Rma<'_>, context: u64, flags: Flags) -> Result<(), RmaError> {
-        let flags = Flags::for_rma(flags.bits()).ok_or(RmaError::BadFlags)?;
-        let rma = cci_transport::Rma {
-            local: rma.local,
-            local_offset: rma.local_offset,
-            remote: rma.remote,
-            remote_offset: rma.remote_offset,
-            len: rma.len,
-            read: flags.has(Flags::READ),
-            fence: flags.has(Flags::FENCE),
-            message: rma.message,
-        };
-        raw::rma(self.cell, || connection.live(self.cell), &rma, context, flags)
+    /// Refused, or failed later: [`BlockingError`] tells which.
+    pub fn read_blocking(&self, connection: Connection, rma: &Rma<'_>) -> Result<(), BlockingError<RmaError>> {
+        binding::rma_blocking(self.cell, || connection.live(self.cell), &rma.in_direction(true))
     }
 
-    /// Path, window, counters of a connection, and why this path.
+    /// Writes as [`EndpointFor::write`], and waits for the end.
+    ///
+    /// # Errors
+    ///
+    /// As [`EndpointFor::read_blocking`].
+    pub fn write_blocking(&self, connection: Connection, rma: &Rma<'_>) -> Result<(), BlockingError<RmaError>> {
+        binding::rma_blocking(self.cell, || connection.live(self.cell), &rma.in_direction(false))
+    }
+
+    /// Registers memory for RMA, and takes it over; `rights` are those of peers. This side may always use it.
+    ///
+    /// # Errors
+    ///
+    /// Empty memory, or no room for another registration; the memory is dropped.
+    pub fn register<M: Region>(&self, memory: M, rights: Rights) -> Result<Registration<M>, RegisterError> {
+        Registration::new(self.cell, self.generation, memory, rights)
+    }
+
+    /// Returns path, window and counters of a connection, and why this path.
     ///
     /// # Errors
     ///
@@ -361,46 +410,76 @@ impl Endpoint {
         })?
     }
 
-    /// The cell in its slab, for a binding.
-    #[must_use]
-    pub fn cell(&self) -> &'static raw::EndpointCell {
-        self.cell
-    }
-
-    /// Closes the endpoint, waiting at most 100 ms for what is published.
+    /// Closes the endpoint, waiting at most 100 ms for what was sent.
     ///
     /// # Errors
     ///
-    /// It cannot be used here. [`CloseError::Busy`]: closed, but a peer still copies.
+    /// It cannot be used here. [`CloseError::Busy`]: closed, but a peer still copies. [`CloseError::Detached`]: closed later.
     pub fn close(mut self) -> Result<(), CloseError> {
-        let result = self.shut();
         self.closed = true;
-        result
+        if self.cell.generation() != self.generation {
+            return Err(Unusable::Closed.into());
+        }
+        match self.cell.let_go() {
+            0 => self.shut(),
+            count => Err(CloseError::Detached(count)),
+        }
     }
 
-    /// Leaves the endpoint open without this handle, for a binding that closes it by [`raw::close`].
-    #[must_use]
-    pub fn into_cell(mut self) -> &'static raw::EndpointCell {
+    #[expect(unsafe_code, reason = "the memory of payloads ends with the endpoint")]
+    fn shut(&self) -> Result<(), CloseError> {
+        // SAFETY: events borrow the endpoint, which is in its owner's last call; those that do not have all let go of it.
+        unsafe { binding::close(self.cell) }
+    }
+
+    /// Leaves the endpoint open without this owner.
+    pub(crate) fn leave_open(mut self) -> &'static binding::EndpointCell {
         self.closed = true;
         self.cell
     }
 
-    fn shut(&self) -> Result<(), CloseError> {
-        if self.cell.generation() == self.generation { raw::close(self.cell) } else { Err(Unusable::Closed.into()) }
+    #[expect(unsafe_code, reason = "the transport owns the descriptor")]
+    fn borrow_handle(&self) -> BorrowedFd<'_> {
+        // SAFETY: the transport keeps its handle open until the endpoint closes, which is not before this borrow ends.
+        unsafe { BorrowedFd::borrow_raw(self.handle) }
     }
 }
 
-impl Drop for Endpoint {
+impl<T> AsFd for EndpointFor<T> {
+    /// A descriptor that is readable when [`EndpointFor::get_event`] should be called: for `poll`, `select` and `epoll`, level- or
+    /// edge-triggered. Spurious readiness is possible.
+    ///
+    /// An edge-triggered program calls [`EndpointFor::get_event`] until it returns `None`. Whatever comes after that gives a new
+    /// edge, without another call; to a program that has polled without a pause, within 1 ms.
+    ///
+    /// From the first call on the endpoint arms the descriptor when its program stops polling, which costs system calls.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // Refused in a forked child only, whose descriptors are of no use.
+        let _ = binding::handle(self.cell);
+        self.borrow_handle()
+    }
+}
+
+impl<T> Drop for EndpointFor<T> {
     fn drop(&mut self) {
-        // In a forked child nothing may be touched.
-        if !self.closed {
-            let _ = raw::close_for_owner(self.cell, self.generation);
+        if !self.closed && self.cell.generation() == self.generation {
+            let_go(self.cell, self.generation);
         }
     }
 }
 
-impl std::fmt::Debug for Endpoint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// One holder of this life of an endpoint less; the last one closes it, whatever thread it belongs to. In a forked child nothing is
+/// touched.
+#[expect(unsafe_code, reason = "the memory of payloads ends with the endpoint")]
+pub(crate) fn let_go(cell: &'static binding::EndpointCell, life: u32) {
+    if cell.let_go() == 0 {
+        // SAFETY: events borrow the endpoint or hold it, and the last holder has let go.
+        let _ = unsafe { binding::close_for_owner(cell, life) };
+    }
+}
+
+impl<T> fmt::Debug for EndpointFor<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Endpoint({})", self.uri)
     }
 }

@@ -1,31 +1,77 @@
-//! The Common Communication Interface.
+//! The Common Communication Interface: messages and remote memory access between endpoints that are named by URIs.
 //!
-//! A [`Context`] knows the devices of this host. An [`Endpoint`], opened on one of them, owns all buffers and one queue of
-//! events. A [`Connection`] leads to a peer's endpoint and costs about a hundred bytes. Messages up to the connection's maximum
-//! are buffered by the library; bulk data moves by RMA between registered memories. [`Endpoint::get_event`] never blocks;
-//! [`Endpoint::handle`] gives a descriptor to wait on.
+//! ```
+//! use cci::{Connect, Context, Endpoint, EndpointOptions, Event};
+//! use std::time::Duration;
 //!
-//! All times are given in the unit that the name says, all sizes in bytes. Everything here may be called from any thread at
-//! any time, unless the endpoint was opened for one thread.
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let context = Context::new()?;
+//! let server = Endpoint::open(context.default_device()?, &EndpointOptions::new())?;
+//! let client = Endpoint::open(context.device_for(server.uri())?, &EndpointOptions::new())?;
+//! client.connect(&Connect::to(server.uri()).timeout(Duration::from_secs(10)))?;
+//! loop {
+//!     match server.get_event()? {
+//!         Some(Event::Request(request)) => request.accept(0)?,
+//!         Some(Event::Received(message)) => {
+//!             assert_eq!(message.to_vec(), b"hello");
+//!             return Ok(());
+//!         }
+//!         _ => {}
+//!     }
+//!     match client.get_event()? {
+//!         Some(Event::Connected(connected)) => {
+//!             client.send(connected.connection().ok_or("closed")?, b"hello", 0)?;
+//!         }
+//!         Some(event) => event.outcome()?,
+//!         None => {}
+//!     }
+//! }
+//! # }
+//! ```
+//!
+//! A [`Context`] knows the devices of this host. An [`Endpoint`], opened on one of them, owns all buffers and one queue of events. A
+//! [`Connection`] leads to a peer's endpoint and costs about a hundred bytes. Messages up to the connection's maximum are buffered by
+//! the library; bulk data moves by RMA between registered memories ([`Registration`]). [`EndpointFor::get_event`] makes progress and
+//! never blocks; [`EndpointFor::wait`] sleeps; `AsFd` gives a descriptor for `poll` and `epoll`; the feature `tokio` awaits.
+//!
+//! *Ownership*: an [`Event`] borrows a buffer of its endpoint; a [`DetachedEvent`] keeps the endpoint open instead. A registration
+//! owns its memory. Bytes passed to a call are the caller's again when it returns.
+//!
+//! *Threads*: everything here may be called from any thread at any time, but a [`LocalEndpoint`], which stays on one.
+//!
+//! *Errors*: a call that is refused ([`SendError`] and the like, one byte each) has changed nothing and no event follows. An operation
+//! that began and failed tells so by a [`Failure`] in its event; a call that waits returns either ([`BlockingError`]). What could
+//! not be opened is an [`OpenError`], whose sentence tells what to do.
+//!
+//! All sizes are in bytes. `docs/design/rust-api.md` has the reasons.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+#[doc(hidden)]
+pub mod __binding {
+    pub use crate::binding::*;
+}
+mod binding;
 mod config;
 mod connection;
 mod context;
 mod device;
 mod endpoint;
+mod endpoint_options;
+mod errors;
 mod event;
+mod operations;
 mod options;
-pub mod raw;
+mod registration;
+#[cfg(feature = "tokio")]
+pub mod tokio;
 mod transports;
 
 pub use cci_mem::arena::SharedMemory;
-pub use cci_mem::guarded::Threading;
 pub use cci_mem::memory::Memory;
 pub use cci_mem::view::View;
 pub use cci_proto::{
-    Alignment, Attribute, CONN_REQ_LEN, ConnectError, ConnectionOption, EndpointOption, EventKind, Failure, Flags,
+    Alignment, Attribute, CONN_REQ_LEN, ConnectError, ConnectionOption, EndpointOption, EventKind, Failure,
     OptionError, PollError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Status, Unusable,
 };
 #[cfg(feature = "trace")]
@@ -35,6 +81,13 @@ pub use cci_transport::{Snapshot, Unreadable, WaitFor, WaitShown};
 pub use connection::Connection;
 pub use context::Context;
 pub use device::{Device, Pci};
-pub use endpoint::{CloseError, Endpoint, EndpointOptions, Rma, wait_for_copies};
-pub use event::{Event, Received, Request};
+pub use endpoint::{CloseError, Endpoint, EndpointFor, LocalEndpoint, ManyThreads, OneThread, wait_for_copies};
+pub use endpoint_options::EndpointOptions;
+pub use errors::{BlockingError, Unanswered};
+pub use event::{
+    AcceptFailed, Accepted, Completed, ConnectFailed, Connected, DetachedEvent, Disconnected, EndpointFailed, Event,
+    Keepalive, Received, Request,
+};
+pub use operations::{Connect, Notify, Rma};
+pub use registration::{Region, Registration, StillRegistered};
 pub use transports::{driver, drivers};

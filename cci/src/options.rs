@@ -1,50 +1,55 @@
 //! Options of endpoints and connections.
 
+use crate::binding;
 use crate::connection::Connection;
-use crate::endpoint::Endpoint;
+use crate::endpoint::EndpointFor;
 use cci_mem::sync::Ordering;
 use cci_proto::{Alignment, ConnectionOption, OptionError};
+use std::time::Duration;
 
-impl Endpoint {
-    /// Default send timeout of connections made from now on, microseconds; 0 = none.
+impl<T> EndpointFor<T> {
+    /// Sets the send timeout of connections made from now on; `None`: none. Fractions of a microsecond count as one.
     ///
     /// # Errors
     ///
-    /// The endpoint cannot be used here.
-    pub fn set_send_timeout(&self, micros: u32) -> Result<(), OptionError> {
+    /// Zero, or more than 71 minutes; or the endpoint cannot be used here.
+    pub fn set_send_timeout(&self, timeout: impl Into<Option<Duration>>) -> Result<(), OptionError> {
+        let micros = micros(timeout.into())?;
         self.cell.with(|core, _| core.send_timeout = micros)?;
         Ok(())
     }
 
-    /// As set by [`Endpoint::set_send_timeout`].
+    /// Returns what [`EndpointFor::set_send_timeout`] has set.
     ///
     /// # Errors
     ///
     /// The endpoint cannot be used here.
-    pub fn send_timeout(&self) -> Result<u32, OptionError> {
-        Ok(self.cell.with(|core, _| core.send_timeout)?)
+    pub fn send_timeout(&self) -> Result<Option<Duration>, OptionError> {
+        Ok(duration(self.cell.with(|core, _| core.send_timeout)?))
     }
 
-    /// Default keepalive timeout of connections made from now on, microseconds; 0 = none.
+    /// Sets the keepalive timeout of connections made from now on: the silence of the peer that an event reports; `None`: none.
+    /// Fractions of a microsecond count as one.
     ///
     /// # Errors
     ///
-    /// The endpoint cannot be used here.
-    pub fn set_keepalive(&self, micros: u32) -> Result<(), OptionError> {
+    /// As [`EndpointFor::set_send_timeout`].
+    pub fn set_keepalive(&self, timeout: impl Into<Option<Duration>>) -> Result<(), OptionError> {
+        let micros = micros(timeout.into())?;
         self.cell.with(|core, _| core.keepalive = micros)?;
         Ok(())
     }
 
-    /// As set by [`Endpoint::set_keepalive`].
+    /// Returns what [`EndpointFor::set_keepalive`] has set.
     ///
     /// # Errors
     ///
     /// The endpoint cannot be used here.
-    pub fn keepalive(&self) -> Result<u32, OptionError> {
-        Ok(self.cell.with(|core, _| core.keepalive)?)
+    pub fn keepalive(&self) -> Result<Option<Duration>, OptionError> {
+        Ok(duration(self.cell.with(|core, _| core.keepalive)?))
     }
 
-    /// Number of receive buffers in use by this endpoint, at most the number it was opened with.
+    /// Sets the number of receive buffers in use by this endpoint, at most the number that it was opened with.
     ///
     /// # Errors
     ///
@@ -57,7 +62,7 @@ impl Endpoint {
         })?
     }
 
-    /// Number of receive buffers.
+    /// Returns the number of receive buffers.
     ///
     /// # Errors
     ///
@@ -66,7 +71,7 @@ impl Endpoint {
         Ok(self.cell.with(|core, _| as_u32(core.recv_count().0))?)
     }
 
-    /// Number of send buffers in use by this endpoint, at most the number it was opened with.
+    /// Sets the number of send buffers in use by this endpoint, at most the number that it was opened with.
     ///
     /// # Errors
     ///
@@ -79,7 +84,7 @@ impl Endpoint {
         })?
     }
 
-    /// Number of send buffers.
+    /// Returns the number of send buffers.
     ///
     /// # Errors
     ///
@@ -88,7 +93,7 @@ impl Endpoint {
         Ok(self.cell.with(|core, _| as_u32(core.send_count().0))?)
     }
 
-    /// Alignment that RMA needs.
+    /// Returns the alignment that RMA needs.
     ///
     /// # Errors
     ///
@@ -97,12 +102,28 @@ impl Endpoint {
         Ok(self.cell.with(|_, transport| transport.alignment())?)
     }
 
-    /// Sets an option of a connection, microseconds; 0 = none.
+    /// Returns the number of registrations whose owner has dropped them while a peer copied, and whose memory the library keeps for
+    /// that reason. Ends those whose copies are over.
     ///
     /// # Errors
     ///
-    /// The connection is closed, or the endpoint cannot be used here.
-    pub fn set_option(&self, connection: Connection, option: ConnectionOption, micros: u32) -> Result<(), OptionError> {
+    /// The endpoint cannot be used here.
+    pub fn kept_registrations(&self) -> Result<usize, OptionError> {
+        Ok(binding::retire_dropped(self.cell)?)
+    }
+
+    /// Sets a timeout of a connection; `None`: none. Fractions of a microsecond count as one.
+    ///
+    /// # Errors
+    ///
+    /// Zero, or more than 71 minutes; the connection is closed, or the endpoint cannot be used here.
+    pub fn set_option(
+        &self,
+        connection: Connection,
+        option: ConnectionOption,
+        timeout: impl Into<Option<Duration>>,
+    ) -> Result<(), OptionError> {
+        let micros = micros(timeout.into())?;
         self.cell.with(|core, transport| {
             let cell = connection.live(self.cell).ok_or(OptionError::Disconnected)?;
             field(cell, option).store(micros, Ordering::Relaxed);
@@ -111,15 +132,15 @@ impl Endpoint {
         })?
     }
 
-    /// An option of a connection, microseconds; 0 = none.
+    /// Returns a timeout of a connection.
     ///
     /// # Errors
     ///
     /// The connection is closed, or the endpoint cannot be used here.
-    pub fn option(&self, connection: Connection, option: ConnectionOption) -> Result<u32, OptionError> {
+    pub fn option(&self, connection: Connection, option: ConnectionOption) -> Result<Option<Duration>, OptionError> {
         self.cell.with(|_, _| {
             let cell = connection.live(self.cell).ok_or(OptionError::Disconnected)?;
-            Ok(field(cell, option).load(Ordering::Relaxed))
+            Ok(duration(field(cell, option).load(Ordering::Relaxed)))
         })?
     }
 }
@@ -131,6 +152,17 @@ fn field(cell: &cci_transport::Connection, option: ConnectionOption) -> &cci_mem
     }
 }
 
+/// Whole microseconds, of which 0 are none.
+fn micros(timeout: Option<Duration>) -> Result<u32, OptionError> {
+    let Some(timeout) = timeout else { return Ok(0) };
+    let micros = timeout.as_nanos().div_ceil(1000);
+    u32::try_from(micros).ok().filter(|micros| *micros > 0).ok_or(OptionError::Range)
+}
+
+fn duration(micros: u32) -> Option<Duration> {
+    (micros > 0).then(|| Duration::from_micros(u64::from(micros)))
+}
+
 fn in_range(count: u32, most: usize) -> Result<usize, OptionError> {
     let count = count as usize;
     if count == 0 || count > most { Err(OptionError::Range) } else { Ok(count) }
@@ -138,4 +170,22 @@ fn in_range(count: u32, most: usize) -> Result<usize, OptionError> {
 
 fn as_u32(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{OptionError, duration, micros};
+    use std::time::Duration;
+
+    #[test]
+    fn times_are_rounded_up_and_never_to_none() {
+        assert_eq!(micros(None), Ok(0));
+        assert_eq!(micros(Some(Duration::ZERO)), Err(OptionError::Range));
+        assert_eq!(micros(Some(Duration::from_nanos(1))), Ok(1));
+        assert_eq!(micros(Some(Duration::from_nanos(2001))), Ok(3));
+        let longest = Duration::from_micros(u64::from(u32::MAX));
+        assert_eq!(micros(Some(longest)), Ok(u32::MAX));
+        assert_eq!(micros(Some(longest + Duration::from_nanos(1))), Err(OptionError::Range));
+        assert_eq!((duration(0), duration(u32::MAX)), (None, Some(longest)));
+    }
 }

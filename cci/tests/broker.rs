@@ -1,11 +1,9 @@
 //! Accepting on another endpoint when the answer fails after that one was told to expect the client.
 
-#![forbid(unsafe_code)]
-
-use cci::raw::{EndpointCell, EventCell, accept_on};
+use cci::__binding::{EndpointCell, EventCell, Threading, accept_on};
 use cci::{
     ConnectError, ConnectionReport, EventKind, Memory, RegisterError, RequestError, Rights, RmaError, RmaHandle,
-    SendError, Threading,
+    SendError,
 };
 use cci_transport::{Body, Connect, Connection, Core, CoreOptions, Message, Posted, Rma, Slot, Transport};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -139,7 +137,7 @@ fn a_client_that_cannot_be_sent_on_is_not_expected_any_more() {
     let event = request(broker);
     assert_eq!(accept_on(event, worker, 1), Err(RequestError::OtherDevice));
     assert_eq!(*expected.lock().expect("one thread"), [0; 0], "expected for ever");
-    cci::raw::reject(event).expect("the request can still be answered");
+    cci::__binding::reject(event).expect("the request can still be answered");
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn a_device_of_another_build_cannot_be_opened_and_says_why() {
     let file = file(b"[eth0]\ntransport = tcp\ninterface = eth0\n");
     let context = Context::from_file(file.path()).expect("valid");
     let [device] = context.devices() else { panic!("one device, not {:?}", context.devices()) };
-    let error = Endpoint::open(device, &EndpointOptions::default()).expect_err("down");
+    let error = Endpoint::open(device, &EndpointOptions::new()).expect_err("down");
     assert_eq!(
         error.to_string(),
         "the device eth0 is not usable: the transport tcp is not in this build; only sm, sock and sim are"

@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 
 use cci::{
-    Attribute, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, Flags, OptionError, PollError,
-    SendError, SharedMemory, Status, Unusable,
+    Connect, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, OptionError, SendError,
+    SharedMemory, Status,
 };
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ fn device() -> Device {
 }
 
 fn open() -> Endpoint {
-    Endpoint::open(&device(), &EndpointOptions::default()).expect("an endpoint")
+    Endpoint::open(&device(), &EndpointOptions::new()).expect("an endpoint")
 }
 
 /// Polls both endpoints until the first has an event of this kind, and takes it.
@@ -32,8 +32,8 @@ fn next<'e>(endpoint: &'e Endpoint, other: &Endpoint, kind: EventKind) -> Event<
 }
 
 fn connect(a: &Endpoint, b: &Endpoint) -> (Connection, Connection) {
-    a.connect(b.uri(), b"", Attribute::ReliableOrdered, 1, Some(LIMIT)).expect("a connect");
-    b.accept(&next(b, a, EventKind::ConnectRequest), 2).expect("an accept");
+    a.connect(&Connect::to(b.uri()).context(1).timeout(LIMIT)).expect("a connect");
+    next(b, a, EventKind::ConnectRequest).into_request().expect("a request").accept(2).expect("an accept");
     let accepted = next(b, a, EventKind::Accept).connection().expect("one");
     (next(a, b, EventKind::Connect).connection().expect("one"), accepted)
 }
@@ -64,7 +64,7 @@ fn contexts_are_independent_and_repeatable() {
 #[test]
 fn a_service_is_taken_once_and_free_after_the_close() {
     let service = format!("{}/40001", std::process::id());
-    let options = EndpointOptions { service: Some(service.clone()), ..EndpointOptions::default() };
+    let options = EndpointOptions::new().service(service.clone());
     let endpoint = Endpoint::open(&device(), &options).expect("a free service");
     assert!(endpoint.uri().ends_with(&service), "{}", endpoint.uri());
     let error = Endpoint::open(&device(), &options).expect_err("taken");
@@ -77,28 +77,11 @@ fn a_service_is_taken_once_and_free_after_the_close() {
 #[test]
 fn a_malformed_service_is_refused_with_a_sentence() {
     for service in ["", "7", "7/", "/7", "7/8/9", "x/1", "1/x", "-1/2", "1/99999999999"] {
-        let options = EndpointOptions { service: Some(service.into()), ..EndpointOptions::default() };
+        let options = EndpointOptions::new().service(service);
         let error = Endpoint::open(&device(), &options).expect_err("malformed");
         assert_eq!(error.status, Status::Inval, "{service:?}: {error}");
         assert!(error.to_string().contains(' '), "{error}");
     }
-}
-
-#[test]
-fn a_closed_endpoint_refuses_through_its_cell() {
-    let endpoint = open();
-    let cell = endpoint.cell();
-    endpoint.close().expect("a close");
-    assert_eq!(cci::raw::get_event(cell).err(), Some(PollError::Unusable(Unusable::Closed)));
-    assert_eq!(cci::raw::close(cell), Err(Unusable::Closed.into()));
-    assert_eq!(cci::raw::handle(cell).err(), Some(Unusable::Closed));
-}
-
-#[test]
-fn an_endpoint_survives_its_handle_where_a_binding_takes_it() {
-    let cell = open().into_cell();
-    assert!(cci::raw::get_event(cell).expect("still open").is_none());
-    cci::raw::close(cell).expect("a close");
 }
 
 #[test]
@@ -109,7 +92,7 @@ fn stale_connections_are_refused_by_their_successors_endpoint() {
     for _ in 0..50 {
         let (new, accepted) = connect(&a, &b);
         assert_ne!(old, new);
-        assert_eq!(a.send(old, b"x", 0, Flags::NONE), Err(SendError::Disconnected));
+        assert_eq!(a.send(old, b"x", 0), Err(SendError::Disconnected));
         assert_eq!(a.report(old), Err(OptionError::Disconnected));
         a.disconnect(new).expect("a disconnect");
         b.disconnect(accepted).expect("a disconnect");
@@ -121,9 +104,9 @@ fn stale_connections_are_refused_by_their_successors_endpoint() {
 fn connections_of_another_endpoint_are_refused() {
     let (a, b) = (open(), open());
     let (to_b, to_a) = connect(&a, &b);
-    assert!(b.send(to_b, b"x", 0, Flags::NONE).is_err(), "the connection is the other endpoint's");
+    assert!(b.send(to_b, b"x", 0).is_err(), "the connection is the other endpoint's");
     assert!(a.disconnect(to_a).is_err(), "the connection is the other endpoint's");
-    a.send(to_b, b"fine", 7, Flags::NONE).expect("a send");
+    a.send(to_b, b"fine", 7).expect("a send");
     assert_eq!(next(&a, &b, EventKind::Send).context(), 7);
 }
 
@@ -131,16 +114,18 @@ fn connections_of_another_endpoint_are_refused() {
 fn debug_output_tells_no_secret() {
     let endpoint = open();
     let memory = SharedMemory::new(64).expect("memory");
-    let handle = endpoint.register(memory.memory(), cci::Rights::READ).expect("a registration");
-    let text = format!("{handle:?}");
-    assert!(!text.contains(&format!("{:x}", handle.stuff[1])), "{text}");
+    let registration = endpoint.register(memory, cci::Rights::READ).expect("a registration");
+    let secret = format!("{:x}", registration.handle().stuff[1]);
+    for text in [format!("{registration:?}"), format!("{:?}", registration.handle())] {
+        assert!(!text.contains(&secret), "{text}");
+    }
     assert!(format!("{endpoint:?}").contains(endpoint.uri()));
 }
 
 #[test]
 fn more_buffers_than_an_endpoint_can_have_are_refused_with_the_limit() {
     for (recv_buffers, send_buffers, name) in [(1 << 30, 16, "recv_buffers"), (16, (1 << 20) + 1, "send_buffers")] {
-        let options = EndpointOptions { recv_buffers, send_buffers, ..EndpointOptions::default() };
+        let options = EndpointOptions::new().recv_buffers(recv_buffers).send_buffers(send_buffers);
         let Err(error) = Endpoint::open(&device(), &options) else { panic!("an endpoint with {options:?}") };
         assert_eq!(error.status, Status::Inval);
         assert!(error.what.starts_with(name) && error.what.contains("1048576"), "{error}");

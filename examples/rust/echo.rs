@@ -5,25 +5,14 @@
 //! echo client URI WORD...  sends the words one by one and prints the answers
 //! ```
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program of the command line")]
+#![expect(clippy::print_stdout, reason = "a program of the command line")]
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, Context, Endpoint, EndpointOptions, Event, EventKind, Flags};
+use cci::{Connect, Context, Endpoint, EndpointOptions, Event, Notify};
 use std::error::Error;
-use std::process::ExitCode;
 use std::time::Duration;
 
-fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("echo: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
@@ -34,60 +23,42 @@ fn run() -> Result<(), Box<dyn Error>> {
 }
 
 fn serve() -> Result<(), Box<dyn Error>> {
-    let endpoint = open(None)?;
+    let options = EndpointOptions::new().disconnect_events(true);
+    let endpoint = Endpoint::open(Context::new()?.default_device()?, &options)?;
     println!("{}", endpoint.uri());
     loop {
-        let event = next_event(&endpoint)?;
-        match event.kind() {
-            EventKind::ConnectRequest => endpoint.accept(&event, 0)?,
-            EventKind::Recv => {
-                if let (Some(connection), Some(message)) = (event.connection(), event.received()) {
-                    endpoint.send(connection, &message.to_vec(), 0, Flags::SILENT)?;
-                }
+        match next_event(&endpoint)? {
+            Event::Request(request) => request.accept(0)?,
+            Event::Received(message) => {
+                let client = message.connection().ok_or("a message of nobody")?;
+                endpoint.send(client, &message.to_vec(), Notify::OnFailure(0))?;
             }
-            EventKind::Disconnect => return Ok(()),
-            _ => event.outcome()?,
+            Event::Disconnected(_) => return Ok(()),
+            event => event.outcome()?,
         }
-        // Dropping the event gives its buffer back.
+        // The event is dropped here, which gives its buffer back.
     }
 }
 
 fn call(uri: &str, words: &[&str]) -> Result<(), Box<dyn Error>> {
-    let endpoint = open(Some(uri))?;
-    endpoint.connect(uri, b"", Attribute::ReliableOrdered, 0, Some(Duration::from_secs(10)))?;
-    let connection = wait_for(&endpoint, EventKind::Connect)?.connection().ok_or("no connection")?;
-    for word in words {
-        endpoint.send(connection, word.as_bytes(), 0, Flags::SILENT)?;
-        let event = wait_for(&endpoint, EventKind::Recv)?;
-        let answer = event.received().ok_or("no message")?.to_vec();
-        println!("{}", String::from_utf8_lossy(&answer));
-    }
-    endpoint.disconnect(connection)?;
-    Ok(())
-}
-
-/// On the device that leads to `uri`, or on the default one.
-fn open(uri: Option<&str>) -> Result<Endpoint, Box<dyn Error>> {
-    let context = Context::new()?;
-    let options = EndpointOptions { disconnect_events: true, ..EndpointOptions::default() };
-    let device = uri.map_or_else(|| context.default_device(), |uri| context.device_for(uri))?;
-    Ok(Endpoint::open(device, &options)?)
-}
-
-/// The next event of this kind. Others are given back; those that report a failure end the program.
-fn wait_for(endpoint: &Endpoint, kind: EventKind) -> Result<Event<'_>, Box<dyn Error>> {
+    let options = EndpointOptions::new().disconnect_events(true);
+    let endpoint = Endpoint::open(Context::new()?.device_for(uri)?, &options)?;
+    endpoint.connect(&Connect::to(uri).timeout(Duration::from_secs(10)))?;
+    let (mut connection, mut words) = (None, words.iter());
     loop {
-        let event = next_event(endpoint)?;
-        event.outcome()?;
-        match event.kind() {
-            found if found == kind => return Ok(event),
-            EventKind::Disconnect => return Err("the server has gone".into()),
-            _ => (),
+        match next_event(&endpoint)? {
+            Event::Connected(connected) => connection = connected.connection(),
+            Event::Received(answer) => println!("{}", String::from_utf8_lossy(&answer.to_vec())),
+            Event::ConnectFailed(connect) => return Err(connect.to_string().into()),
+            Event::Disconnected(_) => return Err("the server has gone".into()),
+            event => event.outcome()?,
         }
+        let (Some(server), Some(word)) = (connection, words.next()) else { return Ok(()) };
+        endpoint.send(server, word.as_bytes(), Notify::OnFailure(0))?;
     }
 }
 
-/// Polls: the quickest way to an event. `epoll.rs` shows how to sleep meanwhile.
+/// Polls: the quickest way to an event. `hello.rs` sleeps meanwhile.
 fn next_event(endpoint: &Endpoint) -> Result<Event<'_>, Box<dyn Error>> {
     loop {
         match endpoint.get_event()? {

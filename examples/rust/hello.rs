@@ -3,31 +3,30 @@
 #![expect(clippy::print_stdout, reason = "a program of the command line")]
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, Context, Endpoint, EndpointOptions, EventKind, Flags};
+use cci::{Connect, Context, Endpoint, EndpointOptions, Event, Notify};
 use std::time::Duration;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let uri = std::env::args().nth(1).ok_or("usage: hello URI")?;
-    let context = Context::new()?;
-    let options = EndpointOptions { disconnect_events: true, ..EndpointOptions::default() };
-    let endpoint = Endpoint::open(context.device_for(&uri)?, &options)?;
-    endpoint.set_keepalive(2_000_000)?; // microseconds
-    endpoint.connect(&uri, b"", Attribute::ReliableOrdered, 0, Some(Duration::from_secs(10)))?;
-    loop {
-        let Some(event) = endpoint.get_event()? else {
-            std::thread::yield_now(); // or sleep until endpoint.handle() is readable
-            continue;
-        };
-        event.outcome()?;
-        match (event.kind(), event.connection()) {
-            (EventKind::Connect, Some(connection)) => endpoint.send(connection, b"hello", 0, Flags::SILENT)?,
-            (EventKind::Recv, _) => {
-                let message = event.received().map(|message| message.to_vec()).unwrap_or_default();
-                println!("{}", String::from_utf8_lossy(&message));
+    let options = EndpointOptions::new().disconnect_events(true);
+    let endpoint = Endpoint::open(Context::new()?.device_for(&uri)?, &options)?;
+    endpoint.set_keepalive(Duration::from_secs(2))?;
+    endpoint.connect(&Connect::to(&uri).timeout(Duration::from_secs(10)))?;
+    // Sleeps until there is an event; `get_event` polls.
+    while let Some(event) = endpoint.wait(None)? {
+        match event {
+            Event::Connected(connected) => {
+                let connection = connected.connection().ok_or("the server has gone")?;
+                endpoint.send(connection, b"hello", Notify::OnFailure(0))?;
+            }
+            Event::Received(message) => {
+                println!("{}", String::from_utf8_lossy(&message.to_vec()));
                 return Ok(());
             }
-            (EventKind::Disconnect | EventKind::KeepaliveTimedOut, _) => return Err("the server has gone".into()),
-            _ => (),
+            Event::ConnectFailed(connect) => return Err(connect.to_string().into()),
+            Event::Disconnected(_) | Event::Keepalive(_) => return Err("the server has gone".into()),
+            event => event.outcome()?,
         }
     }
+    Ok(())
 }

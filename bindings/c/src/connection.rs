@@ -2,7 +2,7 @@
 
 use crate::status::Refusal;
 use crate::{guard, handles};
-use cci::raw::{self, ConnectionCell, EndpointCell, EventCell};
+use cci::__binding::{self as raw, ConnectionCell, EndpointCell, EventCell};
 use cci::{Attribute, CONN_REQ_LEN, ConnectError};
 use cci_transport::Connect;
 use std::ffi::{c_char, c_int, c_uint, c_void};

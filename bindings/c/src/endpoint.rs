@@ -2,7 +2,7 @@
 
 use crate::status::Refusal;
 use crate::{guard, handles, init, layout, rma};
-use cci::raw::{self, EndpointCell};
+use cci::__binding::{self as raw, EndpointCell};
 use cci::{CloseError, Endpoint, EndpointOptions};
 use cci_mem::sync::Ordering;
 use std::ffi::{c_char, c_int};
@@ -36,16 +36,16 @@ pub(crate) unsafe fn open(
         };
         let at = at.ok_or(Refusal::Argument("the device is none of cci_get_devices"))?;
         let endpoint = Endpoint::open(&opened.context.devices()[at], options)?;
-        let cell = endpoint.cell();
+        // SAFETY: whoever closes an endpoint of a C program, or returns its events, is that program.
+        let cell = unsafe { raw::into_cell(endpoint) };
+        // From here on the list closes it, also where the rest fails.
+        opened.endpoints.push((cell, cell.generation()));
         cell.device.store(opened.table.address(at).cast_mut().cast(), Ordering::Relaxed);
         if !places.handle.is_null() {
             let handle = raw::handle(cell)?;
             // SAFETY: writable by the contract above.
             unsafe { handles::store(places.handle, handle)? };
         }
-        opened.endpoints.push((cell, cell.generation()));
-        // From here on the list closes it.
-        let cell = endpoint.into_cell();
         // SAFETY: writable by the contract above.
         unsafe { handles::store(places.endpoint, std::ptr::from_ref(cell)) }
     })
@@ -56,7 +56,8 @@ pub(crate) fn close_left_open(cell: &'static EndpointCell, generation: u32) {
     if cell.generation() == generation {
         guard::on(Some(cell), || {
             // A copy that is left is asked for by the caller.
-            if let Err(CloseError::Unusable(why)) = raw::close_for_owner(cell, generation) {
+            // SAFETY: the program has ended its use of the library, and with it of all events.
+            if let Err(CloseError::Unusable(why)) = unsafe { raw::close_for_owner(cell, generation) } {
                 return Err(why.into());
             }
             rma::forget(cell);
@@ -67,7 +68,8 @@ pub(crate) fn close_left_open(cell: &'static EndpointCell, generation: u32) {
 
 /// An endpoint that is busy is closed all the same.
 fn close(cell: &'static EndpointCell, generation: u32) -> Result<(), CloseError> {
-    let closed = raw::close(cell);
+    // SAFETY: the events of a C program are pointers, which it does not follow after the close.
+    let closed = unsafe { raw::close(cell) };
     if !matches!(closed, Err(CloseError::Unusable(_))) {
         rma::forget(cell);
         init::forget(cell, generation);
@@ -106,7 +108,7 @@ unsafe extern "C" fn cci_create_endpoint_at(
         }
         // SAFETY: by the contract above.
         let service = unsafe { handles::text(service, "the service is NULL") }?.to_owned();
-        let options = EndpointOptions { service: Some(service), ..EndpointOptions::default() };
+        let options = EndpointOptions::new().service(service);
         // SAFETY: by the contract above.
         unsafe { open(device, &options, Places { endpoint, handle: fd }) }
     })

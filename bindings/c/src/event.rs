@@ -2,7 +2,7 @@
 
 use crate::status::{Refusal, refused};
 use crate::{guard, handles};
-use cci::raw::{self, EndpointCell, Entered, EventCell, Outside, Popped};
+use cci::__binding::{self as raw, EndpointCell, Entered, EventCell, Outside, Popped};
 use cci::{PollError, RequestError};
 use std::ffi::c_int;
 
@@ -111,7 +111,8 @@ unsafe fn show(event: *mut *const EventCell, found: Result<Option<&'static Event
 unsafe extern "C" fn cci_return_event(event: *const EventCell) -> c_int {
     // SAFETY: by the contract above.
     let Ok(slot) = (unsafe { handles::event(event) }) else { return refuse_argument("the event is NULL") };
-    match raw::give_back(slot) {
+    // SAFETY: the program promises that it is done with the event.
+    match unsafe { raw::give_back(slot) } {
         Ok(false) => 0,
         Ok(true) => refill(slot),
         Err(error) => refuse_return(error),

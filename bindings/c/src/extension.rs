@@ -5,8 +5,8 @@ use crate::handles::{self, Named};
 use crate::layout::{self, ConnectionInfo};
 use crate::status::{self, Refusal};
 use crate::{connection, guard, init};
-use cci::raw::{self, ConnectionCell, EndpointCell, EventCell};
-use cci::{EndpointOptions, OptionError, Threading};
+use cci::__binding::{self as raw, ConnectionCell, EndpointCell, EventCell, Threading};
+use cci::{EndpointOptions, OptionError};
 use cci_mem::arena;
 use cci_transport::ConnectionReport;
 use std::ffi::{c_char, c_int, c_void};
@@ -119,7 +119,7 @@ unsafe fn endpoint_options(pointer: *const layout::EndpointOptions) -> Result<En
         return Err(Refusal::Argument("an unknown flag in ccix_endpoint_options"));
     }
     if asked.flags & SINGLE_THREAD != 0 {
-        options.threading = Threading::One;
+        raw::set_threading(&mut options, Threading::One);
     }
     options.disconnect_events = asked.flags & DISCONNECT_EVENTS != 0;
     if asked.recv_buffers != 0 {
@@ -240,7 +240,7 @@ mod tests {
         assert!(read(&options(8, 0)).is_err());
         assert!(read(&options(24, 4)).is_err());
         let one = read(&options(24, SINGLE_THREAD)).expect("good options");
-        assert_eq!((one.threading, one.recv_buffers, one.disconnect_events), (Threading::One, 7, false));
+        assert_eq!((raw::threading(&one), one.recv_buffers, one.disconnect_events), (Threading::One, 7, false));
         assert_eq!(one.send_buffers, EndpointOptions::default().send_buffers);
     }
 }

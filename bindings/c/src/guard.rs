@@ -5,7 +5,7 @@
 
 use crate::handles::Named;
 use crate::status::{Refusal, refused};
-use cci::raw::EndpointCell;
+use cci::__binding::EndpointCell;
 use cci_mem::cancellation::Uncancelled;
 use cci_mem::sync::Ordering;
 use std::ffi::c_int;
@@ -111,7 +111,9 @@ mod tests {
     fn a_panic_on_an_endpoint_closes_it() {
         let context = Context::new().expect("devices");
         let device = context.default_device().expect("a device");
-        let cell = Endpoint::open(device, &EndpointOptions::default()).expect("an endpoint").into_cell();
+        let cell = Endpoint::open(device, &EndpointOptions::new()).expect("an endpoint");
+        // SAFETY: the endpoint has no events.
+        let cell = unsafe { cci::__binding::into_cell(cell) };
         let panicked = on_endpoint(Ok(cell), |cell| Ok(cell.with(|_, _| panic!("on purpose, with the lock held"))?));
         assert_eq!(panicked, code(Status::Error));
         assert_eq!(cell.with(|_, _| ()), Err(Unusable::Failed));

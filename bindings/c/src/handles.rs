@@ -5,7 +5,7 @@
 //! is enough for pointers to what is closed, disconnected, or returned, and in a forked child.
 
 use crate::status::Refusal;
-use cci::raw::{ConnectionCell, EndpointCell, Entered, EventCell, Outside};
+use cci::__binding::{ConnectionCell, EndpointCell, Entered, EventCell, Outside};
 use cci_transport::ConnectionState;
 use std::ffi::{CStr, c_char, c_void};
 

@@ -3,7 +3,7 @@
 use crate::device::Table;
 use crate::status::Refusal;
 use crate::{endpoint, guard, handles};
-use cci::raw::EndpointCell;
+use cci::__binding::EndpointCell;
 use cci::{Context, OpenError, Status};
 use cci_mem::fork::PerProcess;
 use std::ffi::c_int;

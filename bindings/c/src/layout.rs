@@ -1,6 +1,6 @@
 //! The structures of `cci.h` and `ccix.h` that this crate fills in, and what the header and the cells must agree on.
 
-use cci::raw::{ConnectionCell, EndpointCell, EventCell};
+use cci::__binding::{ConnectionCell, EndpointCell, EventCell};
 use std::ffi::{c_char, c_uint};
 use std::mem::offset_of;
 
@@ -81,7 +81,8 @@ const _: () = {
 };
 
 const _: () = {
-    use cci::{Attribute, CONN_REQ_LEN, ConnectionOption, EndpointOption, EventKind, Flags, Rights};
+    use cci::__binding::Flags;
+    use cci::{Attribute, CONN_REQ_LEN, ConnectionOption, EndpointOption, EventKind, Rights};
     assert!(Attribute::ReliableOrdered as u32 == 0 && Attribute::ReliableUnordered as u32 == 1);
     assert!(Attribute::Unreliable as u32 == 2 && Attribute::MulticastSend as u32 == 3);
     assert!(Attribute::MulticastReceive as u32 == 4);

@@ -3,7 +3,7 @@
 use crate::handles::{self, Named};
 use crate::status::Refusal;
 use crate::{guard, status};
-use cci::raw::{ConnectionCell, EndpointCell};
+use cci::__binding::{ConnectionCell, EndpointCell};
 use cci::{Alignment, ConnectionOption, EndpointOption, OptionError};
 use cci_mem::sync::{AtomicU32, Ordering};
 use std::ffi::{c_char, c_int, c_uint, c_void};

@@ -2,8 +2,9 @@
 
 use crate::status::Refusal;
 use crate::{guard, handles};
-use cci::raw::{self, ConnectionCell, EndpointCell};
-use cci::{Flags, Memory, OpenError, RegisterError, Rights, RmaError, RmaHandle, Status};
+use cci::__binding::Flags;
+use cci::__binding::{self as raw, ConnectionCell, EndpointCell};
+use cci::{Memory, OpenError, RegisterError, Rights, RmaError, RmaHandle, Status};
 use cci_mem::fork::PerProcess;
 use cci_mem::slab::Slab;
 use cci_mem::sync::{AtomicU64, Ordering};
@@ -169,6 +170,9 @@ unsafe extern "C" fn cci_rma(
             fence: flags.has(Flags::FENCE),
             message: (!message.is_empty()).then_some(message),
         };
+        if flags.has(Flags::BLOCKING) {
+            return Ok(raw::rma_blocking(named.endpoint, || named.live(), &rma)?);
+        }
         Ok(raw::rma(named.endpoint, || named.live(), &rma, handles::context(context), flags)?)
     })
 }

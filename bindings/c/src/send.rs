@@ -1,9 +1,11 @@
 //! Messages.
 
+use crate::handles::Named;
 use crate::status::Refusal;
 use crate::{guard, handles};
-use cci::raw::{self, ConnectionCell, Outside};
-use cci::{Flags, SendError};
+use cci::__binding::Flags;
+use cci::__binding::{self as raw, ConnectionCell, Outside};
+use cci::SendError;
 use cci_transport::Message;
 use std::ffi::{c_int, c_void};
 use std::io::IoSlice;
@@ -68,8 +70,17 @@ unsafe fn send_any(
     guard::on_connection(unsafe { handles::connection(connection) }, |named| {
         // SAFETY: by the contract above.
         let message = Message::One(unsafe { handles::bytes(msg_ptr, msg_len) }?);
-        Ok(raw::send(named.endpoint, || named.live(), message, handles::context(context), flags(bits)?)?)
+        send(named, message, context, flags(bits)?)
     })
+}
+
+/// Sends a message; with BLOCKING returns when it has ended.
+fn send(named: Named, message: Message<'_>, context: *const c_void, flags: Flags) -> Result<(), Refusal> {
+    if flags.has(Flags::BLOCKING) {
+        Ok(raw::send_blocking(named.endpoint, || named.live(), message, flags)?)
+    } else {
+        Ok(raw::send(named.endpoint, || named.live(), message, handles::context(context), flags)?)
+    }
 }
 
 /// # Safety
@@ -101,7 +112,7 @@ unsafe extern "C" fn cci_sendv(
             unsafe { std::slice::from_raw_parts(entries.as_ptr().cast(), entries.len()) }
         };
         let message = Message::Many(parts, len);
-        Ok(raw::send(named.endpoint, || named.live(), message, handles::context(context), flags)?)
+        send(named, message, context, flags)
     })
 }
 

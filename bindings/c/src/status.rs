@@ -1,8 +1,8 @@
 //! Refusals as C programs see them: a number now, and a sentence on request.
 
 use cci::{
-    CloseError, ConnectError, OpenError, OptionError, PollError, RegisterError, RequestError, RmaError, SendError,
-    Status, Unusable,
+    BlockingError, CloseError, ConnectError, Failure, OpenError, OptionError, PollError, RegisterError, RequestError,
+    RmaError, SendError, Status, Unusable,
 };
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint};
@@ -24,6 +24,8 @@ pub(crate) enum Refusal {
     /// A panic was caught at the boundary.
     Panic,
     Connect(ConnectError),
+    /// A call that waited for its operation: the operation failed.
+    Failed(Failure),
     Option(OptionError),
     Poll(PollError),
     Register(RegisterError),
@@ -55,6 +57,15 @@ refused_as!(
     Unusable(Unusable)
 );
 
+impl<E: Into<Self>> From<BlockingError<E>> for Refusal {
+    fn from(error: BlockingError<E>) -> Self {
+        match error {
+            BlockingError::Refused(why) => why.into(),
+            BlockingError::Failed(why) => Self::Failed(why),
+        }
+    }
+}
+
 impl From<OpenError> for Refusal {
     fn from(error: OpenError) -> Self {
         if let Some(sentence) = error.fixed() {
@@ -69,7 +80,7 @@ impl From<CloseError> for Refusal {
     fn from(error: CloseError) -> Self {
         match error {
             CloseError::Unusable(why) => why.into(),
-            busy @ CloseError::Busy(_) => OpenError::new(Status::Busy, busy.to_string()).into(),
+            busy => OpenError::new(Status::Busy, busy.to_string()).into(),
         }
     }
 }
@@ -82,6 +93,7 @@ impl Refusal {
             Self::NoMemory => Status::NoMem,
             Self::Open(status) | Self::Fixed(status, _) => status,
             Self::Connect(error) => error.status(),
+            Self::Failed(error) => error.status(),
             Self::Option(error) => error.status(),
             Self::Poll(error) => error.status(),
             Self::Register(error) => error.status(),
@@ -102,6 +114,7 @@ impl fmt::Display for Refusal {
             Self::Open(status) => status.fmt(f),
             Self::Panic => f.write_str("the library failed inside; its message is on standard error"),
             Self::Connect(error) => error.fmt(f),
+            Self::Failed(error) => error.fmt(f),
             Self::Option(error) => error.fmt(f),
             Self::Poll(error) => error.fmt(f),
             Self::Register(error) => error.fmt(f),
@@ -186,7 +199,7 @@ pub(crate) fn reason(text: &str) -> *const c_char {
 
 /// `cci_strerror`: the endpoint does not matter, and may be stale or NULL.
 #[unsafe(no_mangle)]
-extern "C" fn cci_strerror(_endpoint: *const cci::raw::EndpointCell, status: c_uint) -> *const c_char {
+extern "C" fn cci_strerror(_endpoint: *const cci::__binding::EndpointCell, status: c_uint) -> *const c_char {
     Status::from_u32(status).map_or(std::ptr::null(), |status| CStr::as_ptr(status.c_sentence()))
 }
 

@@ -2,15 +2,63 @@
 
 use crate::segment::Segment;
 use crate::{arena, crc, words};
+use std::any::Any;
+use std::fmt;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// Address and length of a range that stays valid while it is registered.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Memory {
     start: usize,
     len: u64,
     /// The library allocations that it lies in, which stay mapped as long as this value lives.
     _kept: Vec<Arc<Segment>>,
+    /// What frees the range when it is dropped.
+    _owner: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Memory({:#x}, {} bytes)", self.start, self.len)
+    }
+}
+
+/// The bytes of a vector, as memory that others may write: no reference to them is formed until [`HeapBytes::into_vec`].
+pub struct HeapBytes {
+    start: *mut u8,
+    len: usize,
+    capacity: usize,
+}
+
+// SAFETY: it owns its bytes, and reaches them through raw pointers only.
+unsafe impl Send for HeapBytes {}
+// SAFETY: as above.
+unsafe impl Sync for HeapBytes {}
+
+impl HeapBytes {
+    /// Takes the bytes over.
+    #[must_use]
+    pub fn new(bytes: Vec<u8>) -> Self {
+        let mut bytes = ManuallyDrop::new(bytes);
+        Self { start: bytes.as_mut_ptr(), len: bytes.len(), capacity: bytes.capacity() }
+    }
+
+    /// Gives the bytes back. Nobody else has a [`Memory`] of them: it would keep this value.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<u8> {
+        let Self { start, len, capacity } = *ManuallyDrop::new(self);
+        // SAFETY: the parts of the vector that `new` took apart; this value gives them up here.
+        unsafe { Vec::from_raw_parts(start, len, capacity) }
+    }
+}
+
+impl Drop for HeapBytes {
+    fn drop(&mut self) {
+        // SAFETY: as in `into_vec`.
+        drop(unsafe { Vec::from_raw_parts(self.start, self.len, self.capacity) });
+    }
 }
 
 impl Memory {
@@ -25,14 +73,35 @@ impl Memory {
     #[must_use]
     pub unsafe fn new(start: *mut u8, len: u64) -> Self {
         let start = start.expose_provenance();
-        Self { start, len, _kept: arena::touched(start, len) }
+        Self { start, len, _kept: arena::touched(start, len), _owner: None }
+    }
+
+    /// Names nothing.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { start: 0, len: 0, _kept: Vec::new(), _owner: None }
+    }
+
+    /// Names the bytes of a vector, which live as long as this value, a copy of it or its registration.
+    #[must_use]
+    pub fn of_bytes(bytes: &Arc<HeapBytes>) -> Self {
+        let owner: Arc<dyn Any + Send + Sync> = Arc::<HeapBytes>::clone(bytes);
+        Self { start: bytes.start.expose_provenance(), len: bytes.len as u64, _kept: Vec::new(), _owner: Some(owner) }
+    }
+
+    /// Names words that live as long as this value, a copy of it or its registration.
+    #[must_use]
+    pub fn of_words(words: &Arc<[AtomicU64]>) -> Self {
+        let owner: Arc<dyn Any + Send + Sync> = Arc::new(Arc::clone(words));
+        let start = words.as_ptr().cast_mut().expose_provenance();
+        Self { start, len: size_of_val(&**words) as u64, _kept: Vec::new(), _owner: Some(owner) }
     }
 
     /// Names bytes of a library allocation, which stays mapped as long as this value or its registration lives.
     #[must_use]
     pub fn of_segment(segment: Arc<Segment>, len: usize) -> Self {
         let len = len.min(segment.len()) as u64;
-        Self { start: segment.base().expose_provenance(), len, _kept: vec![segment] }
+        Self { start: segment.base().expose_provenance(), len, _kept: vec![segment], _owner: None }
     }
 
     /// The first address.
@@ -86,7 +155,7 @@ impl Memory {
         Some(unsafe { crc::over_copied(register, bytes, std::ptr::with_exposed_provenance_mut(piece.start)) })
     }
 
-    /// Copies bytes out. False, and nothing is copied, when they do not lie inside as a whole.
+    /// Copies bytes out, aligned words of 8 bytes whole. False, and nothing is copied, when they do not lie inside as a whole.
     #[inline]
     #[must_use]
     pub fn copy_out(&self, offset: u64, target: &mut [u8]) -> bool {

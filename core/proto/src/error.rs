@@ -9,6 +9,7 @@ macro_rules! refusals {
     ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident => $status:ident, $sentence:literal;)+ }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
         pub enum $name {
             $(#[doc = $sentence] $(#[$vmeta])* $variant,)+
             /// The endpoint cannot be used here.
@@ -47,6 +48,7 @@ macro_rules! refusals {
 
 /// Why an endpoint cannot be used here, whatever the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Unusable {
     /// This process is a forked child of the one that opened the endpoint.
     Forked,
@@ -118,8 +120,6 @@ refusals! {
         Disconnected => Disconnected, "the connection is closed, or its peer is gone";
         BadFlags => Inval, "flags that do not fit a send on this connection";
         Direction => Inval, "a multicast receiver cannot send";
-        TimedOut => TimedOut, "blocking: no answer within the send timeout";
-        NotReady => Rnr, "blocking: the receiver had no room until the send timeout";
     }
 }
 
@@ -133,10 +133,6 @@ refusals! {
         ZeroLength => Inval, "an RMA moves at least one byte";
         Unreliable => Inval, "RMA needs a reliable connection";
         LocalHandle => Inval, "the local handle is unknown or stale, or the range lies outside it";
-        RemoteHandle => RmaHandle, "blocking: the target refused handle, range or right";
-        Copy => RmaOp, "blocking: the copy failed";
-        TimedOut => TimedOut, "blocking: no answer within the send timeout";
-        NotReady => Rnr, "blocking: the receiver had no room until the send timeout";
     }
 }
 
@@ -167,8 +163,9 @@ refusals! {
     }
 }
 
-/// Why an operation that had started ended without success; travels in events only.
+/// Why an operation that had started ended without success: in events, and as the outcome of calls that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Failure {
     /// The connection was closed, or its peer is gone. Breaks the connection.
     Disconnected,

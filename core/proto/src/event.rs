@@ -3,6 +3,7 @@
 /// What an event reports, with the values of `cci_event_type_t`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
+#[non_exhaustive]
 pub enum EventKind {
     /// A send or an RMA has ended.
     Send = 1,

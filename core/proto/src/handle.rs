@@ -13,24 +13,25 @@ pub struct RmaHandle {
 }
 
 impl RmaHandle {
-    /// The handle as bytes in host order, as a program sends it to a peer of the same host.
+    /// Returns the handle as the bytes that a program sends to a peer: the words in little-endian order, which is also how a C
+    /// program's copy of `cci_rma_handle_t` lies in memory on the processors that the library runs on.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 32] {
         let mut bytes = [0; 32];
         for (chunk, word) in bytes.chunks_exact_mut(8).zip(self.stuff) {
-            chunk.copy_from_slice(&word.to_ne_bytes());
+            chunk.copy_from_slice(&word.to_le_bytes());
         }
         bytes
     }
 
-    /// The handle in these bytes; `None` unless there are exactly 32.
+    /// Returns the handle in the bytes that a peer sent; `None` unless there are exactly 32.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; 32] = bytes.try_into().ok()?;
         let mut stuff = [0; 4];
         for (word, chunk) in stuff.iter_mut().zip(bytes.chunks_exact(8)) {
             *word =
-                u64::from_ne_bytes([chunk[0], chunk[1], chunk[2], chunk[3], chunk[4], chunk[5], chunk[6], chunk[7]]);
+                u64::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3], chunk[4], chunk[5], chunk[6], chunk[7]]);
         }
         Some(Self { stuff })
     }

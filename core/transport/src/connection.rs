@@ -2,7 +2,7 @@
 
 use crate::endpoint::Endpoint;
 use cci_mem::slab::AtomicRef;
-use cci_mem::sync::{AtomicU32, AtomicU64, Ordering};
+use cci_mem::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use cci_proto::Attribute;
 
 /// Where a connection is in its life.
@@ -135,6 +135,8 @@ impl Counters {
 impl Connection {
     /// Begins a life: everything is set but what the transport keeps.
     pub fn begin(&self, endpoint: &'static Endpoint, attribute: Attribute, context: u64, max_send_size: u32) {
+        // With the fence in `of_life`: whoever reads a value of this life sees that the one before has ended.
+        fence(Ordering::Release);
         self.max_send_size.store(max_send_size, Ordering::Relaxed);
         self.endpoint.set(Some(endpoint));
         self.attribute.store(attribute as u32, Ordering::Relaxed);
@@ -163,6 +165,14 @@ impl Connection {
     #[must_use]
     pub fn generation(&self) -> u32 {
         self.generation.load(Ordering::Relaxed)
+    }
+
+    /// What `read` finds, from any thread, if the life with this generation has not ended.
+    pub fn of_life<T>(&self, generation: u32, read: impl FnOnce(&Self) -> T) -> Option<T> {
+        let value = read(self);
+        // With the fence in `begin`: a value of a later life comes with that life's generation.
+        fence(Ordering::Acquire);
+        (self.generation() == generation).then_some(value)
     }
 
     /// The state.

@@ -2,7 +2,8 @@
 //! stay mapped.
 
 use cci_mem::fork::PerProcess;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use cci_mem::memory::Memory;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// An RMA by a peer that had not ended when the endpoint closed.
@@ -25,10 +26,38 @@ fn copies() -> Option<MutexGuard<'static, Copies>> {
     Some(copies)
 }
 
-/// Records the copies of a closing endpoint, for [`wait_for_copies`].
-pub fn keep_copies(left: Vec<Box<dyn PeerCopy>>) {
-    if let (false, Some(mut copies)) = (left.is_empty(), copies()) {
-        copies.extend(left);
+/// Records the copies of a closing endpoint, for [`wait_for_copies`], and keeps the memory that the endpoint had registered until
+/// all of them are over.
+pub fn keep_copies(left: Vec<Box<dyn PeerCopy>>, memory: Vec<Memory>) {
+    if left.is_empty() {
+        return;
+    }
+    let memory: Arc<[Memory]> = memory.into();
+    match copies() {
+        Some(mut copies) => {
+            copies.extend(
+                left.into_iter()
+                    .map(|copy| -> Box<dyn PeerCopy> { Box::new(WithMemory { copy, _memory: Arc::clone(&memory) }) }),
+            );
+        }
+        // No memory for the list: what peers may still copy is never freed.
+        None => std::mem::forget(memory),
+    }
+}
+
+/// A copy, and the memory that it may touch.
+struct WithMemory {
+    copy: Box<dyn PeerCopy>,
+    _memory: Arc<[Memory]>,
+}
+
+impl PeerCopy for WithMemory {
+    fn is_over(&self) -> bool {
+        self.copy.is_over()
+    }
+
+    fn peer(&self) -> String {
+        self.copy.peer()
     }
 }
 
@@ -49,8 +78,8 @@ pub fn wait_for_copies(limit: Duration) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cci_mem::memory::HeapBytes;
     use cci_mem::sync::{AtomicBool, Ordering};
-    use std::sync::Arc;
 
     struct Fake(Arc<AtomicBool>);
 
@@ -67,9 +96,13 @@ mod tests {
     #[test]
     fn copies_are_kept_until_they_are_over() {
         let over = Arc::new(AtomicBool::new(false));
-        keep_copies(vec![Box::new(Fake(Arc::clone(&over)))]);
+        let owner = Arc::new(HeapBytes::new(vec![0; 8]));
+        let memory = Memory::of_bytes(&owner);
+        keep_copies(vec![Box::new(Fake(Arc::clone(&over)))], vec![memory]);
         assert_eq!(wait_for_copies(Duration::ZERO).as_deref(), Some("a peer"));
+        assert_eq!(Arc::strong_count(&owner), 2, "a peer may still copy");
         over.store(true, Ordering::Relaxed);
         assert_eq!(wait_for_copies(Duration::from_secs(30)), None);
+        assert_eq!(Arc::strong_count(&owner), 1);
     }
 }

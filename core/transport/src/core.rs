@@ -5,6 +5,7 @@ use crate::shortage::{self, Shortage};
 use crate::waits::Waits;
 use crate::{Connection, OpenError, PeerCopy, Slot, WaitFor, monotonic};
 use cci_mem::counters::{ARMED, Home, Page, STARVING, VIRTUAL};
+use cci_mem::memory::Memory;
 use cci_mem::pool::{Pool, Queue};
 use cci_mem::slot::State;
 use cci_mem::sync::Ordering;
@@ -67,6 +68,9 @@ pub struct Core {
     pub armed: bool,
     /// Copies of peers that were under way when the transport closed.
     pub unfinished: Vec<Box<dyn PeerCopy>>,
+    /// Memory that the library owns while it is registered, by the words of its handle. True: the program has let go of it, and a
+    /// peer was copying then.
+    pub owned: BTreeMap<[u64; 2], (Memory, bool)>,
     /// The peer for which the last deregistration was refused.
     pub busy_peer: Option<String>,
     /// The program got an event since the transport last settled.
@@ -125,6 +129,7 @@ impl Core {
             handle_in_use: false,
             armed: false,
             unfinished: Vec::new(),
+            owned: BTreeMap::new(),
             busy_peer: None,
             popped: false,
             empty: false,

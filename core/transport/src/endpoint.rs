@@ -26,6 +26,8 @@ pub struct Endpoint {
     /// The C structure of the device, if a C program opened the endpoint.
     pub device: AtomicPtr<()>,
     generation: AtomicU32,
+    /// Who keeps the endpoint open: its owner, and events that outlive the owner's borrow.
+    holders: AtomicU32,
     /// The program holds every receive slot and a peer waits for one: returning an event must call
     /// the endpoint.
     pub starving: AtomicBool,
@@ -45,6 +47,7 @@ impl Default for Endpoint {
         Self {
             device: AtomicPtr::new(std::ptr::null_mut()),
             generation: AtomicU32::new(0),
+            holders: AtomicU32::new(0),
             starving: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             pairing,
@@ -68,6 +71,7 @@ impl Endpoint {
         let (mark, globals) = globals()?;
         let endpoint = globals.endpoints.take();
         endpoint.mark.set(*mark);
+        endpoint.holders.store(1, Ordering::Relaxed);
         endpoint.starving.store(false, Ordering::Relaxed);
         endpoint.failed.store(false, Ordering::Relaxed);
         if let Some(body) = make(endpoint) {
@@ -133,6 +137,19 @@ impl Endpoint {
         if let Some(waker) = self.waker().as_ref() {
             let _ = rustix::io::write(waker, &1u64.to_ne_bytes());
         }
+    }
+
+    /// One holder more: the endpoint stays open until [`Endpoint::let_go`] has been called for each.
+    pub fn hold(&self) {
+        // Relaxed: the caller is a holder already.
+        self.holders.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One holder less. Returns the number of those that are left; whoever gets 0 closes the endpoint.
+    #[must_use]
+    pub fn let_go(&self) -> u32 {
+        // Release and acquire: what every holder did comes before the close.
+        self.holders.fetch_sub(1, Ordering::AcqRel).wrapping_sub(1)
     }
 
     /// Counts lives.

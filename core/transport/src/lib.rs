@@ -169,6 +169,16 @@ pub trait Transport: Send {
     /// No such registration, or a peer that was stopped in the midst of copying holds it.
     fn deregister(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError>;
 
+    /// As [`Transport::deregister`], without waiting. `Busy`: the registration takes no new transfer, a peer still copies, and the
+    /// memory must stay until a later call succeeds.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transport::deregister`].
+    fn retire(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
+        self.deregister(core, handle)
+    }
+
     /// Alignment that RMA needs.
     fn alignment(&self) -> Alignment {
         Alignment::default()

@@ -222,6 +222,10 @@ impl Transport for Traced {
         self.inner.deregister(core, handle)
     }
 
+    fn retire(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
+        self.inner.retire(core, handle)
+    }
+
     fn alignment(&self) -> Alignment {
         self.inner.alignment()
     }

@@ -119,11 +119,10 @@ fn rma() {
 
 #[test]
 fn epoll() {
-    let path = env!("CARGO_BIN_EXE_epoll");
-    let server = Program::start(path, &["server"]);
-    let mut client = Program::start(path, &["client", &server.line()]);
+    let server = Program::start(env!("CARGO_BIN_EXE_echo"), &["server"]);
+    let mut client = Program::start(env!("CARGO_BIN_EXE_epoll"), &[&server.line()]);
     let mut input = client.child.stdin.take().expect("piped");
-    // One after the other: each wakes both loops.
+    // One after the other: each wakes the loop.
     for line in ["one", "two", "three"] {
         writeln!(input, "{line}").expect("written");
         assert_eq!(client.line(), line);
@@ -131,6 +130,17 @@ fn epoll() {
     drop(input);
     assert!(client.finish().is_empty());
     assert!(server.finish().is_empty());
+}
+
+/// A page of code shows what a program is; a longer one hides it.
+#[test]
+fn examples_are_short() {
+    let folder = std::fs::read_dir(env!("CARGO_MANIFEST_DIR")).expect("the folder");
+    let files =
+        folder.map(|file| file.expect("a file").path()).filter(|path| path.extension().is_some_and(|e| e == "rs"));
+    let lengths: Vec<(std::path::PathBuf, usize)> =
+        files.map(|path| (path.clone(), std::fs::read_to_string(path).expect("a text").lines().count())).collect();
+    assert!(lengths.len() >= 4 && lengths.iter().all(|(_, lines)| *lines < 80), "{lengths:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::arguments::ExplainArguments;
 use crate::measure::{UserError, while_doing};
 use crate::reach::{advice, no_transport_of};
-use cci::{Attribute, ConnectionReport, Context, Device, Endpoint, EndpointOptions, EventKind, Failure};
+use cci::{Connect, ConnectionReport, Context, Device, Endpoint, EndpointOptions, EventKind, Failure};
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), UserError> {
     let context = Context::new().map_err(|error| UserError(error.to_string()))?;
     let device = device_of(context.devices(), &arguments.uri)?;
-    let endpoint = Endpoint::open(device, &EndpointOptions::default())
+    let endpoint = Endpoint::open(device, &EndpointOptions::new())
         .map_err(while_doing("cannot open an endpoint to connect from"))?;
     let report = report(&endpoint, &arguments.uri, arguments.timeout)?;
     let text = text(device, &arguments.uri, &report);
@@ -34,7 +34,7 @@ fn device_of<'d>(devices: &'d [Device], uri: &str) -> Result<&'d Device, UserErr
 
 fn report(endpoint: &Endpoint, uri: &str, timeout: Duration) -> Result<ConnectionReport, UserError> {
     endpoint
-        .connect(uri, &[], Attribute::ReliableOrdered, 0, Some(timeout))
+        .connect(&Connect::to(uri).timeout(timeout))
         .map_err(|error| UserError(format!("cannot connect to {uri}: {error}")))?;
     let begin = Instant::now();
     while begin.elapsed() < 2 * timeout {

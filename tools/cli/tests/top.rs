@@ -1,7 +1,7 @@
 //! `cci top` as its users run it. The endpoints are this test's own, or those of processes that it starts.
 #![allow(missing_docs, reason = "tests")]
 
-use cci::{Attribute, Connection, Context, Endpoint, EndpointOptions, EventKind, Flags};
+use cci::{Connect, Connection, Context, Endpoint, EndpointOptions, EventKind, Notify};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -42,7 +42,7 @@ fn endpoint(pid: u32, uri: &str) -> Value {
 fn open(transport: &str) -> Endpoint {
     let context = Context::new().unwrap();
     let device = context.devices().iter().find(|device| device.transport == transport && device.up).unwrap();
-    Endpoint::open(device, &EndpointOptions::default()).unwrap()
+    Endpoint::open(device, &EndpointOptions::new()).unwrap()
 }
 
 /// Polls until something has come of it.
@@ -59,12 +59,12 @@ fn until<T>(mut poll: impl FnMut() -> Option<T>) -> T {
 
 /// Connects two endpoints of this process.
 fn connect(client: &Endpoint, server: &Endpoint) -> [Connection; 2] {
-    client.connect(server.uri(), b"", Attribute::ReliableOrdered, 0, None).unwrap();
+    client.connect(&Connect::to(server.uri())).unwrap();
     let (mut here, mut there) = (None, None);
     until(|| {
         if let Some(event) = server.get_event().unwrap() {
             match event.kind() {
-                EventKind::ConnectRequest => server.accept(&event, 0).unwrap(),
+                EventKind::ConnectRequest => event.into_request().expect("a request").accept(0).unwrap(),
                 EventKind::Accept => there = event.connection(),
                 _ => {}
             }
@@ -138,7 +138,7 @@ fn messages_are_counted_as_they_were_sent_and_taken() {
         assert_eq!((&before["sent"], &before["transport"]), (&0.into(), &transport.into()), "{before}");
         for number in 0..150 {
             let message = if number < 100 { &[7; 8][..] } else { &[7; 1000][..] };
-            client.send(connection, message, 0, Flags::SILENT).unwrap();
+            client.send(connection, message, Notify::OnFailure(0)).unwrap();
             receive(&server, 1);
         }
         let [sent, received] = [&client, &server].map(|it| endpoint(pid, it.uri()));
@@ -165,7 +165,7 @@ fn a_rate_is_what_came_between_two_looks() {
     let viewer = Command::new(env!("CARGO_BIN_EXE_cci")).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
     let mut viewer = Some(viewer);
     let output = until(|| {
-        client.send(connection, &[7; 100], 0, Flags::SILENT).unwrap();
+        client.send(connection, &[7; 100], Notify::OnFailure(0)).unwrap();
         receive(&server, 1);
         let ended = viewer.as_mut()?.try_wait().unwrap().is_some();
         ended.then(|| viewer.take().unwrap().wait_with_output().unwrap())
@@ -188,7 +188,7 @@ fn who_waits_for_room_is_shown_with_whom_it_waits_for_until_it_does_not() {
     let mut sent = 0;
     let waits = |it: &Value| it["waits"].as_array().unwrap().clone();
     while sent < 1000 {
-        client.send(connection, &[7; 8], 0, Flags::SILENT).unwrap();
+        client.send(connection, &[7; 8], Notify::OnFailure(0)).unwrap();
         sent += 1;
     }
     let first = endpoint(std::process::id(), client.uri());
@@ -213,14 +213,14 @@ fn who_waits_for_room_is_shown_with_whom_it_waits_for_until_it_does_not() {
 #[test]
 fn a_connect_that_is_not_answered_is_shown() {
     let [client, server] = [open("sm"), open("sm")];
-    client.connect(server.uri(), b"", Attribute::ReliableOrdered, 0, None).unwrap();
+    client.connect(&Connect::to(server.uri())).unwrap();
     let asked = endpoint(std::process::id(), client.uri());
     let [wait] = &asked["waits"].as_array().unwrap()[..] else { panic!("{asked}") };
     assert_eq!((&wait["peer"], &wait["for"]), (&server.uri().into(), &"connection".into()));
     until(|| {
         let _ = client.get_event().unwrap();
         let event = server.get_event().unwrap()?;
-        (event.kind() == EventKind::ConnectRequest).then(|| server.reject(&event).unwrap())
+        (event.kind() == EventKind::ConnectRequest).then(|| event.into_request().expect("a request").reject().unwrap())
     });
     until(|| client.get_event().unwrap().filter(|event| event.kind() == EventKind::Connect).map(|_| ()));
     assert_eq!(endpoint(std::process::id(), client.uri())["waits"], Value::Array(vec![]));
@@ -230,7 +230,7 @@ fn a_connect_that_is_not_answered_is_shown() {
 fn a_message_that_is_not_acknowledged_is_shown_until_it_is() {
     let [client, server] = [open("sock"), open("sock")];
     let [connection, _] = connect(&client, &server);
-    client.send(connection, b"nobody looks", 0, Flags::SILENT).unwrap();
+    client.send(connection, b"nobody looks", Notify::OnFailure(0)).unwrap();
     let look = || {
         for _ in 0..100 {
             let _ = client.get_event().unwrap();
@@ -252,10 +252,10 @@ fn a_peer_over_the_network_that_is_stopped_is_waited_for() {
     let context = Context::new().unwrap();
     let mut device = context.devices().iter().find(|device| device.transport == "sock").unwrap().clone();
     device.arguments = vec![("interface".into(), "lo".into())];
-    let client = Endpoint::open(&device, &EndpointOptions::default()).unwrap();
+    let client = Endpoint::open(&device, &EndpointOptions::new()).unwrap();
     server.signal(Signal::STOP);
     server.wait_for_state("T");
-    client.connect(&server.uri, b"", Attribute::ReliableOrdered, 0, None).unwrap();
+    client.connect(&Connect::to(&server.uri)).unwrap();
     let waits = until(|| {
         for _ in 0..100 {
             let _ = client.get_event().unwrap();

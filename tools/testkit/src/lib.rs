@@ -19,7 +19,7 @@ mod world;
 
 pub use peer::{Peer, open_pidfd};
 pub use world::{
-    LIMIT, World, device_of, drain, open, open_with, pattern, pattern_into, readable, sm_device, while_polled,
+    LIMIT, World, device_of, drain, most, open, open_with, pattern, pattern_into, readable, sm_device, while_polled,
 };
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

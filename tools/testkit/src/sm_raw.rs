@@ -4,7 +4,7 @@
 //! leaves sizes to the library they are learnt from a HELLO of the library itself ([`learn`]).
 
 use crate::world::{LIMIT, drain};
-use cci::{Attribute, Endpoint};
+use cci::{Connect, Endpoint};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, ftruncate, memfd_create};
 use rustix::io::{Errno, pread, pwrite};
 use rustix::net::{
@@ -294,7 +294,7 @@ pub fn await_close(socket: BorrowedFd<'_>, mut meanwhile: impl FnMut()) {
 /// The endpoint does not connect.
 pub fn learn(endpoint: &Endpoint, id: u32) -> Packet {
     let listener = RawListener::bind(id, 1);
-    endpoint.connect(listener.uri(), b"", Attribute::ReliableOrdered, 0, Some(LIMIT)).expect("a connect");
+    endpoint.connect(&Connect::to(listener.uri()).timeout(LIMIT)).expect("a connect");
     let poll = || {
         drain(endpoint);
     };

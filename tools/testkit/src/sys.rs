@@ -3,8 +3,8 @@
 
 #![allow(unsafe_code)]
 
-use cci::raw::EventCell;
-use cci::{Event, EventKind, Memory, RequestError, SharedMemory};
+use cci::__binding::{self, EndpointCell, EventCell};
+use cci::{Endpoint, Event, EventKind, Memory, RequestError, SharedMemory};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
 use rustix::thread::UnshareFlags;
@@ -106,7 +106,7 @@ pub struct RawEvent(NonNull<EventCell>);
 impl RawEvent {
     /// Takes an event out of Rust's care.
     pub fn of(event: Event<'_>) -> Self {
-        Self(event.into_raw())
+        Self(__binding::into_raw(event))
     }
 
     /// The slot.
@@ -119,9 +119,35 @@ impl RawEvent {
     ///
     /// # Errors
     ///
-    /// As [`cci::raw::return_event`].
+    /// As [`cci::__binding::return_event`].
     pub fn give_back(self) -> Result<(), RequestError> {
-        cci::raw::return_event(self.cell())
+        // SAFETY: tests read payloads by copies, and before they return their event.
+        unsafe { __binding::return_event(self.cell()) }
+    }
+
+    /// Accepts the request in this event.
+    ///
+    /// # Errors
+    ///
+    /// As [`cci::__binding::accept`].
+    pub fn accept(self, context: u64) -> Result<(), RequestError> {
+        __binding::accept(self.cell(), context)
+    }
+
+    /// Rejects the request in this event.
+    ///
+    /// # Errors
+    ///
+    /// As [`cci::__binding::reject`].
+    pub fn reject(self) -> Result<(), RequestError> {
+        __binding::reject(self.cell())
+    }
+
+    /// A copy of the payload of a request.
+    pub fn request_payload(self) -> Vec<u8> {
+        let mut bytes = vec![0; self.cell().detail() as usize];
+        assert_eq!(self.cell().copy_payload(&mut bytes), bytes.len());
+        bytes
     }
 
     /// Address and length of the payload of a borrowed RECV.
@@ -164,6 +190,22 @@ impl RawEvent {
         self.give_back().expect("borrowed");
         bytes
     }
+}
+
+/// The cell of an endpoint, for what only bindings can do.
+pub fn cell(endpoint: &Endpoint) -> &'static EndpointCell {
+    // SAFETY: tests read payloads by copies, and take no slot through the cell that an event holds.
+    unsafe { __binding::cell(endpoint) }
+}
+
+/// Closes an endpoint through its cell, as a binding does.
+///
+/// # Errors
+///
+/// As [`cci::__binding::close`].
+pub fn close(cell: &'static EndpointCell) -> Result<(), cci::CloseError> {
+    // SAFETY: the tests that do so hold no event.
+    unsafe { __binding::close(cell) }
 }
 
 /// A received message as a C program sees it.

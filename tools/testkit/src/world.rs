@@ -1,6 +1,6 @@
 //! Several endpoints of one process, driven by one thread.
 
-use cci::{Attribute, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, PollError};
+use cci::{Attribute, Connect, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, PollError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -53,9 +53,18 @@ pub fn open(device: &Device) -> Endpoint {
 ///
 /// It cannot be opened.
 pub fn open_with(device: &Device, change: impl FnOnce(&mut EndpointOptions)) -> Endpoint {
-    let mut options = EndpointOptions::default();
+    let mut options = EndpointOptions::new();
     change(&mut options);
     Endpoint::open(device, &options).expect("an endpoint")
+}
+
+/// The largest message of an open connection, bytes.
+///
+/// # Panics
+///
+/// It has ended.
+pub fn most(connection: Connection) -> usize {
+    connection.max_send_size().expect("an open connection") as usize
 }
 
 /// Fills `target` with bytes that differ from one seed to the next and from one place to the next.
@@ -256,10 +265,9 @@ impl<'e> World<'e> {
     /// It fails.
     pub fn connect(&self, from: usize, to: usize, attribute: Attribute) -> (Connection, Connection) {
         let (client, server) = (self.endpoints[from], self.endpoints[to]);
-        client.connect(server.uri(), b"", attribute, 1, Some(LIMIT)).expect("a connect");
+        client.connect(&Connect::to(server.uri()).attribute(attribute).context(1).timeout(LIMIT)).expect("a connect");
         let request = self.next(to, EventKind::ConnectRequest);
-        server.accept(&request, 2).expect("an accept");
-        request.give_back().expect("an answered request");
+        request.into_request().expect("a request").accept(2).expect("an accept");
         let accepted = self.next(to, EventKind::Accept);
         let connected = self.next(from, EventKind::Connect);
         assert_eq!((accepted.outcome(), connected.outcome()), (Ok(()), Ok(())));

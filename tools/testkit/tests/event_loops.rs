@@ -2,7 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, Connection, Device, Endpoint, Event, EventKind, Flags};
+use cci::__binding::{Contract, Flags};
+use cci::{Connect, Connection, Device, Endpoint, Event, EventKind, Notify};
 use cci_testkit::sys::select_readable;
 use cci_testkit::{LIMIT, device_of, drain, open, readable, sm_device};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -94,7 +95,7 @@ impl Waiter {
 /// What a side of the exchange does with an event. True: it has all that it wanted.
 trait Side: Send {
     fn begin(&mut self, _: &Endpoint) {}
-    fn on_event(&mut self, endpoint: &Endpoint, event: &Event<'_>);
+    fn on_event(&mut self, endpoint: &Endpoint, event: Event<'_>);
     fn is_done(&self) -> bool;
 }
 
@@ -112,14 +113,14 @@ impl Client {
     }
 
     fn connect(&self, endpoint: &Endpoint) {
-        endpoint.connect(&self.uri, &[], Attribute::ReliableOrdered, 0, None).expect("a connect");
+        endpoint.connect(&Connect::to(&self.uri)).expect("a connect");
     }
 
     fn send(&mut self, endpoint: &Endpoint, connection: Connection) {
         // Some tell of their end, some do not.
         let flags = if self.messages.is_multiple_of(3) { Flags::NONE } else { Flags::SILENT };
         self.completions += u32::from(flags == Flags::NONE);
-        endpoint.send(connection, &self.messages.to_ne_bytes(), 0, flags).expect("a send");
+        endpoint.send_flags(connection, &self.messages.to_ne_bytes(), 0, flags).expect("a send");
     }
 }
 
@@ -128,7 +129,7 @@ impl Side for Client {
         self.connect(endpoint);
     }
 
-    fn on_event(&mut self, endpoint: &Endpoint, event: &Event<'_>) {
+    fn on_event(&mut self, endpoint: &Endpoint, event: Event<'_>) {
         match event.kind() {
             EventKind::Connect => {
                 event.outcome().expect("a connection");
@@ -168,13 +169,13 @@ struct Server {
 }
 
 impl Side for Server {
-    fn on_event(&mut self, endpoint: &Endpoint, event: &Event<'_>) {
+    fn on_event(&mut self, endpoint: &Endpoint, event: Event<'_>) {
         match event.kind() {
-            EventKind::ConnectRequest => endpoint.accept(event, 0).expect("an accept"),
+            EventKind::ConnectRequest => event.into_request().expect("a request").accept(0).expect("an accept"),
             EventKind::Recv => {
                 let bytes = event.received().expect("a message").to_vec();
                 let connection = event.connection().expect("its connection");
-                endpoint.send(connection, &bytes, 0, Flags::SILENT).expect("an echo");
+                endpoint.send(connection, &bytes, Notify::OnFailure(0)).expect("an echo");
                 self.messages -= 1;
             }
             // The client may have gone away before it heard of its connection.
@@ -194,7 +195,7 @@ fn run(endpoint: &Endpoint, side: &mut dyn Side, kind: Kind) {
     side.begin(endpoint);
     loop {
         while let Some(event) = endpoint.get_event().expect("an open endpoint") {
-            side.on_event(endpoint, &event);
+            side.on_event(endpoint, event);
         }
         if side.is_done() {
             return;
@@ -218,7 +219,7 @@ fn run_by_readiness(endpoint: &Endpoint, side: &mut dyn Side, kind: Kind) {
     while !side.is_done() {
         assert!(waiter.wait(LIMIT), "asleep for ever");
         if let Some(event) = endpoint.get_event().expect("an open endpoint") {
-            side.on_event(endpoint, &event);
+            side.on_event(endpoint, event);
         }
     }
 }
@@ -245,7 +246,7 @@ async fn run_async(endpoint: &Endpoint, side: &mut dyn Side) {
             event.ok_or_else(|| std::io::ErrorKind::WouldBlock.into())
         });
         if let Ok(event) = event {
-            side.on_event(endpoint, &event.expect("an event"));
+            side.on_event(endpoint, event.expect("an event"));
         }
     }
 }
@@ -294,7 +295,7 @@ fn two_threads(device: &Device) {
         }
         while !lock().is_done() {
             while let Some(event) = endpoint.get_event().expect("an open endpoint") {
-                lock().on_event(endpoint, &event);
+                lock().on_event(endpoint, event);
             }
             assert!(lock().is_done() || waiter.wait(LIMIT), "asleep for ever");
         }
@@ -312,13 +313,13 @@ fn two_threads(device: &Device) {
 /// Two endpoints of this thread, connected.
 fn connected(device: &Device) -> (Endpoint, Endpoint, Connection) {
     let (server, client) = (open(device), open(device));
-    client.connect(server.uri(), &[], Attribute::ReliableOrdered, 0, None).expect("a connect");
+    client.connect(&Connect::to(server.uri())).expect("a connect");
     let deadline = Instant::now() + LIMIT;
     loop {
         assert!(Instant::now() < deadline, "no connection");
         if let Some(event) = server.get_event().expect("open") {
             match event.kind() {
-                EventKind::ConnectRequest => server.accept(&event, 0).expect("an accept"),
+                EventKind::ConnectRequest => event.into_request().expect("a request").accept(0).expect("an accept"),
                 other => assert_eq!(other, EventKind::Accept),
             }
         }
@@ -360,7 +361,7 @@ fn after_empty_calls(device: &Device, waits: bool) {
             }
             take();
         }
-        client.send(connection, b"wake up", 0, Flags::SILENT).expect("a send");
+        client.send(connection, b"wake up", Notify::OnFailure(0)).expect("a send");
         sent += 1;
         while messages.load(Ordering::Relaxed) < sent {
             assert!(waiter.wait(LIMIT), "asleep for ever after {empties} empty calls");
@@ -388,7 +389,7 @@ fn rely_on_timer(server: &Endpoint, waiter: &Waiter, mut prepare: impl FnMut()) 
 /// Messages without a pause, and a few empty calls between them: the server's handle lingers, and its program needs no edge.
 fn stream(server: &Endpoint, client: &Endpoint, connection: Connection) {
     for _ in 0..20 {
-        client.send(connection, b"soon", 0, Flags::SILENT).expect("a send");
+        client.send(connection, b"soon", Notify::OnFailure(0)).expect("a send");
         let begin = Instant::now();
         while drain(server) == 0 {
             assert!(begin.elapsed() < LIMIT, "no message");
@@ -413,7 +414,7 @@ fn after_relying_on_timer(device: &Device, spins: bool, then: impl Fn(&Endpoint)
                 stream(&server, &client, connection);
             }
         });
-        client.send(connection, b"wake up", 0, Flags::SILENT).expect("a send");
+        client.send(connection, b"wake up", Notify::OnFailure(0)).expect("a send");
         then(&server);
         let mut events = 0;
         while events == 0 {
@@ -472,7 +473,7 @@ fn arm_ends_spinning(device: &Device) {
         });
         assert!(slept, "round {round}: the handle stays readable");
         server.arm().expect("open");
-        client.send(connection, b"wake up", 0, Flags::SILENT).expect("a send");
+        client.send(connection, b"wake up", Notify::OnFailure(0)).expect("a send");
         let mut events = 0;
         while events == 0 {
             assert!(waiter.wait(LIMIT), "round {round}: asleep for ever");

@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, Connection, Endpoint, EventKind, Flags};
+use cci::{Attribute, Connect, Connection, Endpoint, EventKind};
 use cci_testkit::{LIMIT, device_of, open, pattern};
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -86,7 +86,7 @@ impl Segment {
 
     fn connect(&mut self, at: usize, group: usize, attribute: Attribute) -> Connection {
         let uri = format!("sim://{}/group/g{group}", self.name);
-        self.members[at].end.connect(&uri, b"", attribute, 0, None).expect("a connect");
+        self.members[at].end.connect(&Connect::to(&uri).attribute(attribute)).expect("a connect");
         let deadline = Instant::now() + LIMIT;
         loop {
             assert!(Instant::now() < deadline, "no answer to the connect to {uri}");
@@ -118,7 +118,7 @@ impl Segment {
         let message = message(at, group, number, len);
         self.sent.push((message, group));
         let (message, _) = self.sent.last().expect("just put there");
-        self.members[at].end.send(connection, message, 0, Flags::NONE).expect("a send");
+        self.members[at].end.send(connection, message, 0).expect("a send");
         let members = (0..ENDPOINTS).filter(|member| self.members[*member].hears[group].is_some());
         self.expected.extend(members.map(|member| (member, number)));
     }

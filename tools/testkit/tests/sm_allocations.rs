@@ -2,10 +2,11 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, Endpoint, EventKind, Flags, Rights, Rma};
+use cci::__binding::{Contract, Flags};
+use cci::{Attribute, Endpoint, EventKind, Notify, Rights, Rma};
 use cci_testkit::memory::Origin;
 use cci_testkit::sys::{CountingAllocator, allocations};
-use cci_testkit::{LIMIT, World, open, sm_device};
+use cci_testkit::{LIMIT, World, most, open, sm_device};
 use std::time::Instant;
 
 #[global_allocator]
@@ -29,14 +30,14 @@ fn reap(endpoint: &Endpoint, kind: EventKind) {
 fn no_allocation_in_100_000_messages_and_rma() {
     let (a, b) = (open(&sm_device()), open(&sm_device()));
     let (connection, _) = World::new([&a, &b]).connect(0, 1, Attribute::ReliableOrdered);
-    let message = vec![7; connection.max_send_size() as usize];
+    let message = vec![7; most(connection)];
     for len in [8, 56, 57, 1000, message.len()] {
         let round = |count: u64| {
             for number in 0..count {
-                a.send(connection, &message[..len], number, Flags::NONE).expect("a send");
+                a.send(connection, &message[..len], number).expect("a send");
                 reap(&b, EventKind::Recv);
                 reap(&a, EventKind::Send);
-                a.send(connection, &message[..len], number, Flags::SILENT).expect("a send");
+                a.send(connection, &message[..len], Notify::OnFailure(number)).expect("a send");
                 reap(&b, EventKind::Recv);
             }
         };
@@ -47,8 +48,8 @@ fn no_allocation_in_100_000_messages_and_rma() {
     }
     for origin in Origin::ALL {
         let (source, target) = (origin.allocate(70_000), origin.allocate(70_000));
-        let local = a.register(source.memory(), Rights::NONE).expect("a registration");
-        let remote = b.register(target.memory(), Rights::READ_WRITE).expect("a registration");
+        let local = a.register_memory(source.memory(), Rights::NONE).expect("a registration");
+        let remote = b.register_memory(target.memory(), Rights::READ_WRITE).expect("a registration");
         // Registering belongs to the control path; what it has peers do is over before the count begins.
         for _ in 0..10_000 {
             assert!(a.get_event().expect("usable").is_none() && b.get_event().expect("usable").is_none());
@@ -56,8 +57,7 @@ fn no_allocation_in_100_000_messages_and_rma() {
         let round = |count: u64| {
             for number in 0..count {
                 let len = if number % 2 == 0 { 64 } else { 70_000 };
-                let rma =
-                    Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: 0, len, message: Some(b"m") };
+                let rma = Rma::new(&local, &remote, len).message(&b"m"[..]);
                 let flags = if number % 3 == 0 { Flags::READ } else { Flags::WRITE };
                 a.rma(connection, &rma, number, flags).expect("an RMA");
                 reap(&b, EventKind::Recv);

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+use cci::__binding::Contract;
 use cci::{Endpoint, EventKind, Rights, RmaHandle, SharedMemory};
 use cci_testkit::process::descriptors;
 use cci_testkit::sm_raw::{Arrived, RawPeer, field, learn, packet_kind, receive_packet};
@@ -27,7 +28,7 @@ fn with_deaf_peer(id: u32) -> (Endpoint, RawPeer) {
         if let Some(event) = endpoint.get_event().expect("usable")
             && event.kind() == EventKind::ConnectRequest
         {
-            endpoint.accept(&event, 0).expect("an accept");
+            event.into_request().expect("a request").accept(0).expect("an accept");
         }
     });
     (endpoint, peer)
@@ -36,8 +37,9 @@ fn with_deaf_peer(id: u32) -> (Endpoint, RawPeer) {
 fn register(endpoint: &Endpoint) -> (SharedMemory, RmaHandle) {
     let memory = SharedMemory::new(LEN).expect("memory of the library");
     memory.write(0, &[1; LEN]);
-    let handle =
-        endpoint.register(memory.memory(), Rights::WRITE).expect("a peer that makes no calls is nobody's concern");
+    let handle = endpoint
+        .register_memory(memory.memory(), Rights::WRITE)
+        .expect("a peer that makes no calls is nobody's concern");
     (memory, handle)
 }
 

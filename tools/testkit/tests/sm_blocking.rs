@@ -2,7 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, Connection, ConnectionOption, Endpoint, EventKind, Flags, SendError};
+use cci::__binding::{Contract, Flags};
+use cci::{Attribute, BlockingError, Connection, ConnectionOption, Endpoint, EventKind, Failure};
 use cci_testkit::process::{descriptors, thread_time};
 use cci_testkit::{LIMIT, World, alone, drain, open, pattern, sm_device};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,7 @@ const RO: Attribute = Attribute::ReliableOrdered;
 fn fill(endpoint: &Endpoint, connection: Connection) -> u64 {
     let mut sent = 0;
     while endpoint.report(connection).expect("open").open == 0 {
-        endpoint.send(connection, &pattern(sent, 40), sent, Flags::NONE).expect("room to wait");
+        endpoint.send(connection, &pattern(sent, 40), sent).expect("room to wait");
         sent += 1;
     }
     sent
@@ -28,9 +29,13 @@ fn blocking_send_sleeps_though_events_wait() {
     let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
     let timeout = Duration::from_millis(700);
     let sent = fill(&a, connection);
-    a.set_option(connection, ConnectionOption::SendTimeout, 700_000).expect("an option");
+    a.set_option(connection, ConnectionOption::SendTimeout, Duration::from_millis(700)).expect("an option");
     let (begun, used) = (Instant::now(), thread_time());
-    assert_eq!(a.send(connection, b"blocked", 0, Flags::BLOCKING), Err(SendError::TimedOut), "nobody polls B");
+    assert_eq!(
+        a.send_flags(connection, b"blocked", 0, Flags::BLOCKING),
+        Err(BlockingError::Failed(Failure::TimedOut)),
+        "nobody polls B"
+    );
     let (elapsed, used) = (begun.elapsed(), thread_time() - used);
     assert!(elapsed >= timeout, "early: {elapsed:?}");
     assert!(used < elapsed / 5, "{used:?} of processor time in {elapsed:?}");
@@ -57,7 +62,7 @@ fn room_wakes_a_blocking_send_though_events_wait() {
         std::thread::scope(|scope| {
             let sender = scope.spawn(|| {
                 let used = thread_time();
-                let outcome = a.send(connection, b"blocked", 0, Flags::BLOCKING);
+                let outcome = a.send_flags(connection, b"blocked", 0, Flags::BLOCKING);
                 done.store(true, Ordering::Release);
                 (outcome, thread_time() - used)
             });
@@ -94,10 +99,10 @@ fn close_of_the_peer_ends_a_blocking_send_though_events_wait() {
     let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
     fill(&a, connection);
     std::thread::scope(|scope| {
-        let sender = scope.spawn(|| a.send(connection, b"blocked", 0, Flags::BLOCKING));
+        let sender = scope.spawn(|| a.send_flags(connection, b"blocked", 0, Flags::BLOCKING));
         std::thread::sleep(Duration::from_millis(20));
         // A close takes what is published for delivered, and no more.
         b.close().expect("a close");
-        assert_eq!(sender.join().expect("the sender"), Err(SendError::Disconnected));
+        assert_eq!(sender.join().expect("the sender"), Err(BlockingError::Failed(Failure::Disconnected)));
     });
 }

@@ -2,13 +2,12 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{
-    CloseError, Endpoint, EventKind, Failure, Flags, RegisterError, Rights, Rma, RmaHandle, Unusable, wait_for_copies,
-};
+use cci::__binding::{Contract, Flags};
+use cci::{CloseError, Endpoint, EventKind, Failure, RegisterError, Rights, Rma, RmaHandle, Unusable, wait_for_copies};
 use cci_proto::Registration;
 use cci_testkit::memory::{Bytes, Origin};
 use cci_testkit::sm_raw::{ANNOUNCE, RawPeer, await_close, learn};
-use cci_testkit::sys::process_write;
+use cci_testkit::sys::{cell, close, process_write};
 use cci_testkit::{LIMIT, Peer, World, alone, drain, open, sm_device};
 use rustix::io::pread;
 use std::os::fd::AsFd;
@@ -35,7 +34,7 @@ impl Stuck {
             drain(&endpoint);
         });
         let memory = Origin::Program.allocate(LEN);
-        let handle = endpoint.register(memory.memory(), Rights::WRITE).expect("a registration");
+        let handle = endpoint.register_memory(memory.memory(), Rights::WRITE).expect("a registration");
         let mut key = [0; 8];
         assert_eq!(pread(peer.registry(), &mut key, 0), Ok(8));
         let number = Registration::unmixed(u64::from_ne_bytes(key), handle.stuff[0]);
@@ -58,11 +57,11 @@ fn is_named(peer: &str) -> bool {
 fn close_tells_of_a_copy_that_is_not_over() {
     let _alone = alone();
     let Stuck { endpoint, peer, memory, .. } = Stuck::new(98_301);
-    let (cell, begun) = (endpoint.cell(), Instant::now());
+    let (closed, begun) = (cell(&endpoint), Instant::now());
     let Err(CloseError::Busy(name)) = endpoint.close() else { panic!("not busy") };
     assert!(is_named(&name), "{name}");
     assert!(begun.elapsed() < BOUND, "{:?}", begun.elapsed());
-    assert_eq!(cci::raw::close(cell), Err(Unusable::Closed.into()), "closed all the same");
+    assert_eq!(close(closed), Err(Unusable::Closed.into()), "closed all the same");
     await_close(peer.socket.as_fd(), || ());
     assert_eq!(wait_for_copies(Duration::ZERO), Err(CloseError::Busy(name)));
     peer.write(ANNOUNCE, &[0; 8]);
@@ -96,7 +95,7 @@ fn deregistration_names_the_peer_that_copies() {
     let begun = Instant::now();
     for _ in 0..3 {
         assert_eq!(stuck.endpoint.deregister(&stuck.handle), Err(RegisterError::Busy));
-        let name = stuck.endpoint.cell().with(|core, _| core.busy_peer.take()).expect("open");
+        let name = cell(&stuck.endpoint).with(|core, _| core.busy_peer.take()).expect("open");
         assert!(name.as_deref().is_some_and(is_named), "{name:?}");
     }
     assert!(begun.elapsed() < 3 * BOUND, "{:?}", begun.elapsed());
@@ -160,16 +159,15 @@ fn write_until_refused(role: &str, round: &str) {
     let endpoint = open(&sm_device());
     let source = Origin::Program.allocate(LEN);
     source.write(0, &[0xff; LEN]);
-    let local = endpoint.register(source.memory(), Rights::NONE).expect("a registration");
+    let local = endpoint.register_memory(source.memory(), Rights::NONE).expect("a registration");
     let world = World::new([&endpoint]);
     let mut peer = Peer::spawn(PROGRAM, role, &[endpoint.uri()]);
     let request = world.next(0, EventKind::ConnectRequest);
-    endpoint.accept(&request, 1).expect("an accept");
-    drop(request);
+    request.into_request().expect("a request").accept(1).expect("an accept");
     let connection = world.next(0, EventKind::Accept).connection().expect("one");
     let remote = RmaHandle::from_bytes(&world.message(0)).expect("a handle");
     assert_eq!(peer.line(), "connected");
-    let rma = Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: 0, len: LEN as u64, message: None };
+    let rma = Rma::new(&local, &remote, LEN as u64);
     let (mut over, mut told) = (false, false);
     while !over {
         if endpoint.rma(connection, &rma, 0, Flags::WRITE).is_err() {

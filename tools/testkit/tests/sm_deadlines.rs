@@ -3,9 +3,10 @@
 
 #![forbid(unsafe_code)]
 
+use cci::__binding::{Contract, Flags, Threading, set_threading};
 use cci::{
-    Attribute, ConnectionOption, Endpoint, EventKind, Failure, Flags, PollError, Rights, Rma, RmaHandle, SharedMemory,
-    Threading,
+    Attribute, Connect, ConnectionOption, Endpoint, EventKind, Failure, Notify, PollError, Rights, Rma, RmaHandle,
+    SharedMemory,
 };
 use cci_testkit::memory::{Bytes, Origin};
 use cci_testkit::process::thread_time;
@@ -20,13 +21,13 @@ const RO: Attribute = Attribute::ReliableOrdered;
 /// Memory of the program, registered.
 fn registered(endpoint: &Endpoint, len: usize, rights: Rights) -> (Bytes, RmaHandle) {
     let bytes = Origin::Program.allocate(len);
-    let handle = endpoint.register(bytes.memory(), rights).expect("a registration");
+    let handle = endpoint.register_memory(bytes.memory(), rights).expect("a registration");
     (bytes, handle)
 }
 
 /// Between the first bytes of two registrations.
 fn rma<'a>(local: &'a RmaHandle, remote: &'a RmaHandle, len: usize) -> Rma<'a> {
-    Rma { local, local_offset: 0, remote, remote_offset: 0, len: len as u64, message: None }
+    Rma::new(local, remote, len as u64)
 }
 
 /// Calls `poll` as long as the handle is readable: afterwards the endpoint is armed and relies on being woken.
@@ -78,7 +79,7 @@ fn timeout_of_an_rma_counts_from_its_call() {
     let (_source, local) = registered(&a, LEN, Rights::NONE);
     let (_target, remote) = registered(&b, LEN, Rights::READ_WRITE);
     let timeout = Duration::from_secs(2);
-    a.set_option(connection, ConnectionOption::SendTimeout, 2_000_000).expect("an option");
+    a.set_option(connection, ConnectionOption::SendTimeout, Duration::from_secs(2)).expect("an option");
     // The program does something else for longer than the timeout: passing time is what is tested.
     std::thread::sleep(timeout + Duration::from_millis(200));
     a.rma(connection, &rma(&local, &remote, LEN), 1, Flags::WRITE).expect("an RMA");
@@ -95,11 +96,11 @@ fn timeout_of_a_waiting_rma_wakes_a_sleeper() {
     let ((full, _), (timed, _)) = (world.connect(0, 1, RO), world.connect(0, 1, RO));
     let (_source, local) = registered(&a, 4096, Rights::NONE);
     let (_target, remote) = registered(&b, 4096, Rights::READ_WRITE);
-    a.set_option(timed, ConnectionOption::SendTimeout, 200_000).expect("an option");
+    a.set_option(timed, ConnectionOption::SendTimeout, Duration::from_millis(200)).expect("an option");
     let handle = a.handle().expect("a handle");
     // More than a ring has entries, and B is not polled: the rest waits, in the queue that the RMA joins.
     for number in 0..300 {
-        a.send(full, b"x", number, Flags::SILENT).expect("a send");
+        a.send(full, b"x", Notify::OnFailure(number)).expect("a send");
     }
     // Asleep for longer than the second after which the endpoint may look at its lanes: no other timer is left that
     // could wake it.
@@ -123,8 +124,8 @@ fn keepalive_of_a_connection_accepted_meanwhile_wakes_a_sleeper() {
     let handle = a.handle().expect("a handle");
     let world = World::new([&a, &b]);
     world.connect(0, 1, RO);
-    a.set_keepalive(300_000).expect("an option");
-    a.connect(b.uri(), b"", RO, 1, None).expect("a connect");
+    a.set_keepalive(Duration::from_millis(300)).expect("an option");
+    a.connect(&Connect::to(b.uri()).context(1)).expect("a connect");
     let begun = Instant::now();
     while world.waiting(1, EventKind::ConnectRequest) == 0 {
         assert!(begun.elapsed() < LIMIT, "no request comes");
@@ -134,7 +135,7 @@ fn keepalive_of_a_connection_accepted_meanwhile_wakes_a_sleeper() {
     fall_asleep(&handle, || {
         world.poll(0);
     });
-    b.accept(&request, 1).expect("an accept");
+    request.into_request().expect("a request").accept(1).expect("an accept");
     // B is not polled any more: it answers no PING.
     sleep_until(&world, 0, &handle, "the connection", || world.waiting(0, EventKind::Connect) > 0);
     let connection = world.next(0, EventKind::Connect).connection().expect("accepted");
@@ -152,14 +153,14 @@ fn keepalive_of_a_connection_accepted_meanwhile_wakes_a_sleeper() {
 fn buffers_returned_by_another_thread_wake_a_sleeper() {
     let _alone = alone();
     let b = open_with(&sm_device(), |options| {
-        options.threading = Threading::One;
+        set_threading(options, Threading::One);
         options.recv_buffers = 16;
     });
     let a = open(&sm_device());
     let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
     let handle = b.handle().expect("a handle");
     for number in 0..20u64 {
-        a.send(connection, &number.to_ne_bytes(), 0, Flags::SILENT).expect("a send");
+        a.send(connection, &number.to_ne_bytes(), Notify::OnFailure(0)).expect("a send");
     }
     let mut events = Vec::new();
     fall_asleep(&handle, || match b.get_event() {
@@ -211,7 +212,7 @@ fn listener_that_rests_wakes_a_sleeper_when_there_are_descriptors() {
     fall_asleep(&handle, || {
         drain(&endpoint);
     });
-    client.connect(endpoint.uri(), b"", RO, 1, None).expect("a connect");
+    client.connect(&Connect::to(endpoint.uri()).context(1)).expect("a connect");
     let none = NoDescriptors::begin();
     // The accepts that fail: until the listener rests.
     fall_asleep(&handle, || assert!(endpoint.get_event().expect("usable").is_none()));
@@ -233,14 +234,14 @@ fn segment_for_which_there_is_no_descriptor_does_not_close_the_lane() {
     let (connection, _) = world.connect(0, 1, RO);
     let target = SharedMemory::new(LEN).expect("memory of the library");
     let none = NoDescriptors::begin();
-    let remote = b.register(target.memory(), Rights::WRITE).expect("a registration");
+    let remote = b.register_memory(target.memory(), Rights::WRITE).expect("a registration");
     // Sockets are looked at every 1,024 empty calls at the latest: A has received what B sent.
     for _ in 0..5_000 {
         world.poll(1);
         world.poll(0);
     }
     drop(none);
-    a.send(connection, b"alive", 0, Flags::SILENT).expect("the connection lives");
+    a.send(connection, b"alive", Notify::OnFailure(0)).expect("the connection lives");
     assert_eq!(world.message(1), b"alive");
     let (source, local) = registered(&a, LEN, Rights::NONE);
     source.write(0, &pattern(1, LEN));
@@ -266,14 +267,14 @@ fn processor_time_of_closing(count: usize) -> Duration {
     let begun = Instant::now();
     while connected < count {
         for _ in 0..count.min(1_000) {
-            a.connect(b.uri(), b"", RO, 0, None).expect("a connect");
+            a.connect(&Connect::to(b.uri())).expect("a connect");
         }
         let round = connected + count.min(1_000);
         while connected < round {
             assert!(begun.elapsed() < LIMIT, "{connected} of {count} connections");
             while let Some(event) = b.get_event().expect("usable") {
                 if event.kind() == EventKind::ConnectRequest {
-                    b.accept(&event, 0).expect("an accept");
+                    event.into_request().expect("a request").accept(0).expect("an accept");
                 }
             }
             while let Some(event) = a.get_event().expect("usable") {
@@ -307,7 +308,7 @@ fn timeout_of_a_connect_is_never_early() {
         let timeout = Duration::from_millis(1 + round % 5);
         late_in_a_millisecond();
         let begun = Instant::now();
-        endpoint.connect(deaf.uri(), b"", RO, round, Some(timeout)).expect("a connect");
+        endpoint.connect(&Connect::to(deaf.uri()).context(round).timeout(timeout)).expect("a connect");
         let event = world.next(0, EventKind::Connect);
         assert_eq!((event.outcome(), event.context()), (Err(Failure::TimedOut), round));
         assert!(begun.elapsed() >= timeout, "{:?} instead of {timeout:?}", begun.elapsed());
@@ -326,16 +327,17 @@ fn timeout_of_a_send_is_never_early() {
     drop(world);
     // More than a ring has entries, and B is not polled any more.
     for number in 0..300 {
-        a.send(full, b"x", number, Flags::SILENT).expect("a send");
+        a.send(full, b"x", Notify::OnFailure(number)).expect("a send");
     }
     let world = World::new([&a]);
     for (round, connection) in (0..).zip(timed) {
         let timeout = Duration::from_millis(5 + round % 4);
         let micros = u32::try_from(timeout.as_micros()).expect("small");
-        a.set_option(connection, ConnectionOption::SendTimeout, micros).expect("an option");
+        a.set_option(connection, ConnectionOption::SendTimeout, Duration::from_micros(u64::from(micros)))
+            .expect("an option");
         late_in_a_millisecond();
         let begun = Instant::now();
-        a.send(connection, b"late", round, Flags::NONE).expect("room to wait");
+        a.send(connection, b"late", round).expect("room to wait");
         let event = world.next(0, EventKind::Send);
         assert_eq!((event.outcome(), event.context()), (Err(Failure::TimedOut), round));
         assert!(begun.elapsed() >= timeout, "{:?} instead of {timeout:?}", begun.elapsed());
@@ -348,15 +350,15 @@ fn expectation_that_is_taken_back_leaves_nothing() {
     let _alone = alone();
     let deaf = open(&sm_device());
     let worker = open_with(&sm_device(), |options| options.send_buffers = 1);
-    let connect = || worker.connect(deaf.uri(), b"", RO, 1, Some(Duration::from_millis(1)));
+    let connect = || worker.connect(&Connect::to(deaf.uri()).context(1).timeout(Duration::from_millis(1)));
     for token in 1..100 {
         let limit = Duration::from_secs(10);
-        let expected = worker.cell().with(|core, transport| transport.expect(core, token, 7, limit));
+        let expected = cci_testkit::sys::cell(&worker).with(|core, transport| transport.expect(core, token, 7, limit));
         assert_eq!(expected, Ok(Ok(())));
         assert_eq!(connect(), Err(cci::ConnectError::NoBuffers), "an expectation has the buffer");
-        worker.cell().with(|core, transport| transport.forget_expected(core, token)).expect("open");
+        cci_testkit::sys::cell(&worker).with(|core, transport| transport.forget_expected(core, token)).expect("open");
         // Another one's token changes nothing.
-        worker.cell().with(|core, transport| transport.forget_expected(core, token)).expect("open");
+        cci_testkit::sys::cell(&worker).with(|core, transport| transport.forget_expected(core, token)).expect("open");
     }
     assert_eq!(drain(&worker), 0, "an event of what was taken back");
     connect().expect("the buffer is free");

@@ -2,17 +2,17 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, Connection, Device, Endpoint, EventKind, Flags};
+use cci::__binding::{Contract, Flags};
+use cci::{Connect, Connection, Device, Endpoint, EventKind, Notify};
 use cci_testkit::process::resident_bytes;
 use cci_testkit::sm_raw::{
     BACK, GRANTS, LANE_SEALS, Packet, RawPeer, field, frame_kind, learn, memfd, send_packet, words,
 };
-use cci_testkit::{LIMIT, Peer, World, alone, drain, open, pattern, sm_device};
+use cci_testkit::{LIMIT, Peer, World, alone, drain, most, open, pattern, sm_device};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
-const RO: Attribute = Attribute::ReliableOrdered;
 
 /// A device of `sm` with this largest message.
 fn device_with(mss: u32) -> Device {
@@ -27,7 +27,7 @@ fn accepted(endpoint: &Endpoint, hello: &Packet, max_send_size: u32) -> (RawPeer
     let mut peer = RawPeer::enter(endpoint.uri(), hello, || world.step());
     peer.publish(frame_kind::CONNECT, 0, 3, &words([0, max_send_size, u32::MAX, 0, 0, 0]));
     let request = world.next(0, EventKind::ConnectRequest);
-    endpoint.accept(&request, 1).expect("an accept");
+    request.into_request().expect("a request").accept(1).expect("an accept");
     let connection = world.next(0, EventKind::Accept).connection().expect("one");
     (peer, connection)
 }
@@ -43,10 +43,10 @@ fn hostile_claim_of_more_than_the_lane_holds() {
     let (peer, connection) = accepted(&endpoint, &hello, u32::MAX);
     // The peer grants a slot, as an honest one would, so that the message is copied at once.
     peer.write(BACK + GRANTS, &(1u32 << 16).to_ne_bytes());
-    let message = pattern(1, connection.max_send_size() as usize);
+    let message = pattern(1, most(connection));
     for flags in [Flags::NONE, Flags::SILENT] {
         // Refused, queued or sent: all is well but a panic, or a byte behind the slot.
-        let _ = endpoint.send(connection, &message, 0, flags);
+        let _ = endpoint.send_flags(connection, &message, 0, flags);
         drain(&endpoint);
     }
     let slot = peer.back_slots() + u64::from(hello.word32(field::SLOT_STRIDE));
@@ -115,7 +115,7 @@ fn hostile_flood_of_results_and_disconnects_of_nothing() {
 
 /// Connects to the endpoint of another process.
 fn connect(endpoint: &Endpoint, uri: &str) -> Connection {
-    endpoint.connect(uri, b"", RO, 1, Some(LIMIT)).expect("a connect");
+    endpoint.connect(&Connect::to(uri).context(1).timeout(LIMIT)).expect("a connect");
     let event = World::new([endpoint]).next(0, EventKind::Connect);
     assert_eq!(event.outcome(), Ok(()));
     event.connection().expect("one")
@@ -124,13 +124,13 @@ fn connect(endpoint: &Endpoint, uri: &str) -> Connection {
 /// The process at `uri` still serves an old peer and takes new ones.
 fn still_serves(what: &str, endpoint: &Endpoint, old: Connection, uri: &str) {
     let world = World::new([endpoint]);
-    endpoint.send(old, b"old", 0, Flags::SILENT).expect("a send");
+    endpoint.send(old, b"old", Notify::OnFailure(0)).expect("a send");
     assert_eq!(world.message(0), b"old", "{what}");
     let newcomer = open(&sm_device());
     let connection = connect(&newcomer, uri);
     let world = World::new([&newcomer]);
     for len in [8, 4000] {
-        newcomer.send(connection, &pattern(1, len), 0, Flags::SILENT).expect("a send");
+        newcomer.send(connection, &pattern(1, len), Notify::OnFailure(0)).expect("a send");
         assert_eq!(world.message(0), pattern(1, len), "{what}");
     }
 }

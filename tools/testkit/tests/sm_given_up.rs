@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, EventKind, Failure, Flags};
+use cci::{Attribute, Connect, EventKind, Failure, Notify};
 use cci_testkit::process::resident_bytes;
 use cci_testkit::sm_raw::{RawPeer, frame_kind, learn, words};
 use cci_testkit::{LIMIT, World, alone, drain, open, sm_device};
@@ -20,7 +20,8 @@ fn connects_that_were_given_up_take_no_memory_and_end_no_connection() {
     let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
     let give_up = || {
         for context in 0..BATCH {
-            a.connect(b.uri(), &[7; 700], RO, context, Some(Duration::from_millis(1))).expect("a send buffer");
+            a.connect(&Connect::to(b.uri()).payload(&[7; 700]).context(context).timeout(Duration::from_millis(1)))
+                .expect("a send buffer");
         }
         let world = World::new([&a]);
         for _ in 0..BATCH {
@@ -35,13 +36,13 @@ fn connects_that_were_given_up_take_no_memory_and_end_no_connection() {
     assert!(more < 5 << 20, "{more} bytes for 20,000 connects that were given up");
     // The peer goes on: it answers what has left, and is not dropped for it.
     let world = World::new([&a, &b]);
-    a.send(connection, b"alive", 0, Flags::SILENT).expect("the connection lives");
+    a.send(connection, b"alive", Notify::OnFailure(0)).expect("the connection lives");
     let begun = Instant::now();
     while world.waiting(1, EventKind::Recv) == 0 {
         assert!(begun.elapsed() < LIMIT, "the message does not come");
         world.step();
         if world.waiting(1, EventKind::ConnectRequest) > 0 {
-            b.accept(&world.next(1, EventKind::ConnectRequest), 0).expect("an accept");
+            world.next(1, EventKind::ConnectRequest).into_request().expect("a request").accept(0).expect("an accept");
         }
     }
     assert_eq!(world.message(1), b"alive");
@@ -62,7 +63,7 @@ fn requests_wait_for_a_peer_that_takes_no_answers() {
     let mut serve = || {
         let before = rejected;
         while let Some(event) = endpoint.get_event().expect("usable") {
-            endpoint.reject(&event).expect("a request");
+            event.into_request().expect("a request").reject().expect("a request");
             rejected += 1;
         }
         rejected - before

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, Endpoint, EventKind, Failure, Flags};
+use cci::{Attribute, Connect, Endpoint, EventKind, Failure, Notify};
 use cci_testkit::process::{describe_descriptors, descriptors, segments};
 use cci_testkit::sm_raw::{
     Arrived, LANE_SEALS, PACKET, Packet, READY_LEN, REGISTRY_SEALS, RawListener, await_close, await_packet, field,
@@ -37,7 +37,7 @@ impl Site {
     fn assert_unharmed(&self, what: &str, before: [usize; 2]) {
         let world = World::new([&self.honest, &self.server]);
         let (connection, accepted) = world.connect(0, 1, RO);
-        self.honest.send(connection, b"still", 0, Flags::SILENT).expect("a send");
+        self.honest.send(connection, b"still", Notify::OnFailure(0)).expect("a send");
         assert_eq!(world.message(1), b"still", "{what}");
         self.honest.disconnect(connection).expect("a disconnect");
         self.server.disconnect(accepted).expect("a disconnect");
@@ -249,7 +249,7 @@ fn false_server(what: &str, id: u32, answer: Answer) -> Failure {
     let listener = RawListener::bind(id, 4);
     let before = [descriptors(), segments()];
     let world = World::new([&endpoint]);
-    endpoint.connect(listener.uri(), b"", RO, 6, Some(Duration::from_millis(700))).expect("a connect");
+    endpoint.connect(&Connect::to(listener.uri()).context(6).timeout(Duration::from_millis(700))).expect("a connect");
     let socket = listener.accept_while(|| world.step());
     let (hello, theirs) = await_packet(socket.as_fd(), || world.step()).expect("a HELLO");
     assert_eq!(theirs.len(), 3, "{what}");
@@ -313,7 +313,7 @@ fn hostile_server_that_hangs_up_is_refused() {
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
     let listener = RawListener::bind(97_000, 4);
-    endpoint.connect(listener.uri(), b"", RO, 6, Some(LIMIT)).expect("a connect");
+    endpoint.connect(&Connect::to(listener.uri()).context(6).timeout(LIMIT)).expect("a connect");
     // It may try once more.
     world.until("the end of the connect", || {
         drop(listener.accept());
@@ -330,7 +330,7 @@ fn connect_that_timed_out_is_withdrawn() {
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
     let listener = RawListener::bind(97_500, 4);
-    endpoint.connect(listener.uri(), b"", RO, 6, Some(Duration::from_millis(50))).expect("a connect");
+    endpoint.connect(&Connect::to(listener.uri()).context(6).timeout(Duration::from_millis(50))).expect("a connect");
     let socket = listener.accept_while(|| world.step());
     assert_eq!(world.next(0, EventKind::Connect).outcome(), Err(Failure::TimedOut));
     world.until("the socket to close", || matches!(receive_packet(socket.as_fd()), Arrived::Closed));
@@ -342,7 +342,7 @@ fn reason_after(id: u32, answer: impl FnOnce(&OwnedFd, Packet)) -> String {
     let endpoint = open(&sm_device());
     let listener = RawListener::bind(id, 4);
     let world = World::new([&endpoint]);
-    endpoint.connect(listener.uri(), b"", RO, 6, Some(LIMIT)).expect("a connect");
+    endpoint.connect(&Connect::to(listener.uri()).context(6).timeout(LIMIT)).expect("a connect");
     let socket = listener.accept_while(|| world.step());
     let (hello, _theirs) = await_packet(socket.as_fd(), || world.step()).expect("a HELLO");
     answer(&socket, hello);
@@ -396,7 +396,7 @@ fn reasons_belong_to_their_events() {
     let server = open(&sm_device());
     let world = World::new([&client, &server]);
     let failed = |uri: &str, timeout: Duration| {
-        client.connect(uri, b"", RO, 1, Some(timeout)).expect("the buffer is free");
+        client.connect(&Connect::to(uri).context(1).timeout(timeout)).expect("the buffer is free");
         let event = world.next(0, EventKind::Connect);
         (event.outcome().expect_err("it fails"), event.reason().expect("a sentence"))
     };
@@ -406,14 +406,14 @@ fn reasons_belong_to_their_events() {
     assert!(failure == Failure::TimedOut && reason.contains("not answered"), "{reason}");
     drop(world.next(1, EventKind::ConnectRequest));
     let (connection, _) = world.connect(0, 1, RO);
-    client.send(connection, b"x", 5, Flags::NONE).expect("a send");
+    client.send(connection, b"x", 5).expect("a send");
     let sent = world.next(0, EventKind::Send);
     assert_eq!((sent.outcome(), sent.reason()), (Ok(()), None));
     drop(sent);
-    client.connect(server.uri(), b"", RO, 1, Some(LIMIT)).expect("the buffer is free");
+    client.connect(&Connect::to(server.uri()).context(1).timeout(LIMIT)).expect("the buffer is free");
     let request = world.next(1, EventKind::ConnectRequest);
     assert_eq!(request.reason(), None);
-    server.reject(&request).expect("a rejection");
+    request.into_request().expect("a request").reject().expect("a rejection");
     let event = world.next(0, EventKind::Connect);
     assert!(event.reason().expect("a sentence").contains("rejected"), "{:?}", event.reason());
 }

@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, Connection, Endpoint, EventKind, Flags};
+use cci::{Attribute, Connect, Connection, Endpoint, EventKind, Notify};
 use cci_testkit::process::{describe_descriptors, descriptors, segments};
 use cci_testkit::sm_raw::{BACK, RawPeer, SLOTS, await_close, frame_kind, learn, words};
 use cci_testkit::{LIMIT, Peer, World, alone, drain, open, open_with, pattern, sm_device};
@@ -43,7 +43,7 @@ struct Victim<'e> {
 impl<'e> Victim<'e> {
     fn new(endpoint: &'e Endpoint) -> Self {
         let mut peer = Peer::spawn(PROGRAM, "echo", &[]);
-        endpoint.connect(&peer.line(), b"", RO, 7, Some(LIMIT)).expect("a connect");
+        endpoint.connect(&Connect::to(&peer.line()).context(7).timeout(LIMIT)).expect("a connect");
         let world = World::new([endpoint]);
         let honest = world.next(0, EventKind::Connect).connection().expect("one");
         Self { endpoint, honest, round: 0.into(), _peer: peer }
@@ -54,7 +54,7 @@ impl<'e> Victim<'e> {
     fn exchange(&self) {
         let round = self.round.replace(self.round.get() + 1);
         let message = pattern(round, usize::try_from(round * 37 % 2000).expect("small"));
-        self.endpoint.send(self.honest, &message, 0, Flags::SILENT).expect("a send to the honest peer");
+        self.endpoint.send(self.honest, &message, Notify::OnFailure(0)).expect("a send to the honest peer");
         let begun = Instant::now();
         loop {
             assert!(begun.elapsed() < LIMIT, "the honest peer's echo does not come");
@@ -67,13 +67,13 @@ impl<'e> Victim<'e> {
                 EventKind::ConnectRequest if round.is_multiple_of(4) => drop(event),
                 EventKind::ConnectRequest => {
                     // The hostile peer may be gone by now.
-                    let _ = self.endpoint.accept(&event, 1);
+                    let _ = event.into_request().expect("a request").accept(1);
                 }
                 EventKind::Accept | EventKind::Recv => {
                     if let Some(connection) = event.connection() {
                         for len in [8, 500] {
                             // Nothing is promised about this one.
-                            let _ = self.endpoint.send(connection, &message[..message.len().min(len)], 1, Flags::NONE);
+                            let _ = self.endpoint.send(connection, &message[..message.len().min(len)], 1);
                         }
                     }
                 }
@@ -144,7 +144,7 @@ fn is_dropped_after(what: &str, honest: usize, lie: Lie) {
             world.step();
             if world.waiting(0, EventKind::ConnectRequest) > 0 {
                 let request = world.next(0, EventKind::ConnectRequest);
-                endpoint.accept(&request, 1).expect("an accept");
+                request.into_request().expect("a request").accept(1).expect("an accept");
                 accepted = world.next(0, EventKind::Accept).connection();
             }
         });
@@ -158,7 +158,7 @@ fn is_dropped_after(what: &str, honest: usize, lie: Lie) {
     while !peer.is_closed() {
         assert!(begun.elapsed() < LIMIT, "{what}: the lane is not closed");
         // Some lies are met only by sending to the liar.
-        sent += u64::from(endpoint.send(accepted, &pattern(sent, 40), 0, Flags::SILENT).is_ok());
+        sent += u64::from(endpoint.send(accepted, &pattern(sent, 40), Notify::OnFailure(0)).is_ok());
         peer.wake();
         let Some(event) = endpoint.get_event().expect("usable") else { continue };
         assert_ne!(event.kind(), EventKind::ConnectRequest, "{what}");
@@ -167,7 +167,7 @@ fn is_dropped_after(what: &str, honest: usize, lie: Lie) {
         }
         assert!(shown.len() <= honest, "{what}: {shown:?}");
     }
-    assert!(endpoint.send(accepted, b"late", 0, Flags::SILENT).is_err(), "{what}: the connection lives on");
+    assert!(endpoint.send(accepted, b"late", Notify::OnFailure(0)).is_err(), "{what}: the connection lives on");
     drop((peer, shown));
     (0..20).for_each(|_| victim.exchange());
     victim.settle(what, before[0], descriptors);
@@ -255,7 +255,7 @@ fn hostile_connection_numbers_are_ignored() {
         world.step();
         if !requested && world.waiting(0, EventKind::ConnectRequest) > 0 {
             requested = true;
-            endpoint.accept(&world.next(0, EventKind::ConnectRequest), 1).expect("an accept");
+            world.next(0, EventKind::ConnectRequest).into_request().expect("a request").accept(1).expect("an accept");
         }
     });
     for wrong in [number ^ 1, number ^ 0x10_0000, number ^ 0x8000_0000, u32::MAX, 0xf_ffff] {

@@ -2,8 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use cci::EventKind;
-use cci::Flags;
+use cci::{EventKind, Notify};
 use cci_testkit::{Peer, World, alone, drain, open, sm_device};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
@@ -18,10 +17,10 @@ fn idle_endpoint_uses_no_processor_time_and_switches_no_context() {
     let world = World::new([&endpoint]);
     let mut peer = Peer::spawn(PROGRAM, "idle", &[endpoint.uri(), seconds]);
     let request = world.next(0, EventKind::ConnectRequest);
-    endpoint.accept(&request, 1).expect("an accept");
+    request.into_request().expect("a request").accept(1).expect("an accept");
     let connection = world.next(0, EventKind::Accept).connection().expect("one");
     assert_eq!(world.message(0), b"hello");
-    endpoint.send(connection, b"hello", 0, Flags::SILENT).expect("a send");
+    endpoint.send(connection, b"hello", Notify::OnFailure(0)).expect("a send");
     let line = peer.line_while(|| {
         drain(&endpoint);
         std::thread::yield_now();

@@ -2,7 +2,10 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, Connection, Endpoint, Event, EventKind, Failure, Flags, Rights, Rma, RmaHandle, SendError};
+use cci::__binding::{Contract, Flags};
+use cci::{
+    Connect, Connection, Endpoint, Event, EventKind, Failure, Notify, Rights, Rma, RmaHandle, SendError, Status,
+};
 use cci_testkit::memory::Origin;
 use cci_testkit::process::{describe_descriptors, descriptors, mappings, segments};
 use cci_testkit::{LIMIT, Peer, World, alone, drain, open, open_with, pattern, readable, sm_device};
@@ -11,24 +14,22 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
-const RO: Attribute = Attribute::ReliableOrdered;
 
 /// Open operations end within 10 ms of the death; a loaded machine gets twenty times that.
 const NOTICED: Duration = Duration::from_millis(200);
 
-fn accept(world: &World<'_>, endpoint: &Endpoint) -> Connection {
+fn accept(world: &World<'_>) -> Connection {
     let request = world.next(0, EventKind::ConnectRequest);
-    endpoint.accept(&request, 1).expect("an accept");
-    drop(request);
+    request.into_request().expect("a request").accept(1).expect("an accept");
     let event = world.next(0, EventKind::Accept);
     assert_eq!(event.outcome(), Ok(()));
     event.connection().expect("one")
 }
 
 /// A peer in this role, once it has connected and said so.
-fn connected(world: &World<'_>, endpoint: &Endpoint, role: &str, arguments: &[&str]) -> (Peer, Connection) {
+fn connected(world: &World<'_>, role: &str, arguments: &[&str]) -> (Peer, Connection) {
     let mut peer = Peer::spawn(PROGRAM, role, arguments);
-    let connection = accept(world, endpoint);
+    let connection = accept(world);
     assert_eq!(peer.line_while(|| world.step()), "connected");
     (peer, connection)
 }
@@ -36,7 +37,7 @@ fn connected(world: &World<'_>, endpoint: &Endpoint, role: &str, arguments: &[&s
 /// Sends until nothing more is accepted or `most` are: how many.
 fn post(endpoint: &Endpoint, connection: Connection, most: u64) -> u64 {
     for context in 0..most {
-        match endpoint.send(connection, &pattern(context, 100), context, Flags::NONE) {
+        match endpoint.send(connection, &pattern(context, 100), context) {
             Ok(()) => {}
             Err(SendError::NoBuffers | SendError::Disconnected) => return context,
             Err(error) => panic!("{error}"),
@@ -79,14 +80,14 @@ fn kill_ends_open_operations_while_polling() {
     for _ in 0..10 {
         let endpoint = open(&sm_device());
         let world = World::new([&endpoint]);
-        let (peer, connection) = connected(&world, &endpoint, "stall", &[endpoint.uri()]);
+        let (peer, connection) = connected(&world, "stall", &[endpoint.uri()]);
         let posted = post(&endpoint, connection, 2000);
         let killed = dead(&peer.kill());
         let (succeeded, ended) = ends(posted, || world.next(0, EventKind::Send));
         assert!(succeeded < posted, "nothing was open");
         assert_noticed(killed, ended, "polling");
         assert_eq!(drain(&endpoint), 0, "more events than operations");
-        assert_eq!(endpoint.send(connection, b"late", 0, Flags::NONE), Err(SendError::Disconnected));
+        assert_eq!(endpoint.send(connection, b"late", 0), Err(SendError::Disconnected));
         endpoint.disconnect(connection).expect("it is still to be disconnected");
     }
 }
@@ -98,7 +99,7 @@ fn kill_ends_open_operations_while_blocking_on_the_handle() {
         let endpoint = open(&sm_device());
         let handle = endpoint.handle().expect("a handle");
         let world = World::new([&endpoint]);
-        let (peer, connection) = connected(&world, &endpoint, "stall", &[endpoint.uri()]);
+        let (peer, connection) = connected(&world, "stall", &[endpoint.uri()]);
         let posted = post(&endpoint, connection, 2000);
         while readable(&handle, Duration::ZERO) {
             world.step();
@@ -127,17 +128,19 @@ fn kill_ends_a_blocking_send() {
     for _ in 0..10 {
         let endpoint = open(&sm_device());
         let world = World::new([&endpoint]);
-        let (peer, connection) = connected(&world, &endpoint, "stall", &[endpoint.uri()]);
+        let (peer, connection) = connected(&world, "stall", &[endpoint.uri()]);
         std::thread::scope(|scope| {
             let sender = scope.spawn(|| {
                 // The first ones are published at once, then one has to wait.
-                let outcome = (0..5000).try_for_each(|_| endpoint.send(connection, &[1; 100], 0, Flags::BLOCKING));
+                let outcome =
+                    (0..5000).try_for_each(|_| endpoint.send_flags(connection, &[1; 100], 0, Flags::BLOCKING));
                 (outcome, Instant::now())
             });
             std::thread::sleep(Duration::from_millis(fastrand::u64(0..20)));
             let killed = dead(&peer.kill());
             let (outcome, ended) = sender.join().expect("the sender");
-            assert_eq!(outcome, Err(SendError::Disconnected));
+            // Noticed by the send that waited, or by the next one.
+            assert_eq!(outcome.map_err(|error| error.status()), Err(Status::Disconnected));
             assert_noticed(killed, ended, "BLOCKING");
         });
     }
@@ -148,7 +151,7 @@ fn kill_tells_who_asked_for_it() {
     let _alone = alone();
     let endpoint = open_with(&sm_device(), |options| options.disconnect_events = true);
     let world = World::new([&endpoint]);
-    let (peer, connection) = connected(&world, &endpoint, "stall", &[endpoint.uri()]);
+    let (peer, connection) = connected(&world, "stall", &[endpoint.uri()]);
     let killed = dead(&peer.kill());
     let event = world.next(0, EventKind::Disconnect);
     assert_eq!(event.connection(), Some(connection));
@@ -163,7 +166,7 @@ fn kill_while_it_sends() {
         let world = World::new([&endpoint]);
         let len = ["8", "300", "4000"][round % 3];
         let mut peer = Peer::spawn(PROGRAM, "flood", &[endpoint.uri(), len]);
-        let connection = accept(&world, &endpoint);
+        let connection = accept(&world);
         assert_eq!(peer.line_while(|| ()), "connected");
         let until = Instant::now() + Duration::from_micros(fastrand::u64(0..3000));
         let mut next = 0u64;
@@ -186,7 +189,7 @@ fn kill_while_it_sends() {
             while world.waiting(0, EventKind::Recv) > 0 {
                 check(world.next(0, EventKind::Recv));
             }
-            endpoint.send(connection, b"?", 0, Flags::SILENT) == Err(SendError::Disconnected)
+            endpoint.send(connection, b"?", Notify::OnFailure(0)) == Err(SendError::Disconnected)
         });
         assert_noticed(killed, Instant::now(), "a receiver");
         endpoint.disconnect(connection).expect("still to be disconnected");
@@ -204,13 +207,12 @@ fn kill_while_we_write_to_it() {
         let world = World::new([&endpoint]);
         let origin = ["library", "program"][round % 2];
         let mut peer = Peer::spawn(PROGRAM, "target", &[endpoint.uri(), origin]);
-        let connection = accept(&world, &endpoint);
+        let connection = accept(&world);
         let remote = RmaHandle::from_bytes(&world.message(0)).expect("a handle");
         assert_eq!(peer.line_while(|| world.step()), "connected");
         let memory = Origin::ALL[round / 2 % 2].allocate(usize::try_from(LEN).expect("64 bits"));
-        let local = endpoint.register(memory.memory(), Rights::NONE).expect("a registration");
-        let rma =
-            Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: 0, len: LEN, message: Some(b"m") };
+        let local = endpoint.register_memory(memory.memory(), Rights::NONE).expect("a registration");
+        let rma = Rma::new(&local, &remote, LEN).message(&b"m"[..]);
         let flags = if round / 4 % 2 == 0 { Flags::WRITE } else { Flags::READ };
         for context in 0..20 {
             endpoint.rma(connection, &rma, context, flags).expect("an RMA");
@@ -242,10 +244,10 @@ fn kill_while_it_writes_to_us() {
     for round in 0..30 {
         let world = World::new([&endpoint]);
         let memory = Origin::ALL[round % 2].allocate(1 << 20);
-        let handle = endpoint.register(memory.memory(), Rights::WRITE).expect("a registration");
-        let (peer, connection) = connected(&world, &endpoint, "writer", &[endpoint.uri()]);
+        let handle = endpoint.register_memory(memory.memory(), Rights::WRITE).expect("a registration");
+        let (peer, connection) = connected(&world, "writer", &[endpoint.uri()]);
         let message = [&handle.to_bytes()[..], &(1u64 << 20).to_ne_bytes()].concat();
-        endpoint.send(connection, &message, 0, Flags::SILENT).expect("a send");
+        endpoint.send(connection, &message, Notify::OnFailure(0)).expect("a send");
         world.until("the first write", || memory.to_vec(0, 1) == [0xff]);
         let until = Instant::now() + Duration::from_micros(fastrand::u64(0..2000));
         while Instant::now() < until {
@@ -258,7 +260,7 @@ fn kill_while_it_writes_to_us() {
         assert!(begun.elapsed() < LIMIT);
         memory.write(0, &[0x11; 1 << 20]);
         world.until("the death to be noticed", || {
-            endpoint.send(connection, b"?", 0, Flags::SILENT) == Err(SendError::Disconnected)
+            endpoint.send(connection, b"?", Notify::OnFailure(0)) == Err(SendError::Disconnected)
         });
         assert!(memory.to_vec(0, 1 << 20) == [0x11; 1 << 20], "written after deregister");
         endpoint.disconnect(connection).expect("still to be disconnected");
@@ -272,13 +274,13 @@ fn kill_of_one_leaves_the_others_alone() {
     let uri = echo.line();
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
-    endpoint.connect(&uri, b"", RO, 1, Some(LIMIT)).expect("a connect");
+    endpoint.connect(&Connect::to(&uri).context(1).timeout(LIMIT)).expect("a connect");
     let honest = world.next(0, EventKind::Connect).connection().expect("one");
     let mut round = 0u64;
     let mut exchange = |limit: Duration| {
         let message = pattern(round, usize::try_from(8 + round % 900).expect("small"));
         let begun = Instant::now();
-        endpoint.send(honest, &message, round, Flags::SILENT).expect("a send to the honest peer");
+        endpoint.send(honest, &message, Notify::OnFailure(round)).expect("a send to the honest peer");
         world.until("the echo", || world.waiting(0, EventKind::Recv) > 0);
         let event = world.next(0, EventKind::Recv);
         assert_eq!((event.connection(), event.received().expect("one").to_vec()), (Some(honest), message));
@@ -286,7 +288,7 @@ fn kill_of_one_leaves_the_others_alone() {
         round += 1;
     };
     for _ in 0..20 {
-        let (victim, connection) = connected(&world, &endpoint, "stall", &[endpoint.uri()]);
+        let (victim, connection) = connected(&world, "stall", &[endpoint.uri()]);
         let posted = post(&endpoint, connection, 400);
         for _ in 0..20 {
             exchange(LIMIT);
@@ -323,7 +325,7 @@ fn kill_cycles_leave_no_descriptor_and_no_mapping() {
             drain(&endpoint);
             return;
         }
-        let connection = accept(&world, &endpoint);
+        let connection = accept(&world);
         let posted = post(&endpoint, connection, 100);
         (0..fastrand::u32(0..50)).for_each(|_| world.step());
         dead(&peer.kill());
@@ -361,7 +363,7 @@ fn kill_by_executing_another_program() {
     let handle = endpoint.handle().expect("a handle");
     for blocking in [false, true] {
         let world = World::new([&endpoint]);
-        let (mut peer, connection) = connected(&world, &endpoint, "execute", &[endpoint.uri()]);
+        let (mut peer, connection) = connected(&world, "execute", &[endpoint.uri()]);
         let posted = post(&endpoint, connection, 1000);
         peer.tell("go");
         let (succeeded, _) = ends(posted, || {
@@ -384,7 +386,7 @@ fn kill_is_noticed_though_a_forked_child_holds_the_descriptors() {
         let endpoint = open(&sm_device());
         let world = World::new([&endpoint]);
         let mut peer = Peer::spawn(PROGRAM, "leave-child", &[endpoint.uri()]);
-        let connection = accept(&world, &endpoint);
+        let connection = accept(&world);
         let line = peer.line_while(|| world.step());
         let child =
             line.strip_prefix("child ").and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw).expect("its number");

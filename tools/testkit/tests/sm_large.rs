@@ -2,7 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, EventKind, Flags, Rights, Rma, SharedMemory};
+use cci::__binding::{Contract, Flags};
+use cci::{Attribute, EventKind, Rights, Rma, SharedMemory};
 use cci_testkit::{World, alone, open, pattern, sm_device};
 
 /// Bytes before and behind the range, which nobody may write.
@@ -22,20 +23,14 @@ fn transfers_past_the_caches_arrive_whole_and_touch_nothing_beside() {
     assert!(path.contains("direct copy"), "{path}");
     for (flags, from, to) in [(Flags::WRITE, 1, 6), (Flags::READ, 5, 0)] {
         let [near, far] = [0; 2].map(|_: u8| SharedMemory::new(len + 2 * MARGIN).expect("memory of the library"));
-        let local = a.register(near.memory(), Rights::NONE).expect("a registration");
-        let remote = b.register(far.memory(), Rights::READ_WRITE).expect("a registration");
+        let local = a.register_memory(near.memory(), Rights::NONE).expect("a registration");
+        let remote = b.register_memory(far.memory(), Rights::READ_WRITE).expect("a registration");
         let (source, target) = if flags == Flags::WRITE { (&near, &far) } else { (&far, &near) };
         let (from, to) = (MARGIN + from, MARGIN + to);
         source.write(from, &bytes);
         let (local_offset, remote_offset) = if flags == Flags::WRITE { (from, to) } else { (to, from) };
-        let rma = Rma {
-            local: &local,
-            local_offset: local_offset as u64,
-            remote: &remote,
-            remote_offset: remote_offset as u64,
-            len: len as u64,
-            message: None,
-        };
+        let rma =
+            Rma::new(&local, &remote, len as u64).local_offset(local_offset as u64).remote_offset(remote_offset as u64);
         a.rma(connection, &rma, 0, flags).expect("an RMA");
         assert_eq!(world.next(0, EventKind::Send).outcome(), Ok(()));
         assert!(target.to_vec(to, len) == bytes, "{flags:?}");
@@ -67,9 +62,9 @@ fn first_use_of_library_memory_takes_few_page_faults() {
     near.write(0, &bytes);
     let written = page_faults() - before;
     assert!(written < FEW, "{written} page faults of the first write");
-    let local = a.register(near.memory(), Rights::NONE).expect("a registration");
-    let remote = b.register(far.memory(), Rights::WRITE).expect("a registration");
-    let rma = Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: 0, len: LEN as u64, message: None };
+    let local = a.register_memory(near.memory(), Rights::NONE).expect("a registration");
+    let remote = b.register_memory(far.memory(), Rights::WRITE).expect("a registration");
+    let rma = Rma::new(&local, &remote, LEN as u64);
     let before = page_faults();
     a.rma(connection, &rma, 0, Flags::WRITE).expect("an RMA");
     assert_eq!(world.next(0, EventKind::Send).outcome(), Ok(()));

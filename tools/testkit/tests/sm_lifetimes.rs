@@ -3,7 +3,10 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, Connection, Device, Endpoint, EventKind, Failure, Flags, Rights, Rma, RmaHandle, SharedMemory};
+use cci::__binding::{Contract, Flags};
+use cci::{
+    Attribute, Connect, Connection, Device, Endpoint, EventKind, Failure, Notify, Rights, Rma, RmaHandle, SharedMemory,
+};
 use cci_testkit::memory::{Bytes, Origin};
 use cci_testkit::sm_raw::{BACK, GRANTS, RawPeer, learn, words};
 use cci_testkit::{LIMIT, World, alone, open, pattern, sm_device};
@@ -23,13 +26,13 @@ fn relaying() -> Device {
 
 /// Between the first bytes of two registrations.
 fn rma<'a>(local: &'a RmaHandle, remote: &'a RmaHandle, len: usize) -> Rma<'a> {
-    Rma { local, local_offset: 0, remote, remote_offset: 0, len: len as u64, message: None }
+    Rma::new(local, remote, len as u64)
 }
 
 /// Memory of the program, registered.
 fn registered(endpoint: &Endpoint, len: usize, rights: Rights) -> (Bytes, RmaHandle) {
     let bytes = Origin::Program.allocate(len);
-    let handle = endpoint.register(bytes.memory(), rights).expect("a registration");
+    let handle = endpoint.register_memory(bytes.memory(), rights).expect("a registration");
     (bytes, handle)
 }
 
@@ -79,10 +82,10 @@ fn memory_allocated_where_freed_memory_lay_is_written() {
     let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
     const LEN: usize = 1 << 16;
     let source = Origin::Library.allocate(LEN);
-    let local = a.register(source.memory(), Rights::NONE).expect("a registration");
+    let local = a.register_memory(source.memory(), Rights::NONE).expect("a registration");
     for round in 1..40u8 {
         let target = SharedMemory::new(LEN).expect("memory of the library");
-        let remote = b.register(target.memory(), Rights::WRITE).expect("a registration");
+        let remote = b.register_memory(target.memory(), Rights::WRITE).expect("a registration");
         source.write(0, &[round; LEN]);
         a.rma(connection, &rma(&local, &remote, LEN), 0, Flags::WRITE | Flags::BLOCKING).expect("an RMA");
         let mut arrived = vec![0; LEN];
@@ -142,17 +145,17 @@ fn message_does_not_overtake_the_accept() {
     let (connection, _) = world.connect(0, 1, RO);
     let (_read, local) = registered(&a, LONG, Rights::NONE);
     let (_target, remote) = registered(&b, LONG, Rights::READ_WRITE);
-    a.connect(b.uri(), b"", RO, 5, None).expect("a connect");
+    a.connect(&Connect::to(b.uri()).context(5)).expect("a connect");
     let request = world.next(1, EventKind::ConnectRequest);
     a.rma(connection, &rma(&local, &remote, LONG), 1, Flags::READ).expect("an RMA");
     // B alone: it takes the READ and fills the slots it was granted; the rest waits among its answers.
     for _ in 0..5 {
         world.poll(1);
     }
-    b.accept(&request, 6).expect("an accept");
+    request.into_request().expect("a request").accept(6).expect("an accept");
     poll_until(&world, 1, "the accept", || world.waiting(1, EventKind::Accept) > 0);
     let accepted = world.next(1, EventKind::Accept).connection().expect("one");
-    b.send(accepted, b"first", 0, Flags::SILENT).expect("a send");
+    b.send(accepted, b"first", Notify::OnFailure(0)).expect("a send");
     let kinds = [(); 3].map(|()| world.first(0).kind());
     let at = |kind| kinds.iter().position(|other| *other == kind).expect("one of each");
     assert!(at(EventKind::Connect) < at(EventKind::Recv), "{kinds:?}");
@@ -168,9 +171,9 @@ fn unanswered_requests_do_not_use_up_the_slots_of_a_lane() {
     let world = World::new([&a, &b]);
     let (connection, _) = world.connect(0, 1, RO);
     for number in 0..5 {
-        a.connect(b.uri(), &[1; 100], RO, number, None).expect("a connect");
+        a.connect(&Connect::to(b.uri()).payload(&[1; 100]).context(number)).expect("a connect");
     }
-    a.send(connection, &[9; 100], 0, Flags::SILENT).expect("a send");
+    a.send(connection, &[9; 100], Notify::OnFailure(0)).expect("a send");
     world.until("five requests", || world.waiting(1, EventKind::ConnectRequest) == 5);
     assert_eq!(world.message(1), [9; 100]);
 }
@@ -186,11 +189,11 @@ fn violation_ends_every_waiting_operation_once() {
     let mut peer = RawPeer::enter(endpoint.uri(), &hello, || world.step());
     peer.request(1);
     let request = world.next(0, EventKind::ConnectRequest);
-    endpoint.accept(&request, 0).expect("an accept");
+    request.into_request().expect("a request").accept(0).expect("an accept");
     let connection = world.next(0, EventKind::Accept).connection().expect("one");
     for number in 0..10 {
         // Too long for an entry: they wait for slots, and the peer has granted none.
-        endpoint.send(connection, &[1; 100], number, Flags::NONE).expect("room to wait");
+        endpoint.send(connection, &[1; 100], number).expect("room to wait");
     }
     let no_slot_of_the_lane = 1u32 << 16 | 9999;
     peer.write(BACK + GRANTS, &words([no_slot_of_the_lane]));
@@ -208,7 +211,7 @@ fn events_of_a_closed_connection_name_it() {
     let (connection, _) = world.connect(0, 1, RO);
     // More than a ring has entries, so that some are done and some wait when the connection is closed.
     for number in 0..300 {
-        a.send(connection, b"x", number, Flags::NONE).expect("a send");
+        a.send(connection, b"x", number).expect("a send");
     }
     a.disconnect(connection).expect("open");
     for _ in 0..300 {
@@ -225,7 +228,7 @@ fn kept_event_does_not_name_a_later_connection() {
     let (a, b) = (open(&sm_device()), open(&sm_device()));
     let world = World::new([&a, &b]);
     let (connection, at_b) = world.connect(0, 1, RO);
-    b.send(at_b, b"hi", 0, Flags::SILENT).expect("a send");
+    b.send(at_b, b"hi", Notify::OnFailure(0)).expect("a send");
     let kept = world.next(0, EventKind::Recv);
     let named = || -> Connection { kept.connection().expect("a message has a connection") };
     assert!(named() == connection);
@@ -233,7 +236,7 @@ fn kept_event_does_not_name_a_later_connection() {
     for number in 0..400 {
         let (later, _) = world.connect(0, 1, RO);
         assert!(named() != later, "it names the connection opened {number} later");
-        assert!(a.send(named(), b"wrong", 0, Flags::SILENT).is_err(), "a send to a closed connection");
+        assert!(a.send(named(), b"wrong", Notify::OnFailure(0)).is_err(), "a send to a closed connection");
         a.disconnect(later).expect("open");
         world.step();
     }

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, EventKind, Failure};
+use cci::{Attribute, Connect, EventKind, Failure};
 use cci_testkit::process::{descriptors, thread_time};
 use cci_testkit::{LIMIT, Peer, World, alone, open, readable, sm_device};
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ fn limits_full_backlog_is_retried_without_spinning() {
     let world = World::new([&endpoint]);
     let timeout = Duration::from_millis(1500);
     let (begun, used) = (Instant::now(), thread_time());
-    endpoint.connect(&uri, b"", RO, 4, Some(timeout)).expect("a connect");
+    endpoint.connect(&Connect::to(&uri).context(4).timeout(timeout)).expect("a connect");
     let mut wakes = 0;
     while world.waiting(0, EventKind::Connect) == 0 {
         assert!(readable(&handle, LIMIT), "the timeout does not make the handle readable");
@@ -69,7 +69,7 @@ fn limits_full_backlog_that_empties_is_entered() {
     }
     clients.push(open(&sm_device()));
     let client = &clients[0];
-    client.connect(server.uri(), b"", RO, 1, None).expect("a connect");
+    client.connect(&Connect::to(server.uri()).context(1)).expect("a connect");
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(50) {
         assert!(client.get_event().expect("usable").is_none(), "nobody has accepted");
@@ -77,7 +77,7 @@ fn limits_full_backlog_that_empties_is_entered() {
     drop(waiting);
     let world = World::new([client, &server]);
     let request = world.next(1, EventKind::ConnectRequest);
-    server.accept(&request, 1).expect("an accept");
+    request.into_request().expect("a request").accept(1).expect("an accept");
     assert_eq!(world.next(0, EventKind::Connect).outcome(), Ok(()));
 }
 
@@ -96,7 +96,7 @@ fn limits_other_users_are_refused_both_ways() {
     }
     let mut peer = Peer::spawn(PROGRAM, "nobody", &[endpoint.uri()]);
     let uri = peer.line_while(|| world.step());
-    endpoint.connect(&uri, b"", RO, 8, Some(LIMIT)).expect("a connect");
+    endpoint.connect(&Connect::to(&uri).context(8).timeout(LIMIT)).expect("a connect");
     assert_eq!(world.next(0, EventKind::Connect).outcome(), Err(Failure::Refused));
     assert_eq!(peer.line_while(|| world.step()), "requests 0");
     assert_eq!(world.waiting(0, EventKind::ConnectRequest), 0, "another user's request was shown");

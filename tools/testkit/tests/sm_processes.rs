@@ -2,9 +2,10 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, Connection, Endpoint, EventKind, Failure, Flags, Rights, Rma, RmaHandle, SendError};
+use cci::__binding::{Contract, Flags};
+use cci::{Attribute, Connect, Connection, Endpoint, EventKind, Failure, Notify, Rights, Rma, RmaHandle, SendError};
 use cci_testkit::memory::Origin;
-use cci_testkit::{LIMIT, Peer, World, alone, open, pattern, sm_device};
+use cci_testkit::{LIMIT, Peer, World, alone, most, open, pattern, sm_device};
 use rustix::process::Signal;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -14,17 +15,16 @@ const RO: Attribute = Attribute::ReliableOrdered;
 
 /// Connects to the endpoint of another process.
 fn connect(world: &World<'_>, endpoint: &Endpoint, uri: &str, attribute: Attribute) -> Connection {
-    endpoint.connect(uri, b"", attribute, 1, Some(LIMIT)).expect("a connect");
+    endpoint.connect(&Connect::to(uri).attribute(attribute).context(1).timeout(LIMIT)).expect("a connect");
     let event = world.next(0, EventKind::Connect);
     assert_eq!(event.outcome(), Ok(()));
     event.connection().expect("one")
 }
 
 /// Accepts the next peer.
-fn accept(world: &World<'_>, endpoint: &Endpoint) -> Connection {
+fn accept(world: &World<'_>) -> Connection {
     let request = world.next(0, EventKind::ConnectRequest);
-    endpoint.accept(&request, 1).expect("an accept");
-    drop(request);
+    request.into_request().expect("a request").accept(1).expect("an accept");
     world.next(0, EventKind::Accept).connection().expect("one")
 }
 
@@ -37,8 +37,8 @@ fn echo_of_every_length() {
     let world = World::new([&endpoint]);
     for attribute in [RO, Attribute::ReliableUnordered] {
         let connection = connect(&world, &endpoint, &uri, attribute);
-        for len in (0..=600).chain((600..=connection.max_send_size() as usize).step_by(89)) {
-            endpoint.send(connection, &pattern(len as u64, len), len as u64, Flags::NONE).expect("a send");
+        for len in (0..=600).chain((600..=most(connection)).step_by(89)) {
+            endpoint.send(connection, &pattern(len as u64, len), len as u64).expect("a send");
             assert_eq!(world.message(0), pattern(len as u64, len));
             assert_eq!(world.sent(0), len as u64);
         }
@@ -53,7 +53,7 @@ fn published_is_delivered_after_exit() {
     let world = World::new([&endpoint]);
     for (count, len) in [("1", "8"), ("50", "56"), ("4", "1000")] {
         let mut peer = Peer::spawn(PROGRAM, "send-and-exit", &[endpoint.uri(), count, len]);
-        let connection = accept(&world, &endpoint);
+        let connection = accept(&world);
         // Nobody receives until the sender is gone.
         assert!(peer.wait().success());
         for number in 0..count.parse().expect("a number") {
@@ -71,16 +71,16 @@ fn rma_between_processes() {
     let world = World::new([&endpoint]);
     for origin in ["library", "program"] {
         let mut peer = Peer::spawn(PROGRAM, "target", &[endpoint.uri(), origin]);
-        let connection = accept(&world, &endpoint);
+        let connection = accept(&world);
         let remote = RmaHandle::from_bytes(&world.message(0)).expect("a handle");
         assert_eq!(peer.line_while(|| world.step()), "connected");
         for own in Origin::ALL {
             let memory = own.allocate(2 * LEN);
             memory.write(0, &pattern(3, LEN));
-            let local = endpoint.register(memory.memory(), Rights::NONE).expect("a registration");
+            let local = endpoint.register_memory(memory.memory(), Rights::NONE).expect("a registration");
             for (len, remote_offset) in [(1, 0), (4096, 77), (LEN as u64, 0), (LEN as u64 - 3, 1 << 20)] {
-                let there = Rma { local: &local, local_offset: 0, remote: &remote, remote_offset, len, message: None };
-                let back = Rma { local_offset: LEN as u64, ..there };
+                let there = Rma::new(&local, &remote, len).remote_offset(remote_offset);
+                let back = there.local_offset(LEN as u64);
                 endpoint.rma(connection, &there, 1, Flags::WRITE).expect("a write");
                 assert_eq!(world.sent(0), 1);
                 endpoint.rma(connection, &back, 2, Flags::READ).expect("a read");
@@ -107,7 +107,7 @@ fn stopped_for_two_seconds_and_continued() {
     let (mut sent, mut back) = (0u64, 0u64);
     let step = |sent: &mut u64, back: &mut u64| {
         let len = usize::try_from(*sent % 500).expect("small").max(8);
-        match endpoint.send(connection, &pattern(*sent, len), 0, Flags::SILENT) {
+        match endpoint.send(connection, &pattern(*sent, len), Notify::OnFailure(0)) {
             Ok(()) => *sent += 1,
             Err(error) => assert_eq!(error, SendError::NoBuffers, "after {sent} messages"),
         }
@@ -149,7 +149,7 @@ fn connect_to_a_process_that_is_gone_is_refused() {
     drop(peer);
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
-    endpoint.connect(&uri, b"", RO, 1, Some(LIMIT)).expect("a connect");
+    endpoint.connect(&Connect::to(&uri).context(1).timeout(LIMIT)).expect("a connect");
     assert_eq!(world.next(0, EventKind::Connect).outcome(), Err(Failure::Refused));
 }
 

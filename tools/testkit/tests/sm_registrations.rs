@@ -2,7 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, Connection, Endpoint, EventKind, Failure, Flags, RegisterError, Rights, Rma};
+use cci::__binding::{Contract, Flags};
+use cci::{Attribute, Connection, EventKind, Failure, Notify, RegisterError, Rights, Rma};
 use cci_testkit::memory::Origin;
 use cci_testkit::sys::PrivateMemory;
 use cci_testkit::{LIMIT, Peer, World, alone, open, pattern, sm_device};
@@ -12,10 +13,9 @@ use std::time::Instant;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 const LEN: usize = 256 << 10;
 
-fn accept(world: &World<'_>, endpoint: &Endpoint) -> Connection {
+fn accept(world: &World<'_>) -> Connection {
     let request = world.next(0, EventKind::ConnectRequest);
-    endpoint.accept(&request, 1).expect("an accept");
-    drop(request);
+    request.into_request().expect("a request").accept(1).expect("an accept");
     world.next(0, EventKind::Accept).connection().expect("one")
 }
 
@@ -26,18 +26,18 @@ fn deregistered_memory_is_never_written() {
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
     let mut writers: Vec<_> = (0..2).map(|_| Peer::spawn(PROGRAM, "writer", &[endpoint.uri()])).collect();
-    let connections = [accept(&world, &endpoint), accept(&world, &endpoint)];
+    let connections = [accept(&world), accept(&world)];
     for writer in &mut writers {
         assert_eq!(writer.line_while(|| world.step()), "connected");
     }
     for origin in Origin::ALL {
         let memory = origin.allocate(LEN);
         for round in 0..100u8 {
-            let handle = endpoint.register(memory.memory(), Rights::WRITE).expect("a registration");
+            let handle = endpoint.register_memory(memory.memory(), Rights::WRITE).expect("a registration");
             memory.write(0, &vec![0; LEN]);
             let message = [&handle.to_bytes()[..], &(LEN as u64).to_ne_bytes()].concat();
             for connection in connections {
-                endpoint.send(connection, &message, 0, Flags::SILENT).expect("a send");
+                endpoint.send(connection, &message, Notify::OnFailure(0)).expect("a send");
             }
             world.until("a write", || memory.to_vec(0, LEN).contains(&0xff));
             let begun = Instant::now();
@@ -63,14 +63,14 @@ fn stopped_writer_never_writes_after_deregister() {
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
     let mut writer = Peer::spawn(PROGRAM, "writer", &[endpoint.uri()]);
-    let connection = accept(&world, &endpoint);
+    let connection = accept(&world);
     assert_eq!(writer.line_while(|| world.step()), "connected");
     let memory = Origin::Library.allocate(LEN);
     for round in 0..15u8 {
-        let handle = endpoint.register(memory.memory(), Rights::WRITE).expect("a registration");
+        let handle = endpoint.register_memory(memory.memory(), Rights::WRITE).expect("a registration");
         memory.write(0, &vec![0; LEN]);
         let message = [&handle.to_bytes()[..], &(LEN as u64).to_ne_bytes()].concat();
-        endpoint.send(connection, &message, 0, Flags::SILENT).expect("a send");
+        endpoint.send(connection, &message, Notify::OnFailure(0)).expect("a send");
         world.until("a write", || memory.to_vec(0, LEN).contains(&0xff));
         writer.signal(Signal::STOP);
         let stopped = endpoint.deregister(&handle);
@@ -102,31 +102,17 @@ fn copies_across_unmapped_pages_fail() {
     let mut cut = PrivateMemory::new(8 << 20);
     let whole = Origin::Program.allocate(8 << 20);
     whole.write(0, &pattern(1, 8 << 20));
-    let local = a.register(whole.memory(), Rights::NONE).expect("a registration");
-    let remote = b.register(cut.memory(), Rights::READ_WRITE).expect("a registration");
+    let local = a.register_memory(whole.memory(), Rights::NONE).expect("a registration");
+    let remote = b.register_memory(cut.memory(), Rights::READ_WRITE).expect("a registration");
     cut.unmap_from(3 << 20);
     for flags in [Flags::WRITE, Flags::READ] {
         for (offset, len) in [(0, 8 << 20), (2 << 20, 2 << 20), (4 << 20, 64), ((3 << 20) - 1, 2)] {
-            let rma = Rma {
-                local: &local,
-                local_offset: 0,
-                remote: &remote,
-                remote_offset: offset,
-                len,
-                message: Some(b"no"),
-            };
+            let rma = Rma::new(&local, &remote, len).remote_offset(offset).message(&b"no"[..]);
             a.rma(connection, &rma, 1, flags).expect("an RMA");
             let event = world.next(0, EventKind::Send);
             assert_eq!((event.outcome(), event.context()), (Err(Failure::Copy), 1), "{len} bytes at {offset}");
         }
-        let fits = Rma {
-            local: &local,
-            local_offset: 0,
-            remote: &remote,
-            remote_offset: 0,
-            len: 3 << 20,
-            message: Some(b"yes"),
-        };
+        let fits = Rma::new(&local, &remote, 3 << 20).message(&b"yes"[..]);
         a.rma(connection, &fits, 2, flags).expect("an RMA");
         assert_eq!((world.sent(0), world.message(1).as_slice()), (2, &b"yes"[..]));
     }

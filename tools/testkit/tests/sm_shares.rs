@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, Connection, Endpoint, Event, Flags, PollError, SendError};
+use cci::{Attribute, Connection, Endpoint, Event, Notify, PollError, SendError};
 use cci_testkit::{LIMIT, World, alone, drain, open, open_with, readable, sm_device};
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ impl Site {
         pairs.sort_by_key(|(from, _)| *from);
         let [(_, (flood, _)), (_, (second, accepted)), (_, (third_one, _))] = pairs;
         for number in 0..1000 {
-            match flooder.send(flood, b"flood", number, Flags::SILENT) {
+            match flooder.send(flood, b"flood", Notify::OnFailure(number)) {
                 Ok(()) => {}
                 Err(SendError::NoBuffers) => break,
                 Err(error) => panic!("{error}"),
@@ -93,7 +93,7 @@ fn gets_its_quarter(buffers: u32, rank: usize) {
     site.take_all(&mut held);
     let quarter = buffers.div_ceil(4) as usize;
     for number in 0..quarter + 1 {
-        site.other.send(site.connections[0], b"other", number as u64, Flags::SILENT).expect("a send");
+        site.other.send(site.connections[0], b"other", Notify::OnFailure(number as u64)).expect("a send");
     }
     // It wants, and is refused.
     site.take_all(&mut held);
@@ -130,8 +130,8 @@ fn no_lane_starves_among_several_that_want_all() {
         while counts.iter().sum::<u32>() < 300 {
             assert!(begun.elapsed() < LIMIT, "{buffers} buffers: {counts:?}");
             // Those that find no room are not needed.
-            let _ = site.other.send(site.connections[0], b"other", 0, Flags::SILENT);
-            let _ = site.third.send(site.connections[1], b"third", 0, Flags::SILENT);
+            let _ = site.other.send(site.connections[0], b"other", Notify::OnFailure(0));
+            let _ = site.third.send(site.connections[1], b"third", Notify::OnFailure(0));
             site.senders();
             match site.receiver.get_event() {
                 Ok(Some(event)) => {
@@ -160,7 +160,7 @@ fn who_made_way_goes_on_though_the_program_sleeps() {
         let handle = site.receiver.handle().expect("a handle");
         let mut held = Vec::new();
         site.take_all(&mut held);
-        site.other.send(site.connections[0], b"other", 0, Flags::SILENT).expect("a send");
+        site.other.send(site.connections[0], b"other", Notify::OnFailure(0)).expect("a send");
         site.take_all(&mut held);
         let begun = Instant::now();
         while readable(&handle, Duration::ZERO) {

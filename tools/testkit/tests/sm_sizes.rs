@@ -2,10 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, Device, Endpoint, EndpointOptions, EventKind, Flags, SendError, Status};
+use cci::{Connect, Device, Endpoint, EndpointOptions, EventKind, Notify, SendError, Status};
 use cci_testkit::{LIMIT, World, open, pattern, sm_device};
-
-const RO: Attribute = Attribute::ReliableOrdered;
 
 fn device_with(mss: u32) -> Device {
     let mut device = sm_device();
@@ -19,23 +17,23 @@ fn assert_sizes(client: u32, server: u32) {
     let (a, b) = (open(&device_with(client)), open(&device_with(server)));
     let world = World::new([&a, &b]);
     let payload = pattern(9, cci::CONN_REQ_LEN);
-    a.connect(b.uri(), &payload, RO, 1, Some(LIMIT)).expect("a connect");
+    a.connect(&Connect::to(b.uri()).payload(&payload).context(1).timeout(LIMIT)).expect("a connect");
     let request = world.next(1, EventKind::ConnectRequest);
     assert_eq!(request.request().expect("a request").payload(), payload, "{client} to {server}");
-    b.accept(&request, 2).expect("an accept");
+    request.into_request().expect("a request").accept(2).expect("an accept");
     let to_b = world.next(0, EventKind::Connect).connection().expect("one");
     let to_a = world.next(1, EventKind::Accept).connection().expect("one");
     let most = client.min(server);
-    assert_eq!((to_b.max_send_size(), to_a.max_send_size()), (most, most));
+    assert_eq!((to_b.max_send_size(), to_a.max_send_size()), (Some(most), Some(most)));
     let most = most as usize;
     for len in [0, 1, 56, 57, most - 1, most].into_iter().filter(|len| *len <= most) {
-        a.send(to_b, &pattern(1, len), 0, Flags::SILENT).expect("a send");
+        a.send(to_b, &pattern(1, len), Notify::OnFailure(0)).expect("a send");
         assert_eq!(world.message(1), pattern(1, len), "{len} bytes, {client} to {server}");
-        b.send(to_a, &pattern(2, len), 0, Flags::SILENT).expect("a send");
+        b.send(to_a, &pattern(2, len), Notify::OnFailure(0)).expect("a send");
         assert_eq!(world.message(0), pattern(2, len), "{len} bytes back, {client} to {server}");
     }
-    assert_eq!(a.send(to_b, &vec![0; most + 1], 0, Flags::SILENT), Err(SendError::TooLong));
-    assert_eq!(b.send(to_a, &vec![0; most + 1], 0, Flags::SILENT), Err(SendError::TooLong));
+    assert_eq!(a.send(to_b, &vec![0; most + 1], Notify::OnFailure(0)), Err(SendError::TooLong));
+    assert_eq!(b.send(to_a, &vec![0; most + 1], Notify::OnFailure(0)), Err(SendError::TooLong));
 }
 
 #[test]
@@ -59,7 +57,7 @@ fn different_sizes_meet_at_the_smaller() {
 #[test]
 fn impossible_sizes_are_refused_with_a_sentence() {
     for mss in [0, 1, 63, (1 << 20) + 1, u32::MAX] {
-        let error = Endpoint::open(&device_with(mss), &EndpointOptions::default()).expect_err("no such size");
+        let error = Endpoint::open(&device_with(mss), &EndpointOptions::new()).expect_err("no such size");
         assert_eq!(error.status, Status::Inval);
         assert!(error.to_string().contains("mss"), "{error}");
     }

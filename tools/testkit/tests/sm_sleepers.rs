@@ -3,8 +3,9 @@
 
 #![forbid(unsafe_code)]
 
+use cci::__binding::{Contract, Flags};
 use cci::{
-    Attribute, Connection, Device, Endpoint, EndpointOptions, Event, EventKind, Flags, Rights, Rma, RmaHandle,
+    Connect, Connection, Device, Endpoint, EndpointOptions, Event, EventKind, Notify, Rights, Rma, RmaHandle,
     SendError, SharedMemory,
 };
 use cci_testkit::memory::Origin;
@@ -12,8 +13,6 @@ use cci_testkit::sm_raw::{GRANTS, RawPeer, learn};
 use cci_testkit::{LIMIT, open, open_with, pattern, readable, sm_device, while_polled};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-
-const RO: Attribute = Attribute::ReliableOrdered;
 
 /// A program that sleeps whenever it has nothing to do.
 struct Sleeper<'e> {
@@ -55,13 +54,13 @@ impl<'e> Sleeper<'e> {
     }
 
     fn connect(&mut self, uri: &str) -> Connection {
-        self.endpoint.connect(uri, b"", RO, 0, None).expect("a connect");
+        self.endpoint.connect(&Connect::to(uri)).expect("a connect");
         self.next_of(EventKind::Connect).connection().expect("accepted")
     }
 
     fn accept(&mut self) -> Connection {
         let request = self.next_of(EventKind::ConnectRequest);
-        self.endpoint.accept(&request, 0).expect("an accept");
+        request.into_request().expect("a request").accept(0).expect("an accept");
         self.next_of(EventKind::Accept).connection().expect("accepted")
     }
 }
@@ -100,7 +99,7 @@ fn connects_with_a_payload_wake_clients_that_sleep() {
                 let event = sleeper.next("requests");
                 if event.kind() == EventKind::ConnectRequest {
                     assert_eq!(event.request().expect("a request").payload(), b"hello");
-                    server.accept(&event, 0).expect("an accept");
+                    event.into_request().expect("a request").accept(0).expect("an accept");
                     asked += 1;
                 }
             }
@@ -108,7 +107,7 @@ fn connects_with_a_payload_wake_clients_that_sleep() {
         for round in 0..ROUNDS {
             let client = open(&sm_device());
             let mut sleeper = Sleeper::new(&client);
-            client.connect(server.uri(), b"hello", RO, round, None).expect("a connect");
+            client.connect(&Connect::to(server.uri()).payload(b"hello").context(round)).expect("a connect");
             let event = sleeper.next_of(EventKind::Connect);
             assert_eq!((event.outcome(), event.context()), (Ok(()), round));
         }
@@ -145,20 +144,21 @@ fn requests_and_answers_wake_sleepers_when_there_is_room() {
             let (mut asked, mut ended) = (0, 0);
             while ended < COUNT / 2 {
                 let event = sleeper.next("requests");
-                match event.kind() {
-                    EventKind::ConnectRequest if asked % 2 == 0 => server.accept(&event, 0).expect("an accept"),
-                    EventKind::ConnectRequest => server.reject(&event).expect("a reject"),
-                    EventKind::Disconnect => ended += 1,
-                    _ => continue,
+                match event {
+                    Event::Request(request) => {
+                        if asked % 2 == 0 { request.accept(0) } else { request.reject() }.expect("an answer");
+                        asked += 1;
+                    }
+                    Event::Disconnected(_) => ended += 1,
+                    _ => {}
                 }
-                asked += usize::from(event.kind() == EventKind::ConnectRequest);
             }
         });
         let client = open(&sm_device());
         let mut sleeper = Sleeper::new(&client);
         let (mut asked, mut answered, mut accepted) = (0, 0, 0);
         while answered < COUNT {
-            while asked < COUNT && client.connect(server.uri(), &pattern(7, 700), RO, 0, None).is_ok() {
+            while asked < COUNT && client.connect(&Connect::to(server.uri()).payload(&pattern(7, 700))).is_ok() {
                 asked += 1;
             }
             let event = sleeper.next_of(EventKind::Connect);
@@ -174,7 +174,7 @@ fn exchange(sleeper: &mut Sleeper<'_>, connection: Connection, count: u64, len: 
     let (mut sent, mut completed, mut received) = (0, 0, 0);
     while completed < count || received < count {
         while sent < count {
-            match sleeper.endpoint.send(connection, &pattern(sent, len), sent, Flags::NONE) {
+            match sleeper.endpoint.send(connection, &pattern(sent, len), sent) {
                 Ok(()) => sent += 1,
                 Err(SendError::NoBuffers) => break,
                 Err(error) => panic!("{error}"),
@@ -218,19 +218,12 @@ fn relayed_rma_wakes_initiator_and_target_that_sleep() {
     let target = Origin::Program.allocate(LEN);
     let client = |sleeper: &mut Sleeper<'_>, connection: Connection| {
         let source = Origin::Program.allocate(LEN);
-        let local = sleeper.endpoint.register(source.memory(), Rights::NONE).expect("a registration");
+        let local = sleeper.endpoint.register_memory(source.memory(), Rights::NONE).expect("a registration");
         let remote = handle_in(&sleeper.next_of(EventKind::Recv));
         for round in 0..ROUNDS {
             source.write(0, &pattern(round, LEN));
             for (way, len) in [(Flags::WRITE, LEN), (Flags::READ | Flags::FENCE, LEN / 2)] {
-                let rma = Rma {
-                    local: &local,
-                    local_offset: 0,
-                    remote: &remote,
-                    remote_offset: 0,
-                    len: len as u64,
-                    message: Some(b"over"),
-                };
+                let rma = Rma::new(&local, &remote, len as u64).message(&b"over"[..]);
                 sleeper.endpoint.rma(connection, &rma, round, way).expect("an RMA");
             }
             for _ in 0..2 {
@@ -239,8 +232,8 @@ fn relayed_rma_wakes_initiator_and_target_that_sleep() {
         }
     };
     let server = |sleeper: &mut Sleeper<'_>, connection: Connection| {
-        let remote = sleeper.endpoint.register(target.memory(), Rights::READ_WRITE).expect("a registration");
-        sleeper.endpoint.send(connection, &bytes_of(&remote), 0, Flags::SILENT).expect("a send");
+        let remote = sleeper.endpoint.register_memory(target.memory(), Rights::READ_WRITE).expect("a registration");
+        sleeper.endpoint.send(connection, &bytes_of(&remote), Notify::OnFailure(0)).expect("a send");
         for _ in 0..2 * ROUNDS {
             sleeper.next_of(EventKind::Recv);
         }
@@ -256,17 +249,10 @@ fn new_segments_wake_peers_that_sleep() {
     const ROUNDS: u64 = 100;
     let client = |sleeper: &mut Sleeper<'_>, connection: Connection| {
         let target = SharedMemory::new(LEN).expect("memory of the library");
-        let local = sleeper.endpoint.register(target.memory(), Rights::NONE).expect("a registration");
+        let local = sleeper.endpoint.register_memory(target.memory(), Rights::NONE).expect("a registration");
         for round in 0..ROUNDS {
             let remote = handle_in(&sleeper.next_of(EventKind::Recv));
-            let rma = Rma {
-                local: &local,
-                local_offset: 0,
-                remote: &remote,
-                remote_offset: 0,
-                len: LEN as u64,
-                message: Some(b"read"),
-            };
+            let rma = Rma::new(&local, &remote, LEN as u64).message(&b"read"[..]);
             sleeper.endpoint.rma(connection, &rma, round, Flags::READ).expect("an RMA");
             assert_eq!(sleeper.next_of(EventKind::Send).outcome(), Ok(()));
             assert!(target.to_vec(0, LEN) == pattern(round, LEN), "other bytes in round {round}");
@@ -276,8 +262,8 @@ fn new_segments_wake_peers_that_sleep() {
         for round in 0..ROUNDS {
             let memory = SharedMemory::new(LEN).expect("memory of the library");
             memory.write(0, &pattern(round, LEN));
-            let handle = sleeper.endpoint.register(memory.memory(), Rights::READ).expect("a registration");
-            sleeper.endpoint.send(connection, &bytes_of(&handle), 0, Flags::SILENT).expect("a send");
+            let handle = sleeper.endpoint.register_memory(memory.memory(), Rights::READ).expect("a registration");
+            sleeper.endpoint.send(connection, &bytes_of(&handle), Notify::OnFailure(0)).expect("a send");
             sleeper.next_of(EventKind::Recv);
             sleeper.endpoint.deregister(&handle).expect("deregistered");
         }
@@ -320,7 +306,7 @@ fn rest_of_two_peers_that_are_gone_reaches_a_sleeper() {
         });
         for (client, connection) in clients.iter().zip(connections) {
             for number in 0..COUNT {
-                client.send(connection, &number.to_ne_bytes(), 0, Flags::SILENT).expect("room in the ring");
+                client.send(connection, &number.to_ne_bytes(), Notify::OnFailure(0)).expect("room in the ring");
             }
         }
         drop(clients);

@@ -2,7 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, ConnectionOption, EventKind, Flags, SendError};
+use cci::__binding::{Contract, Flags};
+use cci::{Attribute, BlockingError, ConnectionOption, EventKind, Failure};
 use cci_testkit::process::thread_time;
 use cci_testkit::{World, alone, device_of, drain, open};
 use std::time::{Duration, Instant};
@@ -18,14 +19,14 @@ fn time_of_blocked_send(polls: u32) -> Duration {
     let (connection, _) = World::new([&a, &b]).connect(0, 1, Attribute::ReliableOrdered);
     let _handle = a.handle().expect("a handle");
     (0..polls).for_each(|_| assert_eq!(drain(&a), 0));
-    a.send(connection, b"first", 1, Flags::NONE).expect("a send");
+    a.send(connection, b"first", 1).expect("a send");
     while a.report(connection).expect("open").open > 0 {
         drain(&b);
     }
-    a.set_option(connection, ConnectionOption::SendTimeout, 1_500_000).expect("an option");
+    a.set_option(connection, ConnectionOption::SendTimeout, Duration::from_millis(1500)).expect("an option");
     let (begun, used) = (Instant::now(), thread_time());
-    let outcome = a.send(connection, b"blocked", 0, Flags::BLOCKING);
-    assert_eq!(outcome, Err(SendError::TimedOut), "nobody takes anything at B");
+    let outcome = a.send_flags(connection, b"blocked", 0, Flags::BLOCKING);
+    assert_eq!(outcome, Err(BlockingError::Failed(Failure::TimedOut)), "nobody takes anything at B");
     let used = thread_time() - used;
     assert!(begun.elapsed() >= TIMEOUT, "early: {:?}", begun.elapsed());
     assert_eq!(World::new([&a]).next(0, EventKind::Send).context(), 1);

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, Connection, ConnectionOption, Endpoint, EventKind, Failure, Flags};
+use cci::{Connect, Connection, ConnectionOption, Endpoint, EventKind, Failure, Notify};
 use cci_testkit::{LIMIT, Peer, World, device_of, open_with, readable};
 use std::time::{Duration, Instant};
 
@@ -19,9 +19,9 @@ fn endpoint() -> Endpoint {
 fn connected(world: &World<'_>, endpoint: &Endpoint) -> (Peer, Connection) {
     let mut peer = Peer::spawn(PROGRAM, "echo-over-sock", &["lo"]);
     let uri = peer.line_while(|| world.step());
-    endpoint.connect(&uri, b"", Attribute::ReliableOrdered, 1, Some(LIMIT)).expect("a connect");
+    endpoint.connect(&Connect::to(&uri).context(1).timeout(LIMIT)).expect("a connect");
     let connection = world.next(0, EventKind::Connect).connection().expect("one");
-    endpoint.send(connection, b"hello", 0, Flags::SILENT).expect("a send");
+    endpoint.send(connection, b"hello", Notify::OnFailure(0)).expect("a send");
     assert_eq!(world.message(0), b"hello");
     (peer, connection)
 }
@@ -54,7 +54,7 @@ fn a_killed_peer_ends_what_is_sent_to_it_while_polling() {
         let (mut peer, connection) = connected(&world, &endpoint);
         kill(&mut peer);
         let begun = Instant::now();
-        (0..3).for_each(|context| endpoint.send(connection, b"late", context, Flags::NONE).expect("not told yet"));
+        (0..3).for_each(|context| endpoint.send(connection, b"late", context).expect("not told yet"));
         assert_told(&world, connection, 3, begun, || ());
     }
 }
@@ -68,7 +68,7 @@ fn a_killed_peer_wakes_who_has_sent_to_it_and_sleeps() {
         let (mut peer, connection) = connected(&world, &endpoint);
         kill(&mut peer);
         let begun = Instant::now();
-        endpoint.send(connection, b"late", 0, Flags::NONE).expect("not told yet");
+        endpoint.send(connection, b"late", 0).expect("not told yet");
         let waiting = || [EventKind::Send, EventKind::Disconnect].map(|kind| world.waiting(0, kind)) != [0; 2];
         assert_told(&world, connection, 1, begun, || {
             while !waiting() {
@@ -85,7 +85,7 @@ fn a_killed_peer_of_an_idle_endpoint_is_told_by_the_keepalive() {
     let endpoint = endpoint();
     let world = World::new([&endpoint]);
     let (mut peer, connection) = connected(&world, &endpoint);
-    endpoint.set_option(connection, ConnectionOption::KeepaliveTimeout, 3_000_000).expect("an option");
+    endpoint.set_option(connection, ConnectionOption::KeepaliveTimeout, Duration::from_secs(3)).expect("an option");
     kill(&mut peer);
     let event = world.first(0);
     assert_eq!((event.kind(), event.connection()), (EventKind::Disconnect, Some(connection)));

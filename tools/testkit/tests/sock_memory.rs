@@ -2,8 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, Device, Flags};
-use cci_testkit::{World, alone, device_of, open, pattern};
+use cci::{Attribute, Device};
+use cci_testkit::{World, alone, device_of, most, open, pattern};
 
 fn device() -> Device {
     device_of("sock", &[("ip", "127.0.0.1")])
@@ -54,9 +54,9 @@ fn an_endpoint_with_everything_outstanding_keeps_to_its_address_space() {
     let opened = writable();
     let world = World::new([&a, &b]);
     let (connection, _) = world.connect(0, 1, Attribute::ReliableOrdered);
-    let message = pattern(1, connection.max_send_size() as usize);
+    let message = pattern(1, most(connection));
     for number in 0..8192 {
-        a.send(connection, &message, number, Flags::NONE).expect("a send");
+        a.send(connection, &message, number).expect("a send");
     }
     let after = writable();
     assert!(after - before <= LIMIT, "{} bytes, {} of them at first", after - before, opened - before);

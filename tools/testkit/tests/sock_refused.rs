@@ -2,7 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, Endpoint, EventKind, Flags, Rights, Rma, SharedMemory};
+use cci::__binding::{Contract, Flags};
+use cci::{Attribute, Endpoint, EventKind, Notify, Rights, Rma, SharedMemory};
 use cci_testkit::{World, device_of, open, sys};
 use std::time::{Duration, Instant};
 
@@ -50,16 +51,16 @@ fn endpoints_end_where_no_timer_can_be_set() {
     // One whose thread runs already, and has set its alarm.
     let before = open(&device);
     let memory = SharedMemory::new(4096).expect("memory");
-    before.register(memory.memory(), Rights::READ_WRITE).expect("registered");
+    before.register_memory(memory.memory(), Rights::READ_WRITE).expect("registered");
     sys::refuse_call(libc::SYS_timerfd_settime);
     let (a, b) = (open(&device), open(&device));
     let (to_b, _) = World::new([&a, &b]).connect(0, 1, Attribute::ReliableOrdered);
-    a.send(to_b, b"hello", 0, Flags::SILENT).expect("a send");
+    a.send(to_b, b"hello", Notify::OnFailure(0)).expect("a send");
     assert_eq!(World::new([&a, &b]).message(1), b"hello");
     let (source, target) = (SharedMemory::new(4096).expect("memory"), SharedMemory::new(4096).expect("memory"));
-    let local = a.register(source.memory(), Rights::NONE).expect("registered");
-    let remote = b.register(target.memory(), Rights::WRITE).expect("registered");
-    let rma = Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: 0, len: 4096, message: None };
+    let local = a.register_memory(source.memory(), Rights::NONE).expect("registered");
+    let remote = b.register_memory(target.memory(), Rights::WRITE).expect("registered");
+    let rma = Rma::new(&local, &remote, 4096);
     a.rma(to_b, &rma, 7, Flags::WRITE).expect("started");
     // `b` makes no call: the progress thread does.
     let world = World::new([&a]);

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, EventKind, Flags};
+use cci::{Attribute, EventKind};
 use cci_proto::wire::{self, Connect, Header, Kind, Offer, Retry};
 use cci_testkit::{World, device_of, open, open_with};
 use std::net::UdpSocket;
@@ -68,7 +68,7 @@ fn requests_of_two_hundred_local_ports_leave_peers_their_slots() {
     assert!((1..=64).contains(&asked), "{asked} requests have slots, a quarter of 256 at most");
     // All of them unanswered, and every message held.
     for number in 0..150 {
-        friend.send(to_server, b"through", number, Flags::NONE).expect("a send");
+        friend.send(to_server, b"through", number).expect("a send");
         world.until("a message", || world.waiting(1, EventKind::Recv) as u64 > number);
     }
 }

@@ -2,7 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, Connection, Device, Endpoint, EventKind, Failure, Flags, Memory, Rights, Rma};
+use cci::__binding::{Contract, Flags};
+use cci::{Attribute, Connection, Device, Endpoint, EventKind, Failure, Memory, Rights, Rma};
 use cci_testkit::sys::PrivateMemory;
 use cci_testkit::{World, device_of, open, pattern, sm_device};
 
@@ -20,9 +21,9 @@ fn fails(device: &Device, ranges: [Memory; 2], flags: Flags) {
     let world = World::new([&a, &b]);
     let (connection, _) = world.connect(0, 1, Attribute::ReliableOrdered);
     let [local, remote] = ranges;
-    let local = a.register(local, Rights::NONE).expect("a registration");
-    let remote = b.register(remote, Rights::READ_WRITE).expect("a registration");
-    let rma = Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: 0, len: LEN as u64, message: None };
+    let local = a.register_memory(local, Rights::NONE).expect("a registration");
+    let remote = b.register_memory(remote, Rights::READ_WRITE).expect("a registration");
+    let rma = Rma::new(&local, &remote, LEN as u64);
     a.rma(connection, &rma, 3, flags).expect("an RMA");
     let event = world.next(0, EventKind::Send);
     assert_eq!((event.context(), event.outcome()), (3, Err(Failure::Copy)));
@@ -32,15 +33,15 @@ fn fails(device: &Device, ranges: [Memory; 2], flags: Flags) {
 fn lives(world: &World<'_>, a: &Endpoint, b: &Endpoint, connection: Connection) {
     let (source, target) = (PrivateMemory::new(LEN), PrivateMemory::new(LEN));
     source.write(0, &pattern(1, LEN));
-    let local = a.register(source.memory(), Rights::NONE).expect("a registration");
-    let remote = b.register(target.memory(), Rights::WRITE).expect("a registration");
-    let rma = Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: 0, len: LEN as u64, message: None };
+    let local = a.register_memory(source.memory(), Rights::NONE).expect("a registration");
+    let remote = b.register_memory(target.memory(), Rights::WRITE).expect("a registration");
+    let rma = Rma::new(&local, &remote, LEN as u64);
     a.rma(connection, &rma, 4, Flags::WRITE).expect("an RMA");
     assert_eq!(world.sent(0), 4);
     let mut copy = vec![0; LEN];
     target.read(0, &mut copy);
     assert!(copy == pattern(1, LEN));
-    a.send(connection, b"alive", 5, Flags::NONE).expect("a send");
+    a.send(connection, b"alive", 5).expect("a send");
     assert_eq!(world.message(1), b"alive");
     // Before the memory.
     a.deregister(&local).expect("own registration");

@@ -132,6 +132,30 @@ impl Sm {
         }
         Ok(())
     }
+
+    /// Ends a registration, waiting at most `limit` for peers that copy.
+    fn deregister_within(&mut self, core: &mut Core, handle: &RmaHandle, limit: Duration) -> Result<(), RegisterError> {
+        self.forget_ways();
+        let number = self.common.registry.find_to_kill(handle).ok_or(RegisterError::UnknownHandle)?;
+        self.common.registry.kill(number);
+        if let Err(peer) = self.wait_for_copies(Some(number.word()), limit) {
+            core.busy_peer = Some(peer);
+            return Err(RegisterError::Busy);
+        }
+        for lane in self.lanes.iter_mut().flatten() {
+            lane.relay.forget(number);
+        }
+        if let Some(shared) = self.common.registry.forget(number)
+            && self.common.registry.shares(shared.number) == 0
+        {
+            for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.phase == Phase::Ready) {
+                lane.announced.on_change(shared.number);
+                lane.announce(&mut self.common);
+                lane.stir(&mut self.common);
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Transport for Sm {
@@ -296,26 +320,11 @@ impl Transport for Sm {
     }
 
     fn deregister(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
-        self.forget_ways();
-        let number = self.common.registry.find_to_kill(handle).ok_or(RegisterError::UnknownHandle)?;
-        self.common.registry.kill(number);
-        if let Err(peer) = self.wait_for_copies(Some(number.word()), COPY_LIMIT) {
-            core.busy_peer = Some(peer);
-            return Err(RegisterError::Busy);
-        }
-        for lane in self.lanes.iter_mut().flatten() {
-            lane.relay.forget(number);
-        }
-        if let Some(shared) = self.common.registry.forget(number)
-            && self.common.registry.shares(shared.number) == 0
-        {
-            for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.phase == Phase::Ready) {
-                lane.announced.on_change(shared.number);
-                lane.announce(&mut self.common);
-                lane.stir(&mut self.common);
-            }
-        }
-        Ok(())
+        self.deregister_within(core, handle, COPY_LIMIT)
+    }
+
+    fn retire(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
+        self.deregister_within(core, handle, Duration::ZERO)
     }
 
     fn progress(&mut self, core: &mut Core) {

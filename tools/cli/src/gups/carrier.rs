@@ -6,7 +6,8 @@
 
 use super::table::UpdateTable;
 use crate::measure::{UserError, while_doing};
-use cci::{Connection, Endpoint, EventKind, Flags, Rights, Rma, RmaError, RmaHandle, SendError, SharedMemory};
+use cci::__binding::Contract;
+use cci::{Connection, Endpoint, EventKind, Notify, Rights, Rma, RmaError, RmaHandle, SendError, SharedMemory};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of an update.
@@ -70,7 +71,7 @@ impl Mailbox {
         let slot = LOOK_AHEAD / (workers - 1) * WORD;
         let memory = SharedMemory::new(2 * workers * SLOTS * slot).map_err(while_doing("no memory for RMA"))?;
         let handle =
-            endpoint.register(memory.memory(), Rights::WRITE).map_err(while_doing("cannot register memory"))?;
+            endpoint.register_memory(memory.memory(), Rights::WRITE).map_err(while_doing("cannot register memory"))?;
         Ok(Self { memory, handle, slot, workers })
     }
 
@@ -111,7 +112,8 @@ pub(super) struct Carrier {
 
 impl Carrier {
     pub(super) fn new(endpoint: Endpoint, number: usize, peers: Vec<Option<Peer>>, mailbox: Option<Mailbox>) -> Self {
-        let largest = peers.iter().flatten().map(|peer| peer.connection.max_send_size() as usize).min();
+        let largest =
+            peers.iter().flatten().map(|peer| peer.connection.max_send_size().map_or(0, |bytes| bytes as usize)).min();
         let share = LOOK_AHEAD / (peers.len() - 1) * WORD;
         let full = if mailbox.is_some() { share } else { share.min(largest.unwrap_or(0) / WORD * WORD) };
         Self { endpoint, number, peers, mailbox, full, received: Vec::new(), open_ends: 0 }
@@ -134,7 +136,7 @@ impl Carrier {
             carrier.peers.iter().flatten().any(|peer| peer.remote.is_some() && peer.free.len() < SLOTS)
         })?;
         for owner in 0..self.peers.len() {
-            self.send(table, owner, &[], Flags::NONE)?;
+            self.send(table, owner, &[], Notify::Always(0))?;
             self.open_ends += u64::from(self.peers[owner].is_some());
         }
         self.receive_while(table, |carrier| {
@@ -162,7 +164,7 @@ impl Carrier {
         let sent = if peer.remote.is_some() {
             self.write(table, owner, &batch)
         } else {
-            self.send(table, owner, &batch, Flags::SILENT)
+            self.send(table, owner, &batch, Notify::OnFailure(0))
         };
         batch.clear();
         if let Some(Some(peer)) = self.peers.get_mut(owner) {
@@ -179,11 +181,11 @@ impl Carrier {
     }
 
     /// Sends a message, receiving while there is no room.
-    fn send(&mut self, table: &mut UpdateTable, to: usize, bytes: &[u8], flags: Flags) -> Result<(), UserError> {
+    fn send(&mut self, table: &mut UpdateTable, to: usize, bytes: &[u8], notify: Notify) -> Result<(), UserError> {
         let Some(Some(peer)) = self.peers.get(to) else { return Ok(()) };
         let connection = peer.connection;
         loop {
-            match self.endpoint.send(connection, bytes, 0, flags) {
+            match self.endpoint.send(connection, bytes, notify) {
                 Ok(()) => return Ok(()),
                 Err(SendError::NoBuffers) => {
                     self.receive(table)?;
@@ -211,16 +213,12 @@ impl Carrier {
         let (from, into) = (mailbox.outbound(to, slot), mailbox.inbound(self.number, slot));
         mailbox.memory.write(from, batch);
         let note = note(FILLED, slot, batch.len());
-        let rma = Rma {
-            local: &local,
-            local_offset: from as u64,
-            remote: &remote,
-            remote_offset: into as u64,
-            len: batch.len() as u64,
-            message: Some(&note),
-        };
+        let rma = Rma::new(&local, &remote, batch.len() as u64)
+            .local_offset(from as u64)
+            .remote_offset(into as u64)
+            .message(&note[..]);
         loop {
-            match self.endpoint.rma(connection, &rma, 0, Flags::WRITE | Flags::SILENT) {
+            match self.endpoint.write(connection, &rma, Notify::OnFailure(0)) {
                 Ok(()) => return Ok(()),
                 Err(RmaError::NoBuffers) => {
                     self.receive(table)?;
@@ -283,7 +281,7 @@ impl Carrier {
         bytes.resize(usize::from(u16::from_be_bytes([high, low])), 0);
         mailbox.memory.read(mailbox.inbound(from, slot), bytes);
         apply(table, bytes);
-        self.send(table, from, &note(EMPTIED, slot, 0), Flags::SILENT)
+        self.send(table, from, &note(EMPTIED, slot, 0), Notify::OnFailure(0))
     }
 }
 

@@ -18,7 +18,7 @@ use crate::reach::scope;
 use crate::sizes::{parse_size, show_size};
 use crate::workers::{Channel, Role as Part, Workers};
 use carrier::{Carrier, LOOK_AHEAD, Mailbox, Peer, Way};
-use cci::{Attribute, Connection, Endpoint, EventKind, RmaHandle, Scope};
+use cci::{Connect, Connection, Endpoint, Event, EventKind, RmaHandle, Scope};
 use clap::Args;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -203,7 +203,7 @@ fn meet(endpoint: &Endpoint, number: usize, cards: &[Card]) -> Result<Vec<Option
     for (other, card) in cards.iter().enumerate().take(number) {
         let payload = (number as u64).to_le_bytes();
         endpoint
-            .connect(&card.uri, &payload, Attribute::ReliableOrdered, other as u64, Some(ARRIVAL))
+            .connect(&Connect::to(&card.uri).payload(&payload).context(other as u64).timeout(ARRIVAL))
             .map_err(while_doing("the processes of the run cannot connect"))?;
     }
     let mut found: Vec<Option<Connection>> = vec![None; cards.len()];
@@ -216,15 +216,15 @@ fn meet(endpoint: &Endpoint, number: usize, cards: &[Card]) -> Result<Vec<Option
             std::thread::yield_now();
             continue;
         };
-        if let Some(request) = event.request() {
-            let from = request.payload().try_into().map_or(u64::MAX, u64::from_le_bytes);
-            endpoint.accept(&event, from).map_err(while_doing("the processes of the run cannot connect"))?;
-        } else if matches!(event.kind(), EventKind::Connect | EventKind::Accept) {
+        if matches!(event.kind(), EventKind::Connect | EventKind::Accept) {
             event.outcome().map_err(while_doing("the processes of the run cannot connect"))?;
             let at = usize::try_from(event.context()).ok();
             if let Some(place) = at.and_then(|at| found.get_mut(at)) {
                 *place = event.connection();
             }
+        } else if let Event::Request(request) = event {
+            let from = request.payload().try_into().map_or(u64::MAX, u64::from_le_bytes);
+            request.accept(from).map_err(while_doing("the processes of the run cannot connect"))?;
         }
     }
     let peer = |(connection, card): (Option<Connection>, &Card)| {

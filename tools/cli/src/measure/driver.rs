@@ -6,10 +6,11 @@ use super::plan::{Mode, Plan, Session, Threads};
 use super::{UserError, ports, virtual_time, while_doing};
 use crate::probe;
 use crate::reach::{no_transport, scope};
+use cci::__binding::{self, Contract, Threading};
 use cci::trace::Stamps;
 use cci::{
-    Attribute, Connection, ConnectionOption, Context, Device, Endpoint, EndpointOptions, Event, EventKind, Failure,
-    Flags, Memory, PollError, Rights, RmaError, RmaHandle, Scope, SendError, Status, Threading,
+    Attribute, Connect, Connection, ConnectionOption, Context, Device, Endpoint, EndpointOptions, Event, EventKind,
+    Failure, Memory, Notify, PollError, Rights, Rma, RmaError, RmaHandle, Scope, SendError, Status,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, OwnedFd};
@@ -222,8 +223,8 @@ pub(crate) fn await_event<P: Driver, T>(
     }
 }
 
-/// Keepalive timeout, microseconds; the transport probes the peer a few times within it.
-const SILENCE: u32 = 10_000_000;
+/// Keepalive timeout; the transport probes the peer a few times within it.
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// Time limit for two endpoints of one process to connect.
 const JOIN: Duration = Duration::from_secs(10);
@@ -271,7 +272,7 @@ impl Driver for Facade {
     }
 
     fn max_send_size(&self, connection: Connection) -> u64 {
-        u64::from(connection.max_send_size())
+        connection.max_send_size().map_or(0, u64::from)
     }
 
     fn path(&self, connection: Connection) -> Option<Path> {
@@ -288,7 +289,7 @@ impl Driver for Facade {
         timeout: Duration,
     ) -> Result<(), UserError> {
         self.endpoint
-            .connect(uri, payload, attribute, context, Some(timeout))
+            .connect(&Connect::to(uri).payload(payload).attribute(attribute).context(context).timeout(timeout))
             .map_err(|error| UserError(format!("cannot connect to {uri}: {error}")))
     }
 
@@ -302,8 +303,7 @@ impl Driver for Facade {
 
     #[inline(always)]
     fn send(&self, connection: Connection, message: &[u8], silent: bool) -> Result<(), PostError> {
-        let flags = if silent { Flags::SILENT } else { Flags::NONE };
-        self.endpoint.send(connection, message, 0, flags).map_err(|error| match error {
+        self.endpoint.send(connection, message, notify(silent)).map_err(|error| match error {
             SendError::NoBuffers => PostError::Full,
             other => PostError::Driver(DriverError::of(other.status())),
         })
@@ -311,24 +311,20 @@ impl Driver for Facade {
 
     #[inline(always)]
     fn rma(&self, connection: Connection, transfer: &Transfer<'_>, silent: bool) -> Result<(), PostError> {
-        let direction = if transfer.read { Flags::READ } else { Flags::WRITE };
-        let flags = if silent { direction | Flags::SILENT } else { direction };
-        let rma = cci::Rma {
-            local: transfer.local,
-            local_offset: 0,
-            remote: transfer.remote,
-            remote_offset: 0,
-            len: transfer.len,
-            message: transfer.message.then_some(&[]),
+        let message: Option<&[u8]> = transfer.message.then_some(&[]);
+        let rma = Rma::new(transfer.local, transfer.remote, transfer.len).message(message);
+        let started = match transfer.read {
+            true => self.endpoint.read(connection, &rma, notify(silent)),
+            false => self.endpoint.write(connection, &rma, notify(silent)),
         };
-        self.endpoint.rma(connection, &rma, 0, flags).map_err(|error| match error {
+        started.map_err(|error| match error {
             RmaError::NoBuffers => PostError::Full,
             other => PostError::Driver(DriverError::of(other.status())),
         })
     }
 
     fn register(&self, memory: Memory) -> Result<RmaHandle, UserError> {
-        self.endpoint.register(memory, Rights::READ_WRITE).map_err(while_doing("cannot register memory"))
+        self.endpoint.register_memory(memory, Rights::READ_WRITE).map_err(while_doing("cannot register memory"))
     }
 
     #[inline(always)]
@@ -337,10 +333,10 @@ impl Driver for Facade {
             return self.poll_touching();
         }
         let Some(event) = next(&self.endpoint)? else { return Ok(Completion::Nothing) };
-        match event.kind() {
-            EventKind::Recv => Ok(Completion::Received(event.received().map_or(0, |message| message.len()))),
-            EventKind::Send => event.outcome().map(|()| Completion::Sent).map_err(driver_error),
-            kind => Completion::of(kind, 0),
+        match &event {
+            Event::Received(message) => Ok(Completion::Received(message.len())),
+            Event::Completed(operation) => operation.outcome().map(|()| Completion::Sent).map_err(driver_error),
+            other => Completion::of(other.kind(), 0),
         }
     }
 
@@ -355,24 +351,26 @@ impl Driver for Facade {
             message.copy_to(bytes);
             return Ok(DriverEvent::Received(connection));
         }
-        if let Some(request) = event.request() {
-            *bytes = request.payload();
-            let context = context_of(bytes);
-            return match self.endpoint.accept(&event, context) {
-                Ok(()) => Ok(DriverEvent::Asked),
-                Err(error) => Err(DriverError::Failed(error.status())),
-            };
-        }
-        match event.kind() {
-            EventKind::Send => event.outcome().map(|()| DriverEvent::Sent).map_err(driver_error),
-            EventKind::Connect | EventKind::Accept => Ok(match (event.outcome(), event.connection()) {
-                (Ok(()), Some(connection)) => DriverEvent::Open(connection, event.context()),
-                (outcome, _) => {
-                    DriverEvent::NotOpen(outcome.err().map_or(Status::Error, Failure::status), event.context())
+        match event {
+            Event::Request(request) => {
+                *bytes = request.payload();
+                let context = context_of(bytes);
+                match request.accept(context) {
+                    Ok(()) => Ok(DriverEvent::Asked),
+                    Err(refused) => Err(DriverError::Failed(refused.why.status())),
                 }
-            }),
-            EventKind::Disconnect | EventKind::KeepaliveTimedOut => Err(DriverError::PeerLost),
-            EventKind::DeviceFailed => Err(DriverError::Failed(Status::NetDown)),
+            }
+            Event::Completed(operation) => operation.outcome().map(|()| DriverEvent::Sent).map_err(driver_error),
+            Event::Connected(_) | Event::Accepted(_) | Event::ConnectFailed(_) | Event::AcceptFailed(_) => {
+                Ok(match (event.outcome(), event.connection()) {
+                    (Ok(()), Some(connection)) => DriverEvent::Open(connection, event.context()),
+                    (outcome, _) => {
+                        DriverEvent::NotOpen(outcome.err().map_or(Status::Error, Failure::status), event.context())
+                    }
+                })
+            }
+            Event::Disconnected(_) | Event::Keepalive(_) => Err(DriverError::PeerLost),
+            Event::EndpointFailed(_) => Err(DriverError::Failed(Status::NetDown)),
             _ => Ok(DriverEvent::Sent),
         }
     }
@@ -399,15 +397,15 @@ impl Facade {
                 return Err(no_transport(name.unwrap_or_default()));
             }
         };
-        let options = EndpointOptions {
-            threading: match opening.threads {
+        let mut options = __binding::with_stamps(EndpointOptions::new().disconnect_events(true), stamps);
+        // Known at run time only, which checks it.
+        __binding::set_threading(
+            &mut options,
+            match opening.threads {
                 Threads::One => Threading::One,
                 Threads::Many => Threading::Many,
             },
-            disconnect_events: true,
-            stamps,
-            ..EndpointOptions::default()
-        };
+        );
         let endpoint = ports::open_in_range(&with_keys(&device.arguments, &opening.keys), |keys| {
             let device = Device { arguments: keys.to_vec(), ..device.clone() };
             Endpoint::open(&device, &options).map_err(while_doing("cannot open an endpoint"))
@@ -425,7 +423,7 @@ impl Facade {
         let (kind, detail) = match probe::touch_next(&self.endpoint) {
             Ok(Some(event)) => event,
             Ok(None) | Err(PollError::NoBuffers) => return Ok(Completion::Nothing),
-            Err(PollError::Unusable(why)) => return Err(DriverError::Failed(why.status())),
+            Err(error) => return Err(DriverError::Failed(error.status())),
         };
         Completion::of(kind, detail)
     }
@@ -468,8 +466,14 @@ fn next(endpoint: &Endpoint) -> Result<Option<Event<'_>>, DriverError> {
     match endpoint.get_event() {
         Ok(event) => Ok(event),
         Err(PollError::NoBuffers) => Ok(None),
-        Err(PollError::Unusable(why)) => Err(DriverError::Failed(why.status())),
+        Err(error) => Err(DriverError::Failed(error.status())),
     }
+}
+
+/// Whether success is reported.
+#[inline(always)]
+fn notify(silent: bool) -> Notify {
+    if silent { Notify::OnFailure(0) } else { Notify::Always(0) }
 }
 
 fn driver_error(failure: Failure) -> DriverError {

@@ -162,22 +162,17 @@ impl Probe {
 }
 
 /// Takes the next event, reads every byte of its message in place, and gives it back: its kind, and its length or status.
-/// The facade only copies messages out, which is more than reading.
 #[inline]
 pub(crate) fn touch_next(endpoint: &cci::Endpoint) -> Result<Option<(cci::EventKind, u32)>, cci::PollError> {
-    let Some(event) = cci::raw::get_event(endpoint.cell())? else { return Ok(None) };
-    // SAFETY: slots are never unmapped, and this one is borrowed until the end of this function.
-    let event: &'static cci::raw::EventCell = unsafe { event.as_ref() };
-    let kind = cci::EventKind::from_u32(event.kind()).unwrap_or(cci::EventKind::DeviceFailed);
-    let detail = event.detail();
-    if kind == cci::EventKind::Recv {
-        // SAFETY: the event is borrowed until the end of this function, and nobody in this process writes its payload.
-        let (bytes, view) = unsafe { (event.private_payload(), event.view()) };
-        std::hint::black_box(bytes.map_or_else(|| sum_of_view(view), sum));
-    }
-    // PostError only for unanswered requests, which do not come to a measured endpoint.
-    let _ = cci::raw::return_event(event);
-    Ok(Some((kind, detail)))
+    let Some(event) = endpoint.get_event()? else { return Ok(None) };
+    let detail = match &event {
+        cci::Event::Received(message) => {
+            std::hint::black_box(message.bytes().map_or_else(|| sum_of_view(message.view()), sum));
+            u32::try_from(message.len()).unwrap_or(u32::MAX)
+        }
+        other => other.outcome().map_or_else(cci::Failure::status, |()| cci::Status::Success) as u32,
+    };
+    Ok(Some((event.kind(), detail)))
 }
 
 /// Reads every byte of a message that its peer could still write.

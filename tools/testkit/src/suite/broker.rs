@@ -1,8 +1,8 @@
 //! A broker: one endpoint takes the requests, others serve them.
 
-use crate::sys::RawEvent;
+use crate::sys::{self, RawEvent};
 use crate::world::{LIMIT, World, open};
-use cci::{Attribute, Device, EventKind, Failure, Flags, RequestError};
+use cci::{Attribute, Connect, Device, EventKind, Failure, RequestError};
 
 const RO: Attribute = Attribute::ReliableOrdered;
 
@@ -10,22 +10,20 @@ const RO: Attribute = Attribute::ReliableOrdered;
 pub fn accepted_elsewhere(device: &Device) {
     let (client, broker, worker) = (open(device), open(device), open(device));
     let world = World::new([&client, &broker, &worker]);
-    client.connect(broker.uri(), b"work", RO, 31, Some(LIMIT)).expect("a connect");
+    client.connect(&Connect::to(broker.uri()).payload(b"work").context(31).timeout(LIMIT)).expect("a connect");
     let event = world.next(1, EventKind::ConnectRequest);
     assert_eq!(event.request().expect("a request").payload(), b"work");
-    worker.accept(&event, 32).expect("an accept");
-    assert_eq!(broker.reject(&event), Err(RequestError::AlreadyAnswered));
-    event.give_back().expect("answered");
+    event.into_request().expect("a request").accept_on(&worker, 32).expect("an accept");
     let (accepted, connected) = (world.next(2, EventKind::Accept), world.next(0, EventKind::Connect));
     assert_eq!((accepted.outcome(), accepted.context()), (Ok(()), 32));
     assert_eq!((connected.outcome(), connected.context()), (Ok(()), 31));
     let (to_worker, to_client) = (connected.connection().expect("one"), accepted.connection().expect("one"));
-    assert_eq!((to_worker.context(), to_worker.attribute(), to_client.attribute()), (31, RO, RO));
+    assert_eq!((to_worker.context(), to_worker.attribute(), to_client.attribute()), (Some(31), Some(RO), Some(RO)));
     for number in 0..100u64 {
-        client.send(to_worker, &number.to_ne_bytes(), number, Flags::NONE).expect("a send");
+        client.send(to_worker, &number.to_ne_bytes(), number).expect("a send");
         assert_eq!(world.message(2), number.to_ne_bytes());
         assert_eq!(world.sent(0), number);
-        worker.send(to_client, &number.to_ne_bytes(), number, Flags::NONE).expect("a send");
+        worker.send(to_client, &number.to_ne_bytes(), number).expect("a send");
         assert_eq!(world.message(0), number.to_ne_bytes());
         assert_eq!(world.sent(2), number);
     }
@@ -41,13 +39,16 @@ pub fn many_workers(device: &Device) {
     {
         let world = World::new([&client, &broker, &workers[0], &workers[1], &workers[2]]);
         for number in 0..30u64 {
-            client.connect(broker.uri(), &number.to_ne_bytes(), RO, number, Some(LIMIT)).expect("a connect");
+            client
+                .connect(&Connect::to(broker.uri()).payload(&number.to_ne_bytes()).context(number).timeout(LIMIT))
+                .expect("a connect");
         }
         for _ in 0..30 {
             let event = world.next(1, EventKind::ConnectRequest);
-            let payload = event.request().expect("a request").payload();
-            let number = u64::from_ne_bytes(payload.try_into().expect("8 bytes"));
-            workers[usize::try_from(number % 3).expect("small")].accept(&event, number).expect("an accept");
+            let request = event.into_request().expect("a request");
+            let number = u64::from_ne_bytes(request.payload().try_into().expect("8 bytes"));
+            let worker = &workers[usize::try_from(number % 3).expect("small")];
+            request.accept_on(worker, number).expect("an accept");
         }
         for _ in 0..30 {
             let event = world.next(0, EventKind::Connect);
@@ -63,10 +64,10 @@ pub fn many_workers(device: &Device) {
     broker.close().expect("a close");
     let world = World::new([&client, &workers[0], &workers[1], &workers[2]]);
     for (number, connection) in connections {
-        client.send(connection, &number.to_ne_bytes(), number, Flags::NONE).expect("a send");
+        client.send(connection, &number.to_ne_bytes(), number).expect("a send");
         let worker = 1 + usize::try_from(number % 3).expect("small");
         let event = world.next(worker, EventKind::Recv);
-        assert_eq!(event.connection().map(|connection| connection.context()), Some(number));
+        assert_eq!(event.connection().and_then(|connection| connection.context()), Some(number));
         assert_eq!(event.received().expect("a message").to_vec(), number.to_ne_bytes());
     }
 }
@@ -75,14 +76,14 @@ pub fn many_workers(device: &Device) {
 pub fn refused_elsewhere(device: &Device) {
     let (client, broker) = (open(device), open(device));
     let world = World::new([&client, &broker]);
-    client.connect(broker.uri(), b"", RO, 1, Some(LIMIT)).expect("a connect");
+    client.connect(&Connect::to(broker.uri()).context(1).timeout(LIMIT)).expect("a connect");
     let event = RawEvent::of(world.next(1, EventKind::ConnectRequest));
     let worker = open(device);
-    let cell = worker.cell();
+    let cell = sys::cell(&worker);
     worker.close().expect("a close");
-    assert!(cci::raw::accept_on(event.cell(), cell, 1).is_err(), "the worker is closed");
+    assert!(cci::__binding::accept_on(event.cell(), cell, 1).is_err(), "the worker is closed");
     assert_eq!(event.give_back(), Err(RequestError::NotAnswered));
-    cci::raw::reject(event.cell()).expect("still open");
+    event.reject().expect("still open");
     event.give_back().expect("answered");
     assert_eq!(world.next(0, EventKind::Connect).outcome(), Err(Failure::Refused));
 }

@@ -1,7 +1,8 @@
 //! Connect, accept, reject.
 
-use crate::world::{LIMIT, World, drain, open, open_with, pattern, readable};
-use cci::{Attribute, ConnectError, Device, EventKind, Failure, Flags, RequestError};
+use crate::sys::RawEvent;
+use crate::world::{LIMIT, World, drain, most, open, open_with, pattern, readable};
+use cci::{Attribute, Connect, ConnectError, Device, EventKind, Failure, Notify, RequestError};
 use std::time::{Duration, Instant};
 
 const RO: Attribute = Attribute::ReliableOrdered;
@@ -11,19 +12,22 @@ pub fn connect_and_accept(device: &Device) {
     let (client, server) = (open(device), open(device));
     let world = World::new([&client, &server]);
     for attribute in [RO, Attribute::ReliableUnordered, Attribute::Unreliable] {
-        client.connect(server.uri(), b"hello", attribute, u64::MAX - 1, Some(LIMIT)).expect("a connect");
+        client
+            .connect(
+                &Connect::to(server.uri()).payload(b"hello").attribute(attribute).context(u64::MAX - 1).timeout(LIMIT),
+            )
+            .expect("a connect");
         let event = world.next(1, EventKind::ConnectRequest);
         let request = event.request().expect("a request");
         assert_eq!((request.payload().as_slice(), request.attribute()), (&b"hello"[..], attribute));
-        server.accept(&event, 77).expect("an accept");
-        event.give_back().expect("answered");
+        event.into_request().expect("a request").accept(77).expect("an accept");
         let (accepted, connected) = (world.next(1, EventKind::Accept), world.next(0, EventKind::Connect));
         assert_eq!((accepted.outcome(), accepted.context()), (Ok(()), 77));
         assert_eq!((connected.outcome(), connected.context()), (Ok(()), u64::MAX - 1));
         let (a, b) = (connected.connection().expect("one"), accepted.connection().expect("one"));
-        assert_eq!((a.context(), b.context()), (u64::MAX - 1, 77));
-        assert_eq!((a.attribute(), b.attribute()), (attribute, attribute));
-        assert!(a.max_send_size() > 0 && b.max_send_size() > 0);
+        assert_eq!((a.context(), b.context()), (Some(u64::MAX - 1), Some(77)));
+        assert_eq!((a.attribute(), b.attribute()), (Some(attribute), Some(attribute)));
+        assert!(most(a) > 0 && most(b) > 0);
     }
 }
 
@@ -33,11 +37,12 @@ pub fn payload_of_every_length(device: &Device) {
     let world = World::new([&client, &server]);
     for len in 0..=cci::CONN_REQ_LEN {
         let payload = pattern(len as u64, len);
-        client.connect(server.uri(), &payload, RO, len as u64, Some(LIMIT)).expect("a connect");
+        client
+            .connect(&Connect::to(server.uri()).payload(&payload).context(len as u64).timeout(LIMIT))
+            .expect("a connect");
         let event = world.next(1, EventKind::ConnectRequest);
         assert_eq!(event.request().expect("a request").payload(), payload);
-        server.reject(&event).expect("a reject");
-        event.give_back().expect("answered");
+        event.into_request().expect("a request").reject().expect("a reject");
         let ended = world.next(0, EventKind::Connect);
         assert_eq!((ended.outcome(), ended.context()), (Err(Failure::Refused), len as u64));
     }
@@ -47,7 +52,7 @@ pub fn payload_of_every_length(device: &Device) {
 pub fn payload_too_long(device: &Device) {
     let (client, server) = (open(device), open(device));
     let world = World::new([&client, &server]);
-    let refused = client.connect(server.uri(), &[0; 1025], RO, 1, Some(LIMIT));
+    let refused = client.connect(&Connect::to(server.uri()).payload(&[0; 1025]).context(1).timeout(LIMIT));
     assert_eq!(refused, Err(ConnectError::PayloadTooLong));
     assert_eq!(ConnectError::PayloadTooLong.status(), cci::Status::Inval);
     // The next thing that either side hears is about the next connect.
@@ -62,7 +67,7 @@ pub fn bad_uri(device: &Device) {
     let wrong = ["", "nonsense", "://", "no-such-transport://1/2", "\0", "sm:/1/2"].map(str::to_owned);
     let no_address = [scheme.clone(), format!("{scheme}:"), format!("{scheme}://"), format!("{scheme}://\0")];
     for uri in wrong.iter().chain(&no_address) {
-        assert_eq!(client.connect(uri, b"", RO, 1, Some(LIMIT)), Err(ConnectError::BadUri), "{uri:?}");
+        assert_eq!(client.connect(&Connect::to(uri).context(1).timeout(LIMIT)), Err(ConnectError::BadUri), "{uri:?}");
     }
     assert_eq!(drain(&client), 0);
 }
@@ -71,7 +76,7 @@ pub fn bad_uri(device: &Device) {
 pub fn multicast_without_multicast(device: &Device) {
     let (client, server) = (open(device), open(device));
     for attribute in [Attribute::MulticastSend, Attribute::MulticastReceive] {
-        let refused = client.connect(server.uri(), b"", attribute, 1, Some(LIMIT));
+        let refused = client.connect(&Connect::to(server.uri()).attribute(attribute).context(1).timeout(LIMIT));
         assert_eq!(refused, Err(ConnectError::NotImplemented));
     }
     assert_eq!(drain(&client), 0);
@@ -81,10 +86,9 @@ pub fn multicast_without_multicast(device: &Device) {
 pub fn reject(device: &Device) {
     let (client, server) = (open(device), open(device));
     let world = World::new([&client, &server]);
-    client.connect(server.uri(), b"please", RO, 5, None).expect("a connect");
+    client.connect(&Connect::to(server.uri()).payload(b"please").context(5)).expect("a connect");
     let event = world.next(1, EventKind::ConnectRequest);
-    server.reject(&event).expect("a reject");
-    event.give_back().expect("answered");
+    event.into_request().expect("a request").reject().expect("a reject");
     let ended = world.next(0, EventKind::Connect);
     assert_eq!((ended.outcome(), ended.context()), (Err(Failure::Refused), 5));
     assert_eq!(ended.connection(), None);
@@ -95,7 +99,7 @@ pub fn reject(device: &Device) {
 pub fn dropped_request_is_rejected(device: &Device) {
     let (client, server) = (open(device), open(device));
     let world = World::new([&client, &server]);
-    client.connect(server.uri(), b"", RO, 6, None).expect("a connect");
+    client.connect(&Connect::to(server.uri()).context(6)).expect("a connect");
     drop(world.next(1, EventKind::ConnectRequest));
     assert_eq!(world.next(0, EventKind::Connect).outcome(), Err(Failure::Refused));
 }
@@ -106,7 +110,7 @@ pub fn nobody_listens(device: &Device) {
     let uri = server.uri().to_owned();
     server.close().expect("a close");
     let world = World::new([&client]);
-    client.connect(&uri, b"", RO, 9, Some(LIMIT)).expect("a connect");
+    client.connect(&Connect::to(&uri).context(9).timeout(LIMIT)).expect("a connect");
     let ended = world.next(0, EventKind::Connect);
     assert_eq!((ended.outcome(), ended.context()), (Err(Failure::Refused), 9));
 }
@@ -117,7 +121,7 @@ pub fn connect_times_out(device: &Device) {
     let world = World::new([&client]);
     let timeout = Duration::from_millis(100);
     let begun = Instant::now();
-    client.connect(server.uri(), b"", RO, 3, Some(timeout)).expect("a connect");
+    client.connect(&Connect::to(server.uri()).context(3).timeout(timeout)).expect("a connect");
     let ended = world.next(0, EventKind::Connect);
     assert_eq!((ended.outcome(), ended.context()), (Err(Failure::TimedOut), 3));
     // A coarse clock may be a tick ahead.
@@ -130,15 +134,17 @@ pub fn late_accept(device: &Device) {
     let (client, server) = (open(device), open_with(device, |options| options.disconnect_events = true));
     let both = World::new([&client, &server]);
     for round in 0..5 {
-        client.connect(server.uri(), b"late", RO, round, Some(Duration::from_millis(30))).expect("a connect");
+        client
+            .connect(&Connect::to(server.uri()).payload(b"late").context(round).timeout(Duration::from_millis(30)))
+            .expect("a connect");
         let ended = World::new([&client]).next(0, EventKind::Connect);
         assert_eq!((ended.outcome(), ended.context()), (Err(Failure::TimedOut), round));
-        client.connect(server.uri(), b"in time", RO, 99, Some(LIMIT)).expect("a connect");
+        client.connect(&Connect::to(server.uri()).payload(b"in time").context(99).timeout(LIMIT)).expect("a connect");
         let mut in_time = false;
         while !in_time {
             let event = both.next(1, EventKind::ConnectRequest);
             in_time = event.request().expect("a request").payload() == b"in time";
-            server.accept(&event, u64::from(in_time)).expect("an accept");
+            event.into_request().expect("a request").accept(u64::from(in_time)).expect("an accept");
         }
         let connected = both.next(0, EventKind::Connect);
         assert_eq!((connected.outcome(), connected.context()), (Ok(()), 99));
@@ -153,7 +159,7 @@ pub fn late_accept(device: &Device) {
                 assert_eq!(told.connection(), Some(connection), "nobody holds the other end");
             }
         }
-        client.send(connected.connection().expect("one"), b"there", 0, Flags::SILENT).expect("a send");
+        client.send(connected.connection().expect("one"), b"there", Notify::OnFailure(0)).expect("a send");
         assert_eq!(both.message(1), b"there");
     }
 }
@@ -162,7 +168,7 @@ pub fn late_accept(device: &Device) {
 pub fn timeout_of_zero(device: &Device) {
     let (client, server) = (open(device), open(device));
     let world = World::new([&client]);
-    client.connect(server.uri(), b"", RO, 3, Some(Duration::ZERO)).expect("a connect");
+    client.connect(&Connect::to(server.uri()).context(3).timeout(Duration::ZERO)).expect("a connect");
     assert_eq!(world.next(0, EventKind::Connect).outcome(), Err(Failure::TimedOut));
     assert_eq!(drain(&client), 0);
 }
@@ -170,14 +176,14 @@ pub fn timeout_of_zero(device: &Device) {
 /// Without a timeout, a connect waits for a server that comes late.
 pub fn patient_connect(device: &Device) {
     let (client, server) = (open(device), open(device));
-    client.connect(server.uri(), b"", RO, 3, None).expect("a connect");
+    client.connect(&Connect::to(server.uri()).context(3)).expect("a connect");
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(150) {
         assert_eq!(drain(&client), 0, "nobody has answered");
     }
     let world = World::new([&client, &server]);
     let request = world.next(1, EventKind::ConnectRequest);
-    server.accept(&request, 4).expect("an accept");
+    request.into_request().expect("a request").accept(4).expect("an accept");
     assert_eq!(world.next(0, EventKind::Connect).outcome(), Ok(()));
 }
 
@@ -186,13 +192,16 @@ pub fn two_connects_in_flight(device: &Device) {
     let (client, server) = (open(device), open(device));
     let world = World::new([&client, &server]);
     for name in [1u8, 2] {
-        client.connect(server.uri(), &[name], RO, u64::from(name), Some(LIMIT)).expect("a connect");
+        client
+            .connect(&Connect::to(server.uri()).payload(&[name]).context(u64::from(name)).timeout(LIMIT))
+            .expect("a connect");
     }
     let requests = [world.next(1, EventKind::ConnectRequest), world.next(1, EventKind::ConnectRequest)];
-    for event in &requests {
-        match event.request().expect("a request").payload()[..] {
-            [1] => server.accept(event, 11).expect("an accept"),
-            [2] => server.reject(event).expect("a reject"),
+    for event in requests {
+        let request = event.into_request().expect("a request");
+        match request.payload()[..] {
+            [1] => request.accept(11).expect("an accept"),
+            [2] => request.reject().expect("a reject"),
             ref other => panic!("payload {other:?}"),
         }
     }
@@ -202,8 +211,8 @@ pub fn two_connects_in_flight(device: &Device) {
         assert_eq!(end.outcome(), expected, "context {}", end.context());
     }
     let connection = ends.iter().find_map(cci::Event::connection).expect("the accepted one");
-    client.send(connection, b"one", 0, Flags::NONE).expect("a send");
-    assert_eq!(world.next(1, EventKind::Recv).connection().map(|c| c.context()), Some(11));
+    client.send(connection, b"one", 0).expect("a send");
+    assert_eq!(world.next(1, EventKind::Recv).connection().and_then(|c| c.context()), Some(11));
 }
 
 /// Many connects in flight at once, each answered as its payload says.
@@ -211,14 +220,15 @@ pub fn many_connects_in_flight(device: &Device) {
     let (client, server) = (open(device), open(device));
     let world = World::new([&client, &server]);
     for number in 0..200u64 {
-        client.connect(server.uri(), &number.to_ne_bytes(), RO, number, Some(LIMIT)).expect("a connect");
+        client
+            .connect(&Connect::to(server.uri()).payload(&number.to_ne_bytes()).context(number).timeout(LIMIT))
+            .expect("a connect");
     }
     for _ in 0..200 {
         let event = world.next(1, EventKind::ConnectRequest);
-        let payload = event.request().expect("a request").payload();
-        let number = u64::from_ne_bytes(payload.try_into().expect("8 bytes"));
-        if number.is_multiple_of(3) { server.reject(&event) } else { server.accept(&event, number) }
-            .expect("an answer");
+        let request = event.into_request().expect("a request");
+        let number = u64::from_ne_bytes(request.payload().try_into().expect("8 bytes"));
+        if number.is_multiple_of(3) { request.reject() } else { request.accept(number) }.expect("an answer");
     }
     let mut seen = [false; 200];
     for _ in 0..200 {
@@ -238,7 +248,7 @@ pub fn connect_to_itself(device: &Device) {
     assert_ne!(client, server);
     for number in 0..1000u64 {
         let from = if number.is_multiple_of(2) { client } else { server };
-        endpoint.send(from, &number.to_ne_bytes(), number, Flags::NONE).expect("a send");
+        endpoint.send(from, &number.to_ne_bytes(), number).expect("a send");
         assert_eq!(world.message(0), number.to_ne_bytes());
         assert_eq!(world.sent(0), number);
     }
@@ -248,22 +258,22 @@ pub fn connect_to_itself(device: &Device) {
 pub fn request_kept_open(device: &Device) {
     let (first, second, server) = (open(device), open(device), open(device));
     let world = World::new([&first, &second, &server]);
-    first.connect(server.uri(), b"keep me", RO, 1, None).expect("a connect");
+    first.connect(&Connect::to(server.uri()).payload(b"keep me").context(1)).expect("a connect");
     let kept = world.next(2, EventKind::ConnectRequest);
     for from in [1, 0] {
         for round in 0..20u64 {
             let (connection, accepted) = world.connect(from, 2, RO);
             let client = if from == 1 { &second } else { &first };
-            client.send(connection, &round.to_ne_bytes(), 0, Flags::SILENT).expect("a send");
+            client.send(connection, &round.to_ne_bytes(), Notify::OnFailure(0)).expect("a send");
             assert_eq!(world.message(2), round.to_ne_bytes());
             client.disconnect(connection).expect("a disconnect");
             server.disconnect(accepted).expect("a disconnect");
         }
     }
     assert_eq!(kept.request().expect("a request").payload(), b"keep me");
-    server.accept(&kept, 8).expect("an accept");
+    kept.into_request().expect("a request").accept(8).expect("an accept");
     let connection = world.next(0, EventKind::Connect).connection().expect("one");
-    first.send(connection, b"at last", 0, Flags::SILENT).expect("a send");
+    first.send(connection, b"at last", Notify::OnFailure(0)).expect("a send");
     assert_eq!(world.message(2), b"at last");
 }
 
@@ -272,11 +282,11 @@ pub fn double_answer(device: &Device) {
     let (client, server) = (open(device), open(device));
     let world = World::new([&client, &server]);
     for accept in [true, false] {
-        client.connect(server.uri(), b"", RO, 1, Some(LIMIT)).expect("a connect");
-        let event = world.next(1, EventKind::ConnectRequest);
-        if accept { server.accept(&event, 1) } else { server.reject(&event) }.expect("an answer");
-        assert_eq!(server.accept(&event, 2), Err(RequestError::AlreadyAnswered));
-        assert_eq!(server.reject(&event), Err(RequestError::AlreadyAnswered));
+        client.connect(&Connect::to(server.uri()).context(1).timeout(LIMIT)).expect("a connect");
+        let event = RawEvent::of(world.next(1, EventKind::ConnectRequest));
+        if accept { event.accept(1) } else { event.reject() }.expect("an answer");
+        assert_eq!(event.accept(2), Err(RequestError::AlreadyAnswered));
+        assert_eq!(event.reject(), Err(RequestError::AlreadyAnswered));
         event.give_back().expect("answered");
         assert_eq!(world.next(0, EventKind::Connect).outcome().is_ok(), accept);
     }
@@ -289,10 +299,11 @@ pub fn accept_of_another_event(device: &Device) {
     let (client, server) = (open(device), open(device));
     let world = World::new([&client, &server]);
     let (connection, _) = world.connect(0, 1, RO);
-    client.send(connection, b"no request", 0, Flags::NONE).expect("a send");
+    client.send(connection, b"no request", 0).expect("a send");
     for event in [world.next(1, EventKind::Recv), world.next(0, EventKind::Send)] {
-        assert_eq!(server.accept(&event, 1), Err(RequestError::NotARequest));
-        assert_eq!(server.reject(&event), Err(RequestError::NotARequest));
+        let event = RawEvent::of(event);
+        assert_eq!(event.accept(1), Err(RequestError::NotARequest));
+        assert_eq!(event.reject(), Err(RequestError::NotARequest));
         event.give_back().expect("still borrowed");
     }
 }
@@ -301,12 +312,11 @@ pub fn accept_of_another_event(device: &Device) {
 pub fn return_of_unanswered_request(device: &Device) {
     let (client, server) = (open(device), open(device));
     let world = World::new([&client, &server]);
-    client.connect(server.uri(), b"valid", RO, 1, Some(LIMIT)).expect("a connect");
-    let event = world.next(1, EventKind::ConnectRequest);
-    let (event, error) = event.give_back().expect_err("not answered");
-    assert_eq!(error, RequestError::NotAnswered);
-    assert_eq!(event.request().expect("a request").payload(), b"valid");
-    server.accept(&event, 2).expect("an accept");
+    client.connect(&Connect::to(server.uri()).payload(b"valid").context(1).timeout(LIMIT)).expect("a connect");
+    let event = RawEvent::of(world.next(1, EventKind::ConnectRequest));
+    assert_eq!(event.give_back(), Err(RequestError::NotAnswered));
+    assert_eq!(event.request_payload(), b"valid");
+    event.accept(2).expect("an accept");
     event.give_back().expect("answered");
     assert_eq!(world.next(0, EventKind::Connect).outcome(), Ok(()));
 }
@@ -317,7 +327,7 @@ pub fn many_connections(device: &Device) {
     let world = World::new([&client, &server]);
     let pairs: Vec<_> = (0..100).map(|_| world.connect(0, 1, RO)).collect();
     for (number, (connection, _)) in pairs.iter().enumerate().rev() {
-        client.send(*connection, &number.to_ne_bytes(), number as u64, Flags::NONE).expect("a send");
+        client.send(*connection, &number.to_ne_bytes(), number as u64).expect("a send");
     }
     for (number, (connection, accepted)) in pairs.iter().enumerate().rev() {
         let event = world.next(1, EventKind::Recv);
@@ -336,10 +346,10 @@ pub fn reconnect_many_times(device: &Device) {
     for round in 0..1000u64 {
         let (connection, accepted) = world.connect(0, 1, RO);
         // Completed before the disconnect, so that nothing is left that could fail.
-        client.send(connection, &round.to_ne_bytes(), round, Flags::NONE).expect("a send");
+        client.send(connection, &round.to_ne_bytes(), round).expect("a send");
         assert_eq!((world.message(1).as_slice(), world.sent(0)), (&round.to_ne_bytes()[..], round));
         if let Some(old) = old.replace(connection) {
-            assert!(client.send(old, b"stale", 0, Flags::NONE).is_err(), "round {round}");
+            assert!(client.send(old, b"stale", 0).is_err(), "round {round}");
         }
         client.disconnect(connection).expect("a disconnect");
         server.disconnect(accepted).expect("a disconnect");

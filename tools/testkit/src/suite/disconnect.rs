@@ -1,15 +1,16 @@
 //! Disconnect: what is delivered, and how open operations end.
 
-use crate::world::{LIMIT, World, drain, open, open_with, pattern};
-use cci::{Attribute, Connection, Device, Endpoint, EventKind, Failure, Flags, OptionError, SendError};
-use std::time::Instant;
+use crate::world::{LIMIT, World, drain, most, open, open_with, pattern};
+use cci::__binding::{Contract, Flags};
+use cci::{Attribute, Connection, Device, Endpoint, EventKind, Failure, Notify, OptionError, SendError};
+use std::time::{Duration, Instant};
 
 const RO: Attribute = Attribute::ReliableOrdered;
 
 /// Sends numbered messages until there is no buffer or `most` are accepted; how many were.
 fn send_many(endpoint: &Endpoint, connection: Connection, most: u64, len: usize) -> u64 {
     for number in 0..most {
-        match endpoint.send(connection, &pattern(number, len), number, Flags::NONE) {
+        match endpoint.send(connection, &pattern(number, len), number) {
             Ok(()) => {}
             Err(SendError::NoBuffers) => return number,
             Err(error) => panic!("{error}"),
@@ -71,7 +72,7 @@ pub fn published_is_delivered_after_close(device: &Device) {
         let (accepted, at_b) = {
             let world = World::new([&a, &b]);
             let (connection, at_b) = world.connect(0, 1, RO);
-            let len = len.min(connection.max_send_size() as usize);
+            let len = len.min(most(connection));
             let accepted = send_many(&a, connection, 4, len);
             published(&world, accepted);
             messages = (0..world.waiting(1, EventKind::Recv)).map(|_| world.message(1)).collect();
@@ -94,7 +95,7 @@ pub fn open_operations_end_once(device: &Device) {
     let (a, b) = (open(device), open(device));
     let world = World::new([&a, &b]);
     let (connection, _) = world.connect(0, 1, RO);
-    let len = connection.max_send_size() as usize;
+    let len = most(connection);
     // Nobody receives meanwhile, so most of these stay open.
     let accepted = send_many(&a, connection, 2000, len);
     assert!(accepted > 0);
@@ -114,13 +115,13 @@ pub fn open_operations_end_when_peer_closes(device: &Device) {
     let (connection, accepted) = {
         let world = World::new([&a, &b]);
         let (connection, _) = world.connect(0, 1, RO);
-        (connection, send_many(&a, connection, 2000, connection.max_send_size() as usize))
+        (connection, send_many(&a, connection, 2000, most(connection)))
     };
     b.close().expect("a close");
     let world = World::new([&a]);
     assert!(completions(&world, 0, accepted) < accepted);
     assert_eq!(drain(&a), 0, "more events than sends");
-    assert_eq!(a.send(connection, b"late", 1, Flags::NONE), Err(SendError::Disconnected));
+    assert_eq!(a.send(connection, b"late", 1), Err(SendError::Disconnected));
 }
 
 /// After a disconnect at either side sends are refused, or fail with Disconnected.
@@ -130,10 +131,10 @@ pub fn later_sends_are_refused(device: &Device) {
     let (connection, at_b) = world.connect(0, 1, RO);
     a.disconnect(connection).expect("a disconnect");
     for flags in [Flags::NONE, Flags::SILENT, Flags::BLOCKING] {
-        assert_eq!(a.send(connection, b"late", 1, flags), Err(SendError::Disconnected));
+        assert_eq!(a.send_flags(connection, b"late", 1, flags), Err(SendError::Disconnected.into()));
     }
     let mut posted = 0;
-    world.until("the peer to learn of it", || match b.send(at_b, b"late", 9, Flags::NONE) {
+    world.until("the peer to learn of it", || match b.send(at_b, b"late", 9) {
         Ok(()) => {
             posted += 1;
             false
@@ -169,7 +170,7 @@ pub fn disconnect_event(device: &Device) {
     let world = World::new([&a, &b]);
     let (connection, at_b) = world.connect(0, 1, RO);
     for number in 0..20 {
-        a.send(connection, &pattern(number, 100), number, Flags::NONE).expect("a send");
+        a.send(connection, &pattern(number, 100), number).expect("a send");
         assert_eq!(world.sent(0), number);
     }
     a.disconnect(connection).expect("a disconnect");
@@ -197,7 +198,7 @@ pub fn no_disconnect_event(device: &Device) {
     let (first, _) = world.connect(0, 1, RO);
     let (second, _) = world.connect(0, 1, RO);
     a.disconnect(first).expect("a disconnect");
-    a.send(second, b"after it", 0, Flags::SILENT).expect("a send");
+    a.send(second, b"after it", Notify::OnFailure(0)).expect("a send");
     assert_eq!(world.first(1).kind(), EventKind::Recv);
     for _ in 0..1000 {
         world.step();
@@ -213,9 +214,9 @@ pub fn other_connections_live(device: &Device) {
     for (gone, (connection, _)) in pairs.iter().enumerate() {
         a.disconnect(*connection).expect("a disconnect");
         for (to_b, to_a) in &pairs[gone + 1..] {
-            a.send(*to_b, b"there", 0, Flags::SILENT).expect("a send");
+            a.send(*to_b, b"there", Notify::OnFailure(0)).expect("a send");
             assert_eq!(world.message(1), b"there");
-            b.send(*to_a, b"back", 0, Flags::SILENT).expect("a send");
+            b.send(*to_a, b"back", Notify::OnFailure(0)).expect("a send");
             assert_eq!(world.message(0), b"back");
         }
     }
@@ -226,7 +227,7 @@ pub fn keepalive_comes_at_once(device: &Device) {
     let (a, b) = (open(device), open(device));
     let world = World::new([&a, &b]);
     let (connection, at_b) = world.connect(0, 1, RO);
-    let hour = 3_600_000_000;
+    let hour = Duration::from_secs(3600);
     b.set_option(at_b, cci::ConnectionOption::KeepaliveTimeout, hour).expect("an option");
     let begun = Instant::now();
     a.disconnect(connection).expect("a disconnect");
@@ -243,9 +244,9 @@ pub fn answered_client_leaves(device: &Device) {
         let context = {
             let world = World::new([&server, &client]);
             let (at_client, at_server) = world.connect(1, 0, RO);
-            client.send(at_client, b"request", 0, Flags::SILENT).expect("a send");
+            client.send(at_client, b"request", Notify::OnFailure(0)).expect("a send");
             assert_eq!(world.message(0), b"request");
-            server.send(at_server, b"answer", round, Flags::NONE).expect("a send");
+            server.send(at_server, b"answer", round).expect("a send");
             assert_eq!(world.message(1), b"answer");
             if round % 2 == 0 {
                 client.disconnect(at_client).expect("a disconnect");

@@ -1,8 +1,8 @@
 //! Events: what they carry, and how long they live.
 
 use crate::sys::RawEvent;
-use crate::world::{LIMIT, World, drain, open, pattern};
-use cci::{Attribute, Device, Event, EventKind, Failure, Flags, RequestError};
+use crate::world::{LIMIT, World, drain, most, open, pattern};
+use cci::{Attribute, Connect, Device, Event, EventKind, Failure, Notify, RequestError};
 
 const RO: Attribute = Attribute::ReliableOrdered;
 
@@ -10,20 +10,21 @@ const RO: Attribute = Attribute::ReliableOrdered;
 fn held<'e>(world: &World<'e>, from: &cci::Endpoint, connection: cci::Connection, count: u64) -> Vec<Event<'e>> {
     (0..count)
         .map(|number| {
-            from.send(connection, &pattern(number, length(number, connection)), number, Flags::SILENT).expect("a send");
+            from.send(connection, &pattern(number, length(number, most(connection))), Notify::OnFailure(number))
+                .expect("a send");
             world.next(world.last(), EventKind::Recv)
         })
         .collect()
 }
 
-fn length(number: u64, connection: cci::Connection) -> usize {
-    let most = connection.max_send_size() as usize;
+/// The lengths of these messages, up to the connection's largest.
+fn length(number: u64, most: usize) -> usize {
     [8, 56, 57, 64, 200, most / 2, most][usize::try_from(number % 7).expect("small")].min(most)
 }
 
-fn assert_held(events: &[Event<'_>], connection: cci::Connection) {
+fn assert_held(events: &[Event<'_>], most: usize) {
     for (number, event) in events.iter().enumerate() {
-        let expected = pattern(number as u64, length(number as u64, connection));
+        let expected = pattern(number as u64, length(number as u64, most));
         assert_eq!(event.received().expect("a message").to_vec(), expected, "event {number}");
     }
 }
@@ -44,10 +45,10 @@ pub fn returned_in_any_order(device: &Device) {
     let mut random = fastrand::Rng::with_seed(11);
     for _ in 0..50 {
         let mut events = held(&world, &a, connection, 40);
-        assert_held(&events, connection);
+        assert_held(&events, most(connection));
         random.shuffle(&mut events);
         for event in events {
-            event.give_back().expect("borrowed");
+            drop(event);
         }
     }
 }
@@ -63,7 +64,7 @@ pub fn returned_from_another_thread(device: &Device) {
             let mut count = 0u64;
             for (number, event) in other {
                 assert_eq!(event.received().expect("a message").to_vec(), pattern(number, 300));
-                event.give_back().expect("borrowed");
+                drop(event);
                 count += 1;
             }
             count
@@ -71,7 +72,7 @@ pub fn returned_from_another_thread(device: &Device) {
         // More than there are slots, so that the endpoint depends on what the other thread returns.
         let count = u64::from(b.recv_buffers().expect("usable")) + 2000;
         for number in 0..count {
-            a.send(connection, &pattern(number, 300), number, Flags::SILENT).expect("a send");
+            a.send(connection, &pattern(number, 300), Notify::OnFailure(number)).expect("a send");
             to_other.send((number, world.next(1, EventKind::Recv))).expect("the thread lives");
         }
         drop(to_other);
@@ -85,38 +86,41 @@ pub fn kept_after_later_events(device: &Device) {
     let world = World::new([&a, &b]);
     let (connection, _) = world.connect(0, 1, RO);
     let events = held(&world, &a, connection, 28);
-    let most = connection.max_send_size() as usize;
+    let most = most(connection);
     for number in 0..10_000u64 {
         let len = usize::try_from(number % 200).expect("small").min(most);
-        a.send(connection, &vec![0xee; len], 0, Flags::SILENT).expect("a send");
+        a.send(connection, &vec![0xee; len], Notify::OnFailure(0)).expect("a send");
         assert_eq!(world.message(1).len(), len);
     }
-    assert_held(&events, connection);
+    assert_held(&events, most);
 }
 
 /// Events and their connection stay readable after the disconnect at either side, and after the peer's endpoint has gone.
 pub fn kept_after_disconnect(device: &Device) {
     let (a, b) = (open(device), open(device));
     let (connection, at_b) = World::new([&a, &b]).connect(0, 1, RO);
+    let most = most(connection);
     let events = held(&World::new([&b]), &a, connection, 28);
     a.disconnect(connection).expect("a disconnect");
     drain(&b);
-    assert_held(&events, connection);
+    assert_held(&events, most);
     b.disconnect(at_b).expect("a disconnect");
-    assert_held(&events, connection);
+    assert_held(&events, most);
     a.close().expect("a close");
     drain(&b);
     for event in &events {
-        let named = event.connection().expect("readable until the event is returned");
-        assert_eq!((named.context(), named.attribute()), (at_b.context(), RO));
+        let named = event.connection().expect("named until the event is returned");
+        assert_eq!(named, at_b);
+        // Over a link it ends once its peer knows; until then it has its own properties, and later none.
+        assert!(named.context().is_none_or(|context| context == 2) && named.attribute().is_none_or(|own| own == RO));
     }
-    assert_held(&events, connection);
+    assert_held(&events, most);
     let last = open(device);
     let world = World::new([&last, &b]);
     let (again, _) = world.connect(0, 1, RO);
-    last.send(again, b"others go on", 0, Flags::SILENT).expect("a send");
+    last.send(again, b"others go on", Notify::OnFailure(0)).expect("a send");
     assert_eq!(world.message(1), b"others go on");
-    assert_held(&events, connection);
+    assert_held(&events, most);
 }
 
 /// Returning an event twice is refused.
@@ -124,13 +128,13 @@ pub fn returned_twice(device: &Device) {
     let (a, b) = (open(device), open(device));
     let world = World::new([&a, &b]);
     let (connection, _) = world.connect(0, 1, RO);
-    a.send(connection, b"x", 0, Flags::NONE).expect("a send");
+    a.send(connection, b"x", 0).expect("a send");
     for event in [world.next(1, EventKind::Recv), world.next(0, EventKind::Send)] {
         let event = RawEvent::of(event);
         assert_eq!(event.give_back(), Ok(()));
         assert_eq!(event.give_back(), Err(RequestError::NotBorrowed));
     }
-    a.send(connection, b"goes on", 0, Flags::NONE).expect("a send");
+    a.send(connection, b"goes on", 0).expect("a send");
     assert_eq!(world.message(1), b"goes on");
 }
 
@@ -139,16 +143,18 @@ pub fn request_payload_is_kept(device: &Device) {
     let (client, server) = (open(device), open(device));
     let world = World::new([&client, &server]);
     for len in [0, 8, 56, 57, 1024] {
-        client.connect(server.uri(), &pattern(1, len), RO, 1, Some(LIMIT)).expect("a connect");
-        let event = world.next(1, EventKind::ConnectRequest);
-        server.accept(&event, 1).expect("an accept");
+        client
+            .connect(&Connect::to(server.uri()).payload(&pattern(1, len)).context(1).timeout(LIMIT))
+            .expect("a connect");
+        let event = RawEvent::of(world.next(1, EventKind::ConnectRequest));
+        event.accept(1).expect("an accept");
         let connection = world.next(0, EventKind::Connect).connection().expect("one");
         for _ in 0..100 {
-            client.send(connection, &[0xee; 56], 0, Flags::SILENT).expect("a send");
+            client.send(connection, &[0xee; 56], Notify::OnFailure(0)).expect("a send");
             assert_eq!(world.message(1), [0xee; 56]);
         }
         client.disconnect(connection).expect("a disconnect");
-        assert_eq!(event.request().expect("a request").payload(), pattern(1, len));
+        assert_eq!(event.request_payload(), pattern(1, len));
         event.give_back().expect("answered");
     }
 }
@@ -157,15 +163,15 @@ pub fn request_payload_is_kept(device: &Device) {
 pub fn every_field(device: &Device) {
     let (a, b) = (open(device), open(device));
     let world = World::new([&a, &b]);
-    a.connect(b.uri(), b"p", RO, 41, Some(LIMIT)).expect("a connect");
+    a.connect(&Connect::to(b.uri()).payload(b"p").context(41).timeout(LIMIT)).expect("a connect");
     let request = world.next(1, EventKind::ConnectRequest);
     assert!(request.received().is_none() && request.connection().is_none() && request.context() == 0);
-    b.accept(&request, 42).expect("an accept");
+    request.into_request().expect("a request").accept(42).expect("an accept");
     let (connect, accept) = (world.next(0, EventKind::Connect), world.next(1, EventKind::Accept));
     for event in [&connect, &accept] {
         assert!(event.received().is_none() && event.request().is_none() && event.connection().is_some());
     }
-    a.send(connect.connection().expect("one"), b"m", 43, Flags::NONE).expect("a send");
+    a.send(connect.connection().expect("one"), b"m", 43).expect("a send");
     let (sent, received) = (world.next(0, EventKind::Send), world.next(1, EventKind::Recv));
     assert_eq!((sent.connection(), sent.context()), (connect.connection(), 43));
     assert_eq!((received.connection(), received.outcome()), (accept.connection(), Ok::<(), Failure>(())));

@@ -1,15 +1,16 @@
 //! Buffers that run out, at either side, and timeouts.
 
-use crate::world::{LIMIT, World, drain, open, open_with, pattern};
-use cci::{Attribute, Connection, Device, Endpoint, EventKind, Failure, Flags, PollError, SendError};
-use std::time::Instant;
+use crate::world::{LIMIT, World, drain, most, open, open_with, pattern};
+use cci::__binding::{Contract, Flags};
+use cci::{Attribute, Connection, Device, Endpoint, EventKind, Failure, Notify, PollError, SendError};
+use std::time::{Duration, Instant};
 
 const RO: Attribute = Attribute::ReliableOrdered;
 
 /// Sends numbered messages until there is no buffer; how many were accepted.
 fn fill(endpoint: &Endpoint, connection: Connection, first: u64, len: usize) -> u64 {
     for number in first..first + 1_000_000 {
-        match endpoint.send(connection, &pattern(number, len), number, Flags::NONE) {
+        match endpoint.send(connection, &pattern(number, len), number) {
             Ok(()) => {}
             Err(SendError::NoBuffers) => return number - first,
             Err(error) => panic!("{error}"),
@@ -24,8 +25,8 @@ pub fn sender_without_buffers(device: &Device) {
     let world = World::new([&a, &b]);
     let (connection, _) = world.connect(0, 1, RO);
     let mut first = 0;
-    for len in [8, 300, connection.max_send_size() as usize] {
-        let len = len.min(connection.max_send_size() as usize);
+    for len in [8, 300, most(connection)] {
+        let len = len.min(most(connection));
         let accepted = fill(&a, connection, first, len);
         assert!(accepted > 0);
         for number in first..first + accepted {
@@ -35,7 +36,7 @@ pub fn sender_without_buffers(device: &Device) {
         first += accepted;
     }
     assert_eq!(SendError::NoBuffers.status(), cci::Status::NoBufs);
-    a.send(connection, b"on", first, Flags::NONE).expect("buffers are free again");
+    a.send(connection, b"on", first).expect("buffers are free again");
     assert_eq!((world.message(1).as_slice(), world.sent(0)), (&b"on"[..], first));
 }
 
@@ -45,7 +46,7 @@ pub fn receiver_without_buffers(device: &Device) {
     let (a, b) = (open(device), open_with(device, |options| options.recv_buffers = 16));
     let connection = World::new([&a, &b]).connect(0, 1, RO).0;
     for number in 0..200 {
-        a.send(connection, &pattern(number, 80), number, Flags::SILENT).expect("a send");
+        a.send(connection, &pattern(number, 80), Notify::OnFailure(number)).expect("a send");
     }
     let begun = Instant::now();
     let mut events = std::collections::VecDeque::new();
@@ -66,7 +67,7 @@ pub fn receiver_without_buffers(device: &Device) {
                 assert_eq!((error, events.len()), (PollError::NoBuffers, BUFFERS));
                 told = true;
                 let event = events.pop_front().expect("all are held");
-                event.give_back().expect("borrowed");
+                drop(event);
             }
         }
     }
@@ -93,7 +94,7 @@ fn failures(world: &World<'_>, count: u64) -> Vec<Failure> {
 pub fn receiver_that_never_returns(device: &Device) {
     let (a, b) = (open(device), open_with(device, |options| options.recv_buffers = 32));
     // Long enough that the receiver has said so by then, however busy the machine.
-    a.set_send_timeout(1_000_000).expect("an option");
+    a.set_send_timeout(Duration::from_secs(1)).expect("an option");
     let world = World::new([&a, &b]);
     let (connection, _) = world.connect(0, 1, RO);
     // The world keeps what it gets: the receiver returns nothing.
@@ -105,7 +106,7 @@ pub fn receiver_that_never_returns(device: &Device) {
         "{failures:?}"
     );
     assert_eq!(Failure::NotReady.status(), cci::Status::Rnr);
-    assert_eq!(a.send(connection, b"late", 0, Flags::NONE), Err(SendError::Disconnected));
+    assert_eq!(a.send(connection, b"late", 0), Err(SendError::Disconnected));
     assert!(world.waiting(1, EventKind::Recv) <= 32);
     assert_eq!(drain(&a), 0, "more events than sends");
     a.disconnect(connection).expect("a broken connection is still to be disconnected");
@@ -115,15 +116,15 @@ pub fn receiver_that_never_returns(device: &Device) {
 pub fn peer_that_never_polls(device: &Device) {
     // Few enough to be filled before the time is over.
     let (a, b) = (open_with(device, |options| options.send_buffers = 256), open(device));
-    a.set_send_timeout(200_000).expect("an option");
+    a.set_send_timeout(Duration::from_millis(200)).expect("an option");
     let connection = World::new([&a, &b]).connect(0, 1, RO).0;
     let begun = Instant::now();
-    let accepted = fill(&a, connection, 0, connection.max_send_size() as usize);
+    let accepted = fill(&a, connection, 0, most(connection));
     let failures = failures(&World::new([&a]), accepted);
     assert_eq!(failures.first(), Some(&Failure::TimedOut));
     assert!(begun.elapsed() >= std::time::Duration::from_millis(200), "early: {:?}", begun.elapsed());
-    assert_eq!(a.send(connection, b"late", 0, Flags::NONE), Err(SendError::Disconnected));
-    assert_eq!(a.send(connection, b"late", 0, Flags::BLOCKING), Err(SendError::Disconnected));
+    assert_eq!(a.send(connection, b"late", 0), Err(SendError::Disconnected));
+    assert_eq!(a.send_flags(connection, b"late", 0, Flags::BLOCKING), Err(SendError::Disconnected.into()));
 }
 
 /// Who holds every receive buffer can still send and see it complete.
@@ -132,12 +133,12 @@ pub fn sends_while_holding_everything(device: &Device) {
     let world = World::new([&a, &b]);
     let (to_b, to_a) = world.connect(0, 1, RO);
     let mut context = 0;
-    while a.send(to_b, &pattern(context, 60), context, Flags::NONE).is_ok() && context < 1000 {
+    while a.send(to_b, &pattern(context, 60), context).is_ok() && context < 1000 {
         context += 1;
     }
     world.until("all buffers to be held", || world.waiting(1, EventKind::Recv) == 8);
     for number in 0..100u64 {
-        b.send(to_a, &number.to_ne_bytes(), number, Flags::NONE).expect("a send");
+        b.send(to_a, &number.to_ne_bytes(), number).expect("a send");
         assert_eq!(world.message(0), number.to_ne_bytes());
         assert_eq!(world.sent(1), number);
     }
@@ -152,16 +153,16 @@ pub fn send_timeout_spares_others(device: &Device) {
     let world = World::new([&a, &b]);
     let (good, _) = world.connect(0, 1, RO);
     let bad = World::new([&a, &deaf]).connect(0, 1, RO).0;
-    a.set_option(bad, cci::ConnectionOption::SendTimeout, 100_000).expect("an option");
+    a.set_option(bad, cci::ConnectionOption::SendTimeout, Duration::from_millis(100)).expect("an option");
     let mut posted = 0;
-    while posted < 1000 && a.send(bad, &[1; 100], 1, Flags::NONE).is_ok() {
+    while posted < 1000 && a.send(bad, &[1; 100], 1).is_ok() {
         posted += 1;
     }
     let (mut ended, mut failed, mut round) = (0, 0, 0u64);
     let begun = Instant::now();
     while ended < posted || round < 1000 {
         assert!(begun.elapsed() < LIMIT, "{ended} of {posted} sends ended while the other connection was busy");
-        a.send(good, &round.to_ne_bytes(), 2, Flags::NONE).expect("a send on the other connection");
+        a.send(good, &round.to_ne_bytes(), 2).expect("a send on the other connection");
         assert_eq!(world.message(1), round.to_ne_bytes());
         round += 1;
         while world.waiting(0, EventKind::Send) > 0 {
@@ -188,7 +189,7 @@ pub fn flood_leaves_room(device: &Device) {
     assert!(sent > 64, "only {sent} messages accepted");
     world.until("the flood to be received", || world.waiting(2, EventKind::Recv) >= 48);
     (0..1000).for_each(|_| world.step());
-    other.send(quiet, b"me too", 0, Flags::NONE).expect("a send");
+    other.send(quiet, b"me too", 0).expect("a send");
     (0..1000).for_each(|_| world.step());
     let mut returned = 0;
     while world.next(2, EventKind::Recv).received().expect("a message").to_vec() != b"me too" {

@@ -2,9 +2,10 @@
 
 use crate::memory::Origin;
 use crate::world::{LIMIT, World, drain, open, open_with, pattern, readable};
+use cci::__binding::{Contract, Flags, Threading, set_threading};
 use cci::{
-    Attribute, Connection, ConnectionOption, Device, Endpoint, Event, EventKind, Failure, Flags, Rights, Rma,
-    SendError, Threading,
+    Attribute, Connect, Connection, ConnectionOption, Device, Endpoint, Event, EventKind, Failure, Notify, Rights, Rma,
+    SendError,
 };
 use rustix::event::epoll;
 use std::os::fd::OwnedFd;
@@ -38,7 +39,7 @@ fn wait_for<'e>(endpoint: &'e Endpoint, handle: &OwnedFd, kind: EventKind) -> Ev
 fn send_with_pauses(endpoint: &Endpoint, connection: Connection, count: u64) {
     let mut random = fastrand::Rng::with_seed(count);
     for number in 0..count {
-        while let Err(error) = endpoint.send(connection, &number.to_ne_bytes(), number, Flags::SILENT) {
+        while let Err(error) = endpoint.send(connection, &number.to_ne_bytes(), Notify::OnFailure(number)) {
             assert_eq!(error, SendError::NoBuffers);
             drop(endpoint.get_event().expect("usable"));
         }
@@ -80,7 +81,7 @@ pub fn answers_at_once(device: &Device) {
     let handles = [a.handle().expect("a handle"), b.handle().expect("a handle")];
     let (to, back) = World::new([&a, &b]).connect(0, 1, RO);
     let send = |endpoint: &Endpoint, connection, number: u64| {
-        endpoint.send(connection, &number.to_ne_bytes(), number, Flags::SILENT).expect("a send");
+        endpoint.send(connection, &number.to_ne_bytes(), Notify::OnFailure(number)).expect("a send");
     };
     let take = |endpoint: &Endpoint, handle, number: u64| {
         let event = wait_for(endpoint, handle, EventKind::Recv);
@@ -119,7 +120,7 @@ pub fn stays_readable(device: &Device) {
     let handle = b.handle().expect("a handle");
     let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
     for number in 0..50u64 {
-        a.send(connection, &number.to_ne_bytes(), 0, Flags::SILENT).expect("a send");
+        a.send(connection, &number.to_ne_bytes(), Notify::OnFailure(0)).expect("a send");
     }
     let mut got = 0u64;
     let mut empty = 0;
@@ -143,9 +144,9 @@ pub fn held_without_polling(device: &Device) {
     let world = World::new([&a, &b]);
     let (connection, at_b) = world.connect(0, 1, RO);
     for number in 0..3000u64 {
-        a.send(connection, &number.to_ne_bytes(), 0, Flags::SILENT).expect("a send");
+        a.send(connection, &number.to_ne_bytes(), Notify::OnFailure(0)).expect("a send");
         assert_eq!(world.message(1), number.to_ne_bytes());
-        b.send(at_b, &pattern(number, 200), number, Flags::NONE).expect("a send");
+        b.send(at_b, &pattern(number, 200), number).expect("a send");
         assert_eq!(world.message(0), pattern(number, 200));
         assert_eq!(world.sent(1), number);
     }
@@ -164,7 +165,7 @@ pub fn becomes_quiet(device: &Device) {
             // Virtual time leaps when all endpoints of a network poll, and creeps when one may be computing.
             assert!(a.get_event().expect("usable").is_none(), "a silent message has no event");
         }
-        a.send(connection, &round.to_ne_bytes(), 0, Flags::SILENT).expect("a send");
+        a.send(connection, &round.to_ne_bytes(), Notify::OnFailure(0)).expect("a send");
         let event = wait_for(&b, &handle, EventKind::Recv);
         assert_eq!(event.received().expect("a message").to_vec(), round.to_ne_bytes());
     }
@@ -179,8 +180,7 @@ pub fn connect_wakes(device: &Device) {
             let handle = b.handle().expect("a handle");
             for round in 0..50u64 {
                 let request = wait_for(b, &handle, EventKind::ConnectRequest);
-                b.accept(&request, round).expect("an accept");
-                request.give_back().expect("answered");
+                request.into_request().expect("a request").accept(round).expect("an accept");
                 let accepted = wait_for(b, &handle, EventKind::Accept);
                 let message = wait_for(b, &handle, EventKind::Recv);
                 assert_eq!(message.connection(), accepted.connection());
@@ -188,11 +188,11 @@ pub fn connect_wakes(device: &Device) {
         });
         let handle = a.handle().expect("a handle");
         for round in 0..50u64 {
-            a.connect(b.uri(), b"", RO, round, Some(LIMIT)).expect("a connect");
+            a.connect(&Connect::to(b.uri()).context(round).timeout(LIMIT)).expect("a connect");
             let connected = wait_for(&a, &handle, EventKind::Connect);
             assert_eq!((connected.outcome(), connected.context()), (Ok(()), round));
             let connection = connected.connection().expect("one");
-            a.send(connection, b"hello", 0, Flags::NONE).expect("a send");
+            a.send(connection, b"hello", 0).expect("a send");
             assert_eq!(wait_for(&a, &handle, EventKind::Send).outcome(), Ok(()));
         }
     });
@@ -202,15 +202,15 @@ pub fn connect_wakes(device: &Device) {
 pub fn timeouts_wake(device: &Device) {
     let (a, deaf) = (open(device), open(device));
     let handle = a.handle().expect("a handle");
-    a.connect(deaf.uri(), b"", RO, 1, Some(Duration::from_millis(60))).expect("a connect");
+    a.connect(&Connect::to(deaf.uri()).context(1).timeout(Duration::from_millis(60))).expect("a connect");
     assert_eq!(wait_for(&a, &handle, EventKind::Connect).outcome(), Err(Failure::TimedOut));
     let deaf = open(device);
     let (connection, _) = World::new([&a, &deaf]).connect(0, 1, RO);
-    a.set_option(connection, ConnectionOption::KeepaliveTimeout, 60_000).expect("an option");
+    a.set_option(connection, ConnectionOption::KeepaliveTimeout, Duration::from_millis(60)).expect("an option");
     assert_eq!(wait_for(&a, &handle, EventKind::KeepaliveTimedOut).connection(), Some(connection));
-    a.set_option(connection, ConnectionOption::SendTimeout, 60_000).expect("an option");
+    a.set_option(connection, ConnectionOption::SendTimeout, Duration::from_millis(60)).expect("an option");
     let mut posted = 0;
-    while posted < 2000 && a.send(connection, &[1; 100], 7, Flags::NONE).is_ok() {
+    while posted < 2000 && a.send(connection, &[1; 100], 7).is_ok() {
         posted += 1;
     }
     let failed = (0..posted).filter(|_| wait_for(&a, &handle, EventKind::Send).outcome().is_err()).count();
@@ -242,7 +242,7 @@ pub fn room_wakes(device: &Device) {
         });
         let (mut sent, mut completed) = (0, 0);
         while completed < MESSAGES {
-            while sent < MESSAGES && a.send(connection, &pattern(sent, 100), sent, Flags::NONE).is_ok() {
+            while sent < MESSAGES && a.send(connection, &pattern(sent, 100), sent).is_ok() {
                 sent += 1;
             }
             let event = wait_for(&a, &handle, EventKind::Send);
@@ -269,7 +269,7 @@ pub fn refused_send_wakes(device: &Device) {
         });
         let mut refused = 0;
         for number in 0..MESSAGES {
-            while let Err(error) = a.send(connection, &pattern(number, 100), number, Flags::SILENT) {
+            while let Err(error) = a.send(connection, &pattern(number, 100), Notify::OnFailure(number)) {
                 assert_eq!(error, SendError::NoBuffers);
                 refused += 1;
                 assert_eq!(drain(&a), 0, "a silent message has no event");
@@ -292,14 +292,14 @@ pub fn refused_send_wakes(device: &Device) {
 /// The call that finds room for a refused sender, and no event, leaves the handle readable; a call after that lets it be quiet.
 pub fn room_is_told(device: &Device) {
     // For one thread: no other call than those here finds the room.
-    let (a, b) = (open_with(device, |options| options.threading = Threading::One), open(device));
+    let (a, b) = (open_with(device, |options| set_threading(options, Threading::One)), open(device));
     let handle = a.handle().expect("a handle");
     let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
     a.set_send_buffers(4).expect("an option");
     let open_operations = || a.report(connection).expect("open").open;
     for round in 0..10 {
         quiet(&a, &handle);
-        while a.send(connection, b"silent", 0, Flags::SILENT).is_ok() {}
+        while a.send(connection, b"silent", Notify::OnFailure(0)).is_ok() {}
         let (refused_with, begun) = (open_operations(), Instant::now());
         while open_operations() == refused_with {
             assert!(begun.elapsed() < LIMIT, "there is never room, round {round}");
@@ -323,17 +323,17 @@ pub fn returned_event_wakes_the_refused(device: &Device) {
     let (connection, _) = world.connect(0, 1, RO);
     a.set_send_buffers(4).expect("an option");
     for number in 0..4 {
-        a.send(connection, b"held", number, Flags::NONE).expect("a send");
+        a.send(connection, b"held", number).expect("a send");
     }
     let mut held: Vec<_> = (0..4).map(|_| world.next(0, EventKind::Send)).collect();
     for round in 0..3 {
-        assert_eq!(a.send(connection, b"more", 9, Flags::NONE), Err(SendError::NoBuffers));
+        assert_eq!(a.send(connection, b"more", 9), Err(SendError::NoBuffers));
         quiet(&a, &handle);
         let returned = held.pop();
         std::thread::scope(|scope| scope.spawn(|| drop(returned)).join().expect("returned"));
         assert!(readable(&handle, LIMIT), "nobody tells of the buffer that was returned, round {round}");
         quiet(&a, &handle);
-        a.send(connection, b"more", 9, Flags::NONE).expect("the buffer that was returned");
+        a.send(connection, b"more", 9).expect("the buffer that was returned");
         held.insert(0, world.next(0, EventKind::Send));
     }
 }
@@ -352,7 +352,7 @@ pub fn room_wakes_though_events_are_held(device: &Device) {
             }
         });
         for number in 0..MESSAGES {
-            a.send(connection, &pattern(number, 100), number, Flags::NONE).expect("a send");
+            a.send(connection, &pattern(number, 100), number).expect("a send");
         }
         for number in 0..MESSAGES {
             let event = wait_for(&a, &handles.0, EventKind::Send);
@@ -393,13 +393,13 @@ pub fn rma_wakes(device: &Device) {
     let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
     let (source, target) = (Origin::Program.allocate(LEN), Origin::Program.allocate(LEN));
     source.write(0, &pattern(4, LEN));
-    let local = a.register(source.memory(), Rights::NONE).expect("a registration");
-    let remote = b.register(target.memory(), Rights::WRITE).expect("a registration");
+    let local = a.register_memory(source.memory(), Rights::NONE).expect("a registration");
+    let remote = b.register_memory(target.memory(), Rights::WRITE).expect("a registration");
     std::thread::scope(|scope| {
         scope
             .spawn(|| assert_eq!(wait_for(&b, &handles.1, EventKind::Recv).received().expect("one").to_vec(), b"done"));
         let message = Some(&b"done"[..]);
-        let rma = Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: 0, len: LEN as u64, message };
+        let rma = Rma::new(&local, &remote, LEN as u64).message(message);
         a.rma(connection, &rma, 8, Flags::WRITE).expect("a write");
         let event = wait_for(&a, &handles.0, EventKind::Send);
         assert_eq!((event.outcome(), event.context()), (Ok(()), 8));

@@ -1,7 +1,8 @@
 //! Options, reports, devices.
 
 use crate::world::{World, open, open_with};
-use cci::{Attribute, ConnectionOption, Device, Endpoint, EndpointOptions, Flags, OptionError, Status};
+use cci::{Attribute, ConnectionOption, Device, Endpoint, EndpointOptions, Notify, OptionError, Status};
+use std::time::Duration;
 
 const RO: Attribute = Attribute::ReliableOrdered;
 
@@ -10,7 +11,7 @@ pub fn defaults(device: &Device) {
     let (a, b) = (open(device), open(device));
     assert!(a.recv_buffers().expect("usable") >= 1000);
     assert!(a.send_buffers().expect("usable") >= 1000);
-    assert_eq!((a.send_timeout(), a.keepalive()), (Ok(0), Ok(0)));
+    assert_eq!((a.send_timeout(), a.keepalive()), (Ok(None), Ok(None)));
     assert_ne!(a.uri(), b.uri());
     assert!(a.uri().contains("://"), "{}", a.uri());
 }
@@ -19,13 +20,14 @@ pub fn defaults(device: &Device) {
 pub fn set_and_get(device: &Device) {
     let (a, b) = (open(device), open(device));
     let world = World::new([&a, &b]);
-    a.set_send_timeout(7_000_000).expect("an option");
-    a.set_keepalive(9_000_000).expect("an option");
-    assert_eq!((a.send_timeout(), a.keepalive()), (Ok(7_000_000), Ok(9_000_000)));
+    let (seven, nine) = (Some(Duration::from_secs(7)), Some(Duration::from_secs(9)));
+    a.set_send_timeout(seven).expect("an option");
+    a.set_keepalive(nine).expect("an option");
+    assert_eq!((a.send_timeout(), a.keepalive()), (Ok(seven), Ok(nine)));
     let (connection, at_b) = world.connect(0, 1, RO);
-    assert_eq!(a.option(connection, ConnectionOption::SendTimeout), Ok(7_000_000));
-    assert_eq!(a.option(connection, ConnectionOption::KeepaliveTimeout), Ok(9_000_000));
-    assert_eq!(b.option(at_b, ConnectionOption::SendTimeout), Ok(0));
+    assert_eq!(a.option(connection, ConnectionOption::SendTimeout), Ok(seven));
+    assert_eq!(a.option(connection, ConnectionOption::KeepaliveTimeout), Ok(nine));
+    assert_eq!(b.option(at_b, ConnectionOption::SendTimeout), Ok(None));
     for count in [1, 2, 100] {
         a.set_recv_buffers(count).expect("an option");
         a.set_send_buffers(count).expect("an option");
@@ -54,8 +56,9 @@ pub fn of_a_connection(device: &Device) {
     let world = World::new([&a, &b]);
     let ((first, _), (second, _)) = (world.connect(0, 1, RO), world.connect(0, 1, RO));
     for option in [ConnectionOption::SendTimeout, ConnectionOption::KeepaliveTimeout] {
-        a.set_option(first, option, 123_456_789).expect("an option");
-        assert_eq!((a.option(first, option), a.option(second, option)), (Ok(123_456_789), Ok(0)));
+        let timeout = Some(Duration::from_micros(123_456_789));
+        a.set_option(first, option, timeout).expect("an option");
+        assert_eq!((a.option(first, option), a.option(second, option)), (Ok(timeout), Ok(None)));
     }
 }
 
@@ -66,7 +69,7 @@ pub fn of_a_closed_connection(device: &Device) {
     a.disconnect(connection).expect("a disconnect");
     for option in [ConnectionOption::SendTimeout, ConnectionOption::KeepaliveTimeout] {
         assert_eq!(a.option(connection, option), Err(OptionError::Disconnected));
-        assert_eq!(a.set_option(connection, option, 1), Err(OptionError::Disconnected));
+        assert_eq!(a.set_option(connection, option, Duration::from_micros(1)), Err(OptionError::Disconnected));
     }
     assert_eq!(a.report(connection), Err(OptionError::Disconnected));
 }
@@ -85,12 +88,12 @@ pub fn counters(device: &Device) {
     let world = World::new([&a, &b]);
     let (connection, at_b) = world.connect(0, 1, RO);
     for number in 0..100 {
-        a.send(connection, &[1; 70], number, Flags::NONE).expect("a send");
+        a.send(connection, &[1; 70], number).expect("a send");
         world.message(1);
         world.sent(0);
     }
     for _ in 0..7 {
-        b.send(at_b, b"back", 0, Flags::SILENT).expect("a send");
+        b.send(at_b, b"back", Notify::OnFailure(0)).expect("a send");
         world.message(0);
     }
     let (from_a, from_b) = (a.report(connection).expect("open"), b.report(at_b).expect("open"));
@@ -103,7 +106,7 @@ pub fn counters(device: &Device) {
 /// A device that is down opens no endpoint, and says why.
 pub fn down_device(device: &Device) {
     let down = Device { up: false, reason: "its cable is out".into(), ..device.clone() };
-    let error = Endpoint::open(&down, &EndpointOptions::default()).expect_err("it is down");
+    let error = Endpoint::open(&down, &EndpointOptions::new()).expect_err("it is down");
     assert_eq!(error.status, Status::NoDev);
     assert!(error.to_string().contains("its cable is out"), "{error}");
 }

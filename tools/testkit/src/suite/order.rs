@@ -1,7 +1,7 @@
 //! What each attribute promises about order and loss.
 
-use crate::world::{World, open, pattern};
-use cci::{Attribute, Connection, Device, Endpoint, Event, EventKind, Flags, SendError};
+use crate::world::{World, most, open, pattern};
+use cci::{Attribute, Connection, Device, Endpoint, Event, EventKind, Notify, SendError};
 use std::collections::VecDeque;
 
 const MESSAGES: u64 = 10_000;
@@ -23,11 +23,11 @@ fn number_of(message: &[u8], most: usize) -> u64 {
 
 /// Sends all numbered messages and gives what arrived and the contexts of the completions, each in its order.
 fn exchange(world: &World<'_>, from: &Endpoint, connection: Connection) -> (Vec<u64>, Vec<u64>) {
-    let most = connection.max_send_size() as usize;
+    let most = most(connection);
     let (mut next, mut arrived, mut completed) = (0, Vec::new(), Vec::new());
     world.until("all completions", || {
         while next < MESSAGES {
-            match from.send(connection, &numbered(next, most), next, Flags::NONE) {
+            match from.send(connection, &numbered(next, most), next) {
                 Ok(()) => next += 1,
                 Err(SendError::NoBuffers) => break,
                 Err(error) => panic!("{error}"),
@@ -36,7 +36,7 @@ fn exchange(world: &World<'_>, from: &Endpoint, connection: Connection) -> (Vec<
         arrived.extend((0..world.waiting(1, EventKind::Recv)).map(|_| number_of(&world.message(1), most)));
         completed.extend((0..world.waiting(0, EventKind::Send)).map(|_| world.sent(0)));
         completed.len() as u64 == MESSAGES
-            && (!connection.attribute().is_reliable() || arrived.len() as u64 >= MESSAGES)
+            && (!connection.attribute().is_some_and(Attribute::is_reliable) || arrived.len() as u64 >= MESSAGES)
     });
     // What an unreliable connection still holds, and what must not come twice.
     for _ in 0..1000 {
@@ -64,8 +64,8 @@ pub fn completions_in_order(device: &Device) {
     let mut accepted = 0u64;
     // Nobody receives: at some time messages wait, long ones before short ones.
     while accepted < 2000 {
-        let len = if accepted.is_multiple_of(3) { connection.max_send_size() as usize } else { 4 };
-        match a.send(connection, &vec![1; len], accepted, Flags::NONE) {
+        let len = if accepted.is_multiple_of(3) { most(connection) } else { 4 };
+        match a.send(connection, &vec![1; len], accepted) {
             Ok(()) => accepted += 1,
             Err(SendError::NoBuffers) => break,
             Err(error) => panic!("{error}"),
@@ -107,14 +107,14 @@ pub fn both_directions(device: &Device) {
     let (a, b) = (open(device), open(device));
     let world = World::new([&a, &b]);
     let (to_b, to_a) = world.connect(0, 1, Attribute::ReliableOrdered);
-    let most = to_b.max_send_size().min(to_a.max_send_size()) as usize;
+    let most = most(to_b).min(most(to_a));
     let sides: [(&Endpoint, Connection); 2] = [(&a, to_b), (&b, to_a)];
     let (mut next, mut got) = ([0u64; 2], [0u64; 2]);
     world.until("both directions", || {
         for side in 0..2 {
             let (endpoint, connection) = sides[side];
             while next[side] < MESSAGES
-                && endpoint.send(connection, &numbered(next[side], most), 0, Flags::SILENT).is_ok()
+                && endpoint.send(connection, &numbered(next[side], most), Notify::OnFailure(0)).is_ok()
             {
                 next[side] += 1;
             }

@@ -2,9 +2,11 @@
 
 use crate::memory::{Bytes, Origin};
 use crate::sys::by_address;
-use crate::world::{LIMIT, World, drain, open, pattern, while_polled};
+use crate::world::{LIMIT, World, drain, most, open, pattern, while_polled};
+use cci::__binding::{Contract, Flags};
 use cci::{
-    Attribute, Connection, Device, Endpoint, EventKind, Flags, Memory, Rights, Rma, RmaError, RmaHandle, SharedMemory,
+    Attribute, BlockingError, Connection, Device, Endpoint, EventKind, Failure, Memory, Rights, Rma, RmaError,
+    RmaHandle, SharedMemory,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -23,14 +25,14 @@ impl Ranges {
     /// `len` bytes of this origin at either side.
     pub(super) fn new(a: &Endpoint, b: &Endpoint, origin: [Origin; 2], len: usize, rights: Rights) -> Self {
         let (source, target) = (origin[0].allocate(len), origin[1].allocate(len));
-        let local = a.register(source.memory(), Rights::NONE).expect("a registration");
-        let remote = b.register(target.memory(), rights).expect("a registration");
+        let local = a.register_memory(source.memory(), Rights::NONE).expect("a registration");
+        let remote = b.register_memory(target.memory(), rights).expect("a registration");
         Self { local, remote, source, target }
     }
 
     /// An RMA between them.
     pub(super) fn rma(&self, local_offset: u64, remote_offset: u64, len: u64) -> Rma<'_> {
-        Rma { local: &self.local, local_offset, remote: &self.remote, remote_offset, len, message: None }
+        Rma::new(&self.local, &self.remote, len).local_offset(local_offset).remote_offset(remote_offset)
     }
 }
 
@@ -125,11 +127,11 @@ pub fn freed_memory_is_kept(device: &Device) {
     let allocate = || SharedMemory::new(LEN).expect("memory of the library");
     let (source, target, back) = (allocate(), allocate(), allocate());
     source.write(0, &pattern(1, LEN));
-    let local = a.register(by_address(&source), Rights::NONE).expect("a registration");
-    let remote = b.register(by_address(&target), Rights::READ_WRITE).expect("a registration");
-    let into = a.register(by_address(&back), Rights::NONE).expect("a registration");
+    let local = a.register_memory(by_address(&source), Rights::NONE).expect("a registration");
+    let remote = b.register_memory(by_address(&target), Rights::READ_WRITE).expect("a registration");
+    let into = a.register_memory(by_address(&back), Rights::NONE).expect("a registration");
     drop((source, target));
-    let rma = |local| Rma { local, local_offset: 0, remote: &remote, remote_offset: 0, len: LEN as u64, message: None };
+    let rma = |local| Rma::new(local, &remote, LEN as u64);
     complete(&world, &a, connection, &rma(&local), Flags::WRITE);
     complete(&world, &a, connection, &rma(&into), Flags::READ);
     assert!(back.to_vec(0, LEN) == pattern(1, LEN));
@@ -207,8 +209,8 @@ pub fn message_after_data(device: &Device) {
                 let ranges = Ranges::new(&a, &b, [origin; 2], len, Rights::WRITE);
                 let bytes = pattern(len as u64, len);
                 ranges.source.write(0, &bytes);
-                let message = pattern(3, connection.max_send_size() as usize);
-                let rma = Rma { message: Some(&message), ..ranges.rma(0, 0, len as u64) };
+                let message = pattern(3, most(connection));
+                let rma = ranges.rma(0, 0, len as u64).message(&message[..]);
                 a.rma(connection, &rma, 1, Flags::WRITE).expect("a write");
                 let event = world.next(1, EventKind::Recv);
                 assert!(ranges.target.to_vec(0, len) == bytes, "{len} bytes, {origin:?}, {attribute:?}");
@@ -227,7 +229,7 @@ pub fn message_after_read(device: &Device) {
     for (len, message) in [(8, &b"read"[..]), (100_000, b""), (3 << 20, b"all of it")] {
         let ranges = Ranges::new(&a, &b, [Origin::Program; 2], len, Rights::READ);
         ranges.target.write(0, &pattern(9, len));
-        let rma = Rma { message: Some(message), ..ranges.rma(0, 0, len as u64) };
+        let rma = ranges.rma(0, 0, len as u64).message(message);
         a.rma(connection, &rma, 2, Flags::READ).expect("a read");
         assert_eq!(world.message(1), message);
         assert_eq!(world.sent(0), 2);
@@ -249,7 +251,7 @@ pub fn fence_orders(device: &Device) {
             big.source.write(0, &bytes);
             small.source.write(0, &round.to_ne_bytes());
             a.rma(connection, &big.rma(0, 0, LEN as u64), 0, Flags::WRITE).expect("a write");
-            let fenced = Rma { message: Some(b"fenced"), ..small.rma(0, 0, 8) };
+            let fenced = small.rma(0, 0, 8).message(&b"fenced"[..]);
             a.rma(connection, &fenced, 1, Flags::WRITE | Flags::FENCE).expect("a write");
             assert_eq!(world.message(1), b"fenced");
             assert!(big.target.to_vec(0, LEN) == bytes, "the fence passed a write, {attribute:?}");
@@ -270,11 +272,11 @@ pub fn send_after_rma(device: &Device) {
     let ranges = Ranges::new(&a, &b, [Origin::Program; 2], LEN, Rights::READ_WRITE);
     for round in 0..20u64 {
         let flags = if round.is_multiple_of(2) { Flags::WRITE } else { Flags::READ };
-        a.send(connection, b"before", 3 * round, Flags::NONE).expect("a send");
+        a.send(connection, b"before", 3 * round).expect("a send");
         let len = if round.is_multiple_of(3) { 64 } else { LEN as u64 };
-        let rma = Rma { message: Some(b"with it"), ..ranges.rma(0, 0, len) };
+        let rma = ranges.rma(0, 0, len).message(&b"with it"[..]);
         a.rma(connection, &rma, 3 * round + 1, flags).expect("an RMA");
-        a.send(connection, b"after", 3 * round + 2, Flags::NONE).expect("a send");
+        a.send(connection, b"after", 3 * round + 2).expect("a send");
         for expected in [&b"before"[..], b"with it", b"after"] {
             assert_eq!(world.message(1), expected, "round {round}");
         }
@@ -303,7 +305,7 @@ pub fn silent_and_blocking(device: &Device) {
     }
     let beyond = ranges.rma(0, 4 << 20, 1);
     let refused = while_polled(&b, || a.rma(connection, &beyond, 4, Flags::WRITE | Flags::BLOCKING));
-    assert_eq!(refused, Err(RmaError::RemoteHandle));
+    assert_eq!(refused, Err(BlockingError::Failed(Failure::RemoteHandle)));
     assert_eq!(drain(&a), 0);
 }
 
@@ -349,7 +351,7 @@ pub fn many_outstanding_with_message(device: &Device) {
         ranges.source.write(0, &pattern(1, 16 * COUNT as usize));
         for number in 0..COUNT {
             let message = pattern(number, 64);
-            let rma = Rma { message: Some(&message), ..ranges.rma(number * 16, number * 16, 16) };
+            let rma = ranges.rma(number * 16, number * 16, 16).message(&message[..]);
             a.rma(connection, &rma, number, flags)
                 .unwrap_or_else(|error| panic!("number {number}, {flags:?}, with none reaped: {error}"));
         }
@@ -387,7 +389,7 @@ pub fn after_disconnect(device: &Device) {
     ranges.source.write(0, &[1; 64]);
     a.disconnect(connection).expect("a disconnect");
     for flags in [Flags::READ, Flags::WRITE] {
-        assert_eq!(a.rma(connection, &ranges.rma(0, 0, 64), 1, flags), Err(RmaError::Disconnected));
+        assert_eq!(a.rma(connection, &ranges.rma(0, 0, 64), 1, flags), Err(RmaError::Disconnected.into()));
     }
     assert_eq!((ranges.target.to_vec(0, 64), ranges.source.to_vec(0, 64)), (vec![0; 64], vec![1; 64]));
 }

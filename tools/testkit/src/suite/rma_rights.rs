@@ -3,10 +3,11 @@
 use super::rma::Ranges;
 use crate::memory::Origin;
 use crate::sys::null_memory;
-use crate::world::{World, drain, open, pattern};
+use crate::world::{World, drain, most, open, pattern};
+use cci::__binding::{Contract, Flags};
 use cci::{
-    Attribute, Connection, Device, Endpoint, EventKind, Failure, Flags, RegisterError, Rights, Rma, RmaError,
-    RmaHandle, Status,
+    Attribute, Connection, Device, Endpoint, EventKind, Failure, RegisterError, Rights, Rma, RmaError, RmaHandle,
+    Status,
 };
 use std::collections::HashSet;
 
@@ -37,12 +38,12 @@ impl<'e> Site<'e> {
 
     /// The target refuses: one failed event, no message, memory untouched, connection alive.
     fn refuses(&self, ranges: &Ranges, rma: &Rma<'_>, flags: Flags, what: &str) {
-        let rma = Rma { message: Some(b"must not arrive"), ..*rma };
+        let rma = rma.message(&b"must not arrive"[..]);
         self.a.rma(self.connection, &rma, 5, flags).unwrap_or_else(|error| panic!("{what}: {error} at once"));
         let event = self.world.next(0, EventKind::Send);
         assert_eq!((event.outcome(), event.context()), (Err(Failure::RemoteHandle), 5), "{what}");
         drop(event);
-        self.a.send(self.connection, b"alive", 6, Flags::NONE).expect("the connection lives");
+        self.a.send(self.connection, b"alive", 6).expect("the connection lives");
         assert_eq!(self.world.message(1), b"alive", "{what}");
         assert_eq!(self.world.sent(0), 6, "{what}");
         assert!(ranges.target.to_vec(0, LEN) == pattern(2, LEN), "{what}: the target was written");
@@ -95,7 +96,7 @@ pub fn rights_are_waived(device: &Device) {
             for word in 0..2 {
                 let mut forged = ranges.remote;
                 forged.stuff[word] ^= 1 << 17;
-                let rma = Rma { remote: &forged, ..ranges.rma(0, 0, 8) };
+                let rma = ranges.rma(0, 0, 8).remote(&forged);
                 site.refuses(&ranges, &rma, Flags::READ, "a forged handle");
             }
             b.deregister(&ranges.remote).expect("own registration");
@@ -118,12 +119,12 @@ pub fn stale_handle(device: &Device) {
             site.refuses(&ranges, &ranges.rma(0, 0, 64), flags, "a stale remote handle");
         }
         // The same place of the table serves another registration; the old handle must not fit it.
-        let newer = b.register(ranges.target.memory(), Rights::READ_WRITE).expect("a registration");
+        let newer = b.register_memory(ranges.target.memory(), Rights::READ_WRITE).expect("a registration");
         site.refuses(&ranges, &ranges.rma(0, 0, 64), Flags::WRITE, "a stale handle of a reused entry");
         b.deregister(&newer).expect("own registration");
         a.deregister(&ranges.local).expect("own registration");
         let refused = a.rma(site.connection, &ranges.rma(0, 0, 64), 1, Flags::WRITE);
-        assert_eq!(refused, Err(RmaError::LocalHandle));
+        assert_eq!(refused, Err(RmaError::LocalHandle.into()));
     }
 }
 
@@ -141,10 +142,15 @@ pub fn invented_handle(device: &Device) {
         invented.push(handle);
     }
     for handle in invented {
-        let rma = Rma { remote: &handle, ..ranges.rma(0, 0, 64) };
+        let rma = ranges.rma(0, 0, 64).remote(&handle);
         site.refuses(&ranges, &rma, Flags::WRITE, "an invented handle");
-        let rma = Rma { local: &handle, ..ranges.rma(0, 0, 64) };
-        assert_eq!(a.rma(site.connection, &rma, 1, Flags::READ), Err(RmaError::LocalHandle), "{:x?}", handle.stuff);
+        let rma = ranges.rma(0, 0, 64).local(&handle);
+        assert_eq!(
+            a.rma(site.connection, &rma, 1, Flags::READ),
+            Err(RmaError::LocalHandle.into()),
+            "{:x?}",
+            handle.stuff
+        );
     }
 }
 
@@ -195,7 +201,7 @@ pub fn local_range(device: &Device) {
     ] {
         for flags in [Flags::READ, Flags::WRITE, Flags::WRITE | Flags::BLOCKING] {
             let refused = a.rma(site.connection, &ranges.rma(offset, 0, bytes), 1, flags);
-            assert_eq!(refused, Err(RmaError::LocalHandle), "{bytes:#x} bytes at {offset:#x}");
+            assert_eq!(refused, Err(RmaError::LocalHandle.into()), "{bytes:#x} bytes at {offset:#x}");
         }
     }
     assert_eq!(drain(&a), 0);
@@ -208,13 +214,13 @@ pub fn refused_at_once(device: &Device) {
     let site = Site::new(&a, &b, RO);
     let ranges = site.ranges(Origin::Program, Rights::READ_WRITE);
     for flags in [Flags::NONE, Flags::READ | Flags::WRITE, Flags::FENCE, Flags::SILENT] {
-        assert_eq!(a.rma(site.connection, &ranges.rma(0, 0, 8), 1, flags), Err(RmaError::BadFlags), "{flags:?}");
+        assert_eq!(a.rma(site.connection, &ranges.rma(0, 0, 8), 1, flags), Err(RmaError::BadFlags.into()), "{flags:?}");
     }
     let none = a.rma(site.connection, &ranges.rma(0, 0, 0), 1, Flags::WRITE);
-    assert_eq!(none, Err(RmaError::ZeroLength));
-    let message = vec![0; site.connection.max_send_size() as usize + 1];
-    let rma = Rma { message: Some(&message), ..ranges.rma(0, 0, 8) };
-    assert_eq!(a.rma(site.connection, &rma, 1, Flags::WRITE), Err(RmaError::MessageTooLong));
+    assert_eq!(none, Err(RmaError::ZeroLength.into()));
+    let message = vec![0; most(site.connection) + 1];
+    let rma = ranges.rma(0, 0, 8).message(&message[..]);
+    assert_eq!(a.rma(site.connection, &rma, 1, Flags::WRITE), Err(RmaError::MessageTooLong.into()));
     assert_eq!(RmaError::MessageTooLong.status(), Status::MsgSize);
     assert_eq!(drain(&a), 0);
     assert!(ranges.target.to_vec(0, LEN) == pattern(2, LEN));
@@ -227,7 +233,7 @@ pub fn unreliable_connection(device: &Device) {
     let ranges = site.ranges(Origin::Program, Rights::READ_WRITE);
     for flags in [Flags::READ, Flags::WRITE] {
         let refused = a.rma(site.connection, &ranges.rma(0, 0, 8), 1, flags);
-        assert_eq!(refused, Err(RmaError::Unreliable));
+        assert_eq!(refused, Err(RmaError::Unreliable.into()));
     }
     assert_eq!(RmaError::Unreliable.status(), Status::Inval);
     assert!(ranges.target.to_vec(0, LEN) == pattern(2, LEN));
@@ -237,7 +243,7 @@ pub fn unreliable_connection(device: &Device) {
 pub fn registration_refused(device: &Device) {
     let endpoint = open(device);
     for len in [0, 1, 4096] {
-        assert_eq!(endpoint.register(null_memory(len), Rights::READ), Err(RegisterError::Null));
+        assert_eq!(endpoint.register_memory(null_memory(len), Rights::READ), Err(RegisterError::Null));
     }
     assert_eq!(endpoint.deregister(&RmaHandle { stuff: [7; 4] }), Err(RegisterError::UnknownHandle));
 }
@@ -247,7 +253,7 @@ pub fn deregistered_twice(device: &Device) {
     let endpoint = open(device);
     let memory = Origin::Program.allocate(64);
     for _ in 0..100 {
-        let handle = endpoint.register(memory.memory(), Rights::READ).expect("a registration");
+        let handle = endpoint.register_memory(memory.memory(), Rights::READ).expect("a registration");
         let copy = RmaHandle::from_bytes(&handle.to_bytes()).expect("32 bytes");
         endpoint.deregister(&copy).expect("a handle is known by content");
         assert_eq!(endpoint.deregister(&handle), Err(RegisterError::UnknownHandle));
@@ -261,7 +267,7 @@ pub fn half_a_handle(device: &Device) {
     for origin in Origin::ALL {
         let ranges = site.ranges(origin, Rights::READ_WRITE);
         let half = RmaHandle { stuff: [ranges.remote.stuff[0], ranges.remote.stuff[1], 0, 0] };
-        let rma = Rma { remote: &half, ..ranges.rma(0, 0, LEN as u64) };
+        let rma = ranges.rma(0, 0, LEN as u64).remote(&half);
         a.rma(site.connection, &rma, 1, Flags::WRITE).expect("a write");
         assert_eq!(site.world.sent(0), 1);
         assert!(ranges.target.to_vec(0, LEN) == pattern(1, LEN));
@@ -274,14 +280,14 @@ pub fn distinct_registrations(device: &Device) {
     let (a, b) = (open(device), open(device));
     let site = Site::new(&a, &b, RO);
     let ranges = site.ranges(Origin::Program, Rights::READ_WRITE);
-    let again = b.register(ranges.target.memory(), Rights::READ).expect("a registration");
-    let third = b.register(ranges.target.memory(), Rights::READ_WRITE).expect("a registration");
+    let again = b.register_memory(ranges.target.memory(), Rights::READ).expect("a registration");
+    let third = b.register_memory(ranges.target.memory(), Rights::READ_WRITE).expect("a registration");
     let handles: HashSet<_> = [ranges.remote, again, third].iter().map(|handle| handle.stuff[..2].to_vec()).collect();
     assert_eq!(handles.len(), 3);
-    site.refuses(&ranges, &Rma { remote: &again, ..ranges.rma(0, 0, 8) }, Flags::WRITE, "the one without the right");
+    site.refuses(&ranges, &ranges.rma(0, 0, 8).remote(&again), Flags::WRITE, "the one without the right");
     b.deregister(&ranges.remote).expect("own registration");
     site.refuses(&ranges, &ranges.rma(0, 0, 8), Flags::WRITE, "the one that is gone");
-    let rma = Rma { remote: &third, ..ranges.rma(0, 0, LEN as u64) };
+    let rma = ranges.rma(0, 0, LEN as u64).remote(&third);
     a.rma(site.connection, &rma, 1, Flags::WRITE).expect("the third lives");
     assert_eq!(site.world.sent(0), 1);
     assert!(ranges.target.to_vec(0, LEN) == pattern(1, LEN));
@@ -292,10 +298,10 @@ pub fn local_handle_of_another_endpoint(device: &Device) {
     let (a, b) = (open(device), open(device));
     let site = Site::new(&a, &b, RO);
     let ranges = site.ranges(Origin::Program, Rights::READ_WRITE);
-    let swapped = Rma { local: &ranges.remote, ..ranges.rma(0, 0, 8) };
-    assert_eq!(a.rma(site.connection, &swapped, 1, Flags::WRITE), Err(RmaError::LocalHandle));
+    let swapped = ranges.rma(0, 0, 8).local(&ranges.remote);
+    assert_eq!(a.rma(site.connection, &swapped, 1, Flags::WRITE), Err(RmaError::LocalHandle.into()));
     assert_eq!(a.deregister(&ranges.remote), Err(RegisterError::UnknownHandle));
-    site.refuses(&ranges, &Rma { remote: &ranges.local, ..ranges.rma(0, 0, 8) }, Flags::WRITE, "a handle of our own");
+    site.refuses(&ranges, &ranges.rma(0, 0, 8).remote(&ranges.local), Flags::WRITE, "a handle of our own");
 }
 
 /// Handles of the same memory differ each time, and nothing in them is its address.
@@ -305,7 +311,7 @@ pub fn handles_are_not_guessable(device: &Device) {
     let address = memory.memory().start() as u64;
     let mut seen = [HashSet::new(), HashSet::new()];
     for _ in 0..1000 {
-        let handle = endpoint.register(memory.memory(), Rights::READ).expect("a registration");
+        let handle = endpoint.register_memory(memory.memory(), Rights::READ).expect("a registration");
         endpoint.deregister(&handle).expect("own registration");
         for (word, seen) in handle.stuff.iter().zip(&mut seen) {
             assert!(seen.insert(*word), "a word of a handle came twice");

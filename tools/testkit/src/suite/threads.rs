@@ -2,9 +2,8 @@
 
 use crate::memory::Origin;
 use crate::world::{LIMIT, World, open, open_with, pattern, while_polled};
-use cci::{
-    Attribute, Connection, Device, Endpoint, EventKind, Flags, PollError, Rights, Rma, SendError, Threading, Unusable,
-};
+use cci::__binding::{Contract, Flags, Threading, set_threading};
+use cci::{Attribute, Connection, Device, Endpoint, EventKind, Notify, PollError, Rights, Rma, SendError, Unusable};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -13,7 +12,7 @@ const RO: Attribute = Attribute::ReliableOrdered;
 /// Sends, waiting for buffers.
 fn send(endpoint: &Endpoint, connection: Connection, message: &[u8]) {
     let begun = Instant::now();
-    while let Err(error) = endpoint.send(connection, message, 0, Flags::SILENT) {
+    while let Err(error) = endpoint.send(connection, message, Notify::OnFailure(0)) {
         assert_eq!(error, SendError::NoBuffers);
         assert!(begun.elapsed() < LIMIT, "no buffer comes free");
         // A send that waits is moved by the endpoint's progress.
@@ -92,14 +91,13 @@ pub fn many_rma(device: &Device) {
     let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
     let target = Origin::Program.allocate(4 * PART);
     let source = Origin::Program.allocate(4 * PART);
-    let remote = b.register(target.memory(), Rights::WRITE).expect("a registration");
-    let local = a.register(source.memory(), Rights::NONE).expect("a registration");
+    let remote = b.register_memory(target.memory(), Rights::WRITE).expect("a registration");
+    let local = a.register_memory(source.memory(), Rights::NONE).expect("a registration");
     let write = |thread: usize| {
         for round in 0..200u64 {
             source.write(thread * PART, &pattern(round * 4 + thread as u64, PART));
             let (offset, len) = ((thread * PART) as u64, PART as u64);
-            let rma =
-                Rma { local: &local, local_offset: offset, remote: &remote, remote_offset: offset, len, message: None };
+            let rma = Rma::new(&local, &remote, len).local_offset(offset).remote_offset(offset);
             a.rma(connection, &rma, 0, Flags::WRITE | Flags::BLOCKING).expect("a write");
         }
     };
@@ -118,27 +116,27 @@ pub fn many_rma(device: &Device) {
 
 /// An endpoint for one thread refuses every other one, and serves its own on.
 pub fn one_thread_only(device: &Device) {
-    let (a, b) = (open_with(device, |options| options.threading = Threading::One), open(device));
+    let (a, b) = (open_with(device, |options| set_threading(options, Threading::One)), open(device));
     let world = World::new([&a, &b]);
     let (connection, _) = world.connect(0, 1, RO);
     std::thread::scope(|scope| {
         let other = scope.spawn(|| {
             assert_eq!(a.get_event().err(), Some(PollError::Unusable(Unusable::WrongThread)));
-            let sent = a.send(connection, b"x", 0, Flags::NONE);
+            let sent = a.send(connection, b"x", 0);
             assert_eq!(sent, Err(SendError::Unusable(Unusable::WrongThread)));
             assert!(a.disconnect(connection).is_err() && a.handle().is_err() && a.recv_buffers().is_err());
         });
         other.join().expect("the other thread");
     });
     assert_eq!(Unusable::WrongThread.status(), cci::Status::Inval);
-    a.send(connection, b"own", 1, Flags::NONE).expect("a send");
+    a.send(connection, b"own", 1).expect("a send");
     assert_eq!((world.message(1).as_slice(), world.sent(0)), (&b"own"[..], 1));
 }
 
 /// Events of an endpoint for one thread may be returned by any.
 pub fn returned_by_another_thread_when_single(device: &Device) {
     let b = open_with(device, |options| {
-        options.threading = Threading::One;
+        set_threading(options, Threading::One);
         options.recv_buffers = 16;
     });
     let a = open(device);
@@ -147,7 +145,7 @@ pub fn returned_by_another_thread_when_single(device: &Device) {
     for round in 0..100u64 {
         let events: Vec<_> = (0..16)
             .map(|_| {
-                a.send(connection, &pattern(round, 200), 0, Flags::SILENT).expect("a send");
+                a.send(connection, &pattern(round, 200), Notify::OnFailure(0)).expect("a send");
                 world.next(1, EventKind::Recv)
             })
             .collect();
@@ -155,7 +153,7 @@ pub fn returned_by_another_thread_when_single(device: &Device) {
             scope.spawn(move || {
                 for event in events {
                     assert_eq!(event.received().expect("a message").to_vec(), pattern(round, 200));
-                    event.give_back().expect("borrowed");
+                    drop(event);
                 }
             });
         });
@@ -171,7 +169,7 @@ pub fn open_and_close(device: &Device) {
                     let (a, b) = (open(device), open(device));
                     let world = World::new([&a, &b]);
                     let (connection, _) = world.connect(0, 1, RO);
-                    a.send(connection, &pattern(thread * 100 + round, 500), 0, Flags::SILENT).expect("a send");
+                    a.send(connection, &pattern(thread * 100 + round, 500), Notify::OnFailure(0)).expect("a send");
                     assert_eq!(world.message(1), pattern(thread * 100 + round, 500));
                 }
             });

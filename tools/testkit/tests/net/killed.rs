@@ -1,6 +1,6 @@
 //! A peer that is killed while its host lives.
 
-use cci::{Attribute, EventKind, Failure, Flags};
+use cci::{Connect, EventKind, Failure, Notify};
 use cci_testkit::namespace::pair;
 use cci_testkit::{LIMIT, Peer, World, device_of, open_with};
 use std::time::{Duration, Instant};
@@ -20,14 +20,14 @@ pub(crate) fn elsewhere() {
         let world = World::new([&endpoint]);
         let mut peer = Peer::spawn(PROGRAM, "echo-over-sock", &["v1"]);
         let uri = peer.line_while(|| world.step());
-        endpoint.connect(&uri, b"", Attribute::ReliableOrdered, 1, Some(LIMIT)).expect("a connect");
+        endpoint.connect(&Connect::to(&uri).context(1).timeout(LIMIT)).expect("a connect");
         let connection = world.next(0, EventKind::Connect).connection().expect("one");
-        endpoint.send(connection, b"hello", 0, Flags::SILENT).expect("a send");
+        endpoint.send(connection, b"hello", Notify::OnFailure(0)).expect("a send");
         assert_eq!(world.message(0), b"hello");
         peer.kill();
         assert!(peer.wait().code().is_none(), "it was killed");
         let begun = Instant::now();
-        endpoint.send(connection, b"late", 7, Flags::NONE).expect("nobody has told yet");
+        endpoint.send(connection, b"late", 7).expect("nobody has told yet");
         let first = world.first(0);
         assert_eq!((first.kind(), first.context(), first.outcome()), (EventKind::Send, 7, Err(Failure::Disconnected)));
         assert_eq!(world.next(0, EventKind::Disconnect).connection(), Some(connection));

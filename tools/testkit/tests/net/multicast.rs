@@ -2,7 +2,7 @@
 
 use crate::namespace::Net;
 use crate::traffic::take;
-use cci::{Attribute, Connection, Endpoint, EventKind, Flags};
+use cci::{Attribute, Connect, Connection, Endpoint, EventKind};
 use cci_testkit::LIMIT;
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -32,7 +32,7 @@ impl Segment {
 
 /// Connects an endpoint to a group; in its own name space, since a socket is opened.
 fn connect(host: &Net, endpoint: &Endpoint, group: &str, attribute: Attribute) -> Connection {
-    host.enter(|| endpoint.connect(group, b"", attribute, 5, None).expect("a connect"));
+    host.enter(|| endpoint.connect(&Connect::to(group).attribute(attribute).context(5)).expect("a connect"));
     let deadline = Instant::now() + LIMIT;
     loop {
         assert!(Instant::now() < deadline, "no answer to the connect to {group}");
@@ -62,7 +62,7 @@ fn play(senders: usize) {
     for number in 0..COUNT {
         for (sender, (end, connection)) in ends.iter().zip(&connections).enumerate() {
             let message = [u8::try_from(sender).expect("few"), number, 7, 7];
-            end.send(*connection, &message, 0, Flags::NONE).expect("a send");
+            end.send(*connection, &message, 0).expect("a send");
         }
         let deadline = Instant::now() + LIMIT;
         let want = senders * (usize::from(number) + 1);

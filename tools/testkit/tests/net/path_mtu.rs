@@ -2,7 +2,8 @@
 
 use crate::namespace::Net;
 use crate::traffic::{Areas, WRITTEN, everything as exchange, transfers};
-use cci::{Attribute, EventKind, Flags, Rma};
+use cci::__binding::{Contract, Flags};
+use cci::{Attribute, EventKind, Rma};
 use cci_testkit::{World, pattern};
 
 /// A header of IPv4, and one of UDP.
@@ -73,11 +74,11 @@ fn shrinks(nets: &[Net; 4]) {
     let expected = pattern(3, LEN);
     large.fill(&expected);
     let [local, remote] = large.handles();
-    let rma = Rma { local, local_offset: 0, remote, remote_offset: 0, len: LEN as u64, message: Some(WRITTEN) };
+    let rma = Rma::new(local, remote, LEN as u64).message(WRITTEN);
     ends[0].rma(here, &rma, 100, Flags::WRITE).expect("a write");
     for (end, connection) in [(0, here), (1, there)] {
         for number in 0..20 {
-            ends[end].send(connection, &pattern(number, 8000), number, Flags::NONE).expect("a send");
+            ends[end].send(connection, &pattern(number, 8000), number).expect("a send");
         }
     }
     for (router, end) in [(1, "m0"), (2, "m1")] {

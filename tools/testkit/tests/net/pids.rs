@@ -1,11 +1,11 @@
 //! `sm` between processes of different pid name spaces, which share this network name space.
 
-use cci::{Attribute, Connection, Endpoint, EventKind, Flags, Rights, Rma, RmaHandle};
+use cci::__binding::{Contract, Flags};
+use cci::{Connect, Connection, Endpoint, EventKind, Notify, Rights, Rma, RmaHandle};
 use cci_testkit::memory::Origin;
 use cci_testkit::{LIMIT, Peer, World, open, open_with, pattern, sm_device};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
-const RO: Attribute = Attribute::ReliableOrdered;
 
 /// A peer that is the first process of a pid name space of its own: this process sees it, and it does not see this one.
 fn elsewhere(role: &[&str]) -> Peer {
@@ -15,16 +15,15 @@ fn elsewhere(role: &[&str]) -> Peer {
 }
 
 fn connect(world: &World<'_>, endpoint: &Endpoint, uri: &str) -> Connection {
-    endpoint.connect(uri, b"hello", RO, 1, Some(LIMIT)).expect("a connect");
+    endpoint.connect(&Connect::to(uri).payload(b"hello").context(1).timeout(LIMIT)).expect("a connect");
     let event = world.next(0, EventKind::Connect);
     assert_eq!((event.outcome(), event.reason()), (Ok(()), None));
     event.connection().expect("one")
 }
 
-fn accept(world: &World<'_>, endpoint: &Endpoint) -> Connection {
+fn accept(world: &World<'_>) -> Connection {
     let request = world.next(0, EventKind::ConnectRequest);
-    endpoint.accept(&request, 1).expect("an accept");
-    drop(request);
+    request.into_request().expect("a request").accept(1).expect("an accept");
     world.next(0, EventKind::Accept).connection().expect("one")
 }
 
@@ -37,7 +36,7 @@ pub(crate) fn connects() {
     assert!(uri.starts_with("sm://1/"), "{uri} is not of the first process of a name space");
     let connection = connect(&world, &endpoint, &uri);
     for len in [0, 8, 3000] {
-        endpoint.send(connection, &pattern(1, len), 0, Flags::SILENT).expect("a send");
+        endpoint.send(connection, &pattern(1, len), Notify::OnFailure(0)).expect("a send");
         assert_eq!(world.message(0), pattern(1, len));
     }
     drop(server);
@@ -48,15 +47,14 @@ pub(crate) fn connects() {
     const LEN: usize = 300_000;
     let source = Origin::Program.allocate(LEN);
     source.write(0, &pattern(2, LEN));
-    let local = endpoint.register(source.memory(), Rights::READ_WRITE).expect("a registration");
+    let local = endpoint.register_memory(source.memory(), Rights::READ_WRITE).expect("a registration");
     let target = elsewhere(&["target", endpoint.uri(), "program"]);
-    let connection = accept(&world, &endpoint);
+    let connection = accept(&world);
     let remote = RmaHandle::from_bytes(&world.message(0)).expect("a handle");
     let report = endpoint.report(connection).expect("open");
     assert!(report.rma_path.contains("process_vm"), "{}; {}", report.rma_path, report.why);
     for flags in [Flags::WRITE, Flags::READ] {
-        let rma =
-            Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: 0, len: LEN as u64, message: None };
+        let rma = Rma::new(&local, &remote, LEN as u64);
         endpoint.rma(connection, &rma, 7, flags).expect("an RMA");
         assert_eq!(world.sent(0), 7);
         if flags == Flags::WRITE {
@@ -68,11 +66,11 @@ pub(crate) fn connects() {
 
     // It copies to us through slots: it does not see our number.
     let writer = elsewhere(&["writer", endpoint.uri()]);
-    let connection = accept(&world, &endpoint);
+    let connection = accept(&world);
     let memory = Origin::Program.allocate(LEN);
-    let handle = endpoint.register(memory.memory(), Rights::WRITE).expect("a registration");
+    let handle = endpoint.register_memory(memory.memory(), Rights::WRITE).expect("a registration");
     let message = [&handle.to_bytes()[..], &(LEN as u64).to_ne_bytes()].concat();
-    endpoint.send(connection, &message, 0, Flags::SILENT).expect("a send");
+    endpoint.send(connection, &message, Notify::OnFailure(0)).expect("a send");
     world.until("a write", || memory.to_vec(0, LEN).contains(&0xff));
     endpoint.deregister(&handle).expect("nobody is stopped");
     drop(writer);
@@ -89,7 +87,7 @@ pub(crate) fn siblings() {
     let world = World::new([&endpoint]);
     for uri in &uris {
         let connection = connect(&world, &endpoint, uri);
-        endpoint.send(connection, uri.as_bytes(), 0, Flags::SILENT).expect("a send");
+        endpoint.send(connection, uri.as_bytes(), Notify::OnFailure(0)).expect("a send");
         assert_eq!(world.message(0), uri.as_bytes());
     }
     let mut flood = elsewhere(&["flood", &uris[0], "40"]);

@@ -1,6 +1,6 @@
 //! A firewall that rejects for a moment.
 
-use cci::{Attribute, EventKind, Flags};
+use cci::{Attribute, EventKind};
 use cci_testkit::World;
 use cci_testkit::namespace::{Net, pair};
 use std::time::{Duration, Instant};
@@ -21,11 +21,11 @@ pub(crate) fn heals() {
     let ends = [nets[0].endpoint("v0"), nets[1].endpoint("v1")];
     let world = World::new([&ends[0], &ends[1]]);
     let (there, back) = world.connect(0, 1, Attribute::ReliableOrdered);
-    ends[0].send(there, b"before", 0, Flags::NONE).expect("a send");
+    ends[0].send(there, b"before", 0).expect("a send");
     assert_eq!((world.sent(0), world.message(1)), (0, b"before".to_vec()));
     nets.iter().for_each(reject);
     for (end, connection) in ends.iter().zip([there, back]) {
-        end.send(connection, b"meanwhile", 1, Flags::NONE).expect("a send");
+        end.send(connection, b"meanwhile", 1).expect("a send");
     }
     let begun = Instant::now();
     while begun.elapsed() < MOMENT {

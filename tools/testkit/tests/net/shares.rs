@@ -2,7 +2,8 @@
 
 use crate::namespace::pair;
 use crate::traffic::Areas;
-use cci::{Attribute, EventKind, Flags, Rma};
+use cci::__binding::{Contract, Flags};
+use cci::{Attribute, EventKind, Rma};
 use cci_testkit::World;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -68,7 +69,7 @@ fn measure(ends: [&cci::Endpoint; 2], taken: &AtomicU64) -> (f64, f64) {
         }
         if open < WINDOW {
             let [local, remote] = areas.handles();
-            let rma = Rma { local, local_offset: 0, remote, remote_offset: 0, len: LEN as u64, message: None };
+            let rma = Rma::new(local, remote, LEN as u64);
             ends[0].rma(connection, &rma, 0, Flags::WRITE).expect("a write");
             open += 1;
         }

@@ -1,6 +1,7 @@
 //! What goes over a network that is tested: messages, and RMA of which every byte is looked at.
 
-use cci::{Attribute, Connection, Endpoint, EventKind, Flags, Rights, Rma, RmaHandle};
+use cci::__binding::{Contract, Flags};
+use cci::{Attribute, Connection, Endpoint, EventKind, Rights, Rma, RmaHandle};
 use cci_testkit::memory::{Bytes, Origin};
 use cci_testkit::{World, pattern};
 use std::collections::VecDeque;
@@ -33,7 +34,7 @@ pub(crate) fn messages(ends: [&Endpoint; 2], connections: [Connection; 2], count
         for at in 0..2 {
             if sent[at] < count && sent[at] < ended[at] + 64 {
                 let message = pattern(sent[at], length(sent[at]));
-                if ends[at].send(connections[at], &message, sent[at], Flags::NONE).is_ok() {
+                if ends[at].send(connections[at], &message, sent[at]).is_ok() {
                     sent[at] += 1;
                 }
             }
@@ -64,7 +65,8 @@ pub(crate) struct Areas {
 impl Areas {
     pub(crate) fn new(ends: [&Endpoint; 2], len: usize) -> Self {
         let bytes = [(); 2].map(|()| Origin::Program.allocate(len));
-        let register = |at: usize| ends[at].register(bytes[at].memory(), Rights::READ_WRITE).expect("a registration");
+        let register =
+            |at: usize| ends[at].register_memory(bytes[at].memory(), Rights::READ_WRITE).expect("a registration");
         let handles = [register(0), register(1)];
         Self { bytes, handles }
     }
@@ -92,14 +94,7 @@ pub(crate) fn transfers(world: &World<'_>, ends: [&Endpoint; 2], connection: Con
     for round in 0..rounds {
         let expected = pattern(1000 + round, whole);
         areas.bytes[0].write(0, &expected);
-        let rma = |message| Rma {
-            local: &areas.handles[0],
-            local_offset: 0,
-            remote: &areas.handles[1],
-            remote_offset: 0,
-            len,
-            message,
-        };
+        let rma = |message| Rma::new(&areas.handles[0], &areas.handles[1], len).message(message);
         ends[0].rma(connection, &rma(Some(WRITTEN)), 2 * round, Flags::WRITE).expect("a write");
         assert_eq!(world.message(1), WRITTEN);
         assert!(areas.bytes[1].to_vec(0, whole) == expected, "round {round}: what was written");

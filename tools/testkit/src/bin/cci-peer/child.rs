@@ -2,12 +2,13 @@
 
 use crate::traffic::connect;
 use crate::{hear, say};
+use cci::__binding::{Contract, Flags};
 use cci::{
-    Attribute, ConnectError, Context, EndpointOptions, EventKind, Flags, OptionError, PollError, RegisterError,
-    RequestError, Rights, Rma, RmaError, SendError, Status, Unusable,
+    Attribute, Connect, ConnectError, Context, EndpointOptions, EventKind, Notify, OptionError, PollError,
+    RegisterError, RequestError, Rights, Rma, RmaError, SendError, Status, Unusable,
 };
 use cci_testkit::memory::Origin;
-use cci_testkit::sys::{PrivateMemory, fork as fork_process, inherit_descriptors};
+use cci_testkit::sys::{PrivateMemory, RawEvent, fork as fork_process, inherit_descriptors};
 use cci_testkit::{LIMIT, World, open, pattern, sm_device};
 use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, waitpid};
 use std::os::unix::process::CommandExt;
@@ -35,8 +36,8 @@ pub(crate) fn execute_over_target(uri: &str, inherits: bool) {
     let endpoint = open(&sm_device());
     let connection = connect(&endpoint, uri);
     let memory = PrivateMemory::at(PLACE.0, PLACE.1);
-    let handle = endpoint.register(memory.memory(), Rights::WRITE).expect("a registration");
-    endpoint.send(connection, &handle.to_bytes(), 0, Flags::SILENT).expect("a send");
+    let handle = endpoint.register_memory(memory.memory(), Rights::WRITE).expect("a registration");
+    endpoint.send(connection, &handle.to_bytes(), Notify::OnFailure(0)).expect("a send");
     say("connected");
     hear();
     if inherits {
@@ -123,27 +124,27 @@ fn inherited_is_refused(site: &Site<'_>) {
     let forked = Unusable::Forked;
     assert_eq!(endpoint.get_event().err(), Some(PollError::Unusable(forked)));
     for flags in [Flags::NONE, Flags::SILENT, Flags::BLOCKING] {
-        assert_eq!(endpoint.send(*connection, b"x", 1, flags), Err(SendError::Unusable(forked)));
+        assert_eq!(endpoint.send_flags(*connection, b"x", 1, flags), Err(SendError::Unusable(forked).into()));
     }
     let parts = [std::io::IoSlice::new(b"x")];
-    assert_eq!(endpoint.send_vectored(*connection, &parts, 1, Flags::NONE), Err(SendError::Unusable(forked)));
-    let connected = endpoint.connect(endpoint.uri(), b"", RO, 1, None);
+    assert_eq!(endpoint.send_vectored(*connection, &parts, 1), Err(SendError::Unusable(forked)));
+    let connected = endpoint.connect(&Connect::to(endpoint.uri()).context(1));
     assert_eq!(connected, Err(ConnectError::Unusable(forked)));
     assert_eq!(endpoint.disconnect(*connection), Err(OptionError::Unusable(forked)));
-    let registered = endpoint.register(site.memory.memory(), Rights::READ);
+    let registered = endpoint.register_memory(site.memory.memory(), Rights::READ);
     assert_eq!(registered, Err(RegisterError::Unusable(forked)));
     assert_eq!(endpoint.deregister(handle), Err(RegisterError::Unusable(forked)));
-    let rma = Rma { local: handle, local_offset: 0, remote: handle, remote_offset: 0, len: 8, message: None };
-    assert_eq!(endpoint.rma(*connection, &rma, 1, Flags::WRITE), Err(RmaError::Unusable(forked)));
+    let rma = Rma::new(handle, handle, 8);
+    assert_eq!(endpoint.rma(*connection, &rma, 1, Flags::WRITE), Err(RmaError::Unusable(forked).into()));
     assert_eq!(endpoint.handle().map(|_| ()).map_err(|error| error.status), Err(Status::DeviceDead));
-    assert_eq!(endpoint.set_send_timeout(1), Err(OptionError::Unusable(forked)));
+    assert_eq!(endpoint.set_send_timeout(Duration::from_micros(1)), Err(OptionError::Unusable(forked)));
     assert_eq!(endpoint.keepalive(), Err(OptionError::Unusable(forked)));
     assert_eq!(endpoint.recv_buffers(), Err(OptionError::Unusable(forked)));
     assert_eq!(endpoint.alignment(), Err(OptionError::Unusable(forked)));
     assert_eq!(endpoint.report(*connection), Err(OptionError::Unusable(forked)));
     let option = cci::ConnectionOption::SendTimeout;
     assert_eq!(endpoint.option(*connection, option), Err(OptionError::Unusable(forked)));
-    assert_eq!(endpoint.set_option(*connection, option, 1), Err(OptionError::Unusable(forked)));
+    assert_eq!(endpoint.set_option(*connection, option, Duration::from_micros(1)), Err(OptionError::Unusable(forked)));
     for status in [PollError::Unusable(forked).status(), SendError::Unusable(forked).status(), forked.status()] {
         assert_eq!(status, Status::DeviceDead);
     }
@@ -160,15 +161,15 @@ struct Site<'e> {
 /// Messages and an RMA between two endpoints of this process.
 fn exchange(world: &World<'_>, endpoints: [&cci::Endpoint; 2], connection: cci::Connection, rounds: u64) {
     let (source, target) = (Origin::Library.allocate(5000), Origin::Program.allocate(5000));
-    let local = endpoints[0].register(source.memory(), Rights::NONE).expect("a registration");
-    let remote = endpoints[1].register(target.memory(), Rights::WRITE).expect("a registration");
+    let local = endpoints[0].register_memory(source.memory(), Rights::NONE).expect("a registration");
+    let remote = endpoints[1].register_memory(target.memory(), Rights::WRITE).expect("a registration");
     for round in 0..rounds {
         for len in [8, 300] {
-            endpoints[0].send(connection, &pattern(round, len), round, Flags::NONE).expect("a send");
+            endpoints[0].send(connection, &pattern(round, len), round).expect("a send");
             assert_eq!((world.message(1), world.sent(0)), (pattern(round, len), round));
         }
         source.write(0, &pattern(round, 5000));
-        let rma = Rma { local: &local, local_offset: 0, remote: &remote, remote_offset: 0, len: 5000, message: None };
+        let rma = Rma::new(&local, &remote, 5000);
         endpoints[0].rma(connection, &rma, round, Flags::WRITE).expect("a write");
         assert_eq!((world.sent(0), target.to_vec(0, 5000)), (round, pattern(round, 5000)));
     }
@@ -198,24 +199,24 @@ pub(crate) fn fork() {
     let world = World::new([&a, &b]);
     let (connection, _) = world.connect(0, 1, RO);
     let memory = Origin::Program.allocate(64);
-    let handle = a.register(memory.memory(), Rights::READ_WRITE).expect("a registration");
+    let handle = a.register_memory(memory.memory(), Rights::READ_WRITE).expect("a registration");
     let os_handle = b.handle().expect("a handle");
     for round in 0..5 {
         // An event that is borrowed, one that is queued, and a request, all across the fork.
-        a.send(connection, &pattern(7, 200), 1, Flags::NONE).expect("a send");
-        a.connect(b.uri(), b"across", RO, 2, Some(LIMIT)).expect("a connect");
+        a.send(connection, &pattern(7, 200), 1).expect("a send");
+        a.connect(&Connect::to(b.uri()).payload(b"across").context(2).timeout(LIMIT)).expect("a connect");
         let received = world.next(1, EventKind::Recv);
         let request = world.next(1, EventKind::ConnectRequest);
         let Some(child) = fork_process() else {
             set_parent_process_death_signal(Some(Signal::KILL)).expect("a valid signal");
             inherited_is_refused(&Site { endpoint: &a, connection, handle, memory: &memory });
-            assert_eq!(b.accept(&request, 1), Err(RequestError::Unusable(Unusable::Forked)));
-            assert_eq!(b.reject(&request), Err(RequestError::Unusable(Unusable::Forked)));
-            let (_, error) = received.give_back().expect_err("inherited");
-            assert_eq!(error, RequestError::Unusable(Unusable::Forked));
+            let forked = Err(RequestError::Unusable(Unusable::Forked));
+            let request = RawEvent::of(request);
+            assert_eq!((request.accept(1), request.reject()), (forked, forked));
+            assert_eq!(RawEvent::of(received).give_back(), forked);
             start_afresh();
             // Destructors of everything that was inherited run here: they must touch nothing.
-            drop((request, os_handle));
+            drop(os_handle);
             drop(world);
             drop((a, b));
             std::process::exit(0);
@@ -224,12 +225,12 @@ pub(crate) fn fork() {
         exchange(&world, [&a, &b], connection, 50);
         assert!(ended_well(child), "the child of round {round}");
         assert_eq!(received.received().expect("a message").to_vec(), pattern(7, 200));
-        b.accept(&request, 3).expect("an accept");
+        request.into_request().expect("a request").accept(3).expect("an accept");
         assert_eq!(world.next(0, EventKind::Connect).outcome(), Ok(()));
         exchange(&world, [&a, &b], connection, 50);
         start_afresh();
     }
-    assert!(cci::Endpoint::open(&sm_device(), &EndpointOptions::default()).is_ok());
+    assert!(cci::Endpoint::open(&sm_device(), &EndpointOptions::new()).is_ok());
     say("undisturbed");
 }
 

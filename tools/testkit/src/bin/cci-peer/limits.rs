@@ -2,7 +2,8 @@
 
 use crate::traffic::connect;
 use crate::{die_with_parent, hear, say};
-use cci::{Attribute, Endpoint, EndpointOptions, EventKind, Failure, Flags, Rights, Status};
+use cci::__binding::Contract;
+use cci::{Attribute, Connect, Endpoint, EndpointOptions, EventKind, Failure, Notify, Rights, Status};
 use cci_testkit::memory::Origin;
 use cci_testkit::process::{context_switches, descriptors, mappings, processor_time, threads};
 use cci_testkit::sm_raw::{RawListener, raw_connect};
@@ -17,7 +18,7 @@ pub(crate) fn idle(uri: &str, seconds: u64) {
     let endpoint = open(&sm_device());
     let handle = endpoint.handle().expect("a handle");
     let connection = connect(&endpoint, uri);
-    endpoint.send(connection, b"hello", 0, Flags::SILENT).expect("a send");
+    endpoint.send(connection, b"hello", Notify::OnFailure(0)).expect("a send");
     assert_eq!(World::new([&endpoint]).message(0), b"hello");
     // Whatever is left of the beginning: until the handle is quiet.
     let begun = Instant::now();
@@ -58,7 +59,7 @@ pub(crate) fn few_descriptors() {
     let mut failures = 0;
     for free in 0.. {
         let opened = with_limit(Resource::Nofile, before as u64 + free, || {
-            Endpoint::open(&sm_device(), &EndpointOptions::default())
+            Endpoint::open(&sm_device(), &EndpointOptions::new())
         });
         match opened {
             Ok(endpoint) => {
@@ -88,9 +89,9 @@ pub(crate) fn no_descriptors_later() {
     let (connection, _) = world.connect(0, 1, RO);
     let raw: Vec<_> = (0..3).map(|_| raw_connect(b.uri()).expect("it listens")).collect();
     with_limit(Resource::Nofile, descriptors() as u64, || {
-        let began = late.connect(b.uri(), b"", RO, 5, Some(Duration::from_millis(200)));
+        let began = late.connect(&Connect::to(b.uri()).context(5).timeout(Duration::from_millis(200)));
         for number in 0..2000u64 {
-            a.send(connection, &number.to_ne_bytes(), number, Flags::NONE).expect("a send");
+            a.send(connection, &number.to_ne_bytes(), number).expect("a send");
             assert_eq!((world.message(1), world.sent(0)), (number.to_ne_bytes().to_vec(), number));
         }
         if began.is_ok() {
@@ -120,7 +121,7 @@ pub(crate) fn little_memory() {
     let mut failures = 0;
     for step in 0..64 {
         let limit = address_space() + step * (256 << 10);
-        let options = EndpointOptions { recv_buffers: 60_000, ..EndpointOptions::default() };
+        let options = EndpointOptions::new().recv_buffers(60_000);
         match with_limit(Resource::As, limit, || Endpoint::open(&sm_device(), &options)) {
             Ok(endpoint) => drop(endpoint),
             Err(error) => {
@@ -155,7 +156,7 @@ pub(crate) fn nobody(uri: &str) {
     die_with_parent();
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
-    endpoint.connect(uri, b"let me in", RO, 1, Some(LIMIT)).expect("a connect");
+    endpoint.connect(&Connect::to(uri).payload(b"let me in").context(1).timeout(LIMIT)).expect("a connect");
     let ended = world.next(0, EventKind::Connect);
     assert_eq!(ended.outcome(), Err(Failure::Refused));
     say(endpoint.uri());
@@ -175,7 +176,7 @@ pub(crate) fn handles() {
     let endpoint = open(&sm_device());
     let memory = Origin::Program.allocate(4096);
     for _ in 0..4 {
-        let handle = endpoint.register(memory.memory(), Rights::READ).expect("a registration");
+        let handle = endpoint.register_memory(memory.memory(), Rights::READ).expect("a registration");
         say(&format!("{:016x} {:016x}", handle.stuff[0], handle.stuff[1]));
     }
 }

@@ -1,7 +1,7 @@
 //! Roles that look names up.
 
 use crate::{hear, say};
-use cci::{Attribute, EventKind, Failure};
+use cci::{Connect, EventKind, Failure};
 use cci_testkit::{LIMIT, device_of, open};
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ pub(crate) fn silent_server() {
     let endpoint = open(&device_of("sock", &[("interface", "lo")]));
     let uri = "sock://silent.example:5000";
     let ((), mut longest) =
-        timed(|| endpoint.connect(uri, b"", Attribute::ReliableOrdered, 1, Some(TIMEOUT)).expect("a connect"));
+        timed(|| endpoint.connect(&Connect::to(uri).context(1).timeout(TIMEOUT)).expect("a connect"));
     let begin = Instant::now();
     let mut query = [0; 512];
     server.recv(&mut query).expect("a query");

@@ -1,15 +1,14 @@
 //! Roles that send and receive.
 
 use crate::{hear, say};
-use cci::{Attribute, Connection, Device, Endpoint, Event, EventKind, Flags, Rights, Rma, RmaHandle, SendError};
+use cci::__binding::{Contract, Flags};
+use cci::{BlockingError, Connect, Connection, Device, Endpoint, Event, EventKind, Rights, Rma, RmaHandle, SendError};
 use cci_testkit::memory::Origin;
 use cci_testkit::{LIMIT, World, drain, open, pattern, sm_device};
 
-const RO: Attribute = Attribute::ReliableOrdered;
-
 /// Connects to the endpoint of the test.
 pub(crate) fn connect(endpoint: &Endpoint, uri: &str) -> Connection {
-    endpoint.connect(uri, b"", RO, 1, Some(LIMIT)).expect("a connect");
+    endpoint.connect(&Connect::to(uri).context(1).timeout(LIMIT)).expect("a connect");
     let event = World::new([endpoint]).next(0, EventKind::Connect);
     assert_eq!(event.outcome(), Ok(()));
     event.connection().expect("one")
@@ -18,9 +17,9 @@ pub(crate) fn connect(endpoint: &Endpoint, uri: &str) -> Connection {
 /// Sends, making progress while there is no buffer; false when the connection is gone.
 fn send(endpoint: &Endpoint, connection: Connection, message: &[u8], flags: Flags) -> bool {
     loop {
-        match endpoint.send(connection, message, 0, flags) {
+        match endpoint.send_flags(connection, message, 0, flags) {
             Ok(()) => return true,
-            Err(SendError::NoBuffers) => {
+            Err(BlockingError::Refused(SendError::NoBuffers)) => {
                 drain(endpoint);
             }
             Err(_) => return false,
@@ -30,7 +29,7 @@ fn send(endpoint: &Endpoint, connection: Connection, message: &[u8], flags: Flag
 
 fn answer(endpoint: &Endpoint, event: Event<'_>) {
     match event.kind() {
-        EventKind::ConnectRequest => endpoint.accept(&event, 0).expect("an accept"),
+        EventKind::ConnectRequest => event.into_request().expect("a request").accept(0).expect("an accept"),
         EventKind::Recv => {
             let message = event.received().expect("a message").to_vec();
             let connection = event.connection().expect("one");
@@ -86,7 +85,7 @@ pub(crate) fn target(uri: &str, origin: &str) {
     let endpoint = open(&sm_device());
     let connection = connect(&endpoint, uri);
     let memory = if origin == "library" { Origin::Library } else { Origin::Program }.allocate(64 << 20);
-    let handle = endpoint.register(memory.memory(), Rights::READ_WRITE).expect("a registration");
+    let handle = endpoint.register_memory(memory.memory(), Rights::READ_WRITE).expect("a registration");
     assert!(send(&endpoint, connection, &handle.to_bytes(), Flags::SILENT));
     say("connected");
     loop {
@@ -103,7 +102,7 @@ pub(crate) fn writer(uri: &str) {
     let connection = connect(&endpoint, uri);
     let source = Origin::Program.allocate(PIECE);
     source.write(0, &[0xff; PIECE]);
-    let local = endpoint.register(source.memory(), Rights::NONE).expect("a registration");
+    let local = endpoint.register_memory(source.memory(), Rights::NONE).expect("a registration");
     say("connected");
     let (mut remote, mut number): (Option<(RmaHandle, u64)>, u64) = (None, 0);
     loop {
@@ -118,7 +117,7 @@ pub(crate) fn writer(uri: &str) {
         let piece = (PIECE as u64).min(*len);
         let remote_offset = (number * 4096) % (len - piece + 1);
         number += 1;
-        let rma = Rma { local: &local, local_offset: 0, remote: handle, remote_offset, len: piece, message: None };
+        let rma = Rma::new(&local, handle, piece).remote_offset(remote_offset);
         // Refused or failed: the registration is gone, the next message names another.
         let _ = endpoint.rma(connection, &rma, 0, Flags::WRITE | Flags::SILENT);
     }
@@ -130,7 +129,7 @@ pub(crate) fn send_and_exit(uri: &str, count: u64, len: usize) -> ! {
     let connection = connect(&endpoint, uri);
     let world = World::new([&endpoint]);
     for number in 0..count {
-        while let Err(error) = endpoint.send(connection, &pattern(number, len), number, Flags::NONE) {
+        while let Err(error) = endpoint.send(connection, &pattern(number, len), number) {
             assert_eq!(error, SendError::NoBuffers);
             world.step();
         }

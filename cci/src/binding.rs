@@ -1,20 +1,28 @@
-//! The operations on cells of the slabs, for bindings: no handle objects, the same checks.
+//! What bindings and tools need, and programs do not: the operations on cells of the slabs, without handle objects and with the
+//! same checks. No part of the API: it changes with the library.
 //!
-//! Programs use [`crate::Endpoint`]; a binding that must hand out plain pointers uses these.
+//! A cell leads to everything behind the endpoint's lock. So it is reached through `unsafe` functions only ([`cell`],
+//! [`into_cell`]), whose callers promise this: no event that an [`crate::Event`] holds is given back through a slot, and no
+//! endpoint is closed through its cell, while Rust code may still read the payload of one of its events.
 
-use crate::endpoint::CloseError;
+use crate::EndpointOptions;
+use crate::connection::Connection as Named;
+use crate::endpoint::{CloseError, EndpointFor};
+use crate::errors::BlockingError;
+use crate::event::Event;
 use cci_mem::cancellation::Uncancelled;
 use cci_mem::memory::Memory;
 use cci_mem::sync::Ordering;
 use cci_proto::{
-    EventKind, Flags, PollError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Status, Unusable,
+    EventKind, Failure, PollError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Status,
+    Unusable,
 };
-use cci_transport::{
-    Connection, ConnectionState, Endpoint, Message, PeerCopy, Posted, Rma, Slot, Transport, keep_copies,
-};
+use cci_transport::{Connection, ConnectionState, Endpoint, Message, Posted, Rma, Slot, Transport, keep_copies};
 use std::ptr::NonNull;
 use std::time::Duration;
 
+pub use cci_mem::guarded::Threading;
+pub use cci_proto::Flags;
 pub use cci_transport::{
     Connection as ConnectionCell, Endpoint as EndpointCell, Entered, Outside, Popped, Slot as EventCell,
 };
@@ -40,9 +48,15 @@ pub fn get_event(endpoint: &Endpoint) -> Result<Option<NonNull<Slot>>, PollError
 /// # Errors
 ///
 /// Not borrowed, an unanswered request, or a forked child.
+///
+/// # Safety
+///
+/// Nothing reads the payload in place any more.
 #[inline]
-pub fn return_event(slot: &'static Slot) -> Result<(), RequestError> {
-    if give_back(slot)? {
+#[expect(unsafe_code, reason = "the memory of the payload may be used again after this call")]
+pub unsafe fn return_event(slot: &'static Slot) -> Result<(), RequestError> {
+    // SAFETY: by the contract above.
+    if unsafe { give_back(slot) }? {
         refill(slot);
     }
     Ok(())
@@ -53,8 +67,13 @@ pub fn return_event(slot: &'static Slot) -> Result<(), RequestError> {
 /// # Errors
 ///
 /// As [`return_event`].
+///
+/// # Safety
+///
+/// As [`return_event`].
 #[inline(always)]
-pub fn give_back(slot: &Slot) -> Result<bool, RequestError> {
+#[expect(unsafe_code, reason = "the memory of the payload may be used again after this call")]
+pub unsafe fn give_back(slot: &Slot) -> Result<bool, RequestError> {
     let owner = slot.owner.get().ok_or(RequestError::NotBorrowed)?;
     if !owner.is_here() {
         return Err(Unusable::Forked.into());
@@ -83,11 +102,11 @@ pub fn refill(slot: &Slot) {
     }
 }
 
-/// Sends a message. With BLOCKING returns when it has ended.
+/// Sends a message. `flags`: SILENT, NO_COPY, or none.
 ///
 /// # Errors
 ///
-/// Refused: nothing was sent. BLOCKING: or failed.
+/// Refused: nothing was sent.
 #[inline]
 pub fn send(
     endpoint: &Endpoint,
@@ -103,7 +122,24 @@ pub fn send(
     {
         return entered.post(connection, bytes, context, flags);
     }
-    send_any(endpoint, live, message, context, flags)
+    send_any(endpoint, live, message, posted(flags, context), flags).map(drop)
+}
+
+/// Sends a message and waits until it is sent. `flags`: what else is set.
+///
+/// # Errors
+///
+/// Refused: nothing was sent. Or failed: it may have arrived.
+pub fn send_blocking(
+    endpoint: &Endpoint,
+    live: impl Fn() -> Option<&'static Connection>,
+    message: Message<'_>,
+    flags: Flags,
+) -> Result<(), BlockingError<SendError>> {
+    match send_any(endpoint, live, message, Posted::Waited, flags)? {
+        None => Ok(()),
+        Some(slot) => wait(endpoint, slot).map_err(SendError::from)?.map_err(BlockingError::Failed),
+    }
 }
 
 /// Apart from the way of most messages, which needs fewer registers without it.
@@ -112,11 +148,10 @@ fn send_any(
     endpoint: &Endpoint,
     live: impl Fn() -> Option<&'static Connection>,
     message: Message<'_>,
-    context: u64,
+    posted: Posted,
     flags: Flags,
-) -> Result<(), SendError> {
-    let posted = posted(flags, context);
-    let open = endpoint.with(|core, transport| {
+) -> Result<Option<&'static Slot>, SendError> {
+    endpoint.with(|core, transport| {
         let connection = live().ok_or(SendError::Disconnected)?;
         if !connection.takes(message.len()) {
             let is_open = connection.state() == ConnectionState::Open;
@@ -127,22 +162,14 @@ fn send_any(
             return Err(SendError::BadFlags);
         }
         transport.send(core, connection, message, posted)
-    })??;
-    match open {
-        None => Ok(()),
-        Some(slot) => wait(endpoint, slot)?.map_err(|status| match status {
-            Status::TimedOut => SendError::TimedOut,
-            Status::Rnr => SendError::NotReady,
-            _ => SendError::Disconnected,
-        }),
-    }
+    })?
 }
 
-/// Starts an RMA. With BLOCKING returns when it has ended.
+/// Starts an RMA. `flags`: SILENT, or none of those that say how its end is reported.
 ///
 /// # Errors
 ///
-/// Refused: nothing was copied. BLOCKING: or failed.
+/// Refused: nothing was copied.
 pub fn rma(
     endpoint: &Endpoint,
     live: impl Fn() -> Option<&'static Connection>,
@@ -150,8 +177,32 @@ pub fn rma(
     context: u64,
     flags: Flags,
 ) -> Result<(), RmaError> {
-    let posted = posted(flags, context);
-    let open = endpoint.with(|core, transport| {
+    start_rma(endpoint, live, rma, posted(flags, context)).map(drop)
+}
+
+/// Starts an RMA and waits for its end.
+///
+/// # Errors
+///
+/// Refused: nothing was copied. Or failed: part of it may have been copied.
+pub fn rma_blocking(
+    endpoint: &Endpoint,
+    live: impl Fn() -> Option<&'static Connection>,
+    rma: &Rma<'_>,
+) -> Result<(), BlockingError<RmaError>> {
+    match start_rma(endpoint, live, rma, Posted::Waited)? {
+        None => Ok(()),
+        Some(slot) => wait(endpoint, slot).map_err(RmaError::from)?.map_err(BlockingError::Failed),
+    }
+}
+
+fn start_rma(
+    endpoint: &Endpoint,
+    live: impl Fn() -> Option<&'static Connection>,
+    rma: &Rma<'_>,
+    posted: Posted,
+) -> Result<Option<&'static Slot>, RmaError> {
+    endpoint.with(|core, transport| {
         let connection = live().ok_or(RmaError::Disconnected)?;
         if !connection.attribute().is_reliable() {
             return Err(RmaError::Unreliable);
@@ -167,17 +218,16 @@ pub fn rma(
             return Err(RmaError::Disconnected);
         }
         transport.rma(core, connection, rma, posted)
-    })??;
-    match open {
-        None => Ok(()),
-        Some(slot) => wait(endpoint, slot)?.map_err(|status| match status {
-            Status::TimedOut => RmaError::TimedOut,
-            Status::Rnr => RmaError::NotReady,
-            Status::RmaHandle => RmaError::RemoteHandle,
-            Status::RmaOp => RmaError::Copy,
-            _ => RmaError::Disconnected,
-        }),
-    }
+    })?
+}
+
+/// Ends a registration. When it returns without error nobody touches the memory any more.
+///
+/// # Errors
+///
+/// No such registration, or a peer that is stopped in the midst of a copy holds it.
+pub fn deregister(endpoint: &Endpoint, handle: &RmaHandle) -> Result<(), RegisterError> {
+    endpoint.with(|core, transport| transport.deregister(core, handle))?
 }
 
 /// Registers memory for RMA, with the rights that the device's key `rma_rights` gives peers.
@@ -193,17 +243,11 @@ pub fn register(endpoint: &Endpoint, memory: Memory, rights: Rights) -> Result<R
 }
 
 fn posted(flags: Flags, context: u64) -> Posted {
-    if flags.has(Flags::BLOCKING) {
-        Posted::Waited
-    } else if flags.has(Flags::SILENT) {
-        Posted::Silent(context)
-    } else {
-        Posted::Event(context)
-    }
+    if flags.has(Flags::SILENT) { Posted::Silent(context) } else { Posted::Event(context) }
 }
 
 /// Waits for the end of an operation, without the lock while it sleeps.
-fn wait(endpoint: &Endpoint, slot: &'static Slot) -> Result<Result<(), Status>, Unusable> {
+fn wait(endpoint: &Endpoint, slot: &'static Slot) -> Result<Result<(), Failure>, Unusable> {
     let mut looks = 0;
     // Closing the descriptor of a sleep is a cancellation point.
     let mut uncancelled = None;
@@ -232,7 +276,7 @@ fn wait(endpoint: &Endpoint, slot: &'static Slot) -> Result<Result<(), Status>, 
         })?;
         match ended {
             Err(Status::Success) => return Ok(Ok(())),
-            Err(status) => return Ok(Err(status)),
+            Err(status) => return Ok(Err(Failure::from_status(status).unwrap_or(Failure::Disconnected))),
             Ok(None) => std::hint::spin_loop(),
             Ok(Some(fd)) => sleep(&fd, Duration::from_millis(100)),
         }
@@ -336,10 +380,16 @@ fn answer(
 /// # Errors
 ///
 /// Closed already, or it cannot be used here. [`CloseError::Busy`]: closed, but a peer still copies.
-pub fn close(endpoint: &'static Endpoint) -> Result<(), CloseError> {
-    let copies = shut(endpoint.close()?);
+///
+/// # Safety
+///
+/// No [`crate::Event`] of the endpoint is left.
+#[expect(unsafe_code, reason = "the memory of payloads ends with the endpoint")]
+pub unsafe fn close(endpoint: &'static Endpoint) -> Result<(), CloseError> {
+    let body = endpoint.close()?;
+    let closed = shut(body);
     endpoint.recycle();
-    keep(copies)
+    closed
 }
 
 /// As [`close`], of this life of an endpoint, whatever thread it belongs to: that thread's later calls are refused.
@@ -347,26 +397,30 @@ pub fn close(endpoint: &'static Endpoint) -> Result<(), CloseError> {
 /// # Errors
 ///
 /// As [`close`].
-pub fn close_for_owner(endpoint: &'static Endpoint, life: u32) -> Result<(), CloseError> {
+///
+/// # Safety
+///
+/// As [`close`].
+#[expect(unsafe_code, reason = "the memory of payloads ends with the endpoint")]
+pub unsafe fn close_for_owner(endpoint: &'static Endpoint, life: u32) -> Result<(), CloseError> {
     if endpoint.generation() != life {
         return Err(Unusable::Closed.into());
     }
-    match close(endpoint) {
+    // SAFETY: by the contract above.
+    match unsafe { close(endpoint) } {
         Err(CloseError::Unusable(Unusable::WrongThread)) => {}
         result => return result,
     }
     // The cell has no further life: the thread that it belonged to may still be at its door.
-    keep(shut(endpoint.seize(life)?))
+    shut(endpoint.seize(life)?)
 }
 
-fn shut(mut body: cci_transport::Body) -> Vec<Box<dyn PeerCopy>> {
+fn shut(mut body: cci_transport::Body) -> Result<(), CloseError> {
     body.transport.close(&mut body.core, Duration::from_millis(100));
-    std::mem::take(&mut body.core.unfinished)
-}
-
-fn keep(copies: Vec<Box<dyn PeerCopy>>) -> Result<(), CloseError> {
+    let copies = std::mem::take(&mut body.core.unfinished);
     let busy = copies.first().map(|copy| CloseError::Busy(copy.peer()));
-    keep_copies(copies);
+    let owned = std::mem::take(&mut body.core.owned);
+    keep_copies(copies, owned.into_values().map(|(memory, _)| memory).collect());
     busy.map_or(Ok(()), Err)
 }
 
@@ -410,4 +464,192 @@ pub fn handle(endpoint: &Endpoint) -> Result<std::os::fd::RawFd, Unusable> {
         core.handle_in_use = true;
         transport.handle().as_raw_fd()
     })
+}
+
+/// Registers memory that the endpoint keeps until the registration has ended: see [`drop_owned`].
+pub(crate) fn register_owned(endpoint: &Endpoint, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
+    let handle = register(endpoint, memory.clone(), rights)?;
+    endpoint.with(|core, _| core.owned.insert(key(&handle), (memory, false)))?;
+    Ok(handle)
+}
+
+/// As [`deregister`], of [`register_owned`].
+pub(crate) fn deregister_owned(endpoint: &Endpoint, handle: &RmaHandle) -> Result<(), RegisterError> {
+    endpoint.with(|core, transport| {
+        transport.deregister(core, handle)?;
+        core.owned.remove(&key(handle));
+        Ok(())
+    })?
+}
+
+/// Ends a registration of [`register_owned`] without waiting. While a peer copies, the endpoint keeps the memory.
+pub(crate) fn drop_owned(endpoint: &Endpoint, handle: &RmaHandle) {
+    // Where the endpoint cannot be entered, it keeps the memory until it closes.
+    let _ = endpoint.with(|core, transport| {
+        if let Some((_, is_dropped)) = core.owned.get_mut(&key(handle)) {
+            *is_dropped = true;
+        }
+        if transport.retire(core, handle) != Err(RegisterError::Busy) {
+            core.owned.remove(&key(handle));
+        }
+    });
+}
+
+/// Ends the registrations that [`drop_owned`] left and whose copies are over. Returns the number of those that remain.
+pub(crate) fn retire_dropped(endpoint: &Endpoint) -> Result<usize, Unusable> {
+    endpoint.with(|core, transport| {
+        let dropped = core.owned.iter().filter(|(_, (memory, is_dropped))| *is_dropped && !memory.is_empty());
+        let handles: Vec<[u64; 2]> = dropped.map(|(key, _)| *key).collect();
+        handles
+            .into_iter()
+            .filter(|[first, secret]| {
+                let handle = RmaHandle { stuff: [*first, *secret, 0, 0] };
+                let is_busy = transport.retire(core, &handle) == Err(RegisterError::Busy);
+                if !is_busy {
+                    core.owned.remove(&key(&handle));
+                }
+                is_busy
+            })
+            .count()
+    })
+}
+
+fn key(handle: &RmaHandle) -> [u64; 2] {
+    [handle.stuff[0], handle.stuff[1]]
+}
+
+/// The cell of an endpoint in its slab.
+///
+/// # Safety
+///
+/// The promise of this module.
+#[expect(unsafe_code, reason = "a cell leads to slots that events hold")]
+#[must_use]
+pub unsafe fn cell<T>(endpoint: &EndpointFor<T>) -> &'static Endpoint {
+    endpoint.cell
+}
+
+/// Leaves the endpoint open without its owner, for a binding that closes it by [`close`].
+///
+/// # Safety
+///
+/// The promise of this module.
+#[expect(unsafe_code, reason = "a cell leads to slots that events hold")]
+#[must_use]
+pub unsafe fn into_cell<T>(endpoint: EndpointFor<T>) -> &'static Endpoint {
+    endpoint.leave_open()
+}
+
+/// The pointer that a binding's program holds until it returns the event by [`return_event`].
+#[must_use]
+pub fn into_raw(event: Event<'_>) -> NonNull<Slot> {
+    event.into_slot()
+}
+
+/// Changes who may use the endpoint, as run time checks it.
+pub fn set_threading(options: &mut EndpointOptions, threading: Threading) {
+    options.threading = threading;
+}
+
+/// As [`set_threading`] has set it.
+#[must_use]
+pub fn threading(options: &EndpointOptions) -> Threading {
+    options.threading
+}
+
+/// Options of an endpoint whose layers are stamped.
+#[cfg(feature = "trace")]
+#[must_use]
+pub fn with_stamps(
+    options: EndpointOptions,
+    stamps: Option<std::sync::Arc<cci_transport::trace::Stamps>>,
+) -> EndpointOptions {
+    EndpointOptions { stamps, ..options }
+}
+
+/// The operations of the C contract with its flags and its handles, on an endpoint: what the conformance suite tests.
+pub trait Contract {
+    /// [`send`] or, with BLOCKING, [`send_blocking`].
+    ///
+    /// # Errors
+    ///
+    /// As they.
+    fn send_flags(
+        &self,
+        connection: Named,
+        message: &[u8],
+        context: u64,
+        flags: Flags,
+    ) -> Result<(), BlockingError<SendError>>;
+
+    /// [`rma`] or, with BLOCKING, [`rma_blocking`]; exactly one of READ and WRITE, and FENCE as wanted.
+    ///
+    /// # Errors
+    ///
+    /// As they.
+    fn rma(
+        &self,
+        connection: Named,
+        rma: &crate::Rma<'_>,
+        context: u64,
+        flags: Flags,
+    ) -> Result<(), BlockingError<RmaError>>;
+
+    /// [`register`].
+    ///
+    /// # Errors
+    ///
+    /// As it.
+    fn register_memory(&self, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError>;
+
+    /// [`deregister`].
+    ///
+    /// # Errors
+    ///
+    /// As it.
+    fn deregister(&self, handle: &RmaHandle) -> Result<(), RegisterError>;
+}
+
+impl<T> Contract for EndpointFor<T> {
+    fn send_flags(
+        &self,
+        connection: Named,
+        message: &[u8],
+        context: u64,
+        flags: Flags,
+    ) -> Result<(), BlockingError<SendError>> {
+        let flags = Flags::for_send(flags.bits()).ok_or(SendError::BadFlags)?;
+        let live = || connection.live(self.cell);
+        if flags.has(Flags::BLOCKING) {
+            send_blocking(self.cell, live, Message::One(message), flags)
+        } else {
+            Ok(send(self.cell, live, Message::One(message), context, flags)?)
+        }
+    }
+
+    fn rma(
+        &self,
+        connection: Named,
+        wanted: &crate::Rma<'_>,
+        context: u64,
+        flags: Flags,
+    ) -> Result<(), BlockingError<RmaError>> {
+        let flags = Flags::for_rma(flags.bits()).ok_or(RmaError::BadFlags)?;
+        let mut wanted = wanted.in_direction(flags.has(Flags::READ));
+        wanted.fence |= flags.has(Flags::FENCE);
+        let live = || connection.live(self.cell);
+        if flags.has(Flags::BLOCKING) {
+            rma_blocking(self.cell, live, &wanted)
+        } else {
+            Ok(rma(self.cell, live, &wanted, context, flags)?)
+        }
+    }
+
+    fn register_memory(&self, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
+        register(self.cell, memory, rights)
+    }
+
+    fn deregister(&self, handle: &RmaHandle) -> Result<(), RegisterError> {
+        deregister(self.cell, handle)
+    }
 }

@@ -1,0 +1,101 @@
+//! How an endpoint is opened.
+
+use cci_mem::guarded::Threading;
+use cci_proto::Status;
+use cci_transport::{CoreOptions, OpenError};
+
+/// How an endpoint is opened.
+///
+/// # Example
+///
+/// ```
+/// use cci::{Context, Endpoint, EndpointOptions};
+///
+/// let options = EndpointOptions::new().disconnect_events(true).recv_buffers(256);
+/// let endpoint = Endpoint::open(Context::new()?.default_device()?, &options)?;
+/// assert_eq!(endpoint.recv_buffers(), Ok(256));
+/// # Ok::<(), cci::OpenError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EndpointOptions {
+    /// A name of the transport's own: a port for `sock`, "pid/id" for `sm`.
+    pub service: Option<String>,
+    /// Whether an event reports that a peer disconnected or died.
+    pub disconnect_events: bool,
+    /// Receive buffers, at most [`EndpointOptions::MAX_BUFFERS`]; options can lower it later.
+    pub recv_buffers: u32,
+    /// Send buffers, at most [`EndpointOptions::MAX_BUFFERS`]; options can lower it later.
+    pub send_buffers: u32,
+    /// Who may call it, as far as run time checks that.
+    pub(crate) threading: Threading,
+    /// Stamps of the time that each layer takes, of an endpoint that is measured; none for every other.
+    #[cfg(feature = "trace")]
+    pub(crate) stamps: Option<std::sync::Arc<cci_transport::trace::Stamps>>,
+}
+
+impl EndpointOptions {
+    /// The largest number of receive buffers, and of send buffers, of an endpoint.
+    pub const MAX_BUFFERS: u32 = 1 << 20;
+
+    /// The defaults: no service, no events of peers that leave, 4,096 receive and 8,192 send buffers.
+    #[must_use]
+    pub fn new() -> Self {
+        let core = CoreOptions::default();
+        Self {
+            service: None,
+            disconnect_events: false,
+            recv_buffers: u32::try_from(core.recv_count).unwrap_or(u32::MAX),
+            send_buffers: u32::try_from(core.send_count).unwrap_or(u32::MAX),
+            threading: Threading::Many,
+            #[cfg(feature = "trace")]
+            stamps: None,
+        }
+    }
+
+    /// Sets the service.
+    #[must_use]
+    pub fn service(mut self, service: impl Into<String>) -> Self {
+        self.service = Some(service.into());
+        self
+    }
+
+    /// Sets whether an event reports that a peer disconnected or died.
+    #[must_use]
+    pub fn disconnect_events(mut self, wanted: bool) -> Self {
+        self.disconnect_events = wanted;
+        self
+    }
+
+    /// Sets the number of receive buffers.
+    #[must_use]
+    pub fn recv_buffers(mut self, count: u32) -> Self {
+        self.recv_buffers = count;
+        self
+    }
+
+    /// Sets the number of send buffers.
+    #[must_use]
+    pub fn send_buffers(mut self, count: u32) -> Self {
+        self.send_buffers = count;
+        self
+    }
+
+    /// Refuses numbers of buffers that no endpoint can have.
+    pub(crate) fn check(&self) -> Result<(), OpenError> {
+        let most = Self::MAX_BUFFERS;
+        for (name, count) in [("recv_buffers", self.recv_buffers), ("send_buffers", self.send_buffers)] {
+            if count > most {
+                let what = format!("{name} is {count}, and an endpoint has at most {most}; lower {name}");
+                return Err(OpenError::new(Status::Inval, what));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Default for EndpointOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,87 @@
+//! Connection requests.
+
+use super::Held;
+use crate::binding;
+use crate::endpoint::EndpointFor;
+use crate::errors::Unanswered;
+use cci_proto::{Attribute, RequestError};
+use std::fmt;
+
+/// A connection request: see [`crate::Event::Request`]. Answering it consumes it; dropping it rejects it.
+///
+/// # Example
+///
+/// ```
+/// fn answer(request: cci::Request<'_>) -> Result<(), cci::RequestError> {
+///     if request.payload() == b"the password" { request.accept(1)? } else { request.reject()? }
+///     Ok(())
+/// }
+/// ```
+///
+/// No request is answered twice:
+///
+/// ```compile_fail,E0382
+/// fn answer(request: cci::Request<'_>) {
+///     request.accept(1);
+///     request.reject();
+/// }
+/// ```
+pub struct Request<'e>(pub(super) Held<'e>);
+
+impl<'e> Request<'e> {
+    /// Returns what the client asks the connection to promise.
+    #[must_use]
+    pub fn attribute(&self) -> Attribute {
+        let [_, attribute] = self.0.slot.words();
+        u32::try_from(attribute).ok().and_then(Attribute::from_u32).unwrap_or(Attribute::ReliableOrdered)
+    }
+
+    /// Copies the payload that the client sent with its request: at most 1,024 bytes.
+    #[must_use]
+    pub fn payload(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.0.slot.detail() as usize];
+        let _ = self.0.slot.copy_payload(&mut bytes);
+        bytes
+    }
+
+    /// Accepts the request. One event, [`crate::Event::Accepted`] or [`crate::Event::AcceptFailed`], follows with `context`.
+    ///
+    /// # Errors
+    ///
+    /// No free send buffer, no memory, or the peer is gone; the request comes back and can be answered again.
+    pub fn accept(self, context: u64) -> Result<(), Unanswered<'e>> {
+        self.answered(|slot| binding::accept(slot, context))
+    }
+
+    /// Accepts the request on another endpoint of this process and of the same device: the client is sent there, and the event that
+    /// follows comes there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Request::accept`], or an endpoint of another device.
+    pub fn accept_on<T>(self, worker: &EndpointFor<T>, context: u64) -> Result<(), Unanswered<'e>> {
+        self.answered(|slot| binding::accept_on(slot, worker.cell, context))
+    }
+
+    /// Rejects the request: the client's connect fails with [`cci_proto::Failure::Refused`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Request::accept`].
+    pub fn reject(self) -> Result<(), Unanswered<'e>> {
+        self.answered(binding::reject)
+    }
+
+    fn answered(
+        self,
+        act: impl FnOnce(&'static cci_transport::Slot) -> Result<(), RequestError>,
+    ) -> Result<(), Unanswered<'e>> {
+        act(self.0.slot).map_err(|why| Unanswered { request: self, why })
+    }
+}
+
+impl fmt::Debug for Request<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Request({}, {} bytes)", self.attribute().name(), self.0.slot.detail())
+    }
+}
