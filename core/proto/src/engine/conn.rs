@@ -6,8 +6,6 @@ use crate::{Address, Attribute, Time};
 /// State of a connection in its life cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Not in use.
-    Free,
     /// Client: CONNECT is on its way.
     Asking,
     /// Server: the program has not answered.

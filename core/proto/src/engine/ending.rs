@@ -224,7 +224,7 @@ impl Engine {
         let index = index.0;
         let Some(state) = self.table.get(index).map(|conn| conn.state) else { return };
         match state {
-            State::Free | State::Closing => {}
+            State::Closing => {}
             State::Broken if self.table.get(index).is_some_and(|conn| conn.has(bit::GAVE_UP)) => {
                 let body = self.farewell(index);
                 self.begin_closing(now, index, body);

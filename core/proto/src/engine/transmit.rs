@@ -112,7 +112,7 @@ impl Engine {
         match state {
             State::Open => {}
             State::Asking | State::Accepting | State::Closing => return self.transmit_opening(now, index, buffer),
-            State::Free | State::Requested | State::Broken => return None,
+            State::Requested | State::Broken => return None,
         }
         if let Some(transmit) = self.transmit_sequenced(now, index, buffer, host) {
             return Some(transmit);
