@@ -1,7 +1,7 @@
 //! Setup and teardown of connections: connect, accept, reject, redirect, disconnect.
 
 use super::Reliable;
-use super::connection_table::Opening;
+use super::cookies::{Opening, cookie_of, is_engines};
 use super::deferred::{ExpectedClient, index_of};
 use super::host::HostCtx;
 use crate::Link;
@@ -40,12 +40,12 @@ impl<L: Link> Reliable<L> {
         let opening =
             Opening { slot: Some(slot), kind: EventKind::Connect, context: connect.context, redirected: false };
         // The engine's index follows below; the engine reports no event before.
-        let user = self.enter(cell, Index(u32::MAX), opening);
+        let cookie = self.enter(cell, Index(u32::MAX), opening);
         let open = Open {
             to,
             attribute: connect.attribute,
             payload: connect.payload,
-            host_cookie: user,
+            host_cookie: cookie,
             // Without a timeout it waits for ever.
             timeout: Some(connect.timeout.unwrap_or(Duration::MAX)),
             token: 0,
@@ -53,7 +53,7 @@ impl<L: Link> Reliable<L> {
         match self.engine.connect(now, &open) {
             Ok(index) => cell.local.store(index.0, Ordering::Relaxed),
             Err(error) => {
-                self.host.table.leave(user);
+                self.host.openings.end(cookie);
                 core.end_connection(cell);
                 return Err(error);
             }
@@ -134,16 +134,16 @@ impl<L: Link> Reliable<L> {
         if cell.attribute().is_multicast() {
             return self.leave_group(core, cell);
         }
-        if let Some(user) = self.host.table.user(cell) {
+        if is_engines(core, cell) {
             let now = self.link.now();
             // Messages in the coalescer leave before CLOSE.
             self.transmit(core, now, false);
             self.close_index(core, now, index_of(cell));
-            self.host.table.leave(user);
+            self.host.openings.end(cookie_of(cell));
             self.host.inbox.detach(cell);
+            core.end_connection(cell);
             self.transmit(core, now, true);
             self.run_deferred(core, now);
         }
-        core.end_connection(cell);
     }
 }

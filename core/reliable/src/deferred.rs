@@ -2,7 +2,7 @@
 //! the event first.
 
 use super::Reliable;
-use super::connection_table::Opening;
+use super::cookies::{Opening, cell, is_engines};
 use super::shares::NOBODY;
 use crate::Link;
 use cci_mem::sync::Ordering;
@@ -26,7 +26,7 @@ pub(super) enum DeferredCall {
         /// Its index in the engine.
         index: Index,
         /// Its cookie.
-        user: u64,
+        cookie: u64,
         /// The other endpoint.
         uri: String,
         /// The token to present there.
@@ -64,12 +64,12 @@ impl<L: Link> Reliable<L> {
                 DeferredCall::AcceptExpected { index, attribute, token } => {
                     self.accept_expected(core, now, index, attribute, token)
                 }
-                DeferredCall::Redirect { index, user, uri, token } => {
-                    self.follow_redirect(core, now, (index, user), &uri, token)
+                DeferredCall::Redirect { index, cookie, uri, token } => {
+                    self.follow_redirect(core, now, (index, cookie), &uri, token)
                 }
                 DeferredCall::Close(index) => self.close_index(core, now, index),
-                DeferredCall::UpdateTimeouts(user) => {
-                    if let Some(cell) = self.host.table.cell(user) {
+                DeferredCall::UpdateTimeouts(cookie) => {
+                    if let Some(cell) = cell(core, cookie) {
                         self.set_timeouts(now, cell);
                     }
                 }
@@ -88,13 +88,13 @@ impl<L: Link> Reliable<L> {
     }
 
     /// Sends the connection request to the endpoint that the first one named.
-    fn follow_redirect(&mut self, core: &mut Core, now: Time, (index, user): (Index, u64), uri: &str, token: u64) {
-        let Some(opening) = self.host.table.opening(user) else { return self.close_index(core, now, index) };
+    fn follow_redirect(&mut self, core: &mut Core, now: Time, (index, cookie): (Index, u64), uri: &str, token: u64) {
+        let Some(opening) = self.host.openings.get(cookie) else { return self.close_index(core, now, index) };
         let again = std::mem::replace(&mut opening.redirected, true);
         let address = if again { None } else { self.link.resolve(uri).ok() };
         let Some(address) = address else {
             self.close_index(core, now, index);
-            return self.host.give_up(core, user, Failure::Refused);
+            return self.host.give_up(core, cookie, Failure::Refused);
         };
         self.engine.follow(now, index, address, token);
     }
@@ -113,10 +113,10 @@ impl<L: Link> Reliable<L> {
             return self.host.fail_opening(core, (slot, EventKind::Accept, context), Failure::NoMemory);
         };
         let opening = Opening { slot, kind: EventKind::Accept, context, redirected: false };
-        let user = self.enter(cell, index, opening);
-        match self.engine.accept(now, index, user) {
+        let cookie = self.enter(cell, index, opening);
+        match self.engine.accept(now, index, cookie) {
             Ok(()) => self.set_timeouts(now, cell),
-            Err(_) => self.host.give_up(core, user, Failure::Disconnected),
+            Err(_) => self.host.give_up(core, cookie, Failure::Disconnected),
         }
     }
 
@@ -125,7 +125,7 @@ impl<L: Link> Reliable<L> {
         cell.lane.store(NOBODY, Ordering::Relaxed);
         cell.local.store(index.0, Ordering::Relaxed);
         self.background.require();
-        self.host.table.enter(cell, opening)
+        self.host.openings.begin(cell, opening)
     }
 
     /// Passes a connection's current timeouts to the engine.
@@ -140,7 +140,7 @@ impl<L: Link> Reliable<L> {
         for cell in core.connections() {
             let (send, keepalive) = timeouts(cell);
             let changed = cell.heard.load(Ordering::Relaxed) != digest(send, keepalive);
-            if changed && self.host.table.user(cell).is_some() {
+            if changed && is_engines(core, cell) {
                 self.set_timeouts(now, cell);
             }
         }

@@ -45,7 +45,7 @@ impl<L: Link> Reliable<L> {
     }
 
     fn has_open(&self) -> bool {
-        self.host.operations.count() > 0 || self.host.table.is_opening()
+        self.host.operations.count() > 0 || !self.host.openings.is_empty()
     }
 
     #[cold]

@@ -1,6 +1,6 @@
 //! The host of the engine: slots, registered memory, events.
 
-use super::connection_table::ConnectionTable;
+use super::cookies::{Openings, cell};
 use super::deferred::DeferredCall;
 use super::inbox::Inbox;
 use super::operation_table::Operations;
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 /// The state behind the engine's host: an endpoint's tables, beside engine, link and core.
 pub(super) struct HostState {
-    pub(super) table: ConnectionTable,
+    pub(super) openings: Openings,
     pub(super) inbox: Inbox,
     pub(super) operations: Operations,
     pub(super) registry: Registrations,
@@ -82,22 +82,22 @@ impl HostState {
     }
 
     /// Removes a connection that was never open, and queues the event of its failure.
-    pub(super) fn give_up(&mut self, core: &mut Core, user: u64, failure: Failure) {
-        let Some((cell, opening)) = self.table.leave(user) else { return };
+    pub(super) fn give_up(&mut self, core: &mut Core, cookie: u64, failure: Failure) {
+        let Some(cell) = cell(core, cookie) else { return };
         self.inbox.detach(cell);
-        if let Some(opening) = opening {
+        if let Some(opening) = self.openings.end(cookie) {
             self.fail_opening(core, (opening.slot, opening.kind, opening.context), failure);
         }
         core.end_connection(cell);
     }
 
     /// Handles the open connection. False: no slot is free for the event.
-    fn on_open(&mut self, core: &mut Core, user: u64, max_send_size: u32, peer: &Address) -> bool {
-        let (Some(cell), Some(opening)) = (self.table.cell(user), self.table.opening(user).copied()) else {
+    fn on_open(&mut self, core: &mut Core, cookie: u64, max_send_size: u32, peer: &Address) -> bool {
+        let (Some(cell), Some(opening)) = (cell(core, cookie), self.openings.get(cookie).copied()) else {
             return true;
         };
         let Some(slot) = opening.slot.or_else(|| core.take_send()) else { return false };
-        self.table.opened(user);
+        self.openings.end(cookie);
         cell.max_send_size.store(max_send_size.min(self.max_send_size), Ordering::Relaxed);
         cell.set_state(ConnectionState::Open);
         self.inbox.attach(cell, peer);
@@ -106,12 +106,12 @@ impl HostState {
     }
 
     /// Handles the loss of the peer, or a failure of the connection.
-    fn on_broken(&mut self, core: &mut Core, index: Index, user: u64, failure: Failure) {
-        if self.table.opening(user).is_some() {
+    fn on_broken(&mut self, core: &mut Core, index: Index, cookie: u64, failure: Failure) {
+        if self.openings.get(cookie).is_some() {
             self.deferred.push(DeferredCall::Close(index));
-            return self.give_up(core, user, failure);
+            return self.give_up(core, cookie, failure);
         }
-        let Some(cell) = self.table.cell(user) else {
+        let Some(cell) = cell(core, cookie) else {
             if self.inbox.forget_request(index) {
                 self.deferred.push(DeferredCall::Close(index));
             }
@@ -128,11 +128,11 @@ impl HostState {
 
     /// Handles a peer that was silent for the keepalive time: one event, until the program sets the
     /// time again.
-    fn on_silent(&mut self, core: &mut Core, user: u64) {
-        let Some(cell) = self.table.cell(user) else { return };
+    fn on_silent(&mut self, core: &mut Core, cookie: u64) {
+        let Some(cell) = cell(core, cookie) else { return };
         if cell.keepalive.swap(0, Ordering::Relaxed) != 0 {
             self.queue_event(core, EventKind::KeepaliveTimedOut, cell);
-            self.deferred.push(DeferredCall::UpdateTimeouts(user));
+            self.deferred.push(DeferredCall::UpdateTimeouts(cookie));
         }
     }
 }
@@ -170,8 +170,8 @@ impl Host for HostCtx<'_> {
         quarter.saturating_sub(u32::try_from(self.state.unconfirmed.len()).unwrap_or(u32::MAX))
     }
 
-    fn begin(&mut self, user: u64, len: u32) -> Option<MessageBuffer> {
-        let cell = self.state.table.cell(user)?;
+    fn begin(&mut self, cookie: u64, len: u32) -> Option<MessageBuffer> {
+        let cell = cell(self.core, cookie)?;
         self.state.inbox.begin(self.core, cell, len)
     }
 
@@ -179,8 +179,8 @@ impl Host for HostCtx<'_> {
         self.state.inbox.fill(buffer, at, bytes);
     }
 
-    fn deliver(&mut self, user: u64, buffer: MessageBuffer) {
-        match self.state.table.cell(user) {
+    fn deliver(&mut self, cookie: u64, buffer: MessageBuffer) {
+        match cell(self.core, cookie) {
             Some(cell) => self.state.inbox.deliver(self.core, cell, buffer),
             None => self.state.inbox.abandon(self.core, buffer),
         }
@@ -191,8 +191,8 @@ impl Host for HostCtx<'_> {
     }
 
     #[inline]
-    fn message(&mut self, user: u64, bytes: &[u8]) -> bool {
-        let Some(cell) = self.state.table.cell(user) else { return false };
+    fn message(&mut self, cookie: u64, bytes: &[u8]) -> bool {
+        let Some(cell) = cell(self.core, cookie) else { return false };
         let kept = self.state.inbox.message(self.core, cell, bytes);
         if !kept && !cell.attribute().is_reliable() {
             cell.counters.on_dropped();
@@ -271,21 +271,21 @@ impl Host for HostCtx<'_> {
         }
     }
 
-    fn event(&mut self, index: Index, user: u64, event: Event<'_>) -> bool {
+    fn event(&mut self, index: Index, cookie: u64, event: Event<'_>) -> bool {
         let Self { state, core } = self;
         match event {
             Event::Request { attribute, payload } => return state.inbox.show_request(core, index, attribute, payload),
             Event::Expected { attribute, token } => {
                 state.deferred.push(DeferredCall::AcceptExpected { index, attribute, token })
             }
-            Event::Open { max_send_size, peer } => return state.on_open(core, user, max_send_size, &peer),
-            Event::Refused(failure) => state.give_up(core, user, failure),
+            Event::Open { max_send_size, peer } => return state.on_open(core, cookie, max_send_size, &peer),
+            Event::Refused(failure) => state.give_up(core, cookie, failure),
             Event::Redirected { uri, token } => {
                 let uri = String::from_utf8_lossy(uri).into_owned();
-                state.deferred.push(DeferredCall::Redirect { index, user, uri, token });
+                state.deferred.push(DeferredCall::Redirect { index, cookie, uri, token });
             }
-            Event::Broken(failure) => state.on_broken(core, index, user, failure),
-            Event::Silent => state.on_silent(core, user),
+            Event::Broken(failure) => state.on_broken(core, index, cookie, failure),
+            Event::Silent => state.on_silent(core, cookie),
         }
         true
     }

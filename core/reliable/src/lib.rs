@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod connection_setup;
-mod connection_table;
+mod cookies;
 mod deferred;
 mod gauges;
 mod host;
@@ -35,7 +35,7 @@ use cci_mem::sync::Ordering;
 use cci_proto::engine::{Config, Engine};
 use cci_proto::{CONN_REQ_LEN, Status, Time, wire};
 use cci_transport::{BackgroundWork, Core, OpenError, room_for};
-use connection_table::ConnectionTable;
+use cookies::Openings;
 use deferred::ExpectedClient;
 use gauges::GaugeTimes;
 use host::{HostCtx, HostState};
@@ -143,7 +143,7 @@ impl<L: Link> Reliable<L> {
         };
         let largest = (options.max_send_size as usize).max(CONN_REQ_LEN);
         let host = HostState {
-            table: ConnectionTable::default(),
+            openings: Openings::default(),
             inbox: Inbox::new(core, largest).map_err(system)?,
             operations: Operations::new(send),
             registry: Registrations::new(registrations),
@@ -258,7 +258,7 @@ impl<L: Link> Reliable<L> {
     fn is_needed(&self) -> bool {
         self.host.registry.is_exposed()
             || self.host.operations.count() > 0
-            || self.host.table.is_opening()
+            || !self.host.openings.is_empty()
             || !self.engine.is_quiet()
     }
 
@@ -287,7 +287,7 @@ impl<L: Link> Reliable<L> {
     /// Whether the progress thread receives frames. It does not for a program that only receives
     /// messages, so that the timeouts of peers detect an absent program.
     fn reads_in_background(&self) -> bool {
-        self.host.registry.is_exposed() || self.host.operations.count() > 0 || self.host.table.is_opening()
+        self.host.registry.is_exposed() || self.host.operations.count() > 0 || !self.host.openings.is_empty()
     }
 
     /// Makes one step for the progress thread.

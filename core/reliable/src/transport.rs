@@ -1,6 +1,7 @@
 //! The implementation of the trait `Transport`.
 
 use super::Reliable;
+use super::cookies::is_engines;
 use super::deferred::index_of;
 use super::host::HostCtx;
 use crate::Link;
@@ -187,7 +188,7 @@ impl<L: Link> Transport for Reliable<L> {
         self.update_timeouts(core, now);
     }
 
-    fn report(&self, _: &Core, connection: &'static Connection) -> ConnectionReport {
+    fn report(&self, core: &Core, connection: &'static Connection) -> ConnectionReport {
         let counters = &connection.counters;
         let mut report = ConnectionReport {
             transport: self.link.name(),
@@ -201,7 +202,7 @@ impl<L: Link> Transport for Reliable<L> {
             strays: self.engine.stats().strays,
             ..ConnectionReport::default()
         };
-        let peer = self.engine.address(index_of(connection)).filter(|_| self.host.table.user(connection).is_some());
+        let peer = self.engine.address(index_of(connection)).filter(|_| is_engines(core, connection));
         let to = peer.or_else(|| self.group_address(connection)).unwrap_or_default();
         (report.path, report.why) = self.link.path(&to);
         if connection.attribute().is_multicast() {
@@ -209,7 +210,7 @@ impl<L: Link> Transport for Reliable<L> {
         } else {
             report.rma_path = "frames, from registered memory into registered memory".into();
         }
-        if self.host.table.user(connection).is_some() && connection.state() != ConnectionState::Opening {
+        if is_engines(core, connection) && connection.state() != ConnectionState::Opening {
             let engine = self.engine.report(index_of(connection));
             (report.mtu, report.rtt_ns, report.window) = (engine.mtu.into(), engine.rtt_ns, engine.window);
             report.rnr += u64::from(engine.rnr);
@@ -254,7 +255,8 @@ impl<L: Link> Reliable<L> {
         for index in asked {
             let _ = self.engine.reject(now, index);
         }
-        let cells: Vec<&'static Connection> = self.host.table.cells().collect();
+        let cells: Vec<&'static Connection> =
+            core.connections().filter(|cell| !cell.attribute().is_multicast()).collect();
         for cell in cells {
             self.close_index(core, now, index_of(cell));
             self.transmit(core, now, true);

@@ -9,13 +9,16 @@ use cci_mem::memory::Memory;
 use cci_mem::pool::{Pool, Queue};
 use cci_mem::slot::State;
 use cci_mem::sync::Ordering;
-use cci_proto::{Attribute, EventKind, Failure, Status};
+use cci_proto::{Attribute, EventKind, Failure, Places, Status};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::Range;
 
 /// Taken slots that one sweep checks: two for each slot newly taken keep up with the program.
 const SWEEP: usize = 2;
+
+/// Connections whose pointers get memory together.
+const CONNECTIONS: usize = 128;
 
 /// Calls of `get_event` that may return waiting events before one makes progress.
 const POPS_BETWEEN_PROGRESS: u32 = 15;
@@ -79,8 +82,8 @@ pub struct Core {
     empty: bool,
     /// Further calls of `get_event` that may return waiting events before one makes progress.
     pops_left: u32,
-    /// Connections that are not free, in no order.
-    connections: Vec<&'static Connection>,
+    /// Connections that are not free, by their places.
+    connections: Places<&'static Connection, CONNECTIONS>,
     /// Why connects failed, by the address of the slot that tells it; at most one for each send
     /// slot.
     reasons: BTreeMap<usize, String>,
@@ -134,7 +137,7 @@ impl Core {
             popped: false,
             empty: false,
             pops_left: POPS_BETWEEN_PROGRESS,
-            connections: Vec::new(),
+            connections: Places::new(),
             reasons: BTreeMap::new(),
             shortage: Shortage::default(),
         })
@@ -575,13 +578,13 @@ impl Core {
         max_send_size: u32,
     ) -> rustix::io::Result<&'static Connection> {
         let (_, globals) = globals()?;
+        let place = self.connections.reserve(u32::MAX).ok_or(rustix::io::Errno::NOMEM)?;
         let connection = globals.connections.take();
         connection.begin(self.endpoint, attribute, context, max_send_size);
         connection.send_timeout.store(self.send_timeout, Ordering::Relaxed);
         connection.keepalive.store(self.keepalive, Ordering::Relaxed);
-        let place = u32::try_from(self.connections.len()).map_err(|_| rustix::io::Errno::NOMEM)?;
         connection.place.store(place, Ordering::Relaxed);
-        self.connections.push(connection);
+        self.connections.put(place, connection);
         self.count_connections();
         Ok(connection)
     }
@@ -592,12 +595,8 @@ impl Core {
 
     /// Ends a connection; handles to it are stale, its public part stays readable.
     pub fn end_connection(&mut self, connection: &'static Connection) {
-        let at = connection.place.load(Ordering::Relaxed) as usize;
-        if self.connections.get(at).is_some_and(|other| std::ptr::eq(*other, connection)) {
-            self.connections.swap_remove(at);
-            if let (Some(moved), Ok(place)) = (self.connections.get(at), u32::try_from(at)) {
-                moved.place.store(place, Ordering::Relaxed);
-            }
+        if self.has_connection(connection) {
+            self.connections.remove(connection.place());
             connection.end();
             self.count_connections();
             if let Ok((_, globals)) = globals() {
@@ -606,10 +605,29 @@ impl Core {
         }
     }
 
-    /// Connections that are not free, in no order.
+    /// Connections that are not free, by their places.
+    pub fn connections(&self) -> impl Iterator<Item = &'static Connection> + '_ {
+        self.connections.iter().copied()
+    }
+
+    /// How many connections are not free.
     #[must_use]
-    pub fn connections(&self) -> &[&'static Connection] {
-        &self.connections
+    pub fn connection_count(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// The connection at this place, if it is not free.
+    #[inline]
+    #[must_use]
+    pub fn connection(&self, place: u32) -> Option<&'static Connection> {
+        self.connections.get(place).copied()
+    }
+
+    /// Whether a connection is of this endpoint and not free.
+    #[must_use]
+    pub fn has_connection(&self, connection: &'static Connection) -> bool {
+        let place = connection.place();
+        self.connection(place).is_some_and(|other| std::ptr::eq(other, connection))
     }
 
     /// The program holds every receive slot and a peer waits: returning an event must call
@@ -640,8 +658,10 @@ impl Drop for Core {
         if !self.endpoint.is_here() {
             return;
         }
-        while let Some(connection) = self.connections.last().copied() {
-            self.end_connection(connection);
+        for place in (0..self.connections.used()).rev() {
+            if let Some(connection) = u32::try_from(place).ok().and_then(|place| self.connection(place)) {
+                self.end_connection(connection);
+            }
         }
         if let Ok((_, globals)) = globals() {
             globals.slots.give(self.slots);

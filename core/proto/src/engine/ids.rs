@@ -145,9 +145,8 @@ impl Part {
 
 /// Where an identifier would stand by itself, of so many entries: its upper half, as a fraction.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "less than `len`")]
 fn home(id: u64, len: usize) -> usize {
-    ((id >> 32) * len as u64 >> 32) as usize
+    (((id >> 32) * len as u64) >> 32) as usize
 }
 
 /// The part of an identifier, of so many. `mask`: the next power of two, less one.

@@ -65,7 +65,7 @@ impl Pair {
 /// the same tag.
 fn crowded() -> impl Strategy<Value = u64> {
     let homes = prop_oneof![Just(0), Just(1 << 31), Just(u32::MAX >> 1), Just(u32::MAX), 0..8_u32];
-    (homes, 0..3_u64, 0..64_u64).prop_map(|(home, tag, low)| u64::from(home) << 32 | tag * 0x7f << 24 | low | 1 << 20)
+    (homes, 0..3_u64, 0..64_u64).prop_map(|(home, tag, low)| u64::from(home) << 32 | (tag * 0x7f) << 24 | low | 1 << 20)
 }
 
 proptest! {
