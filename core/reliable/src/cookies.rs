@@ -19,14 +19,14 @@ pub(super) struct Opening {
 }
 
 /// The cookie of a connection, which is never 0.
-pub(super) fn cookie_of(cell: &'static Connection) -> u64 {
-    u64::from(cell.place()) + 1
+pub(super) fn cookie_of(cell: &'static Connection) -> u32 {
+    cell.place() + 1
 }
 
 /// The connection with this cookie. `None`: it has ended.
 #[inline]
-pub(super) fn cell(core: &Core, cookie: u64) -> Option<&'static Connection> {
-    core.connection(u32::try_from(cookie.checked_sub(1)?).ok()?)
+pub(super) fn cell(core: &Core, cookie: u32) -> Option<&'static Connection> {
+    core.connection(cookie.checked_sub(1)?)
 }
 
 /// Whether the engine has a part in this connection, which is not free: groups are the driver's.
@@ -36,22 +36,22 @@ pub(super) fn is_engines(core: &Core, cell: &'static Connection) -> bool {
 
 /// The connects and accepts whose events are pending, by the cookies of their connections.
 #[derive(Default)]
-pub(super) struct Openings(BTreeMap<u64, Opening>);
+pub(super) struct Openings(BTreeMap<u32, Opening>);
 
 impl Openings {
     /// Adds one, and returns the cookie of its connection.
-    pub(super) fn begin(&mut self, cell: &'static Connection, opening: Opening) -> u64 {
+    pub(super) fn begin(&mut self, cell: &'static Connection, opening: Opening) -> u32 {
         let cookie = cookie_of(cell);
         self.0.insert(cookie, opening);
         cookie
     }
 
-    pub(super) fn get(&mut self, cookie: u64) -> Option<&mut Opening> {
+    pub(super) fn get(&mut self, cookie: u32) -> Option<&mut Opening> {
         self.0.get_mut(&cookie)
     }
 
     /// Removes the one of a connection, if there is one.
-    pub(super) fn end(&mut self, cookie: u64) -> Option<Opening> {
+    pub(super) fn end(&mut self, cookie: u32) -> Option<Opening> {
         self.0.remove(&cookie)
     }
 

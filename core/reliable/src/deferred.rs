@@ -26,7 +26,7 @@ pub(super) enum DeferredCall {
         /// Its index in the engine.
         index: Index,
         /// Its cookie.
-        cookie: u64,
+        cookie: u32,
         /// The other endpoint.
         uri: String,
         /// The token to present there.
@@ -35,7 +35,7 @@ pub(super) enum DeferredCall {
     /// Close a connection of the engine that the endpoint does not need.
     Close(Index),
     /// Pass the timeouts of the connection with this cookie to the engine.
-    UpdateTimeouts(u64),
+    UpdateTimeouts(u32),
 }
 
 /// A client that this endpoint accepts when it presents its token.
@@ -88,7 +88,7 @@ impl<L: Link> Reliable<L> {
     }
 
     /// Sends the connection request to the endpoint that the first one named.
-    fn follow_redirect(&mut self, core: &mut Core, now: Time, (index, cookie): (Index, u64), uri: &str, token: u64) {
+    fn follow_redirect(&mut self, core: &mut Core, now: Time, (index, cookie): (Index, u32), uri: &str, token: u64) {
         let Some(opening) = self.host.openings.get(cookie) else { return self.close_index(core, now, index) };
         let again = std::mem::replace(&mut opening.redirected, true);
         let address = if again { None } else { self.link.resolve(uri).ok() };
@@ -121,7 +121,7 @@ impl<L: Link> Reliable<L> {
     }
 
     /// Enters a connection in the table.
-    pub(super) fn enter(&mut self, cell: &'static Connection, index: Index, opening: Opening) -> u64 {
+    pub(super) fn enter(&mut self, cell: &'static Connection, index: Index, opening: Opening) -> u32 {
         cell.lane.store(NOBODY, Ordering::Relaxed);
         cell.local.store(index.0, Ordering::Relaxed);
         self.background.require();

@@ -82,7 +82,7 @@ impl HostState {
     }
 
     /// Removes a connection that was never open, and queues the event of its failure.
-    pub(super) fn give_up(&mut self, core: &mut Core, cookie: u64, failure: Failure) {
+    pub(super) fn give_up(&mut self, core: &mut Core, cookie: u32, failure: Failure) {
         let Some(cell) = cell(core, cookie) else { return };
         self.inbox.detach(cell);
         if let Some(opening) = self.openings.end(cookie) {
@@ -92,7 +92,7 @@ impl HostState {
     }
 
     /// Handles the open connection. False: no slot is free for the event.
-    fn on_open(&mut self, core: &mut Core, cookie: u64, max_send_size: u32, peer: &Address) -> bool {
+    fn on_open(&mut self, core: &mut Core, cookie: u32, max_send_size: u32, peer: &Address) -> bool {
         let (Some(cell), Some(opening)) = (cell(core, cookie), self.openings.get(cookie).copied()) else {
             return true;
         };
@@ -106,7 +106,7 @@ impl HostState {
     }
 
     /// Handles the loss of the peer, or a failure of the connection.
-    fn on_broken(&mut self, core: &mut Core, index: Index, cookie: u64, failure: Failure) {
+    fn on_broken(&mut self, core: &mut Core, index: Index, cookie: u32, failure: Failure) {
         if self.openings.get(cookie).is_some() {
             self.deferred.push(DeferredCall::Close(index));
             return self.give_up(core, cookie, failure);
@@ -128,7 +128,7 @@ impl HostState {
 
     /// Handles a peer that was silent for the keepalive time: one event, until the program sets the
     /// time again.
-    fn on_silent(&mut self, core: &mut Core, cookie: u64) {
+    fn on_silent(&mut self, core: &mut Core, cookie: u32) {
         let Some(cell) = cell(core, cookie) else { return };
         if cell.keepalive.swap(0, Ordering::Relaxed) != 0 {
             self.queue_event(core, EventKind::KeepaliveTimedOut, cell);
@@ -170,7 +170,7 @@ impl Host for HostCtx<'_> {
         quarter.saturating_sub(u32::try_from(self.state.unconfirmed.len()).unwrap_or(u32::MAX))
     }
 
-    fn begin(&mut self, cookie: u64, len: u32) -> Option<MessageBuffer> {
+    fn begin(&mut self, cookie: u32, len: u32) -> Option<MessageBuffer> {
         let cell = cell(self.core, cookie)?;
         self.state.inbox.begin(self.core, cell, len)
     }
@@ -179,7 +179,7 @@ impl Host for HostCtx<'_> {
         self.state.inbox.fill(buffer, at, bytes);
     }
 
-    fn deliver(&mut self, cookie: u64, buffer: MessageBuffer) {
+    fn deliver(&mut self, cookie: u32, buffer: MessageBuffer) {
         match cell(self.core, cookie) {
             Some(cell) => self.state.inbox.deliver(self.core, cell, buffer),
             None => self.state.inbox.abandon(self.core, buffer),
@@ -191,7 +191,7 @@ impl Host for HostCtx<'_> {
     }
 
     #[inline]
-    fn message(&mut self, cookie: u64, bytes: &[u8]) -> bool {
+    fn message(&mut self, cookie: u32, bytes: &[u8]) -> bool {
         let Some(cell) = cell(self.core, cookie) else { return false };
         let kept = self.state.inbox.message(self.core, cell, bytes);
         if !kept && !cell.attribute().is_reliable() {
@@ -271,7 +271,7 @@ impl Host for HostCtx<'_> {
         }
     }
 
-    fn event(&mut self, index: Index, cookie: u64, event: Event<'_>) -> bool {
+    fn event(&mut self, index: Index, cookie: u32, event: Event<'_>) -> bool {
         let Self { state, core } = self;
         match event {
             Event::Request { attribute, payload } => return state.inbox.show_request(core, index, attribute, payload),

@@ -17,6 +17,9 @@ use std::ops::Range;
 /// Taken slots that one sweep checks: two for each slot newly taken keep up with the program.
 const SWEEP: usize = 2;
 
+/// Connections at most: one more is still a number.
+const MOST: u32 = u32::MAX - 1;
+
 /// Connections whose pointers get memory together.
 const CONNECTIONS: usize = 128;
 
@@ -578,7 +581,7 @@ impl Core {
         max_send_size: u32,
     ) -> rustix::io::Result<&'static Connection> {
         let (_, globals) = globals()?;
-        let place = self.connections.reserve(u32::MAX).ok_or(rustix::io::Errno::NOMEM)?;
+        let place = self.connections.reserve(MOST).ok_or(rustix::io::Errno::NOMEM)?;
         let connection = globals.connections.take();
         connection.begin(self.endpoint, attribute, context, max_send_size);
         connection.send_timeout.store(self.send_timeout, Ordering::Relaxed);

@@ -43,10 +43,10 @@ pub(super) struct Books {
     /// Operations in progress.
     pub(super) running: BTreeMap<u32, Running>,
     /// Messages that are being put together: length and user.
-    places: BTreeMap<u32, (u32, u64)>,
+    places: BTreeMap<u32, (u32, u32)>,
     next_place: u32,
     /// Connections the host knows, with their cookies.
-    pub(super) connections: BTreeMap<u32, (u64, Standing)>,
+    pub(super) connections: BTreeMap<u32, (u32, Standing)>,
 }
 
 impl Books {
@@ -61,7 +61,7 @@ impl Books {
     }
 
     /// A delivery is for a connection that is open.
-    fn assert_open(&self, user: u64) {
+    fn assert_open(&self, user: u32) {
         let is_open = self.connections.values().any(|known| *known == (user, Standing::Open));
         assert!(is_open, "delivered to {user}, which is not open: {:?}", self.connections);
     }
@@ -84,7 +84,7 @@ impl Host for Books {
         self.slots
     }
 
-    fn begin(&mut self, user: u64, len: u32) -> Option<MessageBuffer> {
+    fn begin(&mut self, user: u32, len: u32) -> Option<MessageBuffer> {
         self.assert_open(user);
         assert!(len <= MAX_SEND, "a message of {len} bytes");
         self.slots = self.slots.checked_sub(1)?;
@@ -100,7 +100,7 @@ impl Host for Books {
         }
     }
 
-    fn deliver(&mut self, user: u64, buffer: MessageBuffer) {
+    fn deliver(&mut self, user: u32, buffer: MessageBuffer) {
         self.assert_open(user);
         let (_, begun_by) = self.places.remove(&buffer.0).expect("a place that was begun");
         assert_eq!(user, begun_by, "begun for one and delivered to another");
@@ -147,7 +147,7 @@ impl Host for Books {
         self.running.remove(&op.0).unwrap_or_else(|| panic!("{op:?} ended, and was not in progress"));
     }
 
-    fn event(&mut self, index: Index, user: u64, event: Event<'_>) -> bool {
+    fn event(&mut self, index: Index, user: u32, event: Event<'_>) -> bool {
         let known = self.connections.get(&index.0).copied();
         let next = match event {
             Event::Request { .. } | Event::Expected { .. } => {

@@ -30,7 +30,7 @@ struct World {
     books: Books,
     peers: [Peer; PEERS],
     now: Time,
-    next_user: u64,
+    next_user: u32,
     /// The last frame that left, and where to.
     left: (usize, Vec<u8>),
     /// The last frame that came, and where from.

@@ -21,14 +21,14 @@ pub(crate) enum Heard {
 }
 
 /// Set in the cookie of a connection at the side that accepted it.
-pub(crate) const ACCEPTED: u64 = 1 << 32;
+pub(crate) const ACCEPTED: u32 = 1 << 31;
 
 /// The program of a node. The cookie of a connection is its number among all of the world, with [`ACCEPTED`] or without.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) heard: Vec<Heard>,
     /// Messages that come in parts: their connection.
-    parts: Vec<u64>,
+    parts: Vec<u32>,
     free_parts: Vec<u32>,
     pub(crate) free_ops: Vec<u32>,
     next_op: u32,
@@ -48,9 +48,9 @@ impl Program {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "cookies are numbers of connections, which have 32 bits")]
-fn number(user: u64) -> u32 {
-    user as u32
+/// The connection of a cookie: far fewer than 2^31 are simulated.
+fn number(user: u32) -> u32 {
+    user & !ACCEPTED
 }
 
 impl Host for Program {
@@ -60,7 +60,7 @@ impl Host for Program {
         ROOM
     }
 
-    fn begin(&mut self, user: u64, _: u32) -> Option<MessageBuffer> {
+    fn begin(&mut self, user: u32, _: u32) -> Option<MessageBuffer> {
         let buffer = self.free_parts.pop().unwrap_or_else(|| {
             self.parts.push(0);
             u32::try_from(self.parts.len() - 1).unwrap_or(u32::MAX)
@@ -71,7 +71,7 @@ impl Host for Program {
 
     fn fill(&mut self, _: MessageBuffer, _: u32, _: &[u8]) {}
 
-    fn deliver(&mut self, user: u64, buffer: MessageBuffer) {
+    fn deliver(&mut self, user: u32, buffer: MessageBuffer) {
         self.free_parts.push(buffer.0);
         self.heard.push(Heard::Message(number(user)));
     }
@@ -80,7 +80,7 @@ impl Host for Program {
         self.free_parts.push(buffer.0);
     }
 
-    fn message(&mut self, user: u64, _: &[u8]) -> bool {
+    fn message(&mut self, user: u32, _: &[u8]) -> bool {
         self.heard.push(Heard::Message(number(user)));
         true
     }
@@ -103,7 +103,7 @@ impl Host for Program {
         self.free_ops.push(op.0);
     }
 
-    fn event(&mut self, index: Index, user: u64, event: Event<'_>) -> bool {
+    fn event(&mut self, index: Index, user: u32, event: Event<'_>) -> bool {
         let heard = match event {
             Event::Request { payload, .. } => {
                 let Some(own) = payload.first_chunk() else { return false };

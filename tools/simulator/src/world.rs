@@ -151,7 +151,7 @@ impl World {
             to: address(to),
             attribute: self.machine.attribute,
             payload: &payload,
-            host_cookie: number.into(),
+            host_cookie: number,
             timeout: None,
             token: 0,
         };
@@ -283,7 +283,7 @@ impl World {
         for heard in program.heard.drain(..) {
             match heard {
                 // A client that has gone meanwhile is none.
-                Heard::Asked(index, number) => drop(engine.accept(now, index, ACCEPTED | u64::from(number))),
+                Heard::Asked(index, number) => drop(engine.accept(now, index, ACCEPTED | number)),
                 Heard::Opened(index, number) => {
                     self.connections[number as usize].index = Some(index);
                     self.open += 1;

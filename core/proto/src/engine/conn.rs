@@ -1,7 +1,8 @@
-//! A connection: two cache lines. Its state while something is in flight is its
+//! A connection: 120 bytes. Its state while something is in flight is its
 //! [`Flow`](super::flow::Flow).
 
 use crate::{Address, Attribute, Time};
+use alloc::collections::BTreeMap;
 
 /// State of a connection in its life cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +55,35 @@ pub(super) mod bit {
     /// The write that ended last was refused: its message is not delivered, however much later it
     /// comes.
     pub(in super::super) const AFTER_REFUSED: u16 = 8192;
+    /// The peer takes no messages as long as this side's largest ([`SmallPeers`](super::SmallPeers)).
+    pub(in super::super) const SMALL_PEER: u16 = 16384;
+}
+
+/// Peers whose largest message is shorter than this side's, by connection: bytes. Most peers have
+/// the same limit, so that connections need no room for it.
+#[derive(Default)]
+pub(super) struct SmallPeers(BTreeMap<u32, u32>);
+
+impl SmallPeers {
+    /// Notes the largest message that the peer of this connection takes; `own`: this side's.
+    pub(super) fn note(&mut self, conn: &mut Conn, index: u32, largest: u32, own: u32) {
+        conn.clear(bit::SMALL_PEER);
+        if largest < own {
+            conn.set(bit::SMALL_PEER);
+            self.0.insert(index, largest);
+        }
+    }
+
+    /// The largest message that may be sent on this connection; `own`: this side's.
+    #[inline]
+    pub(super) fn largest(&self, conn: &Conn, index: u32, own: u32) -> u32 {
+        if conn.has(bit::SMALL_PEER) { self.0.get(&index).copied().unwrap_or(0) } else { own }
+    }
+
+    /// Forgets a connection that is removed.
+    pub(super) fn forget(&mut self, index: u32) {
+        self.0.remove(&index);
+    }
 }
 
 /// The state of a connection.
@@ -66,7 +96,7 @@ pub(super) struct Conn {
     /// The peer's address.
     pub(super) to: Address,
     /// The host's cookie.
-    pub(super) host_cookie: u64,
+    pub(super) host_cookie: u32,
     /// Number of the next frame of the reliable sequence. UU: the older half of the numbers seen
     /// lately.
     pub(super) next_seq: u32,
@@ -91,8 +121,6 @@ pub(super) struct Conn {
     /// Microseconds; 0 = never.
     pub(super) keepalive: u32,
     pub(super) send_timeout: u32,
-    /// Largest message.
-    pub(super) max_send_size: u32,
     /// Largest frame of the path, and the largest that the peer takes.
     pub(super) mtu: u16,
     pub(super) peer_mtu: u16,
@@ -108,11 +136,11 @@ pub(super) struct Conn {
     pub(super) armed: Time,
 }
 
-// Two cache lines: a hundred thousand idle connections are 13 MB.
-const _: () = assert!(size_of::<Option<Conn>>() <= 128);
+// A hundred thousand idle connections are 12 MB.
+const _: () = assert!(size_of::<Option<Conn>>() <= 120);
 
 impl Conn {
-    pub(super) fn new(id: u64, peer: u64, to: Address, attribute: Attribute, host_cookie: u64) -> Self {
+    pub(super) fn new(id: u64, peer: u64, to: Address, attribute: Attribute, host_cookie: u32) -> Self {
         Self {
             id,
             peer,
@@ -132,7 +160,6 @@ impl Conn {
             peer_buffer: 0,
             keepalive: 0,
             send_timeout: 0,
-            max_send_size: 0,
             mtu: 0,
             peer_mtu: 0,
             credit: 0,

@@ -214,6 +214,7 @@ impl Engine {
         self.mark_answered(now, index, None);
         self.openings.remove(&index);
         self.refusals.remove(&index);
+        self.small_peers.forget(index);
         self.table.remove(index);
     }
 

@@ -70,7 +70,8 @@ impl Engine {
         let flow = self.flows.get_mut(conn.flow).filter(|flow| is_free(now, conn, flow))?;
         let len: usize = post.parts.iter().map(|part| part.len()).sum();
         let payload = MESSAGE_HEAD + len;
-        let fits = len <= conn.max_send_size as usize && payload <= self.frames.stride();
+        let largest = self.small_peers.largest(conn, index, self.config.max_send_size);
+        let fits = len <= largest as usize && payload <= self.frames.stride();
         if !fits || DATA + payload > usize::from(conn.mtu) {
             return None;
         }

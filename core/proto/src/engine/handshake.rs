@@ -188,7 +188,7 @@ impl Engine {
     /// # Errors
     ///
     /// Not an unanswered request.
-    pub fn accept(&mut self, now: Time, index: Index, host_cookie: u64) -> Result<(), RequestError> {
+    pub fn accept(&mut self, now: Time, index: Index, host_cookie: u32) -> Result<(), RequestError> {
         let conn = self.table.get_mut(index.0).ok_or(RequestError::Disconnected)?;
         if conn.state != State::Requested {
             return Err(RequestError::AlreadyAnswered);
@@ -402,7 +402,8 @@ impl Engine {
     pub(super) fn confirm<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
         self.mark_answered(now, index, None);
         let Some(conn) = self.table.get_mut(index) else { return };
-        let (host_cookie, max_send_size, peer) = (conn.host_cookie, conn.max_send_size, conn.to);
+        let max_send_size = self.small_peers.largest(conn, index, self.config.max_send_size);
+        let (host_cookie, peer) = (conn.host_cookie, conn.to);
         if host.event(Index(index), host_cookie, Event::Open { max_send_size, peer }) {
             conn.state = State::Open;
             self.openings.remove(&index);
@@ -442,9 +443,12 @@ impl Engine {
                 conn.state = State::Open;
                 conn.note_number(header.number, header.time, now.micros());
                 take_offer(conn, &accept.offer, &self.config);
+                let own = self.config.max_send_size;
+                self.small_peers.note(conn, index, accept.offer.max_send_size, own);
                 conn.set(bit::CONFIRM);
                 get_ready(conn, index, &mut self.ready);
-                let (host_cookie, max_send_size, peer) = (conn.host_cookie, conn.max_send_size, conn.to);
+                let max_send_size = self.small_peers.largest(conn, index, own);
+                let (host_cookie, peer) = (conn.host_cookie, conn.to);
                 self.openings.remove(&index);
                 host.event(Index(index), host_cookie, Event::Open { max_send_size, peer });
                 self.arm(now, index);
@@ -525,7 +529,6 @@ fn offered(config: &super::Config) -> u32 {
 /// Applies the features that the peer offers.
 pub(super) fn take_offer(conn: &mut Conn, offer: &Offer, config: &super::Config) {
     conn.recv_next = if conn.is_reliable() { offer.first_seq } else { 0 };
-    conn.max_send_size = offer.max_send_size.min(config.max_send_size);
     // Nobody is sent frames in which nothing fits.
     conn.peer_mtu = offer.mtu.clamp(config.base_mtu.min(config.mtu), config.mtu);
     conn.mtu = config.base_mtu.min(conn.peer_mtu);

@@ -91,20 +91,20 @@ pub trait Host {
 
     /// Returns a buffer for a message of `len` bytes whose first part arrived, or `None` if no slot
     /// is free now.
-    fn begin(&mut self, host_cookie: u64, len: u32) -> Option<MessageBuffer>;
+    fn begin(&mut self, host_cookie: u32, len: u32) -> Option<MessageBuffer>;
 
     /// Copies bytes of the message in `buffer` to offset `at`.
     fn fill(&mut self, buffer: MessageBuffer, at: u32, bytes: &[u8]);
 
     /// Delivers the message in `buffer`, which is complete, to the program.
-    fn deliver(&mut self, host_cookie: u64, buffer: MessageBuffer);
+    fn deliver(&mut self, host_cookie: u32, buffer: MessageBuffer);
 
     /// Frees `buffer`, whose message will not be completed.
     fn abandon(&mut self, buffer: MessageBuffer);
 
     /// Delivers a message in one piece: `begin`, `fill`, `deliver`. Returns false if no slot is
     /// free now.
-    fn message(&mut self, host_cookie: u64, bytes: &[u8]) -> bool {
+    fn message(&mut self, host_cookie: u32, bytes: &[u8]) -> bool {
         let Some(buffer) = self.begin(host_cookie, u32::try_from(bytes.len()).unwrap_or(u32::MAX)) else {
             return false;
         };
@@ -184,5 +184,5 @@ pub trait Host {
     /// Reports an event of a connection. Returns false if the host has no room for it now. The
     /// result matters for `Request` and `Expected`, whose client asks again, and for `Open` after
     /// `accept`, which is reported again.
-    fn event(&mut self, index: Index, host_cookie: u64, event: Event<'_>) -> bool;
+    fn event(&mut self, index: Index, host_cookie: u32, event: Event<'_>) -> bool;
 }

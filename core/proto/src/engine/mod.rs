@@ -55,7 +55,7 @@ use crate::{Address, Attribute, Time};
 use admission::Admission;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
-use conn::{Conn, bit};
+use conn::{Conn, SmallPeers, bit};
 use core::time::Duration;
 use flow::{Flow, Flows};
 use frame_pool::FramePool;
@@ -103,7 +103,7 @@ pub struct Open<'a> {
     /// Payload of the request.
     pub payload: &'a [u8],
     /// Cookie of the host, passed with every call of [`Host`]. Not the cookie of the handshake.
-    pub host_cookie: u64,
+    pub host_cookie: u32,
     /// Time to wait for the answer; `None`: 30 s.
     pub timeout: Option<Duration>,
     /// Token that the peer expects after a redirection; otherwise 0.
@@ -201,6 +201,7 @@ pub struct Engine {
     cookie_key: [u64; 2],
     random: Random,
     table: Table,
+    small_peers: SmallPeers,
     flows: Flows,
     frames: FramePool,
     holds: FramePool,
@@ -267,6 +268,7 @@ impl Engine {
             cookie_key: [random[0], random[1]],
             random: Random::new([random[2] ^ random[4], random[3] ^ random[5]]),
             table: Table::new(),
+            small_peers: SmallPeers::default(),
             flows: Flows::new(),
             frames: FramePool::new(config.frames, stride),
             holds: FramePool::new(config.holds, stride),

@@ -102,6 +102,7 @@ impl Engine {
         conn.state = State::Requested;
         conn.note_number(connect.header.number, connect.header.time, now.micros());
         take_offer(&mut conn, &connect.offer, &self.config);
+        self.small_peers.note(&mut conn, index, connect.offer.max_send_size, self.config.max_send_size);
         self.table.put(index, conn);
         self.openings.insert(index, Opening::of_request(connect.cookie));
         self.admission.insert(key, from.network(), index, id);

@@ -64,7 +64,7 @@ impl Engine {
         let index = index.0;
         let is_only_conn = self.table.len() < 2;
         let conn = self.table.get_mut(index).filter(|conn| conn.state == State::Open).ok_or(SendError::Disconnected)?;
-        if len > conn.max_send_size as usize {
+        if len > self.small_peers.largest(conn, index, self.config.max_send_size) as usize {
             return Err(SendError::TooLong);
         }
         let capacity = (usize::from(conn.mtu) - DATA).min(self.frames.stride());
@@ -126,7 +126,7 @@ impl Engine {
             return Err(RmaError::ZeroLength);
         }
         let len = rma.message.map_or(0, <[u8]>::len);
-        if len > conn.max_send_size as usize {
+        if len > self.small_peers.largest(conn, index, self.config.max_send_size) as usize {
             return Err(RmaError::MessageTooLong);
         }
         let capacity = (usize::from(conn.mtu) - DATA).min(self.frames.stride());

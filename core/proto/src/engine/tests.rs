@@ -40,7 +40,7 @@ impl Host for Recorder {
         self.claim.unwrap_or(self.slots)
     }
 
-    fn begin(&mut self, _: u64, len: u32) -> Option<MessageBuffer> {
+    fn begin(&mut self, _: u32, len: u32) -> Option<MessageBuffer> {
         self.slots = self.slots.checked_sub(1)?;
         self.next += 1;
         self.buffers.insert(self.next, vec![0; len as usize]);
@@ -52,7 +52,7 @@ impl Host for Recorder {
         self.buffers.get_mut(&buffer.0).expect("begun")[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    fn deliver(&mut self, _: u64, buffer: MessageBuffer) {
+    fn deliver(&mut self, _: u32, buffer: MessageBuffer) {
         let message = self.buffers.remove(&buffer.0).expect("begun");
         self.received.push(message);
     }
@@ -108,7 +108,7 @@ impl Host for Recorder {
         self.order.push(op.0);
     }
 
-    fn event(&mut self, index: Index, _: u64, event: Event<'_>) -> bool {
+    fn event(&mut self, index: Index, _: u32, event: Event<'_>) -> bool {
         match event {
             Event::Request { .. } | Event::Expected { .. } => self.requests.push(index),
             Event::Open { .. } => self.opened.push(index),

@@ -24,11 +24,11 @@ impl Host for Doorman {
     fn room(&self) -> u32 {
         64
     }
-    fn begin(&mut self, _: u64, _: u32) -> Option<MessageBuffer> {
+    fn begin(&mut self, _: u32, _: u32) -> Option<MessageBuffer> {
         None
     }
     fn fill(&mut self, _: MessageBuffer, _: u32, _: &[u8]) {}
-    fn deliver(&mut self, _: u64, _: MessageBuffer) {}
+    fn deliver(&mut self, _: u32, _: MessageBuffer) {}
     fn abandon(&mut self, _: MessageBuffer) {}
     fn write(&mut self, _: &Target, _: u64, _: &[u8]) -> Result<(), Failure> {
         Err(Failure::RemoteHandle)
@@ -41,7 +41,7 @@ impl Host for Doorman {
     }
     fn place(&mut self, _: Op, _: u64, _: &[u8]) {}
     fn ended(&mut self, _: Op, _: Result<(), Failure>) {}
-    fn event(&mut self, index: Index, _: u64, event: Event<'_>) -> bool {
+    fn event(&mut self, index: Index, _: u32, event: Event<'_>) -> bool {
         match event {
             Event::Request { .. } => self.asked = Some(index),
             Event::Open { .. } => self.open += 1,

@@ -28,7 +28,7 @@ pub struct Delivered {
     /// When.
     pub at: Time,
     /// The connection's cookie.
-    pub user: u64,
+    pub user: u32,
     /// Bytes.
     pub len: u32,
     /// The first four bytes: the message's number.
@@ -47,7 +47,7 @@ pub struct Notes {
     /// How many have.
     pub over: u64,
     /// What happened to connections, when.
-    pub happened: Vec<(Time, Index, u64, Happened)>,
+    pub happened: Vec<(Time, Index, u32, Happened)>,
     /// Whether messages are noted one by one, or only counted.
     pub is_brief: bool,
     /// Slots that are free.
@@ -97,7 +97,7 @@ impl Notes {
         self.happened.iter().find(|(_, _, _, happened)| *happened == what).map(|(at, ..)| *at)
     }
 
-    fn note(&mut self, user: u64, bytes: &[u8]) {
+    fn note(&mut self, user: u32, bytes: &[u8]) {
         let at = usize::try_from(user).unwrap_or(0);
         if self.bytes.len() <= at {
             self.bytes.resize(at + 1, 0);
@@ -118,7 +118,7 @@ impl Host for Notes {
         self.slots
     }
 
-    fn begin(&mut self, _: u64, len: u32) -> Option<MessageBuffer> {
+    fn begin(&mut self, _: u32, len: u32) -> Option<MessageBuffer> {
         self.slots = self.slots.checked_sub(1)?;
         let buffer = self.free.pop().unwrap_or_else(|| {
             self.places.push(Vec::new());
@@ -133,7 +133,7 @@ impl Host for Notes {
         self.places[buffer.0 as usize][at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
     }
 
-    fn deliver(&mut self, user: u64, buffer: MessageBuffer) {
+    fn deliver(&mut self, user: u32, buffer: MessageBuffer) {
         let bytes = std::mem::take(&mut self.places[buffer.0 as usize]);
         self.note(user, &bytes);
         self.places[buffer.0 as usize] = bytes;
@@ -182,7 +182,7 @@ impl Host for Notes {
         }
     }
 
-    fn event(&mut self, index: Index, user: u64, event: Event<'_>) -> bool {
+    fn event(&mut self, index: Index, user: u32, event: Event<'_>) -> bool {
         let happened = match event {
             Event::Request { .. } | Event::Expected { .. } => {
                 self.asked.push(index);
@@ -233,7 +233,7 @@ pub struct Player {
     pub notes: Notes,
     /// Messages that it has sent.
     pub posted: u64,
-    next_user: u64,
+    next_user: u32,
 }
 
 /// Engines over a network.

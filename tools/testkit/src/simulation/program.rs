@@ -150,7 +150,7 @@ fn connect(world: &mut World, at: usize, connection: usize) {
         to: address(server),
         attribute: planned.attribute,
         payload: &payload,
-        host_cookie: u64::from(number) * 2,
+        host_cookie: number * 2,
         timeout: planned.timeout,
         token: 0,
     };
@@ -196,7 +196,7 @@ fn answer(world: &mut World, at: usize, index: Index, connection: usize) {
     let outcome = if rejected || client.stage == Stage::Over {
         engine.reject(now, index)
     } else {
-        let user = u64::try_from(connection * 2 + 1).unwrap_or(u64::MAX);
+        let user = u32::try_from(connection * 2 + 1).unwrap_or(u32::MAX);
         let outcome = engine.accept(now, index, user);
         let end = &mut world.connections[connection][1];
         (end.index, end.stage) = (index, Stage::Opening);

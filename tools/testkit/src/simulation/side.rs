@@ -133,7 +133,7 @@ pub(super) struct Side {
     operations: Vec<Option<Operation>>,
     free_operations: Vec<u32>,
     /// What happened to connections, to be handled when the engine has returned.
-    pub(super) heard: Vec<(Index, u64, Heard)>,
+    pub(super) heard: Vec<(Index, u32, Heard)>,
     /// The next requests that are turned away for lack of room.
     pub(super) turn_away: u32,
 }
@@ -304,8 +304,8 @@ impl Judged<'_> {
 }
 
 /// The stream that the receiver of this cookie hears: a cookie is the receiver's own stream.
-fn heard_stream(user: u64) -> u32 {
-    u32::try_from(user ^ 1).unwrap_or(u32::MAX)
+fn heard_stream(user: u32) -> u32 {
+    user ^ 1
 }
 
 impl Host for Judged<'_> {
@@ -315,7 +315,7 @@ impl Host for Judged<'_> {
         u32::try_from(self.side.free.len()).unwrap_or(u32::MAX)
     }
 
-    fn begin(&mut self, user: u64, len: u32) -> Option<MessageBuffer> {
+    fn begin(&mut self, user: u32, len: u32) -> Option<MessageBuffer> {
         if self.oracle.over[heard_stream(user) as usize] {
             self.oracle
                 .violate(Rule::EndsOnce, format!("a message began on a connection that had ended, cookie {user}"));
@@ -339,7 +339,7 @@ impl Host for Judged<'_> {
         slot.filled += bytes.len();
     }
 
-    fn deliver(&mut self, user: u64, buffer: MessageBuffer) {
+    fn deliver(&mut self, user: u32, buffer: MessageBuffer) {
         let slot = &self.side.slots[buffer.0 as usize];
         let stream = heard_stream(user);
         if !slot.taken || self.side.borrowed.contains(&buffer.0) {
@@ -489,7 +489,7 @@ impl Host for Judged<'_> {
         }
     }
 
-    fn event(&mut self, index: Index, user: u64, event: Event<'_>) -> bool {
+    fn event(&mut self, index: Index, user: u32, event: Event<'_>) -> bool {
         let heard = match event {
             Event::Request { .. } | Event::Expected { .. } if self.side.turn_away > 0 => {
                 self.side.turn_away -= 1;

@@ -388,7 +388,7 @@ impl World {
         }
     }
 
-    fn hear(&mut self, at: usize, index: Index, user: u64, what: Heard) {
+    fn hear(&mut self, at: usize, index: Index, user: u32, what: Heard) {
         if let Heard::Request(attribute, payload) = what {
             return program::request(self, at, index, attribute, &payload);
         }
