@@ -5,10 +5,11 @@
 //! *answered*, and known for as long as a cookie of its client can be valid, so that a repeated CONNECT is no second request.
 //! An answered request is forgotten earlier only together with the validity of the cookies that are as old.
 
+use super::ids::Ids;
 use super::random::keyed;
-use crate::{Address, Time};
+use crate::{Address, Places, Time};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 
 /// Time for which a cookie proves an address and an answered request is known, microseconds.
 pub(super) const COOKIE_LIFE: u64 = 10_000_000;
@@ -45,12 +46,79 @@ pub(super) struct Redirection {
     pub(super) uri: Box<[u8]>,
 }
 
+/// Where no request stands.
+const NOWHERE: u32 = u32::MAX;
+
 /// A request.
 struct Request {
+    key: Key,
     state: RequestState,
     network: u64,
-    /// When it was answered; none while it is pending.
-    answered: Option<Time>,
+    /// When it was answered; [`PENDING`] before.
+    answered: Time,
+    /// Neighbours among all answered requests, and among those of its network.
+    of_all: Neighbours,
+    of_network: Neighbours,
+}
+
+// A network has 8,192 of them at most.
+const _: () = assert!(size_of::<Option<Request>>() <= 56);
+
+/// The time of the answer of a pending request.
+const PENDING: Time = Time(u64::MAX);
+
+/// Places of the requests that were answered before and after one.
+#[derive(Clone, Copy)]
+struct Neighbours {
+    older: u32,
+    newer: u32,
+}
+
+/// Requests by their places.
+type Requests = Places<Request, 64>;
+
+/// Which list of answered requests: of all, or of a network.
+type Which = fn(&mut Request) -> &mut Neighbours;
+const OF_ALL: Which = |request| &mut request.of_all;
+const OF_NETWORK: Which = |request| &mut request.of_network;
+
+/// Answered requests, linked in the order of their answers.
+struct Answered {
+    oldest: u32,
+    newest: u32,
+}
+
+impl Default for Answered {
+    fn default() -> Self {
+        Self { oldest: NOWHERE, newest: NOWHERE }
+    }
+}
+
+impl Answered {
+    /// Appends the newest.
+    fn append(&mut self, requests: &mut Requests, at: u32, which: Which) {
+        let older = core::mem::replace(&mut self.newest, at);
+        if let Some(request) = requests.get_mut(at) {
+            *which(request) = Neighbours { older, newer: NOWHERE };
+        }
+        match requests.get_mut(older) {
+            Some(request) => which(request).newer = at,
+            None => self.oldest = at,
+        }
+    }
+
+    /// Takes one out of the list.
+    fn remove(&mut self, requests: &mut Requests, request: &mut Request, which: Which) {
+        let Neighbours { older, newer } = *which(request);
+        match requests.get_mut(older) {
+            Some(request) => which(request).newer = newer,
+            None => self.oldest = newer,
+        }
+        match requests.get_mut(newer) {
+            Some(request) => which(request).older = older,
+            None => self.newest = older,
+        }
+    }
 }
 
 /// What a network has.
@@ -59,31 +127,48 @@ struct Network {
     /// Known requests, and how many of them are pending.
     known: usize,
     pending: u32,
+    answered: Answered,
     /// Cookies up to this time are void.
     void: Time,
 }
 
 /// Recent requests.
-#[derive(Default)]
 pub(super) struct Admission {
-    requests: BTreeMap<Key, Request>,
-    /// Answered requests by the time of the answer: of all, and of each network.
-    ages: BTreeSet<(Time, Key)>,
-    ages_of: BTreeSet<(u64, Time, Key)>,
+    requests: Requests,
+    /// Their places by their keys, which are as random as identifiers.
+    places: Ids,
+    answered: Answered,
     networks: BTreeMap<u64, Network>,
     pending: u32,
     /// Cookies of every network up to this time are void.
     void: Time,
 }
 
+impl Default for Admission {
+    fn default() -> Self {
+        Self {
+            requests: Requests::new(),
+            places: Ids::new(),
+            answered: Answered::default(),
+            networks: BTreeMap::new(),
+            pending: 0,
+            void: Time(0),
+        }
+    }
+}
+
 impl Admission {
+    fn find(&self, key: Key) -> Option<u32> {
+        self.places.find(key, |at| self.requests.get(at).is_some_and(|request| request.key == key))
+    }
+
     pub(super) fn get(&self, key: Key) -> Option<&RequestState> {
-        self.requests.get(&key).map(|request| &request.state)
+        self.requests.get(self.find(key)?).map(|request| &request.state)
     }
 
     /// Returns when a request was answered.
     pub(super) fn answered(&self, key: Key) -> Option<Time> {
-        self.requests.get(&key)?.answered
+        self.requests.get(self.find(key)?).map(|request| request.answered).filter(|at| *at != PENDING)
     }
 
     /// Returns the time up to which cookies of this network are void.
@@ -108,45 +193,59 @@ impl Admission {
         left > 0 || self.forget_oldest(now)
     }
 
-    /// Inserts a pending request.
-    pub(super) fn insert(&mut self, key: Key, network: u64, index: u32, id: u64) {
+    /// Inserts a pending request. Returns false if there is no memory for it.
+    pub(super) fn insert(&mut self, key: Key, network: u64, index: u32, id: u64) -> bool {
         self.remove(key);
-        self.requests.insert(key, Request { state: RequestState::Here { index, id }, network, answered: None });
+        let requests = &self.requests;
+        let has_room = self.places.make_room(key, |at| key_of(requests, at)).is_some();
+        let Some(at) = self.requests.reserve(NOWHERE).filter(|_| has_room) else { return false };
+        let alone = Neighbours { older: NOWHERE, newer: NOWHERE };
+        let state = RequestState::Here { index, id };
+        let request = Request { key, state, network, answered: PENDING, of_all: alone, of_network: alone };
+        self.requests.put(at, request);
+        self.places.insert(key, at);
         let of = self.networks.entry(network).or_default();
         of.known += 1;
         of.pending += 1;
         self.pending += 1;
+        true
     }
 
     /// Notes that a request has been answered; `state`: how, if not by a connection.
     pub(super) fn answer(&mut self, now: Time, key: Key, state: Option<RequestState>) {
-        let Some(request) = self.requests.get_mut(&key) else { return };
+        let Some(at) = self.find(key) else { return };
+        let Some(request) = self.requests.get_mut(at) else { return };
         if let Some(state) = state {
             request.state = state;
         }
-        if request.answered.is_some() {
+        if request.answered != PENDING {
             return;
         }
-        request.answered = Some(now);
-        self.ages.insert((now, key));
-        self.ages_of.insert((request.network, now, key));
+        request.answered = now;
+        let network = request.network;
+        self.answered.append(&mut self.requests, at, OF_ALL);
         self.pending -= 1;
-        if let Some(of) = self.networks.get_mut(&request.network) {
+        if let Some(of) = self.networks.get_mut(&network) {
+            of.answered.append(&mut self.requests, at, OF_NETWORK);
             of.pending -= 1;
         }
+    }
+
+    /// The request that was answered first of a list: when, and its key.
+    fn oldest(&self, answered: &Answered) -> Option<(Time, Key)> {
+        self.requests.get(answered.oldest).map(|request| (request.answered, request.key))
     }
 
     /// Whether one is old enough to be forgotten.
     #[inline]
     pub(super) fn is_due(&self, now: Time) -> bool {
-        self.ages.first().is_some_and(|(at, _)| at.plus_micros(COOKIE_LIFE) < now)
+        self.oldest(&self.answered).is_some_and(|(at, _)| at.plus_micros(COOKIE_LIFE) < now)
     }
 
     /// Forgets those that no repeated frame can bring back, since every cookie of theirs is too
     /// old.
     pub(super) fn expire(&mut self, now: Time) {
-        while let Some((at, key)) = self.ages.first().copied().filter(|(at, _)| at.plus_micros(COOKIE_LIFE) < now) {
-            self.ages.remove(&(at, key));
+        while let Some((_, key)) = self.oldest(&self.answered).filter(|(at, _)| at.plus_micros(COOKIE_LIFE) < now) {
             self.remove(key);
         }
     }
@@ -154,15 +253,15 @@ impl Admission {
     /// A client gets no cookie while its request is known: none of those that are forgotten here
     /// has one that is newer than its answer.
     fn forget_oldest(&mut self, now: Time) -> bool {
-        let Some((at, key)) = self.ages.first().copied().filter(|(at, _)| is_old(now, *at)) else { return false };
+        let Some((at, key)) = self.oldest(&self.answered).filter(|(at, _)| is_old(now, *at)) else { return false };
         self.void = self.void.max(at);
         self.remove(key);
         true
     }
 
     fn forget_oldest_of(&mut self, now: Time, network: u64) -> bool {
-        let oldest = self.ages_of.range((network, Time(0), 0)..).next().copied();
-        let Some((_, at, key)) = oldest.filter(|(of, at, _)| *of == network && is_old(now, *at)) else { return false };
+        let oldest = self.networks.get(&network).and_then(|of| self.oldest(&of.answered));
+        let Some((at, key)) = oldest.filter(|(at, _)| is_old(now, *at)) else { return false };
         if let Some(of) = self.networks.get_mut(&network) {
             of.void = of.void.max(at);
         }
@@ -172,30 +271,37 @@ impl Admission {
 
     /// Removes a request, answered or not.
     pub(super) fn remove(&mut self, key: Key) {
-        let Some(request) = self.requests.remove(&key) else { return };
-        let is_pending = match request.answered {
-            Some(at) => {
-                self.ages.remove(&(at, key));
-                self.ages_of.remove(&(request.network, at, key));
-                false
-            }
-            None => true,
-        };
+        let Some(at) = self.find(key) else { return };
+        let requests = &self.requests;
+        self.places.remove(key, |at| key_of(requests, at));
+        let Some(mut request) = self.requests.remove(at) else { return };
+        let is_pending = request.answered == PENDING;
         self.pending -= u32::from(is_pending);
-        let Some(of) = self.networks.get_mut(&request.network) else { return };
-        of.known -= 1;
-        of.pending -= u32::from(is_pending);
-        if of.known == 0 {
-            // What it has forgotten stays forgotten.
-            self.void = self.void.max(of.void);
-            self.networks.remove(&request.network);
+        if !is_pending {
+            self.answered.remove(&mut self.requests, &mut request, OF_ALL);
+        }
+        if let Some(of) = self.networks.get_mut(&request.network) {
+            of.known -= 1;
+            of.pending -= u32::from(is_pending);
+            if !is_pending {
+                of.answered.remove(&mut self.requests, &mut request, OF_NETWORK);
+            }
+            if of.known == 0 {
+                // What it has forgotten stays forgotten.
+                self.void = self.void.max(of.void);
+                self.networks.remove(&request.network);
+            }
+        }
+        if self.requests.is_empty() {
+            // What very many requests at a time needed is not kept for ever.
+            self.requests = Requests::new();
         }
     }
 
     /// Entries, for tests of their bound.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.requests.len().max(self.networks.len()).max(self.ages.len()).max(self.ages_of.len())
+        self.requests.len().max(self.networks.len())
     }
 
     /// Pending requests, for tests.
@@ -203,6 +309,11 @@ impl Admission {
     pub(super) fn pending(&self) -> u32 {
         self.pending
     }
+}
+
+/// The key of the request at a place.
+fn key_of(requests: &Requests, at: u32) -> Key {
+    requests.get(at).map_or(0, |request| request.key)
 }
 
 /// What one network may have pending of so many: a quarter; of a small table half.
@@ -220,3 +331,6 @@ pub(super) fn key(secret: [u64; 2], id: u64, address: &Address) -> Key {
     // A cookie is of two words: one is never taken for the other.
     keyed(secret, &[id], &address.0)
 }
+
+#[cfg(test)]
+mod tests;

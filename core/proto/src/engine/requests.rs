@@ -105,7 +105,10 @@ impl Engine {
         self.small_peers.note(&mut conn, index, connect.offer.max_send_size, self.config.max_send_size);
         self.table.put(index, conn);
         self.openings.insert(index, Opening::of_request(connect.cookie));
-        self.admission.insert(key, from.network(), index, id);
+        if !self.admission.insert(key, from.network(), index, id) {
+            // Without memory nothing is kept: the client asks again.
+            return self.remove(now, index);
+        }
         let attribute = connect.offer.attribute;
         let expected = self.expected.iter().position(|token| *token == connect.token).filter(|_| connect.token != 0);
         let event = match expected {
