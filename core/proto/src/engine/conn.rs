@@ -84,6 +84,12 @@ impl SmallPeers {
     pub(super) fn forget(&mut self, index: u32) {
         self.0.remove(&index);
     }
+
+    /// Entries, for tests.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
 }
 
 /// The state of a connection.

@@ -429,3 +429,26 @@ fn large_frames_of_memory_begin_where_the_first_does_in_its_line() {
         assert_eq!(cut, len, "{left} bytes left, room for {room}, from {phase}");
     }
 }
+
+#[test]
+fn the_shorter_limit_of_two_endpoints_holds_on_both_sides_and_is_forgotten() {
+    for small in 0..2 {
+        let mut pair = Pair::new(0);
+        let config = Config { max_send_size: 100, ..CONFIG };
+        pair.engines[small] = Engine::new(&config, [3; 8]);
+        let indices = pair.connect(Attribute::ReliableOrdered);
+        for (engine, index) in pair.engines.iter_mut().zip(indices) {
+            let now = pair.now;
+            assert_eq!(engine.send(now, index, &[&[0; 60], &[0; 41]], Op(1), false), Err(SendError::TooLong));
+            assert_eq!(engine.send(now, index, &[&[0; 60], &[0; 40]], Op(1), false), Ok(()));
+        }
+        pair.run(|pair| pair.hosts.iter().all(|host| host.received.len() == 1));
+        let large = 1 - small;
+        assert_eq!(pair.engines[large].small_peers.len(), 1);
+        assert_eq!(pair.engines[small].small_peers.len(), 0, "its own limit is the shorter one");
+        let now = pair.now;
+        pair.engines[large].close(now, indices[large], &mut pair.hosts[large]);
+        pair.run(|pair| pair.engines[large].table.len() == 0);
+        assert_eq!(pair.engines[large].small_peers.len(), 0);
+    }
+}
