@@ -11,6 +11,8 @@ use cci_testkit::sys::{cell, close, process_write};
 use cci_testkit::{LIMIT, Peer, World, alone, drain, open, sm_device};
 use rustix::io::pread;
 use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
@@ -35,11 +37,17 @@ impl Stuck {
         });
         let memory = Origin::Program.allocate(LEN);
         let handle = endpoint.register_memory(memory.memory(), Rights::WRITE).expect("a registration");
+        let stuck = Self { endpoint, peer, memory, handle };
+        stuck.announce(&handle);
+        stuck
+    }
+
+    /// Has the peer announce a copy of this registration.
+    fn announce(&self, handle: &RmaHandle) {
         let mut key = [0; 8];
-        assert_eq!(pread(peer.registry(), &mut key, 0), Ok(8));
+        assert_eq!(pread(self.peer.registry(), &mut key, 0), Ok(8));
         let number = Registration::unmixed(u64::from_ne_bytes(key), handle.stuff[0]);
-        peer.write(ANNOUNCE, &number.word().to_ne_bytes());
-        Self { endpoint, peer, memory, handle }
+        self.peer.write(ANNOUNCE, &number.word().to_ne_bytes());
     }
 
     fn announce_nothing(&self) {
@@ -103,6 +111,38 @@ fn deregistration_names_the_peer_that_copies() {
     assert_eq!(stuck.endpoint.deregister(&stuck.handle), Ok(()));
     assert_eq!(stuck.endpoint.close(), Ok(()));
     drop(stuck.memory);
+}
+
+/// A registration is dropped without waiting. Its memory stays with the endpoint until the copy is over, and with the library where
+/// the endpoint closes first.
+#[test]
+fn memory_of_a_dropped_registration_stays_while_a_peer_copies() {
+    let _alone = alone();
+    let stuck = Stuck::new(98_340);
+    let words: Arc<[AtomicU64]> = (0..64).map(AtomicU64::new).collect();
+    let drop_one = || {
+        let registration = stuck.endpoint.register(Arc::clone(&words), Rights::WRITE).expect("a registration");
+        stuck.announce(registration.handle());
+        let begun = Instant::now();
+        drop(registration);
+        begun.elapsed()
+    };
+    let quickest = (0..5).map(|_| drop_one()).min().expect("some");
+    // Deregistering waits for 100 ms; a machine that is busy holds one of five up, and not all.
+    assert!(quickest < Duration::from_millis(50), "a drop waits for {quickest:?}");
+    // The others are not announced any more.
+    assert_eq!(stuck.endpoint.kept_registrations(), Ok(1));
+    assert!(Arc::strong_count(&words) > 1, "a peer copies memory that is free");
+    stuck.announce_nothing();
+    assert_eq!((stuck.endpoint.kept_registrations(), Arc::strong_count(&words)), (Ok(0), 1));
+    drop_one();
+    let Stuck { endpoint, peer, memory, .. } = stuck;
+    assert!(matches!(endpoint.close(), Err(CloseError::Busy(_))));
+    assert!(Arc::strong_count(&words) > 1, "a peer copies memory that is free");
+    peer.write(ANNOUNCE, &[0; 8]);
+    assert_eq!(wait_for_copies(LIMIT), Ok(()));
+    assert_eq!(Arc::strong_count(&words), 1);
+    drop(memory);
 }
 
 /// The kernel promises what the length of a call relies on: a call that is under way when its target executes another program goes on
