@@ -127,7 +127,7 @@ impl<T> EndpointFor<T> {
         self.cell.with(|core, transport| {
             let cell = connection.live(self.cell).ok_or(OptionError::Disconnected)?;
             field(cell, option).store(micros, Ordering::Relaxed);
-            transport.options_changed(core);
+            transport.options_changed(core, cell);
             Ok(())
         })?
     }

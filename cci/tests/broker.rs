@@ -98,7 +98,7 @@ impl Transport for Brokered {
 
     fn refill(&mut self, _: &mut Core) {}
 
-    fn options_changed(&mut self, _: &mut Core) {}
+    fn options_changed(&mut self, _: &mut Core, _: &'static Connection) {}
 
     fn report(&self, _: &Core, _: &'static Connection) -> ConnectionReport {
         ConnectionReport::default()

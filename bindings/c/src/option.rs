@@ -92,7 +92,7 @@ fn set_connection(named: Named, option: ConnectionOption, micros: u32) -> Result
     let set = named.endpoint.with(|core, transport| {
         let cell = named.live().ok_or(OptionError::Disconnected)?;
         field(cell, option).store(micros, Ordering::Relaxed);
-        transport.options_changed(core);
+        transport.options_changed(core, cell);
         Ok::<_, OptionError>(())
     })?;
     Ok(set?)

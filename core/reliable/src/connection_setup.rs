@@ -2,7 +2,7 @@
 
 use super::Reliable;
 use super::cookies::{Opening, cookie_of, is_engines};
-use super::deferred::{ExpectedClient, index_of};
+use super::deferred::index_of;
 use super::host::HostCtx;
 use crate::Link;
 use cci_mem::sync::Ordering;
@@ -97,16 +97,14 @@ impl<L: Link> Reliable<L> {
         context: u64,
         limit: Duration,
     ) -> Result<(), RequestError> {
-        let slot = core.take_send().ok_or(RequestError::NoBuffers)?;
+        self.expected.expect(core, token, context, self.link.now() + limit)?;
         self.engine.expect(token);
-        self.expected.push(ExpectedClient { token, context, slot, deadline: self.link.now() + limit });
         Ok(())
     }
 
     /// Cancels an expected client, without event.
     pub(super) fn forget_client(&mut self, core: &mut Core, token: u64) {
-        if let Some(at) = self.expected.iter().position(|expected| expected.token == token) {
-            core.release(self.expected.swap_remove(at).slot);
+        if self.expected.forget(core, token) {
             self.engine.forget(token);
         }
     }
@@ -130,7 +128,7 @@ impl<L: Link> Reliable<L> {
     }
 
     pub(super) fn disconnect_peer(&mut self, core: &mut Core, cell: &'static Connection) {
-        self.host.pending_events.retain(|(_, other)| !std::ptr::eq(*other, cell));
+        self.host.pending_events.forget(cell);
         if cell.attribute().is_multicast() {
             return self.leave_group(core, cell);
         }

@@ -38,15 +38,6 @@ pub(super) enum DeferredCall {
     UpdateTimeouts(u32),
 }
 
-/// A client that this endpoint accepts when it presents its token.
-pub(super) struct ExpectedClient {
-    pub(super) token: u64,
-    pub(super) context: u64,
-    /// Reserved for the ACCEPT event.
-    pub(super) slot: &'static Slot,
-    pub(super) deadline: Time,
-}
-
 impl<L: Link> Reliable<L> {
     /// Runs the deferred calls.
     #[inline]
@@ -79,12 +70,10 @@ impl<L: Link> Reliable<L> {
 
     /// Accepts a client that another endpoint redirected here.
     fn accept_expected(&mut self, core: &mut Core, now: Time, index: Index, attribute: Attribute, token: u64) {
-        let Some(at) = self.expected.iter().position(|expected| expected.token == token) else {
-            let _ = self.engine.reject(now, index);
-            return;
-        };
-        let ExpectedClient { context, slot, .. } = self.expected.swap_remove(at);
-        self.accept_index(core, now, index, attribute, (Some(slot), context));
+        match self.expected.take(token) {
+            Some(client) => self.accept_index(core, now, index, attribute, (Some(client.slot), client.context)),
+            None => drop(self.engine.reject(now, index)),
+        }
     }
 
     /// Sends the connection request to the endpoint that the first one named.
@@ -131,39 +120,28 @@ impl<L: Link> Reliable<L> {
     /// Passes a connection's current timeouts to the engine.
     pub(super) fn set_timeouts(&mut self, now: Time, cell: &'static Connection) {
         let (send, keepalive) = timeouts(cell);
-        cell.heard.store(digest(send, keepalive), Ordering::Relaxed);
         self.engine.set_timeouts(now, index_of(cell), send, keepalive);
     }
 
-    /// Passes the timeouts that the program has changed to the engine.
-    pub(super) fn update_timeouts(&mut self, core: &Core, now: Time) {
-        for cell in core.connections() {
-            let (send, keepalive) = timeouts(cell);
-            let changed = cell.heard.load(Ordering::Relaxed) != digest(send, keepalive);
-            if changed && is_engines(core, cell) {
-                self.set_timeouts(now, cell);
-            }
+    /// Passes the timeouts of a connection to the engine if the program has changed them. Setting
+    /// them again would restart the keepalive time.
+    pub(super) fn update_timeouts(&mut self, core: &Core, now: Time, cell: &'static Connection) {
+        let changed = self.engine.timeouts(index_of(cell)) != Some(timeouts(cell));
+        if changed && is_engines(core, cell) {
+            self.set_timeouts(now, cell);
         }
     }
 
-    /// HostCtx the expectation of clients that did not come in time.
+    /// Ends the expectation of clients that did not come in time.
     pub(super) fn expire(&mut self, core: &mut Core, now: Time) {
-        while let Some(at) = self.expected.iter().position(|expected| expected.deadline <= now) {
-            let late = self.expected.swap_remove(at);
-            self.engine.forget(late.token);
-            core.finish_opening(late.slot, EventKind::Accept, late.context, Err(Failure::TimedOut));
+        while let Some(token) = self.expected.expire(core, now) {
+            self.engine.forget(token);
         }
     }
 }
 
 fn timeouts(cell: &Connection) -> (u32, u32) {
     (cell.send_timeout.load(Ordering::Relaxed), cell.keepalive.load(Ordering::Relaxed))
-}
-
-/// A hash of both timeouts, to find changes. Two pairs that differ in one timeout never have the
-/// same hash.
-fn digest(send: u32, keepalive: u32) -> u32 {
-    send.wrapping_mul(0x9e37_79b1) ^ keepalive.rotate_left(16)
 }
 
 /// A connection's index in the engine.

@@ -11,7 +11,7 @@ use cci_mem::sync::Ordering;
 use cci_proto::engine::{Event, Host, Index, MessageBuffer, Op, Source, Target};
 use cci_proto::wire::Crc;
 use cci_proto::{Address, EventKind, Failure, Registration, Rights};
-use cci_transport::{Connection, ConnectionState, Core, Slot};
+use cci_transport::{ConnectionState, Core, PendingEvents, Slot};
 use std::collections::VecDeque;
 
 /// The state behind the engine's host: an endpoint's tables, beside engine, link and core.
@@ -23,7 +23,7 @@ pub(super) struct HostState {
     /// Calls of the engine that wait until it has returned.
     pub(super) deferred: Vec<DeferredCall>,
     /// Events that wait for a free slot.
-    pub(super) pending_events: Vec<(EventKind, &'static Connection)>,
+    pub(super) pending_events: PendingEvents,
     /// Failures of accepts whose clients never confirmed, with their contexts; they wait for a
     /// spare slot.
     pub(super) unconfirmed: VecDeque<(u64, Failure)>,
@@ -32,17 +32,9 @@ pub(super) struct HostState {
 }
 
 impl HostState {
-    /// Queues an event about a connection, now or as soon as a slot is free.
-    fn queue_event(&mut self, core: &mut Core, kind: EventKind, cell: &'static Connection) {
-        if !core.notify(kind, cell) {
-            self.pending_events.push((kind, cell));
-        }
-    }
-
     /// Queues the events that waited for a slot, as far as slots are free.
     pub(super) fn flush_events(&mut self, core: &mut Core) {
-        let flushed = self.pending_events.iter().take_while(|(kind, cell)| core.notify(*kind, cell)).count();
-        self.pending_events.drain(..flushed);
+        self.pending_events.flush(core);
         if self.unconfirmed.is_empty() {
             return;
         }
@@ -119,10 +111,10 @@ impl HostState {
         };
         cell.set_state(ConnectionState::Broken);
         if core.disconnect_events {
-            self.queue_event(core, EventKind::Disconnect, cell);
+            self.pending_events.queue(core, EventKind::Disconnect, cell);
         }
         if cell.keepalive.swap(0, Ordering::Relaxed) != 0 {
-            self.queue_event(core, EventKind::KeepaliveTimedOut, cell);
+            self.pending_events.queue(core, EventKind::KeepaliveTimedOut, cell);
         }
     }
 
@@ -131,7 +123,7 @@ impl HostState {
     fn on_silent(&mut self, core: &mut Core, cookie: u32) {
         let Some(cell) = cell(core, cookie) else { return };
         if cell.keepalive.swap(0, Ordering::Relaxed) != 0 {
-            self.queue_event(core, EventKind::KeepaliveTimedOut, cell);
+            self.pending_events.queue(core, EventKind::KeepaliveTimedOut, cell);
             self.deferred.push(DeferredCall::UpdateTimeouts(cookie));
         }
     }

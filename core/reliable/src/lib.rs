@@ -34,9 +34,8 @@ use cci_mem::guarded::Threading;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Config, Engine};
 use cci_proto::{CONN_REQ_LEN, Status, Time, wire};
-use cci_transport::{BackgroundWork, Core, OpenError, room_for};
+use cci_transport::{BackgroundWork, Core, ExpectedClients, OpenError, PendingEvents, random, room_for};
 use cookies::Openings;
-use deferred::ExpectedClient;
 use gauges::GaugeTimes;
 use host::{HostCtx, HostState};
 use inbox::Inbox;
@@ -85,7 +84,7 @@ pub struct Reliable<L: Link> {
     coalescer: Coalescer,
     readiness: Readiness,
     background: Background,
-    expected: Vec<ExpectedClient>,
+    expected: ExpectedClients<Time>,
     names: Names,
     groups: Vec<Group>,
     next_group: u32,
@@ -98,17 +97,6 @@ pub struct Reliable<L: Link> {
     /// The engine's count of released buffers when it last refused a call for lack of buffers.
     refused_at: Option<u64>,
     gauge_times: GaugeTimes,
-}
-
-/// Random words.
-fn random<const N: usize>() -> rustix::io::Result<[u64; N]> {
-    let mut words = [0; N];
-    for word in &mut words {
-        let mut bytes = [0; 8];
-        rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())?;
-        *word = u64::from_ne_bytes(bytes);
-    }
-    Ok(words)
 }
 
 /// A number of this host until it reboots, the same in all of its processes; 0 where the system has
@@ -148,7 +136,7 @@ impl<L: Link> Reliable<L> {
             operations: Operations::new(send),
             registry: Registrations::new(registrations),
             deferred: Vec::new(),
-            pending_events: Vec::new(),
+            pending_events: PendingEvents::default(),
             unconfirmed: VecDeque::new(),
             max_send_size: options.max_send_size,
         };
@@ -165,7 +153,7 @@ impl<L: Link> Reliable<L> {
             coalescer: Coalescer::default(),
             readiness: Readiness::default(),
             background: Background::new(core.endpoint(), options.threading),
-            expected: Vec::new(),
+            expected: ExpectedClients::default(),
             names: Names::default(),
             groups: Vec::new(),
             next_group: 0,
@@ -244,7 +232,7 @@ impl<L: Link> Reliable<L> {
     fn deadline(&self) -> Option<Time> {
         // Frames that the link refuses wait until it is writable, even if they are due.
         let engine = self.engine.poll_timeout().filter(|due| !self.blocked || *due > Time(0));
-        let expected = self.expected.iter().map(|expected| expected.deadline).min();
+        let expected = self.expected.deadline();
         let pending_events = self.host.has_pending_events().then(|| self.link.now() + RETRY_EVENTS_EVERY);
         [engine, expected, pending_events, self.names.deadline()].into_iter().flatten().min()
     }

@@ -33,16 +33,11 @@ impl Operation {
     pub(super) fn finish(self, core: &mut Core, outcome: Result<(), Failure>) {
         let Self { slot, cell, posted, local, spoilt } = self;
         let outcome = if spoilt { outcome.and(Err(Failure::RemoteHandle)) } else { outcome };
-        cell.open.store(cell.open.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
         if let (Some(local), Ok(())) = (local, outcome) {
             cell.counters.on_rma(local.len);
             core.counters().on_rma(local.len);
         }
-        match posted {
-            Posted::Silent(_) if outcome.is_ok() => core.release(slot),
-            Posted::Event(context) | Posted::Silent(context) => core.finish(slot, cell, context, outcome),
-            Posted::Waited => core.finish_waited(slot, outcome),
-        }
+        core.end_operation(slot, cell, posted, outcome);
     }
 }
 

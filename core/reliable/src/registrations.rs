@@ -3,8 +3,7 @@
 use cci_mem::memory::{Memory, Piece};
 use cci_proto::engine::Target;
 use cci_proto::{Failure, RegisterError, Registration, Rights, RmaHandle, Time};
-use std::collections::VecDeque;
-use subtle::ConstantTimeEq;
+use cci_transport::RegistrationTable;
 
 /// A period in which frames of a registration are copied before their check: this many frames, and
 /// all until this time.
@@ -24,21 +23,9 @@ const COPIED_FOR: u64 = 1_000_000;
 /// frame after each period, which is retransmitted only after a timeout if it was the last frame.
 const MOST_DOUBLINGS: u32 = 6;
 
-struct Entry {
-    copied: CopyPeriod,
-    generation: u32,
-    secret: u64,
-    rights: Rights,
-    /// `None`: deregistered.
-    memory: Option<Memory>,
-}
-
 /// The registrations.
 pub(super) struct Registrations {
-    key: u64,
-    entries: Vec<Entry>,
-    /// First in, first out, so that a stale handle is refused for as long as possible.
-    free: VecDeque<u32>,
+    table: RegistrationTable<CopyPeriod>,
     /// Registrations with rights for peers.
     exposed: usize,
     /// Pieces that the system could not read. Each fails the next operation that sends a byte of
@@ -54,54 +41,30 @@ const MOST_FAULTS: usize = 64;
 impl Registrations {
     /// Empty; `key` is the endpoint's own and random.
     pub(super) fn new(key: u64) -> Self {
-        Self { key, entries: Vec::new(), free: VecDeque::new(), exposed: 0, faults: Vec::new(), now: Time(0) }
+        Self { table: RegistrationTable::new(key), exposed: 0, faults: Vec::new(), now: Time(0) }
     }
 
     /// Registers memory.
     ///
     /// # Errors
     ///
-    /// An empty range, one around the end of the address space, or no memory or random number to be had.
+    /// Those of [`RegistrationTable::register`].
     pub(super) fn register(&mut self, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
-        if memory.is_empty() {
-            return Err(RegisterError::Null);
-        }
-        if (memory.start() as u64).checked_add(memory.len()).is_none() {
-            return Err(RegisterError::WrapsAround);
-        }
-        let [secret] = super::random().map_err(|_| RegisterError::NoMemory)?;
-        let index = match self.free.pop_front() {
-            Some(index) => index,
-            None => {
-                let index = u32::try_from(self.entries.len()).map_err(|_| RegisterError::NoMemory)?;
-                self.entries.try_reserve(1).map_err(|_| RegisterError::NoMemory)?;
-                let copied = CopyPeriod::default();
-                self.entries.push(Entry { copied, generation: 0, secret: 0, rights: Rights::NONE, memory: None });
-                index
-            }
-        };
-        let entry = &mut self.entries[index as usize];
-        entry.generation = entry.generation.wrapping_add(1);
-        entry.copied = CopyPeriod::default();
-        let len = memory.len();
-        (entry.secret, entry.rights, entry.memory) = (secret, rights, Some(memory));
+        let (_, handle) = self.table.register(memory, rights, CopyPeriod::default())?;
         self.exposed += usize::from(rights != Rights::NONE);
-        let number = Registration { index, generation: entry.generation };
-        Ok(RmaHandle { stuff: [number.mixed(self.key), secret, len, 0] })
+        Ok(handle)
     }
 
-    /// HostCtx a registration; its memory, for a last look.
+    /// Ends a registration; its memory, for a last look.
     ///
     /// # Errors
     ///
     /// No such registration.
     pub(super) fn deregister(&mut self, handle: &RmaHandle) -> Result<Memory, RegisterError> {
         let [first, secret, ..] = handle.stuff;
-        let (number, _) = self.lookup([first, secret]).ok_or(RegisterError::UnknownHandle)?;
-        let entry = self.entries.get_mut(number.index as usize).ok_or(RegisterError::UnknownHandle)?;
-        let memory = entry.memory.take().ok_or(RegisterError::UnknownHandle)?;
-        self.exposed -= usize::from(entry.rights != Rights::NONE);
-        self.free.push_back(number.index);
+        let (number, entry) = self.table.find([first, secret]).ok_or(RegisterError::UnknownHandle)?;
+        self.exposed -= usize::from(entry.rights() != Rights::NONE);
+        let memory = self.table.remove(number).ok_or(RegisterError::UnknownHandle)?;
         self.faults.retain(|fault| !fault.touches(&memory));
         Ok(memory)
     }
@@ -109,25 +72,14 @@ impl Registrations {
     /// The living registration that a handle names.
     pub(super) fn find(&self, handle: &RmaHandle) -> Option<(Registration, &Memory)> {
         let [first, secret, ..] = handle.stuff;
-        let (number, entry) = self.lookup([first, secret])?;
-        Some((number, entry.memory.as_ref()?))
-    }
-
-    #[inline]
-    fn lookup(&self, words: [u64; 2]) -> Option<(Registration, &Entry)> {
-        let Registration { index, .. } = Registration::unmixed(self.key, words[0]);
-        let entry = self.entries.get(index as usize)?;
-        let number = Registration { index, generation: entry.generation };
-        // Compares both words whole, so that the time does not tell how much of a guess was right.
-        let right = words[0].ct_eq(&number.mixed(self.key)) & words[1].ct_eq(&entry.secret);
-        (bool::from(right) && entry.memory.is_some()).then_some((number, entry))
+        let (number, entry) = self.table.find([first, secret])?;
+        Some((number, entry.memory()?))
     }
 
     /// The memory of a registration found before, if it still lives.
     #[inline]
     pub(super) fn living(&self, number: Registration) -> Option<&Memory> {
-        let entry = self.entries.get(number.index as usize)?;
-        entry.memory.as_ref().filter(|_| entry.generation == number.generation)
+        self.table.get(number)?.memory()
     }
 
     /// The memory that a peer's operation names, if it may do this to all of it.
@@ -137,17 +89,17 @@ impl Registrations {
     /// Handle, right or range do not allow it.
     #[inline]
     pub(super) fn resolve(&self, target: &Target, right: Rights) -> Result<(Registration, &Memory), Failure> {
-        let (number, entry) = self.lookup(target.handle).ok_or(Failure::RemoteHandle)?;
-        let memory = entry.memory.as_ref().ok_or(Failure::RemoteHandle)?;
+        let (number, entry) = self.table.find(target.handle).ok_or(Failure::RemoteHandle)?;
+        let memory = entry.memory().ok_or(Failure::RemoteHandle)?;
         let inside = target.offset.checked_add(target.len).is_some_and(|end| end <= memory.len());
-        if inside && entry.rights.has(right) { Ok((number, memory)) } else { Err(Failure::RemoteHandle) }
+        if inside && entry.rights().has(right) { Ok((number, memory)) } else { Err(Failure::RemoteHandle) }
     }
 
     /// Records a piece that the system could not read.
     #[cold]
     pub(super) fn note_fault(&mut self, piece: Piece) {
         let is_registered =
-            self.entries.iter().any(|entry| entry.memory.as_ref().is_some_and(|memory| piece.touches(memory)));
+            self.table.iter().any(|(_, entry)| entry.memory().is_some_and(|memory| piece.touches(memory)));
         if is_registered && self.faults.len() < MOST_FAULTS {
             self.faults.push(piece);
         }
@@ -160,7 +112,7 @@ impl Registrations {
     /// It could not.
     #[inline]
     pub(super) fn check(&mut self, number: Registration, piece: Piece) -> Result<Piece, Failure> {
-        let piece = if self.is_copied(number.index) { piece.changing() } else { piece };
+        let piece = if self.is_copied(number) { piece.changing() } else { piece };
         if self.faults.is_empty() { Ok(piece) } else { self.check_faults(piece) }
     }
 
@@ -169,16 +121,12 @@ impl Registrations {
     #[cold]
     pub(super) fn copy_first(&mut self, number: Registration) {
         let now = self.now;
-        let Some(entry) =
-            self.entries.get_mut(number.index as usize).filter(|entry| entry.generation == number.generation)
-        else {
-            return;
-        };
-        let CopyPeriod { frames, until, doublings } = entry.copied;
+        let Some(entry) = self.table.get_mut(number) else { return };
+        let CopyPeriod { frames, until, doublings } = entry.state;
         // A frame that was copied was lost for another reason.
         let is_over = frames == 0 && now >= until && until > Time(0);
         let doublings = (doublings + u32::from(is_over)).min(MOST_DOUBLINGS);
-        entry.copied = CopyPeriod {
+        entry.state = CopyPeriod {
             frames: COPIED_FRAMES << doublings,
             until: now.plus_micros(COPIED_FOR << doublings),
             doublings,
@@ -187,13 +135,10 @@ impl Registrations {
 
     /// Whether the next frame of this registration must be copied. Counts the frame.
     #[inline]
-    fn is_copied(&mut self, index: u32) -> bool {
+    fn is_copied(&mut self, number: Registration) -> bool {
         let now = self.now;
-        let Some(CopyPeriod { frames, until, .. }) =
-            self.entries.get_mut(index as usize).map(|entry| &mut entry.copied)
-        else {
-            return false;
-        };
+        let Some(entry) = self.table.get_mut(number) else { return false };
+        let CopyPeriod { frames, until, .. } = &mut entry.state;
         let is_copied = *frames > 0 || now < *until;
         *frames = frames.saturating_sub(1);
         is_copied
@@ -216,11 +161,9 @@ impl Registrations {
         self.exposed > 0
     }
 
-    /// HostCtx all registrations.
+    /// Ends all registrations.
     pub(super) fn clear(&mut self) {
-        for entry in &mut self.entries {
-            entry.memory = None;
-        }
+        self.table.clear();
         self.exposed = 0;
     }
 }

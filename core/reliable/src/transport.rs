@@ -182,10 +182,10 @@ impl<L: Link> Transport for Reliable<L> {
         self.run_deferred(core, now);
     }
 
-    fn options_changed(&mut self, core: &mut Core) {
+    fn options_changed(&mut self, core: &mut Core, connection: &'static Connection) {
         self.background.on_call();
         let now = self.link.now();
-        self.update_timeouts(core, now);
+        self.update_timeouts(core, now, connection);
     }
 
     fn report(&self, core: &Core, connection: &'static Connection) -> ConnectionReport {
@@ -227,10 +227,7 @@ impl<L: Link> Transport for Reliable<L> {
         while !self.engine.is_quiet() {
             self.delivered = true;
             let (count, now) = self.step(core, true);
-            // No program takes these events; their slots must not run out while operations end.
-            while let Some(slot) = core.pop() {
-                let _ = slot.give_back();
-            }
+            core.drop_events();
             if now >= end {
                 break;
             }

@@ -56,8 +56,8 @@ pub struct Connection {
     pub keepalive: AtomicU32,
     /// What was counted.
     pub counters: Counters,
-    /// For the transport: when the connection opened in `sm`, milliseconds, wrapping; over a link,
-    /// a digest of both timeouts as the engine last got them, by which changes are noticed.
+    /// For the transport: when the connection opened in `sm`, milliseconds, wrapping; not used over
+    /// a link.
     pub heard: AtomicU32,
     /// Place among the endpoint's connections.
     pub(crate) place: AtomicU32,

@@ -3,7 +3,7 @@
 use crate::endpoint::{Endpoint, globals};
 use crate::shortage::{self, Shortage};
 use crate::waits::Waits;
-use crate::{Connection, OpenError, PeerCopy, Slot, WaitFor, monotonic};
+use crate::{Connection, OpenError, PeerCopy, Posted, Slot, WaitFor, monotonic};
 use cci_mem::counters::{ARMED, Home, Page, STARVING, VIRTUAL};
 use cci_mem::memory::Memory;
 use cci_mem::pool::{Pool, Queue};
@@ -523,6 +523,32 @@ impl Core {
         let status = outcome.map_or_else(Failure::status, |()| Status::Success);
         slot.fill(EventKind::Send as u32, status as u32, [0, 0]);
         slot.set_state(State::Ended);
+    }
+
+    /// Ends an operation that was posted: releases its slot, or queues its event, or wakes the
+    /// thread that waits.
+    #[inline]
+    pub fn end_operation(
+        &mut self,
+        slot: &'static Slot,
+        connection: &'static Connection,
+        posted: Posted,
+        outcome: Result<(), Failure>,
+    ) {
+        connection.open.store(connection.open.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
+        match posted {
+            Posted::Silent(_) if outcome.is_ok() => self.release(slot),
+            Posted::Event(context) | Posted::Silent(context) => self.finish(slot, connection, context, outcome),
+            Posted::Waited => self.finish_waited(slot, outcome),
+        }
+    }
+
+    /// Drops the events that wait. For an endpoint that closes: no program takes them, and their
+    /// slots must not run out while operations end.
+    pub fn drop_events(&mut self) {
+        while let Some(slot) = self.pop() {
+            let _ = slot.give_back();
+        }
     }
 
     /// Queues a CONNECT or ACCEPT event.

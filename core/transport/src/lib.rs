@@ -14,9 +14,13 @@ mod core;
 mod driver;
 mod edge_policy;
 mod endpoint;
+mod expected;
 mod holder;
 mod open;
 mod operation;
+mod pending_events;
+mod random;
+mod registrations;
 mod shortage;
 mod snapshot;
 mod spin_policy;
@@ -33,9 +37,13 @@ pub use copies::{PeerCopy, keep_copies, wait_for_copies};
 pub use driver::{Arguments, Check, Condition, Discovered, Driver, Key, Open, Opening, Scope};
 pub use edge_policy::{Edge, EdgePolicy};
 pub use endpoint::{Body, Endpoint, Entered, Globals, Outside, Popped, globals};
+pub use expected::{ExpectedClient, ExpectedClients};
 pub use holder::child_holds;
 pub use open::{OpenError, room_for};
 pub use operation::{Connect, ConnectionReport, Message, Posted, Rma};
+pub use pending_events::PendingEvents;
+pub use random::random;
+pub use registrations::{Registered, RegistrationTable};
 pub use snapshot::{Snapshot, Unreadable, WaitShown};
 pub use spin_policy::SpinPolicy;
 pub use wait_policy::{Transition, WaitPolicy};
@@ -237,8 +245,9 @@ pub trait Transport: Send {
     /// event while [`Core::is_starving`].
     fn refill(&mut self, core: &mut Core);
 
-    /// Applies a changed option of a connection, or a changed default: deadlines may have moved.
-    fn options_changed(&mut self, core: &mut Core);
+    /// Applies the options of a connection, of which the program has set one: deadlines may have
+    /// moved.
+    fn options_changed(&mut self, core: &mut Core, connection: &'static Connection);
 
     /// Path, window, counters of a connection, and why this path.
     fn report(&self, core: &Core, connection: &'static Connection) -> ConnectionReport;

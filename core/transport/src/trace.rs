@@ -258,8 +258,8 @@ impl Transport for Traced {
         self.inner.refill(core);
     }
 
-    fn options_changed(&mut self, core: &mut Core) {
-        self.inner.options_changed(core);
+    fn options_changed(&mut self, core: &mut Core, connection: &'static Connection) {
+        self.inner.options_changed(core, connection);
     }
 
     fn report(&self, core: &Core, connection: &'static Connection) -> ConnectionReport {

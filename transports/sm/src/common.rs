@@ -9,19 +9,10 @@ use cci_mem::hints::{self, Hints};
 use cci_mem::segment::Segment;
 use cci_mem::sync::Ordering;
 use cci_proto::{CONN_REQ_LEN, EventKind};
-use cci_transport::{Connection, Core, Slot};
+use cci_transport::{Connection, Core, ExpectedClients, PendingEvents, Slot};
 use rustix::fd::BorrowedFd;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
-
-/// A client that this endpoint was told to accept.
-pub(crate) struct Expected {
-    pub(crate) token: u64,
-    pub(crate) context: u64,
-    /// Reserved for the ACCEPT event.
-    pub(crate) slot: &'static Slot,
-    pub(crate) deadline: u64,
-}
 
 pub(crate) struct Common {
     pub(crate) uri: String,
@@ -42,8 +33,9 @@ pub(crate) struct Common {
     /// What slots that the program has returned held.
     pub(crate) released: Released,
     /// Events for which no slot was free.
-    pub(crate) owed: Vec<(EventKind, &'static Connection)>,
-    pub(crate) expected: Vec<Expected>,
+    pub(crate) pending_events: PendingEvents,
+    /// With deadlines in milliseconds.
+    pub(crate) expected: ExpectedClients<u64>,
     /// Clients of this endpoint that were sent to another one, to be asked for there.
     pub(crate) redirected: Vec<crate::connect::Redirected>,
     /// Lanes whose peer broke the protocol, with what it did.
@@ -136,21 +128,8 @@ impl Common {
     }
 
     /// Queues an event about a connection, now or as soon as a slot is free.
-    pub(crate) fn owe(&mut self, core: &mut Core, kind: EventKind, cell: &'static Connection) {
-        if !core.notify(kind, cell) {
-            self.owed.push((kind, cell));
-            self.deadlines_moved = true;
-        }
-    }
-
-    /// Tries again what [`Common::owe`] could not queue.
-    pub(crate) fn pay(&mut self, core: &mut Core) {
-        while let Some((kind, cell)) = self.owed.first().copied() {
-            if !core.notify(kind, cell) {
-                return;
-            }
-            self.owed.remove(0);
-        }
+    pub(crate) fn queue_event(&mut self, core: &mut Core, kind: EventKind, cell: &'static Connection) {
+        self.deadlines_moved |= !self.pending_events.queue(core, kind, cell);
     }
 }
 

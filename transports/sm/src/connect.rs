@@ -114,10 +114,9 @@ impl Lane {
     /// A client that was sent here by another endpoint of this process: its number, attribute and largest message.
     fn on_expected(&mut self, common: &mut Common, core: &mut Core, token: u64, client: (u32, Attribute, u32)) {
         let (number, attribute, max_send_size) = client;
-        let Some(at) = common.expected.iter().position(|expected| expected.token == token) else {
+        let Some(expected) = common.expected.take(token) else {
             return self.answer_frame(common, Header { kind: kind::REJECT, len: 0, word: number }, NOTHING);
         };
-        let expected = common.expected.swap_remove(at);
         let asked = Asked { slot: expected.slot, number, attribute, max_send_size };
         self.accept_asked(common, core, &asked, expected.slot, expected.context);
     }
@@ -246,7 +245,7 @@ impl Lane {
             let remote = cell.remote.load(Ordering::Relaxed);
             self.post(common, Header { kind: kind::DISCONNECT, len: 0, word: remote }, NOTHING, None);
         }
-        common.owed.retain(|(_, other)| !std::ptr::eq(*other, cell));
+        common.pending_events.forget(cell);
         core.end_connection(cell);
     }
 }

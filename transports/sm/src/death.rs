@@ -160,10 +160,7 @@ impl Sm {
                 self.look(core);
                 std::thread::yield_now();
             }
-            // Events are nobody's any more; their slots must not run out while operations end.
-            while let Some(slot) = core.pop() {
-                let _ = slot.give_back();
-            }
+            core.drop_events();
         }
         // Nobody touches this program's memory once its endpoint is closed.
         self.common.registry.kill_all();

@@ -311,10 +311,10 @@ impl Lane {
         cell.set_state(ConnectionState::Broken);
         self.fail_operations(common, core, Some(cell), failure);
         if core.disconnect_events {
-            common.owe(core, EventKind::Disconnect, cell);
+            common.queue_event(core, EventKind::Disconnect, cell);
         }
         if cell.keepalive.swap(0, Ordering::Relaxed) != 0 {
-            common.owe(core, EventKind::KeepaliveTimedOut, cell);
+            common.queue_event(core, EventKind::KeepaliveTimedOut, cell);
         }
     }
 
@@ -365,7 +365,7 @@ impl Lane {
             let Some(op) = self.queue.pop_front() else { break };
             match op {
                 Op::Message(waiting) if concerns(waiting.cell) => {
-                    finish(core, waiting.slot, waiting.cell, waiting.posted, Err(failure));
+                    core.end_operation(waiting.slot, waiting.cell, waiting.posted, Err(failure));
                     common.reuse(waiting.data);
                 }
                 Op::Rma(mut pending) if concerns(pending.cell) => {
@@ -382,21 +382,4 @@ impl Lane {
 fn fail_opening(core: &mut Core, cell: &'static Connection, opening: &Opening, failure: Failure) {
     core.finish_opening(opening.slot, EventKind::Connect, opening.context, Err(failure));
     core.end_connection(cell);
-}
-
-/// Tells the end of an operation that has a slot.
-#[inline]
-pub(crate) fn finish(
-    core: &mut Core,
-    slot: &'static Slot,
-    cell: &'static Connection,
-    posted: Posted,
-    outcome: Result<(), Failure>,
-) {
-    cell.open.store(cell.open.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
-    match posted {
-        Posted::Silent(_) if outcome.is_ok() => core.release(slot),
-        Posted::Event(context) | Posted::Silent(context) => core.finish(slot, cell, context, outcome),
-        Posted::Waited => core.finish_waited(slot, outcome),
-    }
 }

@@ -10,7 +10,9 @@ use crate::{MAX_SEND_SIZE, NO_LANE, Sm};
 use cci_mem::address_space::Tag;
 use cci_mem::hints::Hints;
 use cci_mem::segment::Segment;
-use cci_transport::{Arguments, EdgePolicy, OpenError, SpinPolicy, WaitPolicy, globals};
+use cci_transport::{
+    Arguments, EdgePolicy, ExpectedClients, OpenError, PendingEvents, SpinPolicy, WaitPolicy, globals, random,
+};
 use std::collections::VecDeque;
 
 /// What the keys of a device say.
@@ -47,29 +49,22 @@ impl Sm {
         // It reads a file: here, and not within the first large RMA, which is no cancellation point.
         cci_mem::streaming::threshold();
         let system = |source: rustix::io::Errno| OpenError::system("cannot open an sm endpoint", source);
-        let mut random = [0; 32];
-        rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty()).map_err(system)?;
-        let mut words = random.chunks_exact(8).map(|chunk| {
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(chunk);
-            u64::from_ne_bytes(bytes)
-        });
-        let mut word = || words.next().unwrap_or(0);
+        let [first_id, second_id, first_key, second_key] = random().map_err(system)?;
         let (control, address) = Control::open(settings.service)?;
         let common = Common {
             uri: address.to_string(),
-            id: [word(), word()],
+            id: [first_id, second_id],
             max_send_size: settings.max_send_size,
             pairing: globals().map_err(system)?.1.pairing,
-            registry: Registry::new([word(), word()])?,
+            registry: Registry::new([first_key, second_key])?,
             control,
             tag: Tag::of_this_process().ok(),
             physical_memory: physical_memory(),
             now: precise_now(),
             buffers: Vec::new(),
             released: Released::new(),
-            owed: Vec::new(),
-            expected: Vec::new(),
+            pending_events: PendingEvents::default(),
+            expected: ExpectedClients::default(),
             redirected: Vec::new(),
             violators: Vec::new(),
             stirred: Vec::new(),

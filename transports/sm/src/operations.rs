@@ -2,7 +2,7 @@
 
 use crate::Sm;
 use crate::address::Address;
-use crate::common::{Expected, Held};
+use crate::common::Held;
 use crate::lane::{Asked, Lane, Opening, Phase};
 use crate::layout::{ENTRIES, NOTHING, kind};
 use crate::{CLOCK_EVERY, coarse_now};
@@ -222,20 +222,16 @@ impl Transport for Sm {
 
     fn expect(&mut self, core: &mut Core, token: u64, context: u64, limit: Duration) -> Result<(), RequestError> {
         self.forget_ways();
-        let slot = core.take_send().ok_or(RequestError::NoBuffers)?;
         let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         let deadline = crate::precise_next().saturating_add(limit);
-        self.common.expected.push(Expected { token, context, slot, deadline });
+        self.common.expected.expect(core, token, context, deadline)?;
         self.common.deadlines_moved = true;
         Ok(())
     }
 
     fn forget_expected(&mut self, core: &mut Core, token: u64) {
         self.forget_ways();
-        if let Some(at) = self.common.expected.iter().position(|expected| expected.token == token) {
-            core.release(self.common.expected.swap_remove(at).slot);
-            self.common.deadlines_moved = true;
-        }
+        self.common.deadlines_moved |= self.common.expected.forget(core, token);
     }
 
     fn redirect(&mut self, _: &mut Core, request: &'static Slot, uri: &str, token: u64) -> Result<(), RequestError> {
@@ -253,7 +249,7 @@ impl Transport for Sm {
             Some(lane) => lane.disconnect(&mut self.common, core, connection),
             None => core.end_connection(connection),
         }
-        self.common.owed.retain(|(_, other)| !std::ptr::eq(*other, connection));
+        self.common.pending_events.forget(connection);
         self.common.deadlines_moved = true;
     }
 
@@ -378,11 +374,12 @@ impl Transport for Sm {
         self.retry_all(core);
     }
 
-    fn options_changed(&mut self, _: &mut Core) {
+    fn options_changed(&mut self, _: &mut Core, connection: &'static Connection) {
         self.forget_ways();
         self.common.deadlines_moved = true;
         let now = crate::precise_next();
-        for lane in self.lanes.iter_mut().flatten() {
+        let number = connection.lane.load(Ordering::Relaxed) as usize;
+        if let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) {
             lane.watchful = true;
             lane.stir(&mut self.common);
             lane.start_clocks(now);

@@ -1,7 +1,6 @@
 //! Registrations: this endpoint's own, published for peers to read, and a peer's, as read by this side.
 //!
-//! A handle's first word is index and generation, mixed with the endpoint's key; its second is a secret of which only a keyed
-//! hash is published. Neither carries an address. A generation is odd while its registration is alive.
+//! Of the secret in a handle (`RegistrationTable` in `core/transport`) only a keyed hash is published.
 
 use cci_mem::arena;
 use cci_mem::hazard;
@@ -9,9 +8,9 @@ use cci_mem::memory::Memory;
 use cci_mem::segment::Segment;
 use cci_mem::sync::{AtomicU64, Ordering, fence};
 use cci_proto::{RegisterError, Registration, Rights, RmaHandle};
-use cci_transport::OpenError;
+use cci_transport::{OpenError, RegistrationTable};
 use siphasher::sip::SipHasher24;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::hash::Hasher;
 use std::sync::Arc;
 
@@ -48,11 +47,8 @@ pub(crate) struct Shared {
     pub(crate) number: u64,
 }
 
+/// What is stored beside a registration.
 struct Own {
-    generation: u32,
-    secret: u64,
-    memory: Option<Memory>,
-    rights: Rights,
     /// Killed, and perhaps still announced by a peer.
     dead: bool,
     shared: Option<Shared>,
@@ -62,8 +58,7 @@ struct Own {
 pub(crate) struct Registry {
     published: Segment,
     key: [u64; 2],
-    entries: Vec<Own>,
-    free: VecDeque<u32>,
+    table: RegistrationTable<Own>,
     reserved: usize,
     /// Library allocations by number, with how many registrations lie in each.
     shares: BTreeMap<u64, (usize, Shared)>,
@@ -77,7 +72,7 @@ impl Registry {
         let header = published.words64(0, LINE);
         header[0].store(key[0], Ordering::Relaxed);
         header[1].store(key[1], Ordering::Relaxed);
-        Ok(Self { published, key, entries: Vec::new(), free: VecDeque::new(), reserved: 0, shares: BTreeMap::new() })
+        Ok(Self { published, key, table: RegistrationTable::new(key[0]), reserved: 0, shares: BTreeMap::new() })
     }
 
     /// The published segment.
@@ -89,12 +84,9 @@ impl Registry {
         self.published.words64((index as usize + 1) * LINE * 8, LINE)
     }
 
-    fn take_index(&mut self) -> Result<u32, RegisterError> {
-        // First in, first out: a stale handle meets a dead generation for as long as possible.
-        if let Some(index) = self.free.pop_front() {
-            return Ok(index);
-        }
-        let index = self.entries.len();
+    /// Reserves the published entry of the next registration.
+    fn reserve_next(&mut self) -> Result<(), RegisterError> {
+        let index = self.table.next_index();
         if index >= CAPACITY {
             return Err(RegisterError::NoMemory);
         }
@@ -105,15 +97,7 @@ impl Registry {
             // Release: peers look at reserved entries only, since touching others would take memory.
             self.published.words64(0, LINE)[2].store(self.reserved as u64, Ordering::Release);
         }
-        self.entries.push(Own {
-            generation: 0,
-            secret: 0,
-            memory: None,
-            rights: Rights::NONE,
-            dead: false,
-            shared: None,
-        });
-        u32::try_from(index).map_err(|_| RegisterError::NoMemory)
+        Ok(())
     }
 
     /// Registers memory; also says whether it is library memory, for its segment to be sent to peers.
@@ -122,89 +106,69 @@ impl Registry {
         memory: Memory,
         rights: Rights,
     ) -> Result<(RmaHandle, Option<Shared>), RegisterError> {
-        if memory.is_empty() {
-            return Err(RegisterError::Null);
-        }
-        if (memory.start() as u64).checked_add(memory.len()).is_none() {
-            return Err(RegisterError::WrapsAround);
-        }
-        let mut random = [0; 8];
-        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-            .map_err(|_| RegisterError::NoMemory)?;
-        let secret = u64::from_ne_bytes(random);
+        self.reserve_next()?;
+        let (start, len) = (memory.start() as u64, memory.len());
         let found = arena::find(&memory);
         let offset = found.as_ref().map_or(0, |(.., offset)| *offset);
         let shared = found.map(|(segment, number, _)| Shared { number, segment });
-        let index = self.take_index()?;
-        let words = self.entry(index);
-        words[word::START].store(memory.start() as u64, Ordering::Relaxed);
-        words[word::LEN].store(memory.len(), Ordering::Relaxed);
+        let own = Own { dead: false, shared: shared.clone() };
+        let (number, handle) = self.table.register(memory, rights, own)?;
+        let words = self.entry(number.index);
+        words[word::START].store(start, Ordering::Relaxed);
+        words[word::LEN].store(len, Ordering::Relaxed);
         words[word::RIGHTS].store(u64::from(rights.bits()), Ordering::Relaxed);
         words[word::SEGMENT].store(shared.as_ref().map_or(0, |shared| shared.number), Ordering::Relaxed);
         words[word::OFFSET].store(offset as u64, Ordering::Relaxed);
-        words[word::HASH].store(hash(self.key, secret), Ordering::Relaxed);
-        let generation = self.entries[index as usize].generation.wrapping_add(1);
+        words[word::HASH].store(hash(self.key, handle.stuff[1]), Ordering::Relaxed);
         // Release: publishes the entry with its generation.
-        words[word::GENERATION].store(u64::from(generation), Ordering::Release);
-        let stuff = [Registration { index, generation }.mixed(self.key[0]), secret, memory.len(), 0];
-        let own = Own { generation, secret, memory: Some(memory), rights, dead: false, shared: shared.clone() };
+        words[word::GENERATION].store(u64::from(number.generation), Ordering::Release);
         if let Some(shared) = &shared {
             self.shares.entry(shared.number).or_insert_with(|| (0, shared.clone())).0 += 1;
         }
-        self.entries[index as usize] = own;
-        Ok((RmaHandle { stuff }, shared))
+        Ok((handle, shared))
     }
 
     /// The living registration that a handle names.
     pub(crate) fn find(&self, handle: &RmaHandle) -> Option<(Registration, &Memory, Rights)> {
-        let (number, own) = self.named(handle)?;
-        let memory = own.memory.as_ref().filter(|_| !own.dead)?;
-        Some((number, memory, own.rights))
+        let [first, secret, ..] = handle.stuff;
+        let (number, entry) = self.table.find([first, secret])?;
+        let memory = entry.memory().filter(|_| !entry.state.dead)?;
+        Some((number, memory, entry.rights()))
     }
 
     /// The registration that a handle names, to be deregistered: living, or killed and not yet forgotten.
     pub(crate) fn find_to_kill(&self, handle: &RmaHandle) -> Option<Registration> {
-        self.named(handle).map(|(number, _)| number)
-    }
-
-    fn named(&self, handle: &RmaHandle) -> Option<(Registration, &Own)> {
-        let Registration { index, generation } = Registration::unmixed(self.key[0], handle.stuff[0]);
-        let own = self.entries.get(index as usize)?;
-        let named = own.generation == generation && own.secret == handle.stuff[1] && own.memory.is_some();
-        named.then_some((Registration { index, generation }, own))
+        let [first, secret, ..] = handle.stuff;
+        self.table.find([first, secret]).map(|(number, _)| number)
     }
 
     /// Whether a registration found before still lives.
     pub(crate) fn lives(&self, number: Registration) -> bool {
-        let own = self.entries.get(number.index as usize);
-        own.is_some_and(|own| own.generation == number.generation && own.memory.is_some() && !own.dead)
+        self.table.get(number).is_some_and(|entry| !entry.state.dead)
     }
 
     /// Marks a registration dead: peers that look from now on refuse it. Those that looked before have announced it.
     pub(crate) fn kill(&mut self, number: Registration) {
-        self.entries[number.index as usize].dead = true;
-        let words = self.entry(number.index);
-        hazard::retire(&words[word::GENERATION], u64::from(number.generation.wrapping_add(1)));
+        if let Some(entry) = self.table.get_mut(number) {
+            entry.state.dead = true;
+            let words = self.entry(number.index);
+            hazard::retire(&words[word::GENERATION], u64::from(number.generation.wrapping_add(1)));
+        }
     }
 
     /// Marks all registrations dead, for the end of the endpoint.
     pub(crate) fn kill_all(&mut self) {
-        for index in 0..u32::try_from(self.entries.len()).unwrap_or(0) {
-            let generation = self.entries[index as usize].generation;
-            if self.entries[index as usize].memory.is_some() {
-                self.kill(Registration { index, generation });
-            }
+        let numbers: Vec<_> = self.table.iter().map(|(number, _)| number).collect();
+        for number in numbers {
+            self.kill(number);
         }
     }
 
     /// Forgets a dead registration that nobody announces any more; gives back its library memory.
     pub(crate) fn forget(&mut self, number: Registration) -> Option<Shared> {
-        let own = &mut self.entries[number.index as usize];
-        own.generation = own.generation.wrapping_add(1);
-        own.memory = None;
-        own.dead = false;
-        self.free.push_back(number.index);
-        let shared = own.shared.take()?;
+        let shared = self.table.get_mut(number)?.state.shared.take();
+        self.table.remove(number);
+        let shared = shared?;
         if let Some((count, _)) = self.shares.get_mut(&shared.number) {
             *count -= 1;
             if *count == 0 {

@@ -1,7 +1,7 @@
 //! RMA: the initiator copies, by mapping or by process_vm; see `relay` for the third way.
 
 use crate::common::Common;
-use crate::lane::{Lane, Op, Phase, finish};
+use crate::lane::{Lane, Op, Phase};
 use crate::registry::Target;
 use crate::send::{NEVER, Step};
 use crate::sys::{self, CopyError, Way};
@@ -99,7 +99,7 @@ impl Pending {
             self.cell.counters.on_rma(self.len);
             core.counters().on_rma(self.len);
         }
-        finish(core, self.slot, self.cell, self.posted, outcome);
+        core.end_operation(self.slot, self.cell, self.posted, outcome);
         if let Some((data, _)) = self.message.take() {
             common.buffers.push(data);
         }

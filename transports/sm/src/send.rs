@@ -1,7 +1,7 @@
 //! Sending: publishing in the ring, and the queue of what has to wait.
 
 use crate::common::Common;
-use crate::lane::{Kept, Lane, Op, Phase, Waiting, finish};
+use crate::lane::{Kept, Lane, Op, Phase, Waiting};
 use crate::layout::{NO_SLOT, kind, pair};
 use crate::wire::Wire;
 use cci_mem::ring::{BODY, BODY_WORDS, Header, Violation};
@@ -233,7 +233,7 @@ impl Lane {
         if !cell.attribute().is_reliable() {
             cell.counters.on_dropped();
             core.counters().on_dropped();
-            finish(core, slot, cell, posted, Ok(()));
+            core.end_operation(slot, cell, posted, Ok(()));
             // A waiting thread finds the slot ended.
             return Ok((posted == Posted::Waited).then_some(slot));
         }
@@ -386,7 +386,7 @@ impl Lane {
             return Ok(false);
         }
         waiting.cell.counters.on_sent();
-        finish(core, waiting.slot, waiting.cell, waiting.posted, Ok(()));
+        core.end_operation(waiting.slot, waiting.cell, waiting.posted, Ok(()));
         if let Some(Op::Message(waiting)) = self.queue.pop_front() {
             common.reuse(waiting.data);
         }

@@ -146,7 +146,7 @@ impl Lane {
         let heard = self.heard;
         while let Some((_, cell)) = self.keepalives().find(|(limit, cell)| silence(cell, heard) >= *limit) {
             cell.keepalive.store(0, Ordering::Relaxed);
-            common.owe(core, EventKind::KeepaliveTimedOut, cell);
+            common.queue_event(core, EventKind::KeepaliveTimedOut, cell);
         }
         let watchful = self.keepalives().next().is_some();
         self.watchful = watchful;
@@ -182,7 +182,7 @@ impl Sm {
     /// To be called when the clock has moved.
     pub(crate) fn on_tick(&mut self, core: &mut Core) {
         let now = self.common.now;
-        self.common.pay(core);
+        self.common.pending_events.flush(core);
         self.common.control.listen_again(now, LISTEN_AGAIN);
         self.on_stirred();
         // From the end: a lane that is removed takes its place with it.
@@ -198,10 +198,7 @@ impl Sm {
                 self.restless.swap_remove(at);
             }
         }
-        while let Some(at) = self.common.expected.iter().position(|expected| expected.deadline <= now) {
-            let late = self.common.expected.swap_remove(at);
-            core.finish_opening(late.slot, EventKind::Accept, late.context, Err(Failure::TimedOut));
-        }
+        while self.common.expected.expire(core, now).is_some() {}
         self.common.deadlines_moved = true;
     }
 
@@ -210,10 +207,10 @@ impl Sm {
         let now = crate::common::precise_now();
         let restless = self.restless.iter().filter_map(|number| self.lane(*number));
         let lanes = restless.filter_map(|lane| lane.next_deadline(now)).min();
-        let expected = self.common.expected.iter().map(|expected| expected.deadline).min();
+        let expected = self.common.expected.deadline();
         let listening = (!self.common.control.is_listening()).then_some(now + LISTEN_AGAIN);
-        let owed = (!self.common.owed.is_empty()).then_some(now + DIAL_AGAIN);
-        let next = [lanes, expected, listening, owed].into_iter().flatten().min();
+        let pending_events = (!self.common.pending_events.is_empty()).then_some(now + DIAL_AGAIN);
+        let next = [lanes, expected, listening, pending_events].into_iter().flatten().min();
         self.common.control.set_timer(next.map(|next| next.saturating_sub(now) + 1));
     }
 }

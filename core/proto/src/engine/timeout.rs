@@ -149,6 +149,12 @@ impl Engine {
         self.arm(now, index.0);
     }
 
+    /// The timeouts of a connection: for sending, and of a silent peer; microseconds.
+    #[must_use]
+    pub fn timeouts(&self, index: Index) -> Option<(u32, u32)> {
+        self.table.get(index.0).map(|conn| (conn.send_timeout, conn.keepalive))
+    }
+
     /// Arms the timer of a connection for what will be due next.
     pub(super) fn arm(&mut self, now: Time, index: u32) {
         let Some(conn) = self.table.get_mut(index) else { return };

@@ -163,7 +163,7 @@ fn a_disconnect_delivers_what_was_acknowledged_and_tells_the_peer_once() {
     b.cell
         .with(|core, transport| {
             to_a.keepalive.store(3_600_000_000, Ordering::Relaxed);
-            transport.options_changed(core);
+            transport.options_changed(core, to_a);
         })
         .expect("usable");
     for number in 0..20 {
@@ -229,7 +229,7 @@ fn a_silent_peer_is_reported_once_until_asked_for_again() {
         a.cell
             .with(|core, transport| {
                 to_b.keepalive.store(30_000, Ordering::Relaxed);
-                transport.options_changed(core);
+                transport.options_changed(core, to_b);
             })
             .expect("usable");
         a.give_back(next(&[&a], 0, EventKind::KeepaliveTimedOut));
@@ -241,6 +241,24 @@ fn a_silent_peer_is_reported_once_until_asked_for_again() {
 }
 
 #[test]
+fn setting_the_same_keepalive_again_does_not_postpone_it() {
+    let hub = Hub::new();
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (to_b, _) = join(&[&a, &b], RO);
+    let begun = Instant::now();
+    // The peer's program makes no calls.
+    while a.poll().is_none() {
+        assert!(begun.elapsed() < LIMIT, "the time begins anew with each call");
+        a.cell
+            .with(|core, transport| {
+                to_b.keepalive.store(30_000, Ordering::Relaxed);
+                transport.options_changed(core, to_b);
+            })
+            .expect("usable");
+    }
+}
+
+#[test]
 fn a_send_times_out_and_breaks_its_connection_only() {
     let hub = Hub::new();
     let [a, b, deaf] = std::array::from_fn(|_| End::open(&hub, How::default()));
@@ -249,7 +267,7 @@ fn a_send_times_out_and_breaks_its_connection_only() {
     a.cell
         .with(|core, transport| {
             to_deaf.send_timeout.store(50_000, Ordering::Relaxed);
-            transport.options_changed(core);
+            transport.options_changed(core, to_deaf);
         })
         .expect("usable");
     a.send(to_deaf, b"hello", 9);

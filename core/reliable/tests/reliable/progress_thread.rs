@@ -172,7 +172,7 @@ fn an_endpoint_that_only_receives_is_silent_while_its_program_computes() {
     a.cell
         .with(|core, transport| {
             to_b.keepalive.store(40_000, cci_mem::sync::Ordering::Relaxed);
-            transport.options_changed(core);
+            transport.options_changed(core, to_b);
         })
         .expect("usable");
     next(&[&a], 0, EventKind::KeepaliveTimedOut);

@@ -1,0 +1,196 @@
+//! Registered memory: what a handle is, and which registration it names.
+//!
+//! A handle's first word is index and generation, mixed with a key of the endpoint. Its second word
+//! is a secret. Neither contains an address. A generation is odd while its registration is alive.
+
+use crate::random::random;
+use cci_mem::memory::Memory;
+use cci_proto::{RegisterError, Registration, Rights, RmaHandle};
+use std::collections::VecDeque;
+use subtle::ConstantTimeEq;
+
+/// A registration, with what the transport stores beside it.
+pub struct Registered<T> {
+    generation: u32,
+    secret: u64,
+    rights: Rights,
+    memory: Option<Memory>,
+    /// The transport's own.
+    pub state: T,
+}
+
+impl<T> Registered<T> {
+    /// What peers may do.
+    #[inline]
+    #[must_use]
+    pub fn rights(&self) -> Rights {
+        self.rights
+    }
+
+    /// The memory, unless it is deregistered.
+    #[inline]
+    #[must_use]
+    pub fn memory(&self) -> Option<&Memory> {
+        self.memory.as_ref()
+    }
+}
+
+/// The registrations of an endpoint.
+pub struct RegistrationTable<T> {
+    key: u64,
+    entries: Vec<Registered<T>>,
+    /// First in, first out, so that a stale handle is refused for as long as possible.
+    free: VecDeque<u32>,
+}
+
+impl<T> RegistrationTable<T> {
+    /// Empty; `key` is the endpoint's own and random.
+    #[must_use]
+    pub fn new(key: u64) -> Self {
+        Self { key, entries: Vec::new(), free: VecDeque::new() }
+    }
+
+    /// The index of the next registration.
+    #[must_use]
+    pub fn next_index(&self) -> usize {
+        self.free.front().map_or(self.entries.len(), |index| *index as usize)
+    }
+
+    /// Registers memory.
+    ///
+    /// # Errors
+    ///
+    /// An empty range, one around the end of the address space, or no memory or random number is
+    /// available.
+    pub fn register(
+        &mut self,
+        memory: Memory,
+        rights: Rights,
+        state: T,
+    ) -> Result<(Registration, RmaHandle), RegisterError> {
+        if memory.is_empty() {
+            return Err(RegisterError::Null);
+        }
+        let len = memory.len();
+        if (memory.start() as u64).checked_add(len).is_none() {
+            return Err(RegisterError::WrapsAround);
+        }
+        let [secret] = random().map_err(|_| RegisterError::NoMemory)?;
+        let mut registered = Registered { generation: 1, secret, rights, memory: Some(memory), state };
+        let index = match self.free.pop_front() {
+            Some(index) => {
+                let entry = &mut self.entries[index as usize];
+                registered.generation = entry.generation.wrapping_add(1);
+                *entry = registered;
+                index
+            }
+            None => {
+                let index = u32::try_from(self.entries.len()).map_err(|_| RegisterError::NoMemory)?;
+                self.entries.try_reserve(1).map_err(|_| RegisterError::NoMemory)?;
+                self.entries.push(registered);
+                index
+            }
+        };
+        let number = Registration { index, generation: self.entries[index as usize].generation };
+        Ok((number, RmaHandle { stuff: [number.mixed(self.key), secret, len, 0] }))
+    }
+
+    /// The registration that the first two words of a handle name, unless it is deregistered.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, words: [u64; 2]) -> Option<(Registration, &Registered<T>)> {
+        let Registration { index, .. } = Registration::unmixed(self.key, words[0]);
+        let entry = self.entries.get(index as usize)?;
+        let number = Registration { index, generation: entry.generation };
+        // Compares both words whole, so that the time does not tell how much of a guess was right.
+        let right = words[0].ct_eq(&number.mixed(self.key)) & words[1].ct_eq(&entry.secret);
+        (bool::from(right) && entry.memory.is_some()).then_some((number, entry))
+    }
+
+    /// A registration found before, if it still lives.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, number: Registration) -> Option<&Registered<T>> {
+        let entry = self.entries.get(number.index as usize)?;
+        (entry.generation == number.generation && entry.memory.is_some()).then_some(entry)
+    }
+
+    /// As [`RegistrationTable::get`].
+    #[inline]
+    #[must_use]
+    pub fn get_mut(&mut self, number: Registration) -> Option<&mut Registered<T>> {
+        let entry = self.entries.get_mut(number.index as usize)?;
+        (entry.generation == number.generation && entry.memory.is_some()).then_some(entry)
+    }
+
+    /// Ends a registration found before. Its index is used again after all others that are free.
+    /// Returns the memory, for a last look.
+    pub fn remove(&mut self, number: Registration) -> Option<Memory> {
+        let memory = self.get_mut(number)?.memory.take()?;
+        let entry = &mut self.entries[number.index as usize];
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.push_back(number.index);
+        Some(memory)
+    }
+
+    /// The registrations that live.
+    pub fn iter(&self) -> impl Iterator<Item = (Registration, &Registered<T>)> {
+        let living = (0..).zip(&self.entries).filter(|(_, entry)| entry.memory.is_some());
+        living.map(|(index, entry)| (Registration { index, generation: entry.generation }, entry))
+    }
+
+    /// Ends all registrations, for the end of the endpoint.
+    pub fn clear(&mut self) {
+        for entry in &mut self.entries {
+            entry.memory = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cci_mem::arena::SharedMemory;
+
+    #[test]
+    fn a_stale_or_invented_handle_names_nothing() {
+        let memory = SharedMemory::new(4096).expect("memory");
+        let mut table = RegistrationTable::new(7);
+        let words = |handle: RmaHandle| [handle.stuff[0], handle.stuff[1]];
+        let (number, handle) = table.register(memory.memory(), Rights::READ, 5).expect("registered");
+        let found = table.find(words(handle)).expect("it is there");
+        assert_eq!((found.0, found.1.rights(), found.1.state), (number, Rights::READ, 5));
+        for flipped in [[1, 0], [0, 1], [1 << 63, 0], [0, 1 << 63]] {
+            let [first, second] = words(handle);
+            assert!(table.find([first ^ flipped[0], second ^ flipped[1]]).is_none(), "{flipped:?}");
+        }
+        assert!(table.remove(number).is_some());
+        assert!(table.find(words(handle)).is_none() && table.get(number).is_none() && table.remove(number).is_none());
+        let (again, successor) = table.register(memory.memory(), Rights::NONE, 6).expect("registered");
+        assert_eq!((again.index, again.generation), (number.index, number.generation.wrapping_add(2)));
+        assert_ne!(words(successor)[0], words(handle)[0]);
+        assert!(table.find(words(handle)).is_none() && table.get(number).is_none(), "its successor is another one");
+    }
+
+    #[test]
+    fn an_index_is_used_again_after_all_others_that_are_free() {
+        let memory = SharedMemory::new(4096).expect("memory");
+        let mut table = RegistrationTable::new(7);
+        let register = |table: &mut RegistrationTable<()>| {
+            assert_eq!(
+                table.next_index(),
+                table.register(memory.memory(), Rights::NONE, ()).expect("one").0.index as usize
+            );
+        };
+        (0..3).for_each(|_| register(&mut table));
+        let numbers: Vec<_> = table.iter().map(|(number, _)| number).collect();
+        for at in [1, 0, 2] {
+            table.remove(numbers[at]);
+        }
+        assert!(table.iter().next().is_none());
+        for index in [1, 0, 2, 3] {
+            assert_eq!(table.next_index(), index);
+            register(&mut table);
+        }
+    }
+}
