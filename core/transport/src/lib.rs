@@ -21,15 +21,13 @@ mod operation;
 mod pending_events;
 mod random;
 mod registrations;
-mod shortage;
 mod snapshot;
 mod spin_policy;
 #[cfg(feature = "trace")]
 pub mod trace;
 mod wait_policy;
-mod waits;
 
-pub use crate::core::{Core, CoreOptions, tag_event};
+pub use crate::core::{Core, CoreOptions, WaitFor, tag_event};
 pub use background::BackgroundWork;
 pub use clock::monotonic;
 pub use connection::{Connection, ConnectionState, Counters};
@@ -47,7 +45,6 @@ pub use registrations::{Registered, RegistrationTable};
 pub use snapshot::{Snapshot, Unreadable, WaitShown};
 pub use spin_policy::SpinPolicy;
 pub use wait_policy::{Transition, WaitPolicy};
-pub use waits::WaitFor;
 
 use cci_mem::memory::Memory;
 use cci_proto::{Alignment, ConnectError, Flags, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};

@@ -1,5 +1,6 @@
 //! The published list of peers for which an endpoint waits (`docs/design/counters.md`).
 
+use super::Core;
 use cci_mem::counters::{Page, WAITS};
 use cci_mem::sync::Ordering;
 use std::fmt::Display;
@@ -28,7 +29,7 @@ impl WaitFor {
 
 /// The writer's side of the list; the page is never read for it.
 #[derive(Default)]
-pub(crate) struct Waits {
+pub(super) struct Waits {
     /// The transport's key of each entry.
     keys: [Option<u64>; WAITS],
     /// Entries in use.
@@ -42,11 +43,11 @@ pub(crate) struct Waits {
 const _: () = assert!(WAITS <= 32);
 
 impl Waits {
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.taken == 0
     }
 
-    pub(crate) fn show(&mut self, page: &Page, key: u64, waiting: (WaitFor, u64, u64), peer: impl Display) {
+    pub(super) fn show(&mut self, page: &Page, key: u64, waiting: (WaitFor, u64, u64), peer: impl Display) {
         let known = self.keys.iter().position(|other| *other == Some(key));
         let Some(at) = known.or_else(|| self.keys.iter().position(Option::is_none)) else {
             self.unlisted += 1;
@@ -58,7 +59,7 @@ impl Waits {
         page.waits[at].show((what as u32, since, operations), peer);
     }
 
-    pub(crate) fn hide(&mut self, page: &Page, key: u64) {
+    pub(super) fn hide(&mut self, page: &Page, key: u64) {
         if let Some(at) = self.keys.iter().position(|other| *other == Some(key)) {
             self.keys[at] = None;
             self.taken -= 1;
@@ -66,11 +67,11 @@ impl Waits {
         }
     }
 
-    pub(crate) fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         (self.seen, self.unlisted) = (0, 0);
     }
 
-    pub(crate) fn end(&mut self, page: &Page) {
+    pub(super) fn end(&mut self, page: &Page) {
         for (at, key) in self.keys.iter_mut().enumerate() {
             if self.seen & 1 << at == 0 && key.take().is_some() {
                 self.taken -= 1;
@@ -78,5 +79,34 @@ impl Waits {
             }
         }
         page.unlisted.store(self.unlisted, Ordering::Relaxed);
+    }
+}
+
+impl Core {
+    /// Publishes a peer for which the endpoint waits. `key`: the transport's number of the peer;
+    /// `since`: when the wait began, nanoseconds of the transport's clock.
+    pub fn wait_for(&mut self, key: u64, what: WaitFor, since: u64, operations: u64, peer: impl Display) {
+        self.waits.show(&self.counters, key, (what, since, operations), peer);
+    }
+
+    /// Removes the wait for the peer with this key.
+    pub fn wait_over(&mut self, key: u64) {
+        self.waits.hide(&self.counters, key);
+    }
+
+    /// Begins a new list of waits, which [`Core::end_waits`] ends.
+    pub fn begin_waits(&mut self) {
+        self.waits.begin();
+    }
+
+    /// Removes the waits that were not published since [`Core::begin_waits`].
+    pub fn end_waits(&mut self) {
+        self.waits.end(&self.counters);
+    }
+
+    /// Whether a wait is published.
+    #[must_use]
+    pub fn has_waits(&self) -> bool {
+        !self.waits.is_empty()
     }
 }

@@ -4,20 +4,20 @@
 //! event, and neither has a buffer that another thread returns. So the handle becomes readable when
 //! a send can succeed again.
 
-use crate::{Connection, Endpoint};
-use cci_mem::pool::Pool;
+use super::Core;
+use crate::Endpoint;
 use cci_mem::sync::Ordering;
 
 /// A send slot.
-pub(crate) const SEND: u8 = 1;
+pub(super) const SEND: u8 = 1;
 /// An RMA slot.
-pub(crate) const RMA: u8 = 2;
+pub(super) const RMA: u8 = 2;
 /// Something of the transport's own.
-pub(crate) const OTHER: u8 = 4;
+pub(super) const OTHER: u8 = 4;
 
 /// The shortage, and whether its end was reported.
 #[derive(Debug, Default)]
-pub(crate) struct Shortage {
+pub(super) struct Shortage {
     /// [`SEND`], [`RMA`] and [`OTHER`], as refused since the last report.
     lacks: u8,
     /// There is room again, and the handle is readable.
@@ -31,21 +31,21 @@ pub(crate) struct Shortage {
 impl Shortage {
     /// Records a refused call.
     #[cold]
-    pub(crate) fn note(&mut self, what: u8) {
+    pub(super) fn note(&mut self, what: u8) {
         self.lacks |= what;
         self.is_told = false;
     }
 
     /// Whether there is a shortage, whose end [`Shortage::is_over`] checks.
     #[inline(always)]
-    pub(crate) fn is_on(&self) -> bool {
+    pub(super) fn is_on(&self) -> bool {
         self.lacks != 0
     }
 
     /// Whether the handle must be readable because a refused call can succeed now. `has_room`:
     /// whether any of these classes has room.
     #[cold]
-    pub(crate) fn is_over(&mut self, endpoint: &Endpoint, mut has_room: impl FnMut(u8) -> bool) -> bool {
+    pub(super) fn is_over(&mut self, endpoint: &Endpoint, mut has_room: impl FnMut(u8) -> bool) -> bool {
         if self.is_told {
             return true;
         }
@@ -66,7 +66,7 @@ impl Shortage {
     }
 
     /// Ends the shortage of the transport's own resource.
-    pub(crate) fn end_other(&mut self, endpoint: &Endpoint) {
+    pub(super) fn end_other(&mut self, endpoint: &Endpoint) {
         if self.lacks & OTHER != 0 {
             (self.is_told, self.listens) = (true, false);
             self.publish(endpoint);
@@ -75,21 +75,21 @@ impl Shortage {
 
     /// Whether the handle is readable because there is room.
     #[inline(always)]
-    pub(crate) fn is_told(&self) -> bool {
+    pub(super) fn is_told(&self) -> bool {
         self.is_told
     }
 
     /// Forgets the shortage, because the program was woken and has taken all its events.
     #[cold]
-    pub(crate) fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         (self.lacks, self.is_told) = (0, false);
     }
 
-    pub(crate) fn is_starving(&self) -> bool {
+    pub(super) fn is_starving(&self) -> bool {
         self.starving
     }
 
-    pub(crate) fn set_starving(&mut self, endpoint: &Endpoint, starving: bool) {
+    pub(super) fn set_starving(&mut self, endpoint: &Endpoint, starving: bool) {
         if self.starving != starving {
             self.starving = starving;
             self.publish(endpoint);
@@ -101,10 +101,61 @@ impl Shortage {
     }
 }
 
-/// Whether a slot of this class can be taken.
-pub(crate) fn has_free(pool: &mut Pool<Connection, Endpoint>) -> bool {
-    if pool.in_use() >= pool.limit() {
-        pool.sweep_all(|_| ());
+impl Core {
+    /// The transport refuses a call for lack of something of its own; [`Core::end_shortage`] is to
+    /// follow once it has it.
+    pub fn begin_shortage(&mut self) {
+        self.begin_shortage_of(OTHER);
     }
-    pool.in_use() < pool.limit()
+
+    /// What the transport lacked at [`Core::begin_shortage`] may be there again.
+    pub fn end_shortage(&mut self) {
+        self.shortage.end_other(self.endpoint);
+    }
+
+    /// Records a shortage. A program that only polls needs no wake-up.
+    #[cold]
+    pub(super) fn begin_shortage_of(&mut self, what: u8) {
+        if self.handle_in_use {
+            self.shortage.note(what);
+        }
+    }
+
+    /// Whether the handle is to be readable because a call that was refused for lack of buffers can
+    /// succeed now. Stays so until [`Core::forget_room`].
+    #[inline]
+    pub fn has_room_again(&mut self) -> bool {
+        self.shortage.is_on() && self.look_for_room()
+    }
+
+    #[cold]
+    fn look_for_room(&mut self) -> bool {
+        let Self { shortage, endpoint, slots, .. } = self;
+        shortage.is_over(endpoint, |lacks| slots.has_free(lacks))
+    }
+
+    /// Whether [`Core::has_room_again`] has said so.
+    #[inline(always)]
+    #[must_use]
+    pub fn tells_room(&self) -> bool {
+        self.shortage.is_told()
+    }
+
+    /// The program, which the handle has told of room, has found no further event: what it was
+    /// refused it tries again now.
+    pub fn forget_room(&mut self) {
+        self.shortage.forget();
+    }
+
+    /// The program holds every receive slot and a peer waits: returning an event must call
+    /// `refill`.
+    pub fn set_starving(&mut self, starving: bool) {
+        self.shortage.set_starving(self.endpoint, starving);
+    }
+
+    /// Whether [`Core::set_starving`] was called.
+    #[must_use]
+    pub fn is_starving(&self) -> bool {
+        self.shortage.is_starving()
+    }
 }

@@ -1,0 +1,92 @@
+//! The connections of an endpoint.
+
+use super::Core;
+use crate::Connection;
+use crate::endpoint::globals;
+use cci_mem::sync::Ordering;
+use cci_proto::{Attribute, Places};
+
+/// Connections at most: one more is still a number.
+const MOST: u32 = u32::MAX - 1;
+
+/// Connections whose pointers get memory together.
+const TOGETHER: usize = 128;
+
+/// Connections that are not free, by their places.
+#[derive(Default)]
+pub(super) struct Connections(Places<&'static Connection, TOGETHER>);
+
+impl Core {
+    /// A connection of this endpoint, opening.
+    ///
+    /// # Errors
+    ///
+    /// No memory.
+    pub fn open_connection(
+        &mut self,
+        attribute: Attribute,
+        context: u64,
+        max_send_size: u32,
+    ) -> rustix::io::Result<&'static Connection> {
+        let (_, globals) = globals()?;
+        let place = self.connections.0.reserve(MOST).ok_or(rustix::io::Errno::NOMEM)?;
+        let connection = globals.connections.take();
+        connection.begin(self.endpoint, attribute, context, max_send_size);
+        connection.send_timeout.store(self.send_timeout, Ordering::Relaxed);
+        connection.keepalive.store(self.keepalive, Ordering::Relaxed);
+        connection.place.store(place, Ordering::Relaxed);
+        self.connections.0.put(place, connection);
+        self.count_connections();
+        Ok(connection)
+    }
+
+    fn count_connections(&self) {
+        self.counters.connections.store(self.connections.0.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Ends a connection; handles to it are stale, its public part stays readable.
+    pub fn end_connection(&mut self, connection: &'static Connection) {
+        if self.has_connection(connection) {
+            self.connections.0.remove(connection.place());
+            connection.end();
+            self.count_connections();
+            if let Ok((_, globals)) = globals() {
+                globals.connections.give(connection);
+            }
+        }
+    }
+
+    /// Connections that are not free, by their places.
+    pub fn connections(&self) -> impl Iterator<Item = &'static Connection> + '_ {
+        self.connections.0.iter().copied()
+    }
+
+    /// How many connections are not free.
+    #[must_use]
+    pub fn connection_count(&self) -> usize {
+        self.connections.0.len()
+    }
+
+    /// The connection at this place, if it is not free.
+    #[inline]
+    #[must_use]
+    pub fn connection(&self, place: u32) -> Option<&'static Connection> {
+        self.connections.0.get(place).copied()
+    }
+
+    /// Whether a connection is of this endpoint and not free.
+    #[must_use]
+    pub fn has_connection(&self, connection: &'static Connection) -> bool {
+        let place = connection.place();
+        self.connection(place).is_some_and(|other| std::ptr::eq(other, connection))
+    }
+
+    /// Ends all connections.
+    pub(super) fn end_connections(&mut self) {
+        for place in (0..self.connections.0.used()).rev() {
+            if let Some(connection) = u32::try_from(place).ok().and_then(|place| self.connection(place)) {
+                self.end_connection(connection);
+            }
+        }
+    }
+}

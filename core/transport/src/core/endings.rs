@@ -1,0 +1,98 @@
+//! The ends of operations, and the events that report them.
+
+use super::{Core, tag_event};
+use crate::{Connection, Posted, Slot};
+use cci_mem::slot::State;
+use cci_mem::sync::Ordering;
+use cci_proto::{EventKind, Failure, Status};
+use std::collections::BTreeMap;
+
+/// Why connects failed, by the address of the slot of the event; at most one for each send slot.
+#[derive(Default)]
+pub(super) struct ConnectReasons(BTreeMap<usize, String>);
+
+impl Core {
+    /// Ends an operation that was posted: releases its slot, or queues its event, or wakes the
+    /// thread that waits.
+    #[inline]
+    pub fn end_operation(
+        &mut self,
+        slot: &'static Slot,
+        connection: &'static Connection,
+        posted: Posted,
+        outcome: Result<(), Failure>,
+    ) {
+        connection.open.store(connection.open.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
+        match posted {
+            Posted::Silent(_) if outcome.is_ok() => self.release(slot),
+            Posted::Event(context) | Posted::Silent(context) => self.finish(slot, connection, context, outcome),
+            Posted::Waited => self.finish_waited(slot, outcome),
+        }
+    }
+
+    /// Ends an operation: queues its SEND event.
+    #[inline]
+    pub fn finish(
+        &mut self,
+        slot: &'static Slot,
+        connection: &'static Connection,
+        context: u64,
+        outcome: Result<(), Failure>,
+    ) {
+        let status = outcome.map_or_else(Failure::status, |()| Status::Success);
+        slot.fill(EventKind::Send as u32, status as u32, [connection.address(), context]);
+        tag_event(slot, connection);
+        self.push(slot);
+    }
+
+    /// Ends an operation whose thread waits.
+    pub fn finish_waited(&mut self, slot: &'static Slot, outcome: Result<(), Failure>) {
+        let status = outcome.map_or_else(Failure::status, |()| Status::Success);
+        slot.fill(EventKind::Send as u32, status as u32, [0, 0]);
+        slot.set_state(State::Ended);
+    }
+
+    /// Queues a CONNECT or ACCEPT event.
+    pub fn finish_opening(
+        &mut self,
+        slot: &'static Slot,
+        kind: EventKind,
+        context: u64,
+        outcome: Result<&'static Connection, Failure>,
+    ) {
+        let (status, address) = match outcome {
+            Ok(connection) => (Status::Success, connection.address()),
+            Err(failure) => (failure.status(), 0),
+        };
+        self.reasons.0.remove(&std::ptr::from_ref(slot).addr());
+        slot.fill(kind as u32, status as u32, [context, address]);
+        match outcome {
+            Ok(connection) => tag_event(slot, connection),
+            Err(_) => slot.connection.set(None),
+        }
+        self.push(slot);
+    }
+
+    /// Stores why the connect failed whose event [`Core::finish_opening`] has queued: a sentence,
+    /// beyond the status.
+    pub fn explain(&mut self, slot: &'static Slot, reason: String) {
+        self.reasons.0.insert(std::ptr::from_ref(slot).addr(), reason);
+    }
+
+    /// The reason that [`Core::explain`] stored for the CONNECT event in this slot.
+    #[must_use]
+    pub fn reason(&self, slot: &'static Slot) -> Option<&str> {
+        self.reasons.0.get(&std::ptr::from_ref(slot).addr()).map(String::as_str)
+    }
+
+    /// Queues an event that is about a connection only; false when no slot is free (to be tried
+    /// again).
+    #[must_use]
+    pub fn notify(&mut self, kind: EventKind, connection: &'static Connection) -> bool {
+        let Some(slot) = self.take_send() else { return false };
+        slot.fill(kind as u32, 0, [connection.address(), 0]);
+        tag_event(slot, connection);
+        self.push(slot);
+        true
+    }
+}

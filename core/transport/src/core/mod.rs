@@ -1,0 +1,139 @@
+//! The state that every endpoint has whatever its transport. Each file has one part of it, whose
+//! fields no other file sees, and the methods of [`Core`] for that part.
+
+mod connections;
+mod endings;
+mod events;
+mod gauges;
+mod shortage;
+mod slots;
+mod waits;
+
+pub use waits::WaitFor;
+
+use crate::endpoint::{Endpoint, globals};
+use crate::{Connection, OpenError, PeerCopy, Slot};
+use cci_mem::counters::Home;
+use cci_mem::memory::Memory;
+use cci_mem::sync::Ordering;
+use connections::Connections;
+use endings::ConnectReasons;
+use events::Events;
+use shortage::Shortage;
+use slots::Slots;
+use std::collections::BTreeMap;
+use waits::Waits;
+
+/// What an endpoint is opened with.
+#[derive(Clone, Copy, Debug)]
+pub struct CoreOptions {
+    /// Receive slots.
+    pub recv_count: usize,
+    /// Send slots.
+    pub send_count: usize,
+    /// RMA descriptors, beside the send slots.
+    pub rma_count: usize,
+    /// Whether to raise an event when a peer disconnects or dies.
+    pub disconnect_events: bool,
+}
+
+impl Default for CoreOptions {
+    fn default() -> Self {
+        // Programs keep 8,192 sends and 8,192 RMAs outstanding on one connection and treat ENOBUFS
+        // as fatal.
+        Self { recv_count: 4096, send_count: 8192, rma_count: 16384, disconnect_events: false }
+    }
+}
+
+/// The private part of an endpoint that does not depend on its transport.
+pub struct Core {
+    endpoint: &'static Endpoint,
+    slots: Slots,
+    events: Events,
+    connections: Connections,
+    reasons: ConnectReasons,
+    shortage: Shortage,
+    counters: Home,
+    waits: Box<Waits>,
+    /// Default send timeout, microseconds.
+    pub send_timeout: u32,
+    /// Default keepalive timeout, microseconds.
+    pub keepalive: u32,
+    /// Whether to raise disconnect events.
+    pub disconnect_events: bool,
+    /// Peers may read and write every registration, whatever rights the program names: `rma_rights
+    /// = open`.
+    pub rights_are_open: bool,
+    /// The program has asked for the OS handle: the transport arms it after a few empty calls.
+    pub handle_in_use: bool,
+    /// The transport has armed its handle: every call ends with `Transport::settle`.
+    pub armed: bool,
+    /// Copies of peers that were under way when the transport closed.
+    pub unfinished: Vec<Box<dyn PeerCopy>>,
+    /// Memory that the library owns while it is registered, by the words of its handle. True: the
+    /// program has let go of it, and a peer was copying then.
+    pub owned: BTreeMap<[u64; 2], (Memory, bool)>,
+    /// The peer for which the last deregistration was refused.
+    pub busy_peer: Option<String>,
+}
+
+impl Core {
+    /// The core of an endpoint.
+    ///
+    /// # Errors
+    ///
+    /// No memory.
+    pub fn new(endpoint: &'static Endpoint, options: &CoreOptions) -> Result<Self, OpenError> {
+        let system = |source: rustix::io::Errno| OpenError::system("no memory for the slots of an endpoint", source);
+        let counters = Home::new().map_err(system)?;
+        let slots = Slots::new(endpoint, options)?;
+        Ok(Self {
+            endpoint,
+            events: Events::new(slots.all()),
+            slots,
+            connections: Connections::default(),
+            reasons: ConnectReasons::default(),
+            shortage: Shortage::default(),
+            counters,
+            waits: Box::default(),
+            send_timeout: 0,
+            keepalive: 0,
+            disconnect_events: options.disconnect_events,
+            rights_are_open: false,
+            handle_in_use: false,
+            armed: false,
+            unfinished: Vec::new(),
+            owned: BTreeMap::new(),
+            busy_peer: None,
+        })
+    }
+
+    /// The endpoint of this core.
+    #[inline(always)]
+    #[must_use]
+    pub fn endpoint(&self) -> &'static Endpoint {
+        self.endpoint
+    }
+}
+
+/// Tags an event with a connection and its generation, so that a kept event never refers to a later
+/// connection in the same cell.
+#[inline(always)]
+pub fn tag_event(slot: &Slot, connection: &'static Connection) {
+    slot.connection.set(Some(connection));
+    slot.mark.store(connection.generation(), Ordering::Relaxed);
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        // In a forked child the slabs are the parent's, or the child's own: neither is to get
+        // these.
+        if !self.endpoint.is_here() {
+            return;
+        }
+        self.end_connections();
+        if let Ok((_, globals)) = globals() {
+            globals.slots.give(self.slots.all());
+        }
+    }
+}

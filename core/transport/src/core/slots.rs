@@ -1,0 +1,262 @@
+//! The slots of an endpoint: receive slots, send slots and RMA descriptors.
+
+use super::shortage;
+use super::{Core, CoreOptions};
+use crate::endpoint::{Endpoint, globals};
+use crate::{Connection, OpenError, Slot};
+use cci_mem::pool::Pool;
+use cci_proto::Status;
+use std::ops::Range;
+
+/// Taken slots that one sweep checks: two for each slot newly taken keep up with the program.
+const SWEEP: usize = 2;
+
+type SlotPool = Pool<Connection, Endpoint>;
+
+/// The slots, and who has each.
+pub(super) struct Slots {
+    endpoint: &'static Endpoint,
+    all: &'static [Slot],
+    /// Addresses of the send slots, which stand between the others.
+    send_slots: Range<usize>,
+    recv: SlotPool,
+    send: SlotPool,
+    rma: SlotPool,
+}
+
+impl Slots {
+    pub(super) fn new(endpoint: &'static Endpoint, options: &CoreOptions) -> Result<Self, OpenError> {
+        let system = |source: rustix::io::Errno| OpenError::system("no memory for the slots of an endpoint", source);
+        let (_, globals) = globals().map_err(system)?;
+        let count = options.recv_count + options.send_count + options.rma_count;
+        let all = globals.slots.take(count).map_err(system)?;
+        if all.len() >= u32::MAX as usize {
+            globals.slots.give(all);
+            return Err(OpenError::new(Status::NoMem, "an endpoint cannot have as many slots as that"));
+        }
+        let (recv, rest) = all.split_at(options.recv_count);
+        let (send, rma) = rest.split_at(options.send_count);
+        let send_slots = send.as_ptr_range().start.addr()..send.as_ptr_range().end.addr();
+        let pools = Pool::new(recv, options.recv_count)
+            .and_then(|recv| Ok((recv, Pool::new(send, options.send_count)?, Pool::new(rma, options.rma_count)?)));
+        let (recv, send, rma) = pools.map_err(|_| {
+            globals.slots.give(all);
+            OpenError::new(Status::NoMem, "no memory for the slots of an endpoint")
+        })?;
+        Ok(Self { endpoint, all, send_slots, recv, send, rma })
+    }
+
+    /// All slots of the endpoint.
+    pub(super) fn all(&self) -> &'static [Slot] {
+        self.all
+    }
+
+    /// Slots in use, slots that the program has, and the limit, of the receive class.
+    pub(super) fn recv_gauges(&self) -> [usize; 3] {
+        [self.recv.in_use(), self.recv.lent(), self.recv.limit()]
+    }
+
+    /// Slots in use and the limit: of the send class, and of RMA descriptors.
+    pub(super) fn send_gauges(&self) -> [[usize; 2]; 2] {
+        [[self.send.in_use(), self.send.limit()], [self.rma.in_use(), self.rma.limit()]]
+    }
+
+    /// Whether a slot of one of these classes ([`shortage::SEND`], [`shortage::RMA`]) can be taken.
+    pub(super) fn has_free(&mut self, classes: u8) -> bool {
+        classes & shortage::SEND != 0 && has_free(&mut self.send)
+            || classes & shortage::RMA != 0 && has_free(&mut self.rma)
+    }
+
+    #[inline(always)]
+    fn take_recv(&mut self, released: impl FnMut(&'static Slot)) -> Option<&'static Slot> {
+        Self::take_from(&mut self.recv, self.endpoint, released)
+    }
+
+    #[inline(always)]
+    fn take_send(&mut self) -> Option<&'static Slot> {
+        Self::take_from(&mut self.send, self.endpoint, |_| ())
+    }
+
+    #[inline(always)]
+    fn take_rma(&mut self) -> Option<&'static Slot> {
+        Self::take_from(&mut self.rma, self.endpoint, |_| ())
+    }
+
+    /// Gives a slot to the program.
+    #[inline(always)]
+    pub(super) fn lend(&mut self, slot: &'static Slot) {
+        self.pool_of(slot).lend(slot);
+    }
+
+    #[inline(always)]
+    fn take_from(
+        pool: &mut SlotPool,
+        endpoint: &'static Endpoint,
+        mut released: impl FnMut(&'static Slot),
+    ) -> Option<&'static Slot> {
+        match pool.renew(&mut released) {
+            Some(slot) => Some(slot),
+            None => Self::take_another(pool, endpoint, released),
+        }
+    }
+
+    #[inline(never)]
+    fn take_another(
+        pool: &mut SlotPool,
+        endpoint: &'static Endpoint,
+        mut released: impl FnMut(&'static Slot),
+    ) -> Option<&'static Slot> {
+        pool.sweep(SWEEP, &mut released);
+        let slot = match pool.take() {
+            Some(slot) => slot,
+            None => {
+                pool.sweep_all(released);
+                pool.take()?
+            }
+        };
+        slot.owner.set(Some(endpoint));
+        Some(slot)
+    }
+
+    /// The class that a slot belongs to.
+    #[inline]
+    fn pool_of(&mut self, slot: &Slot) -> &mut SlotPool {
+        let address = std::ptr::from_ref(slot).addr();
+        if address < self.send_slots.start {
+            &mut self.recv
+        } else if address < self.send_slots.end {
+            &mut self.send
+        } else {
+            &mut self.rma
+        }
+    }
+}
+
+/// Whether a slot of this class can be taken.
+fn has_free(pool: &mut SlotPool) -> bool {
+    if pool.in_use() >= pool.limit() {
+        pool.sweep_all(|_| ());
+    }
+    pool.in_use() < pool.limit()
+}
+
+impl Core {
+    /// A slot for an arriving message or request. `released` sees slots that the program has
+    /// returned, to free what they hold.
+    #[inline]
+    pub fn take_recv(&mut self, released: impl FnMut(&'static Slot)) -> Option<&'static Slot> {
+        self.slots.take_recv(released)
+    }
+
+    /// The only receive slot that is taken, if the program has returned it: to be filled and lent
+    /// again (`Pool::sole_returned`).
+    #[inline(always)]
+    #[must_use]
+    pub fn sole_returned_recv(&self) -> Option<&'static Slot> {
+        self.slots.recv.sole_returned()
+    }
+
+    /// The only receive slot that is taken, whoever has it.
+    #[inline(always)]
+    #[must_use]
+    pub fn sole_recv(&self) -> Option<&'static Slot> {
+        self.slots.recv.sole()
+    }
+
+    /// Frees receive slots that the program has returned, a few at a time.
+    #[inline]
+    pub fn sweep_recv(&mut self, released: impl FnMut(&'static Slot)) {
+        self.slots.recv.sweep(SWEEP, released);
+    }
+
+    /// Whether [`Core::sweep_recv`] could find something.
+    #[inline(always)]
+    #[must_use]
+    pub fn has_lent_recv(&self) -> bool {
+        self.slots.recv.lent() > 0
+    }
+
+    /// Frees all receive slots that the program has returned.
+    pub fn sweep_all_recv(&mut self, released: impl FnMut(&'static Slot)) {
+        self.slots.recv.sweep_all(released);
+    }
+
+    /// A slot for a send or a control event.
+    #[inline]
+    pub fn take_send(&mut self) -> Option<&'static Slot> {
+        let slot = self.slots.take_send();
+        if slot.is_none() {
+            self.begin_shortage_of(shortage::SEND);
+        }
+        slot
+    }
+
+    /// The slot that the last send had, if it is back: what [`Core::take_send`] gives in the usual
+    /// case, for less.
+    #[inline(always)]
+    pub fn take_last_send(&mut self) -> Option<&'static Slot> {
+        self.slots.send.take_last()
+    }
+
+    /// A send slot, if more than half of them are free: for events that a stranger causes, who is
+    /// to take none from the program.
+    pub fn take_spare_send(&mut self) -> Option<&'static Slot> {
+        self.slots.send.sweep(SWEEP, |_| ());
+        if self.slots.send.in_use() * 2 < self.slots.send.limit() { self.take_send() } else { None }
+    }
+
+    /// A slot for an RMA.
+    #[inline]
+    pub fn take_rma(&mut self) -> Option<&'static Slot> {
+        let slot = self.slots.take_rma();
+        if slot.is_none() {
+            self.begin_shortage_of(shortage::RMA);
+        }
+        slot
+    }
+
+    /// Gives back a slot that no event has shown.
+    pub fn release(&mut self, slot: &'static Slot) {
+        self.slots.pool_of(slot).release(slot);
+    }
+
+    /// Whether the program holds every receive slot.
+    #[must_use]
+    pub fn holds_all_recv(&self) -> bool {
+        self.slots.recv.all_borrowed()
+    }
+
+    /// Receive slots: limit and capacity.
+    #[must_use]
+    pub fn recv_count(&self) -> (usize, usize) {
+        (self.slots.recv.limit(), self.slots.recv.capacity())
+    }
+
+    /// Receive slots that could be taken now, without those that the program has returned lately.
+    #[must_use]
+    pub fn recv_free(&self) -> usize {
+        self.slots.recv.limit().saturating_sub(self.slots.recv.in_use())
+    }
+
+    /// Send slots: limit and capacity.
+    #[must_use]
+    pub fn send_count(&self) -> (usize, usize) {
+        (self.slots.send.limit(), self.slots.send.capacity())
+    }
+
+    /// RMA slots.
+    #[must_use]
+    pub fn rma_count(&self) -> usize {
+        self.slots.rma.capacity()
+    }
+
+    /// Changes the number of receive slots, up to the capacity.
+    pub fn set_recv_count(&mut self, count: usize) {
+        self.slots.recv.set_limit(count);
+    }
+
+    /// Changes the number of send slots, up to the capacity.
+    pub fn set_send_count(&mut self, count: usize) {
+        self.slots.send.set_limit(count);
+    }
+}
