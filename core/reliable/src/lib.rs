@@ -6,6 +6,7 @@
 mod connection_setup;
 mod cookies;
 mod deferred;
+mod fault;
 mod gauges;
 mod host;
 mod inbox;
@@ -24,6 +25,7 @@ mod shares;
 mod trace;
 mod transport;
 
+pub use fault::{FaultCounters, FaultLink, Faults};
 pub use link::{Incoming, Link, Outgoing};
 pub use opening::{MAX_SEND_SIZE, transport_over};
 #[cfg(feature = "trace")]
