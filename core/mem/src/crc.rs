@@ -304,7 +304,7 @@ mod tests {
     use super::{begin, end, over, over_copied, over_parts};
 
     /// Of the lengths that are tried. Miri takes a thousand times as long.
-    const STEP: usize = if cfg!(miri) { 211 } else { 1 };
+    const STEP: usize = if cfg!(miri) { 401 } else { 1 };
 
     fn bytes(len: usize) -> Vec<u8> {
         (0..len).map(|at| u8::try_from(at * 31 % 251).unwrap()).collect()

@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// fn header(view: View<'_>) -> Option<(u32, u64)> {
 ///     Some((u32::from_le_bytes(view.array(0)?), u64::from_le_bytes(view.array(8)?)))
 /// }
-/// assert_eq!(header(View::of(&[1; 16])), Some((0x0101_0101, 0x0101_0101_0101_0101)));
-/// assert_eq!(header(View::of(&[1; 15])), None);
+/// assert_eq!(header(View::of(&mut [1; 16])), Some((0x0101_0101, 0x0101_0101_0101_0101)));
+/// assert_eq!(header(View::of(&mut [1; 15])), None);
 /// ```
 #[derive(Clone, Copy)]
 pub struct View<'a> {
@@ -36,16 +36,17 @@ unsafe impl Sync for View<'_> {}
 impl<'a> View<'a> {
     /// # Safety
     ///
-    /// `len` bytes are readable at `start` as long as the view lives, or `len` is 0.
+    /// `len` bytes are readable at `start` as long as the view lives, and no `&[u8]` covers them; or `len` is 0.
     #[inline]
     pub(crate) unsafe fn new(start: *const u8, len: usize) -> Self {
         Self { start, len, bytes: PhantomData }
     }
 
-    /// The view of bytes that nobody writes.
+    /// Returns the view of bytes that nobody else reads or writes while the view lives. They are borrowed alone because a view
+    /// reads by atomics, which need memory that may be written.
     #[must_use]
-    pub fn of(bytes: &'a [u8]) -> Self {
-        Self { start: bytes.as_ptr(), len: bytes.len(), bytes: PhantomData }
+    pub fn of(bytes: &'a mut [u8]) -> Self {
+        Self { start: bytes.as_mut_ptr(), len: bytes.len(), bytes: PhantomData }
     }
 
     /// Returns the number of bytes.
@@ -126,7 +127,8 @@ mod tests {
     #[test]
     fn reads_stay_inside() {
         let bytes: Vec<u8> = (0..100).collect();
-        let view = View::of(&bytes);
+        let mut borrowed = bytes.clone();
+        let view = View::of(&mut borrowed);
         assert_eq!(view.array::<4>(96), Some([96, 97, 98, 99]));
         assert_eq!((view.array::<4>(97), view.array::<1>(usize::MAX)), (None, None));
         assert_eq!((view.word(93), view.word(usize::MAX - 3)), (None, None));
@@ -139,6 +141,6 @@ mod tests {
         let mut target = [0; 7];
         assert_eq!((view.copy_to(95, &mut target), target), (5, [95, 96, 97, 98, 99, 0, 0]));
         assert_eq!(view.copy_to(100, &mut target), 0);
-        assert_eq!(View::of(&[]).to_vec(), Vec::<u8>::new());
+        assert_eq!(View::of(&mut []).to_vec(), Vec::<u8>::new());
     }
 }

@@ -30,7 +30,7 @@ pub(crate) unsafe fn copy_in(source: *const u8, target: *mut u8, len: usize) {
 ///
 /// # Safety
 ///
-/// The bytes at `source` are readable, and others may write them meanwhile; those at `target` are writable and nobody else's.
+/// The bytes at `source` are readable, others may write them meanwhile, and no `&[u8]` of this process covers them; those at `target` are writable and nobody else's.
 /// The two do not overlap.
 pub(crate) unsafe fn copy_out(source: *const u8, target: *mut u8, len: usize) {
     // SAFETY: the caller answers for both.
