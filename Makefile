@@ -11,6 +11,8 @@
 # make install PREFIX=DIR    library, headers, cci.pc, and the command cci; with PROFILE=profiling not stripped, for perf and gdb
 # make peers                 programs that measure other libraries beside CCI (`cci perf --peers`), as far as these are installed
 # make peers-deps            installs the Debian packages of all of them
+# make nightly               what takes too long for every change: Miri, sanitizers, 64-bit Arm, ...; at most 80 minutes
+# make release DRY=yes       what a release would do; without DRY: checks versions and tree, builds, tests, tags
 # make deny                  licences, advisories and sources of the dependencies (needs cargo-deny)
 
 SHELL := /bin/sh
@@ -24,7 +26,7 @@ DESTDIR ?=
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 CCI := $(TARGET)/release/cci
 
-.PHONY: all prepare build demo test bench report compare net fuzz seeds soak testbed install peers peers-deps deny clean
+.PHONY: all prepare build demo test bench report compare net fuzz seeds soak testbed install peers peers-deps nightly release deny clean
 
 all: build
 
@@ -98,6 +100,12 @@ peers: prepare
 peers-deps:
 	apt-get update
 	apt-get install -y --no-install-recommends $$(tools/peers/build --packages)
+
+nightly: prepare
+	@ci/nightly
+
+release:
+	@ci/release $(if $(DRY),--dry-run)
 
 deny:
 	cargo deny check

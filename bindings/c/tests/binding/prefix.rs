@@ -32,7 +32,10 @@ fn build() -> PathBuf {
         None | Some("debug") => "dev",
         Some(other) => other,
     };
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("tmp/ lies in the target directory");
+    let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    // Where a target is named, as by `ci/sanitize`, cargo puts everything one directory deeper.
+    let depth = if std::env::var_os("CARGO_BUILD_TARGET").is_some() { 2 } else { 1 };
+    let target = tmp.ancestors().nth(depth).expect("tmp/ lies in the target directory");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--quiet", "--package", "cci-c", "--profile", profile, "--target-dir"]).arg(target);
     succeed(cargo.current_dir(here()));
