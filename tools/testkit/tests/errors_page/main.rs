@@ -111,7 +111,7 @@ fn the_search_finds_what_the_enumerations_say() {
     let refused = [
         cci_proto::SendError::NoBuffers.to_string(),
         cci_proto::ConnectError::BadUri.to_string(),
-        cci_proto::RmaError::Copy.to_string(),
+        cci_proto::RmaError::ZeroLength.to_string(),
         cci_proto::RegisterError::Busy.to_string(),
         cci_proto::Unusable::WrongThread.to_string(),
     ];

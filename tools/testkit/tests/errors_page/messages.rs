@@ -127,6 +127,14 @@ impl<'ast> Visit<'ast> for Literals {
         }
     }
 
+    fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
+        // What a debugging print shows is no message.
+        let name = item.trait_.as_ref().and_then(|(_, path, _)| path.segments.last());
+        if name.is_none_or(|name| name.ident != "Debug") {
+            visit::visit_item_impl(self, item);
+        }
+    }
+
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
         if !is_test(&item.attrs) {
             visit::visit_item_fn(self, item);
