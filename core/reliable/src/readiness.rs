@@ -41,7 +41,7 @@ pub(super) struct Readiness {
     signalled: bool,
     /// The last call that made progress found nothing.
     empty: bool,
-    /// When it was made.
+    /// When the last call made progress.
     called: Time,
     /// The handle may be readable for a reason that has passed: the timer, a waker that others
     /// wrote, an error.
@@ -293,7 +293,8 @@ impl<L: Link> Reliable<L> {
     /// Records a call that found something.
     #[inline]
     pub(super) fn on_found(&mut self, core: &Core, now: Time) {
-        self.readiness.empty = false;
+        // What it found need not be an event: the call may return EAGAIN, and rely on a timer.
+        (self.readiness.empty, self.readiness.called) = (false, now);
         // In virtual time nothing arrives while the program spins.
         if core.armed && !self.link.is_virtual() {
             self.readiness.spin_policy.on_found(|| now);

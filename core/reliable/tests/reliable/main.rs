@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod connections;
+mod edges;
 mod memory_link;
 mod messages;
 mod progress_thread;

@@ -51,6 +51,8 @@ struct State {
     pieces: u64,
     bursts: u64,
     arms: u64,
+    /// When the handles are to give an edge, if the links have a timer for that.
+    rings: Option<Vec<Time>>,
     /// Names that are looked up: for which port, under which number, and the URI.
     asked: Vec<(u64, u64, String)>,
     /// What was found, in the same way.
@@ -83,6 +85,7 @@ impl Hub {
             pieces: 0,
             bursts: 0,
             arms: 0,
+            rings: None,
             asked: Vec::new(),
             found: Vec::new(),
             mtu: (1200, MTU),
@@ -111,6 +114,21 @@ impl Hub {
     pub(crate) fn sent(&self) -> (u64, u64) {
         let state = self.lock();
         (state.frames, state.bursts)
+    }
+
+    /// The links have a timer for edges. It does not fire.
+    pub(crate) fn take_rings(&self) {
+        self.lock().rings = Some(Vec::new());
+    }
+
+    /// When handles were to give an edge.
+    pub(crate) fn rings(&self) -> Vec<Time> {
+        self.lock().rings.clone().unwrap_or_default()
+    }
+
+    /// Frames that nobody has received yet.
+    pub(crate) fn frames_under_way(&self) -> usize {
+        self.lock().ports.values().map(|port| port.frames.len()).sum()
     }
 
     /// Times that a timer was set.
@@ -405,6 +423,10 @@ impl Link for MemoryLink {
     fn disarm(&mut self) {
         empty(&self.waker);
         empty(&self.timer);
+    }
+
+    fn ring(&mut self, at: Time) -> bool {
+        self.hub.lock().rings.as_mut().map(|rings| rings.push(at)).is_some()
     }
 
     fn waker(&self) -> Arc<OwnedFd> {
