@@ -9,6 +9,8 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::ffi::c_void;
+use std::ops::Range;
+use std::sync::OnceLock;
 
 /// Where the tag of an address space lies, and what it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,23 +23,32 @@ pub struct Tag {
 
 /// Random addresses that are tried.
 const TRIALS: usize = 16;
+/// Pages among which a tag is hidden, at least.
+const FEWEST_PAGES: usize = 1 << 20;
 
 impl Tag {
     /// The tag of this process, the same for as long as it runs its program. A forked child gets its own; it has not got its parent's.
     ///
     /// # Errors
     ///
-    /// No memory, no random numbers, or no address of those tried was free.
+    /// No memory, no random numbers, an address space that is too small, or no address of those tried was free.
     pub fn of_this_process() -> Result<Self, Errno> {
-        static TAG: PerProcess<Result<Tag, Errno>> = PerProcess::new();
-        TAG.get(Self::new)?.1
+        static TAG: PerProcess<OnceLock<Tag>> = PerProcess::new();
+        let place = &TAG.get(OnceLock::new)?.1;
+        if let Some(tag) = place.get() {
+            return Ok(*tag);
+        }
+        // Of two threads that come here at once one leaves a page behind.
+        let tag = Self::new()?;
+        Ok(*place.get_or_init(|| tag))
     }
 
     fn new() -> Result<Self, Errno> {
+        let range = range(end_of_address_space())?;
         let mut error = Errno::NOMEM;
         for _ in 0..TRIALS {
             let [position, value] = random()?;
-            match map(address(position)) {
+            match map(address(&range, position)) {
                 Ok(page) => return Ok(Self::write(page, value)),
                 Err(errno) => error = errno,
             }
@@ -60,16 +71,25 @@ fn random() -> Result<[u64; 2], Errno> {
     Ok([position, value])
 }
 
-/// A page's address for this random number, between 5/12 and 5/8 of the address space: programs, heaps, stacks, libraries and the
-/// shadows of sanitizers lie elsewhere, so that the next program has nothing there but by a chance of about 1 in 2^32 a page.
-fn address(random: u64) -> usize {
-    let here = 0u8;
-    // Stacks lie at the upper end.
-    let end = (&raw const here).addr().next_power_of_two();
-    let (low, high) = (end / 12 * 5, end / 8 * 5);
+/// The end of the address space as the kernel laid it out: what it left above the first thread's stack, rounded up.
+fn end_of_address_space() -> usize {
+    // SAFETY: reads a word that the kernel gave the program.
+    let above_the_stack = unsafe { libc::getauxval(libc::AT_RANDOM) };
+    usize::try_from(above_the_stack).unwrap_or(0).next_power_of_two()
+}
+
+/// Where tags lie: between 5/12 and 5/8 of the address space. Programs, heaps, stacks, libraries and the shadows of sanitizers lie
+/// elsewhere, so that the next program has nothing at a tag but by chance: of 47 bits of addresses, about 1 in 2^32 a page.
+fn range(end: usize) -> Result<Range<usize>, Errno> {
+    let range = end / 12 * 5..end / 8 * 5;
+    if range.len() / rustix::param::page_size() < FEWEST_PAGES { Err(Errno::NOMEM) } else { Ok(range) }
+}
+
+/// A page's address for this random number.
+fn address(range: &Range<usize>, random: u64) -> usize {
     let page = rustix::param::page_size();
-    let offset = (u128::from(random) * (high - low) as u128) >> 64;
-    (low + usize::try_from(offset).unwrap_or(0)) / page * page
+    let offset = (u128::from(random) * range.len() as u128) >> 64;
+    (range.start + usize::try_from(offset).unwrap_or(0)) / page * page
 }
 
 /// Maps a page at this address, which a forked child does not get.
@@ -94,7 +114,7 @@ fn map(address: usize) -> Result<*mut c_void, Errno> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tag, address, map};
+    use super::{Tag, address, end_of_address_space, map, range};
     use rustix::io::Errno;
 
     #[test]
@@ -106,9 +126,19 @@ mod tests {
 
     #[test]
     fn addresses_are_spread_over_their_part_of_the_address_space() {
-        let (low, high) = (address(0), address(u64::MAX));
+        let range = range(end_of_address_space()).expect("a large one");
+        let (low, high) = (address(&range, 0), address(&range, u64::MAX));
         assert!(high - low > low / 3, "{low:x} to {high:x}");
-        assert!(address(1 << 63).abs_diff(low + (high - low) / 2) < 8192);
+        assert!(address(&range, 1 << 63).abs_diff(low + (high - low) / 2) < 8192);
+        assert_eq!(super::range(1 << 30).err(), Some(Errno::NOMEM));
+    }
+
+    /// The stack of the thread that asks says nothing about the address space.
+    #[test]
+    fn every_thread_sees_the_same_end() {
+        let end = end_of_address_space();
+        assert!(end >= (&raw const end).addr() && end > 1 << 32, "{end:x}");
+        assert_eq!(std::thread::spawn(end_of_address_space).join().expect("a thread"), end);
     }
 
     #[test]

@@ -193,6 +193,37 @@ fn program_that_has_the_peers_descriptors_is_not_written() {
     write_until_refused("execute-over-target-with-descriptors", "with descriptors");
 }
 
+/// The kernel copies nothing to a process whose first thread has ended. Such a peer lives, and RMA goes another way.
+#[test]
+fn peer_whose_first_thread_has_ended_is_written() {
+    let _alone = alone();
+    const LEN: usize = 1 << 16;
+    let endpoint = open(&sm_device());
+    let source = Origin::Program.allocate(LEN);
+    source.write(0, &[0xff; LEN]);
+    let local = endpoint.register_memory(source.memory(), Rights::NONE).expect("a registration");
+    let world = World::new([&endpoint]);
+    let mut peer = Peer::spawn(PROGRAM, "lose-first-thread", &[endpoint.uri()]);
+    let request = world.next(0, EventKind::ConnectRequest);
+    request.into_request().expect("a request").accept(1).expect("an accept");
+    let connection = world.next(0, EventKind::Accept).connection().expect("one");
+    let remote = RmaHandle::from_bytes(&world.message(0)).expect("a handle");
+    assert_eq!(peer.line(), "connected");
+    assert!(endpoint.report(connection).expect("open").rma_path.contains("process_vm"));
+    peer.tell("end");
+    let has_ended = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/stat", peer.pid().as_raw_nonzero())).expect("a process");
+        status.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z'))
+    };
+    world.until("a first thread that has ended", has_ended);
+    let rma = Rma::new(&local, &remote, LEN as u64);
+    endpoint.rma(connection, &rma, 0, Flags::WRITE).expect("an RMA");
+    assert_eq!(world.next(0, EventKind::Send).outcome(), Ok(()));
+    assert_eq!(peer.line(), "written");
+    let report = endpoint.report(connection).expect("open");
+    assert!(report.rma_path.contains("slots") && report.why.contains("refuses process_vm"), "{report:?}");
+}
+
 /// Writes to a peer of this role, which executes another program meanwhile, until the connection breaks.
 fn write_until_refused(role: &str, round: &str) {
     const LEN: usize = 8 << 20;

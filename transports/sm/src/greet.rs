@@ -277,11 +277,10 @@ fn probe(peer: &Peer, tag: Tag) -> Result<(), String> {
         return Err("its address space has no tag".into());
     }
     for way in [Way::Read, Way::Write] {
-        // SAFETY: no bytes but the tag.
-        match unsafe { sys::process_copy(peer.pid, tag, way, 0, tag.address, 0) } {
-            Ok(_) => {}
-            Err(CopyError::Gone) => return Err("process_vm reaches another process than the peer".into()),
+        match sys::copy_tag(peer.pid, tag, way) {
+            Ok(()) => {}
             Err(CopyError::Refused(errno)) => return Err(format!("the kernel refuses process_vm: {errno}")),
+            Err(_) => return Err("process_vm reaches another process than the peer".into()),
         }
     }
     Ok(())

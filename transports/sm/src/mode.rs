@@ -115,8 +115,11 @@ impl Sm {
     pub(crate) fn ring(&mut self, core: &mut Core) {
         let edge = if self.patience.spins() { self.edges.spinning(monotonic()) } else { Edge::Now };
         if edge != Edge::Arm {
-            self.give(edge);
-        } else if !self.arm_handle(core) {
+            return self.give(edge);
+        }
+        // A look of an earlier call does not count.
+        self.looked = false;
+        if !self.arm_handle(core) {
             self.disarm(core);
             self.common.control.signal_again();
         }

@@ -13,7 +13,6 @@ use cci_mem::sync::Ordering;
 use cci_proto::{Failure, Registration, Rights, RmaError, RmaHandle};
 use cci_transport::{Connection, Core, Message, Posted, Rma, Slot};
 use rustix::io::Errno;
-use rustix::net::{Shutdown, shutdown};
 
 /// Bytes copied in one call: long enough to hide the cost of a call, short enough that other lanes need not wait.
 const PIECE: u64 = 1 << 20;
@@ -269,39 +268,54 @@ impl Lane {
                         sys::direct_copy(pending.way, local, remote, len);
                     }
                 }
-                Ok(())
+                Ok(None)
             }
             None => usize::try_from(target.address.wrapping_add(from))
                 .map_err(|_| Failure::Copy)
                 .and_then(|remote| self.process_copy(pending.way, local, remote, len)),
         };
         hazard::release(wire.outbound.hazard);
-        outcome.map(|()| Some(from + len as u64))
+        let Some(refused) = outcome? else { return Ok(Some(from + len as u64)) };
+        self.no_process_vm = Some(format!("the kernel refuses process_vm: {refused}"));
+        Ok(None)
     }
 
-    /// Copies by process_vm, going on where the kernel stops early.
+    /// Copies by process_vm, going on where the kernel stops early. `Some`: the kernel does not let a living peer's memory be copied
+    /// any more, and says this.
     ///
     /// A call takes hold of the peer's address space as it begins, and begins with the tag of the one that has the registration. When
     /// the peer executes another program, a call that is under way goes on in the old address space, and the next one fails.
-    fn process_copy(&self, way: Way, local: usize, remote: usize, len: usize) -> Result<(), Failure> {
-        let Some(peer) = &self.peer else { return Err(Failure::Disconnected) };
+    fn process_copy(&self, way: Way, local: usize, remote: usize, len: usize) -> Result<Option<Errno>, Failure> {
+        let (Some(peer), Some(socket)) = (&self.peer, &self.socket) else { return Err(Failure::Disconnected) };
         let mut done = 0;
         while done < len {
             // SAFETY: `local` to `local + len` is inside a living registration of this process.
-            match unsafe { sys::process_copy(peer.pid, self.tag, way, local + done, remote + done, len - done) } {
-                Ok(copied) => done += copied,
-                Err(CopyError::Refused(Errno::INTR)) => {}
-                Err(CopyError::Refused(_)) => return Err(Failure::Copy),
-                Err(CopyError::Gone) => {
-                    // Whoever has inherited the other end speaks for nobody: the lane ends as if it had been closed.
-                    if let Some(socket) = &self.socket {
-                        let _ = shutdown(socket, Shutdown::Both);
+            let error =
+                match unsafe { sys::process_copy(peer.pid, self.tag, way, local + done, remote + done, len - done) } {
+                    Ok(copied) => {
+                        done += copied;
+                        continue;
                     }
-                    return Err(Failure::Disconnected);
-                }
+                    Err(CopyError::Refused(Errno::INTR)) => continue,
+                    Err(error) => error,
+                };
+            if peer.is_gone(socket) {
+                return Err(Failure::Disconnected);
             }
+            return match error {
+                CopyError::Bytes => Err(Failure::Copy),
+                // Another program, of which the kernel has not closed the peer's socket yet, or which has inherited it.
+                CopyError::OtherTag => Err(Failure::Disconnected),
+                // It says so of the tag's page and of a local range outside this address space.
+                CopyError::Refused(Errno::FAULT) => match sys::copy_tag(peer.pid, self.tag, way) {
+                    Ok(()) => Err(Failure::Copy),
+                    Err(_) => Err(Failure::Disconnected),
+                },
+                // A process whose first thread has ended, or which may not be traced any more.
+                CopyError::Refused(errno) => Ok(Some(errno)),
+            };
         }
-        Ok(())
+        Ok(None)
     }
 }
 

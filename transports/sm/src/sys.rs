@@ -18,12 +18,14 @@ pub(crate) enum Way {
     Write,
 }
 
-/// Why nothing, or not all, was copied between processes.
+/// Why a call copied nothing between processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CopyError {
-    /// The address space is gone: the process has ended or executed another program.
-    Gone,
-    /// What the kernel said of the bytes.
+    /// The bytes cannot be copied; the tag was.
+    Bytes,
+    /// The tag says something else.
+    OtherTag,
+    /// The kernel refuses the call: what it says.
     Refused(Errno),
 }
 
@@ -57,20 +59,20 @@ pub(crate) unsafe fn process_copy(
             Way::Write => libc::process_vm_writev(pid, here.as_ptr(), 2, there.as_ptr(), 2, 0),
         }
     };
-    let Ok(copied) = usize::try_from(copied) else {
-        return Err(match last_error() {
-            // The tag is the first that is touched.
-            Errno::FAULT | Errno::SRCH => CopyError::Gone,
-            other => CopyError::Refused(other),
-        });
-    };
+    let copied = usize::try_from(copied).map_err(|_| CopyError::Refused(last_error()))?;
     if copied < TAG_LEN || word != tag.value {
-        return Err(CopyError::Gone);
+        return Err(CopyError::OtherTag);
     }
     match copied - TAG_LEN {
-        0 if len > 0 => Err(CopyError::Refused(Errno::FAULT)),
+        0 if len > 0 => Err(CopyError::Bytes),
         bytes => Ok(bytes),
     }
+}
+
+/// Copies the tag alone: whether process `pid` has this address space, and may be copied to and from.
+pub(crate) fn copy_tag(pid: i32, tag: Tag, way: Way) -> Result<(), CopyError> {
+    // SAFETY: no bytes but the tag.
+    unsafe { process_copy(pid, tag, way, 0, tag.address, 0) }.map(drop)
 }
 
 const TAG_LEN: usize = size_of::<u64>();

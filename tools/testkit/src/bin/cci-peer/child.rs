@@ -8,7 +8,7 @@ use cci::{
     RegisterError, RequestError, Rights, Rma, RmaError, SendError, Status, Unusable,
 };
 use cci_testkit::memory::Origin;
-use cci_testkit::sys::{PrivateMemory, RawEvent, fork as fork_process, inherit_descriptors};
+use cci_testkit::sys::{PrivateMemory, RawEvent, end_thread, fork as fork_process, inherit_descriptors};
 use cci_testkit::{LIMIT, World, open, pattern, sm_device};
 use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, waitpid};
 use std::os::unix::process::CommandExt;
@@ -45,6 +45,27 @@ pub(crate) fn execute_over_target(uri: &str, inherits: bool) {
     }
     let error = Command::new(std::env::current_exe().expect("this program")).arg("look").exec();
     panic!("cannot execute: {error}");
+}
+
+/// Lets its peer write to memory, and ends its first thread; another one polls on.
+pub(crate) fn lose_first_thread(uri: &str) {
+    let endpoint: &'static _ = Box::leak(Box::new(open(&sm_device())));
+    let connection = connect(endpoint, uri);
+    let memory = PrivateMemory::new(1 << 16);
+    let handle = endpoint.register_memory(memory.memory(), Rights::WRITE).expect("a registration");
+    endpoint.send(connection, &handle.to_bytes(), Notify::OnFailure(0)).expect("a send");
+    say("connected");
+    hear();
+    std::thread::spawn(move || {
+        let mut last = [0];
+        while last == [0] {
+            drop(endpoint.get_event().expect("usable"));
+            memory.read(memory.len() - 1, &mut last);
+        }
+        say("written");
+        std::mem::forget(memory);
+    });
+    end_thread();
 }
 
 /// Looks whether somebody writes to memory at [`PLACE`].

@@ -66,6 +66,7 @@ fn main() {
         ["wait"] => child::wait(),
         ["execute-over-target", uri] => child::execute_over_target(uri, false),
         ["execute-over-target-with-descriptors", uri] => child::execute_over_target(uri, true),
+        ["lose-first-thread", uri] => child::lose_first_thread(uri),
         ["look"] => child::look(),
         ["execute-under-copy"] => child::execute_under_copy(),
         ["look-twice"] => child::look_twice(),
