@@ -19,10 +19,13 @@ pub(crate) fn root() -> PathBuf {
     here().join("../..")
 }
 
-/// Where cargo puts the libraries of the profile that this test was built in: `TARGET/PROFILE/deps/THIS_TEST`.
+/// Where cargo puts the libraries of the profile that this test was built in: the first directory, below the one that has `tmp/`,
+/// on the way to this test. What lies between differs from cargo to cargo.
 pub(crate) fn build_dir() -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("tmp/ lies in the target directory");
     let test = std::env::current_exe().expect("the path of this test");
-    test.parent().and_then(Path::parent).expect("a test lies in deps/ of its profile").to_path_buf()
+    let below = test.strip_prefix(target).expect("this test lies in the target directory");
+    target.join(below.components().next().expect("a test lies in a directory of its profile"))
 }
 
 /// Builds the libraries: an integration test of a crate without rlib does not make cargo do it.
