@@ -3,14 +3,11 @@
 //! The allocator does not promise that: it clears by hand what it has given out before, so that a second endpoint would hold
 //! all that the first one had, used or not.
 
+use crate::region::UNRESERVED;
 use rustix::io::{Errno, Result};
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{ProtFlags, mmap_anonymous, munmap};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
-
-/// A private mapping that promises no memory yet. Miri does not know that flag.
-pub(crate) const UNRESERVED: MapFlags =
-    if cfg!(miri) { MapFlags::PRIVATE } else { MapFlags::PRIVATE.union(MapFlags::NORESERVE) };
 
 /// Zeroes, of which no page takes memory until it is touched. Unmapped when dropped.
 #[derive(Debug)]

@@ -3,11 +3,14 @@
 //! The slots of an endpoint live here: a pointer to an event of an endpoint that is gone still points to a slot,
 //! which reads as all zeroes or as a slot of a later endpoint.
 
-use crate::pages::UNRESERVED;
 #[cfg(not(miri))]
 use rustix::mm::{Advice, madvise};
-use rustix::mm::{ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::sync::{Mutex, PoisonError};
+
+/// A private mapping that promises no memory yet. Miri does not know that flag.
+pub(crate) const UNRESERVED: MapFlags =
+    if cfg!(miri) { MapFlags::PRIVATE } else { MapFlags::PRIVATE.union(MapFlags::NORESERVE) };
 
 /// Whether this process can have so many bytes of address space more. Nothing is left of the trial.
 #[must_use]
