@@ -3,9 +3,7 @@
 
 use crate::{Incoming, Link, Outgoing};
 use cci_mem::sync::{AtomicU64, Ordering};
-use cci_proto::{Address, ConnectError, Time};
-use std::fmt;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use cci_proto::{Address, Time};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -138,6 +136,9 @@ fn count(counter: &AtomicU64) {
 }
 
 impl<L: Link> Link for FaultLink<L> {
+    crate::link::forward! { exclusive: send_burst(frames: &[Outgoing<'_>]) -> usize; }
+    crate::link::forward_most!();
+
     fn recv_burst(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let Self { inner, decisions, held, counters } = self;
         let now = inner.now();
@@ -188,98 +189,6 @@ impl<L: Link> Link for FaultLink<L> {
     fn rearm(&mut self, deadline: Option<Time>, wants_write: bool, signalled: bool) -> bool {
         let due = self.due(deadline);
         self.inner.rearm(due, wants_write, signalled) && !self.has_due()
-    }
-
-    fn send_burst(&mut self, frames: &[Outgoing<'_>]) -> usize {
-        self.inner.send_burst(frames)
-    }
-
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
-
-    fn uri(&self) -> &str {
-        self.inner.uri()
-    }
-
-    fn now(&self) -> Time {
-        self.inner.now()
-    }
-
-    fn mtu(&self) -> u16 {
-        self.inner.mtu()
-    }
-
-    fn base_mtu(&self) -> u16 {
-        self.inner.base_mtu()
-    }
-
-    fn recv_buffer(&self) -> u32 {
-        self.inner.recv_buffer()
-    }
-
-    fn resolve(&mut self, uri: &str) -> Result<Address, ConnectError> {
-        self.inner.resolve(uri)
-    }
-
-    fn begin_resolve(&mut self, uri: &str, number: u64) -> Result<Option<Address>, ConnectError> {
-        self.inner.begin_resolve(uri, number)
-    }
-
-    fn next_name(&mut self) -> Option<(u64, Result<Address, String>)> {
-        self.inner.next_name()
-    }
-
-    fn forget_name(&mut self, number: u64) {
-        self.inner.forget_name(number);
-    }
-
-    fn is_writable(&mut self) -> bool {
-        self.inner.is_writable()
-    }
-
-    fn join(&mut self, uri: &str, number: u32) -> Result<(), ConnectError> {
-        self.inner.join(uri, number)
-    }
-
-    fn leave(&mut self, number: u32) {
-        self.inner.leave(number);
-    }
-
-    fn group(&mut self, uri: &str) -> Result<Address, ConnectError> {
-        self.inner.group(uri)
-    }
-
-    fn handle(&self) -> BorrowedFd<'_> {
-        self.inner.handle()
-    }
-
-    fn disarm(&mut self) {
-        self.inner.disarm();
-    }
-
-    fn ring(&mut self, at: Time) -> bool {
-        self.inner.ring(at)
-    }
-
-    fn watch(&mut self, on: bool) -> bool {
-        self.inner.watch(on)
-    }
-
-    fn waker(&self) -> Arc<OwnedFd> {
-        self.inner.waker()
-    }
-
-    fn path(&self, to: &Address) -> (String, String) {
-        self.inner.path(to)
-    }
-
-    fn write_name(&self, to: &Address, text: &mut dyn fmt::Write) -> fmt::Result {
-        self.inner.write_name(to, text)
-    }
-
-    fn is_virtual(&self) -> bool {
-        self.inner.is_virtual()
     }
 }
 

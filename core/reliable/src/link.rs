@@ -176,3 +176,55 @@ pub trait Link: Send + 'static {
         false
     }
 }
+
+/// Implements calls of [`Link`] by the same calls of the field `inner`.
+macro_rules! forward {
+    (shared: $($name:ident($($argument:ident: $kind:ty),*) $(-> $output:ty)?;)+) => {
+        $(
+            fn $name(&self, $($argument: $kind),*) $(-> $output)? {
+                self.inner.$name($($argument),*)
+            }
+        )+
+    };
+    (exclusive: $($name:ident($($argument:ident: $kind:ty),*) $(-> $output:ty)?;)+) => {
+        $(
+            fn $name(&mut self, $($argument: $kind),*) $(-> $output)? {
+                self.inner.$name($($argument),*)
+            }
+        )+
+    };
+}
+
+/// Implements all calls of [`Link`] by those of the field `inner`, except sending, receiving and arming.
+macro_rules! forward_most {
+    () => {
+        $crate::link::forward! { shared:
+            name() -> &'static str;
+            uri() -> &str;
+            now() -> cci_proto::Time;
+            mtu() -> u16;
+            base_mtu() -> u16;
+            recv_buffer() -> u32;
+            handle() -> std::os::fd::BorrowedFd<'_>;
+            waker() -> std::sync::Arc<std::os::fd::OwnedFd>;
+            path(to: &cci_proto::Address) -> (String, String);
+            write_name(to: &cci_proto::Address, text: &mut dyn std::fmt::Write) -> std::fmt::Result;
+            is_virtual() -> bool;
+        }
+        $crate::link::forward! { exclusive:
+            resolve(uri: &str) -> Result<cci_proto::Address, cci_proto::ConnectError>;
+            begin_resolve(uri: &str, number: u64) -> Result<Option<cci_proto::Address>, cci_proto::ConnectError>;
+            next_name() -> Option<(u64, Result<cci_proto::Address, String>)>;
+            forget_name(number: u64);
+            is_writable() -> bool;
+            join(uri: &str, number: u32) -> Result<(), cci_proto::ConnectError>;
+            leave(number: u32);
+            group(uri: &str) -> Result<cci_proto::Address, cci_proto::ConnectError>;
+            disarm();
+            ring(at: cci_proto::Time) -> bool;
+            watch(on: bool) -> bool;
+        }
+    };
+}
+
+pub(crate) use {forward, forward_most};
