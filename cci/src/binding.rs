@@ -321,9 +321,7 @@ pub fn accept_on(slot: &'static Slot, worker: &Endpoint, context: u64) -> Result
     if std::ptr::eq(owner, worker) {
         return accept(slot, context);
     }
-    let mut token = [0; 8];
-    rustix::rand::getrandom(&mut token, rustix::rand::GetRandomFlags::empty()).map_err(|_| RequestError::NoMemory)?;
-    let token = u64::from_ne_bytes(token);
+    let [token] = cci_transport::random().map_err(|_| RequestError::NoMemory)?;
     let scheme = |uri: &str| uri.split_once("://").map(|(scheme, _)| scheme.to_owned());
     // One lock at a time: the worker expects the client before the client hears of the worker.
     let here = owner.with(|_, transport| scheme(transport.uri()))?;

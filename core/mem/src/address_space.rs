@@ -5,9 +5,9 @@
 //! copy that begins with it fails there, within the same call, when the address space is another one.
 
 use crate::fork::PerProcess;
+use crate::random::random;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -62,13 +62,6 @@ impl Tag {
         word.store(value, std::sync::atomic::Ordering::Relaxed);
         Self { address: page.expose_provenance(), value }
     }
-}
-
-fn random() -> Result<[u64; 2], Errno> {
-    let mut bytes = [0; 16];
-    getrandom(&mut bytes[..], GetRandomFlags::empty())?;
-    let [position, value] = [0, 8].map(|at| std::array::from_fn(|byte| bytes[at + byte])).map(u64::from_ne_bytes);
-    Ok([position, value])
 }
 
 /// The end of the address space as the kernel laid it out: what it left above the first thread's stack, rounded up.

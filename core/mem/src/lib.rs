@@ -49,6 +49,7 @@ pub mod pages;
 pub mod pool;
 #[allow(unsafe_code)]
 pub mod prefetch;
+pub mod random;
 #[allow(unsafe_code)]
 pub mod region;
 pub mod ring;

@@ -19,7 +19,6 @@ mod holder;
 mod open;
 mod operation;
 mod pending_events;
-mod random;
 mod registrations;
 mod snapshot;
 mod spin_policy;
@@ -40,11 +39,12 @@ pub use holder::child_holds;
 pub use open::{OpenError, room_for};
 pub use operation::{Connect, ConnectionReport, Message, Posted, Rma};
 pub use pending_events::PendingEvents;
-pub use random::random;
 pub use registrations::{Registered, RegistrationTable};
 pub use snapshot::{Snapshot, Unreadable, WaitShown};
 pub use spin_policy::SpinPolicy;
 pub use wait_policy::{Transition, WaitPolicy};
+
+pub use cci_mem::random::random;
 
 use cci_mem::memory::Memory;
 use cci_proto::{Alignment, ConnectError, Flags, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};

@@ -3,8 +3,8 @@
 //! A handle's first word is index and generation, mixed with a key of the endpoint. Its second word
 //! is a secret. Neither contains an address. A generation is odd while its registration is alive.
 
-use crate::random::random;
 use cci_mem::memory::Memory;
+use cci_mem::random::random;
 use cci_proto::{RegisterError, Registration, Rights, RmaHandle};
 use std::collections::VecDeque;
 use subtle::ConstantTimeEq;
