@@ -100,22 +100,6 @@ impl Completed<'_> {
     }
 }
 
-impl Connected<'_> {
-    /// Returns the context that the connect was started with.
-    #[must_use]
-    pub fn context(&self) -> u64 {
-        self.0.slot.words()[0]
-    }
-}
-
-impl Accepted<'_> {
-    /// Returns the context that the request was accepted with.
-    #[must_use]
-    pub fn context(&self) -> u64 {
-        self.0.slot.words()[0]
-    }
-}
-
 /// A connect that has failed: see [`crate::Event::ConnectFailed`]. Its text is the reason, or the failure where no more is known.
 ///
 /// # Example
@@ -129,18 +113,6 @@ impl Accepted<'_> {
 pub struct ConnectFailed<'e>(pub(super) Held<'e>);
 
 impl ConnectFailed<'_> {
-    /// Returns the context that the connect was started with.
-    #[must_use]
-    pub fn context(&self) -> u64 {
-        self.0.slot.words()[0]
-    }
-
-    /// Returns why the connect failed.
-    #[must_use]
-    pub fn failure(&self) -> Failure {
-        failure(self.0.slot.detail())
-    }
-
     /// Returns why the connect failed, as a sentence, where more is known than the failure tells.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
@@ -169,18 +141,46 @@ impl fmt::Display for ConnectFailed<'_> {
 #[derive(Debug)]
 pub struct AcceptFailed<'e>(pub(super) Held<'e>);
 
-impl AcceptFailed<'_> {
-    /// Returns the context that the request was accepted with.
-    #[must_use]
-    pub fn context(&self) -> u64 {
-        self.0.slot.words()[0]
-    }
+/// Gives events at the end of a handshake the context of the program's call.
+macro_rules! ends_a_handshake {
+    ($($name:ident: $call:literal)+) => {
+        $(
+            impl $name<'_> {
+                #[doc = concat!("Returns the context that the ", $call, " with.")]
+                #[must_use]
+                pub fn context(&self) -> u64 {
+                    self.0.slot.words()[0]
+                }
+            }
+        )+
+    };
+}
 
-    /// Returns why the connection did not open.
-    #[must_use]
-    pub fn failure(&self) -> Failure {
-        failure(self.0.slot.detail())
-    }
+ends_a_handshake! {
+    Connected: "connect was started"
+    ConnectFailed: "connect was started"
+    Accepted: "request was accepted"
+    AcceptFailed: "request was accepted"
+}
+
+/// Gives events of a handshake that has failed the failure.
+macro_rules! is_a_failure {
+    ($($name:ident: $what:literal)+) => {
+        $(
+            impl $name<'_> {
+                #[doc = concat!("Returns why the ", $what, ".")]
+                #[must_use]
+                pub fn failure(&self) -> Failure {
+                    failure(self.0.slot.detail())
+                }
+            }
+        )+
+    };
+}
+
+is_a_failure! {
+    ConnectFailed: "connect failed"
+    AcceptFailed: "connection did not open"
 }
 
 /// The failure of an endpoint's device: see [`crate::Event::EndpointFailed`].
