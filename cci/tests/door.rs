@@ -2,47 +2,18 @@
 
 #![forbid(unsafe_code)]
 
+mod pair;
+
 use cci::{
-    BlockingError, CloseError, Connect, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind,
-    Failure, LocalEndpoint, Notify, PollError, RegisterError, RequestError, Rights, Rma, RmaError, RmaHandle,
-    SendError, SharedMemory, Unusable,
+    BlockingError, CloseError, Connect, Connection, Endpoint, EndpointOptions, Event, EventKind, Failure,
+    LocalEndpoint, Notify, PollError, RegisterError, RequestError, Rights, Rma, RmaError, RmaHandle, SendError,
+    SharedMemory, Unusable,
 };
 use cci_mem::sync::{AtomicBool, AtomicU64, Ordering};
+use pair::{LIMIT, connect, device, next, open};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-const LIMIT: Duration = Duration::from_secs(30);
-
-fn device(transport: &str) -> Device {
-    let context = Context::new().expect("devices");
-    let device = context.devices().iter().find(|device| device.transport == transport && device.up);
-    device.expect("a usable device").clone()
-}
-
-fn open() -> Endpoint {
-    Endpoint::open(&device("sm"), &EndpointOptions::new()).expect("an endpoint")
-}
-
-/// Polls both endpoints until the first has an event of this kind, and takes it.
-fn next<'e>(endpoint: &'e Endpoint, other: &Endpoint, kind: EventKind) -> Event<'e> {
-    let begun = Instant::now();
-    loop {
-        match endpoint.get_event().expect("usable") {
-            Some(event) if event.kind() == kind => return event,
-            _ => assert!(begun.elapsed() < LIMIT, "no event {kind:?}"),
-        }
-        assert!(other.get_event().expect("usable").is_none());
-    }
-}
-
-fn connect(a: &Endpoint, b: &Endpoint) -> (Connection, Connection) {
-    a.connect(&Connect::to(b.uri()).context(1).timeout(LIMIT)).expect("a connect");
-    let Event::Request(request) = next(b, a, EventKind::ConnectRequest) else { panic!("a request") };
-    request.accept(2).expect("an accept");
-    let accepted = next(b, a, EventKind::Accept).connection().expect("one");
-    (next(a, b, EventKind::Connect).connection().expect("one"), accepted)
-}
 
 /// Runs `act` while another thread polls.
 fn while_polled<T>(endpoint: &Endpoint, act: impl FnOnce() -> T) -> T {

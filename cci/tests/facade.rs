@@ -2,40 +2,16 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{
-    Connect, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, OptionError, SendError,
-    SharedMemory, Status,
-};
-use std::time::{Duration, Instant};
+mod pair;
 
-const LIMIT: Duration = Duration::from_secs(30);
+use cci::{
+    Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, OptionError, SendError, SharedMemory,
+    Status,
+};
+use pair::{connect, next, open};
 
 fn device() -> Device {
     Context::new().expect("devices").default_device().expect("a usable device").clone()
-}
-
-fn open() -> Endpoint {
-    Endpoint::open(&device(), &EndpointOptions::new()).expect("an endpoint")
-}
-
-/// Polls both endpoints until the first has an event of this kind, and takes it.
-fn next<'e>(endpoint: &'e Endpoint, other: &Endpoint, kind: EventKind) -> Event<'e> {
-    let begun = Instant::now();
-    loop {
-        match endpoint.get_event().expect("usable") {
-            Some(event) if event.kind() == kind => return event,
-            _ => assert!(begun.elapsed() < LIMIT, "no event {kind:?}"),
-        }
-        // What the other one has to do happens in its calls; nothing for the program comes of it here.
-        assert!(other.get_event().expect("usable").is_none());
-    }
-}
-
-fn connect(a: &Endpoint, b: &Endpoint) -> (Connection, Connection) {
-    a.connect(&Connect::to(b.uri()).context(1).timeout(LIMIT)).expect("a connect");
-    next(b, a, EventKind::ConnectRequest).into_request().expect("a request").accept(2).expect("an accept");
-    let accepted = next(b, a, EventKind::Accept).connection().expect("one");
-    (next(a, b, EventKind::Connect).connection().expect("one"), accepted)
 }
 
 #[test]
