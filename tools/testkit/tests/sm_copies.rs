@@ -3,7 +3,10 @@
 #![forbid(unsafe_code)]
 
 use cci::__binding::{Contract, Flags};
-use cci::{CloseError, Endpoint, EventKind, Failure, RegisterError, Rights, Rma, RmaHandle, Unusable, wait_for_copies};
+use cci::{
+    CloseError, Connection, Endpoint, EventKind, Failure, RegisterError, Rights, Rma, RmaHandle, Unusable,
+    wait_for_copies,
+};
 use cci_proto::Registration;
 use cci_testkit::memory::{Bytes, Origin};
 use cci_testkit::sm_raw::{ANNOUNCE, RawPeer, await_close, learn};
@@ -193,63 +196,74 @@ fn program_that_has_the_peers_descriptors_is_not_written() {
     write_until_refused("execute-over-target-with-descriptors", "with descriptors");
 }
 
+/// A process of one of the program's roles that offers memory, and a write to all of it.
+struct Target {
+    peer: Peer,
+    connection: Connection,
+    source: Bytes,
+    local: RmaHandle,
+    remote: RmaHandle,
+}
+
+impl Target {
+    fn new(endpoint: &Endpoint, world: &World<'_>, role: &str, len: usize) -> Self {
+        let source = Origin::Program.allocate(len);
+        source.write(0, &vec![0xff; len]);
+        let local = endpoint.register_memory(source.memory(), Rights::NONE).expect("a registration");
+        let mut peer = Peer::spawn(PROGRAM, role, &[endpoint.uri()]);
+        let request = world.next(0, EventKind::ConnectRequest);
+        request.into_request().expect("a request").accept(1).expect("an accept");
+        let connection = world.next(0, EventKind::Accept).connection().expect("one");
+        let remote = RmaHandle::from_bytes(&world.message(0)).expect("a handle");
+        assert_eq!(peer.line(), "connected");
+        Self { peer, connection, source, local, remote }
+    }
+
+    fn write(&self) -> Rma<'_> {
+        Rma::new(&self.local, &self.remote, self.source.memory().len())
+    }
+}
+
 /// The kernel copies nothing to a process whose first thread has ended. Such a peer lives, and RMA goes another way.
 #[test]
 fn peer_whose_first_thread_has_ended_is_written() {
     let _alone = alone();
-    const LEN: usize = 1 << 16;
     let endpoint = open(&sm_device());
-    let source = Origin::Program.allocate(LEN);
-    source.write(0, &[0xff; LEN]);
-    let local = endpoint.register_memory(source.memory(), Rights::NONE).expect("a registration");
     let world = World::new([&endpoint]);
-    let mut peer = Peer::spawn(PROGRAM, "lose-first-thread", &[endpoint.uri()]);
-    let request = world.next(0, EventKind::ConnectRequest);
-    request.into_request().expect("a request").accept(1).expect("an accept");
-    let connection = world.next(0, EventKind::Accept).connection().expect("one");
-    let remote = RmaHandle::from_bytes(&world.message(0)).expect("a handle");
-    assert_eq!(peer.line(), "connected");
-    assert!(endpoint.report(connection).expect("open").rma_path.contains("process_vm"));
-    peer.tell("end");
+    let mut target = Target::new(&endpoint, &world, "lose-first-thread", LEN);
+    assert!(endpoint.report(target.connection).expect("open").rma_path.contains("process_vm"));
+    target.peer.tell("end");
     let has_ended = || {
-        let status = std::fs::read_to_string(format!("/proc/{}/stat", peer.pid().as_raw_nonzero())).expect("a process");
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/stat", target.peer.pid().as_raw_nonzero())).expect("a process");
         status.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z'))
     };
     world.until("a first thread that has ended", has_ended);
-    let rma = Rma::new(&local, &remote, LEN as u64);
-    endpoint.rma(connection, &rma, 0, Flags::WRITE).expect("an RMA");
+    endpoint.rma(target.connection, &target.write(), 0, Flags::WRITE).expect("an RMA");
     assert_eq!(world.next(0, EventKind::Send).outcome(), Ok(()));
-    assert_eq!(peer.line(), "written");
-    let report = endpoint.report(connection).expect("open");
+    assert_eq!(target.peer.line(), "written");
+    let report = endpoint.report(target.connection).expect("open");
     assert!(report.rma_path.contains("slots") && report.why.contains("refuses process_vm"), "{report:?}");
 }
 
 /// Writes to a peer of this role, which executes another program meanwhile, until the connection breaks.
 fn write_until_refused(role: &str, round: &str) {
-    const LEN: usize = 8 << 20;
     let endpoint = open(&sm_device());
-    let source = Origin::Program.allocate(LEN);
-    source.write(0, &[0xff; LEN]);
-    let local = endpoint.register_memory(source.memory(), Rights::NONE).expect("a registration");
     let world = World::new([&endpoint]);
-    let mut peer = Peer::spawn(PROGRAM, role, &[endpoint.uri()]);
-    let request = world.next(0, EventKind::ConnectRequest);
-    request.into_request().expect("a request").accept(1).expect("an accept");
-    let connection = world.next(0, EventKind::Accept).connection().expect("one");
-    let remote = RmaHandle::from_bytes(&world.message(0)).expect("a handle");
-    assert_eq!(peer.line(), "connected");
-    let rma = Rma::new(&local, &remote, LEN as u64);
+    let mut target = Target::new(&endpoint, &world, role, 8 << 20);
     let (mut over, mut told) = (false, false);
     while !over {
-        if endpoint.rma(connection, &rma, 0, Flags::WRITE).is_err() {
+        if endpoint.rma(target.connection, &target.write(), 0, Flags::WRITE).is_err() {
             break;
         }
         over = world.next(0, EventKind::Send).outcome() == Err(Failure::Disconnected);
         if !std::mem::replace(&mut told, true) {
-            peer.tell("go");
+            target.peer.tell("go");
         }
     }
-    assert_eq!(peer.line(), "untouched", "{round}");
-    world.until("a connection that is broken", || endpoint.rma(connection, &rma, 0, Flags::WRITE).is_err());
-    endpoint.disconnect(connection).expect("still to be disconnected");
+    assert_eq!(target.peer.line(), "untouched", "{round}");
+    world.until("a connection that is broken", || {
+        endpoint.rma(target.connection, &target.write(), 0, Flags::WRITE).is_err()
+    });
+    endpoint.disconnect(target.connection).expect("still to be disconnected");
 }
