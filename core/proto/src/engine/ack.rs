@@ -1,11 +1,13 @@
 //! Acknowledgements: what arrived, how long it took, what was lost (RFC 9002, section 6.1).
 
 use super::congestion::Sample;
-use super::conn::{Conn, bit};
-use super::flow::{Flow, FrameState, Ops, Payload};
+use super::conn::{Conn, NONE, bit};
+use super::flow::Flow;
 use super::frame_pool::FramePool;
-use super::transmit::has_queued;
-use super::{Engine, mtu};
+use super::mtu;
+use super::queue::{FrameState, Ops, Payload, join};
+use super::schedule::has_queued;
+use super::state::Engine;
 use crate::Time;
 use crate::wire::{Ack, Data, Sack, flags};
 
@@ -167,25 +169,11 @@ fn release(flow: &mut Flow, at: usize, frames: &mut FramePool) {
     if let Some(frame) = flow.in_flight.get_mut(at)
         && let Payload::Batch(batch) = frame.payload
         && batch.messages == 0
-        && batch.ops.head == super::conn::NONE
+        && batch.ops.head == NONE
     {
         frames.give(batch.buffer);
         frame.payload = Payload::Empty;
     }
-}
-
-/// Appends one list of operations to another.
-pub(super) fn join(links: &mut [u32], first: Ops, second: Ops) -> Ops {
-    if first.head == super::conn::NONE {
-        return second;
-    }
-    if second.head == super::conn::NONE {
-        return first;
-    }
-    if let Some(next) = links.get_mut(first.tail as usize) {
-        *next = second.head;
-    }
-    Ops { head: first.head, tail: second.tail }
 }
 
 /// Notes the peer's credit and readiness. Returns true if the peer just became not ready.

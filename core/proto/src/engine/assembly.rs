@@ -1,102 +1,31 @@
-//! Reassembly of messages from parts.
+//! The state of a message that arrives in parts.
 
-use super::conn::bit;
-use super::host::{Host, MessageBuffer};
+use super::host::MessageBuffer;
 use super::pieces::Pieces;
-use super::records::{FrameOutcome, RecvCtx};
-use super::send::AFTER;
+
+/// The bit of a part's message number that marks a message to deliver only if the RMA before it was
+/// not refused.
+pub(super) const AFTER: u32 = 1 << 31;
 
 /// A message that is being reassembled.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Assembly {
     pub(super) buffer: MessageBuffer,
-    message: u32,
+    pub(super) message: u32,
     /// On a reliable connection: bytes received from the start on.
-    filled: u32,
+    pub(super) filled: u32,
     /// On an unreliable connection: which parts have come.
-    pieces: Pieces,
+    pub(super) pieces: Pieces,
 }
 
 impl Assembly {
-    const fn new(buffer: MessageBuffer, message: u32, total: u32) -> Self {
+    pub(super) const fn new(buffer: MessageBuffer, message: u32, total: u32) -> Self {
         Self { buffer, message, filled: 0, pieces: Pieces::of(total) }
     }
 }
 
 /// Returns whether a message is older than another. Their numbers of 31 bits wrap.
 #[expect(clippy::cast_possible_wrap, reason = "distance modulo 2^31")]
-fn is_older(message: u32, than: u32) -> bool {
+pub(super) fn is_older(message: u32, than: u32) -> bool {
     ((message.wrapping_sub(than) << 1) as i32) < 0
-}
-
-impl RecvCtx<'_> {
-    /// Handles a part of a message whose parts come in order, each once.
-    pub(super) fn part<H: Host>(
-        &mut self,
-        message: u32,
-        total: u32,
-        at: u32,
-        bytes: &[u8],
-        host: &mut H,
-    ) -> FrameOutcome {
-        if total > self.max_send_size || message & AFTER != 0 && self.conn.has(bit::AFTER_REFUSED) {
-            return FrameOutcome::Done;
-        }
-        if at == 0 {
-            self.abandon(host);
-            let Some(buffer) = host.begin(self.conn.host_cookie, total) else { return FrameOutcome::NoSlot };
-            self.flow.assembly = Some(Assembly::new(buffer, message, total));
-        }
-        let Some(assembly) = &mut self.flow.assembly else { return FrameOutcome::Done };
-        if assembly.message != message || assembly.pieces.total != total || assembly.filled != at {
-            return FrameOutcome::Done;
-        }
-        host.fill(assembly.buffer, at, bytes);
-        assembly.filled += u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        if assembly.filled == total {
-            self.deliver(host);
-        }
-        FrameOutcome::Done
-    }
-
-    /// Handles a part of an unreliable message, in any order. A message with a hole is never
-    /// delivered.
-    pub(super) fn loose_part<H: Host>(&mut self, message: u32, total: u32, at: u32, bytes: &[u8], host: &mut H) {
-        let message = message & !AFTER;
-        if total > self.max_send_size {
-            return;
-        }
-        if self.flow.assembly.is_none_or(|assembly| assembly.message != message) {
-            if self.flow.assembly.is_some_and(|assembly| is_older(message, assembly.message)) {
-                return;
-            }
-            self.abandon(host);
-            let Some(buffer) = host.begin(self.conn.host_cookie, total) else { return };
-            self.flow.assembly = Some(Assembly::new(buffer, message, total));
-            self.flow.seen.clear();
-        }
-        let Some(assembly) = &mut self.flow.assembly else { return };
-        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        if assembly.pieces.total != total || !assembly.pieces.note(&mut self.flow.seen, at, len) {
-            return;
-        }
-        host.fill(assembly.buffer, at, bytes);
-        if assembly.pieces.is_whole() {
-            self.deliver(host);
-        }
-    }
-
-    /// Delivers the complete message.
-    fn deliver<H: Host>(&mut self, host: &mut H) {
-        if let Some(assembly) = self.flow.assembly.take() {
-            host.deliver(self.conn.host_cookie, assembly.buffer);
-        }
-    }
-
-    /// Abandons the message that is being reassembled.
-    fn abandon<H: Host>(&mut self, host: &mut H) {
-        if let Some(assembly) = self.flow.assembly.take() {
-            host.abandon(assembly.buffer);
-        }
-    }
 }

@@ -16,9 +16,10 @@ mod slots;
 
 use super::tests::{ADDRESSES, CONFIG, Pair, Recorder, message, recorder};
 use super::*;
-use crate::Failure;
 use crate::wire::{self, Ack, Connect, Data, Header, Kind, Offer, Record, Retry, flags};
+use crate::{Address, Attribute, Failure, Time};
 use alloc::vec;
+use alloc::vec::Vec;
 
 extern crate std;
 

@@ -8,76 +8,24 @@
 //! and the end of the operation's range. The content of that range is undefined until the operation
 //! has ended well. Every other frame is verified first.
 
-use super::Engine;
 use super::conn::{State, bit};
-use super::flow::Flow;
-use super::host::{Host, Target};
-use super::records::RecvCtx;
-use super::transmit::LARGE;
-use crate::wire::{self, Crc, Data, Header, Kind, Malformed, Record, Records, flags};
-use crate::{Address, Time};
-
-/// The next bytes of an RMA after those that the newest accepted frame brought.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Continuation {
-    Write { op: u32, target: Target, at: u64 },
-    ReadBytes { op: u32, at: u64 },
-}
-
-impl Continuation {
-    /// Returns the continuation of the last of these records.
-    pub(super) fn after(records: Records<'_>) -> Option<Self> {
-        match records.last()? {
-            Record::Write { op, target, at, bytes } => Some(Self::Write { op, target, at: at + bytes.len() as u64 }),
-            Record::ReadBytes { op, at, bytes } => Some(Self::ReadBytes { op, at: at + bytes.len() as u64 }),
-            _ => None,
-        }
-    }
-
-    /// Returns the part that this record carries, and its bytes.
-    fn of(record: Record<'_>) -> Option<(Self, &[u8])> {
-        match record {
-            Record::Write { op, target, at, bytes } => Some((Self::Write { op, target, at }, bytes)),
-            Record::ReadBytes { op, at, bytes } => Some((Self::ReadBytes { op, at }, bytes)),
-            _ => None,
-        }
-    }
-}
-
-impl Flow {
-    /// Returns whether the bytes of this part are in place already, and forgets it. Called when its
-    /// frame is accepted.
-    pub(super) fn is_copied(&mut self, part: Continuation) -> bool {
-        self.copied.take_if(|copied| *copied == part).is_some()
-    }
-}
+use super::continuation::Continuation;
+use super::host::Host;
+use super::recv_ctx::RecvCtx;
+use super::state::Engine;
+use crate::Address;
+use crate::wire::{self, Crc, Data, Header, Kind, Malformed, flags};
 
 impl Engine {
-    /// Verifies a received frame as [`wire::verify`] does, and handles it. `congested`: a router
-    /// marked it.
-    ///
-    /// # Errors
-    ///
-    /// The reason why the frame was dropped.
-    pub fn handle_frame<H: Host>(
-        &mut self,
-        now: Time,
-        from: &Address,
-        frame: &[u8],
-        congested: bool,
-        host: &mut H,
-    ) -> Result<(), Malformed> {
-        if (frame.len() as u64) < LARGE || !self.copy_and_verify(from, frame, host)? {
-            wire::verify(frame)?;
-        }
-        self.handle_verified(now, from, frame, congested, host);
-        Ok(())
-    }
-
     /// Copies and verifies the bytes of a frame in one pass, if [`Engine::match_continuation`]
     /// accepts it. Returns true if the frame is sound and will be accepted, false if nothing was
     /// done.
-    fn copy_and_verify<H: Host>(&mut self, from: &Address, frame: &[u8], host: &mut H) -> Result<bool, Malformed> {
+    pub(super) fn copy_and_verify<H: Host>(
+        &mut self,
+        from: &Address,
+        frame: &[u8],
+        host: &mut H,
+    ) -> Result<bool, Malformed> {
         let Some((index, part, bytes)) = self.match_continuation(from, frame) else { return Ok(false) };
         let Some(mut ctx) = self.recv_ctx(index) else { return Ok(false) };
         let (head, _) = frame.split_at(frame.len() - bytes.len());

@@ -1,10 +1,11 @@
 //! The ends of operations and connections. Each ends once.
 
 use super::conn::{NONE, State, bit};
-use super::flow::{Ops, Payload, Queued, ReorderEntry};
+use super::flow::Flow;
 use super::host::{Event, Host, Index, Op};
-use super::send::{OP_MASK, OrderedEnd};
-use super::{Engine, flow::Flow};
+use super::queue::{Ops, Payload, Queued, ReorderEntry};
+use super::rma_state::{OP_MASK, OrderedEnd};
+use super::state::Engine;
 use crate::{Failure, Time};
 
 impl Engine {

@@ -1,12 +1,13 @@
 //! What a CLOSE acknowledges: everything that its sender has delivered, since nothing can ask it
 //! later.
 
-use super::Engine;
-use super::ack::{distance, join};
+use super::ack::distance;
 use super::conn::{Conn, NONE};
-use super::flow::{Flow, Ops, Payload, ReorderEntry};
+use super::flow::Flow;
 use super::frame_pool::FramePool;
 use super::host::Host;
+use super::queue::{Ops, Payload, ReorderEntry, join};
+use super::state::Engine;
 use crate::wire::{CLOSE, Close, HEADER, Header, Kind, MAX_SACK, RESULT, Record, Records, Sack, emit_result};
 use alloc::boxed::Box;
 use alloc::vec;

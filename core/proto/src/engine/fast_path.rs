@@ -3,30 +3,22 @@
 //! Its result is that of the general path (`send` and `poll_transmit`; `apply_next` and `advance`),
 //! which handles all other cases.
 
-use super::conn::{Conn, NONE, State, bit};
-use super::flow::{Batch, Flow, InFlight, Ops, Payload};
+use super::api::{Post, Transmit};
+use super::conn::{Conn, NONE, State};
+use super::flow::Flow;
 use super::frame::{emit_data, plain};
 use super::frame_pool::SHORT;
-use super::host::Host;
-use super::send::{link, saturating_u16};
-use super::transmit::{fresh, has_credit, has_room, note_sent};
-use super::{Engine, Index, Op, Transmit};
-use crate::wire::{DATA, MESSAGE_HEAD, Record, Records, emit_message, flags};
+use super::host::{Host, Index};
+use super::in_flight::note_sent;
+use super::message::saturating_u16;
+use super::queue::{Batch, InFlight, Ops, Payload, fresh, link};
+use super::schedule::{has_credit, has_room};
+use super::state::Engine;
+use crate::wire::{DATA, MESSAGE_HEAD, emit_message, flags};
 use crate::{SendError, Time};
 
 /// A frame without payload, to be filled in place.
 const EMPTY: InFlight = fresh(Payload::Empty);
-
-/// A message to be sent.
-#[derive(Clone, Copy, Debug)]
-pub struct Post<'a> {
-    /// Its bytes, one part after the other. The engine copies them.
-    pub parts: &'a [&'a [u8]],
-    /// The host's number of the operation.
-    pub op: Op,
-    /// Whether the peer is asked to acknowledge at once.
-    pub ask: bool,
-}
 
 impl Engine {
     /// Sends a message as [`Engine::send`] does, and transmits it at once if nothing has to leave
@@ -112,21 +104,6 @@ impl Engine {
         self.stats.sent += 1;
         self.arm(now, index);
         Some(transmit)
-    }
-
-    /// Delivers the message of the next in-order frame, if it carries a single message and nothing
-    /// else is to be done. Returns false if nothing was done.
-    pub(super) fn deliver_single<H: Host>(&mut self, index: u32, records: Records<'_>, host: &mut H) -> bool {
-        let Some(Record::Message { after: false, bytes }) = records.only() else { return false };
-        let Some(conn) = self.table.get_mut(index).filter(|conn| !conn.has(bit::RNR)) else { return false };
-        let Some(flow) = self.flows.get(conn.flow) else { return false };
-        let is_next = flow.reorder_queue.is_empty() && flow.partial == 0;
-        let taken =
-            is_next && bytes.len() <= self.config.max_send_size as usize && host.message(conn.host_cookie, bytes);
-        if taken {
-            conn.recv_next = conn.recv_next.wrapping_add(1);
-        }
-        taken
     }
 }
 

@@ -5,144 +5,15 @@
 use super::assembly::Assembly;
 use super::congestion::Congestion;
 use super::conn::NONE;
-use super::copy_verify::Continuation;
-use super::frame_pool::Buffer;
-use super::host::{Op, Target};
+use super::continuation::Continuation;
+use super::host::Op;
+use super::limits::MAX_REQUESTS;
+use super::probing::Probing;
+use super::queue::{Batch, FrameState, InFlight, Payload, Queued, ReorderEntry, Serve};
+use super::slicing::Slicing;
 use crate::Time;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-
-/// Reads of one peer that may wait to be served, and results that may wait to be sent. A frame that
-/// asks for more is dropped and retransmitted by the peer.
-pub(super) const MAX_REQUESTS: usize = 1024;
-/// Frames of one connection that may be in flight.
-pub(super) const WINDOW: usize = 4096;
-
-/// Operations that end when a frame is acknowledged: a list linked through `Engine::links`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ops {
-    pub(super) head: u32,
-    pub(super) tail: u32,
-}
-
-impl Ops {
-    pub(super) const NONE: Self = Self { head: NONE, tail: NONE };
-}
-
-/// Records in a buffer that leave as one frame.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Batch {
-    pub(super) buffer: Buffer,
-    /// Bytes of records.
-    pub(super) len: u16,
-    /// Messages among them; each needs a slot of the peer.
-    pub(super) messages: u16,
-    pub(super) ops: Ops,
-    /// The operation of its message, or of the first of its messages. Every part of a long message
-    /// has it too.
-    pub(super) of: u32,
-    /// Whether another message may be appended.
-    pub(super) is_open: bool,
-    /// Whether the peer is asked to acknowledge at once.
-    pub(super) prompt: bool,
-    /// When the first of its operations began.
-    pub(super) since: Time,
-}
-
-/// An entry of the queue of what waits for its first transmission.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Queued {
-    Batch(Batch),
-    /// An RMA, by its operation.
-    Rma(Op),
-    /// The end of a write whose memory was deregistered meanwhile, by its number on the wire.
-    Aborted(u32),
-}
-
-/// A read of the peer that is being served.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Serve {
-    pub(super) op: u32,
-    pub(super) target: Target,
-    pub(super) at: u64,
-}
-
-/// What a sequenced frame carries: enough to retransmit it.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Payload {
-    /// Nothing any more. Its number still has to arrive.
-    Empty,
-    Batch(Batch),
-    /// Part of a write, by its number on the wire, because the host may have reused its own.
-    Write {
-        op: u32,
-        at: u64,
-        len: u32,
-        is_last: bool,
-    },
-    /// Part of a write whose memory is gone: a record in its place makes the target refuse the
-    /// whole.
-    Aborted {
-        op: u32,
-        is_last: bool,
-    },
-    ReadBytes {
-        op: u32,
-        target: Target,
-        at: u64,
-        len: u32,
-    },
-}
-
-impl Payload {
-    /// Returns whether it carries a message or part of one.
-    pub(super) fn is_message(&self) -> bool {
-        matches!(self, Self::Batch(batch) if batch.of != NONE)
-    }
-}
-
-/// State of a frame in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FrameState {
-    Sent,
-    Lost,
-    Accepted,
-}
-
-/// A frame in flight.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct InFlight {
-    pub(super) payload: Payload,
-    pub(super) sent: Time,
-    /// Number of its last transmission.
-    pub(super) number: u32,
-    /// Bytes on the wire.
-    pub(super) bytes: u32,
-    pub(super) attempts: u8,
-    /// Whether it last left whole and larger than the base MTU. Its loss or arrival tells whether
-    /// the path carries that size.
-    pub(super) is_large: bool,
-    /// Whether it was declared lost once.
-    pub(super) was_lost: bool,
-    pub(super) state: FrameState,
-}
-
-/// An entry of the reorder queue. The first entry is the next in-order frame.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum ReorderEntry {
-    Missing,
-    /// Applied; only its number has to pass.
-    Done,
-    /// The last frame of a write.
-    WriteEnd {
-        op: u32,
-    },
-    /// Records to be applied in their turn.
-    Held {
-        buffer: Buffer,
-        len: u16,
-    },
-}
 
 /// The state of a busy connection.
 pub(super) struct Flow {
@@ -207,11 +78,11 @@ pub(super) struct Flow {
     pub(super) reorder_threshold: u32,
     pub(super) congestion: Congestion,
     /// A frame that is leaving in slices.
-    pub(super) slicing: Option<super::slices::Slicing>,
+    pub(super) slicing: Option<Slicing>,
     /// Losses in a row of retransmitted frames larger than the base MTU.
     pub(super) large_lost: u32,
     /// Path-MTU discovery: the size that is being probed, how often, and when next.
-    pub(super) probing: super::mtu::Probing,
+    pub(super) probing: Probing,
     // Receiving.
     /// Frames from `recv_next` on that came out of order.
     pub(super) reorder_queue: VecDeque<ReorderEntry>,
@@ -274,7 +145,7 @@ impl Flow {
             congestion: Congestion::new(),
             slicing: None,
             large_lost: 0,
-            probing: super::mtu::Probing::default(),
+            probing: Probing::default(),
             reorder_queue: VecDeque::new(),
             assembly: None,
             seen: Vec::new(),
@@ -340,6 +211,12 @@ impl Flow {
             _ => None,
         });
         waiting.chain(in_flight).find(|tail| *tail != NONE).map(Op)
+    }
+
+    /// Returns whether the bytes of this part are in place already, and forgets it. Called when its
+    /// frame is accepted.
+    pub(super) fn is_copied(&mut self, part: Continuation) -> bool {
+        self.copied.take_if(|copied| *copied == part).is_some()
     }
 
     /// Returns whether this many more results, or reads, may wait.

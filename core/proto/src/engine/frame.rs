@@ -1,12 +1,13 @@
 //! Writes DATA frames: acknowledgement and payload.
 
-use super::Transmit;
+use super::api::Transmit;
 use super::conn::{Conn, bit};
-use super::flow::{Flow, Payload, ReorderEntry};
+use super::flow::Flow;
 use super::frame_pool::FramePool;
 use super::host::{Host, Op, Source, Target};
-use super::send::{OP_MASK, RmaState};
-use super::slices::Slice;
+use super::queue::{Payload, ReorderEntry};
+use super::rma_state::{OP_MASK, RmaState};
+use super::slicing::Slice;
 use crate::wire::{
     self, Ack, DATA, Data, Header, Kind, READ_BYTES_HEAD, SLICE_HEAD, WRITE_HEAD, emit_read_bytes, emit_slice,
     emit_write, flags,

@@ -1,19 +1,17 @@
 //! Stateless replies: to strangers, to clients with an unproven address, and to teardowns.
 
-use super::{Engine, Transmit};
+use super::api::Transmit;
 use crate::wire::{Close, Header, Kind, Redirect, Reject, Reset, Retry};
 use crate::{Address, Time};
 use alloc::boxed::Box;
 
 /// Most replies that wait. Further frames get none.
 pub(super) const MAX_REPLIES: usize = 64;
-/// Bytes of a RESET.
-const SHORTEST: usize = 36;
 
 /// A stateless reply.
 pub(super) struct Reply {
-    to: Address,
-    what: Answer,
+    pub(super) to: Address,
+    pub(super) what: Answer,
 }
 
 pub(super) enum Answer {
@@ -43,40 +41,4 @@ impl Reply {
 /// The header of an answer to this one.
 pub(super) fn back(header: &Header, kind: Kind) -> Header {
     Header { kind, to: header.from, from: header.to, number: 0, time: 0 }
-}
-
-impl Engine {
-    /// Answers, unless too many answers wait.
-    pub(super) fn reply(&mut self, to: Address, what: Answer) {
-        if self.replies.len() < MAX_REPLIES {
-            self.replies.push_back(Reply { to, what });
-        }
-    }
-
-    /// As [`Engine::stray`]; an answer to a farewell is not answered, or two ends that have both
-    /// forgotten would go on for ever.
-    pub(super) fn stray_opening(&mut self, now: Time, from: &Address, header: &Header, frame: &[u8]) {
-        if header.kind == Kind::Close && Close::parse(frame).is_none_or(|(close, ..)| close.is_answer) {
-            self.stats.strays += 1;
-            return;
-        }
-        self.stray(now, from, header, frame.len());
-    }
-
-    /// Handles a frame for an unknown connection. The reply is not longer than the frame, and
-    /// limited in rate.
-    pub(super) fn stray(&mut self, now: Time, from: &Address, header: &Header, len: usize) {
-        self.stats.strays += 1;
-        let answer = match header.kind {
-            _ if len < SHORTEST => return,
-            Kind::Data | Kind::Accept => {
-                Answer::Reset(Reset { header: back(header, Kind::Reset), number: header.number })
-            }
-            Kind::Close => Answer::Close(Close::answer(back(header, Kind::Close))),
-            _ => return,
-        };
-        if self.reply_limit.take(now, self.cookie_key, from.network()) {
-            self.reply(*from, answer);
-        }
-    }
 }

@@ -1,13 +1,14 @@
 //! Connection requests at the server. No state is kept for a client before it has proved that it
 //! receives at its address. A repeated CONNECT is no second request to the program.
 
-use super::Engine;
 use super::admission::{self, COOKIE_LIFE, Key, RequestState};
 use super::conn::{Conn, State};
-use super::handshake::{Opening, take_offer};
 use super::host::{Event, Host, Index};
+use super::offer::take_offer;
+use super::opening::Opening;
 use super::random::keyed;
 use super::reply::{Answer, back};
+use super::state::Engine;
 use crate::wire::{Connect, Header, Kind, Reason, Reject, Retry};
 use crate::{Address, Time};
 

@@ -50,3 +50,8 @@ impl Conn {
         now.micros().wrapping_sub(self.newest_at)
     }
 }
+
+/// Returns the latest time at which an acknowledgement leaves.
+pub(super) fn ack_deadline(now: Time) -> Time {
+    now.plus_micros(MAX_ACK_DELAY)
+}

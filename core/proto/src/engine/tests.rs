@@ -3,8 +3,9 @@
 
 use super::*;
 use crate::wire::{Crc, seal};
-use crate::{Failure, SendError};
+use crate::{Address, Attribute, Failure, SendError, Time};
 use alloc::vec;
+use alloc::vec::Vec;
 use std::collections::BTreeMap;
 
 extern crate std;
@@ -425,7 +426,7 @@ fn large_frames_of_memory_begin_where_the_first_does_in_its_line() {
         (1364, 5000, 7, 1361),
         (64_892, 1, 0, 1),
     ] {
-        let cut = super::transmit::memory_len(room, left, || phase);
+        let cut = new_frame::memory_len(room, left, || phase);
         assert_eq!(cut, len, "{left} bytes left, room for {room}, from {phase}");
     }
 }

@@ -1,13 +1,15 @@
 //! Timers: what is due on a connection, and its next deadline.
 
-use super::Engine;
 use super::ack::ask_again;
 use super::conn::{Conn, NONE, State, bit};
-use super::flow::{Flow, FrameState, Payload, Queued};
+use super::flow::Flow;
 use super::host::{Event, Host, Index};
 use super::mtu;
+use super::opening::Opening;
+use super::queue::{FrameState, Payload, Queued};
 use super::rtt::LEAST_TIMEOUT;
-use super::transmit::has_work;
+use super::schedule::has_work;
+use super::state::Engine;
 use crate::{Failure, Time};
 
 /// Time without progress after which the engine gives up a peer that owes acknowledgements,
@@ -164,7 +166,7 @@ impl Engine {
         if is_open && refused.is_none() && flow.is_some_and(|flow| is_armed(conn, flow)) {
             return;
         }
-        let opening = self.openings.get(&index).map(super::handshake::Opening::next_at);
+        let opening = self.openings.get(&index).map(Opening::next_at);
         let opening = opening.or(refused.map(super::refusals::Refusals::next_at));
         let due = if conn.state == State::Open { next_due(now, conn, flow) } else { None };
         let next = match (opening, due) {

@@ -1,25 +1,20 @@
 //! Output: the next frame that may leave.
 
-use super::conn::{Conn, NONE, State, bit};
-use super::flow::{Batch, Flow, FrameState, InFlight, MAX_REQUESTS, Ops, Payload, Queued, Serve, WINDOW};
+use super::api::Transmit;
+use super::conn::{State, bit};
 use super::frame::{MemoryLoss, build, emit_data, header, payload_len, plain};
-use super::frame_pool::FramePool;
-use super::host::{Host, Source};
-use super::send::saturating_u32;
-use super::slices::{Slice, Slicing, note_slice, sliced};
-use super::{Engine, QUANTUM, Transmit, rtt};
-use crate::wire::{self, DATA, Kind, READ_BYTES_HEAD, RESULT, WRITE_HEAD, emit_read, emit_result, flags};
+use super::host::Host;
+use super::in_flight::{note_sent, note_slice};
+use super::queue::{Batch, Payload, Queued};
+use super::rma_state::status;
+use super::schedule::{again, may_send_new, sliced};
+use super::slicing::{Slice, Slicing};
+use super::state::{Engine, get_ready};
+use crate::wire::{self, DATA, Kind, flags};
 use crate::{Failure, Time};
-use alloc::collections::VecDeque;
 
-/// Bytes of a cache line, and of a word that leaves in one frame.
-const LINE: u64 = 64;
-const WORD: u64 = 8;
-/// Room, bytes, from which a frame of memory ends at a cache line: the unused part of a line costs
-/// it little.
-pub(super) const LARGE: u64 = 4096;
-/// Transmissions after which a frame is sent with no other in flight behind it.
-const MOST_ATTEMPTS: u8 = 6;
+/// Frames of one connection in a row, before other connections get their turn.
+const QUANTUM: u32 = 64;
 
 impl Engine {
     /// Returns whether `poll_transmit` may find something now. Cheap, for callers that ask often.
@@ -79,7 +74,7 @@ impl Engine {
             if let Some(conn) = self.table.get_mut(index)
                 && conn.take(bit::AWAITING_FRAME)
             {
-                super::get_ready(conn, index, &mut self.ready);
+                get_ready(conn, index, &mut self.ready);
             }
         }
     }
@@ -94,7 +89,7 @@ impl Engine {
                 }
                 conn.clear(bit::ACK_DELAYED);
                 conn.set(bit::ACK_NOW);
-                super::get_ready(conn, ack.index, &mut self.ready);
+                get_ready(conn, ack.index, &mut self.ready);
             }
             self.timers.drop_ack();
         }
@@ -252,70 +247,6 @@ impl Engine {
         }))
     }
 
-    /// Returns the next new frame: results first, then served reads and the program's queue in
-    /// turn.
-    fn next_new<H: Host>(&mut self, now: Time, index: u32, host: &mut H) -> Option<InFlight> {
-        let conn = self.table.get_mut(index)?;
-        let flow = self.flows.get_mut(conn.flow)?;
-        let room = u32::from(conn.mtu) - saturating_u32(DATA);
-        if !flow.results.is_empty() {
-            match results(&mut self.frames, conn.flow, flow, room, now) {
-                Some(batch) => return Some(fresh(Payload::Batch(batch))),
-                None => await_frame(conn, index, &mut self.awaiting_frame),
-            }
-        }
-        let has_queued = has_queued(flow, conn, &self.rmas);
-        if !flow.serves.is_empty() && (!has_queued || flow.serve_next) {
-            flow.serve_next = false;
-            return serve(flow, room, host).map(fresh);
-        }
-        if !has_queued {
-            return None;
-        }
-        flow.serve_next = true;
-        match *flow.queue.front()? {
-            Queued::Batch(batch) => {
-                flow.queue.pop_front();
-                flow.messages_in_flight += u32::from(batch.messages);
-                Some(fresh(Payload::Batch(batch)))
-            }
-            Queued::Rma(op) => {
-                let state = self.rmas.get_mut(op.0 as usize)?.as_mut()?;
-                // Taken before any state changes: without a buffer, nothing is sent now.
-                let buffer = if state.read { self.frames.take(conn.flow) } else { None };
-                if state.read && buffer.is_none() {
-                    await_frame(conn, index, &mut self.awaiting_frame);
-                    return None;
-                }
-                if state.at == 0 {
-                    flow.running += 1;
-                    if state.fence || state.read && state.has_message {
-                        flow.barrier = Some(op);
-                    }
-                }
-                if let Some(buffer) = buffer {
-                    state.at = state.target.len;
-                    flow.queue.pop_front();
-                    let len = emit_read(self.frames.bytes_mut(buffer), 0, state.wire, &state.target);
-                    return Some(fresh(Payload::Batch(control(buffer, len, now))));
-                }
-                let at = state.at;
-                let phase = || if at == 0 { host.phase(&Source::Local(op)) } else { 0 };
-                let len = memory_len(room - saturating_u32(WRITE_HEAD), state.target.len - at, phase);
-                state.at += len;
-                if state.at == state.target.len {
-                    flow.queue.pop_front();
-                }
-                let is_last = state.at == state.target.len;
-                Some(fresh(Payload::Write { op: state.wire, at, len: saturating_u32(len), is_last }))
-            }
-            Queued::Aborted(op) => {
-                flow.queue.pop_front();
-                Some(fresh(Payload::Aborted { op, is_last: true }))
-            }
-        }
-    }
-
     /// Fails the operation of a frame whose memory is no longer registered. The frame's number is
     /// sent all the same. A write is sent as aborted: the target refuses the whole, and its message
     /// is not delivered.
@@ -356,198 +287,4 @@ impl Engine {
         self.end_list(index, batch.ops, Ok(()), host);
         Some(transmit)
     }
-
-    /// Returns the flow of a connection, if it has one.
-    pub(super) fn flow_mut(&mut self, index: u32) -> Option<&mut Flow> {
-        let flow = self.table.get(index)?.flow;
-        self.flows.get_mut(flow)
-    }
-}
-
-/// Notes that a frame in flight leaves, with this many bytes on the wire.
-pub(super) fn note_sent(now: Time, conn: &mut Conn, flow: &mut Flow, at: usize, bytes: u64, is_large: bool) {
-    let Some(frame) = flow.in_flight.get_mut(at) else { return };
-    let first = frame.attempts == 0;
-    frame.number = conn.number.wrapping_sub(1);
-    frame.sent = now;
-    frame.attempts = frame.attempts.saturating_add(1);
-    if frame.state == FrameState::Lost {
-        flow.lost -= 1;
-    } else if !first {
-        flow.bytes_in_flight = flow.bytes_in_flight.saturating_sub(u64::from(frame.bytes));
-    }
-    frame.state = FrameState::Sent;
-    frame.is_large = is_large;
-    frame.bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-    if first && flow.in_flight.len() == 1 {
-        flow.progress_at = now;
-        flow.congestion.on_restart();
-    }
-    flow.resent += u64::from(!first);
-    (flow.sent_at, flow.used_at) = (now, now);
-    flow.bytes_in_flight += bytes;
-    flow.congestion.on_sent(now, bytes, conn.mtu.into());
-    conn.clear(bit::CONFIRM);
-}
-
-/// Returns the index in `in_flight` of the frame to retransmit now, if any.
-fn again(now: Time, conn: &Conn, flow: &mut Flow) -> Option<usize> {
-    if core::mem::take(&mut flow.probe_due)
-        && let Some(at) = flow.in_flight.iter().position(|frame| frame.state != FrameState::Accepted)
-    {
-        return Some(at);
-    }
-    if flow.lost == 0 || flow.congestion.next_at() > now {
-        return None;
-    }
-    if sends_oldest_only(flow) {
-        return (flow.in_flight.front()?.state == FrameState::Lost).then_some(0);
-    }
-    let fits = flow.bytes_in_flight < window(conn, flow);
-    let is_lost = |at: &usize| flow.in_flight[*at].state == FrameState::Lost;
-    let first = (flow.lost_from..flow.in_flight.len()).find(is_lost)?;
-    // Messages wait for slots. Other frames do not: the peer's program may need them before it
-    // returns a slot.
-    let may_go = |at: &usize| flow.rnr_since.is_none() || !flow.in_flight[*at].payload.is_message();
-    let at = (first..flow.in_flight.len()).find(|at| is_lost(at) && may_go(at));
-    flow.lost_from = first;
-    at.filter(|_| fits)
-}
-
-/// Returns whether only the oldest frame may leave. It was lost so often that its followers may be
-/// the reason, for example by filling a queue. RFC 9002, section 7.6, uses the minimum window in
-/// that case.
-fn sends_oldest_only(flow: &Flow) -> bool {
-    let is_unlucky = |front: &InFlight| front.attempts > MOST_ATTEMPTS && front.state != FrameState::Accepted;
-    flow.rnr_since.is_none() && flow.in_flight.front().is_some_and(is_unlucky)
-}
-
-/// Returns how many bytes may be in flight.
-fn window(conn: &Conn, flow: &Flow) -> u64 {
-    flow.congestion.window(conn.mtu.into()).min(u64::from(conn.peer_buffer)).max(u64::from(conn.mtu))
-}
-
-fn may_send_new(now: Time, conn: &Conn, flow: &Flow) -> bool {
-    flow.wants_to_send() && has_room(now, conn, flow)
-}
-
-/// Returns whether another sequenced frame may be in flight now.
-pub(super) fn has_room(now: Time, conn: &Conn, flow: &Flow) -> bool {
-    flow.in_flight.len() < WINDOW
-        && !sends_oldest_only(flow)
-        && flow.congestion.next_at() <= now
-        && (flow.in_flight.is_empty() || flow.bytes_in_flight + u64::from(conn.mtu) <= window(conn, flow))
-}
-
-/// Returns whether the front of the queue may be sent: no earlier operation blocks it, and the peer
-/// has credit for its messages (see `has_credit`).
-pub(super) fn has_queued(flow: &Flow, conn: &Conn, rmas: &[Option<super::send::RmaState>]) -> bool {
-    match flow.queue.front() {
-        None => false,
-        Some(Queued::Batch(batch)) => {
-            let barred = flow.barrier.is_some_and(|op| batch.of != op.0);
-            !barred && flow.rnr_since.is_none() && has_credit(conn, flow, batch.messages)
-        }
-        Some(Queued::Rma(op)) => match flow.barrier {
-            Some(barrier) => barrier == *op,
-            None => {
-                let Some(rma) = rmas.get(op.0 as usize).and_then(Option::as_ref) else { return true };
-                // The peer keeps at most this many requests.
-                let crowded = rma.read && flow.running as usize >= MAX_REQUESTS;
-                !crowded && (!rma.fence || flow.messages_in_flight == 0 && flow.running == 0)
-            }
-        },
-        Some(Queued::Aborted(_)) => true,
-    }
-}
-
-/// Returns whether the peer has room for this many more messages. With no message in flight one may
-/// always leave, since its acknowledgement brings new credit.
-pub(super) fn has_credit(conn: &Conn, flow: &Flow, messages: u16) -> bool {
-    let wanted = flow.messages_in_flight + u32::from(messages);
-    wanted <= u32::from(conn.credit) || messages == 0 || flow.messages_in_flight == 0
-}
-
-/// Returns whether `transmit` may find something on an open connection. Entries that wait for a
-/// time are the timer's.
-pub(super) fn has_work(conn: &Conn, flow: Option<&Flow>) -> bool {
-    let moves = |flow: &Flow| {
-        flow.wants_to_send() || flow.lost > 0 || flow.probe_due || flow.slicing.is_some() || flow.probing.has_reply()
-    };
-    conn.has(bit::ACK_NOW | bit::PING | bit::CONFIRM) || flow.is_some_and(moves)
-}
-
-/// Appends a connection that found no frame buffer to the list of those that wait for one.
-fn await_frame(conn: &mut Conn, index: u32, awaiting_frame: &mut VecDeque<u32>) {
-    if !conn.has(bit::AWAITING_FRAME) {
-        conn.set(bit::AWAITING_FRAME);
-        awaiting_frame.push_back(index);
-    }
-}
-
-pub(super) const fn fresh(payload: Payload) -> InFlight {
-    InFlight {
-        payload,
-        sent: Time(0),
-        number: 0,
-        bytes: 0,
-        attempts: 0,
-        is_large: false,
-        was_lost: false,
-        state: FrameState::Sent,
-    }
-}
-
-fn control(buffer: super::frame_pool::Buffer, len: usize, now: Time) -> Batch {
-    let len = u16::try_from(len).unwrap_or(u16::MAX);
-    Batch { buffer, len, messages: 0, ops: Ops::NONE, of: NONE, is_open: false, prompt: false, since: now }
-}
-
-/// Moves waiting results into one frame.
-fn results(frames: &mut FramePool, owner: u32, flow: &mut Flow, room: u32, now: Time) -> Option<Batch> {
-    let buffer = frames.take(owner)?;
-    let capacity = (room as usize).min(frames.stride());
-    let bytes = frames.bytes_mut(buffer);
-    let mut len = 0;
-    while len + RESULT <= capacity
-        && let Some((op, status)) = flow.results.pop_front()
-    {
-        len = emit_result(bytes, len, op, status);
-    }
-    Some(control(buffer, len, now))
-}
-
-/// Returns the next bytes of the read that is being served.
-fn serve<H: Host>(flow: &mut Flow, room: u32, host: &mut H) -> Option<Payload> {
-    let Serve { op, target, at } = *flow.serves.front()?;
-    let phase = || if at == 0 { host.phase(&Source::Served(target)) } else { 0 };
-    let len = memory_len(room - saturating_u32(READ_BYTES_HEAD), target.len - at, phase);
-    if at + len == target.len {
-        flow.serves.pop_front();
-    } else if let Some(serve) = flow.serves.front_mut() {
-        serve.at += len;
-    }
-    Some(Payload::ReadBytes { op, target, at, len: saturating_u32(len) })
-}
-
-/// Returns how many of the `left` bytes of memory a frame with this room carries. A frame that is
-/// not the last ends at a word of 8 bytes, so that no word is sent in two frames. A large one ends
-/// at a cache line: a copy that starts inside a word takes three times as long. `phase`: address of
-/// the first byte modulo a line; 0 after an earlier frame.
-pub(super) fn memory_len(room: u32, left: u64, phase: impl FnOnce() -> u8) -> u64 {
-    let room = u64::from(room);
-    if left <= room {
-        return left;
-    }
-    let (unit, phase) = (if room < LARGE { WORD } else { LINE }, u64::from(phase()));
-    room - (phase + room) % unit
-}
-
-pub(super) fn status(failure: Failure) -> u8 {
-    if failure == Failure::Copy { 2 } else { 1 }
-}
-
-/// Returns the latest time at which an acknowledgement leaves.
-pub(super) fn ack_deadline(now: Time) -> Time {
-    now.plus_micros(rtt::MAX_ACK_DELAY)
 }

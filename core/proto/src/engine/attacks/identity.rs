@@ -1,6 +1,7 @@
 //! What those off the path may guess, forge, or have this side send.
 
 use super::*;
+use crate::engine::conn::Conn;
 use crate::engine::table::Table;
 use crate::wire::{Accept, Reset};
 

@@ -173,7 +173,7 @@ fn writes_that_are_refused_and_never_finished_cost_no_more_than_a_window_of_note
         raw.next(&write(op, 8, 100, 0, b"x"));
     }
     let flow = raw.engine.flows.iter().next().expect("a flow");
-    assert!(flow.refused.len() <= flow::WINDOW);
+    assert!(flow.refused.len() <= limits::WINDOW);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_peer_that_writes_and_never_acknowledges_gets_no_more_results_queued_than_a_
         raw.next(&write(op, 7, 1, 0, b"x"));
         assert_eq!(raw.engine.stats.received, before + 1);
         let flow = raw.engine.flows.iter().next().expect("a flow");
-        if flow.results.len() > 2 * flow::WINDOW {
+        if flow.results.len() > 2 * limits::WINDOW {
             panic!("{} results wait", flow.results.len());
         }
         if op > 40_000 {

@@ -1,7 +1,7 @@
 //! A path that comes to carry less than it did, and the slices in which frames then travel.
 
-use super::slices::Owner;
 use super::*;
+use crate::engine::slices::Owner;
 use crate::wire::emit_slice;
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,0 +1,137 @@
+//! What callers pass to an engine, and what they get from it.
+
+use super::host::{Op, Target};
+use crate::{Address, Attribute};
+use core::time::Duration;
+
+/// Configuration of an engine.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Largest frame that the link can carry on any path, bytes.
+    pub mtu: u16,
+    /// Largest frame that every path carries, to begin with.
+    pub base_mtu: u16,
+    /// Largest message, bytes.
+    pub max_send_size: u32,
+    /// Size of this endpoint's receive buffer, bytes of frames.
+    pub recv_buffer: u32,
+    /// Frames of messages that may wait or be in flight, whole endpoint.
+    pub frames: u32,
+    /// Frames held back (out of order, or waiting for a slot), whole endpoint.
+    pub holds: u32,
+    /// Operations that the host numbers, at most 2^20.
+    pub operations: u32,
+    /// Number of the host on which this endpoint runs; 0 = unknown.
+    pub host: u64,
+    /// Whether payload checks may be left out between two endpoints of one host that both set this.
+    pub unchecked_on_host: bool,
+    /// First sequence number, so that tests reach every wrap; `None`: at random.
+    pub first_seq: Option<u32>,
+}
+
+/// A connection to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct Open<'a> {
+    /// The peer's endpoint.
+    pub to: Address,
+    /// Attribute of the connection.
+    pub attribute: Attribute,
+    /// Payload of the request.
+    pub payload: &'a [u8],
+    /// Cookie of the host, passed with every call of [`Host`]. Not the cookie of the handshake.
+    pub host_cookie: u32,
+    /// Time to wait for the answer; `None`: 30 s.
+    pub timeout: Option<Duration>,
+    /// Token that the peer expects after a redirection; otherwise 0.
+    pub token: u64,
+}
+
+/// An RMA to be started.
+#[derive(Clone, Copy, Debug)]
+pub struct Rma<'a> {
+    /// The host's number of the operation.
+    pub op: Op,
+    /// The peer's memory.
+    pub target: Target,
+    /// Whether it reads from the peer's memory. Otherwise it writes into it.
+    pub read: bool,
+    /// Whether it begins after all earlier operations of the connection and ends before all later
+    /// ones begin.
+    pub fence: bool,
+    /// Delivered to the peer after the data.
+    pub message: Option<&'a [u8]>,
+}
+
+/// A message to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Post<'a> {
+    /// Its bytes, one part after the other. The engine copies them.
+    pub parts: &'a [&'a [u8]],
+    /// The host's number of the operation.
+    pub op: Op,
+    /// Whether the peer is asked to acknowledge at once.
+    pub ask: bool,
+}
+
+/// One frame to be sent: bytes at the start of the buffer, then registered memory. The driver fills
+/// in its length and check by [`seal`](crate::wire::seal).
+#[derive(Clone, Copy, Debug)]
+pub struct Transmit<P> {
+    /// Destination.
+    pub to: Address,
+    /// Bytes in the buffer.
+    pub len: usize,
+    /// Registered memory that follows.
+    pub piece: Option<P>,
+    /// Bytes of that memory.
+    pub piece_len: u32,
+    /// Whether the check covers that memory.
+    pub checked: bool,
+    /// Whether this is a path probe for a larger MTU. It must not be fragmented, and its loss is no
+    /// sign of congestion.
+    pub probe: bool,
+}
+
+/// State of a connection, for reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Smoothed round-trip time, nanoseconds; 0 = not measured.
+    pub rtt_ns: u64,
+    /// Frames that may be in flight.
+    pub window: u32,
+    /// Estimated rate of the path, bytes per second; 0 = not measured.
+    pub rate: u64,
+    /// Largest frame of the path, bytes.
+    pub mtu: u16,
+    /// Frames in flight.
+    pub in_flight: u32,
+    /// Frames retransmitted.
+    pub resent: u64,
+    /// Times that the peer had no slot.
+    pub rnr: u32,
+}
+
+/// Counters of an endpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Frames sent.
+    pub sent: u64,
+    /// Frames received whose connection is known.
+    pub received: u64,
+    /// Frames retransmitted.
+    pub resent: u64,
+    /// Duplicate frames.
+    pub duplicates: u64,
+    /// Frames for no known connection.
+    pub strays: u64,
+    /// Malformed frames.
+    pub malformed: u64,
+    /// Spurious losses.
+    pub spurious: u64,
+    /// Frames dropped because nothing more could be held back.
+    pub unheld: u64,
+    /// Frames refused for lack of a slot.
+    pub rnr: u64,
+    /// Times that a peer had no slot.
+    pub not_ready: u64,
+}
