@@ -9,65 +9,20 @@
 //!
 //! Who owns what: `docs/design/engine.md`. What travels: `docs/wire.md`.
 
-mod ack;
-mod admission;
-mod answers;
 mod api;
-mod assembly;
-mod congestion;
-mod conn;
-mod continuation;
-mod copy_verify;
-mod ending;
-mod farewell;
-mod fast_path;
+mod connection;
 mod flow;
-mod frame;
-mod frame_pool;
-mod handshake;
 mod host;
-mod ids;
-mod in_flight;
-mod limits;
-mod message;
-mod mtu;
-mod network_reports;
-mod new_frame;
-mod offer;
-mod opening;
-mod parts;
-mod pieces;
-mod probing;
-mod queue;
 mod random;
-mod reassemble;
 mod receive;
-mod records;
-mod recv_ctx;
-mod recv_rma;
-mod refill;
-mod refusals;
-mod reorder;
-mod reply;
-mod reply_limit;
-mod requests;
-mod rma_state;
-mod rtt;
-mod schedule;
+mod recovery;
 mod send;
-mod send_rma;
-mod slices;
-mod slicing;
+mod setup;
 mod state;
-mod strays;
-mod table;
-mod timeout;
-mod timer;
-mod transmit;
+mod strangers;
+mod teardown;
 mod waits;
 
-#[cfg(test)]
-mod attacks;
 #[cfg(test)]
 mod tests;
 

@@ -1,20 +1,20 @@
 //! The state of an engine: an endpoint's connections and what is in flight on them.
 
-use super::admission::Admission;
 use super::api::{Config, Report, Stats};
-use super::conn::{Conn, NONE, SmallPeers, bit};
+use super::connection::conn::{Conn, NONE, SmallPeers, bit};
+use super::connection::opening::Opening;
+use super::connection::refusals::Refusals;
+use super::connection::table::Table;
+use super::connection::timer::Timers;
+use super::flow::frame_pool::FramePool;
+use super::flow::rma_state::{OrderedEnd, RmaState};
+use super::flow::slices::Slices;
 use super::flow::{Flow, Flows};
-use super::frame_pool::FramePool;
 use super::host::Index;
-use super::opening::Opening;
 use super::random::Random;
-use super::refusals::Refusals;
-use super::reply::{MAX_REPLIES, Reply};
-use super::reply_limit::ReplyLimit;
-use super::rma_state::{OrderedEnd, RmaState};
-use super::slices::Slices;
-use super::table::Table;
-use super::timer::Timers;
+use super::strangers::admission::Admission;
+use super::strangers::reply::{MAX_REPLIES, Reply};
+use super::strangers::reply_limit::ReplyLimit;
 use crate::{Address, Time};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;

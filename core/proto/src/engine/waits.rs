@@ -1,10 +1,10 @@
 //! Which connections wait for their peer, and since when: for whoever watches.
 
-use super::conn::{Conn, State};
+use super::connection::conn::{Conn, State};
 use super::flow::Flow;
 use super::host::Index;
+use super::recovery::timeout::oldest;
 use super::state::Engine;
-use super::timeout::oldest;
 use crate::Time;
 
 /// What a connection waits for.

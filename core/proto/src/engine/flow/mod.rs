@@ -1,0 +1,289 @@
+//! The state of a connection while something is in flight on it. A flow is taken when it is needed
+//! and given back when nothing is open. So memory grows with the frames in flight, not with the
+//! connections.
+
+pub(super) mod assembly;
+pub(super) mod congestion;
+pub(super) mod continuation;
+pub(super) mod frame_pool;
+pub(super) mod limits;
+pub(super) mod pieces;
+pub(super) mod probing;
+pub(super) mod queue;
+pub(super) mod rma_state;
+pub(super) mod slices;
+pub(super) mod slicing;
+
+use crate::Time;
+use crate::engine::connection::conn::NONE;
+use crate::engine::host::Op;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use assembly::Assembly;
+use congestion::Congestion;
+use continuation::Continuation;
+use limits::MAX_REQUESTS;
+use probing::Probing;
+use queue::{Batch, FrameState, InFlight, Payload, Queued, ReorderEntry, Serve};
+use slicing::Slicing;
+
+/// The state of a busy connection.
+pub(crate) struct Flow {
+    /// The connection.
+    pub(crate) conn: u32,
+    // Sending.
+    pub(crate) queue: VecDeque<Queued>,
+    pub(crate) serves: VecDeque<Serve>,
+    /// Results to be sent: operation and status.
+    pub(crate) results: VecDeque<(u32, u8)>,
+    /// Frames from the oldest unacknowledged to `next_seq`.
+    pub(crate) in_flight: VecDeque<InFlight>,
+    pub(crate) bytes_in_flight: u64,
+    pub(crate) messages_in_flight: u32,
+    pub(crate) lost: u32,
+    /// No frame before this index is lost.
+    pub(crate) lost_from: usize,
+    /// Messages of reads, deferred until the data has arrived.
+    pub(crate) deferred: VecDeque<(Op, Batch)>,
+    /// RO: operations from the oldest RMA on; they end in this order.
+    pub(crate) order: VecDeque<Op>,
+    /// RMAs whose end was not reported.
+    pub(crate) open_rmas: u32,
+    /// When the oldest of the open RMAs began.
+    pub(crate) rma_since: Time,
+    /// Whether bytes of a read came since the last check, and when they last did.
+    pub(crate) moved: bool,
+    pub(crate) moved_at: Time,
+    /// Open RMAs that have left the queue.
+    pub(crate) running: u32,
+    /// Whether a served read goes before the program's next operation.
+    pub(crate) serve_next: bool,
+    /// When a frame last came or went.
+    pub(crate) used_at: Time,
+    /// Probes of an idle peer since a frame of it last arrived, and when the last one was sent.
+    pub(crate) asked: u32,
+    pub(crate) asked_at: Time,
+    /// When a sequenced frame was last sent.
+    pub(crate) sent_at: Time,
+    /// An operation that later ones wait for.
+    pub(crate) barrier: Option<Op>,
+    /// Probe timeouts in a row.
+    pub(crate) probes: u32,
+    /// Whether a probe is due: the oldest frame is retransmitted.
+    pub(crate) probe_due: bool,
+    /// Since when the peer is not ready (RNR).
+    pub(crate) rnr_since: Option<Time>,
+    /// When to retry, and how often that was done.
+    pub(crate) rnr_at: Time,
+    pub(crate) rnr_tries: u32,
+    /// Retries in a row without any acknowledgement.
+    pub(crate) unanswered: u32,
+    /// When something was last acknowledged, or the first frame in flight was sent.
+    pub(crate) progress_at: Time,
+    /// Newest transmission number that an acknowledgement echoed.
+    pub(crate) echoed: Option<u32>,
+    /// Congestion marks that the peer has counted.
+    pub(crate) marks: u16,
+    /// Time at which the oldest late frame will be declared lost.
+    pub(crate) loss_at: Option<Time>,
+    /// A frame is lost once a frame sent this many later was accepted (RFC 9002, section 6.1.1).
+    pub(crate) reorder_threshold: u32,
+    pub(crate) congestion: Congestion,
+    /// A frame that is leaving in slices.
+    pub(crate) slicing: Option<Slicing>,
+    /// Losses in a row of retransmitted frames larger than the base MTU.
+    pub(crate) large_lost: u32,
+    /// Path-MTU discovery: the size that is being probed, how often, and when next.
+    pub(crate) probing: Probing,
+    // Receiving.
+    /// Frames from `recv_next` on that came out of order.
+    pub(crate) reorder_queue: VecDeque<ReorderEntry>,
+    pub(crate) assembly: Option<Assembly>,
+    /// Parts of it that have come, on an unreliable connection.
+    pub(crate) seen: Vec<u64>,
+    /// When a part of it last came, on an unreliable connection.
+    pub(crate) assembly_at: Time,
+    /// The bytes that continue the RMA of the newest accepted frame.
+    pub(crate) continuation: Option<Continuation>,
+    /// The part that the current frame carries, if it was copied and verified already.
+    pub(crate) copied: Option<Continuation>,
+    /// Messages of the frame at `recv_next` that have been delivered.
+    pub(crate) partial: u16,
+    /// Writes that were refused, until their last frame passes.
+    pub(crate) refused: Vec<(u32, u8)>,
+    // For the report.
+    pub(crate) resent: u64,
+    pub(crate) rnrs: u32,
+    /// Whether the connection is in `Engine::awaiting_slot`.
+    pub(crate) awaits_slot: bool,
+}
+
+impl Flow {
+    pub(crate) fn new(conn: u32) -> Self {
+        Self {
+            conn,
+            queue: VecDeque::new(),
+            serves: VecDeque::new(),
+            results: VecDeque::new(),
+            in_flight: VecDeque::new(),
+            bytes_in_flight: 0,
+            messages_in_flight: 0,
+            lost: 0,
+            lost_from: 0,
+            deferred: VecDeque::new(),
+            order: VecDeque::new(),
+            open_rmas: 0,
+            rma_since: Time(0),
+            moved: false,
+            moved_at: Time(0),
+            running: 0,
+            serve_next: false,
+            used_at: Time(0),
+            asked: 0,
+            asked_at: Time(0),
+            sent_at: Time(0),
+            barrier: None,
+            probes: 0,
+            probe_due: false,
+            rnr_since: None,
+            rnr_at: Time(0),
+            rnr_tries: 0,
+            unanswered: 0,
+            progress_at: Time(0),
+            echoed: None,
+            marks: 0,
+            loss_at: None,
+            reorder_threshold: 3,
+            congestion: Congestion::new(),
+            slicing: None,
+            large_lost: 0,
+            probing: Probing::default(),
+            reorder_queue: VecDeque::new(),
+            assembly: None,
+            seen: Vec::new(),
+            assembly_at: Time(0),
+            continuation: None,
+            copied: None,
+            partial: 0,
+            refused: Vec::new(),
+            resent: 0,
+            rnrs: 0,
+            awaits_slot: false,
+        }
+    }
+
+    /// Resets the flow for another connection, and keeps the memory of its lists.
+    pub(crate) fn reuse(&mut self, conn: u32) {
+        let fresh = Self::new(conn);
+        let old = core::mem::replace(self, fresh);
+        (self.queue, self.serves, self.results) = (old.queue, old.serves, old.results);
+        (self.in_flight, self.reorder_queue, self.refused) = (old.in_flight, old.reorder_queue, old.refused);
+        self.order = old.order;
+        self.order.clear();
+        self.queue.clear();
+        self.serves.clear();
+        self.results.clear();
+        self.in_flight.clear();
+        self.reorder_queue.clear();
+        self.refused.clear();
+    }
+
+    /// Returns whether nothing is open in either direction.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.queue.is_empty()
+            && self.serves.is_empty()
+            && self.results.is_empty()
+            && self.in_flight.is_empty()
+            && self.order.is_empty()
+            && self.open_rmas == 0
+            && !self.awaits_rest()
+    }
+
+    /// Returns whether something was received in part, so that only the peer can complete it.
+    pub(crate) fn awaits_rest(&self) -> bool {
+        !self.reorder_queue.is_empty() || self.assembly.is_some() || self.partial > 0 || !self.refused.is_empty()
+    }
+
+    /// Returns whether a frame in flight was not accepted yet, as far as is known.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.in_flight.iter().any(|frame| frame.state != FrameState::Accepted)
+    }
+
+    /// Returns the newest send that has not ended, unless `order` holds it already.
+    pub(crate) fn last_send(&self) -> Option<Op> {
+        if !self.order.is_empty() {
+            return None;
+        }
+        let waiting = self.queue.iter().rev().filter_map(|queued| match queued {
+            Queued::Batch(batch) => Some(batch.ops.tail),
+            Queued::Rma(_) | Queued::Aborted(_) => None,
+        });
+        let in_flight = self.in_flight.iter().rev().filter_map(|frame| match &frame.payload {
+            Payload::Batch(batch) => Some(batch.ops.tail),
+            _ => None,
+        });
+        waiting.chain(in_flight).find(|tail| *tail != NONE).map(Op)
+    }
+
+    /// Returns whether the bytes of this part are in place already, and forgets it. Called when its
+    /// frame is accepted.
+    pub(crate) fn is_copied(&mut self, part: Continuation) -> bool {
+        self.copied.take_if(|copied| *copied == part).is_some()
+    }
+
+    /// Returns whether this many more results, or reads, may wait.
+    pub(crate) fn has_room_for(&self, asked: usize) -> bool {
+        self.results.len().max(self.serves.len()) + asked <= MAX_REQUESTS
+    }
+
+    /// Returns whether there is something to transmit for the first time.
+    pub(crate) fn wants_to_send(&self) -> bool {
+        !self.queue.is_empty() || !self.serves.is_empty() || !self.results.is_empty()
+    }
+}
+
+/// The flows of an endpoint.
+pub(crate) struct Flows {
+    flows: Vec<Flow>,
+    free: Vec<u32>,
+}
+
+impl Flows {
+    pub(crate) fn new() -> Self {
+        Self { flows: Vec::new(), free: Vec::new() }
+    }
+
+    pub(crate) fn take(&mut self, conn: u32) -> u32 {
+        if let Some(index) = self.free.pop() {
+            if let Some(flow) = self.flows.get_mut(index as usize) {
+                flow.reuse(conn);
+            }
+            return index;
+        }
+        self.flows.push(Flow::new(conn));
+        u32::try_from(self.flows.len() - 1).unwrap_or(NONE)
+    }
+
+    /// Gives a quiet flow back. Until it is taken again it belongs to no connection.
+    pub(crate) fn give(&mut self, index: u32) {
+        if let Some(flow) = self.flows.get_mut(index as usize) {
+            flow.conn = NONE;
+        }
+        self.free.push(index);
+    }
+
+    /// Iterates over the flows that belong to a connection.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Flow> {
+        self.flows.iter().filter(|flow| flow.conn != NONE)
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: u32) -> Option<&Flow> {
+        self.flows.get(index as usize)
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Flow> {
+        self.flows.get_mut(index as usize)
+    }
+}

@@ -1,0 +1,45 @@
+//! The state of RMAs and of operations whose end is reported in order.
+
+use crate::Failure;
+use crate::engine::host::Target;
+
+/// Bits of an operation's number on the wire that are the host's.
+pub(crate) const OP_BITS: u32 = 20;
+pub(crate) const OP_MASK: u32 = (1 << OP_BITS) - 1;
+
+/// An RMA that has not ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RmaState {
+    pub(crate) conn: u32,
+    /// The operation's number on the wire: the host's number in the lower bits, and above them a
+    /// count of RMAs. So a late result never ends a later operation with the same host number.
+    pub(crate) wire: u32,
+    pub(crate) target: Target,
+    pub(crate) read: bool,
+    pub(crate) fence: bool,
+    pub(crate) has_message: bool,
+    /// Bytes cut into frames.
+    pub(crate) at: u64,
+    /// Bytes that a read has brought.
+    pub(crate) received: u64,
+    /// Whether its result or its last byte has come. Repetitions are ignored.
+    pub(crate) answered: bool,
+    /// Events still to come before it ends: its result, and its message's acknowledgement.
+    pub(crate) left: u8,
+    pub(crate) failed: Option<Failure>,
+}
+
+/// State of an operation on RO, whose end is reported in order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum OrderedEnd {
+    /// Its end is not ordered.
+    None,
+    Open,
+    /// Ended; an earlier operation has not.
+    Ended(Result<(), Failure>),
+}
+
+/// Returns the number by which a result reports this failure.
+pub(crate) fn status(failure: Failure) -> u8 {
+    if failure == Failure::Copy { 2 } else { 1 }
+}

@@ -1,0 +1,269 @@
+//! Input: frames of the sequence, in order, out of order and repeated.
+
+use super::context::{FrameOutcome, RecvCtx};
+use crate::engine::connection::conn::{NONE, State, bit};
+use crate::engine::connection::rtt::ack_deadline;
+use crate::engine::connection::timer::DelayedAck;
+use crate::engine::flow::continuation::Continuation;
+use crate::engine::flow::limits::{LARGE, WINDOW};
+use crate::engine::flow::queue::Ops;
+use crate::engine::host::Host;
+use crate::engine::send::schedule::has_work;
+use crate::engine::state::{Engine, flow_of, get_ready};
+use crate::wire::{self, Data, Header, Kind, Malformed, Record, Records, flags};
+use crate::{Address, Time};
+
+impl Engine {
+    /// Verifies a received frame as [`wire::verify`] does, and handles it. `congested`: a router
+    /// marked it.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the frame was dropped.
+    pub fn handle_frame<H: Host>(
+        &mut self,
+        now: Time,
+        from: &Address,
+        frame: &[u8],
+        congested: bool,
+        host: &mut H,
+    ) -> Result<(), Malformed> {
+        if (frame.len() as u64) < LARGE || !self.copy_and_verify(from, frame, host)? {
+            wire::verify(frame)?;
+        }
+        self.handle_verified(now, from, frame, congested, host);
+        Ok(())
+    }
+
+    /// Handles a verified frame. `congested`: a router marked it.
+    pub(crate) fn handle_verified<H: Host>(
+        &mut self,
+        now: Time,
+        from: &Address,
+        frame: &[u8],
+        congested: bool,
+        host: &mut H,
+    ) {
+        let Some(header) = Header::parse(frame) else {
+            self.stats.malformed += 1;
+            return;
+        };
+        match header.kind {
+            Kind::Data => self.handle_data(now, from, &header, frame, congested, host),
+            Kind::Multicast => {}
+            _ => self.handle_opening(now, from, &header, frame, host),
+        }
+    }
+
+    fn handle_data<H: Host>(
+        &mut self,
+        now: Time,
+        from: &Address,
+        header: &Header,
+        frame: &[u8],
+        congested: bool,
+        host: &mut H,
+    ) {
+        let Some(index) = self.table.find(header.to) else { return self.stray(now, from, header, frame.len()) };
+        let Some(conn) = self.table.get_mut(index) else { return };
+        if conn.peer != header.from || conn.to != *from {
+            self.stats.strays += 1;
+            return;
+        }
+        if conn.state == State::Accepting {
+            self.confirm(now, index, host);
+        }
+        let Some(conn) = self.table.get_mut(index).filter(|conn| conn.state == State::Open) else { return };
+        let Some((data, sack, records)) = Data::parse(frame) else {
+            self.stats.malformed += 1;
+            return;
+        };
+        if data.flags & flags::UNCHECKED != 0 && !conn.has(bit::UNCHECKED) {
+            self.stats.malformed += 1;
+            return;
+        }
+        self.stats.received += 1;
+        let is_new = conn.is_reliable() || conn.is_new(header.number);
+        conn.note_number(header.number, header.time, now.micros());
+        conn.clear(bit::SILENCE_REPORTED | bit::PINGED);
+        if !self.refusals.is_empty() {
+            self.refusals.remove(&index);
+        }
+        conn.marks = conn.marks.wrapping_add(u16::from(congested));
+        let done = if conn.flow == NONE { Ops::NONE } else { self.handle_ack(now, index, &data, &sack) };
+        if data.flags & flags::SEQUENCED != 0 && records.is_slice() {
+            self.handle_slice(now, index, &data, records, host);
+        } else if data.flags & flags::SEQUENCED != 0 {
+            self.handle_sequenced(now, index, &data, records, frame.len(), host);
+        } else if is_new {
+            self.handle_loose(now, index, records, host);
+        } else {
+            self.stats.duplicates += 1;
+        }
+        // After the records of the frame, so that an answer is delivered before the end of its
+        // request is reported.
+        self.end_list(index, done, Ok(()), host);
+        let Some(conn) = self.table.get_mut(index) else { return };
+        if data.flags & flags::PROMPT != 0 {
+            conn.set(bit::ACK_NOW);
+        }
+        let mut flow = self.flows.get_mut(conn.flow);
+        if let Some(flow) = &mut flow {
+            (flow.used_at, flow.asked) = (now, 0);
+            if core::mem::take(&mut flow.moved) {
+                flow.moved_at = now;
+            }
+        }
+        if has_work(conn, flow.as_deref()) {
+            get_ready(conn, index, &mut self.ready);
+        } else {
+            self.arm(now, index);
+        }
+    }
+
+    /// Applies the records of a frame without a sequence number.
+    fn handle_loose<H: Host>(&mut self, now: Time, index: u32, records: Records<'_>, host: &mut H) {
+        for record in records {
+            let Some(conn) = self.table.get_mut(index) else { return };
+            match record {
+                Record::Message { bytes, .. }
+                    if !conn.is_reliable() && bytes.len() <= self.config.max_send_size as usize =>
+                {
+                    host.message(conn.host_cookie, bytes);
+                }
+                Record::Part { message, total, at, bytes } if !conn.is_reliable() => {
+                    if let Some(mut ctx) = self.recv_ctx(index) {
+                        ctx.loose_part(message, total, at, bytes, host);
+                        ctx.flow.assembly_at = now;
+                    }
+                }
+                Record::Probe { size } => {
+                    if let Some(flow) = flow_of(&mut self.flows, conn, index) {
+                        flow.probing.on_probe(size);
+                        conn.set(bit::ACK_NOW);
+                    }
+                }
+                Record::ProbeReply { size } => {
+                    let largest = self.config.mtu.min(conn.peer_mtu);
+                    if let Some(flow) = self.flows.get_mut(conn.flow)
+                        && flow.probing.on_reply(size)
+                        && size <= largest
+                    {
+                        conn.mtu = conn.mtu.max(size);
+                    }
+                }
+                _ => self.stats.malformed += 1,
+            }
+        }
+    }
+
+    /// Returns the receive context of a connection. Takes a flow if it has none.
+    pub(super) fn recv_ctx(&mut self, index: u32) -> Option<RecvCtx<'_>> {
+        let conn = self.table.get_mut(index)?;
+        let flow = flow_of(&mut self.flows, conn, index)?;
+        let max_send_size = self.config.max_send_size;
+        Some(RecvCtx { conn, flow, index, rmas: &mut self.rmas, max_send_size, is_held: false })
+    }
+
+    /// As [`Engine::recv_ctx`], but only if the connection has a flow.
+    pub(crate) fn recv_ctx_of_flow(&mut self, index: u32) -> Option<RecvCtx<'_>> {
+        if self.table.get(index)?.flow == NONE { None } else { self.recv_ctx(index) }
+    }
+
+    pub(super) fn handle_sequenced<H: Host>(
+        &mut self,
+        now: Time,
+        index: u32,
+        data: &Data,
+        records: Records<'_>,
+        bytes: usize,
+        host: &mut H,
+    ) {
+        let Some(conn) = self.table.get_mut(index).filter(|conn| conn.is_reliable()) else {
+            self.stats.malformed += 1;
+            return;
+        };
+        #[expect(clippy::cast_possible_wrap, reason = "distance modulo 2^32")]
+        let gap = data.seq.wrapping_sub(conn.recv_next) as i32;
+        let Ok(gap) = usize::try_from(gap) else {
+            self.stats.duplicates += 1;
+            conn.set(bit::ACK_NOW);
+            return;
+        };
+        if gap >= WINDOW {
+            self.stats.unheld += 1;
+            return;
+        }
+        if gap == 0 && self.deliver_single(index, records, host) {
+            return self.owe_ack(now, index, bytes, false);
+        }
+        self.note_continuation(index, gap, records, bytes);
+        if !self.has_room(index, records) {
+            self.stats.unheld += 1;
+            return;
+        }
+        let Some(conn) = self.table.get_mut(index) else { return };
+        if gap > 0 {
+            conn.set(bit::ACK_NOW);
+            return self.handle_out_of_order(index, gap, records, host);
+        }
+        let was_refused = conn.has(bit::RNR);
+        let had_gap = self.flow_mut(index).is_some_and(|flow| !flow.reorder_queue.is_empty());
+        match self.apply_next(index, records, host) {
+            FrameOutcome::Done => self.advance(index, host),
+            FrameOutcome::NoSlot => self.await_slot(index, Some(records)),
+            FrameOutcome::NoRoom => {}
+        }
+        self.owe_ack(now, index, bytes, had_gap || was_refused);
+    }
+
+    /// Delivers the message of the next in-order frame, if it carries a single message and nothing
+    /// else is to be done. Returns false if nothing was done.
+    pub(super) fn deliver_single<H: Host>(&mut self, index: u32, records: Records<'_>, host: &mut H) -> bool {
+        let Some(Record::Message { after: false, bytes }) = records.only() else { return false };
+        let Some(conn) = self.table.get_mut(index).filter(|conn| !conn.has(bit::RNR)) else { return false };
+        let Some(flow) = self.flows.get(conn.flow) else { return false };
+        let is_next = flow.reorder_queue.is_empty() && flow.partial == 0;
+        let taken =
+            is_next && bytes.len() <= self.config.max_send_size as usize && host.message(conn.host_cookie, bytes);
+        if taken {
+            conn.recv_next = conn.recv_next.wrapping_add(1);
+        }
+        taken
+    }
+
+    /// Notes the continuation of a frame, if the frame is newer than all accepted frames.
+    fn note_continuation(&mut self, index: u32, gap: usize, records: Records<'_>, bytes: usize) {
+        let continuation = if (bytes as u64) < LARGE { None } else { Continuation::after(records) };
+        let Some(conn) = self.table.get_mut(index).filter(|conn| continuation.is_some() || conn.flow != NONE) else {
+            return;
+        };
+        if let Some(flow) = flow_of(&mut self.flows, conn, index).filter(|flow| gap >= flow.reorder_queue.len()) {
+            flow.continuation = continuation;
+        }
+    }
+
+    /// Schedules the acknowledgement of an in-order frame of this many bytes: at once, or when the
+    /// program had its chance to answer.
+    fn owe_ack(&mut self, now: Time, index: u32, bytes: usize, at_once: bool) {
+        let Some(conn) = self.table.get_mut(index) else { return };
+        let is_full = bytes * 2 > usize::from(conn.mtu);
+        if at_once || conn.has(bit::RNR) || is_full && conn.has(bit::FULL) {
+            conn.set(bit::ACK_NOW);
+        } else if !conn.has(bit::ACK_DELAYED | bit::ACK_NOW) {
+            conn.set(bit::ACK_DELAYED);
+            conn.ack_number = conn.newest;
+            self.timers.ack_at(DelayedAck { deadline: ack_deadline(now), index, number: conn.newest });
+        }
+        if is_full {
+            conn.set(bit::FULL);
+        }
+    }
+
+    /// Returns whether there is room for the requests of a frame. A peer that does not acknowledge
+    /// results gets no more of them.
+    fn has_room(&mut self, index: u32, records: Records<'_>) -> bool {
+        let asked = records.filter(|record| matches!(record, Record::Read { .. } | Record::Write { .. })).count();
+        asked == 0 || self.flow_mut(index).is_none_or(|flow| flow.has_room_for(asked))
+    }
+}

@@ -1,0 +1,11 @@
+//! Receiving: from the frame that arrives to the message and the memory.
+
+pub(super) mod context;
+pub(super) mod copy_verify;
+pub(super) mod data;
+pub(super) mod parts;
+pub(super) mod reassemble;
+pub(super) mod records;
+pub(super) mod refill;
+pub(super) mod reorder;
+pub(super) mod rma;

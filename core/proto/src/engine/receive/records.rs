@@ -1,0 +1,109 @@
+//! Applies the records of a frame, in order or out of order.
+
+use super::context::{FrameOutcome, RecvCtx, RmaEnd};
+use crate::Attribute;
+use crate::engine::connection::conn::bit;
+use crate::engine::flow::queue::ReorderEntry;
+use crate::engine::host::Host;
+use crate::wire::{Record, Records};
+
+impl RecvCtx<'_> {
+    /// Applies all records of the next in-order frame. RMA that was applied out of order is not
+    /// among them.
+    pub(super) fn apply<H: Host>(
+        &mut self,
+        records: Records<'_>,
+        host: &mut H,
+        ended: &mut impl FnMut(RmaEnd),
+    ) -> FrameOutcome {
+        let mut messages = 0;
+        for record in records {
+            if let Record::Message { .. } = record {
+                messages += 1;
+                if messages <= self.flow.partial {
+                    continue;
+                }
+            }
+            let outcome = self.record(&record, host, ended);
+            if outcome != FrameOutcome::Done {
+                return outcome;
+            }
+            if let Record::Message { .. } = record {
+                self.flow.partial = messages;
+            }
+        }
+        self.flow.partial = 0;
+        FrameOutcome::Done
+    }
+
+    /// Advances past the frame at `recv_next`.
+    pub(super) fn finish_frame(&mut self) {
+        self.conn.recv_next = self.conn.recv_next.wrapping_add(1);
+        self.conn.clear(bit::RNR);
+        self.flow.reorder_queue.pop_front();
+    }
+
+    /// Applies the records of an out-of-order frame. Returns its entry in the reorder queue, and
+    /// the records that found no slot, if any.
+    pub(super) fn apply_out_of_order<'a, H: Host>(
+        &mut self,
+        records: Records<'a>,
+        host: &mut H,
+        ended: &mut impl FnMut(RmaEnd),
+    ) -> (ReorderEntry, Option<Records<'a>>) {
+        let (mut passed, mut rest) = (ReorderEntry::Done, records);
+        loop {
+            let here = rest;
+            let Some(record) = rest.next() else { return (passed, None) };
+            match record {
+                Record::Write { op, target, at, bytes } => {
+                    if self.write(op, &target, at, bytes, host) {
+                        passed = ReorderEntry::WriteEnd { op };
+                    }
+                }
+                _ => {
+                    if self.record(&record, host, ended) != FrameOutcome::Done {
+                        return (passed, Some(here));
+                    }
+                }
+            }
+        }
+    }
+
+    fn record<H: Host>(&mut self, record: &Record<'_>, host: &mut H, ended: &mut impl FnMut(RmaEnd)) -> FrameOutcome {
+        match *record {
+            Record::Message { after, bytes } => {
+                if after && self.conn.has(bit::AFTER_REFUSED) || bytes.len() > self.max_send_size as usize {
+                    return FrameOutcome::Done;
+                }
+                if host.message(self.conn.host_cookie, bytes) { FrameOutcome::Done } else { FrameOutcome::NoSlot }
+            }
+            Record::Part { message, total, at, bytes } => self.part(message, total, at, bytes, host),
+            Record::Write { op, target, at, bytes } => {
+                if self.write(op, &target, at, bytes, host) {
+                    self.end_write(op);
+                }
+                FrameOutcome::Done
+            }
+            Record::Read { op, target } => self.serve(op, target, host),
+            Record::ReadBytes { op, at, bytes } => {
+                self.read_bytes(op, at, bytes, host, ended);
+                FrameOutcome::Done
+            }
+            Record::Result { op, status } => {
+                self.result(op, status, ended);
+                FrameOutcome::Done
+            }
+            Record::Probe { .. } | Record::ProbeReply { .. } | Record::Slice { .. } => FrameOutcome::Done,
+        }
+    }
+
+    /// Returns whether a record may be applied out of order.
+    pub(super) fn may_apply_out_of_order(&self, record: &Record<'_>) -> bool {
+        match record {
+            Record::Message { after, .. } => !after && self.conn.attribute() == Attribute::ReliableUnordered,
+            Record::Part { .. } => false,
+            _ => true,
+        }
+    }
+}

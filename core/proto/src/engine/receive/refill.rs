@@ -1,0 +1,72 @@
+//! Frames that await a receive slot.
+
+use crate::Time;
+use crate::engine::connection::conn::bit;
+use crate::engine::host::Host;
+use crate::engine::state::Engine;
+use crate::wire::Records;
+
+/// Connections in a row without a slot after which `refill` stops. The others are tried next time.
+const MOST_REFUSED: u32 = 4;
+
+impl Engine {
+    /// Handles a next in-order frame that found no slot: it is held, or the peer retransmits it
+    /// when there are slots.
+    pub(super) fn await_slot(&mut self, index: u32, records: Option<Records<'_>>) {
+        self.stats.rnr += 1;
+        let held = records.and_then(|records| self.hold(records, 0));
+        let Some(ctx) = self.recv_ctx(index) else { return };
+        if let Some(held) = held {
+            if ctx.flow.reorder_queue.is_empty() {
+                ctx.flow.reorder_queue.push_back(held);
+            } else {
+                ctx.flow.reorder_queue[0] = held;
+            }
+        }
+        ctx.conn.set(bit::RNR | bit::ACK_NOW);
+        if !core::mem::replace(&mut ctx.flow.awaits_slot, true) {
+            self.awaiting_slot.push_back(index);
+        }
+        self.make_ready(index);
+    }
+
+    /// Delivers messages that awaited a slot after slots became free, and notifies refused peers.
+    /// The connections take turns.
+    pub fn refill<H: Host>(&mut self, _now: Time, host: &mut H) {
+        let mut refused = 0;
+        for _ in 0..self.awaiting_slot.len() {
+            let Some(index) = self.awaiting_slot.pop_front() else { return };
+            if self.flow_mut(index).is_some_and(|flow| core::mem::take(&mut flow.awaits_slot))
+                && !self.resume(index, host)
+            {
+                refused += 1;
+                if refused >= MOST_REFUSED && host.room() == 0 {
+                    return;
+                }
+            }
+        }
+        if self.awaiting_slot.len() > 1 {
+            // The next call begins with another connection.
+            self.awaiting_slot.rotate_left(1);
+        }
+    }
+
+    /// Delivers the held frames of one connection, and acknowledges them so that the peer goes on.
+    /// Returns false if nothing was delivered.
+    fn resume<H: Host>(&mut self, index: u32, host: &mut H) -> bool {
+        let Some(ctx) = self.recv_ctx(index) else { return false };
+        let was_owed = ctx.conn.has(bit::ACK_NOW);
+        let before = (ctx.conn.recv_next, ctx.flow.partial);
+        ctx.conn.clear(bit::RNR);
+        ctx.conn.set(bit::ACK_NOW);
+        self.drain(index, host);
+        let Some(ctx) = self.recv_ctx(index) else { return false };
+        let moved = !ctx.flow.awaits_slot || (ctx.conn.recv_next, ctx.flow.partial) != before;
+        if !moved && !was_owed {
+            // Nothing new for the peer.
+            ctx.conn.clear(bit::ACK_NOW);
+        }
+        self.make_ready(index);
+        moved
+    }
+}

@@ -1,0 +1,137 @@
+//! RMA records: the peer's writes and reads, and the answers to this side's.
+
+use super::context::{FrameOutcome, RecvCtx, RmaEnd};
+use crate::Failure;
+use crate::engine::connection::conn::bit;
+use crate::engine::flow::continuation::Continuation;
+use crate::engine::flow::limits::{MAX_REQUESTS, WINDOW};
+use crate::engine::flow::queue::{Queued, Serve};
+use crate::engine::flow::rma_state::{OP_MASK, RmaState, status};
+use crate::engine::host::{Host, Op, Target};
+
+impl RecvCtx<'_> {
+    /// Writes bytes for a peer. Returns whether they are the last of the operation.
+    pub(crate) fn write<H: Host>(&mut self, op: u32, target: &Target, at: u64, bytes: &[u8], host: &mut H) -> bool {
+        let known = self.flow.refused.iter().any(|(refused, _)| *refused == op);
+        if self.flow.is_copied(Continuation::Write { op, target: *target, at }) {
+            host.written(target, at, bytes);
+        } else if !known
+            && let Err(failure) = host.write(target, at, bytes)
+            // A peer that leaves more refused writes unfinished gets no results of them.
+            && self.flow.refused.len() < WINDOW
+        {
+            self.flow.refused.push((op, status(failure)));
+        }
+        at + bytes.len() as u64 == target.len
+    }
+
+    /// Queues the result of a write whose last frame was applied in order.
+    pub(super) fn end_write(&mut self, op: u32) {
+        let refused = self.flow.refused.iter().position(|(refused, _)| *refused == op);
+        let status = refused.map_or(0, |at| self.flow.refused.swap_remove(at).1);
+        self.conn.clear(bit::AFTER_REFUSED);
+        if status != 0 {
+            self.conn.set(bit::AFTER_REFUSED);
+        }
+        self.flow.results.push_back((op, status));
+    }
+
+    /// Accepts a read request of the peer, or queues the result that refuses it.
+    pub(crate) fn serve<H: Host>(&mut self, op: u32, target: Target, host: &mut H) -> FrameOutcome {
+        if self.flow.serves.len() >= MAX_REQUESTS {
+            if !self.is_held {
+                return FrameOutcome::NoRoom;
+            }
+            self.flow.results.push_back((op, 1));
+            return FrameOutcome::Done;
+        }
+        match host.may_read(&target) {
+            Ok(()) if target.len > 0 => self.flow.serves.push_back(Serve { op, target, at: 0 }),
+            Ok(()) => self.flow.results.push_back((op, 1)),
+            Err(failure) => self.flow.results.push_back((op, status(failure))),
+        }
+        FrameOutcome::Done
+    }
+
+    /// Returns the state of the RMA of this connection that the peer names.
+    fn rma(&mut self, op: u32) -> Option<(Op, &mut RmaState)> {
+        let host_op = Op(op & OP_MASK);
+        let state = self.rmas.get_mut(host_op.0 as usize)?.as_mut()?;
+        // An operation that was not sent completely cannot have an answer.
+        let is_asked = state.wire == op && state.conn == self.index && state.at == state.target.len;
+        is_asked.then_some((host_op, state))
+    }
+
+    /// Returns this side's read to which these bytes belong, if it still awaits bytes.
+    pub(super) fn asked_bytes(&mut self, op: u32, at: u64, len: usize) -> Option<(Op, &mut RmaState)> {
+        let (op, state) = self.rma(op).filter(|(_, state)| state.read && !state.answered)?;
+        let end = at.checked_add(len as u64)?;
+        (end <= state.target.len).then_some((op, state))
+    }
+
+    /// Places bytes that a read of this side brought.
+    pub(super) fn read_bytes<H: Host>(
+        &mut self,
+        op: u32,
+        at: u64,
+        bytes: &[u8],
+        host: &mut H,
+        ended: &mut impl FnMut(RmaEnd),
+    ) {
+        let is_copied = self.flow.is_copied(Continuation::ReadBytes { op, at });
+        let Some((op, state)) = self.asked_bytes(op, at, bytes.len()) else { return };
+        if is_copied {
+            host.placed(op, at, bytes);
+        } else {
+            host.place(op, at, bytes);
+        }
+        state.received += bytes.len() as u64;
+        if state.received < state.target.len {
+            self.flow.moved = true;
+            return;
+        }
+        state.answered = true;
+        if state.has_message {
+            self.release_deferred(op);
+        }
+        ended((op, Ok(())));
+    }
+
+    /// Queues the message of a read whose data has arrived, before everything else.
+    fn release_deferred(&mut self, op: Op) {
+        // The parts of a message are adjacent, and reads mostly end in the order in which they
+        // began.
+        let first = self.flow.deferred.iter().position(|(of, _)| *of == op).unwrap_or(0);
+        let count = self.flow.deferred.iter().skip(first).take_while(|(of, _)| *of == op).count();
+        for at in (first..first + count).rev() {
+            if let Some((_, batch)) = self.flow.deferred.remove(at) {
+                self.flow.queue.push_front(Queued::Batch(batch));
+            }
+        }
+        // Later operations wait for its message too only if it is a fence.
+        let fence = self.rmas.get(op.0 as usize).and_then(Option::as_ref).is_some_and(|state| state.fence);
+        if self.flow.barrier == Some(op) && !fence {
+            self.flow.barrier = None;
+        }
+    }
+
+    /// Handles the result of an RMA of this side.
+    pub(crate) fn result(&mut self, op: u32, status: u8, ended: &mut impl FnMut(RmaEnd)) {
+        let Some((op, state)) = self.rma(op) else { return };
+        // A successful read ends with its last bytes.
+        if state.answered || state.read && status == 0 {
+            return;
+        }
+        state.answered = true;
+        let outcome = match status {
+            0 => Ok(()),
+            2 => Err(Failure::Copy),
+            _ => Err(Failure::RemoteHandle),
+        };
+        if state.read && state.left > 1 {
+            // Its message is not sent.
+            state.left = 1;
+        }
+        ended((op, outcome));
+    }
+}

@@ -1,0 +1,94 @@
+//! Reports of the network: a path carries smaller frames only, or a frame was refused.
+//!
+//! For an open connection, "unreachable" from this host is final: no socket listens there any more. A router or the peer's host may report it for a moment only,
+//! while a firewall is loaded. So the peer is probed, and the connection ends when nothing but
+//! "unreachable" has arrived for a time.
+
+use super::mtu;
+use crate::engine::connection::conn::{State, bit};
+use crate::engine::connection::refusals::Refusals;
+use crate::engine::host::Host;
+use crate::engine::state::Engine;
+use crate::wire::Header;
+use crate::{Address, Failure, Time};
+
+/// Time until the first probe, microseconds. Doubled for each further probe, up to the longest.
+const FIRST: u64 = 50_000;
+const LONGEST: u64 = 500_000;
+/// A connection ends after so long, and one that is silent for so long is not refused any more,
+/// microseconds.
+const PATIENCE: u64 = 5_000_000;
+/// Hosts send one refusal a second when they have sent some (Linux: `icmp_ratelimit`), so that a
+/// probe may get none, microseconds.
+const RATE_LIMIT: u64 = 2_000_000;
+
+impl Engine {
+    /// Handles a report that the path to `to` refused one of our frames as unreachable. It counts
+    /// only if it quotes both identifiers of a connection to that address. `is_own`: an address of
+    /// this host reports it, and an open connection ends at once. Otherwise the peer is probed for
+    /// a while.
+    pub fn handle_refusal<H: Host>(&mut self, now: Time, to: &Address, quoted: &[u8], is_own: bool, host: &mut H) {
+        let Some(index) = self.quoted(to, quoted) else { return };
+        match self.table.get(index).map(|conn| conn.state) {
+            Some(State::Asking) => self.refuse(now, index, Failure::Refused, host),
+            Some(State::Open) if !is_own => self.doubt(now, index, host),
+            Some(State::Open | State::Accepting) => self.break_connection(now, index, Failure::Disconnected, host),
+            Some(State::Closing) => self.remove(now, index),
+            _ => {}
+        }
+    }
+
+    /// Handles a report that the path to `to` carries frames of at most `limit` bytes, with a
+    /// quoted frame of ours. Limits below `Config::base_mtu` count as `base_mtu`.
+    pub fn handle_too_big(&mut self, to: &Address, quoted: &[u8], limit: u16) {
+        let base = self.config.base_mtu;
+        if let Some(index) = self.quoted(to, quoted)
+            && let Some(conn) = self.table.get_mut(index)
+        {
+            mtu::shrink(conn, self.flows.get_mut(conn.flow), limit.max(base));
+        }
+    }
+
+    /// Returns the connection whose frame the network quotes.
+    fn quoted(&self, to: &Address, quoted: &[u8]) -> Option<u32> {
+        let header = Header::parse(quoted)?;
+        let index = self.table.find(header.from)?;
+        let conn = self.table.get(index)?;
+        (conn.to == *to && conn.peer == header.to).then_some(index)
+    }
+
+    /// Somebody elsewhere refused a frame of an open connection.
+    fn doubt<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
+        let first = Refusals { since: now, last: now, next_at: now.plus_micros(FIRST), probes: 0 };
+        let refusals = self.refusals.entry(index).or_insert(first);
+        refusals.last = now;
+        if now.since(refusals.since) >= PATIENCE * 1000 {
+            return self.break_connection(now, index, Failure::Disconnected, host);
+        }
+        self.arm(now, index);
+    }
+
+    /// Probes the peer of a refused connection when it is time. True: it was refused for long
+    /// enough, and the connection ends.
+    pub(super) fn look_refused(&mut self, now: Time, index: u32) -> bool {
+        let Some(refusals) = self.refusals.get_mut(&index) else { return false };
+        let silence = now.since(refusals.last);
+        if silence >= PATIENCE * 1000 {
+            // Silence is for the timeouts.
+            self.refusals.remove(&index);
+            return false;
+        }
+        let end = refusals.since.plus_micros(PATIENCE);
+        if end <= now && silence < RATE_LIMIT * 1000 {
+            return true;
+        }
+        let Some(conn) = self.table.get_mut(index).filter(|conn| conn.state == State::Open) else { return false };
+        if refusals.next_at <= now {
+            refusals.probes += 1;
+            let next = now.plus_micros((FIRST << refusals.probes.min(16)).min(LONGEST));
+            refusals.next_at = if now < end { next.min(end) } else { next };
+            conn.set(bit::PING);
+        }
+        false
+    }
+}

@@ -1,0 +1,297 @@
+//! Timers: what is due on a connection, and its next deadline.
+
+use super::ack::ask_again;
+use super::mtu;
+use crate::engine::connection::conn::{Conn, NONE, State, bit};
+use crate::engine::connection::opening::Opening;
+use crate::engine::connection::rtt::LEAST_TIMEOUT;
+use crate::engine::flow::Flow;
+use crate::engine::flow::queue::{FrameState, Payload, Queued};
+use crate::engine::host::{Event, Host, Index};
+use crate::engine::send::schedule::has_work;
+use crate::engine::state::Engine;
+use crate::{Failure, Time};
+
+/// Time without progress after which the engine gives up a peer that owes acknowledgements,
+/// whatever the timeouts, nanoseconds.
+const GIVE_UP: u64 = 60_000_000_000;
+/// Probes that it needs before that.
+const GIVE_UP_PROBES: u32 = 8;
+/// Probe timeouts in a row after which a path is suspected to swallow large frames (RFC 8899,
+/// section 4.4).
+const BLACK_HOLE_PROBES: u32 = 4;
+/// Time for which a flow with nothing open is kept with its path estimates, microseconds.
+const IDLE: u64 = 1_000_000;
+/// Pings in a keepalive timeout.
+const PINGS: u32 = 4;
+
+impl Engine {
+    /// Handles the timers that are due. Call it at the time that `poll_timeout` returns. Earlier it
+    /// does nothing.
+    #[inline]
+    pub fn handle_timeout<H: Host>(&mut self, now: Time, host: &mut H) {
+        if self.timers.is_due(now) || self.admission.is_due(now) {
+            self.expire(now, host);
+        }
+    }
+
+    /// Handles every timer that is due.
+    fn expire<H: Host>(&mut self, now: Time, host: &mut H) {
+        while let Some((deadline, index)) = self.timers.pop(now) {
+            let Some(conn) = self.table.get_mut(index).filter(|conn| conn.armed == deadline) else { continue };
+            conn.armed = Time(u64::MAX);
+            if conn.state != State::Open {
+                self.look_opening(now, index, host);
+                self.make_ready(index);
+                continue;
+            }
+            self.look(now, index, host);
+            if self.table.get(index).is_some_and(|conn| has_work(conn, self.flows.get(conn.flow))) {
+                self.make_ready(index);
+            } else {
+                self.arm(now, index);
+            }
+        }
+        self.admission.expire(now);
+        let table = &self.table;
+        self.timers.sweep(table.used(), |deadline, index| table.get(index).is_some_and(|conn| conn.armed == deadline));
+    }
+
+    /// Handles what is due on an open connection.
+    fn look<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
+        self.expire_losses(now, index);
+        if self.look_refused(now, index) {
+            return self.break_connection(now, index, Failure::Disconnected, host);
+        }
+        let Some(conn) = self.table.get_mut(index) else { return };
+        let mut broken = None;
+        if let Some(flow) = self.flows.get_mut(conn.flow) {
+            broken = send_timeout(now, conn, flow);
+            if flow.rnr_since.is_some() && flow.rnr_at <= now {
+                ask_again(now, flow);
+                flow.probe_due = true;
+                if flow.unanswered >= BLACK_HOLE_PROBES && flow.in_flight.front().is_some_and(|front| front.is_large) {
+                    mtu::fall_back(conn, flow, self.config.base_mtu);
+                }
+                if is_gone(now, conn, flow.unanswered) {
+                    broken = Some(Failure::TimedOut);
+                }
+                if !flow.is_asking() {
+                    // There is nothing to retransmit: an acknowledgement tells the peer's state.
+                    conn.set(bit::PING);
+                }
+            }
+            if probe_at(conn, flow).is_some_and(|at| at <= now) {
+                flow.probes += 1;
+                flow.probe_due = flow.is_asking();
+                if !flow.probe_due {
+                    conn.set(bit::PING);
+                }
+                flow.sent_at = now;
+                if flow.probes >= BLACK_HOLE_PROBES {
+                    mtu::fall_back(conn, flow, self.config.base_mtu);
+                }
+                // A peer that is heard and accepts nothing is no better than a silent one. A clock
+                // that jumped says nothing.
+                if flow.probes > GIVE_UP_PROBES && now.since(flow.progress_at) > GIVE_UP {
+                    broken = Some(Failure::TimedOut);
+                }
+            }
+            if ask_at(flow).is_some_and(|at| at <= now) {
+                (flow.asked, flow.asked_at) = (flow.asked + 1, now);
+                conn.set(bit::PING);
+                if is_gone(now, conn, flow.asked) {
+                    broken = Some(Failure::TimedOut);
+                }
+            }
+            let is_stale = !conn.is_reliable() && now.since(flow.assembly_at) >= IDLE * 1000;
+            if is_stale && let Some(assembly) = flow.assembly.take() {
+                // A part of the message was lost.
+                host.abandon(assembly.buffer);
+                self.freed = true;
+            }
+            if broken.is_none() && flow.is_quiet() && now.since(flow.used_at) >= IDLE * 1000 {
+                let number = core::mem::replace(&mut conn.flow, NONE);
+                self.flows.give(number);
+            }
+        }
+        if let Some(failure) = broken {
+            return self.break_connection(now, index, failure, host);
+        }
+        self.keep_alive(now, index, host);
+    }
+
+    fn keep_alive<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
+        let Some(conn) = self.table.get_mut(index).filter(|conn| conn.keepalive > 0) else { return };
+        let silence = conn.silence(now);
+        let first = conn.keepalive / PINGS;
+        if silence >= conn.keepalive && !conn.has(bit::SILENCE_REPORTED | bit::PINGED) {
+            // The clock jumped, or no call was made for long: the peer was not probed yet.
+            conn.newest_at = now.micros().wrapping_sub(conn.keepalive - first);
+            conn.set(bit::PING);
+        } else if silence >= conn.keepalive && !conn.has(bit::SILENCE_REPORTED) {
+            conn.set(bit::SILENCE_REPORTED);
+            let host_cookie = conn.host_cookie;
+            host.event(Index(index), host_cookie, Event::Silent);
+        } else if silence >= first {
+            conn.set(bit::PING);
+        }
+    }
+
+    /// Sets timeouts of a connection: for operations that do not end, and for silence;
+    /// microseconds, 0 = never.
+    pub fn set_timeouts(&mut self, now: Time, index: Index, send_timeout: u32, keepalive: u32) {
+        if let Some(conn) = self.table.get_mut(index.0) {
+            (conn.send_timeout, conn.keepalive) = (send_timeout, keepalive);
+            if keepalive > 0 {
+                conn.newest_at = now.micros();
+            }
+            conn.clear(bit::SILENCE_REPORTED | bit::PINGED);
+        }
+        self.arm(now, index.0);
+    }
+
+    /// The timeouts of a connection: for sending, and of a silent peer; microseconds.
+    #[must_use]
+    pub fn timeouts(&self, index: Index) -> Option<(u32, u32)> {
+        self.table.get(index.0).map(|conn| (conn.send_timeout, conn.keepalive))
+    }
+
+    /// Arms the timer of a connection for what will be due next.
+    pub(crate) fn arm(&mut self, now: Time, index: u32) {
+        let Some(conn) = self.table.get_mut(index) else { return };
+        let flow = self.flows.get(conn.flow);
+        let is_open = conn.state == State::Open;
+        let refused = if self.refusals.is_empty() || !is_open { None } else { self.refusals.get(&index) };
+        if is_open && refused.is_none() && flow.is_some_and(|flow| is_armed(conn, flow)) {
+            return;
+        }
+        let opening = self.openings.get(&index).map(Opening::next_at);
+        let opening = opening.or(refused.map(crate::engine::connection::refusals::Refusals::next_at));
+        let due = if conn.state == State::Open { next_due(now, conn, flow) } else { None };
+        let next = match (opening, due) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        if let Some(next) = next {
+            self.timers.arm(index, next.max(now), &mut conn.armed);
+        }
+    }
+}
+
+/// Returns whether to give up a peer that left this many probes unanswered and was silent for
+/// `GIVE_UP`.
+fn is_gone(now: Time, conn: &Conn, unanswered: u32) -> bool {
+    unanswered > GIVE_UP_PROBES && u64::from(conn.silence(now)) * 1000 > GIVE_UP
+}
+
+/// Returns the failure if the oldest operation is older than the send timeout.
+fn send_timeout(now: Time, conn: &Conn, flow: &Flow) -> Option<Failure> {
+    let due = send_due(conn, flow)?;
+    (due <= now).then_some(if flow.rnr_since.is_some() { Failure::NotReady } else { Failure::TimedOut })
+}
+
+fn send_due(conn: &Conn, flow: &Flow) -> Option<Time> {
+    if conn.send_timeout == 0 {
+        return None;
+    }
+    oldest(flow).map(|since| since.plus_micros(u64::from(conn.send_timeout)))
+}
+
+/// Returns since when the oldest operation of a flow waits; for RMA, since when no bytes have
+/// moved.
+pub(crate) fn oldest(flow: &Flow) -> Option<Time> {
+    let in_flight = flow.in_flight.iter().find_map(|frame| match &frame.payload {
+        Payload::Batch(batch) if batch.messages > 0 => Some(batch.since),
+        _ => None,
+    });
+    let waiting = || {
+        flow.queue.iter().find_map(|queued| match queued {
+            Queued::Batch(batch) => Some(batch.since),
+            Queued::Rma(_) | Queued::Aborted(_) => None,
+        })
+    };
+    let messages = in_flight.or_else(waiting);
+    // An RMA may take long. It is late only if no bytes move.
+    let rma = (flow.open_rmas > 0).then(|| flow.rma_since.max(flow.progress_at).max(flow.moved_at));
+    match (messages, rma) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// Returns when to retransmit the oldest frame as a probe.
+fn probe_at(conn: &Conn, flow: &Flow) -> Option<Time> {
+    // A frame that the peer holds has arrived and is not acknowledged yet. That acknowledgement may
+    // be lost.
+    let waits = flow.in_flight.iter().any(|frame| frame.state == FrameState::Sent) || !flow.is_asking();
+    (waits && !flow.in_flight.is_empty() && flow.rnr_since.is_none())
+        .then(|| flow.sent_at.max(flow.progress_at).plus_micros(conn.probe_timeout(flow.probes)))
+}
+
+/// Returns when to probe an idle peer: everything of ours has arrived, and it owes the end of an
+/// RMA or the rest of something received in part. No other timer would detect its loss.
+fn ask_at(flow: &Flow) -> Option<Time> {
+    let is_owed = flow.open_rmas > 0 || flow.awaits_rest();
+    let waits = is_owed && flow.in_flight.is_empty() && flow.rnr_since.is_none();
+    waits.then(|| flow.used_at.max(flow.asked_at).plus_micros(IDLE))
+}
+
+/// Whether the timer looks at an open connection before anything can be due on it: said at once of
+/// one on which messages come and go, without a look at all that may be due on others.
+fn is_armed(conn: &Conn, flow: &Flow) -> bool {
+    let may_be_due = conn.keepalive | conn.send_timeout != 0
+        || flow.open_rmas > 0
+        || flow.loss_at.is_some()
+        || flow.rnr_since.is_some()
+        || flow.lost > 0
+        || flow.slicing.is_some()
+        || flow.awaits_rest()
+        || flow.wants_to_send();
+    let soonest = if flow.in_flight.is_empty() {
+        flow.used_at.plus_micros(IDLE)
+    } else {
+        flow.sent_at.max(flow.progress_at).plus_micros(LEAST_TIMEOUT)
+    };
+    !may_be_due && conn.armed <= soonest
+}
+
+/// Returns when something will be due on an open connection.
+fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
+    let mut next: Option<Time> = None;
+    let mut want = |at: Option<Time>| {
+        if let Some(at) = at {
+            next = Some(next.map_or(at, |next| next.min(at)));
+        }
+    };
+    if conn.keepalive > 0 && !conn.has(bit::SILENCE_REPORTED) {
+        let silence = conn.silence(now);
+        let first = conn.keepalive / PINGS;
+        let left =
+            if silence < first { first - silence } else { first.min(conn.keepalive.saturating_sub(silence)).max(1) };
+        want(Some(now.plus_micros(u64::from(left))));
+    }
+    if let Some(flow) = flow {
+        want(probe_at(conn, flow));
+        want(ask_at(flow));
+        want(flow.loss_at);
+        want(send_due(conn, flow));
+        if flow.rnr_since.is_some() {
+            want(Some(flow.rnr_at));
+        }
+        let wants_to_send = flow.wants_to_send() || flow.lost > 0 || flow.slicing.is_some();
+        if wants_to_send && flow.congestion.next_at() > now {
+            want(Some(flow.congestion.next_at()));
+        }
+        if !conn.is_reliable() && flow.assembly.is_some() {
+            want(Some(flow.assembly_at.plus_micros(IDLE)));
+        }
+        if flow.is_quiet() {
+            want(Some(flow.used_at.plus_micros(IDLE)));
+        } else if flow.queue.front().is_some() && flow.in_flight.is_empty() && flow.rnr_since.is_none() {
+            // The queue is blocked: check it again later.
+            want(Some(now.plus_micros(IDLE)));
+        }
+    }
+    next
+}

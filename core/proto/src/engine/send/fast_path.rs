@@ -1,0 +1,124 @@
+//! The fast path of a single message: nothing else of its connection waits, and the frames in
+//! flight need no action. Requests, answers, and messages to one endpoint after the other take it.
+//! Its result is that of the general path (`send` and `poll_transmit`; `apply_next` and `advance`),
+//! which handles all other cases.
+
+use super::frame::{emit_data, plain};
+use super::in_flight::note_sent;
+use super::message::saturating_u16;
+use super::schedule::{has_credit, has_room};
+use crate::engine::api::{Post, Transmit};
+use crate::engine::connection::conn::{Conn, NONE, State};
+use crate::engine::flow::Flow;
+use crate::engine::flow::frame_pool::SHORT;
+use crate::engine::flow::queue::{Batch, InFlight, Ops, Payload, fresh, link};
+use crate::engine::host::{Host, Index};
+use crate::engine::state::Engine;
+use crate::wire::{DATA, MESSAGE_HEAD, emit_message, flags};
+use crate::{SendError, Time};
+
+/// A frame without payload, to be filled in place.
+const EMPTY: InFlight = fresh(Payload::Empty);
+
+impl Engine {
+    /// Sends a message as [`Engine::send`] does, and transmits it at once if nothing has to leave
+    /// before it. Its frame is written to the start of `buffer`, which holds at least `Config::mtu`
+    /// bytes, and passed to `leave` before the engine notes it in flight. So that work does not
+    /// delay the message. Returns the frame, or `None` if the message waits for `poll_transmit`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::send`].
+    pub fn send_now<H: Host>(
+        &mut self,
+        now: Time,
+        index: Index,
+        post: &Post<'_>,
+        buffer: &mut [u8],
+        host: &mut H,
+        leave: impl FnOnce(&Transmit<H::Piece>, &mut [u8]),
+    ) -> Result<Option<Transmit<H::Piece>>, SendError> {
+        match self.send_immediate(now, index.0, post, buffer, host, leave) {
+            None => self.send(now, index, post.parts, post.op, post.ask).map(|()| None),
+            sent => Ok(sent),
+        }
+    }
+
+    #[inline]
+    fn send_immediate<H: Host>(
+        &mut self,
+        now: Time,
+        index: u32,
+        post: &Post<'_>,
+        buffer: &mut [u8],
+        host: &mut H,
+        leave: impl FnOnce(&Transmit<H::Piece>, &mut [u8]),
+    ) -> Option<Transmit<H::Piece>> {
+        if self.may_transmit(now, false) {
+            return None;
+        }
+        let is_only_conn = self.table.len() < 2;
+        let conn = self.table.get_mut(index).filter(|conn| conn.state == State::Open && conn.is_reliable())?;
+        let flow = self.flows.get_mut(conn.flow).filter(|flow| is_free(now, conn, flow))?;
+        let len: usize = post.parts.iter().map(|part| part.len()).sum();
+        let payload = MESSAGE_HEAD + len;
+        let largest = self.small_peers.largest(conn, index, self.config.max_send_size);
+        let fits = len <= largest as usize && payload <= self.frames.stride();
+        if !fits || DATA + payload > usize::from(conn.mtu) {
+            return None;
+        }
+        // Every operation has a descriptor, which lies on one page. Buffers are shared among flows.
+        let kept = if len <= SHORT {
+            self.frames.descriptor(post.op)?
+        } else if self.frames.ensure(1) && (is_only_conn || self.frames.is_fair(conn.flow, 1)) {
+            self.frames.take(conn.flow)?
+        } else {
+            return None;
+        };
+        let seq = conn.next_seq;
+        conn.next_seq = seq.wrapping_add(1);
+        let bits = if post.ask { flags::ASK | flags::PROMPT } else { flags::ASK };
+        let at = emit_data(conn, Some(flow), Some(seq), bits, payload, now, host.room(), buffer);
+        let end = emit_message(buffer, at, false, post.parts);
+        let transmit = plain(conn, end);
+        leave(&transmit, buffer);
+        self.frames.bytes_mut(kept)[..payload].copy_from_slice(&buffer[at..end]);
+        link(&mut self.links, post.op, NONE);
+        // Built in place: a copy would load its bytes before they have reached the cache.
+        flow.in_flight.push_back(EMPTY);
+        let frame = flow.in_flight.back_mut()?;
+        frame.payload = Payload::Batch(Batch {
+            buffer: kept,
+            len: saturating_u16(payload),
+            messages: 1,
+            ops: Ops { head: post.op.0, tail: post.op.0 },
+            of: post.op.0,
+            is_open: false,
+            prompt: post.ask,
+            since: now,
+        });
+        flow.messages_in_flight += 1;
+        flow.serve_next = true;
+        let at = flow.in_flight.len() - 1;
+        note_sent(now, conn, flow, at, end as u64, end > usize::from(self.config.base_mtu));
+        self.stats.sent += 1;
+        self.arm(now, index);
+        Some(transmit)
+    }
+}
+
+/// Returns whether a message may leave now, with nothing to wait for or to share a frame with.
+fn is_free(now: Time, conn: &Conn, flow: &Flow) -> bool {
+    !flow.wants_to_send()
+        && flow.order.is_empty()
+        && flow.barrier.is_none()
+        && flow.rnr_since.is_none()
+        && flow.slicing.is_none()
+        && flow.lost == 0
+        && !flow.probe_due
+        && has_credit(conn, flow, 1)
+        && has_room(now, conn, flow)
+}
+
+#[cfg(test)]
+mod tests;

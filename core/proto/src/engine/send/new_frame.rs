@@ -1,0 +1,137 @@
+//! The next new frame of a connection: its results, the reads that it serves, or its queue.
+
+use super::message::saturating_u32;
+use super::schedule::has_queued;
+use crate::Time;
+use crate::engine::connection::conn::{Conn, NONE, bit};
+use crate::engine::flow::Flow;
+use crate::engine::flow::frame_pool::{Buffer, FramePool};
+use crate::engine::flow::limits::LARGE;
+use crate::engine::flow::queue::{Batch, InFlight, Ops, Payload, Queued, Serve, fresh};
+use crate::engine::host::{Host, Source};
+use crate::engine::state::Engine;
+use crate::wire::{DATA, READ_BYTES_HEAD, RESULT, WRITE_HEAD, emit_read, emit_result};
+use alloc::collections::VecDeque;
+
+/// Bytes of a cache line, and of a word that leaves in one frame.
+const LINE: u64 = 64;
+const WORD: u64 = 8;
+
+impl Engine {
+    /// Returns the next new frame: results first, then served reads and the program's queue in
+    /// turn.
+    pub(super) fn next_new<H: Host>(&mut self, now: Time, index: u32, host: &mut H) -> Option<InFlight> {
+        let conn = self.table.get_mut(index)?;
+        let flow = self.flows.get_mut(conn.flow)?;
+        let room = u32::from(conn.mtu) - saturating_u32(DATA);
+        if !flow.results.is_empty() {
+            match results(&mut self.frames, conn.flow, flow, room, now) {
+                Some(batch) => return Some(fresh(Payload::Batch(batch))),
+                None => await_frame(conn, index, &mut self.awaiting_frame),
+            }
+        }
+        let has_queued = has_queued(flow, conn, &self.rmas);
+        if !flow.serves.is_empty() && (!has_queued || flow.serve_next) {
+            flow.serve_next = false;
+            return serve(flow, room, host).map(fresh);
+        }
+        if !has_queued {
+            return None;
+        }
+        flow.serve_next = true;
+        match *flow.queue.front()? {
+            Queued::Batch(batch) => {
+                flow.queue.pop_front();
+                flow.messages_in_flight += u32::from(batch.messages);
+                Some(fresh(Payload::Batch(batch)))
+            }
+            Queued::Rma(op) => {
+                let state = self.rmas.get_mut(op.0 as usize)?.as_mut()?;
+                // Taken before any state changes: without a buffer, nothing is sent now.
+                let buffer = if state.read { self.frames.take(conn.flow) } else { None };
+                if state.read && buffer.is_none() {
+                    await_frame(conn, index, &mut self.awaiting_frame);
+                    return None;
+                }
+                if state.at == 0 {
+                    flow.running += 1;
+                    if state.fence || state.read && state.has_message {
+                        flow.barrier = Some(op);
+                    }
+                }
+                if let Some(buffer) = buffer {
+                    state.at = state.target.len;
+                    flow.queue.pop_front();
+                    let len = emit_read(self.frames.bytes_mut(buffer), 0, state.wire, &state.target);
+                    return Some(fresh(Payload::Batch(control(buffer, len, now))));
+                }
+                let at = state.at;
+                let phase = || if at == 0 { host.phase(&Source::Local(op)) } else { 0 };
+                let len = memory_len(room - saturating_u32(WRITE_HEAD), state.target.len - at, phase);
+                state.at += len;
+                if state.at == state.target.len {
+                    flow.queue.pop_front();
+                }
+                let is_last = state.at == state.target.len;
+                Some(fresh(Payload::Write { op: state.wire, at, len: saturating_u32(len), is_last }))
+            }
+            Queued::Aborted(op) => {
+                flow.queue.pop_front();
+                Some(fresh(Payload::Aborted { op, is_last: true }))
+            }
+        }
+    }
+}
+
+/// Appends a connection that found no frame buffer to the list of those that wait for one.
+fn await_frame(conn: &mut Conn, index: u32, awaiting_frame: &mut VecDeque<u32>) {
+    if !conn.has(bit::AWAITING_FRAME) {
+        conn.set(bit::AWAITING_FRAME);
+        awaiting_frame.push_back(index);
+    }
+}
+
+fn control(buffer: Buffer, len: usize, now: Time) -> Batch {
+    let len = u16::try_from(len).unwrap_or(u16::MAX);
+    Batch { buffer, len, messages: 0, ops: Ops::NONE, of: NONE, is_open: false, prompt: false, since: now }
+}
+
+/// Moves waiting results into one frame.
+fn results(frames: &mut FramePool, owner: u32, flow: &mut Flow, room: u32, now: Time) -> Option<Batch> {
+    let buffer = frames.take(owner)?;
+    let capacity = (room as usize).min(frames.stride());
+    let bytes = frames.bytes_mut(buffer);
+    let mut len = 0;
+    while len + RESULT <= capacity
+        && let Some((op, status)) = flow.results.pop_front()
+    {
+        len = emit_result(bytes, len, op, status);
+    }
+    Some(control(buffer, len, now))
+}
+
+/// Returns the next bytes of the read that is being served.
+fn serve<H: Host>(flow: &mut Flow, room: u32, host: &mut H) -> Option<Payload> {
+    let Serve { op, target, at } = *flow.serves.front()?;
+    let phase = || if at == 0 { host.phase(&Source::Served(target)) } else { 0 };
+    let len = memory_len(room - saturating_u32(READ_BYTES_HEAD), target.len - at, phase);
+    if at + len == target.len {
+        flow.serves.pop_front();
+    } else if let Some(serve) = flow.serves.front_mut() {
+        serve.at += len;
+    }
+    Some(Payload::ReadBytes { op, target, at, len: saturating_u32(len) })
+}
+
+/// Returns how many of the `left` bytes of memory a frame with this room carries. A frame that is
+/// not the last ends at a word of 8 bytes, so that no word is sent in two frames. A large one ends
+/// at a cache line: a copy that starts inside a word takes three times as long. `phase`: address of
+/// the first byte modulo a line; 0 after an earlier frame.
+pub(crate) fn memory_len(room: u32, left: u64, phase: impl FnOnce() -> u8) -> u64 {
+    let room = u64::from(room);
+    if left <= room {
+        return left;
+    }
+    let (unit, phase) = (if room < LARGE { WORD } else { LINE }, u64::from(phase()));
+    room - (phase + room) % unit
+}

@@ -1,0 +1,85 @@
+//! The start of a send: the message joins the queue of its connection's flow.
+
+use super::message::OutboundMessage;
+use crate::engine::connection::conn::{NONE, State};
+use crate::engine::flow::Flow;
+use crate::engine::flow::queue::{Queued, link};
+use crate::engine::flow::rma_state::OrderedEnd;
+use crate::engine::host::{Index, Op};
+use crate::engine::state::{Engine, flow_of, get_ready};
+use crate::wire::{DATA, MESSAGE_HEAD, emit_message};
+use crate::{SendError, Time};
+use alloc::vec::Vec;
+
+/// Most messages in one frame. Each needs a slot of the peer.
+const MAX_MESSAGES: u16 = 512;
+
+impl Engine {
+    /// Sends a message: the concatenation of `parts`, which are copied. `ask`: request an
+    /// acknowledgement at once. On a reliable connection the operation ends when the peer has
+    /// delivered the message, on another when it has left.
+    ///
+    /// # Errors
+    ///
+    /// Refused: nothing was sent, and the operation has not begun.
+    pub fn send(&mut self, now: Time, index: Index, parts: &[&[u8]], op: Op, ask: bool) -> Result<(), SendError> {
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        let index = index.0;
+        let is_only_conn = self.table.len() < 2;
+        let conn = self.table.get_mut(index).filter(|conn| conn.state == State::Open).ok_or(SendError::Disconnected)?;
+        if len > self.small_peers.largest(conn, index, self.config.max_send_size) as usize {
+            return Err(SendError::TooLong);
+        }
+        let capacity = (usize::from(conn.mtu) - DATA).min(self.frames.stride());
+        let flow = flow_of(&mut self.flows, conn, index).ok_or(SendError::NoBuffers)?;
+        link(&mut self.links, op, NONE);
+        if let Some(Queued::Batch(batch)) = flow.queue.back_mut()
+            && batch.is_open
+            && usize::from(batch.len) + MESSAGE_HEAD + len <= capacity
+            && batch.messages < MAX_MESSAGES
+        {
+            let end = emit_message(self.frames.bytes_mut(batch.buffer), usize::from(batch.len), false, parts);
+            batch.len = u16::try_from(end).unwrap_or(u16::MAX);
+            batch.messages += 1;
+            batch.prompt |= ask;
+            link(&mut self.links, Op(batch.ops.tail), op.0);
+            batch.ops.tail = op.0;
+        } else {
+            let owner = conn.flow;
+            let message = OutboundMessage {
+                parts,
+                len,
+                is_rma: false,
+                after: false,
+                op,
+                prompt: ask,
+                now,
+                capacity,
+                owner,
+                is_only_conn,
+            };
+            let queue = &mut flow.queue;
+            if !message.write_batches(&mut self.frames, &mut self.parts, |batch| queue.push_back(Queued::Batch(batch)))
+            {
+                // A flow taken above stays without use, and is given back by the timer.
+                get_ready(conn, index, &mut self.ready);
+                return Err(SendError::NoBuffers);
+            }
+        }
+        if !flow.order.is_empty() {
+            queue_ordered_end(&mut self.ordered_ends, flow, op);
+        }
+        get_ready(conn, index, &mut self.ready);
+        Ok(())
+    }
+}
+
+/// Makes the end of an operation wait for those before it.
+pub(super) fn queue_ordered_end(ordered_ends: &mut Vec<OrderedEnd>, flow: &mut Flow, op: Op) {
+    flow.order.push_back(op);
+    let at = op.0 as usize;
+    if ordered_ends.len() <= at {
+        ordered_ends.resize(at + 1, OrderedEnd::None);
+    }
+    ordered_ends[at] = OrderedEnd::Open;
+}

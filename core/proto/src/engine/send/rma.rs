@@ -1,0 +1,97 @@
+//! The start of an RMA.
+
+use super::message::OutboundMessage;
+use super::post::queue_ordered_end;
+use crate::engine::api::Rma;
+use crate::engine::connection::conn::NONE;
+use crate::engine::connection::conn::State;
+use crate::engine::flow::queue::{Queued, link};
+use crate::engine::flow::rma_state::{OP_BITS, OP_MASK, RmaState};
+use crate::engine::host::Index;
+use crate::engine::state::{Engine, flow_of, get_ready};
+use crate::wire::DATA;
+use crate::{Attribute, RmaError, Time};
+
+impl Engine {
+    /// Starts an RMA.
+    ///
+    /// # Errors
+    ///
+    /// Refused: nothing was copied, and the operation has not begun.
+    pub fn rma(&mut self, now: Time, index: Index, rma: &Rma<'_>) -> Result<(), RmaError> {
+        let index = index.0;
+        let is_only_conn = self.table.len() < 2;
+        let conn = self.table.get_mut(index).filter(|conn| conn.state == State::Open).ok_or(RmaError::Disconnected)?;
+        if !conn.is_reliable() {
+            return Err(RmaError::Unreliable);
+        }
+        if rma.target.len == 0 {
+            return Err(RmaError::ZeroLength);
+        }
+        let len = rma.message.map_or(0, <[u8]>::len);
+        if len > self.small_peers.largest(conn, index, self.config.max_send_size) as usize {
+            return Err(RmaError::MessageTooLong);
+        }
+        let capacity = (usize::from(conn.mtu) - DATA).min(self.frames.stride());
+        let flow = flow_of(&mut self.flows, conn, index).ok_or(RmaError::NoBuffers)?;
+        let op = rma.op;
+        let before = flow.last_send();
+        flow.queue.push_back(Queued::Rma(op));
+        if let Some(message) = rma.message {
+            // A read's message is queued when the data has come, so the peer need not check an
+            // earlier RMA.
+            let (parts, owner) = (&[message], conn.flow);
+            let after = !rma.read;
+            let message = OutboundMessage {
+                parts,
+                len,
+                is_rma: true,
+                after,
+                op,
+                prompt: false,
+                now,
+                capacity,
+                owner,
+                is_only_conn,
+            };
+            let (queue, deferred) = (&mut flow.queue, &mut flow.deferred);
+            // A read's message is deferred until the data has come.
+            let defer =
+                |batch| if rma.read { deferred.push_back((op, batch)) } else { queue.push_back(Queued::Batch(batch)) };
+            if !message.write_batches(&mut self.frames, &mut self.parts, defer) {
+                flow.queue.pop_back();
+                get_ready(conn, index, &mut self.ready);
+                return Err(RmaError::NoBuffers);
+            }
+        }
+        link(&mut self.links, op, NONE);
+        let at = op.0 as usize;
+        if self.rmas.len() <= at {
+            self.rmas.resize(at + 1, None);
+        }
+        self.rmas[at] = Some(RmaState {
+            conn: index,
+            wire: op.0 & OP_MASK | self.lives << OP_BITS,
+            target: rma.target,
+            read: rma.read,
+            fence: rma.fence,
+            has_message: rma.message.is_some(),
+            at: 0,
+            received: 0,
+            answered: false,
+            left: 1 + u8::from(rma.message.is_some()),
+            failed: None,
+        });
+        self.lives = self.lives.wrapping_add(1);
+        if flow.open_rmas == 0 {
+            flow.rma_since = now;
+        }
+        flow.open_rmas += 1;
+        if conn.attribute() == Attribute::ReliableOrdered {
+            // Sends end in order by themselves: the newest one stands for all.
+            before.into_iter().chain([op]).for_each(|op| queue_ordered_end(&mut self.ordered_ends, flow, op));
+        }
+        get_ready(conn, index, &mut self.ready);
+        Ok(())
+    }
+}

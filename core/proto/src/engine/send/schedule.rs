@@ -1,0 +1,112 @@
+//! What may leave now: the window, pacing, credit and fences.
+
+use crate::Time;
+use crate::engine::connection::conn::{Conn, bit};
+use crate::engine::flow::Flow;
+use crate::engine::flow::limits::{MAX_REQUESTS, WINDOW};
+use crate::engine::flow::queue::{FrameState, InFlight, Queued};
+use crate::engine::flow::rma_state::RmaState;
+
+/// Transmissions after which a frame is sent with no other in flight behind it.
+const MOST_ATTEMPTS: u8 = 6;
+
+/// Returns the index in `in_flight` of the frame to retransmit now, if any.
+pub(crate) fn again(now: Time, conn: &Conn, flow: &mut Flow) -> Option<usize> {
+    if core::mem::take(&mut flow.probe_due)
+        && let Some(at) = flow.in_flight.iter().position(|frame| frame.state != FrameState::Accepted)
+    {
+        return Some(at);
+    }
+    if flow.lost == 0 || flow.congestion.next_at() > now {
+        return None;
+    }
+    if sends_oldest_only(flow) {
+        return (flow.in_flight.front()?.state == FrameState::Lost).then_some(0);
+    }
+    let fits = flow.bytes_in_flight < window(conn, flow);
+    let is_lost = |at: &usize| flow.in_flight[*at].state == FrameState::Lost;
+    let first = (flow.lost_from..flow.in_flight.len()).find(is_lost)?;
+    // Messages wait for slots. Other frames do not: the peer's program may need them before it
+    // returns a slot.
+    let may_go = |at: &usize| flow.rnr_since.is_none() || !flow.in_flight[*at].payload.is_message();
+    let at = (first..flow.in_flight.len()).find(|at| is_lost(at) && may_go(at));
+    flow.lost_from = first;
+    at.filter(|_| fits)
+}
+
+/// Returns the index in `in_flight` of the frame that is leaving in slices, unless it was accepted
+/// meanwhile.
+pub(super) fn sliced(conn: &Conn, flow: &mut Flow) -> Option<usize> {
+    let back = conn.next_seq.wrapping_sub(flow.slicing?.seq()) as usize;
+    let at = flow.in_flight.len().checked_sub(back);
+    let is_wanted = |at: &usize| flow.in_flight.get(*at).is_some_and(|frame| frame.state != FrameState::Accepted);
+    let at = at.filter(is_wanted);
+    if at.is_none() {
+        flow.slicing = None;
+    }
+    at
+}
+
+/// Returns whether only the oldest frame may leave. It was lost so often that its followers may be
+/// the reason, for example by filling a queue. RFC 9002, section 7.6, uses the minimum window in
+/// that case.
+fn sends_oldest_only(flow: &Flow) -> bool {
+    let is_unlucky = |front: &InFlight| front.attempts > MOST_ATTEMPTS && front.state != FrameState::Accepted;
+    flow.rnr_since.is_none() && flow.in_flight.front().is_some_and(is_unlucky)
+}
+
+/// Returns how many bytes may be in flight.
+fn window(conn: &Conn, flow: &Flow) -> u64 {
+    flow.congestion.window(conn.mtu.into()).min(u64::from(conn.peer_buffer)).max(u64::from(conn.mtu))
+}
+
+/// Returns whether a new frame may leave now.
+pub(super) fn may_send_new(now: Time, conn: &Conn, flow: &Flow) -> bool {
+    flow.wants_to_send() && has_room(now, conn, flow)
+}
+
+/// Returns whether another sequenced frame may be in flight now.
+pub(crate) fn has_room(now: Time, conn: &Conn, flow: &Flow) -> bool {
+    flow.in_flight.len() < WINDOW
+        && !sends_oldest_only(flow)
+        && flow.congestion.next_at() <= now
+        && (flow.in_flight.is_empty() || flow.bytes_in_flight + u64::from(conn.mtu) <= window(conn, flow))
+}
+
+/// Returns whether the front of the queue may be sent: no earlier operation blocks it, and the peer
+/// has credit for its messages (see `has_credit`).
+pub(crate) fn has_queued(flow: &Flow, conn: &Conn, rmas: &[Option<RmaState>]) -> bool {
+    match flow.queue.front() {
+        None => false,
+        Some(Queued::Batch(batch)) => {
+            let barred = flow.barrier.is_some_and(|op| batch.of != op.0);
+            !barred && flow.rnr_since.is_none() && has_credit(conn, flow, batch.messages)
+        }
+        Some(Queued::Rma(op)) => match flow.barrier {
+            Some(barrier) => barrier == *op,
+            None => {
+                let Some(rma) = rmas.get(op.0 as usize).and_then(Option::as_ref) else { return true };
+                // The peer keeps at most this many requests.
+                let crowded = rma.read && flow.running as usize >= MAX_REQUESTS;
+                !crowded && (!rma.fence || flow.messages_in_flight == 0 && flow.running == 0)
+            }
+        },
+        Some(Queued::Aborted(_)) => true,
+    }
+}
+
+/// Returns whether the peer has room for this many more messages. With no message in flight one may
+/// always leave, since its acknowledgement brings new credit.
+pub(super) fn has_credit(conn: &Conn, flow: &Flow, messages: u16) -> bool {
+    let wanted = flow.messages_in_flight + u32::from(messages);
+    wanted <= u32::from(conn.credit) || messages == 0 || flow.messages_in_flight == 0
+}
+
+/// Returns whether `transmit` may find something on an open connection. Entries that wait for a
+/// time are the timer's.
+pub(crate) fn has_work(conn: &Conn, flow: Option<&Flow>) -> bool {
+    let moves = |flow: &Flow| {
+        flow.wants_to_send() || flow.lost > 0 || flow.probe_due || flow.slicing.is_some() || flow.probing.has_reply()
+    };
+    conn.has(bit::ACK_NOW | bit::PING | bit::CONFIRM) || flow.is_some_and(moves)
+}

@@ -1,0 +1,290 @@
+//! Output: the next frame that may leave.
+
+use super::frame::{MemoryLoss, build, emit_data, header, payload_len, plain};
+use super::in_flight::{note_sent, note_slice};
+use super::schedule::{again, may_send_new, sliced};
+use crate::engine::api::Transmit;
+use crate::engine::connection::conn::{State, bit};
+use crate::engine::flow::queue::{Batch, Payload, Queued};
+use crate::engine::flow::rma_state::status;
+use crate::engine::flow::slicing::{Slice, Slicing};
+use crate::engine::host::Host;
+use crate::engine::state::{Engine, get_ready};
+use crate::wire::{self, DATA, Kind, flags};
+use crate::{Failure, Time};
+
+/// Frames of one connection in a row, before other connections get their turn.
+const QUANTUM: u32 = 64;
+
+impl Engine {
+    /// Returns whether `poll_transmit` may find something now. Cheap, for callers that ask often.
+    #[inline]
+    #[must_use]
+    pub fn may_transmit(&self, now: Time, idle: bool) -> bool {
+        self.has_output() || self.timers.next_ack().is_some_and(|at| idle || at <= now)
+    }
+
+    /// Writes the next frame that may leave now to the start of `buffer`, which holds at least
+    /// `Config::mtu` bytes. `idle`: the program had its chance to answer, so delayed
+    /// acknowledgements leave now.
+    pub fn poll_transmit<H: Host>(
+        &mut self,
+        now: Time,
+        idle: bool,
+        buffer: &mut [u8],
+        host: &mut H,
+    ) -> Option<Transmit<H::Piece>> {
+        if let Some(reply) = self.replies.pop_front() {
+            self.stats.sent += 1;
+            return Some(reply.emit(now, buffer));
+        }
+        if core::mem::take(&mut self.freed) && !self.awaiting_slot.is_empty() {
+            self.refill(now, host);
+        }
+        self.resume_awaiting_frame();
+        self.release_delayed_acks(now, idle);
+        while let Some(index) = self.ready.front().copied() {
+            if self.in_a_row < QUANTUM
+                && let Some(transmit) = self.transmit(now, index, buffer, host)
+            {
+                self.in_a_row += 1;
+                self.stats.sent += 1;
+                return Some(transmit);
+            }
+            self.ready.pop_front();
+            let had_enough = core::mem::take(&mut self.in_a_row) >= QUANTUM;
+            if let Some(conn) = self.table.get_mut(index) {
+                conn.clear(bit::READY);
+            }
+            if had_enough {
+                self.make_ready(index);
+            } else {
+                self.arm(now, index);
+            }
+        }
+        None
+    }
+
+    /// Makes connections ready that wait for a frame buffer, one for each buffer that was given
+    /// back.
+    fn resume_awaiting_frame(&mut self) {
+        while self.frames.left() > 0
+            && let Some(index) = self.awaiting_frame.pop_front()
+        {
+            if let Some(conn) = self.table.get_mut(index)
+                && conn.take(bit::AWAITING_FRAME)
+            {
+                get_ready(conn, index, &mut self.ready);
+            }
+        }
+    }
+
+    /// Makes delayed acknowledgements due whose deadline has passed, or all of them when `idle`.
+    fn release_delayed_acks(&mut self, now: Time, idle: bool) {
+        while let Some(ack) = self.timers.first_ack() {
+            let conn = self.table.get_mut(ack.index).filter(|conn| conn.ack_number == ack.number);
+            if let Some(conn) = conn.filter(|conn| conn.has(bit::ACK_DELAYED)) {
+                if !idle && ack.deadline > now {
+                    break;
+                }
+                conn.clear(bit::ACK_DELAYED);
+                conn.set(bit::ACK_NOW);
+                get_ready(conn, ack.index, &mut self.ready);
+            }
+            self.timers.drop_ack();
+        }
+    }
+
+    /// Writes the next frame of one connection.
+    fn transmit<H: Host>(
+        &mut self,
+        now: Time,
+        index: u32,
+        buffer: &mut [u8],
+        host: &mut H,
+    ) -> Option<Transmit<H::Piece>> {
+        let state = self.table.get(index)?.state;
+        match state {
+            State::Open => {}
+            State::Asking | State::Accepting | State::Closing => return self.transmit_opening(now, index, buffer),
+            State::Requested | State::Broken => return None,
+        }
+        if let Some(transmit) = self.transmit_sequenced(now, index, buffer, host) {
+            return Some(transmit);
+        }
+        let conn = self.table.get_mut(index)?;
+        if conn.take(bit::CONFIRM) {
+            let len = wire::Confirm { header: header(conn, Kind::Confirm, now) }.emit(buffer);
+            return Some(plain(conn, len));
+        }
+        let flow = self.flows.get_mut(conn.flow);
+        if let Some(flow) = flow
+            && flow.wants_to_send()
+            && let Some(size) = flow.probing.due(now, conn, self.config.mtu)
+        {
+            // A path probe may be lost, so its acknowledgement is repeated in another frame.
+            let owed = conn.flags;
+            let at = emit_data(conn, Some(flow), None, flags::PROMPT, usize::from(conn.mtu), now, host.room(), buffer);
+            conn.flags = owed;
+            let len = wire::emit_probe(buffer, at, size);
+            return Some(Transmit { probe: true, ..plain(conn, len) });
+        }
+        if conn.has(bit::ACK_NOW | bit::PING) || self.flows.get(conn.flow).is_some_and(|flow| flow.probing.has_reply())
+        {
+            let ask = if conn.take(bit::PING) {
+                conn.set(bit::PINGED);
+                flags::PROMPT
+            } else {
+                0
+            };
+            conn.clear(bit::ACK_NOW | bit::ACK_DELAYED | bit::FULL);
+            let flow = self.flows.get(conn.flow);
+            let mut len = emit_data(conn, flow, None, ask, 0, now, host.room(), buffer);
+            if let Some(size) = self.flows.get_mut(conn.flow).and_then(|flow| flow.probing.take_reply()) {
+                len = wire::emit_probe_reply(buffer, len, size);
+            }
+            return Some(plain(conn, len));
+        }
+        None
+    }
+
+    /// Writes a sequenced frame: a probe, a retransmission, or a new frame.
+    fn transmit_sequenced<H: Host>(
+        &mut self,
+        now: Time,
+        index: u32,
+        buffer: &mut [u8],
+        host: &mut H,
+    ) -> Option<Transmit<H::Piece>> {
+        let conn = self.table.get_mut(index)?;
+        let flow = self.flows.get_mut(conn.flow)?;
+        if !conn.is_reliable() {
+            return self.transmit_unreliable(now, index, buffer, host);
+        }
+        let place_of_slice = sliced(conn, flow);
+        if place_of_slice.is_some() && flow.congestion.next_at() > now {
+            return None;
+        }
+        let at = match place_of_slice.or_else(|| again(now, conn, flow)) {
+            Some(at) => at,
+            None => {
+                if !may_send_new(now, conn, flow) {
+                    return None;
+                }
+                let frame = self.next_new(now, index, host)?;
+                let flow = self.flow_mut(index)?;
+                flow.in_flight.push_back(frame);
+                flow.in_flight.len() - 1
+            }
+        };
+        match self.send_in_flight(now, index, at, buffer, host) {
+            Ok(transmit) => transmit,
+            Err(MemoryLoss(failure)) => {
+                self.lose_memory(index, at, failure, host);
+                self.send_in_flight(now, index, at, buffer, host).ok().flatten()
+            }
+        }
+    }
+
+    /// Writes the frame at this index of `in_flight`, or its next slice if the path no longer
+    /// carries it whole.
+    fn send_in_flight<H: Host>(
+        &mut self,
+        now: Time,
+        index: u32,
+        at: usize,
+        buffer: &mut [u8],
+        host: &mut H,
+    ) -> Result<Option<Transmit<H::Piece>>, MemoryLoss> {
+        let Some(conn) = self.table.get_mut(index) else { return Ok(None) };
+        let Some(flow) = self.flows.get_mut(conn.flow) else { return Ok(None) };
+        let Some(frame) = flow.in_flight.get(at).copied() else { return Ok(None) };
+        #[expect(clippy::cast_possible_truncation, reason = "at most WINDOW")]
+        let back = (flow.in_flight.len() - at) as u32;
+        let first = frame.attempts == 0;
+        if first {
+            conn.next_seq = conn.next_seq.wrapping_add(1);
+        }
+        let seq = conn.next_seq.wrapping_sub(back);
+        let mut bits = if flow.wants_to_send() { 0 } else { flags::ASK };
+        let payload_len = payload_len(&frame.payload);
+        let smallest = self.config.base_mtu.min(conn.peer_mtu);
+        let slicing = (DATA + payload_len > usize::from(conn.mtu))
+            .then(|| flow.slicing.unwrap_or_else(|| Slicing::new(seq, frame.attempts, payload_len, smallest)));
+        let slice = slicing.map_or(Slice::whole(payload_len), |slicing| slicing.slice(payload_len, smallest));
+        if slicing.is_some_and(|slicing| !slicing.is_last()) {
+            bits = 0;
+        } else if !first || matches!(frame.payload, Payload::Batch(Batch { prompt: true, .. })) {
+            bits |= flags::PROMPT;
+        }
+        let built =
+            build(conn, flow, seq, bits, &frame.payload, slice, !first, now, &self.frames, &self.rmas, buffer, host);
+        let built = match built {
+            Ok(built) => built,
+            Err(gone) => {
+                if first {
+                    conn.next_seq = conn.next_seq.wrapping_sub(1);
+                }
+                return Err(gone);
+            }
+        };
+        let bytes = u64::try_from(built.len).unwrap_or(0) + u64::from(built.piece_len);
+        flow.slicing = slicing.and_then(Slicing::next);
+        if slicing.is_none_or(|slicing| slicing.is_first()) {
+            let is_large = slicing.is_none() && bytes > u64::from(self.config.base_mtu);
+            note_sent(now, conn, flow, at, bytes, is_large);
+            self.stats.resent += u64::from(!first);
+        } else {
+            note_slice(now, conn, flow, at, bytes);
+        }
+        Ok(Some(Transmit {
+            to: conn.to,
+            len: built.len,
+            piece: built.piece,
+            piece_len: built.piece_len,
+            checked: built.flags & flags::UNCHECKED == 0,
+            probe: false,
+        }))
+    }
+
+    /// Fails the operation of a frame whose memory is no longer registered. The frame's number is
+    /// sent all the same. A write is sent as aborted: the target refuses the whole, and its message
+    /// is not delivered.
+    fn lose_memory<H: Host>(&mut self, index: u32, at: usize, failure: Failure, host: &mut H) {
+        let Some(flow) = self.flow_mut(index) else { return };
+        let Some(frame) = flow.in_flight.get_mut(at) else { return };
+        let payload = core::mem::replace(&mut frame.payload, Payload::Empty);
+        match payload {
+            Payload::Write { op, is_last, .. } => {
+                frame.payload = Payload::Aborted { op, is_last };
+                self.abort_write(index, op, failure, host);
+            }
+            Payload::ReadBytes { op, .. } => {
+                flow.serves.retain(|serve| serve.op != op);
+                flow.results.push_back((op, status(failure)));
+            }
+            Payload::Empty | Payload::Batch(_) | Payload::Aborted { .. } => {}
+        }
+    }
+
+    /// Writes a frame of messages on an unreliable connection. It is sent once and not kept.
+    fn transmit_unreliable<H: Host>(
+        &mut self,
+        now: Time,
+        index: u32,
+        buffer: &mut [u8],
+        host: &mut H,
+    ) -> Option<Transmit<H::Piece>> {
+        let conn = self.table.get_mut(index)?;
+        let flow = self.flows.get_mut(conn.flow)?;
+        let Some(Queued::Batch(batch)) = flow.queue.pop_front() else { return None };
+        let at = emit_data(conn, None, None, 0, usize::from(batch.len), now, host.room(), buffer);
+        let len = at + usize::from(batch.len);
+        buffer[at..len].copy_from_slice(&self.frames.bytes(batch.buffer)[..usize::from(batch.len)]);
+        conn.clear(bit::CONFIRM);
+        let transmit = plain(conn, len);
+        self.frames.give(batch.buffer);
+        self.end_list(index, batch.ops, Ok(()), host);
+        Some(transmit)
+    }
+}

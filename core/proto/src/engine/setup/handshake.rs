@@ -1,0 +1,234 @@
+//! Opens and closes connections. A server keeps no state for a client until the client has returned
+//! a cookie, which proves that it receives at its address. An answer is never longer than the frame
+//! that it answers.
+
+use super::offer::offered;
+use crate::engine::api::{Open, Transmit};
+use crate::engine::connection::conn::{Conn, State, bit};
+use crate::engine::connection::opening::{LONGEST, Opening};
+use crate::engine::host::{Host, Index};
+use crate::engine::send::frame::{header, plain};
+use crate::engine::state::{Engine, get_ready};
+use crate::engine::strangers::admission::{Redirection, RequestState};
+use crate::engine::strangers::reply::Answer;
+use crate::wire::{Accept, Connect, HEADER, Header, Kind, Offer, Reason, Reject};
+use crate::{Address, ConnectError, Failure, RequestError, Time};
+use alloc::boxed::Box;
+
+/// Default time limit of a handshake, microseconds.
+const PATIENCE: u64 = 30_000_000;
+/// Time for an accepted client to confirm, microseconds: 5 s, and at least three timeouts.
+const CONFIRMATION: u64 = if 3 * LONGEST > 5_000_000 { 3 * LONGEST } else { 5_000_000 };
+/// The longest time until an ACCEPT is repeated, microseconds. The client's address is proved, and
+/// the time to confirm is short: with 30 % of frames lost, one of some million clients fails.
+const LONGEST_ACCEPT: u64 = 250_000;
+/// CLOSE frames to a peer that does not answer, before the connection is removed.
+const FAREWELLS: u32 = 4;
+/// Longest URI of a redirection, bytes.
+const MAX_URI: usize = 512;
+
+impl Engine {
+    /// Starts a connection; `Event::Open` or `Event::Refused` comes later.
+    ///
+    /// # Errors
+    ///
+    /// Refused; the state is unchanged.
+    pub fn connect(&mut self, now: Time, open: &Open<'_>) -> Result<Index, ConnectError> {
+        if open.payload.len() > crate::CONN_REQ_LEN {
+            return Err(ConnectError::PayloadTooLong);
+        }
+        if open.attribute.is_multicast() {
+            return Err(ConnectError::NotImplemented);
+        }
+        let (index, id) = self.table.take(&mut self.random).ok_or(ConnectError::NoMemory)?;
+        let mut conn = Conn::new(id, 0, open.to, open.attribute, open.host_cookie);
+        let patience = open.timeout.map_or(PATIENCE, |limit| u64::try_from(limit.as_micros()).unwrap_or(u64::MAX));
+        let mut opening = Opening::new(now, patience);
+        opening.payload = open.payload.into();
+        opening.token = open.token;
+        opening.first_seq = self.first_seq(&mut conn);
+        self.table.put(index, conn);
+        self.openings.insert(index, opening);
+        self.make_ready(index);
+        Ok(Index(index))
+    }
+
+    /// Numbers begin where nobody guesses. The sequence of an unreliable connection is its window
+    /// of numbers seen.
+    #[expect(clippy::cast_possible_truncation, reason = "any bits do")]
+    pub(crate) fn first_seq(&mut self, conn: &mut Conn) -> u32 {
+        let random = self.random.next();
+        let seq = self.config.first_seq.unwrap_or(random as u32);
+        conn.number = self.config.first_seq.unwrap_or((random >> 32) as u32);
+        conn.next_seq = if conn.is_reliable() { seq } else { 0 };
+        seq
+    }
+
+    /// Accepts a request; `Event::Open` comes when the client has confirmed, or `Event::Refused`.
+    ///
+    /// # Errors
+    ///
+    /// Not an unanswered request.
+    pub fn accept(&mut self, now: Time, index: Index, host_cookie: u32) -> Result<(), RequestError> {
+        let conn = self.table.get_mut(index.0).ok_or(RequestError::Disconnected)?;
+        if conn.state != State::Requested {
+            return Err(RequestError::AlreadyAnswered);
+        }
+        conn.state = State::Accepting;
+        conn.host_cookie = host_cookie;
+        let first_seq = conn.next_seq;
+        let mut opening = Opening::new(now, CONFIRMATION);
+        opening.first_seq = first_seq;
+        opening.longest = LONGEST_ACCEPT;
+        opening.cookie = self.openings.get(&index.0).map_or(0, |request| request.cookie);
+        self.openings.insert(index.0, opening);
+        self.make_ready(index.0);
+        Ok(())
+    }
+
+    /// Rejects a request. The index is free.
+    ///
+    /// # Errors
+    ///
+    /// Not an unanswered request.
+    pub fn reject(&mut self, now: Time, index: Index) -> Result<(), RequestError> {
+        let from = self.table.get(index.0).map_or(0, |conn| conn.id);
+        let (to, header, cookie) = self.take_request(now, index, RequestState::Rejected { from })?;
+        let reject = Reject { header: Header { kind: Kind::Reject, ..header }, reason: Reason::Program, cookie };
+        self.reply(to, Answer::Reject(reject));
+        Ok(())
+    }
+
+    /// Answers a request by redirecting the client to the endpoint at `uri`, which expects `token`.
+    /// The index is free.
+    ///
+    /// # Errors
+    ///
+    /// Not an unanswered request, or a URI of no bytes or more than 512.
+    pub fn redirect(&mut self, now: Time, index: Index, uri: &[u8], token: u64) -> Result<(), RequestError> {
+        if uri.is_empty() || uri.len() > MAX_URI {
+            return Err(RequestError::OtherDevice);
+        }
+        let from = self.table.get(index.0).map_or(0, |conn| conn.id);
+        let state = RequestState::Redirected(Box::new(Redirection { from, token, uri: uri.into() }));
+        let (to, header, cookie) = self.take_request(now, index, state)?;
+        let header = Header { kind: Kind::Redirect, ..header };
+        self.reply(to, Answer::Redirect { header, cookie, token, uri: uri.into() });
+        Ok(())
+    }
+
+    /// Removes an unanswered request. Returns its client's address, the header of an answer, and
+    /// its cookie.
+    fn take_request(
+        &mut self,
+        now: Time,
+        index: Index,
+        request_state: RequestState,
+    ) -> Result<(Address, Header, u64), RequestError> {
+        let conn = self.table.get(index.0).ok_or(RequestError::Disconnected)?;
+        if conn.state != State::Requested {
+            return Err(RequestError::AlreadyAnswered);
+        }
+        let header = Header { kind: Kind::Reject, to: conn.peer, from: conn.id, number: conn.number, time: 0 };
+        let to = conn.to;
+        let cookie = self.openings.get(&index.0).map_or(0, |opening| opening.cookie);
+        self.mark_answered(now, index.0, Some(request_state));
+        self.remove(now, index.0);
+        Ok((to, header, cookie))
+    }
+
+    /// Continues a redirected connection at another address.
+    pub fn follow(&mut self, now: Time, index: Index, to: Address, token: u64) {
+        let Some(conn) = self.table.get_mut(index.0).filter(|conn| conn.state == State::Asking) else { return };
+        conn.to = to;
+        if let Some(opening) = self.openings.get_mut(&index.0) {
+            opening.on_redirected(now, token);
+        }
+        self.make_ready(index.0);
+    }
+
+    /// Announces a client: a request with this token is reported as `Event::Expected`.
+    pub fn expect(&mut self, token: u64) {
+        self.expected.push(token);
+    }
+
+    /// Ends an expectation.
+    pub fn forget(&mut self, token: u64) {
+        self.expected.retain(|expected| *expected != token);
+    }
+
+    /// Sends CLOSE with this body to the peer of a connection without a flow.
+    pub(crate) fn begin_closing(&mut self, now: Time, index: u32, body: Box<[u8]>) {
+        if let Some(conn) = self.table.get_mut(index) {
+            conn.state = State::Closing;
+            let mut opening = Opening::new(now, PATIENCE);
+            opening.payload = body;
+            self.openings.insert(index, opening);
+            get_ready(conn, index, &mut self.ready);
+        }
+    }
+
+    /// Writes the next frame of a handshake or a teardown.
+    pub(crate) fn transmit_opening<P>(&mut self, now: Time, index: u32, buffer: &mut [u8]) -> Option<Transmit<P>> {
+        let conn = self.table.get_mut(index)?;
+        let opening = self.openings.get_mut(&index).filter(|opening| opening.due && !opening.elsewhere)?;
+        opening.on_sent(now);
+        let offer = Offer {
+            features: offered(&self.config)
+                & if conn.state == State::Asking || conn.has(bit::UNCHECKED) { !0 } else { 0 },
+            first_seq: opening.first_seq,
+            attribute: conn.attribute(),
+            mtu: self.config.mtu,
+            max_send_size: self.config.max_send_size,
+            recv_buffer: self.config.recv_buffer,
+            credit: u32::from(u16::MAX),
+            host: self.config.host,
+        };
+        let len = match conn.state {
+            State::Asking => Connect {
+                header: header(conn, Kind::Connect, now),
+                offer,
+                token: opening.token,
+                cookie: opening.cookie,
+                cookie_time: opening.cookie_time,
+                payload: &opening.payload,
+            }
+            .emit(buffer),
+            State::Accepting => {
+                Accept { header: header(conn, Kind::Accept, now), offer, cookie: opening.cookie }.emit(buffer)
+            }
+            _ => {
+                header(conn, Kind::Close, now).emit(buffer);
+                let end = HEADER + opening.payload.len();
+                buffer[HEADER..end].copy_from_slice(&opening.payload);
+                end
+            }
+        };
+        Some(plain(conn, len))
+    }
+
+    /// Handles the timers of a connection that is not open.
+    pub(crate) fn look_opening<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
+        let Some(state) = self.table.get(index).map(|conn| conn.state) else { return };
+        let Some(opening) = self.openings.get_mut(&index) else { return };
+        if opening.deadline <= now {
+            match state {
+                State::Asking => self.refuse(now, index, Failure::TimedOut, host),
+                State::Accepting => {
+                    self.mark_answered(now, index, Some(RequestState::GivenUp));
+                    self.break_connection(now, index, Failure::TimedOut, host);
+                }
+                State::Closing => self.remove(now, index),
+                _ => {}
+            }
+        } else if opening.next_at <= now && !opening.elsewhere {
+            if opening.is_confirmed {
+                self.confirm(now, index, host);
+            } else if state == State::Closing && opening.tries >= FAREWELLS {
+                self.remove(now, index);
+            } else if state != State::Requested {
+                opening.due = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Connection requests at the server. No state is kept for a client before it has proved that it
+//! receives at its address. A repeated CONNECT is no second request to the program.
+
+use super::offer::take_offer;
+use crate::engine::connection::conn::{Conn, State};
+use crate::engine::connection::opening::Opening;
+use crate::engine::host::{Event, Host, Index};
+use crate::engine::random::keyed;
+use crate::engine::state::Engine;
+use crate::engine::strangers::admission::{self, COOKIE_LIFE, Key, RequestState};
+use crate::engine::strangers::reply::{Answer, back};
+use crate::wire::{Connect, Header, Kind, Reason, Reject, Retry};
+use crate::{Address, Time};
+
+impl Engine {
+    /// Handles a CONNECT.
+    pub(super) fn on_connect<H: Host>(&mut self, now: Time, from: &Address, connect: &Connect<'_>, host: &mut H) {
+        let key = self.key(connect.header.from, from);
+        let reject = |from| {
+            let header = Header { from, ..back(&connect.header, Kind::Reject) };
+            Answer::Reject(Reject { header, reason: Reason::Program, cookie: connect.cookie })
+        };
+        // Cookies up to this time are void.
+        let mut void = self.admission.void(from.network());
+        let answer = match self.admission.get(key) {
+            Some(RequestState::Here { index, id }) => {
+                let (index, id) = (*index, *id);
+                if self.table.find(id) == Some(index) {
+                    return self.repeat_accept(index, connect.cookie);
+                }
+                // Closed before the client heard that it was accepted.
+                Some(reject(id))
+            }
+            Some(RequestState::Rejected { from }) => Some(reject(*from)),
+            Some(RequestState::Redirected(there)) if connect.token == 0 || connect.token != there.token => {
+                let header = Header { from: there.from, ..back(&connect.header, Kind::Redirect) };
+                Some(Answer::Redirect { header, cookie: connect.cookie, token: there.token, uri: there.uri.clone() })
+            }
+            Some(RequestState::GivenUp) => {
+                void = void.max(self.admission.answered(key).unwrap_or(void));
+                None
+            }
+            Some(RequestState::Redirected(_)) | None => None,
+        };
+        if let Some(answer) = answer {
+            return self.reply(*from, answer);
+        }
+        let is_proven = self.is_proven(now, void, from, connect);
+        if !is_proven || !self.admission.has_room(now, from.network(), host.strangers()) {
+            // No state is kept for a client that is not admitted now. It repeats its CONNECT with
+            // the new cookie.
+            let cookie_time = now.micros();
+            let cookie = self.cookie(now, from, connect.header.from, cookie_time);
+            return self.reply(
+                *from,
+                Answer::Retry(Retry { header: back(&connect.header, Kind::Retry), cookie, cookie_time }),
+            );
+        }
+        self.admit(now, from, connect, host);
+    }
+
+    /// Repeats the ACCEPT for a client that has received no answer.
+    fn repeat_accept(&mut self, index: u32, cookie: u64) {
+        let state = self.table.get(index).map(|conn| conn.state);
+        if let (Some(opening), Some(State::Requested | State::Accepting)) = (self.openings.get_mut(&index), state) {
+            opening.on_asked(cookie);
+            self.make_ready(index);
+        }
+    }
+
+    /// Returns the key of a client's request.
+    pub(crate) fn key(&self, id: u64, address: &Address) -> Key {
+        admission::key(self.cookie_key, id, address)
+    }
+
+    /// Returns whether the client has proved its address by a cookie newer than `void`.
+    fn is_proven(&self, now: Time, void: Time, from: &Address, connect: &Connect<'_>) -> bool {
+        let age = u64::from(now.micros().wrapping_sub(connect.cookie_time));
+        age <= COOKIE_LIFE
+            && (now.0 / 1000).checked_sub(age).is_some_and(|time| time > void.0 / 1000 || void == Time(0))
+            && connect.cookie == self.cookie(now, from, connect.header.from, connect.cookie_time)
+    }
+
+    /// The whole time goes into it: what travels wraps after 71 minutes.
+    fn cookie(&self, now: Time, from: &Address, id: u64, time: u32) -> u64 {
+        let age = u64::from(now.micros().wrapping_sub(time));
+        keyed(self.cookie_key, &[id, (now.0 / 1000).wrapping_sub(age)], &from.0)
+    }
+
+    /// Admits a new request of a client whose address is proven.
+    fn admit<H: Host>(&mut self, now: Time, from: &Address, connect: &Connect<'_>, host: &mut H) {
+        let key = self.key(connect.header.from, from);
+        let Some((index, id)) = self.table.take(&mut self.random) else {
+            let reject = Reject {
+                header: back(&connect.header, Kind::Reject),
+                reason: Reason::Resources,
+                cookie: connect.cookie,
+            };
+            return self.reply(*from, Answer::Reject(reject));
+        };
+        let mut conn = Conn::new(id, connect.header.from, *from, connect.offer.attribute, 0);
+        self.first_seq(&mut conn);
+        conn.state = State::Requested;
+        conn.note_number(connect.header.number, connect.header.time, now.micros());
+        take_offer(&mut conn, &connect.offer, &self.config);
+        self.small_peers.note(&mut conn, index, connect.offer.max_send_size, self.config.max_send_size);
+        self.table.put(index, conn);
+        self.openings.insert(index, Opening::of_request(connect.cookie));
+        if !self.admission.insert(key, from.network(), index, id) {
+            // Without memory nothing is kept: the client asks again.
+            return self.remove(now, index);
+        }
+        let attribute = connect.offer.attribute;
+        let expected = self.expected.iter().position(|token| *token == connect.token).filter(|_| connect.token != 0);
+        let event = match expected {
+            Some(_) => Event::Expected { attribute, token: connect.token },
+            None => Event::Request { attribute, payload: connect.payload },
+        };
+        if !host.event(Index(index), 0, event) {
+            self.remove(now, index);
+            return self.admission.remove(key);
+        }
+        if let Some(at) = expected {
+            self.expected.swap_remove(at);
+        }
+    }
+
+    /// Notes that a client is no stranger any more: it has confirmed, or its connection is gone.
+    /// `state`: how to answer a repeated request.
+    pub(crate) fn mark_answered(&mut self, now: Time, index: u32, state: Option<RequestState>) {
+        let Some(conn) = self.table.get(index) else { return };
+        if matches!(conn.state, State::Requested | State::Accepting) {
+            let key = self.key(conn.peer, &conn.to);
+            self.admission.answer(now, key, state);
+        }
+    }
+}

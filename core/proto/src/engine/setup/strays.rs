@@ -1,0 +1,45 @@
+//! Frames for unknown connections, and the replies to them.
+
+use crate::engine::state::Engine;
+use crate::engine::strangers::reply::{Answer, MAX_REPLIES, Reply, back};
+use crate::wire::{Close, Header, Kind, Reset};
+use crate::{Address, Time};
+
+/// Bytes of a RESET.
+const SHORTEST: usize = 36;
+
+impl Engine {
+    /// Answers, unless too many answers wait.
+    pub(crate) fn reply(&mut self, to: Address, what: Answer) {
+        if self.replies.len() < MAX_REPLIES {
+            self.replies.push_back(Reply { to, what });
+        }
+    }
+
+    /// As [`Engine::stray`]; an answer to a farewell is not answered, or two ends that have both
+    /// forgotten would go on for ever.
+    pub(super) fn stray_opening(&mut self, now: Time, from: &Address, header: &Header, frame: &[u8]) {
+        if header.kind == Kind::Close && Close::parse(frame).is_none_or(|(close, ..)| close.is_answer) {
+            self.stats.strays += 1;
+            return;
+        }
+        self.stray(now, from, header, frame.len());
+    }
+
+    /// Handles a frame for an unknown connection. The reply is not longer than the frame, and
+    /// limited in rate.
+    pub(crate) fn stray(&mut self, now: Time, from: &Address, header: &Header, len: usize) {
+        self.stats.strays += 1;
+        let answer = match header.kind {
+            _ if len < SHORTEST => return,
+            Kind::Data | Kind::Accept => {
+                Answer::Reset(Reset { header: back(header, Kind::Reset), number: header.number })
+            }
+            Kind::Close => Answer::Close(Close::answer(back(header, Kind::Close))),
+            _ => return,
+        };
+        if self.reply_limit.take(now, self.cookie_key, from.network()) {
+            self.reply(*from, answer);
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! What the engine keeps for strangers: requests, and replies that need no connection.
+
+pub(super) mod admission;
+pub(super) mod reply;
+pub(super) mod reply_limit;

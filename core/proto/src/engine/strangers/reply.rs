@@ -1,0 +1,44 @@
+//! Stateless replies: to strangers, to clients with an unproven address, and to teardowns.
+
+use crate::engine::api::Transmit;
+use crate::wire::{Close, Header, Kind, Redirect, Reject, Reset, Retry};
+use crate::{Address, Time};
+use alloc::boxed::Box;
+
+/// Most replies that wait. Further frames get none.
+pub(crate) const MAX_REPLIES: usize = 64;
+
+/// A stateless reply.
+pub(crate) struct Reply {
+    pub(crate) to: Address,
+    pub(crate) what: Answer,
+}
+
+pub(crate) enum Answer {
+    Retry(Retry),
+    Reject(Reject),
+    Redirect { header: Header, cookie: u64, token: u64, uri: Box<[u8]> },
+    Close(Close),
+    Reset(Reset),
+}
+
+impl Reply {
+    pub(crate) fn emit<P>(&self, now: Time, buffer: &mut [u8]) -> Transmit<P> {
+        let stamp = |header: Header| Header { time: now.micros(), ..header };
+        let len = match &self.what {
+            Answer::Retry(retry) => Retry { header: stamp(retry.header), ..*retry }.emit(buffer),
+            Answer::Reject(reject) => Reject { header: stamp(reject.header), ..*reject }.emit(buffer),
+            Answer::Close(close) => Close { header: stamp(close.header), ..*close }.emit(&[], buffer),
+            Answer::Reset(reset) => Reset { header: stamp(reset.header), ..*reset }.emit(buffer),
+            Answer::Redirect { header, cookie, token, uri } => {
+                Redirect { header: stamp(*header), cookie: *cookie, token: *token, uri }.emit(buffer)
+            }
+        };
+        Transmit { to: self.to, len, piece: None, piece_len: 0, checked: true, probe: false }
+    }
+}
+
+/// The header of an answer to this one.
+pub(crate) fn back(header: &Header, kind: Kind) -> Header {
+    Header { kind, to: header.from, from: header.to, number: 0, time: 0 }
+}

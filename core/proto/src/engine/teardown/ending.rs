@@ -1,0 +1,249 @@
+//! The ends of operations and connections. Each ends once.
+
+use crate::engine::connection::conn::{NONE, State, bit};
+use crate::engine::flow::Flow;
+use crate::engine::flow::queue::{Ops, Payload, Queued, ReorderEntry};
+use crate::engine::flow::rma_state::{OP_MASK, OrderedEnd};
+use crate::engine::host::{Event, Host, Index, Op};
+use crate::engine::state::Engine;
+use crate::{Failure, Time};
+
+impl Engine {
+    /// Ends the operations of a list: sends, and the messages of RMAs.
+    pub(crate) fn end_list<H: Host>(&mut self, index: u32, ops: Ops, outcome: Result<(), Failure>, host: &mut H) {
+        let mut next = ops.head;
+        while next != NONE {
+            let op = Op(next);
+            let is_last = next == ops.tail;
+            next = self.links.get(op.0 as usize).copied().unwrap_or(NONE);
+            if self.rmas.get(op.0 as usize).is_some_and(Option::is_some) {
+                self.end_rma_part(index, op, outcome, host);
+            } else {
+                self.tell(index, op, outcome, host);
+            }
+            if is_last {
+                break;
+            }
+        }
+    }
+
+    /// Notes that one of the events that an RMA waits for has happened.
+    pub(crate) fn end_rma_part<H: Host>(&mut self, index: u32, op: Op, outcome: Result<(), Failure>, host: &mut H) {
+        let Some(entry) = self.rmas.get_mut(op.0 as usize) else { return };
+        let Some(state) = entry.as_mut() else { return };
+        if let Err(failure) = outcome {
+            state.failed.get_or_insert(failure);
+        }
+        state.left = state.left.saturating_sub(1);
+        if state.left > 0 {
+            return;
+        }
+        let outcome = state.failed.map_or(Ok(()), Err);
+        *entry = None;
+        if let Some(flow) = self.flow_mut(index) {
+            flow.open_rmas = flow.open_rmas.saturating_sub(1);
+            flow.running = flow.running.saturating_sub(1);
+            if flow.barrier == Some(op) {
+                flow.barrier = None;
+            }
+        }
+        if outcome.is_err() {
+            self.drop_deferred(index, op);
+        }
+        self.make_ready(index);
+        self.tell(index, op, outcome, host);
+    }
+
+    /// Reports an operation's end to the host, in order on RO.
+    fn tell<H: Host>(&mut self, index: u32, op: Op, outcome: Result<(), Failure>, host: &mut H) {
+        match self.ordered_ends.get_mut(op.0 as usize) {
+            Some(end @ OrderedEnd::Open) => *end = OrderedEnd::Ended(outcome),
+            _ => return host.ended(op, outcome),
+        }
+        let Some(conn) = self.table.get(index) else { return };
+        let Some(flow) = self.flows.get_mut(conn.flow) else { return };
+        while let Some(next) = flow.order.front().copied() {
+            let Some(end) = self.ordered_ends.get_mut(next.0 as usize) else { return };
+            let OrderedEnd::Ended(outcome) = *end else { return };
+            *end = OrderedEnd::None;
+            flow.order.pop_front();
+            host.ended(next, outcome);
+        }
+    }
+
+    /// Frees the deferred message of a read that failed.
+    fn drop_deferred(&mut self, index: u32, op: Op) {
+        let Some(conn) = self.table.get(index) else { return };
+        let Some(flow) = self.flows.get_mut(conn.flow) else { return };
+        let frames = &mut self.frames;
+        flow.deferred.retain(|(of, batch)| {
+            if *of == op {
+                frames.give(batch.buffer);
+            }
+            *of != op
+        });
+    }
+
+    /// Aborts a write, by its number on the wire, whose memory is no longer registered. Its unsent
+    /// bytes and its message are dropped. If its last frame was not sent, an aborted frame takes
+    /// its place.
+    pub(crate) fn abort_write<H: Host>(&mut self, index: u32, wire: u32, failure: Failure, host: &mut H) {
+        let op = Op(wire & OP_MASK);
+        let Some(state) = self.rmas.get_mut(op.0 as usize).and_then(Option::as_mut) else { return };
+        if state.wire != wire || state.conn != index || state.answered {
+            return;
+        }
+        state.answered = true;
+        let Some(flow) = self.table.get(index).and_then(|conn| self.flows.get_mut(conn.flow)) else { return };
+        let mut unsent = false;
+        flow.queue.retain_mut(|queued| match queued {
+            Queued::Rma(of) if *of == op => {
+                *queued = Queued::Aborted(wire);
+                true
+            }
+            Queued::Batch(batch) if batch.of == op.0 => {
+                self.frames.give(batch.buffer);
+                unsent |= batch.ops.head == op.0;
+                false
+            }
+            _ => true,
+        });
+        if unsent {
+            state.left = 1;
+        }
+        self.end_rma_part(index, op, Err(failure), host);
+    }
+
+    /// Fails everything that is open on a connection, and gives its flow back.
+    pub(super) fn fail_operations<H: Host>(&mut self, index: u32, failure: Failure, host: &mut H) {
+        let Some(conn) = self.table.get_mut(index) else { return };
+        let number = core::mem::replace(&mut conn.flow, NONE);
+        let Some(flow) = self.flows.get_mut(number) else { return };
+        if let Some(assembly) = flow.assembly.take() {
+            host.abandon(assembly.buffer);
+            self.freed = true;
+        }
+        let mut old = core::mem::replace(flow, Flow::new(NONE));
+        for entry in old.reorder_queue.drain(..) {
+            if let ReorderEntry::Held { buffer, .. } = entry {
+                self.holds.give(buffer);
+            }
+        }
+        for (_, batch) in old.deferred.drain(..) {
+            self.frames.give(batch.buffer);
+        }
+        let in_flight = old.in_flight.drain(..).map(|frame| frame.payload);
+        let waiting = old.queue.drain(..).map(|queued| match queued {
+            Queued::Batch(batch) => Payload::Batch(batch),
+            Queued::Rma(_) | Queued::Aborted(_) => Payload::Empty,
+        });
+        for payload in in_flight.chain(waiting) {
+            let Payload::Batch(batch) = payload else { continue };
+            self.frames.give(batch.buffer);
+            self.fail_list(batch.ops, failure, host);
+        }
+        for at in 0..self.rmas.len() {
+            if self.rmas[at].is_some_and(|state| state.conn == index) {
+                self.rmas[at] = None;
+                self.fail_one(Op(u32::try_from(at).unwrap_or(NONE)), failure, host);
+            }
+        }
+        for op in old.order.drain(..) {
+            let end = self.ordered_ends.get_mut(op.0 as usize);
+            if let Some(OrderedEnd::Ended(outcome)) = end.map(|end| core::mem::replace(end, OrderedEnd::None)) {
+                host.ended(op, outcome);
+            }
+        }
+        if let Some(flow) = self.flows.get_mut(number) {
+            *flow = old;
+        }
+        self.flows.give(number);
+    }
+
+    /// Fails the sends of a list. RMAs end by their own state.
+    fn fail_list<H: Host>(&mut self, ops: Ops, failure: Failure, host: &mut H) {
+        let mut next = ops.head;
+        while next != NONE {
+            let op = next;
+            if self.rmas.get(op as usize).is_none_or(Option::is_none) {
+                self.fail_one(Op(op), failure, host);
+            }
+            next = if op == ops.tail { NONE } else { self.links.get(op as usize).copied().unwrap_or(NONE) };
+        }
+    }
+
+    /// Fails an operation of a closed or broken connection. An operation whose end is ordered is
+    /// reported in order.
+    fn fail_one<H: Host>(&mut self, op: Op, failure: Failure, host: &mut H) {
+        match self.ordered_ends.get_mut(op.0 as usize) {
+            Some(end @ OrderedEnd::Open) => *end = OrderedEnd::Ended(Err(failure)),
+            _ => host.ended(op, Err(failure)),
+        }
+    }
+
+    /// Breaks a connection: its operations end, and the host gets an event and closes it.
+    pub(crate) fn break_connection<H: Host>(&mut self, now: Time, index: u32, failure: Failure, host: &mut H) {
+        self.mark_answered(now, index, None);
+        self.fail_operations(index, failure, host);
+        self.openings.remove(&index);
+        self.refusals.remove(&index);
+        let Some(conn) = self.table.get_mut(index) else { return };
+        let was_accepting = conn.state == State::Accepting;
+        let host_cookie = conn.host_cookie;
+        conn.state = State::Broken;
+        conn.clear(bit::PING | bit::ACK_NOW | bit::ACK_DELAYED | bit::RNR);
+        if matches!(failure, Failure::TimedOut | Failure::NotReady) {
+            conn.set(bit::GAVE_UP);
+        }
+        if was_accepting {
+            host.event(Index(index), host_cookie, Event::Refused(failure));
+            self.remove(now, index);
+        } else {
+            host.event(Index(index), host_cookie, Event::Broken(failure));
+        }
+    }
+
+    /// Refuses a connection that was never open: the host gets an event, and the index is free.
+    pub(crate) fn refuse<H: Host>(&mut self, now: Time, index: u32, failure: Failure, host: &mut H) {
+        let Some(host_cookie) = self.table.get(index).map(|conn| conn.host_cookie) else { return };
+        self.remove(now, index);
+        host.event(Index(index), host_cookie, Event::Refused(failure));
+    }
+
+    /// Forgets a connection that has no flow.
+    pub(crate) fn remove(&mut self, now: Time, index: u32) {
+        self.mark_answered(now, index, None);
+        self.openings.remove(&index);
+        self.refusals.remove(&index);
+        self.small_peers.forget(index);
+        self.table.remove(index);
+    }
+
+    /// Closes a connection in any state. Its open operations end with [`Failure::Disconnected`],
+    /// without a further event. The host forgets the index. The engine keeps it until the peer has
+    /// answered or does not answer.
+    pub fn close<H: Host>(&mut self, now: Time, index: Index, host: &mut H) {
+        let index = index.0;
+        let Some(state) = self.table.get(index).map(|conn| conn.state) else { return };
+        match state {
+            State::Closing => {}
+            State::Broken if self.table.get(index).is_some_and(|conn| conn.has(bit::GAVE_UP)) => {
+                let body = self.farewell(index);
+                self.begin_closing(now, index, body);
+            }
+            State::Asking | State::Broken => {
+                self.fail_operations(index, Failure::Disconnected, host);
+                self.remove(now, index);
+            }
+            State::Requested => {
+                let _ = self.reject(now, Index(index));
+            }
+            State::Accepting | State::Open => {
+                let body = self.farewell(index);
+                self.fail_operations(index, Failure::Disconnected, host);
+                self.mark_answered(now, index, None);
+                self.begin_closing(now, index, body);
+            }
+        }
+    }
+}

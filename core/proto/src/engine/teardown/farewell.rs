@@ -1,0 +1,148 @@
+//! What a CLOSE acknowledges: everything that its sender has delivered, since nothing can ask it
+//! later.
+
+use crate::engine::connection::conn::{Conn, NONE};
+use crate::engine::flow::Flow;
+use crate::engine::flow::frame_pool::FramePool;
+use crate::engine::flow::queue::{Ops, Payload, ReorderEntry, join};
+use crate::engine::host::Host;
+use crate::engine::recovery::ack::distance;
+use crate::engine::state::Engine;
+use crate::wire::{CLOSE, Close, HEADER, Header, Kind, MAX_SACK, RESULT, Record, Records, Sack, emit_result};
+use alloc::boxed::Box;
+use alloc::vec;
+
+impl Engine {
+    /// The body of the CLOSE of a connection whose flow is still there, from offset 32 on.
+    pub(crate) fn farewell(&self, index: u32) -> Box<[u8]> {
+        let Some(conn) = self.table.get(index) else { return Box::default() };
+        // A CLOSE fits every path.
+        let mut frame = vec![0; usize::from(self.config.base_mtu).max(CLOSE)];
+        let flow = self.flows.get(conn.flow).filter(|_| conn.is_reliable());
+        let mut sack = [0; MAX_SACK];
+        let words = flow.map_or(0, |flow| delivered(flow, &mut sack)).min((frame.len() - CLOSE) / 8);
+        let close = Close {
+            header: Header { kind: Kind::Close, to: 0, from: 0, number: 0, time: 0 },
+            reason: 0,
+            is_answer: false,
+            ack: if conn.is_reliable() { conn.recv_next } else { 0 },
+            messages: flow.map_or(0, |flow| flow.partial),
+        };
+        let mut end = close.emit(&sack[..words], &mut frame);
+        if let Some(flow) = flow {
+            let sent = flow.in_flight.iter().flat_map(|frame| results(&frame.payload, &self.frames));
+            for (op, status) in sent.chain(flow.results.iter().copied()) {
+                if end + RESULT > frame.len() {
+                    break;
+                }
+                end = emit_result(&mut frame, end, op, status);
+            }
+        }
+        frame[HEADER..end].into()
+    }
+
+    /// Ends the operations that the peer's CLOSE acknowledges; all others fail.
+    pub(crate) fn take_farewell<H: Host>(
+        &mut self,
+        index: u32,
+        close: &Close,
+        sack: &Sack<'_>,
+        records: Records<'_>,
+        host: &mut H,
+    ) {
+        for record in records {
+            let mut ended = None;
+            if let Some(mut ctx) = self.recv_ctx_of_flow(index)
+                && let Record::Result { op, status } = record
+            {
+                ctx.result(op, status, &mut |end| ended = Some(end));
+            }
+            if let Some((op, outcome)) = ended {
+                self.end_rma_part(index, op, outcome, host);
+            }
+        }
+        let done = self.settle(index, close, sack);
+        self.end_list(index, done, Ok(()), host);
+    }
+
+    /// Takes the operations out of the frames in flight whose messages were delivered.
+    fn settle(&mut self, index: u32, close: &Close, sack: &Sack<'_>) -> Ops {
+        let Some(conn) = self.table.get(index).filter(|conn| conn.is_reliable()) else { return Ops::NONE };
+        let Some(flow) = self.flows.get_mut(conn.flow) else { return Ops::NONE };
+        let Some(advanced) = accepted(conn, flow, close.ack) else {
+            self.stats.malformed += 1;
+            return Ops::NONE;
+        };
+        let links = &mut self.links;
+        let mut done = Ops::NONE;
+        let mut take = |at: usize, most: usize| {
+            let Some(frame) = flow.in_flight.get_mut(at) else { return };
+            let ops = take_ops(&mut frame.payload, most, links);
+            done = join(links, done, ops);
+        };
+        (0..advanced).for_each(|at| take(at, usize::MAX));
+        take(advanced, close.messages.into());
+        for (word, bits) in sack.words().enumerate() {
+            let first = advanced + 1 + 64 * word;
+            (0..64).filter(|bit| bits >> bit & 1 == 1).for_each(|bit| take(first + bit, usize::MAX));
+        }
+        done
+    }
+}
+
+/// The frames in flight that are before `ack`; `None` when it is not one that this side has sent.
+fn accepted(conn: &Conn, flow: &Flow, ack: u32) -> Option<usize> {
+    #[expect(clippy::cast_possible_truncation, reason = "at most WINDOW")]
+    let oldest = conn.next_seq.wrapping_sub(flow.in_flight.len() as u32);
+    usize::try_from(distance(ack, oldest)).ok().filter(|advanced| *advanced <= flow.in_flight.len())
+}
+
+/// Sets the bits of the frames whose messages were delivered out of order, and returns how many
+/// words that takes.
+fn delivered(flow: &Flow, words: &mut [u64; MAX_SACK]) -> usize {
+    let mut count = 0;
+    for (at, entry) in flow.reorder_queue.iter().skip(1).take(64 * MAX_SACK).enumerate() {
+        // A frame that is held has arrived, and is never delivered now.
+        if matches!(entry, ReorderEntry::Done) {
+            words[at / 64] |= 1 << (at % 64);
+            count = at / 64 + 1;
+        }
+    }
+    count
+}
+
+/// The results in a frame that is in flight.
+fn results<'f>(payload: &Payload, frames: &'f FramePool) -> impl Iterator<Item = (u32, u8)> + use<'f> {
+    let records = match payload {
+        Payload::Batch(batch) if batch.of == NONE => {
+            Records::again(&frames.bytes(batch.buffer)[..usize::from(batch.len)])
+        }
+        _ => None,
+    };
+    records.into_iter().flatten().filter_map(|record| match record {
+        Record::Result { op, status } => Some((op, status)),
+        _ => None,
+    })
+}
+
+/// Takes the first `most` operations out of a frame in flight.
+fn take_ops(payload: &mut Payload, most: usize, links: &[u32]) -> Ops {
+    let Payload::Batch(batch) = payload else { return Ops::NONE };
+    if most == 0 || batch.ops.head == NONE {
+        return Ops::NONE;
+    }
+    let head = batch.ops.head;
+    let mut tail = head;
+    for _ in 1..most {
+        if tail == batch.ops.tail {
+            break;
+        }
+        tail = links.get(tail as usize).copied().unwrap_or(batch.ops.tail);
+    }
+    if tail == batch.ops.tail {
+        batch.ops = Ops::NONE;
+    } else {
+        batch.ops.head = links.get(tail as usize).copied().unwrap_or(NONE);
+    }
+    Ops { head, tail }
+}

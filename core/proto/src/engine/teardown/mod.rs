@@ -1,0 +1,4 @@
+//! Teardown: how operations and connections end.
+
+pub(super) mod ending;
+pub(super) mod farewell;
