@@ -1,9 +1,10 @@
 //! The command line.
 
-use crate::compare::arguments::CompareArguments;
+use crate::choice::choice;
+use crate::compare::CompareArguments;
 use crate::footprints::{IdleArguments, MemoryArguments};
 use crate::measure::local::EndArguments;
-use crate::measure::plan::{Abi, AttributeName, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads};
+use crate::measure::names::{Abi, AttributeName, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads, named};
 use crate::output::arguments::ResultsArguments;
 use crate::peers::PeersArguments;
 use crate::report::arguments::ReportArguments;
@@ -230,7 +231,7 @@ pub(crate) struct ServerArguments {
     #[command(flatten)]
     pub(crate) device: DeviceArguments,
     /// Call the library through this interface
-    #[arg(long, value_enum, default_value = "rust")]
+    #[arg(long, value_parser = choice::<Abi>(), default_value = "rust")]
     pub(crate) abi: Abi,
     /// The shared library for --abi c; when absent the one beside this program, or in ../lib
     #[arg(long, value_name = "PATH")]
@@ -260,28 +261,28 @@ pub(crate) struct MeasurementArguments {
     #[arg(long, value_name = "URI")]
     pub(crate) connect: Option<String>,
     /// Operation
-    #[arg(long, value_enum, default_value = "send")]
+    #[arg(long, value_parser = choice::<Operation>(), default_value = "send")]
     pub(crate) op: Operation,
     /// Sizes in bytes: 8,64,4096 or powers of two, 1..1M
     #[arg(short, long, value_parser = parse_sizes)]
     pub(crate) size: Option<Sizes>,
     /// What the measured connection promises
-    #[arg(long, value_enum, default_value = "ro")]
+    #[arg(long, value_parser = choice::<AttributeName>(), default_value = "ro")]
     pub(crate) attribute: AttributeName,
     /// How both ends wait
-    #[arg(long, value_enum, default_value = "polling")]
+    #[arg(long, value_parser = choice::<Mode>(), default_value = "polling")]
     pub(crate) mode: Mode,
     /// Operations without SEND events, instead of reaping these
     #[arg(long)]
     pub(crate) silent: bool,
     /// Endpoints for one thread, or for many
-    #[arg(long, value_enum, default_value = "many")]
+    #[arg(long, value_parser = choice::<Threads>(), default_value = "many")]
     pub(crate) threads: Threads,
     /// Memory of RMA
-    #[arg(long, value_enum, default_value = "library")]
+    #[arg(long, value_parser = choice::<MemoryOrigin>(), default_value = "library")]
     pub(crate) memory: MemoryOrigin,
     /// What the target of RMA does meanwhile
-    #[arg(long, value_enum, default_value = "polling")]
+    #[arg(long, value_parser = choice::<Target>(), default_value = "polling")]
     pub(crate) target: Target,
     /// Read every byte of each received message
     #[arg(long)]
@@ -295,13 +296,13 @@ pub(crate) struct MeasurementArguments {
     #[arg(long)]
     pub(crate) bidirectional: bool,
     /// Call the library through this interface
-    #[arg(long, value_enum, default_value = "rust")]
+    #[arg(long, value_parser = choice::<Abi>(), default_value = "rust")]
     pub(crate) abi: Abi,
     /// The shared library for --abi c; when absent the one beside this program, or in ../lib
     #[arg(long, value_name = "PATH")]
     pub(crate) library: Option<PathBuf>,
     /// Bare operation to compare with; when absent the one that does the same as the measurement
-    #[arg(long, value_enum, conflicts_with = "connect")]
+    #[arg(long, value_parser = choice::<ProbeKind>(), conflicts_with = "connect")]
     pub(crate) probe: Option<ProbeKind>,
     /// No bare operation to compare with
     #[arg(long, conflicts_with = "probe")]
@@ -363,7 +364,7 @@ pub(crate) struct FootprintArguments {
     #[arg(long, default_value_t = 10)]
     pub(crate) seconds: u64,
     /// What to measure
-    #[arg(value_enum)]
+    #[arg(value_parser = choice::<Footprint>())]
     pub(crate) what: Footprint,
 }
 
@@ -397,19 +398,20 @@ pub(crate) struct CrowdArguments {
     pub(crate) uris: Vec<String>,
 }
 
-/// Measurements that need a process of their own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Footprint {
-    /// Resident bytes of a fresh endpoint
-    Endpoint,
-    /// Resident bytes of an idle connection
-    Connection,
-    /// Time, context switches and wake-ups of an idle endpoint
-    Idle,
-    /// Time of a process that sleeps as long without an endpoint
-    Asleep,
-    /// Allocations over 100,000 send, receive, return
-    Allocations,
+named! {
+    /// Measurements that need a process of their own.
+    pub(crate) enum Footprint {
+        /// Resident bytes of a fresh endpoint
+        Endpoint = "endpoint",
+        /// Resident bytes of an idle connection
+        Connection = "connection",
+        /// Time, context switches and wake-ups of an idle endpoint
+        Idle = "idle",
+        /// Time of a process that sleeps as long without an endpoint
+        Asleep = "asleep",
+        /// Allocations over 100,000 send, receive, return
+        Allocations = "allocations",
+    }
 }
 
 #[cfg(test)]

@@ -4,11 +4,10 @@
 use crate::arguments::Footprint;
 use crate::bench::{connections, footprint};
 use crate::measure::UserError;
-use crate::measure::environment::Environment;
 use crate::measure::finding::{Finding, Idle, Memory};
-use crate::measure::row::Document;
+use crate::measure::machine;
 use crate::output::arguments::ResultsArguments;
-use crate::perf::{conclude, real_transport};
+use crate::perf::{conclude, document, real_transport};
 use clap::Args;
 
 /// What both have.
@@ -76,9 +75,9 @@ fn measured(
     find: impl FnOnce(&str) -> Result<Finding, UserError>,
 ) -> Result<(), UserError> {
     let mut files = arguments.results.open(None)?;
-    let environment = Environment::new(None);
+    let environment = machine::here(None);
     let finding = find(&real_transport(arguments.transport.as_deref())?)?;
-    conclude(&Document::new(environment, Vec::new(), vec![finding], None), &mut files)
+    conclude(&document(environment, Vec::new(), vec![finding], None), &mut files)
 }
 
 /// Each power of ten from 10, and the last.

@@ -4,11 +4,14 @@
 mod arguments;
 mod bench;
 mod breakdown;
+mod choice;
 mod compare;
+mod comparison;
 mod documents;
 mod explain;
 mod footprints;
 mod gups;
+mod html;
 mod info;
 mod logp;
 mod measure;

@@ -8,12 +8,16 @@ use crate::footprints;
 use crate::measure::client::{self, LEAST, Progress};
 use crate::measure::control::Report;
 use crate::measure::driver::{Facade, Opening, with_keys};
-use crate::measure::environment::{Environment, allowed, load, two_processors};
+use crate::measure::environment::Environment;
+use crate::measure::finding::Finding;
 use crate::measure::local;
-use crate::measure::plan::{Abi, Effort, Measurement, Mode, Operation, Plan, Session, Threads};
+use crate::measure::machine::{self, allowed, load, two_processors};
+use crate::measure::names::{Abi, Measurement, Mode, Operation, Threads};
+use crate::measure::plan::{Effort, Plan};
 use crate::measure::points::{Finished, in_launches};
-use crate::measure::row::Document;
+use crate::measure::row::{Document, Row};
 use crate::measure::server::{self, Notice};
+use crate::measure::session::Session;
 use crate::measure::{UserError, interrupt, virtual_time, while_doing};
 use crate::output::{Files, findings, table};
 use crate::peers::{self, PeerSelection, PeerStatus};
@@ -225,7 +229,7 @@ fn measure(plan: &Plan, arguments: &MeasurementArguments, mut status: PeerStatus
         warn_of_one_processor();
     }
     let is_virtual = plan.is_virtual();
-    let mut environment = Environment { settings: plan.keys.clone(), is_virtual, ..Environment::new(None) };
+    let mut environment = Environment { settings: plan.keys.clone(), is_virtual, ..machine::here(None) };
     let bar = Bar::new(plan.sizes.len() as u64, plan.effort.launches().into());
     let mut on = |progress: Progress<'_>| {
         bar.show(&progress);
@@ -243,7 +247,7 @@ fn measure(plan: &Plan, arguments: &MeasurementArguments, mut status: PeerStatus
     bar.shown.finish_and_clear();
     let environment = Environment { pinned, load_after: load(), ..environment };
     let interrupted = status.interrupted(finished.interrupted);
-    conclude(&Document::new(environment, finished.rows, finished.findings, interrupted), &mut files)
+    conclude(&document(environment, finished.rows, finished.findings, interrupted), &mut files)
 }
 
 /// The transport that is asked for, or of the default device.
@@ -266,6 +270,18 @@ pub(crate) fn real_transport(asked: Option<&str>) -> Result<String, UserError> {
             Ok(device.transport.clone())
         }
     }
+}
+
+/// What this command line gave, and why there is no more if the run ended early.
+pub(crate) fn document(
+    environment: Environment,
+    rows: Vec<Row>,
+    findings: Vec<Finding>,
+    interrupted: Option<String>,
+) -> Document {
+    let typed = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let command = std::iter::once("cci".into()).chain(typed).collect();
+    Document { command, ..Document::new(environment, rows, findings, interrupted) }
 }
 
 /// Says so when ends on this host have to share a processor.

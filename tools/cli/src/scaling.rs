@@ -2,16 +2,18 @@
 //! in this process: the sending threads, and for each receiving endpoint a thread that polls it.
 
 use crate::arguments::DeviceArguments;
+use crate::choice::choice;
 use crate::measure::driver::{Completion, Driver, Facade, Opening, PostError, Transfer, join, with_keys};
 use crate::measure::ends::Area;
-use crate::measure::environment::{Environment, allowed};
+use crate::measure::environment::Environment;
 use crate::measure::finding::{Finding, Threads, ThreadsPoint};
-use crate::measure::plan::{AttributeName, MemoryOrigin, Mode, Operation, Plan, Threads as ThreadsOfEndpoint};
-use crate::measure::row::Document;
+use crate::measure::machine::{self, allowed};
+use crate::measure::names::{AttributeName, MemoryOrigin, Mode, Operation, Threads as ThreadsOfEndpoint};
+use crate::measure::plan::Plan;
 use crate::measure::statistics::median;
 use crate::measure::{UserError, ends, while_doing};
 use crate::output::arguments::ResultsArguments;
-use crate::perf::{conclude, real_transport};
+use crate::perf::{conclude, document, real_transport};
 use crate::sizes::{Sizes, parse_sizes, parse_time};
 use cci::{Connection, RmaHandle};
 use clap::Args;
@@ -32,13 +34,13 @@ pub(crate) struct ThreadsArguments {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=256))]
     upto: Option<u32>,
     /// Operation
-    #[arg(long, value_enum, default_value = "send")]
+    #[arg(long, value_parser = choice::<Operation>(), default_value = "send")]
     op: Operation,
     /// Size in bytes
     #[arg(long, default_value = "8", value_parser = parse_sizes)]
     size: Sizes,
     /// What the connections promise
-    #[arg(long, value_enum, default_value = "ro")]
+    #[arg(long, value_parser = choice::<AttributeName>(), default_value = "ro")]
     attribute: AttributeName,
     #[command(flatten)]
     device: DeviceArguments,
@@ -69,7 +71,7 @@ pub(crate) fn threads(arguments: &ThreadsArguments) -> Result<(), UserError> {
         ends: 2 + 2 * most,
     };
     let what = What { operation: arguments.op, attribute: arguments.attribute, size };
-    let environment = Environment { settings: opening.keys.clone(), ..Environment::new(None) };
+    let environment = Environment { settings: opening.keys.clone(), ..machine::here(None) };
     let slice = arguments.time / (2 * ROUNDS);
     let (mut points, mut interrupted) = (Vec::new(), None);
     for threads in 1..=most {
@@ -84,7 +86,7 @@ pub(crate) fn threads(arguments: &ThreadsArguments) -> Result<(), UserError> {
     }
     let operation = what.operation.name().into();
     let finding = Finding::Threads(Threads { transport, operation, size, points });
-    conclude(&Document::new(environment, Vec::new(), vec![finding], interrupted), &mut files)
+    conclude(&document(environment, Vec::new(), vec![finding], interrupted), &mut files)
 }
 
 /// What each thread does.

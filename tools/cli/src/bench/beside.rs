@@ -1,6 +1,6 @@
 //! A measurement, and beside it what the other end does meanwhile: two threads, each on a processor of its own.
 
-use crate::measure::environment::{pin, two_processors};
+use crate::measure::machine::{pin, two_processors};
 use crate::measure::{UserError, while_doing};
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -4,7 +4,7 @@
 use crate::arguments::{Footprint, FootprintArguments};
 use crate::measure::driver::{Completion, Driver, Facade, Opening, PostError, join};
 use crate::measure::local::die_with_parent;
-use crate::measure::plan::Mode;
+use crate::measure::names::Mode;
 use crate::measure::usage::Usage;
 use crate::measure::{UserError, while_doing};
 use crate::probe::allocator::allocations;
@@ -47,10 +47,9 @@ impl Figures {
 
 /// Measures in a process of its own.
 pub(crate) fn in_a_child(what: Footprint, transport: &str, seconds: u64) -> Result<Figures, UserError> {
-    let name = clap::ValueEnum::to_possible_value(&what).map(|value| value.get_name().to_owned()).unwrap_or_default();
     let failed = while_doing("cannot start a process to measure in");
     let output = Command::new(std::env::current_exe().map_err(&failed)?)
-        .args(["footprint", &name, "--transport", transport])
+        .args(["footprint", what.name(), "--transport", transport])
         .args(["--parent", &std::process::id().to_string(), "--seconds", &seconds.to_string()])
         .stdin(Stdio::null())
         .stderr(Stdio::piped())

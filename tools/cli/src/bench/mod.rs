@@ -12,7 +12,8 @@ mod verdict;
 mod wakeup;
 
 use crate::arguments::{BenchArguments, Footprint};
-use crate::measure::environment::{Environment, allowed, two_processors};
+use crate::measure::environment::Environment;
+use crate::measure::machine::{self, allowed, two_processors};
 use crate::measure::{UserError, while_doing};
 use crate::output::{Sink, table};
 use crate::perf::library_beside;
@@ -39,7 +40,7 @@ struct Report<'a> {
 /// Measures every line and prints the table.
 pub(crate) fn bench(arguments: &BenchArguments) -> Result<(), UserError> {
     let mut sink = arguments.json.as_deref().map(Sink::open).transpose()?;
-    let environment = Environment::new(Some(two_processors()));
+    let environment = machine::here(Some(two_processors()));
     if allowed().len() < 2 {
         say("Only one processor: both ends share it, and the figures are of little use.");
     }

@@ -1,10 +1,12 @@
 //! The lines that are ratios to a bare probe, each a run of two pinned processes; and those of `sm`.
 
 use super::verdict::{Line, Standard};
-use crate::measure::plan::{
-    Abi, AttributeName, Effort, Measurement, MemoryOrigin, Mode, Operation, Plan, ProbeKind, Session, Target, Threads,
+use crate::measure::names::{
+    Abi, AttributeName, Measurement, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads,
 };
+use crate::measure::plan::{Effort, Plan};
 use crate::measure::row::Row;
+use crate::measure::session::Session;
 use crate::measure::{UserError, local};
 use crate::peers::PeerSelection;
 use std::path::Path;

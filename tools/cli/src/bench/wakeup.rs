@@ -4,8 +4,8 @@
 use super::speed::median;
 use super::verdict::{Line, Standard};
 use crate::measure::driver::{Completion, Driver, Facade, NAP, Opening, join};
-use crate::measure::environment::{pin, two_processors};
-use crate::measure::plan::Mode;
+use crate::measure::machine::{pin, two_processors};
+use crate::measure::names::Mode;
 use crate::measure::{UserError, while_doing};
 use crate::reach::scope;
 use cci::{Attribute, Connection, Scope};

@@ -2,7 +2,7 @@
 
 use crate::measure::driver::{Completion, Driver, DriverError, Facade, PostError};
 use crate::measure::loops::{Act, Lane, ping, pong};
-use crate::measure::plan::ProbeKind;
+use crate::measure::names::ProbeKind;
 use crate::measure::statistics::median;
 use crate::measure::{UserError, while_doing};
 use crate::probe::Probe;

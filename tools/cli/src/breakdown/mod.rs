@@ -3,20 +3,20 @@
 mod ends;
 
 use crate::arguments::DeviceArguments;
+use crate::choice::choice;
 use crate::measure::UserError;
 use crate::measure::client::call;
 use crate::measure::driver::{Driver, DriverEvent, Facade, Opening, await_event};
 use crate::measure::ends::{OPERATIONS, payload_of};
-use crate::measure::environment::{Environment, Path};
+use crate::measure::environment::Path;
 use crate::measure::finding::{Breakdown, Finding, Share};
-use crate::measure::plan::{Mode, ProbeKind, Threads};
-use crate::measure::row::Document;
+use crate::measure::machine;
+use crate::measure::names::{Mode, ProbeKind, Threads};
 use crate::output::arguments::ResultsArguments;
-use crate::output::table::{align, time};
 use crate::perf;
 use crate::probe::ticks::ticks;
 use crate::reach::scope;
-use crate::sizes::{parse_size, parse_time, show_size};
+use crate::sizes::{parse_size, parse_time};
 use crate::workers::{Channel, Role as Part, Workers};
 use cci::trace::{Layer, Stamps};
 use cci::{Attribute, Scope};
@@ -43,7 +43,7 @@ pub(crate) struct BreakdownArguments {
     #[arg(long, default_value = "8", value_parser = parse_size)]
     size: u64,
     /// Endpoints for one thread, or for many
-    #[arg(long, value_enum, default_value = "many")]
+    #[arg(long, value_parser = choice::<Threads>(), default_value = "many")]
     threads: Threads,
     /// Time for all rounds: short, normal, long, or such as 250ms
     #[arg(long, default_value = "normal", value_parser = parse_time)]
@@ -93,7 +93,7 @@ pub(crate) fn breakdown(arguments: &BreakdownArguments) -> Result<(), UserError>
         })
     };
     let mut workers = Workers::start(&[true, false].map(role))?;
-    let mut environment = Environment::new(None);
+    let mut environment = machine::here(None);
     if let Some([client, server]) = workers.processors.as_deref() {
         environment.pinned = Some([*client, *server]);
     }
@@ -103,7 +103,7 @@ pub(crate) fn breakdown(arguments: &BreakdownArguments) -> Result<(), UserError>
     let medians: Vec<Medians> = workers.recv_all()?;
     let [client, server] = &medians[..] else { return Err(UserError::new("an end sent no result")) };
     let found = shares(&name, arguments.size, probe, client, server);
-    perf::conclude(&Document::new(environment, Vec::new(), vec![Finding::Breakdown(found)], None), &mut files)
+    perf::conclude(&perf::document(environment, Vec::new(), vec![Finding::Breakdown(found)], None), &mut files)
 }
 
 /// Plays one end.
@@ -191,31 +191,13 @@ fn shares(transport: &str, size: u64, probe: ProbeKind, client: &Medians, server
     }
 }
 
-/// The finding on the terminal.
-pub(crate) fn table(found: &Breakdown) -> String {
-    let mut rows = vec![["share", "time", "of all", "what it is"].map(String::from).to_vec()];
-    for share in &found.shares {
-        let part = 100.0 * share.ns / found.total_ns.max(f64::MIN_POSITIVE);
-        rows.push(vec![share.name.clone(), time(share.ns), format!("{part:.1} %"), share.meaning.clone()]);
-    }
-    let mut text = format!(
-        "Breakdown of a request and its reply of {} over {}: {} in all; bare {} there and back: {}\n{}",
-        show_size(found.size),
-        found.transport,
-        time(found.total_ns),
-        found.probe,
-        time(found.probe_ns),
-        align(&rows, &[0, 3])
-    );
-    for share in found.shares.iter().filter(|share| share.ns < 0.0) {
-        text += &format!("{} came out below nothing: what else ran disturbed, measure again.\n", share.name);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn text(found: Breakdown) -> String {
+        crate::output::findings::text(&Finding::Breakdown(found))
+    }
 
     fn medians(total: f64, bare: f64, scale: f64) -> Medians {
         let layers = |event: f64| [3.0 * scale, event, 20.0 * scale, 100.0 * scale];
@@ -238,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_finding_on_the_terminal() {
-        insta::assert_snapshot!(table(&shares(
+        insta::assert_snapshot!(text(shares(
             "sock",
             8,
             ProbeKind::Udp,
@@ -246,6 +228,6 @@ mod tests {
             &medians(0.0, 0.0, 1.0)
         )));
         let disturbed = shares("sm", 8, ProbeKind::Line, &medians(500.0, 900.0, 1.0), &medians(0.0, 0.0, 1.0));
-        assert!(table(&disturbed).contains("flow-control came out below nothing"));
+        assert!(text(disturbed).contains("flow-control came out below nothing"));
     }
 }

@@ -116,7 +116,7 @@ impl Serialize for Key {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::plan::{Measurement, MemoryOrigin, Target};
+    use crate::measure::names::{Measurement, MemoryOrigin, Target};
     use crate::measure::row::tests::row;
 
     /// The fields of a row that may differ between two runs of the same.

@@ -5,34 +5,24 @@
 //! and gives the slot back. Reading a remote word, changing it and writing it back would lose what others change in between.
 
 use super::table::UpdateTable;
+use crate::measure::finding::LOOK_AHEAD;
+use crate::measure::names::named;
 use crate::measure::{UserError, while_doing};
 use cci::__binding::Contract;
 use cci::{Connection, Endpoint, EventKind, Notify, Rights, Rma, RmaError, RmaHandle, SendError, SharedMemory};
-use serde::{Deserialize, Serialize};
 
 /// Bytes of an update.
 const WORD: usize = 8;
-/// Updates that a process may have decided on and not yet handed over, as the benchmark's rules say.
-pub(super) const LOOK_AHEAD: usize = 1024;
 /// Batches on their way from one process to another, by RMA.
 const SLOTS: usize = 8;
 
-/// How updates travel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Way {
-    /// Batches as messages
-    Send,
-    /// Batches written by RMA into a mailbox, each told by a message
-    Write,
-}
-
-impl Way {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Send => "send",
-            Self::Write => "write",
-        }
+named! {
+    /// How updates travel.
+    pub(crate) enum Way {
+        /// Batches as messages
+        Send = "send",
+        /// Batches written by RMA into a mailbox, each told by a message
+        Write = "write",
     }
 }
 

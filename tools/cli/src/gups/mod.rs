@@ -5,19 +5,18 @@ mod stream;
 mod table;
 
 use crate::arguments::DeviceArguments;
+use crate::choice::choice;
 use crate::measure::driver::{Driver, Facade, Opening};
-use crate::measure::environment::Environment;
 use crate::measure::finding::{Finding, Gups};
-use crate::measure::plan::{Mode, Threads};
-use crate::measure::row::Document;
+use crate::measure::machine;
+use crate::measure::names::{Mode, Threads};
 use crate::measure::{UserError, while_doing};
 use crate::output::arguments::ResultsArguments;
-use crate::output::table::{align, scaled};
 use crate::perf;
 use crate::reach::scope;
-use crate::sizes::{parse_size, show_size};
+use crate::sizes::parse_size;
 use crate::workers::{Channel, Role as Part, Workers};
-use carrier::{Carrier, LOOK_AHEAD, Mailbox, Peer, Way};
+use carrier::{Carrier, Mailbox, Peer, Way};
 use cci::{Connect, Connection, Endpoint, Event, EventKind, RmaHandle, Scope};
 use clap::Args;
 use rustix::time::{ClockId, clock_gettime};
@@ -50,7 +49,7 @@ pub(crate) struct GupsArguments {
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     updates: Option<u64>,
     /// How updates travel
-    #[arg(long, value_enum, default_value = "send")]
+    #[arg(long, value_parser = choice::<Way>(), default_value = "send")]
     op: Way,
     #[command(flatten)]
     device: DeviceArguments,
@@ -114,13 +113,13 @@ pub(crate) fn gups(arguments: &GupsArguments) -> Result<(), UserError> {
         Part::Gups(Role { number, layout, way: arguments.op, transport, keys })
     };
     let mut workers = Workers::start(&(0..arguments.processes).map(role).collect::<Vec<_>>())?;
-    let mut environment = Environment::new(None);
+    let mut environment = machine::here(None);
     if let Some([first, second]) = workers.processors.as_deref() {
         environment.pinned = Some([*first, *second]);
     }
     let found = run(&mut workers, layout, arguments.op)?;
     let errors = found.errors;
-    perf::conclude(&Document::new(environment, Vec::new(), vec![Finding::Gups(found)], None), &mut files)?;
+    perf::conclude(&perf::document(environment, Vec::new(), vec![Finding::Gups(found)], None), &mut files)?;
     match errors {
         0 => Ok(()),
         errors => Err(UserError(format!(
@@ -239,30 +238,6 @@ fn now() -> u64 {
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// The finding on the terminal.
-pub(crate) fn table(found: &Gups) -> String {
-    let head = ["updates", "time", "updates/s", "GUP/s", "bare GUP/s", "ratio", "errors"];
-    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-    let row = [
-        scaled(found.updates as f64, ""),
-        crate::output::table::time(found.seconds * 1e9),
-        scaled(found.gups * 1e9, ""),
-        format!("{:.6}", found.gups),
-        format!("{:.6}", found.probe_gups),
-        format!("{:.3}", found.gups / found.probe_gups.max(f64::MIN_POSITIVE)),
-        found.errors.to_string(),
-    ];
-    let text = if found.operation == "write" { "written by RMA" } else { "sent as messages" };
-    format!(
-        "RandomAccess over {}: table of {} in {} processes, updates {text}, look-ahead {LOOK_AHEAD}; bare: each process alone in its \
-         part\n{}",
-        found.transport,
-        show_size(found.table_bytes),
-        found.processes,
-        align(&[head.map(String::from).to_vec(), row.to_vec()], &[])
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -274,20 +249,5 @@ mod tests {
             assert!(parse_table(text).is_err(), "{text}");
         }
         assert!(parse_table("100M").unwrap_err().contains("power of two"));
-    }
-
-    #[test]
-    fn the_finding_on_the_terminal() {
-        insta::assert_snapshot!(table(&Gups {
-            transport: "sm".into(),
-            operation: "send".into(),
-            table_bytes: 64 << 20,
-            updates: 1 << 25,
-            seconds: 0.5,
-            gups: 0.067_108_864,
-            processes: 2,
-            probe_gups: 0.25,
-            errors: 0,
-        }));
     }
 }

@@ -4,26 +4,21 @@ mod computing;
 mod ideal;
 mod machine;
 mod method;
-pub(crate) mod plot;
 mod remote;
 mod requester;
-mod show;
 mod simulated;
 
-pub(crate) use show::table;
-
 use crate::arguments::DeviceArguments;
+use crate::choice::choice;
 use crate::measure::client::{call, report};
 use crate::measure::control::Report;
 use crate::measure::driver::{Driver, Facade, Opening};
 use crate::measure::environment::{Environment, Path};
 use crate::measure::finding::{Finding, Logp, LogpPoint};
 use crate::measure::loops::Lane;
-use crate::measure::plan::{
-    self, Abi, AttributeName, Measurement, MemoryOrigin, Mode, Operation, Plan, Target, Threads,
-};
-use crate::measure::row::Document;
-use crate::measure::{UserError, ends, virtual_time};
+use crate::measure::names::{Abi, AttributeName, Measurement, MemoryOrigin, Mode, Operation, Target, Threads};
+use crate::measure::plan::{self, Plan};
+use crate::measure::{UserError, ends, session, virtual_time};
 use crate::output::arguments::ResultsArguments;
 use crate::output::table::time;
 use crate::peers::PeerSelection;
@@ -62,10 +57,10 @@ pub(crate) struct LogpArguments {
     #[arg(long, default_value = "8", value_parser = parse_size)]
     size: u64,
     /// What the connection promises; ro when absent, but uu over sim, where a message is then one frame and nothing else travels
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = choice::<AttributeName>())]
     attribute: Option<AttributeName>,
     /// Endpoints for one thread, or for many
-    #[arg(long, value_enum, default_value = "many")]
+    #[arg(long, value_parser = choice::<Threads>(), default_value = "many")]
     threads: Threads,
     /// Time for all bursts: short, normal, long, or such as 250ms; up to 500ms it may take longer
     #[arg(long, default_value = "normal", value_parser = parse_time)]
@@ -118,7 +113,7 @@ impl Session {
     /// The ping-pong that a server takes part in.
     fn plan(&self) -> Plan {
         Plan {
-            session: plan::Session {
+            session: session::Session {
                 measurement: Measurement::PingPong,
                 operation: Operation::Send,
                 attribute: self.attribute,
@@ -163,7 +158,8 @@ pub(crate) fn logp(arguments: &LogpArguments) -> Result<(), UserError> {
         threads: arguments.threads,
         time: arguments.time,
     };
-    let mut environment = Environment { settings: session.keys.clone(), is_virtual, ..Environment::new(None) };
+    let mut environment =
+        Environment { settings: session.keys.clone(), is_virtual, ..crate::measure::machine::here(None) };
     let outcome = match &arguments.connect {
         Some(_) if is_virtual => return Err(UserError::new(perf::VIRTUAL_IS_LOCAL)),
         Some(uri) => ask(&session, uri)?,
@@ -181,7 +177,7 @@ pub(crate) fn logp(arguments: &LogpArguments) -> Result<(), UserError> {
         }
     };
     environment.path = outcome.path;
-    perf::conclude(&Document::new(environment, Vec::new(), vec![Finding::Logp(outcome.logp)], None), &mut files)
+    perf::conclude(&perf::document(environment, Vec::new(), vec![Finding::Logp(outcome.logp)], None), &mut files)
 }
 
 /// Both ends in this process.

@@ -5,7 +5,7 @@ use super::control::{Answer, Command, What};
 use super::driver::{Driver, DriverError};
 use super::ends;
 use super::loops::{self, Lane, marker};
-use super::plan::{AttributeName, Measurement, ProbeKind, Target};
+use super::names::{AttributeName, Measurement, ProbeKind, Target};
 use super::{UserError, while_doing};
 use crate::probe::Probe;
 use cci::Status;

@@ -4,7 +4,8 @@ use super::control::{Answer, Client, Command, Hello, Link, Report, Request, VERS
 use super::driver::{Driver, DriverEvent, Opening, await_event};
 use super::ends::{self, Area, CONTROL, Handles, OPERATIONS};
 use super::environment::Path;
-use super::plan::{Effort, Measurement, Mode, Operation, Plan, ProbeKind, Threads};
+use super::names::{Measurement, Mode, Operation, ProbeKind, Threads};
+use super::plan::{Effort, Plan};
 use super::points::{self, Point};
 use super::ports::from_the_end;
 use super::{UserError, interrupt, while_doing};

@@ -2,7 +2,9 @@
 //! `probe::c_library` the C functions. The compiler resolves the trait, so a call costs no indirection.
 
 use super::environment::Path;
-use super::plan::{Mode, Plan, Session, Threads};
+use super::names::{Mode, Threads};
+use super::plan::Plan;
+use super::session::Session;
 use super::{UserError, ports, virtual_time, while_doing};
 use crate::probe;
 use crate::reach::{no_transport, scope};

@@ -2,7 +2,8 @@
 
 use super::driver::{Driver, DriverError, Transfer};
 use super::loops::{self, Act, Lane, WINDOW, ping, pong, sink};
-use super::plan::{AttributeName, MemoryOrigin, Session};
+use super::names::{AttributeName, MemoryOrigin};
+use super::session::Session;
 use super::{UserError, while_doing};
 use crate::probe::buffer::Buffer;
 use cci::{Attribute, Memory, RmaHandle, SharedMemory};
@@ -96,7 +97,7 @@ pub(crate) fn act<'a>(
             local: &handles.local,
             remote: &handles.remote,
             len: size,
-            read: session.operation == super::plan::Operation::Read,
+            read: session.operation == super::names::Operation::Read,
             message: tell,
         }),
     }

@@ -4,6 +4,9 @@ use super::row::Row;
 use super::statistics::median;
 use serde::{Deserialize, Serialize};
 
+/// Updates that a process of RandomAccess may have decided on and not yet handed over, as the benchmark's rules say.
+pub(crate) const LOOK_AHEAD: usize = 1024;
+
 /// One result. New kinds may be added; readers pass over those that they do not know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]

@@ -6,8 +6,10 @@
 
 use super::client::{self, Progress};
 use super::driver::{Driver, Facade, Opening};
-use super::environment::{Path, pin, two_processors};
-use super::plan::{Abi, Mode, Plan, Threads};
+use super::environment::Path;
+use super::machine::{pin, two_processors};
+use super::names::{Abi, Mode, Threads};
+use super::plan::Plan;
 use super::points::{Finished, Point, in_launches};
 use super::server::{self, Notice};
 use super::{UserError, interrupt, virtual_time, while_doing};

@@ -82,7 +82,7 @@ impl Points {
 
     fn rows(&self, plan: &Plan) -> Vec<Row> {
         let rows = self.0.iter().filter_map(|(point, samples)| {
-            let row = Row::new(plan, &point.transport, point.size, samples)?;
+            let row = Row::new(&plan.subject(&point.transport), point.size, samples)?;
             Some(match (&point.label, jitter(point)) {
                 (Some(label), _) => label.onto(row),
                 (None, Ok(Some(found))) => found.onto(row),

@@ -3,7 +3,8 @@
 use super::UserError;
 use super::environment::Environment;
 use super::finding::Finding;
-use super::plan::{Abi, MemoryOrigin, Plan, ProbeKind, Target};
+use super::names::{Abi, MemoryOrigin, ProbeKind, Target};
+use super::session::Session;
 use super::statistics::Summary;
 use serde::{Deserialize, Serialize};
 
@@ -73,10 +74,23 @@ pub(crate) struct Samples {
     pub(crate) operations: u64,
 }
 
+/// What the rows of a run are about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subject<'a> {
+    pub(crate) session: &'a Session,
+    /// Name of the transport.
+    pub(crate) transport: &'a str,
+    pub(crate) abi: Abi,
+    /// The bare operation that was measured in between.
+    pub(crate) probe: Option<ProbeKind>,
+    /// Largest spread of a point that counts as accurate, as a part of the median.
+    pub(crate) bound: f64,
+}
+
 impl Row {
     /// The row of a size; none when no block was measured.
-    pub(crate) fn new(plan: &Plan, transport: &str, size: u64, samples: &Samples) -> Option<Self> {
-        let session = &plan.session;
+    pub(crate) fn new(subject: &Subject<'_>, size: u64, samples: &Samples) -> Option<Self> {
+        let session = subject.session;
         let pairs = || samples.launches.iter();
         let summary = Summary::of(pairs().map(|launch| launch.iter().map(|(measured, _)| *measured).collect()))?;
         let probed = pairs().map(|launch| launch.iter().filter_map(|(_, probe)| *probe).collect());
@@ -87,7 +101,7 @@ impl Row {
         let bytes_per_second = per_second.map(|rate| rate * size as f64);
         Some(Self {
             measurement: session.measurement.name().into(),
-            transport: transport.into(),
+            transport: subject.transport.into(),
             attribute: session.attribute.name().to_uppercase(),
             operation: session.operation.name().into(),
             size,
@@ -98,8 +112,8 @@ impl Row {
             p99_ns: summary.p99,
             p999_ns: summary.p999,
             spread: summary.spread,
-            accurate: summary.spread <= plan.effort.bound,
-            probe: probe_ns.and(plan.probe),
+            accurate: summary.spread <= subject.bound,
+            probe: probe_ns.and(subject.probe),
             probe_ns,
             probe_p99_ns: bare.map(|probe| probe.p99),
             ratio: probe_ns.filter(|probe| *probe > 0.0).map(|probe| summary.median / probe),
@@ -107,7 +121,7 @@ impl Row {
             bytes_per_second,
             library: "cci".into(),
             setting: None,
-            abi: plan.abi,
+            abi: subject.abi,
             mode: session.mode.name().into(),
             threads: session.threads.name().into(),
             completion: if session.silent { "silent" } else { "reaped" }.into(),
@@ -139,18 +153,17 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    /// What this command line gave, and why there is no more if the run ended early.
+    /// What a run gave, whose command line is not known, and why there is no more if it ended early.
     pub(crate) fn new(
         environment: Environment,
         rows: Vec<Row>,
         findings: Vec<Finding>,
         interrupted: Option<String>,
     ) -> Self {
-        let typed = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
         Self {
             schema: SCHEMA.into(),
             environment,
-            command: std::iter::once("cci".into()).chain(typed).collect(),
+            command: Vec::new(),
             complete: interrupted.is_none(),
             interrupted,
             rows,
@@ -182,15 +195,18 @@ impl Document {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::super::plan::Measurement;
-    use super::super::plan::tests::plan;
+    use super::super::names::Measurement;
+    use super::super::session::tests::session;
     use super::*;
 
+    fn subject(session: &Session) -> Subject<'_> {
+        Subject { session, transport: "sm", abi: Abi::Rust, probe: Some(ProbeKind::Line), bound: 0.05 }
+    }
+
     pub(crate) fn row(measurement: Measurement, size: u64) -> Row {
-        let mut plan = plan();
-        plan.session.measurement = measurement;
+        let session = Session { measurement, ..session() };
         let pairs = vec![(90.0, Some(50.0)), (100.0, Some(80.0)), (130.0, Some(90.0))];
-        Row::new(&plan, "sm", size, &Samples { launches: vec![pairs], operations: 3000 }).unwrap()
+        Row::new(&subject(&session), size, &Samples { launches: vec![pairs], operations: 3000 }).unwrap()
     }
 
     #[test]
@@ -210,18 +226,19 @@ pub(crate) mod tests {
     #[test]
     fn without_a_probe_there_is_no_ratio_and_without_a_block_no_row() {
         let samples = Samples { launches: vec![vec![(1.0, None)]], operations: 1 };
-        let row = Row::new(&plan(), "sm", 8, &samples).unwrap();
+        let session = session();
+        let row = Row::new(&subject(&session), 8, &samples).unwrap();
         assert_eq!((row.probe, row.probe_ns, row.ratio), (None, None, None));
-        assert_eq!(Row::new(&plan(), "sm", 8, &Samples::default()), None);
+        assert_eq!(Row::new(&subject(&session), 8, &Samples::default()), None);
     }
 
     #[test]
     fn a_point_is_accurate_when_its_median_is_known_within_the_bound() {
         let of = |bound: f64| {
-            let mut plan = plan();
-            plan.effort.bound = bound;
+            let session = session();
+            let subject = Subject { bound, ..subject(&session) };
             let pairs = (0..100).map(|block| (100.0 + f64::from(block % 10), None)).collect();
-            Row::new(&plan, "sm", 8, &Samples { launches: vec![pairs], operations: 100 }).unwrap()
+            Row::new(&subject, 8, &Samples { launches: vec![pairs], operations: 100 }).unwrap()
         };
         let row = of(0.05);
         assert!(row.accurate && row.spread > 0.001, "{}", row.spread);

@@ -9,7 +9,8 @@ use super::UserError;
 use super::client::{self, Progress};
 use super::driver::{Completion, Driver, DriverError, DriverEvent, Facade, Opening, PostError, Transfer, with_keys};
 use super::environment::Path;
-use super::plan::{Mode, Plan, Threads};
+use super::names::{Mode, Threads};
+use super::plan::Plan;
 use super::server::{self, Notice};
 use cci::{Attribute, Connection, Memory, RmaHandle, Status};
 use cci_sim::Clock;
@@ -309,8 +310,8 @@ impl Driver for InTurns {
 
 #[cfg(test)]
 mod tests {
+    use super::super::names::{Measurement, Operation};
     use super::super::plan::tests::plan;
-    use super::super::plan::{Measurement, Operation};
     use super::super::points::{Finished, in_launches};
     use super::super::row::Row;
     use super::*;

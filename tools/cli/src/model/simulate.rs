@@ -3,9 +3,10 @@
 use super::answer::{Answer, Cell, Table};
 use super::pattern::{positive, share};
 use super::system::{self, SystemArguments};
+use crate::choice::choice;
 use crate::measure::UserError;
 use crate::measure::ends;
-use crate::measure::plan::AttributeName;
+use crate::measure::names::AttributeName;
 use crate::output::arguments::FileArguments;
 use cci_model::{Parameters, Pattern, Topology};
 use cci_simulator::plan::with_header;
@@ -29,7 +30,7 @@ pub(crate) struct SimulateArguments {
     #[arg(long, value_parser = share)]
     load: Option<f64>,
     /// What connections promise. Acknowledgements of reliable ones load links and processors, which the analysis leaves out
-    #[arg(long, value_enum, default_value = "uu")]
+    #[arg(long, value_parser = choice::<AttributeName>(), default_value = "uu")]
     attribute: AttributeName,
     /// Messages to measure, where the pattern does not say how many; 1,000, or 100,000 under load, when absent
     #[arg(long, value_parser = clap::value_parser!(u64).range(20..=100_000_000))]

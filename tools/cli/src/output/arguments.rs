@@ -1,6 +1,6 @@
 //! Where the results of a run go.
 
-use super::Files;
+use super::{Files, Paths};
 use crate::measure::UserError;
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,13 @@ pub(crate) struct FileArguments {
 }
 
 impl FileArguments {
+    fn paths<'a>(&'a self, plot: Option<&'a Path>) -> Paths<'a> {
+        Paths { json: self.json.as_deref(), csv: self.csv.as_deref(), plot, report: None }
+    }
+
     /// Opens them, and the plot where there is one, before anything is computed.
     pub(crate) fn open(&self, plot: Option<&Path>) -> Result<Files, UserError> {
-        Files::open(self, plot, None)
+        Files::open(self.paths(plot))
     }
 }
 
@@ -39,7 +43,7 @@ pub(crate) struct ResultsArguments {
 impl ResultsArguments {
     /// Opens them, and the plot where there is one, before the run, so that a mistake in a name costs none.
     pub(crate) fn open(&self, plot: Option<&Path>) -> Result<Files, UserError> {
-        let files = Files::open(&self.files, plot, self.report.as_deref())?;
+        let files = Files::open(Paths { report: self.report.as_deref(), ..self.files.paths(plot) })?;
         Ok(Files { strict: self.strict, ..files })
     }
 }

@@ -151,7 +151,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::plan::Measurement;
+    use crate::measure::names::Measurement;
     use crate::measure::row::tests::row;
 
     #[test]
@@ -169,8 +169,8 @@ mod tests {
     #[test]
     fn every_field_of_a_row_has_a_column() {
         let mut row = row(Measurement::Rate, 8);
-        row.memory = Some(crate::measure::plan::MemoryOrigin::Any);
-        row.target = Some(crate::measure::plan::Target::Polling);
+        row.memory = Some(crate::measure::names::MemoryOrigin::Any);
+        row.target = Some(crate::measure::names::Target::Polling);
         let value = serde_json::to_value(&row).unwrap();
         let mut fields: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
         fields.retain(|field| !matches!(*field, "pairs" | "launches"));

@@ -1,9 +1,9 @@
 //! Findings on the terminal.
 
 use super::table::{align, scaled, time};
+use super::{breakdown, gups, logp};
 use crate::measure::finding::{Finding, Idle, Jitter, Memory, Overlap, Threads};
 use crate::sizes::show_size;
-use crate::{breakdown, gups, logp};
 
 /// A finding as people read it; nothing for a kind that has no text.
 pub(crate) fn text(finding: &Finding) -> String {

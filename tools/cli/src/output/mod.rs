@@ -1,15 +1,19 @@
 //! What a run gives: a table on the terminal, and files.
 
 pub(crate) mod arguments;
+mod breakdown;
 mod csv;
 pub(crate) mod findings;
+mod gups;
+mod logp;
 pub(crate) mod plot;
+mod side_by_side;
+mod signature;
 pub(crate) mod table;
 
+use crate::html;
 use crate::measure::row::Document;
 use crate::measure::{UserError, while_doing};
-use crate::report;
-use arguments::FileArguments;
 use std::fs::File;
 use std::io::{Write, stdout};
 use std::path::Path;
@@ -42,6 +46,15 @@ impl Sink {
     }
 }
 
+/// Names of the files of a run; `-` is standard output.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Paths<'a> {
+    pub(crate) json: Option<&'a Path>,
+    pub(crate) csv: Option<&'a Path>,
+    pub(crate) plot: Option<&'a Path>,
+    pub(crate) report: Option<&'a Path>,
+}
+
 /// Files of a run.
 #[derive(Default)]
 pub(crate) struct Files {
@@ -54,11 +67,16 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    fn open(files: &FileArguments, plot: Option<&Path>, report: Option<&Path>) -> Result<Self, UserError> {
+    /// Opens them before the run, so that a mistake in a name costs none.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be written, or the plot's is named as one of another format than SVG.
+    pub(crate) fn open(paths: Paths<'_>) -> Result<Self, UserError> {
         let open = |path: Option<&Path>| path.map(Sink::open).transpose();
-        plot.map_or(Ok(()), must_be_svg)?;
-        let (json, csv) = (files.json.as_deref(), files.csv.as_deref());
-        Ok(Self { json: open(json)?, csv: open(csv)?, plot: open(plot)?, report: open(report)?, strict: false })
+        paths.plot.map_or(Ok(()), must_be_svg)?;
+        let (json, csv, plot) = (open(paths.json)?, open(paths.csv)?, open(paths.plot)?);
+        Ok(Self { json, csv, plot, report: open(paths.report)?, strict: false })
     }
 
     /// Whether standard output is taken by one of them, so that the table goes to standard error.
@@ -79,7 +97,7 @@ impl Files {
             sink.write(&plot::svg(document)?)?;
         }
         if let Some(sink) = &mut self.report {
-            sink.write(&report::page_of(document))?;
+            sink.write(&html::page_of(document))?;
         }
         Ok(())
     }
@@ -101,17 +119,21 @@ fn must_be_svg(path: &Path) -> Result<(), UserError> {
 mod tests {
     use super::*;
 
+    fn plot(path: &Path) -> Result<Files, UserError> {
+        Files::open(Paths { plot: Some(path), ..Paths::default() })
+    }
+
     #[test]
     fn a_plot_in_another_format_is_refused_and_no_file_made() {
         let directory = tempfile::tempdir().unwrap();
         for name in ["plot.png", "plot.PDF", "plot.svg.gz"] {
             let path = directory.path().join(name);
-            let error = FileArguments::default().open(Some(&path)).err().unwrap().0;
+            let error = plot(&path).err().unwrap().0;
             assert!(error.contains(".svg") && error.contains(name.rsplit('.').next().unwrap()), "{error}");
             assert!(!path.exists(), "{name}");
         }
         for name in ["plot.svg", "plot.SVG", "plot"] {
-            assert!(FileArguments::default().open(Some(&directory.path().join(name))).is_ok(), "{name}");
+            assert!(plot(&directory.path().join(name)).is_ok(), "{name}");
         }
     }
 
@@ -119,15 +141,14 @@ mod tests {
     fn a_file_that_cannot_be_written_is_told_before_the_run() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("missing").join("rows.json");
-        let files = FileArguments { json: Some(path), csv: None };
-        let error = files.open(None).err().unwrap().0;
+        let error = Files::open(Paths { json: Some(&path), ..Paths::default() }).err().unwrap().0;
         assert!(error.contains("rows.json") && error.contains("directory that exists"), "{error}");
     }
 
     #[test]
     fn a_dash_takes_the_terminal() {
-        let files = FileArguments { json: None, csv: Some("-".into()) };
-        assert!(files.open(None).unwrap().take_the_terminal());
+        let files = Files::open(Paths { csv: Some(Path::new("-")), ..Paths::default() });
+        assert!(files.unwrap().take_the_terminal());
         assert!(!Files::default().take_the_terminal());
     }
 }

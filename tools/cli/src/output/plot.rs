@@ -33,7 +33,7 @@ pub(crate) type Failed<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBack
 /// The plot of a document.
 pub(crate) fn svg(document: &Document) -> Result<String, UserError> {
     if let ([], [Finding::Logp(found)]) = (&document.rows[..], &document.findings[..]) {
-        return crate::logp::plot::svg(found, &document.environment);
+        return super::signature::svg(found, &document.environment);
     }
     if document.rows.is_empty() {
         return Err(UserError::new("there is nothing to draw: no size was measured"));
@@ -84,7 +84,7 @@ fn draw<'a>(document: &Document, text: &'a mut String) -> Result<(), Failed<'a>>
         show: &|ns| short(&time(*ns)),
         legend: SeriesLabelPosition::UpperLeft,
     };
-    let same_size = rows[0].probe.is_none_or(crate::measure::plan::ProbeKind::moves_the_size);
+    let same_size = rows[0].probe.is_none_or(crate::measure::names::ProbeKind::moves_the_size);
     let bandwidth = Panel {
         title: "Bandwidth",
         label: "bytes per second",
@@ -284,7 +284,7 @@ fn round(size: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::plan::Measurement;
+    use crate::measure::names::Measurement;
     use crate::measure::row::tests::row;
 
     fn document(rows: Vec<Row>) -> Document {

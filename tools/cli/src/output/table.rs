@@ -1,7 +1,7 @@
 //! The table on the terminal.
 
+use super::side_by_side;
 use crate::measure::row::Row;
-use crate::peers::side_by_side;
 use crate::sizes::show_size;
 
 /// Cells in columns: those of the columns `left` to the left, the others to the right.
@@ -149,7 +149,7 @@ pub(crate) fn scaled(value: f64, unit: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::plan::Measurement;
+    use crate::measure::names::Measurement;
     use crate::measure::row::tests::row;
 
     #[test]

@@ -3,14 +3,14 @@
 mod catalogue;
 mod peer_set;
 mod program;
-pub(crate) mod side_by_side;
 
 pub(crate) use peer_set::{PeerEvent, PeerSet};
 pub(crate) use program::Timeouts;
 
 use crate::measure::UserError;
-use crate::measure::environment::two_processors;
-use crate::measure::plan::{Abi, Mode, Operation, Plan, Threads};
+use crate::measure::machine::two_processors;
+use crate::measure::names::{Abi, Mode, Operation, Threads};
+use crate::measure::plan::Plan;
 use crate::measure::row::Row;
 use catalogue::{Choice, PeerList, parse_list};
 use clap::Args;

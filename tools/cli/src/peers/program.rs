@@ -275,7 +275,7 @@ fn line(input: &mut impl BufRead) -> Option<String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::measure::plan::Mode;
+    use crate::measure::names::Mode;
     use crate::peers::catalogue::{PEERS, Peer};
     use std::fs;
 

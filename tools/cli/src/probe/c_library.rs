@@ -1,7 +1,7 @@
 //! The measuring loops' way through `libcci.so`: its functions, called through pointers as any C program calls them.
 
 use crate::measure::driver::{Completion, Driver, DriverError, DriverEvent, Opening, PostError, Transfer, nap};
-use crate::measure::plan::{Mode, Threads};
+use crate::measure::names::{Mode, Threads};
 use crate::measure::{UserError, while_doing};
 use cci::{Attribute, EventKind, Memory, RmaHandle, Status};
 use libloading::Library;

@@ -14,7 +14,7 @@ pub(crate) mod shared;
 pub(crate) mod ticks;
 mod wake;
 
-use crate::measure::plan::ProbeKind;
+use crate::measure::names::ProbeKind;
 use buffer::Buffer;
 use shared::Shared;
 use std::io;

@@ -1,7 +1,7 @@
 //! `cci perf report --measure`: runs every measurement, each as a command that a person could type, and keeps what it writes.
 
-use super::Run;
 use crate::documents;
+use crate::html::Run;
 use crate::measure::{UserError, while_doing};
 use std::fmt::Write as _;
 use std::io::{Read, Write, stderr};

@@ -1,32 +1,14 @@
 //! `cci perf report`: runs as one HTML page that needs nothing else.
 
 pub(crate) mod arguments;
-mod chart;
-mod curves;
-mod figure;
-mod findings;
-mod headline;
-mod library;
 mod measuring;
-mod page;
-mod runs;
-#[cfg(test)]
-mod tests;
-mod unit;
 
 use crate::documents;
-use crate::measure::row::Document;
+use crate::html::{self, Run};
 use crate::measure::{UserError, while_doing};
 use crate::model::section::Section;
 use crate::output::Sink;
 use arguments::ReportArguments;
-
-/// A run of the page.
-pub(crate) struct Run {
-    pub(crate) document: Document,
-    /// The file that it was read from; empty when it was read from none.
-    pub(crate) source: String,
-}
 
 /// Writes the page of documents, once those are measured that are to be.
 pub(crate) fn report(arguments: &ReportArguments) -> Result<(), UserError> {
@@ -49,7 +31,8 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<(), UserError> {
             out
         }
     };
-    out.write(&page::page_beside(&runs, &failures, &models))?;
+    let models: Vec<_> = models.iter().map(Section::draw).collect();
+    out.write(&html::page_beside(&runs, &failures, &models))?;
     let partial = runs.iter().filter(|run| !run.document.complete).count();
     match (&arguments.measure, failures.len(), partial) {
         (None, ..) | (Some(_), 0, 0) => Ok(()),
@@ -57,9 +40,4 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<(), UserError> {
             "the page is written, but {missing} measurements gave nothing and {partial} ended early; it says why"
         ))),
     }
-}
-
-/// The page of a run that has just ended.
-pub(crate) fn page_of(document: &Document) -> String {
-    page::page(&[Run { document: document.clone(), source: String::new() }], &[])
 }

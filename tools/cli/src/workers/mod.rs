@@ -8,7 +8,7 @@ mod worker;
 
 pub(crate) use self::worker::{Channel, WorkerArguments, worker};
 
-use crate::measure::environment::{allowed, two_processors};
+use crate::measure::machine::{allowed, two_processors};
 use crate::measure::{UserError, while_doing};
 use crate::probe::WakePair;
 use crate::probe::shared::{self, Shared};

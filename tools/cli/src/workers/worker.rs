@@ -1,8 +1,8 @@
 //! A worker process: its arguments, its channel to the parent, and its role.
 
 use super::Role;
-use crate::measure::environment::pin;
 use crate::measure::local::die_with_parent;
+use crate::measure::machine::pin;
 use crate::measure::{UserError, while_doing};
 use crate::probe::shared::Shared;
 use crate::probe::{Probe, Side, WakePair};

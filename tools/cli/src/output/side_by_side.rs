@@ -1,7 +1,7 @@
 //! What a table says more of when CCI is not alone in it.
 
+use super::table::align;
 use crate::measure::row::Row;
-use crate::output::table::align;
 
 /// How many times as long as CCI a row takes for an operation of that size.
 pub(crate) fn to_cci(row: &Row, rows: &[Row]) -> Option<f64> {
@@ -35,7 +35,7 @@ pub(crate) fn settings(rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::plan::Measurement;
+    use crate::measure::names::Measurement;
     use crate::measure::row::tests::row;
     use crate::output::table::table;
 

@@ -4,29 +4,29 @@ use super::frame::{Area, Chart};
 use super::label::spread;
 use super::marker::marker;
 use super::{at, path};
-use crate::report::library::{Look, Mark};
+use crate::html::library::{Look, Mark};
 use maud::{Markup, html};
 
 /// One line of a chart.
 #[derive(Clone, Debug)]
-pub(in crate::report) struct Line {
+pub(in crate::html) struct Line {
     /// What stands at its end: a word or two.
-    pub(in crate::report) label: String,
-    pub(in crate::report) look: Look,
+    pub(in crate::html) label: String,
+    pub(in crate::html) look: Look,
     /// In the order of the abscissa.
-    pub(in crate::report) points: Vec<Point>,
+    pub(in crate::html) points: Vec<Point>,
 }
 
 /// One point of a line.
 #[derive(Clone, Debug)]
-pub(in crate::report) struct Point {
-    pub(in crate::report) x: f64,
-    pub(in crate::report) y: f64,
+pub(in crate::html) struct Point {
+    pub(in crate::html) x: f64,
+    pub(in crate::html) y: f64,
     /// The ends of the band here.
-    pub(in crate::report) band: Option<(f64, f64)>,
-    pub(in crate::report) is_accurate: bool,
+    pub(in crate::html) band: Option<(f64, f64)>,
+    pub(in crate::html) is_accurate: bool,
     /// What is told when one points at it.
-    pub(in crate::report) told: String,
+    pub(in crate::html) told: String,
 }
 
 /// Units between two labels.

@@ -1,12 +1,12 @@
 //! Memory over connections.
 
 use super::{Found, Section, origins};
+use crate::html::chart::{Axis, Chart, Line, Point, Spread};
+use crate::html::curves::transport;
+use crate::html::figure::{Entry, Figure, FigureTable};
+use crate::html::library::Look;
+use crate::html::unit;
 use crate::measure::finding::{Memory, MemoryPoint};
-use crate::report::chart::{Axis, Chart, Line, Point, Spread};
-use crate::report::curves::transport;
-use crate::report::figure::{Entry, Figure, FigureTable};
-use crate::report::library::Look;
-use crate::report::unit;
 
 pub(super) fn section(found: &Found<'_, Memory>) -> Section {
     let figures = if found.is_empty() { Vec::new() } else { vec![figure(found)] };

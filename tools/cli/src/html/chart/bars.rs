@@ -5,22 +5,22 @@ use maud::{Markup, html};
 
 /// One bar.
 #[derive(Clone, Debug)]
-pub(in crate::report) struct Bar {
-    pub(in crate::report) label: String,
+pub(in crate::html) struct Bar {
+    pub(in crate::html) label: String,
     /// From left to right; a value alone is one part.
-    pub(in crate::report) parts: Vec<Part>,
+    pub(in crate::html) parts: Vec<Part>,
     /// What stands behind it.
-    pub(in crate::report) told: String,
+    pub(in crate::html) told: String,
 }
 
 /// One part of a bar.
 #[derive(Clone, Debug)]
-pub(in crate::report) struct Part {
+pub(in crate::html) struct Part {
     /// Its colour, as a class of the style.
-    pub(in crate::report) class: String,
-    pub(in crate::report) value: f64,
+    pub(in crate::html) class: String,
+    pub(in crate::html) value: f64,
     /// What is told when one points at it.
-    pub(in crate::report) told: String,
+    pub(in crate::html) told: String,
 }
 
 impl Bar {
@@ -40,7 +40,7 @@ impl Bar {
 /// Height of a bar and its label.
 const ROW: f64 = 34.0;
 /// Bars over the same scale, from zero. `about` is what a reader who does not see them is told.
-pub(in crate::report) fn bars(id: &str, about: &str, bars: &[Bar]) -> Markup {
+pub(in crate::html) fn bars(id: &str, about: &str, bars: &[Bar]) -> Markup {
     let longest = bars.iter().map(|bar| bar.places(1.0).1).fold(f64::MIN_POSITIVE, f64::max);
     let letters = bars.iter().map(|bar| bar.told.chars().count()).max().unwrap_or(0);
     let scale = (WIDTH - 8.0 - width_of(letters)) / longest;

@@ -1,12 +1,12 @@
 //! The LogP parameters, and the points that they were fitted to.
 
 use super::{Found, Section, origins};
+use crate::html::chart::{Axis, Chart, Line, Point, Spread};
+use crate::html::curves::transport;
+use crate::html::figure::{Entry, Figure, FigureTable};
+use crate::html::library::Look;
+use crate::html::unit;
 use crate::measure::finding::{Logp, LogpPoint};
-use crate::report::chart::{Axis, Chart, Line, Point, Spread};
-use crate::report::curves::transport;
-use crate::report::figure::{Entry, Figure, FigureTable};
-use crate::report::library::Look;
-use crate::report::unit;
 use crate::sizes::show_size;
 use maud::html;
 

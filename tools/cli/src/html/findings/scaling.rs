@@ -1,12 +1,12 @@
 //! Threads, and transfers that hide behind computation.
 
 use super::{Found, Section};
+use crate::html::chart::{Axis, Chart, Line, Point, Spread};
+use crate::html::curves::transport;
+use crate::html::figure::{Entry, Figure, FigureTable};
+use crate::html::library::Look;
+use crate::html::unit;
 use crate::measure::finding::{Overlap, OverlapPoint, Threads, ThreadsPoint};
-use crate::report::chart::{Axis, Chart, Line, Point, Spread};
-use crate::report::curves::transport;
-use crate::report::figure::{Entry, Figure, FigureTable};
-use crate::report::library::Look;
-use crate::report::unit;
 use crate::sizes::show_size;
 
 pub(super) fn threads(found: &Found<'_, Threads>) -> Section {

@@ -1,12 +1,12 @@
 //! Where the time of one request and its reply goes.
 
 use super::{Found, Section, origins};
+use crate::html::chart::{Bar, Part, bars};
+use crate::html::curves::transport;
+use crate::html::figure::{Entry, Figure, FigureTable};
+use crate::html::library::{Look, Mark};
+use crate::html::unit;
 use crate::measure::finding::{Breakdown, Share};
-use crate::report::chart::{Bar, Part, bars};
-use crate::report::curves::transport;
-use crate::report::figure::{Entry, Figure, FigureTable};
-use crate::report::library::{Look, Mark};
-use crate::report::unit;
 use crate::sizes::show_size;
 
 pub(super) fn section(found: &Found<'_, Breakdown>) -> Section {

@@ -7,7 +7,6 @@ use super::headline::{self, mark_of_doubt};
 use super::runs::{Runs, mark_of_partial};
 use super::unit;
 use crate::measure::statistics::median;
-use crate::model::section::Section as Model;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// What is to be known for reading lines over size.
@@ -19,8 +18,8 @@ pub(super) fn page(runs: &[Run], failures: &[(String, String)]) -> String {
     page_beside(runs, failures, &[])
 }
 
-/// The same, with what a model says beside the measurements.
-pub(super) fn page_beside(runs: &[Run], failures: &[(String, String)], models: &[Model]) -> String {
+/// The same, with the answers of models beside the measurements.
+pub(crate) fn page_beside(runs: &[Run], failures: &[(String, String)], models: &[Markup]) -> String {
     let all = Runs(runs);
     let headline = headline::draw(runs);
     let curves = KINDS.iter().map(|kind| (kind, figures(kind, runs))).map(|(kind, figures)| Section {
@@ -60,7 +59,7 @@ pub(super) fn page_beside(runs: &[Run], failures: &[(String, String)], models: &
                         }
                     }
                     @if !models.is_empty() {
-                        section id="model" { h2 { "Model" } @for model in models { (model.draw()) } }
+                        section id="model" { h2 { "Model" } @for model in models { (model) } }
                     }
                     section id="runs" { h2 { "Runs" } (all.draw()) }
                     section id="reading" { h2 { "How to read this" } (reading()) }

@@ -1,10 +1,10 @@
 //! Findings of a few numbers: random access, and idleness.
 
 use super::{Found, Section, origins};
+use crate::html::curves::transport;
+use crate::html::figure::{Figure, FigureTable};
+use crate::html::unit;
 use crate::measure::finding::{Gups, Idle};
-use crate::report::curves::transport;
-use crate::report::figure::{Figure, FigureTable};
-use crate::report::unit;
 
 pub(super) fn gups(found: &Found<'_, Gups>) -> Section {
     let row = |gups: &Gups| {

@@ -1,7 +1,7 @@
 //! The parameters, and the signature that they were told from, on the terminal.
 
+use super::table::{align, time};
 use crate::measure::finding::{Logp, LogpPoint};
-use crate::output::table::{align, time};
 use crate::sizes::show_size;
 
 /// The whole text.

@@ -5,14 +5,14 @@ use super::{Axis, WIDTH, at, width_of};
 use maud::{Markup, html};
 
 /// A chart of lines over two axes.
-pub(in crate::report) struct Chart {
+pub(in crate::html) struct Chart {
     /// Its name within the page; no two may have the same.
-    pub(in crate::report) id: String,
+    pub(in crate::html) id: String,
     /// What a reader who does not see it is told.
-    pub(in crate::report) description: String,
-    pub(in crate::report) x: Axis,
-    pub(in crate::report) y: Axis,
-    pub(in crate::report) lines: Vec<Line>,
+    pub(in crate::html) description: String,
+    pub(in crate::html) x: Axis,
+    pub(in crate::html) y: Axis,
+    pub(in crate::html) lines: Vec<Line>,
 }
 
 /// The place of the lines within a chart.
@@ -26,7 +26,7 @@ pub(super) struct Area {
 const HEIGHT: f64 = 270.0;
 
 impl Chart {
-    pub(in crate::report) fn draw(&self) -> Markup {
+    pub(in crate::html) fn draw(&self) -> Markup {
         let ticks = self.y.labels();
         let widest = |letters: &mut dyn Iterator<Item = usize>| width_of(letters.max().unwrap_or(0));
         let left = 12.0 + widest(&mut ticks.iter().map(|(_, label)| label.chars().count()));

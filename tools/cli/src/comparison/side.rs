@@ -13,7 +13,7 @@ pub(super) struct Series {
 
 /// All keys of a side, in the order of their first row.
 #[derive(Debug, Default)]
-pub(super) struct Side(pub(super) Vec<(Key, Series)>);
+pub(crate) struct Side(pub(super) Vec<(Key, Series)>);
 
 impl Side {
     /// Takes the rows of a document; rows of the same key are further launches. `name` is the file's.
@@ -21,7 +21,7 @@ impl Side {
     /// # Errors
     ///
     /// A row contradicts itself.
-    pub(super) fn take(&mut self, document: &Document, name: &str) -> Result<(), UserError> {
+    pub(crate) fn take(&mut self, document: &Document, name: &str) -> Result<(), UserError> {
         for row in &document.rows {
             let key = Key::of(row);
             let launches = launches(row).map_err(|why| UserError(format!("{name}: the row of {key} {why}")))?;
@@ -70,7 +70,7 @@ fn launches(row: &Row) -> Result<Vec<Vec<f64>>, String> {
 mod tests {
     use super::*;
     use crate::measure::environment::Environment;
-    use crate::measure::plan::Measurement;
+    use crate::measure::names::Measurement;
     use crate::measure::row::tests::row;
 
     fn side(rows: Vec<Row>) -> Result<Side, UserError> {

@@ -1,11 +1,11 @@
 //! The LogP signature: time per request over the length of the burst, one line a delay.
 
-use super::show::{delays, is_same};
+use super::logp::{delays, is_same};
+use super::plot::{AREA, Failed, Footer, GRID, INK, font, short};
+use super::table::time;
 use crate::measure::environment::Environment;
 use crate::measure::finding::Logp;
 use crate::measure::{UserError, while_doing};
-use crate::output::plot::{AREA, Failed, Footer, GRID, INK, font, short};
-use crate::output::table::time;
 use crate::sizes::show_size;
 use plotters::coord::combinators::IntoLogRange;
 use plotters::prelude::*;
@@ -102,7 +102,7 @@ fn parameters(found: &Logp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::show::tests::found;
+    use super::super::logp::tests::found;
     use super::*;
 
     #[test]

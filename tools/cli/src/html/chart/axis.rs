@@ -2,7 +2,7 @@
 
 /// How values are spread over an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::report) enum Spread {
+pub(in crate::html) enum Spread {
     /// Equal ratios are equal lengths; labels at powers of two.
     Binary,
     /// The same with labels at powers of ten, or at 1, 2 and 5 of each where there are few.
@@ -13,9 +13,9 @@ pub(in crate::report) enum Spread {
 
 /// An axis.
 #[derive(Clone, Debug)]
-pub(in crate::report) struct Axis {
+pub(in crate::html) struct Axis {
     /// What it shows, with its unit if the labels have none.
-    pub(in crate::report) name: String,
+    pub(in crate::html) name: String,
     spread: Spread,
     low: f64,
     high: f64,
@@ -27,7 +27,7 @@ const MOST: usize = 7;
 
 impl Axis {
     /// An axis that shows these values; those that are no positive numbers have no place on a logarithmic axis.
-    pub(in crate::report) fn new(
+    pub(in crate::html) fn new(
         name: &str,
         spread: Spread,
         values: impl IntoIterator<Item = f64>,
@@ -52,7 +52,7 @@ impl Axis {
     }
 
     /// The part of the axis that lies below a value: 0 at its beginning, 1 at its end.
-    pub(in crate::report) fn part(&self, value: f64) -> f64 {
+    pub(in crate::html) fn part(&self, value: f64) -> f64 {
         match self.spread {
             Spread::Linear => (value - self.low) / (self.high - self.low),
             Spread::Binary | Spread::Decimal => (value / self.low).ln() / (self.high / self.low).ln(),
@@ -60,7 +60,7 @@ impl Axis {
     }
 
     /// The values with labels, and these.
-    pub(in crate::report) fn labels(&self) -> Vec<(f64, String)> {
+    pub(in crate::html) fn labels(&self) -> Vec<(f64, String)> {
         let values = match self.spread {
             Spread::Binary => self.powers_of_two(),
             Spread::Decimal => self.decimal(),

@@ -11,13 +11,13 @@ const SEED: u64 = 0x5eed_c0de;
 
 /// What counts as a change.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Bar {
+pub(crate) struct Bar {
     /// The smallest change that counts, as a part: 0.03 is 3 %.
-    pub(super) smallest: f64,
+    pub(crate) smallest: f64,
     /// Probability of any false alarm in the whole table.
-    pub(super) chance: f64,
+    pub(crate) chance: f64,
     /// Standard deviation between launches of one build, where a side has one launch.
-    pub(super) between: Option<f64>,
+    pub(crate) between: Option<f64>,
 }
 
 /// What became of a key.
@@ -74,7 +74,7 @@ pub(super) struct Change {
     pub(super) low: f64,
     pub(super) high: f64,
     /// Probability of such a difference, or a larger one, where there is none.
-    pub(super) chance: f64,
+    pub(crate) chance: f64,
     /// The same, corrected for the number of comparisons.
     pub(super) corrected: f64,
 }
@@ -176,7 +176,7 @@ fn figure(series: &Series) -> Figure {
 mod tests {
     use super::super::statistic::tests::Build;
     use super::*;
-    use crate::measure::plan::Measurement;
+    use crate::measure::names::Measurement;
     use crate::measure::row::tests::row;
 
     const BAR: Bar = Bar { smallest: 0.03, chance: 0.01, between: None };

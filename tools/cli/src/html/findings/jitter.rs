@@ -1,12 +1,12 @@
 //! The distribution of single round trips.
 
 use super::{Found, Section, origins};
+use crate::html::chart::{Axis, Chart, Line, Point, Spread};
+use crate::html::curves::transport;
+use crate::html::figure::{Entry, Figure, FigureTable};
+use crate::html::library::{Look, Mark};
+use crate::html::unit;
 use crate::measure::finding::Jitter;
-use crate::report::chart::{Axis, Chart, Line, Point, Spread};
-use crate::report::curves::transport;
-use crate::report::figure::{Entry, Figure, FigureTable};
-use crate::report::library::{Look, Mark};
-use crate::report::unit;
 use crate::sizes::show_size;
 
 pub(super) fn section(found: &Found<'_, Jitter>) -> Section {

@@ -147,7 +147,7 @@ fn near_8(row: &Row) -> f64 {
 mod tests {
     use super::*;
     use crate::measure::environment::Environment;
-    use crate::measure::plan::Measurement;
+    use crate::measure::names::Measurement;
     use crate::measure::row::Document;
     use crate::measure::row::tests::row;
 

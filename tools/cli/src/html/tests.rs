@@ -7,7 +7,7 @@ use crate::measure::finding::{
     Breakdown, Finding, Gups, Idle, Jitter, Logp, LogpPoint, Memory, MemoryPoint, Overlap, OverlapPoint, Share,
     Threads, ThreadsPoint,
 };
-use crate::measure::plan::Measurement;
+use crate::measure::names::Measurement;
 use crate::measure::row::tests::row;
 use crate::measure::row::{Document, Row};
 

@@ -1,7 +1,7 @@
 //! Markers: one shape a library, so that lines are told apart without colour as well.
 
 use super::{at, path};
-use crate::report::library::{Look, Mark};
+use crate::html::library::{Look, Mark};
 use maud::{Markup, html};
 
 /// The marker of a point, hollow where that is not accurate; nothing for a line without points.
@@ -28,7 +28,7 @@ fn corners(shape: usize) -> Option<&'static [(f64, f64)]> {
 }
 
 /// A piece of a line with its marker, or of a surface, for a legend.
-pub(in crate::report) fn swatch(look: &Look) -> Markup {
+pub(in crate::html) fn swatch(look: &Look) -> Markup {
     html! {
         svg class={ "swatch " (look.class) } viewBox="0 0 28 12" aria-hidden="true" {
             @if look.mark == Mark::Block {
