@@ -1,10 +1,10 @@
 //! `cci perf compare`: what changed between two builds beyond noise.
 
-use crate::comparison::{Bar, Comparison, Side};
-use crate::documents;
-use crate::measure::{UserError, while_doing};
-use crate::output::Sink;
-use crate::sizes::parse_percent;
+use cci_report::comparison::{Bar, Comparison, Side};
+use cci_report::documents;
+use cci_report::output::Sink;
+use cci_report::sizes::parse_percent;
+use cci_report::{UserError, while_doing};
 use clap::Args;
 use std::io::{Write, stderr, stdout};
 use std::path::PathBuf;

@@ -3,11 +3,11 @@
 
 use crate::arguments::Footprint;
 use crate::bench::{connections, footprint};
-use crate::measure::UserError;
-use crate::measure::finding::{Finding, Idle, Memory};
 use crate::measure::machine;
-use crate::output::arguments::ResultsArguments;
 use crate::perf::{conclude, document, real_transport};
+use crate::results::ResultsArguments;
+use cci_report::UserError;
+use cci_report::finding::{Finding, Idle, Memory};
 use clap::Args;
 
 /// What both have.

@@ -1,8 +1,8 @@
 //! `cci info`: the devices of this host.
 
 use crate::arguments::InfoArguments;
-use crate::measure::{UserError, while_doing};
 use cci::{Context, Device};
+use cci_report::{UserError, while_doing};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -5,27 +5,33 @@ use crate::arguments::{
 };
 use crate::compare;
 use crate::footprints;
-use crate::measure::client::{self, LEAST, Progress};
+use crate::measure::client;
+use crate::measure::client::{LEAST, Progress};
 use crate::measure::control::Report;
 use crate::measure::driver::{Facade, Opening, with_keys};
-use crate::measure::environment::Environment;
-use crate::measure::finding::Finding;
 use crate::measure::local;
-use crate::measure::machine::{self, allowed, load, two_processors};
-use crate::measure::names::{Abi, Measurement, Mode, Operation, Threads};
+use crate::measure::machine;
+use crate::measure::machine::{allowed, load, two_processors};
 use crate::measure::plan::{Effort, Plan};
 use crate::measure::points::{Finished, in_launches};
-use crate::measure::row::{Document, Row};
-use crate::measure::server::{self, Notice};
-use crate::measure::session::Session;
-use crate::measure::{UserError, interrupt, virtual_time, while_doing};
-use crate::output::{Files, findings, table};
-use crate::peers::{self, PeerSelection, PeerStatus};
-use crate::probe::c_library::{self, CLibrary};
+use crate::measure::server;
+use crate::measure::server::Notice;
+use crate::measure::{interrupt, virtual_time};
+use crate::peers;
+use crate::peers::{PeerSelection, PeerStatus};
+use crate::probe::c_library;
+use crate::probe::c_library::CLibrary;
 use crate::reach::no_transport;
 use crate::report;
 use crate::scaling;
 use cci::Context;
+use cci_report::environment::Environment;
+use cci_report::finding::Finding;
+use cci_report::names::{Abi, Measurement, Mode, Operation, Threads};
+use cci_report::output::{Files, findings, table};
+use cci_report::row::{Document, Row};
+use cci_report::session::Session;
+use cci_report::{UserError, while_doing};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{Write, stderr, stdout};
 use std::path::PathBuf;
@@ -389,7 +395,7 @@ impl Bar {
         match progress {
             Progress::Path(_) | Progress::Peer(_) => {}
             Progress::Size(size) => {
-                self.shown.set_message(crate::sizes::show_size(*size));
+                self.shown.set_message(cci_report::sizes::show_size(*size));
                 self.shown.tick();
             }
             Progress::Point(point) => self.shown.inc(u64::from(point.label.is_none())),

@@ -1,7 +1,7 @@
 //! Errors about an unknown transport or an endpoint that does not answer.
 
-use crate::measure::UserError;
 use cci::{Context, Failure, Scope};
+use cci_report::UserError;
 use std::time::Duration;
 
 /// How far a transport reaches, if it is in this build.

@@ -4,8 +4,8 @@ use super::beside::beside;
 use super::speed::median;
 use super::verdict::{Line, Standard};
 use crate::measure::driver::{Completion, Driver, Facade, Opening, PostError, Transfer, join};
-use crate::measure::{UserError, while_doing};
 use cci::{Attribute, Connection, Memory, SharedMemory};
+use cci_report::{UserError, while_doing};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 

@@ -3,11 +3,11 @@
 
 use crate::arguments::ConnectionsArguments;
 use crate::measure::driver::{Completion, Driver, DriverEvent, Facade, Opening};
-use crate::measure::finding::MemoryPoint;
 use crate::measure::local::die_with_parent;
 use crate::measure::usage::Usage;
-use crate::measure::{UserError, while_doing};
 use cci::Attribute;
+use cci_report::finding::MemoryPoint;
+use cci_report::{UserError, while_doing};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};

@@ -8,8 +8,8 @@ use crate::measure::driver::{Completion, Driver, DriverEvent, Facade, Opening, P
 use crate::measure::local::die_with_parent;
 use crate::measure::machine::{pin, two_processors};
 use crate::measure::usage::Usage;
-use crate::measure::{UserError, while_doing};
 use cci::{Attribute, Connection};
+use cci_report::{UserError, while_doing};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{BufRead, BufReader, Lines, StdinLock, Write};

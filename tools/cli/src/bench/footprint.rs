@@ -4,11 +4,11 @@
 use crate::arguments::{Footprint, FootprintArguments};
 use crate::measure::driver::{Completion, Driver, Facade, Opening, PostError, join};
 use crate::measure::local::die_with_parent;
-use crate::measure::names::Mode;
 use crate::measure::usage::Usage;
-use crate::measure::{UserError, while_doing};
 use crate::probe::allocator::allocations;
 use cci::{Attribute, Connection};
+use cci_report::names::Mode;
+use cci_report::{UserError, while_doing};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use serde::{Deserialize, Serialize};
 use std::fs;

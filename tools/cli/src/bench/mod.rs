@@ -12,13 +12,14 @@ mod verdict;
 mod wakeup;
 
 use crate::arguments::{BenchArguments, Footprint};
-use crate::measure::environment::Environment;
-use crate::measure::machine::{self, allowed, two_processors};
-use crate::measure::{UserError, while_doing};
-use crate::output::{Sink, table};
+use crate::measure::machine;
+use crate::measure::machine::{allowed, two_processors};
 use crate::perf::library_beside;
 use crate::reach;
 use cci::Scope;
+use cci_report::environment::Environment;
+use cci_report::output::{Sink, table};
+use cci_report::{UserError, while_doing};
 use serde::Serialize;
 use std::io::{Write, stderr, stdout};
 use std::time::Duration;

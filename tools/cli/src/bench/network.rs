@@ -2,9 +2,9 @@
 
 use super::speed::{Runs, Speed, exchange, least, most, row};
 use super::verdict::Standard;
-use crate::measure::names::{AttributeName, Measurement, Mode, Operation, ProbeKind, Target};
 use crate::measure::plan::Plan;
-use crate::measure::session::Session;
+use cci_report::names::{AttributeName, Measurement, Mode, Operation, ProbeKind, Target};
+use cci_report::session::Session;
 use std::time::Duration;
 
 /// Messages in flight of the line of message rate.

@@ -1,14 +1,13 @@
 //! The lines that are ratios to a bare probe, each a run of two pinned processes; and those of `sm`.
 
 use super::verdict::{Line, Standard};
-use crate::measure::names::{
-    Abi, AttributeName, Measurement, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads,
-};
+use crate::measure::local;
 use crate::measure::plan::{Effort, Plan};
-use crate::measure::row::Row;
-use crate::measure::session::Session;
-use crate::measure::{UserError, local};
 use crate::peers::PeerSelection;
+use cci_report::UserError;
+use cci_report::names::{Abi, AttributeName, Measurement, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads};
+use cci_report::row::Row;
+use cci_report::session::Session;
 use std::path::Path;
 use std::time::Duration;
 

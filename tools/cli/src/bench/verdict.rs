@@ -1,7 +1,7 @@
 //! A line of the table: what, measured, bar, target, verdict.
 
 use super::speed::median;
-use crate::measure::UserError;
+use cci_report::UserError;
 use serde::Serialize;
 
 /// What a figure is held against. Without a bar there is nothing to miss.

@@ -2,13 +2,13 @@
 
 use crate::measure::driver::{Completion, Driver, DriverError, Facade, PostError};
 use crate::measure::loops::{Act, Lane, ping, pong};
-use crate::measure::names::ProbeKind;
-use crate::measure::statistics::median;
-use crate::measure::{UserError, while_doing};
 use crate::probe::Probe;
 use crate::probe::ticks::{tick_ns, ticks};
 use cci::Connection;
 use cci::trace::{Layer, Spent, Stamps};
+use cci_report::names::ProbeKind;
+use cci_report::statistics::median;
+use cci_report::{UserError, while_doing};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 

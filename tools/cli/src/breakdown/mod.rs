@@ -4,22 +4,22 @@ mod ends;
 
 use crate::arguments::DeviceArguments;
 use crate::choice::choice;
-use crate::measure::UserError;
 use crate::measure::client::call;
 use crate::measure::driver::{Driver, DriverEvent, Facade, Opening, await_event};
 use crate::measure::ends::{OPERATIONS, payload_of};
-use crate::measure::environment::Path;
-use crate::measure::finding::{Breakdown, Finding, Share};
 use crate::measure::machine;
-use crate::measure::names::{Mode, ProbeKind, Threads};
-use crate::output::arguments::ResultsArguments;
 use crate::perf;
 use crate::probe::ticks::ticks;
 use crate::reach::scope;
-use crate::sizes::{parse_size, parse_time};
+use crate::results::ResultsArguments;
 use crate::workers::{Channel, Role as Part, Workers};
 use cci::trace::{Layer, Stamps};
 use cci::{Attribute, Scope};
+use cci_report::UserError;
+use cci_report::environment::Path;
+use cci_report::finding::{Breakdown, Finding, Share};
+use cci_report::names::{Mode, ProbeKind, Threads};
+use cci_report::sizes::{parse_size, parse_time};
 use clap::Args;
 use ends::{End, Layers, Medians};
 use serde::{Deserialize, Serialize};
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     fn text(found: Breakdown) -> String {
-        crate::output::findings::text(&Finding::Breakdown(found))
+        cci_report::output::findings::text(&Finding::Breakdown(found))
     }
 
     fn medians(total: f64, bare: f64, scale: f64) -> Medians {

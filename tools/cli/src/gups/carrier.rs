@@ -5,11 +5,11 @@
 //! and gives the slot back. Reading a remote word, changing it and writing it back would lose what others change in between.
 
 use super::table::UpdateTable;
-use crate::measure::finding::LOOK_AHEAD;
-use crate::measure::names::named;
-use crate::measure::{UserError, while_doing};
 use cci::__binding::Contract;
 use cci::{Connection, Endpoint, EventKind, Notify, Rights, Rma, RmaError, RmaHandle, SendError, SharedMemory};
+use cci_report::finding::LOOK_AHEAD;
+use cci_report::named;
+use cci_report::{UserError, while_doing};
 
 /// Bytes of an update.
 const WORD: usize = 8;

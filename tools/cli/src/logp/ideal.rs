@@ -5,7 +5,7 @@
 //! is `g`, or what its bytes take at `G` if that is longer (LogGP).
 
 use super::machine::{Burst, Machine, Times};
-use crate::measure::UserError;
+use cci_report::UserError;
 
 /// The parameters, nanoseconds (`bulk`: nanoseconds per byte).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,6 +1,6 @@
 //! What the method needs of whatever it measures.
 
-use crate::measure::UserError;
+use cci_report::UserError;
 
 /// A burst of requests, each of which is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,8 +10,8 @@
 
 use super::ideal::{Ideal, Parameters};
 use super::machine::{Burst, Machine, Times};
-use crate::measure::UserError;
-use crate::measure::statistics::median;
+use cci_report::UserError;
+use cci_report::statistics::median;
 use std::collections::BTreeMap;
 
 /// Requests of the longest short burst.

@@ -2,12 +2,12 @@
 
 use super::Session;
 use super::requester::Answerer;
-use crate::measure::UserError;
 use crate::measure::client::{End, join};
 use crate::measure::control::{Command, What};
 use crate::measure::driver::Facade;
 use crate::measure::loops::Lane;
 use crate::measure::plan::Plan;
+use cci_report::UserError;
 
 /// A server that answers.
 pub(super) struct Remote<'p> {

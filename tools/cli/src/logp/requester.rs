@@ -1,12 +1,13 @@
 //! The end that issues requests in real time, and the end that answers in a process beside it.
 
-use super::computing::{self, Computing};
+use super::computing;
+use super::computing::Computing;
 use super::machine::{Burst, Machine, Times};
 use crate::measure::driver::{Completion, Driver, DriverError, DriverEvent, PostError, await_event};
 use crate::measure::ends::OPERATIONS;
 use crate::measure::loops::{Act, Lane, pong};
-use crate::measure::statistics::median;
-use crate::measure::{UserError, while_doing};
+use cci_report::statistics::median;
+use cci_report::{UserError, while_doing};
 use std::time::{Duration, Instant};
 
 /// How long nothing is sent before a burst. Over sockets the first messages after a pause of 100 µs leave one by one

@@ -3,8 +3,8 @@
 use super::machine::{Burst, Machine, Times};
 use super::requester::{CONTEXT, look};
 use crate::measure::driver::{Driver, DriverError, DriverEvent, Facade, Opening, PostError};
-use crate::measure::{UserError, while_doing};
 use cci::{Attribute, Connection};
+use cci_report::{UserError, while_doing};
 use cci_sim::Clock;
 use std::time::Duration;
 

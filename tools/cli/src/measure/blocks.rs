@@ -4,11 +4,12 @@ use super::client::{ANSWER, End, out_of_turn, per_operation};
 use super::control::{Answer, Command, What};
 use super::driver::{Driver, DriverError};
 use super::ends;
-use super::loops::{self, Lane, marker};
-use super::names::{AttributeName, Measurement, ProbeKind, Target};
-use super::{UserError, while_doing};
+use super::loops;
+use super::loops::{Lane, marker};
 use crate::probe::Probe;
 use cci::Status;
+use cci_report::names::{AttributeName, Measurement, ProbeKind, Target};
+use cci_report::{UserError, while_doing};
 use std::time::Duration;
 
 /// Steps of computing that are timed to know what one takes.

@@ -2,17 +2,20 @@
 
 use super::control::{Answer, Client, Command, Hello, Link, Report, Request, VERSION, What, recv};
 use super::driver::{Driver, DriverEvent, Opening, await_event};
-use super::ends::{self, Area, CONTROL, Handles, OPERATIONS};
-use super::environment::Path;
-use super::names::{Measurement, Mode, Operation, ProbeKind, Threads};
+use super::ends;
+use super::ends::{Area, CONTROL, Handles, OPERATIONS};
+use super::interrupt;
 use super::plan::{Effort, Plan};
-use super::points::{self, Point};
+use super::points;
+use super::points::Point;
 use super::ports::from_the_end;
-use super::{UserError, interrupt, while_doing};
 use crate::peers::{PeerEvent, PeerSet, Timeouts};
 use crate::probe::{Probe, Remote};
 use crate::reach::advice;
 use cci::{Attribute, Failure, RmaHandle, Status};
+use cci_report::environment::Path;
+use cci_report::names::{Measurement, Mode, Operation, ProbeKind, Threads};
+use cci_report::{UserError, while_doing};
 use hdrhistogram::Histogram;
 use std::time::Duration;
 

@@ -9,9 +9,9 @@
 //! payload is a [`Hello`] with its [`Report`].
 
 use super::driver::{Completion, Driver, DriverError, DriverEvent, PostError, await_event};
-use super::names::ProbeKind;
-use super::session::Session;
-use super::{UserError, while_doing};
+use cci_report::names::ProbeKind;
+use cci_report::session::Session;
+use cci_report::{UserError, while_doing};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
@@ -223,7 +223,7 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, UserError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::session::tests::session;
+    use super::super::plan::tests::session;
     use super::*;
 
     #[test]

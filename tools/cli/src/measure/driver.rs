@@ -1,11 +1,8 @@
 //! [`Driver`]: the trait through which measuring loops call the library. [`Facade`] calls the Rust API and
 //! `probe::c_library` the C functions. The compiler resolves the trait, so a call costs no indirection.
 
-use super::environment::Path;
-use super::names::{Mode, Threads};
 use super::plan::Plan;
-use super::session::Session;
-use super::{UserError, ports, virtual_time, while_doing};
+use super::{ports, virtual_time};
 use crate::probe;
 use crate::reach::{no_transport, scope};
 use cci::__binding::{self, Contract, Threading};
@@ -14,6 +11,10 @@ use cci::{
     Attribute, Connect, Connection, ConnectionOption, Context, Device, Endpoint, EndpointOptions, Event, EventKind,
     Failure, Memory, Notify, PollError, Rights, Rma, RmaError, RmaHandle, Scope, SendError, Status,
 };
+use cci_report::environment::Path;
+use cci_report::names::{Mode, Threads};
+use cci_report::session::Session;
+use cci_report::{UserError, while_doing};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;

@@ -1,12 +1,13 @@
 //! What both ends of a run have: memory, and the loops chosen by the session.
 
 use super::driver::{Driver, DriverError, Transfer};
-use super::loops::{self, Act, Lane, WINDOW, ping, pong, sink};
-use super::names::{AttributeName, MemoryOrigin};
-use super::session::Session;
-use super::{UserError, while_doing};
+use super::loops;
+use super::loops::{Act, Lane, WINDOW, ping, pong, sink};
 use crate::probe::buffer::Buffer;
 use cci::{Attribute, Memory, RmaHandle, SharedMemory};
+use cci_report::names::{AttributeName, MemoryOrigin, Operation};
+use cci_report::session::Session;
+use cci_report::{UserError, while_doing};
 
 /// Contexts, and payloads of connection requests, of the two connections of a run.
 pub(crate) const CONTROL: u64 = 1;
@@ -97,7 +98,7 @@ pub(crate) fn act<'a>(
             local: &handles.local,
             remote: &handles.remote,
             len: size,
-            read: session.operation == super::names::Operation::Read,
+            read: session.operation == Operation::Read,
             message: tell,
         }),
     }

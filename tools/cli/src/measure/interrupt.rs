@@ -1,6 +1,6 @@
 //! Signals that end a run: what was measured by then is shown and written.
 
-use super::{UserError, while_doing};
+use cci_report::{UserError, while_doing};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::sync::atomic::{AtomicBool, Ordering};

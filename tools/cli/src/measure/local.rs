@@ -4,19 +4,23 @@
 //! The children write lines of JSON to their standard output. They die with their parent (the kernel sees to that), and the
 //! parent notices the death of either by the end of its output.
 
-use super::client::{self, Progress};
+use super::client;
+use super::client::Progress;
 use super::driver::{Driver, Facade, Opening};
-use super::environment::Path;
 use super::machine::{pin, two_processors};
-use super::names::{Abi, Mode, Threads};
 use super::plan::Plan;
 use super::points::{Finished, Point, in_launches};
-use super::server::{self, Notice};
-use super::{UserError, interrupt, virtual_time, while_doing};
+use super::server;
+use super::server::Notice;
+use super::{interrupt, virtual_time};
 use crate::peers::PeerEvent;
 use crate::probe::c_library::CLibrary;
-use crate::probe::shared::{self, Shared};
+use crate::probe::shared;
+use crate::probe::shared::Shared;
 use crate::probe::{Probe, Side, WakePair};
+use cci_report::environment::Path;
+use cci_report::names::{Abi, Mode, Threads};
+use cci_report::{UserError, while_doing};
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};

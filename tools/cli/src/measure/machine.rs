@@ -1,6 +1,6 @@
 //! This machine, as far as figures depend on it: its processors, and what else they do.
 
-use super::environment::Environment;
+use cci_report::environment::Environment;
 use std::fs;
 use std::time::SystemTime;
 

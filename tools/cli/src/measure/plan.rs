@@ -1,12 +1,12 @@
 //! What is to be measured.
 
-use super::names::{Abi, Measurement, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads};
-use super::row::Subject;
-use super::session::Session;
 use super::virtual_time;
 use crate::peers::PeerSelection;
 use crate::reach;
 use cci::Scope;
+use cci_report::names::{Abi, Measurement, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads};
+use cci_report::row::Subject;
+use cci_report::session::Session;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -160,9 +160,12 @@ impl Plan {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::super::names::Choice;
-    use super::super::session::tests::session;
     use super::*;
+    use cci_report::names::Choice;
+
+    pub(crate) fn session() -> Session {
+        Session { largest: 4096, ..Session::default() }
+    }
 
     pub(crate) fn plan() -> Plan {
         Plan {

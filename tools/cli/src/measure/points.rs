@@ -5,11 +5,12 @@
 //! fresh processes (or, against a server, with fresh endpoints), and its figures are those of the launches together.
 
 use super::client::Progress;
-use super::finding::{Finding, Jitter, Overlap, OverlapPoint};
+use super::interrupt;
 use super::plan::Plan;
-use super::row::{Pair, Row, Samples};
-use super::{UserError, interrupt, while_doing};
 use crate::peers::{Label, PeerEvent};
+use cci_report::finding::{Finding, Jitter, Overlap, OverlapPoint};
+use cci_report::row::{Pair, Row, Samples};
+use cci_report::{UserError, while_doing};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

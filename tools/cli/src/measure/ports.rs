@@ -1,6 +1,6 @@
 //! Ports of the endpoints of a run: the key `port` may name one port, or a range of which each endpoint takes the first that is free.
 
-use super::UserError;
+use cci_report::UserError;
 
 /// The key that has a range.
 const KEY: &str = "port";

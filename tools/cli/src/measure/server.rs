@@ -1,16 +1,17 @@
 //! The end that serves runs.
 
-use super::UserError;
 use super::control::{Answer, Command, Hello, Link, Request, What, send};
 use super::driver::{Driver, DriverError, DriverEvent, Opening, await_event};
-use super::ends::{self, Area, CONTROL, Handles, OPERATIONS};
+use super::ends;
+use super::ends::{Area, CONTROL, Handles, OPERATIONS};
 use super::loops::{Lane, marker};
-use super::names::{AttributeName, Mode, Target, Threads};
 use super::ports::is_in_use;
-use super::session::Session;
 use super::visits::{Sizes, Visits, printable, who};
 use crate::probe::Probe;
 use cci::RmaHandle;
+use cci_report::UserError;
+use cci_report::names::{AttributeName, Mode, Target, Threads};
+use cci_report::session::Session;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

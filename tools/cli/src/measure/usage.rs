@@ -1,6 +1,6 @@
 //! Memory of this process, as the kernel tells it.
 
-use super::{UserError, while_doing};
+use cci_report::{UserError, while_doing};
 use std::fs;
 
 /// Bytes of memory.

@@ -5,14 +5,16 @@
 //! moves to the next. So looking costs no virtual time, waiting costs what the network says, and the same run gives the same
 //! figures, however busy this machine is. `docs/design/perf.md` has the reasons.
 
-use super::UserError;
-use super::client::{self, Progress};
+use super::client;
+use super::client::Progress;
 use super::driver::{Completion, Driver, DriverError, DriverEvent, Facade, Opening, PostError, Transfer, with_keys};
-use super::environment::Path;
-use super::names::{Mode, Threads};
 use super::plan::Plan;
-use super::server::{self, Notice};
+use super::server;
+use super::server::Notice;
 use cci::{Attribute, Connection, Memory, RmaHandle, Status};
+use cci_report::UserError;
+use cci_report::environment::Path;
+use cci_report::names::{Mode, Threads};
 use cci_sim::Clock;
 use std::cell::RefCell;
 use std::sync::mpsc::channel;
@@ -310,11 +312,11 @@ impl Driver for InTurns {
 
 #[cfg(test)]
 mod tests {
-    use super::super::names::{Measurement, Operation};
     use super::super::plan::tests::plan;
     use super::super::points::{Finished, in_launches};
-    use super::super::row::Row;
     use super::*;
+    use cci_report::names::{Measurement, Operation};
+    use cci_report::row::Row;
 
     fn measured(keys: &[(&str, &str)], change: impl Fn(&mut Plan)) -> Row {
         let mut plan = plan();

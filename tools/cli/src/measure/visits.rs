@@ -1,9 +1,9 @@
 //! The runs that a server serves: one line for each, over however many launches.
 
-use super::UserError;
 use super::control::{Client, Report};
-use super::session::Session;
-use crate::sizes::show_size;
+use cci_report::UserError;
+use cci_report::session::Session;
+use cci_report::sizes::show_size;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -143,7 +143,7 @@ pub(super) fn printable(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::session::tests::session;
+    use super::super::plan::tests::session;
     use super::*;
 
     fn client(run: u64) -> Client {

@@ -2,9 +2,9 @@
 
 use super::answer::SCHEMA;
 use super::figure::{Area, FOOT, HEAD, LEGEND, PANEL, colour, legend};
-use crate::measure::{UserError, while_doing};
-use crate::output::plot::{Failed, GRID, INK, font, short};
-use crate::output::table;
+use cci_report::output::plot::{Failed, GRID, INK, font, short};
+use cci_report::output::table;
+use cci_report::{UserError, while_doing};
 use plotters::prelude::*;
 use serde::Deserialize;
 use std::path::Path;

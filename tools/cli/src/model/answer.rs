@@ -1,9 +1,9 @@
 //! What a question gives: text on the terminal, and files.
 
 use super::system::ParametersJson;
-use crate::measure::{UserError, while_doing};
-use crate::output::{Files, table};
 use cci_model::Parameters;
+use cci_report::output::{Files, table};
+use cci_report::{UserError, while_doing};
 use serde_json::{Map, Value};
 use std::io::{Write, stderr, stdout};
 

@@ -1,11 +1,13 @@
 //! `cci model average`: mean latency over all pairs.
 
 use super::answer::{Answer, Cell, Table};
-use super::system::{self, SystemArguments};
+use super::system;
+use super::system::SystemArguments;
+use super::told;
 use super::{FamilyName, families};
-use crate::measure::UserError;
-use crate::output::arguments::FileArguments;
+use crate::results::FileArguments;
 use cci_model::{Components, Shape, Topology};
+use cci_report::UserError;
 use clap::Args;
 
 #[derive(Args, Debug)]
@@ -47,7 +49,7 @@ impl NetworkArguments {
         let mut all = self.topology.clone();
         for family in families(&self.family) {
             for nodes in &self.nodes {
-                all.push(family.exactly(*nodes)?);
+                all.push(family.exactly(*nodes).map_err(told)?);
             }
         }
         Ok(all)
@@ -79,7 +81,7 @@ pub(crate) fn average(arguments: &AverageArguments) -> Result<(), UserError> {
             Cell::Number(mean.propagations, 3),
             Cell::Number(mean.forwardings, 3),
             Cell::Number(mean.switchings, 3),
-            Cell::Time(parameters.latency_ns(&mean)?),
+            Cell::Time(parameters.latency_ns(&mean).map_err(told)?),
         ];
         row.extend(
             counted.iter().flat_map(|counted| [counted.propagations, counted.switchings]).map(|n| Cell::Number(n, 3)),
@@ -94,7 +96,7 @@ pub(crate) fn average(arguments: &AverageArguments) -> Result<(), UserError> {
 fn networks(arguments: &AverageArguments) -> Result<Vec<(String, Shape, Option<Components>)>, UserError> {
     if !arguments.real {
         let one = |topology: &Topology| {
-            let counted = arguments.enumerate.then(|| topology.mean_by_enumeration()).transpose()?;
+            let counted = arguments.enumerate.then(|| topology.mean_by_enumeration()).transpose().map_err(told)?;
             Ok((topology.to_string(), topology.shape(), counted))
         };
         return arguments.networks.topologies()?.iter().map(one).collect();

@@ -3,11 +3,13 @@
 use super::answer::{Answer, Cell, Table};
 use super::figure::{Curves, curves_svg};
 use super::pattern::positive;
-use super::system::{self, System, SystemArguments};
+use super::system;
+use super::system::{System, SystemArguments};
+use super::told;
 use super::{FamilyName, families};
-use crate::measure::UserError;
-use crate::output::arguments::FileArguments;
+use crate::results::FileArguments;
 use cci_model::{Comparison, Crossover, Family, Parameter, Pattern, Preset, UNICASTS_NOTE, WholeCrossover};
+use cci_report::UserError;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -71,8 +73,8 @@ pub(crate) fn crossover(arguments: &CrossoverArguments) -> Result<(), UserError>
     if let (Some(preset), true) = (&system.preset, compared.is_published(&system)) {
         published(&mut answer, preset)?;
     }
-    let real = comparison.crossovers(compared.most as f64)?;
-    let whole = comparison.whole_crossovers(compared.most)?;
+    let real = comparison.crossovers(compared.most as f64).map_err(told)?;
+    let whole = comparison.whole_crossovers(compared.most).map_err(told)?;
     answer.say(&format!("{}; {}", title(&comparison), system::line(&system.parameters)));
     let names: Vec<_> = comparison.families.iter().map(ToString::to_string).collect();
     answer.say(&format!("Best of {} up to {} nodes:\n", names.join(", "), compared.most));
@@ -107,7 +109,7 @@ pub(crate) fn title(comparison: &Comparison) -> String {
 
 /// The one that no other ever replaces.
 fn best_of_all(comparison: &Comparison, most: f64) -> Result<Family, UserError> {
-    let best = comparison.best(most)?.or(comparison.best(2.0)?);
+    let best = comparison.best(most).map_err(told)?.or(comparison.best(2.0).map_err(told)?);
     best.map(|(family, _)| family).ok_or_else(|| UserError::new("no network carries this rate: give a lower --rate"))
 }
 
@@ -147,7 +149,10 @@ fn published(answer: &mut Answer, preset: &Preset) -> Result<(), UserError> {
         let parameters = Parameter::Switching.scaled(&preset.parameters, factor);
         let comparison = Comparison { families: preset.families.clone(), pattern, parameters, rate: None };
         Ok::<_, UserError>(
-            comparison.crossing(pair.0, pair.1, most)?.map_or(f64::NAN, |nodes| (nodes * 10.0).round() / 10.0),
+            comparison
+                .crossing(pair.0, pair.1, most)
+                .map_err(told)?
+                .map_or(f64::NAN, |nodes| (nodes * 10.0).round() / 10.0),
         )
     };
     let mut table = Table::new(&[

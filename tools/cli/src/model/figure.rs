@@ -2,10 +2,11 @@
 
 use super::crossover::title;
 use super::system;
-use crate::measure::{UserError, while_doing};
-use crate::output::plot::{Failed, GRID, INK, font, short};
-use crate::output::table;
+use super::told;
 use cci_model::{Comparison, Family, ModelError};
+use cci_report::output::plot::{Failed, GRID, INK, font, short};
+use cci_report::output::table;
+use cci_report::{UserError, while_doing};
 use plotters::coord::Shift;
 use plotters::coord::combinators::{IntoLogRange, LogCoord};
 use plotters::coord::types::RangedCoordf64;
@@ -66,7 +67,7 @@ impl Curves {
                 match family.time_ns(comparison.pattern, nodes, &comparison.parameters, comparison.rate) {
                     Ok(time) => line.push((nodes, time)),
                     Err(ModelError::Saturated { .. }) => {}
-                    Err(why) => return Err(why.into()),
+                    Err(why) => return Err(told(why)),
                 }
             }
             lines.push((*family, line));
@@ -78,7 +79,12 @@ impl Curves {
             title: title(comparison),
             foot: system::line(&comparison.parameters),
             lines,
-            marks: comparison.crossovers(most)?.iter().map(|mark| (mark.nodes, mark.time_ns, mark.to)).collect(),
+            marks: comparison
+                .crossovers(most)
+                .map_err(told)?
+                .iter()
+                .map(|mark| (mark.nodes, mark.time_ns, mark.to))
+                .collect(),
             sizes: least..most,
             relative: false,
         };
@@ -99,7 +105,7 @@ impl Curves {
     /// Each time divided by the best one's at that size.
     fn make_relative(&mut self, comparison: &Comparison) -> Result<(), UserError> {
         for point in self.lines.iter_mut().flat_map(|(_, line)| line) {
-            if let Some((_, best)) = comparison.best(point.0)? {
+            if let Some((_, best)) = comparison.best(point.0).map_err(told)? {
                 point.1 /= best;
             }
         }

@@ -2,10 +2,10 @@
 
 use super::answer::{Answer, Cell, Table};
 use super::measured::{Measured, MeasuredArguments, observations};
-use crate::measure::UserError;
-use crate::output::arguments::FileArguments;
+use crate::results::FileArguments;
 use cci_model::fit::{Estimate, Fit, Unknown};
 use cci_model::{FirstTransmission, Link, Overhead, Parameters, Relay};
+use cci_report::UserError;
 use clap::Args;
 use std::path::PathBuf;
 

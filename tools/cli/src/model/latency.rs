@@ -1,10 +1,12 @@
 //! `cci model latency`: one message.
 
 use super::answer::{Answer, Cell, Table};
-use super::system::{self, SystemArguments};
-use crate::measure::UserError;
-use crate::output::arguments::FileArguments;
+use super::system;
+use super::system::SystemArguments;
+use super::told;
+use crate::results::FileArguments;
 use cci_model::{Component, Components, Parameters, Route, Topology, Transaction};
+use cci_report::UserError;
 use clap::Args;
 
 #[derive(Args, Debug)]
@@ -69,7 +71,7 @@ fn parts(parameters: &Parameters, there: &Components, back: &Components) -> Resu
         ("latency", "latency_ns"),
     ]);
     let both = there.plus(1.0, back);
-    let [request, response] = [parameters.latency_ns(there)?, parameters.latency_ns(back)?];
+    let [request, response] = [parameters.latency_ns(there).map_err(told)?, parameters.latency_ns(back).map_err(told)?];
     let rows = [("request", there, request), ("response", back, response), ("transaction", &both, request + response)];
     for (ends, (name, count, latency)) in [2.0, 2.0, 4.0].into_iter().zip(rows) {
         let overheads = ends * parameters.overhead_ns();

@@ -1,9 +1,9 @@
 //! Documents of `cci perf` about paths whose components are counted.
 
-use crate::measure::row::{Document, Row};
-use crate::measure::{UserError, while_doing};
-use crate::sizes::parse_key;
 use cci_model::fit::{Observation, Path as Counts, Unknown};
+use cci_report::row::{Document, Row};
+use cci_report::sizes::parse_key;
+use cci_report::{UserError, while_doing};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};

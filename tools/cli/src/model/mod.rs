@@ -18,8 +18,8 @@ mod simulate;
 mod system;
 mod validate;
 
-use crate::measure::UserError;
 use cci_model::{Family, ModelError};
+use cci_report::UserError;
 use clap::{Args, Subcommand};
 
 #[derive(Args, Debug)]
@@ -66,10 +66,9 @@ pub(crate) fn model(arguments: &ModelArguments) -> Result<(), UserError> {
     }
 }
 
-impl From<ModelError> for UserError {
-    fn from(error: ModelError) -> Self {
-        Self(error.to_string())
-    }
+/// What a model refuses, for the user.
+pub(crate) fn told(error: ModelError) -> UserError {
+    UserError(error.to_string())
 }
 
 /// Families to compare, `all` among their names.

@@ -2,10 +2,12 @@
 
 use super::answer::{Answer, Cell, Table};
 use super::average::NetworkArguments;
-use super::system::{self, SystemArguments};
-use crate::measure::UserError;
-use crate::output::arguments::FileArguments;
+use super::system;
+use super::system::SystemArguments;
+use super::told;
+use crate::results::FileArguments;
 use cci_model::{Parameters, Pattern, Topology};
+use cci_report::UserError;
 use clap::Args;
 
 #[derive(Args, Debug)]
@@ -107,18 +109,18 @@ fn row(
     parameters: &Parameters,
     offered: Offered,
 ) -> Result<Vec<Cell>, UserError> {
-    let idle = pattern.time_ns(topology, parameters)?;
+    let idle = pattern.time_ns(topology, parameters).map_err(told)?;
     let mut row = vec![Cell::Text(topology.to_string()), Cell::Text(pattern.to_string()), Cell::Time(idle)];
     if parameters.link.bytes_per_ns.is_none() {
         row.resize(8, Cell::Nothing);
         return Ok(row);
     }
-    let saturation = pattern.saturation(topology, parameters)?;
+    let saturation = pattern.saturation(topology, parameters).map_err(told)?;
     let rate = match offered {
         Offered::Rate(rate) => rate,
         Offered::Load(load) => load * saturation,
     };
-    let loaded = pattern.loaded(topology, parameters, rate)?;
+    let loaded = pattern.loaded(topology, parameters, rate).map_err(told)?;
     row.extend([Cell::Time(loaded.time_ns), Cell::Time(loaded.wait_ns)]);
     // All messages of all-to-all are there at once.
     row.extend(if pattern == Pattern::AllToAll {

@@ -3,9 +3,9 @@
 use super::against::validation_svg;
 use super::crossover::ComparedArguments;
 use super::figure::{Curves, curves_svg};
-use crate::measure::{UserError, while_doing};
-use crate::output::Sink;
 use cci_model::{Comparison, Parameter, Pattern};
+use cci_report::output::Sink;
+use cci_report::{UserError, while_doing};
 use clap::Args;
 use std::io::{Write, stdout};
 use std::path::PathBuf;

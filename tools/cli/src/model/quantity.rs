@@ -1,6 +1,6 @@
 //! Times, sizes and rates with their units.
 
-use crate::measure::UserError;
+use cci_report::UserError;
 
 /// A time such as `7ns` or `1.5us`, in ns.
 pub(crate) fn time_ns(text: &str) -> Result<f64, UserError> {

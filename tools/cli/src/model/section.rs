@@ -2,7 +2,7 @@
 
 use super::against::figure_of;
 use super::answer::SCHEMA;
-use crate::measure::{UserError, while_doing};
+use cci_report::{UserError, while_doing};
 use maud::{Markup, PreEscaped, html};
 use serde_json::{Map, Value};
 use std::path::Path;

@@ -1,10 +1,12 @@
 //! `cci model sensitivity`: what each parameter does.
 
 use super::answer::{Answer, Cell, Table};
-use super::system::{self, SystemArguments};
-use crate::measure::UserError;
-use crate::output::arguments::FileArguments;
+use super::system;
+use super::system::SystemArguments;
+use super::told;
+use crate::results::FileArguments;
 use cci_model::{Comparison, Family, Parameter, Parameters, Pattern, Topology, elasticity};
+use cci_report::UserError;
 use clap::Args;
 
 #[derive(Args, Debug)]
@@ -56,10 +58,12 @@ fn of_time(
         None => arguments.pattern.time_ns(topology, parameters).map(Some),
         Some(rate) => arguments.pattern.loaded(topology, parameters, rate).map(|loaded| Some(loaded.time_ns)),
     };
-    let now = time(parameters)?.map_or(Cell::Nothing, Cell::Time);
+    let now = time(parameters).map_err(told)?.map_or(Cell::Nothing, Cell::Time);
     let mut table = Table::new(&[("parameter", "parameter"), ("value", "value"), ("time, % for each %", "elasticity")]);
     for (parameter, value) in present(parameters) {
-        let elasticity = elasticity(parameter, parameters, time)?.map_or(Cell::Nothing, |share| Cell::Number(share, 3));
+        let elasticity = elasticity(parameter, parameters, time)
+            .map_err(told)?
+            .map_or(Cell::Nothing, |share| Cell::Number(share, 3));
         table.rows.push(vec![Cell::Text(parameter.name().into()), Cell::Number(value, 3), elasticity]);
     }
     let mut result = Table::new(&[("topology", "topology"), ("pattern", "pattern"), ("time", "time_ns")]);
@@ -92,7 +96,7 @@ fn of_crossover(
     let most = arguments.most as f64;
     let at =
         |parameters: &Parameters| Comparison { parameters: *parameters, ..comparison.clone() }.crossing(from, to, most);
-    let now = at(parameters)?;
+    let now = at(parameters).map_err(told)?;
     answer.say(&match now {
         Some(nodes) => format!("{to} becomes better than {from} at {nodes:.1} nodes\n"),
         None => format!("{to} does not become better than {from} up to {} nodes\n", arguments.most),
@@ -103,7 +107,7 @@ fn of_crossover(
         let mut table = Table::new(&columns);
         for (parameter, value) in present(parameters) {
             // What both have alike moves nothing; rounding does.
-            let elasticity = elasticity(parameter, parameters, at)?;
+            let elasticity = elasticity(parameter, parameters, at).map_err(told)?;
             let shown = |share: f64| Cell::Number(if share.abs() < 1e-6 { 0.0 } else { share }, 3);
             let elasticity = elasticity.map_or(Cell::Nothing, shown);
             table.rows.push(vec![Cell::Text(parameter.name().into()), Cell::Number(value, 3), elasticity]);
@@ -112,7 +116,7 @@ fn of_crossover(
     }
     let Some(nodes) = arguments.move_to else { return Ok(()) };
     let mut table = Table::new(&[("parameter", "parameter"), ("now", "now"), ("then", "then"), ("times", "factor")]);
-    for change in comparison.changes(from, to, nodes)? {
+    for change in comparison.changes(from, to, nodes).map_err(told)? {
         let value = change.parameter.of(parameters).unwrap_or_default();
         table.rows.push(vec![
             Cell::Text(change.parameter.name().into()),

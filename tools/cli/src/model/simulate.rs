@@ -2,13 +2,15 @@
 
 use super::answer::{Answer, Cell, Table};
 use super::pattern::{positive, share};
-use super::system::{self, SystemArguments};
+use super::system;
+use super::system::SystemArguments;
+use super::told;
 use crate::choice::choice;
-use crate::measure::UserError;
 use crate::measure::ends;
-use crate::measure::names::AttributeName;
-use crate::output::arguments::FileArguments;
+use crate::results::FileArguments;
 use cci_model::{Parameters, Pattern, Topology};
+use cci_report::UserError;
+use cci_report::names::AttributeName;
 use cci_simulator::plan::with_header;
 use cci_simulator::{Outcome, Setting, simulate};
 use clap::Args;
@@ -80,7 +82,7 @@ pub(crate) fn answer(arguments: &SimulateArguments) -> Result<(), UserError> {
 
 fn run(arguments: &SimulateArguments, topology: &Topology, parameters: &Parameters) -> Result<Outcome, UserError> {
     let rate = match (arguments.rate, arguments.load) {
-        (None, Some(load)) => Some(load * arguments.pattern.saturation(topology, parameters)?),
+        (None, Some(load)) => Some(load * arguments.pattern.saturation(topology, parameters).map_err(told)?),
         (rate, _) => rate,
     };
     let usual = if rate.is_some() { 100_000 } else { 1000 };

@@ -1,9 +1,10 @@
 //! The parameters of a system: from a preset, from a file, and from the command line.
 
 use super::quantity::{bytes, bytes_per_ns, ns_per_byte, time_ns};
-use crate::measure::{UserError, while_doing};
-use crate::sizes::parse_key;
+use super::told;
 use cci_model::{FirstTransmission, Link, Overhead, Parameters, Preset, Relay, preset};
+use cci_report::sizes::parse_key;
+use cci_report::{UserError, while_doing};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -54,7 +55,7 @@ impl SystemArguments {
         }
         parameters.message_bytes = self.message.unwrap_or(parameters.message_bytes);
         none_missing(&parameters)?;
-        parameters.check()?;
+        parameters.check().map_err(told)?;
         Ok(System { parameters, preset, unchanged: self.set.is_empty() && self.message.is_none() })
     }
 }

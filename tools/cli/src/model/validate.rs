@@ -3,9 +3,9 @@
 use super::answer::{Cell, Table};
 use super::fit::{beginning, components, describe, fitted};
 use super::measured::{Measured, MeasuredArguments};
-use crate::measure::UserError;
-use crate::output::arguments::FileArguments;
+use crate::results::FileArguments;
 use cci_model::fit::Fit;
+use cci_report::UserError;
 use clap::Args;
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! Which peers there are, how each is started, and what `--peers` accepts.
 
-use crate::measure::UserError;
-use crate::measure::names::{AttributeName, Mode};
+use cci_report::UserError;
+use cci_report::names::{AttributeName, Mode};
 use std::fmt;
 use std::path::Path;
 

@@ -7,12 +7,12 @@ mod program;
 pub(crate) use peer_set::{PeerEvent, PeerSet};
 pub(crate) use program::Timeouts;
 
-use crate::measure::UserError;
 use crate::measure::machine::two_processors;
-use crate::measure::names::{Abi, Mode, Operation, Threads};
 use crate::measure::plan::Plan;
-use crate::measure::row::Row;
 use catalogue::{Choice, PeerList, parse_list};
+use cci_report::UserError;
+use cci_report::names::{Abi, Mode, Operation, Threads};
+use cci_report::row::Row;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};

@@ -3,12 +3,12 @@
 use super::catalogue::Choice;
 use super::program::{Answer, Program, Timeouts};
 use super::{Label, PeerSelection};
-use crate::measure::UserError;
 use crate::measure::client::{calibrate, per_operation};
-use crate::measure::names::Measurement;
 use crate::measure::plan::Effort;
 use crate::measure::points::Point;
-use crate::measure::session::Session;
+use cci_report::UserError;
+use cci_report::names::Measurement;
+use cci_report::session::Session;
 use serde::{Deserialize, Serialize};
 
 /// The loss of a peer, or its exclusion from a size.

@@ -3,7 +3,7 @@
 //! Each line of a program is checked, and each wait has a time limit.
 
 use super::catalogue::{Choice, OWN_PATH};
-use crate::measure::{UserError, while_doing};
+use cci_report::{UserError, while_doing};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use std::collections::VecDeque;
@@ -275,8 +275,8 @@ fn line(input: &mut impl BufRead) -> Option<String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::measure::names::Mode;
     use crate::peers::catalogue::{PEERS, Peer};
+    use cci_report::names::Mode;
     use std::fs;
 
     /// A stand-in for a program: what a shell makes of this script.

@@ -1,9 +1,9 @@
 //! The measuring loops' way through `libcci.so`: its functions, called through pointers as any C program calls them.
 
 use crate::measure::driver::{Completion, Driver, DriverError, DriverEvent, Opening, PostError, Transfer, nap};
-use crate::measure::names::{Mode, Threads};
-use crate::measure::{UserError, while_doing};
 use cci::{Attribute, EventKind, Memory, RmaHandle, Status};
+use cci_report::names::{Mode, Threads};
+use cci_report::{UserError, while_doing};
 use libloading::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::fd::{BorrowedFd, RawFd};
@@ -196,7 +196,7 @@ impl Driver for CLibrary {
     }
 
     // A program of CCI 2.2 is told nothing of it.
-    fn path(&self, _: CHandle) -> Option<crate::measure::environment::Path> {
+    fn path(&self, _: CHandle) -> Option<cci_report::environment::Path> {
         None
     }
 

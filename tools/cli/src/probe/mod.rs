@@ -14,8 +14,8 @@ pub(crate) mod shared;
 pub(crate) mod ticks;
 mod wake;
 
-use crate::measure::names::ProbeKind;
 use buffer::Buffer;
+use cci_report::names::ProbeKind;
 use shared::Shared;
 use std::io;
 use std::time::{Duration, Instant};

@@ -7,7 +7,7 @@
 use super::Side;
 use super::buffer::Buffer;
 use super::shared::{PORTS, Shared, TAKEN};
-use crate::measure::names::ProbeKind;
+use cci_report::names::ProbeKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 use std::io::{self, ErrorKind, Read, Write};

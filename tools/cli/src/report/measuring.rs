@@ -1,8 +1,8 @@
 //! `cci perf report --measure`: runs every measurement, each as a command that a person could type, and keeps what it writes.
 
-use crate::documents;
-use crate::html::Run;
-use crate::measure::{UserError, while_doing};
+use cci_report::documents;
+use cci_report::html::Run;
+use cci_report::{UserError, while_doing};
 use std::fmt::Write as _;
 use std::io::{Read, Write, stderr};
 use std::path::Path;

@@ -3,12 +3,13 @@
 pub(crate) mod arguments;
 mod measuring;
 
-use crate::documents;
-use crate::html::{self, Run};
-use crate::measure::{UserError, while_doing};
 use crate::model::section::Section;
-use crate::output::Sink;
 use arguments::ReportArguments;
+use cci_report::documents;
+use cci_report::html;
+use cci_report::html::Run;
+use cci_report::output::Sink;
+use cci_report::{UserError, while_doing};
 
 /// Writes the page of documents, once those are measured that are to be.
 pub(crate) fn report(arguments: &ReportArguments) -> Result<(), UserError> {

@@ -7,8 +7,8 @@ mod rows;
 mod terminal;
 mod view;
 
-use crate::measure::{UserError, while_doing};
-use crate::sizes::parse_time;
+use cci_report::sizes::parse_time;
+use cci_report::{UserError, while_doing};
 use clap::Args;
 use processes::{Look, Scope};
 use rows::{Order, Watch};

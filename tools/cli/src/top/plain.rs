@@ -2,7 +2,7 @@
 
 use super::processes::Look;
 use super::rows::{EndpointRow, count, rate, refusals};
-use crate::output::table::align;
+use cci_report::output::table::align;
 use serde_json::{Value, json};
 
 /// Heads of the columns, the same in the live view.

@@ -7,7 +7,7 @@ use super::look;
 use super::processes::Scope;
 use super::rows::{EndpointRow, Order, Watch};
 use super::view::{LEAST, Screen, draw, too_small};
-use crate::measure::{UserError, while_doing};
+use cci_report::{UserError, while_doing};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::execute;

@@ -9,9 +9,10 @@ mod worker;
 pub(crate) use self::worker::{Channel, WorkerArguments, worker};
 
 use crate::measure::machine::{allowed, two_processors};
-use crate::measure::{UserError, while_doing};
 use crate::probe::WakePair;
-use crate::probe::shared::{self, Shared};
+use crate::probe::shared;
+use crate::probe::shared::Shared;
+use cci_report::{UserError, while_doing};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;

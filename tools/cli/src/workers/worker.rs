@@ -3,9 +3,9 @@
 use super::Role;
 use crate::measure::local::die_with_parent;
 use crate::measure::machine::pin;
-use crate::measure::{UserError, while_doing};
 use crate::probe::shared::Shared;
 use crate::probe::{Probe, Side, WakePair};
+use cci_report::{UserError, while_doing};
 use clap::Args;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -20,7 +20,10 @@ const SENTENCES: [&str; 10] = [
     "tools/simulator/src",
 ];
 
-/// What makes errors in the command, whose other sentences are results.
+/// The command and its libraries.
+const TOOLS: [&str; 2] = ["tools/cli/src", "tools/report/src"];
+
+/// What makes errors in these, whose other sentences are results.
 const MAKERS: [&str; 7] = ["UserError", "UserError::new", "while_doing", "Err", "map_err", "ok_or", "ok_or_else"];
 
 fn root() -> PathBuf {
@@ -30,7 +33,8 @@ fn root() -> PathBuf {
 /// Every message, and a file that has it.
 fn in_sources() -> BTreeMap<String, PathBuf> {
     let library = SENTENCES.iter().flat_map(|path| messages(&root().join(path), Take::Sentences));
-    library.chain(messages(&root().join("tools/cli/src"), Take::GivenTo(&MAKERS))).collect()
+    let tools = TOOLS.iter().flat_map(|path| messages(&root().join(path), Take::GivenTo(&MAKERS)));
+    library.chain(tools).collect()
 }
 
 /// Takes a span of code from the beginning of a text: what stands in it, and the rest.

@@ -1,0 +1,298 @@
+//! Results that are no row over size; see `docs/perf-json.md`. Units are in the names.
+
+use super::row::Row;
+use super::statistics::median;
+use serde::{Deserialize, Serialize};
+
+/// Updates that a process of RandomAccess may have decided on and not yet handed over, as the benchmark's rules say.
+pub const LOOK_AHEAD: usize = 1024;
+
+/// One result. New kinds may be added; readers pass over those that they do not know.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Finding {
+    /// The distribution of single round trips.
+    Jitter(Jitter),
+    /// Memory of an endpoint and over connections.
+    Memory(Memory),
+    /// Operations per second over threads.
+    Threads(Threads),
+    /// How much of a transfer hides behind computation.
+    Overlap(Overlap),
+    /// What an endpoint uses that has nothing to do.
+    Idle(Idle),
+    /// The parameters of the LogP model.
+    Logp(Logp),
+    /// The parts of the time of one request and its reply.
+    Breakdown(Breakdown),
+    /// Random access to a table.
+    Gups(Gups),
+    /// A kind of a later version.
+    #[serde(other)]
+    Unknown,
+}
+
+/// The distribution of single round trips.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Jitter {
+    /// Name of the transport.
+    pub transport: String,
+    /// Bytes of a message or of an RMA.
+    pub size: u64,
+    /// Round trips.
+    pub count: u64,
+    /// The shortest.
+    pub min_ns: u64,
+    /// The median.
+    pub median_ns: u64,
+    /// All but one in a hundred took at most so long.
+    pub p99_ns: u64,
+    /// All but one in a thousand took at most so long.
+    pub p999_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// Time of one reading of the clock, which every round trip contains.
+    pub clock_ns: f64,
+    /// Round trips of each length: the upper end of a bucket, and how many were in it.
+    pub histogram: Vec<(u64, u64)>,
+}
+
+impl Jitter {
+    /// The row of these round trips: its figures are those of single ones, where other rows have blocks.
+    #[expect(clippy::cast_precision_loss, reason = "times below 2^52 ns")]
+    pub fn onto(&self, row: Row) -> Row {
+        let [min_ns, median_ns, p99_ns, p999_ns] =
+            [self.min_ns, self.median_ns, self.p99_ns, self.p999_ns].map(|ns| ns as f64);
+        let ratio = row.probe_ns.filter(|probe| *probe > 0.0).map(|probe| median_ns / probe);
+        Row { min_ns, median_ns, p99_ns, p999_ns, ratio, ..row }
+    }
+}
+
+/// Memory of an endpoint and over connections.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    /// Name of the transport.
+    pub transport: String,
+    /// Bytes that a fresh endpoint shares with nobody.
+    pub endpoint_private_bytes: f64,
+    /// Bytes of a fresh endpoint that are in memory.
+    pub endpoint_resident_bytes: f64,
+    /// One a step, from the smallest.
+    pub points: Vec<MemoryPoint>,
+}
+
+/// Memory of a process beyond what it had with one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MemoryPoint {
+    /// Connections of the endpoint.
+    pub connections: u64,
+    /// Bytes beyond those with one connection that are shared with nobody.
+    pub private_bytes: f64,
+    /// Bytes beyond those with one connection that are in memory.
+    pub resident_bytes: f64,
+}
+
+/// Operations per second over threads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Threads {
+    /// Name of the transport.
+    pub transport: String,
+    /// Name of the operation.
+    pub operation: String,
+    /// Bytes of a message or of an RMA.
+    pub size: u64,
+    /// One a step, from the smallest.
+    pub points: Vec<ThreadsPoint>,
+}
+
+/// Operations per second of all threads together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThreadsPoint {
+    /// Threads that call at once.
+    pub threads: u64,
+    /// All of one endpoint.
+    pub shared_per_second: f64,
+    /// Each of an endpoint of its own.
+    pub own_per_second: f64,
+}
+
+/// How much of a transfer hides behind computation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Overlap {
+    /// Name of the transport.
+    pub transport: String,
+    /// Name of the operation.
+    pub operation: String,
+    /// One a step, from the smallest.
+    pub points: Vec<OverlapPoint>,
+}
+
+/// One size: the times of a transfer alone, of computing alone, and of both together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OverlapPoint {
+    /// Bytes of a message or of an RMA.
+    pub size: u64,
+    /// Of a transfer alone.
+    pub transfer_ns: f64,
+    /// Of computing alone.
+    pub compute_ns: f64,
+    /// Of both together.
+    pub both_ns: f64,
+    /// Part of the transfer that took no time of its own: 1 all, 0 nothing.
+    pub overlap: f64,
+}
+
+impl OverlapPoint {
+    /// From nanoseconds of blocks: of a transfer alone, of computing alone, of both.
+    pub fn new(size: u64, blocks: &[[f64; 3]]) -> Self {
+        let median = |of: usize| median(&blocks.iter().map(|block| block[of]).collect::<Vec<_>>());
+        let [transfer_ns, compute_ns, both_ns] = [0, 1, 2].map(median);
+        let saved = transfer_ns + compute_ns - both_ns;
+        let overlap = (saved / transfer_ns.min(compute_ns).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+        Self { size, transfer_ns, compute_ns, both_ns, overlap }
+    }
+}
+
+/// What an endpoint uses that has nothing to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Idle {
+    /// Name of the transport.
+    pub transport: String,
+    /// How long it lasted.
+    pub seconds: f64,
+    /// Processor time of the process.
+    pub processor_ms: f64,
+    /// The same of a process that sleeps without an endpoint.
+    pub bare_processor_ms: f64,
+    /// Times that the program was woken.
+    pub wakes: u64,
+    /// Context switches of the library's threads.
+    pub switches: u64,
+}
+
+/// The parameters of the LogP model, with the gap per byte of bulk transfers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Logp {
+    /// Name of the transport.
+    pub transport: String,
+    /// Bytes of a message or of an RMA.
+    pub size: u64,
+    /// What the connection promises: `RO`, `RU`, `UU`.
+    #[serde(default)]
+    pub attribute: String,
+    /// Latency.
+    #[serde(rename = "L_ns")]
+    pub l_ns: f64,
+    /// Overhead of sending.
+    pub o_s_ns: f64,
+    /// Overhead of receiving.
+    pub o_r_ns: f64,
+    /// Gap between messages.
+    pub g_ns: f64,
+    /// Gap for each byte.
+    #[serde(rename = "G_ns_per_byte")]
+    pub g_ns_per_byte: f64,
+    /// Round trip of a lone request.
+    #[serde(default)]
+    pub round_trip_ns: f64,
+    /// Delay at which the time per message turns from the gap to delay and overheads; absent where the gap hides behind these.
+    #[serde(default)]
+    pub turn_ns: Option<f64>,
+    /// Requests without reply, at most.
+    #[serde(default)]
+    pub window: u64,
+    /// The window limited long bursts: the gap is at most `g_ns`.
+    #[serde(default)]
+    pub window_bound: bool,
+    /// Root of the mean square of what the fit leaves over, as a part of the points.
+    pub residual: f64,
+    /// One a step, from the smallest.
+    pub points: Vec<LogpPoint>,
+}
+
+/// A burst of messages, each followed by a delay.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LogpPoint {
+    /// Requests of the burst.
+    pub burst: u64,
+    /// Computing after each request.
+    pub delay_ns: f64,
+    /// Time of the burst by its requests.
+    pub ns_per_message: f64,
+}
+
+/// The parts of the time of one request and its reply.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Breakdown {
+    /// Name of the transport.
+    pub transport: String,
+    /// Bytes of a message or of an RMA.
+    pub size: u64,
+    /// The whole: a request and its reply, without stamps.
+    pub total_ns: f64,
+    /// Bare operation that was measured beside it, there and back.
+    #[serde(default)]
+    pub probe: String,
+    /// Of the bare operation, there and back.
+    #[serde(default)]
+    pub probe_ns: f64,
+    /// The parts, which make up the whole.
+    pub shares: Vec<Share>,
+}
+
+/// One part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Share {
+    /// What it is called.
+    pub name: String,
+    /// Time of the part; below nothing where something disturbed the run.
+    pub ns: f64,
+    /// What the part consists of, and how it was told.
+    #[serde(default)]
+    pub meaning: String,
+}
+
+/// Random access to a table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Gups {
+    /// Name of the transport.
+    pub transport: String,
+    /// Name of the operation.
+    pub operation: String,
+    /// Size of the table of all processes together.
+    pub table_bytes: u64,
+    /// Updates of all processes together.
+    pub updates: u64,
+    /// How long it lasted.
+    pub seconds: f64,
+    /// 10^9 updates per second.
+    pub gups: f64,
+    /// Processes that share the table.
+    #[serde(default)]
+    pub processes: u64,
+    /// 10^9 updates per second of all these processes, each in memory of its own, bare.
+    #[serde(default)]
+    pub probe_gups: f64,
+    /// Places of the table that were wrong afterwards.
+    pub errors: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_json_of_a_finding_says_its_kind_beside_its_fields() {
+        let points = vec![ThreadsPoint { threads: 2, shared_per_second: 3.0, own_per_second: 4.0 }];
+        let threads = Threads { transport: "sm".into(), operation: "send".into(), size: 8, points };
+        insta::assert_json_snapshot!(Finding::Threads(threads));
+    }
+
+    #[test]
+    fn the_parameters_of_logp_have_their_letters() {
+        let text = r#"{"kind":"logp","transport":"sim","size":8,"L_ns":1.0,"o_s_ns":2.0,"o_r_ns":3.0,"g_ns":4.0,
+            "G_ns_per_byte":5.0,"residual":0.0,"points":[]}"#;
+        let Finding::Logp(logp) = serde_json::from_str(text).unwrap() else { panic!("another kind") };
+        assert_eq!((logp.l_ns, logp.g_ns, logp.g_ns_per_byte), (1.0, 4.0, 5.0));
+    }
+}

@@ -1,0 +1,72 @@
+//! Findings of a few numbers: random access, and idleness.
+
+use super::{Found, Section, origins};
+use crate::finding::{Gups, Idle};
+use crate::html::curves::transport;
+use crate::html::figure::{Figure, FigureTable};
+use crate::html::unit;
+
+pub(super) fn gups(found: &Found<'_, Gups>) -> Section {
+    let row = |gups: &Gups| {
+        #[expect(clippy::cast_precision_loss, reason = "a table that fits into memory")]
+        let table = gups.table_bytes as f64;
+        vec![
+            transport(&gups.transport),
+            gups.operation.clone(),
+            unit::bytes(table),
+            gups.updates.to_string(),
+            unit::time(gups.seconds * 1e9),
+            format!("{:.6}", gups.gups),
+            gups.errors.to_string(),
+        ]
+    };
+    let head = vec!["transport", "operation", "table", "updates", "took", "GUPS", "wrong places"];
+    Section {
+        anchor: "gups",
+        heading: "Random access",
+        text: "HPCC RandomAccess: 10⁹ updates of random places of a table per second; the table is looked through afterwards.",
+        figures: one_table("Updates", head, 2, found, row),
+    }
+}
+
+pub(super) fn idle(found: &Found<'_, Idle>) -> Section {
+    let row = |idle: &Idle| {
+        vec![
+            transport(&idle.transport),
+            format!("{:.1} s", idle.seconds),
+            format!("{:.2} ms", idle.processor_ms),
+            format!("{:.2} ms", idle.bare_processor_ms),
+            idle.wakes.to_string(),
+            idle.switches.to_string(),
+        ]
+    };
+    let head = vec!["transport", "idled", "processor time", "of a bare sleeper", "wake-ups", "context switches"];
+    Section {
+        anchor: "idle",
+        heading: "Idle",
+        text: "What an endpoint uses that has nothing to do, beside a process that sleeps without one.",
+        figures: one_table("An idle endpoint", head, 1, found, row),
+    }
+}
+
+fn one_table<T>(
+    title: &str,
+    head: Vec<&'static str>,
+    words: usize,
+    found: &Found<'_, T>,
+    row: impl Fn(&T) -> Vec<String>,
+) -> Vec<Figure> {
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let table = FigureTable { head, rows: found.iter().map(|(_, found)| row(found)).collect(), words };
+    vec![Figure {
+        title: title.into(),
+        note: String::new(),
+        picture: table.draw(title),
+        legend: Vec::new(),
+        table: FigureTable::default(),
+        runs: origins(found),
+        is_wide: true,
+    }]
+}

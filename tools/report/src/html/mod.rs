@@ -1,0 +1,30 @@
+//! Runs as one HTML page that needs nothing else.
+
+mod chart;
+mod curves;
+mod figure;
+mod findings;
+mod headline;
+mod library;
+mod page;
+mod runs;
+#[cfg(test)]
+mod tests;
+mod unit;
+
+use crate::row::Document;
+
+pub use page::page_beside;
+
+/// A run of the page.
+pub struct Run {
+    /// What it gave.
+    pub document: Document,
+    /// The file that it was read from; empty when it was read from none.
+    pub source: String,
+}
+
+/// The page of a run that has just ended.
+pub fn page_of(document: &Document) -> String {
+    page::page(&[Run { document: document.clone(), source: String::new() }], &[])
+}
