@@ -304,8 +304,8 @@ CCI_DECLSPEC int cci_get_devices(cci_device_t *const **devices);
  * Level-triggered: while an event waits the descriptor is readable. It may be readable for nothing.
  *
  * Edge-triggered (EPOLLET): a program that calls cci_get_event() until it answers CCI_EAGAIN, or CCI_ENOBUFS, gets an edge for
- * whatever comes after that call, without another call. After polling without a pause, or after waiting level-triggered, the
- * edge may come up to 1 ms late. An edge may come for nothing. EPOLLONESHOT works too.
+ * whatever comes after that call, without another call. After polling without a pause the edge may come up to 1 ms late,
+ * and the first one after waiting level-triggered up to 16 ms. An edge may come for nothing. EPOLLONESHOT works too.
  *
  * After CCI_ENOBUFS from cci_send(), cci_sendv(), cci_rma(), cci_connect() or cci_accept() a program takes and returns its events
  * until cci_get_event() answers CCI_EAGAIN, and waits for the descriptor: it becomes readable also when the refused call can

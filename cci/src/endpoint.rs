@@ -450,7 +450,8 @@ impl<T> AsFd for EndpointFor<T> {
     /// edge-triggered. Spurious readiness is possible.
     ///
     /// An edge-triggered program calls [`EndpointFor::get_event`] until it returns `None`. Whatever comes after that gives a new
-    /// edge, without another call; to a program that has polled without a pause, within 1 ms.
+    /// edge, without another call; to a program that has polled without a pause, within 1 ms; to one
+    /// that has waited level-triggered, the first one within 16 ms.
     ///
     /// From the first call on the endpoint arms the descriptor when its program stops polling, which costs system calls.
     fn as_fd(&self) -> BorrowedFd<'_> {

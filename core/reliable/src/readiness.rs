@@ -188,7 +188,7 @@ impl<L: Link> Reliable<L> {
         is_idle
     }
 
-    /// HostCtx the shortage of a program that was refused for lack of frame buffers, if some were
+    /// Ends the shortage of a program that was refused for lack of frame buffers, if some were
     /// released since.
     fn check_frame_buffers(&mut self, core: &mut Core) {
         if self.refused_at.is_some_and(|at| at != self.engine.released()) {
