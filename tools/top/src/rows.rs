@@ -2,6 +2,7 @@
 
 use super::processes::{InvalidPage, Look, WatchedEndpoint};
 use cci::WaitFor;
+use cci_report::named;
 use std::collections::HashMap;
 
 /// Nanoseconds of a second.
@@ -53,19 +54,20 @@ pub(crate) struct EndpointRow {
     pub(crate) waits: Vec<Wait>,
 }
 
-/// What to sort by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Order {
-    /// Process
-    Pid,
-    /// Messages per second
-    Rate,
-    /// Bytes per second
-    Bytes,
-    /// Longest wait for a peer
-    Wait,
-    /// Longest time without a call
-    Quiet,
+named! {
+    /// What to sort by.
+    pub enum Order {
+        /// Process
+        Pid = "pid",
+        /// Messages per second
+        Rate = "rate",
+        /// Bytes per second
+        Bytes = "bytes",
+        /// Longest wait for a peer
+        Wait = "wait",
+        /// Longest time without a call
+        Quiet = "quiet",
+    }
 }
 
 impl Order {
@@ -80,7 +82,8 @@ impl Order {
         }
     }
 
-    pub(crate) fn name(self) -> &'static str {
+    /// What the live view calls it.
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Pid => "process",
             Self::Rate => "messages/s",
@@ -330,7 +333,7 @@ pub(super) mod tests {
     use cci::{Snapshot, WaitShown};
 
     /// An endpoint that has been called just now, at ten seconds.
-    pub(in crate::top) fn endpoint(pid: i32) -> WatchedEndpoint {
+    pub(crate) fn endpoint(pid: i32) -> WatchedEndpoint {
         let snapshot = Snapshot {
             transport: "sm".into(),
             uri: format!("sm://{pid}/0"),

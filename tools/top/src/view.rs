@@ -107,7 +107,7 @@ fn headline(screen: &Screen, rows: &[EndpointRow]) -> Paragraph<'static> {
     let paused = if screen.paused { ", paused" } else { "" };
     let text = format!(
         "cci top: {endpoints}, by {}, every {}{paused}",
-        screen.order.name(),
+        screen.order.title(),
         super::rows::seconds(screen.interval.as_secs_f64())
     );
     Paragraph::new(text).style(Style::new().add_modifier(Modifier::BOLD))
