@@ -619,9 +619,9 @@ impl<T> Contract for EndpointFor<T> {
         let flags = Flags::for_send(flags.bits()).ok_or(SendError::BadFlags)?;
         let live = || connection.live(self.cell);
         if flags.has(Flags::BLOCKING) {
-            send_blocking(self.cell, live, Message::One(message), flags)
+            send_blocking(self.cell, live, message.into(), flags)
         } else {
-            Ok(send(self.cell, live, Message::One(message), context, flags)?)
+            Ok(send(self.cell, live, message.into(), context, flags)?)
         }
     }
 

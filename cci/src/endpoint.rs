@@ -14,7 +14,7 @@ use cci_proto::{
     CONN_REQ_LEN, ConnectError, Flags, OptionError, PollError, RegisterError, Rights, RmaError, SendError, Status,
     Unusable,
 };
-use cci_transport::{Body, ConnectionReport, Core, CoreOptions, Message, OpenError, room_for};
+use cci_transport::{Body, ConnectionReport, Core, CoreOptions, OpenError, room_for};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fmt;
 use std::io::IoSlice;
@@ -322,7 +322,7 @@ impl<T> EndpointFor<T> {
     #[inline]
     pub fn send(&self, connection: Connection, message: &[u8], notify: impl Into<Notify>) -> Result<(), SendError> {
         let (context, flags) = notify.into().parts();
-        binding::send(self.cell, || connection.live(self.cell), Message::One(message), context, flags)
+        binding::send(self.cell, || connection.live(self.cell), message.into(), context, flags)
     }
 
     /// Sends a message gathered from parts, as [`EndpointFor::send`].
@@ -337,8 +337,7 @@ impl<T> EndpointFor<T> {
         notify: impl Into<Notify>,
     ) -> Result<(), SendError> {
         let (context, flags) = notify.into().parts();
-        let len = parts.iter().map(|part| part.len()).sum();
-        binding::send(self.cell, || connection.live(self.cell), Message::Many(parts, len), context, flags)
+        binding::send(self.cell, || connection.live(self.cell), parts.into(), context, flags)
     }
 
     /// Sends a message and waits for its end. Makes progress meanwhile, and leaves events to their program.
@@ -348,7 +347,7 @@ impl<T> EndpointFor<T> {
     /// Refused, or failed later: [`BlockingError`] tells which.
     pub fn send_blocking(&self, connection: Connection, message: &[u8]) -> Result<(), BlockingError<SendError>> {
         let live = || connection.live(self.cell);
-        binding::send_blocking(self.cell, live, Message::One(message), Flags::NONE)
+        binding::send_blocking(self.cell, live, message.into(), Flags::NONE)
     }
 
     /// Reads from the peer's memory into memory of this endpoint. Never blocks; the end is reported as `notify` says.

@@ -146,7 +146,7 @@ impl<'a> Rma<'a> {
 
     /// A message that the peer receives after the bytes: at most the connection's largest message. Copied by the call.
     pub fn message(mut self, message: impl Into<Option<&'a [u8]>>) -> Self {
-        self.0.message = message.into();
+        self.0.message = message.into().map(Into::into);
         self
     }
 

@@ -28,15 +28,17 @@ unsafe extern "C" fn cci_connect(
         if data_len as usize > CONN_REQ_LEN {
             return Err(ConnectError::PayloadTooLong.into());
         }
+        // SAFETY: by the contract above.
+        let uri = unsafe { handles::text(server_uri, "the URI is NULL") }?;
+        // SAFETY: by the contract above.
+        let payload = unsafe { handles::bytes(data_ptr, data_len) }?.to_vec();
         let connect = Connect {
-            // SAFETY: by the contract above.
-            uri: unsafe { handles::text(server_uri, "the URI is NULL") }?,
-            // SAFETY: by the contract above.
-            payload: unsafe { handles::bytes(data_ptr, data_len) }?,
+            uri: &uri,
+            payload: &payload,
             attribute: Attribute::from_u32(attribute).ok_or(Refusal::Argument("no such connection attribute"))?,
             context: handles::context(context),
             // SAFETY: by the contract above.
-            timeout: unsafe { timeout.as_ref() }.map(duration).transpose()?,
+            timeout: unsafe { handles::load(timeout) }.map(|time| duration(&time)).transpose()?,
         };
         Ok(cell.with(|core, transport| transport.connect(core, &connect))??)
     })

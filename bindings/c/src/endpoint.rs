@@ -107,7 +107,7 @@ unsafe extern "C" fn cci_create_endpoint_at(
             return Err(Refusal::Argument("an endpoint at a service needs a device"));
         }
         // SAFETY: by the contract above.
-        let service = unsafe { handles::text(service, "the service is NULL") }?.to_owned();
+        let service = unsafe { handles::text(service, "the service is NULL") }?;
         let options = EndpointOptions::new().service(service);
         // SAFETY: by the contract above.
         unsafe { open(device, &options, Places { endpoint, handle: fd }) }

@@ -69,7 +69,7 @@ unsafe extern "C" fn ccix_device_for(uri: *const c_char, device: *mut *const lay
         // SAFETY: by the contract above.
         let uri = unsafe { handles::text(uri, "the URI is NULL") }?;
         let found = init::with_opened(|opened| {
-            let found = opened.context.device_for(uri)?;
+            let found = opened.context.device_for(&uri)?;
             let at = opened.context.devices().iter().position(|other| std::ptr::eq(other, found));
             at.map(|at| opened.table.address(at)).ok_or(Refusal::Argument("the device is none of cci_get_devices"))
         })?;
@@ -130,7 +130,7 @@ unsafe fn endpoint_options(pointer: *const layout::EndpointOptions) -> Result<En
     }
     if !asked.service.is_null() {
         // SAFETY: by the contract above.
-        options.service = Some(unsafe { handles::text(asked.service, "the service is NULL") }?.to_owned());
+        options.service = Some(unsafe { handles::text(asked.service, "the service is NULL") }?);
     }
     Ok(options)
 }

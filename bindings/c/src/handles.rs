@@ -6,8 +6,9 @@
 
 use crate::status::Refusal;
 use cci::__binding::{ConnectionCell, EndpointCell, Entered, EventCell, Outside};
+use cci_mem::source::Source;
 use cci_transport::ConnectionState;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{c_char, c_void};
 
 /// A connection that a program names; it may be closed.
 #[derive(Clone, Copy)]
@@ -80,28 +81,37 @@ pub(crate) unsafe fn event(pointer: *const EventCell) -> Result<&'static EventCe
 ///
 /// `len` bytes are readable at `start` while the result is used.
 #[inline(always)]
-pub(crate) unsafe fn bytes<'a>(start: *const c_void, len: u32) -> Result<&'a [u8], Refusal> {
-    if len == 0 {
-        return Ok(&[]);
-    }
-    if start.is_null() {
+pub(crate) unsafe fn bytes<'a>(start: *const c_void, len: u32) -> Result<Source<'a>, Refusal> {
+    // SAFETY: readable by the program's promise; 32 bits of length fit an object.
+    let source = unsafe { Source::new(start.cast(), len as usize) };
+    if source.is_missing() {
         return Err(Refusal::Argument("the buffer is NULL and its length is not 0"));
     }
-    // SAFETY: readable by the program's promise; 32 bits of length fit an object.
-    Ok(unsafe { std::slice::from_raw_parts(start.cast(), len as usize) })
+    Ok(source)
 }
 
-/// A text.
+/// A copy of a text.
 ///
 /// # Safety
 ///
-/// NULL, or a NUL-terminated string that is readable while the result is used.
-pub(crate) unsafe fn text<'a>(start: *const c_char, missing: &'static str) -> Result<&'a str, Refusal> {
+/// NULL, or a NUL-terminated string that is readable during the call.
+pub(crate) unsafe fn text(start: *const c_char, missing: &'static str) -> Result<String, Refusal> {
     if start.is_null() {
         return Err(Refusal::Argument(missing));
     }
     // SAFETY: a NUL-terminated string by the program's promise.
-    unsafe { CStr::from_ptr(start) }.to_str().map_err(|_| Refusal::Argument("the text is not UTF-8"))
+    let bytes = unsafe { Source::new(start.cast(), libc::strlen(start)) };
+    String::from_utf8(bytes.to_vec()).map_err(|_| Refusal::Argument("the text is not UTF-8"))
+}
+
+/// A copy of an argument that may be missing.
+///
+/// # Safety
+///
+/// NULL, or a `T` is readable there during the call.
+pub(crate) unsafe fn load<T: Copy>(place: *const T) -> Option<T> {
+    // SAFETY: readable by the program's promise; C aligns it, and nobody is hurt if it did not.
+    (!place.is_null()).then(|| unsafe { place.read_unaligned() })
 }
 
 /// Where a result goes.

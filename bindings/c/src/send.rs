@@ -6,9 +6,9 @@ use crate::{guard, handles};
 use cci::__binding::Flags;
 use cci::__binding::{self as raw, ConnectionCell, Outside};
 use cci::SendError;
+use cci_mem::source::{Source, Sources};
 use cci_transport::Message;
 use std::ffi::{c_int, c_void};
-use std::io::IoSlice;
 
 /// Flags of `cci_rma` that mean nothing to a send: programs pass the flags of their RMA to every send.
 const NOT_OF_SEND: u32 = Flags::READ.bits() | Flags::WRITE.bits() | Flags::FENCE.bits();
@@ -40,7 +40,7 @@ unsafe extern "C" fn cci_send(
         match named.enter_taking(msg_len as usize) {
             Ok((entered, cell)) => {
                 // SAFETY: by the contract above, and not NULL; 32 bits of length fit an object.
-                let message = unsafe { std::slice::from_raw_parts(msg_ptr.cast(), msg_len as usize) };
+                let message = unsafe { Source::new(msg_ptr.cast(), msg_len as usize) };
                 let context = handles::context(context);
                 return guard::on(Some(named.endpoint), || Ok(entered.post(cell, message, context, flags)?));
             }
@@ -98,57 +98,34 @@ unsafe extern "C" fn cci_sendv(
     guard::on_connection(unsafe { handles::connection(connection) }, |named| {
         let flags = flags(bits)?;
         // SAFETY: by the contract above.
-        let entries = unsafe { entries(data, iovcnt) }?;
-        let len = total(entries)?;
-        // IoSlice is an iovec that is not NULL; programs leave NULL in parts that are empty.
-        let kept: Vec<IoSlice<'_>>;
-        let parts: &[IoSlice<'_>] = if entries.iter().any(|entry| entry.iov_base.is_null()) {
-            let full = entries.iter().filter(|entry| entry.iov_len > 0);
-            // SAFETY: not NULL (`total` has looked), readable by the contract above.
-            kept = full.map(|entry| IoSlice::new(unsafe { part(entry) })).collect();
-            &kept
-        } else {
-            // SAFETY: IoSlice has the layout of iovec; each entry is not NULL and readable by the contract above.
-            unsafe { std::slice::from_raw_parts(entries.as_ptr().cast(), entries.len()) }
-        };
-        let message = Message::Many(parts, len);
+        let parts = unsafe { parts(data, iovcnt) }?;
+        let message = Message::Many(parts, total(parts)?);
         send(named, message, context, flags)
     })
 }
 
 /// # Safety
 ///
-/// `count` entries are readable at `start`.
-unsafe fn entries<'a>(start: *const libc::iovec, count: u32) -> Result<&'a [libc::iovec], Refusal> {
-    if count == 0 {
-        return Ok(&[]);
-    }
-    if start.is_null() {
+/// `count` entries are readable at `start` while the result is used, and what they name.
+unsafe fn parts<'a>(start: *const libc::iovec, count: u32) -> Result<Sources<'a>, Refusal> {
+    if start.is_null() && count > 0 {
         return Err(Refusal::Argument("the list of parts is NULL and not empty"));
     }
-    // SAFETY: by the contract above; 32 bits of entries fit an object.
-    Ok(unsafe { std::slice::from_raw_parts(start, count as usize) })
+    // SAFETY: by the contract above; 32 bits of entries fit an object, and a source has the layout of an iovec.
+    Ok(unsafe { Sources::new(start.cast(), count as usize) })
 }
 
 /// Bytes of all parts, each of which is there.
-fn total(entries: &[libc::iovec]) -> Result<usize, Refusal> {
+fn total(parts: Sources<'_>) -> Result<usize, Refusal> {
     let mut sum = 0usize;
-    for entry in entries {
-        if entry.iov_base.is_null() && entry.iov_len > 0 {
+    for part in parts.iter() {
+        if part.is_missing() {
             return Err(Refusal::Argument("a part of the message is NULL and its length is not 0"));
         }
-        sum = sum.checked_add(entry.iov_len).ok_or(SendError::TooLong)?;
+        sum = sum.checked_add(part.len()).ok_or(SendError::TooLong)?;
     }
     // No part is longer than an object, and no message longer than its length field.
     if u32::try_from(sum).is_err() { Err(SendError::TooLong.into()) } else { Ok(sum) }
-}
-
-/// # Safety
-///
-/// Not NULL, readable while the result is used, and at most `u32::MAX` bytes.
-unsafe fn part<'a>(entry: &libc::iovec) -> &'a [u8] {
-    // SAFETY: by the contract above.
-    unsafe { std::slice::from_raw_parts(entry.iov_base.cast(), entry.iov_len) }
 }
 
 #[cfg(test)]
@@ -157,6 +134,11 @@ mod tests {
 
     fn entry(len: usize) -> libc::iovec {
         libc::iovec { iov_base: std::ptr::dangling_mut::<u8>().cast(), iov_len: len }
+    }
+
+    fn total(entries: &[libc::iovec]) -> Result<usize, Refusal> {
+        // SAFETY: the entries are borrowed, and nobody reads what they name.
+        super::total(unsafe { parts(entries.as_ptr(), entries.len().try_into().expect("few")) }?)
     }
 
     #[test]

@@ -61,6 +61,8 @@ pub mod slab;
 pub mod sleep;
 #[allow(unsafe_code)]
 pub mod slot;
+#[allow(unsafe_code)]
+pub mod source;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod streaming;

@@ -8,6 +8,7 @@
 //! a head that runs ahead of the tail is a [`Violation`], an entry's header is whatever the peer made it.
 
 use crate::prefetch;
+use crate::source::Source;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Bytes of a frame's body.
@@ -83,30 +84,6 @@ impl Header {
     }
 }
 
-/// The bytes of `body` beyond whole words, which are `rest`, and zeroes. A copy of unknown length would be a call, and the way of a
-/// message needs no stack without one.
-#[inline(always)]
-fn last_word(body: &[u8], rest: &[u8]) -> [u8; 8] {
-    if let Some(last) = body.last_chunk::<8>() {
-        return (u64::from_le_bytes(*last) >> (8 * (8 - rest.len() as u32 % 8))).to_le_bytes();
-    }
-    let (mut value, mut rest) = (0, rest);
-    if rest.len() & 4 != 0
-        && let Some((part, others)) = rest.split_last_chunk::<4>().map(|(others, part)| (part, others))
-    {
-        (value, rest) = (u64::from(u32::from_le_bytes(*part)), others);
-    }
-    if rest.len() & 2 != 0
-        && let Some((others, part)) = rest.split_last_chunk::<2>()
-    {
-        (value, rest) = (value << 16 | u64::from(u16::from_le_bytes(*part)), others);
-    }
-    if let [byte] = rest {
-        value = value << 8 | u64::from(*byte);
-    }
-    value.to_le_bytes()
-}
-
 /// The lap of a cursor, never 0 on the first so that a fresh ring is empty.
 #[expect(clippy::cast_possible_truncation, reason = "laps wrap at 16 bits")]
 #[inline(always)]
@@ -161,7 +138,7 @@ impl<const N: usize> Producer<N> {
 
     /// Publishes a frame whose body is `body`. The caller has asked [`Producer::has_room`].
     #[inline]
-    pub fn push(&mut self, entries: &[Entry; N], header: Header, body: &[u8]) {
+    pub fn push(&mut self, entries: &[Entry; N], header: Header, body: Source<'_>) {
         let entry = &entries[self.tail as usize % N];
         Self::fill(entry, body);
         self.publish(entries, entry, header);
@@ -169,7 +146,7 @@ impl<const N: usize> Producer<N> {
 
     /// As [`Producer::push`], when the caller has asked [`Producer::has_ample_room`].
     #[inline(always)]
-    pub fn push_amply(&mut self, entries: &[Entry; N], header: Header, body: &[u8]) {
+    pub fn push_amply(&mut self, entries: &[Entry; N], header: Header, body: Source<'_>) {
         let tail = self.tail;
         let entry = &entries[tail as usize % N];
         Self::fill(entry, body);
@@ -179,15 +156,14 @@ impl<const N: usize> Producer<N> {
     }
 
     #[inline(always)]
-    fn fill(entry: &Entry, body: &[u8]) {
+    fn fill(entry: &Entry, body: Source<'_>) {
         debug_assert!(body.len() <= BODY);
-        let (chunks, rest) = body.as_chunks();
         let mut words = entry.0[1..].iter();
-        for (chunk, word) in chunks.iter().zip(words.by_ref()) {
-            word.store(u64::from_ne_bytes(*chunk), Ordering::Relaxed);
+        for (value, word) in body.words().zip(words.by_ref()) {
+            word.store(value, Ordering::Relaxed);
         }
-        if let (false, Some(word)) = (rest.is_empty(), words.next()) {
-            word.store(u64::from_ne_bytes(last_word(body, rest)), Ordering::Relaxed);
+        if let (Some(value), Some(word)) = (body.last_word(), words.next()) {
+            word.store(value, Ordering::Relaxed);
         }
     }
 

@@ -34,11 +34,14 @@ unsafe impl Send for View<'_> {}
 unsafe impl Sync for View<'_> {}
 
 impl<'a> View<'a> {
+    /// Returns the view of the `len` bytes at `start`.
+    ///
     /// # Safety
     ///
     /// `len` bytes are readable at `start` as long as the view lives, and no `&[u8]` covers them; or `len` is 0.
     #[inline]
-    pub(crate) unsafe fn new(start: *const u8, len: usize) -> Self {
+    #[must_use]
+    pub unsafe fn new(start: *const u8, len: usize) -> Self {
         Self { start, len, bytes: PhantomData }
     }
 

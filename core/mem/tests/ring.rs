@@ -3,6 +3,7 @@
 
 use cci_mem::ring::{BODY, BODY_WORDS, Consumer, Entry, GrantReader, GrantWriter, Header, Producer, Violation};
 use cci_mem::segment::Segment;
+use cci_mem::source::Source;
 use cci_mem::sync::{AtomicU32, Ordering};
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -141,7 +142,9 @@ fn frames_through<const N: usize>(start: u32, steps: Vec<Step>) -> Result<(), Te
         match step {
             Step::Push(kind, word, body) => {
                 let header = Header { kind, len: u8::try_from(body.len()).expect("at most 56"), word };
-                lane.push(header, body.clone(), |producer, entries| producer.push(entries, header, &body))?;
+                lane.push(header, body.clone(), |producer, entries| {
+                    producer.push(entries, header, Source::from(&body[..]))
+                })?;
             }
             Step::PushWords(kind, word, body) => {
                 let header = Header { kind, len: 0, word };

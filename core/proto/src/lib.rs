@@ -12,6 +12,7 @@ pub mod engine;
 mod error;
 mod event;
 mod flags;
+mod gather;
 mod handle;
 mod option;
 mod places;
@@ -27,6 +28,7 @@ pub use error::{
 };
 pub use event::EventKind;
 pub use flags::Flags;
+pub use gather::{Cursor, Gather};
 pub use handle::{Rights, RmaHandle};
 pub use option::{Alignment, ConnectionOption, EndpointOption};
 pub use places::Places;

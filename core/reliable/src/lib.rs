@@ -90,7 +90,7 @@ pub struct Reliable<L: Link> {
     names: Names,
     groups: Vec<Group>,
     next_group: u32,
-    /// Buffer for messages that are gathered from many parts.
+    /// Buffer for messages that become one piece: to groups, and of RMA.
     gathered: Vec<u8>,
     /// The last call received something that the program may answer.
     delivered: bool,

@@ -6,8 +6,9 @@ use super::host::HostCtx;
 use super::operation_table::{Local, Operation, Operations};
 use crate::{Link, Outgoing};
 use cci_mem::memory::Piece;
+use cci_mem::source::Source;
 use cci_mem::sync::Ordering;
-use cci_proto::engine::{Index, Op, Post, Target, Transmit};
+use cci_proto::engine::{Index, Post, Target, Transmit};
 use cci_proto::{RmaError, SendError, Time, wire};
 use cci_transport::{Connection, Core, Message, Posted, Rma, Slot};
 
@@ -29,8 +30,6 @@ const MOST_MESSAGES: u32 = 128;
 const MOST_BYTES: usize = 32 << 10;
 /// Most bursts given to the link in one call, so that a long transfer does not hold the lock.
 const ROUNDS: u32 = 4;
-/// Most parts of a gathered message that are passed on as they are; more are copied first.
-const PARTS: usize = 16;
 
 /// The coalescer: decides which messages wait for others, to share a frame and a system call.
 #[derive(Clone, Copy, Debug, Default)]
@@ -168,7 +167,13 @@ impl<L: Link> Reliable<L> {
     /// Sends a single message at once, if nothing must be sent before it. False: it waits in the
     /// engine.
     #[inline]
-    fn send_now(&mut self, core: &mut Core, now: Time, index: Index, post: &Post<'_>) -> Result<bool, SendError> {
+    fn send_now(
+        &mut self,
+        core: &mut Core,
+        now: Time,
+        index: Index,
+        post: &Post<'_, Message<'_>>,
+    ) -> Result<bool, SendError> {
         let Self { engine, link, host, outbox, .. } = self;
         let is_free = outbox.is_empty() && !self.blocked && !self.more;
         let Some(space) = outbox.space().filter(|_| is_free) else {
@@ -207,10 +212,10 @@ impl<L: Link> Reliable<L> {
         let (len, ask) = (message.len(), posted == Posted::Waited);
         let is_due = self.is_due(now, len, ask);
         let sent = match &message {
-            Message::One(bytes) if is_due && self.coalescer.waiting == 1 => {
-                self.send_now(core, now, index_of(cell), &Post { parts: &[bytes], op, ask })
+            Message::One(_) if is_due && self.coalescer.waiting == 1 => {
+                self.send_now(core, now, index_of(cell), &Post { parts: &message, op, ask })
             }
-            _ => self.send_later(now, index_of(cell), &message, (op, ask)).map(|()| false),
+            _ => self.engine.send(now, index_of(cell), &message, op, ask).map(|()| false),
         };
         let has_left = match sent {
             Ok(has_left) => has_left,
@@ -235,27 +240,19 @@ impl<L: Link> Reliable<L> {
         Ok(ask.then_some(slot))
     }
 
+    /// Copies the message of an RMA, and returns its length.
+    fn gather(&mut self, message: Source<'_>) -> usize {
+        if self.gathered.len() < message.len() {
+            self.gathered.resize(message.len(), 0);
+        }
+        message.copy_to(0, &mut self.gathered)
+    }
+
     /// Records that the engine has refused a call for lack of buffers.
     #[cold]
     fn on_refused(&mut self, core: &mut Core) {
         self.refused_at = Some(self.engine.released());
         core.begin_shortage();
-    }
-
-    /// Gives a message to the engine, which keeps it until it is sent.
-    fn send_later(
-        &mut self,
-        now: Time,
-        index: Index,
-        message: &Message<'_>,
-        (op, ask): (Op, bool),
-    ) -> Result<(), SendError> {
-        let mut copy = std::mem::take(&mut self.gathered);
-        let mut parts: [&[u8]; PARTS] = [&[]; PARTS];
-        let parts = gather(message, &mut parts, &mut copy);
-        let sent = self.engine.send(now, index, parts, op, ask);
-        self.gathered = copy;
-        sent
     }
 
     pub(super) fn start_rma(
@@ -278,12 +275,13 @@ impl<L: Link> Reliable<L> {
         let op = self.host.operations.begin(Operation { slot, cell, posted, local, spoilt: false });
         cell.on_begun();
         let [first, secret, ..] = rma.remote.stuff;
+        let len_after = rma.message.map(|message| self.gather(message));
         let started = cci_proto::engine::Rma {
             op,
             target: Target { handle: [first, secret], offset: rma.remote_offset, len: rma.len },
             read: rma.read,
             fence: rma.fence,
-            message: rma.message,
+            message: len_after.map(|len| &self.gathered[..len]),
         };
         if let Err(error) = self.engine.rma(now, index_of(cell), &started) {
             self.coalescer.withdraw(len);
@@ -303,27 +301,5 @@ impl<L: Link> Reliable<L> {
             self.send_all(core, now);
         }
         Ok((posted == Posted::Waited).then_some(slot))
-    }
-}
-
-/// Returns a message's parts: as they are, or gathered in `copy` if they are more than [`PARTS`].
-fn gather<'p>(message: &Message<'p>, parts: &'p mut [&'p [u8]; PARTS], copy: &'p mut Vec<u8>) -> &'p [&'p [u8]] {
-    match message {
-        Message::One(bytes) => {
-            parts[0] = bytes;
-            &parts[..1]
-        }
-        Message::Many(many, _) if many.len() <= PARTS => {
-            parts.iter_mut().zip(*many).for_each(|(part, slice)| *part = slice);
-            &parts[..many.len()]
-        }
-        Message::Many(_, len) => {
-            if copy.len() < *len {
-                copy.resize(*len, 0);
-            }
-            message.copy_to(copy);
-            parts[0] = &copy[..*len];
-            &parts[..1]
-        }
     }
 }

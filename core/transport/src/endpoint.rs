@@ -7,6 +7,7 @@ use cci_mem::fork::{Mark, MarkPlace, PerProcess};
 use cci_mem::guarded::{self, Guard, Guarded, SomeGuard, Threading};
 use cci_mem::region::Regions;
 use cci_mem::slab::Slab;
+use cci_mem::source::Source;
 use cci_mem::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use cci_proto::{Flags, PollError, SendError, Unusable};
 use std::os::fd::OwnedFd;
@@ -361,7 +362,7 @@ impl Entered<'_> {
     pub fn post(
         mut self,
         connection: &'static Connection,
-        message: &[u8],
+        message: Source<'_>,
         context: u64,
         flags: Flags,
     ) -> Result<(), SendError> {

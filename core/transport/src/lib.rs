@@ -47,6 +47,7 @@ pub use wait_policy::{Transition, WaitPolicy};
 pub use cci_mem::random::random;
 
 use cci_mem::memory::Memory;
+use cci_mem::source::Source;
 use cci_proto::{Alignment, ConnectError, Flags, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -137,7 +138,7 @@ pub trait Transport: Send {
     #[inline]
     fn post(
         &mut self,
-        message: &[u8],
+        message: Source<'_>,
         context: u64,
         connection: &'static Connection,
         core: &mut Core,

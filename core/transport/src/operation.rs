@@ -1,16 +1,19 @@
 //! Arguments of the operations of a transport.
 
-use cci_proto::{Attribute, RmaHandle};
+use cci_mem::source::{Source, Sources};
+use cci_proto::{Attribute, Cursor, Gather, RmaHandle};
 use std::io::IoSlice;
 use std::time::Duration;
 
 /// A message to send.
+///
+/// Its bytes are the program's, and stand perhaps in registered memory. So they are never borrowed, only copied.
 #[derive(Clone, Copy, Debug)]
 pub enum Message<'a> {
     /// In one piece.
-    One(&'a [u8]),
+    One(Source<'a>),
     /// In pieces, with their total length.
-    Many(&'a [IoSlice<'a>], usize),
+    Many(Sources<'a>, usize),
 }
 
 impl Message<'_> {
@@ -33,16 +36,37 @@ impl Message<'_> {
     /// Copies the message to the start of `target`, which is long enough.
     #[inline]
     pub fn copy_to(&self, target: &mut [u8]) {
-        match self {
-            Self::One(bytes) => target[..bytes.len()].copy_from_slice(bytes),
-            Self::Many(parts, _) => {
-                let mut at = 0;
-                for part in *parts {
-                    target[at..at + part.len()].copy_from_slice(part);
-                    at += part.len();
-                }
-            }
-        }
+        self.copy(&mut Cursor::default(), target);
+    }
+}
+
+impl Gather for Message<'_> {
+    #[inline]
+    fn total(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn copy_part(&self, part: usize, offset: usize, target: &mut [u8]) -> Option<usize> {
+        let source = match self {
+            Self::One(bytes) => (part == 0).then_some(*bytes),
+            Self::Many(parts, _) => parts.get(part),
+        };
+        Some(source?.copy_to(offset, target))
+    }
+}
+
+impl<'a> From<&'a [u8]> for Message<'a> {
+    #[inline(always)]
+    fn from(bytes: &'a [u8]) -> Self {
+        Self::One(bytes.into())
+    }
+}
+
+impl<'a> From<&'a [IoSlice<'a>]> for Message<'a> {
+    #[inline]
+    fn from(parts: &'a [IoSlice<'a>]) -> Self {
+        Self::Many(parts.into(), parts.iter().map(|part| part.len()).sum())
     }
 }
 
@@ -77,7 +101,7 @@ pub struct Rma<'a> {
     /// After all earlier operations of the connection, before all later ones.
     pub fence: bool,
     /// Delivered to the peer after the data.
-    pub message: Option<&'a [u8]>,
+    pub message: Option<Source<'a>>,
 }
 
 /// A connection to be made.

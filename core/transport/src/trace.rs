@@ -7,6 +7,7 @@
 
 use crate::{BackgroundWork, Connect, Connection, ConnectionReport, Core, Message, Posted, Rma, Slot, Transport};
 use cci_mem::memory::Memory;
+use cci_mem::source::Source;
 use cci_mem::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use cci_proto::{Alignment, ConnectError, Flags, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -140,7 +141,7 @@ impl Transport for Traced {
 
     fn post(
         &mut self,
-        message: &[u8],
+        message: Source<'_>,
         context: u64,
         connection: &'static Connection,
         core: &mut Core,

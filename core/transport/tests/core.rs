@@ -281,13 +281,14 @@ fn the_public_parts_are_where_programs_read_them() {
 fn a_message_in_pieces_is_the_message_in_one() {
     let bytes: Vec<u8> = (0..100).collect();
     let parts = [&bytes[..0], &bytes[..1], &bytes[1..60], &[], &bytes[60..]].map(IoSlice::new);
-    for message in [Message::One(&bytes), Message::Many(&parts, 100)] {
+    for message in [Message::from(&bytes[..]), Message::from(&parts[..])] {
         let mut target = vec![0xaa; 104];
         message.copy_to(&mut target);
         assert_eq!((&target[..100], &target[100..]), (&bytes[..], &[0xaa; 4][..]));
         assert_eq!((message.len(), message.is_empty()), (100, false));
     }
-    assert!(Message::One(&[]).is_empty() && Message::Many(&[], 0).is_empty());
+    let no_parts: [IoSlice<'_>; 0] = [];
+    assert!(Message::from(&[][..] as &[u8]).is_empty() && Message::from(&no_parts[..]).is_empty());
 }
 
 #[test]

@@ -29,7 +29,6 @@ mod registry;
 mod relay;
 #[allow(unsafe_code)]
 mod rma;
-#[allow(unsafe_code)]
 mod send;
 #[allow(unsafe_code)]
 mod sys;

@@ -8,6 +8,7 @@ use crate::layout::{ENTRIES, NOTHING, kind};
 use crate::{CLOCK_EVERY, coarse_now};
 use cci_mem::memory::Memory;
 use cci_mem::ring::{BODY, Header};
+use cci_mem::source::Source;
 use cci_mem::sync::Ordering;
 use cci_proto::{
     ConnectError, EventKind, Failure, Flags, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError,
@@ -67,7 +68,7 @@ impl Sm {
     #[inline(never)]
     fn post_as<const SILENT: bool, const WHOLE: bool>(
         &mut self,
-        message: &[u8],
+        message: Source<'_>,
         context: u64,
         connection: &'static Connection,
         core: &mut Core,
@@ -79,7 +80,7 @@ impl Sm {
             if let Some(slot) = slot {
                 core.finish(slot, connection, context, Ok(()));
             }
-            let message = if WHOLE { message.as_chunks::<8>().0.as_flattened() } else { message };
+            let message = if WHOLE { message.whole_words() } else { message };
             let must_wake = wire.push_message(core, connection, message);
             return if must_wake { lane.wake_after_post() } else { Ok(()) };
         }
@@ -104,7 +105,7 @@ impl Sm {
     #[inline(never)]
     fn post_any<const SILENT: bool>(
         &mut self,
-        message: &[u8],
+        message: Source<'_>,
         context: u64,
         connection: &'static Connection,
         core: &mut Core,
@@ -271,7 +272,7 @@ impl Transport for Sm {
 
     fn post(
         &mut self,
-        message: &[u8],
+        message: Source<'_>,
         context: u64,
         connection: &'static Connection,
         core: &mut Core,

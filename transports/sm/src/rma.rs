@@ -141,8 +141,8 @@ impl Lane {
         let slot = core.take_rma().ok_or(RmaError::NoBuffers)?;
         let message = rma.message.map(|message| {
             let mut data = common.buffer();
-            data[..message.len()].copy_from_slice(message);
-            (data, message.len())
+            let len = message.copy_to(0, &mut data);
+            (data, len)
         });
         cell.on_begun();
         let mut pending = Pending {
@@ -226,7 +226,7 @@ impl Lane {
     fn deliver(&mut self, common: &mut Common, core: &mut Core, pending: &mut Pending) -> Result<Step, Violation> {
         if let (Some((data, len)), Some(wire)) = (&pending.message, self.wire.as_mut()) {
             let word = pending.cell.remote.load(Ordering::Relaxed);
-            if !wire.publish(core, word, Message::One(&data[..*len]))? {
+            if !wire.publish(core, word, Message::from(&data[..*len]))? {
                 return Ok(Step::Open(false));
             }
             pending.cell.counters.on_sent();

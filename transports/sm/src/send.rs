@@ -6,6 +6,7 @@ use crate::layout::{NO_SLOT, kind, pair};
 use crate::wire::Wire;
 use cci_mem::ring::{BODY, BODY_WORDS, Header, Violation};
 use cci_mem::sleep;
+use cci_mem::source::Source;
 use cci_mem::sync::Ordering;
 use cci_proto::SendError;
 use cci_transport::{Connection, Core, Message, Posted, Slot};
@@ -32,7 +33,7 @@ impl Wire {
 
     /// Publishes a message that rides in its entry, and counts it. There is ample room. True: the peer must be woken.
     #[inline(always)]
-    pub(crate) fn push_message(&mut self, core: &Core, cell: &Connection, message: &[u8]) -> bool {
+    pub(crate) fn push_message(&mut self, core: &Core, cell: &Connection, message: Source<'_>) -> bool {
         #[expect(clippy::cast_possible_truncation, reason = "at most BODY")]
         let len = message.len() as u8;
         let header = Header { kind: kind::MESSAGE, len, word: cell.remote.load(Ordering::Relaxed) };
@@ -47,38 +48,17 @@ impl Wire {
     fn push_gathered(&mut self, header: Header, message: Message<'_>) {
         let mut bytes = [0; BODY];
         message.copy_to(&mut bytes);
-        self.producer.push(self.outbound.ring, header, &bytes[..message.len()]);
+        self.producer.push(self.outbound.ring, header, Source::from(&bytes[..message.len()]));
     }
 
     #[inline(never)]
     fn publish_slot(&mut self, core: &Core, word: u32, message: Message<'_>) -> Result<bool, Violation> {
         let Some(slot) = self.take_granted()? else { return Ok(false) };
-        let len = self.fill(slot, message);
+        let len = self.fill_slot(slot, message);
         let header = Header { kind: kind::MESSAGE_SLOT, len: 0, word };
         self.producer.push_words(self.outbound.ring, header, [pair(slot, len)]);
         core.counters().on_sent(message.len());
         Ok(true)
-    }
-
-    /// Copies a message and a zero byte into an outbound slot.
-    fn fill(&mut self, slot: u32, message: Message<'_>) -> u32 {
-        let target = self.outbound_slot(slot);
-        let len = message.len();
-        assert!(len <= self.payload_capacity() as usize, "the facade checks lengths");
-        let mut at = 0;
-        let mut copy = |bytes: &[u8]| {
-            // SAFETY: the parts together are `len` bytes, which fit the slot; the slot is ours to fill until the entry that names it
-            // is published; a program's buffer is not part of a lane.
-            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target.add(at), bytes.len()) };
-            at += bytes.len();
-        };
-        match message {
-            Message::One(bytes) => copy(bytes),
-            Message::Many(parts, _) => parts.iter().for_each(|part| copy(part)),
-        }
-        // SAFETY: the stride leaves room for this byte.
-        unsafe { target.add(len).write(0) };
-        u32::try_from(len).unwrap_or(0)
     }
 
     /// Publishes a control frame; false when there is no room.
@@ -94,7 +74,7 @@ impl Wire {
         let mut words = words;
         if let Some(payload) = payload.filter(|payload| !payload.is_empty()) {
             let Some(slot) = self.take_granted()? else { return Ok(false) };
-            let len = self.fill(slot, Message::One(payload));
+            let len = self.fill_slot(slot, payload.into());
             words[1] = pair(slot, len);
         }
         self.producer.push_words(self.outbound.ring, header, words);
@@ -382,7 +362,7 @@ impl Lane {
             Kept::Inline(bytes) => &bytes[..waiting.len],
             Kept::Buffer(bytes) => &bytes[..waiting.len],
         };
-        if !wire.publish(core, waiting.cell.remote.load(Ordering::Relaxed), Message::One(bytes))? {
+        if !wire.publish(core, waiting.cell.remote.load(Ordering::Relaxed), Message::from(bytes))? {
             return Ok(false);
         }
         waiting.cell.counters.on_sent();

@@ -7,7 +7,10 @@ use cci_mem::barrier::Pairing;
 use cci_mem::hazard;
 use cci_mem::ring::{Consumer, Entry, GrantReader, GrantWriter, Producer, Violation};
 use cci_mem::segment::Segment;
+use cci_mem::source::Source;
 use cci_mem::sync::{AtomicU32, AtomicU64};
+use cci_mem::view::View;
+use cci_transport::Message;
 use rustix::io::Result;
 
 /// The shared words of one direction. Borrowed from the segment of the [`Wire`] that holds it, and never handed out.
@@ -154,9 +157,39 @@ impl Wire {
     pub(crate) fn copy_payload(&self, payload: *const u8, len: u32, buffer: &mut [u8]) {
         let len = len as usize;
         assert!(len < buffer.len(), "buffers hold a largest message and a zero byte");
-        // SAFETY: `inbound_slot` gave `payload` for `len` bytes; the buffer is ours and long enough.
-        unsafe { std::ptr::copy_nonoverlapping(payload, buffer.as_mut_ptr(), len) };
+        // SAFETY: `inbound_slot` gave `payload` for `len` bytes, and no reference covers them. The peer may write them meanwhile.
+        unsafe { View::new(payload, len) }.copy_to(0, &mut buffer[..len]);
         buffer[len] = 0;
+    }
+
+    /// Copies a message and a zero byte into an outbound slot that `take_granted` gave, and returns the bytes of the message.
+    pub(crate) fn fill_slot(&self, slot: u32, message: Message<'_>) -> u32 {
+        let target = self.outbound_slot(slot);
+        let len = message.len();
+        assert!(len <= self.payload_capacity() as usize, "the facade checks lengths");
+        let mut at = 0;
+        let mut copy = |bytes: Source<'_>| {
+            // SAFETY: the parts so far and this one are at most `len` bytes, which fit the slot; the slot is ours to fill until the
+            // entry that names it is published; a program sends nothing that lies in a slot that its library may fill.
+            unsafe { bytes.copy_to_shared(target.add(at)) };
+            at += bytes.len();
+        };
+        match message {
+            Message::One(bytes) => copy(bytes),
+            Message::Many(parts, _) => {
+                // A program that changes its list meanwhile gets no more than it asked for.
+                let mut left = len;
+                let fits = |part: &Source<'_>| {
+                    let rest = left.checked_sub(part.len());
+                    left = rest.unwrap_or(0);
+                    rest.is_some()
+                };
+                parts.iter().take_while(fits).for_each(copy);
+            }
+        }
+        // SAFETY: the stride leaves room for this byte.
+        unsafe { target.add(len).write(0) };
+        u32::try_from(len).unwrap_or(0)
     }
 
     /// Lets the peer fill an inbound slot.

@@ -112,7 +112,7 @@ fn exchange(ends: &[&End; 2], connection: &'static Connection) {
         assert!(begun.elapsed() < LIMIT, "{received} of {MESSAGES} messages arrived");
         if sent < MESSAGES {
             let bytes = sent.to_ne_bytes();
-            let message = Message::One(&bytes);
+            let message = Message::from(&bytes[..]);
             match ends[0].with(|core, transport| transport.send(core, connection, message, Posted::Silent(0))) {
                 Ok(_) => sent += 1,
                 Err(error) => assert_eq!(error, SendError::NoBuffers),

@@ -64,9 +64,9 @@ pub struct Rma<'a> {
 
 /// A message to be sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Post<'a> {
+pub struct Post<'a, M: ?Sized> {
     /// Its bytes, one part after the other. The engine copies them.
-    pub parts: &'a [&'a [u8]],
+    pub parts: &'a M,
     /// The host's number of the operation.
     pub op: Op,
     /// Whether the peer is asked to acknowledge at once.

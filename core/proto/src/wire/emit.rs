@@ -3,9 +3,10 @@
 //!
 //! All of them panic when the buffer is too small.
 
-use super::bytes::{length, put, put_bytes};
+use super::bytes::{length, put};
 use super::record::{AFTER, RECORD, kind};
 use crate::engine::Target;
+use crate::{Cursor, Gather};
 
 /// Bytes of MESSAGE before the message.
 pub const MESSAGE_HEAD: usize = 4;
@@ -36,13 +37,12 @@ fn begin(frame: &mut [u8], at: usize, number: u8, flags: u8, body: usize) -> usi
 
 /// A message; its parts lie one after the other.
 #[inline]
-pub fn emit_message(frame: &mut [u8], at: usize, after: bool, parts: &[&[u8]]) -> usize {
-    let len = parts.iter().map(|part| part.len()).sum();
+pub fn emit_message(frame: &mut [u8], at: usize, after: bool, parts: &(impl Gather + ?Sized)) -> usize {
+    let len = parts.total();
     let flags = if after { AFTER } else { 0 };
-    let mut end = begin(frame, at, kind::MESSAGE, flags, len);
-    for part in parts {
-        end = put_bytes(frame, end, part);
-    }
+    let body = begin(frame, at, kind::MESSAGE, flags, len);
+    let end = body + len;
+    parts.copy(&mut Cursor::default(), &mut frame[body..end]);
     end
 }
 

@@ -143,7 +143,7 @@ pub(crate) fn data_frames() -> Vec<Named> {
                 let at = emit_message(f, at, false, &[b"one"]);
                 let at = emit_message(f, at, false, &[b""]);
                 let at = emit_result(f, at, 9, 1);
-                emit_message(f, at, true, &[b"tw", b"", b"o"])
+                emit_message(f, at, true, &[&b"tw"[..], b"", b"o"])
             }),
         ),
         (

@@ -88,7 +88,7 @@ fn bytes_go_where_they_should_and_nowhere_else_whatever_the_network() {
 fn a_message_comes_after_the_data() {
     let site = site(Rights::READ_WRITE);
     for read in [false, true] {
-        let rma = Rma { message: Some(b"done"), ..site.rma(0, 0, LEN as u64, read) };
+        let rma = Rma { message: Some(b"done"[..].into()), ..site.rma(0, 0, LEN as u64, read) };
         site.a.rma(site.to_b, &rma, 3).expect("started");
         let slot = next(&site.ends(), 1, EventKind::Recv);
         assert!(site.target.to_vec(0, LEN) == pattern(1, LEN));

@@ -5,9 +5,7 @@ use cci_mem::guarded::Threading;
 use cci_mem::memory::Memory;
 use cci_proto::{Attribute, EventKind, RegisterError, Rights, RmaError, RmaHandle, SendError, Status};
 use cci_reliable::{Reliable, ReliableOptions};
-use cci_transport::{
-    Body, Connect, Connection, ConnectionReport, Core, CoreOptions, Endpoint, Message, Posted, Rma, Slot,
-};
+use cci_transport::{Body, Connect, Connection, ConnectionReport, Core, CoreOptions, Endpoint, Posted, Rma, Slot};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -72,7 +70,7 @@ impl End {
     }
 
     pub(crate) fn post(&self, cell: &'static Connection, bytes: &[u8], posted: Posted) -> Result<(), SendError> {
-        let sent = self.cell.with(|core, transport| transport.send(core, cell, Message::One(bytes), posted));
+        let sent = self.cell.with(|core, transport| transport.send(core, cell, bytes.into(), posted));
         sent.expect("usable").map(|slot| assert!(slot.is_none()))
     }
 

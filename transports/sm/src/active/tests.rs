@@ -6,7 +6,7 @@ use cci_mem::guarded::Threading;
 use cci_mem::hints::{BITS, WORDS};
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, EventKind};
-use cci_transport::{Connect, Connection, Core, CoreOptions, Endpoint, Message, Posted, Slot, Transport};
+use cci_transport::{Connect, Connection, Core, CoreOptions, Endpoint, Posted, Slot, Transport};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::time::{Duration, Instant};
 
@@ -63,7 +63,7 @@ impl End {
     }
 
     fn send_bytes(&mut self, cell: &'static Connection, bytes: &[u8]) {
-        let sent = self.sm.send(&mut self.core, cell, Message::One(bytes), Posted::Silent(0));
+        let sent = self.sm.send(&mut self.core, cell, bytes.into(), Posted::Silent(0));
         assert!(sent.is_ok());
     }
 

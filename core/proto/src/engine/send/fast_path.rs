@@ -15,7 +15,7 @@ use crate::engine::flow::queue::{Batch, InFlight, Ops, Payload, fresh, link};
 use crate::engine::host::{Host, Index};
 use crate::engine::state::Engine;
 use crate::wire::{DATA, MESSAGE_HEAD, emit_message, flags};
-use crate::{SendError, Time};
+use crate::{Gather, SendError, Time};
 
 /// A frame without payload, to be filled in place.
 const EMPTY: InFlight = fresh(Payload::Empty);
@@ -29,11 +29,11 @@ impl Engine {
     /// # Errors
     ///
     /// As [`Engine::send`].
-    pub fn send_now<H: Host>(
+    pub fn send_now<H: Host, M: Gather + ?Sized>(
         &mut self,
         now: Time,
         index: Index,
-        post: &Post<'_>,
+        post: &Post<'_, M>,
         buffer: &mut [u8],
         host: &mut H,
         leave: impl FnOnce(&Transmit<H::Piece>, &mut [u8]),
@@ -45,11 +45,11 @@ impl Engine {
     }
 
     #[inline]
-    fn send_immediate<H: Host>(
+    fn send_immediate<H: Host, M: Gather + ?Sized>(
         &mut self,
         now: Time,
         index: u32,
-        post: &Post<'_>,
+        post: &Post<'_, M>,
         buffer: &mut [u8],
         host: &mut H,
         leave: impl FnOnce(&Transmit<H::Piece>, &mut [u8]),
@@ -60,7 +60,7 @@ impl Engine {
         let is_only_conn = self.table.len() < 2;
         let conn = self.table.get_mut(index).filter(|conn| conn.state == State::Open && conn.is_reliable())?;
         let flow = self.flows.get_mut(conn.flow).filter(|flow| is_free(now, conn, flow))?;
-        let len: usize = post.parts.iter().map(|part| part.len()).sum();
+        let len = post.parts.total();
         let payload = MESSAGE_HEAD + len;
         let largest = self.small_peers.largest(conn, index, self.config.max_send_size);
         let fits = len <= largest as usize && payload <= self.frames.stride();

@@ -1,15 +1,15 @@
 //! A message on its way into frame buffers.
 
-use crate::Time;
 use crate::engine::flow::assembly::AFTER;
 use crate::engine::flow::frame_pool::{Buffer, FramePool, SHORT};
 use crate::engine::flow::queue::{Batch, Ops};
 use crate::engine::host::Op;
 use crate::wire::{MESSAGE_HEAD, PART_HEAD, emit_message, emit_part};
+use crate::{Cursor, Gather, Time};
 
 /// A message that is being written into buffers.
-pub(super) struct OutboundMessage<'a> {
-    pub(crate) parts: &'a [&'a [u8]],
+pub(super) struct OutboundMessage<'a, M: ?Sized> {
+    pub(crate) parts: &'a M,
     pub(crate) len: usize,
     /// Whether it belongs to an RMA. No other message shares its frame.
     pub(super) is_rma: bool,
@@ -24,7 +24,7 @@ pub(super) struct OutboundMessage<'a> {
     pub(super) is_only_conn: bool,
 }
 
-impl OutboundMessage<'_> {
+impl<M: Gather + ?Sized> OutboundMessage<'_, M> {
     /// Writes the message into one batch per frame, and passes them to `sink` in order. Returns
     /// false, and changes nothing, if there are too few buffers.
     pub(super) fn write_batches(
@@ -64,40 +64,18 @@ impl OutboundMessage<'_> {
         }
         let message = *part_number & !AFTER | if self.after { AFTER } else { 0 };
         *part_number = part_number.wrapping_add(1);
-        let mut source = Parts { parts: self.parts, rest: &[] };
+        let mut cursor = Cursor::default();
         for at in (0..self.len).step_by(size) {
             let Some(buffer) = frames.take(self.owner) else { return false };
             let (count, is_last) = (size.min(self.len - at), at + size >= self.len);
             let bytes = frames.bytes_mut(buffer);
             let end = emit_part(bytes, 0, message, saturating_u32(self.len), saturating_u32(at), count);
-            source.copy(&mut bytes[end..end + count]);
+            self.parts.copy(&mut cursor, &mut bytes[end..end + count]);
             let ops = if is_last { batch.ops } else { Ops::NONE };
             let (messages, prompt) = (u16::from(is_last), self.prompt && is_last);
             sink(Batch { buffer, len: saturating_u16(end + count), messages, ops, prompt, ..batch });
         }
         true
-    }
-}
-
-/// The bytes of a message that consists of several parts.
-struct Parts<'a> {
-    parts: &'a [&'a [u8]],
-    rest: &'a [u8],
-}
-
-impl Parts<'_> {
-    /// Copies the next bytes.
-    fn copy(&mut self, mut target: &mut [u8]) {
-        while !target.is_empty() {
-            while self.rest.is_empty() {
-                let Some((first, others)) = self.parts.split_first() else { return };
-                (self.rest, self.parts) = (first, others);
-            }
-            let count = target.len().min(self.rest.len());
-            let (now, later) = target.split_at_mut(count);
-            now.copy_from_slice(&self.rest[..count]);
-            (target, self.rest) = (later, &self.rest[count..]);
-        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::engine::flow::rma_state::OrderedEnd;
 use crate::engine::host::{Index, Op};
 use crate::engine::state::{Engine, flow_of, get_ready};
 use crate::wire::{DATA, MESSAGE_HEAD, emit_message};
-use crate::{SendError, Time};
+use crate::{Gather, SendError, Time};
 use alloc::vec::Vec;
 
 /// Most messages in one frame. Each needs a slot of the peer.
@@ -22,8 +22,15 @@ impl Engine {
     /// # Errors
     ///
     /// Refused: nothing was sent, and the operation has not begun.
-    pub fn send(&mut self, now: Time, index: Index, parts: &[&[u8]], op: Op, ask: bool) -> Result<(), SendError> {
-        let len: usize = parts.iter().map(|part| part.len()).sum();
+    pub fn send(
+        &mut self,
+        now: Time,
+        index: Index,
+        parts: &(impl Gather + ?Sized),
+        op: Op,
+        ask: bool,
+    ) -> Result<(), SendError> {
+        let len = parts.total();
         let index = index.0;
         let is_only_conn = self.table.len() < 2;
         let conn = self.table.get_mut(index).filter(|conn| conn.state == State::Open).ok_or(SendError::Disconnected)?;

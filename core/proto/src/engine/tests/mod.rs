@@ -442,8 +442,8 @@ fn the_shorter_limit_of_two_endpoints_holds_on_both_sides_and_is_forgotten() {
         let indices = pair.connect(Attribute::ReliableOrdered);
         for (engine, index) in pair.engines.iter_mut().zip(indices) {
             let now = pair.now;
-            assert_eq!(engine.send(now, index, &[&[0; 60], &[0; 41]], Op(1), false), Err(SendError::TooLong));
-            assert_eq!(engine.send(now, index, &[&[0; 60], &[0; 40]], Op(1), false), Ok(()));
+            assert_eq!(engine.send(now, index, &[&[0; 60][..], &[0; 41]], Op(1), false), Err(SendError::TooLong));
+            assert_eq!(engine.send(now, index, &[&[0; 60][..], &[0; 40]], Op(1), false), Ok(()));
         }
         pair.run(|pair| pair.hosts.iter().all(|host| host.received.len() == 1));
         let large = 1 - small;
