@@ -501,7 +501,7 @@ pub(crate) fn retire_dropped(endpoint: &Endpoint) -> Result<usize, Unusable> {
         handles
             .into_iter()
             .filter(|[first, secret]| {
-                let handle = RmaHandle { stuff: [*first, *secret, 0, 0] };
+                let handle = RmaHandle::from_words([*first, *secret, 0, 0]);
                 let is_busy = transport.retire(core, &handle) == Err(RegisterError::Busy);
                 if !is_busy {
                     core.owned.remove(&key(&handle));
@@ -513,7 +513,7 @@ pub(crate) fn retire_dropped(endpoint: &Endpoint) -> Result<usize, Unusable> {
 }
 
 fn key(handle: &RmaHandle) -> [u64; 2] {
-    [handle.stuff[0], handle.stuff[1]]
+    [handle.words()[0], handle.words()[1]]
 }
 
 /// The cell of an endpoint in its slab.

@@ -91,7 +91,7 @@ fn debug_output_tells_no_secret() {
     let endpoint = open();
     let memory = SharedMemory::new(64).expect("memory");
     let registration = endpoint.register(memory, cci::Rights::READ).expect("a registration");
-    let secret = format!("{:x}", registration.handle().stuff[1]);
+    let secret = format!("{:x}", registration.handle().words()[1]);
     for text in [format!("{registration:?}"), format!("{:?}", registration.handle())] {
         assert!(!text.contains(&secret), "{text}");
     }

@@ -20,7 +20,7 @@ pub(crate) struct HandleCell([AtomicU64; 4]);
 
 impl HandleCell {
     fn set(&self, handle: &RmaHandle) {
-        for (word, value) in self.0.iter().zip(handle.stuff) {
+        for (word, value) in self.0.iter().zip(handle.words()) {
             word.store(value, Ordering::Relaxed);
         }
     }
@@ -30,7 +30,7 @@ impl HandleCell {
 type Key = (usize, u64, u64);
 
 fn key(endpoint: &EndpointCell, handle: &RmaHandle) -> Key {
-    (std::ptr::from_ref(endpoint).addr(), handle.stuff[0], handle.stuff[1])
+    (std::ptr::from_ref(endpoint).addr(), handle.words()[0], handle.words()[1])
 }
 
 /// The handles that programs hold, of all endpoints of this process.

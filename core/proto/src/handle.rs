@@ -5,14 +5,43 @@ use core::fmt;
 /// 32 bytes that name a registration. Programs copy and send them as they like; a handle is known by
 /// content. The first two words identify the registration on its endpoint and carry its secret, the others
 /// are hints.
+///
+/// # Example
+///
+/// ```
+/// # use cci_proto as cci;
+/// use cci::RmaHandle;
+///
+/// /// The handle in a peer's message.
+/// fn handle(message: &[u8]) -> Option<RmaHandle> {
+///     RmaHandle::from_bytes(message)
+/// }
+/// let sent = [7; 32];
+/// assert_eq!(handle(&sent).map(RmaHandle::to_bytes), Some(sent));
+/// assert_eq!(handle(&sent[1..]), None);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct RmaHandle {
     /// The words of `cci_rma_handle_t::stuff`.
-    pub stuff: [u64; 4],
+    stuff: [u64; 4],
 }
 
 impl RmaHandle {
+    /// Makes the handle of these words. For transports, which give them their meaning.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn from_words(stuff: [u64; 4]) -> Self {
+        Self { stuff }
+    }
+
+    /// Returns the words. For transports.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn words(&self) -> [u64; 4] {
+        self.stuff
+    }
+
     /// Returns the handle as the bytes that a program sends to a peer: the words in little-endian order, which is also how a C
     /// program's copy of `cci_rma_handle_t` lies in memory on the processors that the library runs on.
     #[must_use]
@@ -45,6 +74,16 @@ impl fmt::Debug for RmaHandle {
 }
 
 /// What remote peers may do with a registration.
+///
+/// # Example
+///
+/// ```
+/// # use cci_proto as cci;
+/// use cci::Rights;
+///
+/// assert!(Rights::READ_WRITE.has(Rights::READ) && !Rights::READ.has(Rights::WRITE));
+/// assert_eq!(Rights::from_bits(1), None);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Rights(u32);
 

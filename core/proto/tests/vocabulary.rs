@@ -229,7 +229,7 @@ fn rights_are_those_of_remote_peers() {
 
 #[test]
 fn a_handle_is_known_by_its_bytes() {
-    let handle = RmaHandle { stuff: [0x0123_4567_89ab_cdef, u64::MAX, 0, 1 << 63] };
+    let handle = RmaHandle::from_words([0x0123_4567_89ab_cdef, u64::MAX, 0, 1 << 63]);
     let bytes = handle.to_bytes();
     assert_eq!(bytes[..8], 0x0123_4567_89ab_cdef_u64.to_ne_bytes());
     assert_eq!(RmaHandle::from_bytes(&bytes), Some(handle));
@@ -246,7 +246,7 @@ fn a_handle_is_known_by_its_bytes() {
 
 #[test]
 fn a_log_of_a_handle_gives_nobody_access() {
-    let shown = format!("{:?}", RmaHandle { stuff: [0xabc, 0x5ec_0123_4567_89ab, 3, 4] });
+    let shown = format!("{:?}", RmaHandle::from_words([0xabc, 0x5ec_0123_4567_89ab, 3, 4]));
     assert_eq!(shown, "RmaHandle(0000000000000abc)");
 }
 

@@ -61,7 +61,7 @@ impl Registrations {
     ///
     /// No such registration.
     pub(super) fn deregister(&mut self, handle: &RmaHandle) -> Result<Memory, RegisterError> {
-        let [first, secret, ..] = handle.stuff;
+        let [first, secret, ..] = handle.words();
         let (number, entry) = self.table.find([first, secret]).ok_or(RegisterError::UnknownHandle)?;
         self.exposed -= usize::from(entry.rights() != Rights::NONE);
         let memory = self.table.remove(number).ok_or(RegisterError::UnknownHandle)?;
@@ -71,7 +71,7 @@ impl Registrations {
 
     /// The living registration that a handle names.
     pub(super) fn find(&self, handle: &RmaHandle) -> Option<(Registration, &Memory)> {
-        let [first, secret, ..] = handle.stuff;
+        let [first, secret, ..] = handle.words();
         let (number, entry) = self.table.find([first, secret])?;
         Some((number, entry.memory()?))
     }

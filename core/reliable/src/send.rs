@@ -274,7 +274,7 @@ impl<L: Link> Reliable<L> {
         let local = Some(Local { number, offset: rma.local_offset, len: rma.len });
         let op = self.host.operations.begin(Operation { slot, cell, posted, local, spoilt: false });
         cell.on_begun();
-        let [first, secret, ..] = rma.remote.stuff;
+        let [first, secret, ..] = rma.remote.words();
         let len_after = rma.message.map(|message| self.gather(message));
         let started = cci_proto::engine::Rma {
             op,

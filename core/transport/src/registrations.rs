@@ -92,7 +92,7 @@ impl<T> RegistrationTable<T> {
             }
         };
         let number = Registration { index, generation: self.entries[index as usize].generation };
-        Ok((number, RmaHandle { stuff: [number.mixed(self.key), secret, len, 0] }))
+        Ok((number, RmaHandle::from_words([number.mixed(self.key), secret, len, 0])))
     }
 
     /// The registration that the first two words of a handle name, unless it is deregistered.
@@ -156,7 +156,7 @@ mod tests {
     fn a_stale_or_invented_handle_names_nothing() {
         let memory = SharedMemory::new(4096).expect("memory");
         let mut table = RegistrationTable::new(7);
-        let words = |handle: RmaHandle| [handle.stuff[0], handle.stuff[1]];
+        let words = |handle: RmaHandle| [handle.words()[0], handle.words()[1]];
         let (number, handle) = table.register(memory.memory(), Rights::READ, 5).expect("registered");
         let found = table.find(words(handle)).expect("it is there");
         assert_eq!((found.0, found.1.rights(), found.1.state), (number, Rights::READ, 5));

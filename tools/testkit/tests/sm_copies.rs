@@ -49,7 +49,7 @@ impl Stuck {
     fn announce(&self, handle: &RmaHandle) {
         let mut key = [0; 8];
         assert_eq!(pread(self.peer.registry(), &mut key, 0), Ok(8));
-        let number = Registration::unmixed(u64::from_ne_bytes(key), handle.stuff[0]);
+        let number = Registration::unmixed(u64::from_ne_bytes(key), handle.words()[0]);
         self.peer.write(ANNOUNCE, &number.word().to_ne_bytes());
     }
 

@@ -233,7 +233,7 @@ fn relayed_rma_wakes_initiator_and_target_that_sleep() {
     };
     let server = |sleeper: &mut Sleeper<'_>, connection: Connection| {
         let remote = sleeper.endpoint.register_memory(target.memory(), Rights::READ_WRITE).expect("a registration");
-        sleeper.endpoint.send(connection, &bytes_of(&remote), Notify::OnFailure(0)).expect("a send");
+        sleeper.endpoint.send(connection, &remote.to_bytes(), Notify::OnFailure(0)).expect("a send");
         for _ in 0..2 * ROUNDS {
             sleeper.next_of(EventKind::Recv);
         }
@@ -263,7 +263,7 @@ fn new_segments_wake_peers_that_sleep() {
             let memory = SharedMemory::new(LEN).expect("memory of the library");
             memory.write(0, &pattern(round, LEN));
             let handle = sleeper.endpoint.register_memory(memory.memory(), Rights::READ).expect("a registration");
-            sleeper.endpoint.send(connection, &bytes_of(&handle), Notify::OnFailure(0)).expect("a send");
+            sleeper.endpoint.send(connection, &handle.to_bytes(), Notify::OnFailure(0)).expect("a send");
             sleeper.next_of(EventKind::Recv);
             sleeper.endpoint.deregister(&handle).expect("deregistered");
         }
@@ -271,17 +271,8 @@ fn new_segments_wake_peers_that_sleep() {
     both(&sm_device(), |_| (), client, server);
 }
 
-fn bytes_of(handle: &RmaHandle) -> Vec<u8> {
-    handle.stuff.iter().flat_map(|word| word.to_ne_bytes()).collect()
-}
-
 fn handle_in(event: &Event<'_>) -> RmaHandle {
-    let bytes = event.received().expect("a message").to_vec();
-    let mut stuff = [0; 4];
-    for (word, chunk) in stuff.iter_mut().zip(bytes.chunks_exact(8)) {
-        *word = u64::from_ne_bytes(chunk.try_into().expect("8 bytes"));
-    }
-    RmaHandle { stuff }
+    RmaHandle::from_bytes(&event.received().expect("a message").to_vec()).expect("a handle")
 }
 
 /// Two peers close while what they published finds no receive slot. Both are delivered to the end, and both ends are told, to a

@@ -119,7 +119,7 @@ impl Registry {
         words[word::RIGHTS].store(u64::from(rights.bits()), Ordering::Relaxed);
         words[word::SEGMENT].store(shared.as_ref().map_or(0, |shared| shared.number), Ordering::Relaxed);
         words[word::OFFSET].store(offset as u64, Ordering::Relaxed);
-        words[word::HASH].store(hash(self.key, handle.stuff[1]), Ordering::Relaxed);
+        words[word::HASH].store(hash(self.key, handle.words()[1]), Ordering::Relaxed);
         // Release: publishes the entry with its generation.
         words[word::GENERATION].store(u64::from(number.generation), Ordering::Release);
         if let Some(shared) = &shared {
@@ -130,7 +130,7 @@ impl Registry {
 
     /// The living registration that a handle names.
     pub(crate) fn find(&self, handle: &RmaHandle) -> Option<(Registration, &Memory, Rights)> {
-        let [first, secret, ..] = handle.stuff;
+        let [first, secret, ..] = handle.words();
         let (number, entry) = self.table.find([first, secret])?;
         let memory = entry.memory().filter(|_| !entry.state.dead)?;
         Some((number, memory, entry.rights()))
@@ -138,7 +138,7 @@ impl Registry {
 
     /// The registration that a handle names, to be deregistered: living, or killed and not yet forgotten.
     pub(crate) fn find_to_kill(&self, handle: &RmaHandle) -> Option<Registration> {
-        let [first, secret, ..] = handle.stuff;
+        let [first, secret, ..] = handle.words();
         self.table.find([first, secret]).map(|(number, _)| number)
     }
 
@@ -233,8 +233,8 @@ impl PeerRegistry {
 
     /// Finds the bytes that an operation names; none when handle, right or range do not allow it.
     pub(crate) fn resolve(&mut self, handle: &RmaHandle, offset: u64, len: u64, right: Rights) -> Option<Target> {
-        let Registration { index, generation } = Registration::unmixed(self.key[0], handle.stuff[0]);
-        let [first, secret, ..] = handle.stuff;
+        let Registration { index, generation } = Registration::unmixed(self.key[0], handle.words()[0]);
+        let [first, secret, ..] = handle.words();
         let known = self.verified == [first, secret];
         let words = self.entry(index)?;
         let living = u64::from(generation);
@@ -274,7 +274,7 @@ impl PeerRegistry {
 mod tests {
     use super::Registry;
     use cci_mem::memory::Memory;
-    use cci_proto::Rights;
+    use cci_proto::{Rights, RmaHandle};
 
     fn memory(bytes: &mut [u8]) -> Memory {
         // SAFETY: nothing copies in these tests.
@@ -289,7 +289,9 @@ mod tests {
         let (number, _, rights) = registry.find(&handle).unwrap();
         assert_eq!(rights, Rights::READ);
         let mut invented = handle;
-        invented.stuff[1] ^= 1;
+        let mut words = invented.words();
+        words[1] ^= 1;
+        invented = RmaHandle::from_words(words);
         assert!(registry.find(&invented).is_none());
         registry.kill(number);
         registry.forget(number);
@@ -305,6 +307,6 @@ mod tests {
         let mut bytes = [0; 4096];
         let start = bytes.as_ptr().addr() as u64;
         let (handle, _) = registry.register(memory(&mut bytes), Rights::NONE).unwrap();
-        assert!(handle.stuff.iter().all(|word| word >> 12 != start >> 12));
+        assert!(handle.words().iter().all(|word| word >> 12 != start >> 12));
     }
 }

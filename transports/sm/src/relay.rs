@@ -104,7 +104,7 @@ impl Lane {
             let (count, size) = small(bytes);
             // SAFETY: the slot is ours to fill and holds `payload_capacity` bytes; `local_at` has seen a living registration.
             unsafe { sys::direct_copy(Way::Write, local, target, size) };
-            let [first, second, ..] = pending.remote.stuff;
+            let [first, second, ..] = pending.remote.words();
             let words = body([first, second, pending.remote_offset, pending.len, at, pair(slot, count)]);
             wire.producer.push_words(
                 wire.outbound.ring,
@@ -120,7 +120,7 @@ impl Lane {
     fn relay_read(&mut self, common: &mut Common, pending: &mut Pending) -> Result<(), Violation> {
         let Ok(local) = pending.local_at(common, 0) else { return Ok(()) };
         let Some(wire) = self.wire.as_mut() else { return Ok(()) };
-        let [first, second, ..] = pending.remote.stuff;
+        let [first, second, ..] = pending.remote.words();
         let words = body([first, second, pending.remote_offset, pending.len]);
         let header = Header { kind: kind::READ, len: 0, word: pending.operation };
         if wire.publish_frame(header, words, None)? {
@@ -133,7 +133,7 @@ impl Lane {
 
     /// Finds own registered bytes for a peer's operation.
     fn resolve(common: &Common, body: &[u64; BODY_WORDS], right: Rights) -> Option<(Registration, usize)> {
-        let handle = RmaHandle { stuff: [body[0], body[1], 0, 0] };
+        let handle = RmaHandle::from_words([body[0], body[1], 0, 0]);
         let (number, memory, rights) = common.registry.find(&handle)?;
         let inside = body[2].checked_add(body[3]).is_some_and(|end| end <= memory.len());
         let offset = usize::try_from(body[2]).ok()?;

@@ -113,7 +113,9 @@ fn rights_ranges_and_handles_are_enforced() {
         }
         for bit in 0..128usize {
             let mut invented = site.remote;
-            invented.stuff[bit / 64] ^= 1 << (bit % 64);
+            let mut words = invented.words();
+            words[bit / 64] ^= 1 << (bit % 64);
+            invented = RmaHandle::from_words(words);
             let rma = Rma { remote: &invented, ..site.rma(0, 0, 64, read) };
             assert_eq!(site.run(&rma), Some(Status::RmaHandle), "bit {bit}");
             let rma = Rma { local: &invented, ..site.rma(0, 0, 64, read) };

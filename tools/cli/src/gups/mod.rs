@@ -172,7 +172,7 @@ pub(crate) fn run_worker(role: &Role, channel: &Channel) -> Result<(), UserError
     let workers = usize::try_from(role.layout.workers).map_err(while_doing("too many processes"))?;
     let number = usize::try_from(role.number).map_err(while_doing("too many processes"))?;
     let mailbox = (role.way == Way::Write).then(|| Mailbox::new(&endpoint, workers)).transpose()?;
-    let handle = mailbox.as_ref().map(|mailbox| mailbox.handle.stuff);
+    let handle = mailbox.as_ref().map(|mailbox| mailbox.handle.words());
     channel.send(&Card { uri: endpoint.uri().to_owned(), handle, transport })?;
     let cards: Vec<Card> = channel.recv()?;
     let peers = meet(&endpoint, number, &cards)?;
@@ -227,7 +227,7 @@ fn meet(endpoint: &Endpoint, number: usize, cards: &[Card]) -> Result<Vec<Option
         }
     }
     let peer = |(connection, card): (Option<Connection>, &Card)| {
-        connection.map(|connection| Peer::new(connection, card.handle.map(|stuff| RmaHandle { stuff })))
+        connection.map(|connection| Peer::new(connection, card.handle.map(RmaHandle::from_words)))
     };
     Ok(found.into_iter().zip(cards).map(peer).collect())
 }

@@ -243,11 +243,11 @@ impl<P: Driver> End<'_, P> {
         let area = Area::new(self.plan.session.memory, self.plan.session.largest)?;
         let local = self.link.driver.register(area.memory())?;
         self.area = Some(area);
-        self.link.send(&Command::Memory { handle: local.stuff })?;
+        self.link.send(&Command::Memory { handle: local.words() })?;
         let Answer::Memory { handle, pid, address } = self.link.recv(ANSWER)? else {
             return Err(UserError::new("the server did not send the handle of its memory"));
         };
-        self.handles = Some(Handles { local, remote: RmaHandle { stuff: handle } });
+        self.handles = Some(Handles { local, remote: RmaHandle::from_words(handle) });
         if let Some(probe) = &mut self.probe {
             let read = self.plan.session.operation == Operation::Read;
             probe.remote = Some(Remote { pid, address, read });

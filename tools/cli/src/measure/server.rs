@@ -258,8 +258,8 @@ impl<P: Driver> End<'_, P> {
         let area = Area::new(self.session.memory, self.session.largest)?;
         let local = self.link.driver.register(area.memory())?;
         let pid = i32::try_from(std::process::id()).unwrap_or(0);
-        self.link.send(&Answer::Memory { handle: local.stuff, pid, address: area.address() })?;
-        self.handles = Some(Handles { local, remote: RmaHandle { stuff: handle } });
+        self.link.send(&Answer::Memory { handle: local.words(), pid, address: area.address() })?;
+        self.handles = Some(Handles { local, remote: RmaHandle::from_words(handle) });
         self.area = Some(area);
         Ok(())
     }

@@ -95,7 +95,9 @@ pub fn rights_are_waived(device: &Device) {
             site.refuses(&ranges, &ranges.rma(0, 1, LEN as u64), Flags::WRITE, "a range outside");
             for word in 0..2 {
                 let mut forged = ranges.remote;
-                forged.stuff[word] ^= 1 << 17;
+                let mut words = forged.words();
+                words[word] ^= 1 << 17;
+                forged = RmaHandle::from_words(words);
                 let rma = ranges.rma(0, 0, 8).remote(&forged);
                 site.refuses(&ranges, &rma, Flags::READ, "a forged handle");
             }
@@ -133,12 +135,14 @@ pub fn invented_handle(device: &Device) {
     let (a, b) = (open(device), open(device));
     let site = Site::new(&a, &b, RO);
     let ranges = site.ranges(Origin::Program, Rights::READ_WRITE);
-    let mut invented = vec![RmaHandle { stuff: [0; 4] }, RmaHandle { stuff: [u64::MAX; 4] }];
+    let mut invented = vec![RmaHandle::from_words([0; 4]), RmaHandle::from_words([u64::MAX; 4])];
     let mut random = fastrand::Rng::with_seed(3);
-    invented.extend((0..50).map(|_| RmaHandle { stuff: std::array::from_fn(|_| random.u64(..)) }));
+    invented.extend((0..50).map(|_| RmaHandle::from_words(std::array::from_fn(|_| random.u64(..)))));
     for bit in 0..128usize {
         let mut handle = ranges.remote;
-        handle.stuff[bit / 64] ^= 1 << (bit % 64);
+        let mut words = handle.words();
+        words[bit / 64] ^= 1 << (bit % 64);
+        handle = RmaHandle::from_words(words);
         invented.push(handle);
     }
     for handle in invented {
@@ -149,7 +153,7 @@ pub fn invented_handle(device: &Device) {
             a.rma(site.connection, &rma, 1, Flags::READ),
             Err(RmaError::LocalHandle.into()),
             "{:x?}",
-            handle.stuff
+            handle.words()
         );
     }
 }
@@ -245,7 +249,7 @@ pub fn registration_refused(device: &Device) {
     for len in [0, 1, 4096] {
         assert_eq!(endpoint.register_memory(null_memory(len), Rights::READ), Err(RegisterError::Null));
     }
-    assert_eq!(endpoint.deregister(&RmaHandle { stuff: [7; 4] }), Err(RegisterError::UnknownHandle));
+    assert_eq!(endpoint.deregister(&RmaHandle::from_words([7; 4])), Err(RegisterError::UnknownHandle));
 }
 
 /// A second deregister is refused.
@@ -266,7 +270,7 @@ pub fn half_a_handle(device: &Device) {
     let site = Site::new(&a, &b, RO);
     for origin in Origin::ALL {
         let ranges = site.ranges(origin, Rights::READ_WRITE);
-        let half = RmaHandle { stuff: [ranges.remote.stuff[0], ranges.remote.stuff[1], 0, 0] };
+        let half = RmaHandle::from_words([ranges.remote.words()[0], ranges.remote.words()[1], 0, 0]);
         let rma = ranges.rma(0, 0, LEN as u64).remote(&half);
         a.rma(site.connection, &rma, 1, Flags::WRITE).expect("a write");
         assert_eq!(site.world.sent(0), 1);
@@ -282,7 +286,7 @@ pub fn distinct_registrations(device: &Device) {
     let ranges = site.ranges(Origin::Program, Rights::READ_WRITE);
     let again = b.register_memory(ranges.target.memory(), Rights::READ).expect("a registration");
     let third = b.register_memory(ranges.target.memory(), Rights::READ_WRITE).expect("a registration");
-    let handles: HashSet<_> = [ranges.remote, again, third].iter().map(|handle| handle.stuff[..2].to_vec()).collect();
+    let handles: HashSet<_> = [ranges.remote, again, third].iter().map(|handle| handle.words()[..2].to_vec()).collect();
     assert_eq!(handles.len(), 3);
     site.refuses(&ranges, &ranges.rma(0, 0, 8).remote(&again), Flags::WRITE, "the one without the right");
     b.deregister(&ranges.remote).expect("own registration");
@@ -313,10 +317,10 @@ pub fn handles_are_not_guessable(device: &Device) {
     for _ in 0..1000 {
         let handle = endpoint.register_memory(memory.memory(), Rights::READ).expect("a registration");
         endpoint.deregister(&handle).expect("own registration");
-        for (word, seen) in handle.stuff.iter().zip(&mut seen) {
+        for (word, seen) in handle.words().iter().zip(&mut seen) {
             assert!(seen.insert(*word), "a word of a handle came twice");
         }
-        for word in handle.stuff {
+        for word in handle.words() {
             assert!(word >> 12 != address >> 12, "a handle holds the address");
         }
     }

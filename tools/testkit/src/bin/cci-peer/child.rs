@@ -11,6 +11,7 @@ use cci_testkit::memory::Origin;
 use cci_testkit::sys::{PrivateMemory, RawEvent, end_thread, fork as fork_process, inherit_descriptors};
 use cci_testkit::{LIMIT, World, open, pattern, sm_device};
 use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, waitpid};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -158,6 +159,7 @@ fn inherited_is_refused(site: &Site<'_>) {
     let rma = Rma::new(handle, handle, 8);
     assert_eq!(endpoint.rma(*connection, &rma, 1, Flags::WRITE), Err(RmaError::Unusable(forked).into()));
     assert_eq!(endpoint.handle().map(|_| ()).map_err(|error| error.status), Err(Status::DeviceDead));
+    assert!(rustix::io::fcntl_getfd(endpoint.as_fd()).is_ok(), "the inherited descriptor is open");
     assert_eq!(endpoint.set_send_timeout(Duration::from_micros(1)), Err(OptionError::Unusable(forked)));
     assert_eq!(endpoint.keepalive(), Err(OptionError::Unusable(forked)));
     assert_eq!(endpoint.recv_buffers(), Err(OptionError::Unusable(forked)));

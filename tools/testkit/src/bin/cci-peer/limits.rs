@@ -177,6 +177,6 @@ pub(crate) fn handles() {
     let memory = Origin::Program.allocate(4096);
     for _ in 0..4 {
         let handle = endpoint.register_memory(memory.memory(), Rights::READ).expect("a registration");
-        say(&format!("{:016x} {:016x}", handle.stuff[0], handle.stuff[1]));
+        say(&format!("{:016x} {:016x}", handle.words()[0], handle.words()[1]));
     }
 }
