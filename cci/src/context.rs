@@ -12,6 +12,17 @@ use std::path::Path;
 const LONGEST_FILE: u64 = 1 << 20;
 
 /// The devices of this host, as configured or found. Every endpoint is opened on one of them.
+///
+/// It reads the configuration once, holds no resource of the system, and may go before the endpoints that were opened on its devices.
+///
+/// # Example
+///
+/// ```
+/// for device in cci::Context::new()?.devices() {
+///     println!("{}: {} ({})", device.name, device.transport, device.reason);
+/// }
+/// # Ok::<(), cci::OpenError>(())
+/// ```
 #[derive(Debug)]
 pub struct Context {
     devices: Vec<Device>,

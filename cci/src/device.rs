@@ -1,6 +1,17 @@
 //! Devices.
 
 /// Where a device sits on the PCI bus.
+///
+/// # Example
+///
+/// ```
+/// use cci::Pci;
+///
+/// fn shown(pci: Pci) -> String {
+///     format!("{:04x}:{:02x}:{:02x}.{}", pci.domain, pci.bus, pci.dev, pci.func)
+/// }
+/// assert_eq!(shown(Pci { domain: 0, bus: 0x3b, dev: 0, func: 1 }), "0000:3b:00.1");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pci {
     /// Domain.
@@ -14,6 +25,19 @@ pub struct Pci {
 }
 
 /// A device: something that endpoints are opened on.
+///
+/// A plain description that a program may clone; no endpoint depends on it once it is open.
+///
+/// # Example
+///
+/// ```
+/// use cci::{Context, Device};
+///
+/// let context = Context::new()?;
+/// let usable: Vec<&Device> = context.devices().iter().filter(|device| device.up).collect();
+/// assert!(usable.iter().all(|device| device.max_send_size > 0));
+/// # Ok::<(), cci::OpenError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Device {
     /// Its name: the section of the configuration file, or one made from the transport.

@@ -23,6 +23,21 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 /// Why an endpoint was not closed, or what is left after it was.
+///
+/// # Example
+///
+/// ```
+/// use cci::{CloseError, Endpoint};
+/// use std::time::Duration;
+///
+/// /// Closes an endpoint whose registered memory is unmapped next.
+/// fn close(endpoint: Endpoint) -> Result<(), CloseError> {
+///     match endpoint.close() {
+///         Err(CloseError::Busy(_)) => cci::wait_for_copies(Duration::from_secs(10)),
+///         closed => closed,
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseError {
@@ -75,10 +90,30 @@ pub fn wait_for_copies(limit: Duration) -> Result<(), CloseError> {
 }
 
 /// The mark of an endpoint that any thread may use: see [`Endpoint`].
+///
+/// # Example
+///
+/// ```
+/// use cci::{Endpoint, EndpointFor, ManyThreads};
+///
+/// fn same(endpoint: EndpointFor<ManyThreads>) -> Endpoint {
+///     endpoint
+/// }
+/// ```
 #[derive(Debug)]
 pub enum ManyThreads {}
 
 /// The mark of an endpoint that stays on the thread that opened it: see [`LocalEndpoint`].
+///
+/// # Example
+///
+/// ```
+/// use cci::{EndpointFor, LocalEndpoint, OneThread};
+///
+/// fn same(endpoint: EndpointFor<OneThread>) -> LocalEndpoint {
+///     endpoint
+/// }
+/// ```
 #[derive(Debug)]
 pub struct OneThread(PhantomData<*mut ()>);
 
@@ -133,6 +168,22 @@ pub type LocalEndpoint = EndpointFor<OneThread>;
 /// Calls that get events make progress; calls that wait do so too. No other thread works for an endpoint, but for one of `sock`
 /// whose program makes no calls. The endpoint closes when it is dropped, which waits at most 100 ms for what was sent. Events borrow
 /// it; [`Event::detach`] makes one that does not.
+///
+/// # Example
+///
+/// ```
+/// use cci::{EndpointFor, PollError};
+///
+/// /// Takes and drops all events that there are, of an endpoint for any threads.
+/// fn drain<T>(endpoint: &EndpointFor<T>) -> Result<usize, PollError> {
+///     let mut count = 0;
+///     while let Some(event) = endpoint.get_event()? {
+///         drop(event);
+///         count += 1;
+///     }
+///     Ok(count)
+/// }
+/// ```
 pub struct EndpointFor<T> {
     pub(crate) cell: &'static binding::EndpointCell,
     generation: u32,
@@ -439,7 +490,8 @@ impl<T> EndpointFor<T> {
 
     #[expect(unsafe_code, reason = "the transport owns the descriptor")]
     fn borrow_handle(&self) -> BorrowedFd<'_> {
-        // SAFETY: the transport keeps its handle open until the endpoint closes, which is not before this borrow ends.
+        // SAFETY: the transport keeps its handle open until the endpoint closes, which is not before this borrow ends. The handle is
+        // an epoll descriptor or an eventfd, which a forked child keeps.
         unsafe { BorrowedFd::borrow_raw(self.handle) }
     }
 }
@@ -453,8 +505,12 @@ impl<T> AsFd for EndpointFor<T> {
     /// that has waited level-triggered, the first one within 16 ms.
     ///
     /// From the first call on the endpoint arms the descriptor when its program stops polling, which costs system calls.
+    ///
+    /// In a forked child the descriptor is the one that the child inherited: open, and readable as the parent's is. It says nothing
+    /// about the child, where each call on the endpoint is refused ([`Unusable::Forked`]). [`EndpointFor::handle`] is refused there.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // Refused in a forked child only, whose descriptors are of no use.
+        // Refused in a forked child, where nothing arms, and which has the descriptor all the same: the handler of `fork` closes
+        // sockets only, and no call in the child closes an endpoint of the parent.
         let _ = binding::handle(self.cell);
         self.borrow_handle()
     }

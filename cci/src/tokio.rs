@@ -63,6 +63,18 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// Why an event could not be awaited.
+///
+/// # Example
+///
+/// ```
+/// use cci::PollError;
+/// use cci::tokio::WaitError;
+///
+/// fn must_return_events(error: &WaitError) -> bool {
+///     matches!(error, WaitError::Poll(PollError::NoBuffers))
+/// }
+/// assert!(must_return_events(&PollError::NoBuffers.into()));
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum WaitError {
@@ -91,9 +103,17 @@ impl From<PollError> for WaitError {
 
 /// An endpoint whose events are awaited. It has the methods of [`Endpoint`], none of which blocks but those whose name says so.
 ///
+/// The module has an example of a whole program.
+///
 /// # Example
 ///
-/// The module has one.
+/// ```
+/// use cci::tokio::{AsyncEndpoint, WaitError};
+///
+/// async fn next_kind(endpoint: &AsyncEndpoint) -> Result<cci::EventKind, WaitError> {
+///     Ok(endpoint.next_event().await?.kind())
+/// }
+/// ```
 pub struct AsyncEndpoint(AsyncFd<Watched>);
 
 /// An endpoint as the runtime knows it: by its descriptor.

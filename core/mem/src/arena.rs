@@ -75,6 +75,20 @@ pub(crate) fn touched(start: usize, len: u64) -> Vec<Arc<Segment>> {
 }
 
 /// An allocation as a safe Rust program uses it: it copies in and out, because peers with rights copy too.
+///
+/// A registration of it owns it. Any thread may copy at any time; bytes that two threads write at once become a mix of both.
+///
+/// # Example
+///
+/// ```
+/// # use cci_mem::arena as cci;
+/// use cci::SharedMemory;
+///
+/// let memory = SharedMemory::new(4096)?;
+/// memory.write(8, b"bytes");
+/// assert_eq!((memory.len(), memory.to_vec(8, 5)), (4096, b"bytes".to_vec()));
+/// # Ok::<(), rustix::io::Errno>(())
+/// ```
 #[derive(Debug)]
 pub struct SharedMemory {
     segment: Arc<Segment>,

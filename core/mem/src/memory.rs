@@ -9,6 +9,21 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 /// Address and length of a range that stays valid while it is registered.
+///
+/// Programs register what owns its bytes; this type is for those that name memory by its address ([`Memory::new`]).
+///
+/// # Example
+///
+/// ```
+/// # use cci_mem::memory as cci;
+/// use cci::{HeapBytes, Memory};
+/// use std::sync::Arc;
+///
+/// let memory = Memory::of_bytes(&Arc::new(HeapBytes::new(vec![1; 100])));
+/// let mut bytes = [0; 4];
+/// assert!(memory.copy_out(96, &mut bytes) && bytes == [1; 4]);
+/// assert!(!memory.copy_out(97, &mut bytes), "beyond the end");
+/// ```
 #[derive(Clone)]
 pub struct Memory {
     start: usize,

@@ -1,6 +1,16 @@
 //! Connection attributes.
 
 /// What a connection promises, with the values of `cci_conn_attribute_t`.
+///
+/// # Example
+///
+/// ```
+/// # use cci_proto as cci;
+/// use cci::Attribute;
+///
+/// assert!(Attribute::ReliableUnordered.is_reliable() && !Attribute::Unreliable.is_reliable());
+/// assert_eq!(Attribute::ReliableOrdered.name(), "RO");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Attribute {

@@ -47,6 +47,19 @@ macro_rules! refusals {
 }
 
 /// Why an endpoint cannot be used here, whatever the operation.
+///
+/// # Example
+///
+/// ```
+/// # use cci_proto as cci;
+/// use cci::{SendError, Unusable};
+///
+/// fn must_open_again(refused: SendError) -> bool {
+///     matches!(refused, SendError::Unusable(Unusable::Forked | Unusable::Closed | Unusable::Failed))
+/// }
+/// assert!(must_open_again(Unusable::Forked.into()));
+/// assert!(!must_open_again(Unusable::WrongThread.into()));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Unusable {
@@ -88,6 +101,19 @@ impl core::error::Error for Unusable {}
 
 refusals! {
     /// Why a connect was refused at once.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cci_proto as cci;
+    /// use cci::{ConnectError, Status};
+    ///
+    /// fn may_try_again(refused: ConnectError) -> bool {
+    ///     matches!(refused, ConnectError::NoBuffers | ConnectError::NoMemory)
+    /// }
+    /// assert!(!may_try_again(ConnectError::BadUri));
+    /// assert_eq!(ConnectError::BadUri.status(), Status::Inval);
+    /// ```
     ConnectError {
         PayloadTooLong => Inval, "the payload of a connection request is at most 1,024 bytes";
         BadUri => Inval, "the URI does not name an endpoint of this transport";
@@ -100,6 +126,16 @@ refusals! {
 
 refusals! {
     /// Why accept, reject or return of an event was refused.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cci_proto as cci;
+    /// use cci::{RequestError, Status};
+    ///
+    /// assert_eq!(RequestError::NotAnswered.to_string(), "accept or reject the request before returning it");
+    /// assert_eq!(RequestError::Disconnected.status(), Status::Disconnected);
+    /// ```
     RequestError {
         NotARequest => Inval, "the event is not a connection request";
         AlreadyAnswered => Inval, "the request has been accepted or rejected already";
@@ -114,6 +150,24 @@ refusals! {
 
 refusals! {
     /// Why a send was refused at once; nothing was sent.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cci_proto as cci;
+    /// use cci::SendError;
+    ///
+    /// /// What a program does about a message that was not sent.
+    /// fn remedy(refused: SendError) -> &'static str {
+    ///     match refused {
+    ///         SendError::NoBuffers => "take events, return them, and send again",
+    ///         SendError::TooLong => "write the bytes by RMA",
+    ///         SendError::Disconnected => "connect again",
+    ///         _ => "correct the program",
+    ///     }
+    /// }
+    /// assert_eq!(remedy(SendError::TooLong), "write the bytes by RMA");
+    /// ```
     SendError {
         NoBuffers => NoBufs, "no free send buffer; reap and return events";
         TooLong => MsgSize, "longer than the connection's maximum send size";
@@ -125,6 +179,16 @@ refusals! {
 
 refusals! {
     /// Why an RMA was refused at once; nothing was copied.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cci_proto as cci;
+    /// use cci::{RmaError, Status};
+    ///
+    /// assert_eq!(RmaError::ZeroLength.status(), Status::Inval);
+    /// assert_eq!(RmaError::Unreliable.to_string(), "RMA needs a reliable connection");
+    /// ```
     RmaError {
         NoBuffers => NoBufs, "no free descriptor; reap and return events";
         MessageTooLong => MsgSize, "the completion message is longer than the connection's maximum send size";
@@ -138,6 +202,18 @@ refusals! {
 
 refusals! {
     /// Why memory could not be registered or deregistered.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cci_proto as cci;
+    /// use cci::RegisterError;
+    ///
+    /// fn is_only_early(refused: RegisterError) -> bool {
+    ///     refused == RegisterError::Busy
+    /// }
+    /// assert!(!is_only_early(RegisterError::UnknownHandle));
+    /// ```
     RegisterError {
         Null => Inval, "null start, or length 0";
         WrapsAround => Inval, "start plus length wraps around the address space";
@@ -149,6 +225,16 @@ refusals! {
 
 refusals! {
     /// Why an option could not be set or read.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cci_proto as cci;
+    /// use cci::{OptionError, Status};
+    ///
+    /// assert_eq!(OptionError::Range.status(), Status::Inval);
+    /// assert_eq!(OptionError::Range.to_string(), "the value is out of range");
+    /// ```
     OptionError {
         ReadOnly => Inval, "this option cannot be set";
         Range => Inval, "the value is out of range";
@@ -158,12 +244,33 @@ refusals! {
 
 refusals! {
     /// Why `get_event` has nothing to give beside "nothing now".
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cci_proto as cci;
+    /// use cci::{PollError, Status, Unusable};
+    ///
+    /// assert_eq!(PollError::NoBuffers.status(), Status::NoBufs);
+    /// assert_eq!(PollError::from(Unusable::Closed), PollError::Unusable(Unusable::Closed));
+    /// ```
     PollError {
         NoBuffers => NoBufs, "the program holds every receive buffer; return events";
     }
 }
 
 /// Why an operation that had started ended without success: in events, and as the outcome of calls that wait.
+///
+/// # Example
+///
+/// ```
+/// # use cci_proto as cci;
+/// use cci::{Failure, Status};
+///
+/// assert!(Failure::TimedOut.breaks_connection() && !Failure::RemoteHandle.breaks_connection());
+/// assert_eq!(Failure::from_status(Status::Rnr), Some(Failure::NotReady));
+/// assert_eq!(Failure::from_status(Status::Success), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Failure {

@@ -1,6 +1,19 @@
 //! Kinds of events.
 
 /// What an event reports, with the values of `cci_event_type_t`.
+///
+/// # Example
+///
+/// ```
+/// # use cci_proto as cci;
+/// use cci::EventKind;
+///
+/// // `Event::kind` returns it; a program mostly matches the event itself.
+/// fn is_message(kind: EventKind) -> bool {
+///     kind == EventKind::Recv
+/// }
+/// assert!(!is_message(EventKind::Send));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 #[non_exhaustive]

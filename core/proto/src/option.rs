@@ -1,6 +1,17 @@
 //! Options of endpoints and connections.
 
 /// Options of an endpoint, with the values of `cci_opt_name_t`. All are `u32` but `Uri` and `RmaAlign`.
+///
+/// Rust programs set and read them by methods of an endpoint; the numbers are those of the C library.
+///
+/// # Example
+///
+/// ```
+/// # use cci_proto as cci;
+/// use cci::EndpointOption;
+///
+/// assert_eq!(EndpointOption::Uri as u32, 4);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum EndpointOption {
@@ -19,6 +30,17 @@ pub enum EndpointOption {
 }
 
 /// Options of a connection, `u32` microseconds, with the values of `cci_opt_name_t`.
+///
+/// # Example
+///
+/// ```
+/// # use cci_proto as cci;
+/// use cci::ConnectionOption;
+///
+/// // `Endpoint::set_option` takes one with a `Duration`.
+/// let options = [ConnectionOption::SendTimeout, ConnectionOption::KeepaliveTimeout];
+/// assert_eq!(options.map(|option| option as u32), [6, 7]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum ConnectionOption {
@@ -29,6 +51,18 @@ pub enum ConnectionOption {
 }
 
 /// Alignments that RMA needs, in bytes; 0 = none (`cci_alignment_t`).
+///
+/// # Example
+///
+/// ```
+/// # use cci_proto as cci;
+/// use cci::Alignment;
+///
+/// fn may_write_at(needed: Alignment, address: u64) -> bool {
+///     address.is_multiple_of(u64::from(needed.write_local_addr.max(1)))
+/// }
+/// assert!(may_write_at(Alignment::default(), 3), "no alignment is needed");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Alignment {

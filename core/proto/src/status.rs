@@ -3,6 +3,16 @@
 use core::fmt;
 
 /// The values of `cci_status_t`; from `Inval` on they are the errno values of Linux.
+///
+/// # Example
+///
+/// ```
+/// # use cci_proto as cci;
+/// use cci::Status;
+///
+/// assert_eq!(Status::from_u32(Status::NoBufs as u32), Some(Status::NoBufs));
+/// assert_eq!(Status::NoBufs as u32, 105);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 #[allow(missing_docs, reason = "each variant's sentence is in `sentence`")]

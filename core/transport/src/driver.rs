@@ -8,6 +8,15 @@ use std::fmt;
 use std::str::FromStr;
 
 /// How far a transport reaches.
+///
+/// # Example
+///
+/// ```
+/// # use cci_transport as cci;
+/// use cci::Scope;
+///
+/// assert!(Scope::Process < Scope::Host && Scope::Host < Scope::Network);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// Endpoints of this process.
@@ -25,6 +34,16 @@ pub type Open = fn(&Core, &Opening<'_>) -> Result<Box<dyn Transport>, OpenError>
 ///
 /// The record contains everything that differs between transports before an endpoint is opened.
 /// Afterwards the endpoint has a [`Transport`].
+///
+/// # Example
+///
+/// ```
+/// # use cci_transport::Driver;
+/// fn describe(driver: &Driver) -> String {
+///     let keys: Vec<_> = driver.keys.iter().map(|key| key.name).collect();
+///     format!("{} ({}): {}", driver.name, driver.example_uri, keys.join(", "))
+/// }
+/// ```
 pub struct Driver {
     /// Its name in configurations, and the scheme of its URIs.
     pub name: &'static str,
@@ -67,6 +86,16 @@ impl fmt::Debug for Driver {
 }
 
 /// A device that exists without a configuration.
+///
+/// # Example
+///
+/// ```
+/// # use cci_transport as cci;
+/// use cci::Discovered;
+///
+/// let found = Discovered { name: "fast".into(), arguments: vec![("interface".into(), "eth0".into())] };
+/// assert_eq!(found.arguments.len(), 1);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Discovered {
     /// Its name.
@@ -76,6 +105,19 @@ pub struct Discovered {
 }
 
 /// Whether endpoints can be opened on a device.
+///
+/// # Example
+///
+/// ```
+/// # use cci_transport as cci;
+/// use cci::Condition;
+///
+/// fn shown(condition: &Condition) -> String {
+///     format!("{}: {}", if condition.up { "up" } else { "down" }, condition.reason)
+/// }
+/// let condition = Condition { up: false, reason: "no such interface".into(), max_send_size: 0 };
+/// assert_eq!(shown(&condition), "down: no such interface");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     /// Whether they can.
@@ -118,6 +160,15 @@ impl<'a> Opening<'a> {
 }
 
 /// A key of a transport's devices.
+///
+/// # Example
+///
+/// ```
+/// # use cci_transport::{Driver, Key};
+/// fn has_key(driver: &Driver, name: &str) -> bool {
+///     driver.key(name).is_some_and(|key: &Key| key.name == name)
+/// }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
     /// Its name.

@@ -6,6 +6,20 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// A device or an endpoint could not be opened. Its text names the cause and the remedy.
+///
+/// # Example
+///
+/// ```
+/// # use cci_transport as cci;
+/// use cci::OpenError;
+/// # use cci_proto::Status;
+///
+/// fn is_taken(error: &OpenError) -> bool {
+///     error.status == Status::AddrNotAvail
+/// }
+/// let error = OpenError::new(Status::NoDev, "no usable device; configure one");
+/// assert_eq!((error.to_string().as_str(), is_taken(&error)), ("no usable device; configure one", false));
+/// ```
 #[derive(Debug)]
 pub struct OpenError {
     /// What could not be done, and what to do about it.

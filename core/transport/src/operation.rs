@@ -120,6 +120,19 @@ pub struct Connect<'a> {
 }
 
 /// What a connection reports about itself.
+///
+/// `Endpoint::report` makes one. The counts are those since the connection opened.
+///
+/// # Example
+///
+/// ```
+/// # use cci_transport::ConnectionReport;
+/// /// How a connection's messages and RMA travel, and the time of a round trip.
+/// fn shown(report: &ConnectionReport) -> String {
+///     let micros = report.rtt_ns / 1000;
+///     format!("{}: {}; RMA: {} ({}); {micros} us", report.transport, report.path, report.rma_path, report.why)
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionReport {
     /// Name of the transport.

@@ -6,6 +6,16 @@ use cci_mem::sync::{AtomicU64, Ordering};
 use std::fmt;
 
 /// Why a file is not read.
+///
+/// # Example
+///
+/// ```
+/// # use cci_transport as cci;
+/// use cci::{Snapshot, Unreadable};
+///
+/// let empty = Snapshot::take(|_| Ok(0));
+/// assert!(matches!(empty, Err(Unreadable::Length(0))));
+/// ```
 #[derive(Debug)]
 pub enum Unreadable {
     /// The system refuses.
@@ -34,6 +44,16 @@ impl fmt::Display for Unreadable {
 impl std::error::Error for Unreadable {}
 
 /// One whom an endpoint waits for.
+///
+/// # Example
+///
+/// ```
+/// # use cci_transport::WaitShown;
+/// fn shown(wait: &WaitShown, now: u64) -> String {
+///     let millis = now.saturating_sub(wait.since) / 1_000_000;
+///     format!("{} operations wait {millis} ms for {}", wait.operations, wait.peer)
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitShown {
     /// The peer, as its URI or address.
@@ -47,6 +67,19 @@ pub struct WaitShown {
 }
 
 /// The counters of an endpoint at a moment. Every number may be anything.
+///
+/// # Example
+///
+/// ```
+/// use std::fs::File;
+/// use std::io::Read;
+/// # use cci_transport::{Snapshot, Unreadable};
+///
+/// /// Reads the counters page of an endpoint.
+/// fn read(mut page: File) -> Result<Snapshot, Unreadable> {
+///     Snapshot::take(|bytes| page.read(bytes))
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// The process, as it knew itself when it opened the endpoint: in its own name space.

@@ -6,6 +6,16 @@ use cci_mem::sync::Ordering;
 use std::fmt::Display;
 
 /// What an endpoint waits for.
+///
+/// # Example
+///
+/// ```
+/// # use cci_transport as cci;
+/// use cci::WaitFor;
+///
+/// assert_eq!(WaitFor::from_u32(2), Some(WaitFor::Room));
+/// assert_eq!(WaitFor::from_u32(99), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum WaitFor {
