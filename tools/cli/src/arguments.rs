@@ -1,14 +1,16 @@
 //! The command line.
 
 use crate::choice::choice;
+use crate::commands::breakdown::BreakdownArguments;
+use crate::commands::footprints::{IdleArguments, MemoryArguments};
+use crate::commands::gups::GupsArguments;
+use crate::commands::logp::LogpArguments;
+use crate::commands::threads::ThreadsArguments;
 use crate::compare::CompareArguments;
-use crate::footprints::{IdleArguments, MemoryArguments};
-use crate::measure::local::EndArguments;
-use crate::peers::PeersArguments;
+use crate::device::Device;
+use crate::peers::{PeerList, parse_list};
 use crate::report::arguments::ReportArguments;
 use crate::results::ResultsArguments;
-use crate::scaling::ThreadsArguments;
-use cci_report::named;
 use cci_report::names::{Abi, AttributeName, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads};
 use cci_report::sizes::{Sizes, parse_key, parse_percent, parse_sizes, parse_time};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -35,27 +37,11 @@ impl Arguments {
         Self::try_parse_from(measurement_first(without_help_of_help(words.into_iter().collect()))).map_err(
             |mut error| {
                 if error.kind() == ErrorKind::InvalidSubcommand {
-                    keep_shown(&mut error);
                     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![known(&error).into()]));
                 }
                 error
             },
         )
-    }
-}
-
-/// Leaves commands out of the suggestions that are not for people.
-fn keep_shown(error: &mut clap::Error) {
-    let command = Arguments::command();
-    let is_hidden = |name: &String| command.find_subcommand(name).is_some_and(clap::Command::is_hide_set);
-    let suggested = match error.remove(ContextKind::SuggestedSubcommand) {
-        Some(ContextValue::String(name)) => vec![name],
-        Some(ContextValue::Strings(names)) => names,
-        _ => return,
-    };
-    let shown: Vec<String> = suggested.into_iter().filter(|name| !is_hidden(name)).collect();
-    if !shown.is_empty() {
-        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(shown));
     }
 }
 
@@ -75,7 +61,7 @@ fn known(error: &clap::Error) -> String {
     let text = error.to_string();
     let is_of = |name: &&clap::Command| text.contains(&format!("Usage: cci {} ", name.get_name()));
     let of = command.get_subcommands().find(is_of).unwrap_or(&command);
-    let names: Vec<_> = of.get_subcommands().filter(|name| !name.is_hide_set()).map(clap::Command::get_name).collect();
+    let names: Vec<_> = of.get_subcommands().map(clap::Command::get_name).collect();
     format!("there are {}", names.join(", "))
 }
 
@@ -124,21 +110,6 @@ pub(crate) enum Command {
     Model(Box<crate::model::ModelArguments>),
     /// Show the endpoints of this host's processes, live: rates, what is in flight, whom they wait for
     Top(crate::top::TopArguments),
-    /// One end of a run of `cci perf --local`
-    #[command(hide = true)]
-    End(EndArguments),
-    /// One process of a measurement that needs several
-    #[command(name = "member", hide = true)]
-    Worker(crate::workers::WorkerArguments),
-    /// One measurement of `cci bench` that needs a process of its own
-    #[command(hide = true)]
-    Footprint(FootprintArguments),
-    /// Very many connections, of `cci bench`: the end that measures, or the one that connects
-    #[command(hide = true)]
-    Connections(ConnectionsArguments),
-    /// Many peers of one endpoint, of `cci bench`: the end that measures, or the peers
-    #[command(hide = true)]
-    Crowd(CrowdArguments),
 }
 
 #[derive(Args, Debug)]
@@ -196,13 +167,13 @@ pub(crate) enum PerfCommand {
     Report(ReportArguments),
     /// Latency, overheads, gap and gap per byte of the LogP model, told apart by bursts of growing length and delay
     #[command(name = "logp")]
-    Logp(crate::logp::LogpArguments),
+    Logp(LogpArguments),
     /// What the time of a request and its reply goes to: base transport, event notification, flow control, semantics
     #[command(name = "breakdown")]
-    Breakdown(crate::breakdown::BreakdownArguments),
+    Breakdown(BreakdownArguments),
     /// Random access to a table that several processes share (HPCC RandomAccess), verified afterwards
     #[command(name = "gups")]
-    Gups(crate::gups::GupsArguments),
+    Gups(GupsArguments),
 }
 
 /// The device of the ends.
@@ -220,10 +191,10 @@ pub(crate) struct DeviceArguments {
 }
 
 impl DeviceArguments {
-    /// The keys that are asked for.
-    pub(crate) fn keys(&self) -> Vec<(String, String)> {
+    /// The device that is asked for.
+    pub(crate) fn asked(&self) -> Device {
         let port = self.port.iter().map(|port| ("port".to_owned(), port.clone()));
-        self.key.iter().cloned().chain(port).collect()
+        Device { transport: self.transport.clone(), keys: self.key.iter().cloned().chain(port).collect() }
     }
 }
 
@@ -246,6 +217,17 @@ pub(crate) struct ComparedArguments {
     pub(crate) measurement: MeasurementArguments,
     #[command(flatten)]
     pub(crate) peers: PeersArguments,
+}
+
+/// Arguments that select peers.
+#[derive(Args, Debug)]
+pub(crate) struct PeersArguments {
+    /// Other libraries to measure in turn with CCI: all, installed, or a list such as openmpi,ucx:tcp,installed:memory
+    #[arg(long, value_name = "LIST", requires = "local", value_parser = parse_list)]
+    pub(crate) peers: Option<PeerList>,
+    /// Where `make peers` has put their programs; when absent peers beside this program, or beside its directory
+    #[arg(long, value_name = "DIR", requires = "peers")]
+    pub(crate) peers_in: Option<PathBuf>,
 }
 
 /// What measurements share: where their ends are, what is varied, how long it takes, where the results go.
@@ -353,68 +335,6 @@ pub(crate) struct BenchArguments {
     pub(crate) library: Option<PathBuf>,
 }
 
-#[derive(Args, Debug)]
-pub(crate) struct FootprintArguments {
-    /// Process that must be the parent
-    #[arg(long)]
-    pub(crate) parent: i32,
-    /// Transport to measure
-    #[arg(long)]
-    pub(crate) transport: String,
-    /// Seconds to idle
-    #[arg(long, default_value_t = 10)]
-    pub(crate) seconds: u64,
-    /// What to measure
-    #[arg(value_parser = choice::<Footprint>())]
-    pub(crate) what: Footprint,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ConnectionsArguments {
-    /// Process that must be the parent
-    #[arg(long)]
-    pub(crate) parent: i32,
-    /// Transport to measure
-    #[arg(long)]
-    pub(crate) transport: String,
-    /// Numbers of connections to measure with, one after the other
-    #[arg(long, required = true, value_parser = clap::value_parser!(u32).range(2..))]
-    pub(crate) count: Vec<u32>,
-    /// Endpoints to connect to: the one with one connection, the one with all; without them this end measures
-    pub(crate) uris: Vec<String>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct CrowdArguments {
-    /// Process that must be the parent
-    #[arg(long)]
-    pub(crate) parent: i32,
-    /// How many peers
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) peers: u32,
-    /// Processor of the peers
-    #[arg(long)]
-    pub(crate) cpu: Option<usize>,
-    /// Endpoints to connect to: the one with one peer, the one with all; without them this end measures
-    pub(crate) uris: Vec<String>,
-}
-
-named! {
-    /// Measurements that need a process of their own.
-    pub(crate) enum Footprint {
-        /// Resident bytes of a fresh endpoint
-        Endpoint = "endpoint",
-        /// Resident bytes of an idle connection
-        Connection = "connection",
-        /// Time, context switches and wake-ups of an idle endpoint
-        Idle = "idle",
-        /// Time of a process that sleeps as long without an endpoint
-        Asleep = "asleep",
-        /// Allocations over 100,000 send, receive, return
-        Allocations = "allocations",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -446,12 +366,10 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_are_not_for_people_are_not_suggested() {
-        for word in ["endd", "membr", "footprnt", "connection"] {
-            let text = refused(&[word]);
-            assert!(!text.contains("similar") && text.contains("info, explain, perf"), "{text}");
-        }
+    fn a_word_that_resembles_a_command_is_answered_with_it() {
         assert!(refused(&["explan"]).contains("'explain'"));
+        let text = refused(&["endd"]);
+        assert!(!text.contains("similar") && text.contains("info, explain, perf"), "{text}");
     }
 
     #[test]

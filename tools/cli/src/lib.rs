@@ -4,14 +4,18 @@
 mod arguments;
 mod bench;
 mod breakdown;
+mod child;
 mod choice;
+mod commands;
 mod compare;
+mod device;
 mod explain;
 mod footprints;
 mod gups;
 mod info;
 mod logp;
 mod measure;
+mod methods;
 mod model;
 mod peers;
 mod perf;
@@ -19,7 +23,7 @@ mod probe;
 mod reach;
 mod report;
 mod results;
-mod scaling;
+mod threads;
 mod top;
 mod workers;
 
@@ -33,6 +37,9 @@ use std::process::ExitCode;
 /// command line, 1 for every other error.
 #[must_use]
 pub fn run() -> ExitCode {
+    if let Some(status) = child::run() {
+        return status;
+    }
     let arguments = match Arguments::read(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(error) => return show(&error),
@@ -47,13 +54,7 @@ pub fn run() -> ExitCode {
         },
         Command::Model(arguments) => model::model(arguments),
         Command::Top(arguments) => top::top(arguments),
-        // The parent process reports the error.
-        Command::End(arguments) => return exit(measure::local::end(arguments).is_ok()),
-        Command::Worker(arguments) => return exit(workers::worker(arguments).is_ok()),
         Command::Bench(arguments) => bench::bench(arguments),
-        Command::Footprint(arguments) => bench::footprint::footprint(arguments),
-        Command::Connections(arguments) => bench::connections::connections(arguments),
-        Command::Crowd(arguments) => bench::crowd::crowd(arguments),
     };
     if let Err(why) = &outcome {
         complain(&why.0);

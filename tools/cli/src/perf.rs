@@ -1,40 +1,26 @@
 //! `cci perf`: measures between two processes.
 
-use crate::arguments::{
-    ComparedArguments, DeviceArguments, MeasurementArguments, PerfArguments, PerfCommand, ServerArguments,
-};
+use crate::arguments::{ComparedArguments, MeasurementArguments, PerfArguments, PerfCommand, ServerArguments};
+use crate::commands::{breakdown, footprints, gups, logp, threads};
 use crate::compare;
-use crate::footprints;
-use crate::measure::client;
 use crate::measure::client::{LEAST, Progress};
-use crate::measure::control::Report;
-use crate::measure::driver::{Facade, Opening, with_keys};
-use crate::measure::local;
-use crate::measure::machine;
-use crate::measure::machine::{allowed, load, two_processors};
+use crate::measure::machine::{self, allowed, load, two_processors};
 use crate::measure::plan::{Effort, Plan};
-use crate::measure::points::{Finished, in_launches};
-use crate::measure::server;
+use crate::measure::request::{ProbeChoice, Request};
 use crate::measure::server::Notice;
-use crate::measure::{interrupt, virtual_time};
-use crate::peers;
-use crate::peers::{PeerSelection, PeerStatus};
-use crate::probe::c_library;
-use crate::probe::c_library::CLibrary;
-use crate::reach::no_transport;
+use crate::measure::{self, interrupt};
+use crate::methods::Found;
+use crate::peers::{self, PeerStatus};
 use crate::report;
-use crate::scaling;
-use cci::Context;
 use cci_report::environment::Environment;
 use cci_report::finding::Finding;
-use cci_report::names::{Abi, Measurement, Mode, Operation, Threads};
+use cci_report::names::Measurement;
 use cci_report::output::{Files, findings, table};
 use cci_report::row::{Document, Row};
 use cci_report::session::Session;
 use cci_report::{UserError, while_doing};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{Write, stderr, stdout};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Serves, or measures, or tells of runs; the status that the process is to end with.
@@ -46,43 +32,22 @@ pub(crate) fn perf(arguments: &PerfArguments) -> Result<ExitCode, UserError> {
         PerfCommand::Bandwidth(arguments) => compared(Measurement::Bandwidth, arguments),
         PerfCommand::Jitter(arguments) => alone(Measurement::Jitter, arguments),
         PerfCommand::Overlap(arguments) => alone(Measurement::Overlap, arguments),
-        PerfCommand::Threads(arguments) => scaling::threads(arguments),
+        PerfCommand::Threads(arguments) => threads::threads(arguments),
         PerfCommand::Memory(arguments) => footprints::memory(arguments),
         PerfCommand::Idle(arguments) => footprints::idle(arguments),
         PerfCommand::Server(arguments) => serve(arguments),
         PerfCommand::Report(arguments) => report::report(arguments),
         PerfCommand::Compare(arguments) => return Ok(compare::compare(arguments)),
-        PerfCommand::Breakdown(arguments) => crate::breakdown::breakdown(arguments),
-        PerfCommand::Gups(arguments) => crate::gups::gups(arguments),
-        PerfCommand::Logp(arguments) => crate::logp::logp(arguments),
+        PerfCommand::Breakdown(arguments) => breakdown::breakdown(arguments),
+        PerfCommand::Gups(arguments) => gups::gups(arguments),
+        PerfCommand::Logp(arguments) => logp::logp(arguments),
     };
     done.map(|()| ExitCode::SUCCESS)
 }
 
-/// The shared library that a build puts beside this program, and an installation into `lib` next to `bin`.
-pub(crate) fn library_beside() -> Option<PathBuf> {
-    let directory = std::env::current_exe().ok()?.parent()?.to_owned();
-    let beside = ["libcci.so.2", "libcci.so", "libcci_c.so"].map(|name| directory.join(name));
-    let installed = directory.join("../lib/libcci.so.2");
-    beside.into_iter().chain([installed]).find(|path| path.exists())
-}
-
 fn serve(arguments: &ServerArguments) -> Result<(), UserError> {
-    if arguments.device.transport.as_deref() == Some(virtual_time::TRANSPORT) {
-        return Err(UserError::new(VIRTUAL_IS_LOCAL));
-    }
-    let opening = Opening {
-        transport: arguments.device.transport.clone(),
-        threads: Threads::Many,
-        mode: Mode::Blocking,
-        keys: arguments.device.keys(),
-        library: arguments.library.clone().or_else(library_beside),
-        ends: 1,
-    };
-    let served = match arguments.abi {
-        Abi::Rust => server::serve::<Facade>(&opening, None, notice),
-        Abi::C => server::serve::<CLibrary>(&opening, None, notice),
-    };
+    let library = arguments.library.clone();
+    let served = measure::serve(&arguments.device.asked(), arguments.abi, library, notice);
     served.map(|never| match never {})
 }
 
@@ -94,9 +59,9 @@ fn notice(notice: Notice<'_>) {
     };
 }
 
-/// The plan that the command line describes.
-fn plan(measurement: Measurement, arguments: &MeasurementArguments) -> Result<Plan, UserError> {
-    let mut session = Session {
+/// What the command line asks for.
+fn request(measurement: Measurement, arguments: &MeasurementArguments) -> Request {
+    let session = Session {
         measurement,
         operation: arguments.op,
         attribute: arguments.attribute,
@@ -110,51 +75,19 @@ fn plan(measurement: Measurement, arguments: &MeasurementArguments) -> Result<Pl
         bidirectional: arguments.bidirectional,
         largest: 0,
     };
-    let sizes = arguments.size.clone().map_or_else(|| Plan::natural_sizes(&session), |sizes| sizes.0);
-    session.largest = sizes.iter().copied().max().unwrap_or(0);
-    if let Some(why) = session.contradiction() {
-        return Err(UserError::new(why));
-    }
-    if session.is_rma() && sizes.contains(&0) {
-        return Err(UserError::new("an RMA moves at least one byte: leave size 0 out"));
-    }
-    if arguments.abi == Abi::C {
-        if session.operation != Operation::Send {
-            return Err(UserError::new(c_library::SENDS_ONLY));
-        }
-        c_library::refuse_one_thread(session.threads)?;
-    }
-    let asked = arguments.device.transport.clone().or_else(|| arguments.connect.as_deref().and_then(client::scheme));
-    let transport = transport(asked.as_deref())?;
-    let mut keys = with_keys(&transport.arguments, &arguments.device.keys());
-    if arguments.local && arguments.abi == Abi::Rust {
-        keys = on_loopback(&transport.name, keys);
-    }
-    let natural = || Plan::natural_probe(&session, &transport.name);
-    let probe = (arguments.local && !arguments.no_probe).then(|| arguments.probe.or_else(natural)).flatten();
-    let plan = Plan {
+    Request {
         session,
-        sizes,
+        sizes: arguments.size.clone().map(|sizes| sizes.0),
         effort: effort(arguments),
-        probe,
-        // Also where the device of virtual networks is the default one.
-        transport: Some(transport.name)
-            .filter(|name| name == virtual_time::TRANSPORT)
-            .or(arguments.device.transport.clone()),
-        keys,
+        server: arguments.connect.clone(),
+        device: arguments.device.asked(),
+        probe: match arguments.probe {
+            _ if arguments.no_probe => ProbeChoice::Without,
+            None => ProbeChoice::Natural,
+            Some(kind) => ProbeChoice::This(kind),
+        },
         abi: arguments.abi,
-        library: arguments.library.clone().or_else(library_beside),
-        peers: PeerSelection::default(),
-    };
-    if !plan.is_virtual() {
-        return Ok(plan);
-    }
-    if !arguments.local {
-        return Err(UserError::new(VIRTUAL_IS_LOCAL));
-    }
-    match plan.not_virtual(arguments.probe.is_some()) {
-        Some(why) => Err(UserError::new(why)),
-        None => Ok(virtual_time::adapt(plan)),
+        library: arguments.library.clone(),
     }
 }
 
@@ -169,61 +102,18 @@ fn effort(arguments: &MeasurementArguments) -> Effort {
     Effort { time: arguments.time, count, blocks, launches: arguments.launches, bound: arguments.accuracy }
 }
 
-pub(crate) const VIRTUAL_IS_LOCAL: &str = "the network of `sim` is in one process: use --local with --transport sim";
-
-/// The transport of a run, as far as it is known before the run.
-struct Transport {
-    name: String,
-    /// Keys of its device by its configuration.
-    arguments: Vec<(String, String)>,
-}
-
-/// The transport that is asked for, or of the device that a program without preference gets.
-fn transport(name: Option<&str>) -> Result<Transport, UserError> {
-    let context = Context::new().map_err(while_doing("cannot find the devices"))?;
-    let device = match name {
-        Some(name) => context.devices().iter().find(|device| device.transport == name),
-        None => context.default_device().ok(),
-    };
-    let name = name.map(str::to_owned).or_else(|| device.map(|device| device.transport.clone()));
-    let arguments = device.map(|device| device.arguments.clone()).unwrap_or_default();
-    Ok(Transport { name: name.unwrap_or_default(), arguments })
-}
-
-/// The name of the transport of a run, and the keys of its devices: of one whose ends are all on this host, or against the server at `uri`.
-pub(crate) fn device_of_ends(
-    asked: &DeviceArguments,
-    uri: Option<&str>,
-) -> Result<(String, Vec<(String, String)>), UserError> {
-    let name = asked.transport.clone().or_else(|| uri.and_then(client::scheme));
-    let transport = transport(name.as_deref())?;
-    let keys = with_keys(&transport.arguments, &asked.keys());
-    let keys = if uri.is_none() { on_loopback(&transport.name, keys) } else { keys };
-    Ok((transport.name, keys))
-}
-
-/// Whether a key of a device says which of this host's addresses it has.
-fn places(key: &str) -> bool {
-    key == "ip" || key == "interface"
-}
-
-/// Both ends of a local run meet on the loop-back interface, where the probe is, unless they are told where.
-fn on_loopback(transport: &str, mut keys: Vec<(String, String)>) -> Vec<(String, String)> {
-    if !keys.iter().any(|(key, _)| places(key)) {
-        keys.extend(Plan::keys_of_loopback(transport));
-    }
-    keys
-}
-
 /// Measures CCI.
 fn alone(measurement: Measurement, arguments: &MeasurementArguments) -> Result<(), UserError> {
-    measure(&plan(measurement, arguments)?, arguments, PeerStatus::default())
+    measure(&request(measurement, arguments).plan()?, arguments, PeerStatus::default())
 }
 
 /// Measures CCI, and the peers that are asked for.
 fn compared(measurement: Measurement, arguments: &ComparedArguments) -> Result<(), UserError> {
-    let mut plan = plan(measurement, &arguments.measurement)?;
-    let status = peers::select(&mut plan, &arguments.peers)?;
+    let mut plan = request(measurement, &arguments.measurement).plan()?;
+    let status = match &arguments.peers.peers {
+        None => PeerStatus::default(),
+        Some(list) => peers::select(&mut plan, list, arguments.peers.peers_in.as_deref())?,
+    };
     status.notices.iter().for_each(|notice| say(notice));
     measure(&plan, &arguments.measurement, status)
 }
@@ -245,10 +135,7 @@ fn measure(plan: &Plan, arguments: &MeasurementArguments, mut status: PeerStatus
             _ => {}
         }
     };
-    let finished = match &arguments.connect {
-        None => local::run(plan, &mut on)?,
-        Some(uri) => remote(plan, uri, &mut on)?,
-    };
+    let finished = measure::run(plan, arguments.connect.as_deref(), &mut on)?;
     let pinned = (arguments.local && !plan.is_virtual()).then(two_processors);
     bar.shown.finish_and_clear();
     let environment = Environment { pinned, load_after: load(), ..environment };
@@ -256,45 +143,27 @@ fn measure(plan: &Plan, arguments: &MeasurementArguments, mut status: PeerStatus
     conclude(&document(environment, finished.rows, finished.findings, interrupted), &mut files)
 }
 
-/// The transport that is asked for, or of the default device.
-///
-/// # Errors
-///
-/// There is no such device, or its ends cannot be in different threads or processes.
-pub(crate) fn real_transport(asked: Option<&str>) -> Result<String, UserError> {
-    if asked == Some(virtual_time::TRANSPORT) {
-        return Err(UserError::new(
-            "this measures real hardware, and `sim` is a virtual network: use --transport sm or sock",
-        ));
-    }
-    let context = Context::new().map_err(while_doing("cannot find the devices"))?;
-    match asked {
-        Some(name) if context.devices().iter().any(|device| device.transport == name) => Ok(name.to_owned()),
-        Some(name) => Err(no_transport(name)),
-        None => {
-            let device = context.default_device().map_err(|error| UserError(error.to_string()))?;
-            Ok(device.transport.clone())
-        }
-    }
-}
-
 /// What this command line gave, and why there is no more if the run ended early.
-pub(crate) fn document(
-    environment: Environment,
-    rows: Vec<Row>,
-    findings: Vec<Finding>,
-    interrupted: Option<String>,
-) -> Document {
+fn document(environment: Environment, rows: Vec<Row>, findings: Vec<Finding>, interrupted: Option<String>) -> Document {
     let typed = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     let command = std::iter::once("cci".into()).chain(typed).collect();
     Document { command, ..Document::new(environment, rows, findings, interrupted) }
 }
 
 /// Says so when ends on this host have to share a processor.
-pub(crate) fn warn_of_one_processor() {
+fn warn_of_one_processor() {
     if allowed().len() < 2 {
-        say("Only one processor: both ends share it, and every wait costs a change of context.");
+        say(machine::ONE_PROCESSOR);
     }
+}
+
+/// Shows and writes what a method found.
+///
+/// # Errors
+///
+/// As of [`conclude`].
+pub(crate) fn conclude_found(found: Found, files: &mut Files) -> Result<(), UserError> {
+    conclude(&document(found.environment, Vec::new(), vec![found.finding], found.interrupted), files)
 }
 
 /// A run says so, and fails with `--strict`, when more than one point in so many is not accurate.
@@ -305,7 +174,7 @@ const VAGUE: usize = 10;
 /// # Errors
 ///
 /// Nothing was measured, or not all; what was measured has been shown and written nevertheless.
-pub(crate) fn conclude(document: &Document, files: &mut Files) -> Result<(), UserError> {
+fn conclude(document: &Document, files: &mut Files) -> Result<(), UserError> {
     report(document, files)?;
     let vague = document.rows.iter().filter(|row| !row.accurate).count();
     match &document.interrupted {
@@ -329,31 +198,6 @@ pub(crate) fn conclude(document: &Document, files: &mut Files) -> Result<(), Use
     }
 }
 
-/// Measures against a server that somebody else has started, and reports to it.
-fn remote(plan: &Plan, uri: &str, mut on: impl FnMut(Progress<'_>)) -> Result<Finished, UserError> {
-    let mut is_served = false;
-    let on = |progress: Progress<'_>| {
-        is_served |= matches!(progress, Progress::Size(_));
-        on(progress);
-    };
-    let finished = in_launches(plan, on, |plan, on| match plan.abi {
-        Abi::Rust => client::run::<Facade>(plan, uri, None, on),
-        Abi::C => client::run::<CLibrary>(plan, uri, None, on),
-    });
-    if is_served {
-        client::report::<Facade>(plan, uri, ending(&finished));
-    }
-    finished
-}
-
-/// What the server is told.
-fn ending(finished: &Result<Finished, UserError>) -> Report {
-    match finished {
-        Ok(finished) => Report { result: table::in_short(&finished.rows), early: finished.interrupted.clone() },
-        Err(why) => Report { result: String::new(), early: Some(why.0.clone()) },
-    }
-}
-
 fn report(document: &Document, files: &mut Files) -> Result<(), UserError> {
     let mut text = String::new();
     if !document.rows.is_empty() || document.findings.is_empty() {
@@ -370,7 +214,8 @@ fn report(document: &Document, files: &mut Files) -> Result<(), UserError> {
     files.write(document)
 }
 
-fn say(text: &str) {
+/// Tells the user something beside the results.
+pub(crate) fn say(text: &str) {
     // Without a standard error there is nobody to tell.
     let _ = writeln!(stderr(), "{text}");
 }
@@ -418,9 +263,9 @@ mod tests {
         let all = ["cci", "perf"].iter().chain(arguments).map(std::ffi::OsString::from);
         let Command::Perf(perf) = Arguments::read(all).unwrap().command else { panic!("{arguments:?}") };
         match &perf.command {
-            PerfCommand::PingPong(arguments) => plan(Measurement::PingPong, &arguments.measurement),
-            PerfCommand::Rate(arguments) => plan(Measurement::Rate, &arguments.measurement),
-            PerfCommand::Bandwidth(arguments) => plan(Measurement::Bandwidth, &arguments.measurement),
+            PerfCommand::PingPong(arguments) => request(Measurement::PingPong, &arguments.measurement).plan(),
+            PerfCommand::Rate(arguments) => request(Measurement::Rate, &arguments.measurement).plan(),
+            PerfCommand::Bandwidth(arguments) => request(Measurement::Bandwidth, &arguments.measurement).plan(),
             other => panic!("{other:?}"),
         }
     }

@@ -2,7 +2,7 @@
 #![allow(missing_docs, reason = "tests")]
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -717,10 +717,9 @@ fn a_key_that_the_transport_does_not_know_is_told_with_those_that_it_knows() {
 
 #[test]
 fn many_connections_of_one_endpoint_are_counted_and_cost_their_bytes() {
-    let output = cci(&["connections", "--transport", "sock", "--count", "500", "--parent"])
-        .arg(std::process::id().to_string())
-        .output()
-        .unwrap();
+    let task = json!({"connections": {"transport": "sock", "stops": [500], "uris": null}});
+    let order = json!({"parent": std::process::id(), "task": task});
+    let output = cci(&["cci-perf-child", &order.to_string()]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let figures: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(figures["points"][0]["connections"], 500);

@@ -1,16 +1,16 @@
 //! What very many idle connections of one endpoint take: memory of its process, and time of a call that finds nothing. The
 //! endpoint is in one process, the ends that connect to it in another.
 
-use crate::arguments::ConnectionsArguments;
+use super::footprint::figures;
+use crate::child::{self, Task};
 use crate::measure::driver::{Completion, Driver, DriverEvent, Facade, Opening};
-use crate::measure::local::die_with_parent;
 use crate::measure::usage::Usage;
 use cci::Attribute;
 use cci_report::finding::MemoryPoint;
 use cci_report::{UserError, while_doing};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
@@ -41,39 +41,29 @@ impl Figures {
     }
 }
 
-/// Measures in processes of their own, with as many connections as each of `stops` says: these grow, and begin above one.
-pub(crate) fn in_a_child(transport: &str, stops: &[u32]) -> Result<Figures, UserError> {
-    let output = command(transport, stops, &[])?
-        .stderr(Stdio::piped())
-        .output()
-        .map_err(while_doing("cannot start a process to measure in"))?;
-    if !output.status.success() {
-        let why = String::from_utf8_lossy(&output.stderr).trim().trim_start_matches("cci: ").to_owned();
-        return Err(UserError(if why.is_empty() { format!("the process ended: {}", output.status) } else { why }));
-    }
-    serde_json::from_slice(&output.stdout).map_err(while_doing("the measuring process gave no figures"))
+/// Which connections, and which end.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ConnectionsTask {
+    transport: String,
+    /// Numbers of connections to measure with, one after the other: these grow, and begin above one.
+    stops: Vec<u32>,
+    /// Endpoints to connect to: the one with one connection, the one with all; without them this end measures.
+    uris: Option<[String; 2]>,
 }
 
-fn command(transport: &str, stops: &[u32], uris: &[String]) -> Result<Command, UserError> {
-    let program = std::env::current_exe().map_err(while_doing("cannot start a process to measure in"))?;
-    let mut command = Command::new(program);
-    command.args(["connections", "--transport", transport]);
-    command.args(stops.iter().flat_map(|stop| ["--count".to_owned(), stop.to_string()]));
-    command.args(["--parent", &std::process::id().to_string()]);
-    command.args(uris);
-    command.stdin(Stdio::null());
-    Ok(command)
+/// Measures in processes of their own, with as many connections as each of `stops` says: these grow, and begin above one.
+pub(crate) fn in_a_child(transport: &str, stops: &[u32]) -> Result<Figures, UserError> {
+    let task = ConnectionsTask { transport: transport.into(), stops: stops.into(), uris: None };
+    figures(child::command(Task::Connections(task))?)
 }
 
 /// Measures, or connects, in the child.
-pub(crate) fn connections(arguments: &ConnectionsArguments) -> Result<(), UserError> {
-    die_with_parent(arguments.parent)?;
-    let opening = Opening::on_loopback(&arguments.transport);
-    let figures = match &arguments.uris[..] {
-        [] => serde_json::to_string(&measure(arguments, &opening)?).map_err(while_doing("cannot write the figures"))?,
-        [one, many] => return connect_all(&opening, one, many, &arguments.count),
-        _ => return Err(UserError::new("two URIs are needed, or none")),
-    };
+pub(crate) fn connections(task: &ConnectionsTask) -> Result<(), UserError> {
+    let opening = Opening::on_loopback(&task.transport);
+    if let Some([one, many]) = &task.uris {
+        return connect_all(&opening, one, many, &task.stops);
+    }
+    let figures = serde_json::to_string(&measure(task, &opening)?).map_err(while_doing("cannot write the figures"))?;
     writeln!(std::io::stdout(), "{figures}").map_err(while_doing("cannot write the figures"))
 }
 
@@ -88,9 +78,10 @@ impl Drop for Other {
     }
 }
 
-fn measure(arguments: &ConnectionsArguments, opening: &Opening) -> Result<Figures, UserError> {
+fn measure(task: &ConnectionsTask, opening: &Opening) -> Result<Figures, UserError> {
     let (one, many) = (Facade::open(opening)?, Facade::open(opening)?);
-    let mut command = command(&arguments.transport, &arguments.count, &[one.uri(), many.uri()])?;
+    let other = ConnectionsTask { uris: Some([one.uri(), many.uri()]), ..task.clone() };
+    let mut command = child::command(Task::Connections(other))?;
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut other = Other(spawned.map_err(while_doing("cannot start a process that connects"))?);
     let said = lines(&mut other.0)?;
@@ -101,7 +92,7 @@ fn measure(arguments: &ConnectionsArguments, opening: &Opening) -> Result<Figure
     Usage::now()?;
     let before = Usage::now()?;
     let (mut open, mut points) = (1, Vec::new());
-    for &stop in &arguments.count {
+    for &stop in &task.stops {
         go_on(&mut other.0)?;
         accept(&many, stop.saturating_sub(open))?;
         settle(&many, &said)?;

@@ -3,9 +3,8 @@
 
 use super::speed::{least, median, most};
 use super::verdict::{Line, Standard};
-use crate::arguments::CrowdArguments;
+use crate::child::{self, Task};
 use crate::measure::driver::{Completion, Driver, DriverEvent, Facade, Opening, PostError};
-use crate::measure::local::die_with_parent;
 use crate::measure::machine::{pin, two_processors};
 use crate::measure::usage::Usage;
 use cci::{Attribute, Connection};
@@ -13,7 +12,7 @@ use cci_report::{UserError, while_doing};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{BufRead, BufReader, Lines, StdinLock, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -80,45 +79,35 @@ pub(super) fn lines(quick: bool) -> Vec<Line> {
     lines
 }
 
-fn in_a_child(peers: u32) -> Result<Figures, UserError> {
-    let failed = while_doing("cannot start a process to measure in");
-    let output = command(peers, &[])?.stderr(Stdio::piped()).output().map_err(failed)?;
-    if !output.status.success() {
-        let why = String::from_utf8_lossy(&output.stderr).trim().trim_start_matches("cci: ").to_owned();
-        return Err(UserError(if why.is_empty() { format!("the process ended: {}", output.status) } else { why }));
-    }
-    serde_json::from_slice(&output.stdout).map_err(while_doing("the measuring process gave no figures"))
+/// Which end, with how many peers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct CrowdTask {
+    peers: u32,
+    /// Processor of the peers.
+    cpu: Option<usize>,
+    /// Endpoints to connect to: the one with one peer, the one with all; without them this end measures.
+    uris: Option<[String; 2]>,
 }
 
-fn command(peers: u32, uris: &[String]) -> Result<Command, UserError> {
-    let program = std::env::current_exe().map_err(while_doing("cannot start a process to measure in"))?;
-    let mut command = Command::new(program);
-    command.args(["crowd", "--peers", &peers.to_string(), "--parent", &std::process::id().to_string()]);
-    command.args(uris).stdin(Stdio::null());
-    Ok(command)
+fn in_a_child(peers: u32) -> Result<Figures, UserError> {
+    super::footprint::figures(child::command(Task::Crowd(CrowdTask { peers, cpu: None, uris: None }))?)
 }
 
 /// Measures, or is the crowd, in the child.
-pub(crate) fn crowd(arguments: &CrowdArguments) -> Result<(), UserError> {
-    die_with_parent(arguments.parent)?;
+pub(crate) fn crowd(task: &CrowdTask) -> Result<(), UserError> {
     raise_limit();
     let opening = Opening::on_loopback("sm");
     let [here, there] = two_processors();
     let stay = |cpu| pin(cpu).map_err(while_doing("cannot pin this process to its processor"));
-    match &arguments.uris[..] {
-        [] => {
-            stay(here)?;
-            let figures = measure(&opening, arguments.peers as usize, there)?;
-            let text = serde_json::to_string(&figures).map_err(while_doing("cannot write the figures"))?;
-            writeln!(std::io::stdout(), "{text}").map_err(while_doing("cannot write the figures"))
-        }
-        [one, many] => {
-            // The other process has told: this one sees only the processor that it has inherited.
-            stay(arguments.cpu.unwrap_or(there))?;
-            Crowd::open(&opening, arguments.peers as usize)?.serve(one, many)
-        }
-        _ => Err(UserError::new("two URIs are needed, or none")),
+    if let Some([one, many]) = &task.uris {
+        // The other process has told: this one sees only the processor that it has inherited.
+        stay(task.cpu.unwrap_or(there))?;
+        return Crowd::open(&opening, task.peers as usize)?.serve(one, many);
     }
+    stay(here)?;
+    let figures = measure(&opening, task.peers as usize, there)?;
+    let text = serde_json::to_string(&figures).map_err(while_doing("cannot write the figures"))?;
+    writeln!(std::io::stdout(), "{text}").map_err(while_doing("cannot write the figures"))
 }
 
 /// As many descriptors as the system allows: each peer is an endpoint.
@@ -137,8 +126,9 @@ struct Other {
 
 impl Other {
     fn start(peers: usize, there: usize, one: &Facade, many: &Facade) -> Result<Self, UserError> {
-        let mut command = command(u32::try_from(peers).unwrap_or(u32::MAX), &[one.uri(), many.uri()])?;
-        command.args(["--cpu", &there.to_string()]);
+        let peers = u32::try_from(peers).unwrap_or(u32::MAX);
+        let task = CrowdTask { peers, cpu: Some(there), uris: Some([one.uri(), many.uri()]) };
+        let mut command = child::command(Task::Crowd(task))?;
         let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = spawned.map_err(while_doing("cannot start the process of the peers"))?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {

@@ -1,15 +1,16 @@
 //! What the library takes when it does nothing in particular: memory, time, allocations. Each is measured in a process of its own, so
 //! that nothing else has touched it.
 
-use crate::arguments::{Footprint, FootprintArguments};
+use crate::child::{self, Task};
 use crate::measure::driver::{Completion, Driver, Facade, Opening, PostError, join};
-use crate::measure::local::die_with_parent;
 use crate::measure::usage::Usage;
 use crate::probe::allocator::allocations;
 use cci::{Attribute, Connection};
+use cci_report::named;
 use cci_report::names::Mode;
 use cci_report::{UserError, while_doing};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::Write;
@@ -45,18 +46,42 @@ impl Figures {
     }
 }
 
+named! {
+    /// Measurements that need a process of their own.
+    pub(crate) enum Footprint {
+        /// Resident bytes of a fresh endpoint
+        Endpoint = "endpoint",
+        /// Resident bytes of an idle connection
+        Connection = "connection",
+        /// Time, context switches and wake-ups of an idle endpoint
+        Idle = "idle",
+        /// Time of a process that sleeps as long without an endpoint
+        Asleep = "asleep",
+        /// Allocations over 100,000 send, receive, return
+        Allocations = "allocations",
+    }
+}
+
+/// One of them.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct FootprintTask {
+    what: Footprint,
+    transport: String,
+    /// Seconds to idle.
+    seconds: u64,
+}
+
 /// Measures in a process of its own.
 pub(crate) fn in_a_child(what: Footprint, transport: &str, seconds: u64) -> Result<Figures, UserError> {
-    let failed = while_doing("cannot start a process to measure in");
-    let output = Command::new(std::env::current_exe().map_err(&failed)?)
-        .args(["footprint", what.name(), "--transport", transport])
-        .args(["--parent", &std::process::id().to_string(), "--seconds", &seconds.to_string()])
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped())
-        .output()
-        .map_err(&failed)?;
+    figures(child::command(Task::Footprint(FootprintTask { what, transport: transport.into(), seconds }))?)
+}
+
+/// What a process measures in which nothing else has happened.
+pub(crate) fn figures<T: DeserializeOwned>(mut command: Command) -> Result<T, UserError> {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::piped()).output();
+    let output = output.map_err(while_doing("cannot start a process to measure in"))?;
     if !output.status.success() {
-        let why = String::from_utf8_lossy(&output.stderr).trim().trim_start_matches("cci: ").to_owned();
+        let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         return Err(UserError(if why.is_empty() { format!("the process ended: {}", output.status) } else { why }));
     }
     serde_json::from_slice(&output.stdout).map_err(while_doing("the measuring process gave no figures"))
@@ -73,14 +98,13 @@ pub(crate) fn idle_beside_a_sleeper(transport: &str, seconds: u64) -> [Result<Fi
 }
 
 /// Measures, in the child.
-pub(crate) fn footprint(arguments: &FootprintArguments) -> Result<(), UserError> {
-    die_with_parent(arguments.parent)?;
-    let opening = Opening::on_loopback(&arguments.transport);
-    let figures = match arguments.what {
+pub(crate) fn footprint(task: &FootprintTask) -> Result<(), UserError> {
+    let opening = Opening::on_loopback(&task.transport);
+    let figures = match task.what {
         Footprint::Endpoint => endpoint(&opening),
         Footprint::Connection => connection(&opening),
-        Footprint::Idle => idle(&opening, Duration::from_secs(arguments.seconds)),
-        Footprint::Asleep => bare_sleep(Duration::from_secs(arguments.seconds)),
+        Footprint::Idle => idle(&opening, Duration::from_secs(task.seconds)),
+        Footprint::Asleep => bare_sleep(Duration::from_secs(task.seconds)),
         Footprint::Allocations => allocations_of_messages(&opening),
     }?;
     let text = serde_json::to_string(&figures).map_err(while_doing("cannot write the figures"))?;

@@ -11,10 +11,11 @@ mod turns;
 mod verdict;
 mod wakeup;
 
-use crate::arguments::{BenchArguments, Footprint};
+use self::footprint::Footprint;
+use crate::arguments::BenchArguments;
+use crate::device::library_beside;
 use crate::measure::machine;
 use crate::measure::machine::{allowed, two_processors};
-use crate::perf::library_beside;
 use crate::reach;
 use cci::Scope;
 use cci_report::environment::Environment;

@@ -1,17 +1,15 @@
-//! `cci perf breakdown`: what the time of a request and its reply goes to. `docs/design/perf-logp.md` says what each share means.
+//! What the time of a request and its reply goes to. `docs/design/perf-logp.md` says what each share means.
 
 mod ends;
 
-use crate::arguments::DeviceArguments;
-use crate::choice::choice;
+use crate::device::{Device, device_of_ends};
 use crate::measure::client::call;
 use crate::measure::driver::{Driver, DriverEvent, Facade, Opening, await_event};
 use crate::measure::ends::{OPERATIONS, payload_of};
 use crate::measure::machine;
-use crate::perf;
+use crate::methods::{Found, warn_of_one_processor};
 use crate::probe::ticks::ticks;
 use crate::reach::scope;
-use crate::results::ResultsArguments;
 use crate::workers::{Channel, Role as Part, Workers};
 use cci::trace::{Layer, Stamps};
 use cci::{Attribute, Scope};
@@ -19,8 +17,6 @@ use cci_report::UserError;
 use cci_report::environment::Path;
 use cci_report::finding::{Breakdown, Finding, Share};
 use cci_report::names::{Mode, ProbeKind, Threads};
-use cci_report::sizes::{parse_size, parse_time};
-use clap::Args;
 use ends::{End, Layers, Medians};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -31,25 +27,17 @@ const ROUNDS: u32 = 5;
 /// How long the client end may take to connect.
 const ARRIVAL: Duration = Duration::from_secs(60);
 
-/// Arguments of `cci perf breakdown`.
-#[derive(Args, Debug)]
-pub(crate) struct BreakdownArguments {
-    /// Run both ends as processes of this host, pinned to different processors
-    #[arg(long, required = true)]
-    local: bool,
-    #[command(flatten)]
-    device: DeviceArguments,
-    /// Bytes of the request and of the reply
-    #[arg(long, default_value = "8", value_parser = parse_size)]
-    size: u64,
-    /// Endpoints for one thread, or for many
-    #[arg(long, value_parser = choice::<Threads>(), default_value = "many")]
-    threads: Threads,
-    /// Time for all rounds: short, normal, long, or such as 250ms
-    #[arg(long, default_value = "normal", value_parser = parse_time)]
-    time: Duration,
-    #[command(flatten)]
-    results: ResultsArguments,
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct BreakdownOptions {
+    /// The device of both ends.
+    pub(crate) device: Device,
+    /// Bytes of the request and of the reply, at least 1.
+    pub(crate) size: u64,
+    /// Endpoints for one thread, or for many.
+    pub(crate) threads: Threads,
+    /// Time for all rounds.
+    pub(crate) time: Duration,
 }
 
 /// An end in a process of its own.
@@ -64,10 +52,13 @@ pub(crate) struct Role {
     probe: ProbeKind,
 }
 
-/// Measures.
-pub(crate) fn breakdown(arguments: &BreakdownArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open(None)?;
-    let (name, keys) = perf::device_of_ends(&arguments.device, None)?;
+/// Measures, with both ends as processes of this host. `warn` hears what the user should know before it begins.
+///
+/// # Errors
+///
+/// There is no such device, or no bare operation for it, or an end failed.
+pub(crate) fn measure(options: &BreakdownOptions, warn: &dyn Fn(&str)) -> Result<Found, UserError> {
+    let (name, keys) = device_of_ends(&options.device, None)?;
     let probe = match scope(&name) {
         Some(Scope::Host) => ProbeKind::Line,
         Some(Scope::Network) => ProbeKind::Udp,
@@ -77,18 +68,18 @@ pub(crate) fn breakdown(arguments: &BreakdownArguments) -> Result<(), UserError>
             )));
         }
     };
-    if arguments.size == 0 {
+    if options.size == 0 {
         return Err(UserError::new("the request has at least one byte: ask for another --size"));
     }
-    perf::warn_of_one_processor();
+    warn_of_one_processor(warn);
     let role = |leads| {
         Part::Breakdown(Role {
             leads,
-            transport: arguments.device.transport.clone(),
+            transport: options.device.transport.clone(),
             keys: keys.clone(),
-            size: arguments.size,
-            threads: arguments.threads,
-            time: arguments.time,
+            size: options.size,
+            threads: options.threads,
+            time: options.time,
             probe,
         })
     };
@@ -102,8 +93,8 @@ pub(crate) fn breakdown(arguments: &BreakdownArguments) -> Result<(), UserError>
     environment.path = workers.recv(0)?;
     let medians: Vec<Medians> = workers.recv_all()?;
     let [client, server] = &medians[..] else { return Err(UserError::new("an end sent no result")) };
-    let found = shares(&name, arguments.size, probe, client, server);
-    perf::conclude(&perf::document(environment, Vec::new(), vec![Finding::Breakdown(found)], None), &mut files)
+    let found = shares(&name, options.size, probe, client, server);
+    Ok(Found { environment, finding: Finding::Breakdown(found), interrupted: None })
 }
 
 /// Plays one end.

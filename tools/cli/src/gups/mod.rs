@@ -1,24 +1,23 @@
-//! `cci perf gups`: HPCC RandomAccess. `docs/design/perf-logp.md` says which updates could be lost, and why none is.
+//! HPCC RandomAccess. `docs/design/perf-logp.md` says which updates could be lost, and why none is.
 
 mod carrier;
 mod stream;
 mod table;
 
-use crate::arguments::DeviceArguments;
-use crate::choice::choice;
+use crate::device::{Device, device_of_ends};
 use crate::measure::driver::{Driver, Facade, Opening};
 use crate::measure::machine;
-use crate::perf;
+use crate::methods::{Found, warn_of_one_processor};
 use crate::reach::scope;
-use crate::results::ResultsArguments;
 use crate::workers::{Channel, Role as Part, Workers};
-use carrier::{Carrier, Mailbox, Peer, Way};
+use carrier::{Carrier, Mailbox, Peer};
+
+pub(crate) use carrier::Way;
+
 use cci::{Connect, Connection, Endpoint, Event, EventKind, RmaHandle, Scope};
 use cci_report::finding::{Finding, Gups};
 use cci_report::names::{Mode, Threads};
-use cci_report::sizes::parse_size;
 use cci_report::{UserError, while_doing};
-use clap::Args;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -33,37 +32,19 @@ const PROBE: u64 = 1 << 22;
 /// How long the processes may take to connect to each other.
 const ARRIVAL: Duration = Duration::from_secs(60);
 
-/// Arguments of `cci perf gups`.
-#[derive(Args, Debug)]
-pub(crate) struct GupsArguments {
-    /// Run all processes on this host
-    #[arg(long, required = true)]
-    local: bool,
-    /// Processes that share the table
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(2..=64))]
-    processes: u64,
-    /// Bytes of the whole table: a power of two
-    #[arg(long, default_value = "64M", value_parser = parse_table)]
-    table: u64,
-    /// Updates over all processes; four for each word of the table when absent
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
-    updates: Option<u64>,
-    /// How updates travel
-    #[arg(long, value_parser = choice::<Way>(), default_value = "send")]
-    op: Way,
-    #[command(flatten)]
-    device: DeviceArguments,
-    #[command(flatten)]
-    results: ResultsArguments,
-}
-
-/// Parses the size of a table.
-fn parse_table(text: &str) -> Result<u64, String> {
-    let bytes = parse_size(text)?;
-    if bytes.is_power_of_two() && (1 << 10..=1 << 40).contains(&bytes) {
-        return Ok(bytes);
-    }
-    Err(format!("a table has a power of two of bytes between 1K and 1024G, such as 64M, and not {text}"))
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct GupsOptions {
+    /// Processes that share the table, at least 2.
+    pub(crate) processes: u64,
+    /// Bytes of the whole table: a power of two.
+    pub(crate) table: u64,
+    /// Updates over all processes; four for each word of the table when absent.
+    pub(crate) updates: Option<u64>,
+    /// How updates travel.
+    pub(crate) way: Way,
+    /// The device of all.
+    pub(crate) device: Device,
 }
 
 /// One of the processes.
@@ -92,40 +73,36 @@ struct Span {
     end: u64,
 }
 
-/// Measures.
-pub(crate) fn gups(arguments: &GupsArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open(None)?;
-    let (name, keys) = perf::device_of_ends(&arguments.device, None)?;
+/// Measures, with all processes on this host. `warn` hears what the user should know before it begins.
+///
+/// # Errors
+///
+/// There is no such device, the table is too small, or a process failed. A table that is wrong in the end is no error: it is told.
+pub(crate) fn measure(options: &GupsOptions, warn: &dyn Fn(&str)) -> Result<Found, UserError> {
+    let (name, keys) = device_of_ends(&options.device, None)?;
     if scope(&name) == Some(Scope::Process) {
         return Err(UserError(format!(
             "gups runs in several processes, and {name} is in one: use --transport sm or sock"
         )));
     }
-    perf::warn_of_one_processor();
-    let bits = (arguments.table / WORD).trailing_zeros();
-    let updates = arguments.updates.unwrap_or(UPDATES_PER_WORD << bits);
-    let layout = Layout { bits, workers: arguments.processes, updates };
-    if arguments.table / WORD < arguments.processes {
+    warn_of_one_processor(warn);
+    let bits = (options.table / WORD).trailing_zeros();
+    let updates = options.updates.unwrap_or(UPDATES_PER_WORD << bits);
+    let layout = Layout { bits, workers: options.processes, updates };
+    if options.table / WORD < options.processes {
         return Err(UserError::new("the table has fewer words than there are processes: use a larger --table"));
     }
     let role = |number| {
-        let (transport, keys) = (arguments.device.transport.clone(), keys.clone());
-        Part::Gups(Role { number, layout, way: arguments.op, transport, keys })
+        let (transport, keys) = (options.device.transport.clone(), keys.clone());
+        Part::Gups(Role { number, layout, way: options.way, transport, keys })
     };
-    let mut workers = Workers::start(&(0..arguments.processes).map(role).collect::<Vec<_>>())?;
+    let mut workers = Workers::start(&(0..options.processes).map(role).collect::<Vec<_>>())?;
     let mut environment = machine::here(None);
     if let Some([first, second]) = workers.processors.as_deref() {
         environment.pinned = Some([*first, *second]);
     }
-    let found = run(&mut workers, layout, arguments.op)?;
-    let errors = found.errors;
-    perf::conclude(&perf::document(environment, Vec::new(), vec![Finding::Gups(found)], None), &mut files)?;
-    match errors {
-        0 => Ok(()),
-        errors => Err(UserError(format!(
-            "the table is wrong in {errors} places, and should be in none: updates were lost or made twice"
-        ))),
-    }
+    let found = run(&mut workers, layout, options.way)?;
+    Ok(Found { environment, finding: Finding::Gups(found), interrupted: None })
 }
 
 /// Leads the processes through their parts.
@@ -236,18 +213,4 @@ fn meet(endpoint: &Endpoint, number: usize, cards: &[Card]) -> Result<Vec<Option
 fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_table_is_a_power_of_two() {
-        assert_eq!(parse_table("64M"), Ok(64 << 20));
-        for text in ["100M", "512", "2048G", "much"] {
-            assert!(parse_table(text).is_err(), "{text}");
-        }
-        assert!(parse_table("100M").unwrap_err().contains("power of two"));
-    }
 }

@@ -1,4 +1,4 @@
-//! `cci perf logp`: the parameters of the LogP model. `docs/design/perf-logp.md` has the method.
+//! The parameters of the LogP model. `docs/design/perf-logp.md` has the method.
 
 mod computing;
 mod ideal;
@@ -8,8 +8,7 @@ mod remote;
 mod requester;
 mod simulated;
 
-use crate::arguments::DeviceArguments;
-use crate::choice::choice;
+use crate::device::{Device, VIRTUAL_IS_LOCAL, device_of_ends};
 use crate::measure::client::{call, report};
 use crate::measure::control::Report;
 use crate::measure::driver::{Driver, Facade, Opening};
@@ -17,61 +16,40 @@ use crate::measure::loops::Lane;
 use crate::measure::plan;
 use crate::measure::plan::Plan;
 use crate::measure::{ends, virtual_time};
+use crate::methods::{Found, warn_of_one_processor};
 use crate::peers::PeerSelection;
-use crate::perf;
-use crate::results::ResultsArguments;
 use crate::workers::{Channel, Role as Part, Workers};
 use cci_report::environment::{Environment, Path};
 use cci_report::finding::{Finding, Logp, LogpPoint};
 use cci_report::names::{Abi, AttributeName, Measurement, MemoryOrigin, Mode, Operation, Target, Threads};
 use cci_report::output::table::time;
-use cci_report::sizes::{parse_size, parse_time};
 use cci_report::{UserError, session};
-use clap::{ArgGroup, Args};
-use method::{Effort, Found};
+use method::{Effort, Found as Fit};
 use remote::Remote;
 use requester::{Answerer, Beside, CONTEXT, Pair};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Rounds of all bursts that are measured in any case, where time is real: one for each so long, five at most; a median needs some.
 const ROUND: Duration = Duration::from_millis(100);
 const ROUNDS: u128 = 5;
 
-/// Arguments of `cci perf logp`.
-#[derive(Args, Debug)]
-#[command(group(ArgGroup::new("where").required(true).args(["local", "connect"])))]
-#[command(mut_arg("key", |key| key.help(
-    "A key of both devices, as in the configuration file. With sim: --key delay=5000 --key send_overhead=1000 \
-     --key recv_overhead=1500 --key gap=3000 (ns) --key bandwidth=1000000000 (bytes/s)"
-)))]
-pub(crate) struct LogpArguments {
-    /// Run both ends on this host: as processes; over sim, in this process and in virtual time
-    #[arg(long)]
-    local: bool,
-    /// Measure against the server with this URI
-    #[arg(long, value_name = "URI")]
-    connect: Option<String>,
-    #[command(flatten)]
-    device: DeviceArguments,
-    /// Bytes of a request and of a reply
-    #[arg(long, default_value = "8", value_parser = parse_size)]
-    size: u64,
-    /// What the connection promises; ro when absent, but uu over sim, where a message is then one frame and nothing else travels
-    #[arg(long, value_parser = choice::<AttributeName>())]
-    attribute: Option<AttributeName>,
-    /// Endpoints for one thread, or for many
-    #[arg(long, value_parser = choice::<Threads>(), default_value = "many")]
-    threads: Threads,
-    /// Time for all bursts: short, normal, long, or such as 250ms; up to 500ms it may take longer
-    #[arg(long, default_value = "normal", value_parser = parse_time)]
-    time: Duration,
-    #[command(flatten)]
-    results: ResultsArguments,
-    /// Draw the signature, time per message over the length of the burst, to this SVG file, - for standard output
-    #[arg(long, value_name = "FILE.svg")]
-    plot: Option<PathBuf>,
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct LogpOptions {
+    /// The server to measure against; without it both ends are on this host: as processes, over sim in this process and in
+    /// virtual time.
+    pub(crate) server: Option<String>,
+    /// The device of this end, or of both.
+    pub(crate) device: Device,
+    /// Bytes of a request and of a reply.
+    pub(crate) size: u64,
+    /// What the connection promises; ro when absent, but uu over sim, where a message is then one frame and nothing else travels.
+    pub(crate) attribute: Option<AttributeName>,
+    /// Endpoints for one thread, or for many.
+    pub(crate) threads: Threads,
+    /// Time for all bursts; up to 500 ms it may take longer.
+    pub(crate) time: Duration,
 }
 
 /// An end in a process of its own.
@@ -146,28 +124,31 @@ impl Session {
     }
 }
 
-/// Measures.
-pub(crate) fn logp(arguments: &LogpArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open(arguments.plot.as_deref())?;
-    let (name, keys) = perf::device_of_ends(&arguments.device, arguments.connect.as_deref())?;
+/// Measures. `warn` hears what the user should know before it begins.
+///
+/// # Errors
+///
+/// There is no such device, an end failed, or a message of this size does not fit.
+pub(crate) fn measure(options: &LogpOptions, warn: &dyn Fn(&str)) -> Result<Found, UserError> {
+    let (name, keys) = device_of_ends(&options.device, options.server.as_deref())?;
     let is_virtual = name == virtual_time::TRANSPORT;
     let natural = if is_virtual { AttributeName::Uu } else { AttributeName::Ro };
     let session = Session {
-        transport: arguments.device.transport.clone(),
+        transport: options.device.transport.clone(),
         keys,
-        size: arguments.size,
-        attribute: arguments.attribute.unwrap_or(natural),
-        threads: arguments.threads,
-        time: arguments.time,
+        size: options.size,
+        attribute: options.attribute.unwrap_or(natural),
+        threads: options.threads,
+        time: options.time,
     };
     let mut environment =
         Environment { settings: session.keys.clone(), is_virtual, ..crate::measure::machine::here(None) };
-    let outcome = match &arguments.connect {
-        Some(_) if is_virtual => return Err(UserError::new(perf::VIRTUAL_IS_LOCAL)),
+    let outcome = match &options.server {
+        Some(_) if is_virtual => return Err(UserError::new(VIRTUAL_IS_LOCAL)),
         Some(uri) => ask(&session, uri)?,
         None if is_virtual => simulate(&session)?,
         None => {
-            perf::warn_of_one_processor();
+            warn_of_one_processor(warn);
             let mut workers =
                 Workers::start(&[true, false].map(|requests| Part::Logp(Role { requests, session: session.clone() })))?;
             if let Some([client, server]) = workers.processors.as_deref() {
@@ -179,7 +160,7 @@ pub(crate) fn logp(arguments: &LogpArguments) -> Result<(), UserError> {
         }
     };
     environment.path = outcome.path;
-    perf::conclude(&perf::document(environment, Vec::new(), vec![Finding::Logp(outcome.logp)], None), &mut files)
+    Ok(Found { environment, finding: Finding::Logp(outcome.logp), interrupted: None })
 }
 
 /// Both ends in this process.
@@ -245,7 +226,7 @@ fn check_size(session: &Session, machine: &impl machine::Machine) -> Result<(), 
     Err(UserError(format!("a message of this connection has at most {most} bytes: give a smaller --size")))
 }
 
-fn finding(session: &Session, transport: &str, found: &Found) -> Logp {
+fn finding(session: &Session, transport: &str, found: &Fit) -> Logp {
     let parameters = found.parameters;
     Logp {
         transport: transport.into(),

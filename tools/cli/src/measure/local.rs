@@ -13,6 +13,7 @@ use super::points::{Finished, Point, in_launches};
 use super::server;
 use super::server::Notice;
 use super::{interrupt, virtual_time};
+use crate::child::{self, Task};
 use crate::peers::PeerEvent;
 use crate::probe::c_library::CLibrary;
 use crate::probe::shared;
@@ -21,11 +22,10 @@ use crate::probe::{Probe, Side, WakePair};
 use cci_report::environment::Path;
 use cci_report::names::{Abi, Mode, Threads};
 use cci_report::{UserError, while_doing};
-use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -54,27 +54,18 @@ enum Said {
     Ended(Side),
 }
 
-/// Arguments of a child; not for people.
-#[derive(Args, Debug)]
-pub(crate) struct EndArguments {
-    /// The server to measure against; without it this is the server
-    #[arg(long)]
+/// The part of a run that a child plays.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct EndTask {
+    /// The server to measure against; without it this is the server.
     uri: Option<String>,
-    /// Process that must be the parent
-    #[arg(long)]
-    parent: i32,
-    /// Processor to stay on
-    #[arg(long)]
+    /// Processor to stay on.
     cpu: usize,
-    /// Descriptor of the common memory
-    #[arg(long)]
+    /// Descriptor of the common memory.
     memory: i32,
-    /// Descriptors that wake the server, and the client
-    #[arg(long, num_args = 2)]
-    wake: Vec<i32>,
-    /// The plan
-    #[arg(long)]
-    plan: String,
+    /// Descriptors that wake the server, and the client.
+    wake: [i32; 2],
+    plan: Plan,
 }
 
 /// A child that is ended when this is dropped.
@@ -207,17 +198,11 @@ fn spawn(
     uri: Option<&str>,
     sender: &Sender<Said>,
 ) -> Result<End, UserError> {
-    let failed = while_doing("cannot start an end of the run");
-    let program = std::env::current_exe().map_err(&failed)?;
-    let plan = serde_json::to_string(plan).map_err(while_doing("cannot write the plan"))?;
-    let mut command = Command::new(program);
-    command.args(["end", "--plan", &plan, "--parent", &std::process::id().to_string(), "--cpu", &cpu.to_string()]);
-    command.args(["--memory", &memory.number().to_string(), "--wake"]);
-    command.args(wake.numbers().map(|number| number.to_string()));
-    if let Some(uri) = uri {
-        command.args(["--uri", uri]);
-    }
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(&failed)?;
+    let task =
+        EndTask { uri: uri.map(str::to_owned), cpu, memory: memory.number(), wake: wake.numbers(), plan: plan.clone() };
+    let mut command = child::command(Task::End(task))?;
+    let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+    let mut child = spawned.map_err(while_doing("cannot start an end of the run"))?;
     let output = child.stdout.take();
     let sender = sender.clone();
     std::thread::spawn(move || {
@@ -232,8 +217,8 @@ fn spawn(
 }
 
 /// Runs one end, in a child.
-pub(crate) fn end(arguments: &EndArguments) -> Result<(), UserError> {
-    let outcome = end_of(arguments);
+pub(crate) fn end(task: &EndTask) -> Result<(), UserError> {
+    let outcome = end_of(task);
     match &outcome {
         Ok(()) => say(&Line::Done),
         Err(why) => say(&Line::Failed(why.0.clone())),
@@ -241,18 +226,15 @@ pub(crate) fn end(arguments: &EndArguments) -> Result<(), UserError> {
     outcome
 }
 
-fn end_of(arguments: &EndArguments) -> Result<(), UserError> {
-    die_with_parent(arguments.parent)?;
+fn end_of(task: &EndTask) -> Result<(), UserError> {
     interrupt::watch_in_child()?;
-    let plan: Plan = serde_json::from_str(&arguments.plan).map_err(while_doing("the plan is malformed"))?;
-    pin(arguments.cpu).map_err(while_doing("cannot pin this process to its processor"))?;
-    let memory = Shared::inherit(arguments.memory).map_err(while_doing("cannot map the memory of the probes"))?;
-    let [to_server, to_client] = arguments.wake[..] else { return Err(UserError::new("two descriptors are needed")) };
-    let side = if arguments.uri.is_some() { Side::Client } else { Side::Server };
-    let probe = Probe::new(memory, WakePair::inherit([to_server, to_client]), side);
-    match plan.abi {
-        Abi::Rust => play::<Facade>(&plan, arguments.uri.as_deref(), probe),
-        Abi::C => play::<CLibrary>(&plan, arguments.uri.as_deref(), probe),
+    pin(task.cpu).map_err(while_doing("cannot pin this process to its processor"))?;
+    let memory = Shared::inherit(task.memory).map_err(while_doing("cannot map the memory of the probes"))?;
+    let side = if task.uri.is_some() { Side::Client } else { Side::Server };
+    let probe = Probe::new(memory, WakePair::inherit(task.wake), side);
+    match task.plan.abi {
+        Abi::Rust => play::<Facade>(&task.plan, task.uri.as_deref(), probe),
+        Abi::C => play::<CLibrary>(&task.plan, task.uri.as_deref(), probe),
     }
 }
 
@@ -282,14 +264,6 @@ fn play<P: Driver>(plan: &Plan, uri: Option<&str>, probe: Probe) -> Result<(), U
         Notice::Ended(_) => {}
     });
     served.map(|never| match never {})
-}
-
-/// Asks the kernel to end this process when its parent ends, and looks whether that has happened already.
-pub(crate) fn die_with_parent(parent: i32) -> Result<(), UserError> {
-    let asked = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-    asked.map_err(while_doing("cannot bind this process to its parent"))?;
-    let now = rustix::process::getppid().map(rustix::process::Pid::as_raw_nonzero);
-    if now.is_some_and(|now| now.get() == parent) { Ok(()) } else { Err(UserError::new("the parent has ended")) }
 }
 
 fn say(line: &Line) {

@@ -23,6 +23,10 @@ pub(crate) fn here(pinned: Option<[usize; 2]>) -> Environment {
     }
 }
 
+/// What is said to those whose ends have to share a processor.
+pub(crate) const ONE_PROCESSOR: &str =
+    "Only one processor: both ends share it, and every wait costs a change of context.";
+
 /// Load average over one minute.
 pub(crate) fn load() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();

@@ -9,24 +9,13 @@ pub(crate) use program::Timeouts;
 
 use crate::measure::machine::two_processors;
 use crate::measure::plan::Plan;
-use catalogue::{Choice, PeerList, parse_list};
+use catalogue::Choice;
+pub(crate) use catalogue::{PeerList, parse_list};
 use cci_report::UserError;
 use cci_report::names::{Abi, Mode, Operation, Threads};
 use cci_report::row::Row;
-use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-
-/// Arguments that select peers.
-#[derive(Args, Debug)]
-pub(crate) struct PeersArguments {
-    /// Other libraries to measure in turn with CCI: all, installed, or a list such as openmpi,ucx:tcp,installed:memory
-    #[arg(long, value_name = "LIST", requires = "local", value_parser = parse_list)]
-    peers: Option<PeerList>,
-    /// Where `make peers` has put their programs; when absent peers beside this program, or beside its directory
-    #[arg(long, value_name = "DIR", requires = "peers")]
-    peers_in: Option<PathBuf>,
-}
 
 /// The peers that a run measures, as part of its plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,18 +87,17 @@ impl PeerStatus {
     }
 }
 
-/// Selects the peers of a plan: those that the arguments name and whose programs exist.
+/// Selects the peers of a plan: those of the list whose programs exist, in this directory, or where `make peers` puts them.
 ///
 /// # Errors
 ///
 /// Peers cannot be measured in such a session.
-pub(crate) fn select(plan: &mut Plan, arguments: &PeersArguments) -> Result<PeerStatus, UserError> {
-    let Some(selection) = &arguments.peers else { return Ok(PeerStatus::default()) };
+pub(crate) fn select(plan: &mut Plan, peers: &PeerList, directory: Option<&Path>) -> Result<PeerStatus, UserError> {
     if let Some(why) = contradiction(plan) {
         return Err(UserError::new(why));
     }
-    let directory = arguments.peers_in.clone().unwrap_or_else(directory_beside);
-    let found = selection.find(&directory);
+    let directory = directory.map_or_else(directory_beside, Path::to_owned);
+    let found = peers.find(&directory);
     plan.peers = PeerSelection {
         names: found.choices.iter().map(Choice::to_string).collect(),
         directory,

@@ -6,8 +6,9 @@
 
 mod worker;
 
-pub(crate) use self::worker::{Channel, WorkerArguments, worker};
+pub(crate) use self::worker::{Channel, WorkerTask, worker};
 
+use crate::child::{self, Task};
 use crate::measure::machine::{allowed, two_processors};
 use crate::probe::WakePair;
 use crate::probe::shared;
@@ -17,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use worker::Line;
@@ -28,7 +29,7 @@ const STALL_TIMEOUT: Duration = Duration::from_secs(300);
 const DEATH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The work of a worker.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Role {
     /// An end of `cci perf logp`.
@@ -91,16 +92,15 @@ impl Workers {
 
     fn spawn(&self, number: usize, role: &Role, sender: &Sender<(usize, Received)>) -> Result<Worker, UserError> {
         let failed = while_doing("cannot start a worker");
-        let program = std::env::current_exe().map_err(&failed)?;
-        let role = serde_json::to_string(role).map_err(while_doing("cannot write the role"))?;
         let (memory, wake) = &self.probe;
-        let mut command = Command::new(program);
-        command.args(["member", "--role", &role, "--parent", &std::process::id().to_string()]);
-        command.args(["--number", &number.to_string(), "--memory", &memory.number().to_string(), "--wake"]);
-        command.args(wake.numbers().map(|number| number.to_string()));
-        if let Some(processors) = &self.processors {
-            command.args(["--cpu", &processors[number].to_string()]);
-        }
+        let task = WorkerTask {
+            role: role.clone(),
+            number,
+            cpu: self.processors.as_ref().map(|processors| processors[number]),
+            memory: memory.number(),
+            wake: wake.numbers(),
+        };
+        let mut command = child::command(Task::Worker(task))?;
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(&failed)?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let sender = sender.clone();

@@ -1,12 +1,10 @@
 //! A worker process: its arguments, its channel to the parent, and its role.
 
 use super::Role;
-use crate::measure::local::die_with_parent;
 use crate::measure::machine::pin;
 use crate::probe::shared::Shared;
 use crate::probe::{Probe, Side, WakePair};
 use cci_report::{UserError, while_doing};
-use clap::Args;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Write, stdin, stdout};
@@ -20,27 +18,17 @@ pub(super) enum Line {
     Failed(String),
 }
 
-/// Arguments of a worker, which the parent writes.
-#[derive(Args, Debug)]
-pub(crate) struct WorkerArguments {
-    /// What it does
-    #[arg(long)]
-    role: String,
-    /// Its number
-    #[arg(long)]
-    number: usize,
-    /// Process that must be the parent
-    #[arg(long)]
-    parent: i32,
-    /// Processor to stay on
-    #[arg(long)]
-    cpu: Option<usize>,
-    /// Descriptor of the shared memory
-    #[arg(long)]
-    memory: i32,
-    /// Descriptors that wake the server, and the client, of probes
-    #[arg(long, num_args = 2)]
-    wake: Vec<i32>,
+/// What a worker is to do, and where.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct WorkerTask {
+    pub(super) role: Role,
+    pub(super) number: usize,
+    /// Processor to stay on.
+    pub(super) cpu: Option<usize>,
+    /// Descriptor of the shared memory.
+    pub(super) memory: i32,
+    /// Descriptors that wake the server, and the client, of probes.
+    pub(super) wake: [i32; 2],
 }
 
 /// The channel from a worker to its parent, and the worker's side of the probes.
@@ -71,8 +59,8 @@ impl Channel {
 }
 
 /// Runs the role of a worker in this process, and reports its end to the parent.
-pub(crate) fn worker(arguments: &WorkerArguments) -> Result<(), UserError> {
-    let outcome = run(arguments);
+pub(crate) fn worker(task: &WorkerTask) -> Result<(), UserError> {
+    let outcome = run(task);
     write(&match &outcome {
         Ok(()) => Line::Done,
         Err(why) => Line::Failed(why.0.clone()),
@@ -80,31 +68,27 @@ pub(crate) fn worker(arguments: &WorkerArguments) -> Result<(), UserError> {
     outcome
 }
 
-fn run(arguments: &WorkerArguments) -> Result<(), UserError> {
-    die_with_parent(arguments.parent)?;
-    let role: Role = serde_json::from_str(&arguments.role).map_err(while_doing("cannot parse the role"))?;
-    if let Some(cpu) = arguments.cpu {
+fn run(task: &WorkerTask) -> Result<(), UserError> {
+    if let Some(cpu) = task.cpu {
         pin(cpu).map_err(while_doing("cannot pin this process to its processor"))?;
     }
-    let mut channel = Channel { probe: probe(arguments)? };
-    match role {
-        Role::Breakdown(role) => crate::breakdown::run_worker(&role, &mut channel),
-        Role::Gups(role) => crate::gups::run_worker(&role, &channel),
-        Role::Logp(role) => crate::logp::run_worker(&role, &channel),
+    let mut channel = Channel { probe: probe(task)? };
+    match &task.role {
+        Role::Breakdown(role) => crate::breakdown::run_worker(role, &mut channel),
+        Role::Gups(role) => crate::gups::run_worker(role, &channel),
+        Role::Logp(role) => crate::logp::run_worker(role, &channel),
     }
 }
 
 /// The side of the probes for the worker with this number.
-fn probe(arguments: &WorkerArguments) -> Result<Option<Probe>, UserError> {
-    let side = match arguments.number {
+fn probe(task: &WorkerTask) -> Result<Option<Probe>, UserError> {
+    let side = match task.number {
         0 => Side::Client,
         1 => Side::Server,
         _ => return Ok(None),
     };
-    let memory =
-        Shared::inherit(arguments.memory).map_err(while_doing("cannot map the shared memory of the probes"))?;
-    let [to_server, to_client] = arguments.wake[..] else { return Err(UserError::new("--wake needs two descriptors")) };
-    Ok(Some(Probe::new(memory, WakePair::inherit([to_server, to_client]), side)))
+    let memory = Shared::inherit(task.memory).map_err(while_doing("cannot map the shared memory of the probes"))?;
+    Ok(Some(Probe::new(memory, WakePair::inherit(task.wake), side)))
 }
 
 fn write(line: &Line) {

@@ -1,24 +1,20 @@
-//! `cci perf threads`: operations per second of 1 to n threads, all on one endpoint, and each on an endpoint of its own. Both ends are
+//! Operations per second of 1 to n threads, all on one endpoint, and each on an endpoint of its own. Both ends are
 //! in this process: the sending threads, and for each receiving endpoint a thread that polls it.
 
-use crate::arguments::DeviceArguments;
-use crate::choice::choice;
+use crate::device::{Device, real_transport};
 use crate::measure::driver::{Completion, Driver, Facade, Opening, PostError, Transfer, join, with_keys};
 use crate::measure::ends;
 use crate::measure::ends::Area;
 use crate::measure::machine;
 use crate::measure::machine::allowed;
 use crate::measure::plan::Plan;
-use crate::perf::{conclude, document, real_transport};
-use crate::results::ResultsArguments;
+use crate::methods::Found;
 use cci::{Connection, RmaHandle};
 use cci_report::environment::Environment;
 use cci_report::finding::{Finding, Threads, ThreadsPoint};
 use cci_report::names::{AttributeName, MemoryOrigin, Mode, Operation, Threads as ThreadsOfEndpoint};
-use cci_report::sizes::{Sizes, parse_sizes, parse_time};
 use cci_report::statistics::median;
 use cci_report::{UserError, while_doing};
-use clap::Args;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
@@ -27,54 +23,47 @@ const ROUNDS: u32 = 7;
 /// Operations between two looks at the clock.
 const BETWEEN: u32 = 64;
 
-#[derive(Args, Debug)]
-pub(crate) struct ThreadsArguments {
-    /// All threads are of this process in any case
-    #[arg(long)]
-    local: bool,
-    /// Threads, at most; when absent as many as there are processors, and 2 at least
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=256))]
-    upto: Option<u32>,
-    /// Operation
-    #[arg(long, value_parser = choice::<Operation>(), default_value = "send")]
-    op: Operation,
-    /// Size in bytes
-    #[arg(long, default_value = "8", value_parser = parse_sizes)]
-    size: Sizes,
-    /// What the connections promise
-    #[arg(long, value_parser = choice::<AttributeName>(), default_value = "ro")]
-    attribute: AttributeName,
-    #[command(flatten)]
-    device: DeviceArguments,
-    /// Time for each number of threads: short, normal, long, or such as 250ms
-    #[arg(long, default_value = "normal", value_parser = parse_time)]
-    time: Duration,
-    #[command(flatten)]
-    results: ResultsArguments,
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct ThreadsOptions {
+    /// Threads, at most; when absent as many as there are processors, and 2 at least.
+    pub(crate) upto: Option<u32>,
+    /// The operation.
+    pub(crate) operation: Operation,
+    /// What the connections promise.
+    pub(crate) attribute: AttributeName,
+    /// Bytes of an operation.
+    pub(crate) size: u64,
+    /// The device of all endpoints.
+    pub(crate) device: Device,
+    /// Time for each number of threads.
+    pub(crate) time: Duration,
 }
 
-/// Measures.
-pub(crate) fn threads(arguments: &ThreadsArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open(None)?;
-    let [size] = arguments.size.0[..] else {
-        return Err(UserError::new("threads are measured with one size: give one"));
-    };
-    if arguments.op != Operation::Send && (arguments.attribute == AttributeName::Uu || size == 0) {
+/// Measures, with all threads in this process.
+///
+/// # Errors
+///
+/// There is no such device, the options contradict each other, or one thread could not be measured. What ends the run later is told
+/// with what was found.
+pub(crate) fn measure(options: &ThreadsOptions) -> Result<Found, UserError> {
+    let size = options.size;
+    if options.operation != Operation::Send && (options.attribute == AttributeName::Uu || size == 0) {
         return Err(UserError::new("RMA needs a reliable connection, and moves at least one byte"));
     }
-    let transport = real_transport(arguments.device.transport.as_deref())?;
-    let most = arguments.upto.unwrap_or_else(|| u32::try_from(allowed().len()).unwrap_or(2).max(2));
+    let transport = real_transport(options.device.transport.as_deref())?;
+    let most = options.upto.unwrap_or_else(|| u32::try_from(allowed().len()).unwrap_or(2).max(2));
     let opening = Opening {
         transport: Some(transport.clone()),
         threads: ThreadsOfEndpoint::Many,
         mode: Mode::Polling,
-        keys: with_keys(&Plan::keys_of_loopback(&transport), &arguments.device.keys()),
+        keys: with_keys(&Plan::keys_of_loopback(&transport), &options.device.keys),
         library: None,
         ends: 2 + 2 * most,
     };
-    let what = What { operation: arguments.op, attribute: arguments.attribute, size };
+    let what = What { operation: options.operation, attribute: options.attribute, size };
     let environment = Environment { settings: opening.keys.clone(), ..machine::here(None) };
-    let slice = arguments.time / (2 * ROUNDS);
+    let slice = options.time / (2 * ROUNDS);
     let (mut points, mut interrupted) = (Vec::new(), None);
     for threads in 1..=most {
         match point(&opening, what, threads, slice) {
@@ -88,7 +77,7 @@ pub(crate) fn threads(arguments: &ThreadsArguments) -> Result<(), UserError> {
     }
     let operation = what.operation.name().into();
     let finding = Finding::Threads(Threads { transport, operation, size, points });
-    conclude(&document(environment, Vec::new(), vec![finding], interrupted), &mut files)
+    Ok(Found { environment, finding, interrupted })
 }
 
 /// What each thread does.

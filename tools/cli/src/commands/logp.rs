@@ -1,0 +1,62 @@
+//! `cci perf logp`: the parameters of the LogP model.
+
+use crate::arguments::DeviceArguments;
+use crate::choice::choice;
+use crate::logp::{LogpOptions, measure};
+use crate::perf::{conclude_found, say};
+use crate::results::ResultsArguments;
+use cci_report::UserError;
+use cci_report::names::{AttributeName, Threads};
+use cci_report::sizes::{parse_size, parse_time};
+use clap::{ArgGroup, Args};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Arguments of `cci perf logp`.
+#[derive(Args, Debug)]
+#[command(group(ArgGroup::new("where").required(true).args(["local", "connect"])))]
+#[command(mut_arg("key", |key| key.help(
+    "A key of both devices, as in the configuration file. With sim: --key delay=5000 --key send_overhead=1000 \
+     --key recv_overhead=1500 --key gap=3000 (ns) --key bandwidth=1000000000 (bytes/s)"
+)))]
+pub(crate) struct LogpArguments {
+    /// Run both ends on this host: as processes; over sim, in this process and in virtual time
+    #[arg(long)]
+    local: bool,
+    /// Measure against the server with this URI
+    #[arg(long, value_name = "URI")]
+    connect: Option<String>,
+    #[command(flatten)]
+    device: DeviceArguments,
+    /// Bytes of a request and of a reply
+    #[arg(long, default_value = "8", value_parser = parse_size)]
+    size: u64,
+    /// What the connection promises; ro when absent, but uu over sim, where a message is then one frame and nothing else travels
+    #[arg(long, value_parser = choice::<AttributeName>())]
+    attribute: Option<AttributeName>,
+    /// Endpoints for one thread, or for many
+    #[arg(long, value_parser = choice::<Threads>(), default_value = "many")]
+    threads: Threads,
+    /// Time for all bursts: short, normal, long, or such as 250ms; up to 500ms it may take longer
+    #[arg(long, default_value = "normal", value_parser = parse_time)]
+    time: Duration,
+    #[command(flatten)]
+    results: ResultsArguments,
+    /// Draw the signature, time per message over the length of the burst, to this SVG file, - for standard output
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+}
+
+/// Measures.
+pub(crate) fn logp(arguments: &LogpArguments) -> Result<(), UserError> {
+    let mut files = arguments.results.open(arguments.plot.as_deref())?;
+    let options = LogpOptions {
+        server: arguments.connect.clone(),
+        device: arguments.device.asked(),
+        size: arguments.size,
+        attribute: arguments.attribute,
+        threads: arguments.threads,
+        time: arguments.time,
+    };
+    conclude_found(measure(&options, &say)?, &mut files)
+}

@@ -1,0 +1,23 @@
+//! What methods beside rows over size have in common.
+
+use crate::measure::machine::{ONE_PROCESSOR, allowed};
+use cci_report::environment::Environment;
+use cci_report::finding::Finding;
+
+/// What a method found.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    /// What it ran on.
+    pub(crate) environment: Environment,
+    /// The result.
+    pub(crate) finding: Finding,
+    /// Why there is no more, when it ended early.
+    pub(crate) interrupted: Option<String>,
+}
+
+/// Warns when ends on this host have to share a processor.
+pub(crate) fn warn_of_one_processor(warn: &dyn Fn(&str)) {
+    if allowed().len() < 2 {
+        warn(ONE_PROCESSOR);
+    }
+}
