@@ -21,3 +21,9 @@ pub(crate) fn warn_of_one_processor(warn: &dyn Fn(&str)) {
         warn(ONE_PROCESSOR);
     }
 }
+
+/// The middle of figures, of two in the middle the larger; not a number where there is none.
+pub(crate) fn middle(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+}

@@ -1,16 +1,15 @@
 //! RMA of memory of which another thread changes one word without pause, beside RMA of the same memory while it is quiet.
 
 use super::beside::beside;
-use super::speed::median;
-use super::verdict::{Line, Standard};
 use crate::measure::driver::{Completion, Driver, Facade, Opening, PostError, Transfer, join};
+use crate::methods::middle;
 use cci::{Attribute, Connection, Memory, SharedMemory};
 use cci_report::{UserError, while_doing};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Operations of a block, and blocks of each kind. The library may need the first few to notice that the memory changes.
-const OPERATIONS: usize = 1000;
+pub(crate) const OPERATIONS: usize = 1000;
 const BLOCKS: usize = 7;
 const FIRST: usize = 10;
 /// Bytes of an operation.
@@ -22,29 +21,21 @@ const CHANGES: u64 = 50;
 /// How long one operation may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The lines of the table.
-pub(super) fn lines(transport: &str) -> Vec<Line> {
-    let of = |name: &str, read: bool| {
-        let figures = measure(transport, read, OPERATIONS);
-        let what = format!("RMA {name}, 64 KiB with one word changing, to quiet memory");
-        let least = Standard::AtLeast { bar: Some(0.5), target: Some(0.9) };
-        let speed = Line::new(&what, "x", least, figures.clone().map(|figures| figures.speed));
-        let what = format!("longest RMA {name}, 64 KiB with one word changing, to 4 medians of quiet memory and 10 ms");
-        let most = Standard::AtMost { bar: Some(1.0), target: None };
-        [speed, Line::new(&what, "x", most, figures.map(|figures| figures.longest))]
-    };
-    [of("write", false), of("read", true)].concat()
-}
-
-#[derive(Clone, Copy)]
-struct Figures {
+/// What was measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Figures {
     /// Throughput to that of quiet memory.
-    speed: f64,
+    pub(crate) speed: f64,
     /// The longest operation to the longest that is allowed.
-    longest: f64,
+    pub(crate) longest: f64,
 }
 
-fn measure(transport: &str, read: bool, operations: usize) -> Result<Figures, UserError> {
+/// Reads, or writes, so many times a block.
+///
+/// # Errors
+///
+/// An operation fails, or does not end.
+pub(crate) fn measure(transport: &str, read: bool, operations: usize) -> Result<Figures, UserError> {
     let opening = Opening::on_loopback(transport);
     let (client, server) = (Facade::open(&opening)?, Facade::open(&opening)?);
     let connection = join(&client, &server, Attribute::ReliableOrdered)?;
@@ -98,7 +89,7 @@ fn blocks(
         changing.extend(moving.iter().map(Duration::as_secs_f64));
     }
     let longest = changing.into_iter().reduce(f64::max).unwrap_or(f64::NAN);
-    Ok(Figures { speed: median(ratios), longest: longest / (4.0 * median(quiet) + 0.01) })
+    Ok(Figures { speed: middle(ratios), longest: longest / (4.0 * middle(quiet) + 0.01) })
 }
 
 /// The time of one operation, from its call to its event.

@@ -165,7 +165,7 @@ fn cost_of_polling(one: &Facade, many: &Facade) -> Result<f64, UserError> {
         }
         times[block % 2].push(begin.elapsed().as_secs_f64());
     }
-    let [one, many] = times.map(super::speed::median);
+    let [one, many] = times.map(crate::methods::middle);
     Ok(many / one)
 }
 

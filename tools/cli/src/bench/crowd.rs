@@ -1,12 +1,11 @@
 //! What many peers of one endpoint of `sm` cost: those that are idle, and those that send in turn. The endpoint is in one process,
 //! each peer an endpoint of another one; each process stays on a processor of its own.
 
-use super::speed::{least, median, most};
-use super::verdict::{Line, Standard};
 use crate::child::{self, Task};
 use crate::measure::driver::{Completion, Driver, DriverEvent, Facade, Opening, PostError};
 use crate::measure::machine::{pin, two_processors};
 use crate::measure::usage::Usage;
+use crate::methods::middle;
 use cci::{Attribute, Connection};
 use cci_report::{UserError, while_doing};
 use serde::{Deserialize, Serialize};
@@ -33,50 +32,18 @@ const LIMIT: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figures {
     /// Half a round trip with one of them, over that with the only peer of another endpoint.
-    exchange: f64,
+    pub(crate) exchange: f64,
     /// Messages in turn by all of them, over those of a bare probe.
-    turns: f64,
+    pub(crate) turns: f64,
     /// The same, over those by one of them.
-    crowded: f64,
+    pub(crate) crowded: f64,
     /// An empty call, over that of an endpoint with one peer.
-    empty: f64,
+    pub(crate) empty: f64,
     /// Each peer's share: descriptors, microseconds to connect, private and shared bytes.
-    descriptors: f64,
-    micros: f64,
-    private: f64,
-    shared: f64,
-}
-
-/// The lines of the table.
-pub(super) fn lines(quick: bool) -> Vec<Line> {
-    let figures = |peers: u32| in_a_child(peers);
-    let counts: &[u32] = if quick { &[10, 100] } else { &[10, 100, 500, 1000, 2000] };
-    let all: Vec<_> = counts.iter().map(|peers| (*peers, figures(*peers))).collect();
-    let mut lines = Vec::new();
-    let mut add = |peers: u32, what: &str, unit, standard: Standard, field: fn(&Figures) -> f64| {
-        if let Some((_, figures)) = all.iter().find(|(count, _)| *count == peers) {
-            lines.push(Line::new(what, unit, standard, figures.clone().map(|figures| field(&figures))));
-        }
-    };
-    for (peers, bar) in [(100, 1.05), (1000, 1.1), (2000, 1.2)] {
-        let what = format!("half round trip, 8 B, {peers} idle peers, to one");
-        add(peers, &what, "x", most(bar, 1.02), |figures| figures.exchange);
-    }
-    for peers in [10, 100, 500] {
-        // To be known only: a bare line in a stream takes less time than the instructions of a message (robustness.md, 31).
-        let what = format!("messages in turn by {peers} senders, to bare lines in turn");
-        add(peers, &what, "x", least(None, None), |figures| figures.turns);
-        let what = format!("messages in turn by {peers} senders, to one sender");
-        add(peers, &what, "x", least(Some(0.8), Some(0.95)), |figures| figures.crowded);
-    }
-    let of = if quick { 100 } else { 1000 };
-    let at_most = |bar: f64, target| Standard::AtMost { bar: Some(bar), target };
-    add(of, &format!("an empty call with {of} idle peers, to one"), "x", at_most(1.2, None), |figures| figures.empty);
-    add(of, "descriptors a peer", "", at_most(2.0, Some(1.0)), |figures| figures.descriptors);
-    add(of, "set-up a peer", "us", at_most(150.0, Some(60.0)), |figures| figures.micros);
-    add(of, "private bytes a lane of an idle peer", "B", at_most(8192.0, None), |figures| figures.private);
-    add(of, "shared bytes a lane of an idle peer", "B", at_most(40_960.0, None), |figures| figures.shared);
-    lines
+    pub(crate) descriptors: f64,
+    pub(crate) micros: f64,
+    pub(crate) private: f64,
+    pub(crate) shared: f64,
 }
 
 /// Which end, with how many peers.
@@ -89,7 +56,12 @@ pub(crate) struct CrowdTask {
     uris: Option<[String; 2]>,
 }
 
-fn in_a_child(peers: u32) -> Result<Figures, UserError> {
+/// Measures with so many peers, in processes of their own.
+///
+/// # Errors
+///
+/// A process cannot be started, or fails.
+pub(crate) fn in_a_child(peers: u32) -> Result<Figures, UserError> {
     super::footprint::figures(child::command(Task::Crowd(CrowdTask { peers, cpu: None, uris: None }))?)
 }
 
@@ -209,17 +181,17 @@ fn measure(opening: &Opening, peers: usize, there: usize) -> Result<Figures, Use
         turns.push(bare / all);
         crowded.push(alone / all);
     }
-    (figures.turns, figures.crowded) = (median(turns), median(crowded));
+    (figures.turns, figures.crowded) = (middle(turns), middle(crowded));
     Ok(figures)
 }
 
-/// The median time with many, over that with one: blocks in turn.
+/// The middle time with many, over that with one: blocks in turn.
 fn ratio(mut time: impl FnMut(bool) -> Result<f64, UserError>) -> Result<f64, UserError> {
     let mut times = [Vec::new(), Vec::new()];
     for block in 0..2 * BLOCKS {
         times[block % 2].push(time(block % 2 == 1)?);
     }
-    let [one, many] = times.map(median);
+    let [one, many] = times.map(middle);
     Ok(many / one)
 }
 

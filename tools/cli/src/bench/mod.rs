@@ -6,6 +6,7 @@ pub(crate) mod connections;
 pub(crate) mod crowd;
 pub(crate) mod footprint;
 mod network;
+mod patterns;
 mod speed;
 mod turns;
 mod verdict;
@@ -82,8 +83,8 @@ fn of_transport(transport: &str, arguments: &BenchArguments, mut add: impl FnMut
     speed::measure(&runs, |text| say(&format!("{transport}: {text}")), &mut add);
     let others = if over_network {
         let mut lines = idle_connections(transport, arguments.quick);
-        lines.extend(turns::lines(transport, arguments.quick));
-        lines.extend(changing::lines(transport));
+        lines.extend(patterns::turns(transport, arguments.quick));
+        lines.extend(patterns::changing(transport));
         lines
     } else {
         vec![Line::new(
@@ -94,9 +95,9 @@ fn of_transport(transport: &str, arguments: &BenchArguments, mut add: impl FnMut
         )]
     };
     others.into_iter().for_each(&mut add);
-    add(wakeup::line(transport, arguments.quick));
+    add(patterns::wakeup(transport, arguments.quick));
     if !over_network {
-        crowd::lines(arguments.quick).into_iter().for_each(&mut add);
+        patterns::crowd(arguments.quick).into_iter().for_each(&mut add);
     }
     sizes(transport, arguments.quick).into_iter().for_each(&mut add);
 }

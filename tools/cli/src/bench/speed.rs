@@ -39,11 +39,6 @@ pub(super) fn row(plan: &Plan) -> Result<Row, UserError> {
     }
 }
 
-pub(super) fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
 pub(super) fn most(bar: f64, target: f64) -> Standard {
     Standard::AtMost { bar: Some(bar), target: Some(target) }
 }

@@ -2,9 +2,8 @@
 //! pattern: each datagram has an answer.
 
 use super::beside::beside;
-use super::speed::median;
-use super::verdict::{Line, Standard};
 use crate::measure::driver::{Completion, Driver, DriverEvent, Facade, Opening, PostError};
+use crate::methods::middle;
 use cci::{Attribute, Connection};
 use cci_report::{UserError, while_doing};
 use std::io::ErrorKind;
@@ -19,17 +18,6 @@ const BLOCKS: usize = 7;
 const UNDER_WAY: u64 = 64;
 /// How long a block, or connecting all, may take.
 const LIMIT: Duration = Duration::from_secs(60);
-
-/// The lines of the table.
-pub(super) fn lines(transport: &str, quick: bool) -> Vec<Line> {
-    let counts: &[usize] = if quick { &[1, 10] } else { &[1, 10, 100, 500] };
-    let line = |count: &usize| {
-        let what = format!("messages in turn by {count} endpoints of one process, to bare UDP in turn");
-        let standard = Standard::AtLeast { bar: Some(0.7), target: Some(0.9) };
-        Line::new(&what, "x", standard, measure(transport, *count))
-    };
-    counts.iter().map(line).collect()
-}
 
 /// What the receiving thread is to do, and how many messages have arrived.
 #[derive(Default)]
@@ -48,8 +36,12 @@ impl Shared {
     }
 }
 
-/// Messages of the library in turn, over those of bare sockets: blocks of both kinds in turn.
-fn measure(transport: &str, count: usize) -> Result<f64, UserError> {
+/// Messages of the library in turn by so many endpoints, over those of bare sockets: blocks of both kinds in turn.
+///
+/// # Errors
+///
+/// An endpoint or a socket fails, or nothing arrives.
+pub(crate) fn measure(transport: &str, count: usize) -> Result<f64, UserError> {
     let opening = Opening::on_loopback(transport);
     let (receiver, echo) = (Facade::open(&opening)?, bare_socket()?);
     let (shared, uri) = (Shared::default(), receiver.uri());
@@ -93,7 +85,7 @@ fn blocks(opening: &Opening, count: usize, uri: &str, echo: &UdpSocket, shared: 
         shared.is_bare.store(true, Ordering::Relaxed);
         ratios.push(bare_block(&sockets, shared)? / library);
     }
-    Ok(median(ratios))
+    Ok(middle(ratios))
 }
 
 fn connect(opening: &Opening, count: usize, uri: &str) -> Result<Vec<(Facade, Connection)>, UserError> {

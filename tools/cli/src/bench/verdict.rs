@@ -1,6 +1,6 @@
 //! A line of the table: what, measured, bar, target, verdict.
 
-use super::speed::median;
+use crate::methods::middle;
 use cci_report::UserError;
 use serde::Serialize;
 
@@ -86,7 +86,7 @@ pub(crate) struct Line {
     pub(crate) transport: &'static str,
     pub(crate) what: String,
     pub(crate) value: Option<f64>,
-    /// Lowest and highest of the runs of which `value` is the median.
+    /// Lowest and highest of the runs of which `value` is the middle.
     pub(crate) runs: Option<[f64; 2]>,
     pub(crate) unit: &'static str,
     pub(crate) standard: Standard,
@@ -103,7 +103,7 @@ impl Line {
         Self { transport: "", what: what.into(), value: value.ok(), runs: None, unit, standard, verdict }
     }
 
-    /// Judges the median of several runs.
+    /// Judges the middle of several runs.
     pub(crate) fn of_runs(
         what: &str,
         unit: &'static str,
@@ -114,7 +114,7 @@ impl Line {
             let (lowest, highest) = (runs.iter().copied().reduce(f64::min)?, runs.iter().copied().reduce(f64::max)?);
             Some([lowest, highest])
         });
-        Self { runs: range, ..Self::new(what, unit, standard, runs.map(median)) }
+        Self { runs: range, ..Self::new(what, unit, standard, runs.map(middle)) }
     }
 
     /// Cells of the table.

@@ -1,10 +1,9 @@
 //! The wake-up of an endpoint that sleeps: its thread is asleep in poll() on the endpoint's handle when a peer sends. Beside it a bare
 //! sleeper in the same thread, which is woken by an eventfd or by a datagram.
 
-use super::speed::median;
-use super::verdict::{Line, Standard};
 use crate::measure::driver::{Completion, Driver, Facade, NAP, Opening, join};
 use crate::measure::machine::{pin, two_processors};
+use crate::methods::middle;
 use crate::reach::scope;
 use cci::{Attribute, Connection, Scope};
 use cci_report::names::Mode;
@@ -17,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Wake-ups of each kind, and those before that count for nothing.
-const ROUNDS: u64 = 200;
+pub(crate) const ROUNDS: u64 = 200;
 const WARM_UP: u64 = 20;
 /// How long the sleeper must have slept without a break before it is woken: longer than an endpoint lingers.
 const SLEPT: Duration = Duration::from_millis(3);
@@ -26,19 +25,11 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Nobody is asleep, or awake.
 const NONE: u64 = 0;
 
-/// The line of the table.
-pub(super) fn line(transport: &str, quick: bool) -> Line {
-    let bare = if scope(transport) == Some(Scope::Host) { "an eventfd" } else { "bare UDP" };
-    let standard = Standard::AtMost { bar: Some(1.3), target: Some(1.05) };
-    let rounds = if quick { ROUNDS / 4 } else { ROUNDS };
-    Line::new(&format!("wake-up from sleep, 8 B, to {bare}"), "x", standard, measure(transport, rounds).map(ratio))
-}
-
 /// Nanoseconds from the send to the return of the call that gave the message: of the library, and of the bare sleeper.
 type Times = [Vec<f64>; 2];
 
 fn ratio([library, bare]: Times) -> f64 {
-    median(library) / median(bare)
+    middle(library) / middle(bare)
 }
 
 /// What the two threads have in common.
@@ -114,7 +105,16 @@ impl Bell {
     }
 }
 
-fn measure(transport: &str, rounds: u64) -> Result<Times, UserError> {
+/// The middle of so many wake-ups by the library, over that of the bare sleeper.
+///
+/// # Errors
+///
+/// An endpoint fails, or a sleeper does not fall asleep or wake.
+pub(crate) fn measure(transport: &str, rounds: u64) -> Result<f64, UserError> {
+    times(transport, rounds).map(ratio)
+}
+
+fn times(transport: &str, rounds: u64) -> Result<Times, UserError> {
     let opening = |mode| Opening { mode, ends: 2, ..Opening::on_loopback(transport) };
     let [waker, sleeper] = [Facade::open(&opening(Mode::Polling))?, Facade::open(&opening(Mode::Blocking))?];
     let connection = join(&waker, &sleeper, Attribute::ReliableOrdered)?;
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn sleepers_are_woken_on_either_transport() {
         for transport in ["sm", "sock"] {
-            let [library, bare] = measure(transport, 10).expect("figures");
+            let [library, bare] = times(transport, 10).expect("figures");
             assert_eq!((library.len(), bare.len()), (10, 10), "{transport}");
             assert!(library.iter().chain(&bare).all(|time| *time > 0.0), "{transport}: {library:?} {bare:?}");
         }

@@ -1,0 +1,72 @@
+//! The lines that are more than an operation between two processes: many endpoints, many peers, sleepers, memory that changes.
+
+use super::speed::{least, most};
+use super::verdict::{Line, Standard};
+use super::{changing, crowd, turns, wakeup};
+use crate::reach::scope;
+use cci::Scope;
+
+/// Many endpoints of one process that send in turn to one endpoint.
+pub(super) fn turns(transport: &str, quick: bool) -> Vec<Line> {
+    let counts: &[usize] = if quick { &[1, 10] } else { &[1, 10, 100, 500] };
+    let line = |count: &usize| {
+        let what = format!("messages in turn by {count} endpoints of one process, to bare UDP in turn");
+        let standard = Standard::AtLeast { bar: Some(0.7), target: Some(0.9) };
+        Line::new(&what, "x", standard, turns::measure(transport, *count))
+    };
+    counts.iter().map(line).collect()
+}
+
+/// RMA of memory that changes meanwhile.
+pub(super) fn changing(transport: &str) -> Vec<Line> {
+    let of = |name: &str, read: bool| {
+        let figures = changing::measure(transport, read, changing::OPERATIONS);
+        let what = format!("RMA {name}, 64 KiB with one word changing, to quiet memory");
+        let least = Standard::AtLeast { bar: Some(0.5), target: Some(0.9) };
+        let speed = Line::new(&what, "x", least, figures.clone().map(|figures| figures.speed));
+        let what = format!("longest RMA {name}, 64 KiB with one word changing, to 4 medians of quiet memory and 10 ms");
+        let most = Standard::AtMost { bar: Some(1.0), target: None };
+        [speed, Line::new(&what, "x", most, figures.map(|figures| figures.longest))]
+    };
+    [of("write", false), of("read", true)].concat()
+}
+
+/// The wake-up of an endpoint that sleeps.
+pub(super) fn wakeup(transport: &str, quick: bool) -> Line {
+    let bare = if scope(transport) == Some(Scope::Host) { "an eventfd" } else { "bare UDP" };
+    let standard = Standard::AtMost { bar: Some(1.3), target: Some(1.05) };
+    let rounds = if quick { wakeup::ROUNDS / 4 } else { wakeup::ROUNDS };
+    Line::new(&format!("wake-up from sleep, 8 B, to {bare}"), "x", standard, wakeup::measure(transport, rounds))
+}
+
+/// Many peers of one endpoint.
+pub(super) fn crowd(quick: bool) -> Vec<Line> {
+    let figures = |peers: u32| crowd::in_a_child(peers);
+    let counts: &[u32] = if quick { &[10, 100] } else { &[10, 100, 500, 1000, 2000] };
+    let all: Vec<_> = counts.iter().map(|peers| (*peers, figures(*peers))).collect();
+    let mut lines = Vec::new();
+    let mut add = |peers: u32, what: &str, unit, standard: Standard, field: fn(&crowd::Figures) -> f64| {
+        if let Some((_, figures)) = all.iter().find(|(count, _)| *count == peers) {
+            lines.push(Line::new(what, unit, standard, figures.clone().map(|figures| field(&figures))));
+        }
+    };
+    for (peers, bar) in [(100, 1.05), (1000, 1.1), (2000, 1.2)] {
+        let what = format!("half round trip, 8 B, {peers} idle peers, to one");
+        add(peers, &what, "x", most(bar, 1.02), |figures| figures.exchange);
+    }
+    for peers in [10, 100, 500] {
+        // To be known only: a bare line in a stream takes less time than the instructions of a message (robustness.md, 31).
+        let what = format!("messages in turn by {peers} senders, to bare lines in turn");
+        add(peers, &what, "x", least(None, None), |figures| figures.turns);
+        let what = format!("messages in turn by {peers} senders, to one sender");
+        add(peers, &what, "x", least(Some(0.8), Some(0.95)), |figures| figures.crowded);
+    }
+    let of = if quick { 100 } else { 1000 };
+    let at_most = |bar: f64, target| Standard::AtMost { bar: Some(bar), target };
+    add(of, &format!("an empty call with {of} idle peers, to one"), "x", at_most(1.2, None), |figures| figures.empty);
+    add(of, "descriptors a peer", "", at_most(2.0, Some(1.0)), |figures| figures.descriptors);
+    add(of, "set-up a peer", "us", at_most(150.0, Some(60.0)), |figures| figures.micros);
+    add(of, "private bytes a lane of an idle peer", "B", at_most(8192.0, None), |figures| figures.private);
+    add(of, "shared bytes a lane of an idle peer", "B", at_most(40_960.0, None), |figures| figures.shared);
+    lines
+}
