@@ -1,8 +1,8 @@
 //! `cci explain`: the way to an endpoint.
 
 use crate::arguments::ExplainArguments;
-use crate::reach::{advice, no_transport_of};
 use cci::{Connect, ConnectionReport, Context, Device, Endpoint, EndpointOptions, EventKind, Failure};
+use cci_perf::reach::{advice, no_transport_of};
 use cci_report::{UserError, while_doing};
 use std::io::Write as _;
 use std::time::{Duration, Instant};

@@ -1,33 +1,18 @@
 //! Everything behind the command `cci`.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod arguments;
 mod bench;
-mod breakdown;
-mod child;
 mod choice;
 mod commands;
 mod compare;
-mod device;
 mod explain;
-mod footprints;
-mod gups;
 mod info;
-mod logp;
-mod measure;
-mod methods;
 mod model;
-mod peers;
 mod perf;
-mod probe;
-mod reach;
 mod report;
 mod results;
-mod threads;
 mod top;
-mod workers;
-
-pub use probe::allocator::CountingAllocator;
 
 use arguments::{Arguments, Command};
 use std::io::Write;
@@ -37,7 +22,7 @@ use std::process::ExitCode;
 /// command line, 1 for every other error.
 #[must_use]
 pub fn run() -> ExitCode {
-    if let Some(status) = child::run() {
+    if let Some(status) = cci_perf::child::run() {
         return status;
     }
     let arguments = match Arguments::read(std::env::args_os()) {

@@ -1,24 +1,18 @@
 //! `cci bench`: everything that the project promises of its speed and size, with a verdict for each line.
 
-mod beside;
-mod changing;
-pub(crate) mod connections;
-pub(crate) mod crowd;
-pub(crate) mod footprint;
 mod network;
 mod patterns;
 mod speed;
-mod turns;
 mod verdict;
-mod wakeup;
 
-use self::footprint::Footprint;
 use crate::arguments::BenchArguments;
-use crate::device::library_beside;
-use crate::measure::machine;
-use crate::measure::machine::{allowed, two_processors};
-use crate::reach;
 use cci::Scope;
+use cci_perf::device::library_beside;
+use cci_perf::measure::machine;
+use cci_perf::measure::machine::{allowed, two_processors};
+use cci_perf::methods::footprint::Footprint;
+use cci_perf::methods::{connections, footprint};
+use cci_perf::reach;
 use cci_report::environment::Environment;
 use cci_report::output::{Sink, table};
 use cci_report::{UserError, while_doing};

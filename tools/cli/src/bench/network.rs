@@ -2,7 +2,7 @@
 
 use super::speed::{Runs, Speed, exchange, least, most, row};
 use super::verdict::Standard;
-use crate::measure::plan::Plan;
+use cci_perf::measure::plan::Plan;
 use cci_report::names::{AttributeName, Measurement, Mode, Operation, ProbeKind, Target};
 use cci_report::session::Session;
 use std::time::Duration;

@@ -2,9 +2,9 @@
 
 use super::speed::{least, most};
 use super::verdict::{Line, Standard};
-use super::{changing, crowd, turns, wakeup};
-use crate::reach::scope;
 use cci::Scope;
+use cci_perf::methods::{changing, crowd, turns, wakeup};
+use cci_perf::reach::scope;
 
 /// Many endpoints of one process that send in turn to one endpoint.
 pub(super) fn turns(transport: &str, quick: bool) -> Vec<Line> {

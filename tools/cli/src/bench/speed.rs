@@ -1,9 +1,9 @@
 //! The lines that are ratios to a bare probe, each a run of two pinned processes; and those of `sm`.
 
 use super::verdict::{Line, Standard};
-use crate::measure::local;
-use crate::measure::plan::{Effort, Plan};
-use crate::peers::PeerSelection;
+use cci_perf::measure;
+use cci_perf::measure::plan::{Effort, Plan};
+use cci_perf::peers::PeerSelection;
 use cci_report::UserError;
 use cci_report::names::{Abi, AttributeName, Measurement, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads};
 use cci_report::row::Row;
@@ -32,7 +32,7 @@ pub(super) struct Speed {
 
 /// The row of one run.
 pub(super) fn row(plan: &Plan) -> Result<Row, UserError> {
-    let mut finished = local::run(plan, |_| ())?;
+    let mut finished = measure::run(plan, None, |_| ())?;
     match (finished.interrupted, finished.rows.pop()) {
         (None, Some(row)) => Ok(row),
         (why, _) => Err(UserError(why.unwrap_or_else(|| "the run gave no figure".into()))),

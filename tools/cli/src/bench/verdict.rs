@@ -1,6 +1,6 @@
 //! A line of the table: what, measured, bar, target, verdict.
 
-use crate::methods::middle;
+use cci_perf::methods::middle;
 use cci_report::UserError;
 use serde::Serialize;
 

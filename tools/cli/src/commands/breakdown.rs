@@ -1,10 +1,10 @@
 //! `cci perf breakdown`: what the time of a request and its reply goes to.
 
 use crate::arguments::DeviceArguments;
-use crate::breakdown::{BreakdownOptions, measure};
 use crate::choice::choice;
 use crate::perf::{conclude_found, say};
 use crate::results::ResultsArguments;
+use cci_perf::methods::breakdown::{BreakdownOptions, measure};
 use cci_report::UserError;
 use cci_report::names::Threads;
 use cci_report::sizes::{parse_size, parse_time};

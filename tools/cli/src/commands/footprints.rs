@@ -1,8 +1,8 @@
 //! `cci perf memory` and `cci perf idle`: what the library takes beside time of operations.
 
-use crate::footprints;
 use crate::perf::conclude_found;
 use crate::results::ResultsArguments;
+use cci_perf::methods::footprints;
 use cci_report::UserError;
 use clap::Args;
 

@@ -2,9 +2,9 @@
 
 use crate::arguments::DeviceArguments;
 use crate::choice::choice;
-use crate::gups::{GupsOptions, Way, measure};
 use crate::perf::{conclude_found, say};
 use crate::results::ResultsArguments;
+use cci_perf::methods::gups::{GupsOptions, Way, measure};
 use cci_report::UserError;
 use cci_report::finding::Finding;
 use cci_report::sizes::parse_size;

@@ -2,9 +2,9 @@
 
 use crate::arguments::DeviceArguments;
 use crate::choice::choice;
-use crate::logp::{LogpOptions, measure};
 use crate::perf::{conclude_found, say};
 use crate::results::ResultsArguments;
+use cci_perf::methods::logp::{LogpOptions, measure};
 use cci_report::UserError;
 use cci_report::names::{AttributeName, Threads};
 use cci_report::sizes::{parse_size, parse_time};

@@ -4,7 +4,7 @@ use crate::arguments::DeviceArguments;
 use crate::choice::choice;
 use crate::perf::conclude_found;
 use crate::results::ResultsArguments;
-use crate::threads::{ThreadsOptions, measure};
+use cci_perf::methods::threads::{ThreadsOptions, measure};
 use cci_report::UserError;
 use cci_report::names::{AttributeName, Operation};
 use cci_report::sizes::{Sizes, parse_sizes, parse_time};

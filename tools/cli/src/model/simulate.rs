@@ -6,9 +6,9 @@ use super::system;
 use super::system::SystemArguments;
 use super::told;
 use crate::choice::choice;
-use crate::measure::ends;
 use crate::results::FileArguments;
 use cci_model::{Parameters, Pattern, Topology};
+use cci_perf::measure::attribute;
 use cci_report::UserError;
 use cci_report::names::AttributeName;
 use cci_simulator::plan::with_header;
@@ -91,7 +91,7 @@ fn run(arguments: &SimulateArguments, topology: &Topology, parameters: &Paramete
         parameters,
         pattern: arguments.pattern,
         rate: rate.filter(|rate| *rate > 0.0),
-        attribute: ends::attribute(arguments.attribute),
+        attribute: attribute(arguments.attribute),
         messages: arguments.messages.unwrap_or(usual),
         seed: arguments.seed,
     };

@@ -21,7 +21,7 @@ const SENTENCES: [&str; 10] = [
 ];
 
 /// The command and its libraries.
-const TOOLS: [&str; 3] = ["tools/cli/src", "tools/report/src", "tools/top/src"];
+const TOOLS: [&str; 4] = ["tools/cli/src", "tools/perf/src", "tools/report/src", "tools/top/src"];
 
 /// What makes errors in these, whose other sentences are results.
 const MAKERS: [&str; 7] = ["UserError", "UserError::new", "while_doing", "Err", "map_err", "ok_or", "ok_or_else"];

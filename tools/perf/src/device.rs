@@ -1,0 +1,96 @@
+//! Which device a run uses, and how it is opened.
+
+use crate::measure::client;
+use crate::measure::driver::with_keys;
+use crate::measure::plan::Plan;
+use crate::measure::virtual_time;
+use crate::reach::no_transport;
+use cci::Context;
+use cci_report::{UserError, while_doing};
+use std::path::PathBuf;
+
+/// A key of a device, and its value.
+pub type Key = (String, String);
+
+/// The device that is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Device {
+    /// Name of the transport; the default device's when absent.
+    pub transport: Option<String>,
+    /// Keys beyond those of its configuration.
+    pub keys: Vec<Key>,
+}
+
+/// The shared library that a build puts beside this program, and an installation into `lib` next to `bin`.
+pub fn library_beside() -> Option<PathBuf> {
+    let directory = std::env::current_exe().ok()?.parent()?.to_owned();
+    let beside = ["libcci.so.2", "libcci.so", "libcci_c.so"].map(|name| directory.join(name));
+    let installed = directory.join("../lib/libcci.so.2");
+    beside.into_iter().chain([installed]).find(|path| path.exists())
+}
+
+/// What is said to those who ask for ends of a virtual network in different programs.
+pub(crate) const VIRTUAL_IS_LOCAL: &str = "the network of `sim` is in one process: use --local with --transport sim";
+
+/// The transport of a run, as far as it is known before the run.
+pub(crate) struct Transport {
+    pub(crate) name: String,
+    /// Keys of its device by its configuration.
+    pub(crate) arguments: Vec<Key>,
+}
+
+/// The transport that is asked for, or of the device that a program without preference gets.
+pub(crate) fn transport(name: Option<&str>) -> Result<Transport, UserError> {
+    let context = Context::new().map_err(while_doing("cannot find the devices"))?;
+    let device = match name {
+        Some(name) => context.devices().iter().find(|device| device.transport == name),
+        None => context.default_device().ok(),
+    };
+    let name = name.map(str::to_owned).or_else(|| device.map(|device| device.transport.clone()));
+    let arguments = device.map(|device| device.arguments.clone()).unwrap_or_default();
+    Ok(Transport { name: name.unwrap_or_default(), arguments })
+}
+
+/// The name of the transport of a run, and the keys of its devices: of one whose ends are all on this host, or against the server at `uri`.
+pub(crate) fn device_of_ends(asked: &Device, uri: Option<&str>) -> Result<(String, Vec<Key>), UserError> {
+    let name = asked.transport.clone().or_else(|| uri.and_then(client::scheme));
+    let transport = transport(name.as_deref())?;
+    let keys = with_keys(&transport.arguments, &asked.keys);
+    let keys = if uri.is_none() { on_loopback(&transport.name, keys) } else { keys };
+    Ok((transport.name, keys))
+}
+
+/// Whether a key of a device says which of this host's addresses it has.
+fn places(key: &str) -> bool {
+    key == "ip" || key == "interface"
+}
+
+/// Both ends of a local run meet on the loop-back interface, where the probe is, unless they are told where.
+pub(crate) fn on_loopback(transport: &str, mut keys: Vec<Key>) -> Vec<Key> {
+    if !keys.iter().any(|(key, _)| places(key)) {
+        keys.extend(Plan::keys_of_loopback(transport));
+    }
+    keys
+}
+
+/// The transport that is asked for, or of the default device.
+///
+/// # Errors
+///
+/// There is no such device, or its ends cannot be in different threads or processes.
+pub(crate) fn real_transport(asked: Option<&str>) -> Result<String, UserError> {
+    if asked == Some(virtual_time::TRANSPORT) {
+        return Err(UserError::new(
+            "this measures real hardware, and `sim` is a virtual network: use --transport sm or sock",
+        ));
+    }
+    let context = Context::new().map_err(while_doing("cannot find the devices"))?;
+    match asked {
+        Some(name) if context.devices().iter().any(|device| device.transport == name) => Ok(name.to_owned()),
+        Some(name) => Err(no_transport(name)),
+        None => {
+            let device = context.default_device().map_err(|error| UserError(error.to_string()))?;
+            Ok(device.transport.clone())
+        }
+    }
+}

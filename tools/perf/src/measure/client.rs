@@ -1,0 +1,417 @@
+//! The end that measures.
+
+use super::control::{Answer, Client, Command, Hello, Link, Report, Request, VERSION, What, recv};
+use super::driver::{Driver, DriverEvent, Opening, await_event};
+use super::ends;
+use super::ends::{Area, CONTROL, Handles, OPERATIONS};
+use super::interrupt;
+use super::plan::{Effort, Plan};
+use super::points;
+use super::points::Point;
+use super::ports::from_the_end;
+use crate::peers::{PeerEvent, PeerSet, Timeouts};
+use crate::probe::{Probe, Remote};
+use crate::reach::advice;
+use cci::{Attribute, Failure, RmaHandle, Status};
+use cci_report::environment::Path;
+use cci_report::names::{Measurement, Mode, Operation, ProbeKind, Threads};
+use cci_report::{UserError, while_doing};
+use hdrhistogram::Histogram;
+use std::time::Duration;
+
+/// How long a server may take to answer a request.
+const CALL: Duration = Duration::from_secs(5);
+/// Time between two attempts to reach an endpoint that is about to open.
+const AGAIN: Duration = Duration::from_millis(20);
+/// How long it may take to get ready for a block, or to finish one: much longer than any block.
+pub(super) const ANSWER: Duration = Duration::from_secs(60);
+/// A block lasts about so long when it is calibrated: long against reading the clock and the talk between blocks, short
+/// against what the system disturbs.
+const BLOCK: Duration = Duration::from_micros(300);
+/// Operations of a block, at least: the first finds the caches as the probe's block left them, and must not count for much.
+pub const LEAST: u64 = 16;
+
+/// What a run tells of while it goes on, between blocks only.
+pub enum Progress<'a> {
+    /// How the operations travel.
+    Path(&'a Path),
+    /// A size is about to be measured.
+    Size(u64),
+    /// A size has been measured by one launch, at least in part.
+    Point(&'a Point),
+    /// A size was left out: the connection carries at most so many bytes.
+    TooLarge(u64, u64),
+    /// Something has befallen a peer.
+    Peer(&'a PeerEvent),
+}
+
+/// Measures a whole plan against the server at `uri`.
+///
+/// # Errors
+///
+/// What could not be begun, or why it ended early; rows measured by then have been told.
+pub(crate) fn run<P: Driver>(
+    plan: &Plan,
+    uri: &str,
+    probe: Option<Probe>,
+    mut on: impl FnMut(Progress<'_>),
+) -> Result<(), UserError> {
+    // Before the server waits for this end.
+    let peer_set = PeerSet::start(&plan.peers, plan.session.largest, Timeouts::default());
+    let mut end = join::<P>(plan, uri, probe)?;
+    end.peer_set = peer_set;
+    if plan.session.is_rma() {
+        end.exchange_memory()?;
+    }
+    if let Some(path) = end.link.driver.path(end.link.operations) {
+        on(Progress::Path(&path));
+    }
+    let most = end.link.driver.max_send_size(end.link.operations);
+    for &size in &plan.sizes {
+        if plan.session.operation == Operation::Send && size > most {
+            on(Progress::TooLarge(size, most));
+            continue;
+        }
+        on(Progress::Size(size));
+        let mut point = Point { transport: end.link.driver.transport().into(), size, ..Point::default() };
+        let outcome = end.point(&mut point);
+        on(Progress::Point(&point));
+        end.peer_set.points().iter().for_each(|point| on(Progress::Point(point)));
+        end.peer_set.events().iter().for_each(|event| on(Progress::Peer(event)));
+        outcome?;
+        if interrupt::is_asked() {
+            // The server goes on to the next client; whether it hears of the end does not matter.
+            let _ = end.link.send(&Command::End);
+            return Err(UserError::new(interrupt::ENDED));
+        }
+    }
+    end.link.send(&Command::End)
+}
+
+/// Meets the server at `uri`, for blocks of this plan.
+pub(crate) fn join<'p, P: Driver>(plan: &'p Plan, uri: &str, probe: Option<Probe>) -> Result<End<'p, P>, UserError> {
+    // A probe is there where both ends are on this host.
+    let opening = opening(plan, uri, if probe.is_some() { 2 } else { 1 });
+    let there = agree::<P>(plan, &opening, uri)?;
+    connect::<P>(plan, &opening, &there, probe)
+}
+
+/// How the endpoint that asks the server at `uri` is opened.
+fn opening(plan: &Plan, uri: &str, ends: u32) -> Opening {
+    Opening {
+        transport: plan.transport.clone().or_else(|| scheme(uri)),
+        threads: Threads::Many,
+        mode: Mode::Polling,
+        keys: from_the_end(&plan.keys),
+        library: plan.library.clone(),
+        ends,
+    }
+}
+
+/// The transport that a URI names.
+pub(crate) fn scheme(uri: &str) -> Option<String> {
+    uri.split_once("://").map(|(scheme, _)| scheme.to_owned())
+}
+
+/// Asks the server for an endpoint that is opened as the run needs it; its URI.
+fn agree<P: Driver>(plan: &Plan, opening: &Opening, uri: &str) -> Result<String, UserError> {
+    let driver = P::open(opening)?;
+    let payload = payload(&driver, Request::Launch(plan.session.clone()))?;
+    let connection = call(&driver, uri, &payload, Attribute::ReliableOrdered, CONTROL)?;
+    match recv(&driver, &mut Vec::new(), ANSWER, |from| from == connection)? {
+        Answer::Ready { uri } => Ok(uri),
+        Answer::Refused { why } => Err(UserError(format!("the server refused: {why}"))),
+        other => Err(out_of_turn(&other)),
+    }
+}
+
+/// Reports to the server at `uri` how a run has ended. A server that has gone does without.
+pub(crate) fn report<P: Driver>(plan: &Plan, uri: &str, report: Report) {
+    // A request has little room, and a letter may take six bytes of it.
+    let short =
+        |text: String| text.chars().take(300).map(|letter| if letter.is_ascii() { letter } else { '?' }).collect();
+    let report = Report { result: short(report.result), early: report.early.map(short) };
+    let _ = P::open(&opening(plan, uri, 1)).and_then(|driver| {
+        let patience = if report.early.is_some() { Duration::ZERO } else { CALL };
+        let payload = payload(&driver, Request::Report(report))?;
+        call_soon(&driver, uri, &payload, Attribute::ReliableOrdered, CONTROL, patience)
+    });
+}
+
+fn payload(driver: &impl Driver, request: Request) -> Result<Vec<u8>, UserError> {
+    let hello = Hello { cci_perf: VERSION, client: Client::at(driver), request };
+    serde_json::to_vec(&hello).map_err(while_doing("cannot write the request"))
+}
+
+fn connect<'p, P: Driver>(
+    plan: &'p Plan,
+    opening: &Opening,
+    uri: &str,
+    probe: Option<Probe>,
+) -> Result<End<'p, P>, UserError> {
+    let driver = P::open(&opening.for_session(&plan.session))?;
+    let control = call_soon(&driver, uri, ends::payload_of(CONTROL), Attribute::ReliableOrdered, CONTROL, CALL)?;
+    let attribute = ends::attribute(plan.session.attribute);
+    let operations = call(&driver, uri, ends::payload_of(OPERATIONS), attribute, OPERATIONS)?;
+    driver.watch(control)?;
+    let link = Link::new(driver, control, operations);
+    let singles = points::histogram()?;
+    let peer_set = PeerSet::default();
+    Ok(End { link, plan, handles: None, area: None, probe, buffer: vec![], number: 0, peer_set, singles })
+}
+
+/// Connects and waits for the outcome.
+pub(crate) fn call<P: Driver>(
+    driver: &P,
+    uri: &str,
+    payload: &[u8],
+    attribute: Attribute,
+    context: u64,
+) -> Result<P::Connection, UserError> {
+    call_once(driver, uri, payload, attribute, context)?.map_err(|status| not_reached(uri, status))
+}
+
+/// Connects to an endpoint that may be about to open: while nobody listens there, tries again for so long.
+fn call_soon<P: Driver>(
+    driver: &P,
+    uri: &str,
+    payload: &[u8],
+    attribute: Attribute,
+    context: u64,
+    patience: Duration,
+) -> Result<P::Connection, UserError> {
+    let begin = driver.now();
+    loop {
+        match call_once(driver, uri, payload, attribute, context)? {
+            Ok(connection) => return Ok(connection),
+            Err(Status::ConnRefused) if driver.now() - begin < patience => std::thread::sleep(AGAIN),
+            Err(status) => return Err(not_reached(uri, status)),
+        }
+    }
+}
+
+fn call_once<P: Driver>(
+    driver: &P,
+    uri: &str,
+    payload: &[u8],
+    attribute: Attribute,
+    context: u64,
+) -> Result<Result<P::Connection, Status>, UserError> {
+    driver.connect(uri, payload, attribute, context, CALL)?;
+    let opened = await_event(driver, &mut Vec::new(), 2 * CALL, |event, _| match event {
+        DriverEvent::Open(connection, of) if of == context => Some(Ok(connection)),
+        DriverEvent::NotOpen(status, of) if of == context => Some(Err(status)),
+        _ => None,
+    })?;
+    Ok(opened.unwrap_or(Err(Status::TimedOut)))
+}
+
+fn not_reached(uri: &str, status: Status) -> UserError {
+    let hint = Failure::from_status(status).map_or_else(|| status.to_string(), |it| advice(uri, it, CALL));
+    let and = match status {
+        Status::ConnRefused => "; is the server running?",
+        Status::TimedOut => "; or the server is busy with another run",
+        _ => "",
+    };
+    UserError(format!("the server at {uri} was not reached: {hint}{and}"))
+}
+
+pub(super) fn out_of_turn(answer: &Answer) -> UserError {
+    match answer {
+        Answer::Refused { why } => UserError(format!("the server gave up: {why}")),
+        other => UserError(format!("the server sent an unexpected message: {other:?}")),
+    }
+}
+
+/// The client's end of a run. Fields drop in order: the endpoint before the memory that is registered with it.
+pub(crate) struct End<'p, P: Driver> {
+    pub(crate) link: Link<P>,
+    pub(crate) plan: &'p Plan,
+    pub(super) handles: Option<Handles>,
+    area: Option<Area>,
+    pub(super) probe: Option<Probe>,
+    pub(super) buffer: Vec<u8>,
+    /// Blocks begun so far.
+    pub(super) number: u64,
+    peer_set: PeerSet,
+    /// Nanoseconds of the round trips of this point, where each is timed.
+    pub(super) singles: Histogram<u64>,
+}
+
+impl<P: Driver> End<'_, P> {
+    fn exchange_memory(&mut self) -> Result<(), UserError> {
+        let area = Area::new(self.plan.session.memory, self.plan.session.largest)?;
+        let local = self.link.driver.register(area.memory())?;
+        self.area = Some(area);
+        self.link.send(&Command::Memory { handle: local.words() })?;
+        let Answer::Memory { handle, pid, address } = self.link.recv(ANSWER)? else {
+            return Err(UserError::new("the server did not send the handle of its memory"));
+        };
+        self.handles = Some(Handles { local, remote: RmaHandle::from_words(handle) });
+        if let Some(probe) = &mut self.probe {
+            let read = self.plan.session.operation == Operation::Read;
+            probe.remote = Some(Remote { pid, address, read });
+        }
+        Ok(())
+    }
+
+    /// Measures one size: calibrates, then alternates blocks of the probe with blocks of the library.
+    fn point(&mut self, point: &mut Point) -> Result<(), UserError> {
+        let begun = self.link.driver.now();
+        let outcome = self.blocks_of(point);
+        point.took = self.link.driver.now() - begun;
+        outcome
+    }
+
+    fn blocks_of(&mut self, point: &mut Point) -> Result<(), UserError> {
+        let size = point.size;
+        if self.plan.session.operation == Operation::Send {
+            let len = usize::try_from(size).map_err(while_doing("the size is too large"))?;
+            self.buffer.resize(len, 1);
+        }
+        let effort = self.plan.effort;
+        let count = calibrate(&effort, |count| self.measured(size, count, None).map(|(took, _)| took))?;
+        let probe = match self.plan.probe.filter(|_| self.probe.is_some()) {
+            None => None,
+            Some(kind) => Some((kind, calibrate(&effort, |count| self.probed(kind, size, count))?)),
+        };
+        let session = &self.plan.session;
+        let measurement = session.measurement;
+        self.give_way(|peer_set| peer_set.calibrate(point, session, &effort))?;
+        // Of a ping-pong the half counts, of the probes' too; of jitter the whole.
+        let halved = measurement == Measurement::PingPong;
+        let work = self.work_like_a_transfer(size, count)?;
+        self.singles.reset();
+        let begin = self.link.driver.now();
+        while !effort.is_enough(point.pairs.len() as u64, self.link.driver.now() - begin) && !interrupt::is_asked() {
+            let bare = match probe {
+                None => None,
+                Some((kind, count)) => {
+                    let took = self.probed(kind, size, count)?;
+                    Some(per_operation(took, count, kind.is_exchange() && measurement != Measurement::Jitter))
+                }
+            };
+            let alone = self.alone(size, count, work)?;
+            let (took, moved) = self.measured(size, count, work)?;
+            point.pairs.push((per_operation(took, moved, halved), bare));
+            point.operations += moved;
+            let both = per_operation(took, moved, false);
+            point.overlaps.extend(alone.map(|[transfer, compute]| [transfer, compute, both]));
+            self.give_way(|peer_set| peer_set.round(session, bare))?;
+        }
+        point.singles =
+            self.singles.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect();
+        point.clock_ns = self.cost_of_the_clock();
+        Ok(())
+    }
+
+    /// Leaves the processors to the peers: meanwhile the server sleeps until it is woken, as in the probe of waking.
+    fn give_way(&mut self, act: impl FnOnce(&mut PeerSet)) -> Result<(), UserError> {
+        if self.peer_set.is_empty() {
+            return Ok(());
+        }
+        self.begin(What::Probe(ProbeKind::Wake), 0, 1)?;
+        act(&mut self.peer_set);
+        let probe = self.probe.as_mut().ok_or_else(|| UserError::new("the ends share no memory to wait in"))?;
+        probe.run(ProbeKind::Wake, 0, 1).map_err(while_doing("the server was not woken"))?;
+        Ok(())
+    }
+}
+
+/// Nanoseconds per operation; of an exchange, which is two, per half.
+#[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+pub(crate) fn per_operation(took: Duration, count: u64, exchange: bool) -> f64 {
+    took.as_nanos() as f64 / count.max(1) as f64 / if exchange { 2.0 } else { 1.0 }
+}
+
+/// Finds how many operations make a block, warming everything up by the way.
+pub(crate) fn calibrate(
+    effort: &Effort,
+    mut block: impl FnMut(u64) -> Result<Duration, UserError>,
+) -> Result<u64, UserError> {
+    if let Some(count) = effort.count {
+        block(count)?;
+        return Ok(count);
+    }
+    // Of long operations as many as leave time for a block of the probe: the time holds whatever the size.
+    let share = effort.time / 2;
+    let first = block(1)?;
+    if first > share {
+        return Ok(1);
+    }
+    let one = first.min(block(1)?);
+    if one * u32::try_from(LEAST).unwrap_or(1) > share {
+        return Ok(u64::try_from(share.as_nanos() / one.as_nanos().max(1)).unwrap_or(1).clamp(1, LEAST));
+    }
+    let mut count = LEAST;
+    loop {
+        // The shorter of two: one that something else interrupted would make the blocks short, which the caches then decide.
+        let took = block(count)?.min(block(count)?);
+        if took >= BLOCK || count >= 1 << 20 {
+            return Ok(count);
+        }
+        // By what is missing, but not far beyond it: the first blocks are slower than the later ones.
+        let missing = (BLOCK.as_nanos() / took.as_nanos().max(1) + 1).clamp(2, 8);
+        count *= u64::try_from(missing).unwrap_or(2);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn effort(millis: u64) -> Effort {
+        Effort { time: Duration::from_millis(millis), ..super::super::plan::tests::plan().effort }
+    }
+
+    #[test]
+    fn a_block_is_calibrated_to_last_long_enough() {
+        let count = calibrate(&effort(100), |count| Ok(Duration::from_nanos(150 * count))).unwrap();
+        let took = Duration::from_nanos(150 * count);
+        assert!((BLOCK..10 * BLOCK).contains(&took), "{count} operations in {took:?}");
+        assert_eq!(calibrate(&effort(1000), |_| Ok(Duration::from_millis(5))).unwrap(), LEAST);
+    }
+
+    #[test]
+    fn of_long_operations_a_block_has_as_many_as_the_time_allows() {
+        let calibrated = |millis| {
+            let mut operations = 0;
+            let count = calibrate(&effort(60), |count| {
+                operations += count;
+                Ok(Duration::from_millis(millis * count))
+            });
+            (count.unwrap(), operations)
+        };
+        assert_eq!(calibrated(200), (1, 1));
+        assert_eq!(calibrated(10), (3, 2));
+        assert_eq!(calibrated(1).0, LEAST);
+    }
+
+    #[test]
+    fn a_block_that_was_interrupted_does_not_make_the_others_short() {
+        let mut blocks = 0;
+        let interrupted_at_first = |count: u64| {
+            blocks += 1;
+            Ok(Duration::from_nanos(150 * count) + if blocks == 1 { 10 * BLOCK } else { Duration::ZERO })
+        };
+        assert!(calibrate(&effort(100), interrupted_at_first).unwrap() * 150 > 300_000);
+    }
+
+    #[test]
+    fn a_count_that_is_asked_for_is_kept() {
+        let asked = Effort { count: Some(77), ..effort(100) };
+        assert_eq!(calibrate(&asked, |count| Ok(Duration::from_nanos(count))).unwrap(), 77);
+    }
+
+    #[test]
+    fn the_uri_says_the_transport() {
+        assert_eq!(scheme("sock://192.0.2.1:5000").as_deref(), Some("sock"));
+        assert_eq!(scheme("nothing"), None);
+    }
+
+    #[test]
+    fn a_server_that_is_not_there_is_told_with_its_uri_and_a_hint() {
+        let text = not_reached("sm://1/2", Status::ConnRefused).0;
+        assert!(text.contains("sm://1/2") && text.contains("is the server running?"), "{text}");
+    }
+}

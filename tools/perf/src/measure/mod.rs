@@ -1,0 +1,74 @@
+//! Measurements: what is measured, and the two ends that do it.
+
+mod blocks;
+pub(crate) mod client;
+pub(crate) mod control;
+pub(crate) mod driver;
+pub(crate) mod ends;
+pub mod interrupt;
+pub(crate) mod local;
+pub(crate) mod loops;
+pub mod machine;
+pub mod plan;
+pub(crate) mod points;
+pub(crate) mod ports;
+pub(crate) mod remote;
+pub mod request;
+pub(crate) mod server;
+pub(crate) mod usage;
+pub(crate) mod virtual_time;
+mod visits;
+
+pub use client::{LEAST, Progress};
+pub use ends::attribute;
+pub use points::{Finished, Point};
+pub use server::Notice;
+
+use crate::device::{Device, VIRTUAL_IS_LOCAL, library_beside};
+use crate::probe::c_library::CLibrary;
+use cci_report::UserError;
+use cci_report::names::{Abi, Mode, Threads};
+use driver::{Facade, Opening};
+use plan::Plan;
+use std::convert::Infallible;
+use std::path::PathBuf;
+
+/// Measures a plan: with both ends on this host, or against the server at this URI. `on` hears of it as it goes on.
+///
+/// # Errors
+///
+/// Nothing was measured. A run that ended early is no error here: it has rows.
+pub fn run(plan: &Plan, server: Option<&str>, on: impl FnMut(Progress<'_>)) -> Result<Finished, UserError> {
+    match server {
+        None => local::run(plan, on),
+        Some(uri) => remote::remote(plan, uri, on),
+    }
+}
+
+/// Serves runs, one after the other, until the process ends.
+///
+/// # Errors
+///
+/// The device cannot be opened, or fails.
+pub fn serve(
+    device: &Device,
+    abi: Abi,
+    library: Option<PathBuf>,
+    on: impl FnMut(Notice<'_>),
+) -> Result<Infallible, UserError> {
+    if device.transport.as_deref() == Some(virtual_time::TRANSPORT) {
+        return Err(UserError::new(VIRTUAL_IS_LOCAL));
+    }
+    let opening = Opening {
+        transport: device.transport.clone(),
+        threads: Threads::Many,
+        mode: Mode::Blocking,
+        keys: device.keys.clone(),
+        library: library.or_else(library_beside),
+        ends: 1,
+    };
+    match abi {
+        Abi::Rust => server::serve::<Facade>(&opening, None, on),
+        Abi::C => server::serve::<CLibrary>(&opening, None, on),
+    }
+}

@@ -1,0 +1,464 @@
+//! What many peers of one endpoint of `sm` cost: those that are idle, and those that send in turn. The endpoint is in one process,
+//! each peer an endpoint of another one; each process stays on a processor of its own.
+
+use crate::child;
+use crate::child::Task;
+use crate::measure::driver::{Completion, Driver, DriverEvent, Facade, Opening, PostError};
+use crate::measure::machine::{pin, two_processors};
+use crate::measure::usage::Usage;
+use crate::methods::middle;
+use cci::{Attribute, Connection};
+use cci_report::{UserError, while_doing};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{BufRead, BufReader, Lines, StdinLock, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Exchanges of a block, and blocks with either endpoint.
+const EXCHANGES: u64 = 20_000;
+const BLOCKS: usize = 15;
+/// Empty calls of a block.
+const CALLS: u32 = 20_000;
+/// Messages in turn of a block, and blocks.
+const MESSAGES: u64 = 100_000;
+const TURNS: usize = 7;
+/// Peers that connect at once.
+const AT_ONCE: usize = 64;
+/// How long a step may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What was measured with so many peers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Half a round trip with one of them, over that with the only peer of another endpoint.
+    pub exchange: f64,
+    /// Messages in turn by all of them, over those of a bare probe.
+    pub turns: f64,
+    /// The same, over those by one of them.
+    pub crowded: f64,
+    /// An empty call, over that of an endpoint with one peer.
+    pub empty: f64,
+    /// Each peer's share of descriptors.
+    pub descriptors: f64,
+    /// Microseconds to connect a peer.
+    pub micros: f64,
+    /// Bytes for each peer that are shared with nobody.
+    pub private: f64,
+    /// Bytes for each peer that are shared with it.
+    pub shared: f64,
+}
+
+/// Which end, with how many peers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct CrowdTask {
+    peers: u32,
+    /// Processor of the peers.
+    cpu: Option<usize>,
+    /// Endpoints to connect to: the one with one peer, the one with all; without them this end measures.
+    uris: Option<[String; 2]>,
+}
+
+/// Measures with so many peers, in processes of their own.
+///
+/// # Errors
+///
+/// A process cannot be started, or fails.
+pub fn in_a_child(peers: u32) -> Result<Figures, UserError> {
+    super::footprint::figures(child::command(Task::Crowd(CrowdTask { peers, cpu: None, uris: None }))?)
+}
+
+/// Measures, or is the crowd, in the child.
+pub(crate) fn crowd(task: &CrowdTask) -> Result<(), UserError> {
+    raise_limit();
+    let opening = Opening::on_loopback("sm");
+    let [here, there] = two_processors();
+    let stay = |cpu| pin(cpu).map_err(while_doing("cannot pin this process to its processor"));
+    if let Some([one, many]) = &task.uris {
+        // The other process has told: this one sees only the processor that it has inherited.
+        stay(task.cpu.unwrap_or(there))?;
+        return Crowd::open(&opening, task.peers as usize)?.serve(one, many);
+    }
+    stay(here)?;
+    let figures = measure(&opening, task.peers as usize, there)?;
+    let text = serde_json::to_string(&figures).map_err(while_doing("cannot write the figures"))?;
+    writeln!(std::io::stdout(), "{text}").map_err(while_doing("cannot write the figures"))
+}
+
+/// As many descriptors as the system allows: each peer is an endpoint.
+fn raise_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+/// The other process, as the measuring one sees it.
+struct Other {
+    child: Child,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
+}
+
+impl Other {
+    fn start(peers: usize, there: usize, one: &Facade, many: &Facade) -> Result<Self, UserError> {
+        let peers = u32::try_from(peers).unwrap_or(u32::MAX);
+        let task = CrowdTask { peers, cpu: Some(there), uris: Some([one.uri(), many.uri()]) };
+        let mut command = child::command(Task::Crowd(task))?;
+        let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = spawned.map_err(while_doing("cannot start the process of the peers"))?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(UserError::new("the process of the peers has no pipes"));
+        };
+        let mut other = Self { child, input, output: BufReader::new(output).lines() };
+        other.answer()?;
+        Ok(other)
+    }
+
+    fn tell(&mut self, what: &str) -> Result<(), UserError> {
+        writeln!(self.input, "{what}").map_err(while_doing("the process of the peers ended early"))
+    }
+
+    fn answer(&mut self) -> Result<(), UserError> {
+        match self.output.next() {
+            Some(Ok(_)) => Ok(()),
+            _ => Err(UserError::new("the process of the peers ended early")),
+        }
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        // Both fail only when it has ended and been waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn measure(opening: &Opening, peers: usize, there: usize) -> Result<Figures, UserError> {
+    let (one, many) = (Facade::open(opening)?, Facade::open(opening)?);
+    let mut other = Other::start(peers, there, &one, &many)?;
+    other.tell("connect 0 1")?;
+    let only = accept(&one, 1)?[0];
+    other.answer()?;
+    // The first peer pays for what all share.
+    other.tell("connect 1 2")?;
+    let mut connections = accept(&many, 1)?;
+    other.answer()?;
+    let others = peers.saturating_sub(1);
+    Usage::now()?;
+    let (usage, shared, descriptors, begin) = (Usage::now()?, shared_memory()?, open_descriptors()?, Instant::now());
+    other.tell(&format!("connect 2 {}", peers + 1))?;
+    connections.extend(accept(&many, others)?);
+    other.answer()?;
+    let each = |total: f64| total / f64::from(u32::try_from(others.max(1)).unwrap_or(1));
+    let micros = each(begin.elapsed().as_secs_f64() * 1e6);
+    let added = Usage::now()?.since(usage);
+    let mut figures = Figures {
+        micros,
+        private: each(added.private),
+        shared: each(shared_memory()? - shared),
+        descriptors: each(open_descriptors()? - descriptors),
+        ..Figures::default()
+    };
+    // Lanes that have just been made are still polled.
+    idle_for(&many, Duration::from_millis(100))?;
+    figures.empty = ratio(|many_turn| empty_calls(if many_turn { &many } else { &one }))?;
+    figures.exchange = ratio(|many_turn| {
+        let (endpoint, connection) = if many_turn { (&many, connections[0]) } else { (&one, only) };
+        other.tell(&format!("echo {} {EXCHANGES}", usize::from(many_turn)))?;
+        let time = exchange(endpoint, connection)?;
+        other.answer()?;
+        Ok(time)
+    })?;
+    let [mut turns, mut crowded] = [Vec::new(), Vec::new()];
+    for _ in 0..TURNS {
+        let bare = bare_turns(peers, there)?;
+        let mut time = |senders: usize| {
+            other.tell(&format!("turns {senders} {MESSAGES}"))?;
+            let time = receive(&many)?;
+            send(&many, connections[0], &[0; 8])?;
+            other.answer()?;
+            Ok::<_, UserError>(time)
+        };
+        let (alone, all) = (time(1)?, time(peers)?);
+        turns.push(bare / all);
+        crowded.push(alone / all);
+    }
+    (figures.turns, figures.crowded) = (middle(turns), middle(crowded));
+    Ok(figures)
+}
+
+/// The middle time with many, over that with one: blocks in turn.
+fn ratio(mut time: impl FnMut(bool) -> Result<f64, UserError>) -> Result<f64, UserError> {
+    let mut times = [Vec::new(), Vec::new()];
+    for block in 0..2 * BLOCKS {
+        times[block % 2].push(time(block % 2 == 1)?);
+    }
+    let [one, many] = times.map(middle);
+    Ok(many / one)
+}
+
+fn empty_calls(endpoint: &Facade) -> Result<f64, UserError> {
+    let begin = Instant::now();
+    for _ in 0..CALLS {
+        if endpoint.poll::<false>()? != Completion::Nothing {
+            return Err(UserError::new("an idle peer was not idle"));
+        }
+    }
+    Ok(begin.elapsed().as_secs_f64())
+}
+
+fn idle_for(endpoint: &Facade, time: Duration) -> Result<(), UserError> {
+    let begin = Instant::now();
+    while begin.elapsed() < time {
+        endpoint.poll::<false>()?;
+    }
+    Ok(())
+}
+
+fn exchange(endpoint: &Facade, connection: Connection) -> Result<f64, UserError> {
+    let mut begin = Instant::now();
+    for round in 0..EXCHANGES {
+        if round == EXCHANGES / 10 {
+            begin = Instant::now();
+        }
+        send(endpoint, connection, &[0; 8])?;
+        await_message(endpoint)?;
+    }
+    Ok(begin.elapsed().as_secs_f64())
+}
+
+fn send(endpoint: &Facade, connection: Connection, message: &[u8]) -> Result<(), UserError> {
+    loop {
+        match endpoint.send(connection, message, true) {
+            Ok(()) => return Ok(()),
+            Err(PostError::Full) => drop(endpoint.poll::<false>()?),
+            Err(PostError::Driver(error)) => return Err(error.into()),
+        }
+    }
+}
+
+fn await_message(endpoint: &Facade) -> Result<(), UserError> {
+    await_until(LIMIT, || Ok(matches!(endpoint.poll::<false>()?, Completion::Received(_))))
+}
+
+/// Asks until there is an answer or the time is over; looks at the clock seldom, as it is part of what is measured.
+fn await_until(limit: Duration, mut answer: impl FnMut() -> Result<bool, UserError>) -> Result<(), UserError> {
+    let mut begin = None;
+    loop {
+        for _ in 0..1 << 20 {
+            if answer()? {
+                return Ok(());
+            }
+        }
+        if begin.get_or_insert_with(Instant::now).elapsed() > limit {
+            return Err(UserError::new("messages do not arrive"));
+        }
+    }
+}
+
+/// Takes the messages of a block; the time from the first tenth on.
+fn receive(endpoint: &Facade) -> Result<f64, UserError> {
+    let mut begin = Instant::now();
+    for message in 0..MESSAGES {
+        if message == MESSAGES / 10 {
+            begin = Instant::now();
+        }
+        await_message(endpoint)?;
+    }
+    Ok(begin.elapsed().as_secs_f64())
+}
+
+/// A line of the bare probe, and its ring: as many lines in turn as the library's entries, and nothing else.
+#[repr(align(64))]
+#[derive(Default)]
+struct BareLine([AtomicU64; 8]);
+
+const RING: usize = 256;
+
+#[derive(Default)]
+struct BareRing {
+    taken: BareLine,
+    lines: Vec<BareLine>,
+}
+
+/// The time of a block of messages through bare rings: two threads on the processors of the two processes.
+fn bare_turns(senders: usize, there: usize) -> Result<f64, UserError> {
+    let ring = || BareRing { lines: (0..RING).map(|_| BareLine::default()).collect(), ..BareRing::default() };
+    let rings: Vec<BareRing> = (0..senders).map(|_| ring()).collect();
+    let lap = |at: u64| at / RING as u64 + 1;
+    let place = |message: u64| (message % senders as u64, message / senders as u64);
+    std::thread::scope(|scope| {
+        let producer = scope.spawn(|| {
+            pin(there).map_err(while_doing("cannot pin this process to its processor"))?;
+            for message in 0..MESSAGES {
+                let (ring, at) = place(message);
+                let ring = &rings[usize::try_from(ring).unwrap_or(0)];
+                while at >= ring.taken.0[0].load(Ordering::Acquire) + RING as u64 {
+                    std::hint::spin_loop();
+                }
+                let line = &ring.lines[usize::try_from(at).unwrap_or(0) % RING];
+                line.0[1].store(message, Ordering::Relaxed);
+                line.0[0].store(lap(at), Ordering::Release);
+            }
+            Ok::<_, UserError>(())
+        });
+        let (mut begin, mut sum) = (Instant::now(), 0);
+        for message in 0..MESSAGES {
+            if message == MESSAGES / 10 {
+                begin = Instant::now();
+            }
+            let (ring, at) = place(message);
+            let ring = &rings[usize::try_from(ring).unwrap_or(0)];
+            let line = &ring.lines[usize::try_from(at).unwrap_or(0) % RING];
+            while line.0[0].load(Ordering::Acquire) != lap(at) {
+                if producer.is_finished() && line.0[0].load(Ordering::Acquire) != lap(at) {
+                    return Err(UserError::new("the bare producer ended early"));
+                }
+                std::hint::spin_loop();
+            }
+            sum += line.0[1].load(Ordering::Relaxed);
+            if (at + 1).is_multiple_of(RING as u64 / 4) {
+                ring.taken.0[0].store(at + 1, Ordering::Release);
+            }
+        }
+        let time = begin.elapsed().as_secs_f64();
+        std::hint::black_box(sum);
+        producer.join().unwrap_or_else(|_| Err(UserError::new("the bare producer failed")))?;
+        Ok(time)
+    })
+}
+
+/// Accepts connections until there are so many more.
+fn accept(endpoint: &Facade, count: usize) -> Result<Vec<Connection>, UserError> {
+    let (mut open, mut bytes, begin) = (Vec::new(), Vec::new(), Instant::now());
+    while open.len() < count {
+        match endpoint.poll_event(&mut bytes, |_| 0)? {
+            DriverEvent::Open(connection, _) => open.push(connection),
+            DriverEvent::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
+            _ if begin.elapsed() > LIMIT => {
+                return Err(UserError(format!("only {} of {count} peers connected", open.len())));
+            }
+            _ => {}
+        }
+    }
+    Ok(open)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+fn open_descriptors() -> Result<f64, UserError> {
+    let open = fs::read_dir("/proc/self/fd").map_err(while_doing("cannot count descriptors"))?;
+    Ok(open.count() as f64)
+}
+
+/// Shared memory of this machine.
+fn shared_memory() -> Result<f64, UserError> {
+    let text = fs::read_to_string("/proc/meminfo").map_err(while_doing("cannot read the memory in use"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Shmem:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<f64>().ok());
+    kilobytes
+        .map(|kilobytes| 1024.0 * kilobytes)
+        .ok_or_else(|| UserError::new("the kernel does not report shared memory"))
+}
+
+/// The endpoints of the other process: the first for the endpoint with one peer.
+struct Crowd {
+    ends: Vec<(Facade, Option<Connection>)>,
+}
+
+impl Crowd {
+    fn open(opening: &Opening, peers: usize) -> Result<Self, UserError> {
+        let ends = (0..=peers).map(|_| Ok((Facade::open(opening)?, None)));
+        Ok(Self { ends: ends.collect::<Result<_, UserError>>()? })
+    }
+
+    /// Does what it is told until there is nobody to tell.
+    fn serve(mut self, one: &str, many: &str) -> Result<(), UserError> {
+        let mut told: Lines<StdinLock<'_>> = std::io::stdin().lock().lines();
+        let say = || {
+            let mut output = std::io::stdout();
+            writeln!(output, "ok")
+                .and_then(|()| output.flush())
+                .map_err(while_doing("the measuring process ended early"))
+        };
+        say()?;
+        while let Some(Ok(line)) = told.next() {
+            let words: Vec<&str> = line.split(' ').collect();
+            let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
+            let place = |at: usize| usize::try_from(number(at)).unwrap_or(0);
+            match words[0] {
+                "connect" => self.connect(place(1), place(2), one, many)?,
+                "echo" => self.echo(place(1), number(2))?,
+                _ => self.turns(place(1), number(2))?,
+            }
+            say()?;
+        }
+        Ok(())
+    }
+
+    fn connect(&mut self, from: usize, to: usize, one: &str, many: &str) -> Result<(), UserError> {
+        let (begin, mut bytes) = (Instant::now(), Vec::new());
+        for at in (from..to).step_by(AT_ONCE) {
+            let batch = &mut self.ends[at..(at + AT_ONCE).min(to)];
+            for (place, (end, _)) in batch.iter().enumerate() {
+                let uri = if at + place == 0 { one } else { many };
+                end.connect(uri, &[], Attribute::ReliableOrdered, 0, LIMIT)?;
+            }
+            while let Some((end, open)) = batch.iter_mut().find(|(_, open)| open.is_none()) {
+                match end.poll_event(&mut bytes, |_| 0)? {
+                    DriverEvent::Open(connection, _) => *open = Some(connection),
+                    DriverEvent::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
+                    _ if begin.elapsed() > LIMIT => return Err(UserError::new("no peer answers")),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&self, at: usize) -> Result<(&Facade, Connection), UserError> {
+        let (end, connection) = &self.ends[at];
+        Ok((end, connection.ok_or_else(|| UserError::new("this peer is not connected"))?))
+    }
+
+    fn echo(&self, at: usize, count: u64) -> Result<(), UserError> {
+        let (end, connection) = self.end(at)?;
+        for _ in 0..count {
+            await_message(end)?;
+            send(end, connection, &[0; 8])?;
+        }
+        Ok(())
+    }
+
+    /// So many peers, without that of the first endpoint, send in turn.
+    fn turns(&self, peers: usize, count: u64) -> Result<(), UserError> {
+        for message in 0..count {
+            let (end, connection) = self.end(1 + usize::try_from(message).unwrap_or(0) % peers)?;
+            send(end, connection, &message.to_ne_bytes())?;
+        }
+        // What found no room waits in its endpoint, until the other side has everything and says so.
+        let mut ends = self.ends.iter().cycle();
+        await_until(LIMIT, || match ends.next() {
+            Some((end, _)) => Ok(matches!(end.poll::<false>()?, Completion::Received(_))),
+            None => Err(UserError::new("there are no peers")),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_for_messages_has_an_end() {
+        let mut asked = 0_u32;
+        let third = await_until(LIMIT, || {
+            asked += 1;
+            Ok(asked == 3)
+        });
+        assert_eq!((third, asked), (Ok(()), 3));
+        let why = await_until(Duration::ZERO, || Ok(false)).unwrap_err();
+        assert_eq!(why.0, "messages do not arrive");
+    }
+}

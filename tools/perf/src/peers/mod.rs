@@ -1,0 +1,135 @@
+//! Other libraries, measured side by side with CCI; see `docs/design/peers.md`.
+
+mod catalogue;
+mod peer_set;
+mod program;
+
+pub use peer_set::PeerEvent;
+pub(crate) use peer_set::PeerSet;
+pub(crate) use program::Timeouts;
+
+use crate::measure::machine::two_processors;
+use crate::measure::plan::Plan;
+use catalogue::Choice;
+pub use catalogue::{PeerList, parse_list};
+use cci_report::UserError;
+use cci_report::names::{Abi, Mode, Operation, Threads};
+use cci_report::row::Row;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// The peers that a run measures, as part of its plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerSelection {
+    /// Names of [`Choice`]s.
+    pub names: Vec<String>,
+    /// Where their programs are.
+    pub directory: PathBuf,
+    /// Processors of the client and of the server.
+    pub processors: [usize; 2],
+}
+
+/// The peer that a point belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Label {
+    /// Name of the [`Choice`].
+    pub name: String,
+    /// Its setting, as its program tells it.
+    pub setting: String,
+}
+
+impl Label {
+    /// Makes the row of a point a peer's: what the session says of CCI's operations does not hold for it.
+    pub(crate) fn onto(&self, row: Row) -> Row {
+        let Some(Choice { peer, setting }) = Choice::named(&self.name) else { return row };
+        Row {
+            library: peer.library.into(),
+            setting: Some(format!("{}: {}", setting.name, self.setting)),
+            attribute: setting.attribute.name().to_uppercase(),
+            operation: Operation::Send.name().into(),
+            mode: peer.mode.name().into(),
+            abi: Abi::C,
+            threads: Threads::One.name().into(),
+            completion: "reaped".into(),
+            memory: None,
+            target: None,
+            window: 0,
+            ..row
+        }
+    }
+}
+
+/// Status of the peers of a run: which are missing or lost, and why.
+#[derive(Debug, Default)]
+pub struct PeerStatus {
+    /// Errors of the peers that were selected and are missing or lost.
+    missing: Vec<String>,
+    /// Messages to show before the run.
+    pub notices: Vec<String>,
+}
+
+impl PeerStatus {
+    /// Records an event of a peer; returns the message to show.
+    pub fn record(&mut self, event: &PeerEvent) -> String {
+        match event {
+            PeerEvent::LeftOut(why) => format!("Left out: {why}."),
+            PeerEvent::Lost(name, why) => {
+                let error = format!("the peer {name} is lost: {}", why.trim_end_matches('.'));
+                self.missing.push(error.clone());
+                format!("{error}.")
+            }
+        }
+    }
+
+    /// Why the run is not complete, if it is not.
+    pub fn interrupted(self, run: Option<String>) -> Option<String> {
+        let all: Vec<_> = run.into_iter().chain(self.missing).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+}
+
+/// Selects the peers of a plan: those of the list whose programs exist, in this directory, or where `make peers` puts them.
+///
+/// # Errors
+///
+/// Peers cannot be measured in such a session.
+pub fn select(plan: &mut Plan, peers: &PeerList, directory: Option<&Path>) -> Result<PeerStatus, UserError> {
+    if let Some(why) = contradiction(plan) {
+        return Err(UserError::new(why));
+    }
+    let directory = directory.map_or_else(directory_beside, Path::to_owned);
+    let found = peers.find(&directory);
+    plan.peers = PeerSelection {
+        names: found.choices.iter().map(Choice::to_string).collect(),
+        directory,
+        processors: two_processors(),
+    };
+    // The time is that of a row.
+    plan.effort.time *= u32::try_from(1 + plan.peers.names.len()).unwrap_or(u32::MAX);
+    let missing: Vec<_> = found.missing.into_iter().map(|why| why.0).collect();
+    let left_out = found.left_out.into_iter().map(|why| format!("Left out: {why}."));
+    let notices = missing.iter().map(|why| format!("{why}.")).chain(left_out).collect();
+    Ok(PeerStatus { missing, notices })
+}
+
+/// Why peers cannot be measured in such a run, if they cannot.
+fn contradiction(plan: &Plan) -> Option<&'static str> {
+    if plan.session.operation == Operation::Read {
+        return Some("peers send and receive: use --peers with --op send or write");
+    }
+    if plan.session.mode == Mode::Blocking {
+        return Some("peers wait in their own best way: leave out --mode blocking, or --peers");
+    }
+    if plan.is_virtual() {
+        return Some("peers take real time, and the transport sim virtual time: use --peers with another transport");
+    }
+    None
+}
+
+/// Where `make peers` puts the programs: beside this one, or beside its directory.
+fn directory_beside() -> PathBuf {
+    let own = std::env::current_exe().unwrap_or_default();
+    let directory = own.parent().unwrap_or(Path::new("."));
+    let beside = directory.join("peers");
+    if beside.is_dir() { beside } else { directory.join("../peers") }
+}
