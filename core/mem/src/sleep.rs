@@ -39,7 +39,7 @@ fn must_wake_sleepy(word: &AtomicU32) -> bool {
 /// To be called by a receiver that wants to sleep. Afterwards it looks at its queue once more. `awake` says whether the
 /// word may be `AWAKE`; the receiver knows, and does not ask memory that its peer can write.
 pub fn doze(word: &AtomicU32, awake: bool, pairing: Pairing) {
-    lie_down(word);
+    arm(word);
     if awake {
         pairing.heavy();
     } else {
@@ -47,12 +47,12 @@ pub fn doze(word: &AtomicU32, awake: bool, pairing: Pairing) {
     }
 }
 
-/// The first half of [`doze`], for a receiver with many queues: it lies down in all of them and fences once, heavily.
-pub fn lie_down(word: &AtomicU32) {
+/// The first half of [`doze`], for a receiver with many queues: it arms all words and fences once, heavily.
+pub fn arm(word: &AtomicU32) {
     word.store(ASLEEP, Ordering::Relaxed);
 }
 
 /// To be called by a receiver that polls again.
-pub fn rouse(word: &AtomicU32) {
+pub fn disarm(word: &AtomicU32) {
     word.store(AWAKE, Ordering::Relaxed);
 }

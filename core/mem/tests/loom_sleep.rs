@@ -3,7 +3,7 @@
 
 use cci_mem::barrier::{Pairing, leave};
 use cci_mem::ring::{Consumer, Entry, Header, Producer};
-use cci_mem::sleep::{ASLEEP, AWAKE, SLEEPY, doze, must_wake, rouse};
+use cci_mem::sleep::{ASLEEP, AWAKE, SLEEPY, disarm, doze, must_wake};
 use cci_mem::sync::{AtomicU32, Ordering};
 use loom::thread::{self, Thread};
 use std::sync::Arc;
@@ -91,7 +91,7 @@ fn receive(lane: &Lane, mut awake: bool, pairing: Pairing, frames: u32) {
         assert_eq!(consumer.peek(&lane.entries).map(|header| header.word), Some(number));
         consumer.advance(&lane.head);
         if number % 2 == 1 {
-            rouse(&lane.word);
+            disarm(&lane.word);
             awake = true;
         }
     }

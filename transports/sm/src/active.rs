@@ -102,9 +102,9 @@ impl Sm {
         (lane.hot, lane.silent) = (true, 0);
         self.hot.push(number);
         (self.sole, self.clear) = (NO_LANE, NO_LANE);
-        // An armed endpoint lies down again at the end of the call.
+        // An armed endpoint arms the words again at the end of the call.
         if !is_armed {
-            lane.rouse();
+            lane.disarm();
         }
     }
 
@@ -177,7 +177,7 @@ impl Sm {
             if spare > 0 && lane.silent > COOL && !lane.must_stay_hot() {
                 spare -= 1;
                 (cooled, lane.hot) = (true, false);
-                heavy |= lane.lie_down();
+                heavy |= lane.arm();
             }
         }
         if !cooled {
@@ -195,7 +195,7 @@ impl Sm {
             if !lane.hot && lane.has_work() {
                 (lane.hot, lane.silent) = (true, 0);
                 if !core.armed {
-                    lane.rouse();
+                    lane.disarm();
                 }
             }
             lane.hot

@@ -126,7 +126,7 @@ impl Lane {
     }
 
     /// Takes one wake-up off the socket, or whatever else comes first.
-    pub(crate) fn swallow_wake(&mut self, common: &mut Common) {
+    pub(crate) fn consume_wake(&mut self, common: &mut Common) {
         let Some(socket) = &self.socket else { return };
         let step = match handshake::receive(socket) {
             Arrived::Packet(packet, fds) => self.on_packet(common, &packet, fds),
@@ -224,7 +224,7 @@ impl Lane {
         };
         self.phase = Phase::Ready;
         self.heard = common.now;
-        self.dozing = false;
+        self.armed = false;
         common.lanes_changed = true;
         self.busy(common);
         self.announced.on_change_of_all();

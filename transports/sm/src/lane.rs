@@ -140,7 +140,7 @@ pub(crate) struct Lane {
     /// Payload slots and requests that the program holds.
     pub(crate) lent: u32,
     /// The inbound sleep word says something else than AWAKE.
-    pub(crate) dozing: bool,
+    pub(crate) armed: bool,
     /// The outbound wait word says something else than AWAKE.
     pub(crate) waiting: bool,
     /// The peer may have taken a sleep token since the last look.
@@ -211,7 +211,7 @@ impl Lane {
             backlogged: false,
             announced: Announced::default(),
             lent: 0,
-            dozing: false,
+            armed: false,
             waiting: false,
             woken: false,
             wake_read: false,

@@ -10,20 +10,20 @@ use cci_transport::{Core, Edge, Transition, monotonic};
 use rustix::fd::OwnedFd;
 
 impl Lane {
-    /// Lies down in both directions, as far as it has something to wait for. True: the caller owes a heavy fence.
-    pub(crate) fn lie_down(&mut self) -> bool {
+    /// Arms the words of both directions, as far as it has something to wait for. True: the caller owes a heavy fence.
+    pub(crate) fn arm(&mut self) -> bool {
         let waits = !self.queue.is_empty() || !self.answers.is_empty();
         let Some(wire) = self.wire.as_ref().filter(|_| self.phase == Phase::Ready) else { return false };
         let mut heavy = false;
-        if !self.dozing || wire.inbound.sleep.load(Ordering::Relaxed) != ASLEEP {
-            heavy |= !self.dozing;
-            self.dozing = true;
-            sleep::lie_down(wire.inbound.sleep);
+        if !self.armed || wire.inbound.sleep.load(Ordering::Relaxed) != ASLEEP {
+            heavy |= !self.armed;
+            self.armed = true;
+            sleep::arm(wire.inbound.sleep);
         }
         if waits && (!self.waiting || wire.outbound.wait.load(Ordering::Relaxed) != ASLEEP) {
             heavy |= !self.waiting;
             self.waiting = true;
-            sleep::lie_down(wire.outbound.wait);
+            sleep::arm(wire.outbound.wait);
         }
         heavy
     }
@@ -32,22 +32,22 @@ impl Lane {
     fn take_wake(&mut self, common: &mut Common) {
         if self.woken {
             if self.is_wake_coming() {
-                self.swallow_wake(common);
+                self.consume_wake(common);
             }
             (self.woken, self.wake_read) = (false, false);
         }
     }
 
-    pub(crate) fn rouse(&mut self) {
+    pub(crate) fn disarm(&mut self) {
         if let Some(wire) = &self.wire {
-            if self.dozing {
-                sleep::rouse(wire.inbound.sleep);
+            if self.armed {
+                sleep::disarm(wire.inbound.sleep);
             }
             if self.waiting {
-                sleep::rouse(wire.outbound.wait);
+                sleep::disarm(wire.outbound.wait);
             }
         }
-        self.dozing = false;
+        self.armed = false;
         self.waiting = false;
     }
 
@@ -84,7 +84,7 @@ impl Sm {
         for at in 0..self.hot.len() {
             if let Some(lane) = self.lanes.get_mut(self.hot[at] as usize).and_then(Option::as_deref_mut) {
                 lane.take_wake(&mut self.common);
-                lane.rouse();
+                lane.disarm();
             }
         }
         self.common.control.signal(true);
@@ -157,7 +157,7 @@ impl Sm {
             let number = self.hot[at];
             let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
             lane.take_wake(&mut self.common);
-            heavy |= lane.lie_down();
+            heavy |= lane.arm();
         }
         if heavy {
             self.common.pairing.heavy();
@@ -204,7 +204,7 @@ impl Sm {
     fn disarm(&mut self, core: &mut Core) {
         for at in 0..self.hot.len() {
             if let Some(lane) = self.lanes.get_mut(self.hot[at] as usize).and_then(Option::as_deref_mut) {
-                lane.rouse();
+                lane.disarm();
             }
         }
         core.armed = false;
@@ -245,7 +245,7 @@ impl Lane {
     /// Whether the peer has sent a wake-up that nobody has read, or is about to: until then it keeps the handle readable. None comes on
     /// a socket that is closed.
     fn is_wake_coming(&self) -> bool {
-        self.woken && self.socket.is_some() && self.dozing && !self.wake_read && self.is_token_taken()
+        self.woken && self.socket.is_some() && self.armed && !self.wake_read && self.is_token_taken()
     }
 
     fn is_token_taken(&self) -> bool {
