@@ -40,8 +40,8 @@ const PACKETS: u32 = 64;
 const MAX_SEGMENTS: usize = 1 << 16;
 
 impl Lane {
-    /// Tries to reach the listener. Stays dialing when its backlog is full.
-    pub(crate) fn dial(&mut self, common: &mut Common, address: Address) -> Result<(), Cause> {
+    /// Tries to reach the listener. Stays `Connecting` when its backlog is full.
+    pub(crate) fn open_socket(&mut self, common: &mut Common, address: Address) -> Result<(), Cause> {
         let _uncancelled = Uncancelled::new();
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         self.address = Some(address);
@@ -52,13 +52,13 @@ impl Lane {
         match connect(&socket, &name) {
             Ok(()) => {}
             Err(Errno::AGAIN) => {
-                self.phase = Phase::Dialing(address);
+                self.phase = Phase::Connecting(address);
                 return Ok(());
             }
             Err(_) => return Err(Cause::NobodyListens),
         }
         let peer = common.control.peer_of(&socket);
-        self.peer = Some(peer.map_err(|why| self.not_greeted(why))?);
+        self.peer = Some(peer.map_err(|why| self.refused_handshake(why))?);
         let geometry = Geometry::new(common.max_send_size);
         let mut wire = Wire::create(geometry).map_err(|_| Cause::NoMemory)?;
         let mut hello = self.introduction(common, Kind::Hello);
@@ -72,7 +72,7 @@ impl Lane {
         self.wire = Some(wire);
         self.socket = Some(socket);
         self.watch(common)?;
-        self.phase = Phase::Greeting;
+        self.phase = Phase::HelloSent;
         Ok(())
     }
 
@@ -84,7 +84,7 @@ impl Lane {
     }
 
     /// Notes why there is no handshake.
-    fn not_greeted(&mut self, why: String) -> Cause {
+    fn refused_handshake(&mut self, why: String) -> Cause {
         self.refusal = Some(why);
         Cause::Refused
     }
@@ -144,11 +144,11 @@ impl Lane {
         let (_uncancelled, fds) = (Uncancelled::new(), fds);
         match (packet.kind, self.phase) {
             (Kind::Hello, Phase::Answering(_)) => self.on_hello(common, packet, fds),
-            (Kind::Welcome, Phase::Greeting) => self.on_welcome(common, packet, fds),
-            (Kind::Refuse, Phase::Greeting) => {
+            (Kind::Welcome, Phase::HelloSent) => self.on_welcome(common, packet, fds),
+            (Kind::Refuse, Phase::HelloSent) => {
                 // A peer's words may reach a terminal.
                 let words: String = packet.text.chars().filter(|letter| !letter.is_control()).collect();
-                Err(self.not_greeted(format!("it says: {words}")))
+                Err(self.refused_handshake(format!("it says: {words}")))
             }
             (Kind::Segment, Phase::Ready) => self.on_segment(common, packet, fds),
             (Kind::SegmentGone, Phase::Ready) => {
@@ -191,12 +191,14 @@ impl Lane {
     fn on_welcome(&mut self, common: &mut Common, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
         let [registry, ready] = <[OwnedFd; 2]>::try_from(fds).map_err(|_| Cause::Violation)?;
         if packet.version != VERSION {
-            return Err(self.not_greeted(format!("it speaks lane layout {}, this side {VERSION}", packet.version)));
+            return Err(
+                self.refused_handshake(format!("it speaks lane layout {}, this side {VERSION}", packet.version))
+            );
         }
         let registry = PeerRegistry::attach(registry)
-            .map_err(|errno| self.not_greeted(format!("its registry cannot be mapped: {errno}")))?;
+            .map_err(|errno| self.refused_handshake(format!("its registry cannot be mapped: {errno}")))?;
         let bell = attach_bell(ready, packet)
-            .map_err(|errno| self.not_greeted(format!("its ready bitmap cannot be mapped: {errno}")))?;
+            .map_err(|errno| self.refused_handshake(format!("its ready bitmap cannot be mapped: {errno}")))?;
         self.bell = Some(bell);
         self.grant_first(common, packet);
         self.usable(common, packet, registry);

@@ -25,9 +25,9 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Client: the listener's backlog was full; tried again by timer.
-    Dialing(Address),
+    Connecting(Address),
     /// Client: HELLO sent.
-    Greeting,
+    HelloSent,
     /// Server: waits for HELLO, since this time.
     Answering(u64),
     /// Usable.
@@ -113,7 +113,7 @@ pub(crate) struct Lane {
     pub(crate) tag: Tag,
     /// The peer has closed its socket or died: it copies nothing any more, whatever its announcement says.
     pub(crate) gone: bool,
-    /// Where this side dialed. A peer's own word is not taken for it, or it could have connections that are meant for others.
+    /// The address that this side connected to. A peer's own word is not taken for it, or it could have connections that are meant for others.
     pub(crate) address: Option<Address>,
     pub(crate) peer_uri: String,
     pub(crate) wire: Option<Wire>,

@@ -92,9 +92,9 @@ pub struct Sm {
     /// Where the next call begins to look.
     turn: usize,
     /// Lanes whose handshake is not over.
-    greeting: bool,
-    patience: WaitPolicy,
-    linger: SpinPolicy,
+    in_handshake: bool,
+    wait_policy: WaitPolicy,
+    spin_policy: SpinPolicy,
     edges: EdgePolicy,
     /// When the last empty call was made, if it has not settled the handle yet.
     called: Option<Time>,
@@ -206,9 +206,9 @@ impl Sm {
         self.on_stirred();
         if self.common.lanes_changed {
             self.common.lanes_changed = false;
-            let is_greeting =
-                |lane: &Lane| matches!(lane.phase, Phase::Greeting | Phase::Answering(_) | Phase::Dialing(_));
-            self.greeting = self.restless.iter().any(|number| self.lane(*number).is_some_and(is_greeting));
+            let in_handshake =
+                |lane: &Lane| matches!(lane.phase, Phase::HelloSent | Phase::Answering(_) | Phase::Connecting(_));
+            self.in_handshake = self.restless.iter().any(|number| self.lane(*number).is_some_and(in_handshake));
             if self.common.refusing > 0 {
                 self.retry_all(core);
             }
@@ -236,11 +236,11 @@ impl Sm {
             self.spins = now == self.last_tick;
             self.last_tick = now;
         }
-        let every = if self.greeting { LOOK_EVERY_OPENING } else { LOOK_EVERY };
+        let every = if self.in_handshake { LOOK_EVERY_OPENING } else { LOOK_EVERY };
         // The empty call after one that found something is the usual end of a loop; what else is ready keeps the handle readable.
         let after_event = std::mem::take(&mut self.found_before);
         // An edge of a descriptor is lost unless this call looks at it; a handle of level-triggered readiness keeps it.
-        let is_asleep = core.armed && !self.linger.is_on();
+        let is_asleep = core.armed && !self.spin_policy.is_on();
         if is_asleep && (!after_event || core.handle_in_use) || now != self.tick || self.calls.is_multiple_of(every) {
             self.look(core);
             self.poll_lanes(core);

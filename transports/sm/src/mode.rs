@@ -67,18 +67,18 @@ impl Sm {
             || self.hot_lanes().any(|lane| lane.has_work() || lane.is_runnable())
     }
 
-    /// Lies down everywhere and looks once more. True: the endpoint may sleep.
+    /// Arms the words of all lanes and polls once more. True: the endpoint may sleep.
     pub(crate) fn arm_handle(&mut self, core: &mut Core) -> bool {
         core.armed = true;
-        self.linger.stop();
+        self.spin_policy.stop();
         self.common.deadlines_moved = true;
         self.settle_handle(core, true)
     }
 
     /// Leaves the handle readable, and peers in the belief that this side is awake, for a program that is answered soon. `empty`: the
-    /// call answered that there is no event, and leaves an edge to come. False: it does not linger.
-    pub(crate) fn linger(&mut self, empty: bool) -> bool {
-        if !self.linger.is_on() || self.common.control.has_quiet() {
+    /// call answered that there is no event, and leaves an edge to come. False: its spin policy has ended.
+    pub(crate) fn spin_on(&mut self, empty: bool) -> bool {
+        if !self.spin_policy.is_on() || self.common.control.has_quiet() {
             return false;
         }
         for at in 0..self.hot.len() {
@@ -113,7 +113,7 @@ impl Sm {
 
     /// Has a disarmed handle give an edge soon.
     pub(crate) fn ring(&mut self, core: &mut Core) {
-        let edge = if self.patience.spins() { self.edges.spinning(monotonic()) } else { Edge::Now };
+        let edge = if self.wait_policy.spins() { self.edges.spinning(monotonic()) } else { Edge::Now };
         if edge != Edge::Arm {
             return self.give(edge);
         }
@@ -216,9 +216,9 @@ impl Sm {
     #[inline]
     pub(crate) fn on_found(&mut self, core: &Core) {
         if core.armed {
-            self.linger.on_found(monotonic);
+            self.spin_policy.on_found(monotonic);
         }
-        self.patience.on_found();
+        self.wait_policy.on_found();
         self.found_before = true;
     }
 
@@ -227,9 +227,9 @@ impl Sm {
         if core.armed {
             let now = monotonic();
             self.called = Some(now);
-            self.linger.on_empty(now);
+            self.spin_policy.on_empty(now);
         }
-        match self.patience.on_empty(core.armed, core.handle_in_use, now) {
+        match self.wait_policy.on_empty(core.armed, core.handle_in_use, now) {
             Transition::Stay => {}
             Transition::Arm => {
                 if !self.arm_handle(core) {

@@ -92,9 +92,9 @@ impl Sm {
             #[cfg(test)]
             looks: std::cell::Cell::new(0),
             turn: 0,
-            greeting: false,
-            patience: WaitPolicy::default(),
-            linger: SpinPolicy::default(),
+            in_handshake: false,
+            wait_policy: WaitPolicy::default(),
+            spin_policy: SpinPolicy::default(),
             edges: EdgePolicy::default(),
             called: None,
             calls: 0,

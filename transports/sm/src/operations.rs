@@ -28,14 +28,14 @@ impl Sm {
         let usable = |lane: &Lane| {
             lane.address == Some(address)
                 && !lane.table.is_full()
-                && matches!(lane.phase, Phase::Ready | Phase::Greeting | Phase::Dialing(_))
+                && matches!(lane.phase, Phase::Ready | Phase::HelloSent | Phase::Connecting(_))
         };
         let known = self.lanes.iter().flatten().find(|lane| usable(lane)).map(|lane| lane.number);
-        let number = known.unwrap_or_else(|| self.add_lane(Phase::Dialing(address)));
+        let number = known.unwrap_or_else(|| self.add_lane(Phase::Connecting(address)));
         let Some(lane) = self.lanes[number as usize].as_deref_mut() else { return };
         lane.ask(&mut self.common, cell, opening);
         if known.is_none()
-            && let Err(cause) = lane.dial(&mut self.common, address)
+            && let Err(cause) = lane.open_socket(&mut self.common, address)
         {
             self.bury(core, number, cause);
         }
@@ -335,7 +335,7 @@ impl Transport for Sm {
 
     fn arm(&mut self, core: &mut Core) -> bool {
         self.forget_ways();
-        self.patience.stop();
+        self.wait_policy.stop();
         self.looked = false;
         self.arm_handle(core)
     }
@@ -352,7 +352,7 @@ impl Transport for Sm {
         self.forget_ways();
         let (popped, empty) = (core.take_popped(), core.take_empty());
         self.called = self.called.filter(|_| empty);
-        if self.linger(empty) || popped && self.is_readable_still() {
+        if self.spin_on(empty) || popped && self.is_readable_still() {
             return;
         }
         self.settle_handle(core, empty);

@@ -12,7 +12,7 @@ use cci_proto::{EventKind, Failure};
 use cci_transport::{Connection, Core};
 
 /// A full backlog is tried again this often, milliseconds.
-const DIAL_AGAIN: u64 = 10;
+const CONNECT_AGAIN: u64 = 10;
 /// Segments for which the system had no memory are announced again this often, milliseconds.
 const ANNOUNCE_AGAIN: u64 = 100;
 /// How long a client may take to say HELLO, milliseconds.
@@ -91,8 +91,8 @@ impl Lane {
         self.keep_alive(common, core);
         match self.phase {
             // Every connect that wanted this lane has been given up.
-            Phase::Dialing(_) | Phase::Greeting if self.table.is_empty() => Some(Cause::Idle),
-            Phase::Dialing(address) => self.dial(common, address).err(),
+            Phase::Connecting(_) | Phase::HelloSent if self.table.is_empty() => Some(Cause::Idle),
+            Phase::Connecting(address) => self.open_socket(common, address).err(),
             Phase::Answering(since) if now > since + HELLO_LIMIT => Some(Cause::Refused),
             Phase::Ready if self.is_idle() && self.idle_since.is_some_and(|since| now >= since + IDLE_LIMIT) => {
                 Some(Cause::Idle)
@@ -113,8 +113,8 @@ impl Lane {
         let late = self.late_openings(now);
         for number in &late {
             let reason = match self.phase {
-                Phase::Dialing(address) => format!("too many wait to be taken by {address} already"),
-                Phase::Greeting => format!("{} took the connection, but does not answer", self.far_end()),
+                Phase::Connecting(address) => format!("too many wait to be taken by {address} already"),
+                Phase::HelloSent => format!("{} took the connection, but does not answer", self.far_end()),
                 _ => format!("the program at {} has not answered the request", self.far_end()),
             };
             self.refuse_opening(now, core, *number, (Failure::TimedOut, reason));
@@ -164,13 +164,13 @@ impl Lane {
     /// When this lane wants to be looked at, if ever.
     fn next_deadline(&self, now: u64) -> Option<u64> {
         let phase = match self.phase {
-            Phase::Dialing(_) => Some(now + DIAL_AGAIN),
+            Phase::Connecting(_) => Some(now + CONNECT_AGAIN),
             Phase::Answering(since) => Some(since + HELLO_LIMIT + 1),
             Phase::Ready if self.is_idle() => self.idle_since.map(|since| since + IDLE_LIMIT),
             _ => None,
         };
         let outbox = (self.announced.blocked() == Some(Blocked::Short)).then_some(now + ANNOUNCE_AGAIN);
-        let memory = self.wire.as_ref().is_some_and(|wire| wire.lacks_memory).then_some(now + DIAL_AGAIN);
+        let memory = self.wire.as_ref().is_some_and(|wire| wire.lacks_memory).then_some(now + CONNECT_AGAIN);
         let openings = self.opening_deadlines().map(|(deadline, _)| deadline).min();
         let ops = self.op_deadlines().map(|(deadline, _)| deadline).min();
         let keepalive = self.keepalives().map(|(limit, _)| now + (limit / 3).max(1)).min();
@@ -209,7 +209,7 @@ impl Sm {
         let lanes = restless.filter_map(|lane| lane.next_deadline(now)).min();
         let expected = self.common.expected.deadline();
         let listening = (!self.common.control.is_listening()).then_some(now + LISTEN_AGAIN);
-        let pending_events = (!self.common.pending_events.is_empty()).then_some(now + DIAL_AGAIN);
+        let pending_events = (!self.common.pending_events.is_empty()).then_some(now + CONNECT_AGAIN);
         let next = [lanes, expected, listening, pending_events].into_iter().flatten().min();
         self.common.control.set_timer(next.map(|next| next.saturating_sub(now) + 1));
     }
