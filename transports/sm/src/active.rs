@@ -142,7 +142,7 @@ impl Sm {
         let taken = match lane.receive(&mut self.common, core, 1) {
             Ok(taken) => taken > 0,
             Err(Violation) => {
-                self.common.violators.push(number);
+                self.common.protocol_errors.push(number);
                 return false;
             }
         };

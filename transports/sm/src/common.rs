@@ -39,7 +39,7 @@ pub(crate) struct Common {
     /// Clients of this endpoint that were sent to another one, to be asked for there.
     pub(crate) redirected: Vec<crate::connect::Redirected>,
     /// Lanes whose peer broke the protocol, with what it did.
-    pub(crate) violators: Vec<u32>,
+    pub(crate) protocol_errors: Vec<u32>,
     /// Lanes that the clock is to look at from now on.
     pub(crate) stirred: Vec<u32>,
     /// Lanes that calls are to poll from now on.

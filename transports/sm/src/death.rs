@@ -48,7 +48,7 @@ impl Cause {
 impl Sm {
     /// Ends the lanes to a process that is dead. Another process may have its number by now.
     #[cold]
-    pub(crate) fn bury_process(&mut self, core: &mut Core, pid: u32) {
+    pub(crate) fn tear_down_process(&mut self, core: &mut Core, pid: u32) {
         let is_of = |lane: &Lane| {
             let peer = lane.peer.as_ref().filter(|_| lane.socket.is_some());
             peer.is_some_and(|peer| peer.pid.cast_unsigned() == pid && peer.is_dead())
@@ -56,12 +56,12 @@ impl Sm {
         let numbers: Vec<u32> =
             self.lanes.iter().flatten().filter(|lane| is_of(lane)).map(|lane| lane.number).collect();
         for number in numbers {
-            self.bury(core, number, Cause::Gone);
+            self.tear_down(core, number, Cause::Gone);
         }
     }
 
     /// Ends a lane. What the peer had published is delivered first, unless the peer broke the protocol.
-    pub(crate) fn bury(&mut self, core: &mut Core, number: u32, cause: Cause) {
+    pub(crate) fn tear_down(&mut self, core: &mut Core, number: u32, cause: Cause) {
         let _uncancelled = Uncancelled::new();
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
         if let (Some(socket), Some(peer)) = (lane.socket.take(), lane.peer.as_ref()) {
@@ -78,7 +78,7 @@ impl Sm {
         }
         lane.announced = Announced::default();
         if was_ready && cause != Cause::Violation && lane.receive(&mut self.common, core, RING).is_err() {
-            return self.finish_burial(core, number, Cause::Violation);
+            return self.finish_teardown(core, number, Cause::Violation);
         }
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
         lane.fail_operations(&mut self.common, core, None, Failure::Disconnected);
@@ -89,7 +89,7 @@ impl Sm {
             self.drain(core, number);
             return;
         }
-        self.finish_burial(core, number, cause);
+        self.finish_teardown(core, number, cause);
     }
 
     /// [`Sm::drain`] for all such lanes: nothing but a call brings one to its end.
@@ -112,10 +112,10 @@ impl Sm {
             Ok(_) => Cause::Gone,
             Err(cci_mem::ring::Violation) => Cause::Violation,
         };
-        self.finish_burial(core, number, cause);
+        self.finish_teardown(core, number, cause);
     }
 
-    fn finish_burial(&mut self, core: &mut Core, number: u32, cause: Cause) {
+    fn finish_teardown(&mut self, core: &mut Core, number: u32, cause: Cause) {
         let _uncancelled = Uncancelled::new();
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
         lane.phase = Phase::Dead;
@@ -150,12 +150,12 @@ impl Sm {
         }
     }
 
-    /// Finishes what a farewell needs and lets everything go.
+    /// Flushes what waits, within the limit, and closes all lanes.
     pub(crate) fn close_all(&mut self, core: &mut Core, limit: Duration) {
         let begin = Instant::now();
         // What is left is for copies: a piece takes less.
-        let farewell = limit / 5 * 4;
-        while self.lanes.iter().flatten().any(|lane| lane.has_unsent()) && begin.elapsed() < farewell {
+        let flushing = limit / 5 * 4;
+        while self.lanes.iter().flatten().any(|lane| lane.has_unsent()) && begin.elapsed() < flushing {
             if !self.poll_lanes(core) {
                 self.look(core);
                 std::thread::yield_now();

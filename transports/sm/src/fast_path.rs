@@ -110,7 +110,7 @@ impl Sm {
         let number = self.sole;
         self.forget_ways();
         let Some(Some(lane)) = self.lanes.get_mut(number as usize) else { return false };
-        // The frame of a violator stays where it is.
+        // The frame of a peer that broke the protocol stays where it is.
         let has_taken = lane.receive(&mut self.common, core, budget).is_ok_and(|taken| taken > 0);
         self.find_sole();
         has_taken
@@ -147,10 +147,10 @@ impl Sm {
 
     /// Sees whether the next call may go the short way, after one that went the long way.
     pub(crate) fn find_sole(&mut self) {
-        let has_chores = self.common.has_chores() || self.common.released.is_due() || !self.common.hints.is_empty();
+        let has_deferred = self.common.has_deferred() || self.common.released.is_due() || !self.common.hints.is_empty();
         self.sole = match self.hot[..] {
             [number]
-                if !has_chores
+                if !has_deferred
                     && self.restless.is_empty()
                     && self.common.wanting.is_empty()
                     && self.lane(number).is_some_and(|lane| lane.is_clear() && !lane.held_back) =>

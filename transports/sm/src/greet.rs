@@ -135,7 +135,7 @@ impl Lane {
             Arrived::Nothing | Arrived::Closed | Arrived::Wake => Ok(()),
         };
         if step.is_err() {
-            common.violators.push(self.number);
+            common.protocol_errors.push(self.number);
         }
     }
 

@@ -139,7 +139,7 @@ impl Sm {
             let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
             let taken = lane.receive(&mut self.common, core, lane.budget().min(room)).unwrap_or_else(
                 |cci_mem::ring::Violation| {
-                    self.common.violators.push(number);
+                    self.common.protocol_errors.push(number);
                     0
                 },
             );
@@ -164,8 +164,8 @@ impl Sm {
         if draining {
             self.drain_all(core);
         }
-        if self.common.has_chores() {
-            self.do_chores(core);
+        if self.common.has_deferred() {
+            self.run_deferred(core);
         }
         found
     }
@@ -195,10 +195,10 @@ impl Sm {
 
     /// What frames and packets have caused beside events.
     #[cold]
-    fn do_chores(&mut self, core: &mut Core) {
+    fn run_deferred(&mut self, core: &mut Core) {
         let _uncancelled = Uncancelled::new();
-        while let Some(number) = self.common.violators.pop() {
-            self.bury(core, number, Cause::Violation);
+        while let Some(number) = self.common.protocol_errors.pop() {
+            self.tear_down(core, number, Cause::Violation);
         }
         while let Some(redirected) = self.common.redirected.pop() {
             self.join(core, redirected.address, redirected.cell, redirected.opening);
@@ -275,7 +275,7 @@ impl Sm {
                 }
                 Ready::Event => self.common.control.on_event(),
                 Ready::Socket(number, hung_up) => self.on_socket(core, number, hung_up),
-                Ready::Death(pid) => self.bury_process(core, pid),
+                Ready::Death(pid) => self.tear_down_process(core, pid),
             }
         }
         self.ready = ready;
@@ -286,8 +286,8 @@ impl Sm {
             self.cool(core);
             self.note(core);
         }
-        if self.common.has_chores() {
-            self.do_chores(core);
+        if self.common.has_deferred() {
+            self.run_deferred(core);
         }
     }
 
@@ -297,7 +297,7 @@ impl Sm {
         self.unfinished |= read == Ok(false);
         let cause = read.err().or(hung_up.then_some(Cause::Gone));
         match cause {
-            Some(cause) => self.bury(core, number, cause),
+            Some(cause) => self.tear_down(core, number, cause),
             None => {
                 let has_woken = std::mem::take(&mut lane.rung);
                 lane.announce(&mut self.common);
@@ -318,7 +318,7 @@ impl Sm {
             let number = self.add_lane(Phase::Answering(self.common.now));
             let Some(lane) = self.lanes[number as usize].as_deref_mut() else { return };
             if let Err(cause) = lane.answer_socket(&mut self.common, socket) {
-                self.bury(core, number, cause);
+                self.tear_down(core, number, cause);
             }
         }
         self.unfinished = true;
@@ -340,8 +340,8 @@ impl Sm {
 
 impl Common {
     #[inline]
-    fn has_chores(&self) -> bool {
-        let lists = self.stirred.len() | self.heated.len() | self.violators.len() | self.redirected.len();
+    fn has_deferred(&self) -> bool {
+        let lists = self.stirred.len() | self.heated.len() | self.protocol_errors.len() | self.redirected.len();
         lists != 0 || self.lanes_changed
     }
 }

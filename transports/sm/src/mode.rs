@@ -63,7 +63,7 @@ impl Sm {
     /// Whether a call would move something, beside taking an event that waits.
     fn has_work(&self) -> bool {
         self.unfinished
-            || self.common.has_chores()
+            || self.common.has_deferred()
             || self.hot_lanes().any(|lane| lane.has_work() || lane.is_runnable())
     }
 

@@ -66,7 +66,7 @@ impl Sm {
             pending_events: PendingEvents::default(),
             expected: ExpectedClients::default(),
             redirected: Vec::new(),
-            violators: Vec::new(),
+            protocol_errors: Vec::new(),
             stirred: Vec::new(),
             heated: Vec::new(),
             ready_page: ready_page().map_err(system)?,

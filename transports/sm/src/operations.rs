@@ -37,7 +37,7 @@ impl Sm {
         if known.is_none()
             && let Err(cause) = lane.open_socket(&mut self.common, address)
         {
-            self.bury(core, number, cause);
+            self.tear_down(core, number, cause);
         }
         if let Some(lane) = self.lanes[number as usize].as_deref_mut() {
             lane.show_connects(core, self.common.now);
@@ -192,8 +192,8 @@ impl Transport for Sm {
             last_try: false,
         };
         self.join(core, address, cell, opening);
-        if self.common.has_chores() {
-            self.do_chores(core);
+        if self.common.has_deferred() {
+            self.run_deferred(core);
         }
         Ok(())
     }

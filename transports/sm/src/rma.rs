@@ -166,7 +166,7 @@ impl Lane {
             Ok(Step::Done) => {}
             step => {
                 if step.is_err() {
-                    common.violators.push(self.number);
+                    common.protocol_errors.push(self.number);
                 }
                 self.queue.push_back(Op::Rma(Box::new(pending)));
                 self.busy(common);

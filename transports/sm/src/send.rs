@@ -171,7 +171,7 @@ impl Lane {
     /// The peer broke the protocol: nothing goes to it any more.
     #[cold]
     fn violated(&mut self, common: &mut Common, core: &mut Core, slot: Option<&'static Slot>) -> SendError {
-        common.violators.push(self.number);
+        common.protocol_errors.push(self.number);
         if let Some(slot) = slot {
             core.release(slot);
         }
@@ -263,7 +263,7 @@ impl Lane {
             match wire.publish_frame(header, words, payload) {
                 Ok(true) => return self.wake_consumer(),
                 Ok(false) => {}
-                Err(Violation) => return common.violators.push(self.number),
+                Err(Violation) => return common.protocol_errors.push(self.number),
             }
         }
         self.push_answer(Op::Frame { header, words, payload: payload.map(Into::into), reply });
@@ -290,7 +290,7 @@ impl Lane {
     /// for a while cannot take it.
     pub(crate) fn check_answers(&mut self, common: &mut Common) {
         if self.replies > MAX_ANSWERS {
-            common.violators.push(self.number);
+            common.protocol_errors.push(self.number);
         }
     }
 
@@ -322,7 +322,7 @@ impl Lane {
                         continue;
                     }
                     Ok(false) => {}
-                    Err(Violation) => common.violators.push(self.number),
+                    Err(Violation) => common.protocol_errors.push(self.number),
                 }
                 break;
             }
@@ -333,12 +333,12 @@ impl Lane {
                 self.replies -= usize::from(answer && op.is_reply());
                 continue;
             }
-            // Whatever happened, the operation is still open: the burial of a violator ends it.
+            // Whatever happened, the operation is still open: the teardown of the lane ends it.
             let queue = if answer { &mut self.answers } else { &mut self.queue };
             queue.push_front(op);
             match step {
                 Ok(Step::Open(progressed)) => moved |= progressed,
-                _ => common.violators.push(self.number),
+                _ => common.protocol_errors.push(self.number),
             }
             break;
         }

@@ -190,7 +190,7 @@ impl Sm {
             let Some(number) = self.restless.get(at).copied() else { continue };
             let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
             if let Some(cause) = lane.on_tick(&mut self.common, core) {
-                self.bury(core, number, cause);
+                self.tear_down(core, number, cause);
             } else if lane.is_over() {
                 self.remove_lane(number);
             } else if lane.is_quiet() {
