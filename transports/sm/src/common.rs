@@ -172,18 +172,18 @@ impl Released {
         Self { tokens: Vec::with_capacity(1024), same: 0, count: 0 }
     }
 
-    /// Notes what a returned slot held.
+    /// Adds what a returned slot held.
     #[inline]
-    pub(crate) fn note(&mut self, slot: &'static Slot) {
+    pub(crate) fn add(&mut self, slot: &'static Slot) {
         let token = slot.payload.load(Ordering::Relaxed);
         if token == self.same && token != 0 {
             self.count += 1;
         } else if token != 0 {
-            self.note_other(token);
+            self.add_other(token);
         }
     }
 
-    fn note_other(&mut self, token: u64) {
+    fn add_other(&mut self, token: u64) {
         if self.count == 0 && matches!(Held::from_token(token), Some(Held::Lane(_, None))) {
             (self.same, self.count) = (token, 1);
         } else {

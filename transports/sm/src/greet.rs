@@ -83,7 +83,7 @@ impl Lane {
         self.watch(common)
     }
 
-    /// Notes why there is no handshake.
+    /// Keeps why there is no handshake.
     fn refused_handshake(&mut self, why: String) -> Cause {
         self.refusal = Some(why);
         Cause::Refused

@@ -177,7 +177,7 @@ pub(crate) struct Lane {
     /// Relayed RMA that this side serves or awaits.
     pub(crate) relay: crate::relay::Relay,
     /// For whoever watches.
-    pub(crate) stuck: crate::notes::Stuck,
+    pub(crate) stall: crate::gauges::Stall,
 }
 
 /// A peer's ready bitmap, and the bit of a lane.
@@ -231,7 +231,7 @@ impl Lane {
             idle_since: Some(now),
             watchful: false,
             relay: crate::relay::Relay::default(),
-            stuck: crate::notes::Stuck::default(),
+            stall: crate::gauges::Stall::default(),
         }
     }
 

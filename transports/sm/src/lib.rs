@@ -12,13 +12,13 @@ mod control;
 mod death;
 mod driver;
 mod fast_path;
+mod gauges;
 #[allow(unsafe_code)]
 mod greet;
 mod handshake;
 mod lane;
 mod layout;
 mod mode;
-mod notes;
 mod open;
 mod operations;
 #[allow(unsafe_code)]
@@ -226,7 +226,7 @@ impl Sm {
 
     /// A call found nothing in the lanes: looks at the clock, and at descriptors if it is time.
     fn idle(&mut self, core: &mut Core) {
-        core.sweep_recv(|slot| self.common.released.note(slot));
+        core.sweep_recv(|slot| self.common.released.add(slot));
         if !self.common.released.is_empty() {
             self.release();
         }
@@ -284,7 +284,7 @@ impl Sm {
             self.tick = tick;
             self.on_tick(core);
             self.cool(core);
-            self.note(core);
+            self.publish_gauges(core);
         }
         if self.common.has_deferred() {
             self.run_deferred(core);

@@ -370,7 +370,7 @@ impl Transport for Sm {
 
     fn refill(&mut self, core: &mut Core) {
         self.forget_ways();
-        core.sweep_all_recv(|slot| self.common.released.note(slot));
+        core.sweep_all_recv(|slot| self.common.released.add(slot));
         self.release();
         self.retry_all(core);
     }

@@ -13,7 +13,7 @@ use cci_transport::{Core, Slot, tag_event};
 /// A slot for what lies in the ring; frees what the program has returned.
 #[inline(always)]
 pub(crate) fn take_recv(core: &mut Core, released: &mut Released) -> Option<&'static Slot> {
-    let slot = core.take_recv(|slot| released.note(slot))?;
+    let slot = core.take_recv(|slot| released.add(slot))?;
     slot.payload.store(0, Ordering::Relaxed);
     Some(slot)
 }

@@ -171,7 +171,7 @@ impl Lane {
                 self.queue.push_back(Op::Rma(Box::new(pending)));
                 self.busy(common);
                 if alone {
-                    self.on_stuck(core);
+                    self.on_stall(core);
                 }
                 common.deadlines_moved = true;
                 // Frames of a relayed operation may have been published.

@@ -190,7 +190,7 @@ impl Lane {
         slot: Option<&'static Slot>,
     ) -> Result<Option<&'static Slot>, SendError> {
         let sent = self.send_later(common, core, cell, message, posted, slot)?;
-        self.on_stuck(core);
+        self.on_stall(core);
         Ok(sent)
     }
 
@@ -345,7 +345,7 @@ impl Lane {
         self.backlogged &= self.answers.len() >= MANY_ANSWERS / 2;
         if moved {
             self.wake_consumer();
-            if self.stuck.is_seen() {
+            if self.stall.is_seen() {
                 self.on_moved(core);
             }
         }

@@ -14,7 +14,7 @@ const MILLI: u64 = 1_000_000;
 
 /// Since when a lane waits for its peer; milliseconds of the endpoint's clock, 0: it does not.
 #[derive(Default)]
-pub(crate) struct Stuck {
+pub(crate) struct Stall {
     /// Nothing of the queue has moved.
     queue: u64,
     /// The first of those that are open now was asked for.
@@ -23,7 +23,7 @@ pub(crate) struct Stuck {
     moved: bool,
 }
 
-impl Stuck {
+impl Stall {
     /// Whether the queue was seen to wait.
     #[inline]
     pub(crate) fn is_seen(&self) -> bool {
@@ -50,7 +50,7 @@ impl Lane {
 
     /// The first operation of the queue has to wait.
     #[cold]
-    pub(crate) fn on_stuck(&mut self, core: &mut Core) {
+    pub(crate) fn on_stall(&mut self, core: &mut Core) {
         if self.waits_for() == Some(WaitFor::Room) {
             core.counters().on_not_ready();
         }
@@ -59,42 +59,42 @@ impl Lane {
 
     /// Operations of the queue have ended, or got on.
     pub(crate) fn on_moved(&mut self, core: &mut Core) {
-        self.stuck.moved = true;
+        self.stall.moved = true;
         if self.queue.is_empty() {
-            self.stuck.queue = 0;
+            self.stall.queue = 0;
             core.wait_over(self.key());
         }
     }
 
     fn show_queue(&mut self, core: &mut Core, now: u64) {
-        let moved = std::mem::take(&mut self.stuck.moved);
+        let moved = std::mem::take(&mut self.stall.moved);
         let Some(what) = self.waits_for() else {
-            self.stuck.queue = 0;
+            self.stall.queue = 0;
             return;
         };
-        if self.stuck.queue == 0 || moved {
-            self.stuck.queue = now;
+        if self.stall.queue == 0 || moved {
+            self.stall.queue = now;
         }
-        self.show(core, self.key(), (what, self.stuck.queue, self.queue.len()));
+        self.show(core, self.key(), (what, self.stall.queue, self.queue.len()));
     }
 
     /// Shows the connects that wait for the peer's answer.
     pub(crate) fn show_connects(&mut self, core: &mut Core, now: u64) {
         let count = self.table.openings().count();
         if count == 0 {
-            self.stuck.connects = 0;
+            self.stall.connects = 0;
             return;
         }
-        if self.stuck.connects == 0 {
-            self.stuck.connects = now;
+        if self.stall.connects == 0 {
+            self.stall.connects = now;
         }
-        self.show(core, self.key() | CONNECTS, (WaitFor::Connection, self.stuck.connects, count));
+        self.show(core, self.key() | CONNECTS, (WaitFor::Connection, self.stall.connects, count));
     }
 
     /// A connect has its answer.
     pub(crate) fn on_answered(&mut self, core: &mut Core) {
         if self.table.openings().next().is_none() {
-            self.stuck.connects = 0;
+            self.stall.connects = 0;
             core.wait_over(self.key() | CONNECTS);
         }
     }
@@ -109,8 +109,8 @@ impl Lane {
 }
 
 impl Sm {
-    /// Notes how the endpoint stands. To be called when the clock has moved.
-    pub(crate) fn note(&mut self, core: &mut Core) {
+    /// Publishes the gauges of the endpoint. Called when the clock has moved.
+    pub(crate) fn publish_gauges(&mut self, core: &mut Core) {
         let now = self.tick;
         let mut in_flight = 0;
         core.begin_waits();
