@@ -1,7 +1,7 @@
 //! What all lanes of an endpoint share.
 
 use crate::control::Control;
-use crate::lane::Kept;
+use crate::lane::QueuedPayload;
 use crate::registry::Registry;
 use cci_mem::address_space::Tag;
 use cci_mem::barrier::Pairing;
@@ -92,8 +92,8 @@ impl Common {
 
     /// Takes back the buffer of a message that waited.
     #[inline]
-    pub(crate) fn reuse(&mut self, kept: Kept) {
-        if let Kept::Buffer(buffer) = kept {
+    pub(crate) fn reuse(&mut self, kept: QueuedPayload) {
+        if let QueuedPayload::Buffer(buffer) = kept {
             self.buffers.push(buffer);
         }
     }
@@ -158,7 +158,7 @@ fn millis(clock: ClockId) -> u64 {
 /// Small messages of one lane that are given back together, at the latest.
 const TOGETHER: u32 = 16;
 
-/// What slots that the program has returned held: tokens of [`Held`], to be given back to their lanes. Most are those of small messages
+/// What slots that the program has returned held: tokens of [`PayloadToken`], to be given back to their lanes. Most are those of small messages
 /// of one lane, which are only counted.
 #[derive(Default)]
 pub(crate) struct Released {
@@ -184,7 +184,7 @@ impl Released {
     }
 
     fn add_other(&mut self, token: u64) {
-        if self.count == 0 && matches!(Held::from_token(token), Some(Held::Lane(_, None))) {
+        if self.count == 0 && matches!(PayloadToken::from_token(token), Some(PayloadToken::Lane(_, None))) {
             (self.same, self.count) = (token, 1);
         } else {
             self.tokens.push(token);
@@ -203,18 +203,18 @@ impl Released {
     }
 
     /// Takes something that was held, and how many times.
-    pub(crate) fn take(&mut self) -> Option<(Held, u32)> {
+    pub(crate) fn take(&mut self) -> Option<(PayloadToken, u32)> {
         let (token, count) = match std::mem::take(&mut self.count) {
             0 => (self.tokens.pop()?, 1),
             count => (self.same, count),
         };
-        Some((Held::from_token(token)?, count))
+        Some((PayloadToken::from_token(token)?, count))
     }
 }
 
 /// What a receive slot holds, to be given back when the program has returned it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum PayloadToken {
     /// A lane and one of its payload slots, or only the lane: all receive slots count for the lane that they came by.
     Lane(u32, Option<u32>),
     /// A lane and a buffer of [`Common::spilled`].
@@ -225,7 +225,7 @@ const LANE: u64 = 1 << 63;
 const SPILL: u64 = 1 << 62;
 const NO_SLOT: u64 = 0xffff;
 
-impl Held {
+impl PayloadToken {
     /// As it stands in the slot; never 0, which stands for nothing.
     pub(crate) fn token(self) -> u64 {
         match self {

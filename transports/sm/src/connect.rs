@@ -1,8 +1,8 @@
 //! Connections: asked for, answered, closed.
 
 use crate::address::Address;
-use crate::common::{Common, Held};
-use crate::lane::{Asked, Lane, Opening, Phase};
+use crate::common::{Common, PayloadToken};
+use crate::lane::{Lane, Opening, PendingRequest, Phase};
 use crate::layout::{NO_SLOT, NOTHING, body, kind, pair, unpair};
 use crate::receive::take_recv;
 use crate::send::NO_PAYLOAD;
@@ -90,23 +90,23 @@ impl Lane {
                 let buffer = common.spill(|buffer| wire.copy_payload(payload, len, buffer));
                 // SAFETY: as for a message that is spilled.
                 unsafe { slot.fill_payload(kind, common.spilled_at(buffer), Access::Private, len, third) };
-                slot.payload.store(Held::Spill(number, buffer).token(), Ordering::Relaxed);
+                slot.payload.store(PayloadToken::Spill(number, buffer).token(), Ordering::Relaxed);
                 wire.grant(index);
             } else {
                 // SAFETY: as for a message in a payload slot.
                 unsafe { slot.fill_payload(kind, payload, Access::Shared, len, third) };
-                slot.payload.store(Held::Lane(number, Some(index)).token(), Ordering::Relaxed);
+                slot.payload.store(PayloadToken::Lane(number, Some(index)).token(), Ordering::Relaxed);
                 if wire.wants_more() {
                     wire.grow();
                 }
             }
         } else {
             slot.fill(kind, 0, [0, u64::from(attribute as u32)]);
-            slot.payload.store(Held::Lane(number, None).token(), Ordering::Relaxed);
+            slot.payload.store(PayloadToken::Lane(number, None).token(), Ordering::Relaxed);
         }
         self.lent += 1;
         self.idle_since = None;
-        self.requests.push(Asked { slot, number: header.word, attribute, max_send_size });
+        self.requests.push(PendingRequest { slot, number: header.word, attribute, max_send_size });
         core.push(slot);
         Ok(true)
     }
@@ -117,8 +117,8 @@ impl Lane {
         let Some(expected) = common.expected.take(token) else {
             return self.answer_frame(common, Header { kind: kind::REJECT, len: 0, word: number }, NOTHING);
         };
-        let asked = Asked { slot: expected.slot, number, attribute, max_send_size };
-        self.accept_asked(common, core, &asked, expected.slot, expected.context);
+        let pending = PendingRequest { slot: expected.slot, number, attribute, max_send_size };
+        self.accept_pending(common, core, &pending, expected.slot, expected.context);
     }
 
     /// Largest message of a connection: what both sides take, and what the lane holds, whatever the peer claims.
@@ -128,34 +128,34 @@ impl Lane {
     }
 
     /// Makes the connection of a request, with the slot of its ACCEPT event.
-    pub(crate) fn accept_asked(
+    pub(crate) fn accept_pending(
         &mut self,
         common: &mut Common,
         core: &mut Core,
-        asked: &Asked,
+        pending: &PendingRequest,
         slot: &'static Slot,
         context: u64,
     ) {
-        let max_send_size = self.largest(common, asked.max_send_size);
-        let opened = core.open_connection(asked.attribute, context, max_send_size);
+        let max_send_size = self.largest(common, pending.max_send_size);
+        let opened = core.open_connection(pending.attribute, context, max_send_size);
         let Some(cell) = opened.ok().filter(|_| !self.table.is_full()) else {
-            self.post(common, Header { kind: kind::REJECT, len: 0, word: asked.number }, NOTHING, None);
+            self.post(common, Header { kind: kind::REJECT, len: 0, word: pending.number }, NOTHING, None);
             return core.finish_opening(slot, EventKind::Accept, context, Err(Failure::NoMemory));
         };
         let number = self.enter(cell, None);
         self.stir(common);
-        cell.remote.store(asked.number, Ordering::Relaxed);
+        cell.remote.store(pending.number, Ordering::Relaxed);
         note_heard(cell, common.now);
         cell.set_state(ConnectionState::Open);
         common.deadlines_moved = true;
-        let header = Header { kind: kind::ACCEPT, len: 0, word: asked.number };
+        let header = Header { kind: kind::ACCEPT, len: 0, word: pending.number };
         self.post(common, header, body([pair(number, max_send_size)]), None);
         core.finish_opening(slot, EventKind::Accept, context, Ok(cell));
     }
 
     /// Takes the request that a slot shows, if its client is still there.
-    pub(crate) fn take_request(&mut self, slot: &'static Slot) -> Option<Asked> {
-        let at = self.requests.iter().position(|asked| std::ptr::eq(asked.slot, slot))?;
+    pub(crate) fn take_request(&mut self, slot: &'static Slot) -> Option<PendingRequest> {
+        let at = self.requests.iter().position(|pending| std::ptr::eq(pending.slot, slot))?;
         Some(self.requests.swap_remove(at))
     }
 
@@ -215,7 +215,7 @@ impl Lane {
     pub(crate) fn redirect(
         &mut self,
         common: &mut Common,
-        asked: &Asked,
+        pending: &PendingRequest,
         uri: &str,
         token: u64,
     ) -> Result<(), RequestError> {
@@ -230,7 +230,7 @@ impl Lane {
             bytes.copy_from_slice(chunk);
             *word = u64::from_ne_bytes(bytes);
         }
-        self.post(common, Header { kind: kind::REDIRECT, len, word: asked.number }, words, None);
+        self.post(common, Header { kind: kind::REDIRECT, len, word: pending.number }, words, None);
         Ok(())
     }
 

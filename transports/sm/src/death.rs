@@ -139,7 +139,7 @@ impl Sm {
         lane.admit(&mut self.common, core);
         lane.segments.clear();
         lane.registry = None;
-        lane.bell = None;
+        lane.doorbell = None;
         let is_over = lane.is_over();
         if std::mem::take(&mut lane.hot) {
             self.hot.retain(|other| *other != number);

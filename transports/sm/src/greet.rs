@@ -3,7 +3,7 @@
 use crate::address::Address;
 use crate::common::Common;
 use crate::handshake::{self, Arrived, Kind, Packet};
-use crate::lane::{Bell, Lane, Phase};
+use crate::lane::{Doorbell, Lane, Phase};
 use crate::layout::{Geometry, READY_LEN, VERSION};
 use crate::registry::{LEN, PeerRegistry};
 use crate::rma::PeerSegment;
@@ -165,10 +165,10 @@ impl Lane {
             (Err(sentence), _) => Err(sentence),
             (Ok(_), Err(_)) => Err("HELLO carries three descriptors: lane, registry, ready bitmap".into()),
             (Ok(geometry), Ok([lane, registry, ready])) => Wire::attach(lane, geometry)
-                .and_then(|wire| Ok((wire, PeerRegistry::attach(registry)?, attach_bell(ready, packet)?)))
+                .and_then(|wire| Ok((wire, PeerRegistry::attach(registry)?, attach_doorbell(ready, packet)?)))
                 .map_err(|errno| format!("lane or registry cannot be mapped: {errno}")),
         };
-        let (wire, registry, bell) = opened.map_err(|sentence| {
+        let (wire, registry, doorbell) = opened.map_err(|sentence| {
             if let Some(socket) = &self.socket {
                 // The peer learns the reason if its socket has room, and sees the hang-up in any case.
                 let _ = handshake::send(socket, &Packet::new(Kind::Refuse, &sentence), &[]);
@@ -176,7 +176,7 @@ impl Lane {
             Cause::Refused
         })?;
         self.wire = Some(wire);
-        self.bell = Some(bell);
+        self.doorbell = Some(doorbell);
         // Before the WELCOME: a client that has it may sleep at once, and waits for no wake-up of slots that it finds granted.
         self.grant_first(common, packet);
         let welcome = self.introduction(common, Kind::Welcome);
@@ -197,9 +197,9 @@ impl Lane {
         }
         let registry = PeerRegistry::attach(registry)
             .map_err(|errno| self.refused_handshake(format!("its registry cannot be mapped: {errno}")))?;
-        let bell = attach_bell(ready, packet)
+        let doorbell = attach_doorbell(ready, packet)
             .map_err(|errno| self.refused_handshake(format!("its ready bitmap cannot be mapped: {errno}")))?;
-        self.bell = Some(bell);
+        self.doorbell = Some(doorbell);
         self.grant_first(common, packet);
         self.usable(common, packet, registry);
         Ok(())
@@ -263,11 +263,11 @@ fn cause_of_failed_send(errno: Errno) -> Cause {
 }
 
 /// Maps the ready bitmap of the peer that sent this packet.
-fn attach_bell(ready: OwnedFd, packet: &Packet) -> rustix::io::Result<Bell> {
+fn attach_doorbell(ready: OwnedFd, packet: &Packet) -> rustix::io::Result<Doorbell> {
     let mut page = Segment::attach(ready, READY_LEN)?;
     page.close_file();
     // A lane whose number has no bit is found by its wake-up.
-    Ok(Bell { page, bit: u32::try_from(packet.segment).unwrap_or(u32::MAX) })
+    Ok(Doorbell { page, bit: u32::try_from(packet.segment).unwrap_or(u32::MAX) })
 }
 
 /// Finds out by doing whether this process may copy to and from the peer's memory.

@@ -2,7 +2,7 @@
 
 use crate::address::Address;
 use crate::announce::Announced;
-use crate::common::{Common, Held};
+use crate::common::{Common, PayloadToken};
 use crate::handshake;
 use crate::registry::PeerRegistry;
 use crate::rma::PeerSegment;
@@ -53,7 +53,7 @@ pub(crate) struct Opening {
 }
 
 /// A request that waits for the program's answer.
-pub(crate) struct Asked {
+pub(crate) struct PendingRequest {
     pub(crate) slot: &'static Slot,
     /// The client's number.
     pub(crate) number: u32,
@@ -62,7 +62,7 @@ pub(crate) struct Asked {
 }
 
 /// The bytes of a message that waits for room.
-pub(crate) enum Kept {
+pub(crate) enum QueuedPayload {
     /// As they will stand in the entry.
     Inline([u8; BODY]),
     /// In a buffer of the endpoint.
@@ -74,7 +74,7 @@ pub(crate) struct Waiting {
     pub(crate) cell: &'static Connection,
     pub(crate) slot: &'static Slot,
     pub(crate) posted: Posted,
-    pub(crate) data: Kept,
+    pub(crate) data: QueuedPayload,
     pub(crate) len: usize,
     /// Milliseconds of the endpoint's clock.
     pub(crate) since: u64,
@@ -104,7 +104,7 @@ impl Op {
 
 pub(crate) struct Lane {
     pub(crate) number: u32,
-    /// What a receive slot holds that has a small message of this lane: [`Held::token`].
+    /// What a receive slot holds that has a small message of this lane: [`PayloadToken::token`].
     pub(crate) token: u64,
     pub(crate) phase: Phase,
     pub(crate) socket: Option<OwnedFd>,
@@ -125,7 +125,7 @@ pub(crate) struct Lane {
     /// Why there was no handshake: a sentence of the peer's, or ours about it.
     pub(crate) refusal: Option<String>,
     pub(crate) table: Table,
-    pub(crate) requests: Vec<Asked>,
+    pub(crate) requests: Vec<PendingRequest>,
     /// Messages and RMAs that wait, in order.
     pub(crate) queue: VecDeque<Op>,
     /// Control frames and answers that wait. They go first: an operation of the queue may wait for the peer's answer, and the peer for
@@ -164,7 +164,7 @@ pub(crate) struct Lane {
     /// Frames received at the last tick.
     pub(crate) polled: u64,
     /// Where the peer wants to be told which lane holds something.
-    pub(crate) bell: Option<Bell>,
+    pub(crate) doorbell: Option<Doorbell>,
     /// Frames received; for the keepalive.
     pub(crate) received: u64,
     pub(crate) seen: u64,
@@ -181,7 +181,7 @@ pub(crate) struct Lane {
 }
 
 /// A peer's ready bitmap, and the bit of a lane.
-pub(crate) struct Bell {
+pub(crate) struct Doorbell {
     pub(crate) page: Segment,
     pub(crate) bit: u32,
 }
@@ -190,7 +190,7 @@ impl Lane {
     pub(crate) fn new(number: u32, phase: Phase, now: u64) -> Self {
         Self {
             number,
-            token: Held::Lane(number, None).token(),
+            token: PayloadToken::Lane(number, None).token(),
             phase,
             socket: None,
             peer: None,
@@ -223,7 +223,7 @@ impl Lane {
             rung: false,
             silent: 0,
             polled: 0,
-            bell: None,
+            doorbell: None,
             received: 0,
             seen: 0,
             heard: now,
@@ -281,8 +281,8 @@ impl Lane {
     #[cold]
     pub(crate) fn wake(&self) {
         // First: a peer that polls sees the hint at once, and the wake-up when it next looks at its descriptors.
-        if let Some(bell) = &self.bell {
-            hints::set(bell.page.words64(0, hints::WORDS), bell.bit);
+        if let Some(doorbell) = &self.doorbell {
+            hints::set(doorbell.page.words64(0, hints::WORDS), doorbell.bit);
         }
         if let Some(socket) = &self.socket {
             handshake::wake(socket);

@@ -37,7 +37,7 @@ mod timers;
 #[allow(unsafe_code)]
 mod wire;
 
-use common::{Common, Held, coarse_now, precise_next, precise_now};
+use common::{Common, PayloadToken, coarse_now, precise_next, precise_now};
 use control::Ready;
 use fast_path::{NO_LANE, SPINS};
 use greet::Cause;
@@ -175,8 +175,8 @@ impl Sm {
     fn release(&mut self) {
         while let Some((held, count)) = self.common.released.take() {
             match held {
-                Held::Lane(number, slot) => self.free(number, slot, count),
-                Held::Spill(number, buffer) => {
+                PayloadToken::Lane(number, slot) => self.free(number, slot, count),
+                PayloadToken::Spill(number, buffer) => {
                     self.common.unspill(buffer);
                     self.free(number, None, 1);
                 }

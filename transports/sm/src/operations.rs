@@ -2,8 +2,8 @@
 
 use crate::Sm;
 use crate::address::Address;
-use crate::common::Held;
-use crate::lane::{Asked, Lane, Opening, Phase};
+use crate::common::PayloadToken;
+use crate::lane::{Lane, Opening, PendingRequest, Phase};
 use crate::layout::{ENTRIES, NOTHING, kind};
 use crate::{CLOCK_EVERY, coarse_now};
 use cci_mem::memory::Memory;
@@ -115,11 +115,11 @@ impl Sm {
     }
 
     /// The lane of an unanswered request, and the request; none when its client is gone.
-    fn asked(&mut self, request: &'static Slot) -> Option<(u32, Asked)> {
-        let (Held::Lane(number, _) | Held::Spill(number, _)) =
-            Held::from_token(request.payload.load(Ordering::Relaxed))?;
-        let asked = self.lanes.get_mut(number as usize)?.as_mut()?.take_request(request)?;
-        Some((number, asked))
+    fn pending_request(&mut self, request: &'static Slot) -> Option<(u32, PendingRequest)> {
+        let (PayloadToken::Lane(number, _) | PayloadToken::Spill(number, _)) =
+            PayloadToken::from_token(request.payload.load(Ordering::Relaxed))?;
+        let pending = self.lanes.get_mut(number as usize)?.as_mut()?.take_request(request)?;
+        Some((number, pending))
     }
 
     /// Waits until no living peer copies to or from this registration, or from any. Names a peer that goes on for longer than `limit`.
@@ -201,22 +201,22 @@ impl Transport for Sm {
     fn accept(&mut self, core: &mut Core, request: &'static Slot, context: u64) -> Result<(), RequestError> {
         self.forget_ways();
         let slot = core.take_send().ok_or(RequestError::NoBuffers)?;
-        let Some((number, asked)) = self.asked(request) else {
+        let Some((number, pending)) = self.pending_request(request) else {
             core.finish_opening(slot, EventKind::Accept, context, Err(Failure::Disconnected));
             return Ok(());
         };
         if let Some(lane) = self.lanes[number as usize].as_deref_mut() {
-            lane.accept_asked(&mut self.common, core, &asked, slot, context);
+            lane.accept_pending(&mut self.common, core, &pending, slot, context);
         }
         Ok(())
     }
 
     fn reject(&mut self, _: &mut Core, request: &'static Slot) -> Result<(), RequestError> {
         self.forget_ways();
-        if let Some((number, asked)) = self.asked(request)
+        if let Some((number, pending)) = self.pending_request(request)
             && let Some(lane) = self.lanes[number as usize].as_deref_mut()
         {
-            lane.post(&mut self.common, Header { kind: kind::REJECT, len: 0, word: asked.number }, NOTHING, None);
+            lane.post(&mut self.common, Header { kind: kind::REJECT, len: 0, word: pending.number }, NOTHING, None);
         }
         Ok(())
     }
@@ -238,9 +238,9 @@ impl Transport for Sm {
     fn redirect(&mut self, _: &mut Core, request: &'static Slot, uri: &str, token: u64) -> Result<(), RequestError> {
         self.forget_ways();
         // A client that is gone needs no answer; the endpoint that expects it reports its absence.
-        let Some((number, asked)) = self.asked(request) else { return Ok(()) };
+        let Some((number, pending)) = self.pending_request(request) else { return Ok(()) };
         let Some(lane) = self.lanes[number as usize].as_deref_mut() else { return Ok(()) };
-        lane.redirect(&mut self.common, &asked, uri, token)
+        lane.redirect(&mut self.common, &pending, uri, token)
     }
 
     fn disconnect(&mut self, core: &mut Core, connection: &'static Connection) {

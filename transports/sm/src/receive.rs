@@ -1,7 +1,7 @@
 //! Receiving: from the ring into events.
 
 use crate::BURST;
-use crate::common::{Common, Held, Released};
+use crate::common::{Common, PayloadToken, Released};
 use crate::lane::{Lane, Phase};
 use crate::layout::{NOTHING, kind, unpair};
 use cci_mem::ring::{BODY, Header, Violation};
@@ -203,14 +203,14 @@ impl Lane {
             let number = common.spill(|buffer| wire.copy_payload(payload, len, buffer));
             // SAFETY: the buffer has room for `len` bytes and a zero, and stays until the token's release.
             unsafe { slot.fill_payload(kind, common.spilled_at(number), Access::Private, len, cell.address()) };
-            slot.payload.store(Held::Spill(self.number, number).token(), Ordering::Relaxed);
+            slot.payload.store(PayloadToken::Spill(self.number, number).token(), Ordering::Relaxed);
             wire.grant(index);
             self.lent += 1;
         } else {
             // SAFETY: `inbound_slot` has checked that `len` bytes and one more are inside the mapping, which stays until the
             // token's release; no other event has the slot, because it leaves `theirs` here and is granted again only on release.
             unsafe { slot.fill_payload(kind, payload, Access::Shared, len, cell.address()) };
-            slot.payload.store(Held::Lane(number, Some(index)).token(), Ordering::Relaxed);
+            slot.payload.store(PayloadToken::Lane(number, Some(index)).token(), Ordering::Relaxed);
             self.lent += 1;
             if wire.wants_more() {
                 wire.grow();

@@ -1,7 +1,7 @@
 //! Sending: publishing in the ring, and the queue of what has to wait.
 
 use crate::common::Common;
-use crate::lane::{Kept, Lane, Op, Phase, Waiting};
+use crate::lane::{Lane, Op, Phase, QueuedPayload, Waiting};
 use crate::layout::{NO_SLOT, kind, pair};
 use crate::wire::Wire;
 use cci_mem::ring::{BODY, BODY_WORDS, Header, Violation};
@@ -221,11 +221,11 @@ impl Lane {
         let data = if message.len() <= BODY {
             let mut bytes = [0; BODY];
             message.copy_to(&mut bytes);
-            Kept::Inline(bytes)
+            QueuedPayload::Inline(bytes)
         } else {
             let mut buffer = common.buffer();
             message.copy_to(&mut buffer);
-            Kept::Buffer(buffer)
+            QueuedPayload::Buffer(buffer)
         };
         // The clock is read only where it will be asked for; `options_changed` makes up for it. The coarse one would let the
         // timeout come early.
@@ -359,8 +359,8 @@ impl Lane {
             return Ok(false);
         };
         let bytes = match &waiting.data {
-            Kept::Inline(bytes) => &bytes[..waiting.len],
-            Kept::Buffer(bytes) => &bytes[..waiting.len],
+            QueuedPayload::Inline(bytes) => &bytes[..waiting.len],
+            QueuedPayload::Buffer(bytes) => &bytes[..waiting.len],
         };
         if !wire.publish(core, waiting.cell.remote.load(Ordering::Relaxed), Message::from(bytes))? {
             return Ok(false);
