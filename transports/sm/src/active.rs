@@ -2,7 +2,7 @@
 //!
 //! A lane is *hot* while it carries messages or has something to send: every call polls it, as far as its turn comes. All others
 //! are *cold*: their sleep word says ASLEEP although this side polls, so that their peer sets a hint and sends a wake-up with the
-//! next frame. A lane is *restless* while it has something to do with the clock.
+//! next frame. A lane is *timed* while it has something to do with the clock.
 
 use crate::common::Common;
 use crate::lane::{Lane, Phase};
@@ -21,16 +21,16 @@ const HINTS_PER_CALL: usize = 16;
 
 impl Lane {
     /// The clock is to look at this lane.
-    pub(crate) fn stir(&mut self, common: &mut Common) {
-        if !self.restless {
-            self.restless = true;
-            common.stirred.push(self.number);
+    pub(crate) fn start_timing(&mut self, common: &mut Common) {
+        if !self.timed {
+            self.timed = true;
+            common.newly_timed.push(self.number);
         }
     }
 
     /// Calls are to poll this lane, and the clock is to look at it: something waits to be sent.
     pub(crate) fn busy(&mut self, common: &mut Common) {
-        self.stir(common);
+        self.start_timing(common);
         if !self.hot {
             self.hot = true;
             common.heated.push(self.number);
@@ -79,9 +79,9 @@ impl Sm {
 
     /// Enters the lanes that have become busy since the last call into the lists.
     #[cold]
-    pub(crate) fn on_stirred(&mut self) {
-        while let Some(number) = self.common.stirred.pop() {
-            self.restless.push(number);
+    pub(crate) fn on_newly_timed(&mut self) {
+        while let Some(number) = self.common.newly_timed.pop() {
+            self.timed.push(number);
         }
         while let Some(number) = self.common.heated.pop() {
             let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
@@ -210,9 +210,9 @@ impl Sm {
             self.hot.retain(|other| *other != number);
             self.common.heated.retain(|other| *other != number);
         }
-        if lane.restless {
-            self.restless.retain(|other| *other != number);
-            self.common.stirred.retain(|other| *other != number);
+        if lane.timed {
+            self.timed.retain(|other| *other != number);
+            self.common.newly_timed.retain(|other| *other != number);
         }
         self.vacant.push(number);
     }

@@ -41,7 +41,7 @@ pub(crate) struct Common {
     /// Lanes whose peer broke the protocol, with what it did.
     pub(crate) protocol_errors: Vec<u32>,
     /// Lanes that the clock is to look at from now on.
-    pub(crate) stirred: Vec<u32>,
+    pub(crate) newly_timed: Vec<u32>,
     /// Lanes that calls are to poll from now on.
     pub(crate) heated: Vec<u32>,
     /// This endpoint's ready bitmap: peers set the bits of cold lanes that hold something.

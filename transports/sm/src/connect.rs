@@ -31,7 +31,7 @@ impl Lane {
         let payload = opening.payload.clone();
         let token = opening.token;
         let number = self.enter(cell, Some(opening));
-        self.stir(common);
+        self.start_timing(common);
         let header = Header { kind: kind::CONNECT, len: 0, word: number };
         let first = pair(cell.attribute() as u32, common.max_send_size);
         self.post(common, header, body([first, NO_PAYLOAD, token]), Some(&payload));
@@ -143,7 +143,7 @@ impl Lane {
             return core.finish_opening(slot, EventKind::Accept, context, Err(Failure::NoMemory));
         };
         let number = self.enter(cell, None);
-        self.stir(common);
+        self.start_timing(common);
         cell.remote.store(pending.number, Ordering::Relaxed);
         note_heard(cell, common.now);
         cell.set_state(ConnectionState::Open);
@@ -240,7 +240,7 @@ impl Lane {
         let known = self.table.cell(number).is_some_and(|other| std::ptr::eq(other, cell));
         if known {
             self.leave(number, common.now);
-            self.stir(common);
+            self.start_timing(common);
             self.fail_operations(common, core, Some(cell), Failure::Disconnected);
             let remote = cell.remote.load(Ordering::Relaxed);
             self.post(common, Header { kind: kind::DISCONNECT, len: 0, word: remote }, NOTHING, None);

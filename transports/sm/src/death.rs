@@ -119,7 +119,7 @@ impl Sm {
         let _uncancelled = Uncancelled::new();
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
         lane.phase = Phase::Dead;
-        lane.stir(&mut self.common);
+        lane.start_timing(&mut self.common);
         lane.fail_operations(&mut self.common, core, None, Failure::Disconnected);
         lane.clear_answers();
         lane.requests.clear();
@@ -186,7 +186,7 @@ impl Sm {
             }
         }
         self.hot.clear();
-        self.restless.clear();
+        self.timed.clear();
     }
 }
 

@@ -151,7 +151,7 @@ impl Sm {
         self.sole = match self.hot[..] {
             [number]
                 if !has_deferred
-                    && self.restless.is_empty()
+                    && self.timed.is_empty()
                     && self.common.wanting.is_empty()
                     && self.lane(number).is_some_and(|lane| lane.is_clear() && !lane.held_back) =>
             {

@@ -114,8 +114,8 @@ impl Sm {
         let now = self.tick;
         let mut in_flight = 0;
         core.begin_waits();
-        for at in 0..self.restless.len() {
-            let number = self.restless[at] as usize;
+        for at in 0..self.timed.len() {
+            let number = self.timed[at] as usize;
             let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) else { continue };
             in_flight += lane.queue.len() as u64;
             lane.show_queue(core, now);

@@ -155,8 +155,8 @@ pub(crate) struct Lane {
     pub(crate) held_back: bool,
     /// Every call polls this lane; it stands in `Sm::hot`, or will.
     pub(crate) hot: bool,
-    /// The clock looks at this lane; it stands in `Sm::restless`, or will.
-    pub(crate) restless: bool,
+    /// The clock looks at this lane; it stands in `Sm::timed`, or will.
+    pub(crate) timed: bool,
     /// A wake-up has been read since the last look.
     pub(crate) rung: bool,
     /// Ticks without a frame while hot.
@@ -219,7 +219,7 @@ impl Lane {
             wants: false,
             held_back: false,
             hot: false,
-            restless: false,
+            timed: false,
             rung: false,
             silent: 0,
             polled: 0,
@@ -303,7 +303,7 @@ impl Lane {
     /// Breaks a connection: its operations end with `failure`, the program is told as it asked, the table forgets it.
     pub(crate) fn break_connection(&mut self, common: &mut Common, core: &mut Core, number: u32, failure: Failure) {
         let Some((cell, opening)) = self.leave(number, common.now) else { return };
-        self.stir(common);
+        self.start_timing(common);
         if let Some(opening) = opening {
             fail_opening(core, cell, &opening, failure);
             return self.on_answered(core);

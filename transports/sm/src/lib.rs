@@ -83,7 +83,7 @@ pub struct Sm {
     /// The lane into which the last message was published at once, if nothing but messages has passed since. [`NO_LANE`] as for `sole`.
     clear: u32,
     /// Numbers of the lanes that the clock looks at.
-    restless: Vec<u32>,
+    timed: Vec<u32>,
     /// The cold lane that was looked at last.
     swept: u32,
     /// Lanes that calls have looked at.
@@ -203,12 +203,12 @@ impl Sm {
         while let Some(redirected) = self.common.redirected.pop() {
             self.join(core, redirected.address, redirected.cell, redirected.opening);
         }
-        self.on_stirred();
+        self.on_newly_timed();
         if self.common.lanes_changed {
             self.common.lanes_changed = false;
             let in_handshake =
                 |lane: &Lane| matches!(lane.phase, Phase::HelloSent | Phase::Answering(_) | Phase::Connecting(_));
-            self.in_handshake = self.restless.iter().any(|number| self.lane(*number).is_some_and(in_handshake));
+            self.in_handshake = self.timed.iter().any(|number| self.lane(*number).is_some_and(in_handshake));
             if self.common.refusing > 0 {
                 self.retry_all(core);
             }
@@ -331,7 +331,7 @@ impl Sm {
             u32::try_from(self.lanes.len() - 1).unwrap_or(u32::MAX)
         });
         let mut lane = Box::new(Lane::new(number, phase, self.common.now));
-        lane.stir(&mut self.common);
+        lane.start_timing(&mut self.common);
         self.lanes[number as usize] = Some(lane);
         self.common.lanes_changed = true;
         number
@@ -341,7 +341,7 @@ impl Sm {
 impl Common {
     #[inline]
     fn has_deferred(&self) -> bool {
-        let lists = self.stirred.len() | self.heated.len() | self.protocol_errors.len() | self.redirected.len();
+        let lists = self.newly_timed.len() | self.heated.len() | self.protocol_errors.len() | self.redirected.len();
         lists != 0 || self.lanes_changed
     }
 }

@@ -151,7 +151,7 @@ impl Sm {
         if needs_edge {
             self.look_once(core);
         }
-        self.on_stirred();
+        self.on_newly_timed();
         let mut heavy = false;
         for at in 0..self.hot.len() {
             let number = self.hot[at];

@@ -67,7 +67,7 @@ impl Sm {
             expected: ExpectedClients::default(),
             redirected: Vec::new(),
             protocol_errors: Vec::new(),
-            stirred: Vec::new(),
+            newly_timed: Vec::new(),
             heated: Vec::new(),
             ready_page: ready_page().map_err(system)?,
             hints: Hints::new(),
@@ -87,7 +87,7 @@ impl Sm {
             hot: Vec::new(),
             sole: NO_LANE,
             clear: NO_LANE,
-            restless: Vec::new(),
+            timed: Vec::new(),
             swept: 0,
             #[cfg(test)]
             looks: std::cell::Cell::new(0),

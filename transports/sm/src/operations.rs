@@ -152,7 +152,7 @@ impl Sm {
             for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.phase == Phase::Ready) {
                 lane.announced.on_change(shared.number);
                 lane.announce(&mut self.common);
-                lane.stir(&mut self.common);
+                lane.start_timing(&mut self.common);
             }
         }
         Ok(())
@@ -310,7 +310,7 @@ impl Transport for Sm {
             for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.phase == Phase::Ready) {
                 lane.announced.on_change(shared.number);
                 lane.announce(&mut self.common);
-                lane.stir(&mut self.common);
+                lane.start_timing(&mut self.common);
             }
         }
         Ok(handle)
@@ -382,7 +382,7 @@ impl Transport for Sm {
         let number = connection.lane.load(Ordering::Relaxed) as usize;
         if let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) {
             lane.watchful = true;
-            lane.stir(&mut self.common);
+            lane.start_timing(&mut self.common);
             lane.start_clocks(now);
         }
     }

@@ -184,18 +184,18 @@ impl Sm {
         let now = self.common.now;
         self.common.pending_events.flush(core);
         self.common.control.listen_again(now, LISTEN_AGAIN);
-        self.on_stirred();
+        self.on_newly_timed();
         // From the end: a lane that is removed takes its place with it.
-        for at in (0..self.restless.len()).rev() {
-            let Some(number) = self.restless.get(at).copied() else { continue };
+        for at in (0..self.timed.len()).rev() {
+            let Some(number) = self.timed.get(at).copied() else { continue };
             let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
             if let Some(cause) = lane.on_tick(&mut self.common, core) {
                 self.tear_down(core, number, cause);
             } else if lane.is_over() {
                 self.remove_lane(number);
             } else if lane.is_quiet() {
-                lane.restless = false;
-                self.restless.swap_remove(at);
+                lane.timed = false;
+                self.timed.swap_remove(at);
             }
         }
         while self.common.expected.expire(core, now).is_some() {}
@@ -205,8 +205,8 @@ impl Sm {
     /// Sets the timer to the next deadline.
     pub(crate) fn set_timer(&mut self) {
         let now = crate::common::precise_now();
-        let restless = self.restless.iter().filter_map(|number| self.lane(*number));
-        let lanes = restless.filter_map(|lane| lane.next_deadline(now)).min();
+        let timed = self.timed.iter().filter_map(|number| self.lane(*number));
+        let lanes = timed.filter_map(|lane| lane.next_deadline(now)).min();
         let expected = self.common.expected.deadline();
         let listening = (!self.common.control.is_listening()).then_some(now + LISTEN_AGAIN);
         let pending_events = (!self.common.pending_events.is_empty()).then_some(now + CONNECT_AGAIN);

@@ -100,7 +100,7 @@ impl End {
     fn cool_down(&mut self) {
         let begin = Instant::now();
         let few = if self.sm.lanes.len() > FEW { 1 } else { FEW };
-        while self.sm.hot.len() > few || !self.sm.restless.is_empty() {
+        while self.sm.hot.len() > few || !self.sm.timed.is_empty() {
             // The last ACCEPT.
             if let Some(slot) = self.call() {
                 assert!(slot.give_back());
