@@ -143,10 +143,10 @@ pub struct AcceptFailed<'e>(pub(super) Held<'e>);
 
 /// Gives events at the end of a handshake the context of the program's call.
 macro_rules! ends_a_handshake {
-    ($($name:ident: $call:literal)+) => {
+    ($($(#[$doc:meta])+ $name:ident)+) => {
         $(
             impl $name<'_> {
-                #[doc = concat!("Returns the context that the ", $call, " with.")]
+                $(#[$doc])+
                 #[must_use]
                 pub fn context(&self) -> u64 {
                     self.0.slot.words()[0]
@@ -157,18 +157,22 @@ macro_rules! ends_a_handshake {
 }
 
 ends_a_handshake! {
-    Connected: "connect was started"
-    ConnectFailed: "connect was started"
-    Accepted: "request was accepted"
-    AcceptFailed: "request was accepted"
+    /// Returns the context that the connect was started with.
+    Connected
+    /// Returns the context that the connect was started with.
+    ConnectFailed
+    /// Returns the context that the request was accepted with.
+    Accepted
+    /// Returns the context that the request was accepted with.
+    AcceptFailed
 }
 
 /// Gives events of a handshake that has failed the failure.
 macro_rules! is_a_failure {
-    ($($name:ident: $what:literal)+) => {
+    ($($(#[$doc:meta])+ $name:ident)+) => {
         $(
             impl $name<'_> {
-                #[doc = concat!("Returns why the ", $what, ".")]
+                $(#[$doc])+
                 #[must_use]
                 pub fn failure(&self) -> Failure {
                     failure(self.0.slot.detail())
@@ -179,8 +183,10 @@ macro_rules! is_a_failure {
 }
 
 is_a_failure! {
-    ConnectFailed: "connect failed"
-    AcceptFailed: "connection did not open"
+    /// Returns why the connect failed.
+    ConnectFailed
+    /// Returns why the connection did not open.
+    AcceptFailed
 }
 
 /// The failure of an endpoint's device: see [`crate::Event::EndpointFailed`].
