@@ -80,12 +80,69 @@ CCI_DECLSPEC int ccix_create_endpoint(cci_device_t *device, const struct ccix_en
                                       cci_endpoint_t **endpoint, cci_os_handle_t *fd);
 
 /* ------------------------------------------------------------------------------------------------------------------------
+ * Events
+ * --------------------------------------------------------------------------------------------------------------------- */
+
+/* Writes the next events to `events`, oldest first and at most `most`, and their number to *count: what cci_get_event() would
+ * give call by call, for one lock. The program returns each by cci_return_event(), in any order. Of a program that waits
+ * edge-triggered, only a call that answers CCI_EAGAIN promises an edge.
+ * CCI_EAGAIN: none now. CCI_ENOBUFS: none, and the program holds every receive buffer. Then *count is 0.
+ * CCI_EINVAL: `most` is 0, or a place is NULL. */
+CCI_DECLSPEC int ccix_get_events(cci_endpoint_t *endpoint, cci_event_t **events, uint32_t most, uint32_t *count);
+
+/* What ccix_poll() calls for each event, with its `arg`. 0: the library returns the event, so that its payload is gone once the
+ * handler has returned; else the program keeps it, and returns it by cci_return_event(). A request that is neither
+ * answered nor kept is rejected.
+ * The handler runs without the endpoint's lock, and may call everything but cci_destroy_endpoint() of this endpoint and
+ * cci_finalize(). It must not leave by longjmp() or an exception. */
+typedef int ccix_handler_t(void *arg, cci_event_t *event);
+
+/* Hands the next events to `handler`, oldest first and at most `most`, and writes their number to *count (NULL: nowhere).
+ * Messages lie where they arrived. Answers as ccix_get_events(); then the handler has not been called. */
+CCI_DECLSPEC int ccix_poll(cci_endpoint_t *endpoint, uint32_t most, ccix_handler_t *handler, void *arg, uint32_t *count);
+
+/* Sets *event to the next event of one of `count` endpoints and *which (NULL: nowhere) to the place of that one, and sleeps until
+ * there is an event, at most for `timeout`; NULL: for ever. Each call begins with another endpoint, so that one with many events
+ * does not keep the others waiting. The program returns the event by cci_return_event().
+ * CCI_EAGAIN: the time is over, or ccix_wake() has ended the wait; *event is NULL. An endpoint that is destroyed meanwhile ends the
+ * wait with CCI_EINVAL. CCI_ENOBUFS: as cci_get_event(). CCI_EINVAL also: `count` is 0. */
+CCI_DECLSPEC int ccix_wait(cci_endpoint_t *const *endpoints, uint32_t count, const struct timeval *timeout,
+                           cci_event_t **event, uint32_t *which);
+
+/* Ends one ccix_wait() for the endpoint, or the next one if none waits now, and makes its descriptor readable once. From any
+ * thread, also for an endpoint of one thread; wake-ups that nobody has taken yet count as one.
+ * CCI_EINVAL: it is no endpoint any more. Another status: no descriptor is left, as ccix_last_error() says. */
+CCI_DECLSPEC int ccix_wake(cci_endpoint_t *endpoint);
+
+/* ------------------------------------------------------------------------------------------------------------------------
  * Connections
  * --------------------------------------------------------------------------------------------------------------------- */
 
 /* Accepts a request on another endpoint of the same transport than the one that received it: one endpoint takes the requests
  * and others serve them. The CCI_EVENT_ACCEPT comes on `endpoint`. CCI_EINVAL also: another transport. */
 CCI_DECLSPEC int ccix_accept_on(cci_event_t *conn_req, cci_endpoint_t *endpoint, const void *context);
+
+struct ccix_peer {
+    /* sizeof(struct ccix_peer) */
+    uint32_t size;
+    /* Which of the fields below are known: CCIX_PEER_... */
+    uint32_t known;
+    /* Its effective user when it connected, and its process, by the kernel of this host. */
+    uint32_t user;
+    uint32_t process;
+    /* Where its frames come from, as a URI, cut to fit; "" on one host. A network may let others use an address. */
+    char address[128];
+    /* The key by which it has proved who it is; no transport does that yet. */
+    uint8_t key[32];
+};
+
+#define CCIX_PEER_USER (1u << 0)
+#define CCIX_PEER_PROCESS (1u << 1)
+#define CCIX_PEER_KEY (1u << 2)
+
+/* Tells who sent a request (CCI_EVENT_CONNECT_REQUEST) that is not yet answered, as far as the system tells: nothing is the peer's
+ * own word. CCI_EINVAL: not such an event, or `size` holds nothing but itself. CCI_ERR_DISCONNECTED: the client is gone. */
+CCI_DECLSPEC int ccix_request_peer(const cci_event_t *conn_req, struct ccix_peer *peer);
 
 struct ccix_connection_info {
     /* sizeof(struct ccix_connection_info) */

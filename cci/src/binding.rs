@@ -5,6 +5,8 @@
 //! [`into_cell`]), whose callers promise this: no event that an [`crate::Event`] holds is given back through a slot, and no
 //! endpoint is closed through its cell, while Rust code may still read the payload of one of its events.
 
+mod waiting;
+
 use crate::EndpointOptions;
 use crate::connection::Connection as Named;
 use crate::endpoint::{CloseError, EndpointFor};
@@ -17,7 +19,7 @@ use cci_proto::{
     EventKind, Failure, PollError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Status,
     Unusable,
 };
-use cci_transport::{Connection, ConnectionState, Endpoint, Message, Posted, Rma, Slot, Transport, keep_copies};
+use cci_transport::{Connection, ConnectionState, Endpoint, Message, Peer, Posted, Rma, Slot, Transport, keep_copies};
 use std::ptr::NonNull;
 use std::time::Duration;
 
@@ -26,6 +28,8 @@ pub use cci_proto::Flags;
 pub use cci_transport::{
     Connection as ConnectionCell, Endpoint as EndpointCell, Entered, Outside, Popped, Slot as EventCell,
 };
+
+pub use waiting::{wait_any, waiting, wake};
 
 /// `Slot::mark` of a request that was answered.
 pub const ANSWERED: u32 = 1;
@@ -98,7 +102,7 @@ pub fn refill(slot: &Slot) {
     let Some(owner) = slot.owner.get() else { return };
     if owner.with(|core, transport| transport.refill(core)) == Err(Unusable::WrongThread) {
         // Its thread may be asleep on the handle.
-        owner.wake();
+        owner.ring();
     }
 }
 
@@ -297,6 +301,19 @@ fn sleep(fd: &std::os::fd::OwnedFd, limit: Duration) {
 /// Not an unanswered request.
 pub fn accept(slot: &'static Slot, context: u64) -> Result<(), RequestError> {
     answer(slot, |core, transport| transport.accept(core, slot, context))
+}
+
+/// Who sent a request; none when its client is gone.
+///
+/// # Errors
+///
+/// Not an unanswered request.
+pub fn peer(slot: &'static Slot) -> Result<Option<Peer>, RequestError> {
+    let owner = slot.owner.get().ok_or(RequestError::NotARequest)?;
+    owner.with(|_, transport| {
+        check_request(slot)?;
+        Ok(transport.peer(slot))
+    })?
 }
 
 /// Rejects a request.

@@ -15,12 +15,11 @@ use cci_proto::{
     Unusable,
 };
 use cci_transport::{Body, ConnectionReport, Core, CoreOptions, OpenError, room_for};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fmt;
 use std::io::IoSlice;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Why an endpoint was not closed, or what is left after it was.
 ///
@@ -316,31 +315,6 @@ impl<T> EndpointFor<T> {
         Ok(self.cell.next_event()?.map(Event::of))
     }
 
-    /// Returns the next event, and sleeps until there is one, at most for `limit`. `None`: the time is over.
-    ///
-    /// From the first call on the endpoint is prepared for sleepers, as by [`AsFd::as_fd`].
-    ///
-    /// # Errors
-    ///
-    /// As [`EndpointFor::get_event`].
-    pub fn wait(&self, limit: Option<Duration>) -> Result<Option<Event<'_>>, PollError> {
-        binding::handle(self.cell)?;
-        // A limit beyond the clock's range is none.
-        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
-        loop {
-            if let Some(event) = self.get_event()? {
-                return Ok(Some(event));
-            }
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
-                return Ok(None);
-            }
-            let timeout = left.and_then(|left| Timespec::try_from(left).ok());
-            // A signal ends the sleep early, which the loop allows.
-            let _ = poll(&mut [PollFd::from_borrowed_fd(self.borrow_handle(), PollFlags::IN)], timeout.as_ref());
-        }
-    }
-
     /// Asks the endpoint at the URI for a connection. Never blocks; one event, [`Event::Connected`] or [`Event::ConnectFailed`],
     /// reports the end.
     ///
@@ -486,6 +460,11 @@ impl<T> EndpointFor<T> {
     pub(crate) fn leave_open(mut self) -> &'static binding::EndpointCell {
         self.closed = true;
         self.cell
+    }
+
+    /// Which life of its cell this is.
+    pub(crate) fn life(&self) -> u32 {
+        self.generation
     }
 
     #[expect(unsafe_code, reason = "the transport owns the descriptor")]

@@ -51,6 +51,7 @@
 pub mod __binding {
     pub use crate::binding::*;
 }
+mod batch;
 mod binding;
 mod config;
 mod connection;
@@ -66,6 +67,7 @@ mod registration;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 mod transports;
+mod waiting;
 
 pub use cci_mem::arena::SharedMemory;
 pub use cci_mem::memory::Memory;
@@ -76,7 +78,7 @@ pub use cci_proto::{
 };
 #[cfg(feature = "trace")]
 pub use cci_transport::trace;
-pub use cci_transport::{Condition, ConnectionReport, Discovered, Driver, Key, OpenError, Scope};
+pub use cci_transport::{Condition, ConnectionReport, Discovered, Driver, Key, OpenError, Peer, Scope};
 pub use cci_transport::{Snapshot, Unreadable, WaitFor, WaitShown};
 pub use connection::Connection;
 pub use context::Context;
@@ -91,3 +93,4 @@ pub use event::{
 pub use operations::{Connect, Notify, Rma};
 pub use registration::{Region, Registration, StillRegistered};
 pub use transports::{driver, drivers};
+pub use waiting::{Waker, wait_any};

@@ -44,7 +44,7 @@ unsafe extern "C" fn cci_connect(
     })
 }
 
-fn duration(time: &libc::timeval) -> Result<Duration, Refusal> {
+pub(crate) fn duration(time: &libc::timeval) -> Result<Duration, Refusal> {
     let negative = |_| Refusal::Argument("the timeout is negative");
     let seconds = u64::try_from(time.tv_sec).map_err(negative)?;
     let micros = u64::try_from(time.tv_usec).map_err(negative)?;

@@ -2,7 +2,7 @@
 
 use crate::endpoint::{self, Places};
 use crate::handles::{self, Named};
-use crate::layout::{self, ConnectionInfo};
+use crate::layout::{self, ConnectionInfo, Peer};
 use crate::status::{self, Refusal};
 use crate::{connection, guard, init};
 use cci::__binding::{self as raw, ConnectionCell, EndpointCell, EventCell, Threading};
@@ -154,18 +154,53 @@ unsafe extern "C" fn ccix_accept_on(
 
 /// # Safety
 ///
+/// `conn_req` is NULL or was an event once; `peer` is NULL, or writable for as many bytes as it says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ccix_request_peer(conn_req: *const EventCell, peer: *mut Peer) -> c_int {
+    // SAFETY: by the contract above.
+    let slot = unsafe { handles::event(conn_req) };
+    guard::at_length(slot.ok().and_then(|slot| slot.owner.get()), || {
+        // SAFETY: by the contract above.
+        let size = unsafe { size_of_place(peer, "set size to sizeof(struct ccix_peer)") }?;
+        let found = raw::peer(slot?)?.ok_or(Refusal::Option(OptionError::Disconnected))?;
+        let known = u32::from(found.user.is_some())
+            | u32::from(found.process.is_some()) << 1
+            | u32::from(found.key.is_some()) << 2;
+        let filled = Peer {
+            size: u32::try_from(size).unwrap_or(0),
+            known,
+            user: found.user.unwrap_or(0),
+            process: found.process.unwrap_or(0),
+            address: text(&found.address),
+            key: found.key.unwrap_or_default(),
+        };
+        // SAFETY: `size` bytes are writable by the contract above, and `filled` has them.
+        unsafe { std::ptr::copy_nonoverlapping(std::ptr::from_ref(&filled).cast::<u8>(), peer.cast::<u8>(), size) };
+        Ok(())
+    })
+}
+
+/// How many bytes of a structure the program has room for, which begins with its size.
+///
+/// # Safety
+///
+/// `place` is NULL, or readable for a number.
+unsafe fn size_of_place<T>(place: *mut T, too_small: &'static str) -> Result<usize, Refusal> {
+    handles::present(place)?;
+    // SAFETY: the size is there in every version.
+    let size = unsafe { place.cast::<u32>().read_unaligned() } as usize;
+    if size <= size_of::<u32>() { Err(Refusal::Argument(too_small)) } else { Ok(size.min(size_of::<T>())) }
+}
+
+/// # Safety
+///
 /// `connection` is NULL or was a connection once; `info` is NULL, or writable for as many bytes as it says.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_connection_info(connection: *const ConnectionCell, info: *mut ConnectionInfo) -> c_int {
     // SAFETY: by the contract above.
     guard::on_connection_at_length(unsafe { handles::connection(connection) }, |named| {
-        handles::present(info)?;
-        // SAFETY: the size is there in every version.
-        let size = unsafe { info.cast::<u32>().read_unaligned() } as usize;
-        if size <= size_of::<u32>() {
-            return Err(Refusal::Argument("set size to sizeof(struct ccix_connection_info)"));
-        }
-        let size = size.min(size_of::<ConnectionInfo>());
+        // SAFETY: by the contract above.
+        let size = unsafe { size_of_place(info, "set size to sizeof(struct ccix_connection_info)") }?;
         let filled = connection_info(&report(named)?, size);
         // SAFETY: `size` bytes are writable by the contract above, and `filled` has them.
         unsafe { std::ptr::copy_nonoverlapping(std::ptr::from_ref(&filled).cast::<u8>(), info.cast::<u8>(), size) };

@@ -37,6 +37,18 @@ pub(crate) fn on_endpoint(
     }
 }
 
+/// Runs a call on an endpoint that has its code already.
+#[inline(always)]
+pub(crate) fn on_cell(
+    endpoint: Result<&'static EndpointCell, Refusal>,
+    act: impl FnOnce(&'static EndpointCell) -> Result<c_int, Refusal>,
+) -> c_int {
+    match endpoint {
+        Ok(endpoint) => catch(Some(endpoint), || act(endpoint).unwrap_or_else(refused)),
+        Err(refusal) => refused(refusal),
+    }
+}
+
 /// Runs a call on a connection.
 #[inline(always)]
 pub(crate) fn on_connection(

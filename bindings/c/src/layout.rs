@@ -37,6 +37,17 @@ pub(crate) struct EndpointOptions {
     pub(crate) service: *const c_char,
 }
 
+/// `struct ccix_peer`.
+#[repr(C)]
+pub(crate) struct Peer {
+    pub(crate) size: u32,
+    pub(crate) known: u32,
+    pub(crate) user: u32,
+    pub(crate) process: u32,
+    pub(crate) address: [u8; 128],
+    pub(crate) key: [u8; 32],
+}
+
 /// `struct ccix_connection_info`.
 #[repr(C)]
 pub(crate) struct ConnectionInfo {
@@ -73,6 +84,7 @@ const _: () = {
     assert!(size_of::<cci::RmaHandle>() == 32);
     assert!(size_of::<cci::Alignment>() == 24 && offset_of!(cci::Alignment, read_local_addr) == 12);
     assert!(size_of::<EndpointOptions>() == 24 && offset_of!(EndpointOptions, service) == 16);
+    assert!(size_of::<Peer>() == 176 && offset_of!(Peer, address) == 16 && offset_of!(Peer, key) == 144);
     assert!(size_of::<ConnectionInfo>() == 2008 && offset_of!(ConnectionInfo, rtt_ns) == 16);
     assert!(offset_of!(ConnectionInfo, transport) == 64 && offset_of!(ConnectionInfo, why) == 208);
     assert!(offset_of!(ConnectionInfo, strays) == 464);

@@ -4,6 +4,7 @@
 //! first bytes are the structures of `cci.h`. The cells are never unmapped and never hold another type, so that a pointer
 //! that was valid once is looked at safely and refused by its state. A panic never leaves: see [`guard`].
 
+mod batch;
 mod connection;
 mod device;
 mod endpoint;

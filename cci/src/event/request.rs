@@ -5,6 +5,7 @@ use crate::binding;
 use crate::endpoint::EndpointFor;
 use crate::errors::Unanswered;
 use cci_proto::{Attribute, RequestError};
+use cci_transport::Peer;
 use std::fmt;
 
 /// A connection request: see [`crate::Event::Request`]. Answering it consumes it; dropping it rejects it.
@@ -42,6 +43,12 @@ impl<'e> Request<'e> {
         let mut bytes = vec![0; self.0.slot.detail() as usize];
         let _ = self.0.slot.copy_payload(&mut bytes);
         bytes
+    }
+
+    /// Returns who asks, as far as the system tells; `None` when the client is gone meanwhile.
+    #[must_use]
+    pub fn peer(&self) -> Option<Peer> {
+        binding::peer(self.0.slot).ok().flatten()
     }
 
     /// Accepts the request. One event, [`crate::Event::Accepted`] or [`crate::Event::AcceptFailed`], follows with `context`.

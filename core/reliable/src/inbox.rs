@@ -263,6 +263,12 @@ impl Inbox {
         true
     }
 
+    /// The request of a slot. `None`: its client is gone.
+    pub(super) fn request(&self, slot: &'static Slot) -> Option<&PendingRequest> {
+        let request = self.pending_requests.get(slot.index.load(Ordering::Relaxed) as usize)?;
+        request.as_ref().filter(|request| std::ptr::eq(request.slot, slot))
+    }
+
     /// Takes the request of a slot. `None`: its client is gone.
     pub(super) fn take_request(&mut self, slot: &'static Slot) -> Option<PendingRequest> {
         let request = self.pending_requests.get_mut(slot.index.load(Ordering::Relaxed) as usize)?;

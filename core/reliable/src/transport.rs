@@ -10,7 +10,8 @@ use cci_mem::sync::Ordering;
 use cci_proto::engine::Index;
 use cci_proto::{ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};
 use cci_transport::{
-    BackgroundWork, Connect, Connection, ConnectionReport, ConnectionState, Core, Message, Posted, Rma, Slot, Transport,
+    BackgroundWork, Connect, Connection, ConnectionReport, ConnectionState, Core, Message, Peer, Posted, Rma, Slot,
+    Transport,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -45,6 +46,14 @@ impl<L: Link> Transport for Reliable<L> {
         let accepted = self.accept_request(core, request, context);
         self.after(core);
         accepted
+    }
+
+    fn peer(&self, request: &'static Slot) -> Option<Peer> {
+        let index = self.host.inbox.request(request)?.index;
+        let mut peer = Peer::default();
+        // A text refuses nothing.
+        let _ = self.link.write_name(&self.engine.address(index)?, &mut peer.address);
+        Some(peer)
     }
 
     fn reject(&mut self, core: &mut Core, request: &'static Slot) -> Result<(), RequestError> {

@@ -1,6 +1,7 @@
 //! An endpoint: a cell in a slab that is never unmapped, with everything else behind its lock.
 
 use crate::core::Core;
+use crate::wakers::Wakers;
 use crate::{Connection, Slot, Transport};
 use cci_mem::barrier::{Pairing, prepare};
 use cci_mem::fork::{Mark, MarkPlace, PerProcess};
@@ -11,7 +12,7 @@ use cci_mem::source::Source;
 use cci_mem::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use cci_proto::{Flags, PollError, SendError, Unusable};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// What is behind the lock.
 pub struct Body {
@@ -37,8 +38,7 @@ pub struct Endpoint {
     /// How giving an event back and `starving` are ordered.
     pub pairing: Pairing,
     mark: MarkPlace,
-    /// Wakes the thread that waits on the handle, without the lock; for endpoints of one thread.
-    waker: Mutex<Option<Arc<OwnedFd>>>,
+    wakers: Wakers,
     body: Guarded<Option<Body>>,
 }
 
@@ -53,7 +53,7 @@ impl Default for Endpoint {
             failed: AtomicBool::new(false),
             pairing,
             mark: MarkPlace::new(),
-            waker: Mutex::new(None),
+            wakers: Wakers::default(),
             body: Guarded::new(None, pairing),
         }
     }
@@ -76,7 +76,7 @@ impl Endpoint {
         endpoint.starving.store(false, Ordering::Relaxed);
         endpoint.failed.store(false, Ordering::Relaxed);
         if let Some(body) = make(endpoint) {
-            *endpoint.waker() = Some(body.transport.waker());
+            endpoint.wakers.open(body.transport.waker());
             // A cell in the slab is for many threads (see `close`), so that nobody can be refused
             // here.
             if let Ok(mut place) = endpoint.body.enter() {
@@ -117,7 +117,7 @@ impl Endpoint {
         // Before the lock is released: a thread that waits for an operation of this life must not
         // take the next one for it.
         self.generation.store(self.generation().wrapping_add(1), Ordering::Relaxed);
-        *self.waker() = None;
+        self.wakers.close();
         place.hand_over(Threading::Many);
         Ok(body)
     }
@@ -129,15 +129,18 @@ impl Endpoint {
         }
     }
 
-    fn waker(&self) -> MutexGuard<'_, Option<Arc<OwnedFd>>> {
-        self.waker.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Makes the handle readable, from any thread, without the endpoint's lock.
+    pub fn ring(&self) {
+        self.wakers.ring();
     }
 
-    /// Makes the handle readable, from any thread, without the endpoint's lock.
-    pub fn wake(&self) {
-        if let Some(waker) = self.waker().as_ref() {
-            let _ = rustix::io::write(waker, &1u64.to_ne_bytes());
-        }
+    /// An eventfd for calls that wait for this endpoint. Whoever writes it ends one of them, which reads it; a close writes it too.
+    ///
+    /// # Errors
+    ///
+    /// The endpoint is closed (BADF), or no descriptor is left.
+    pub fn waiting(&self) -> rustix::io::Result<Arc<OwnedFd>> {
+        self.wakers.waiting()
     }
 
     /// One holder more: the endpoint stays open until [`Endpoint::let_go`] has been called for each.
@@ -236,8 +239,13 @@ impl Endpoint {
     #[inline(never)]
     pub fn enter_for_event(&self, outside: Outside<'_>) -> Result<Option<&'static Slot>, PollError> {
         drop(outside);
+        self.enter_by_lock()?.look_for_event()
+    }
+
+    /// The endpoint for a thread that may need the lock.
+    pub(crate) fn enter_by_lock(&self) -> Result<Entered<'_>, Unusable> {
         let body = self.enter_place()?.some().ok_or_else(|| self.why_closed())?;
-        Entered { body }.look_for_event()
+        Ok(Entered { body })
     }
 
     /// Runs `act` with the endpoint to itself, which must not come back here.
@@ -281,6 +289,10 @@ impl<'a> Entered<'a> {
     #[inline(always)]
     pub fn outside(self) -> Outside<'a> {
         self.body.outside()
+    }
+
+    pub(crate) fn body_mut(&mut self) -> &mut Body {
+        &mut self.body
     }
 }
 

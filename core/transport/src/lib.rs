@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod background;
+mod batch;
 mod clock;
 mod connection;
 mod copies;
@@ -25,6 +26,7 @@ mod spin_policy;
 #[cfg(feature = "trace")]
 pub mod trace;
 mod wait_policy;
+mod wakers;
 
 pub use crate::core::{Core, CoreOptions, WaitFor, tag_event};
 pub use background::BackgroundWork;
@@ -37,7 +39,7 @@ pub use endpoint::{Body, Endpoint, Entered, Globals, Outside, Popped, globals};
 pub use expected::{ExpectedClient, ExpectedClients};
 pub use holder::child_holds;
 pub use open::{OpenError, room_for};
-pub use operation::{Connect, ConnectionReport, Message, Posted, Rma};
+pub use operation::{Connect, ConnectionReport, Message, Peer, Posted, Rma};
 pub use pending_events::PendingEvents;
 pub use registrations::{Registered, RegistrationTable};
 pub use snapshot::{Snapshot, Unreadable, WaitShown};
@@ -84,6 +86,12 @@ pub trait Transport: Send {
     ///
     /// Refused: the request can still be answered.
     fn accept(&mut self, core: &mut Core, request: &'static Slot, context: u64) -> Result<(), RequestError>;
+
+    /// Who asks: `None` when its client is gone. The facade has seen that `request` is an unanswered request.
+    fn peer(&self, request: &'static Slot) -> Option<Peer> {
+        let _ = request;
+        None
+    }
 
     /// Rejects a request.
     ///

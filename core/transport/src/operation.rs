@@ -119,6 +119,28 @@ pub struct Connect<'a> {
     pub timeout: Option<Duration>,
 }
 
+/// Who asks for a connection, as far as the system tells: nothing here is the peer's own word.
+///
+/// # Example
+///
+/// ```
+/// fn is_trusted(peer: &cci_transport::Peer) -> bool {
+///     peer.user == Some(0) || peer.address.starts_with("sock://192.0.2.")
+/// }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Peer {
+    /// Its effective user when it connected, by the kernel of this host; `None` on a network.
+    pub user: Option<u32>,
+    /// Its process, likewise; `None` also where that has no number in this pid name space.
+    pub process: Option<u32>,
+    /// Where its frames come from, as a URI; empty on one host. A network may let others use an address.
+    pub address: String,
+    /// The key by which it has proved who it is. `None`: no transport does that yet.
+    pub key: Option<[u8; 32]>,
+}
+
 /// What a connection reports about itself.
 ///
 /// `Endpoint::report` makes one. The counts are those since the connection opened.

@@ -153,6 +153,11 @@ impl Lane {
         core.finish_opening(slot, EventKind::Accept, context, Ok(cell));
     }
 
+    /// Whether a slot shows a request of this lane, whose client is still there.
+    pub(crate) fn has_request(&self, slot: &'static Slot) -> bool {
+        self.requests.iter().any(|asked| std::ptr::eq(asked.slot, slot))
+    }
+
     /// Takes the request that a slot shows, if its client is still there.
     pub(crate) fn take_request(&mut self, slot: &'static Slot) -> Option<PendingRequest> {
         let at = self.requests.iter().position(|pending| std::ptr::eq(pending.slot, slot))?;

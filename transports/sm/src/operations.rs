@@ -13,7 +13,7 @@ use cci_mem::sync::Ordering;
 use cci_proto::{
     ConnectError, EventKind, Failure, Flags, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError,
 };
-use cci_transport::{Connect, Connection, ConnectionReport, Core, Message, Posted, Rma, Slot, Transport};
+use cci_transport::{Connect, Connection, ConnectionReport, Core, Message, Peer, Posted, Rma, Slot, Transport};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -209,6 +209,16 @@ impl Transport for Sm {
             lane.accept_pending(&mut self.common, core, &pending, slot, context);
         }
         Ok(())
+    }
+
+    fn peer(&self, request: &'static Slot) -> Option<Peer> {
+        let (PayloadToken::Lane(number, _) | PayloadToken::Spill(number, _)) =
+            PayloadToken::from_token(request.payload.load(Ordering::Relaxed))?;
+        let lane = self.lanes.get(number as usize)?.as_deref().filter(|lane| lane.has_request(request))?;
+        let known = lane.peer.as_ref()?;
+        let mut peer = Peer::default();
+        (peer.user, peer.process) = (Some(known.uid), u32::try_from(known.pid).ok().filter(|pid| *pid != 0));
+        Some(peer)
     }
 
     fn reject(&mut self, _: &mut Core, request: &'static Slot) -> Result<(), RequestError> {

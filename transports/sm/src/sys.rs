@@ -118,6 +118,8 @@ fn ends(way: Way, local: usize, remote: *mut u8) -> (*const u8, *mut u8) {
 pub(crate) struct Peer {
     /// 0: it is in a pid name space that this process does not see, and has no number here.
     pub(crate) pid: i32,
+    /// Its effective user when it connected.
+    pub(crate) uid: u32,
     /// Readable when the process is dead.
     pub(crate) pidfd: OwnedFd,
 }
@@ -179,5 +181,5 @@ pub(crate) fn peer(socket: impl AsFd, about: Credentials) -> Result<Peer, Errno>
         let pid = rustix::process::Pid::from_raw(about.pid).ok_or(Errno::SRCH)?;
         rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?
     };
-    Ok(Peer { pid: about.pid, pidfd })
+    Ok(Peer { pid: about.pid, uid: about.uid, pidfd })
 }

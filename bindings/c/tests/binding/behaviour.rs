@@ -29,6 +29,11 @@ fn messages_arrive_and_events_are_returned() {
 }
 
 #[test]
+fn events_come_by_the_batch() {
+    check("batch");
+}
+
+#[test]
 fn copies_of_a_stopped_peer_are_told_of() {
     check("busy");
 }

@@ -126,6 +126,13 @@ static const char *send_and_wait(cci_connection_t *connection, cci_endpoint_t *p
     return NULL;
 }
 
+static int returned(void *arg, cci_event_t *event)
+{
+    (void)arg;
+    (void)event;
+    return 0;
+}
+
 static const char *call_everything(cci_endpoint_t **of_others)
 {
     cci_endpoint_t *one, *other, *third;
@@ -136,6 +143,8 @@ static const char *call_everything(cci_endpoint_t **of_others)
     cci_os_handle_t fd;
     struct iovec parts[2] = {{"ab", 2}, {"cd", 2}};
     struct ccix_connection_info info;
+    struct ccix_peer peer;
+    struct timeval now = {0, 0};
     uint32_t caps, value = 1000000 * PATIENCE, buffers = BUFFERS;
     void *memory;
     char *uri;
@@ -157,6 +166,7 @@ static const char *call_everything(cci_endpoint_t **of_others)
     if (!(event = awaited(other, one, CCI_EVENT_CONNECT_REQUEST))) {
         return at;
     }
+    DO(ccix_request_peer(event, (peer.size = sizeof(peer), &peer)));
     DO(cci_reject(event));
     DO(cci_return_event(event));
     if (!(event = awaited(one, other, CCI_EVENT_CONNECT))) {
@@ -206,6 +216,12 @@ static const char *call_everything(cci_endpoint_t **of_others)
     DO(cci_rma_deregister(one, local));
     DO(ccix_free(memory));
 
+    at = "ccix_get_events, ccix_poll";
+    (void)ccix_get_events(one, &event, 1, &value);
+    (void)ccix_poll(one, 1, returned, NULL, NULL);
+    at = "ccix_wait";
+    (void)ccix_wait(&one, 1, &now, &event, NULL);
+    DO(ccix_wake(one));
     at = "cci_arm_os_handle";
     (void)cci_arm_os_handle(one, 0);
     at = "cci_strerror, ccix_last_error";

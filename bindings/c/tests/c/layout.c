@@ -101,6 +101,14 @@ OFFSET(struct ccix_endpoint_options, recv_buffers, 8);
 OFFSET(struct ccix_endpoint_options, send_buffers, 12);
 OFFSET(struct ccix_endpoint_options, service, 16);
 
+SIZE(struct ccix_peer, 176);
+OFFSET(struct ccix_peer, size, 0);
+OFFSET(struct ccix_peer, known, 4);
+OFFSET(struct ccix_peer, user, 8);
+OFFSET(struct ccix_peer, process, 12);
+OFFSET(struct ccix_peer, address, 16);
+OFFSET(struct ccix_peer, key, 144);
+
 SIZE(struct ccix_connection_info, 2008);
 OFFSET(struct ccix_connection_info, size, 0);
 OFFSET(struct ccix_connection_info, mtu, 4);

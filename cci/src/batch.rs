@@ -1,0 +1,114 @@
+//! Several events by one call.
+
+use crate::binding::EventCell;
+use crate::endpoint::EndpointFor;
+use crate::event::Event;
+use cci_proto::PollError;
+
+/// Events that are taken by one lock: so many pointers lie on the stack.
+const BATCH: usize = 32;
+
+impl<T> EndpointFor<T> {
+    /// Appends the next events to `events`, at most `most`, and returns how many there were: what [`EndpointFor::get_event`] would
+    /// return call by call, with one lock for up to 32 of them. 0: none now. Never blocks.
+    ///
+    /// For a program that waits edge-triggered, only a call that returns 0 promises an edge.
+    ///
+    /// # Errors
+    ///
+    /// As [`EndpointFor::get_event`]; then nothing was appended.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cci::{Context, Endpoint, EndpointOptions};
+    /// # let endpoint = Endpoint::open(Context::new()?.default_device()?, &EndpointOptions::new())?;
+    /// let mut events = Vec::with_capacity(16);
+    /// while endpoint.get_events(&mut events, 16)? > 0 {
+    ///     for event in events.drain(..) {
+    ///         println!("{:?}", event.kind());
+    ///     }
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn get_events<'e>(&'e self, events: &mut Vec<Event<'e>>, most: usize) -> Result<usize, PollError> {
+        self.poll(most, |event| events.push(event))
+    }
+
+    /// Hands the next events to `handler`, at most `most`, oldest first, and returns how many there were. A message lies where it
+    /// arrived, and its buffer goes back when the handler drops it. Never blocks.
+    ///
+    /// The handler runs without the endpoint's lock: it may make every call, and so may other threads meanwhile. If it panics,
+    /// events that it has not seen are dropped.
+    ///
+    /// # Errors
+    ///
+    /// As [`EndpointFor::get_event`]; then the handler has not been called.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cci::{Context, Endpoint, EndpointOptions, Event};
+    /// # let endpoint = Endpoint::open(Context::new()?.default_device()?, &EndpointOptions::new())?;
+    /// let mut bytes = 0;
+    /// endpoint.poll(1000, |event| {
+    ///     if let Event::Received(message) = event {
+    ///         bytes += message.len();
+    ///     }
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn poll<'e>(&'e self, most: usize, mut handler: impl FnMut(Event<'e>)) -> Result<usize, PollError> {
+        let mut total = 0;
+        while total < most {
+            let asked = BATCH.min(most - total);
+            let mut batch = Batch::default();
+            let found = match self.cell.next_events(asked, |slot| batch.push(slot)) {
+                Err(error) if total == 0 => return Err(error),
+                // The next call tells, if it is still so.
+                Err(_) => break,
+                Ok(found) => found,
+            };
+            total += found;
+            batch.for_each(|slot| handler(Event::of(slot)));
+            if found < asked {
+                break;
+            }
+        }
+        Ok(total)
+    }
+}
+
+/// Events that the program has got and not seen.
+#[derive(Default)]
+struct Batch {
+    events: [Option<&'static EventCell>; BATCH],
+    next: usize,
+    end: usize,
+}
+
+impl Batch {
+    #[inline(always)]
+    fn push(&mut self, slot: &'static EventCell) {
+        self.events[self.end] = Some(slot);
+        self.end += 1;
+    }
+}
+
+impl Iterator for Batch {
+    type Item = &'static EventCell;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<&'static EventCell> {
+        let slot = self.events[..self.end].get(self.next).copied().flatten();
+        self.next += 1;
+        slot
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        self.for_each(|slot| drop(Event::of(slot)));
+    }
+}
