@@ -1,7 +1,7 @@
 //! Lock-free code and raw memory: rings, locks, fences, slots, segments, and the atomics on which other crates build.
 //!
 //! Two lock-free protocols stand elsewhere, on these atomics and without a model: the entries of published registrations in `sm`
-//! (`registry.rs`), and the states of the progress thread in `cci-reliable`. `sm` and `sock` have raw memory and system calls of
+//! (`rma/registry.rs`), and the states of the progress thread in `cci-reliable`. `sm` and `sock` have raw memory and system calls of
 //! their own.
 //!
 //! Everything here keeps its promises against a peer that writes arbitrary bytes into shared memory at any

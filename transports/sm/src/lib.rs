@@ -2,46 +2,21 @@
 
 #![deny(unsafe_code)]
 
-mod active;
-mod address;
-mod announce;
-mod common;
-#[allow(unsafe_code)]
-mod connect;
-mod control;
-mod death;
 mod driver;
-mod fast_path;
-mod gauges;
-#[allow(unsafe_code)]
-mod greet;
-mod handshake;
+mod endpoint;
 mod lane;
-mod layout;
-mod mode;
-mod open;
-mod operations;
-#[allow(unsafe_code)]
-mod receive;
-#[allow(unsafe_code)]
-mod registry;
-#[allow(unsafe_code)]
-mod relay;
+mod progress;
 #[allow(unsafe_code)]
 mod rma;
-mod send;
+mod setup;
 #[allow(unsafe_code)]
 mod sys;
-mod table;
-mod timers;
-#[allow(unsafe_code)]
-mod wire;
 
-use common::{Common, PayloadToken, coarse_now, precise_next, precise_now};
-use control::Ready;
-use fast_path::{NO_LANE, SPINS};
-use greet::Cause;
+use endpoint::shared::{Common, PayloadToken, coarse_now, precise_next, precise_now};
 use lane::{Lane, Phase};
+use progress::descriptors::Ready;
+use progress::fast_path::{NO_LANE, SPINS};
+use setup::handshake::Cause;
 
 use cci_mem::cancellation::Uncancelled;
 use cci_proto::Time;

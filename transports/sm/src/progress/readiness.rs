@@ -1,7 +1,7 @@
 //! Spinning or armed: who pays for sleeping. `docs/design/sm.md`, Sleep and wake.
 
 use crate::Sm;
-use crate::common::Common;
+use crate::endpoint::shared::Common;
 use crate::lane::{Lane, Op, Phase};
 use crate::rma::Stage;
 use cci_mem::sleep::{self, ASLEEP};

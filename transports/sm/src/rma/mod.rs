@@ -1,9 +1,15 @@
 //! RMA: the initiator copies, by mapping or by process_vm; see `relay` for the third way.
 
-use crate::common::Common;
+pub(crate) mod announce;
+#[allow(unsafe_code)]
+pub(crate) mod registry;
+#[allow(unsafe_code)]
+pub(crate) mod relay;
+
+use crate::endpoint::shared::Common;
+use crate::lane::send::{NEVER, Step};
 use crate::lane::{Lane, Op, Phase};
-use crate::registry::Target;
-use crate::send::{NEVER, Step};
+use crate::rma::registry::Target;
 use crate::sys::{self, CopyError, Way};
 use cci_mem::hazard;
 use cci_mem::ring::Violation;
@@ -158,7 +164,11 @@ impl Lane {
             message,
             stage: Stage::Copy(0),
             operation: 0,
-            since: if cell.send_timeout.load(Ordering::Relaxed) > 0 { crate::common::precise_next() } else { NEVER },
+            since: if cell.send_timeout.load(Ordering::Relaxed) > 0 {
+                crate::endpoint::shared::precise_next()
+            } else {
+                NEVER
+            },
         };
         // An operation of the queue is in order with the others, and so is a fence.
         let alone = self.queue.is_empty() && self.answers.is_empty();

@@ -1,10 +1,10 @@
 //! The operations of the trait `Transport`.
 
 use crate::Sm;
-use crate::address::Address;
-use crate::common::PayloadToken;
+use crate::endpoint::shared::PayloadToken;
+use crate::lane::layout::{ENTRIES, NOTHING, kind};
 use crate::lane::{Lane, Opening, PendingRequest, Phase};
-use crate::layout::{ENTRIES, NOTHING, kind};
+use crate::setup::address::Address;
 use crate::{CLOCK_EVERY, coarse_now};
 use cci_mem::memory::Memory;
 use cci_mem::ring::{BODY, Header};

@@ -1,14 +1,14 @@
 //! The end of lanes, and of the endpoint.
 
 use crate::Sm;
-use crate::announce::Announced;
-use crate::connect::Redirected;
-use crate::greet::Cause;
+use crate::lane::layout::ENTRIES;
+use crate::lane::layout::{NOTHING, kind};
+use crate::lane::wire::Wire;
 use crate::lane::{Lane, Phase};
-use crate::layout::ENTRIES;
-use crate::layout::{NOTHING, kind};
+use crate::rma::announce::Announced;
+use crate::setup::connect::Redirected;
+use crate::setup::handshake::Cause;
 use crate::sys::Peer;
-use crate::wire::Wire;
 use cci_mem::cancellation::Uncancelled;
 use cci_mem::ring::Header;
 use cci_mem::sync::Ordering;

@@ -1,9 +1,9 @@
 //! Sending: publishing in the ring, and the queue of what has to wait.
 
-use crate::common::Common;
+use crate::endpoint::shared::Common;
+use crate::lane::layout::{NO_SLOT, kind, pair};
+use crate::lane::wire::Wire;
 use crate::lane::{Lane, Op, Phase, QueuedPayload, Waiting};
-use crate::layout::{NO_SLOT, kind, pair};
-use crate::wire::Wire;
 use cci_mem::ring::{BODY, BODY_WORDS, Header, Violation};
 use cci_mem::sleep;
 use cci_mem::source::Source;
@@ -230,7 +230,7 @@ impl Lane {
         // The clock is read only where it will be asked for; `options_changed` makes up for it. The coarse one would let the
         // timeout come early.
         let timed = cell.send_timeout.load(Ordering::Relaxed) > 0;
-        let since = if timed { crate::common::precise_next() } else { NEVER };
+        let since = if timed { crate::endpoint::shared::precise_next() } else { NEVER };
         let waiting = Waiting { cell, slot, posted, data, len: message.len(), since };
         self.queue.push_back(Op::Message(waiting));
         self.busy(common);

@@ -1,14 +1,22 @@
 //! A lane: everything this endpoint has with one peer endpoint.
 
-use crate::address::Address;
-use crate::announce::Announced;
-use crate::common::{Common, PayloadToken};
-use crate::handshake;
-use crate::registry::PeerRegistry;
+pub(crate) mod layout;
+#[allow(unsafe_code)]
+pub(crate) mod receive;
+pub(crate) mod send;
+pub(crate) mod table;
+#[allow(unsafe_code)]
+pub(crate) mod wire;
+
+use crate::endpoint::shared::{Common, PayloadToken};
+use crate::lane::table::Table;
+use crate::lane::wire::Wire;
 use crate::rma::PeerSegment;
+use crate::rma::announce::Announced;
+use crate::rma::registry::PeerRegistry;
+use crate::setup::address::Address;
+use crate::setup::packet;
 use crate::sys::Peer;
-use crate::table::Table;
-use crate::wire::Wire;
 use cci_mem::address_space::Tag;
 use cci_mem::hints;
 use cci_mem::ring::{BODY, BODY_WORDS, Header};
@@ -92,7 +100,7 @@ pub(crate) enum Op {
         reply: bool,
     },
     Rma(Box<crate::rma::Pending>),
-    Serve(Box<crate::relay::Serve>),
+    Serve(Box<crate::rma::relay::Serve>),
 }
 
 impl Op {
@@ -175,9 +183,9 @@ pub(crate) struct Lane {
     /// Some connection may have a keepalive.
     pub(crate) watchful: bool,
     /// Relayed RMA that this side serves or awaits.
-    pub(crate) relay: crate::relay::Relay,
+    pub(crate) relay: crate::rma::relay::Relay,
     /// For whoever watches.
-    pub(crate) stall: crate::gauges::Stall,
+    pub(crate) stall: crate::progress::gauges::Stall,
 }
 
 /// A peer's ready bitmap, and the bit of a lane.
@@ -230,8 +238,8 @@ impl Lane {
             pinged: now,
             idle_since: Some(now),
             watchful: false,
-            relay: crate::relay::Relay::default(),
-            stall: crate::gauges::Stall::default(),
+            relay: crate::rma::relay::Relay::default(),
+            stall: crate::progress::gauges::Stall::default(),
         }
     }
 
@@ -285,7 +293,7 @@ impl Lane {
             hints::set(doorbell.page.words64(0, hints::WORDS), doorbell.bit);
         }
         if let Some(socket) = &self.socket {
-            handshake::wake(socket);
+            packet::wake(socket);
         }
     }
 

@@ -1,8 +1,8 @@
 //! What all lanes of an endpoint share.
 
-use crate::control::Control;
 use crate::lane::QueuedPayload;
-use crate::registry::Registry;
+use crate::progress::descriptors::Control;
+use crate::rma::registry::Registry;
 use cci_mem::address_space::Tag;
 use cci_mem::barrier::Pairing;
 use cci_mem::hints::{self, Hints};
@@ -37,7 +37,7 @@ pub(crate) struct Common {
     /// With deadlines in milliseconds.
     pub(crate) expected: ExpectedClients<u64>,
     /// Clients of this endpoint that were sent to another one, to be asked for there.
-    pub(crate) redirected: Vec<crate::connect::Redirected>,
+    pub(crate) redirected: Vec<crate::setup::connect::Redirected>,
     /// Lanes whose peer broke the protocol, with what it did.
     pub(crate) protocol_errors: Vec<u32>,
     /// Lanes that the clock is to look at from now on.

@@ -1,9 +1,9 @@
 //! Receiving: from the ring into events.
 
 use crate::BURST;
-use crate::common::{Common, PayloadToken, Released};
+use crate::endpoint::shared::{Common, PayloadToken, Released};
+use crate::lane::layout::{NOTHING, kind, unpair};
 use crate::lane::{Lane, Phase};
-use crate::layout::{NOTHING, kind, unpair};
 use cci_mem::ring::{BODY, Header, Violation};
 use cci_mem::slot::Access;
 use cci_mem::sync::Ordering;

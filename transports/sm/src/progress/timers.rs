@@ -1,11 +1,11 @@
 //! What time brings: timeouts, keepalive, retries, closing of lanes that nobody needs.
 
 use crate::Sm;
-use crate::announce::Blocked;
-use crate::common::Common;
-use crate::greet::Cause;
+use crate::endpoint::shared::Common;
+use crate::lane::layout::{NOTHING, kind};
 use crate::lane::{Lane, Op, Phase};
-use crate::layout::{NOTHING, kind};
+use crate::rma::announce::Blocked;
+use crate::setup::handshake::Cause;
 use cci_mem::ring::Header;
 use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, Failure};
@@ -204,7 +204,7 @@ impl Sm {
 
     /// Sets the timer to the next deadline.
     pub(crate) fn set_timer(&mut self) {
-        let now = crate::common::precise_now();
+        let now = crate::endpoint::shared::precise_now();
         let timed = self.timed.iter().filter_map(|number| self.lane(*number));
         let lanes = timed.filter_map(|lane| lane.next_deadline(now)).min();
         let expected = self.common.expected.deadline();

@@ -1,9 +1,9 @@
 //! The usual call of a program that polls: one lane, no handle, nothing else to be done. What is found here needs no loop over lanes
 //! and at most one look at the clock; everything else goes the long way, before anything has been changed.
 
-use crate::common::coarse_now;
+use crate::endpoint::shared::coarse_now;
+use crate::lane::layout::kind;
 use crate::lane::{Lane, Phase};
-use crate::layout::kind;
 use crate::{BURST, CLOCK_EVERY, SWEEP_EVERY, Sm};
 use cci_mem::ring::{BODY, Peeked};
 use cci_mem::sync::Ordering;

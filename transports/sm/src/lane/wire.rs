@@ -1,6 +1,6 @@
 //! A lane's segment, mapped: this side's two cursors and the words that both sides share.
 
-use crate::layout::{
+use crate::lane::layout::{
     ENTRIES, FIRST_SLOTS, GRANT_SHIFT, GRANTS, Geometry, HAZARD, HEAD, PAYLOAD, Parts, RNR, SLEEP, SLOTS, WAIT,
 };
 use cci_mem::barrier::Pairing;

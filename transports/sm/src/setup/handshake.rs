@@ -1,14 +1,14 @@
 //! Handshake: from a Unix connection to a lane that can be used, and what travels on the socket afterwards.
 
-use crate::address::Address;
-use crate::common::Common;
-use crate::handshake::{self, Arrived, Kind, Packet};
+use crate::endpoint::shared::Common;
+use crate::lane::layout::{Geometry, READY_LEN, VERSION};
+use crate::lane::wire::Wire;
 use crate::lane::{Doorbell, Lane, Phase};
-use crate::layout::{Geometry, READY_LEN, VERSION};
-use crate::registry::{LEN, PeerRegistry};
 use crate::rma::PeerSegment;
+use crate::rma::registry::{LEN, PeerRegistry};
+use crate::setup::address::Address;
+use crate::setup::packet::{self, Arrived, Kind, Packet};
 use crate::sys::{self, CopyError, Peer, Way};
-use crate::wire::Wire;
 use cci_mem::address_space::Tag;
 use cci_mem::cancellation::Uncancelled;
 use cci_mem::inherited::close_in_children;
@@ -66,8 +66,8 @@ impl Lane {
         let no_file = |_| Cause::NoMemory;
         let [registry, ready] = common.files().map_err(no_file)?;
         let fds = [wire.segment().file_of().map_err(no_file)?, registry, ready];
-        handshake::limit_unread(&socket);
-        handshake::send(&socket, &hello, &fds).map_err(cause_of_failed_send)?;
+        packet::limit_unread(&socket);
+        packet::send(&socket, &hello, &fds).map_err(cause_of_failed_send)?;
         wire.close_file();
         self.wire = Some(wire);
         self.socket = Some(socket);
@@ -109,7 +109,7 @@ impl Lane {
     pub(crate) fn read_socket(&mut self, common: &mut Common) -> Result<bool, Cause> {
         for _ in 0..PACKETS {
             let Some(socket) = &self.socket else { return Ok(true) };
-            let step = match handshake::receive(socket) {
+            let step = match packet::receive(socket) {
                 Arrived::Nothing => return Ok(true),
                 Arrived::Closed => return Err(Cause::Gone),
                 Arrived::Wake => {
@@ -128,7 +128,7 @@ impl Lane {
     /// Takes one wake-up off the socket, or whatever else comes first.
     pub(crate) fn consume_wake(&mut self, common: &mut Common) {
         let Some(socket) = &self.socket else { return };
-        let step = match handshake::receive(socket) {
+        let step = match packet::receive(socket) {
             Arrived::Packet(packet, fds) => self.on_packet(common, &packet, fds),
             Arrived::Garbage => Err(Cause::Violation),
             // A hang-up stays readable and is handled where the socket is read.
@@ -171,7 +171,7 @@ impl Lane {
         let (wire, registry, doorbell) = opened.map_err(|sentence| {
             if let Some(socket) = &self.socket {
                 // The peer learns the reason if its socket has room, and sees the hang-up in any case.
-                let _ = handshake::send(socket, &Packet::new(Kind::Refuse, &sentence), &[]);
+                let _ = packet::send(socket, &Packet::new(Kind::Refuse, &sentence), &[]);
             }
             Cause::Refused
         })?;
@@ -182,8 +182,8 @@ impl Lane {
         let welcome = self.introduction(common, Kind::Welcome);
         let socket = self.socket.as_ref().ok_or(Cause::Gone)?;
         let files = common.files().map_err(|_| Cause::NoMemory)?;
-        handshake::limit_unread(socket);
-        handshake::send(socket, &welcome, &files).map_err(cause_of_failed_send)?;
+        packet::limit_unread(socket);
+        packet::send(socket, &welcome, &files).map_err(cause_of_failed_send)?;
         self.usable(common, packet, registry);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What others can see of an endpoint, beside what is counted as it happens (`docs/design/counters.md`).
 
 use crate::Sm;
-use crate::common::coarse_now;
+use crate::endpoint::shared::coarse_now;
 use crate::lane::{Lane, Op};
 use crate::rma::Stage;
 use cci_mem::sync::Ordering;

@@ -1,11 +1,11 @@
 //! Opening an endpoint.
 
-use crate::address::Address;
-use crate::common::{Common, Released, precise_now};
-use crate::control::Control;
 use crate::driver::DRIVER;
-use crate::layout::READY_LEN;
-use crate::registry::Registry;
+use crate::endpoint::shared::{Common, Released, precise_now};
+use crate::lane::layout::READY_LEN;
+use crate::progress::descriptors::Control;
+use crate::rma::registry::Registry;
+use crate::setup::address::Address;
 use crate::{MAX_SEND_SIZE, NO_LANE, Sm};
 use cci_mem::address_space::Tag;
 use cci_mem::hints::Hints;

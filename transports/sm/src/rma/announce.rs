@@ -3,10 +3,10 @@
 //! Only numbers wait, never descriptors: what is sent is decided when the socket has room. A segment that came and went meanwhile is
 //! never sent.
 
-use crate::common::Common;
-use crate::handshake::{self, Kind, Packet};
+use crate::endpoint::shared::Common;
 use crate::lane::Lane;
-use crate::registry::Registry;
+use crate::rma::registry::Registry;
+use crate::setup::packet::{self, Kind, Packet};
 use rustix::io::Errno;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -101,9 +101,9 @@ impl Lane {
             let sent = match segment {
                 Some(segment) => {
                     packet.lane_len = segment.len() as u64;
-                    segment.file_of().and_then(|file| handshake::send(socket, &packet, &[file]))
+                    segment.file_of().and_then(|file| packet::send(socket, &packet, &[file]))
                 }
-                None => handshake::send(socket, &packet, &[]),
+                None => packet::send(socket, &packet, &[]),
             };
             match sent {
                 Err(Errno::INTR) => {}

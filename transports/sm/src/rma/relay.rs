@@ -2,11 +2,11 @@
 //!
 //! At most one relayed operation of a lane and direction is open at a time, since operations of a lane are in order.
 
-use crate::common::Common;
+use crate::endpoint::shared::Common;
+use crate::lane::layout::{body, kind, pair, unpair};
+use crate::lane::send::Step;
 use crate::lane::{Lane, Op};
-use crate::layout::{body, kind, pair, unpair};
 use crate::rma::{Pending, Stage};
-use crate::send::Step;
 use crate::sys::{self, Way};
 use cci_mem::ring::{BODY_WORDS, Header, Violation};
 use cci_proto::{Failure, Registration, Rights, RmaHandle, Status};

@@ -1,11 +1,11 @@
 //! Connections: asked for, answered, closed.
 
-use crate::address::Address;
-use crate::common::{Common, PayloadToken};
+use crate::endpoint::shared::{Common, PayloadToken};
+use crate::lane::layout::{NO_SLOT, NOTHING, body, kind, pair, unpair};
+use crate::lane::receive::take_recv;
+use crate::lane::send::NO_PAYLOAD;
 use crate::lane::{Lane, Opening, PendingRequest, Phase};
-use crate::layout::{NO_SLOT, NOTHING, body, kind, pair, unpair};
-use crate::receive::take_recv;
-use crate::send::NO_PAYLOAD;
+use crate::setup::address::Address;
 use cci_mem::ring::{BODY, BODY_WORDS, Header, Violation};
 use cci_mem::slot::Access;
 use cci_mem::sync::Ordering;
