@@ -1,5 +1,5 @@
-//! The test bed of `cci model`: rings and tori of network name spaces, measured with `cci perf`, fitted, and validated on paths that
-//! the fit has not seen. `docs/design/testbed.md` has the picture.
+//! The test bed of `cci model`: rings and tori of network name spaces, measured over `sock`, fitted by `cci model`, and validated on
+//! paths that the fit has not seen. `docs/design/testbed.md` has the picture.
 //!
 //! Everything happens in name spaces without names, which end with this process however it ends.
 
@@ -7,23 +7,27 @@ mod bed;
 mod measure;
 
 use bed::Bed;
+use cci_report::sizes::parse_time;
 use cci_testkit::namespace::{enter, has};
-use measure::{Method, Way, measure};
+use measure::{Method, SERVER, Way, measure, server};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 const USAGE: &str = "usage: cci-testbed [--out DIR] [--rounds N] [--time T] [--cci FILE]
   --out DIR    where documents and tables go (testbed-out)
   --rounds N   how often each path is measured, in turn (3)
   --time T     time for each size, as of cci perf (200ms)
-  --cci FILE   the command to measure with (the one beside this program)";
+  --cci FILE   the command that fits and validates (the one beside this program)";
 
 /// What to do.
 struct Arguments {
     out: PathBuf,
     rounds: u32,
+    /// The command `cci`.
+    command: PathBuf,
     method: Method,
 }
 
@@ -31,15 +35,15 @@ impl Arguments {
     fn parse() -> Result<Self, String> {
         let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join("cci")));
         let command = beside.unwrap_or_else(|| "cci".into());
-        let method = Method { command, time: "200ms".into(), log: PathBuf::new() };
-        let mut parsed = Self { out: "testbed-out".into(), rounds: 3, method };
+        let method = Method { time: Duration::from_millis(200), log: PathBuf::new() };
+        let mut parsed = Self { out: "testbed-out".into(), rounds: 3, command, method };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("{word} needs a value\n{USAGE}"));
             match word.as_str() {
                 "--out" => parsed.out = value()?.into(),
-                "--time" => parsed.method.time = value()?,
-                "--cci" => parsed.method.command = value()?.into(),
+                "--time" => parsed.method.time = parse_time(&value()?)?,
+                "--cci" => parsed.command = value()?.into(),
                 "--rounds" => {
                     let text = value()?;
                     let rounds = text.parse().ok().filter(|rounds| (1..=100).contains(rounds));
@@ -68,7 +72,11 @@ const PATHS: &[(&[usize], (usize, usize), bool)] = &[
 fn main() -> ExitCode {
     // The system's refusals end a thread with a sentence; where in the program that was helps nobody.
     std::panic::set_hook(Box::new(|panic| say(&format!("cci-testbed: {}", message(panic.payload())))));
-    let outcome = std::panic::catch_unwind(|| Arguments::parse().and_then(|arguments| run(&arguments)));
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = std::panic::catch_unwind(|| match &words[..] {
+        [word, ip] if word == SERVER => server(ip),
+        _ => Arguments::parse().and_then(|arguments| run(&arguments)),
+    });
     match outcome {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(why)) => {
@@ -93,7 +101,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     if !has("ip") {
         return Err("there is no command ip; install iproute2".into());
     }
-    let command = &arguments.method.command;
+    let command = &arguments.command;
     if !command.is_file() {
         return Err(format!("there is no {}: build it with cargo build --release -p cci-cli", command.display()));
     }

@@ -1,27 +1,40 @@
-//! `cci perf` over one path.
+//! A ping-pong over one path: the client is a thread here, the server a process of its own. Each is in its node's name space.
 
 use crate::bed::{Bed, address};
+use cci_perf::device::Device;
+use cci_perf::measure::machine;
+use cci_perf::measure::plan::Effort;
+use cci_perf::measure::request::{ProbeChoice, Request};
+use cci_perf::measure::{self, Notice, Progress};
+use cci_report::names::Abi;
+use cci_report::row::Document;
+use cci_report::session::Session;
 use cci_testkit::sys::ends_with_its_parent;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
+use std::time::Duration;
 
 /// Messages that are measured, bytes; each fits into a frame.
-const SIZES: &str = "8,64,256,1024";
+const SIZES: [u64; 4] = [8, 64, 256, 1024];
 
 /// Connections that each document is measured over: minima need no more.
-const LAUNCHES: &str = "4";
+const LAUNCHES: u32 = 4;
+
+/// A spread that counts as accurate, as of `cci perf`; minima need no such accuracy.
+const BOUND: f64 = 0.035;
+
+/// The first argument of a server; the second is its address.
+pub(crate) const SERVER: &str = "serve";
 
 /// How to measure.
 pub(crate) struct Method {
-    /// The command `cci`.
-    pub(crate) command: PathBuf,
-    /// Time for each size, as `cci perf --time` takes it.
-    pub(crate) time: String,
+    /// Time for each size.
+    pub(crate) time: Duration,
     /// Where servers say what they have to say.
     pub(crate) log: PathBuf,
 }
@@ -86,15 +99,6 @@ impl Drop for Running {
     }
 }
 
-/// `cci perf` on one of the processors, ending with this thread.
-fn perf(method: &Method, processor: usize, arguments: &[&str]) -> Command {
-    pin(processor);
-    let mut command = Command::new(&method.command);
-    command.arg("perf").args(arguments);
-    ends_with_its_parent(&mut command);
-    command
-}
-
 /// Keeps this thread, and what it starts, on one of the processors that it may use, if there are several.
 fn pin(number: usize) {
     let Ok(allowed) = sched_getaffinity(None) else { return };
@@ -107,13 +111,21 @@ fn pin(number: usize) {
     }
 }
 
+fn device(ip: &str) -> Device {
+    Device { transport: Some("sock".into()), keys: vec![("ip".into(), ip.into())] }
+}
+
+/// Starts a server on the first processor, which ends with this thread; its URI.
 fn serve(method: &Method, ip: &str) -> Result<(Running, String), String> {
-    let key = format!("ip={ip}");
-    let mut command = perf(method, 0, &["server", "--transport", "sock", "--key", &key]);
+    pin(0);
+    let own = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let mut command = Command::new(own);
+    command.args([SERVER, ip]);
+    ends_with_its_parent(&mut command);
     let log = File::options().create(true).append(true).open(&method.log);
     let log = log.map_err(|error| format!("cannot write {}: {error}", method.log.display()))?;
     let child = command.stdout(Stdio::piped()).stderr(log).spawn();
-    let mut server = Running(child.map_err(|error| format!("cannot start {}: {error}", method.command.display()))?);
+    let mut server = Running(child.map_err(|error| format!("cannot start a server: {error}"))?);
     let mut uri = String::new();
     let output = server.0.stdout.take().ok_or("the server has no output")?;
     BufReader::new(output).read_line(&mut uri).map_err(|error| format!("cannot read from the server: {error}"))?;
@@ -123,24 +135,52 @@ fn serve(method: &Method, ip: &str) -> Result<(Running, String), String> {
     Ok((server, uri.trim().into()))
 }
 
-/// Measures; the document.
-fn ask(method: &Method, uri: &str, ip: &str) -> Result<Value, String> {
-    let key = format!("ip={ip}");
-    let arguments = ["pingpong", "--connect", uri, "--transport", "sock", "--key", &key, "--size", SIZES];
-    let mut command = perf(method, 1, &arguments);
-    command.args(["--time", &method.time, "--launches", LAUNCHES, "--json", "-"]);
-    let output = command.output().map_err(|error| format!("cannot start {}: {error}", method.command.display()))?;
-    // A run whose points are not as accurate as the command wants says so by its status; minima need no such accuracy.
-    match serde_json::from_slice::<Value>(&output.stdout) {
-        Ok(document) if document["rows"].as_array().is_some_and(|rows| !rows.is_empty()) => Ok(document),
-        _ => Err(format!("cci perf measured nothing: {}", String::from_utf8_lossy(&output.stderr).trim())),
+/// What such a process does: it says its URI, and serves runs until it is ended.
+pub(crate) fn server(ip: &str) -> Result<(), String> {
+    let served = measure::serve(&device(ip), Abi::Rust, None, |notice| {
+        // Who does not listen any more ends this process.
+        let _ = match notice {
+            Notice::Listening(uri) => writeln!(std::io::stdout(), "{uri}"),
+            Notice::Ended(line) => writeln!(std::io::stderr(), "{line}"),
+        };
+    });
+    served.map(|never| match never {}).map_err(|why| why.0)
+}
+
+/// Measures from this thread, on the second processor; the document.
+fn ask(method: &Method, uri: &str, ip: &str) -> Result<Document, String> {
+    pin(1);
+    let request = Request {
+        session: Session::default(),
+        sizes: Some(SIZES.into()),
+        effort: Effort { time: method.time, count: None, blocks: None, launches: LAUNCHES, bound: BOUND },
+        server: Some(uri.into()),
+        device: device(ip),
+        probe: ProbeChoice::Without,
+        abi: Abi::Rust,
+        library: None,
+    };
+    let plan = request.plan().map_err(|why| why.0)?;
+    let mut environment = machine::here(None);
+    environment.settings.clone_from(&plan.keys);
+    let finished = measure::run(&plan, Some(uri), |progress| {
+        if let Progress::Path(path) = progress {
+            environment.path = Some(path.clone());
+        }
+    });
+    let finished = finished.map_err(|why| why.0)?;
+    environment.load_after = machine::load();
+    if finished.rows.is_empty() {
+        return Err(format!("nothing was measured: {}", finished.interrupted.as_deref().unwrap_or("no size fits")));
     }
+    let document = Document::new(environment, finished.rows, finished.findings, finished.interrupted);
+    Ok(Document { command: std::env::args().collect(), ..document })
 }
 
 /// The document with the path's name and counts.
-fn annotated(document: &Value, way: &Way<'_>) -> Result<String, String> {
+fn annotated(document: &Document, way: &Way<'_>) -> Result<String, String> {
     let [links, forwardings, switchings] = way.count();
-    let mut document = document.clone();
+    let mut document: Value = serde_json::to_value(document).map_err(|error| error.to_string())?;
     document["path"] = json!({ "name": way.name(), "o": 2, "p": links, "f": forwardings, "s": switchings });
     serde_json::to_string_pretty(&document).map_err(|error| error.to_string())
 }
