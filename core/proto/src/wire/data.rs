@@ -109,13 +109,19 @@ impl Data {
         end
     }
 
-    /// Reads one that [`verify`](super::verify) let pass, and looks at the framing of all its records.
+    /// Parses a frame that [`verify`](super::verify) accepted, and checks the framing of all its records.
     #[inline]
     #[must_use]
     pub fn parse(frame: &[u8]) -> Option<(Self, Sack<'_>, Records<'_>)> {
+        Self::parse_after(Header::of(frame, Kind::Data)?, frame)
+    }
+
+    /// As [`Data::parse`], for a frame whose header, of the kind DATA, was parsed already.
+    #[inline]
+    #[must_use]
+    pub fn parse_after(header: Header, frame: &[u8]) -> Option<(Self, Sack<'_>, Records<'_>)> {
         // Looked at once for all fields.
         let head: &[u8; DATA] = frame.first_chunk()?;
-        let header = Header::of(head, Kind::Data)?;
         let flags = u8_at(head, 36)?;
         let sack_words = u8_at(head, 37)?;
         (flags & !flags::ALL == 0).then_some(())?;

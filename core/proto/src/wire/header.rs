@@ -160,13 +160,26 @@ pub fn claimed_len(bytes: &[u8]) -> Option<usize> {
     (magic == MAGIC && len >= HEADER).then_some(len)
 }
 
-/// Looks at magic, version, kind, length and check of what came as one frame, in this order.
+/// Verifies magic, version, kind, length and check of what arrived as one frame, in this order.
 ///
 /// # Errors
 ///
-/// Why it is to be dropped.
+/// The reason why the frame is to be dropped.
 #[inline]
 pub fn verify(bytes: &[u8]) -> Result<Header, Malformed> {
+    let header = verify_head(bytes)?;
+    verify_check(&header, bytes)?;
+    Ok(header)
+}
+
+/// As [`verify`], without the check: nothing in the frame may have an effect before
+/// [`verify_check`], or [`ends_check`] for whoever computes the check himself.
+///
+/// # Errors
+///
+/// The reason why the frame is to be dropped.
+#[inline]
+pub fn verify_head(bytes: &[u8]) -> Result<Header, Malformed> {
     if bytes.len() < HEADER {
         return Err(Malformed::Short);
     }
@@ -174,11 +187,18 @@ pub fn verify(bytes: &[u8]) -> Result<Header, Malformed> {
         return Err(Malformed::Version);
     }
     let header = Header::parse(bytes).ok_or(Malformed::Kind)?;
-    if u16_at(bytes, 2).map(usize::from) != Some(bytes.len()) {
-        return Err(Malformed::Length);
-    }
+    if u16_at(bytes, 2).map(usize::from) == Some(bytes.len()) { Ok(header) } else { Err(Malformed::Length) }
+}
+
+/// Verifies the check of a frame whose header [`verify_head`] returned.
+///
+/// # Errors
+///
+/// [`Malformed::Check`].
+#[inline]
+pub fn verify_check(header: &Header, bytes: &[u8]) -> Result<(), Malformed> {
     let covered = if header.kind == Kind::Data { data::covered(bytes) } else { bytes.len() };
-    if u32_at(bytes, 4) == Some(check(&bytes[..covered.max(HEADER)])) { Ok(header) } else { Err(Malformed::Check) }
+    if u32_at(bytes, 4) == Some(check(&bytes[..covered.max(HEADER)])) { Ok(()) } else { Err(Malformed::Check) }
 }
 
 /// The check of a frame as it came, as far as `head`, its own field counted as zero: for who goes on with it over the rest himself.

@@ -53,7 +53,10 @@ pub use emit::{
     MESSAGE_HEAD, PART_HEAD, READ, READ_BYTES_HEAD, RESULT, SLICE_HEAD, WRITE_HEAD, emit_message, emit_part,
     emit_probe, emit_probe_reply, emit_read, emit_read_bytes, emit_result, emit_slice, emit_write,
 };
-pub use header::{HEADER, Header, Kind, Malformed, VERSION, begin_check, claimed_len, ends_check, seal, verify};
+pub use header::{
+    HEADER, Header, Kind, Malformed, VERSION, begin_check, claimed_len, ends_check, seal, verify, verify_check,
+    verify_head,
+};
 pub use multicast::Multicast;
 pub use offer::{Offer, features};
 pub use record::{Record, Records};

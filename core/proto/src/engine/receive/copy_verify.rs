@@ -9,24 +9,25 @@
 //! has ended well. Every other frame is verified first.
 
 use super::context::RecvCtx;
-use crate::Address;
 use crate::engine::connection::conn::{State, bit};
 use crate::engine::flow::continuation::Continuation;
 use crate::engine::host::Host;
 use crate::engine::state::Engine;
-use crate::wire::{self, Crc, Data, Header, Kind, Malformed, flags};
+use crate::wire::{self, Crc, Malformed, Records, flags};
 
 impl Engine {
-    /// Copies and verifies the bytes of a frame in one pass, if [`Engine::match_continuation`]
-    /// accepts it. Returns true if the frame is sound and will be accepted, false if nothing was
-    /// done.
+    /// Copies and verifies the bytes of a parsed frame in one pass, if it carries the expected
+    /// continuation. `numbers`: its sequence number and its flags. Returns true if the frame is
+    /// sound and will be accepted, false if nothing was done.
     pub(super) fn copy_and_verify<H: Host>(
         &mut self,
-        from: &Address,
+        index: u32,
+        numbers: (u32, u8),
+        records: Records<'_>,
         frame: &[u8],
         host: &mut H,
     ) -> Result<bool, Malformed> {
-        let Some((index, part, bytes)) = self.match_continuation(from, frame) else { return Ok(false) };
+        let Some((part, bytes)) = self.match_continuation(index, numbers, records) else { return Ok(false) };
         let Some(mut ctx) = self.recv_ctx(index) else { return Ok(false) };
         let (head, _) = frame.split_at(frame.len() - bytes.len());
         let Some(crc) = ctx.copy_checked(part, bytes, wire::begin_check(head), host) else { return Ok(false) };
@@ -37,24 +38,22 @@ impl Engine {
         Ok(true)
     }
 
-    /// Returns the connection of a frame, the part that it carries and its bytes, if that part is
-    /// the expected continuation. Nothing in the frame is verified yet.
-    fn match_continuation<'a>(&self, from: &Address, frame: &'a [u8]) -> Option<(u32, Continuation, &'a [u8])> {
-        let header = Header::parse(frame).filter(|header| header.kind == Kind::Data)?;
-        let index = self.table.find(header.to)?;
+    /// Returns the part that a frame carries and its bytes, if that part is the expected
+    /// continuation.
+    fn match_continuation<'a>(
+        &self,
+        index: u32,
+        (seq, bits): (u32, u8),
+        records: Records<'a>,
+    ) -> Option<(Continuation, &'a [u8])> {
         let conn = self.table.get(index).filter(|conn| conn.state == State::Open && !conn.has(bit::RNR))?;
+        if seq != conn.recv_next || bits & (flags::SEQUENCED | flags::UNCHECKED) != flags::SEQUENCED {
+            return None;
+        }
         let flow = self.flows.get(conn.flow)?;
         let next =
             flow.continuation.filter(|_| flow.reorder_queue.is_empty() && flow.partial == 0 && flow.has_room_for(1))?;
-        if conn.peer != header.from || conn.to != *from || wire::claimed_len(frame) != Some(frame.len()) {
-            return None;
-        }
-        let (data, _, records) = Data::parse(frame)?;
-        if data.seq != conn.recv_next || data.flags & (flags::SEQUENCED | flags::UNCHECKED) != flags::SEQUENCED {
-            return None;
-        }
-        let (part, bytes) = records.only().and_then(Continuation::of).filter(|(part, _)| *part == next)?;
-        Some((index, part, bytes))
+        records.only().and_then(Continuation::of).filter(|(part, _)| *part == next)
     }
 }
 

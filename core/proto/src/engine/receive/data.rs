@@ -10,8 +10,20 @@ use crate::engine::flow::queue::Ops;
 use crate::engine::host::Host;
 use crate::engine::send::schedule::has_work;
 use crate::engine::state::{Engine, flow_of, get_ready};
-use crate::wire::{self, Data, Header, Kind, Malformed, Record, Records, flags};
+use crate::wire::{self, Data, Header, Kind, Malformed, Record, Records, Sack, flags};
 use crate::{Address, Time};
+
+/// A DATA frame for a connection of this endpoint, from its peer. It is parsed once: whoever holds
+/// one need not check identifiers, sender or framing again.
+pub(crate) struct DataFrame<'a> {
+    /// The connection.
+    index: u32,
+    data: Data,
+    sack: Sack<'a>,
+    records: Records<'a>,
+    /// Bytes of the whole frame.
+    len: usize,
+}
 
 impl Engine {
     /// Verifies a received frame as [`wire::verify`] does, and handles it. `congested`: a router
@@ -28,61 +40,83 @@ impl Engine {
         congested: bool,
         host: &mut H,
     ) -> Result<(), Malformed> {
-        if (frame.len() as u64) < LARGE || !self.copy_and_verify(from, frame, host)? {
-            wire::verify(frame)?;
+        let header = wire::verify_head(frame)?;
+        // Parsed before its check is verified, since the check of a large frame is computed while
+        // its bytes are copied. Parsing changes nothing.
+        let Some(data) = self.parse_data(from, header, frame) else {
+            wire::verify_check(&header, frame)?;
+            self.handle_other(now, from, header, frame, host);
+            return Ok(());
+        };
+        if (frame.len() as u64) < LARGE
+            || !self.copy_and_verify(data.index, (data.data.seq, data.data.flags), data.records, frame, host)?
+        {
+            wire::verify_check(&header, frame)?;
         }
-        self.handle_verified(now, from, frame, congested, host);
+        self.handle_data(now, &data, congested, host);
         Ok(())
     }
 
-    /// Handles a verified frame. `congested`: a router marked it.
-    pub(crate) fn handle_verified<H: Host>(
-        &mut self,
-        now: Time,
-        from: &Address,
-        frame: &[u8],
-        congested: bool,
-        host: &mut H,
-    ) {
-        let Some(header) = Header::parse(frame) else {
-            self.stats.malformed += 1;
-            return;
-        };
-        match header.kind {
-            Kind::Data => self.handle_data(now, from, &header, frame, congested, host),
-            Kind::Multicast => {}
-            _ => self.handle_opening(now, from, &header, frame, host),
+    /// Parses a DATA frame for a connection of this endpoint, from its peer. Returns `None` for
+    /// every other frame. The check of the frame is not verified.
+    #[inline]
+    pub(crate) fn parse_data<'a>(&self, from: &Address, header: Header, frame: &'a [u8]) -> Option<DataFrame<'a>> {
+        if header.kind != Kind::Data {
+            return None;
         }
+        let index = self.table.find(header.to)?;
+        self.table.get(index).filter(|conn| conn.peer == header.from && conn.to == *from)?;
+        let (data, sack, records) = Data::parse_after(header, frame)?;
+        Some(DataFrame { index, data, sack, records, len: frame.len() })
     }
 
-    fn handle_data<H: Host>(
+    /// Handles a verified frame that is not DATA, or DATA that [`Engine::parse_data`] refused.
+    #[cold]
+    pub(crate) fn handle_other<H: Host>(
         &mut self,
         now: Time,
         from: &Address,
-        header: &Header,
+        header: Header,
         frame: &[u8],
-        congested: bool,
         host: &mut H,
     ) {
-        let Some(index) = self.table.find(header.to) else { return self.stray(now, from, header, frame.len()) };
-        let Some(conn) = self.table.get_mut(index) else { return };
+        match header.kind {
+            Kind::Multicast => return,
+            Kind::Data => {}
+            _ => return self.handle_opening(now, from, &header, frame, host),
+        }
+        let Some(index) = self.table.find(header.to) else { return self.stray(now, from, &header, frame.len()) };
+        let Some(conn) = self.table.get(index) else { return };
         if conn.peer != header.from || conn.to != *from {
             self.stats.strays += 1;
             return;
         }
-        if conn.state == State::Accepting {
+        self.confirm_accepting(now, index, host);
+        if self.table.get(index).is_some_and(|conn| conn.state == State::Open) {
+            self.stats.malformed += 1;
+        }
+    }
+
+    /// Opens a connection whose client has received the ACCEPT, if this one waits for that.
+    #[inline]
+    fn confirm_accepting<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
+        if self.table.get(index).is_some_and(|conn| conn.state == State::Accepting) {
             self.confirm(now, index, host);
         }
+    }
+
+    /// Handles a verified DATA frame: its acknowledgement, then its records.
+    #[inline]
+    pub(crate) fn handle_data<H: Host>(&mut self, now: Time, frame: &DataFrame<'_>, congested: bool, host: &mut H) {
+        let DataFrame { index, ref data, ref sack, records, len } = *frame;
+        self.confirm_accepting(now, index, host);
         let Some(conn) = self.table.get_mut(index).filter(|conn| conn.state == State::Open) else { return };
-        let Some((data, sack, records)) = Data::parse(frame) else {
-            self.stats.malformed += 1;
-            return;
-        };
         if data.flags & flags::UNCHECKED != 0 && !conn.has(bit::UNCHECKED) {
             self.stats.malformed += 1;
             return;
         }
         self.stats.received += 1;
+        let header = &data.header;
         let is_new = conn.is_reliable() || conn.is_new(header.number);
         conn.note_number(header.number, header.time, now.micros());
         conn.clear(bit::SILENCE_REPORTED | bit::PINGED);
@@ -90,11 +124,11 @@ impl Engine {
             self.refusals.remove(&index);
         }
         conn.marks = conn.marks.wrapping_add(u16::from(congested));
-        let done = if conn.flow == NONE { Ops::NONE } else { self.handle_ack(now, index, &data, &sack) };
+        let done = if conn.flow == NONE { Ops::NONE } else { self.handle_ack(now, index, data, sack) };
         if data.flags & flags::SEQUENCED != 0 && records.is_slice() {
-            self.handle_slice(now, index, &data, records, host);
+            self.handle_slice(now, index, data, records, host);
         } else if data.flags & flags::SEQUENCED != 0 {
-            self.handle_sequenced(now, index, &data, records, frame.len(), host);
+            self.handle_sequenced(now, index, data, records, len, host);
         } else if is_new {
             self.handle_loose(now, index, records, host);
         } else {

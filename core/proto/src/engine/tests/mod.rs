@@ -4,13 +4,31 @@
 mod attacks;
 
 use super::*;
-use crate::wire::{Crc, seal};
+use crate::wire::{Crc, Header, seal};
 use crate::{Address, Attribute, Failure, SendError, Time};
 use alloc::vec;
 use alloc::vec::Vec;
 use std::collections::BTreeMap;
 
 extern crate std;
+
+impl Engine {
+    /// Handles a frame as if its check were right.
+    pub(super) fn handle_verified<H: Host>(
+        &mut self,
+        now: Time,
+        from: &Address,
+        frame: &[u8],
+        congested: bool,
+        host: &mut H,
+    ) {
+        let Some(header) = Header::parse(frame) else { return };
+        match self.parse_data(from, header, frame) {
+            Some(data) => self.handle_data(now, &data, congested, host),
+            None => self.handle_other(now, from, header, frame, host),
+        }
+    }
+}
 
 /// A host that keeps everything.
 #[derive(Default)]
