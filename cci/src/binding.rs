@@ -241,7 +241,7 @@ pub fn deregister(endpoint: &Endpoint, handle: &RmaHandle) -> Result<(), Registe
 /// Null or empty range, or no room for another registration.
 pub fn register(endpoint: &Endpoint, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
     endpoint.with(|core, transport| {
-        let rights = if core.rights_are_open { Rights::READ_WRITE } else { rights };
+        let rights = if core.rights_are_open() { Rights::READ_WRITE } else { rights };
         transport.register(core, memory, rights)
     })?
 }
@@ -432,10 +432,9 @@ pub unsafe fn close_for_owner(endpoint: &'static Endpoint, life: u32) -> Result<
 
 fn shut(mut body: cci_transport::Body) -> Result<(), CloseError> {
     body.transport.close(&mut body.core, Duration::from_millis(100));
-    let copies = std::mem::take(&mut body.core.unfinished);
+    let copies = body.core.take_unfinished();
     let busy = copies.first().map(|copy| CloseError::Busy(copy.peer()));
-    let owned = std::mem::take(&mut body.core.owned);
-    keep_copies(copies, owned.into_values().map(|(memory, _)| memory).collect());
+    keep_copies(copies, body.core.take_owned_memory());
     busy.map_or(Ok(()), Err)
 }
 
@@ -462,7 +461,7 @@ pub fn disconnect(
 /// The endpoint cannot be used here.
 pub fn arm(endpoint: &Endpoint) -> Result<(), Unusable> {
     endpoint.with(|core, transport| {
-        if core.handle_in_use {
+        if core.is_handle_in_use() {
             transport.arm(core);
         }
     })
@@ -476,7 +475,7 @@ pub fn arm(endpoint: &Endpoint) -> Result<(), Unusable> {
 pub fn handle(endpoint: &Endpoint) -> Result<std::os::fd::RawFd, Unusable> {
     use std::os::fd::AsRawFd;
     endpoint.with(|core, transport| {
-        core.handle_in_use = true;
+        core.note_handle_in_use();
         transport.handle().as_raw_fd()
     })
 }
@@ -484,7 +483,7 @@ pub fn handle(endpoint: &Endpoint) -> Result<std::os::fd::RawFd, Unusable> {
 /// Registers memory that the endpoint keeps until the registration has ended: see [`drop_owned`].
 pub(crate) fn register_owned(endpoint: &Endpoint, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
     let handle = register(endpoint, memory.clone(), rights)?;
-    endpoint.with(|core, _| core.owned.insert(key(&handle), (memory, false)))?;
+    endpoint.with(|core, _| core.own_memory(&handle, memory))?;
     Ok(handle)
 }
 
@@ -492,7 +491,7 @@ pub(crate) fn register_owned(endpoint: &Endpoint, memory: Memory, rights: Rights
 pub(crate) fn deregister_owned(endpoint: &Endpoint, handle: &RmaHandle) -> Result<(), RegisterError> {
     endpoint.with(|core, transport| {
         transport.deregister(core, handle)?;
-        core.owned.remove(&key(handle));
+        core.release_memory(handle);
         Ok(())
     })?
 }
@@ -501,11 +500,9 @@ pub(crate) fn deregister_owned(endpoint: &Endpoint, handle: &RmaHandle) -> Resul
 pub(crate) fn drop_owned(endpoint: &Endpoint, handle: &RmaHandle) {
     // Where the endpoint cannot be entered, it keeps the memory until it closes.
     let _ = endpoint.with(|core, transport| {
-        if let Some((_, is_dropped)) = core.owned.get_mut(&key(handle)) {
-            *is_dropped = true;
-        }
+        core.note_dropped(handle);
         if transport.retire(core, handle) != Err(RegisterError::Busy) {
-            core.owned.remove(&key(handle));
+            core.release_memory(handle);
         }
     });
 }
@@ -513,24 +510,16 @@ pub(crate) fn drop_owned(endpoint: &Endpoint, handle: &RmaHandle) {
 /// Ends the registrations that [`drop_owned`] left and whose copies are over. Returns the number of those that remain.
 pub(crate) fn retire_dropped(endpoint: &Endpoint) -> Result<usize, Unusable> {
     endpoint.with(|core, transport| {
-        let dropped = core.owned.iter().filter(|(_, (memory, is_dropped))| *is_dropped && !memory.is_empty());
-        let handles: Vec<[u64; 2]> = dropped.map(|(key, _)| *key).collect();
-        handles
-            .into_iter()
-            .filter(|[first, secret]| {
-                let handle = RmaHandle::from_words([*first, *secret, 0, 0]);
-                let is_busy = transport.retire(core, &handle) == Err(RegisterError::Busy);
-                if !is_busy {
-                    core.owned.remove(&key(&handle));
-                }
-                is_busy
-            })
-            .count()
+        let dropped = core.dropped_registrations();
+        let is_busy = |handle: &&RmaHandle| {
+            let is_busy = transport.retire(core, handle) == Err(RegisterError::Busy);
+            if !is_busy {
+                core.release_memory(handle);
+            }
+            is_busy
+        };
+        dropped.iter().filter(is_busy).count()
     })
-}
-
-fn key(handle: &RmaHandle) -> [u64; 2] {
-    [handle.words()[0], handle.words()[1]]
 }
 
 /// The cell of an endpoint in its slab.

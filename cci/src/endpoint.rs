@@ -259,7 +259,7 @@ impl<T> EndpointFor<T> {
         let (mut uri, mut handle) = (String::new(), -1);
         let cell = cci_transport::Endpoint::open(threading, |cell| {
             let body = Core::new(cell, &core_options).and_then(|mut core| {
-                core.rights_are_open = transports::rights_are_open(device)?;
+                core.set_rights_open(transports::rights_are_open(device)?);
                 let transport = transports::open(&core, device, &options)?;
                 transport.uri().clone_into(&mut uri);
                 handle = transport.handle().as_raw_fd();

@@ -15,7 +15,7 @@ impl<T> EndpointFor<T> {
     /// Zero, or more than 71 minutes; or the endpoint cannot be used here.
     pub fn set_send_timeout(&self, timeout: impl Into<Option<Duration>>) -> Result<(), OptionError> {
         let micros = micros(timeout.into())?;
-        self.cell.with(|core, _| core.send_timeout = micros)?;
+        self.cell.with(|core, _| core.set_send_timeout(micros))?;
         Ok(())
     }
 
@@ -25,7 +25,7 @@ impl<T> EndpointFor<T> {
     ///
     /// The endpoint cannot be used here.
     pub fn send_timeout(&self) -> Result<Option<Duration>, OptionError> {
-        Ok(duration(self.cell.with(|core, _| core.send_timeout)?))
+        Ok(duration(self.cell.with(|core, _| core.send_timeout())?))
     }
 
     /// Sets the keepalive timeout of connections made from now on: the silence of the peer that an event reports; `None`: none.
@@ -36,7 +36,7 @@ impl<T> EndpointFor<T> {
     /// As [`EndpointFor::set_send_timeout`].
     pub fn set_keepalive(&self, timeout: impl Into<Option<Duration>>) -> Result<(), OptionError> {
         let micros = micros(timeout.into())?;
-        self.cell.with(|core, _| core.keepalive = micros)?;
+        self.cell.with(|core, _| core.set_keepalive(micros))?;
         Ok(())
     }
 
@@ -46,7 +46,7 @@ impl<T> EndpointFor<T> {
     ///
     /// The endpoint cannot be used here.
     pub fn keepalive(&self) -> Result<Option<Duration>, OptionError> {
-        Ok(duration(self.cell.with(|core, _| core.keepalive)?))
+        Ok(duration(self.cell.with(|core, _| core.keepalive())?))
     }
 
     /// Sets the number of receive buffers in use by this endpoint, at most the number that it was opened with.

@@ -59,8 +59,8 @@ unsafe extern "C" fn cci_set_opt(handle: *const c_void, number: c_uint, val: *co
 fn set_endpoint(cell: &EndpointCell, option: EndpointOption, value: impl FnOnce() -> u32) -> Result<(), Refusal> {
     let set = cell.with(|core, _| {
         match option {
-            EndpointOption::SendTimeout => core.send_timeout = value(),
-            EndpointOption::KeepaliveTimeout => core.keepalive = value(),
+            EndpointOption::SendTimeout => core.set_send_timeout(value()),
+            EndpointOption::KeepaliveTimeout => core.set_keepalive(value()),
             EndpointOption::RecvBufCount => {
                 let count = in_range(value(), core.recv_count().1)?;
                 core.set_recv_count(count);
@@ -135,8 +135,8 @@ unsafe extern "C" fn cci_get_opt(handle: *const c_void, number: c_uint, val: *mu
 unsafe fn get_endpoint(cell: &EndpointCell, option: EndpointOption, val: *mut c_void) -> Result<(), Refusal> {
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let value: u32 = match option {
-        EndpointOption::SendTimeout => cell.with(|core, _| core.send_timeout)?,
-        EndpointOption::KeepaliveTimeout => cell.with(|core, _| core.keepalive)?,
+        EndpointOption::SendTimeout => cell.with(|core, _| core.send_timeout())?,
+        EndpointOption::KeepaliveTimeout => cell.with(|core, _| core.keepalive())?,
         EndpointOption::RecvBufCount => cell.with(|core, _| count(core.recv_count().0))?,
         EndpointOption::SendBufCount => cell.with(|core, _| count(core.send_count().0))?,
         EndpointOption::Uri => {

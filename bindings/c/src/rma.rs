@@ -125,7 +125,7 @@ unsafe extern "C" fn cci_rma_deregister(endpoint: *const EndpointCell, rma_handl
         let handle = unsafe { handle(rma_handle) }?;
         let registry = registry()?;
         cell.with(|core, transport| {
-            transport.deregister(core, &handle).map_err(|error| match (error, core.busy_peer.take()) {
+            transport.deregister(core, &handle).map_err(|error| match (error, core.take_busy_peer()) {
                 (RegisterError::Busy, Some(peer)) => OpenError::new(Status::Busy, format!("{error}: {peer}")).into(),
                 _ => Refusal::from(error),
             })

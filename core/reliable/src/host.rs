@@ -110,7 +110,7 @@ impl HostState {
             return;
         };
         cell.set_state(ConnectionState::Broken);
-        if core.disconnect_events {
+        if core.has_disconnect_events() {
             self.pending_events.queue(core, EventKind::Disconnect, cell);
         }
         if cell.keepalive.swap(0, Ordering::Relaxed) != 0 {

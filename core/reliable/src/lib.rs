@@ -299,7 +299,7 @@ impl<L: Link> Reliable<L> {
             self.deadline().map(|deadline| (deadline - now).max(GRANULE))
         };
         self.background.set_acting();
-        BackgroundWork::Pending { limit, watches, armed: core.armed }
+        BackgroundWork::Pending { limit, watches, armed: core.is_armed() }
     }
 }
 

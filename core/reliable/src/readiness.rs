@@ -55,7 +55,7 @@ pub(super) struct Readiness {
 impl<L: Link> Reliable<L> {
     /// Arms the handle. True: there is nothing to do.
     pub(super) fn arm_handle(&mut self, core: &mut Core) -> bool {
-        core.armed = true;
+        core.note_armed();
         self.readiness.armed = None;
         self.readiness.spin_policy.stop();
         self.settle_handle(core, true)
@@ -73,7 +73,7 @@ impl<L: Link> Reliable<L> {
     /// may have been waiting for one.
     #[inline]
     pub(super) fn unwatch(&mut self, core: &Core) {
-        if self.readiness.unwatched || core.armed {
+        if self.readiness.unwatched || core.is_armed() {
             return;
         }
         self.watch(false);
@@ -228,7 +228,7 @@ impl<L: Link> Reliable<L> {
     /// Arms for a blocking call: returns a descriptor that waiting events do not make readable.
     /// `None`: there is something to do.
     pub(super) fn arm_for_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
-        core.armed = true;
+        core.note_armed();
         let watched = self.watch(true);
         self.settle_handle(core, false);
         if !watched || self.is_runnable() {
@@ -285,7 +285,7 @@ impl<L: Link> Reliable<L> {
 
     fn disarm(&mut self, core: &mut Core) {
         self.still_handle();
-        core.armed = false;
+        core.note_disarmed();
         self.unwatch(core);
         self.signal();
     }
@@ -296,7 +296,7 @@ impl<L: Link> Reliable<L> {
         // What it found need not be an event: the call may return EAGAIN, and rely on a timer.
         (self.readiness.empty, self.readiness.called) = (false, now);
         // In virtual time nothing arrives while the program spins.
-        if core.armed && !self.link.is_virtual() {
+        if core.is_armed() && !self.link.is_virtual() {
             self.readiness.spin_policy.on_found(|| now);
         }
         self.readiness.wait_policy.on_found();
@@ -307,12 +307,12 @@ impl<L: Link> Reliable<L> {
         // A program makes one empty call before it sleeps. A second one shows that the handle
         // stayed readable.
         self.readiness.stale |=
-            core.armed && (self.readiness.empty || self.readiness.armed.is_some_and(|armed| armed.is_past(now)));
+            core.is_armed() && (self.readiness.empty || self.readiness.armed.is_some_and(|armed| armed.is_past(now)));
         (self.readiness.empty, self.readiness.called) = (true, now);
-        if core.armed {
+        if core.is_armed() {
             self.readiness.spin_policy.on_empty(now);
         }
-        match self.readiness.wait_policy.on_empty(core.armed, core.handle_in_use, now.0 / TICK) {
+        match self.readiness.wait_policy.on_empty(core.is_armed(), core.is_handle_in_use(), now.0 / TICK) {
             Transition::Stay => {}
             Transition::Arm => {
                 if !self.arm_handle(core) {

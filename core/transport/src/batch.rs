@@ -32,7 +32,7 @@ impl Entered<'_> {
         let mut found = 0;
         let mut next: fn(&mut Core, &mut dyn Transport) -> Option<&'static Slot> = next_of_queue;
         let told = core.tells_room();
-        if core.handle_in_use || core.armed || core.has_event() {
+        if core.is_handle_in_use() || core.is_armed() || core.has_event() {
             transport.progress(core);
         } else {
             // Nobody waits on the handle: messages need not pass through the queue.
@@ -48,15 +48,15 @@ impl Entered<'_> {
             if told {
                 core.forget_room();
             }
-            if core.handle_in_use {
-                if core.armed {
+            if core.is_handle_in_use() {
+                if core.is_armed() {
                     core.note_empty();
                 } else {
                     transport.leave_edge(core);
                 }
             }
         }
-        if core.armed {
+        if core.is_armed() {
             transport.settle(core);
         }
         if found == 0 && most > 0 && core.holds_all_recv() { Err(PollError::NoBuffers) } else { Ok(found) }

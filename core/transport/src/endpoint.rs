@@ -258,7 +258,7 @@ impl Endpoint {
         let mut place = self.enter_place()?;
         let Some(body) = place.as_mut() else { return Err(self.why_closed()) };
         let result = act(&mut body.core, &mut *body.transport);
-        if body.core.armed {
+        if body.core.is_armed() {
             body.transport.settle(&mut body.core);
         }
         Ok(result)
@@ -301,13 +301,13 @@ impl Entered<'_> {
     #[inline(always)]
     pub fn pop(&mut self) -> Popped {
         let core = &mut self.body.core;
-        if core.armed {
+        if core.is_armed() {
             return Popped::Unknown;
         }
         if core.has_event() {
             return core.pop_at_once().map_or(Popped::Unknown, Popped::Event);
         }
-        if core.handle_in_use { Popped::Unknown } else { Popped::Nothing }
+        if core.is_handle_in_use() { Popped::Unknown } else { Popped::Nothing }
     }
 
     /// The next event, after [`Popped::Nothing`].
@@ -348,15 +348,15 @@ impl Entered<'_> {
             if told {
                 core.forget_room();
             }
-            if core.handle_in_use {
-                if core.armed {
+            if core.is_handle_in_use() {
+                if core.is_armed() {
                     core.note_empty();
                 } else {
                     transport.leave_edge(core);
                 }
             }
         }
-        if core.armed {
+        if core.is_armed() {
             transport.settle(core);
         }
         match found {
@@ -380,7 +380,7 @@ impl Entered<'_> {
     ) -> Result<(), SendError> {
         let Body { transport, core } = &mut *self.body;
         let sent = transport.post(message, context, connection, core, flags);
-        if core.armed || sent.is_err() {
+        if core.is_armed() || sent.is_err() {
             return self.end_post(sent);
         }
         Ok(())
@@ -391,7 +391,7 @@ impl Entered<'_> {
     #[inline(never)]
     fn end_post(mut self, sent: Result<(), SendError>) -> Result<(), SendError> {
         let Body { transport, core } = &mut *self.body;
-        if core.armed {
+        if core.is_armed() {
             transport.settle(core);
         }
         sent

@@ -230,7 +230,7 @@ pub trait Transport: Send {
     }
 
     /// Makes the handle readable if there is something to do. Called at the end of every call while
-    /// [`Core::armed`]. If the call returned an event ([`Core::take_popped`]), clearing the handle
+    /// [`Core::is_armed`]. If the call returned an event ([`Core::take_popped`]), clearing the handle
     /// may be deferred to the next call, to keep that cost off the reply. If the call returned
     /// EAGAIN ([`Core::take_empty`]), the handle is armed and every descriptor was checked, or the
     /// call gives an edge.
@@ -260,6 +260,6 @@ pub trait Transport: Send {
 
     /// Closes all connections and ends all operations, without events. Waits at most `limit` until
     /// sent messages have left this process and peers have ended their copies. Copies that have not
-    /// ended then are in `Core::unfinished`.
+    /// ended then are passed to [`Core::note_unfinished`].
     fn close(&mut self, core: &mut Core, limit: Duration);
 }

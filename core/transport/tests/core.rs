@@ -122,7 +122,7 @@ fn room_is_told_to_who_was_refused() {
     let sends: Vec<_> = std::iter::from_fn(|| core.take_send()).collect();
     core.release(sends[0]);
     assert!(!core.has_room_again(), "nobody waits for the handle");
-    core.handle_in_use = true;
+    core.note_handle_in_use();
     assert!(core.take_send().is_some() && core.take_send().is_none());
     assert!(!core.has_room_again() && listens());
     while core.take_rma().is_some() {}
@@ -230,7 +230,8 @@ fn a_notice_without_a_slot_is_to_be_tried_again() {
 #[test]
 fn a_connection_lives_once_per_generation() {
     let (mut core, endpoint) = core(&OPTIONS);
-    (core.send_timeout, core.keepalive) = (5, 6);
+    core.set_send_timeout(5);
+    core.set_keepalive(6);
     let peer = connection(&mut core);
     let generation = peer.generation();
     assert_eq!((peer.state(), peer.attribute()), (ConnectionState::Opening, Attribute::ReliableOrdered));

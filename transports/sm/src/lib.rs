@@ -215,8 +215,11 @@ impl Sm {
         // The empty call after one that found something is the usual end of a loop; what else is ready keeps the handle readable.
         let after_event = std::mem::take(&mut self.found_before);
         // An edge of a descriptor is lost unless this call looks at it; a handle of level-triggered readiness keeps it.
-        let is_asleep = core.armed && !self.spin_policy.is_on();
-        if is_asleep && (!after_event || core.handle_in_use) || now != self.tick || self.calls.is_multiple_of(every) {
+        let is_asleep = core.is_armed() && !self.spin_policy.is_on();
+        if is_asleep && (!after_event || core.is_handle_in_use())
+            || now != self.tick
+            || self.calls.is_multiple_of(every)
+        {
             self.look(core);
             self.poll_lanes(core);
         } else if self.calls.is_multiple_of(SWEEP_EVERY) {
@@ -277,7 +280,7 @@ impl Sm {
                 let has_woken = std::mem::take(&mut lane.rung);
                 lane.announce(&mut self.common);
                 if has_woken {
-                    self.heat(number, core.armed);
+                    self.heat(number, core.is_armed());
                 }
             }
         }

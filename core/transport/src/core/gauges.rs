@@ -32,7 +32,7 @@ impl Core {
     /// Publishes the gauges: how many slots are in use. Not called for each message
     /// (`docs/design/counters.md`).
     pub fn publish_gauges(&self) {
-        let state = if self.armed { ARMED } else { 0 } | if self.is_starving() { STARVING } else { 0 };
+        let state = if self.is_armed() { ARMED } else { 0 } | if self.is_starving() { STARVING } else { 0 };
         let page = &self.counters;
         let [recv_taken, recv_lent, recv_limit] = self.slots.recv_gauges();
         let [[send_taken, send_limit], [rma_taken, rma_limit]] = self.slots.send_gauges();

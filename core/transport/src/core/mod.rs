@@ -5,6 +5,9 @@ mod connections;
 mod endings;
 mod events;
 mod gauges;
+mod memory;
+mod os_handle;
+mod settings;
 mod shortage;
 mod slots;
 mod waits;
@@ -12,16 +15,17 @@ mod waits;
 pub use waits::WaitFor;
 
 use crate::endpoint::{Endpoint, globals};
-use crate::{Connection, OpenError, PeerCopy, Slot};
+use crate::{Connection, OpenError, Slot};
 use cci_mem::counters::Home;
-use cci_mem::memory::Memory;
 use cci_mem::sync::Ordering;
 use connections::Connections;
 use endings::ConnectReasons;
 use events::Events;
+use memory::SharedWithPeers;
+use os_handle::OsHandle;
+use settings::Settings;
 use shortage::Shortage;
 use slots::Slots;
-use std::collections::BTreeMap;
 use waits::Waits;
 
 /// What an endpoint is opened with.
@@ -55,26 +59,9 @@ pub struct Core {
     shortage: Shortage,
     counters: Home,
     waits: Box<Waits>,
-    /// Default send timeout, microseconds.
-    pub send_timeout: u32,
-    /// Default keepalive timeout, microseconds.
-    pub keepalive: u32,
-    /// Whether to raise disconnect events.
-    pub disconnect_events: bool,
-    /// Peers may read and write every registration, whatever rights the program names: `rma_rights
-    /// = open`.
-    pub rights_are_open: bool,
-    /// The program has asked for the OS handle: the transport arms it after a few empty calls.
-    pub handle_in_use: bool,
-    /// The transport has armed its handle: every call ends with `Transport::settle`.
-    pub armed: bool,
-    /// Copies of peers that were under way when the transport closed.
-    pub unfinished: Vec<Box<dyn PeerCopy>>,
-    /// Memory that the library owns while it is registered, by the words of its handle. True: the
-    /// program has let go of it, and a peer was copying then.
-    pub owned: BTreeMap<[u64; 2], (Memory, bool)>,
-    /// The peer for which the last deregistration was refused.
-    pub busy_peer: Option<String>,
+    settings: Settings,
+    handle: OsHandle,
+    peers: SharedWithPeers,
 }
 
 impl Core {
@@ -96,15 +83,9 @@ impl Core {
             shortage: Shortage::default(),
             counters,
             waits: Box::default(),
-            send_timeout: 0,
-            keepalive: 0,
-            disconnect_events: options.disconnect_events,
-            rights_are_open: false,
-            handle_in_use: false,
-            armed: false,
-            unfinished: Vec::new(),
-            owned: BTreeMap::new(),
-            busy_peer: None,
+            settings: Settings::new(options.disconnect_events),
+            handle: OsHandle::default(),
+            peers: SharedWithPeers::default(),
         })
     }
 

@@ -116,7 +116,7 @@ impl Core {
     /// Records a shortage. A program that only polls needs no wake-up.
     #[cold]
     pub(super) fn begin_shortage_of(&mut self, what: u8) {
-        if self.handle_in_use {
+        if self.is_handle_in_use() {
             self.shortage.note(what);
         }
     }

@@ -140,7 +140,7 @@ impl Sm {
         let number = self.common.registry.find_to_kill(handle).ok_or(RegisterError::UnknownHandle)?;
         self.common.registry.kill(number);
         if let Err(peer) = self.wait_for_copies(Some(number.word()), limit) {
-            core.busy_peer = Some(peer);
+            core.note_busy_peer(peer);
             return Err(RegisterError::Busy);
         }
         for lane in self.lanes.iter_mut().flatten() {

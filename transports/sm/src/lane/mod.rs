@@ -318,7 +318,7 @@ impl Lane {
         }
         cell.set_state(ConnectionState::Broken);
         self.fail_operations(common, core, Some(cell), failure);
-        if core.disconnect_events {
+        if core.has_disconnect_events() {
             common.queue_event(core, EventKind::Disconnect, cell);
         }
         if cell.keepalive.swap(0, Ordering::Relaxed) != 0 {

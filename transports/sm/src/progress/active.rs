@@ -147,7 +147,7 @@ impl Sm {
             }
         };
         if taken || lane.refusing {
-            self.heat(number, core.armed);
+            self.heat(number, core.is_armed());
         }
         taken
     }
@@ -194,7 +194,7 @@ impl Sm {
             // The look after lying down: what was published before it sets no hint.
             if !lane.hot && lane.has_work() {
                 (lane.hot, lane.silent) = (true, 0);
-                if !core.armed {
+                if !core.is_armed() {
                     lane.disarm();
                 }
             }

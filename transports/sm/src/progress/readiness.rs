@@ -69,7 +69,7 @@ impl Sm {
 
     /// Arms the words of all lanes and polls once more. True: the endpoint may sleep.
     pub(crate) fn arm_handle(&mut self, core: &mut Core) -> bool {
-        core.armed = true;
+        core.note_armed();
         self.spin_policy.stop();
         self.common.deadlines_moved = true;
         self.settle_handle(core, true)
@@ -207,7 +207,7 @@ impl Sm {
                 lane.disarm();
             }
         }
-        core.armed = false;
+        core.note_disarmed();
         self.common.control.signal(true);
         self.common.control.signal_quiet(true);
     }
@@ -215,7 +215,7 @@ impl Sm {
     /// A call has found something.
     #[inline]
     pub(crate) fn on_found(&mut self, core: &Core) {
-        if core.armed {
+        if core.is_armed() {
             self.spin_policy.on_found(monotonic);
         }
         self.wait_policy.on_found();
@@ -224,12 +224,12 @@ impl Sm {
 
     /// A call has found nothing.
     pub(crate) fn on_empty(&mut self, core: &mut Core, now: u64) {
-        if core.armed {
+        if core.is_armed() {
             let now = monotonic();
             self.called = Some(now);
             self.spin_policy.on_empty(now);
         }
-        match self.wait_policy.on_empty(core.armed, core.handle_in_use, now) {
+        match self.wait_policy.on_empty(core.is_armed(), core.is_handle_in_use(), now) {
             Transition::Stay => {}
             Transition::Arm => {
                 if !self.arm_handle(core) {

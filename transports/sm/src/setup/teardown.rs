@@ -182,7 +182,7 @@ impl Sm {
             if lane.is_copying(None)
                 && let (Some(wire), Some(peer)) = (lane.wire.take(), lane.peer.clone())
             {
-                core.unfinished.push(Copying::boxed(wire, peer, lane.socket.take(), lane.process()));
+                core.note_unfinished(Copying::boxed(wire, peer, lane.socket.take(), lane.process()));
             }
         }
         self.hot.clear();

@@ -33,14 +33,14 @@ impl End {
 
     /// One call of `get_event`.
     fn call(&mut self) -> Option<&'static Slot> {
-        if !self.core.armed && !self.core.handle_in_use && !self.core.has_event() {
+        if !self.core.is_armed() && !self.core.is_handle_in_use() && !self.core.has_event() {
             return self.sm.poll(&mut self.core);
         }
         if self.core.wants_progress() {
             self.sm.progress(&mut self.core);
         }
         let slot = self.core.pop();
-        if self.core.armed {
+        if self.core.is_armed() {
             self.sm.settle(&mut self.core);
         }
         slot

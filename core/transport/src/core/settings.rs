@@ -1,0 +1,61 @@
+//! What the program and the configuration set for the whole endpoint.
+
+use super::Core;
+
+/// The settings of an endpoint.
+#[derive(Default)]
+pub(super) struct Settings {
+    send_timeout: u32,
+    keepalive: u32,
+    disconnect_events: bool,
+    rights_are_open: bool,
+}
+
+impl Settings {
+    /// No timeouts; `disconnect_events`: whether to raise disconnect events.
+    pub(super) fn new(disconnect_events: bool) -> Self {
+        Self { disconnect_events, ..Self::default() }
+    }
+}
+
+impl Core {
+    /// The send timeout of connections opened from now on, microseconds; 0 = never.
+    #[must_use]
+    pub fn send_timeout(&self) -> u32 {
+        self.settings.send_timeout
+    }
+
+    /// Sets the send timeout of connections opened from now on, microseconds; 0 = never.
+    pub fn set_send_timeout(&mut self, micros: u32) {
+        self.settings.send_timeout = micros;
+    }
+
+    /// The keepalive timeout of connections opened from now on, microseconds; 0 = never.
+    #[must_use]
+    pub fn keepalive(&self) -> u32 {
+        self.settings.keepalive
+    }
+
+    /// Sets the keepalive timeout of connections opened from now on, microseconds; 0 = never.
+    pub fn set_keepalive(&mut self, micros: u32) {
+        self.settings.keepalive = micros;
+    }
+
+    /// Whether the end of a connection by its peer raises an event.
+    #[must_use]
+    pub fn has_disconnect_events(&self) -> bool {
+        self.settings.disconnect_events
+    }
+
+    /// Whether peers may read and write every registration, whatever rights the program names:
+    /// `rma_rights = open`.
+    #[must_use]
+    pub fn rights_are_open(&self) -> bool {
+        self.settings.rights_are_open
+    }
+
+    /// Sets whether peers may read and write every registration.
+    pub fn set_rights_open(&mut self, are_open: bool) {
+        self.settings.rights_are_open = are_open;
+    }
+}
