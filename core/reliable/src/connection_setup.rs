@@ -70,7 +70,7 @@ impl<L: Link> Reliable<L> {
         request: &'static Slot,
         context: u64,
     ) -> Result<(), RequestError> {
-        let Some(pending) = self.host.inbox.take_request(request) else {
+        let Some(pending) = self.host.inbox.pending_requests.take(request) else {
             self.host.fail_opening(core, (None, EventKind::Accept, context), Failure::Disconnected);
             return Ok(());
         };
@@ -82,7 +82,7 @@ impl<L: Link> Reliable<L> {
     }
 
     pub(super) fn reject_request(&mut self, core: &mut Core, request: &'static Slot) {
-        if let Some(pending) = self.host.inbox.take_request(request) {
+        if let Some(pending) = self.host.inbox.pending_requests.take(request) {
             let now = self.link.now();
             // An error means that the client is gone.
             let _ = self.engine.reject(now, pending.index);
@@ -117,10 +117,10 @@ impl<L: Link> Reliable<L> {
         token: u64,
     ) -> Result<(), RequestError> {
         // A client that is gone needs no answer; the endpoint that expects it reports its absence.
-        let Some(pending) = self.host.inbox.take_request(request) else { return Ok(()) };
+        let Some(pending) = self.host.inbox.pending_requests.take(request) else { return Ok(()) };
         let now = self.link.now();
         if let Err(error) = self.engine.redirect(now, pending.index, uri.as_bytes(), token) {
-            self.host.inbox.put_back(pending);
+            self.host.inbox.pending_requests.insert(request, pending);
             return Err(error);
         }
         self.transmit(core, now, false);

@@ -104,7 +104,7 @@ impl HostState {
             return self.give_up(core, cookie, failure);
         }
         let Some(cell) = cell(core, cookie) else {
-            if self.inbox.forget_request(index) {
+            if self.inbox.pending_requests.forget(|request| request.index == index) {
                 self.deferred.push(DeferredCall::Close(index));
             }
             return;

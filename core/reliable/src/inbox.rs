@@ -6,7 +6,7 @@ use cci_mem::ring::BODY;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Index, MessageBuffer};
 use cci_proto::{Address, Attribute, EventKind};
-use cci_transport::{Connection, Core, Slot, tag_event};
+use cci_transport::{Connection, Core, PendingRequests, Slot, tag_event};
 
 /// A message that arrives in parts.
 #[derive(Clone, Copy)]
@@ -21,7 +21,6 @@ struct PartialMessage {
 pub(super) struct PendingRequest {
     pub(super) index: Index,
     pub(super) attribute: Attribute,
-    slot: &'static Slot,
 }
 
 /// The word in [`Slot::payload`]: the fairness class that the slot counts for, and its payload
@@ -49,7 +48,7 @@ pub(super) struct Inbox {
     buffers: Buffers,
     /// By the slot's number.
     partial_messages: Vec<Option<PartialMessage>>,
-    pending_requests: Vec<Option<PendingRequest>>,
+    pub(super) pending_requests: PendingRequests<PendingRequest>,
     /// The slots of each fairness class.
     shares: Shares,
     /// A message or a request was queued for the program, which may answer it.
@@ -64,7 +63,7 @@ impl Inbox {
         Ok(Self {
             buffers: Buffers::new(slots, largest)?,
             partial_messages: Vec::new(),
-            pending_requests: Vec::new(),
+            pending_requests: PendingRequests::default(),
             shares: Shares::new(),
             has_delivered: false,
             closing: false,
@@ -257,39 +256,9 @@ impl Inbox {
         slot.mark.store(0, Ordering::Relaxed);
         slot.connection.set(None);
         self.buffers.show(slot, EventKind::ConnectRequest as u32, buffer, len, u64::from(attribute as u32));
-        let number = slot.index.load(Ordering::Relaxed);
-        put(&mut self.pending_requests, number, PendingRequest { index, attribute, slot });
+        self.pending_requests.insert(slot, PendingRequest { index, attribute });
         self.show(core, slot);
         true
-    }
-
-    /// The request of a slot. `None`: its client is gone.
-    pub(super) fn request(&self, slot: &'static Slot) -> Option<&PendingRequest> {
-        let request = self.pending_requests.get(slot.index.load(Ordering::Relaxed) as usize)?;
-        request.as_ref().filter(|request| std::ptr::eq(request.slot, slot))
-    }
-
-    /// Takes the request of a slot. `None`: its client is gone.
-    pub(super) fn take_request(&mut self, slot: &'static Slot) -> Option<PendingRequest> {
-        let request = self.pending_requests.get_mut(slot.index.load(Ordering::Relaxed) as usize)?;
-        request.take_if(|request| std::ptr::eq(request.slot, slot))
-    }
-
-    /// Puts back a request that could not be answered now.
-    pub(super) fn put_back(&mut self, request: PendingRequest) {
-        put(&mut self.pending_requests, request.slot.index.load(Ordering::Relaxed), request);
-    }
-
-    /// Removes the request of a client that is gone. False: there is no such request.
-    pub(super) fn forget_request(&mut self, index: Index) -> bool {
-        let found =
-            self.pending_requests.iter_mut().find(|request| request.is_some_and(|request| request.index == index));
-        found.is_some_and(|request| request.take().is_some())
-    }
-
-    /// The unanswered requests.
-    pub(super) fn requests(&self) -> impl Iterator<Item = Index> + '_ {
-        self.pending_requests.iter().flatten().map(|request| request.index)
     }
 }
 

@@ -49,7 +49,7 @@ impl<L: Link> Transport for Reliable<L> {
     }
 
     fn peer(&self, request: &'static Slot) -> Option<Peer> {
-        let index = self.host.inbox.request(request)?.index;
+        let index = self.host.inbox.pending_requests.get(request)?.index;
         let mut peer = Peer::default();
         // A text refuses nothing.
         let _ = self.link.write_name(&self.engine.address(index)?, &mut peer.address);
@@ -257,7 +257,7 @@ impl<L: Link> Reliable<L> {
         // The program's memory is not accessed once its endpoint is closed.
         self.outbox.forget_memory();
         self.host.registry.clear();
-        let asked: Vec<Index> = self.host.inbox.requests().collect();
+        let asked: Vec<Index> = self.host.inbox.pending_requests.iter().map(|request| request.index).collect();
         for index in asked {
             let _ = self.engine.reject(now, index);
         }

@@ -118,7 +118,7 @@ impl Sm {
     fn pending_request(&mut self, request: &'static Slot) -> Option<(u32, PendingRequest)> {
         let (PayloadToken::Lane(number, _) | PayloadToken::Spill(number, _)) =
             PayloadToken::from_token(request.payload.load(Ordering::Relaxed))?;
-        let pending = self.lanes.get_mut(number as usize)?.as_mut()?.take_request(request)?;
+        let pending = self.lanes.get_mut(number as usize)?.as_mut()?.requests.take(request)?;
         Some((number, pending))
     }
 
@@ -214,7 +214,7 @@ impl Transport for Sm {
     fn peer(&self, request: &'static Slot) -> Option<Peer> {
         let (PayloadToken::Lane(number, _) | PayloadToken::Spill(number, _)) =
             PayloadToken::from_token(request.payload.load(Ordering::Relaxed))?;
-        let lane = self.lanes.get(number as usize)?.as_deref().filter(|lane| lane.has_request(request))?;
+        let lane = self.lanes.get(number as usize)?.as_deref().filter(|lane| lane.requests.get(request).is_some())?;
         let known = lane.peer.as_ref()?;
         let mut peer = Peer::default();
         (peer.user, peer.process) = (Some(known.uid), u32::try_from(known.pid).ok().filter(|pid| *pid != 0));

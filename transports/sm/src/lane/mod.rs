@@ -24,7 +24,7 @@ use cci_mem::segment::Segment;
 use cci_mem::sleep;
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, EventKind, Failure};
-use cci_transport::{Connection, ConnectionState, Core, Posted, Slot};
+use cci_transport::{Connection, ConnectionState, Core, PendingRequests, Posted, Slot};
 use rustix::fd::OwnedFd;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -62,7 +62,6 @@ pub(crate) struct Opening {
 
 /// A request that waits for the program's answer.
 pub(crate) struct PendingRequest {
-    pub(crate) slot: &'static Slot,
     /// The client's number.
     pub(crate) number: u32,
     pub(crate) attribute: Attribute,
@@ -133,7 +132,7 @@ pub(crate) struct Lane {
     /// Why there was no handshake: a sentence of the peer's, or ours about it.
     pub(crate) refusal: Option<String>,
     pub(crate) table: Table,
-    pub(crate) requests: Vec<PendingRequest>,
+    pub(crate) requests: PendingRequests<PendingRequest>,
     /// Messages and RMAs that wait, in order.
     pub(crate) queue: VecDeque<Op>,
     /// Control frames and answers that wait. They go first: an operation of the queue may wait for the peer's answer, and the peer for
@@ -212,7 +211,7 @@ impl Lane {
             no_process_vm: None,
             refusal: None,
             table: Table::default(),
-            requests: Vec::new(),
+            requests: PendingRequests::default(),
             queue: VecDeque::new(),
             answers: VecDeque::new(),
             replies: 0,

@@ -106,7 +106,7 @@ impl Lane {
         }
         self.lent += 1;
         self.idle_since = None;
-        self.requests.push(PendingRequest { slot, number: header.word, attribute, max_send_size });
+        self.requests.insert(slot, PendingRequest { number: header.word, attribute, max_send_size });
         core.push(slot);
         Ok(true)
     }
@@ -117,7 +117,7 @@ impl Lane {
         let Some(expected) = common.expected.take(token) else {
             return self.answer_frame(common, Header { kind: kind::REJECT, len: 0, word: number }, NOTHING);
         };
-        let pending = PendingRequest { slot: expected.slot, number, attribute, max_send_size };
+        let pending = PendingRequest { number, attribute, max_send_size };
         self.accept_pending(common, core, &pending, expected.slot, expected.context);
     }
 
@@ -151,17 +151,6 @@ impl Lane {
         let header = Header { kind: kind::ACCEPT, len: 0, word: pending.number };
         self.post(common, header, body([pair(number, max_send_size)]), None);
         core.finish_opening(slot, EventKind::Accept, context, Ok(cell));
-    }
-
-    /// Whether a slot shows a request of this lane, whose client is still there.
-    pub(crate) fn has_request(&self, slot: &'static Slot) -> bool {
-        self.requests.iter().any(|asked| std::ptr::eq(asked.slot, slot))
-    }
-
-    /// Takes the request that a slot shows, if its client is still there.
-    pub(crate) fn take_request(&mut self, slot: &'static Slot) -> Option<PendingRequest> {
-        let at = self.requests.iter().position(|pending| std::ptr::eq(pending.slot, slot))?;
-        Some(self.requests.swap_remove(at))
     }
 
     pub(crate) fn on_accept(&mut self, common: &mut Common, core: &mut Core, header: Header, body: &[u64; BODY_WORDS]) {
