@@ -38,7 +38,8 @@ pub struct Open<'a> {
     pub attribute: Attribute,
     /// Payload of the request.
     pub payload: &'a [u8],
-    /// Cookie of the host, passed with every call of [`Host`]. Not the cookie of the handshake.
+    /// Cookie of the host, passed with every call of [`Host`](super::Host). Not the cookie of the
+    /// handshake.
     pub host_cookie: u32,
     /// Time to wait for the answer; `None`: 30 s.
     pub timeout: Option<Duration>,
