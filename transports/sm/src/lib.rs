@@ -120,7 +120,7 @@ impl Sm {
             );
             if lane.phase == Phase::Draining {
                 draining = true;
-            } else if !lane.queue.is_empty() || !lane.answers.is_empty() {
+            } else if !lane.queue.is_empty() {
                 let moved = lane.flush(&mut self.common, core);
                 found |= moved;
                 // What moves here may be long pieces of RMA: the clock is not to be forgotten over them.

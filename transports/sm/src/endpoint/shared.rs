@@ -1,6 +1,6 @@
 //! What all lanes of an endpoint share.
 
-use crate::lane::QueuedPayload;
+use crate::lane::queue::QueuedPayload;
 use crate::progress::descriptors::Control;
 use crate::rma::registry::Registry;
 use cci_mem::address_space::Tag;

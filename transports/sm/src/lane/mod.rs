@@ -1,6 +1,7 @@
 //! A lane: everything this endpoint has with one peer endpoint.
 
 pub(crate) mod layout;
+pub(crate) mod queue;
 #[allow(unsafe_code)]
 pub(crate) mod receive;
 pub(crate) mod send;
@@ -9,6 +10,7 @@ pub(crate) mod table;
 pub(crate) mod wire;
 
 use crate::endpoint::shared::{Common, PayloadToken};
+use crate::lane::queue::{Op, OperationQueue};
 use crate::lane::table::Table;
 use crate::lane::wire::Wire;
 use crate::rma::PeerSegment;
@@ -19,14 +21,13 @@ use crate::setup::packet;
 use crate::sys::Peer;
 use cci_mem::address_space::Tag;
 use cci_mem::hints;
-use cci_mem::ring::{BODY, BODY_WORDS, Header};
 use cci_mem::segment::Segment;
 use cci_mem::sleep;
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, EventKind, Failure};
-use cci_transport::{Connection, ConnectionState, Core, PendingRequests, Posted, Slot};
+use cci_transport::{Connection, ConnectionState, Core, PendingRequests, Slot};
 use rustix::fd::OwnedFd;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Where a lane is in its life.
@@ -68,47 +69,6 @@ pub(crate) struct PendingRequest {
     pub(crate) max_send_size: u32,
 }
 
-/// The bytes of a message that waits for room.
-pub(crate) enum QueuedPayload {
-    /// As they will stand in the entry.
-    Inline([u8; BODY]),
-    /// In a buffer of the endpoint.
-    Buffer(Box<[u8]>),
-}
-
-/// A message that waits for room.
-pub(crate) struct Waiting {
-    pub(crate) cell: &'static Connection,
-    pub(crate) slot: &'static Slot,
-    pub(crate) posted: Posted,
-    pub(crate) data: QueuedPayload,
-    pub(crate) len: usize,
-    /// Milliseconds of the endpoint's clock.
-    pub(crate) since: u64,
-}
-
-/// What waits in a lane.
-pub(crate) enum Op {
-    Message(Waiting),
-    /// A control frame, with a payload that goes into a slot.
-    Frame {
-        header: Header,
-        words: [u64; BODY_WORDS],
-        payload: Option<Box<[u8]>>,
-        /// The library answers a frame of the peer by it.
-        reply: bool,
-    },
-    Rma(Box<crate::rma::Pending>),
-    Serve(Box<crate::rma::relay::Serve>),
-}
-
-impl Op {
-    /// Whether the library answers a frame of the peer by it.
-    pub(crate) fn is_reply(&self) -> bool {
-        matches!(self, Self::Frame { reply: true, .. } | Self::Serve(_))
-    }
-}
-
 pub(crate) struct Lane {
     pub(crate) number: u32,
     /// What a receive slot holds that has a small message of this lane: [`PayloadToken::token`].
@@ -133,15 +93,8 @@ pub(crate) struct Lane {
     pub(crate) refusal: Option<String>,
     pub(crate) table: Table,
     pub(crate) requests: PendingRequests<PendingRequest>,
-    /// Messages and RMAs that wait, in order.
-    pub(crate) queue: VecDeque<Op>,
-    /// Control frames and answers that wait. They go first: an operation of the queue may wait for the peer's answer, and the peer for
-    /// ours.
-    pub(crate) answers: VecDeque<Op>,
-    /// How many of those are replies.
-    pub(crate) replies: usize,
-    /// A CONNECT stays in the ring until fewer answers wait.
-    pub(crate) backlogged: bool,
+    /// What waits for room in the lane, or for the peer.
+    pub(crate) queue: OperationQueue,
     /// What the peer knows of this endpoint's segments.
     pub(crate) announced: Announced,
     /// Payload slots and requests that the program holds.
@@ -212,10 +165,7 @@ impl Lane {
             refusal: None,
             table: Table::default(),
             requests: PendingRequests::default(),
-            queue: VecDeque::new(),
-            answers: VecDeque::new(),
-            replies: 0,
-            backlogged: false,
+            queue: OperationQueue::default(),
             announced: Announced::default(),
             lent: 0,
             armed: false,
@@ -368,20 +318,20 @@ impl Lane {
         failure: Failure,
     ) {
         let concerns = |cell: &'static Connection| of.is_none_or(|of| std::ptr::eq(of, cell));
-        for _ in 0..self.queue.len() {
-            let Some(op) = self.queue.pop_front() else { break };
-            match op {
-                Op::Message(waiting) if concerns(waiting.cell) => {
-                    core.end_operation(waiting.slot, waiting.cell, waiting.posted, Err(failure));
-                    common.reuse(waiting.data);
-                }
-                Op::Rma(mut pending) if concerns(pending.cell) => {
-                    self.relay.end(pending.operation);
-                    pending.end(common, core, Err(failure));
-                }
-                other => self.queue.push_back(other),
+        let relay = &mut self.relay;
+        self.queue.retain_operations(|op| match op {
+            Op::Message(waiting) if concerns(waiting.cell) => {
+                core.end_operation(waiting.slot, waiting.cell, waiting.posted, Err(failure));
+                common.reuse(waiting.data);
+                None
             }
-        }
+            Op::Rma(mut pending) if concerns(pending.cell) => {
+                relay.end(pending.operation);
+                pending.end(common, core, Err(failure));
+                None
+            }
+            other => Some(other),
+        });
         self.on_moved(core);
     }
 }

@@ -44,7 +44,7 @@ impl Lane {
                     _ => self.take_control(common, core, header)?,
                 };
             if !kept {
-                if self.backlogged {
+                if self.queue.is_backlogged() {
                     // It waits for room for answers, not for a slot that others could have.
                     self.admit(common, core);
                     break;
@@ -247,6 +247,7 @@ impl Lane {
     pub(crate) fn has_work(&self) -> bool {
         let published = || self.wire.as_ref().is_some_and(|wire| wire.has_frame());
         !self.refusing
-            && (self.phase == Phase::Draining || self.phase == Phase::Ready && !self.backlogged && published())
+            && (self.phase == Phase::Draining
+                || self.phase == Phase::Ready && !self.queue.is_backlogged() && published())
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::endpoint::shared::Common;
 use crate::lane::layout::{NO_SLOT, kind, pair};
+use crate::lane::queue::{Op, QueuedMessage, QueuedPayload};
 use crate::lane::wire::Wire;
-use crate::lane::{Lane, Op, Phase, QueuedPayload, Waiting};
+use crate::lane::{Lane, Phase};
 use cci_mem::ring::{BODY, BODY_WORDS, Header, Violation};
 use cci_mem::sleep;
 use cci_mem::source::Source;
@@ -94,11 +95,6 @@ pub(crate) enum Step {
 /// Since when an operation waits that has no timeout.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// Replies of the library that may wait for a peer's room.
-const MAX_ANSWERS: usize = 1 << 14;
-/// Answers of any kind that may wait while requests are taken.
-const MANY_ANSWERS: usize = 1 << 12;
-
 /// The second word of a control frame without payload.
 pub(crate) const NO_PAYLOAD: u64 = pair(NO_SLOT, 0);
 
@@ -151,21 +147,21 @@ impl Lane {
     #[inline(always)]
     fn is_free(&mut self, common: &mut Common, core: &mut Core) -> bool {
         self.phase == Phase::Ready
-            && self.answers.is_empty()
-            && (self.queue.is_empty() || self.is_free_after_others(common, core))
+            && !self.queue.has_answers()
+            && (self.queue.operations().is_empty() || self.is_free_after_others(common, core))
     }
 
     /// Messages that wait go first, as far as there is room: a program that only sends would otherwise fill the queue while the ring
     /// runs empty.
     #[inline(never)]
     fn is_free_after_others(&mut self, common: &mut Common, core: &mut Core) -> bool {
-        if let Some(Op::Message(_)) = self.queue.front()
+        if self.queue.front_message().is_some()
             && let Some(wire) = self.wire.as_mut()
             && wire.producer.has_room(wire.outbound.head) == Ok(true)
         {
             self.flush(common, core);
         }
-        self.phase == Phase::Ready && self.queue.is_empty()
+        self.phase == Phase::Ready && self.queue.operations().is_empty()
     }
 
     /// The peer broke the protocol: nothing goes to it any more.
@@ -231,8 +227,8 @@ impl Lane {
         // timeout come early.
         let timed = cell.send_timeout.load(Ordering::Relaxed) > 0;
         let since = if timed { crate::endpoint::shared::precise_next() } else { NEVER };
-        let waiting = Waiting { cell, slot, posted, data, len: message.len(), since };
-        self.queue.push_back(Op::Message(waiting));
+        let waiting = QueuedMessage { cell, slot, posted, data, len: message.len(), since };
+        self.queue.push(Op::Message(waiting));
         self.busy(common);
         common.deadlines_moved |= timed;
         Ok((posted == Posted::Waited).then_some(slot))
@@ -257,7 +253,7 @@ impl Lane {
         payload: Option<&[u8]>,
         reply: bool,
     ) {
-        if self.answers.is_empty()
+        if !self.queue.has_answers()
             && let Some(wire) = self.ready_wire()
         {
             match wire.publish_frame(header, words, payload) {
@@ -266,7 +262,7 @@ impl Lane {
                 Err(Violation) => return common.protocol_errors.push(self.number),
             }
         }
-        self.push_answer(Op::Frame { header, words, payload: payload.map(Into::into), reply });
+        self.queue.push_answer(Op::Frame { header, words, payload: payload.map(Into::into), reply });
         self.busy(common);
     }
 
@@ -276,35 +272,18 @@ impl Lane {
         self.check_answers(common);
     }
 
-    pub(crate) fn push_answer(&mut self, op: Op) {
-        self.replies += usize::from(op.is_reply());
-        self.answers.push_back(op);
-    }
-
-    pub(crate) fn clear_answers(&mut self) {
-        self.answers.clear();
-        self.replies = 0;
-    }
-
     /// A peer that asks and asks and takes no answer is not one of ours. What this side asks for does not count: a peer that is stopped
     /// for a while cannot take it.
     pub(crate) fn check_answers(&mut self, common: &mut Common) {
-        if self.replies > MAX_ANSWERS {
+        if self.queue.has_too_many_replies() {
             common.protocol_errors.push(self.number);
         }
-    }
-
-    /// Whether so many answers wait that no further request is taken. A program answers requests as fast as they come, and each answer
-    /// takes memory until the peer takes it.
-    pub(crate) fn is_backlogged(&mut self) -> bool {
-        self.backlogged |= self.answers.len() >= MANY_ANSWERS;
-        self.backlogged
     }
 
     /// The CONNECT frames of connects that were given up leave with these.
     pub(crate) fn forget_given_up(&mut self) {
         let table = &self.table;
-        self.answers.retain(|op| match op {
+        self.queue.retain_answers(|op| match op {
             Op::Frame { header, .. } if header.kind == kind::CONNECT => table.opening(header.word).is_some(),
             _ => true,
         });
@@ -314,8 +293,7 @@ impl Lane {
     pub(crate) fn flush(&mut self, common: &mut Common, core: &mut Core) -> bool {
         let mut moved = false;
         while self.phase == Phase::Ready {
-            let answer = !self.answers.is_empty();
-            if !answer && let Some(Op::Message(_)) = self.queue.front() {
+            if !self.queue.has_answers() && self.queue.front_message().is_some() {
                 match self.flush_message(common, core) {
                     Ok(true) => {
                         moved = true;
@@ -326,23 +304,22 @@ impl Lane {
                 }
                 break;
             }
-            let Some(mut op) = (if answer { self.answers.pop_front() } else { self.queue.pop_front() }) else { break };
+            let Some((mut op, turn)) = self.queue.take() else { break };
             let step = self.advance(common, core, &mut op);
             if let Ok(Step::Done) = step {
                 moved = true;
-                self.replies -= usize::from(answer && op.is_reply());
+                self.queue.end(&op, turn);
                 continue;
             }
             // Whatever happened, the operation is still open: the teardown of the lane ends it.
-            let queue = if answer { &mut self.answers } else { &mut self.queue };
-            queue.push_front(op);
+            self.queue.put_back(op, turn);
             match step {
                 Ok(Step::Open(progressed)) => moved |= progressed,
                 _ => common.protocol_errors.push(self.number),
             }
             break;
         }
-        self.backlogged &= self.answers.len() >= MANY_ANSWERS / 2;
+        self.queue.check_backlog();
         if moved {
             self.wake_consumer();
             if self.stall.is_seen() {
@@ -355,7 +332,7 @@ impl Lane {
     /// Publishes the message at the front of the queue, if there is room.
     #[inline]
     fn flush_message(&mut self, common: &mut Common, core: &mut Core) -> Result<bool, Violation> {
-        let (Some(Op::Message(waiting)), Some(wire)) = (self.queue.front(), self.wire.as_mut()) else {
+        let (Some(waiting), Some(wire)) = (self.queue.front_message(), self.wire.as_mut()) else {
             return Ok(false);
         };
         let bytes = match &waiting.data {
@@ -367,7 +344,7 @@ impl Lane {
         }
         waiting.cell.counters.on_sent();
         core.end_operation(waiting.slot, waiting.cell, waiting.posted, Ok(()));
-        if let Some(Op::Message(waiting)) = self.queue.pop_front() {
+        if let Some(waiting) = self.queue.pop_message() {
             common.reuse(waiting.data);
         }
         Ok(true)

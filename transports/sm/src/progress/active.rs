@@ -41,7 +41,6 @@ impl Lane {
     pub(crate) fn is_quiet(&self) -> bool {
         self.phase == Phase::Ready
             && self.queue.is_empty()
-            && self.answers.is_empty()
             && self.announced.blocked().is_none()
             && self.idle_since.is_none()
             && !self.watchful
@@ -50,12 +49,7 @@ impl Lane {
 
     /// Whether calls have to poll this lane although no frame comes.
     fn must_stay_hot(&self) -> bool {
-        !self.queue.is_empty()
-            || !self.answers.is_empty()
-            || self.refusing
-            || self.held_back
-            || self.wants
-            || self.phase != Phase::Ready
+        !self.queue.is_empty() || self.refusing || self.held_back || self.wants || self.phase != Phase::Ready
     }
 
     /// Whether calls can poll this lane.

@@ -172,7 +172,7 @@ impl Lane {
     /// Whether the lane is usable and nothing waits in it.
     #[inline(always)]
     pub(crate) fn is_clear(&self) -> bool {
-        self.phase == Phase::Ready && self.answers.len() | self.queue.len() == 0
+        self.phase == Phase::Ready && self.queue.is_empty()
     }
 
     /// Takes the message in the ring's next frame into the only receive slot that is taken, if the program has returned it. It had a

@@ -2,7 +2,8 @@
 
 use crate::Sm;
 use crate::endpoint::shared::coarse_now;
-use crate::lane::{Lane, Op};
+use crate::lane::Lane;
+use crate::lane::queue::Op;
 use crate::rma::Stage;
 use cci_mem::sync::Ordering;
 use cci_transport::{Core, WaitFor};
@@ -38,7 +39,7 @@ impl Lane {
 
     /// What the operation at the front of the queue waits for; none: nothing but its turn.
     fn waits_for(&self) -> Option<WaitFor> {
-        match self.queue.front()? {
+        match self.queue.operations().front()? {
             Op::Rma(pending) => match pending.stage {
                 Stage::Copy(_) => None,
                 Stage::Relay(_) | Stage::Await => Some(WaitFor::Rma),
@@ -60,7 +61,7 @@ impl Lane {
     /// Operations of the queue have ended, or got on.
     pub(crate) fn on_moved(&mut self, core: &mut Core) {
         self.stall.moved = true;
-        if self.queue.is_empty() {
+        if self.queue.operations().is_empty() {
             self.stall.queue = 0;
             core.wait_over(self.key());
         }
@@ -75,7 +76,7 @@ impl Lane {
         if self.stall.queue == 0 || moved {
             self.stall.queue = now;
         }
-        self.show(core, self.key(), (what, self.stall.queue, self.queue.len()));
+        self.show(core, self.key(), (what, self.stall.queue, self.queue.operations().len()));
     }
 
     /// Shows the connects that wait for the peer's answer.
@@ -117,7 +118,7 @@ impl Sm {
         for at in 0..self.timed.len() {
             let number = self.timed[at] as usize;
             let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) else { continue };
-            in_flight += lane.queue.len() as u64;
+            in_flight += lane.queue.operations().len() as u64;
             lane.show_queue(core, now);
             lane.show_connects(core, now);
         }

@@ -2,7 +2,8 @@
 
 use crate::Sm;
 use crate::endpoint::shared::Common;
-use crate::lane::{Lane, Op, Phase};
+use crate::lane::queue::Op;
+use crate::lane::{Lane, Phase};
 use crate::rma::Stage;
 use cci_mem::sleep::{self, ASLEEP};
 use cci_mem::sync::Ordering;
@@ -12,7 +13,7 @@ use rustix::fd::OwnedFd;
 impl Lane {
     /// Arms the words of both directions, as far as it has something to wait for. True: the caller owes a heavy fence.
     pub(crate) fn arm(&mut self) -> bool {
-        let waits = !self.queue.is_empty() || !self.answers.is_empty();
+        let waits = !self.queue.is_empty();
         let Some(wire) = self.wire.as_ref().filter(|_| self.phase == Phase::Ready) else { return false };
         let mut heavy = false;
         if !self.armed || wire.inbound.sleep.load(Ordering::Relaxed) != ASLEEP {
@@ -54,8 +55,8 @@ impl Lane {
     /// Whether an operation could go on without hearing from the peer.
     fn is_runnable(&self) -> bool {
         self.phase == Phase::Ready
-            && self.answers.is_empty()
-            && matches!(self.queue.front(), Some(Op::Rma(pending)) if matches!(pending.stage, Stage::Copy(_)))
+            && !self.queue.has_answers()
+            && matches!(self.queue.operations().front(), Some(Op::Rma(pending)) if matches!(pending.stage, Stage::Copy(_)))
     }
 }
 

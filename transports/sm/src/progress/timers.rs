@@ -3,7 +3,8 @@
 use crate::Sm;
 use crate::endpoint::shared::Common;
 use crate::lane::layout::{NOTHING, kind};
-use crate::lane::{Lane, Op, Phase};
+use crate::lane::queue::Op;
+use crate::lane::{Lane, Phase};
 use crate::rma::announce::Blocked;
 use crate::setup::handshake::Cause;
 use cci_mem::ring::Header;
@@ -35,7 +36,7 @@ fn send_deadline(cell: &'static Connection, since: u64) -> Option<u64> {
 
 impl Lane {
     fn op_deadlines(&self) -> impl Iterator<Item = (u64, &'static Connection)> + '_ {
-        self.queue.iter().filter_map(|op| {
+        self.queue.operations().iter().filter_map(|op| {
             let (cell, since) = match op {
                 Op::Message(waiting) => (waiting.cell, waiting.since),
                 Op::Rma(pending) => (pending.cell, pending.since),
@@ -47,7 +48,7 @@ impl Lane {
 
     /// Operations that began to wait without a timeout count from now on.
     pub(crate) fn start_clocks(&mut self, now: u64) {
-        for op in &mut self.queue {
+        for op in self.queue.operations_mut() {
             let since = match op {
                 Op::Message(waiting) => &mut waiting.since,
                 Op::Rma(pending) => &mut pending.since,
@@ -103,7 +104,6 @@ impl Lane {
 
     fn is_idle(&self) -> bool {
         self.queue.is_empty()
-            && self.answers.is_empty()
             && self.requests.is_empty()
             && self.lent == 0
             && !self.wire.as_ref().is_some_and(|wire| wire.is_copying())
@@ -153,7 +153,7 @@ impl Lane {
         let asks = self.keepalives().find(|(limit, cell)| silence(cell, heard) * 3 >= *limit);
         if let Some((limit, cell)) = asks
             && (now - self.pinged) * 3 >= limit
-            && self.answers.is_empty()
+            && !self.queue.has_answers()
         {
             self.pinged = now;
             let remote = cell.remote.load(Ordering::Relaxed);

@@ -7,8 +7,9 @@ pub(crate) mod registry;
 pub(crate) mod relay;
 
 use crate::endpoint::shared::Common;
+use crate::lane::queue::Op;
 use crate::lane::send::{NEVER, Step};
-use crate::lane::{Lane, Op, Phase};
+use crate::lane::{Lane, Phase};
 use crate::rma::registry::Target;
 use crate::sys::{self, CopyError, Way};
 use cci_mem::hazard;
@@ -171,14 +172,14 @@ impl Lane {
             },
         };
         // An operation of the queue is in order with the others, and so is a fence.
-        let alone = self.queue.is_empty() && self.answers.is_empty();
+        let alone = self.queue.is_empty();
         match if alone { self.step(common, core, &mut pending) } else { Ok(Step::Open(false)) } {
             Ok(Step::Done) => {}
             step => {
                 if step.is_err() {
                     common.protocol_errors.push(self.number);
                 }
-                self.queue.push_back(Op::Rma(Box::new(pending)));
+                self.queue.push(Op::Rma(Box::new(pending)));
                 self.busy(common);
                 if alone {
                     self.on_stall(core);

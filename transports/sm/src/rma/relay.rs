@@ -3,9 +3,10 @@
 //! At most one relayed operation of a lane and direction is open at a time, since operations of a lane are in order.
 
 use crate::endpoint::shared::Common;
+use crate::lane::Lane;
 use crate::lane::layout::{body, kind, pair, unpair};
+use crate::lane::queue::Op;
 use crate::lane::send::Step;
-use crate::lane::{Lane, Op};
 use crate::rma::{Pending, Stage};
 use crate::sys::{self, Way};
 use cci_mem::ring::{BODY_WORDS, Header, Violation};
@@ -180,7 +181,7 @@ impl Lane {
         match Self::resolve(common, body, Rights::READ) {
             Some((number, start)) if body[3] > 0 => {
                 let serve = Serve { operation: header.word, number, start, done: 0, len: body[3] };
-                self.push_answer(Op::Serve(Box::new(serve)));
+                self.queue.push_answer(Op::Serve(Box::new(serve)));
                 self.busy(common);
                 self.check_answers(common);
             }

@@ -57,7 +57,7 @@ impl Lane {
             // The client of a lane that closes asks again on another; a token is good for once.
             return Ok(true);
         }
-        if self.is_backlogged() {
+        if self.queue.begins_backlog() {
             return Ok(false);
         }
         if body[2] != 0 {

@@ -82,7 +82,7 @@ impl Sm {
         }
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
         lane.fail_operations(&mut self.common, core, None, Failure::Disconnected);
-        lane.clear_answers();
+        lane.queue.clear_answers();
         if was_ready && cause != Cause::Violation {
             lane.phase = Phase::Draining;
             lane.busy(&mut self.common);
@@ -121,7 +121,7 @@ impl Sm {
         lane.phase = Phase::Dead;
         lane.start_timing(&mut self.common);
         lane.fail_operations(&mut self.common, core, None, Failure::Disconnected);
-        lane.clear_answers();
+        lane.queue.clear_answers();
         lane.requests.clear();
         let numbers: Vec<u32> = lane.table.cells().map(|cell| cell.local.load(Ordering::Relaxed)).collect();
         for number in numbers {
@@ -167,7 +167,6 @@ impl Sm {
         let _ = self.wait_for_copies(None, limit.saturating_sub(begin.elapsed()));
         for lane in self.lanes.iter_mut().flatten() {
             lane.queue.clear();
-            lane.clear_answers();
             let remotes: Vec<u32> = lane.table.cells().map(|cell| cell.remote.load(Ordering::Relaxed)).collect();
             for remote in remotes {
                 // As far as there is room; the hang-up says the same.
@@ -235,6 +234,6 @@ impl Lane {
     }
 
     fn has_unsent(&self) -> bool {
-        self.phase == Phase::Ready && !(self.queue.is_empty() && self.answers.is_empty())
+        self.phase == Phase::Ready && !self.queue.is_empty()
     }
 }
