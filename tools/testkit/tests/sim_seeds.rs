@@ -1,16 +1,26 @@
 //! Simulated worlds: seeds that failed once, some more, and deliberate damage that must be found.
 
 use cci_testkit::simulation::{MESSAGES, Plan, Rule, TRANSFERS, Tamper, Totals, Violation, kept, run, run_plan};
+use std::sync::LazyLock;
 
 /// Seeds that every run of the tests tries.
 const SEEDS: std::ops::Range<u64> = 1..41;
 
-fn check(seed: u64) -> Totals {
-    let (outcome, totals) = run(seed, Tamper::None);
+/// What became of a seed: the trace hash, or the rule that was broken; and what happened in its world.
+type Run = (Result<u64, Violation>, Totals);
+
+/// The runs of [`SEEDS`], once for all tests that look at them.
+static RUNS: LazyLock<Vec<(u64, Run)>> = LazyLock::new(|| SEEDS.map(|seed| (seed, run(seed, Tamper::None))).collect());
+
+fn held(seed: u64, (outcome, totals): Run) -> Totals {
     if let Err(violation) = outcome {
         panic!("seed {seed}: {violation}");
     }
     totals
+}
+
+fn check(seed: u64) -> Totals {
+    held(seed, run(seed, Tamper::None))
 }
 
 #[test]
@@ -22,24 +32,23 @@ fn seeds_that_failed_once_hold() {
 
 #[test]
 fn some_seeds_hold() {
-    for seed in SEEDS {
-        check(seed);
+    for (seed, run) in RUNS.iter() {
+        held(*seed, run.clone());
     }
 }
 
 #[test]
 fn a_seed_is_as_much_as_it_promises() {
-    for seed in SEEDS.take(10) {
-        let (_, totals) = run(seed, Tamper::None);
+    for (seed, (_, totals)) in RUNS.iter() {
         assert!(totals.messages >= MESSAGES && totals.transfers >= TRANSFERS, "seed {seed}: {totals:?}");
     }
-    let lossy = SEEDS.filter(|seed| run(*seed, Tamper::None).1.resent > 0).count();
+    let lossy = RUNS.iter().filter(|(_, (_, totals))| totals.resent > 0).count();
     assert!(lossy > 20, "only {lossy} of {} seeds had anything to send again", SEEDS.count());
 }
 
 #[test]
 fn the_seeds_have_something_of_everything() {
-    let runs: Vec<_> = SEEDS.map(|seed| run(seed, Tamper::None).1).collect();
+    let runs: Vec<_> = RUNS.iter().map(|(_, (_, totals))| totals).collect();
     let plans: Vec<_> = SEEDS.map(Plan::new).collect();
     assert!(runs.iter().any(|totals| totals.slices > 0), "no path shrank under a frame");
     assert!(runs.iter().any(|totals| totals.at_once > 0), "no message took the fast path");
@@ -58,9 +67,8 @@ fn broken_frames_that_were_copied_spoil_nothing() {
 
 #[test]
 fn the_same_seed_gives_the_same_run() {
-    for seed in SEEDS.take(5) {
-        let once = run(seed, Tamper::None);
-        assert_eq!(once, run(seed, Tamper::None), "seed {seed}");
+    for (seed, once) in RUNS.iter().take(5) {
+        assert_eq!(*once, run(*seed, Tamper::None), "seed {seed}");
         assert_ne!(once.0, run(seed + 1000, Tamper::None).0);
     }
 }
