@@ -1,5 +1,6 @@
 //! Connect, accept, reject.
 
+use super::lengths;
 use crate::sys::RawEvent;
 use crate::world::{LIMIT, World, drain, most, open, open_with, pattern, readable};
 use cci::{Attribute, Connect, ConnectError, Device, EventKind, Failure, Notify, RequestError};
@@ -31,11 +32,11 @@ pub fn connect_and_accept(device: &Device) {
     }
 }
 
-/// 0 to 1,024 bytes of payload arrive intact.
+/// 0 to 1,024 bytes of payload ([`lengths`]) arrive intact.
 pub fn payload_of_every_length(device: &Device) {
     let (client, server) = (open(device), open(device));
     let world = World::new([&client, &server]);
-    for len in 0..=cci::CONN_REQ_LEN {
+    for len in lengths(device, cci::CONN_REQ_LEN, cci::CONN_REQ_LEN) {
         let payload = pattern(len as u64, len);
         client
             .connect(&Connect::to(server.uri()).payload(&payload).context(len as u64).timeout(LIMIT))

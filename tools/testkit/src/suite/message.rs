@@ -1,5 +1,6 @@
 //! Send and receive: lengths, flags, payloads.
 
+use super::lengths;
 use crate::sys::RawEvent;
 use crate::world::{LIMIT, World, most, open, pattern, while_polled};
 use cci::__binding::{Contract, Flags};
@@ -9,23 +10,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const RO: Attribute = Attribute::ReliableOrdered;
 
-/// Lengths worth trying up to a maximum: all small ones, some between, and the edges.
-fn lengths(most: usize) -> Vec<usize> {
-    let small = 0..=most.min(600);
-    let steps = (600..most).step_by(97);
-    let edges = (0..32).map(|bit| 1usize << bit).flat_map(|power| [power - 1, power, power + 1]);
-    let mut all: Vec<_> = small.chain(steps).chain(edges).filter(|len| *len <= most).collect();
-    all.extend([most.saturating_sub(1), most]);
-    all
-}
+/// So many bytes and fewer are tried one by one.
+const SMALL: usize = 600;
 
-/// Messages of every length up to the maximum arrive intact, either way, on every kind of connection.
+/// Messages of every length up to the maximum ([`lengths`]) arrive intact, either way, on every kind of connection.
 pub fn every_length(device: &Device) {
     let (a, b) = (open(device), open(device));
     let world = World::new([&a, &b]);
     for attribute in [RO, Attribute::ReliableUnordered, Attribute::Unreliable] {
         let (to_b, to_a) = world.connect(0, 1, attribute);
-        for len in lengths(most(to_b)) {
+        for len in lengths(device, SMALL, most(to_b)) {
             let message = pattern(len as u64, len);
             a.send(to_b, &message, len as u64).expect("a send");
             assert_eq!(world.message(1), message, "{len} bytes, {attribute:?}");
@@ -217,7 +211,7 @@ pub fn zero_byte_after_payload(device: &Device) {
     let (connection, _) = world.connect(0, 1, RO);
     let most = most(connection);
     // A long message of ones first, so that every slot has been full once.
-    for len in lengths(most).into_iter().flat_map(|len| [most, len]) {
+    for len in lengths(device, SMALL, most).into_iter().flat_map(|len| [most, len]) {
         a.send(connection, &vec![0xff; len], Notify::OnFailure(0)).expect("a send");
         let payload = RawEvent::of(world.next(1, EventKind::Recv)).take_apart();
         assert_eq!((payload.bytes.len(), payload.after), (len, 0), "{len} bytes");
@@ -230,7 +224,7 @@ pub fn payload_is_aligned(device: &Device) {
     let (a, b) = (open(device), open(device));
     let world = World::new([&a, &b]);
     let (connection, _) = world.connect(0, 1, RO);
-    for len in lengths(most(connection)).into_iter().filter(|len| *len > 0) {
+    for len in lengths(device, SMALL, most(connection)).into_iter().filter(|len| *len > 0) {
         a.send(connection, &vec![1; len], Notify::OnFailure(0)).expect("a send");
         let payload = RawEvent::of(world.next(1, EventKind::Recv)).take_apart();
         assert!(payload.address.is_multiple_of(8), "{len} bytes at {:#x}", payload.address);
@@ -242,8 +236,9 @@ pub fn payload_is_writable(device: &Device) {
     let (a, b) = (open(device), open(device));
     let world = World::new([&a, &b]);
     let (connection, _) = world.connect(0, 1, RO);
-    for round in 0..500u64 {
-        let message = pattern(round, lengths(most(connection))[round as usize % 600]);
+    let lengths = lengths(device, SMALL, most(connection));
+    for (round, len) in (0..500u64).zip(lengths.into_iter().cycle()) {
+        let message = pattern(round, len);
         a.send(connection, &message, Notify::OnFailure(0)).expect("a send");
         assert_eq!(RawEvent::of(world.next(1, EventKind::Recv)).overwrite(0xa5), message);
     }

@@ -18,6 +18,20 @@ pub mod threads;
 use cci::Device;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+/// Lengths up to a maximum, bytes: those at boundaries, each beside a power of two or beside the maximum. And all small ones, with
+/// some in between, where each length is tried: over `sm`, which is the quickest. Elsewhere they would say the same again.
+pub(crate) fn lengths(device: &Device, small: usize, most: usize) -> Vec<usize> {
+    let edges = (0..32).map(|bit| 1usize << bit).flat_map(|power| [power - 1, power, power + 1]);
+    let ends = [most.saturating_sub(1), most];
+    let mut all: Vec<_> = edges.filter(|len| *len <= most).chain(ends).collect();
+    if device.transport == "sm" {
+        all.extend((0..=most.min(small)).chain((small..most).step_by(97)));
+    }
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
 /// Runs a check. One that stands among the exceptions (its name, and the reason) must fail: an exception that is not needed any
 /// more fails too. One whose name has a question mark before it fails by chance, and is left out.
 ///
