@@ -14,4 +14,4 @@ mod probe;
 pub mod reach;
 mod workers;
 
-pub use probe::allocator::CountingAllocator;
+pub use probe::allocator::{CountingAllocator, allocations, bytes_in_use};

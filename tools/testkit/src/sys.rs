@@ -1,4 +1,4 @@
-//! All unsafe code of the testkit: an allocator that counts, a fork, raw memory for RMA, and a look at payloads as C programs
+//! All unsafe code of the testkit: a fork, raw memory for RMA, and a look at payloads as C programs
 //! have it.
 
 #![allow(unsafe_code)]
@@ -8,43 +8,11 @@ use cci::{Endpoint, Event, EventKind, Memory, RequestError, SharedMemory};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
 use rustix::thread::UnshareFlags;
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-/// The system's allocator, counting.
-pub struct CountingAllocator;
-
-// SAFETY: every call goes unchanged to the system's allocator, which upholds the contract.
-unsafe impl GlobalAlloc for CountingAllocator {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's contract is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's contract is passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's contract is passed on.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-/// Allocations so far, in a program whose global allocator is [`CountingAllocator`].
-pub fn allocations() -> u64 {
-    ALLOCATIONS.load(Ordering::Relaxed)
-}
 
 /// Gives this thread name spaces of its own. With users among them the process has one thread only.
 ///

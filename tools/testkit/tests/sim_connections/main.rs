@@ -1,14 +1,13 @@
 //! Very many connections of one engine: what they take, and what polling costs then. In virtual time; the clients are frames.
 
-mod sys;
-
+use cci_perf::{CountingAllocator, bytes_in_use};
 use cci_testkit::simulation::crowd::{Crowd, FORGOTTEN};
 use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 #[global_allocator]
-static ALLOCATOR: sys::Summing = sys::Summing;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Memory is counted for the whole process: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -21,14 +20,14 @@ const SHARE: usize = 268;
 #[test]
 fn many_connections_take_little() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let before = sys::in_use();
+    let before = bytes_in_use();
     let mut crowd = Crowd::new();
-    let empty = sys::in_use() - before;
+    let empty = bytes_in_use() - before;
     crowd.admit(0..MANY).expect("every client is let in");
     assert_eq!(crowd.open(), MANY);
-    let full = sys::in_use() - before;
+    let full = bytes_in_use() - before;
     crowd.pass(FORGOTTEN);
-    let idle = sys::in_use() - before;
+    let idle = bytes_in_use() - before;
     let share = |bytes: usize| (bytes - empty) / MANY as usize;
     assert!(
         share(idle) <= SHARE,
