@@ -1,8 +1,8 @@
 //! The slots of an endpoint: receive slots, send slots and RMA descriptors.
 
+use super::cell::{Endpoint, globals};
 use super::shortage;
 use super::{Core, CoreOptions};
-use crate::endpoint::{Endpoint, globals};
 use crate::{Connection, OpenError, Slot};
 use cci_mem::pool::Pool;
 use cci_proto::Status;

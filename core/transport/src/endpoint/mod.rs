@@ -1,6 +1,8 @@
-//! The state that every endpoint has whatever its transport. Each file has one part of it, whose
-//! fields no other file sees, and the methods of [`Core`] for that part.
+//! An endpoint: its cell with the lock (`cell`), and behind the lock the state that every endpoint
+//! has whatever its transport. Each other file has one part of that state, whose fields no other
+//! file sees, and the methods of [`Core`] for that part.
 
+mod cell;
 mod connections;
 mod endings;
 mod events;
@@ -12,9 +14,9 @@ mod shortage;
 mod slots;
 mod waits;
 
+pub use cell::{Body, Endpoint, Entered, Globals, Outside, Popped, globals};
 pub use waits::WaitFor;
 
-use crate::endpoint::{Endpoint, globals};
 use crate::{Connection, OpenError, Slot};
 use cci_mem::counters::Home;
 use cci_mem::sync::Ordering;

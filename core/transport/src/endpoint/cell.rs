@@ -1,6 +1,6 @@
 //! An endpoint: a cell in a slab that is never unmapped, with everything else behind its lock.
 
-use crate::core::Core;
+use super::Core;
 use crate::wakers::Wakers;
 use crate::{Connection, Slot, Transport};
 use cci_mem::barrier::{Pairing, prepare};

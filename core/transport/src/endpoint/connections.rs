@@ -1,8 +1,8 @@
 //! The connections of an endpoint.
 
 use super::Core;
+use super::cell::globals;
 use crate::Connection;
-use crate::endpoint::globals;
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, Places};
 

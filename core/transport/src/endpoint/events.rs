@@ -1,7 +1,7 @@
 //! The queue of events of an endpoint, and what the call that ends has returned of it.
 
 use super::Core;
-use crate::endpoint::Endpoint;
+use super::cell::Endpoint;
 use crate::{Connection, Slot};
 use cci_mem::pool::Queue;
 
