@@ -2,7 +2,6 @@
 
 pub(crate) mod layout;
 pub(crate) mod queue;
-#[allow(unsafe_code)]
 pub(crate) mod receive;
 pub(crate) mod send;
 pub(crate) mod table;

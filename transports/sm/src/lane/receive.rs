@@ -1,11 +1,10 @@
 //! Receiving: from the ring into events.
 
 use crate::BURST;
-use crate::endpoint::shared::{Common, PayloadToken, Released};
+use crate::endpoint::shared::{Common, Released};
 use crate::lane::layout::{NOTHING, kind, unpair};
 use crate::lane::{Lane, Phase};
 use cci_mem::ring::{BODY, Header, Violation};
-use cci_mem::slot::Access;
 use cci_mem::sync::Ordering;
 use cci_proto::EventKind;
 use cci_transport::{Core, Slot, tag_event};
@@ -198,24 +197,8 @@ impl Lane {
         tag_event(slot, cell);
         cell.counters.on_received();
         core.counters().on_received(len as usize);
-        let kind = EventKind::Recv as u32;
-        if wire.is_short() {
-            let number = common.spill(|buffer| wire.copy_payload(payload, len, buffer));
-            // SAFETY: the buffer has room for `len` bytes and a zero, and stays until the token's release.
-            unsafe { slot.fill_payload(kind, common.spilled_at(number), Access::Private, len, cell.address()) };
-            slot.payload.store(PayloadToken::Spill(self.number, number).token(), Ordering::Relaxed);
-            wire.grant(index);
-            self.lent += 1;
-        } else {
-            // SAFETY: `inbound_slot` has checked that `len` bytes and one more are inside the mapping, which stays until the
-            // token's release; no other event has the slot, because it leaves `theirs` here and is granted again only on release.
-            unsafe { slot.fill_payload(kind, payload, Access::Shared, len, cell.address()) };
-            slot.payload.store(PayloadToken::Lane(number, Some(index)).token(), Ordering::Relaxed);
-            self.lent += 1;
-            if wire.wants_more() {
-                wire.grow();
-            }
-        }
+        wire.show(common, number, (slot, EventKind::Recv, cell.address()), payload);
+        self.lent += 1;
         core.push(slot);
         Ok(true)
     }

@@ -1,5 +1,6 @@
 //! A lane's segment, mapped: this side's two cursors and the words that both sides share.
 
+use crate::endpoint::shared::{Common, PayloadToken};
 use crate::lane::layout::{
     ENTRIES, FIRST_SLOTS, GRANT_SHIFT, GRANTS, Geometry, HAZARD, HEAD, PAYLOAD, Parts, RNR, SLEEP, SLOTS, WAIT,
 };
@@ -7,10 +8,12 @@ use cci_mem::barrier::Pairing;
 use cci_mem::hazard;
 use cci_mem::ring::{Consumer, Entry, GrantReader, GrantWriter, Producer, Violation};
 use cci_mem::segment::Segment;
+use cci_mem::slot::Access;
 use cci_mem::source::Source;
-use cci_mem::sync::{AtomicU32, AtomicU64};
+use cci_mem::sync::{AtomicU32, AtomicU64, Ordering};
 use cci_mem::view::View;
-use cci_transport::Message;
+use cci_proto::EventKind;
+use cci_transport::{Message, Slot};
 use rustix::io::Result;
 
 /// The shared words of one direction. Borrowed from the segment of the [`Wire`] that holds it, and never handed out.
@@ -42,6 +45,20 @@ impl Direction {
             ring: segment.entries(parts.ring),
             slots: parts.slots,
         }
+    }
+}
+
+/// A payload of the peer in a slot that was granted: made by [`Wire::inbound_slot`] only, and used once.
+pub(crate) struct InboundPayload {
+    start: *mut u8,
+    slot: u32,
+    len: u32,
+}
+
+impl InboundPayload {
+    /// Where the payload begins.
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.start
     }
 }
 
@@ -154,7 +171,7 @@ impl Wire {
     }
 
     /// Copies a payload and a zero byte out of an inbound slot.
-    pub(crate) fn copy_payload(&self, payload: *const u8, len: u32, buffer: &mut [u8]) {
+    fn copy_payload(&self, payload: *const u8, len: u32, buffer: &mut [u8]) {
         let len = len as usize;
         assert!(len < buffer.len(), "buffers hold a largest message and a zero byte");
         // SAFETY: `inbound_slot` gave `payload` for `len` bytes, and no reference covers them. The peer may write them meanwhile.
@@ -242,15 +259,44 @@ impl Wire {
         self.segment.bytes(self.outbound.slots + self.geometry.stride * slot as usize, self.geometry.stride)
     }
 
-    /// Address of an inbound slot that a frame names, which must have been granted and hold at least `len` bytes and a zero.
+    /// The payload in an inbound slot that a frame names, which must have been granted and hold at least `len` bytes and a zero.
     #[inline]
-    pub(crate) fn inbound_slot(&mut self, slot: u32, len: u32) -> std::result::Result<*mut u8, Violation> {
+    pub(crate) fn inbound_slot(&mut self, slot: u32, len: u32) -> std::result::Result<InboundPayload, Violation> {
         let bit = 1u64.checked_shl(slot).ok_or(Violation)?;
         if slot >= SLOTS || self.theirs & bit == 0 || len as usize >= self.geometry.stride {
             return Err(Violation);
         }
         self.theirs &= !bit;
-        Ok(self.segment.bytes(self.inbound.slots + self.geometry.stride * slot as usize, self.geometry.stride))
+        let start = self.segment.bytes(self.inbound.slots + self.geometry.stride * slot as usize, self.geometry.stride);
+        Ok(InboundPayload { start, slot, len })
+    }
+
+    /// Fills in an event whose payload this is: in place, or copied where the lane is short of slots. `third`: its third word.
+    #[inline(always)]
+    pub(crate) fn show(
+        &mut self,
+        common: &mut Common,
+        lane: u32,
+        (slot, kind, third): (&Slot, EventKind, u64),
+        payload: InboundPayload,
+    ) {
+        let InboundPayload { start, slot: index, len } = payload;
+        let kind = kind as u32;
+        if self.is_short() {
+            let buffer = common.spill(|buffer| self.copy_payload(start, len, buffer));
+            // SAFETY: the buffer has room for `len` bytes and a zero, and stays until the token's release.
+            unsafe { slot.fill_payload(kind, common.spilled_at(buffer), Access::Private, len, third) };
+            slot.payload.store(PayloadToken::Spill(lane, buffer).token(), Ordering::Relaxed);
+            self.grant(index);
+        } else {
+            // SAFETY: `inbound_slot` has checked that `len` bytes and one more are inside the mapping, which stays until the
+            // token's release; no other event has the slot, because it leaves `theirs` there and is granted again only on release.
+            unsafe { slot.fill_payload(kind, start, Access::Shared, len, third) };
+            slot.payload.store(PayloadToken::Lane(lane, Some(index)).token(), Ordering::Relaxed);
+            if self.wants_more() {
+                self.grow();
+            }
+        }
     }
 
     /// Largest message that a slot holds.

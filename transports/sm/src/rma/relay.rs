@@ -157,7 +157,7 @@ impl Lane {
         let (slot, bytes) = unpair(body[5]);
         let end = body[4].checked_add(u64::from(bytes)).filter(|end| *end <= body[3] && bytes > 0).ok_or(Violation)?;
         let Some(wire) = self.wire.as_mut() else { return Ok(()) };
-        let source = wire.inbound_slot(slot, bytes)?;
+        let source = wire.inbound_slot(slot, bytes)?.start();
         let resolved = Self::resolve(common, body, Rights::WRITE);
         if let (Some((_, start)), Ok(at)) = (resolved, usize::try_from(body[4])) {
             // SAFETY: the bytes are inside a living registration (`resolve` has checked the whole operation, `end` this piece), and
@@ -228,7 +228,7 @@ impl Lane {
     ) -> Result<(), Violation> {
         let (slot, bytes) = unpair(body[0]);
         let Some(wire) = self.wire.as_mut() else { return Ok(()) };
-        let source = wire.inbound_slot(slot, bytes)?;
+        let source = wire.inbound_slot(slot, bytes)?.start();
         if let Some(reading) = self.relay.reading.as_mut().filter(|reading| reading.operation == header.word) {
             reading.left = reading.left.checked_sub(u64::from(bytes)).ok_or(Violation)?;
             // SAFETY: `reading` is set only while its operation is open and its local registration lives: the end of either calls

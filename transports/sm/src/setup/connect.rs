@@ -7,7 +7,6 @@ use crate::lane::send::NO_PAYLOAD;
 use crate::lane::{Lane, Opening, PendingRequest, Phase};
 use crate::setup::address::Address;
 use cci_mem::ring::{BODY, BODY_WORDS, Header, Violation};
-use cci_mem::slot::Access;
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, CONN_REQ_LEN, EventKind, Failure, RequestError};
 use cci_transport::{Connection, ConnectionState, Core, Slot};
@@ -76,7 +75,6 @@ impl Lane {
         };
         slot.mark.store(0, Ordering::Relaxed);
         slot.connection.set(None);
-        let kind = EventKind::ConnectRequest as u32;
         if has_payload {
             let payload = match wire.inbound_slot(index, len) {
                 Ok(payload) => payload,
@@ -85,23 +83,10 @@ impl Lane {
                     return Err(violation);
                 }
             };
-            let third = u64::from(attribute as u32);
-            if wire.is_short() {
-                let buffer = common.spill(|buffer| wire.copy_payload(payload, len, buffer));
-                // SAFETY: as for a message that is spilled.
-                unsafe { slot.fill_payload(kind, common.spilled_at(buffer), Access::Private, len, third) };
-                slot.payload.store(PayloadToken::Spill(number, buffer).token(), Ordering::Relaxed);
-                wire.grant(index);
-            } else {
-                // SAFETY: as for a message in a payload slot.
-                unsafe { slot.fill_payload(kind, payload, Access::Shared, len, third) };
-                slot.payload.store(PayloadToken::Lane(number, Some(index)).token(), Ordering::Relaxed);
-                if wire.wants_more() {
-                    wire.grow();
-                }
-            }
+            let event = (slot, EventKind::ConnectRequest, u64::from(attribute as u32));
+            wire.show(common, number, event, payload);
         } else {
-            slot.fill(kind, 0, [0, u64::from(attribute as u32)]);
+            slot.fill(EventKind::ConnectRequest as u32, 0, [0, u64::from(attribute as u32)]);
             slot.payload.store(PayloadToken::Lane(number, None).token(), Ordering::Relaxed);
         }
         self.lent += 1;

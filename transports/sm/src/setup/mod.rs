@@ -1,7 +1,6 @@
 //! The life of lanes and connections: from a Unix socket to a usable lane, requests and answers, the end.
 
 pub(crate) mod address;
-#[allow(unsafe_code)]
 pub(crate) mod connect;
 pub(crate) mod handshake;
 pub(crate) mod packet;
