@@ -16,7 +16,7 @@ pub(crate) fn no_transport(name: &str) -> UserError {
     no_transport_of(name, devices.iter().map(|device| device.transport.as_str()))
 }
 
-/// As [`no_transport`], of these transports.
+/// The same as an error, where `known` are the transports that devices have.
 pub fn no_transport_of<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> UserError {
     let mut known: Vec<&str> = known.collect();
     known.dedup();

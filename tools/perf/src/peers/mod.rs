@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// The peers that a run measures, as part of its plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerSelection {
-    /// Names of [`Choice`]s.
+    /// Names of settings, such as `ucx:tcp`.
     pub names: Vec<String>,
     /// Where their programs are.
     pub directory: PathBuf,
@@ -32,7 +32,7 @@ pub struct PeerSelection {
 /// The peer that a point belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Label {
-    /// Name of the [`Choice`].
+    /// Name of the setting, such as `ucx:tcp`.
     pub name: String,
     /// Its setting, as its program tells it.
     pub setting: String,

@@ -32,7 +32,7 @@ pub fn connect_and_accept(device: &Device) {
     }
 }
 
-/// 0 to 1,024 bytes of payload ([`lengths`]) arrive intact.
+/// 0 to 1,024 bytes of payload (`lengths`) arrive intact.
 pub fn payload_of_every_length(device: &Device) {
     let (client, server) = (open(device), open(device));
     let world = World::new([&client, &server]);

@@ -13,7 +13,7 @@ const RO: Attribute = Attribute::ReliableOrdered;
 /// So many bytes and fewer are tried one by one.
 const SMALL: usize = 600;
 
-/// Messages of every length up to the maximum ([`lengths`]) arrive intact, either way, on every kind of connection.
+/// Messages of every length up to the maximum (`lengths`) arrive intact, either way, on every kind of connection.
 pub fn every_length(device: &Device) {
     let (a, b) = (open(device), open(device));
     let world = World::new([&a, &b]);
