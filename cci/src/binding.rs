@@ -146,6 +146,25 @@ pub fn send_blocking(
     }
 }
 
+/// Sends a message with what the endpoint has set aside for answers. `flags`: SILENT, NO_COPY, or none.
+///
+/// # Errors
+///
+/// As [`send`].
+pub fn send_answer(
+    endpoint: &Endpoint,
+    live: impl Fn() -> Option<&'static Connection>,
+    message: Message<'_>,
+    context: u64,
+    flags: Flags,
+) -> Result<(), SendError> {
+    let posted = posted(flags, context);
+    endpoint.with(|core, transport| {
+        let connection = open_for(live(), message, flags)?;
+        transport.answer(core, connection, message, posted).map(drop)
+    })?
+}
+
 /// Apart from the way of most messages, which needs fewer registers without it.
 #[inline(never)]
 fn send_any(
@@ -156,17 +175,27 @@ fn send_any(
     flags: Flags,
 ) -> Result<Option<&'static Slot>, SendError> {
     endpoint.with(|core, transport| {
-        let connection = live().ok_or(SendError::Disconnected)?;
-        if !connection.takes(message.len()) {
-            let is_open = connection.state() == ConnectionState::Open;
-            return Err(if is_open { SendError::TooLong } else { SendError::Disconnected });
-        }
-        if flags.has(Flags::NO_COPY | Flags::SILENT) && connection.attribute() != cci_proto::Attribute::ReliableOrdered
-        {
-            return Err(SendError::BadFlags);
-        }
+        let connection = open_for(live(), message, flags)?;
         transport.send(core, connection, message, posted)
     })?
+}
+
+/// The connection, if it takes such a message.
+#[inline(always)]
+fn open_for(
+    live: Option<&'static Connection>,
+    message: Message<'_>,
+    flags: Flags,
+) -> Result<&'static Connection, SendError> {
+    let connection = live.ok_or(SendError::Disconnected)?;
+    if !connection.takes(message.len()) {
+        let is_open = connection.state() == ConnectionState::Open;
+        return Err(if is_open { SendError::TooLong } else { SendError::Disconnected });
+    }
+    if flags.has(Flags::NO_COPY | Flags::SILENT) && connection.attribute() != cci_proto::Attribute::ReliableOrdered {
+        return Err(SendError::BadFlags);
+    }
+    Ok(connection)
 }
 
 /// Starts an RMA. `flags`: SILENT, or none of those that say how its end is reported.

@@ -85,6 +85,29 @@ fn send(named: Named, message: Message<'_>, context: *const c_void, flags: Flags
 
 /// # Safety
 ///
+/// As `cci_send`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ccix_answer(
+    connection: *const ConnectionCell,
+    msg_ptr: *const c_void,
+    msg_len: u32,
+    context: *const c_void,
+    bits: c_int,
+) -> c_int {
+    // SAFETY: by the contract above.
+    guard::on_connection(unsafe { handles::connection(connection) }, |named| {
+        let flags = flags(bits)?;
+        if flags.has(Flags::BLOCKING) {
+            return Err(Refusal::Send(SendError::BadFlags));
+        }
+        // SAFETY: by the contract above.
+        let message = Message::One(unsafe { handles::bytes(msg_ptr, msg_len) }?);
+        Ok(raw::send_answer(named.endpoint, || named.live(), message, handles::context(context), flags)?)
+    })
+}
+
+/// # Safety
+///
 /// `connection` is NULL or was a connection once; `iovcnt` entries are readable at `data`, and what they name.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cci_sendv(

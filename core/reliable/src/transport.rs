@@ -96,6 +96,19 @@ impl<L: Link> Transport for Reliable<L> {
         sent
     }
 
+    fn answer(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        message: Message<'_>,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        self.engine.set_answering(true);
+        let sent = core.answering(|core| self.send(core, connection, message, posted));
+        self.engine.set_answering(false);
+        sent
+    }
+
     fn rma(
         &mut self,
         core: &mut Core,

@@ -137,6 +137,23 @@ pub trait Transport: Send {
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError>;
 
+    /// Sends a message that answers another one: [`Transport::send`], with what the endpoint has set aside for answers
+    /// ([`Core::answer_count`]). An answer of at most one frame is not refused for lack of buffers while fewer answers than that are
+    /// open.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transport::send`].
+    fn answer(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        message: Message<'_>,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        core.answering(|core| self.send(core, connection, message, posted))
+    }
+
     /// Sends a message in one piece: [`Transport::send`], with less to pass on. `flags`: SILENT, or none. The arguments come in the
     /// order in which a C program passes its own.
     ///

@@ -54,6 +54,43 @@ static void events_come_by_the_batch(void)
     CHECK_OK(cci_destroy_endpoint(endpoint));
 }
 
+/* Answers go when sends do not, and a structure of the first version asks for none. */
+static void answers_have_buffers_of_their_own(void)
+{
+    struct ccix_endpoint_options options = {sizeof(options), 0, 0, 4, NULL, 2};
+    cci_endpoint_t *endpoint;
+    struct pair pair;
+    int number, received = 0, sent = 0;
+
+    CHECK_OK(ccix_create_endpoint(NULL, &options, &endpoint, NULL));
+    pair = connect_self(endpoint, CCI_CONN_ATTR_RO);
+    CHECK_STATUS(ccix_answer(NULL, "x", 1, NULL, 0), CCI_EINVAL);
+    CHECK_STATUS(ccix_answer(pair.client, NULL, 1, NULL, 0), CCI_EINVAL);
+    CHECK_STATUS(ccix_answer(pair.client, "x", 1, NULL, CCI_FLAG_BLOCKING), CCI_EINVAL);
+    for (number = 0; number < 4; number++) {
+        CHECK_OK(cci_send(pair.client, "x", 1, NULL, 0));
+    }
+    CHECK_STATUS(cci_send(pair.client, "x", 1, NULL, 0), CCI_ENOBUFS);
+    CHECK_OK(ccix_answer(pair.client, "x", 1, NULL, 0));
+    CHECK_OK(ccix_answer(pair.client, "x", 1, NULL, 0));
+    CHECK_STATUS(ccix_answer(pair.client, "x", 1, NULL, 0), CCI_ENOBUFS);
+    while (received < 6 || sent < 6) {
+        cci_event_t *event = next(endpoint);
+        *(event->type == CCI_EVENT_RECV ? &received : &sent) += 1;
+        CHECK_OK(cci_return_event(event));
+    }
+    CHECK_OK(cci_destroy_endpoint(endpoint));
+
+    options.size = 24;
+    CHECK_OK(ccix_create_endpoint(NULL, &options, &endpoint, NULL));
+    pair = connect_self(endpoint, CCI_CONN_ATTR_RO);
+    for (number = 0; number < 4; number++) {
+        CHECK_OK(cci_send(pair.client, "x", 1, NULL, 0));
+    }
+    CHECK_STATUS(ccix_answer(pair.client, "x", 1, NULL, 0), CCI_ENOBUFS);
+    CHECK_OK(cci_destroy_endpoint(endpoint));
+}
+
 struct handled {
     struct pair pair;
     uint32_t received, answers;
@@ -70,7 +107,7 @@ static int handle(void *arg, cci_event_t *event)
         handled->answers++;
         return 0;
     }
-    CHECK_OK(cci_send(handled->pair.server, event->recv.ptr, event->recv.len, NULL, CCI_FLAG_SILENT));
+    CHECK_OK(ccix_answer(handled->pair.server, event->recv.ptr, event->recv.len, NULL, CCI_FLAG_SILENT));
     if (++handled->received % 10) {
         return 0;
     }
@@ -200,6 +237,7 @@ int main(void)
     start();
     refused_arguments();
     events_come_by_the_batch();
+    answers_have_buffers_of_their_own();
     handlers_answer_and_keep();
     request_that_a_handler_ignores_is_rejected();
     waits_end();

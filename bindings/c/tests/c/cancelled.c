@@ -194,6 +194,11 @@ static const char *call_everything(cci_endpoint_t **of_others)
         return at;
     }
     DO(cci_return_event(event));
+    DO(ccix_answer(connection, "abcd", 4, NULL, CCI_FLAG_SILENT));
+    if (!(event = awaited(other, one, CCI_EVENT_RECV))) {
+        return at;
+    }
+    DO(cci_return_event(event));
     DO(cci_sendv(connection, parts, 2, NULL, CCI_FLAG_SILENT));
     if (!(event = awaited(other, one, CCI_EVENT_RECV))) {
         return at;

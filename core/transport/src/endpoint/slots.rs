@@ -22,6 +22,8 @@ pub(super) struct Slots {
     recv: SlotPool,
     send: SlotPool,
     rma: SlotPool,
+    /// Send slots that only answers may take.
+    answers: usize,
 }
 
 impl Slots {
@@ -43,7 +45,7 @@ impl Slots {
             globals.slots.give(all);
             OpenError::new(Status::NoMem, "no memory for the slots of an endpoint")
         })?;
-        Ok(Self { endpoint, all, send_slots, recv, send, rma })
+        Ok(Self { endpoint, all, send_slots, recv, send, rma, answers: 0 })
     }
 
     /// All slots of the endpoint.
@@ -238,10 +240,31 @@ impl Core {
         self.slots.recv.limit().saturating_sub(self.slots.recv.in_use())
     }
 
-    /// Send slots: limit and capacity.
+    /// Send slots without those for answers: limit and capacity.
     #[must_use]
     pub fn send_count(&self) -> (usize, usize) {
-        (self.slots.send.limit(), self.slots.send.capacity())
+        (self.slots.send.limit(), self.slots.send.capacity() - self.slots.answers)
+    }
+
+    /// Sets so many of the send slots aside for answers. For an endpoint that opens.
+    pub fn reserve_answers(&mut self, count: usize) {
+        self.slots.answers = count.min(self.slots.send.capacity());
+        self.slots.send.set_limit(self.slots.send.capacity() - self.slots.answers);
+    }
+
+    /// Send slots that only answers may take.
+    #[must_use]
+    pub fn answer_count(&self) -> usize {
+        self.slots.answers
+    }
+
+    /// Runs `send`, which may take the send slots that are set aside for answers.
+    pub fn answering<T>(&mut self, send: impl FnOnce(&mut Self) -> T) -> T {
+        let limit = self.slots.send.limit();
+        self.slots.send.set_limit(limit + self.slots.answers);
+        let sent = send(self);
+        self.slots.send.set_limit(limit);
+        sent
     }
 
     /// RMA slots.

@@ -1,6 +1,6 @@
 //! Several events by one call, and waits for several endpoints.
 
-use crate::world::{LIMIT, World, drain, most, open, pattern, readable};
+use crate::world::{LIMIT, World, drain, most, open, open_with, pattern, readable};
 use cci::{Attribute, Connection, Device, Endpoint, Event, EventKind, Notify, wait_any};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -71,6 +71,33 @@ pub fn handler_answers(device: &Device) {
         .expect("usable");
         a.poll(100, |event| assert_next(&event, &mut answers, most)).expect("usable");
     }
+}
+
+/// Answers find the room that is set aside, short and of a whole frame, when nothing else is left; and no more than that.
+pub fn answers_find_room(device: &Device) {
+    const ANSWERS: u32 = 5;
+    let few = |options: &mut cci::EndpointOptions| *options = options.clone().send_buffers(8).answer_buffers(ANSWERS);
+    let (server, client) = (open_with(device, few), open(device));
+    let world = World::new([&client, &server]);
+    let (_, back) = world.connect(0, 1, RO);
+    let frame = (server.report(back).expect("open").mtu as usize / 2).min(most(back));
+    for (round, len) in [0, 64, 65, frame].into_iter().enumerate() {
+        // Their events are not taken, so that no buffer comes back.
+        let fill = (0..100).map_while(|number| server.send(back, &pattern(number, len), number).ok()).count();
+        assert_eq!(fill, 8, "round {round}");
+        for number in 0..u64::from(ANSWERS) {
+            server.answer(back, &pattern(number, len), number).unwrap_or_else(|why| panic!("{len} bytes: {why}"));
+        }
+        assert_eq!(server.answer(back, b"too many", 0), Err(cci::SendError::NoBuffers));
+        assert_eq!(server.send(back, b"too many", 0), Err(cci::SendError::NoBuffers));
+        let (mut sent, mut received, begun) = (0, 0, Instant::now());
+        while sent < 8 + ANSWERS || received < 8 + ANSWERS {
+            assert!(begun.elapsed() < LIMIT, "{sent} sent, {received} received");
+            server.poll(100, |event| sent += u32::from(event.kind() == EventKind::Send)).expect("usable");
+            client.poll(100, |event| received += u32::from(event.received().is_some())).expect("usable");
+        }
+    }
+    assert_eq!(server.send_buffers(), Ok(8), "those for answers do not count");
 }
 
 /// What a handler that panics has not seen goes back: the endpoint can receive as much as before.

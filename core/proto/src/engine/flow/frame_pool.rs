@@ -44,6 +44,10 @@ pub(crate) struct FramePool {
     /// Buffers of each flow, and the number of flows that hold some.
     held: Vec<u32>,
     holders: u32,
+    /// Buffers that only answers may take.
+    answers: usize,
+    /// The message that is sent is an answer.
+    is_answering: bool,
     /// Buffers that were given back so far.
     pub(crate) given: u64,
 }
@@ -61,6 +65,8 @@ impl FramePool {
             owners: Vec::new(),
             held: Vec::new(),
             holders: 0,
+            answers: 0,
+            is_answering: false,
             given: 0,
         }
     }
@@ -74,11 +80,28 @@ impl FramePool {
         self.free.len() + (self.limit - self.fresh) as usize
     }
 
-    /// Returns whether `needed` buffers can be taken for messages with [`RESULT_RESERVE`] left, and
+    /// Sets so many buffers aside for answers.
+    pub(crate) fn reserve_answers(&mut self, count: u32) {
+        self.answers = count as usize;
+    }
+
+    /// Says whether the messages that follow are answers: they may take what is set aside, and need
+    /// not leave their share to other flows.
+    pub(crate) fn set_answering(&mut self, on: bool) {
+        self.is_answering = on;
+    }
+
+    /// Returns how many buffers a message leaves.
+    #[inline]
+    fn reserve(&self) -> usize {
+        if self.is_answering { RESULT_RESERVE } else { RESULT_RESERVE + self.answers }
+    }
+
+    /// Returns whether `needed` buffers can be taken for messages with [`FramePool::reserve`] left, and
     /// allocates their memory.
     #[inline]
     pub(crate) fn ensure(&mut self, needed: usize) -> bool {
-        self.with_memory() >= needed && self.left() >= needed + RESULT_RESERVE || self.ensure_more(needed)
+        self.with_memory() >= needed && self.left() >= needed + self.reserve() || self.ensure_more(needed)
     }
 
     /// Returns how many buffers can be taken without an allocation.
@@ -91,7 +114,7 @@ impl FramePool {
     fn ensure_more(&mut self, needed: usize) -> bool {
         // An allocation may succeed again.
         self.limit = self.count;
-        if self.left() < needed + RESULT_RESERVE {
+        if self.left() < needed + self.reserve() {
             return false;
         }
         while self.with_memory() < needed {
@@ -131,7 +154,7 @@ impl FramePool {
         let others = self.holders as usize > usize::from(held > 0);
         let most = self.count as usize / if others { 4 } else { 1 };
         let left = self.left().saturating_sub(needed);
-        held == 0 || held + needed <= most.min(left)
+        held == 0 || self.is_answering || held + needed <= most.min(left)
     }
 
     /// Takes a buffer for a flow, or for [`NONE`].
@@ -220,6 +243,21 @@ mod tests {
         assert!(!frames.ensure(24), "the reserve stays");
         let rest: Vec<_> = core::iter::from_fn(|| frames.take(1)).collect();
         assert_eq!((rest.len(), frames.left(), frames.buffers.len()), (39, 0, 40));
+    }
+
+    #[test]
+    fn answers_take_what_is_set_aside_and_no_share_is_asked_of_them() {
+        let mut frames = FramePool::new(40, 100);
+        frames.reserve_answers(10);
+        assert!(frames.ensure(14) && !frames.ensure(15));
+        frames.take(0);
+        let held = core::iter::from_fn(|| frames.take(1)).take(13).count();
+        assert_eq!((held, frames.ensure(1), frames.is_fair(1, 1)), (13, false, false));
+        frames.set_answering(true);
+        assert!(frames.ensure(10) && !frames.ensure(11), "the reserve of results stays");
+        assert!(frames.is_fair(1, 1));
+        frames.set_answering(false);
+        assert!(!frames.ensure(1));
     }
 
     #[test]

@@ -15,6 +15,17 @@ use alloc::vec::Vec;
 const MAX_MESSAGES: u16 = 512;
 
 impl Engine {
+    /// Sets frame buffers aside for answers: so many answers of at most one frame find room whatever
+    /// else is sent.
+    pub fn reserve_answers(&mut self, count: u32) {
+        self.frames.reserve_answers(count);
+    }
+
+    /// Says whether the messages that are sent from now on are answers.
+    pub fn set_answering(&mut self, on: bool) {
+        self.frames.set_answering(on);
+    }
+
     /// Sends a message: the concatenation of `parts`, which are copied. `ask`: request an
     /// acknowledgement at once. On a reliable connection the operation ends when the peer has
     /// delivered the message, on another when it has left.
