@@ -72,9 +72,6 @@ struct ccix_endpoint_options {
     uint32_t send_buffers;
     /* As of cci_create_endpoint_at(); NULL: any place. */
     const char *service;
-    /* Send buffers beside those, which only ccix_answer() takes; at most 1048576; 0 = none. A program compiled with a ccix.h that
-     * ends before this has none. */
-    uint32_t answer_buffers;
 };
 
 /* cci_create_endpoint() with options; NULL means all defaults. `fd` serves level- and edge-triggered programs, as of
@@ -117,9 +114,13 @@ CCI_DECLSPEC int ccix_wait(cci_endpoint_t *const *endpoints, uint32_t count, con
  * CCI_EINVAL: it is no endpoint any more. Another status: no descriptor is left, as ccix_last_error() says. */
 CCI_DECLSPEC int ccix_wake(cci_endpoint_t *endpoint);
 
-/* cci_send() of a message that answers another one, with the send buffers that the endpoint has set aside for answers. While fewer
- * than `answer_buffers` answers are open, CCI_ENOBUFS does not come, whatever else the program sends; on sock and sim this holds
- * for answers of up to one frame (`mtu` of ccix_connection_info()). For handlers of ccix_poll(). `flags`: CCI_FLAG_SILENT,
+/* Sets `count` of the endpoint's send buffers aside for answers: only ccix_answer() takes them. At first there are none.
+ * CCI_ERANGE: so many leave none for other sends. */
+CCI_DECLSPEC int ccix_set_answer_buffers(cci_endpoint_t *endpoint, uint32_t count);
+
+/* cci_send() of a message that answers another one, with the send buffers that are set aside for answers. While fewer answers than
+ * that are open, CCI_ENOBUFS does not come, whatever else the program sends; on sock and sim this holds for answers of up to one
+ * frame (`mtu` of ccix_connection_info()). For handlers of ccix_poll(). `flags`: CCI_FLAG_SILENT,
  * CCI_FLAG_NO_COPY, or 0; CCI_EINVAL for CCI_FLAG_BLOCKING, with which nobody would handle requests. */
 CCI_DECLSPEC int ccix_answer(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len, const void *context,
                              int flags);

@@ -16,8 +16,8 @@ use cci_mem::cancellation::Uncancelled;
 use cci_mem::memory::Memory;
 use cci_mem::sync::Ordering;
 use cci_proto::{
-    EventKind, Failure, PollError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Status,
-    Unusable,
+    EventKind, Failure, OptionError, PollError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError,
+    Status, Unusable,
 };
 use cci_transport::{Connection, ConnectionState, Endpoint, Message, Peer, Posted, Rma, Slot, Transport, keep_copies};
 use std::ptr::NonNull;
@@ -144,6 +144,21 @@ pub fn send_blocking(
         None => Ok(()),
         Some(slot) => wait(endpoint, slot).map_err(SendError::from)?.map_err(BlockingError::Failed),
     }
+}
+
+/// Sets send buffers aside for answers.
+///
+/// # Errors
+///
+/// So many leave none for other sends, or the endpoint cannot be used here.
+pub fn set_answer_buffers(endpoint: &Endpoint, count: u32) -> Result<(), OptionError> {
+    endpoint.with(|core, transport| {
+        let count =
+            usize::try_from(count).ok().filter(|count| *count < core.send_count().0).ok_or(OptionError::Range)?;
+        core.set_answer_count(count);
+        transport.answers_reserved(core);
+        Ok(())
+    })?
 }
 
 /// Sends a message with what the endpoint has set aside for answers. `flags`: SILENT, NO_COPY, or none.

@@ -250,7 +250,7 @@ impl<T> EndpointFor<T> {
         let options = EndpointOptions { threading, ..options.clone() };
         let core_options = CoreOptions {
             recv_count: options.recv_buffers.max(1) as usize,
-            send_count: options.send_buffers.max(1) as usize + options.answer_buffers as usize,
+            send_count: options.send_buffers.max(1) as usize,
             disconnect_events: options.disconnect_events,
             ..CoreOptions::default()
         };
@@ -259,7 +259,6 @@ impl<T> EndpointFor<T> {
         let (mut uri, mut handle) = (String::new(), -1);
         let cell = cci_transport::Endpoint::open(threading, |cell| {
             let body = Core::new(cell, &core_options).and_then(|mut core| {
-                core.reserve_answers(options.answer_buffers as usize);
                 core.set_rights_open(transports::rights_are_open(device)?);
                 let transport = transports::open(&core, device, &options)?;
                 transport.uri().clone_into(&mut uri);
@@ -352,7 +351,7 @@ impl<T> EndpointFor<T> {
     }
 
     /// Sends a message that answers another one, as [`EndpointFor::send`], with the buffers that
-    /// [`EndpointOptions::answer_buffers`] has set aside. While fewer answers than that are open it is not refused for lack of buffers,
+    /// [`EndpointFor::set_answer_buffers`] has set aside. While fewer answers than that are open it is not refused for lack of buffers,
     /// whatever else the program sends; on `sock` and `sim` this holds for answers of up to one frame ([`ConnectionReport::mtu`]). So a
     /// handler of requests ([`EndpointFor::poll`]) need not wait for room, if no more requests than that are under way.
     ///

@@ -27,8 +27,6 @@ pub struct EndpointOptions {
     pub recv_buffers: u32,
     /// Send buffers, at most [`EndpointOptions::MAX_BUFFERS`]; options can lower it later.
     pub send_buffers: u32,
-    /// Send buffers beside those, which only [`crate::EndpointFor::answer`] takes; at most [`EndpointOptions::MAX_BUFFERS`].
-    pub answer_buffers: u32,
     /// Who may call it, as far as run time checks that.
     pub(crate) threading: Threading,
     /// Stamps of the time that each layer takes, of an endpoint that is measured; none for every other.
@@ -49,7 +47,6 @@ impl EndpointOptions {
             disconnect_events: false,
             recv_buffers: u32::try_from(core.recv_count).unwrap_or(u32::MAX),
             send_buffers: u32::try_from(core.send_count).unwrap_or(u32::MAX),
-            answer_buffers: 0,
             threading: Threading::Many,
             #[cfg(feature = "trace")]
             stamps: None,
@@ -84,22 +81,10 @@ impl EndpointOptions {
         self
     }
 
-    /// Sets the number of send buffers for answers.
-    #[must_use]
-    pub fn answer_buffers(mut self, count: u32) -> Self {
-        self.answer_buffers = count;
-        self
-    }
-
     /// Refuses numbers of buffers that no endpoint can have.
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         let most = Self::MAX_BUFFERS;
-        let counts = [
-            ("recv_buffers", self.recv_buffers),
-            ("send_buffers", self.send_buffers),
-            ("answer_buffers", self.answer_buffers),
-        ];
-        for (name, count) in counts {
+        for (name, count) in [("recv_buffers", self.recv_buffers), ("send_buffers", self.send_buffers)] {
             if count > most {
                 let what = format!("{name} is {count}, and an endpoint has at most {most}; lower {name}");
                 return Err(OpenError::new(Status::Inval, what));

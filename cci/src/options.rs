@@ -93,6 +93,15 @@ impl<T> EndpointFor<T> {
         Ok(self.cell.with(|core, _| as_u32(core.send_count().0))?)
     }
 
+    /// Sets so many of the send buffers aside for answers: only [`EndpointFor::answer`] takes them. At first there are none.
+    ///
+    /// # Errors
+    ///
+    /// So many leave none for other sends, or the endpoint cannot be used here.
+    pub fn set_answer_buffers(&self, count: u32) -> Result<(), OptionError> {
+        binding::set_answer_buffers(self.cell, count)
+    }
+
     /// Returns the alignment that RMA needs.
     ///
     /// # Errors

@@ -80,8 +80,6 @@ unsafe extern "C" fn ccix_device_for(uri: *const c_char, device: *mut *const lay
 
 const SINGLE_THREAD: u32 = 1;
 const DISCONNECT_EVENTS: u32 = 2;
-/// Bytes of `struct ccix_endpoint_options` in the first version of `ccix.h`.
-const FIRST_OPTIONS: usize = 24;
 
 /// # Safety
 ///
@@ -111,21 +109,12 @@ unsafe fn endpoint_options(pointer: *const layout::EndpointOptions) -> Result<En
     }
     // SAFETY: the size is there in every version.
     let size = unsafe { pointer.cast::<u32>().read_unaligned() };
-    let size = size as usize;
     // Later versions have more behind; what this one does not know cannot be obeyed.
-    if size != FIRST_OPTIONS && size != size_of::<layout::EndpointOptions>() {
+    if size as usize != size_of::<layout::EndpointOptions>() {
         return Err(Refusal::Argument("size is not sizeof(struct ccix_endpoint_options) of this library"));
     }
-    let mut asked = layout::EndpointOptions {
-        size: 0,
-        flags: 0,
-        recv_buffers: 0,
-        send_buffers: 0,
-        service: std::ptr::null(),
-        answer_buffers: 0,
-    };
-    // SAFETY: as large as it says, and no larger than this.
-    unsafe { std::ptr::copy_nonoverlapping(pointer.cast::<u8>(), (&raw mut asked).cast::<u8>(), size) };
+    // SAFETY: as large as it says.
+    let asked = unsafe { pointer.read_unaligned() };
     if asked.flags & !(SINGLE_THREAD | DISCONNECT_EVENTS) != 0 {
         return Err(Refusal::Argument("an unknown flag in ccix_endpoint_options"));
     }
@@ -139,7 +128,6 @@ unsafe fn endpoint_options(pointer: *const layout::EndpointOptions) -> Result<En
     if asked.send_buffers != 0 {
         options.send_buffers = asked.send_buffers;
     }
-    options.answer_buffers = asked.answer_buffers;
     if !asked.service.is_null() {
         // SAFETY: by the contract above.
         options.service = Some(unsafe { handles::text(asked.service, "the service is NULL") }?);
@@ -281,7 +269,6 @@ mod tests {
             recv_buffers: 7,
             send_buffers: 0,
             service: std::ptr::null(),
-            answer_buffers: 9,
         };
         // SAFETY: whole structures, or NULL.
         let read = |options: &layout::EndpointOptions| unsafe { endpoint_options(options) };
@@ -289,8 +276,6 @@ mod tests {
         assert!(read(&options(24, 4)).is_err());
         let one = read(&options(24, SINGLE_THREAD)).expect("good options");
         assert_eq!((raw::threading(&one), one.recv_buffers, one.disconnect_events), (Threading::One, 7, false));
-        assert_eq!((one.send_buffers, one.answer_buffers), (EndpointOptions::default().send_buffers, 0));
-        let whole = read(&options(32, 0)).expect("good options");
-        assert_eq!((whole.recv_buffers, whole.answer_buffers), (7, 9));
+        assert_eq!(one.send_buffers, EndpointOptions::default().send_buffers);
     }
 }

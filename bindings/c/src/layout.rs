@@ -35,7 +35,6 @@ pub(crate) struct EndpointOptions {
     pub(crate) recv_buffers: u32,
     pub(crate) send_buffers: u32,
     pub(crate) service: *const c_char,
-    pub(crate) answer_buffers: u32,
 }
 
 /// `struct ccix_peer`.
@@ -84,8 +83,7 @@ const _: () = {
     assert!(size_of::<EventCell>() >= 24 && align_of::<EventCell>() >= 8);
     assert!(size_of::<cci::RmaHandle>() == 32);
     assert!(size_of::<cci::Alignment>() == 24 && offset_of!(cci::Alignment, read_local_addr) == 12);
-    assert!(size_of::<EndpointOptions>() == 32 && offset_of!(EndpointOptions, service) == 16);
-    assert!(offset_of!(EndpointOptions, answer_buffers) == 24);
+    assert!(size_of::<EndpointOptions>() == 24 && offset_of!(EndpointOptions, service) == 16);
     assert!(size_of::<Peer>() == 176 && offset_of!(Peer, address) == 16 && offset_of!(Peer, key) == 144);
     assert!(size_of::<ConnectionInfo>() == 2008 && offset_of!(ConnectionInfo, rtt_ns) == 16);
     assert!(offset_of!(ConnectionInfo, transport) == 64 && offset_of!(ConnectionInfo, why) == 208);

@@ -4,7 +4,7 @@ use crate::handles::Named;
 use crate::status::Refusal;
 use crate::{guard, handles};
 use cci::__binding::Flags;
-use cci::__binding::{self as raw, ConnectionCell, Outside};
+use cci::__binding::{self as raw, ConnectionCell, EndpointCell, Outside};
 use cci::SendError;
 use cci_mem::source::{Source, Sources};
 use cci_transport::Message;
@@ -81,6 +81,15 @@ fn send(named: Named, message: Message<'_>, context: *const c_void, flags: Flags
     } else {
         Ok(raw::send(named.endpoint, || named.live(), message, handles::context(context), flags)?)
     }
+}
+
+/// # Safety
+///
+/// `endpoint` is NULL or was an endpoint once.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ccix_set_answer_buffers(endpoint: *const EndpointCell, count: u32) -> c_int {
+    // SAFETY: by the contract above.
+    guard::on_endpoint(unsafe { handles::endpoint(endpoint) }, |cell| Ok(raw::set_answer_buffers(cell, count)?))
 }
 
 /// # Safety

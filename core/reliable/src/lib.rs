@@ -118,14 +118,13 @@ impl<L: Link> Reliable<L> {
         let system = |source: rustix::io::Errno| OpenError::system("no memory for an endpoint", source);
         let [registrations] = random().map_err(system)?;
         let count = |count: usize| u32::try_from(count).map_err(|_| OpenError::new(Status::Inval, "too many buffers"));
-        let answers = count(core.answer_count())?;
-        let (send, rma) = (count(core.send_count().1)?.saturating_add(answers), count(core.rma_count())?);
+        let (send, rma) = (count(core.send_count().1)?, count(core.rma_count())?);
         let config = Config {
             mtu: link.mtu(),
             base_mtu: link.base_mtu(),
             max_send_size: options.max_send_size,
             recv_buffer: link.recv_buffer(),
-            frames: frames(send, options.max_send_size, link.mtu()).saturating_add(answers),
+            frames: frames(send, options.max_send_size, link.mtu()),
             holds: count(core.recv_count().1)?.max(MIN_FRAMES),
             operations: send.saturating_add(rma),
             host: host_number(),
@@ -166,7 +165,6 @@ impl<L: Link> Reliable<L> {
             refused_at: None,
             gauge_times: GaugeTimes::default(),
         };
-        transport.engine.reserve_answers(answers);
         if transport.link.is_virtual() {
             core.counters().flags.store(VIRTUAL, Ordering::Relaxed);
         }

@@ -96,6 +96,10 @@ impl<L: Link> Transport for Reliable<L> {
         sent
     }
 
+    fn answers_reserved(&mut self, core: &Core) {
+        self.engine.reserve_answers(u32::try_from(core.answer_count()).unwrap_or(u32::MAX));
+    }
+
     fn answer(
         &mut self,
         core: &mut Core,

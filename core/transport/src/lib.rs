@@ -137,6 +137,11 @@ pub trait Transport: Send {
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError>;
 
+    /// The program has changed [`Core::answer_count`].
+    fn answers_reserved(&mut self, core: &Core) {
+        let _ = core;
+    }
+
     /// Sends a message that answers another one: [`Transport::send`], with what the endpoint has set aside for answers
     /// ([`Core::answer_count`]). An answer of at most one frame is not refused for lack of buffers while fewer answers than that are
     /// open.

@@ -194,6 +194,7 @@ static const char *call_everything(cci_endpoint_t **of_others)
         return at;
     }
     DO(cci_return_event(event));
+    DO(ccix_set_answer_buffers(one, 2));
     DO(ccix_answer(connection, "abcd", 4, NULL, CCI_FLAG_SILENT));
     if (!(event = awaited(other, one, CCI_EVENT_RECV))) {
         return at;

@@ -94,13 +94,12 @@ OFFSET(struct cci_alignment, rma_read_local_addr, 12);
 OFFSET(struct cci_alignment, rma_read_remote_addr, 16);
 OFFSET(struct cci_alignment, rma_read_length, 20);
 
-SIZE(struct ccix_endpoint_options, 32);
+SIZE(struct ccix_endpoint_options, 24);
 OFFSET(struct ccix_endpoint_options, size, 0);
 OFFSET(struct ccix_endpoint_options, flags, 4);
 OFFSET(struct ccix_endpoint_options, recv_buffers, 8);
 OFFSET(struct ccix_endpoint_options, send_buffers, 12);
 OFFSET(struct ccix_endpoint_options, service, 16);
-OFFSET(struct ccix_endpoint_options, answer_buffers, 24);
 
 SIZE(struct ccix_peer, 176);
 OFFSET(struct ccix_peer, size, 0);

@@ -22,7 +22,8 @@ pub(super) struct Slots {
     recv: SlotPool,
     send: SlotPool,
     rma: SlotPool,
-    /// Send slots that only answers may take.
+    /// Send slots in use by this endpoint, and how many of them only answers may take.
+    send_limit: usize,
     answers: usize,
 }
 
@@ -45,7 +46,12 @@ impl Slots {
             globals.slots.give(all);
             OpenError::new(Status::NoMem, "no memory for the slots of an endpoint")
         })?;
-        Ok(Self { endpoint, all, send_slots, recv, send, rma, answers: 0 })
+        Ok(Self { endpoint, all, send_slots, recv, send_limit: send.limit(), send, rma, answers: 0 })
+    }
+
+    /// Limits sends that are no answers. One slot at least is theirs.
+    fn limit_sends(&mut self) {
+        self.send.set_limit(self.send_limit.saturating_sub(self.answers).max(1));
     }
 
     /// All slots of the endpoint.
@@ -240,16 +246,16 @@ impl Core {
         self.slots.recv.limit().saturating_sub(self.slots.recv.in_use())
     }
 
-    /// Send slots without those for answers: limit and capacity.
+    /// Send slots: limit and capacity.
     #[must_use]
     pub fn send_count(&self) -> (usize, usize) {
-        (self.slots.send.limit(), self.slots.send.capacity() - self.slots.answers)
+        (self.slots.send_limit, self.slots.send.capacity())
     }
 
-    /// Sets so many of the send slots aside for answers. For an endpoint that opens.
-    pub fn reserve_answers(&mut self, count: usize) {
-        self.slots.answers = count.min(self.slots.send.capacity());
-        self.slots.send.set_limit(self.slots.send.capacity() - self.slots.answers);
+    /// Sets so many of the send slots aside for answers.
+    pub fn set_answer_count(&mut self, count: usize) {
+        self.slots.answers = count;
+        self.slots.limit_sends();
     }
 
     /// Send slots that only answers may take.
@@ -260,10 +266,9 @@ impl Core {
 
     /// Runs `send`, which may take the send slots that are set aside for answers.
     pub fn answering<T>(&mut self, send: impl FnOnce(&mut Self) -> T) -> T {
-        let limit = self.slots.send.limit();
-        self.slots.send.set_limit(limit + self.slots.answers);
+        self.slots.send.set_limit(self.slots.send_limit);
         let sent = send(self);
-        self.slots.send.set_limit(limit);
+        self.slots.limit_sends();
         sent
     }
 
@@ -280,6 +285,7 @@ impl Core {
 
     /// Changes the number of send slots, up to the capacity.
     pub fn set_send_count(&mut self, count: usize) {
-        self.slots.send.set_limit(count);
+        self.slots.send_limit = count.min(self.slots.send.capacity());
+        self.slots.limit_sends();
     }
 }

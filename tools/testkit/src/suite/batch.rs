@@ -76,8 +76,9 @@ pub fn handler_answers(device: &Device) {
 /// Answers find the room that is set aside, short and of a whole frame, when nothing else is left; and no more than that.
 pub fn answers_find_room(device: &Device) {
     const ANSWERS: u32 = 5;
-    let few = |options: &mut cci::EndpointOptions| *options = options.clone().send_buffers(8).answer_buffers(ANSWERS);
-    let (server, client) = (open_with(device, few), open(device));
+    let (server, client) = (open_with(device, |options| options.send_buffers = 8 + ANSWERS), open(device));
+    assert_eq!(server.set_answer_buffers(8 + ANSWERS), Err(cci::OptionError::Range));
+    server.set_answer_buffers(ANSWERS).expect("fewer than there are");
     let world = World::new([&client, &server]);
     let (_, back) = world.connect(0, 1, RO);
     let frame = (server.report(back).expect("open").mtu as usize / 2).min(most(back));
@@ -97,7 +98,8 @@ pub fn answers_find_room(device: &Device) {
             client.poll(100, |event| received += u32::from(event.received().is_some())).expect("usable");
         }
     }
-    assert_eq!(server.send_buffers(), Ok(8), "those for answers do not count");
+    server.set_answer_buffers(0).expect("none");
+    assert_eq!((0..100).map_while(|number| server.send(back, b"all", number).ok()).count(), 8 + ANSWERS as usize);
 }
 
 /// What a handler that panics has not seen goes back: the endpoint can receive as much as before.
