@@ -1,7 +1,9 @@
 //! Several events by one call, and waits for several endpoints.
 
 use crate::world::{LIMIT, World, drain, most, open, open_with, pattern, readable};
-use cci::{Attribute, Connection, Device, Endpoint, Event, EventKind, Notify, wait_any};
+use cci::{
+    Attribute, Connection, Device, Endpoint, EndpointOptions, Event, EventKind, LocalEndpoint, Notify, wait_any,
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
@@ -181,6 +183,19 @@ pub fn wake_ends_a_wait(device: &Device) {
     }
     endpoint.close().expect("a close");
     assert_eq!(waker.wake(), Err(cci::Unusable::Closed));
+}
+
+/// Also a wait of an endpoint that belongs to one thread is ended by another thread.
+pub fn wake_of_one_thread(device: &Device) {
+    let endpoint = LocalEndpoint::open(device, &EndpointOptions::new()).expect("an endpoint");
+    let waker = endpoint.waker().expect("a descriptor");
+    for _ in 0..200 {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| waker.wake());
+            assert!(endpoint.wait(None).expect("usable").is_none());
+            assert_eq!(thread.join().expect("no panic"), Ok(()));
+        });
+    }
 }
 
 /// A request tells who sent it, by the word of the system.

@@ -88,7 +88,7 @@ macro_rules! conformance {
                     room_wakes_though_events_are_held, epoll, rma_wakes;
                 threads: many_pollers, many_senders, many_rma, one_thread_only, returned_by_another_thread_when_single,
                     open_and_close;
-                batch: in_order, handler_answers, answers_find_room, panic_loses_nothing, wait_for_each, wake_ends_a_wait, request_tells_its_peer;
+                batch: in_order, handler_answers, answers_find_room, panic_loses_nothing, wait_for_each, wake_ends_a_wait, wake_of_one_thread, request_tells_its_peer;
                 broker: accepted_elsewhere, many_workers, refused_elsewhere;
             }
         }
