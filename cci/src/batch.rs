@@ -5,12 +5,13 @@ use crate::endpoint::EndpointFor;
 use crate::event::Event;
 use cci_proto::PollError;
 
-/// Events that are taken by one lock: so many pointers lie on the stack.
-const BATCH: usize = 32;
+/// Events that are taken by one lock: so many pointers lie on the stack. More would leave the cache
+/// and the ways that are short while few slots are in use.
+const BATCH: usize = 16;
 
 impl<T> EndpointFor<T> {
     /// Appends the next events to `events`, at most `most`, and returns how many there were: what [`EndpointFor::get_event`] would
-    /// return call by call, with one lock for up to 32 of them. 0: none now. Never blocks.
+    /// return call by call, with one lock for up to 16 of them. 0: none now. Never blocks.
     ///
     /// For a program that waits edge-triggered, only a call that returns 0 promises an edge.
     ///

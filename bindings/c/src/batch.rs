@@ -6,8 +6,8 @@ use cci::__binding::{self as raw, EndpointCell, EventCell};
 use cci::PollError;
 use std::ffi::{c_int, c_void};
 
-/// Events that [`ccix_poll`] takes by one lock: so many pointers lie on the stack.
-const BATCH: usize = 32;
+/// Events that [`ccix_poll`] takes by one lock, as the Rust API does.
+const BATCH: usize = 16;
 
 /// # Safety
 ///

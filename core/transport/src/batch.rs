@@ -1,12 +1,12 @@
 //! Several events by one call.
 
+use crate::Slot;
 use crate::endpoint::{Body, Endpoint, Entered};
-use crate::{Core, Slot, Transport};
 use cci_proto::PollError;
 
 impl Endpoint {
-    /// Passes the next events to `take`, oldest first and `most` at most, and returns their number. Makes progress once, and further
-    /// only as long as that brings messages at once. One lock.
+    /// Passes the next events to `take`, oldest first and `most` at most, and returns their number. Makes progress as often as so many
+    /// calls of [`Endpoint::next_event`]. One lock.
     ///
     /// `take` is called with the endpoint entered: it must not come back here.
     ///
@@ -29,22 +29,25 @@ impl Endpoint {
 impl Entered<'_> {
     fn take_events(mut self, most: usize, mut take: impl FnMut(&'static Slot)) -> Result<usize, PollError> {
         let Body { transport, core } = self.body_mut();
-        let mut found = 0;
-        let mut next: fn(&mut Core, &mut dyn Transport) -> Option<&'static Slot> = next_of_queue;
         let told = core.tells_room();
-        if core.is_handle_in_use() || core.is_armed() || core.has_event() {
+        // While nobody waits on the handle, the first message need not pass through the queue.
+        let is_direct = !core.is_handle_in_use() && !core.is_armed();
+        let mut next = None;
+        if is_direct && !core.has_event() {
+            next = if most > 0 { transport.poll(core) } else { None };
+        } else if core.wants_progress() {
             transport.progress(core);
-        } else {
-            // Nobody waits on the handle: messages need not pass through the queue.
-            next = next_of_any;
         }
+        let mut found = 0;
+        // Looking for more than what came at once would keep the handler from the first message.
         while found < most
-            && let Some(slot) = next(core, &mut **transport)
+            && let Some(slot) = next.take().or_else(|| core.pop_counted())
         {
             take(slot);
             found += 1;
         }
-        if found == 0 && most > 0 {
+        let is_empty = found == 0 && most > 0;
+        if is_empty {
             if told {
                 core.forget_room();
             }
@@ -59,14 +62,6 @@ impl Entered<'_> {
         if core.is_armed() {
             transport.settle(core);
         }
-        if found == 0 && most > 0 && core.holds_all_recv() { Err(PollError::NoBuffers) } else { Ok(found) }
+        if is_empty && core.holds_all_recv() { Err(PollError::NoBuffers) } else { Ok(found) }
     }
-}
-
-fn next_of_queue(core: &mut Core, _: &mut dyn Transport) -> Option<&'static Slot> {
-    core.pop()
-}
-
-fn next_of_any(core: &mut Core, transport: &mut dyn Transport) -> Option<&'static Slot> {
-    if core.has_event() { core.pop() } else { transport.poll(core) }
 }

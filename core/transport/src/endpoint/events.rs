@@ -78,6 +78,13 @@ impl Core {
         std::mem::take(&mut self.events.empty)
     }
 
+    /// [`Core::pop`] of a call that takes several events: each counts towards the next progress.
+    #[inline]
+    pub fn pop_counted(&mut self) -> Option<&'static Slot> {
+        self.events.pops_left = self.events.pops_left.saturating_sub(1);
+        self.pop()
+    }
+
     /// Whether an event waits.
     #[inline(always)]
     #[must_use]
