@@ -4,6 +4,8 @@
 
 mod driver;
 mod endpoint;
+#[cfg(test)]
+mod fixture;
 mod lane;
 mod progress;
 #[allow(unsafe_code)]
