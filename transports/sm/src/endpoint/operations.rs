@@ -250,7 +250,11 @@ impl Transport for Sm {
         // A client that is gone needs no answer; the endpoint that expects it reports its absence.
         let Some((number, pending)) = self.pending_request(request) else { return Ok(()) };
         let Some(lane) = self.lanes[number as usize].as_deref_mut() else { return Ok(()) };
-        lane.redirect(&mut self.common, &pending, uri, token)
+        let redirected = lane.redirect(&mut self.common, &pending, uri, token);
+        if redirected.is_err() {
+            lane.requests.insert(request, pending);
+        }
+        redirected
     }
 
     fn disconnect(&mut self, core: &mut Core, connection: &'static Connection) {

@@ -228,3 +228,6 @@ impl Lane {
         core.end_connection(cell);
     }
 }
+
+#[cfg(test)]
+mod tests;
