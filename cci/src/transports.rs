@@ -17,6 +17,8 @@ static DRIVERS: &[&Driver] = &[
     &cci_sock::DRIVER,
     #[cfg(feature = "sim")]
     &cci_sim::DRIVER,
+    #[cfg(feature = "template")]
+    &cci_template::DRIVER,
 ];
 
 /// The transports that CCI knows and this build may not have: their names, the priority of their

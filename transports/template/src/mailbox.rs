@@ -1,0 +1,214 @@
+//! The network: the mailbox of each endpoint, and the process's list of mailboxes.
+//!
+//! A new transport replaces this file by its own way to move frames. Peers use a mailbox without the
+//! endpoint's lock. So each part has a lock of its own, which nobody holds while taking another.
+
+use crate::handle::{drain, ring};
+use cci_mem::fork::PerProcess;
+use cci_mem::sync::{AtomicU64, Ordering};
+use cci_proto::{Attribute, Status, Time};
+use cci_transport::{OpenError, RegistrationTable};
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The scheme of URIs, with what separates it from the number.
+const SCHEME: &str = "template://";
+
+/// A request for a connection.
+pub(crate) struct Request {
+    pub(crate) from: Arc<Mailbox>,
+    /// The client's number of the connection.
+    pub(crate) number: u32,
+    pub(crate) attribute: Attribute,
+    pub(crate) max_send_size: u32,
+    pub(crate) payload: Vec<u8>,
+    /// 0, or what a redirected client presents.
+    pub(crate) token: u64,
+}
+
+/// What one endpoint sends to another. `to`: the receiver's number of the connection.
+pub(crate) enum Frame {
+    /// Asks for a connection.
+    Request(Request),
+    /// The client has given up its request.
+    Withdrawn { client: u64, number: u32 },
+    /// Answers a request; `number` is the server's number of the connection.
+    Accepted { to: u32, from: Arc<Mailbox>, number: u32, max_send_size: u32 },
+    /// Answers a request.
+    Rejected { to: u32 },
+    /// Answers a request: ask the endpoint at `uri`, with the token.
+    Redirected { to: u32, uri: String, token: u64 },
+    /// A message.
+    Message { to: u32, bytes: Vec<u8> },
+    /// The oldest message that was not acknowledged is in a receive slot.
+    Delivered { to: u32 },
+    /// A message waits for a receive slot (receiver not ready).
+    NotReady { to: u32 },
+    /// The connection has ended; no frame follows.
+    Close { to: u32 },
+}
+
+/// The frames of an endpoint, and whether its handle is readable because of them.
+#[derive(Default)]
+struct Arrivals {
+    frames: VecDeque<Frame>,
+    /// The program may sleep on the handle, so that an arrival writes the waker.
+    is_watched: bool,
+    /// The waker is written, so that no arrival writes it again.
+    is_readable: bool,
+    is_closed: bool,
+}
+
+/// The part of an endpoint that peers use.
+pub(crate) struct Mailbox {
+    number: u64,
+    uri: String,
+    arrivals: Mutex<Arrivals>,
+    waker: Arc<OwnedFd>,
+    /// When the endpoint made progress last: peers see that it is alive (keepalive).
+    polled: AtomicU64,
+    pub(crate) registrations: Mutex<RegistrationTable<()>>,
+}
+
+/// The mailboxes by number, and the last number that was given.
+type Mailboxes = (BTreeMap<u64, Arc<Mailbox>>, u64);
+
+/// All mailboxes of this process. A forked child has a list of its own, because the parent's
+/// endpoints do not exist there.
+static MAILBOXES: PerProcess<Mutex<Mailboxes>> = PerProcess::new();
+
+/// A panic leaves no half-written state under these locks, so that a poisoned one is used on.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The number in a service. `parse` alone would accept a sign.
+pub(crate) fn parse(text: &str) -> Option<u64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+/// The number in a URI of this transport.
+pub(crate) fn number_of(uri: &str) -> Option<u64> {
+    parse(uri.strip_prefix(SCHEME)?)
+}
+
+impl Mailbox {
+    /// Enters a mailbox into the list, with this number or a free one.
+    pub(crate) fn open(wanted: Option<u64>, waker: Arc<OwnedFd>, key: u64) -> Result<Arc<Self>, OpenError> {
+        let no_list = |source| OpenError::system("cannot open a template endpoint", source);
+        let (_, list) = MAILBOXES.get(Mutex::default).map_err(no_list)?;
+        let mut list = lock(list);
+        let (mailboxes, last) = &mut *list;
+        let number = wanted.unwrap_or_else(|| {
+            loop {
+                *last = last.wrapping_add(1);
+                if !mailboxes.contains_key(last) {
+                    return *last;
+                }
+            }
+        });
+        if mailboxes.contains_key(&number) {
+            let what = format!("another endpoint has the number {number}; give another service");
+            return Err(OpenError::new(Status::AddrNotAvail, what));
+        }
+        let mailbox = Arc::new(Self {
+            number,
+            uri: format!("{SCHEME}{number}"),
+            arrivals: Mutex::default(),
+            waker,
+            polled: AtomicU64::new(0),
+            registrations: Mutex::new(RegistrationTable::new(key)),
+        });
+        mailboxes.insert(number, Arc::clone(&mailbox));
+        Ok(mailbox)
+    }
+
+    /// The mailbox of the open endpoint with this number.
+    pub(crate) fn find(number: u64) -> Option<Arc<Self>> {
+        let (_, list) = MAILBOXES.get(Mutex::default).ok()?;
+        lock(list).0.get(&number).cloned()
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    /// Sends a frame to this endpoint, and wakes its program if that may sleep. False: the endpoint
+    /// is closed.
+    pub(crate) fn push(&self, frame: Frame) -> bool {
+        let mut arrivals = lock(&self.arrivals);
+        if arrivals.is_closed {
+            return false;
+        }
+        arrivals.frames.push_back(frame);
+        // Under the lock, so that `settle` cannot clear the handle between the frame and the write.
+        if arrivals.is_watched && !std::mem::replace(&mut arrivals.is_readable, true) {
+            ring(&self.waker);
+        }
+        true
+    }
+
+    /// Frames that wait. A sender of unreliable messages drops them where there are many.
+    pub(crate) fn len(&self) -> usize {
+        lock(&self.arrivals).frames.len()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        lock(&self.arrivals).is_closed
+    }
+
+    /// Takes all frames. The caller handles them without the lock, since its answers may go to this
+    /// same mailbox.
+    pub(crate) fn take(&self) -> VecDeque<Frame> {
+        std::mem::take(&mut lock(&self.arrivals).frames)
+    }
+
+    /// Makes the handle readable if there is work or a frame, and quiet otherwise. `needs_edge`: a
+    /// handle that stays readable gives an edge. Returns whether it is quiet.
+    pub(crate) fn settle(&self, has_work: bool, needs_edge: bool) -> bool {
+        let mut arrivals = lock(&self.arrivals);
+        arrivals.is_watched = true;
+        let is_quiet = !has_work && arrivals.frames.is_empty();
+        if is_quiet {
+            // Also where this side has not written: another thread's wake-up makes it readable once.
+            drain(&self.waker);
+        } else if needs_edge || !arrivals.is_readable {
+            ring(&self.waker);
+        }
+        arrivals.is_readable = !is_quiet;
+        is_quiet
+    }
+
+    /// Makes the handle readable once, so that a program that sleeps on it makes progress.
+    pub(crate) fn probe(&self) {
+        ring(&self.waker);
+    }
+
+    /// Records that the endpoint makes progress.
+    pub(crate) fn note_polled(&self, now: Time) {
+        self.polled.store(now.0, Ordering::Relaxed);
+    }
+
+    /// When the endpoint made progress last.
+    pub(crate) fn polled(&self) -> Time {
+        Time(self.polled.load(Ordering::Relaxed))
+    }
+
+    /// Closes the mailbox: peers find it no more, and no frame is added. Returns the frames that
+    /// wait.
+    pub(crate) fn close(&self) -> VecDeque<Frame> {
+        if let Ok((_, list)) = MAILBOXES.get(Mutex::default) {
+            lock(list).0.remove(&self.number);
+        }
+        // A peer that copies has the lock: from here on nobody touches the program's memory.
+        lock(&self.registrations).clear();
+        let mut arrivals = lock(&self.arrivals);
+        arrivals.is_closed = true;
+        std::mem::take(&mut arrivals.frames)
+    }
+}

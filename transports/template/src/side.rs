@@ -1,0 +1,237 @@
+//! One end of a connection: its operations in order, and what arrives for it.
+
+use crate::mailbox::{Frame, Mailbox};
+use crate::rma::Transfer;
+use cci_mem::sync::Ordering;
+use cci_proto::{Failure, Time};
+use cci_transport::{Connection, ConnectionState, Core, Posted, Slot};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A connect that waits for its answer.
+pub(crate) struct Opening {
+    /// Reserved for the CONNECT event, so that the event always finds a slot.
+    pub(crate) slot: &'static Slot,
+    pub(crate) context: u64,
+    pub(crate) deadline: Option<Time>,
+    /// Kept for the endpoint to which the client may be redirected.
+    pub(crate) payload: Vec<u8>,
+    /// Who was asked.
+    pub(crate) server: Arc<Mailbox>,
+    /// A second redirect is refused: two endpoints could send a client to and fro for ever.
+    pub(crate) is_redirected: bool,
+}
+
+/// What an operation does.
+enum Work {
+    Message(Vec<u8>),
+    Rma(Transfer),
+}
+
+/// A message or an RMA that is not over.
+struct Operation {
+    slot: &'static Slot,
+    posted: Posted,
+    deadline: Option<Time>,
+    work: Work,
+    /// How it has ended. The event waits for earlier operations.
+    outcome: Option<Result<(), Failure>>,
+}
+
+pub(crate) struct Side {
+    pub(crate) cell: &'static Connection,
+    /// The peer, and its number of the connection. `None` while the connect waits.
+    pub(crate) peer: Option<(Arc<Mailbox>, u32)>,
+    pub(crate) opening: Option<Opening>,
+    operations: VecDeque<Operation>,
+    /// The first operations, which are copied or sent; others wait.
+    started: usize,
+    /// Messages that wait for a receive slot.
+    pub(crate) backlog: VecDeque<Vec<u8>>,
+    /// The peer was told that its messages wait.
+    pub(crate) has_refused: bool,
+    /// The peer has told that messages wait there.
+    is_refused: bool,
+    /// The peer has closed the connection; its messages are still delivered.
+    pub(crate) is_closed: bool,
+    /// When the keepalive time began at the earliest.
+    alive: Time,
+    /// The peer was rung in this keepalive time.
+    is_probed: bool,
+}
+
+impl Side {
+    pub(crate) fn new(cell: &'static Connection, now: Time) -> Self {
+        Self {
+            cell,
+            peer: None,
+            opening: None,
+            operations: VecDeque::new(),
+            started: 0,
+            backlog: VecDeque::new(),
+            has_refused: false,
+            is_refused: false,
+            is_closed: false,
+            alive: now,
+            is_probed: false,
+        }
+    }
+
+    /// Sends a frame to the peer. False: the peer's endpoint is closed, or not known yet.
+    pub(crate) fn push(&self, frame: impl FnOnce(u32) -> Frame) -> bool {
+        self.peer.as_ref().is_some_and(|(peer, to)| peer.push(frame(*to)))
+    }
+
+    /// Adds a message.
+    pub(crate) fn post_message(&mut self, slot: &'static Slot, posted: Posted, now: Time, bytes: Vec<u8>) {
+        self.post(slot, posted, now, Work::Message(bytes));
+    }
+
+    /// Adds an RMA.
+    pub(crate) fn post_rma(&mut self, slot: &'static Slot, posted: Posted, now: Time, transfer: Transfer) {
+        self.post(slot, posted, now, Work::Rma(transfer));
+    }
+
+    fn post(&mut self, slot: &'static Slot, posted: Posted, now: Time, work: Work) {
+        self.cell.on_begun();
+        let deadline = self.send_deadline(now);
+        self.operations.push_back(Operation { slot, posted, deadline, work, outcome: None });
+    }
+
+    fn send_deadline(&self, now: Time) -> Option<Time> {
+        let micros = self.cell.send_timeout.load(Ordering::Relaxed);
+        (micros > 0).then(|| now.plus_micros(micros.into()))
+    }
+
+    /// Whether [`Side::start`] could do something. A fence waits for the operations before it.
+    pub(crate) fn is_runnable(&self) -> bool {
+        let is_fence = |operation: &Operation| matches!(&operation.work, Work::Rma(transfer) if transfer.is_fence);
+        self.operations.get(self.started).is_some_and(|next| self.started == 0 || !is_fence(next))
+    }
+
+    /// Whether operations wait whose bytes are still in this program's memory.
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.started < self.operations.len()
+    }
+
+    /// Starts operations in order, at most one piece of an RMA. One queue keeps order: no operation
+    /// overtakes an RMA that is being copied, so that its message comes after the data.
+    pub(crate) fn start(&mut self, core: &mut Core, own: &Mailbox) {
+        while self.is_runnable() {
+            let Some((peer, to)) = &self.peer else { return };
+            let operation = &mut self.operations[self.started];
+            let message = match &mut operation.work {
+                Work::Message(bytes) => Some(std::mem::take(bytes)),
+                Work::Rma(transfer) => match transfer.step(own, peer) {
+                    Ok(false) => break,
+                    Ok(true) => transfer.message.take(),
+                    Err(failure) => {
+                        let failure = if peer.is_closed() { Failure::Disconnected } else { failure };
+                        operation.outcome = Some(Err(failure));
+                        None
+                    }
+                },
+            };
+            match message.filter(|_| operation.outcome.is_none()) {
+                // The receiver answers when the message is in a slot.
+                Some(bytes) => {
+                    let len = bytes.len();
+                    if peer.push(Frame::Message { to: *to, bytes }) {
+                        self.cell.counters.on_sent();
+                        core.counters().on_sent(len);
+                    } else {
+                        operation.outcome = Some(Err(Failure::Disconnected));
+                    }
+                }
+                None => operation.outcome = operation.outcome.or(Some(Ok(()))),
+            }
+            self.started += 1;
+        }
+        self.finish(core);
+    }
+
+    /// Ends operations in order, as far as they are over.
+    fn finish(&mut self, core: &mut Core) {
+        while let Some(outcome) = self.operations.front().and_then(|operation| operation.outcome) {
+            let Some(operation) = self.operations.pop_front() else { return };
+            self.started = self.started.saturating_sub(1);
+            if let (Work::Rma(transfer), Ok(())) = (&operation.work, outcome) {
+                self.cell.counters.on_rma(transfer.len);
+                core.counters().on_rma(transfer.len);
+            }
+            core.end_operation(operation.slot, self.cell, operation.posted, outcome);
+        }
+    }
+
+    /// The peer has delivered the oldest message that it has not acknowledged.
+    pub(crate) fn on_delivered(&mut self, core: &mut Core) {
+        self.is_refused = false;
+        let sent = self.operations.iter_mut().take(self.started).find(|operation| operation.outcome.is_none());
+        if let Some(operation) = sent {
+            operation.outcome = Some(Ok(()));
+        }
+        self.finish(core);
+    }
+
+    /// The peer has no receive slot.
+    pub(crate) fn on_not_ready(&mut self, core: &Core) {
+        self.is_refused = true;
+        self.cell.counters.on_rnr();
+        core.counters().on_not_ready();
+    }
+
+    /// Fails all operations: the first for this cause, the others because the connection has ended.
+    pub(crate) fn fail(&mut self, core: &mut Core, mut cause: Failure) {
+        for operation in &mut self.operations {
+            operation.outcome =
+                operation.outcome.or_else(|| Some(Err(std::mem::replace(&mut cause, Failure::Disconnected))));
+        }
+        self.finish(core);
+        self.cell.set_state(ConnectionState::Broken);
+    }
+
+    /// Why the oldest operation has failed, if its time is over.
+    pub(crate) fn late(&self, now: Time) -> Option<Failure> {
+        self.operations.front()?.deadline.filter(|deadline| *deadline <= now)?;
+        Some(if self.is_refused { Failure::NotReady } else { Failure::TimedOut })
+    }
+
+    /// The program has changed a timeout: its time begins now.
+    pub(crate) fn restart_timeouts(&mut self, now: Time) {
+        (self.alive, self.is_probed) = (now, false);
+        let deadline = self.send_deadline(now);
+        self.operations.iter_mut().for_each(|operation| operation.deadline = deadline);
+    }
+
+    /// The keepalive time, and when it began: when the peer made progress last.
+    fn keepalive(&self) -> Option<(Duration, Time)> {
+        let micros = self.cell.keepalive.load(Ordering::Relaxed);
+        let (peer, _) = self.peer.as_ref().filter(|_| micros > 0 && !self.is_closed)?;
+        Some((Duration::from_micros(micros.into()), self.alive.max(peer.polled())))
+    }
+
+    /// Rings a peer that was silent for half of the keepalive time: a program that sleeps on its
+    /// handle is alive. Returns whether the peer was silent for the whole time.
+    pub(crate) fn check_keepalive(&mut self, now: Time) -> bool {
+        let Some((time, heard)) = self.keepalive() else { return false };
+        let is_quiet = now >= heard + time / 2;
+        if is_quiet
+            && !self.is_probed
+            && let Some((peer, _)) = &self.peer
+        {
+            peer.probe();
+        }
+        self.is_probed = is_quiet;
+        now >= heard + time
+    }
+
+    /// When the program must call again though nothing arrives.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        let opening = self.opening.as_ref().and_then(|opening| opening.deadline);
+        let operation = self.operations.front().and_then(|operation| operation.deadline);
+        let part = |time: Duration| if self.is_probed { time } else { time / 2 };
+        let keepalive = self.keepalive().map(|(time, heard)| heard + part(time));
+        [opening, operation, keepalive].into_iter().flatten().min()
+    }
+}

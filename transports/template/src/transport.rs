@@ -1,0 +1,299 @@
+//! The trait, and progress. Each method of the trait is a few lines here; the work is in the other
+//! files.
+
+use crate::Template;
+use crate::mailbox::Frame;
+use crate::rma::{self, Transfer};
+use crate::setup::number_in;
+use crate::side::Side;
+use cci_mem::memory::Memory;
+use cci_mem::sync::Ordering;
+use cci_proto::{Attribute, ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Time};
+use cci_transport::{
+    Connect, Connection, ConnectionReport, Core, Message, Peer, Posted, Rma, Slot, Transport, monotonic,
+};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Frames in a mailbox above which unreliable messages are dropped: a receiver that makes no calls
+/// must not cost memory without bound.
+const MOST_FRAMES: usize = 16_384;
+/// How long an event that found no slot waits for the next attempt.
+const RETRY_EVENTS: Duration = Duration::from_millis(1);
+
+/// When an operation begins; nothing reads it unless the connection has a send timeout.
+fn begin(connection: &Connection) -> Time {
+    if connection.send_timeout.load(Ordering::Relaxed) > 0 { monotonic() } else { Time(0) }
+}
+
+impl Template {
+    /// Handles what has arrived and what is late. It never waits.
+    pub(crate) fn make_progress(&mut self, core: &mut Core) {
+        let now = monotonic();
+        self.mailbox.note_polled(now);
+        for frame in self.mailbox.take() {
+            self.on_frame(core, frame);
+        }
+        self.deliver(core);
+        for side in self.sides.values_mut() {
+            side.start(core, &self.mailbox);
+        }
+        self.expire(core, now);
+        self.pending_events.flush(core);
+    }
+
+    /// A frame for a connection that has ended is dropped: its peer's frame was on the way.
+    fn on_frame(&mut self, core: &mut Core, frame: Frame) {
+        match frame {
+            Frame::Request(request) => self.on_request(core, request),
+            Frame::Withdrawn { client, number } => self.inbox.withdraw(client, number),
+            Frame::Accepted { to, from, number, max_send_size } => {
+                self.on_accepted(core, to, (from, number), max_send_size);
+            }
+            Frame::Rejected { to } => self.end_opening(core, to, cci_proto::Failure::Refused),
+            Frame::Redirected { to, uri, token } => self.on_redirected(core, to, &uri, token),
+            Frame::Message { to, bytes } => self.on_message(core, to, bytes),
+            Frame::Delivered { to } => {
+                if let Some(side) = self.sides.get_mut(&to) {
+                    side.on_delivered(core);
+                }
+            }
+            Frame::NotReady { to } => {
+                if let Some(side) = self.sides.get_mut(&to) {
+                    side.on_not_ready(core);
+                }
+            }
+            Frame::Close { to } => self.on_close(core, to),
+        }
+    }
+
+    /// A message waits for its turn, or is dropped if it may be and no slot is free.
+    fn on_message(&mut self, core: &mut Core, to: u32, bytes: Vec<u8>) {
+        let Some(side) = self.sides.get_mut(&to) else { return };
+        if side.cell.attribute().is_reliable() {
+            if side.backlog.is_empty() {
+                self.inbox.turns.push_back(to);
+            }
+            side.backlog.push_back(bytes);
+        } else if !self.inbox.turns.is_empty() || !self.inbox.show_message(core, side.cell, &bytes) {
+            side.cell.counters.on_dropped();
+            core.counters().on_dropped();
+        }
+    }
+
+    /// Moves requests and messages into receive slots. The acknowledgement comes only now: a sender's
+    /// SEND event promises that the message reaches the program.
+    fn deliver(&mut self, core: &mut Core) {
+        self.inbox.show_requests(core);
+        while let Some(number) = self.inbox.turns.pop_front() {
+            let Some(side) = self.sides.get_mut(&number) else { continue };
+            let Some(bytes) = side.backlog.front() else { continue };
+            if !self.inbox.show_message(core, side.cell, bytes) {
+                self.inbox.turns.push_front(number);
+                break;
+            }
+            side.backlog.pop_front();
+            side.has_refused = false;
+            side.push(|to| Frame::Delivered { to });
+            if !side.backlog.is_empty() {
+                self.inbox.turns.push_back(number);
+            } else if side.is_closed {
+                self.break_side(core, number, cci_proto::Failure::Disconnected);
+            }
+        }
+        // Backpressure: senders learn why they wait, once.
+        for number in &self.inbox.turns {
+            if let Some(side) = self.sides.get_mut(number)
+                && !std::mem::replace(&mut side.has_refused, true)
+            {
+                core.counters().on_refused();
+                side.push(|to| Frame::NotReady { to });
+            }
+        }
+    }
+
+    /// When the program must call again though nothing arrives.
+    fn deadline(&self) -> Option<Time> {
+        let sides = self.sides.values().filter_map(Side::deadline).min();
+        let retry = (!self.pending_events.is_empty()).then(|| monotonic() + RETRY_EVENTS);
+        [sides, self.expected.deadline(), retry].into_iter().flatten().min()
+    }
+
+    /// Makes the handle readable exactly if there is something to do. Returns whether it is quiet.
+    fn settle_handle(&mut self, core: &mut Core, needs_edge: bool) -> bool {
+        let has_work = core.has_event() || core.has_room_again() || self.sides.values().any(Side::is_runnable);
+        self.handle.set_timer(self.deadline());
+        self.mailbox.settle(has_work, needs_edge)
+    }
+}
+
+impl Transport for Template {
+    fn uri(&self) -> &str {
+        self.mailbox.uri()
+    }
+
+    fn handle(&self) -> BorrowedFd<'_> {
+        self.handle.fd()
+    }
+
+    fn connect(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
+        self.ask(core, connect)
+    }
+
+    fn accept(&mut self, core: &mut Core, request: &'static Slot, context: u64) -> Result<(), RequestError> {
+        self.accept_shown(core, request, context)
+    }
+
+    fn peer(&self, request: &'static Slot) -> Option<Peer> {
+        let mut peer = Peer::default();
+        // By this process's own list, and not by the client's word.
+        peer.address = self.inbox.shown.get(request)?.from.uri().into();
+        Some(peer)
+    }
+
+    fn reject(&mut self, _: &mut Core, request: &'static Slot) -> Result<(), RequestError> {
+        // A client that is gone needs no answer.
+        if let Some(request) = self.inbox.shown.take(request) {
+            request.from.push(Frame::Rejected { to: request.number });
+        }
+        Ok(())
+    }
+
+    fn expect(&mut self, core: &mut Core, token: u64, context: u64, limit: Duration) -> Result<(), RequestError> {
+        self.expected.expect(core, token, context, monotonic() + limit)
+    }
+
+    fn forget_expected(&mut self, core: &mut Core, token: u64) {
+        self.expected.forget(core, token);
+    }
+
+    fn redirect(&mut self, _: &mut Core, request: &'static Slot, uri: &str, token: u64) -> Result<(), RequestError> {
+        if let Some(request) = self.inbox.shown.take(request) {
+            request.from.push(Frame::Redirected { to: request.number, uri: uri.into(), token });
+        }
+        Ok(())
+    }
+
+    fn disconnect(&mut self, core: &mut Core, connection: &'static Connection) {
+        self.leave(core, connection);
+    }
+
+    fn send(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        message: Message<'_>,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        let side = self.sides.get_mut(&number_in(connection)).ok_or(SendError::Disconnected)?;
+        let slot = core.take_send().ok_or(SendError::NoBuffers)?;
+        // The program has its bytes back when this call returns.
+        let mut bytes = vec![0; message.len()];
+        message.copy_to(&mut bytes);
+        if connection.attribute() == Attribute::Unreliable {
+            connection.on_begun();
+            let len = bytes.len();
+            let has_room = side.peer.as_ref().is_some_and(|(peer, _)| peer.len() < MOST_FRAMES);
+            if has_room && side.push(|to| Frame::Message { to, bytes }) {
+                connection.counters.on_sent();
+                core.counters().on_sent(len);
+            } else {
+                connection.counters.on_dropped();
+                core.counters().on_dropped();
+            }
+            // The end of an unreliable message promises nothing about the receiver.
+            core.end_operation(slot, connection, posted, Ok(()));
+        } else {
+            side.post_message(slot, posted, begin(connection), bytes);
+            side.start(core, &self.mailbox);
+        }
+        Ok((posted == Posted::Waited).then_some(slot))
+    }
+
+    fn rma(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        rma: &Rma<'_>,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, RmaError> {
+        let side = self.sides.get_mut(&number_in(connection)).ok_or(RmaError::Disconnected)?;
+        let transfer = Transfer::new(&self.mailbox, rma)?;
+        let slot = core.take_rma().ok_or(RmaError::NoBuffers)?;
+        side.post_rma(slot, posted, begin(connection), transfer);
+        side.start(core, &self.mailbox);
+        Ok((posted == Posted::Waited).then_some(slot))
+    }
+
+    fn register(&mut self, _: &mut Core, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
+        rma::register(&self.mailbox, memory, rights)
+    }
+
+    fn deregister(&mut self, _: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
+        rma::deregister(&self.mailbox, handle)
+    }
+
+    fn progress(&mut self, core: &mut Core) {
+        self.make_progress(core);
+    }
+
+    /// Once armed, the handle stays armed: every call then ends with `settle`. `WaitPolicy` and
+    /// `EdgePolicy` would disarm it while a program spins, which saves the system calls of `settle`.
+    fn arm(&mut self, core: &mut Core) -> bool {
+        core.note_armed();
+        self.settle_handle(core, true)
+    }
+
+    fn settle(&mut self, core: &mut Core) {
+        core.take_popped();
+        // A program that got EAGAIN may sleep, edge-triggered.
+        let needs_edge = core.take_empty();
+        self.settle_handle(core, needs_edge);
+        core.publish_gauges();
+    }
+
+    /// The first empty call of a program that has the handle arms it.
+    fn leave_edge(&mut self, core: &mut Core) {
+        self.arm(core);
+    }
+
+    fn waker(&self) -> Arc<OwnedFd> {
+        self.handle.waker()
+    }
+
+    fn refill(&mut self, core: &mut Core) {
+        self.inbox.sweep(core);
+        // Set again if slots run out again.
+        core.set_starving(false);
+        self.deliver(core);
+    }
+
+    fn options_changed(&mut self, _: &mut Core, connection: &'static Connection) {
+        if let Some(side) = self.sides.get_mut(&number_in(connection)) {
+            side.restart_timeouts(monotonic());
+        }
+    }
+
+    fn report(&self, _: &Core, connection: &'static Connection) -> ConnectionReport {
+        let counters = &connection.counters;
+        ConnectionReport {
+            transport: "template",
+            path: "the peer's queue in the memory of this process".into(),
+            rma_path: "copied by the initiator".into(),
+            why: "both endpoints are in this process".into(),
+            mtu: connection.max_send_size.load(Ordering::Relaxed),
+            open: connection.open.load(Ordering::Relaxed),
+            sent: counters.sent.load(Ordering::Relaxed),
+            received: counters.received.load(Ordering::Relaxed),
+            rma_bytes: counters.rma_bytes.load(Ordering::Relaxed),
+            rnr: counters.rnr.load(Ordering::Relaxed).into(),
+            dropped: counters.dropped.load(Ordering::Relaxed).into(),
+            ..ConnectionReport::default()
+        }
+    }
+
+    fn close(&mut self, core: &mut Core, limit: Duration) {
+        self.close_all(core, limit);
+    }
+}
