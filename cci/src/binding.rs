@@ -526,9 +526,13 @@ pub fn handle(endpoint: &Endpoint) -> Result<std::os::fd::RawFd, Unusable> {
 
 /// Registers memory that the endpoint keeps until the registration has ended: see [`drop_owned`].
 pub(crate) fn register_owned(endpoint: &Endpoint, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
-    let handle = register(endpoint, memory.clone(), rights)?;
-    endpoint.with(|core, _| core.own_memory(&handle, memory))?;
-    Ok(handle)
+    endpoint.with(|core, transport| {
+        retire_in(core, transport);
+        let rights = if core.rights_are_open() { Rights::READ_WRITE } else { rights };
+        let handle = transport.register(core, memory.clone(), rights)?;
+        core.own_memory(&handle, memory);
+        Ok(handle)
+    })?
 }
 
 /// As [`deregister`], of [`register_owned`].
@@ -543,27 +547,27 @@ pub(crate) fn deregister_owned(endpoint: &Endpoint, handle: &RmaHandle) -> Resul
 /// Ends a registration of [`register_owned`] without waiting. While a peer copies, the endpoint keeps the memory.
 pub(crate) fn drop_owned(endpoint: &Endpoint, handle: &RmaHandle) {
     // Where the endpoint cannot be entered, it keeps the memory until it closes.
-    let _ = endpoint.with(|core, transport| {
-        core.note_dropped(handle);
-        if transport.retire(core, handle) != Err(RegisterError::Busy) {
-            core.release_memory(handle);
-        }
+    let _ = endpoint.with(|core, transport| match transport.retire(core, handle) {
+        Err(RegisterError::Busy) => core.note_dropped(handle),
+        _ => core.release_memory(handle),
     });
 }
 
 /// Ends the registrations that [`drop_owned`] left and whose copies are over. Returns the number of those that remain.
 pub(crate) fn retire_dropped(endpoint: &Endpoint) -> Result<usize, Unusable> {
-    endpoint.with(|core, transport| {
-        let dropped = core.dropped_registrations();
-        let is_busy = |handle: &&RmaHandle| {
-            let is_busy = transport.retire(core, handle) == Err(RegisterError::Busy);
-            if !is_busy {
-                core.release_memory(handle);
-            }
-            is_busy
-        };
-        dropped.iter().filter(is_busy).count()
-    })
+    endpoint.with(retire_in)
+}
+
+fn retire_in(core: &mut cci_transport::Core, transport: &mut dyn Transport) -> usize {
+    let dropped = core.dropped_registrations();
+    let is_busy = |handle: &&RmaHandle| {
+        let is_busy = transport.retire(core, handle) == Err(RegisterError::Busy);
+        if !is_busy {
+            core.release_memory(handle);
+        }
+        is_busy
+    };
+    dropped.iter().filter(is_busy).count()
 }
 
 /// The cell of an endpoint in its slab.

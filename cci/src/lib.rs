@@ -70,7 +70,7 @@ mod transports;
 mod waiting;
 
 pub use cci_mem::arena::SharedMemory;
-pub use cci_mem::memory::Memory;
+pub use cci_mem::memory::{HeapBytes, Memory};
 pub use cci_mem::view::View;
 pub use cci_proto::{
     Alignment, Attribute, CONN_REQ_LEN, ConnectError, ConnectionOption, EndpointOption, EventKind, Failure,

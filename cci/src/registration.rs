@@ -15,6 +15,9 @@ mod sealed {
 /// Memory that can be registered: [`SharedMemory`], `Vec<u8>`, `Arc<[AtomicU64]>`, `Arc<SharedMemory>`, and [`Memory`], which names
 /// memory by its address and whose maker has promised that it stays.
 ///
+/// A registration for one transfer allocates nothing after the first ones, except that of a `Vec<u8>`: a program that registers
+/// the same bytes again and again registers [`Memory::of_bytes`].
+///
 /// # Example
 ///
 /// ```
@@ -163,7 +166,6 @@ impl<M: Region> Registration<M> {
     ) -> Result<Self, RegisterError> {
         let held = memory.hold();
         let name = M::name(&held);
-        binding::retire_dropped(endpoint)?;
         let handle = binding::register_owned(endpoint, name.clone(), rights)?;
         Ok(Self { name, handle, endpoint, life, held: Some(held) })
     }

@@ -8,7 +8,7 @@ use cci::{Memory, OpenError, RegisterError, Rights, RmaError, RmaHandle, Status}
 use cci_mem::fork::PerProcess;
 use cci_mem::slab::Slab;
 use cci_mem::sync::{AtomicU64, Ordering};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 
@@ -37,7 +37,8 @@ fn key(endpoint: &EndpointCell, handle: &RmaHandle) -> Key {
 #[derive(Default)]
 struct Registry {
     cells: Slab<HandleCell>,
-    live: Mutex<BTreeMap<Key, &'static HandleCell>>,
+    /// A hash map, which allocates nothing once it has been as full as it becomes.
+    live: Mutex<HashMap<Key, &'static HandleCell>>,
 }
 
 static REGISTRY: PerProcess<Registry> = PerProcess::new();
@@ -47,7 +48,7 @@ fn registry() -> Result<&'static Registry, Refusal> {
 }
 
 impl Registry {
-    fn live(&self) -> std::sync::MutexGuard<'_, BTreeMap<Key, &'static HandleCell>> {
+    fn live(&self) -> std::sync::MutexGuard<'_, HashMap<Key, &'static HandleCell>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -56,12 +57,13 @@ impl Registry {
 pub(crate) fn forget(endpoint: &EndpointCell) {
     let Ok(registry) = registry() else { return };
     let address = std::ptr::from_ref(endpoint).addr();
-    let mut live = registry.live();
-    let range = (address, 0, 0)..=(address, u64::MAX, u64::MAX);
-    let keys: Vec<Key> = live.range(range).map(|(key, _)| *key).collect();
-    for cell in keys.iter().filter_map(|key| live.remove(key)) {
-        registry.cells.give(cell);
-    }
+    registry.live().retain(|(endpoint, ..), cell| {
+        let is_kept = *endpoint != address;
+        if !is_kept {
+            registry.cells.give(cell);
+        }
+        is_kept
+    });
 }
 
 /// The handle that a program names: its own copy, or the library's cell.

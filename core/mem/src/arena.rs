@@ -65,13 +65,15 @@ pub fn find(memory: &Memory) -> Option<(Arc<Segment>, u64, usize)> {
     (end <= segment.len() as u64).then(|| (Arc::clone(segment), *number, offset))
 }
 
-/// The allocations that a range touches: a range may begin or end in memory of the program, or go on into the next allocation.
-pub(crate) fn touched(start: usize, len: u64) -> Vec<Arc<Segment>> {
+/// The allocations that a range touches, the last one apart, so that one alone needs no vector: a range may begin or end in memory
+/// of the program, or go on into the next allocation.
+pub(crate) fn touched(start: usize, len: u64) -> (Option<Arc<Segment>>, Vec<Arc<Segment>>) {
     let end = usize::try_from(len).map_or(usize::MAX, |len| start.saturating_add(len));
-    let Ok(all) = allocations() else { return Vec::new() };
+    let Ok(all) = allocations() else { return (None, Vec::new()) };
     let below = all.by_start.range(..end).rev();
     let touched = below.take_while(|(first, (_, segment))| *first + segment.len() > start);
-    touched.map(|(_, (_, segment))| Arc::clone(segment)).collect()
+    let mut touched = touched.map(|(_, (_, segment))| Arc::clone(segment));
+    (touched.next(), touched.collect())
 }
 
 /// An allocation as a safe Rust program uses it: it copies in and out, because peers with rights copy too.
@@ -192,7 +194,10 @@ mod tests {
     fn a_range_beside_an_allocation_keeps_nothing() {
         let segment = allocate(1).expect("memory");
         let (start, len) = (segment.base(), segment.len());
-        let is_kept = |start: *mut u8, len| touched(start.addr(), len).iter().any(|kept| Arc::ptr_eq(kept, &segment));
+        let is_kept = |start: *mut u8, len| {
+            let (last, others) = touched(start.addr(), len);
+            last.iter().chain(&others).any(|kept| Arc::ptr_eq(kept, &segment))
+        };
         assert!(!is_kept(start.wrapping_add(len), 1) && !is_kept(start.wrapping_sub(8), 8));
         assert!(is_kept(start.wrapping_sub(8), 9) && is_kept(start.wrapping_sub(8), u64::MAX));
         assert!(free(start));

@@ -2,7 +2,6 @@
 
 use crate::segment::Segment;
 use crate::{arena, crc, words};
-use std::any::Any;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -28,10 +27,24 @@ use std::sync::atomic::AtomicU64;
 pub struct Memory {
     start: usize,
     len: u64,
-    /// The library allocations that it lies in, which stay mapped as long as this value lives.
-    _kept: Vec<Arc<Segment>>,
     /// What frees the range when it is dropped.
-    _owner: Option<Arc<dyn Any + Send + Sync>>,
+    _owner: Owner,
+}
+
+/// What keeps a range. A clone allocates nothing, but for a range around several library allocations.
+#[derive(Clone)]
+enum Owner {
+    /// The library allocations that the range touches, which stay mapped as long as this value lives; or the program alone.
+    Segments {
+        _first: Option<Arc<Segment>>,
+        _others: Vec<Arc<Segment>>,
+    },
+    Bytes {
+        _bytes: Arc<HeapBytes>,
+    },
+    Words {
+        _words: Arc<[AtomicU64]>,
+    },
 }
 
 impl fmt::Debug for Memory {
@@ -41,6 +54,20 @@ impl fmt::Debug for Memory {
 }
 
 /// The bytes of a vector, as memory that others may write: no reference to them is formed until [`HeapBytes::into_vec`].
+/// [`Memory::of_bytes`] names them, again and again without an allocation.
+///
+/// # Example
+///
+/// ```
+/// # use cci_mem::memory as cci;
+/// use cci::{HeapBytes, Memory};
+/// use std::sync::Arc;
+///
+/// let bytes = Arc::new(HeapBytes::new(vec![0; 100]));
+/// assert!(Memory::of_bytes(&bytes).copy_in(96, b"tail"));
+/// let bytes = Arc::into_inner(bytes).map(HeapBytes::into_vec);
+/// assert_eq!(bytes.as_deref().map(|bytes| &bytes[96..]), Some(&b"tail"[..]));
+/// ```
 pub struct HeapBytes {
     start: *mut u8,
     len: usize,
@@ -88,35 +115,37 @@ impl Memory {
     #[must_use]
     pub unsafe fn new(start: *mut u8, len: u64) -> Self {
         let start = start.expose_provenance();
-        Self { start, len, _kept: arena::touched(start, len), _owner: None }
+        let (first, others) = arena::touched(start, len);
+        Self { start, len, _owner: Owner::Segments { _first: first, _others: others } }
     }
 
     /// Names nothing.
     #[must_use]
     pub fn none() -> Self {
-        Self { start: 0, len: 0, _kept: Vec::new(), _owner: None }
+        Self { start: 0, len: 0, _owner: Owner::Segments { _first: None, _others: Vec::new() } }
     }
 
     /// Names the bytes of a vector, which live as long as this value, a copy of it or its registration.
     #[must_use]
     pub fn of_bytes(bytes: &Arc<HeapBytes>) -> Self {
-        let owner: Arc<dyn Any + Send + Sync> = Arc::<HeapBytes>::clone(bytes);
-        Self { start: bytes.start.expose_provenance(), len: bytes.len as u64, _kept: Vec::new(), _owner: Some(owner) }
+        let owner = Owner::Bytes { _bytes: Arc::clone(bytes) };
+        Self { start: bytes.start.expose_provenance(), len: bytes.len as u64, _owner: owner }
     }
 
     /// Names words that live as long as this value, a copy of it or its registration.
     #[must_use]
     pub fn of_words(words: &Arc<[AtomicU64]>) -> Self {
-        let owner: Arc<dyn Any + Send + Sync> = Arc::new(Arc::clone(words));
+        let owner = Owner::Words { _words: Arc::clone(words) };
         let start = words.as_ptr().cast_mut().expose_provenance();
-        Self { start, len: size_of_val(&**words) as u64, _kept: Vec::new(), _owner: Some(owner) }
+        Self { start, len: size_of_val(&**words) as u64, _owner: owner }
     }
 
     /// Names bytes of a library allocation, which stays mapped as long as this value or its registration lives.
     #[must_use]
     pub fn of_segment(segment: Arc<Segment>, len: usize) -> Self {
         let len = len.min(segment.len()) as u64;
-        Self { start: segment.base().expose_provenance(), len, _kept: vec![segment], _owner: None }
+        let start = segment.base().expose_provenance();
+        Self { start, len, _owner: Owner::Segments { _first: Some(segment), _others: Vec::new() } }
     }
 
     /// The first address.

@@ -4,22 +4,18 @@ use super::Core;
 use crate::PeerCopy;
 use cci_mem::memory::Memory;
 use cci_proto::RmaHandle;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 /// The words of a handle that name a registration.
 type Key = [u64; 2];
 
-/// Memory that the endpoint owns while it is registered.
-struct OwnedMemory {
-    memory: Memory,
-    /// The program has dropped the registration while a peer was copying.
-    is_dropped: bool,
-}
-
 /// What peers may copy of the memory that the endpoint owns, and what they still copy.
 #[derive(Default)]
 pub(super) struct SharedWithPeers {
-    owned: BTreeMap<Key, OwnedMemory>,
+    /// A hash map, which allocates nothing once it has been as full as it becomes.
+    owned: HashMap<Key, Memory>,
+    /// Registrations that the program has dropped while a peer was copying.
+    dropped: Vec<RmaHandle>,
     unfinished: Vec<Box<dyn PeerCopy>>,
     busy_peer: Option<String>,
 }
@@ -28,34 +24,32 @@ impl Core {
     /// Keeps memory until [`Core::release_memory`] for the same registration, or until the endpoint
     /// closes.
     pub fn own_memory(&mut self, handle: &RmaHandle, memory: Memory) {
-        self.peers.owned.insert(key(handle), OwnedMemory { memory, is_dropped: false });
+        self.peers.owned.insert(key(handle), memory);
     }
 
     /// Drops the endpoint's share of the memory of a registration that has ended.
     pub fn release_memory(&mut self, handle: &RmaHandle) {
         self.peers.owned.remove(&key(handle));
+        self.peers.dropped.retain(|dropped| key(dropped) != key(handle));
     }
 
-    /// Records that the program has dropped a registration. Its memory stays until
+    /// Records that the program has dropped a registration while a peer was copying. Its memory stays until
     /// [`Core::release_memory`].
     pub fn note_dropped(&mut self, handle: &RmaHandle) {
-        if let Some(owned) = self.peers.owned.get_mut(&key(handle)) {
-            owned.is_dropped = true;
-        }
+        self.peers.dropped.push(*handle);
     }
 
     /// Handles of the registrations that the program has dropped and whose memory the endpoint
     /// still owns.
     #[must_use]
     pub fn dropped_registrations(&self) -> Vec<RmaHandle> {
-        let is_left = |owned: &OwnedMemory| owned.is_dropped && !owned.memory.is_empty();
-        let left = self.peers.owned.iter().filter(|(_, owned)| is_left(owned));
-        left.map(|([index, secret], _)| RmaHandle::from_words([*index, *secret, 0, 0])).collect()
+        self.peers.dropped.clone()
     }
 
     /// Takes all memory that the endpoint owns, when it closes.
     pub fn take_owned_memory(&mut self) -> Vec<Memory> {
-        std::mem::take(&mut self.peers.owned).into_values().map(|owned| owned.memory).collect()
+        self.peers.dropped.clear();
+        std::mem::take(&mut self.peers.owned).into_values().collect()
     }
 
     /// Records a peer's copy that was under way when the transport closed.
