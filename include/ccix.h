@@ -115,7 +115,7 @@ CCI_DECLSPEC int ccix_wait(cci_endpoint_t *const *endpoints, uint32_t count, con
 CCI_DECLSPEC int ccix_wake(cci_endpoint_t *endpoint);
 
 /* Sets `count` of the endpoint's send buffers aside for answers: only ccix_answer() takes them. At first there are none.
- * CCI_EINVAL: so many leave none for other sends. */
+ * CCI_EINVAL: so many leave none for other sends. CCI_OPT_ENDPT_SEND_BUF_COUNT cannot be lowered to that number or less. */
 CCI_DECLSPEC int ccix_set_answer_buffers(cci_endpoint_t *endpoint, uint32_t count);
 
 /* cci_send() of a message that answers another one, with the send buffers that are set aside for answers. While fewer answers than

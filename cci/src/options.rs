@@ -75,12 +75,11 @@ impl<T> EndpointFor<T> {
     ///
     /// # Errors
     ///
-    /// 0, or more than the endpoint was opened with.
+    /// Not more than are set aside for answers, or more than the endpoint was opened with.
     pub fn set_send_buffers(&self, count: u32) -> Result<(), OptionError> {
         self.cell.with(|core, _| {
             let wanted = in_range(count, core.send_count().1)?;
-            core.set_send_count(wanted);
-            Ok(())
+            core.set_send_count(wanted)
         })?
     }
 

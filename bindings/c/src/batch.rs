@@ -93,11 +93,11 @@ fn hand_over(
             Err(_) => break,
             Ok(found) => found,
         };
-        for slot in events.iter().flatten() {
+        for (seen, slot) in events.iter().flatten().enumerate() {
             let is_done = handler(slot);
             if cell.generation() != life {
                 // Destroyed, against the contract: these events are not the program's any more.
-                return Ok(total + found);
+                return Ok(total + seen + 1);
             }
             if is_done {
                 event::put_back(slot);

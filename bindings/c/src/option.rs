@@ -67,7 +67,7 @@ fn set_endpoint(cell: &EndpointCell, option: EndpointOption, value: impl FnOnce(
             }
             EndpointOption::SendBufCount => {
                 let count = in_range(value(), core.send_count().1)?;
-                core.set_send_count(count);
+                core.set_send_count(count)?;
             }
             EndpointOption::Uri | EndpointOption::RmaAlign => return Err(OptionError::ReadOnly),
         }

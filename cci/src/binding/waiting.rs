@@ -5,6 +5,7 @@ use cci_mem::sync::{AtomicUsize, Ordering};
 use cci_proto::{PollError, Unusable};
 use cci_transport::{Endpoint, OpenError, Slot};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,7 +24,7 @@ pub fn waiting(endpoint: &Endpoint) -> Result<Arc<OwnedFd>, OpenError> {
         return Err(unusable(Unusable::Forked));
     }
     endpoint.waiting().map_err(|source| match source {
-        rustix::io::Errno::BADF => unusable(Unusable::Closed),
+        Errno::BADF => unusable(Unusable::Closed),
         _ => OpenError::system("no descriptor for waking an endpoint", source),
     })
 }
@@ -87,7 +88,11 @@ pub fn wait_any(
         };
         if ready.until(left) {
             // An event that came with the wake-up need not wait for the next call.
-            return next();
+            let found = next();
+            // Whoever else waits for an endpoint that is closed is to be woken too: the wake-up stays.
+            if matches!(found, Err(PollError::Unusable(_))) || ready.take_wake() || !matches!(found, Ok(None)) {
+                return found;
+            }
         }
         sleep = Some(ready).filter(Sleep::is_whole);
     }
@@ -104,8 +109,12 @@ impl Sleep {
     fn new(endpoints: impl Iterator<Item = &'static Endpoint>) -> Result<Self, Unusable> {
         let (mut handles, mut wakers) = (Vec::new(), Vec::new());
         for endpoint in endpoints {
+            // First: a close writes it from now on, and no handle is given by an endpoint that is closed.
+            match endpoint.waiting() {
+                Err(Errno::BADF) => return Err(Unusable::Closed),
+                waker => wakers.extend(waker),
+            }
             handles.push(handle(endpoint)?);
-            wakers.extend(endpoint.waiting());
         }
         Ok(Self { handles, wakers })
     }
@@ -116,7 +125,7 @@ impl Sleep {
         self.wakers.len() == self.handles.len()
     }
 
-    /// Sleeps until a descriptor is readable or the time is over. True: somebody called [`wake`].
+    /// Sleeps until a descriptor is readable or the time is over. True: somebody called [`wake`], and nobody has taken that yet.
     #[expect(unsafe_code, reason = "the handles belong to endpoints")]
     fn until(&self, limit: Option<Duration>) -> bool {
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
@@ -129,8 +138,11 @@ impl Sleep {
         let mut all: Vec<PollFd<'_>> = wakers.chain(handles).collect();
         // A signal ends the sleep early, which the caller's loop allows.
         let _ = poll(&mut all, limit.as_ref());
-        let woken = all.iter().zip(&self.wakers).filter(|(polled, _)| polled.revents().contains(PollFlags::IN));
-        // Another thread may have taken it.
-        woken.filter(|(_, waker)| rustix::io::read(waker, &mut [0; 8]).is_ok()).count() > 0
+        all[..self.wakers.len()].iter().any(|polled| polled.revents().contains(PollFlags::IN))
+    }
+
+    /// Takes the wake-ups. False: other threads have taken them.
+    fn take_wake(&self) -> bool {
+        self.wakers.iter().filter(|waker| rustix::io::read(waker, &mut [0; 8]).is_ok()).count() > 0
     }
 }

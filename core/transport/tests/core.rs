@@ -93,7 +93,7 @@ fn the_number_of_slots_can_change_up_to_the_capacity() {
     core.set_recv_count(1000);
     assert_eq!(core.recv_count(), (8, 8));
     assert_eq!(lend_all(&mut core).len(), 5);
-    core.set_send_count(1);
+    core.set_send_count(1).expect("none is set aside");
     assert_eq!(core.send_count(), (1, 4));
     assert!(core.take_send().is_some() && core.take_send().is_none());
 }

@@ -164,6 +164,16 @@ static void *wake(void *endpoint)
     return NULL;
 }
 
+/* Waits until the endpoint is destroyed. */
+static void *wait_in_vain(void *endpoint)
+{
+    cci_endpoint_t *waited = endpoint;
+    cci_event_t *event;
+
+    CHECK_STATUS(ccix_wait(&waited, 1, NULL, &event, NULL), CCI_EINVAL);
+    return NULL;
+}
+
 static void *destroy(void *endpoint)
 {
     usleep(10000);
@@ -179,7 +189,7 @@ static void waits_end(void)
     struct pollfd polled = {fd, POLLIN, 0};
     cci_event_t *event = MARK(0);
     uint32_t which = 7;
-    pthread_t thread;
+    pthread_t thread, waiting[4];
 
     CHECK_OK(cci_send(pair.client, "x", 1, NULL, CCI_FLAG_SILENT));
     CHECK_OK(ccix_wait(both, 2, NULL, &event, &which));
@@ -198,7 +208,14 @@ static void waits_end(void)
     CHECK(pthread_create(&thread, NULL, destroy, (void *)both[0]) == 0);
     CHECK_STATUS(ccix_wait(both, 2, NULL, &event, &which), CCI_EINVAL);
     CHECK(event == NULL && pthread_join(thread, NULL) == 0);
-    CHECK_OK(cci_destroy_endpoint(both[1]));
+    /* Every thread that waits for it is told. */
+    for (which = 0; which < 4; which++) {
+        CHECK(pthread_create(&waiting[which], NULL, wait_in_vain, (void *)both[1]) == 0);
+    }
+    destroy((void *)both[1]);
+    for (which = 0; which < 4; which++) {
+        CHECK(pthread_join(waiting[which], NULL) == 0);
+    }
 }
 
 static void requests_tell_their_peer(void)

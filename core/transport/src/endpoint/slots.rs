@@ -5,7 +5,7 @@ use super::shortage;
 use super::{Core, CoreOptions};
 use crate::{Connection, OpenError, Slot};
 use cci_mem::pool::Pool;
-use cci_proto::Status;
+use cci_proto::{OptionError, Status};
 use std::ops::Range;
 
 /// Taken slots that one sweep checks: two for each slot newly taken keep up with the program.
@@ -49,9 +49,9 @@ impl Slots {
         Ok(Self { endpoint, all, send_slots, recv, send_limit: send.limit(), send, rma, answers: 0 })
     }
 
-    /// Limits sends that are no answers. One slot at least is theirs.
+    /// Limits sends that are no answers.
     fn limit_sends(&mut self) {
-        self.send.set_limit(self.send_limit.saturating_sub(self.answers).max(1));
+        self.send.set_limit(self.send_limit - self.answers);
     }
 
     /// All slots of the endpoint.
@@ -253,9 +253,17 @@ impl Core {
     }
 
     /// Sets so many of the send slots aside for answers.
-    pub fn set_answer_count(&mut self, count: usize) {
+    ///
+    /// # Errors
+    ///
+    /// So many leave none for other sends.
+    pub fn set_answer_count(&mut self, count: usize) -> Result<(), OptionError> {
+        if count >= self.slots.send_limit {
+            return Err(OptionError::Range);
+        }
         self.slots.answers = count;
         self.slots.limit_sends();
+        Ok(())
     }
 
     /// Send slots that only answers may take.
@@ -284,8 +292,16 @@ impl Core {
     }
 
     /// Changes the number of send slots, up to the capacity.
-    pub fn set_send_count(&mut self, count: usize) {
+    ///
+    /// # Errors
+    ///
+    /// Those for answers would leave none for other sends.
+    pub fn set_send_count(&mut self, count: usize) -> Result<(), OptionError> {
+        if count <= self.slots.answers {
+            return Err(OptionError::Range);
+        }
         self.slots.send_limit = count.min(self.slots.send.capacity());
         self.slots.limit_sends();
+        Ok(())
     }
 }

@@ -100,6 +100,7 @@ pub fn answers_find_room(device: &Device) {
             client.poll(100, |event| received += u32::from(event.received().is_some())).expect("usable");
         }
     }
+    assert_eq!(server.set_send_buffers(ANSWERS), Err(cci::OptionError::Range), "answers keep theirs");
     server.set_answer_buffers(0).expect("none");
     assert_eq!((0..100).map_while(|number| server.send(back, b"all", number).ok()).count(), 8 + ANSWERS as usize);
 }
