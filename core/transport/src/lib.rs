@@ -68,9 +68,10 @@ pub trait Transport: Send {
     /// The URI to which clients connect.
     fn uri(&self) -> &str;
 
-    /// The OS handle: readable while there may be something to do. Level-triggered. For
-    /// edge-triggered programs, every call that returns EAGAIN leaves the handle armed or gives an
-    /// edge later.
+    /// The OS handle: readable while there may be something to do, and from opening until it is first
+    /// armed. Nothing arms it when it is handed out: the first call that returns EAGAIN comes to
+    /// [`Transport::leave_edge`]. Level-triggered. For edge-triggered programs, every call that returns
+    /// EAGAIN leaves the handle armed or gives an edge later.
     fn handle(&self) -> BorrowedFd<'_>;
 
     /// Starts a connection; its CONNECT event comes later.
