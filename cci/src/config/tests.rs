@@ -1,3 +1,7 @@
+//! The configuration, by the keys of the transports that the default features have.
+
+#![cfg(all(feature = "sim", feature = "sm", feature = "sock"))]
+
 use super::*;
 use proptest::prelude::*;
 
