@@ -30,7 +30,7 @@ pub use cci_transport::{
     Connection as ConnectionCell, Endpoint as EndpointCell, Entered, Outside, Popped, Slot as EventCell,
 };
 
-pub use events::{get_event, give_back, refill, return_event};
+pub use events::{get_event, give_back, put_back, refill, return_event};
 pub use waiting::{wait_any, waiting, wake};
 
 /// `Slot::mark` of a request that was answered.

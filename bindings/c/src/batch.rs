@@ -1,7 +1,7 @@
 //! Several events by one call, and events of several endpoints.
 
 use crate::status::{Refusal, refused};
-use crate::{connection, event, guard, handles};
+use crate::{connection, guard, handles};
 use cci::__binding::{self as raw, EndpointCell, EventCell};
 use cci::PollError;
 use std::ffi::{c_int, c_void};
@@ -100,7 +100,8 @@ fn hand_over(
                 return Ok(total + seen + 1);
             }
             if is_done {
-                event::put_back(slot);
+                // SAFETY: the program says that it is done with the event.
+                unsafe { raw::put_back(slot) };
             }
         }
         total += found;

@@ -119,19 +119,6 @@ unsafe extern "C" fn cci_return_event(event: *const EventCell) -> c_int {
     }
 }
 
-/// Returns an event with which the program has done. A request that it has not answered is rejected: its client would wait.
-pub(crate) fn put_back(slot: &'static EventCell) {
-    // SAFETY: the program says that it is done with the event.
-    let mut returned = unsafe { raw::return_event(slot) };
-    if returned == Err(RequestError::NotAnswered) {
-        let _ = raw::reject(slot);
-        // SAFETY: as above.
-        returned = unsafe { raw::return_event(slot) };
-    }
-    // Else the program has returned it itself.
-    let _ = returned;
-}
-
 /// Likewise.
 #[cold]
 #[inline(never)]

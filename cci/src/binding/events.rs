@@ -65,6 +65,35 @@ pub unsafe fn give_back(slot: &Slot) -> Result<bool, RequestError> {
     Ok(owner.starving.load(Ordering::Relaxed))
 }
 
+/// As [`return_event`], of an event that is done with, whatever it is: an unanswered request is rejected first, because its client
+/// would wait for ever. Only one whose peer or endpoint is gone cannot be rejected, and nobody waits for that.
+///
+/// # Safety
+///
+/// As [`return_event`].
+#[inline]
+#[expect(unsafe_code, reason = "as of `return_event`")]
+pub unsafe fn put_back(slot: &'static Slot) {
+    // SAFETY: by the contract above.
+    if unsafe { return_event(slot) } == Err(RequestError::NotAnswered) {
+        // SAFETY: as above.
+        unsafe { reject_and_return(slot) };
+    }
+}
+
+/// Apart from [`put_back`], which needs it seldom.
+///
+/// # Safety
+///
+/// As [`return_event`].
+#[cold]
+#[expect(unsafe_code, reason = "as of `return_event`")]
+unsafe fn reject_and_return(slot: &'static Slot) {
+    let _ = super::reject(slot);
+    // SAFETY: by the contract above.
+    let _ = unsafe { return_event(slot) };
+}
+
 /// Lets the peers go on that found no slot.
 #[cold]
 pub fn refill(slot: &Slot) {

@@ -13,7 +13,7 @@ pub use request::Request;
 use crate::binding;
 use crate::connection::Connection;
 use cci_mem::sync::Ordering;
-use cci_proto::{EventKind, Failure, RequestError, Status};
+use cci_proto::{EventKind, Failure, Status};
 use cci_transport::Slot;
 use std::fmt;
 use std::marker::PhantomData;
@@ -261,21 +261,7 @@ impl Drop for Held<'_> {
     #[expect(unsafe_code, reason = "the memory of the payload may be used again after this call")]
     fn drop(&mut self) {
         // SAFETY: what reads the payload in place borrows this value.
-        if unsafe { binding::return_event(self.slot) } == Err(RequestError::NotAnswered) {
-            self.reject();
-        }
-    }
-}
-
-impl Held<'_> {
-    /// Without an answer the client would wait for ever. Only a request whose peer or endpoint is gone cannot be rejected, and nobody
-    /// waits for that.
-    #[cold]
-    #[expect(unsafe_code, reason = "as in `drop`")]
-    fn reject(&self) {
-        let _ = binding::reject(self.slot);
-        // SAFETY: as in `drop`.
-        let _ = unsafe { binding::return_event(self.slot) };
+        unsafe { binding::put_back(self.slot) };
     }
 }
 

@@ -28,7 +28,8 @@ impl Endpoint {
 
 impl Entered<'_> {
     fn take_events(mut self, most: usize, mut take: impl FnMut(&'static Slot)) -> Result<usize, PollError> {
-        let Body { transport, core } = self.body_mut();
+        let body = self.body_mut();
+        let Body { transport, core } = body;
         let told = core.tells_room();
         // While nobody waits on the handle, the first message need not pass through the queue.
         let is_direct = !core.is_handle_in_use() && !core.is_armed();
@@ -47,21 +48,7 @@ impl Entered<'_> {
             found += 1;
         }
         let is_empty = found == 0 && most > 0;
-        if is_empty {
-            if told {
-                core.forget_room();
-            }
-            if core.is_handle_in_use() {
-                if core.is_armed() {
-                    core.note_empty();
-                } else {
-                    transport.leave_edge(core);
-                }
-            }
-        }
-        if core.is_armed() {
-            transport.settle(core);
-        }
-        if is_empty && core.holds_all_recv() { Err(PollError::NoBuffers) } else { Ok(found) }
+        body.end_look(is_empty, told);
+        if is_empty && body.core.holds_all_recv() { Err(PollError::NoBuffers) } else { Ok(found) }
     }
 }

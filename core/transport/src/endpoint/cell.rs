@@ -284,6 +284,29 @@ pub enum Popped {
     Unknown,
 }
 
+impl Body {
+    /// Ends a call that has looked for events. `is_empty`: it found none; `told`: the handle was readable because there is room.
+    #[inline(always)]
+    pub(crate) fn end_look(&mut self, is_empty: bool, told: bool) {
+        let Self { transport, core } = self;
+        if is_empty {
+            if told {
+                core.forget_room();
+            }
+            if core.is_handle_in_use() {
+                if core.is_armed() {
+                    core.note_empty();
+                } else {
+                    transport.leave_edge(core);
+                }
+            }
+        }
+        if core.is_armed() {
+            transport.settle(core);
+        }
+    }
+}
+
 impl<'a> Entered<'a> {
     /// Leaves the endpoint, when the result is dropped.
     #[inline(always)]
@@ -344,23 +367,9 @@ impl Entered<'_> {
             transport.progress(core);
         }
         let found = core.pop();
-        if found.is_none() {
-            if told {
-                core.forget_room();
-            }
-            if core.is_handle_in_use() {
-                if core.is_armed() {
-                    core.note_empty();
-                } else {
-                    transport.leave_edge(core);
-                }
-            }
-        }
-        if core.is_armed() {
-            transport.settle(core);
-        }
+        self.body.end_look(found.is_none(), told);
         match found {
-            None if core.holds_all_recv() => Err(PollError::NoBuffers),
+            None if self.body.core.holds_all_recv() => Err(PollError::NoBuffers),
             found => Ok(found),
         }
     }
