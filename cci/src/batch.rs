@@ -1,13 +1,9 @@
 //! Several events by one call.
 
-use crate::binding::EventCell;
+use crate::binding;
 use crate::endpoint::EndpointFor;
 use crate::event::Event;
 use cci_proto::PollError;
-
-/// Events that are taken by one lock: so many pointers lie on the stack. More would leave the cache
-/// and the ways that are short while few slots are in use.
-const BATCH: usize = 16;
 
 impl<T> EndpointFor<T> {
     /// Appends the next events to `events`, at most `most`, and returns how many there were: what [`EndpointFor::get_event`] would
@@ -61,55 +57,9 @@ impl<T> EndpointFor<T> {
     /// ```
     #[inline]
     pub fn poll<'e>(&'e self, most: usize, mut handler: impl FnMut(Event<'e>)) -> Result<usize, PollError> {
-        let mut total = 0;
-        while total < most {
-            let asked = BATCH.min(most - total);
-            let mut batch = Batch::default();
-            let found = match self.cell.next_events(asked, |slot| batch.push(slot)) {
-                Err(error) if total == 0 => return Err(error),
-                // The next call tells, if it is still so.
-                Err(_) => break,
-                Ok(found) => found,
-            };
-            total += found;
-            batch.for_each(|slot| handler(Event::of(slot)));
-            if found < asked {
-                break;
-            }
-        }
-        Ok(total)
-    }
-}
-
-/// Events that the program has got and not seen.
-#[derive(Default)]
-struct Batch {
-    events: [Option<&'static EventCell>; BATCH],
-    next: usize,
-    end: usize,
-}
-
-impl Batch {
-    #[inline(always)]
-    fn push(&mut self, slot: &'static EventCell) {
-        self.events[self.end] = Some(slot);
-        self.end += 1;
-    }
-}
-
-impl Iterator for Batch {
-    type Item = &'static EventCell;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<&'static EventCell> {
-        let slot = self.events[..self.end].get(self.next).copied().flatten();
-        self.next += 1;
-        slot
-    }
-}
-
-impl Drop for Batch {
-    fn drop(&mut self) {
-        self.for_each(|slot| drop(Event::of(slot)));
+        binding::poll(self.cell, most, |slot| {
+            handler(Event::of(slot));
+            true
+        })
     }
 }

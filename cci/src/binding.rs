@@ -5,6 +5,7 @@
 //! [`into_cell`]), whose callers promise this: no event that an [`crate::Event`] holds is given back through a slot, and no
 //! endpoint is closed through its cell, while Rust code may still read the payload of one of its events.
 
+mod batch;
 mod events;
 mod waiting;
 
@@ -30,6 +31,7 @@ pub use cci_transport::{
     Connection as ConnectionCell, Endpoint as EndpointCell, Entered, Outside, Popped, Slot as EventCell,
 };
 
+pub use batch::poll;
 pub use events::{get_event, give_back, put_back, refill, return_event};
 pub use waiting::{wait_any, waiting, wake};
 

@@ -6,9 +6,6 @@ use cci::__binding::{self as raw, EndpointCell, EventCell};
 use cci::PollError;
 use std::ffi::{c_int, c_void};
 
-/// Events that [`ccix_poll`] takes by one lock, as the Rust API does.
-const BATCH: usize = 16;
-
 /// # Safety
 ///
 /// `endpoint` is NULL or was an endpoint once; `events` is NULL or writable for `most` pointers; `count` is NULL or writable.
@@ -77,39 +74,16 @@ fn hand_over(
     handler: impl Fn(&'static EventCell) -> bool,
 ) -> Result<usize, PollError> {
     let life = cell.generation();
-    let mut total = 0;
-    while total < most {
-        let asked = BATCH.min(most - total);
-        let mut events = [None; BATCH];
-        let mut places = events.iter_mut();
-        let taken = cell.next_events(asked, |slot| {
-            if let Some(place) = places.next() {
-                *place = Some(slot);
-            }
-        });
-        let found = match taken {
-            Err(error) if total == 0 => return Err(error),
-            // The next call tells, if it is still so.
-            Err(_) => break,
-            Ok(found) => found,
-        };
-        for (seen, slot) in events.iter().flatten().enumerate() {
-            let is_done = handler(slot);
-            if cell.generation() != life {
-                // Destroyed, against the contract: these events are not the program's any more.
-                return Ok(total + seen + 1);
-            }
-            if is_done {
-                // SAFETY: the program says that it is done with the event.
-                unsafe { raw::put_back(slot) };
-            }
+    raw::poll(cell, most, |slot| {
+        let is_done = handler(slot);
+        // Else it has destroyed the endpoint, against the contract: this event is not the program's any more.
+        let is_open = cell.generation() == life;
+        if is_open && is_done {
+            // SAFETY: the program says that it is done with the event.
+            unsafe { raw::put_back(slot) };
         }
-        total += found;
-        if found < asked {
-            break;
-        }
-    }
-    Ok(total)
+        is_open
+    })
 }
 
 fn check_most(most: u32) -> Result<(), Refusal> {
