@@ -19,6 +19,8 @@ static DRIVERS: &[&Driver] = &[
     &cci_sim::DRIVER,
     #[cfg(feature = "template")]
     &cci_template::DRIVER,
+    #[cfg(feature = "template")]
+    &cci_template_link::DRIVER,
 ];
 
 /// The transports that CCI knows and this build may not have: their names, the priority of their

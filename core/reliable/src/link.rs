@@ -116,20 +116,29 @@ pub trait Link: Send + 'static {
     fn recv_burst(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize;
     /// Whether frames that were not taken may be offered again.
     fn is_writable(&mut self) -> bool;
-    /// Joins a group: frames to it arrive as `Multicast` with this number.
+    /// Joins a group: frames to it arrive as `Multicast` with this number. A link whose network has
+    /// no groups leaves this and the two calls below as they are.
     ///
     /// # Errors
     ///
     /// Not a group, or the system refuses.
-    fn join(&mut self, uri: &str, number: u32) -> Result<(), ConnectError>;
+    fn join(&mut self, uri: &str, number: u32) -> Result<(), ConnectError> {
+        let _ = (uri, number);
+        Err(ConnectError::NotImplemented)
+    }
     /// Leaves it.
-    fn leave(&mut self, number: u32);
+    fn leave(&mut self, number: u32) {
+        let _ = number;
+    }
     /// The address of a group to send to, with interface and TTL of the URI.
     ///
     /// # Errors
     ///
     /// As [`Link::join`].
-    fn group(&mut self, uri: &str) -> Result<Address, ConnectError>;
+    fn group(&mut self, uri: &str) -> Result<Address, ConnectError> {
+        let _ = uri;
+        Err(ConnectError::NotImplemented)
+    }
     /// Readable (level-triggered) when frames have arrived, when the armed deadline has passed, or
     /// when the waker was written.
     fn handle(&self) -> BorrowedFd<'_>;
