@@ -7,40 +7,15 @@ mod memory_link;
 #[allow(dead_code)]
 mod world;
 
+use cci_instruments::{CountingAllocator, allocations};
 use cci_mem::arena::SharedMemory;
-use cci_mem::sync::{AtomicU64, Ordering};
 use cci_proto::{Attribute, EventKind, Rights};
 use cci_transport::{Connection, Posted, Rma};
 use memory_link::Hub;
-use std::alloc::{GlobalAlloc, Layout, System};
 use world::{End, How, join, next, until, waiting};
 
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-struct Counting;
-
-// SAFETY: every call goes unchanged to the system's allocator, which upholds the contract.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's contract is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's contract is passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's contract is passed on.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Sends, receives and returns one message of each length, one by one and in a row, and one RMA.
 fn round(ends: &[&End; 2], to_b: &'static Connection, rma: &Rma<'_>) -> u32 {
@@ -112,11 +87,11 @@ fn a_hundred_thousand_messages_allocate_nothing() {
     for _ in 0..400 {
         round(&ends, to_b, &rma);
     }
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = allocations();
     let mut messages = 0;
     while messages < 100_000 {
         messages += round(&ends, to_b, &rma);
     }
-    let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    let allocated = allocations() - before;
     assert_eq!(allocated, 0, "{allocated} allocations over {messages} messages");
 }

@@ -2,15 +2,13 @@
 //!
 //! One test, since it counts the bytes of the whole process.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
+use cci_instruments::{CountingAllocator, peak_of};
 use std::path::Path;
 
-#[allow(unsafe_code)]
-mod sys;
-
 #[global_allocator]
-static ALLOCATOR: sys::Counting = sys::Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Lists double when they grow; what grows with each of 18,000 frames shows as more.
 const SLACK: usize = 16 << 10;
@@ -39,7 +37,7 @@ fn memory_does_not_grow_with_a_flood() {
         let peak = |rounds: usize| {
             let mut bytes = once.clone();
             (0..rounds).for_each(|_| bytes.extend(flood(2000, first, second)));
-            sys::peak_of(|| cci_fuzz::engine(&bytes))
+            peak_of(|| cci_fuzz::engine(&bytes))
         };
         let (few, many) = (peak(1), peak(10));
         if many > few + SLACK {

@@ -1,6 +1,6 @@
 //! The command `cci`.
 
-use cci_perf::CountingAllocator;
+use cci_instruments::CountingAllocator;
 
 /// Counts, so that `cci bench` can prove that the fast path does not allocate.
 #[global_allocator]

@@ -13,5 +13,3 @@ pub mod peers;
 mod probe;
 pub mod reach;
 mod workers;
-
-pub use probe::allocator::{CountingAllocator, allocations, bytes_in_use};

@@ -1,6 +1,7 @@
 //! Several endpoints of one process, driven by one thread.
 
 use cci::{Attribute, Connect, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, PollError};
+pub use cci_instruments::{pattern, pattern_into};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -65,23 +66,6 @@ pub fn open_with(device: &Device, change: impl FnOnce(&mut EndpointOptions)) -> 
 /// It has ended.
 pub fn most(connection: Connection) -> usize {
     connection.max_send_size().expect("an open connection") as usize
-}
-
-/// Fills `target` with bytes that differ from one seed to the next and from one place to the next.
-pub fn pattern_into(seed: u64, target: &mut [u8]) {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    for chunk in target.chunks_mut(8) {
-        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        let word = (state ^ (state >> 29)).to_ne_bytes();
-        chunk.copy_from_slice(&word[..chunk.len()]);
-    }
-}
-
-/// `len` bytes as [`pattern_into`] makes them.
-pub fn pattern(seed: u64, len: usize) -> Vec<u8> {
-    let mut bytes = vec![0; len];
-    pattern_into(seed, &mut bytes);
-    bytes
 }
 
 /// Waits until a descriptor is readable; false when the time is over.

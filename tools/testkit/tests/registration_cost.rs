@@ -4,7 +4,7 @@
 
 use cci::__binding::Contract;
 use cci::{Attribute, Device, Endpoint, HeapBytes, Memory, Rights, SharedMemory};
-use cci_perf::{CountingAllocator, allocations};
+use cci_instruments::{CountingAllocator, allocations};
 use cci_testkit::{World, device_of, open};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -1,6 +1,6 @@
 //! Very many connections of one engine: what they take, and what polling costs then. In virtual time; the clients are frames.
 
-use cci_perf::{CountingAllocator, bytes_in_use};
+use cci_instruments::{CountingAllocator, bytes_in_use};
 use cci_testkit::simulation::crowd::{Crowd, FORGOTTEN};
 use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};

@@ -4,7 +4,7 @@
 
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, Endpoint, EventKind, Notify, Rights, Rma};
-use cci_perf::{CountingAllocator, allocations};
+use cci_instruments::{CountingAllocator, allocations};
 use cci_testkit::memory::Origin;
 use cci_testkit::{LIMIT, World, most, open, sm_device};
 use std::time::Instant;

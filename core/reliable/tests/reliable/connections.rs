@@ -1,7 +1,8 @@
 //! Connections: made, refused, expected elsewhere, broken, closed; and groups.
 
 use crate::memory_link::Hub;
-use crate::world::{End, How, LIMIT, join, message, next, opened, outcome, pattern, until, waiting};
+use crate::world::{End, How, LIMIT, join, message, next, opened, outcome, until, waiting};
+use cci_instruments::pattern;
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, ConnectError, EventKind, SendError, Status};
 use cci_transport::{Connect, ConnectionState, Posted, Slot};

@@ -1,7 +1,8 @@
 //! Messages: every length, in order, under faults, without slots, in rows.
 
 use crate::memory_link::{Faults, Hub};
-use crate::world::{End, How, LARGEST, join, message, next, outcome, pattern, until, waiting};
+use crate::world::{End, How, LARGEST, join, message, next, outcome, until, waiting};
+use cci_instruments::pattern;
 use cci_mem::guarded::Threading;
 use cci_proto::{Attribute, EventKind, SendError, Status};
 use cci_transport::{Core, CoreOptions, Posted, Transport};

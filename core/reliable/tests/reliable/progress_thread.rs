@@ -1,7 +1,8 @@
 //! The progress thread: when there is one, what it does, and what it leaves alone.
 
 use crate::memory_link::{Faults, Hub};
-use crate::world::{End, How, LIMIT, join, message, next, outcome, pattern};
+use crate::world::{End, How, LIMIT, join, message, next, outcome};
+use cci_instruments::pattern;
 use cci_mem::arena::SharedMemory;
 use cci_mem::guarded::Threading;
 use cci_proto::{Attribute, EventKind, Rights, Status};

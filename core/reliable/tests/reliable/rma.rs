@@ -1,7 +1,8 @@
 //! RMA through frames: bytes, rights, ranges, registrations that go.
 
 use crate::memory_link::{Faults, Hub};
-use crate::world::{End, How, join, message, next, outcome, pattern, waiting};
+use crate::world::{End, How, join, message, next, outcome, waiting};
+use cci_instruments::pattern;
 use cci_mem::arena::SharedMemory;
 use cci_proto::{Attribute, EventKind, RegisterError, Rights, RmaError, RmaHandle, Status};
 use cci_transport::{Connection, Rma};

@@ -201,14 +201,3 @@ pub(crate) fn join(ends: &[&End; 2], attribute: Attribute) -> (&'static Connecti
     ends[1].give_back(request);
     (opened(ends, 0, EventKind::Connect), opened(ends, 1, EventKind::Accept))
 }
-
-/// Bytes that differ from one seed to the next and from one place to the next.
-pub(crate) fn pattern(seed: u64, len: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    (0..len)
-        .map(|_| {
-            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-            state.to_be_bytes()[0]
-        })
-        .collect()
-}

@@ -4,7 +4,6 @@
 //! a library must do: no lengths, no connections, no events. Its time is the floor that ratios are taken over.
 #![allow(unsafe_code)]
 
-pub(crate) mod allocator;
 pub(crate) mod buffer;
 pub(crate) mod c_library;
 mod copying;

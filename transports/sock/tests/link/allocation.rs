@@ -1,8 +1,12 @@
 //! Sending and receiving take no memory.
 
 use crate::ends::{frame, open, wait, with_length};
-use crate::sys::{allocations, no_children};
+use crate::sys::no_children;
+use cci_instruments::{CountingAllocator, thread_allocations as allocations};
 use cci_reliable::{Link, Outgoing};
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 #[test]
 fn nothing_is_allocated_after_warm_up() {

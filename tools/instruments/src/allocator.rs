@@ -1,0 +1,91 @@
+//! An allocator that counts: it shows that a fast path does not allocate, and what a connection
+//! takes.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// Without a destructor, so that it can be counted until the thread has ended.
+    static OF_THREAD: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The system's allocator, counting. Where it is not the program's allocator, all counts are 0.
+///
+/// ```
+/// use cci_instruments::{CountingAllocator, allocations};
+///
+/// #[global_allocator]
+/// static ALLOCATOR: CountingAllocator = CountingAllocator;
+///
+/// let before = allocations();
+/// drop(Box::new(7));
+/// assert!(allocations() > before);
+/// ```
+#[derive(Debug)]
+pub struct CountingAllocator;
+
+// SAFETY: every call goes to the system's allocator unchanged; counting does not allocate.
+unsafe impl GlobalAlloc for CountingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        add(layout.size());
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`, which is the system's too.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as in `alloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        add(layout.size());
+        // SAFETY: as in `alloc`.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        add(size);
+        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as in `alloc`.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+fn add(bytes: usize) {
+    ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+    OF_THREAD.set(OF_THREAD.get() + 1);
+    let now = IN_USE.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    PEAK.fetch_max(now, Ordering::Relaxed);
+}
+
+/// Allocations and reallocations since the process began.
+#[must_use]
+pub fn allocations() -> u64 {
+    ALLOCATIONS.load(Ordering::Relaxed)
+}
+
+/// Those of this thread.
+#[must_use]
+pub fn thread_allocations() -> u64 {
+    OF_THREAD.get()
+}
+
+/// Bytes that are allocated now.
+#[must_use]
+pub fn bytes_in_use() -> usize {
+    IN_USE.load(Ordering::Relaxed)
+}
+
+/// The most bytes in use at one time while `run` ran, beyond what was before. One call at a time.
+pub fn peak_of(run: impl FnOnce()) -> usize {
+    let before = bytes_in_use();
+    PEAK.store(before, Ordering::Relaxed);
+    run();
+    PEAK.load(Ordering::Relaxed).saturating_sub(before)
+}
