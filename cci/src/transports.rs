@@ -40,12 +40,22 @@ static OTHERS: &[(&str, u32, Option<&[&str]>)] = &[
 ];
 
 /// The transports of this build.
+///
+/// ```
+/// for driver in cci::drivers() {
+///     println!("{}: keys {:?}", driver.name, driver.keys.iter().map(|key| key.name).collect::<Vec<_>>());
+/// }
+/// ```
 #[must_use]
 pub fn drivers() -> &'static [&'static Driver] {
     DRIVERS
 }
 
 /// The transport of this name, if it is in this build.
+///
+/// ```
+/// assert!(cci::driver("carrier-pigeon").is_none());
+/// ```
 #[must_use]
 pub fn driver(name: &str) -> Option<&'static Driver> {
     DRIVERS.iter().find(|driver| driver.name == name).copied()

@@ -1,0 +1,202 @@
+//! Every public item of the facade is documented: each type with an example, each call that can
+//! fail with its errors.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use syn::{Attribute, Expr, ExprLit, Item, Lit, Meta, ReturnType, Signature, Type, Visibility};
+
+/// Where the items that the facade exports are defined.
+const SOURCES: [&str; 4] = ["cci/src", "core/mem/src", "core/proto/src", "core/transport/src"];
+
+/// Markers and numbers: what uses them has the example.
+const EXAMPLE_ELSEWHERE: [&str; 3] = ["CONN_REQ_LEN", "ManyThreads", "OneThread"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the project's directory")
+}
+
+fn files(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).expect("a directory of the project") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The text of doc comments.
+fn docs(attributes: &[Attribute]) -> String {
+    let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
+        Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
+            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value()),
+            _ => None,
+        },
+        _ => None,
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn is_hidden(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| match &attribute.meta {
+        Meta::List(list) => list.path.is_ident("doc") && list.tokens.to_string() == "hidden",
+        _ => false,
+    })
+}
+
+/// The last name of a type's path.
+fn last_name(of: &Type) -> Option<String> {
+    match of {
+        Type::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
+        _ => None,
+    }
+}
+
+/// What the facade's `pub use` lines export, but from hidden modules.
+fn exports() -> Vec<String> {
+    fn names(tree: &syn::UseTree, found: &mut Vec<String>) {
+        match tree {
+            syn::UseTree::Path(path) => names(&path.tree, found),
+            syn::UseTree::Name(name) => found.push(name.ident.to_string()),
+            syn::UseTree::Group(group) => group.items.iter().for_each(|tree| names(tree, found)),
+            syn::UseTree::Rename(_) | syn::UseTree::Glob(_) => panic!("an export that this test does not follow"),
+        }
+    }
+    let text = std::fs::read_to_string(root().join("cci/src/lib.rs")).expect("the facade");
+    let mut found = Vec::new();
+    for item in syn::parse_file(&text).expect("Rust").items {
+        if let Item::Use(item) = item
+            && matches!(item.vis, Visibility::Public(_))
+            && !item.attrs.iter().any(|attribute| attribute.path().is_ident("cfg"))
+        {
+            names(&item.tree, &mut found);
+        }
+    }
+    found
+}
+
+/// What is known of an exported type.
+#[derive(Default)]
+struct Known {
+    is_found: bool,
+    has_example: bool,
+    functions: usize,
+    faults: Vec<String>,
+}
+
+impl Known {
+    fn docs(&mut self, text: &str) {
+        self.has_example |= text.contains("```");
+    }
+
+    fn function(&mut self, name: &str, attributes: &[Attribute], signature: &Signature) {
+        if is_hidden(attributes) {
+            return;
+        }
+        let (text, called) = (docs(attributes), format!("{name}::{}", signature.ident));
+        self.docs(&text);
+        self.functions += 1;
+        let fails = match &signature.output {
+            ReturnType::Type(_, output) => last_name(output).is_some_and(|name| name == "Result"),
+            ReturnType::Default => false,
+        };
+        if text.is_empty() {
+            self.faults.push(format!("{called} has no documentation"));
+        }
+        if fails && !text.contains("# Errors") {
+            self.faults.push(format!("{called} can fail, and has no section Errors"));
+        }
+        if signature.unsafety.is_some() && !text.contains("# Safety") {
+            self.faults.push(format!("{called} is unsafe, and has no section Safety"));
+        }
+    }
+}
+
+/// The documentation that stands before a name in a macro's tokens, by name.
+fn declared_by_macro(tokens: proc_macro2::TokenStream, known: &mut BTreeMap<String, Known>) {
+    let mut text = String::new();
+    for token in tokens {
+        match token {
+            proc_macro2::TokenTree::Group(group) if group.stream().to_string().starts_with("doc") => {
+                text.push_str(&group.stream().to_string());
+            }
+            proc_macro2::TokenTree::Ident(name) => {
+                if let Some(entry) = known.get_mut(&name.to_string())
+                    && !text.is_empty()
+                {
+                    entry.is_found = true;
+                    entry.docs(&text);
+                    text.clear();
+                }
+            }
+            _ => (),
+        }
+    }
+}
+
+fn collect(items: Vec<Item>, known: &mut BTreeMap<String, Known>) {
+    for item in items {
+        let (name, attributes, visibility) = match &item {
+            Item::Struct(item) => (&item.ident, &item.attrs, &item.vis),
+            Item::Enum(item) => (&item.ident, &item.attrs, &item.vis),
+            Item::Type(item) => (&item.ident, &item.attrs, &item.vis),
+            Item::Trait(item) => (&item.ident, &item.attrs, &item.vis),
+            Item::Const(item) => (&item.ident, &item.attrs, &item.vis),
+            Item::Fn(item) => {
+                let name = item.sig.ident.to_string();
+                if let (Some(entry), Visibility::Public(_)) = (known.get_mut(&name), &item.vis) {
+                    entry.is_found = true;
+                    entry.function(&name, &item.attrs, &item.sig);
+                }
+                continue;
+            }
+            Item::Impl(item) if item.trait_.is_none() => {
+                let Some(name) = last_name(&item.self_ty) else { continue };
+                let Some(entry) = known.get_mut(&name) else { continue };
+                for part in &item.items {
+                    if let syn::ImplItem::Fn(function) = part
+                        && matches!(function.vis, Visibility::Public(_))
+                    {
+                        entry.function(&name, &function.attrs, &function.sig);
+                    }
+                }
+                continue;
+            }
+            Item::Macro(item) => {
+                declared_by_macro(item.mac.tokens.clone(), known);
+                continue;
+            }
+            _ => continue,
+        };
+        if let (Some(entry), Visibility::Public(_)) = (known.get_mut(&name.to_string()), visibility) {
+            entry.is_found = true;
+            entry.docs(&docs(attributes));
+        }
+    }
+}
+
+#[test]
+fn public_items_are_documented() {
+    let mut known: BTreeMap<_, _> = exports().into_iter().map(|name| (name, Known::default())).collect();
+    assert!(known.len() > 60, "only {} exports were found", known.len());
+    let mut sources = Vec::new();
+    SOURCES.iter().for_each(|directory| files(&root().join(directory), &mut sources));
+    for path in sources {
+        let text = std::fs::read_to_string(&path).expect("a source");
+        let file = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        collect(file.items, &mut known);
+    }
+    let functions: usize = known.values().map(|entry| entry.functions).sum();
+    assert!(functions > 150, "only {functions} functions were found");
+    let mut faults = Vec::new();
+    for (name, entry) in &mut known {
+        if !entry.is_found {
+            faults.push(format!("{name} is exported, and its definition was not found"));
+        } else if !entry.has_example && !EXAMPLE_ELSEWHERE.contains(&name.as_str()) {
+            faults.push(format!("{name} has no example"));
+        }
+        faults.append(&mut entry.faults);
+    }
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
