@@ -19,7 +19,7 @@ static DRIVERS: &[&Driver] = &[
     &cci_sim::DRIVER,
     #[cfg(feature = "template")]
     &cci_template::DRIVER,
-    #[cfg(feature = "template")]
+    #[cfg(feature = "template_link")]
     &cci_template_link::DRIVER,
 ];
 
