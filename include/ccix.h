@@ -192,6 +192,20 @@ struct ccix_connection_info {
 /* Reports on a connection. CCI_EINVAL: it is closed, or `size` is too small to hold anything but itself. */
 CCI_DECLSPEC int ccix_connection_info(cci_connection_t *connection, struct ccix_connection_info *info);
 
+/* ------------------------------------------------------------------------------------------------------------------------
+ * Registrations
+ * --------------------------------------------------------------------------------------------------------------------- */
+
+/* Memory of the host. Other values are reserved for memory of devices; this version refuses them by CCI_EINVAL. */
+#define CCIX_MEMORY_HOST 0u
+
+/* cci_rma_register() of memory of this kind, for `connection` alone, or for all if that is NULL. Any operation of another
+ * connection that names the registration ends with CCI_ERR_RMA_HANDLE, at either side, and touches nothing. When the connection
+ * ends, so does all use of the memory; the program still deregisters it before it frees the memory.
+ * CCI_EINVAL also: the connection is unreliable, or is of another endpoint. CCI_ERR_DISCONNECTED: it is closed, or its peer gone. */
+CCI_DECLSPEC int ccix_rma_register(cci_endpoint_t *endpoint, cci_connection_t *connection, void *start, uint64_t length,
+                                   int flags, uint32_t kind, cci_rma_handle_t **rma_handle);
+
 END_C_DECLS
 
 #endif /* CCIX_H */

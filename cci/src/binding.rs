@@ -211,16 +211,51 @@ pub fn deregister(endpoint: &Endpoint, handle: &RmaHandle) -> Result<(), Registe
     endpoint.with(|core, transport| transport.deregister(core, handle))?
 }
 
+/// Which connections a registration is for. Asked with the endpoint's lock held, as for a live connection.
+pub enum Served<F> {
+    /// All, those to come too.
+    All,
+    /// This one. None: it is closed.
+    One(F),
+}
+
+/// [`Served::All`].
+pub const ALL: Served<fn() -> Option<&'static Connection>> = Served::All;
+
 /// Registers memory for RMA, with the rights that the device's key `rma_rights` gives peers.
 ///
 /// # Errors
 ///
-/// Null or empty range, or no room for another registration.
-pub fn register(endpoint: &Endpoint, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
-    endpoint.with(|core, transport| {
-        let rights = if core.rights_are_open() { Rights::READ_WRITE } else { rights };
-        transport.register(core, memory, rights)
-    })?
+/// Null or empty range, no room for another registration, or its connection has no RMA.
+pub fn register<F: FnOnce() -> Option<&'static Connection>>(
+    endpoint: &Endpoint,
+    memory: Memory,
+    rights: Rights,
+    served: Served<F>,
+) -> Result<RmaHandle, RegisterError> {
+    endpoint.with(|core, transport| register_in(core, transport, memory, rights, served))?
+}
+
+fn register_in<F: FnOnce() -> Option<&'static Connection>>(
+    core: &mut cci_transport::Core,
+    transport: &mut dyn Transport,
+    memory: Memory,
+    rights: Rights,
+    served: Served<F>,
+) -> Result<RmaHandle, RegisterError> {
+    let rights = if core.rights_are_open() { Rights::READ_WRITE } else { rights };
+    let only = match served {
+        Served::All => None,
+        Served::One(live) => {
+            let connection = live().filter(|connection| connection.state() == ConnectionState::Open);
+            let connection = connection.ok_or(RegisterError::Disconnected)?;
+            if !connection.attribute().is_reliable() {
+                return Err(RegisterError::Unreliable);
+            }
+            Some(connection)
+        }
+    };
+    transport.register(core, memory, rights, only)
 }
 
 fn posted(flags: Flags, context: u64) -> Posted {
@@ -458,11 +493,15 @@ pub fn handle(endpoint: &Endpoint) -> Result<std::os::fd::RawFd, Unusable> {
 }
 
 /// Registers memory that the endpoint keeps until the registration has ended: see [`drop_owned`].
-pub(crate) fn register_owned(endpoint: &Endpoint, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
+pub(crate) fn register_owned<F: FnOnce() -> Option<&'static Connection>>(
+    endpoint: &Endpoint,
+    memory: Memory,
+    rights: Rights,
+    served: Served<F>,
+) -> Result<RmaHandle, RegisterError> {
     endpoint.with(|core, transport| {
         retire_in(core, transport);
-        let rights = if core.rights_are_open() { Rights::READ_WRITE } else { rights };
-        let handle = transport.register(core, memory.clone(), rights)?;
+        let handle = register_in(core, transport, memory.clone(), rights, served)?;
         core.own_memory(&handle, memory);
         Ok(handle)
     })?
@@ -631,7 +670,7 @@ impl<T> Contract for EndpointFor<T> {
     }
 
     fn register_memory(&self, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
-        register(self.cell, memory, rights)
+        register(self.cell, memory, rights, ALL)
     }
 
     fn deregister(&self, handle: &RmaHandle) -> Result<(), RegisterError> {

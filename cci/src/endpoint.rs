@@ -450,7 +450,24 @@ impl<T> EndpointFor<T> {
     ///
     /// Empty memory, or no room for another registration; the memory is dropped.
     pub fn register<M: Region>(&self, memory: M, rights: Rights) -> Result<Registration<M>, RegisterError> {
-        Registration::new(self.cell, self.generation, memory, rights)
+        Registration::new(self.cell, self.generation, memory, rights, binding::ALL)
+    }
+
+    /// Registers memory as [`EndpointFor::register`], for RMA of one connection alone: its peer's, and this side's. Any other
+    /// operation with the handle fails as one with an unknown handle, and touches nothing. When the connection ends, so does all
+    /// use of the memory, and the registration is still to be dropped or deregistered.
+    ///
+    /// # Errors
+    ///
+    /// As [`EndpointFor::register`]; or the connection is not open, or not reliable.
+    pub fn register_for<M: Region>(
+        &self,
+        connection: Connection,
+        memory: M,
+        rights: Rights,
+    ) -> Result<Registration<M>, RegisterError> {
+        let served = binding::Served::One(|| connection.live(self.cell));
+        Registration::new(self.cell, self.generation, memory, rights, served)
     }
 
     /// Returns path, window and counters of a connection, and why this path.

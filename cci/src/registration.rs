@@ -1,6 +1,6 @@
 //! Registered memory.
 
-use crate::binding::{self, EndpointCell};
+use crate::binding::{self, ConnectionCell, EndpointCell, Served};
 use cci_mem::arena::SharedMemory;
 use cci_mem::memory::{HeapBytes, Memory};
 use cci_mem::sync::AtomicU64;
@@ -158,15 +158,16 @@ impl<M: Region> From<StillRegistered<M>> for Box<dyn std::error::Error> {
 }
 
 impl<M: Region> Registration<M> {
-    pub(crate) fn new(
+    pub(crate) fn new<F: FnOnce() -> Option<&'static ConnectionCell>>(
         endpoint: &'static EndpointCell,
         life: u32,
         memory: M,
         rights: Rights,
+        served: Served<F>,
     ) -> Result<Self, RegisterError> {
         let held = memory.hold();
         let name = M::name(&held);
-        let handle = binding::register_owned(endpoint, name.clone(), rights)?;
+        let handle = binding::register_owned(endpoint, name.clone(), rights, served)?;
         Ok(Self { name, handle, endpoint, life, held: Some(held) })
     }
 

@@ -80,7 +80,13 @@ impl Transport for Brokered {
         Err(RmaError::Disconnected)
     }
 
-    fn register(&mut self, _: &mut Core, _: Memory, _: Rights) -> Result<RmaHandle, RegisterError> {
+    fn register(
+        &mut self,
+        _: &mut Core,
+        _: Memory,
+        _: Rights,
+        _: Option<&'static Connection>,
+    ) -> Result<RmaHandle, RegisterError> {
         Err(RegisterError::NoMemory)
     }
 

@@ -3,7 +3,7 @@
 use crate::status::Refusal;
 use crate::{guard, handles};
 use cci::__binding::Flags;
-use cci::__binding::{self as raw, ConnectionCell, EndpointCell};
+use cci::__binding::{self as raw, ConnectionCell, EndpointCell, Served};
 use cci::{Memory, OpenError, RegisterError, Rights, RmaError, RmaHandle, Status};
 use cci_mem::fork::PerProcess;
 use cci_mem::slab::Slab;
@@ -99,21 +99,72 @@ unsafe extern "C" fn cci_rma_register(
 ) -> c_int {
     // SAFETY: by the contract above.
     guard::on_endpoint(unsafe { handles::endpoint(endpoint) }, |cell| {
-        handles::present(rma_handle)?;
-        if start.is_null() || length == 0 {
-            return Err(RegisterError::Null.into());
-        }
-        let rights = rights(flags);
-        let registry = registry()?;
         // SAFETY: by the contract above.
-        let memory = unsafe { Memory::new(start.cast(), length) };
-        let handle = raw::register(cell, memory, rights)?;
-        let place = registry.cells.take();
-        place.set(&handle);
-        registry.live().insert(key(cell, &handle), place);
-        // SAFETY: writable by the contract above.
-        unsafe { handles::store(rma_handle, std::ptr::from_ref(place)) }
+        unsafe { register(cell, (start, length), rights(flags), raw::ALL, rma_handle) }
     })
+}
+
+/// `CCIX_MEMORY_HOST`.
+const HOST: u32 = 0;
+
+/// # Safety
+///
+/// As `cci_rma_register`; `connection` is NULL or was a connection once.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ccix_rma_register(
+    endpoint: *const EndpointCell,
+    connection: *const ConnectionCell,
+    start: *mut c_void,
+    length: u64,
+    flags: c_int,
+    kind: u32,
+    rma_handle: *mut *const HandleCell,
+) -> c_int {
+    // SAFETY: by the contract above.
+    guard::on_endpoint(unsafe { handles::endpoint(endpoint) }, |cell| {
+        if kind != HOST {
+            return Err(Refusal::Argument("no such kind of memory; this version registers CCIX_MEMORY_HOST"));
+        }
+        let range = (start, length);
+        if connection.is_null() {
+            // SAFETY: by the contract above.
+            return unsafe { register(cell, range, rights(flags), raw::ALL, rma_handle) };
+        }
+        // SAFETY: by the contract above.
+        let named = unsafe { handles::connection(connection) }?;
+        if !std::ptr::eq(named.endpoint, cell) {
+            return Err(Refusal::Argument("the connection is of another endpoint"));
+        }
+        // SAFETY: by the contract above.
+        unsafe { register(cell, range, rights(flags), Served::One(|| named.live()), rma_handle) }
+    })
+}
+
+/// Registers a range, and stores the handle where the program reads it.
+///
+/// # Safety
+///
+/// As `cci_rma_register`.
+unsafe fn register<F: FnOnce() -> Option<&'static ConnectionCell>>(
+    cell: &'static EndpointCell,
+    (start, length): (*mut c_void, u64),
+    rights: Rights,
+    served: Served<F>,
+    rma_handle: *mut *const HandleCell,
+) -> Result<(), Refusal> {
+    handles::present(rma_handle)?;
+    if start.is_null() || length == 0 {
+        return Err(RegisterError::Null.into());
+    }
+    let registry = registry()?;
+    // SAFETY: by the contract above.
+    let memory = unsafe { Memory::new(start.cast(), length) };
+    let handle = raw::register(cell, memory, rights, served)?;
+    let place = registry.cells.take();
+    place.set(&handle);
+    registry.live().insert(key(cell, &handle), place);
+    // SAFETY: writable by the contract above.
+    unsafe { handles::store(rma_handle, std::ptr::from_ref(place)) }
 }
 
 /// # Safety

@@ -219,6 +219,8 @@ refusals! {
         WrapsAround => Inval, "start plus length wraps around the address space";
         UnknownHandle => Inval, "no such registration; deregistered already?";
         NoMemory => NoMem, "no memory for another registration";
+        Disconnected => Disconnected, "the connection that the registration is for is not open";
+        Unreliable => Inval, "the connection that the registration is for is unreliable, and has no RMA";
         Busy => Busy, "a stopped peer is copying; the registration takes no new transfer, deregister again later";
     }
 }

@@ -127,6 +127,8 @@ fn each_refusal_of_an_operation_has_its_status() {
         RegisterError::WrapsAround => Inval;
         RegisterError::UnknownHandle => Inval;
         RegisterError::NoMemory => NoMem;
+        RegisterError::Disconnected => Disconnected;
+        RegisterError::Unreliable => Inval;
         RegisterError::Busy => Busy;
     }
 }

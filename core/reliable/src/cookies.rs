@@ -23,6 +23,12 @@ pub(super) fn cookie_of(cell: &'static Connection) -> u32 {
     cell.place() + 1
 }
 
+/// The place of the connection with this cookie.
+#[inline]
+pub(super) fn place(cookie: u32) -> u32 {
+    cookie.wrapping_sub(1)
+}
+
 /// The connection with this cookie. `None`: it has ended.
 #[inline]
 pub(super) fn cell(core: &Core, cookie: u32) -> Option<&'static Connection> {

@@ -1,6 +1,6 @@
 //! The host of the engine: slots, registered memory, events.
 
-use super::cookies::{Openings, cell};
+use super::cookies::{Openings, cell, place};
 use super::deferred::DeferredCall;
 use super::inbox::Inbox;
 use super::operation_table::Operations;
@@ -110,6 +110,7 @@ impl HostState {
             return;
         };
         cell.set_state(ConnectionState::Broken);
+        self.registry.orphan(cell);
         if core.has_disconnect_events() {
             self.pending_events.queue(core, EventKind::Disconnect, cell);
         }
@@ -141,7 +142,7 @@ impl HostCtx<'_> {
         match source {
             Source::Local(op) => self.state.operations.rma(*op).map(|(_, local)| (local.number, local.offset)),
             Source::Served(target) => {
-                let (number, _) = self.state.registry.resolve(target, Rights::READ).ok()?;
+                let (number, _) = self.state.registry.resolve_again(target, Rights::READ).ok()?;
                 Some((number, target.offset))
             }
         }
@@ -193,14 +194,14 @@ impl Host for HostCtx<'_> {
         kept
     }
 
-    fn write(&mut self, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure> {
-        let (_, memory) = self.state.registry.resolve(target, Rights::WRITE)?;
+    fn write(&mut self, cookie: u32, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure> {
+        let (_, memory) = self.state.registry.resolve(place(cookie), target, Rights::WRITE)?;
         let from = inside(target, at, bytes.len() as u64)?;
         if memory.copy_in(from, bytes) { Ok(()) } else { Err(Failure::RemoteHandle) }
     }
 
-    fn write_checked(&mut self, target: &Target, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
-        let (_, memory) = self.state.registry.resolve(target, Rights::WRITE).ok()?;
+    fn write_checked(&mut self, cookie: u32, target: &Target, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
+        let (_, memory) = self.state.registry.resolve(place(cookie), target, Rights::WRITE).ok()?;
         let from = inside(target, at, bytes.len() as u64).ok()?;
         memory.copy_in_checked(from, bytes, crc.register()).map(Crc::resumed)
     }
@@ -213,7 +214,7 @@ impl Host for HostCtx<'_> {
                 (local.number, memory, within(local.offset, local.len, at, len.into())?)
             }
             Source::Served(target) => {
-                let (number, memory) = self.state.registry.resolve(target, Rights::READ)?;
+                let (number, memory) = self.state.registry.resolve_again(target, Rights::READ)?;
                 (number, memory, inside(target, at, len.into())?)
             }
         };
@@ -237,8 +238,8 @@ impl Host for HostCtx<'_> {
         u8::try_from((start as u64).wrapping_add(offset) % 64).unwrap_or(0)
     }
 
-    fn may_read(&mut self, target: &Target) -> Result<(), Failure> {
-        self.state.registry.resolve(target, Rights::READ).map(|_| ())
+    fn may_read(&mut self, cookie: u32, target: &Target) -> Result<(), Failure> {
+        self.state.registry.resolve(place(cookie), target, Rights::READ).map(|_| ())
     }
 
     fn place(&mut self, op: Op, at: u64, bytes: &[u8]) {

@@ -3,7 +3,7 @@
 use cci_mem::memory::{Memory, Piece};
 use cci_proto::engine::Target;
 use cci_proto::{Failure, RegisterError, Registration, Rights, RmaHandle, Time};
-use cci_transport::RegistrationTable;
+use cci_transport::{Connection, RegistrationTable};
 
 /// A period in which frames of a registration are copied before their check: this many frames, and
 /// all until this time.
@@ -22,6 +22,11 @@ const COPIED_FOR: u64 = 1_000_000;
 /// Most doublings: each period is twice as long as the last. Memory that keeps changing loses a
 /// frame after each period, which is retransmitted only after a timeout if it was the last frame.
 const MOST_DOUBLINGS: u32 = 6;
+
+/// The name of a connection among registrations.
+fn name(connection: &Connection) -> u64 {
+    connection.place().into()
+}
 
 /// The registrations.
 pub(super) struct Registrations {
@@ -49,8 +54,13 @@ impl Registrations {
     /// # Errors
     ///
     /// Those of [`RegistrationTable::register`].
-    pub(super) fn register(&mut self, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
-        let (_, handle) = self.table.register(memory, rights, CopyPeriod::default())?;
+    pub(super) fn register(
+        &mut self,
+        memory: Memory,
+        rights: Rights,
+        only: Option<&Connection>,
+    ) -> Result<RmaHandle, RegisterError> {
+        let (_, handle) = self.table.register(memory, rights, only.map(name), CopyPeriod::default())?;
         self.exposed += usize::from(rights != Rights::NONE);
         Ok(handle)
     }
@@ -69,10 +79,10 @@ impl Registrations {
         Ok(memory)
     }
 
-    /// The living registration that a handle names.
-    pub(super) fn find(&self, handle: &RmaHandle) -> Option<(Registration, &Memory)> {
+    /// The living registration that a handle names, if an operation of this connection may use it.
+    pub(super) fn find(&self, handle: &RmaHandle, of: &Connection) -> Option<(Registration, &Memory)> {
         let [first, secret, ..] = handle.words();
-        let (number, entry) = self.table.find([first, secret])?;
+        let (number, entry) = self.table.find([first, secret]).filter(|(_, entry)| entry.serves(name(of)))?;
         Some((number, entry.memory()?))
     }
 
@@ -82,17 +92,34 @@ impl Registrations {
         self.table.get(number)?.memory()
     }
 
-    /// The memory that a peer's operation names, if it may do this to all of it.
+    /// The memory that an operation of the peer of the connection at this place names, if it may do this to all of it.
     ///
     /// # Errors
     ///
-    /// Handle, right or range do not allow it.
+    /// Handle, connection, right or range do not allow it.
     #[inline]
-    pub(super) fn resolve(&self, target: &Target, right: Rights) -> Result<(Registration, &Memory), Failure> {
+    pub(super) fn resolve(
+        &self,
+        place: u32,
+        target: &Target,
+        right: Rights,
+    ) -> Result<(Registration, &Memory), Failure> {
+        let (number, memory) = self.resolve_again(target, right)?;
+        let is_served = self.table.get(number).is_some_and(|entry| entry.serves(place.into()));
+        if is_served { Ok((number, memory)) } else { Err(Failure::RemoteHandle) }
+    }
+
+    /// As `resolve`, of an operation that it has allowed before.
+    #[inline]
+    pub(super) fn resolve_again(&self, target: &Target, right: Rights) -> Result<(Registration, &Memory), Failure> {
         let (number, entry) = self.table.find(target.handle).ok_or(Failure::RemoteHandle)?;
         let memory = entry.memory().ok_or(Failure::RemoteHandle)?;
         let inside = target.offset.checked_add(target.len).is_some_and(|end| end <= memory.len());
-        if inside && entry.rights().has(right) { Ok((number, memory)) } else { Err(Failure::RemoteHandle) }
+        if inside && entry.rights().has(right) && !entry.is_orphaned() {
+            Ok((number, memory))
+        } else {
+            Err(Failure::RemoteHandle)
+        }
     }
 
     /// Records a piece that the system could not read.
@@ -155,6 +182,11 @@ impl Registrations {
         }
     }
 
+    /// Takes the registrations for this connection, which has ended, from everybody.
+    pub(super) fn orphan(&mut self, connection: &Connection) {
+        self.table.orphan(name(connection));
+    }
+
     /// Whether peers may touch anything.
     #[inline]
     pub(super) fn is_exposed(&self) -> bool {
@@ -173,14 +205,16 @@ mod tests {
     use super::{COPIED_FOR, COPIED_FRAMES, MOST_DOUBLINGS, Registrations};
     use cci_mem::arena::SharedMemory;
     use cci_proto::{Rights, Time};
+    use cci_transport::Connection;
 
     #[test]
     fn frames_are_copied_for_a_while_after_one_was_sent_again() {
         let mut registry = Registrations::new(7);
         let memory = SharedMemory::new(4096).expect("memory");
+        let of = Connection::default();
         let [first, other] = [(); 2].map(|()| {
-            let handle = registry.register(memory.memory(), Rights::NONE).expect("registered");
-            registry.find(&handle).expect("it is there").0
+            let handle = registry.register(memory.memory(), Rights::NONE, None).expect("registered");
+            registry.find(&handle, &of).expect("it is there").0
         });
         let piece = memory.memory().piece(0, 4096).expect("inside");
         let is_copied =
@@ -204,8 +238,8 @@ mod tests {
             }
             assert!(!is_copied(&mut registry, first), "one loss in a period does not make it longer");
         }
-        let handle = registry.register(memory.memory(), Rights::NONE).expect("registered");
-        let third = registry.find(&handle).expect("it is there").0;
+        let handle = registry.register(memory.memory(), Rights::NONE, None).expect("registered");
+        let third = registry.find(&handle, &of).expect("it is there").0;
         registry.copy_first(third);
         registry.now = registry.now.plus_micros(COPIED_FOR);
         (0..COPIED_FRAMES).for_each(|_| assert!(is_copied(&mut registry, third)));

@@ -262,7 +262,7 @@ impl<L: Link> Reliable<L> {
         rma: &Rma<'_>,
         posted: Posted,
     ) -> Result<Option<&'static Slot>, RmaError> {
-        let (number, memory) = self.host.registry.find(rma.local).ok_or(RmaError::LocalHandle)?;
+        let (number, memory) = self.host.registry.find(rma.local, cell).ok_or(RmaError::LocalHandle)?;
         if rma.local_offset.checked_add(rma.len).is_none_or(|end| end > memory.len()) {
             return Err(RmaError::LocalHandle);
         }

@@ -126,9 +126,15 @@ impl<L: Link> Transport for Reliable<L> {
         started
     }
 
-    fn register(&mut self, core: &mut Core, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
+    fn register(
+        &mut self,
+        core: &mut Core,
+        memory: Memory,
+        rights: Rights,
+        only: Option<&'static Connection>,
+    ) -> Result<RmaHandle, RegisterError> {
         self.background.on_call();
-        let handle = self.host.registry.register(memory, rights)?;
+        let handle = self.host.registry.register(memory, rights, only)?;
         if rights != Rights::NONE {
             self.background.require();
         }

@@ -192,12 +192,19 @@ pub trait Transport: Send {
         posted: Posted,
     ) -> Result<Option<&'static Slot>, RmaError>;
 
-    /// Registers memory.
+    /// Registers memory, for operations of all connections or of `only` one, which is open and reliable. The end of that connection
+    /// takes the memory from everybody; the registration lives until it is deregistered.
     ///
     /// # Errors
     ///
     /// Refused: nothing is registered.
-    fn register(&mut self, core: &mut Core, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError>;
+    fn register(
+        &mut self,
+        core: &mut Core,
+        memory: Memory,
+        rights: Rights,
+        only: Option<&'static Connection>,
+    ) -> Result<RmaHandle, RegisterError>;
 
     /// Ends a registration. When it returns without error nobody touches the memory any more.
     ///

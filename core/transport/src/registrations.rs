@@ -9,11 +9,22 @@ use cci_proto::{RegisterError, Registration, Rights, RmaHandle};
 use std::collections::VecDeque;
 use subtle::ConstantTimeEq;
 
+/// Which connections a registration serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Serves {
+    All,
+    /// The one with this name, which the transport gives.
+    One(u64),
+    /// The one that it served has ended.
+    Nobody,
+}
+
 /// A registration, with what the transport stores beside it.
 pub struct Registered<T> {
     generation: u32,
     secret: u64,
     rights: Rights,
+    serves: Serves,
     memory: Option<Memory>,
     /// The transport's own.
     pub state: T,
@@ -25,6 +36,20 @@ impl<T> Registered<T> {
     #[must_use]
     pub fn rights(&self) -> Rights {
         self.rights
+    }
+
+    /// Whether operations of the connection with this name may use it.
+    #[inline]
+    #[must_use]
+    pub fn serves(&self, name: u64) -> bool {
+        self.serves == Serves::All || self.serves == Serves::One(name)
+    }
+
+    /// Whether the connection that it was for has ended.
+    #[inline]
+    #[must_use]
+    pub fn is_orphaned(&self) -> bool {
+        self.serves == Serves::Nobody
     }
 
     /// The memory, unless it is deregistered.
@@ -41,13 +66,15 @@ pub struct RegistrationTable<T> {
     entries: Vec<Registered<T>>,
     /// First in, first out, so that a stale handle is refused for as long as possible.
     free: VecDeque<u32>,
+    /// How many serve one connection.
+    private: usize,
 }
 
 impl<T> RegistrationTable<T> {
     /// Empty; `key` is the endpoint's own and random.
     #[must_use]
     pub fn new(key: u64) -> Self {
-        Self { key, entries: Vec::new(), free: VecDeque::new() }
+        Self { key, entries: Vec::new(), free: VecDeque::new(), private: 0 }
     }
 
     /// The index of the next registration.
@@ -56,7 +83,8 @@ impl<T> RegistrationTable<T> {
         self.free.front().map_or(self.entries.len(), |index| *index as usize)
     }
 
-    /// Registers memory.
+    /// Registers memory, for operations of all connections, or of `only` the one with this name. A name is the
+    /// transport's; no two connections have the same at a time.
     ///
     /// # Errors
     ///
@@ -66,6 +94,7 @@ impl<T> RegistrationTable<T> {
         &mut self,
         memory: Memory,
         rights: Rights,
+        only: Option<u64>,
         state: T,
     ) -> Result<(Registration, RmaHandle), RegisterError> {
         if memory.is_empty() {
@@ -76,7 +105,8 @@ impl<T> RegistrationTable<T> {
             return Err(RegisterError::WrapsAround);
         }
         let [secret] = random().map_err(|_| RegisterError::NoMemory)?;
-        let mut registered = Registered { generation: 1, secret, rights, memory: Some(memory), state };
+        let serves = only.map_or(Serves::All, Serves::One);
+        let mut registered = Registered { generation: 1, secret, rights, serves, memory: Some(memory), state };
         let index = match self.free.pop_front() {
             Some(index) => {
                 let entry = &mut self.entries[index as usize];
@@ -92,6 +122,7 @@ impl<T> RegistrationTable<T> {
             }
         };
         let number = Registration { index, generation: self.entries[index as usize].generation };
+        self.private += usize::from(only.is_some());
         Ok((number, RmaHandle::from_words([number.mixed(self.key), secret, len, 0])))
     }
 
@@ -129,8 +160,25 @@ impl<T> RegistrationTable<T> {
         let memory = self.get_mut(number)?.memory.take()?;
         let entry = &mut self.entries[number.index as usize];
         entry.generation = entry.generation.wrapping_add(1);
+        self.private -= usize::from(matches!(entry.serves, Serves::One(_)));
         self.free.push_back(number.index);
         Some(memory)
+    }
+
+    /// Takes the registrations for the connection with this name, which has ended, from everybody, and returns them. They live until they are
+    /// deregistered, because the memory is the program's to keep or free.
+    pub fn orphan(&mut self, name: u64) -> Vec<Registration> {
+        if self.private == 0 {
+            return Vec::new();
+        }
+        let is_for = |entry: &Registered<T>| entry.memory.is_some() && entry.serves == Serves::One(name);
+        let orphans: Vec<_> = (0..).zip(&mut self.entries).filter(|(_, entry)| is_for(entry)).collect();
+        self.private -= orphans.len();
+        let orphans = orphans.into_iter().map(|(index, entry)| {
+            entry.serves = Serves::Nobody;
+            Registration { index, generation: entry.generation }
+        });
+        orphans.collect()
     }
 
     /// The registrations that live.
@@ -144,6 +192,7 @@ impl<T> RegistrationTable<T> {
         for entry in &mut self.entries {
             entry.memory = None;
         }
+        self.private = 0;
     }
 }
 
@@ -157,7 +206,7 @@ mod tests {
         let memory = SharedMemory::new(4096).expect("memory");
         let mut table = RegistrationTable::new(7);
         let words = |handle: RmaHandle| [handle.words()[0], handle.words()[1]];
-        let (number, handle) = table.register(memory.memory(), Rights::READ, 5).expect("registered");
+        let (number, handle) = table.register(memory.memory(), Rights::READ, None, 5).expect("registered");
         let found = table.find(words(handle)).expect("it is there");
         assert_eq!((found.0, found.1.rights(), found.1.state), (number, Rights::READ, 5));
         for flipped in [[1, 0], [0, 1], [1 << 63, 0], [0, 1 << 63]] {
@@ -166,7 +215,7 @@ mod tests {
         }
         assert!(table.remove(number).is_some());
         assert!(table.find(words(handle)).is_none() && table.get(number).is_none() && table.remove(number).is_none());
-        let (again, successor) = table.register(memory.memory(), Rights::NONE, 6).expect("registered");
+        let (again, successor) = table.register(memory.memory(), Rights::NONE, None, 6).expect("registered");
         assert_eq!((again.index, again.generation), (number.index, number.generation.wrapping_add(2)));
         assert_ne!(words(successor)[0], words(handle)[0]);
         assert!(table.find(words(handle)).is_none() && table.get(number).is_none(), "its successor is another one");
@@ -179,7 +228,7 @@ mod tests {
         let register = |table: &mut RegistrationTable<()>| {
             assert_eq!(
                 table.next_index(),
-                table.register(memory.memory(), Rights::NONE, ()).expect("one").0.index as usize
+                table.register(memory.memory(), Rights::NONE, None, ()).expect("one").0.index as usize
             );
         };
         (0..3).for_each(|_| register(&mut table));
@@ -192,5 +241,25 @@ mod tests {
             assert_eq!(table.next_index(), index);
             register(&mut table);
         }
+    }
+
+    #[test]
+    fn a_private_registration_serves_one_name_until_that_ends() {
+        let memory = SharedMemory::new(4096).expect("memory");
+        let mut table = RegistrationTable::new(7);
+        let mut register = |only| table.register(memory.memory(), Rights::READ, only, ()).expect("registered").0;
+        let [all, first, second] = [None, Some(1), Some(2)].map(&mut register);
+        let serves = |table: &RegistrationTable<()>, number| {
+            [1, 2].map(|name| table.get(number).expect("it lives").serves(name))
+        };
+        assert_eq!(
+            [all, first, second].map(|number| serves(&table, number)),
+            [[true; 2], [true, false], [false, true]]
+        );
+        assert_eq!(table.orphan(1), [first]);
+        assert!(table.orphan(1).is_empty() && table.get(first).is_some_and(Registered::is_orphaned));
+        assert_eq!([all, first, second].map(|number| serves(&table, number)), [[true; 2], [false; 2], [false, true]]);
+        assert!(table.remove(first).is_some() && table.remove(second).is_some());
+        assert!(table.orphan(2).is_empty() && table.private == 0);
     }
 }

@@ -215,8 +215,14 @@ impl Transport for Traced {
         self.inner.disconnect(core, connection);
     }
 
-    fn register(&mut self, core: &mut Core, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
-        self.inner.register(core, memory, rights)
+    fn register(
+        &mut self,
+        core: &mut Core,
+        memory: Memory,
+        rights: Rights,
+        only: Option<&'static Connection>,
+    ) -> Result<RmaHandle, RegisterError> {
+        self.inner.register(core, memory, rights, only)
     }
 
     fn deregister(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {

@@ -111,7 +111,7 @@ impl Host for Books {
         self.slots += 1;
     }
 
-    fn write(&mut self, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure> {
+    fn write(&mut self, _: u32, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure> {
         assert_within(at, bytes.len() as u64, target.len);
         if Self::is_mine(target) { Ok(()) } else { Err(Failure::RemoteHandle) }
     }
@@ -132,7 +132,7 @@ impl Host for Books {
         Ok(len)
     }
 
-    fn may_read(&mut self, target: &Target) -> Result<(), Failure> {
+    fn may_read(&mut self, _: u32, target: &Target) -> Result<(), Failure> {
         if Self::is_mine(target) { Ok(()) } else { Err(Failure::RemoteHandle) }
     }
 

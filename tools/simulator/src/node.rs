@@ -85,7 +85,7 @@ impl Host for Program {
         true
     }
 
-    fn write(&mut self, _: &Target, _: u64, _: &[u8]) -> Result<(), Failure> {
+    fn write(&mut self, _: u32, _: &Target, _: u64, _: &[u8]) -> Result<(), Failure> {
         Err(Failure::RemoteHandle)
     }
 
@@ -93,7 +93,7 @@ impl Host for Program {
         Err(Failure::RemoteHandle)
     }
 
-    fn may_read(&mut self, _: &Target) -> Result<(), Failure> {
+    fn may_read(&mut self, _: u32, _: &Target) -> Result<(), Failure> {
         Err(Failure::RemoteHandle)
     }
 

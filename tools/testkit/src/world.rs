@@ -143,6 +143,12 @@ pub struct World<'e> {
 const PATIENCE: u32 = 32;
 
 impl<'e> World<'e> {
+    /// One of them.
+    #[must_use]
+    pub fn endpoint(&self, at: usize) -> &'e Endpoint {
+        self.endpoints[at]
+    }
+
     /// A world of these endpoints.
     pub fn new<const N: usize>(endpoints: [&'e Endpoint; N]) -> Self {
         let queues = endpoints.iter().map(|_| RefCell::default()).collect();

@@ -149,7 +149,7 @@ fn messages_and_rma_survive_a_bad_network() {
     let [source, target] = [(); 2].map(|()| SharedMemory::new(BYTES).expect("memory"));
     source.write(0, &pattern);
     let register = |end: &End, memory: &SharedMemory, rights| {
-        end.with(|core, transport| transport.register(core, memory.memory(), rights)).expect("registered")
+        end.with(|core, transport| transport.register(core, memory.memory(), rights, None)).expect("registered")
     };
     let (local, remote) = (register(&a, &source, Rights::NONE), register(&b, &target, Rights::WRITE));
     let rma = Rma {

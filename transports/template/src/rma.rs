@@ -4,9 +4,10 @@
 //! takes the lock, returns only when nobody touches the memory any more.
 
 use crate::mailbox::{Mailbox, lock};
+use crate::setup::number_in;
 use cci_mem::memory::Memory;
 use cci_proto::{Failure, RegisterError, Registration, Rights, RmaError, RmaHandle};
-use cci_transport::Rma;
+use cci_transport::{Connection, Rma};
 
 /// Bytes copied in one call, at most: other connections must not wait for a long RMA.
 const PIECE: u64 = 1 << 20;
@@ -44,10 +45,11 @@ fn holds(memory: &Memory, offset: u64, len: u64) -> bool {
 impl Transfer {
     /// Begins an RMA. The local range is checked at once, because this side alone knows it; the
     /// remote one is checked with the copy, because its registration may end before.
-    pub(crate) fn new(own: &Mailbox, rma: &Rma<'_>) -> Result<Self, RmaError> {
+    pub(crate) fn new(own: &Mailbox, connection: &Connection, rma: &Rma<'_>) -> Result<Self, RmaError> {
         let registrations = lock(&own.registrations);
         let (local, entry) = registrations.find(words(rma.local)).ok_or(RmaError::LocalHandle)?;
-        if !entry.memory().is_some_and(|memory| holds(memory, rma.local_offset, rma.len)) {
+        let is_inside = entry.memory().is_some_and(|memory| holds(memory, rma.local_offset, rma.len));
+        if !is_inside || !entry.serves(number_in(connection).into()) {
             return Err(RmaError::LocalHandle);
         }
         Ok(Self {
@@ -64,15 +66,15 @@ impl Transfer {
     }
 
     /// Copies the next piece. Returns whether it was the last one.
-    pub(crate) fn step(&mut self, own: &Mailbox, peer: &Mailbox) -> Result<bool, Failure> {
+    pub(crate) fn step(&mut self, own: &Mailbox, (peer, to): (&Mailbox, u32)) -> Result<bool, Failure> {
         // Both sides may be one endpoint, so that this lock is released before the next is taken.
         let local = lock(&own.registrations).get(self.local).and_then(|entry| entry.memory().cloned());
         let local = local.ok_or(Failure::RemoteHandle)?;
         let registrations = lock(&peer.registrations);
         let (_, entry) = registrations.find(words(&self.remote)).ok_or(Failure::RemoteHandle)?;
         let needed = if self.is_read { Rights::READ } else { Rights::WRITE };
-        let remote =
-            entry.memory().filter(|memory| entry.rights().has(needed) && holds(memory, self.remote_offset, self.len));
+        let is_allowed = entry.rights().has(needed) && entry.serves(to.into());
+        let remote = entry.memory().filter(|memory| is_allowed && holds(memory, self.remote_offset, self.len));
         let remote = remote.ok_or(Failure::RemoteHandle)?;
         let (from, to) = if self.is_read {
             ((remote, self.remote_offset), (&local, self.local_offset))
@@ -94,8 +96,19 @@ impl Transfer {
 }
 
 /// Registers memory of this endpoint.
-pub(crate) fn register(own: &Mailbox, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
-    lock(&own.registrations).register(memory, rights, ()).map(|(_, handle)| handle)
+pub(crate) fn register(
+    own: &Mailbox,
+    memory: Memory,
+    rights: Rights,
+    only: Option<&Connection>,
+) -> Result<RmaHandle, RegisterError> {
+    let only = only.map(|connection| number_in(connection).into());
+    lock(&own.registrations).register(memory, rights, only, ()).map(|(_, handle)| handle)
+}
+
+/// A connection has ended, and with it what was registered for it alone.
+pub(crate) fn orphan(own: &Mailbox, connection: u32) {
+    lock(&own.registrations).orphan(connection.into());
 }
 
 /// Ends a registration of this endpoint.

@@ -2,6 +2,7 @@
 
 use crate::Template;
 use crate::mailbox::{Frame, Mailbox, Request, number_of};
+use crate::rma;
 use crate::side::{Opening, Side};
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, ConnectError, EventKind, Failure, RequestError, Time};
@@ -170,6 +171,7 @@ impl Template {
     /// operation was late. The program still disconnects it.
     pub(crate) fn break_side(&mut self, core: &mut Core, number: u32, cause: Failure) {
         let Some(mut side) = self.sides.remove(&number) else { return };
+        rma::orphan(&self.mailbox, number);
         if !side.is_closed {
             side.push(|to| Frame::Close { to });
         }
@@ -197,6 +199,7 @@ impl Template {
     pub(crate) fn leave(&mut self, core: &mut Core, cell: &'static Connection) {
         if let Some(mut side) = self.sides.remove(&number_in(cell)) {
             side.push(|to| Frame::Close { to });
+            rma::orphan(&self.mailbox, number_in(cell));
             // One event for each open operation, while the connection can still be named in it.
             side.fail(core, Failure::Disconnected);
         }

@@ -123,7 +123,7 @@ impl Side {
             let operation = &mut self.operations[self.started];
             let message = match &mut operation.work {
                 Work::Message(bytes) => Some(std::mem::take(bytes)),
-                Work::Rma(transfer) => match transfer.step(own, peer) {
+                Work::Rma(transfer) => match transfer.step(own, (peer, *to)) {
                     Ok(false) => break,
                     Ok(true) => transfer.message.take(),
                     Err(failure) => {

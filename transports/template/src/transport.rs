@@ -219,15 +219,21 @@ impl Transport for Template {
         posted: Posted,
     ) -> Result<Option<&'static Slot>, RmaError> {
         let side = self.sides.get_mut(&number_in(connection)).ok_or(RmaError::Disconnected)?;
-        let transfer = Transfer::new(&self.mailbox, rma)?;
+        let transfer = Transfer::new(&self.mailbox, connection, rma)?;
         let slot = core.take_rma().ok_or(RmaError::NoBuffers)?;
         side.post_rma(slot, posted, begin(connection), transfer);
         side.start(core, &self.mailbox);
         Ok((posted == Posted::Waited).then_some(slot))
     }
 
-    fn register(&mut self, _: &mut Core, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
-        rma::register(&self.mailbox, memory, rights)
+    fn register(
+        &mut self,
+        _: &mut Core,
+        memory: Memory,
+        rights: Rights,
+        only: Option<&'static Connection>,
+    ) -> Result<RmaHandle, RegisterError> {
+        rma::register(&self.mailbox, memory, rights, only)
     }
 
     fn deregister(&mut self, _: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {

@@ -196,6 +196,39 @@ static void all(void)
     CHECK_OK(cci_rma_deregister(endpoint, to));
 }
 
+/* Memory for one connection serves no other, and ends with it. */
+static void for_one_connection(void)
+{
+    struct pair other = connect_self(endpoint, CCI_CONN_ATTR_RO);
+    struct pair unreliable = connect_self(endpoint, CCI_CONN_ATTR_UU);
+    cci_endpoint_t *second = open_endpoint(NULL);
+    cci_rma_handle_t *refused;
+
+    CHECK_STATUS(ccix_rma_register(endpoint, other.server, target, SIZE, CCI_FLAG_WRITE, 1, &refused), CCI_EINVAL);
+    CHECK_STATUS(ccix_rma_register(endpoint, unreliable.server, target, SIZE, 0, CCIX_MEMORY_HOST, &refused), CCI_EINVAL);
+    CHECK_STATUS(ccix_rma_register(second, other.server, target, SIZE, 0, CCIX_MEMORY_HOST, &refused), CCI_EINVAL);
+    CHECK_OK(cci_destroy_endpoint(second));
+    CHECK_OK(ccix_rma_register(endpoint, NULL, source, SIZE, 0, CCIX_MEMORY_HOST, &from));
+    CHECK_OK(ccix_rma_register(endpoint, other.server, target, SIZE, CCI_FLAG_WRITE, CCIX_MEMORY_HOST, &to));
+    fill();
+    CHECK_OK(cci_rma(pair.client, NULL, 0, from, 0, to, 0, 64, MARK(4), CCI_FLAG_WRITE));
+    expect_sent(endpoint, CCI_ERR_RMA_HANDLE, MARK(4));
+    CHECK(target[0] == 0 && target[63] == 0);
+    CHECK_OK(cci_rma(other.client, NULL, 0, from, 0, to, 0, 64, MARK(5), CCI_FLAG_WRITE));
+    expect_sent(endpoint, CCI_SUCCESS, MARK(5));
+    CHECK(memcmp(target, source, 64) == 0);
+    CHECK_OK(cci_disconnect(other.server));
+    CHECK_STATUS(ccix_rma_register(endpoint, other.server, target, SIZE, 0, CCIX_MEMORY_HOST, &refused),
+                 CCI_ERR_DISCONNECTED);
+    CHECK_OK(cci_rma(pair.client, NULL, 0, from, 0, to, 0, 64, MARK(6), CCI_FLAG_WRITE));
+    expect_sent(endpoint, CCI_ERR_RMA_HANDLE, MARK(6));
+    CHECK_OK(cci_rma_deregister(endpoint, to));
+    CHECK_OK(cci_rma_deregister(endpoint, from));
+    CHECK_OK(cci_disconnect(other.client));
+    CHECK_OK(cci_disconnect(unreliable.client));
+    CHECK_OK(cci_disconnect(unreliable.server));
+}
+
 int main(void)
 {
     void *allocated[2] = {NULL, NULL};
@@ -207,6 +240,7 @@ int main(void)
     target = malloc(SIZE);
     CHECK(source && target);
     all();
+    for_one_connection();
     free(source);
     free(target);
     CHECK_OK(ccix_alloc(SIZE, &allocated[0]));

@@ -113,19 +113,19 @@ pub trait Host {
         true
     }
 
-    /// Writes to registered memory for a peer: checks handle, access right and the whole
-    /// operation's range, then copies `bytes` to `target.offset + at`.
+    /// Writes to registered memory for the peer of a connection: checks handle, access right and
+    /// the whole operation's range, then copies `bytes` to `target.offset + at`.
     ///
     /// # Errors
     ///
     /// Refused; nothing was written.
-    fn write(&mut self, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure>;
+    fn write(&mut self, host_cookie: u32, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure>;
 
     /// As `write`, for a frame whose CRC is not verified yet. Copies the bytes and returns the CRC
     /// continued over them, in one pass. The frame continues a write, so a broken frame overwrites
     /// no accepted bytes. Returns `None` if the write is refused and nothing was written.
-    fn write_checked(&mut self, target: &Target, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
-        self.write(target, at, bytes).ok().map(|()| crc.update(bytes))
+    fn write_checked(&mut self, host_cookie: u32, target: &Target, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
+        self.write(host_cookie, target, at, bytes).ok().map(|()| crc.update(bytes))
     }
 
     /// Called instead of `write` once the frame that `write_checked` copied has passed its CRC and
@@ -133,7 +133,7 @@ pub trait Host {
     fn written(&mut self, _target: &Target, _at: u64, _bytes: &[u8]) {}
 
     /// Returns the `len` bytes from offset `at` of an operation, for an RMA frame. Checks a served
-    /// read as `write` does.
+    /// read again, which `may_read` has allowed to its connection.
     ///
     /// # Errors
     ///
@@ -150,12 +150,12 @@ pub trait Host {
         0
     }
 
-    /// Checks whether a peer may read this memory: handle, access right and range.
+    /// Checks whether the peer of a connection may read this memory: handle, access right and range.
     ///
     /// # Errors
     ///
     /// Refused.
-    fn may_read(&mut self, target: &Target) -> Result<(), Failure>;
+    fn may_read(&mut self, host_cookie: u32, target: &Target) -> Result<(), Failure>;
 
     /// Copies bytes that this side's read brought to offset `at` of the operation.
     fn place(&mut self, op: Op, at: u64, bytes: &[u8]);

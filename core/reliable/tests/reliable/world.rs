@@ -84,7 +84,10 @@ impl End {
     }
 
     pub(crate) fn register(&self, memory: Memory, rights: Rights) -> RmaHandle {
-        self.cell.with(|core, transport| transport.register(core, memory, rights)).expect("usable").expect("registered")
+        self.cell
+            .with(|core, transport| transport.register(core, memory, rights, None))
+            .expect("usable")
+            .expect("registered")
     }
 
     pub(crate) fn deregister(&self, handle: &RmaHandle) -> Result<(), RegisterError> {

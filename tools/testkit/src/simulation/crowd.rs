@@ -30,13 +30,13 @@ impl Host for Doorman {
     fn fill(&mut self, _: MessageBuffer, _: u32, _: &[u8]) {}
     fn deliver(&mut self, _: u32, _: MessageBuffer) {}
     fn abandon(&mut self, _: MessageBuffer) {}
-    fn write(&mut self, _: &Target, _: u64, _: &[u8]) -> Result<(), Failure> {
+    fn write(&mut self, _: u32, _: &Target, _: u64, _: &[u8]) -> Result<(), Failure> {
         Err(Failure::RemoteHandle)
     }
     fn source(&mut self, _: &Source, _: u64, _: u32) -> Result<(), Failure> {
         Err(Failure::RemoteHandle)
     }
-    fn may_read(&mut self, _: &Target) -> Result<(), Failure> {
+    fn may_read(&mut self, _: u32, _: &Target) -> Result<(), Failure> {
         Err(Failure::RemoteHandle)
     }
     fn place(&mut self, _: Op, _: u64, _: &[u8]) {}

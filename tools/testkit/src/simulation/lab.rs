@@ -149,7 +149,7 @@ impl Host for Notes {
         self.slots += 1;
     }
 
-    fn write(&mut self, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure> {
+    fn write(&mut self, _: u32, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure> {
         let start = usize::try_from(target.offset + at).map_err(|_| Failure::RemoteHandle)?;
         let range = self.memory.get_mut(start..start + bytes.len()).ok_or(Failure::RemoteHandle)?;
         range.copy_from_slice(bytes);
@@ -164,7 +164,7 @@ impl Host for Notes {
         Ok((usize::try_from(offset + at).unwrap_or(0), len as usize))
     }
 
-    fn may_read(&mut self, target: &Target) -> Result<(), Failure> {
+    fn may_read(&mut self, _: u32, target: &Target) -> Result<(), Failure> {
         let end = target.offset.checked_add(target.len).ok_or(Failure::RemoteHandle)?;
         if end <= self.memory.len() as u64 { Ok(()) } else { Err(Failure::RemoteHandle) }
     }

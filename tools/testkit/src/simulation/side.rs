@@ -381,7 +381,7 @@ impl Host for Judged<'_> {
         self.side.free.push(buffer.0);
     }
 
-    fn write(&mut self, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure> {
+    fn write(&mut self, _: u32, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure> {
         if self.side.reach(target, true).is_none() {
             return Err(self.refuse(target, true));
         }
@@ -390,7 +390,7 @@ impl Host for Judged<'_> {
         Ok(())
     }
 
-    fn write_checked(&mut self, target: &Target, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
+    fn write_checked(&mut self, _: u32, target: &Target, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
         self.side.reach(target, true)?;
         let number = self.peer_transfer(target, true)?;
         self.copy_unchecked(number, at, bytes.len());
@@ -417,7 +417,7 @@ impl Host for Judged<'_> {
                 Ok(Piece { arena: false, start: transfer.from + at, len: len as usize })
             }
             Source::Served(target) => {
-                self.may_read(target)?;
+                self.may_read(0, target)?;
                 let arena = self.side.reach(target, false).is_some_and(|registration| registration.arena);
                 let start = usize::try_from(target.offset).unwrap_or(usize::MAX) + at;
                 Ok(Piece { arena, start, len: len as usize })
@@ -425,7 +425,7 @@ impl Host for Judged<'_> {
         }
     }
 
-    fn may_read(&mut self, target: &Target) -> Result<(), Failure> {
+    fn may_read(&mut self, _: u32, target: &Target) -> Result<(), Failure> {
         let Some(registration) = self.side.reach(target, false) else { return Err(self.refuse(target, false)) };
         let key = if registration.arena { super::READ_BACK } else { 0 };
         let keyed = Target { offset: target.offset + key, ..*target };

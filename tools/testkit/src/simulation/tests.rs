@@ -146,30 +146,30 @@ fn violates(call: impl FnOnce(&mut Judged<'_>, &Target)) -> Option<Rule> {
 #[test]
 fn memory_is_watched() {
     let good = &pattern::bytes()[100..108];
-    assert_eq!(violates(|host, target| assert!(host.write(target, 0, good).is_ok())), None);
-    let wrong = violates(|host, target| assert!(host.write(target, 0, &[0; 8]).is_ok()));
+    assert_eq!(violates(|host, target| assert!(host.write(0, target, 0, good).is_ok())), None);
+    let wrong = violates(|host, target| assert!(host.write(0, target, 0, &[0; 8]).is_ok()));
     assert_eq!(wrong, Some(Rule::Memory));
     let twice = violates(|host, target| {
         for _ in 0..2 {
-            let _ = host.write(target, 0, good);
+            let _ = host.write(0, target, 0, good);
         }
     });
     assert_eq!(twice, Some(Rule::MemoryAfterEnd));
     let ended = violates(|host, target| {
         host.oracle.over[4] = true;
-        let _ = host.write(target, 0, good);
+        let _ = host.write(0, target, 0, good);
     });
     assert_eq!(ended, Some(Rule::MemoryAfterEnd));
     let unknown = violates(|host, target| {
-        let _ = host.write(&Target { offset: 24, ..*target }, 0, good);
+        let _ = host.write(0, &Target { offset: 24, ..*target }, 0, good);
     });
     assert_eq!(unknown, Some(Rule::Memory));
     let refused = violates(|host, target| {
         for wrong in [Target { handle: [1, 3], ..*target }, Target { offset: u64::MAX, ..*target }] {
-            assert_eq!(host.write(&wrong, 0, good), Err(Failure::RemoteHandle));
+            assert_eq!(host.write(0, &wrong, 0, good), Err(Failure::RemoteHandle));
         }
         host.side.registrations[0].alive = false;
-        assert_eq!(host.write(target, 0, good), Err(Failure::RemoteHandle));
+        assert_eq!(host.write(0, target, 0, good), Err(Failure::RemoteHandle));
     });
     assert_eq!(refused, None);
     assert_eq!(violates(|host, _| host.place(Op(1), 0, good)), Some(Rule::MemoryAfterEnd));

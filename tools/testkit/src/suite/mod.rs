@@ -12,6 +12,7 @@ pub mod message;
 pub mod options;
 pub mod order;
 pub mod rma;
+pub mod rma_private;
 pub mod rma_rights;
 pub mod threads;
 
@@ -81,6 +82,7 @@ macro_rules! conformance {
                 rma_rights: rights_are_enforced, rights_are_waived, stale_handle, invented_handle, remote_range, local_range, refused_at_once,
                     unreliable_connection, registration_refused, deregistered_twice, half_a_handle, distinct_registrations,
                     local_handle_of_another_endpoint, handles_are_not_guessable;
+                rma_private: serves_one_connection, serves_one_locally, ends_with_its_connection, needs_a_connection_with_rma;
                 options: defaults, set_and_get, out_of_range, of_a_connection, of_a_closed_connection, alignment, counters,
                     down_device;
                 handle: one_event_per_wake, answers_at_once, stays_readable, held_without_polling, becomes_quiet, connect_wakes,

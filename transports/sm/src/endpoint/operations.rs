@@ -315,9 +315,15 @@ impl Transport for Sm {
         lane.rma(&mut self.common, core, connection, rma, posted)
     }
 
-    fn register(&mut self, _: &mut Core, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
+    fn register(
+        &mut self,
+        _: &mut Core,
+        memory: Memory,
+        rights: Rights,
+        only: Option<&'static Connection>,
+    ) -> Result<RmaHandle, RegisterError> {
         self.forget_ways();
-        let (handle, shared) = self.common.registry.register(memory, rights)?;
+        let (handle, shared) = self.common.registry.register(memory, rights, only)?;
         if let Some(shared) = shared
             && self.common.registry.shares(shared.number) == 1
         {

@@ -265,6 +265,7 @@ impl Lane {
             return self.on_answered(core);
         }
         cell.set_state(ConnectionState::Broken);
+        common.registry.orphan(cell);
         self.fail_operations(common, core, Some(cell), failure);
         if core.has_disconnect_events() {
             common.queue_event(core, EventKind::Disconnect, cell);

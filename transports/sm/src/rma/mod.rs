@@ -139,7 +139,7 @@ impl Lane {
         if self.phase != Phase::Ready {
             return Err(RmaError::Disconnected);
         }
-        let (local, memory, _) = common.registry.find(rma.local).ok_or(RmaError::LocalHandle)?;
+        let (local, memory) = common.registry.find_for(rma.local, cell).ok_or(RmaError::LocalHandle)?;
         let end = rma.local_offset.checked_add(rma.len).ok_or(RmaError::LocalHandle)?;
         if end > memory.len() {
             return Err(RmaError::LocalHandle);
@@ -251,7 +251,9 @@ impl Lane {
     fn copy(&mut self, common: &mut Common, pending: &Pending, from: u64) -> Result<Option<u64>, Failure> {
         let local = pending.local_at(common, from)?;
         let registry = self.registry.as_mut().ok_or(Failure::Disconnected)?;
-        let resolved = registry.resolve(&pending.remote, pending.remote_offset, pending.len, pending.right());
+        let connection = pending.cell.remote.load(Ordering::Relaxed);
+        let range = (pending.remote_offset, pending.len);
+        let resolved = registry.resolve(connection, &pending.remote, range, pending.right());
         let target = resolved.ok_or(Failure::RemoteHandle)?;
         if target.segment != 0 && !self.segments.contains_key(&target.segment) {
             // The target sent it before anyone could know the handle.

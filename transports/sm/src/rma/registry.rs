@@ -2,13 +2,14 @@
 //!
 //! Of the secret in a handle (`RegistrationTable` in `core/transport`) only a keyed hash is published.
 
+use crate::lane::layout::pair;
 use cci_mem::arena;
 use cci_mem::hazard;
 use cci_mem::memory::Memory;
 use cci_mem::segment::Segment;
 use cci_mem::sync::{AtomicU64, Ordering, fence};
 use cci_proto::{RegisterError, Registration, Rights, RmaHandle};
-use cci_transport::{OpenError, RegistrationTable};
+use cci_transport::{Connection, OpenError, RegistrationTable};
 use siphasher::sip::SipHasher24;
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -31,12 +32,25 @@ mod word {
     pub(super) const SEGMENT: usize = 4;
     pub(super) const OFFSET: usize = 5;
     pub(super) const HASH: usize = 6;
+    /// The name of the only connection that it serves, 0 for all.
+    pub(super) const ONLY: usize = 7;
 }
 
 fn hash(key: [u64; 2], secret: u64) -> u64 {
     let mut hasher = SipHasher24::new_with_keys(key[0], key[1]);
     hasher.write_u64(secret);
     hasher.finish()
+}
+
+/// The name of a connection among the registrations of an endpoint: its number on its lane there, and the number of that lane.
+pub(crate) fn name(lane: u32, connection: u32) -> u64 {
+    // Never 0, which names none.
+    pair(connection, lane.wrapping_add(1))
+}
+
+/// [`name`] of a connection of this side.
+fn name_of(cell: &Connection) -> u64 {
+    name(cell.lane.load(Ordering::Relaxed), cell.local.load(Ordering::Relaxed))
 }
 
 /// A library allocation behind a registration.
@@ -105,6 +119,7 @@ impl Registry {
         &mut self,
         memory: Memory,
         rights: Rights,
+        only: Option<&Connection>,
     ) -> Result<(RmaHandle, Option<Shared>), RegisterError> {
         self.reserve_next()?;
         let (start, len) = (memory.start() as u64, memory.len());
@@ -112,7 +127,8 @@ impl Registry {
         let offset = found.as_ref().map_or(0, |(.., offset)| *offset);
         let shared = found.map(|(segment, number, _)| Shared { number, segment });
         let own = Own { dead: false, shared: shared.clone() };
-        let (number, handle) = self.table.register(memory, rights, own)?;
+        let only = only.map(name_of);
+        let (number, handle) = self.table.register(memory, rights, only, own)?;
         let words = self.entry(number.index);
         words[word::START].store(start, Ordering::Relaxed);
         words[word::LEN].store(len, Ordering::Relaxed);
@@ -120,6 +136,7 @@ impl Registry {
         words[word::SEGMENT].store(shared.as_ref().map_or(0, |shared| shared.number), Ordering::Relaxed);
         words[word::OFFSET].store(offset as u64, Ordering::Relaxed);
         words[word::HASH].store(hash(self.key, handle.words()[1]), Ordering::Relaxed);
+        words[word::ONLY].store(only.unwrap_or(0), Ordering::Relaxed);
         // Release: publishes the entry with its generation.
         words[word::GENERATION].store(u64::from(number.generation), Ordering::Release);
         if let Some(shared) = &shared {
@@ -128,12 +145,18 @@ impl Registry {
         Ok((handle, shared))
     }
 
-    /// The living registration that a handle names.
-    pub(crate) fn find(&self, handle: &RmaHandle) -> Option<(Registration, &Memory, Rights)> {
+    /// The living registration that a handle names, if it serves the connection with this name.
+    pub(crate) fn find(&self, handle: &RmaHandle, name: u64) -> Option<(Registration, &Memory, Rights)> {
         let [first, secret, ..] = handle.words();
         let (number, entry) = self.table.find([first, secret])?;
-        let memory = entry.memory().filter(|_| !entry.state.dead)?;
+        let memory = entry.memory().filter(|_| !entry.state.dead && entry.serves(name))?;
         Some((number, memory, entry.rights()))
+    }
+
+    /// As [`Registry::find`], for this side's own operation of a connection.
+    pub(crate) fn find_for(&self, handle: &RmaHandle, cell: &Connection) -> Option<(Registration, &Memory)> {
+        let (number, memory, _) = self.find(handle, name_of(cell))?;
+        Some((number, memory))
     }
 
     /// The registration that a handle names, to be deregistered: living, or killed and not yet forgotten.
@@ -153,6 +176,13 @@ impl Registry {
             entry.state.dead = true;
             let words = self.entry(number.index);
             hazard::retire(&words[word::GENERATION], u64::from(number.generation.wrapping_add(1)));
+        }
+    }
+
+    /// Marks the registrations dead that serve this connection alone, which has ended.
+    pub(crate) fn orphan(&mut self, cell: &Connection) {
+        for number in self.table.orphan(name_of(cell)) {
+            self.kill(number);
         }
     }
 
@@ -198,6 +228,8 @@ impl Registry {
 pub(crate) struct PeerRegistry {
     published: Segment,
     key: [u64; 2],
+    /// The peer's number of the lane.
+    lane: u32,
     /// The handle whose secret was found right last: a registration's hash does not change while its generation lives.
     verified: [u64; 2],
 }
@@ -214,12 +246,13 @@ pub(crate) struct Target {
 }
 
 impl PeerRegistry {
-    pub(crate) fn attach(fd: rustix::fd::OwnedFd) -> rustix::io::Result<Self> {
+    /// `lane`: the peer's number of the lane.
+    pub(crate) fn attach(fd: rustix::fd::OwnedFd, lane: u32) -> rustix::io::Result<Self> {
         let mut published = Segment::attach_read_only(fd, LEN)?;
         published.close_file();
         let header = published.words64(0, 2);
         let key = [header[0].load(Ordering::Relaxed), header[1].load(Ordering::Relaxed)];
-        Ok(Self { published, key, verified: [0; 2] })
+        Ok(Self { published, key, lane, verified: [0; 2] })
     }
 
     fn entry(&self, index: u32) -> Option<&[AtomicU64]> {
@@ -231,8 +264,15 @@ impl PeerRegistry {
         (index < CAPACITY && (index as u64) < reserved).then(|| self.published.words64((index + 1) * LINE * 8, LINE))
     }
 
-    /// Finds the bytes that an operation names; none when handle, right or range do not allow it.
-    pub(crate) fn resolve(&mut self, handle: &RmaHandle, offset: u64, len: u64, right: Rights) -> Option<Target> {
+    /// Finds the bytes that an operation names: by their handle, with `offset` and `len`. None when handle, right or range do not
+    /// allow it to this connection, which has this number on the peer's side.
+    pub(crate) fn resolve(
+        &mut self,
+        connection: u32,
+        handle: &RmaHandle,
+        (offset, len): (u64, u64),
+        right: Rights,
+    ) -> Option<Target> {
         let Registration { index, generation } = Registration::unmixed(self.key[0], handle.words()[0]);
         let [first, secret, ..] = handle.words();
         let known = self.verified == [first, secret];
@@ -247,6 +287,10 @@ impl PeerRegistry {
         let read = |at: usize| words[at].load(Ordering::Relaxed);
         let rights = u32::try_from(read(word::RIGHTS)).ok().and_then(Rights::from_bits)?;
         let inside = offset.checked_add(len).is_some_and(|end| end <= read(word::LEN));
+        let only = read(word::ONLY);
+        if only != 0 && only != name(self.lane, connection) {
+            return None;
+        }
         if !known && read(word::HASH) != hash(self.key, secret) || !rights.has(right) || !inside {
             return None;
         }
@@ -285,20 +329,20 @@ mod tests {
     fn a_handle_is_stale_after_deregistration_and_never_names_its_successor() {
         let mut registry = Registry::new([1, 2]).unwrap();
         let mut bytes = [0; 16];
-        let (handle, _) = registry.register(memory(&mut bytes), Rights::READ).unwrap();
-        let (number, _, rights) = registry.find(&handle).unwrap();
+        let (handle, _) = registry.register(memory(&mut bytes), Rights::READ, None).unwrap();
+        let (number, _, rights) = registry.find(&handle, 1).unwrap();
         assert_eq!(rights, Rights::READ);
         let mut invented = handle;
         let mut words = invented.words();
         words[1] ^= 1;
         invented = RmaHandle::from_words(words);
-        assert!(registry.find(&invented).is_none());
+        assert!(registry.find(&invented, 1).is_none());
         registry.kill(number);
         registry.forget(number);
-        assert!(registry.find(&handle).is_none() && !registry.lives(number));
-        let (again, _) = registry.register(memory(&mut bytes), Rights::READ).unwrap();
+        assert!(registry.find(&handle, 1).is_none() && !registry.lives(number));
+        let (again, _) = registry.register(memory(&mut bytes), Rights::READ, None).unwrap();
         assert_ne!(again, handle);
-        assert!(registry.find(&handle).is_none());
+        assert!(registry.find(&handle, 1).is_none());
     }
 
     #[test]
@@ -306,7 +350,7 @@ mod tests {
         let mut registry = Registry::new([5, 6]).unwrap();
         let mut bytes = [0; 4096];
         let start = bytes.as_ptr().addr() as u64;
-        let (handle, _) = registry.register(memory(&mut bytes), Rights::NONE).unwrap();
+        let (handle, _) = registry.register(memory(&mut bytes), Rights::NONE, None).unwrap();
         assert!(handle.words().iter().all(|word| word >> 12 != start >> 12));
     }
 }

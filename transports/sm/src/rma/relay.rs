@@ -7,9 +7,10 @@ use crate::lane::Lane;
 use crate::lane::layout::{body, kind, pair, unpair};
 use crate::lane::queue::Op;
 use crate::lane::send::Step;
-use crate::rma::{Pending, Stage};
+use crate::rma::{Pending, Stage, registry};
 use crate::sys::{self, Way};
 use cci_mem::ring::{BODY_WORDS, Header, Violation};
+use cci_mem::sync::Ordering;
 use cci_proto::{Failure, Registration, Rights, RmaHandle, Status};
 
 /// Pieces that one call publishes: the lane's other frames get their turn.
@@ -106,7 +107,8 @@ impl Lane {
             // SAFETY: the slot is ours to fill and holds `payload_capacity` bytes; `local_at` has seen a living registration.
             unsafe { sys::direct_copy(Way::Write, local, target, size) };
             let [first, second, ..] = pending.remote.words();
-            let words = body([first, second, pending.remote_offset, pending.len, at, pair(slot, count)]);
+            let connection = pending.cell.remote.load(Ordering::Relaxed).into();
+            let words = body([first, second, pending.remote_offset, pending.len, at, pair(slot, count), connection]);
             wire.producer.push_words(
                 wire.outbound.ring,
                 Header { kind: kind::WRITE, len: 0, word: pending.operation },
@@ -122,7 +124,8 @@ impl Lane {
         let Ok(local) = pending.local_at(common, 0) else { return Ok(()) };
         let Some(wire) = self.wire.as_mut() else { return Ok(()) };
         let [first, second, ..] = pending.remote.words();
-        let words = body([first, second, pending.remote_offset, pending.len]);
+        let connection = pending.cell.remote.load(Ordering::Relaxed).into();
+        let words = body([first, second, pending.remote_offset, pending.len, 0, 0, connection]);
         let header = Header { kind: kind::READ, len: 0, word: pending.operation };
         if wire.publish_frame(header, words, None)? {
             self.relay.reading =
@@ -133,9 +136,10 @@ impl Lane {
     }
 
     /// Finds own registered bytes for a peer's operation.
-    fn resolve(common: &Common, body: &[u64; BODY_WORDS], right: Rights) -> Option<(Registration, usize)> {
+    fn resolve(&self, common: &Common, body: &[u64; BODY_WORDS], right: Rights) -> Option<(Registration, usize)> {
         let handle = RmaHandle::from_words([body[0], body[1], 0, 0]);
-        let (number, memory, rights) = common.registry.find(&handle)?;
+        let connection = u32::try_from(body[6]).ok()?;
+        let (number, memory, rights) = common.registry.find(&handle, registry::name(self.number, connection))?;
         let inside = body[2].checked_add(body[3]).is_some_and(|end| end <= memory.len());
         let offset = usize::try_from(body[2]).ok()?;
         (rights.has(right) && inside).then(|| (number, memory.start() + offset))
@@ -154,11 +158,11 @@ impl Lane {
         header: Header,
         body: &[u64; BODY_WORDS],
     ) -> Result<(), Violation> {
+        let resolved = self.resolve(common, body, Rights::WRITE);
         let (slot, bytes) = unpair(body[5]);
         let end = body[4].checked_add(u64::from(bytes)).filter(|end| *end <= body[3] && bytes > 0).ok_or(Violation)?;
         let Some(wire) = self.wire.as_mut() else { return Ok(()) };
         let source = wire.inbound_slot(slot, bytes)?.start();
-        let resolved = Self::resolve(common, body, Rights::WRITE);
         if let (Some((_, start)), Ok(at)) = (resolved, usize::try_from(body[4])) {
             // SAFETY: the bytes are inside a living registration (`resolve` has checked the whole operation, `end` this piece), and
             // inside the slot.
@@ -178,7 +182,7 @@ impl Lane {
 
     /// The peer wants to read.
     pub(crate) fn on_read(&mut self, common: &mut Common, header: Header, body: &[u64; BODY_WORDS]) {
-        match Self::resolve(common, body, Rights::READ) {
+        match self.resolve(common, body, Rights::READ) {
             Some((number, start)) if body[3] > 0 => {
                 let serve = Serve { operation: header.word, number, start, done: 0, len: body[3] };
                 self.queue.push_answer(Op::Serve(Box::new(serve)));

@@ -219,6 +219,7 @@ impl Lane {
         let known = self.table.cell(number).is_some_and(|other| std::ptr::eq(other, cell));
         if known {
             self.leave(number, common.now);
+            common.registry.orphan(cell);
             self.start_timing(common);
             self.fail_operations(common, core, Some(cell), Failure::Disconnected);
             let remote = cell.remote.load(Ordering::Relaxed);

@@ -165,7 +165,9 @@ impl Lane {
             (Err(sentence), _) => Err(sentence),
             (Ok(_), Err(_)) => Err("HELLO carries three descriptors: lane, registry, ready bitmap".into()),
             (Ok(geometry), Ok([lane, registry, ready])) => Wire::attach(lane, geometry)
-                .and_then(|wire| Ok((wire, PeerRegistry::attach(registry)?, attach_doorbell(ready, packet)?)))
+                .and_then(|wire| {
+                    Ok((wire, PeerRegistry::attach(registry, number_of(packet))?, attach_doorbell(ready, packet)?))
+                })
                 .map_err(|errno| format!("lane or registry cannot be mapped: {errno}")),
         };
         let (wire, registry, doorbell) = opened.map_err(|sentence| {
@@ -195,7 +197,7 @@ impl Lane {
                 self.refused_handshake(format!("it speaks lane layout {}, this side {VERSION}", packet.version))
             );
         }
-        let registry = PeerRegistry::attach(registry)
+        let registry = PeerRegistry::attach(registry, number_of(packet))
             .map_err(|errno| self.refused_handshake(format!("its registry cannot be mapped: {errno}")))?;
         let doorbell = attach_doorbell(ready, packet)
             .map_err(|errno| self.refused_handshake(format!("its ready bitmap cannot be mapped: {errno}")))?;
@@ -267,7 +269,12 @@ fn attach_doorbell(ready: OwnedFd, packet: &Packet) -> rustix::io::Result<Doorbe
     let mut page = Segment::attach(ready, READY_LEN)?;
     page.close_file();
     // A lane whose number has no bit is found by its wake-up.
-    Ok(Doorbell { page, bit: u32::try_from(packet.segment).unwrap_or(u32::MAX) })
+    Ok(Doorbell { page, bit: number_of(packet) })
+}
+
+/// The lane's number at the peer that sent this packet.
+fn number_of(packet: &Packet) -> u32 {
+    u32::try_from(packet.segment).unwrap_or(u32::MAX)
 }
 
 /// Finds out by doing whether this process may copy to and from the peer's memory.

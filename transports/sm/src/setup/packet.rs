@@ -250,7 +250,7 @@ pub(crate) fn wake(socket: impl AsFd) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Geometry, Kind, PACKET, Packet};
+    use super::{Geometry, Kind, PACKET, Packet, VERSION};
 
     #[test]
     fn a_packet_survives_the_wire() {
@@ -269,8 +269,9 @@ mod tests {
         packet.max_send_size = 8192;
         packet.set_geometry(Geometry::new(8192));
         let good = packet.clone();
-        packet.version = 4;
-        assert!(packet.geometry().unwrap_err().contains("layout 3, not 4"));
+        packet.version = VERSION + 1;
+        let expected = format!("layout {VERSION}, not {}", packet.version);
+        assert!(packet.geometry().unwrap_err().contains(&expected));
         packet = Packet { slot_stride: good.slot_stride + 64, ..good.clone() };
         assert!(packet.geometry().is_err());
         packet = Packet { lane_len: good.lane_len - 4096, ..good.clone() };

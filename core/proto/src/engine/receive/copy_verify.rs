@@ -64,7 +64,7 @@ impl RecvCtx<'_> {
         match part {
             Continuation::Write { op, target, at } => {
                 let is_refused = self.flow.refused.iter().any(|(refused, _)| *refused == op);
-                if is_refused { None } else { host.write_checked(&target, at, bytes, crc) }
+                if is_refused { None } else { host.write_checked(self.conn.host_cookie, &target, at, bytes, crc) }
             }
             Continuation::ReadBytes { op, at } => {
                 let (op, _) = self.asked_bytes(op, at, bytes.len())?;

@@ -16,7 +16,7 @@ impl RecvCtx<'_> {
         if self.flow.is_copied(Continuation::Write { op, target: *target, at }) {
             host.written(target, at, bytes);
         } else if !known
-            && let Err(failure) = host.write(target, at, bytes)
+            && let Err(failure) = host.write(self.conn.host_cookie, target, at, bytes)
             // A peer that leaves more refused writes unfinished gets no results of them.
             && self.flow.refused.len() < WINDOW
         {
@@ -45,7 +45,7 @@ impl RecvCtx<'_> {
             self.flow.results.push_back((op, 1));
             return FrameOutcome::Done;
         }
-        match host.may_read(&target) {
+        match host.may_read(self.conn.host_cookie, &target) {
             Ok(()) if target.len > 0 => self.flow.serves.push_back(Serve { op, target, at: 0 }),
             Ok(()) => self.flow.results.push_back((op, 1)),
             Err(failure) => self.flow.results.push_back((op, status(failure))),

@@ -83,15 +83,15 @@ impl Host for Recorder {
         self.slots += 1;
     }
 
-    fn write(&mut self, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure> {
-        self.may_read(target)?;
+    fn write(&mut self, _: u32, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure> {
+        self.may_read(0, target)?;
         let at = usize::try_from(target.offset + at).expect("small");
         self.memory[at..at + bytes.len()].copy_from_slice(bytes);
         Ok(())
     }
 
-    fn write_checked(&mut self, target: &Target, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
-        self.write(target, at, bytes).ok()?;
+    fn write_checked(&mut self, _: u32, target: &Target, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
+        self.write(0, target, at, bytes).ok()?;
         self.copied += 1;
         Some(crc.update(bytes))
     }
@@ -114,7 +114,7 @@ impl Host for Recorder {
         Ok(from[at..at + len as usize].to_vec())
     }
 
-    fn may_read(&mut self, target: &Target) -> Result<(), Failure> {
+    fn may_read(&mut self, _: u32, target: &Target) -> Result<(), Failure> {
         let fits = target.offset.checked_add(target.len).is_some_and(|end| end <= self.memory.len() as u64);
         if target.handle == [7, 7] && fits { Ok(()) } else { Err(Failure::RemoteHandle) }
     }
