@@ -60,6 +60,9 @@ CCI_DECLSPEC int ccix_free(void *ptr);
  * CCIX_ENDPOINT_DISCONNECT_EVENTS raise it. A peer whose host dies says nothing: CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT bounds how long
  * a silent peer goes unnoticed. */
 #define CCIX_EVENT_DISCONNECT 0x100
+/* event->type when memory imported by ccix_import() is its registration's no more: ccix_check_import() tells which. The connection
+ * is event->keepalive.connection. */
+#define CCIX_EVENT_IMPORT_ENDED 0x101
 
 struct ccix_endpoint_options {
     /* sizeof(struct ccix_endpoint_options) */
@@ -205,6 +208,23 @@ CCI_DECLSPEC int ccix_connection_info(cci_connection_t *connection, struct ccix_
  * CCI_EINVAL also: the connection is unreliable, or is of another endpoint. CCI_ERR_DISCONNECTED: it is closed, or its peer gone. */
 CCI_DECLSPEC int ccix_rma_register(cci_endpoint_t *endpoint, cci_connection_t *connection, void *start, uint64_t length,
                                    int flags, uint32_t kind, cci_rma_handle_t **rma_handle);
+
+/* Maps memory that the peer has registered, as a whole, so that this process reads and writes it without a call: on sm, memory of
+ * ccix_alloc(), registered with CCI_FLAG_READ at least. *ptr, *length: the memory. *flags: what the peer allows, CCI_FLAG_READ or
+ * also CCI_FLAG_WRITE; a program that writes without leave breaks the contract. *import: its number, for the calls below.
+ * The peer may end its registration at any time: CCIX_EVENT_IMPORT_ENDED comes, the memory stays mapped, may be others' by
+ * then, and is zero once the peer has freed it.
+ * CCI_ERR_NOT_IMPLEMENTED: the transport maps none, or not this: use cci_rma(). CCI_ERR_RMA_HANDLE: the peer has no such registration
+ * that this connection may read. CCI_ERR_DISCONNECTED. */
+CCI_DECLSPEC int ccix_import(cci_connection_t *connection, cci_rma_handle_t *remote_handle, void **ptr, uint64_t *length,
+                             int *flags, uint64_t *import);
+
+/* CCI_SUCCESS: the registration lives, as far as this side has been told. CCI_ERR_RMA_HANDLE: it or its connection has ended.
+ * CCI_EINVAL: no such import. From any thread. */
+CCI_DECLSPEC int ccix_check_import(uint64_t import);
+
+/* Unmaps what was imported. From any thread, also after the endpoint is destroyed. CCI_EINVAL: no such import. */
+CCI_DECLSPEC int ccix_release_import(uint64_t import);
 
 END_C_DECLS
 

@@ -18,8 +18,8 @@ use cci_mem::cancellation::Uncancelled;
 use cci_mem::memory::Memory;
 use cci_mem::sync::Ordering;
 use cci_proto::{
-    EventKind, Failure, OptionError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Status,
-    Unusable,
+    EventKind, Failure, ImportError, OptionError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError,
+    Status, Unusable,
 };
 use cci_transport::{Connection, ConnectionState, Endpoint, Message, Peer, Posted, Rma, Slot, Transport, keep_copies};
 use std::ptr::NonNull;
@@ -448,6 +448,22 @@ fn shut(mut body: cci_transport::Body) -> Result<(), CloseError> {
     let busy = copies.first().map(|copy| CloseError::Busy(copy.peer()));
     keep_copies(copies, body.core.take_owned_memory());
     busy.map_or(Ok(()), Err)
+}
+
+/// Maps memory that a peer has registered.
+///
+/// # Errors
+///
+/// The transport does not, or cannot; handle or rights do not allow it; or the connection is not open.
+pub fn import(
+    endpoint: &Endpoint,
+    live: impl FnOnce() -> Option<&'static Connection>,
+    handle: &RmaHandle,
+) -> Result<cci_transport::Imported, ImportError> {
+    endpoint.with(|core, transport| {
+        let connection = live().filter(|connection| connection.state() == ConnectionState::Open);
+        transport.import(core, connection.ok_or(ImportError::Disconnected)?, handle)
+    })?
 }
 
 /// Closes a connection: local and immediate.

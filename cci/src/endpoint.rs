@@ -6,13 +6,14 @@ use crate::device::Device;
 pub(crate) use crate::endpoint_options::EndpointOptions;
 use crate::errors::BlockingError;
 use crate::event::Event;
+use crate::import::Import;
 use crate::operations::{Connect, Notify, Rma};
 use crate::registration::{Region, Registration};
 use crate::transports;
 use cci_mem::guarded::Threading;
 use cci_proto::{
-    CONN_REQ_LEN, ConnectError, Flags, OptionError, PollError, RegisterError, Rights, RmaError, SendError, Status,
-    Unusable,
+    CONN_REQ_LEN, ConnectError, Flags, ImportError, OptionError, PollError, RegisterError, Rights, RmaError, RmaHandle,
+    SendError, Status, Unusable,
 };
 use cci_transport::{Body, ConnectionReport, Core, CoreOptions, OpenError, room_for};
 use std::fmt;
@@ -468,6 +469,17 @@ impl<T> EndpointFor<T> {
     ) -> Result<Registration<M>, RegisterError> {
         let served = binding::Served::One(|| connection.live(self.cell));
         Registration::new(self.cell, self.generation, memory, rights, served)
+    }
+
+    /// Maps memory that the peer of a connection has registered with the right to read, as a whole: on `sm`, memory that the library
+    /// has allocated ([`crate::SharedMemory`]). `handle` is the peer's.
+    ///
+    /// # Errors
+    ///
+    /// The transport maps none, or not this; the handle is unknown, stale, not for this connection or without the right; or the
+    /// connection is not open.
+    pub fn import(&self, connection: Connection, handle: &RmaHandle) -> Result<Import, ImportError> {
+        binding::import(self.cell, || connection.live(self.cell), handle).map(Import::new)
     }
 
     /// Returns path, window and counters of a connection, and why this path.

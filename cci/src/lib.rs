@@ -61,6 +61,7 @@ mod endpoint;
 mod endpoint_options;
 mod errors;
 mod event;
+mod import;
 mod operations;
 mod options;
 mod registration;
@@ -74,7 +75,8 @@ pub use cci_mem::memory::{HeapBytes, Memory};
 pub use cci_mem::view::View;
 pub use cci_proto::{
     Alignment, Attribute, CONN_REQ_LEN, ConnectError, ConnectionOption, EndpointOption, EventKind, Failure,
-    OptionError, PollError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Status, Unusable,
+    ImportError, OptionError, PollError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Status,
+    Unusable,
 };
 #[cfg(feature = "trace")]
 pub use cci_transport::trace;
@@ -88,8 +90,9 @@ pub use endpoint_options::EndpointOptions;
 pub use errors::{BlockingError, Unanswered};
 pub use event::{
     AcceptFailed, Accepted, Completed, ConnectFailed, Connected, DetachedEvent, Disconnected, EndpointFailed, Event,
-    Keepalive, Received, Request,
+    ImportEnded, Keepalive, Received, Request,
 };
+pub use import::Import;
 pub use operations::{Connect, Notify, Rma};
 pub use registration::{Region, Registration, StillRegistered};
 pub use transports::{driver, drivers};

@@ -101,7 +101,7 @@ const _: () = {
     assert!(EventKind::Send as u32 == 1 && EventKind::Recv as u32 == 2 && EventKind::Connect as u32 == 3);
     assert!(EventKind::ConnectRequest as u32 == 4 && EventKind::Accept as u32 == 5);
     assert!(EventKind::KeepaliveTimedOut as u32 == 6 && EventKind::DeviceFailed as u32 == 7);
-    assert!(EventKind::Disconnect as u32 == 0x100);
+    assert!(EventKind::Disconnect as u32 == 0x100 && EventKind::ImportEnded as u32 == 0x101);
     assert!(EndpointOption::SendTimeout as u32 == 0 && EndpointOption::RecvBufCount as u32 == 1);
     assert!(EndpointOption::SendBufCount as u32 == 2 && EndpointOption::KeepaliveTimeout as u32 == 3);
     assert!(EndpointOption::Uri as u32 == 4 && EndpointOption::RmaAlign as u32 == 5);

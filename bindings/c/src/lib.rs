@@ -12,6 +12,7 @@ mod event;
 mod extension;
 mod guard;
 mod handles;
+mod import;
 mod init;
 mod layout;
 mod option;

@@ -71,7 +71,7 @@ pub(crate) fn forget(endpoint: &EndpointCell) {
 /// # Safety
 ///
 /// NULL, or 32 bytes are readable.
-unsafe fn handle(pointer: *const RmaHandle) -> Result<RmaHandle, Refusal> {
+pub(crate) unsafe fn handle(pointer: *const RmaHandle) -> Result<RmaHandle, Refusal> {
     if pointer.is_null() {
         return Err(Refusal::Argument("the RMA handle is NULL"));
     }

@@ -1,8 +1,8 @@
 //! Refusals as C programs see them: a number now, and a sentence on request.
 
 use cci::{
-    BlockingError, CloseError, ConnectError, Failure, OpenError, OptionError, PollError, RegisterError, RequestError,
-    RmaError, SendError, Status, Unusable,
+    BlockingError, CloseError, ConnectError, Failure, ImportError, OpenError, OptionError, PollError, RegisterError,
+    RequestError, RmaError, SendError, Status, Unusable,
 };
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint};
@@ -26,6 +26,7 @@ pub(crate) enum Refusal {
     Connect(ConnectError),
     /// A call that waited for its operation: the operation failed.
     Failed(Failure),
+    Import(ImportError),
     Option(OptionError),
     Poll(PollError),
     Register(RegisterError),
@@ -48,6 +49,7 @@ macro_rules! refused_as {
 
 refused_as!(
     Connect(ConnectError),
+    Import(ImportError),
     Option(OptionError),
     Poll(PollError),
     Register(RegisterError),
@@ -94,6 +96,7 @@ impl Refusal {
             Self::Open(status) | Self::Fixed(status, _) => status,
             Self::Connect(error) => error.status(),
             Self::Failed(error) => error.status(),
+            Self::Import(error) => error.status(),
             Self::Option(error) => error.status(),
             Self::Poll(error) => error.status(),
             Self::Register(error) => error.status(),
@@ -115,6 +118,7 @@ impl fmt::Display for Refusal {
             Self::Panic => f.write_str("the library failed inside; its message is on standard error"),
             Self::Connect(error) => error.fmt(f),
             Self::Failed(error) => error.fmt(f),
+            Self::Import(error) => error.fmt(f),
             Self::Option(error) => error.fmt(f),
             Self::Poll(error) => error.fmt(f),
             Self::Register(error) => error.fmt(f),

@@ -79,6 +79,17 @@ about_a_connection! {
     /// }
     /// ```
     Disconnected
+    /// Memory of the peer that was imported by this connection, whose registration has ended: see [`crate::Event::ImportEnded`].
+    /// [`crate::Import::is_current`] tells which import it is.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// fn let_go(imports: &mut Vec<cci::Import>, _: &cci::ImportEnded<'_>) {
+    ///     imports.retain(cci::Import::is_current);
+    /// }
+    /// ```
+    ImportEnded
 }
 
 impl Completed<'_> {

@@ -6,7 +6,9 @@ mod received;
 mod request;
 
 pub use detached::DetachedEvent;
-pub use kinds::{AcceptFailed, Accepted, Completed, ConnectFailed, Connected, Disconnected, EndpointFailed, Keepalive};
+pub use kinds::{
+    AcceptFailed, Accepted, Completed, ConnectFailed, Connected, Disconnected, EndpointFailed, ImportEnded, Keepalive,
+};
 pub use received::Received;
 pub use request::Request;
 
@@ -61,6 +63,8 @@ pub enum Event<'e> {
     Keepalive(Keepalive<'e>),
     /// The peer has disconnected or died; reported where [`crate::EndpointOptions::disconnect_events`] asks for it.
     Disconnected(Disconnected<'e>),
+    /// An [`crate::Import`] is current no more.
+    ImportEnded(ImportEnded<'e>),
     /// The endpoint's device has failed: no operation succeeds any more.
     EndpointFailed(EndpointFailed<'e>),
 }
@@ -78,6 +82,7 @@ macro_rules! with_held {
             | Event::AcceptFailed(AcceptFailed($held))
             | Event::Keepalive(Keepalive($held))
             | Event::Disconnected(Disconnected($held))
+            | Event::ImportEnded(ImportEnded($held))
             | Event::EndpointFailed(EndpointFailed($held)) => $act,
         }
     };
@@ -110,6 +115,7 @@ impl<'e> Event<'e> {
             Some(EventKind::ConnectRequest) => Self::Request(Request(held)),
             Some(EventKind::KeepaliveTimedOut) => Self::Keepalive(Keepalive(held)),
             Some(EventKind::Disconnect) => Self::Disconnected(Disconnected(held)),
+            Some(EventKind::ImportEnded) => Self::ImportEnded(ImportEnded(held)),
             _ => Self::EndpointFailed(EndpointFailed(held)),
         }
     }
@@ -135,6 +141,7 @@ impl<'e> Event<'e> {
             Self::Accepted(_) | Self::AcceptFailed(_) => EventKind::Accept,
             Self::Keepalive(_) => EventKind::KeepaliveTimedOut,
             Self::Disconnected(_) => EventKind::Disconnect,
+            Self::ImportEnded(_) => EventKind::ImportEnded,
             Self::EndpointFailed(_) => EventKind::DeviceFailed,
         }
     }

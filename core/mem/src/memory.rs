@@ -148,6 +148,16 @@ impl Memory {
         Self { start, len, _owner: Owner::Segments { _first: Some(segment), _others: Vec::new() } }
     }
 
+    /// Names bytes of a segment that another process has created, which stays mapped as long as this value lives. None when they do
+    /// not lie inside as a whole.
+    #[must_use]
+    pub fn of_peer(segment: Arc<Segment>, offset: usize, len: usize) -> Option<Self> {
+        let start = segment.base().expose_provenance().checked_add(offset)?;
+        let is_inside = offset.checked_add(len)? <= segment.len();
+        let owner = Owner::Segments { _first: Some(segment), _others: Vec::new() };
+        is_inside.then(|| Self { start, len: len as u64, _owner: owner })
+    }
+
     /// The first address.
     #[must_use]
     pub fn start(&self) -> usize {

@@ -226,6 +226,29 @@ refusals! {
 }
 
 refusals! {
+    /// Why memory of a peer could not be imported.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cci_proto as cci;
+    /// use cci::ImportError;
+    ///
+    /// /// Whether RMA can do what the import could not.
+    /// fn try_rma(refused: ImportError) -> bool {
+    ///     matches!(refused, ImportError::NotImplemented | ImportError::NotMapped)
+    /// }
+    /// assert!(!try_rma(ImportError::Handle));
+    /// ```
+    ImportError {
+        NotImplemented => NotImplemented, "this transport maps no memory of peers; use RMA";
+        NotMapped => NotImplemented, "the peer's memory cannot be mapped: it allocates it by the library, or both use RMA";
+        Handle => RmaHandle, "the peer has no such registration that this connection may read";
+        Disconnected => Disconnected, "the connection of the memory is not open";
+    }
+}
+
+refusals! {
     /// Why an option could not be set or read.
     ///
     /// # Example

@@ -34,6 +34,8 @@ pub enum EventKind {
     DeviceFailed = 7,
     /// The peer has disconnected or died (extension `CCIX_EVENT_DISCONNECT`; only where asked for).
     Disconnect = 0x100,
+    /// Memory of the peer that was imported is its registration's no more (extension `CCIX_EVENT_IMPORT_ENDED`).
+    ImportEnded = 0x101,
 }
 
 impl EventKind {
@@ -49,6 +51,7 @@ impl EventKind {
             6 => Self::KeepaliveTimedOut,
             7 => Self::DeviceFailed,
             0x100 => Self::Disconnect,
+            0x101 => Self::ImportEnded,
             _ => return None,
         })
     }

@@ -24,7 +24,8 @@ pub mod wire;
 pub use address::Address;
 pub use attr::Attribute;
 pub use error::{
-    ConnectError, Failure, OptionError, PollError, RegisterError, RequestError, RmaError, SendError, Unusable,
+    ConnectError, Failure, ImportError, OptionError, PollError, RegisterError, RequestError, RmaError, SendError,
+    Unusable,
 };
 pub use event::EventKind;
 pub use flags::Flags;

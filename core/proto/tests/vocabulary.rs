@@ -2,7 +2,8 @@
 
 use cci_proto::{
     Alignment, Attribute, CONN_REQ_LEN, ConnectError, ConnectionOption, EndpointOption, EventKind, Failure, Flags,
-    OptionError, PollError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Status, Unusable,
+    ImportError, OptionError, PollError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Status,
+    Unusable,
 };
 
 /// Every status with its number: CCI's own first, then those of Linux's errno.
@@ -123,6 +124,10 @@ fn each_refusal_of_an_operation_has_its_status() {
         RmaError::ZeroLength => Inval;
         RmaError::Unreliable => Inval;
         RmaError::LocalHandle => Inval;
+        ImportError::NotImplemented => NotImplemented;
+        ImportError::NotMapped => NotImplemented;
+        ImportError::Handle => RmaHandle;
+        ImportError::Disconnected => Disconnected;
         RegisterError::Null => Inval;
         RegisterError::WrapsAround => Inval;
         RegisterError::UnknownHandle => Inval;
@@ -266,7 +271,7 @@ fn the_other_enumerations_have_the_numbers_of_cci_2_2() {
 
     for number in (0..300).chain([u32::MAX]) {
         let kind = EventKind::from_u32(number);
-        assert_eq!(kind.is_some(), matches!(number, 1..=7 | 0x100), "{number}");
+        assert_eq!(kind.is_some(), matches!(number, 1..=7 | 0x100 | 0x101), "{number}");
         assert!(kind.is_none_or(|kind| kind as u32 == number));
     }
     assert_eq!((EventKind::Send as u32, EventKind::Recv as u32, EventKind::DeviceFailed as u32), (1, 2, 7));

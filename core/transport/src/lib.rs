@@ -38,7 +38,7 @@ pub use endpoint::{Body, Core, CoreOptions, Endpoint, Entered, Globals, Outside,
 pub use expected::{ExpectedClient, ExpectedClients};
 pub use holder::child_holds;
 pub use open::{OpenError, room_for};
-pub use operation::{Connect, ConnectionReport, Message, Peer, Posted, Rma};
+pub use operation::{Connect, ConnectionReport, Imported, Message, Peer, Posted, Rma};
 pub use pending_events::PendingEvents;
 pub use pending_requests::PendingRequests;
 pub use registrations::{Registered, RegistrationTable};
@@ -50,7 +50,9 @@ pub use cci_mem::random::random;
 
 use cci_mem::memory::Memory;
 use cci_mem::source::Source;
-use cci_proto::{Alignment, ConnectError, Flags, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};
+use cci_proto::{
+    Alignment, ConnectError, Flags, ImportError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError,
+};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -221,6 +223,22 @@ pub trait Transport: Send {
     /// As [`Transport::deregister`].
     fn retire(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
         self.deregister(core, handle)
+    }
+
+    /// Maps memory that a peer has registered, of an open connection. When the registration ends, or the connection, the program
+    /// is told by an event ([`EventKind::ImportEnded`](cci_proto::EventKind::ImportEnded)), unless it has dropped the import.
+    ///
+    /// # Errors
+    ///
+    /// This transport does not, or cannot map this memory; or handle and rights do not allow it.
+    fn import(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        handle: &RmaHandle,
+    ) -> Result<Imported, ImportError> {
+        let _ = (core, connection, handle);
+        Err(ImportError::NotImplemented)
     }
 
     /// Alignment that RMA needs.

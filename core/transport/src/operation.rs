@@ -1,8 +1,11 @@
 //! Arguments of the operations of a transport.
 
+use cci_mem::memory::Memory;
 use cci_mem::source::{Source, Sources};
-use cci_proto::{Attribute, Cursor, Gather, RmaHandle};
+use cci_mem::sync::AtomicBool;
+use cci_proto::{Attribute, Cursor, Gather, Rights, RmaHandle};
 use std::io::IoSlice;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A message to send.
@@ -81,6 +84,17 @@ pub enum Posted {
     Silent(u64),
     /// To a thread that waits.
     Waited,
+}
+
+/// Memory of a peer, mapped here.
+#[derive(Debug)]
+pub struct Imported {
+    /// The bytes that the peer has registered. They stay mapped as long as this value or a copy of it.
+    pub memory: Memory,
+    /// What the peer allows.
+    pub rights: Rights,
+    /// Set once the registration or its connection has ended: the bytes are still mapped, and may be others by now.
+    pub ended: Arc<AtomicBool>,
 }
 
 /// An RMA.

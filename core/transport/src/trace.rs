@@ -5,11 +5,15 @@
 //! operations not one instruction for them. `docs/design/perf-logp.md` describes what is made of
 //! the stamps.
 
-use crate::{BackgroundWork, Connect, Connection, ConnectionReport, Core, Message, Posted, Rma, Slot, Transport};
+use crate::{
+    BackgroundWork, Connect, Connection, ConnectionReport, Core, Imported, Message, Posted, Rma, Slot, Transport,
+};
 use cci_mem::memory::Memory;
 use cci_mem::source::Source;
 use cci_mem::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use cci_proto::{Alignment, ConnectError, Flags, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};
+use cci_proto::{
+    Alignment, ConnectError, Flags, ImportError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError,
+};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -227,6 +231,15 @@ impl Transport for Traced {
 
     fn deregister(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
         self.inner.deregister(core, handle)
+    }
+
+    fn import(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        handle: &RmaHandle,
+    ) -> Result<Imported, ImportError> {
+        self.inner.import(core, connection, handle)
     }
 
     fn retire(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {

@@ -229,6 +229,44 @@ static void for_one_connection(void)
     CHECK_OK(cci_disconnect(unreliable.server));
 }
 
+/* The peer's memory as one's own, until its registration ends. */
+static void imported(void)
+{
+    void *mapped;
+    uint64_t length;
+    uint64_t import;
+    int flags;
+    cci_event_t *event;
+    char own[8] = "private";
+    cci_rma_handle_t *mine;
+
+    CHECK_OK(cci_rma_register(endpoint, target, SIZE, CCI_FLAG_READ | CCI_FLAG_WRITE, &to));
+    CHECK_OK(cci_rma_register(endpoint, own, sizeof(own), CCI_FLAG_READ, &mine));
+    CHECK_STATUS(ccix_import(NULL, to, &mapped, &length, &flags, &import), CCI_EINVAL);
+    CHECK_STATUS(ccix_import(pair.client, NULL, &mapped, &length, &flags, &import), CCI_EINVAL);
+    CHECK_STATUS(ccix_import(pair.client, to, NULL, &length, &flags, &import), CCI_EINVAL);
+    CHECK_STATUS(ccix_import(pair.client, mine, &mapped, &length, &flags, &import), CCI_ERR_NOT_IMPLEMENTED);
+    CHECK_OK(ccix_import(pair.client, to, &mapped, &length, &flags, &import));
+    CHECK(mapped != target && length == SIZE && flags == (CCI_FLAG_READ | CCI_FLAG_WRITE));
+    target[SIZE - 1] = 7;
+    CHECK(((volatile unsigned char *)mapped)[SIZE - 1] == 7);
+    ((volatile unsigned char *)mapped)[0] = 9;
+    CHECK(target[0] == 9);
+    /* The owner handles what came before this message: the import too. */
+    CHECK_OK(cci_send(pair.client, "seen", 4, NULL, CCI_FLAG_SILENT));
+    expect_message("seen");
+    CHECK_OK(ccix_check_import(import));
+    CHECK_OK(cci_rma_deregister(endpoint, to));
+    event = expect(endpoint, (cci_event_type_t)CCIX_EVENT_IMPORT_ENDED);
+    CHECK(event->keepalive.connection == pair.client);
+    CHECK_OK(cci_return_event(event));
+    CHECK_STATUS(ccix_check_import(import), CCI_ERR_RMA_HANDLE);
+    CHECK_OK(ccix_release_import(import));
+    CHECK_STATUS(ccix_release_import(import), CCI_EINVAL);
+    CHECK_STATUS(ccix_check_import(import), CCI_EINVAL);
+    CHECK_OK(cci_rma_deregister(endpoint, mine));
+}
+
 int main(void)
 {
     void *allocated[2] = {NULL, NULL};
@@ -249,6 +287,7 @@ int main(void)
     target = allocated[1];
     CHECK((uintptr_t)source % 4096 == 0 && target[0] == 0 && target[SIZE - 1] == 0);
     all();
+    imported();
     CHECK_OK(ccix_free(source));
     CHECK_STATUS(ccix_free(source), CCI_EINVAL);
     CHECK_OK(ccix_free(target));

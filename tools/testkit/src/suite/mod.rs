@@ -81,7 +81,7 @@ macro_rules! conformance {
                     send_after_rma, silent_and_blocking, many_outstanding, many_outstanding_with_message, to_itself, after_disconnect, counted;
                 rma_rights: rights_are_enforced, rights_are_waived, stale_handle, invented_handle, remote_range, local_range, refused_at_once,
                     unreliable_connection, registration_refused, deregistered_twice, half_a_handle, distinct_registrations,
-                    local_handle_of_another_endpoint, handles_are_not_guessable;
+                    local_handle_of_another_endpoint, handles_are_not_guessable, import_or_rma;
                 rma_private: serves_one_connection, serves_one_locally, ends_with_its_connection, needs_a_connection_with_rma;
                 options: defaults, set_and_get, out_of_range, of_a_connection, of_a_closed_connection, alignment, counters,
                     down_device;

@@ -6,8 +6,8 @@ use crate::sys::null_memory;
 use crate::world::{World, drain, most, open, pattern};
 use cci::__binding::{Contract, Flags};
 use cci::{
-    Attribute, Connection, Device, Endpoint, EventKind, Failure, RegisterError, Rights, Rma, RmaError, RmaHandle,
-    Status,
+    Attribute, Connection, Device, Endpoint, EventKind, Failure, ImportError, RegisterError, Rights, Rma, RmaError,
+    RmaHandle, Status,
 };
 use std::collections::HashSet;
 
@@ -330,4 +330,24 @@ pub fn handles_are_not_guessable(device: &Device) {
         secrets.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect()
     };
     assert!(differences.len() > 990, "secrets follow a step");
+}
+
+/// A transport that maps no memory of peers says so, and RMA does what the import could not.
+pub fn import_or_rma(device: &Device) {
+    let (a, b) = (open(device), open(device));
+    let site = Site::new(&a, &b, RO);
+    let ranges = site.ranges(Origin::Library, Rights::READ_WRITE);
+    match a.import(site.connection, &ranges.remote) {
+        Ok(import) => {
+            let mut bytes = vec![0; LEN];
+            assert!(import.is_current() && import.read(0, &mut bytes) && bytes == pattern(2, LEN));
+            assert!(import.write(0, &pattern(1, LEN)));
+        }
+        Err(refused) => {
+            assert_eq!((refused, refused.status()), (ImportError::NotImplemented, Status::NotImplemented));
+            a.rma(site.connection, &ranges.rma(0, 0, LEN as u64), 1, Flags::WRITE).expect("an RMA");
+            assert_eq!(site.world.sent(0), 1);
+        }
+    }
+    assert!(ranges.target.to_vec(0, LEN) == pattern(1, LEN));
 }

@@ -11,9 +11,12 @@ use cci_mem::ring::{BODY, Header};
 use cci_mem::source::Source;
 use cci_mem::sync::Ordering;
 use cci_proto::{
-    ConnectError, EventKind, Failure, Flags, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError,
+    ConnectError, EventKind, Failure, Flags, ImportError, RegisterError, RequestError, Rights, RmaError, RmaHandle,
+    SendError,
 };
-use cci_transport::{Connect, Connection, ConnectionReport, Core, Message, Peer, Posted, Rma, Slot, Transport};
+use cci_transport::{
+    Connect, Connection, ConnectionReport, Core, Imported, Message, Peer, Posted, Rma, Slot, Transport,
+};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -139,6 +142,12 @@ impl Sm {
         self.forget_ways();
         let number = self.common.registry.find_to_kill(handle).ok_or(RegisterError::UnknownHandle)?;
         self.common.registry.kill(number);
+        let (importers, name) = self.common.registry.take_importers(number);
+        for lane in importers {
+            if let Some(lane) = self.lanes.get_mut(lane as usize).and_then(Option::as_deref_mut) {
+                lane.withdraw(&mut self.common, name);
+            }
+        }
         if let Err(peer) = self.wait_for_copies(Some(number.word()), limit) {
             core.note_busy_peer(peer);
             return Err(RegisterError::Busy);
@@ -338,6 +347,18 @@ impl Transport for Sm {
 
     fn deregister(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
         self.deregister_within(core, handle, COPY_LIMIT)
+    }
+
+    fn import(
+        &mut self,
+        _: &mut Core,
+        connection: &'static Connection,
+        handle: &RmaHandle,
+    ) -> Result<Imported, ImportError> {
+        self.forget_ways();
+        let number = connection.lane.load(Ordering::Relaxed) as usize;
+        let lane = self.lanes.get_mut(number).and_then(Option::as_deref_mut).ok_or(ImportError::Disconnected)?;
+        lane.import(&mut self.common, connection, handle)
     }
 
     fn retire(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {

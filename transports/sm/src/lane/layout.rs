@@ -96,6 +96,8 @@ pub(crate) mod kind {
     pub(crate) const READ: u8 = 11;
     pub(crate) const DATA: u8 = 12;
     pub(crate) const RESULT: u8 = 13;
+    pub(crate) const IMPORT: u8 = 14;
+    pub(crate) const WITHDRAWN: u8 = 15;
 }
 
 /// Two 32-bit fields in one word of a body.

@@ -14,6 +14,7 @@ use crate::lane::table::Table;
 use crate::lane::wire::Wire;
 use crate::rma::PeerSegment;
 use crate::rma::announce::Announced;
+use crate::rma::import::Imports;
 use crate::rma::registry::PeerRegistry;
 use crate::setup::address::Address;
 use crate::setup::packet;
@@ -86,6 +87,8 @@ pub(crate) struct Lane {
     pub(crate) registry: Option<PeerRegistry>,
     /// The peer's library memory, by its number there.
     pub(crate) segments: BTreeMap<u64, PeerSegment>,
+    /// The peer's memory that the program has imported.
+    pub(crate) imports: Imports,
     /// Why RMA cannot go by process_vm; none when it can.
     pub(crate) no_process_vm: Option<String>,
     /// Why there was no handshake: a sentence of the peer's, or ours about it.
@@ -160,6 +163,7 @@ impl Lane {
             wire: None,
             registry: None,
             segments: BTreeMap::new(),
+            imports: Imports::default(),
             no_process_vm: None,
             refusal: None,
             table: Table::default(),
@@ -266,6 +270,7 @@ impl Lane {
         }
         cell.set_state(ConnectionState::Broken);
         common.registry.orphan(cell);
+        self.end_imports(common, core, cell);
         self.fail_operations(common, core, Some(cell), failure);
         if core.has_disconnect_events() {
             common.queue_event(core, EventKind::Disconnect, cell);

@@ -220,6 +220,8 @@ impl Lane {
             kind::READ => self.on_read(common, header, &body),
             kind::DATA => self.on_data(common, header, &body)?,
             kind::RESULT => self.on_result(header, &body),
+            kind::IMPORT => self.on_import(common, header, &body),
+            kind::WITHDRAWN => self.on_withdrawn(common, core, &body),
             _ => return Err(Violation),
         }
         Ok(true)

@@ -1,6 +1,7 @@
 //! RMA: the initiator copies, by mapping or by process_vm; see `relay` for the third way.
 
 pub(crate) mod announce;
+pub(crate) mod import;
 #[allow(unsafe_code)]
 pub(crate) mod registry;
 #[allow(unsafe_code)]
@@ -13,6 +14,7 @@ use crate::lane::{Lane, Phase};
 use crate::rma::registry::Target;
 use crate::sys::{self, CopyError, Way};
 use cci_mem::hazard;
+use cci_mem::memory::Memory;
 use cci_mem::ring::Violation;
 use cci_mem::segment::Segment;
 use cci_mem::streaming;
@@ -20,6 +22,7 @@ use cci_mem::sync::Ordering;
 use cci_proto::{Failure, Registration, Rights, RmaError, RmaHandle};
 use cci_transport::{Connection, Core, Message, Posted, Rma, Slot};
 use rustix::io::Errno;
+use std::sync::Arc;
 
 /// Bytes copied in one call: long enough to hide the cost of a call, short enough that other lanes need not wait.
 const PIECE: u64 = 1 << 20;
@@ -31,7 +34,7 @@ const ENTERING: usize = 64 << 10;
 
 /// A segment of library memory of a peer, mapped here.
 pub(crate) struct PeerSegment {
-    segment: Segment,
+    segment: Arc<Segment>,
     /// By unit, whether it has been entered into the page table.
     entered: Vec<bool>,
 }
@@ -39,7 +42,7 @@ pub(crate) struct PeerSegment {
 impl PeerSegment {
     pub(crate) fn new(segment: Segment) -> Self {
         let entered = vec![false; segment.len().div_ceil(UNIT)];
-        Self { segment, entered }
+        Self { segment: Arc::new(segment), entered }
     }
 
     /// Bytes.
@@ -51,6 +54,11 @@ impl PeerSegment {
     fn offset(&self, target: &Target, from: u64, len: usize) -> Option<usize> {
         let offset = usize::try_from(target.segment_offset.checked_add(from)?).ok()?;
         (offset.checked_add(len)? <= self.len()).then_some(offset)
+    }
+
+    /// Bytes for the program, which stay mapped as long as it has them.
+    fn memory(&self, target: &Target, len: usize) -> Option<Memory> {
+        Memory::of_peer(Arc::clone(&self.segment), self.offset(target, 0, len)?, len)
     }
 
     /// The address of bytes that are about to be copied.

@@ -66,6 +66,8 @@ struct Own {
     /// Killed, and perhaps still announced by a peer.
     dead: bool,
     shared: Option<Shared>,
+    /// The lanes whose peers have imported it.
+    importers: Vec<u32>,
 }
 
 /// This endpoint's registrations.
@@ -126,7 +128,7 @@ impl Registry {
         let found = arena::find(&memory);
         let offset = found.as_ref().map_or(0, |(.., offset)| *offset);
         let shared = found.map(|(segment, number, _)| Shared { number, segment });
-        let own = Own { dead: false, shared: shared.clone() };
+        let own = Own { dead: false, shared: shared.clone(), importers: Vec::new() };
         let only = only.map(name_of);
         let (number, handle) = self.table.register(memory, rights, only, own)?;
         let words = self.entry(number.index);
@@ -177,6 +179,21 @@ impl Registry {
             let words = self.entry(number.index);
             hazard::retire(&words[word::GENERATION], u64::from(number.generation.wrapping_add(1)));
         }
+    }
+
+    /// The peer of this lane has imported a registration, and is to know of its end.
+    pub(crate) fn note_importer(&mut self, number: Registration, lane: u32) {
+        if let Some(entry) = self.table.get_mut(number)
+            && !entry.state.importers.contains(&lane)
+        {
+            entry.state.importers.push(lane);
+        }
+    }
+
+    /// The lanes whose peers are to know that a registration has ended, each once, and what it is called among them.
+    pub(crate) fn take_importers(&mut self, number: Registration) -> (Vec<u32>, u64) {
+        let importers = self.table.get_mut(number).map(|entry| std::mem::take(&mut entry.state.importers));
+        (importers.unwrap_or_default(), number.mixed(self.key[0]))
     }
 
     /// Marks the registrations dead that serve this connection alone, which has ended.
@@ -245,6 +262,14 @@ pub(crate) struct Target {
     pub(crate) segment_offset: u64,
 }
 
+/// What a peer says of a registration that lives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Published {
+    pub(crate) target: Target,
+    pub(crate) len: u64,
+    pub(crate) rights: Rights,
+}
+
 impl PeerRegistry {
     /// `lane`: the peer's number of the lane.
     pub(crate) fn attach(fd: rustix::fd::OwnedFd, lane: u32) -> rustix::io::Result<Self> {
@@ -264,15 +289,9 @@ impl PeerRegistry {
         (index < CAPACITY && (index as u64) < reserved).then(|| self.published.words64((index + 1) * LINE * 8, LINE))
     }
 
-    /// Finds the bytes that an operation names: by their handle, with `offset` and `len`. None when handle, right or range do not
-    /// allow it to this connection, which has this number on the peer's side.
-    pub(crate) fn resolve(
-        &mut self,
-        connection: u32,
-        handle: &RmaHandle,
-        (offset, len): (u64, u64),
-        right: Rights,
-    ) -> Option<Target> {
+    /// Finds the registration that a handle names, if it serves this connection, which has this number on the peer's side.
+    #[inline]
+    pub(crate) fn find(&mut self, connection: u32, handle: &RmaHandle) -> Option<Published> {
         let Registration { index, generation } = Registration::unmixed(self.key[0], handle.words()[0]);
         let [first, secret, ..] = handle.words();
         let known = self.verified == [first, secret];
@@ -286,22 +305,35 @@ impl PeerRegistry {
         }
         let read = |at: usize| words[at].load(Ordering::Relaxed);
         let rights = u32::try_from(read(word::RIGHTS)).ok().and_then(Rights::from_bits)?;
-        let inside = offset.checked_add(len).is_some_and(|end| end <= read(word::LEN));
         let only = read(word::ONLY);
-        if only != 0 && only != name(self.lane, connection) {
-            return None;
-        }
-        if !known && read(word::HASH) != hash(self.key, secret) || !rights.has(right) || !inside {
+        if !known && read(word::HASH) != hash(self.key, secret) || only != 0 && only != name(self.lane, connection) {
             return None;
         }
         let target = Target {
             number: Registration { index, generation },
-            address: read(word::START).checked_add(offset)?,
+            address: read(word::START),
             segment: read(word::SEGMENT),
-            segment_offset: read(word::OFFSET).checked_add(offset)?,
+            segment_offset: read(word::OFFSET),
         };
+        let found = Published { target, len: read(word::LEN), rights };
         self.verified = [first, secret];
-        Some(target)
+        Some(found)
+    }
+
+    /// Finds the bytes that an operation names: by their handle, with `offset` and `len`. None when handle, right or range do not
+    /// allow it to this connection, which has this number on the peer's side.
+    pub(crate) fn resolve(
+        &mut self,
+        connection: u32,
+        handle: &RmaHandle,
+        (offset, len): (u64, u64),
+        right: Rights,
+    ) -> Option<Target> {
+        let Published { target, len: registered, rights } = self.find(connection, handle)?;
+        let is_inside = offset.checked_add(len).is_some_and(|end| end <= registered);
+        let address = target.address.checked_add(offset)?;
+        let segment_offset = target.segment_offset.checked_add(offset)?;
+        (rights.has(right) && is_inside).then_some(Target { address, segment_offset, ..target })
     }
 
     /// Protects a registration from its end while this side copies, if it still lives; until [`hazard::release`].

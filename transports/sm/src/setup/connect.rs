@@ -220,6 +220,7 @@ impl Lane {
         if known {
             self.leave(number, common.now);
             common.registry.orphan(cell);
+            self.imports.forget(cell);
             self.start_timing(common);
             self.fail_operations(common, core, Some(cell), Failure::Disconnected);
             let remote = cell.remote.load(Ordering::Relaxed);

@@ -175,6 +175,7 @@ impl Sm {
             lane.wake();
         }
         for mut lane in self.lanes.drain(..).flatten() {
+            lane.imports.forget_all();
             if let (Some(socket), Some(peer)) = (&lane.socket, &lane.peer) {
                 self.common.control.forget_lane(socket, peer);
             }

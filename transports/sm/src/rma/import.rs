@@ -1,0 +1,119 @@
+//! Memory of the peer that the program uses as its own: imported by the initiator, withdrawn by its owner.
+
+use crate::endpoint::shared::Common;
+use crate::lane::layout::{body, kind};
+use crate::lane::{Lane, Phase};
+use crate::rma::registry;
+use cci_mem::ring::{BODY_WORDS, Header};
+use cci_mem::sync::{AtomicBool, Ordering};
+use cci_proto::{EventKind, ImportError, Rights, RmaHandle};
+use cci_transport::{Connection, Core, Imported};
+use std::sync::{Arc, Weak};
+
+/// An import that the program may still hold.
+struct Held {
+    /// The first word of the handle.
+    name: u64,
+    cell: &'static Connection,
+    ended: Weak<AtomicBool>,
+}
+
+impl Held {
+    /// Tells whoever asks that the memory is the registration's no more. False: the program has dropped the import.
+    fn end(&self) -> bool {
+        let ended = self.ended.upgrade();
+        ended.is_some_and(|ended| {
+            ended.store(true, Ordering::Release);
+            true
+        })
+    }
+}
+
+/// What the program has imported by a lane.
+#[derive(Default)]
+pub(crate) struct Imports(Vec<Held>);
+
+impl Imports {
+    /// Ends those that are concerned. Returns the connections whose program is to know, one for each.
+    fn end(&mut self, concerns: impl Fn(&Held) -> bool) -> Vec<&'static Connection> {
+        let ended = self.0.extract_if(.., |held| concerns(held));
+        ended.filter(Held::end).map(|held| held.cell).collect()
+    }
+
+    /// The program has closed this connection.
+    pub(crate) fn forget(&mut self, cell: &'static Connection) {
+        self.end(|held| std::ptr::eq(held.cell, cell));
+    }
+
+    /// The endpoint closes.
+    pub(crate) fn forget_all(&mut self) {
+        self.end(|_| true);
+    }
+}
+
+impl Lane {
+    /// Maps memory that the peer has registered.
+    pub(crate) fn import(
+        &mut self,
+        common: &mut Common,
+        cell: &'static Connection,
+        handle: &RmaHandle,
+    ) -> Result<Imported, ImportError> {
+        if self.phase != Phase::Ready {
+            return Err(ImportError::Disconnected);
+        }
+        let connection = cell.remote.load(Ordering::Relaxed);
+        let published = self.registry.as_mut().and_then(|registry| registry.find(connection, handle));
+        let published = published.filter(|published| published.rights.has(Rights::READ)).ok_or(ImportError::Handle)?;
+        let target = published.target;
+        if target.segment != 0 && !self.segments.contains_key(&target.segment) {
+            // The peer sent it before anyone could know the handle.
+            let _ = self.read_socket(common);
+        }
+        let segment = self.segments.get(&target.segment).ok_or(ImportError::NotMapped)?;
+        let len = usize::try_from(published.len).map_err(|_| ImportError::NotMapped)?;
+        let memory = segment.memory(&target, len).ok_or(ImportError::NotMapped)?;
+        let ended = Arc::new(AtomicBool::new(false));
+        let [name, secret, ..] = handle.words();
+        self.imports.0.retain(|held| held.ended.strong_count() > 0);
+        self.imports.0.push(Held { name, cell, ended: Arc::downgrade(&ended) });
+        // The owner answers if the registration has ended meanwhile.
+        self.post(common, Header { kind: kind::IMPORT, len: 0, word: connection }, body([name, secret]), None);
+        Ok(Imported { memory, rights: published.rights, ended })
+    }
+
+    /// The peer has imported memory of this side.
+    pub(crate) fn on_import(&mut self, common: &mut Common, header: Header, words: &[u64; BODY_WORDS]) {
+        let handle = RmaHandle::from_words([words[0], words[1], 0, 0]);
+        let found = common.registry.find(&handle, registry::name(self.number, header.word));
+        match found.map(|(number, ..)| number) {
+            Some(number) => common.registry.note_importer(number, self.number),
+            None => self.answer_frame(common, withdrawn(), body([words[0]])),
+        }
+    }
+
+    /// A registration of this side has ended that the peer has imported.
+    pub(crate) fn withdraw(&mut self, common: &mut Common, name: u64) {
+        if self.phase == Phase::Ready {
+            self.post(common, withdrawn(), body([name]), None);
+        }
+    }
+
+    /// The peer has ended a registration that this side has imported.
+    pub(crate) fn on_withdrawn(&mut self, common: &mut Common, core: &mut Core, words: &[u64; BODY_WORDS]) {
+        for cell in self.imports.end(|held| held.name == words[0]) {
+            common.queue_event(core, EventKind::ImportEnded, cell);
+        }
+    }
+
+    /// A connection is broken, and with it what was imported by it.
+    pub(crate) fn end_imports(&mut self, common: &mut Common, core: &mut Core, cell: &'static Connection) {
+        for cell in self.imports.end(|held| std::ptr::eq(held.cell, cell)) {
+            common.queue_event(core, EventKind::ImportEnded, cell);
+        }
+    }
+}
+
+fn withdrawn() -> Header {
+    Header { kind: kind::WITHDRAWN, len: 0, word: 0 }
+}
