@@ -7,6 +7,8 @@
 
 mod batch;
 mod events;
+mod registrations;
+mod requests;
 mod waiting;
 
 use crate::EndpointOptions;
@@ -17,11 +19,8 @@ use crate::event::Event;
 use cci_mem::cancellation::Uncancelled;
 use cci_mem::memory::Memory;
 use cci_mem::sync::Ordering;
-use cci_proto::{
-    EventKind, Failure, ImportError, OptionError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError,
-    Status, Unusable,
-};
-use cci_transport::{Connection, ConnectionState, Endpoint, Message, Peer, Posted, Rma, Slot, Transport, keep_copies};
+use cci_proto::{Failure, OptionError, RegisterError, Rights, RmaError, RmaHandle, SendError, Status, Unusable};
+use cci_transport::{Connection, ConnectionState, Endpoint, Message, Posted, Rma, Slot, keep_copies};
 use std::ptr::NonNull;
 use std::time::Duration;
 
@@ -33,6 +32,9 @@ pub use cci_transport::{
 
 pub use batch::poll;
 pub use events::{get_event, give_back, put_back, refill, return_event};
+pub use registrations::{ALL, Served, deregister, import, register};
+pub(crate) use registrations::{deregister_owned, drop_owned, register_owned, retire_dropped};
+pub use requests::{accept, accept_on, peer, reason, reject};
 pub use waiting::{wait_any, waiting, wake};
 
 /// `Slot::mark` of a request that was answered.
@@ -202,62 +204,6 @@ fn start_rma(
     })?
 }
 
-/// Ends a registration. When it returns without error nobody touches the memory any more.
-///
-/// # Errors
-///
-/// No such registration, or a peer that is stopped in the midst of a copy holds it.
-pub fn deregister(endpoint: &Endpoint, handle: &RmaHandle) -> Result<(), RegisterError> {
-    endpoint.with(|core, transport| transport.deregister(core, handle))?
-}
-
-/// Which connections a registration is for. Asked with the endpoint's lock held, as for a live connection.
-pub enum Served<F> {
-    /// All, those to come too.
-    All,
-    /// This one. None: it is closed.
-    One(F),
-}
-
-/// [`Served::All`].
-pub const ALL: Served<fn() -> Option<&'static Connection>> = Served::All;
-
-/// Registers memory for RMA, with the rights that the device's key `rma_rights` gives peers.
-///
-/// # Errors
-///
-/// Null or empty range, no room for another registration, or its connection has no RMA.
-pub fn register<F: FnOnce() -> Option<&'static Connection>>(
-    endpoint: &Endpoint,
-    memory: Memory,
-    rights: Rights,
-    served: Served<F>,
-) -> Result<RmaHandle, RegisterError> {
-    endpoint.with(|core, transport| register_in(core, transport, memory, rights, served))?
-}
-
-fn register_in<F: FnOnce() -> Option<&'static Connection>>(
-    core: &mut cci_transport::Core,
-    transport: &mut dyn Transport,
-    memory: Memory,
-    rights: Rights,
-    served: Served<F>,
-) -> Result<RmaHandle, RegisterError> {
-    let rights = if core.rights_are_open() { Rights::READ_WRITE } else { rights };
-    let only = match served {
-        Served::All => None,
-        Served::One(live) => {
-            let connection = live().filter(|connection| connection.state() == ConnectionState::Open);
-            let connection = connection.ok_or(RegisterError::Disconnected)?;
-            if !connection.attribute().is_reliable() {
-                return Err(RegisterError::Unreliable);
-            }
-            Some(connection)
-        }
-    };
-    transport.register(core, memory, rights, only)
-}
-
 fn posted(flags: Flags, context: u64) -> Posted {
     if flags.has(Flags::SILENT) { Posted::Silent(context) } else { Posted::Event(context) }
 }
@@ -304,102 +250,6 @@ fn sleep(fd: &std::os::fd::OwnedFd, limit: Duration) {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(limit.subsec_nanos()) };
     let _ = poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&limit));
-}
-
-/// Accepts a request on its own endpoint.
-///
-/// # Errors
-///
-/// Not an unanswered request.
-pub fn accept(slot: &'static Slot, context: u64) -> Result<(), RequestError> {
-    answer(slot, |core, transport| transport.accept(core, slot, context))
-}
-
-/// Who sent a request; none when its client is gone.
-///
-/// # Errors
-///
-/// Not an unanswered request.
-pub fn peer(slot: &'static Slot) -> Result<Option<Peer>, RequestError> {
-    let owner = slot.owner.get().ok_or(RequestError::NotARequest)?;
-    owner.with(|_, transport| {
-        check_request(slot)?;
-        Ok(transport.peer(slot))
-    })?
-}
-
-/// Rejects a request.
-///
-/// # Errors
-///
-/// Not an unanswered request.
-pub fn reject(slot: &'static Slot) -> Result<(), RequestError> {
-    answer(slot, |core, transport| transport.reject(core, slot))
-}
-
-/// How long a client may take to come to the endpoint that it was sent to.
-const REDIRECT_LIMIT: Duration = Duration::from_secs(10);
-
-/// Accepts a request on another endpoint of the same device: the client is sent there, and the ACCEPT event comes there.
-///
-/// # Errors
-///
-/// Not an unanswered request, or an endpoint of another device.
-pub fn accept_on(slot: &'static Slot, worker: &Endpoint, context: u64) -> Result<(), RequestError> {
-    let owner = slot.owner.get().ok_or(RequestError::NotARequest)?;
-    if std::ptr::eq(owner, worker) {
-        return accept(slot, context);
-    }
-    let [token] = cci_transport::random().map_err(|_| RequestError::NoMemory)?;
-    let scheme = |uri: &str| uri.split_once("://").map(|(scheme, _)| scheme.to_owned());
-    // One lock at a time: the worker expects the client before the client hears of the worker.
-    let here = owner.with(|_, transport| scheme(transport.uri()))?;
-    let uri = worker.with(|_, transport| transport.uri().to_owned())?;
-    if here != scheme(&uri) {
-        return Err(RequestError::OtherDevice);
-    }
-    check_request(slot)?;
-    worker.with(|core, transport| transport.expect(core, token, context, REDIRECT_LIMIT))??;
-    let answered = answer(slot, |core, transport| transport.redirect(core, slot, &uri, token));
-    if answered.is_err() {
-        // Another thread was faster, or the client cannot be sent there: nobody will come. A worker that is closed meanwhile
-        // has forgotten already.
-        let _ = worker.with(|core, transport| transport.forget_expected(core, token));
-    }
-    answered
-}
-
-/// Why the connect failed that this event tells of, as a sentence; none for other events, and where its status says all.
-#[must_use]
-pub fn reason(slot: &'static Slot) -> Option<String> {
-    let failed = slot.kind() == EventKind::Connect as u32 && slot.detail() != Status::Success as u32;
-    if !failed || slot.state() != cci_mem::slot::State::Borrowed {
-        return None;
-    }
-    slot.owner.get()?.with(|core, _| core.reason(slot).map(str::to_owned)).ok()?
-}
-
-fn check_request(slot: &'static Slot) -> Result<(), RequestError> {
-    if slot.kind() != EventKind::ConnectRequest as u32 || slot.state() != cci_mem::slot::State::Borrowed {
-        Err(RequestError::NotARequest)
-    } else if slot.mark.load(Ordering::Relaxed) == ANSWERED {
-        Err(RequestError::AlreadyAnswered)
-    } else {
-        Ok(())
-    }
-}
-
-fn answer(
-    slot: &'static Slot,
-    act: impl FnOnce(&mut cci_transport::Core, &mut dyn Transport) -> Result<(), RequestError>,
-) -> Result<(), RequestError> {
-    let owner = slot.owner.get().ok_or(RequestError::NotARequest)?;
-    owner.with(|core, transport| {
-        check_request(slot)?;
-        act(core, transport)?;
-        slot.mark.store(ANSWERED, Ordering::Relaxed);
-        Ok(())
-    })?
 }
 
 /// Closes an endpoint: what is published stays delivered, waiting at most 100 ms for it; what is open ends without event.
@@ -450,22 +300,6 @@ fn shut(mut body: cci_transport::Body) -> Result<(), CloseError> {
     busy.map_or(Ok(()), Err)
 }
 
-/// Maps memory that a peer has registered.
-///
-/// # Errors
-///
-/// The transport does not, or cannot; handle or rights do not allow it; or the connection is not open.
-pub fn import(
-    endpoint: &Endpoint,
-    live: impl FnOnce() -> Option<&'static Connection>,
-    handle: &RmaHandle,
-) -> Result<cci_transport::Imported, ImportError> {
-    endpoint.with(|core, transport| {
-        let connection = live().filter(|connection| connection.state() == ConnectionState::Open);
-        transport.import(core, connection.ok_or(ImportError::Disconnected)?, handle)
-    })?
-}
-
 /// Closes a connection: local and immediate.
 ///
 /// # Errors
@@ -506,56 +340,6 @@ pub fn handle(endpoint: &Endpoint) -> Result<std::os::fd::RawFd, Unusable> {
         core.note_handle_in_use();
         transport.handle().as_raw_fd()
     })
-}
-
-/// Registers memory that the endpoint keeps until the registration has ended: see [`drop_owned`].
-pub(crate) fn register_owned<F: FnOnce() -> Option<&'static Connection>>(
-    endpoint: &Endpoint,
-    memory: Memory,
-    rights: Rights,
-    served: Served<F>,
-) -> Result<RmaHandle, RegisterError> {
-    endpoint.with(|core, transport| {
-        retire_in(core, transport);
-        let handle = register_in(core, transport, memory.clone(), rights, served)?;
-        core.own_memory(&handle, memory);
-        Ok(handle)
-    })?
-}
-
-/// As [`deregister`], of [`register_owned`].
-pub(crate) fn deregister_owned(endpoint: &Endpoint, handle: &RmaHandle) -> Result<(), RegisterError> {
-    endpoint.with(|core, transport| {
-        transport.deregister(core, handle)?;
-        core.release_memory(handle);
-        Ok(())
-    })?
-}
-
-/// Ends a registration of [`register_owned`] without waiting. While a peer copies, the endpoint keeps the memory.
-pub(crate) fn drop_owned(endpoint: &Endpoint, handle: &RmaHandle) {
-    // Where the endpoint cannot be entered, it keeps the memory until it closes.
-    let _ = endpoint.with(|core, transport| match transport.retire(core, handle) {
-        Err(RegisterError::Busy) => core.note_dropped(handle),
-        _ => core.release_memory(handle),
-    });
-}
-
-/// Ends the registrations that [`drop_owned`] left and whose copies are over. Returns the number of those that remain.
-pub(crate) fn retire_dropped(endpoint: &Endpoint) -> Result<usize, Unusable> {
-    endpoint.with(retire_in)
-}
-
-fn retire_in(core: &mut cci_transport::Core, transport: &mut dyn Transport) -> usize {
-    let dropped = core.dropped_registrations();
-    let is_busy = |handle: &&RmaHandle| {
-        let is_busy = transport.retire(core, handle) == Err(RegisterError::Busy);
-        if !is_busy {
-            core.release_memory(handle);
-        }
-        is_busy
-    };
-    dropped.iter().filter(is_busy).count()
 }
 
 /// The cell of an endpoint in its slab.

@@ -55,11 +55,7 @@ impl<T> EndpointFor<T> {
     ///
     /// 0, or more than the endpoint was opened with.
     pub fn set_recv_buffers(&self, count: u32) -> Result<(), OptionError> {
-        self.cell.with(|core, _| {
-            let wanted = in_range(count, core.recv_count().1)?;
-            core.set_recv_count(wanted);
-            Ok(())
-        })?
+        self.cell.with(|core, _| core.set_recv_count(count))?
     }
 
     /// Returns the number of receive buffers.
@@ -77,10 +73,7 @@ impl<T> EndpointFor<T> {
     ///
     /// Not more than are set aside for answers, or more than the endpoint was opened with.
     pub fn set_send_buffers(&self, count: u32) -> Result<(), OptionError> {
-        self.cell.with(|core, _| {
-            let wanted = in_range(count, core.send_count().1)?;
-            core.set_send_count(wanted)
-        })?
+        self.cell.with(|core, _| core.set_send_count(count))?
     }
 
     /// Returns the number of send buffers.
@@ -169,11 +162,6 @@ fn micros(timeout: Option<Duration>) -> Result<u32, OptionError> {
 
 fn duration(micros: u32) -> Option<Duration> {
     (micros > 0).then(|| Duration::from_micros(u64::from(micros)))
-}
-
-fn in_range(count: u32, most: usize) -> Result<usize, OptionError> {
-    let count = count as usize;
-    if count == 0 || count > most { Err(OptionError::Range) } else { Ok(count) }
 }
 
 fn as_u32(count: usize) -> u32 {

@@ -3,7 +3,7 @@
 use cci_mem::guarded::Threading;
 use cci_mem::slot::State;
 use cci_mem::sync::Ordering;
-use cci_proto::{Attribute, EventKind, Failure, Status, Unusable};
+use cci_proto::{Attribute, EventKind, Failure, OptionError, Status, Unusable};
 use cci_transport::{Connection, ConnectionState, Core, CoreOptions, Endpoint, Message, OpenError, Slot};
 use std::collections::{BTreeSet, HashSet};
 use std::io::IoSlice;
@@ -86,11 +86,17 @@ fn a_program_that_returns_nothing_gets_as_many_events_as_there_are_slots() {
 #[test]
 fn the_number_of_slots_can_change_up_to_the_capacity() {
     let (mut core, _) = core(&OPTIONS);
-    core.set_recv_count(3);
+    core.set_recv_count(3).expect("within the capacity");
     assert_eq!(core.recv_count(), (3, 8));
     let lent = lend_all(&mut core);
     assert_eq!(lent.len(), 3);
-    core.set_recv_count(1000);
+    for count in [0, 9] {
+        assert_eq!(core.set_recv_count(count), Err(OptionError::Range));
+    }
+    for count in [0, 5] {
+        assert_eq!(core.set_send_count(count), Err(OptionError::Range));
+    }
+    core.set_recv_count(8).expect("the capacity");
     assert_eq!(core.recv_count(), (8, 8));
     assert_eq!(lend_all(&mut core).len(), 5);
     core.set_send_count(1).expect("none is set aside");

@@ -286,22 +286,33 @@ impl Core {
         self.slots.rma.capacity()
     }
 
-    /// Changes the number of receive slots, up to the capacity.
-    pub fn set_recv_count(&mut self, count: usize) {
-        self.slots.recv.set_limit(count);
-    }
-
-    /// Changes the number of send slots, up to the capacity.
+    /// Changes the number of receive slots.
     ///
     /// # Errors
     ///
-    /// Those for answers would leave none for other sends.
-    pub fn set_send_count(&mut self, count: usize) -> Result<(), OptionError> {
+    /// None, or more than the endpoint was opened with.
+    pub fn set_recv_count(&mut self, count: u32) -> Result<(), OptionError> {
+        self.slots.recv.set_limit(in_range(count, self.slots.recv.capacity())?);
+        Ok(())
+    }
+
+    /// Changes the number of send slots.
+    ///
+    /// # Errors
+    ///
+    /// Those for answers would leave none for other sends, or the endpoint was opened with fewer.
+    pub fn set_send_count(&mut self, count: u32) -> Result<(), OptionError> {
+        let count = in_range(count, self.slots.send.capacity())?;
         if count <= self.slots.answers {
             return Err(OptionError::Range);
         }
-        self.slots.send_limit = count.min(self.slots.send.capacity());
+        self.slots.send_limit = count;
         self.slots.limit_sends();
         Ok(())
     }
+}
+
+fn in_range(count: u32, capacity: usize) -> Result<usize, OptionError> {
+    let count = count as usize;
+    if count == 0 || count > capacity { Err(OptionError::Range) } else { Ok(count) }
 }
