@@ -10,8 +10,9 @@ use std::fmt;
 /// costs what memory costs, and the peer sees it without a call. Others write it at any time, so it is never shown as a slice; copies
 /// move aligned words of 8 bytes whole.
 ///
-/// The peer may end its registration at any time. The bytes stay mapped until the import is dropped, and are zero once the peer has freed
-/// them, and may be another's before that; [`crate::Event::ImportEnded`] tells of it. Any thread may use an import, and drop it, also after the endpoint has closed.
+/// The peer may end its registration at any time; [`crate::Event::ImportEnded`] tells of it. The bytes stay mapped until the import is
+/// dropped. They may be of another use of the peer's by then, and are zero once it has freed them. Any thread may use an import, and
+/// drop it, also after the endpoint has closed.
 ///
 /// # Example
 ///

@@ -117,6 +117,20 @@ fn disconnect_wakes_a_sleeper() {
     ends(|_, b, at_b| b.disconnect(at_b).expect("open"));
 }
 
+/// A peer whose endpoint closes, as one whose process dies, ends what was imported from it.
+#[test]
+fn closed_owner_wakes_a_sleeper() {
+    let (a, b) = (open(&sm_device()), open(&sm_device()));
+    let memory = shared();
+    let registered = register(&b, &memory, Rights::READ);
+    let connection = World::new([&a, &b]).connect(0, 1, RO).0;
+    let import = a.import(connection, registered.handle()).expect("it is mapped");
+    drop(b);
+    let event = wait_any(&[&a], Some(LIMIT)).expect("usable").expect("an event").1;
+    assert_eq!((event.kind(), event.connection()), (EventKind::ImportEnded, Some(connection)));
+    assert!(!import.is_current());
+}
+
 /// A registration that ends before its owner hears of the import.
 #[test]
 fn an_end_that_crosses_the_import_is_told() {
