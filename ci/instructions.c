@@ -1,9 +1,11 @@
 /*
  * One kind of call, so many times, between two endpoints of this process over sm, through the C library: what
  * `ci/instructions --c` counts the instructions of. Only what runs within `measured` counts; callgrind is told so by
- * its name. Arguments: silent, reaped, receive, empty, or nothing (what the measuring itself takes); how many calls.
+ * its name. Arguments: silent, reaped, receive, empty, a way to take bursts (one, several, handler, handler1), or
+ * nothing (what the measuring itself takes); how many calls.
  */
 #include <cci.h>
+#include <ccix.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,6 +91,64 @@ static void find_nothing(void)
         exit(1);
 }
 
+/* Messages of a burst, and events that one call takes. */
+enum { BURST = 32, SEVERAL = 16 };
+
+static void send_burst(void)
+{
+    int i;
+    for (i = 0; i < BURST; i++)
+        send_silent();
+}
+
+static void burst_one(void)
+{
+    int left;
+    send_burst();
+    for (left = BURST; left > 0; left--)
+        receive();
+}
+
+static void burst_several(void)
+{
+    cci_event_t *events[SEVERAL];
+    uint32_t count, i;
+    int left;
+    send_burst();
+    for (left = BURST; left > 0; left -= (int)count) {
+        must(ccix_get_events(endpoints[1], events, SEVERAL, &count), "get_events");
+        for (i = 0; i < count; i++)
+            must(cci_return_event(events[i]), "return_event");
+    }
+}
+
+/* Says that it is done with the event. */
+static int done(void *arg, cci_event_t *event)
+{
+    (void)arg;
+    (void)event;
+    return 0;
+}
+
+static void take_by_handler(uint32_t most)
+{
+    uint32_t count;
+    int left;
+    send_burst();
+    for (left = BURST; left > 0; left -= (int)count)
+        must(ccix_poll(endpoints[1], most, done, NULL, &count), "poll");
+}
+
+static void burst_handler(void)
+{
+    take_by_handler(SEVERAL);
+}
+
+static void burst_handler1(void)
+{
+    take_by_handler(1);
+}
+
 static void do_nothing(void)
 {
 }
@@ -115,6 +175,10 @@ int main(int argc, char **argv)
         {"reaped", send_reaped, 0, 1},
         {"receive", receive, 1, 0},
         {"empty", find_nothing, 0, 0},
+        {"one", burst_one, 0, 0},
+        {"several", burst_several, 0, 0},
+        {"handler", burst_handler, 0, 0},
+        {"handler1", burst_handler1, 0, 0},
         {"nothing", do_nothing, 0, 0},
     };
     uint32_t caps;
