@@ -14,7 +14,7 @@ mod setup;
 #[allow(unsafe_code)]
 mod sys;
 
-use endpoint::shared::{Common, PayloadToken, coarse_now, precise_next, precise_now};
+use endpoint::state::{EndpointState, PayloadToken, coarse_now, precise_next, precise_now};
 use lane::{Lane, Phase};
 use progress::descriptors::Ready;
 use progress::fast_path::{NO_LANE, SPINS};
@@ -46,7 +46,7 @@ const ACCEPTS: u32 = 16;
 
 /// An endpoint's shared-memory side.
 pub struct Sm {
-    common: Common,
+    state: EndpointState,
     /// By number. A lane keeps its number until the last payload in it has been returned.
     lanes: Vec<Option<Box<Lane>>>,
     /// Numbers that no lane has.
@@ -114,16 +114,16 @@ impl Sm {
             #[cfg(test)]
             self.looks.set(self.looks.get() + 1);
             let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
-            let taken = lane.receive(&mut self.common, core, lane.budget().min(room)).unwrap_or_else(
+            let taken = lane.receive(&mut self.state, core, lane.budget().min(room)).unwrap_or_else(
                 |cci_mem::ring::Violation| {
-                    self.common.protocol_errors.push(number);
+                    self.state.protocol_errors.push(number);
                     0
                 },
             );
             if lane.phase == Phase::Draining {
                 draining = true;
             } else if !lane.queue.is_empty() {
-                let moved = lane.flush(&mut self.common, core);
+                let moved = lane.flush(&mut self.state, core);
                 found |= moved;
                 // What moves here may be long pieces of RMA: the clock is not to be forgotten over them.
                 self.busy += u32::from(moved) * (CLOCK_EVERY / 8);
@@ -135,13 +135,13 @@ impl Sm {
         }
         found |= room < BURST;
         found |= self.follow_hints(core);
-        if self.common.released.is_due() {
+        if self.state.released.is_due() {
             self.release();
         }
         if draining {
             self.drain_all(core);
         }
-        if self.common.has_deferred() {
+        if self.state.has_deferred() {
             self.run_deferred(core);
         }
         found
@@ -150,11 +150,11 @@ impl Sm {
     /// Gives back what slots that the program has returned held.
     #[inline]
     fn release(&mut self) {
-        while let Some((held, count)) = self.common.released.take() {
+        while let Some((held, count)) = self.state.released.take() {
             match held {
                 PayloadToken::Lane(number, slot) => self.free(number, slot, count),
                 PayloadToken::Spill(number, buffer) => {
-                    self.common.unspill(buffer);
+                    self.state.unspill(buffer);
                     self.free(number, None, 1);
                 }
             }
@@ -174,19 +174,19 @@ impl Sm {
     #[cold]
     fn run_deferred(&mut self, core: &mut Core) {
         let _uncancelled = Uncancelled::new();
-        while let Some(number) = self.common.protocol_errors.pop() {
+        while let Some(number) = self.state.protocol_errors.pop() {
             self.tear_down(core, number, Cause::Violation);
         }
-        while let Some(redirected) = self.common.redirected.pop() {
+        while let Some(redirected) = self.state.redirected.pop() {
             self.join(core, redirected.address, redirected.cell, redirected.opening);
         }
         self.on_newly_timed();
-        if self.common.lanes_changed {
-            self.common.lanes_changed = false;
+        if self.state.lanes_changed {
+            self.state.lanes_changed = false;
             let in_handshake =
                 |lane: &Lane| matches!(lane.phase, Phase::HelloSent | Phase::Answering(_) | Phase::Connecting(_));
             self.in_handshake = self.timed.iter().any(|number| self.lane(*number).is_some_and(in_handshake));
-            if self.common.refusing > 0 {
+            if self.state.refusing > 0 {
                 self.retry_all(core);
             }
         }
@@ -196,15 +196,15 @@ impl Sm {
     fn retry_all(&mut self, core: &mut Core) {
         for at in 0..self.hot.len() {
             if let Some(lane) = self.lanes.get_mut(self.hot[at] as usize).and_then(Option::as_deref_mut) {
-                lane.retry(&mut self.common, core);
+                lane.retry(&mut self.state, core);
             }
         }
     }
 
     /// A call found nothing in the lanes: looks at the clock, and at descriptors if it is time.
     fn idle(&mut self, core: &mut Core) {
-        core.sweep_recv(|slot| self.common.released.add(slot));
-        if !self.common.released.is_empty() {
+        core.sweep_recv(|slot| self.state.released.add(slot));
+        if !self.state.released.is_empty() {
             self.release();
         }
         self.calls = self.calls.wrapping_add(1);
@@ -236,11 +236,11 @@ impl Sm {
 
     /// Looks at the descriptors, and does what time has brought.
     fn look(&mut self, core: &mut Core) {
-        self.common.now = precise_now();
+        self.state.now = precise_now();
         let mut ready = std::mem::take(&mut self.ready);
         let mut fired = false;
         self.looked = true;
-        self.unfinished = self.common.control.ready(&mut ready);
+        self.unfinished = self.state.control.ready(&mut ready);
         // New lanes come last: a number that is freed here must not be taken for its successor.
         ready.sort_by_key(|what| *what == Ready::Listener);
         // What they tell of opens and closes descriptors.
@@ -249,11 +249,11 @@ impl Sm {
             match *what {
                 Ready::Listener => self.accept_sockets(core),
                 Ready::Timer => {
-                    self.common.control.drain_timer();
+                    self.state.control.drain_timer();
                     self.edges.on_fired();
                     fired = true;
                 }
-                Ready::Event => self.common.control.on_event(),
+                Ready::Event => self.state.control.on_event(),
                 Ready::Socket(number, hung_up) => self.on_socket(core, number, hung_up),
                 Ready::Death(pid) => self.tear_down_process(core, pid),
             }
@@ -266,23 +266,23 @@ impl Sm {
             self.cool(core);
             self.publish_gauges(core);
         }
-        if self.common.has_deferred() {
+        if self.state.has_deferred() {
             self.run_deferred(core);
         }
     }
 
     fn on_socket(&mut self, core: &mut Core, number: u32, hung_up: bool) {
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
-        let read = lane.read_socket(&mut self.common);
+        let read = lane.read_socket(&mut self.state);
         self.unfinished |= read == Ok(false);
         let cause = read.err().or(hung_up.then_some(Cause::Gone));
         match cause {
             Some(cause) => self.tear_down(core, number, cause),
             None => {
                 let has_woken = std::mem::take(&mut lane.rung);
-                lane.announce(&mut self.common);
+                lane.announce(&mut self.state);
                 if has_woken {
-                    self.heat(number, core.is_armed());
+                    self.make_hot(number, core.is_armed());
                 }
             }
         }
@@ -290,14 +290,14 @@ impl Sm {
 
     fn accept_sockets(&mut self, core: &mut Core) {
         for _ in 0..ACCEPTS {
-            let Some(socket) = self.common.control.accept(self.common.now) else {
+            let Some(socket) = self.state.control.accept(self.state.now) else {
                 // A rest ends by timer.
-                self.common.deadlines_moved |= !self.common.control.is_listening();
+                self.state.deadlines_moved |= !self.state.control.is_listening();
                 return;
             };
-            let number = self.add_lane(Phase::Answering(self.common.now));
+            let number = self.add_lane(Phase::Answering(self.state.now));
             let Some(lane) = self.lanes[number as usize].as_deref_mut() else { return };
-            if let Err(cause) = lane.answer_socket(&mut self.common, socket) {
+            if let Err(cause) = lane.answer_socket(&mut self.state, socket) {
                 self.tear_down(core, number, cause);
             }
         }
@@ -310,18 +310,18 @@ impl Sm {
             self.lanes.push(None);
             u32::try_from(self.lanes.len() - 1).unwrap_or(u32::MAX)
         });
-        let mut lane = Box::new(Lane::new(number, phase, self.common.now));
-        lane.start_timing(&mut self.common);
+        let mut lane = Box::new(Lane::new(number, phase, self.state.now));
+        lane.start_timing(&mut self.state);
         self.lanes[number as usize] = Some(lane);
-        self.common.lanes_changed = true;
+        self.state.lanes_changed = true;
         number
     }
 }
 
-impl Common {
+impl EndpointState {
     #[inline]
     fn has_deferred(&self) -> bool {
-        let lists = self.newly_timed.len() | self.heated.len() | self.protocol_errors.len() | self.redirected.len();
+        let lists = self.newly_timed.len() | self.newly_hot.len() | self.protocol_errors.len() | self.redirected.len();
         lists != 0 || self.lanes_changed
     }
 }

@@ -1,5 +1,5 @@
-//! The endpoint: how it is opened, what the facade calls, and what all lanes share.
+//! The endpoint: how it is opened, what the facade calls, and its state that all lanes share.
 
 mod open;
 mod operations;
-pub(crate) mod shared;
+pub(crate) mod state;

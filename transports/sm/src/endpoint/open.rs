@@ -1,7 +1,7 @@
 //! Opening an endpoint.
 
 use crate::driver::DRIVER;
-use crate::endpoint::shared::{Common, Released, precise_now};
+use crate::endpoint::state::{EndpointState, Released, precise_now};
 use crate::lane::layout::READY_LEN;
 use crate::progress::descriptors::Control;
 use crate::rma::registry::Registry;
@@ -51,7 +51,7 @@ impl Sm {
         let system = |source: rustix::io::Errno| OpenError::system("cannot open an sm endpoint", source);
         let [first_id, second_id, first_key, second_key] = random().map_err(system)?;
         let (control, address) = Control::open(settings.service)?;
-        let common = Common {
+        let state = EndpointState {
             uri: address.to_string(),
             id: [first_id, second_id],
             max_send_size: settings.max_send_size,
@@ -68,7 +68,7 @@ impl Sm {
             redirected: Vec::new(),
             protocol_errors: Vec::new(),
             newly_timed: Vec::new(),
-            heated: Vec::new(),
+            newly_hot: Vec::new(),
             ready_page: ready_page().map_err(system)?,
             hints: Hints::new(),
             lanes_changed: false,
@@ -81,7 +81,7 @@ impl Sm {
             strays: 0,
         };
         Ok(Self {
-            common,
+            state,
             lanes: Vec::new(),
             vacant: Vec::new(),
             hot: Vec::new(),

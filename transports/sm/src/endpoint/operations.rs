@@ -1,7 +1,7 @@
 //! The operations of the trait `Transport`.
 
 use crate::Sm;
-use crate::endpoint::shared::PayloadToken;
+use crate::endpoint::state::PayloadToken;
 use crate::lane::layout::{ENTRIES, NOTHING, kind};
 use crate::lane::{Lane, Opening, PendingRequest, Phase};
 use crate::setup::address::Address;
@@ -27,7 +27,7 @@ const COPY_LIMIT: Duration = Duration::from_millis(100);
 impl Sm {
     /// Asks the endpoint at `address`, on the lane that leads there, or on a new one.
     pub(crate) fn join(&mut self, core: &mut Core, address: Address, cell: &'static Connection, opening: Opening) {
-        self.common.deadlines_moved = true;
+        self.state.deadlines_moved = true;
         let usable = |lane: &Lane| {
             lane.address == Some(address)
                 && !lane.table.is_full()
@@ -36,14 +36,14 @@ impl Sm {
         let known = self.lanes.iter().flatten().find(|lane| usable(lane)).map(|lane| lane.number);
         let number = known.unwrap_or_else(|| self.add_lane(Phase::Connecting(address)));
         let Some(lane) = self.lanes[number as usize].as_deref_mut() else { return };
-        lane.ask(&mut self.common, cell, opening);
+        lane.ask(&mut self.state, cell, opening);
         if known.is_none()
-            && let Err(cause) = lane.open_socket(&mut self.common, address)
+            && let Err(cause) = lane.open_socket(&mut self.state, address)
         {
             self.tear_down(core, number, cause);
         }
         if let Some(lane) = self.lanes[number as usize].as_deref_mut() {
-            lane.show_connects(core, self.common.now);
+            lane.show_connects(core, self.state.now);
         }
     }
 
@@ -140,12 +140,12 @@ impl Sm {
     /// Ends a registration, waiting at most `limit` for peers that copy.
     fn deregister_within(&mut self, core: &mut Core, handle: &RmaHandle, limit: Duration) -> Result<(), RegisterError> {
         self.forget_ways();
-        let number = self.common.registry.find_to_kill(handle).ok_or(RegisterError::UnknownHandle)?;
-        self.common.registry.kill(number);
-        let (importers, name) = self.common.registry.take_importers(number);
+        let number = self.state.registry.find_to_kill(handle).ok_or(RegisterError::UnknownHandle)?;
+        self.state.registry.kill(number);
+        let (importers, name) = self.state.registry.take_importers(number);
         for lane in importers {
             if let Some(lane) = self.lanes.get_mut(lane as usize).and_then(Option::as_deref_mut) {
-                lane.withdraw(&mut self.common, name);
+                lane.withdraw(&mut self.state, name);
             }
         }
         if let Err(peer) = self.wait_for_copies(Some(number.word()), limit) {
@@ -155,13 +155,13 @@ impl Sm {
         for lane in self.lanes.iter_mut().flatten() {
             lane.relay.forget(number);
         }
-        if let Some(shared) = self.common.registry.forget(number)
-            && self.common.registry.shares(shared.number) == 0
+        if let Some(shared) = self.state.registry.forget(number)
+            && self.state.registry.shares(shared.number) == 0
         {
             for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.phase == Phase::Ready) {
                 lane.announced.on_change(shared.number);
-                lane.announce(&mut self.common);
-                lane.start_timing(&mut self.common);
+                lane.announce(&mut self.state);
+                lane.start_timing(&mut self.state);
             }
         }
         Ok(())
@@ -170,11 +170,11 @@ impl Sm {
 
 impl Transport for Sm {
     fn uri(&self) -> &str {
-        &self.common.uri
+        &self.state.uri
     }
 
     fn handle(&self) -> BorrowedFd<'_> {
-        self.common.control.handle()
+        self.state.control.handle()
     }
 
     fn connect(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
@@ -184,12 +184,12 @@ impl Transport for Sm {
             return Err(ConnectError::NotImplemented);
         }
         let slot = core.take_send().ok_or(ConnectError::NoBuffers)?;
-        let opened = core.open_connection(connect.attribute, connect.context, self.common.max_send_size);
+        let opened = core.open_connection(connect.attribute, connect.context, self.state.max_send_size);
         let Ok(cell) = opened else {
             core.release(slot);
             return Err(ConnectError::NoMemory);
         };
-        self.common.now = crate::precise_now();
+        self.state.now = crate::precise_now();
         let limit =
             connect.timeout.map(|timeout| u64::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(u64::MAX));
         let opening = Opening {
@@ -201,7 +201,7 @@ impl Transport for Sm {
             last_try: false,
         };
         self.join(core, address, cell, opening);
-        if self.common.has_deferred() {
+        if self.state.has_deferred() {
             self.run_deferred(core);
         }
         Ok(())
@@ -215,7 +215,7 @@ impl Transport for Sm {
             return Ok(());
         };
         if let Some(lane) = self.lanes[number as usize].as_deref_mut() {
-            lane.accept_pending(&mut self.common, core, &pending, slot, context);
+            lane.accept_pending(&mut self.state, core, &pending, slot, context);
         }
         Ok(())
     }
@@ -235,7 +235,7 @@ impl Transport for Sm {
         if let Some((number, pending)) = self.pending_request(request)
             && let Some(lane) = self.lanes[number as usize].as_deref_mut()
         {
-            lane.post(&mut self.common, Header { kind: kind::REJECT, len: 0, word: pending.number }, NOTHING, None);
+            lane.post(&mut self.state, Header { kind: kind::REJECT, len: 0, word: pending.number }, NOTHING, None);
         }
         Ok(())
     }
@@ -244,14 +244,14 @@ impl Transport for Sm {
         self.forget_ways();
         let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         let deadline = crate::precise_next().saturating_add(limit);
-        self.common.expected.expect(core, token, context, deadline)?;
-        self.common.deadlines_moved = true;
+        self.state.expected.expect(core, token, context, deadline)?;
+        self.state.deadlines_moved = true;
         Ok(())
     }
 
     fn forget_expected(&mut self, core: &mut Core, token: u64) {
         self.forget_ways();
-        self.common.deadlines_moved |= self.common.expected.forget(core, token);
+        self.state.deadlines_moved |= self.state.expected.forget(core, token);
     }
 
     fn redirect(&mut self, _: &mut Core, request: &'static Slot, uri: &str, token: u64) -> Result<(), RequestError> {
@@ -259,7 +259,7 @@ impl Transport for Sm {
         // A client that is gone needs no answer; the endpoint that expects it reports its absence.
         let Some((number, pending)) = self.pending_request(request) else { return Ok(()) };
         let Some(lane) = self.lanes[number as usize].as_deref_mut() else { return Ok(()) };
-        let redirected = lane.redirect(&mut self.common, &pending, uri, token);
+        let redirected = lane.redirect(&mut self.state, &pending, uri, token);
         if redirected.is_err() {
             lane.requests.insert(request, pending);
         }
@@ -270,11 +270,11 @@ impl Transport for Sm {
         self.forget_ways();
         let number = connection.lane.load(Ordering::Relaxed) as usize;
         match self.lanes.get_mut(number).and_then(Option::as_deref_mut) {
-            Some(lane) => lane.disconnect(&mut self.common, core, connection),
+            Some(lane) => lane.disconnect(&mut self.state, core, connection),
             None => core.end_connection(connection),
         }
-        self.common.pending_events.forget(connection);
-        self.common.deadlines_moved = true;
+        self.state.pending_events.forget(connection);
+        self.state.deadlines_moved = true;
     }
 
     #[inline]
@@ -290,7 +290,7 @@ impl Transport for Sm {
         let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) else {
             return Err(SendError::Disconnected);
         };
-        lane.send(&mut self.common, core, connection, message, posted)
+        lane.send(&mut self.state, core, connection, message, posted)
     }
 
     fn post(
@@ -321,7 +321,7 @@ impl Transport for Sm {
         let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) else {
             return Err(RmaError::Disconnected);
         };
-        lane.rma(&mut self.common, core, connection, rma, posted)
+        lane.rma(&mut self.state, core, connection, rma, posted)
     }
 
     fn register(
@@ -332,14 +332,14 @@ impl Transport for Sm {
         only: Option<&'static Connection>,
     ) -> Result<RmaHandle, RegisterError> {
         self.forget_ways();
-        let (handle, shared) = self.common.registry.register(memory, rights, only)?;
+        let (handle, shared) = self.state.registry.register(memory, rights, only)?;
         if let Some(shared) = shared
-            && self.common.registry.shares(shared.number) == 1
+            && self.state.registry.shares(shared.number) == 1
         {
             for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.phase == Phase::Ready) {
                 lane.announced.on_change(shared.number);
-                lane.announce(&mut self.common);
-                lane.start_timing(&mut self.common);
+                lane.announce(&mut self.state);
+                lane.start_timing(&mut self.state);
             }
         }
         Ok(handle)
@@ -358,7 +358,7 @@ impl Transport for Sm {
         self.forget_ways();
         let number = connection.lane.load(Ordering::Relaxed) as usize;
         let lane = self.lanes.get_mut(number).and_then(Option::as_deref_mut).ok_or(ImportError::Disconnected)?;
-        lane.import(&mut self.common, connection, handle)
+        lane.import(&mut self.state, connection, handle)
     }
 
     fn retire(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
@@ -406,24 +406,24 @@ impl Transport for Sm {
     }
 
     fn waker(&self) -> Arc<OwnedFd> {
-        self.common.control.waker()
+        self.state.control.waker()
     }
 
     fn refill(&mut self, core: &mut Core) {
         self.forget_ways();
-        core.sweep_all_recv(|slot| self.common.released.add(slot));
+        core.sweep_all_recv(|slot| self.state.released.add(slot));
         self.release();
         self.retry_all(core);
     }
 
     fn options_changed(&mut self, _: &mut Core, connection: &'static Connection) {
         self.forget_ways();
-        self.common.deadlines_moved = true;
+        self.state.deadlines_moved = true;
         let now = crate::precise_next();
         let number = connection.lane.load(Ordering::Relaxed) as usize;
         if let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) {
             lane.watchful = true;
-            lane.start_timing(&mut self.common);
+            lane.start_timing(&mut self.state);
             lane.start_clocks(now);
         }
     }
@@ -441,7 +441,7 @@ impl Transport for Sm {
             rma_bytes: connection.counters.rma_bytes.load(Ordering::Relaxed),
             rnr: u64::from(connection.counters.rnr.load(Ordering::Relaxed)),
             dropped: u64::from(connection.counters.dropped.load(Ordering::Relaxed)),
-            strays: self.common.strays,
+            strays: self.state.strays,
             ..ConnectionReport::default()
         };
         let Some(lane) = lane else {

@@ -8,7 +8,7 @@ pub(crate) mod table;
 #[allow(unsafe_code)]
 pub(crate) mod wire;
 
-use crate::endpoint::shared::{Common, PayloadToken};
+use crate::endpoint::state::{EndpointState, PayloadToken};
 use crate::lane::queue::{Op, OperationQueue};
 use crate::lane::table::Table;
 use crate::lane::wire::Wire;
@@ -111,7 +111,7 @@ pub(crate) struct Lane {
     pub(crate) wake_read: bool,
     /// `rnr` is set.
     pub(crate) refusing: bool,
-    /// Stands in `Common::wanting`.
+    /// Stands in `EndpointState::wanting`.
     pub(crate) wants: bool,
     /// Something was refused, and nothing has been taken since.
     pub(crate) held_back: bool,
@@ -261,22 +261,28 @@ impl Lane {
     }
 
     /// Breaks a connection: its operations end with `failure`, the program is told as it asked, the table forgets it.
-    pub(crate) fn break_connection(&mut self, common: &mut Common, core: &mut Core, number: u32, failure: Failure) {
-        let Some((cell, opening)) = self.leave(number, common.now) else { return };
-        self.start_timing(common);
+    pub(crate) fn break_connection(
+        &mut self,
+        state: &mut EndpointState,
+        core: &mut Core,
+        number: u32,
+        failure: Failure,
+    ) {
+        let Some((cell, opening)) = self.leave(number, state.now) else { return };
+        self.start_timing(state);
         if let Some(opening) = opening {
             fail_opening(core, cell, &opening, failure);
             return self.on_answered(core);
         }
         cell.set_state(ConnectionState::Broken);
-        common.registry.orphan(cell);
-        self.end_imports(common, core, cell);
-        self.fail_operations(common, core, Some(cell), failure);
+        state.registry.orphan(cell);
+        self.end_imports(state, core, cell);
+        self.fail_operations(state, core, Some(cell), failure);
         if core.has_disconnect_events() {
-            common.queue_event(core, EventKind::Disconnect, cell);
+            state.queue_event(core, EventKind::Disconnect, cell);
         }
         if cell.keepalive.swap(0, Ordering::Relaxed) != 0 {
-            common.queue_event(core, EventKind::KeepaliveTimedOut, cell);
+            state.queue_event(core, EventKind::KeepaliveTimedOut, cell);
         }
     }
 
@@ -310,14 +316,14 @@ impl Lane {
     }
 
     /// The other end, as sentences name it.
-    pub(crate) fn far_end(&self) -> String {
+    pub(crate) fn peer_name(&self) -> String {
         self.address.map_or_else(|| "the peer".into(), |address| address.to_string())
     }
 
     /// Ends queued operations of one connection, or of all.
     pub(crate) fn fail_operations(
         &mut self,
-        common: &mut Common,
+        state: &mut EndpointState,
         core: &mut Core,
         of: Option<&'static Connection>,
         failure: Failure,
@@ -327,12 +333,12 @@ impl Lane {
         self.queue.retain_operations(|op| match op {
             Op::Message(waiting) if concerns(waiting.cell) => {
                 core.end_operation(waiting.slot, waiting.cell, waiting.posted, Err(failure));
-                common.reuse(waiting.data);
+                state.reuse(waiting.data);
                 None
             }
             Op::Rma(mut pending) if concerns(pending.cell) => {
                 relay.end(pending.operation);
-                pending.end(common, core, Err(failure));
+                pending.end(state, core, Err(failure));
                 None
             }
             other => Some(other),

@@ -1,7 +1,7 @@
 //! Receiving: from the ring into events.
 
 use crate::BURST;
-use crate::endpoint::shared::{Common, Released};
+use crate::endpoint::state::{EndpointState, Released};
 use crate::lane::layout::{NOTHING, kind, unpair};
 use crate::lane::{Lane, Phase};
 use cci_mem::ring::{BODY, Header, Violation};
@@ -27,7 +27,12 @@ impl Lane {
 
     /// Takes up to `budget` frames. Says how many.
     #[inline]
-    pub(crate) fn receive(&mut self, common: &mut Common, core: &mut Core, budget: u32) -> Result<u32, Violation> {
+    pub(crate) fn receive(
+        &mut self,
+        state: &mut EndpointState,
+        core: &mut Core,
+        budget: u32,
+    ) -> Result<u32, Violation> {
         let (mut taken, mut refused) = (0, false);
         while taken < budget {
             let Some(wire) = self.wire.as_mut() else { break };
@@ -36,19 +41,19 @@ impl Lane {
                 break;
             };
             wire.consumer.prefetch(wire.inbound.ring);
-            let kept = (common.wanting.is_empty() || !self.makes_way(common, core, header.kind, taken))
+            let kept = (state.wanting.is_empty() || !self.makes_way(state, core, header.kind, taken))
                 && match header.kind {
-                    kind::MESSAGE => self.take_message(common, core, header)?,
-                    kind::MESSAGE_SLOT => self.take_message_slot(common, core, header)?,
-                    _ => self.take_control(common, core, header)?,
+                    kind::MESSAGE => self.take_message(state, core, header)?,
+                    kind::MESSAGE_SLOT => self.take_message_slot(state, core, header)?,
+                    _ => self.take_control(state, core, header)?,
                 };
             if !kept {
                 if self.queue.is_backlogged() {
                     // It waits for room for answers, not for a slot that others could have.
-                    self.admit(common, core);
+                    self.admit(state, core);
                     break;
                 }
-                if self.refuse(common, core) {
+                if self.refuse(state, core) {
                     continue;
                 }
                 refused = true;
@@ -63,7 +68,7 @@ impl Lane {
             self.woken = true;
             self.wake_producer();
             if self.held_back && !refused {
-                self.admit(common, core);
+                self.admit(state, core);
             }
         }
         Ok(taken)
@@ -77,40 +82,40 @@ impl Lane {
 
     /// Whether the slots that are free are for lanes that want them and come before this one; `taken`: frames of its turn so far.
     #[cold]
-    fn makes_way(&mut self, common: &mut Common, core: &Core, kind: u8, taken: u32) -> bool {
+    fn makes_way(&mut self, state: &mut EndpointState, core: &Core, kind: u8, taken: u32) -> bool {
         if !matches!(kind, kind::MESSAGE | kind::MESSAGE_SLOT | kind::CONNECT) {
             return false;
         }
         if taken > 0 {
-            self.stop_wanting(common);
+            self.stop_wanting(state);
         }
-        let first = common.wanting.front().is_none_or(|number| *number == self.number);
-        !first && core.recv_free() <= common.wanting.len()
+        let first = state.wanting.front().is_none_or(|number| *number == self.number);
+        !first && core.recv_free() <= state.wanting.len()
     }
 
     /// It has got a slot, or needs none any more.
-    fn stop_wanting(&mut self, common: &mut Common) {
+    fn stop_wanting(&mut self, state: &mut EndpointState) {
         if std::mem::take(&mut self.wants) {
-            common.wanting.retain(|number| *number != self.number);
+            state.wanting.retain(|number| *number != self.number);
             // Those that made way did so for this one; nobody else would tell them.
-            common.lanes_changed |= common.refusing > 0;
+            state.lanes_changed |= state.refusing > 0;
         }
     }
 
     /// No slot is free for what lies in the ring, or others go first: says so to the sender, and has the program's next return
     /// tell us. True: to be tried once more.
     #[cold]
-    fn refuse(&mut self, common: &mut Common, core: &mut Core) -> bool {
+    fn refuse(&mut self, state: &mut EndpointState, core: &mut Core) -> bool {
         self.held_back = true;
         if !self.wants && !self.has_its_share(core) {
             self.wants = true;
-            common.wanting.push_back(self.number);
+            state.wanting.push_back(self.number);
         }
         if self.refusing {
             return false;
         }
         self.refusing = true;
-        common.refusing += 1;
+        state.refusing += 1;
         core.counters().on_refused();
         if let Some(wire) = &self.wire {
             wire.inbound.rnr.store(1, Ordering::Relaxed);
@@ -118,25 +123,25 @@ impl Lane {
         core.set_starving(true);
         core.publish_gauges();
         // Against the light fence in giving an event back: either it tells us, or the next look finds its slot.
-        common.pairing.heavy_here();
+        state.pairing.heavy_here();
         true
     }
 
     /// A slot was found for what was refused, or it needs none any more.
     #[cold]
-    pub(crate) fn admit(&mut self, common: &mut Common, core: &mut Core) {
+    pub(crate) fn admit(&mut self, state: &mut EndpointState, core: &mut Core) {
         self.held_back = false;
-        self.retry(common, core);
-        self.stop_wanting(common);
+        self.retry(state, core);
+        self.stop_wanting(state);
     }
 
     /// There may be a slot for what was refused: it is to be looked at again.
-    pub(crate) fn retry(&mut self, common: &mut Common, core: &mut Core) {
+    pub(crate) fn retry(&mut self, state: &mut EndpointState, core: &mut Core) {
         if !std::mem::take(&mut self.refusing) {
             return;
         }
-        common.refusing -= 1;
-        core.set_starving(common.refusing > 0);
+        state.refusing -= 1;
+        core.set_starving(state.refusing > 0);
         if let Some(wire) = &self.wire {
             wire.inbound.rnr.store(0, Ordering::Relaxed);
         }
@@ -146,7 +151,7 @@ impl Lane {
     #[inline]
     pub(crate) fn take_message(
         &mut self,
-        common: &mut Common,
+        state: &mut EndpointState,
         core: &mut Core,
         header: Header,
     ) -> Result<bool, Violation> {
@@ -154,11 +159,11 @@ impl Lane {
             return Err(Violation);
         }
         let Some(cell) = self.table.cell(header.word) else {
-            common.strays += 1;
+            state.strays += 1;
             return Ok(true);
         };
         let Some(wire) = self.wire.as_ref() else { return Ok(true) };
-        let Some(slot) = take_recv(core, &mut common.released) else { return Ok(false) };
+        let Some(slot) = take_recv(core, &mut state.released) else { return Ok(false) };
         let entry = wire.consumer.shown(wire.inbound.ring);
         slot.fill_inline(EventKind::Recv as u32, usize::from(header.len), cell.address(), |at| entry.word(at));
         slot.payload.store(self.token, Ordering::Relaxed);
@@ -172,13 +177,18 @@ impl Lane {
 
     /// A message in a payload slot. False: no slot of the endpoint is free.
     #[inline]
-    fn take_message_slot(&mut self, common: &mut Common, core: &mut Core, header: Header) -> Result<bool, Violation> {
+    fn take_message_slot(
+        &mut self,
+        state: &mut EndpointState,
+        core: &mut Core,
+        header: Header,
+    ) -> Result<bool, Violation> {
         let number = self.number;
         let cell = self.table.cell(header.word);
         let Some(wire) = self.wire.as_mut() else { return Ok(true) };
         let (index, len) = unpair(wire.consumer.shown(wire.inbound.ring).word(0));
         let Some(cell) = cell else {
-            common.strays += 1;
+            state.strays += 1;
             wire.inbound_slot(index, len)?;
             wire.grant(index);
             return Ok(true);
@@ -186,7 +196,7 @@ impl Lane {
         if len > cell.max_send_size.load(Ordering::Relaxed) {
             return Err(Violation);
         }
-        let Some(slot) = take_recv(core, &mut common.released) else { return Ok(false) };
+        let Some(slot) = take_recv(core, &mut state.released) else { return Ok(false) };
         let payload = match wire.inbound_slot(index, len) {
             Ok(payload) => payload,
             Err(violation) => {
@@ -197,7 +207,7 @@ impl Lane {
         tag_event(slot, cell);
         cell.counters.on_received();
         core.counters().on_received(len as usize);
-        wire.show(common, number, (slot, EventKind::Recv, cell.address()), payload);
+        wire.show(state, number, (slot, EventKind::Recv, cell.address()), payload);
         self.lent += 1;
         core.push(slot);
         Ok(true)
@@ -205,23 +215,23 @@ impl Lane {
 
     /// Everything that is not a message. False: no slot is free for the event.
     #[cold]
-    fn take_control(&mut self, common: &mut Common, core: &mut Core, header: Header) -> Result<bool, Violation> {
+    fn take_control(&mut self, state: &mut EndpointState, core: &mut Core, header: Header) -> Result<bool, Violation> {
         let Some(wire) = self.wire.as_ref() else { return Ok(true) };
         let body = wire.consumer.shown(wire.inbound.ring).body();
         match header.kind {
-            kind::CONNECT => return self.on_connect(common, core, header, &body),
-            kind::ACCEPT => self.on_accept(common, core, header, &body),
-            kind::REJECT => self.on_reject(common, core, header),
-            kind::DISCONNECT => self.on_disconnect(common, core, header),
-            kind::PING => self.answer_frame(common, Header { kind: kind::PONG, ..header }, NOTHING),
+            kind::CONNECT => return self.on_connect(state, core, header, &body),
+            kind::ACCEPT => self.on_accept(state, core, header, &body),
+            kind::REJECT => self.on_reject(state, core, header),
+            kind::DISCONNECT => self.on_disconnect(state, core, header),
+            kind::PING => self.answer_frame(state, Header { kind: kind::PONG, ..header }, NOTHING),
             kind::PONG => {}
-            kind::REDIRECT => self.on_redirect(common, core, header, &body)?,
-            kind::WRITE => self.on_write(common, header, &body)?,
-            kind::READ => self.on_read(common, header, &body),
-            kind::DATA => self.on_data(common, header, &body)?,
+            kind::REDIRECT => self.on_redirect(state, core, header, &body)?,
+            kind::WRITE => self.on_write(state, header, &body)?,
+            kind::READ => self.on_read(state, header, &body),
+            kind::DATA => self.on_data(state, header, &body)?,
             kind::RESULT => self.on_result(header, &body),
-            kind::IMPORT => self.on_import(common, header, &body),
-            kind::WITHDRAWN => self.on_withdrawn(common, core, &body),
+            kind::IMPORT => self.on_import(state, header, &body),
+            kind::WITHDRAWN => self.on_withdrawn(state, core, &body),
             _ => return Err(Violation),
         }
         Ok(true)

@@ -1,6 +1,6 @@
 //! Sending: publishing in the ring, and the queue of what has to wait.
 
-use crate::endpoint::shared::Common;
+use crate::endpoint::state::EndpointState;
 use crate::lane::layout::{NO_SLOT, kind, pair};
 use crate::lane::queue::{Op, QueuedMessage, QueuedPayload};
 use crate::lane::wire::Wire;
@@ -116,14 +116,14 @@ impl Lane {
     #[inline]
     pub(crate) fn send(
         &mut self,
-        common: &mut Common,
+        state: &mut EndpointState,
         core: &mut Core,
         cell: &'static Connection,
         message: Message<'_>,
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError> {
-        if !self.is_free(common, core) {
-            return self.send_later(common, core, cell, message, posted, None);
+        if !self.is_free(state, core) {
+            return self.send_later(state, core, cell, message, posted, None);
         }
         let Some(wire) = self.wire.as_mut() else { return Err(SendError::Disconnected) };
         let slot = match posted {
@@ -132,8 +132,8 @@ impl Lane {
         };
         match wire.publish(core, cell.remote.load(Ordering::Relaxed), message) {
             Ok(true) => {}
-            Ok(false) => return self.send_first(common, core, cell, message, posted, slot),
-            Err(Violation) => return Err(self.violated(common, core, slot)),
+            Ok(false) => return self.send_first(state, core, cell, message, posted, slot),
+            Err(Violation) => return Err(self.violated(state, core, slot)),
         }
         cell.counters.on_sent();
         self.wake_consumer();
@@ -145,29 +145,29 @@ impl Lane {
 
     /// Whether a message may be published at once.
     #[inline(always)]
-    fn is_free(&mut self, common: &mut Common, core: &mut Core) -> bool {
+    fn is_free(&mut self, state: &mut EndpointState, core: &mut Core) -> bool {
         self.phase == Phase::Ready
             && !self.queue.has_answers()
-            && (self.queue.operations().is_empty() || self.is_free_after_others(common, core))
+            && (self.queue.operations().is_empty() || self.is_free_after_others(state, core))
     }
 
     /// Messages that wait go first, as far as there is room: a program that only sends would otherwise fill the queue while the ring
     /// runs empty.
     #[inline(never)]
-    fn is_free_after_others(&mut self, common: &mut Common, core: &mut Core) -> bool {
+    fn is_free_after_others(&mut self, state: &mut EndpointState, core: &mut Core) -> bool {
         if self.queue.front_message().is_some()
             && let Some(wire) = self.wire.as_mut()
             && wire.producer.has_room(wire.outbound.head) == Ok(true)
         {
-            self.flush(common, core);
+            self.flush(state, core);
         }
         self.phase == Phase::Ready && self.queue.operations().is_empty()
     }
 
     /// The peer broke the protocol: nothing goes to it any more.
     #[cold]
-    fn violated(&mut self, common: &mut Common, core: &mut Core, slot: Option<&'static Slot>) -> SendError {
-        common.protocol_errors.push(self.number);
+    fn violated(&mut self, state: &mut EndpointState, core: &mut Core, slot: Option<&'static Slot>) -> SendError {
+        state.protocol_errors.push(self.number);
         if let Some(slot) = slot {
             core.release(slot);
         }
@@ -178,14 +178,14 @@ impl Lane {
     #[cold]
     fn send_first(
         &mut self,
-        common: &mut Common,
+        state: &mut EndpointState,
         core: &mut Core,
         cell: &'static Connection,
         message: Message<'_>,
         posted: Posted,
         slot: Option<&'static Slot>,
     ) -> Result<Option<&'static Slot>, SendError> {
-        let sent = self.send_later(common, core, cell, message, posted, slot)?;
+        let sent = self.send_later(state, core, cell, message, posted, slot)?;
         self.on_stall(core);
         Ok(sent)
     }
@@ -194,7 +194,7 @@ impl Lane {
     #[cold]
     fn send_later(
         &mut self,
-        common: &mut Common,
+        state: &mut EndpointState,
         core: &mut Core,
         cell: &'static Connection,
         message: Message<'_>,
@@ -219,35 +219,35 @@ impl Lane {
             message.copy_to(&mut bytes);
             QueuedPayload::Inline(bytes)
         } else {
-            let mut buffer = common.buffer();
+            let mut buffer = state.buffer();
             message.copy_to(&mut buffer);
             QueuedPayload::Buffer(buffer)
         };
         // The clock is read only where it will be asked for; `options_changed` makes up for it. The coarse one would let the
         // timeout come early.
         let timed = cell.send_timeout.load(Ordering::Relaxed) > 0;
-        let since = if timed { crate::endpoint::shared::precise_next() } else { NEVER };
+        let since = if timed { crate::endpoint::state::precise_next() } else { NEVER };
         let waiting = QueuedMessage { cell, slot, posted, data, len: message.len(), since };
         self.queue.push(Op::Message(waiting));
-        self.busy(common);
-        common.deadlines_moved |= timed;
+        self.busy(state);
+        state.deadlines_moved |= timed;
         Ok((posted == Posted::Waited).then_some(slot))
     }
 
     /// Queues a control frame, or publishes it at once.
     pub(crate) fn post(
         &mut self,
-        common: &mut Common,
+        state: &mut EndpointState,
         header: Header,
         words: [u64; BODY_WORDS],
         payload: Option<&[u8]>,
     ) {
-        self.post_as(common, header, words, payload, false);
+        self.post_as(state, header, words, payload, false);
     }
 
     fn post_as(
         &mut self,
-        common: &mut Common,
+        state: &mut EndpointState,
         header: Header,
         words: [u64; BODY_WORDS],
         payload: Option<&[u8]>,
@@ -259,24 +259,24 @@ impl Lane {
             match wire.publish_frame(header, words, payload) {
                 Ok(true) => return self.wake_consumer(),
                 Ok(false) => {}
-                Err(Violation) => return common.protocol_errors.push(self.number),
+                Err(Violation) => return state.protocol_errors.push(self.number),
             }
         }
         self.queue.push_answer(Op::Frame { header, words, payload: payload.map(Into::into), reply });
-        self.busy(common);
+        self.busy(state);
     }
 
     /// Answers a frame of the peer.
-    pub(crate) fn answer_frame(&mut self, common: &mut Common, header: Header, words: [u64; BODY_WORDS]) {
-        self.post_as(common, header, words, None, true);
-        self.check_answers(common);
+    pub(crate) fn answer_frame(&mut self, state: &mut EndpointState, header: Header, words: [u64; BODY_WORDS]) {
+        self.post_as(state, header, words, None, true);
+        self.check_answers(state);
     }
 
     /// A peer that asks and asks and takes no answer is not one of ours. What this side asks for does not count: a peer that is stopped
     /// for a while cannot take it.
-    pub(crate) fn check_answers(&mut self, common: &mut Common) {
+    pub(crate) fn check_answers(&mut self, state: &mut EndpointState) {
         if self.queue.has_too_many_replies() {
-            common.protocol_errors.push(self.number);
+            state.protocol_errors.push(self.number);
         }
     }
 
@@ -290,22 +290,22 @@ impl Lane {
     }
 
     /// Publishes what waits, as far as there is room. True when something moved.
-    pub(crate) fn flush(&mut self, common: &mut Common, core: &mut Core) -> bool {
+    pub(crate) fn flush(&mut self, state: &mut EndpointState, core: &mut Core) -> bool {
         let mut moved = false;
         while self.phase == Phase::Ready {
             if !self.queue.has_answers() && self.queue.front_message().is_some() {
-                match self.flush_message(common, core) {
+                match self.flush_message(state, core) {
                     Ok(true) => {
                         moved = true;
                         continue;
                     }
                     Ok(false) => {}
-                    Err(Violation) => common.protocol_errors.push(self.number),
+                    Err(Violation) => state.protocol_errors.push(self.number),
                 }
                 break;
             }
             let Some((mut op, turn)) = self.queue.take() else { break };
-            let step = self.advance(common, core, &mut op);
+            let step = self.advance(state, core, &mut op);
             if let Ok(Step::Done) = step {
                 moved = true;
                 self.queue.end(&op, turn);
@@ -315,7 +315,7 @@ impl Lane {
             self.queue.put_back(op, turn);
             match step {
                 Ok(Step::Open(progressed)) => moved |= progressed,
-                _ => common.protocol_errors.push(self.number),
+                _ => state.protocol_errors.push(self.number),
             }
             break;
         }
@@ -331,7 +331,7 @@ impl Lane {
 
     /// Publishes the message at the front of the queue, if there is room.
     #[inline]
-    fn flush_message(&mut self, common: &mut Common, core: &mut Core) -> Result<bool, Violation> {
+    fn flush_message(&mut self, state: &mut EndpointState, core: &mut Core) -> Result<bool, Violation> {
         let (Some(waiting), Some(wire)) = (self.queue.front_message(), self.wire.as_mut()) else {
             return Ok(false);
         };
@@ -345,13 +345,13 @@ impl Lane {
         waiting.cell.counters.on_sent();
         core.end_operation(waiting.slot, waiting.cell, waiting.posted, Ok(()));
         if let Some(waiting) = self.queue.pop_message() {
-            common.reuse(waiting.data);
+            state.reuse(waiting.data);
         }
         Ok(true)
     }
 
     /// Advances one operation, and ends it if it can.
-    fn advance(&mut self, common: &mut Common, core: &mut Core, op: &mut Op) -> Result<Step, Violation> {
+    fn advance(&mut self, state: &mut EndpointState, core: &mut Core, op: &mut Op) -> Result<Step, Violation> {
         let Some(wire) = self.wire.as_mut() else { return Ok(Step::Open(false)) };
         match op {
             // `flush` does these where they stand.
@@ -360,8 +360,8 @@ impl Lane {
                 let published = wire.publish_frame(*header, *words, payload.as_deref())?;
                 Ok(if published { Step::Done } else { Step::Open(false) })
             }
-            Op::Rma(pending) => self.step(common, core, pending),
-            Op::Serve(serve) => self.advance_serve(common, serve),
+            Op::Rma(pending) => self.step(state, core, pending),
+            Op::Serve(serve) => self.advance_serve(state, serve),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A lane's segment, mapped: this side's two cursors and the words that both sides share.
 
-use crate::endpoint::shared::{Common, PayloadToken};
+use crate::endpoint::state::{EndpointState, PayloadToken};
 use crate::lane::layout::{
     ENTRIES, FIRST_SLOTS, GRANT_SHIFT, GRANTS, Geometry, HAZARD, HEAD, PAYLOAD, Parts, RNR, SLEEP, SLOTS, WAIT,
 };
@@ -275,7 +275,7 @@ impl Wire {
     #[inline(always)]
     pub(crate) fn show(
         &mut self,
-        common: &mut Common,
+        state: &mut EndpointState,
         lane: u32,
         (slot, kind, third): (&Slot, EventKind, u64),
         payload: InboundPayload,
@@ -283,9 +283,9 @@ impl Wire {
         let InboundPayload { start, slot: index, len } = payload;
         let kind = kind as u32;
         if self.is_short() {
-            let buffer = common.spill(|buffer| self.copy_payload(start, len, buffer));
+            let buffer = state.spill(|buffer| self.copy_payload(start, len, buffer));
             // SAFETY: the buffer has room for `len` bytes and a zero, and stays until the token's release.
-            unsafe { slot.fill_payload(kind, common.spilled_at(buffer), Access::Private, len, third) };
+            unsafe { slot.fill_payload(kind, state.spilled_at(buffer), Access::Private, len, third) };
             slot.payload.store(PayloadToken::Spill(lane, buffer).token(), Ordering::Relaxed);
             self.grant(index);
         } else {

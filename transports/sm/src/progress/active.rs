@@ -4,7 +4,7 @@
 //! are *cold*: their sleep word says ASLEEP although this side polls, so that their peer sets a hint and sends a wake-up with the
 //! next frame. A lane is *timed* while it has something to do with the clock.
 
-use crate::endpoint::shared::Common;
+use crate::endpoint::state::EndpointState;
 use crate::lane::{Lane, Phase};
 use crate::{NO_LANE, Sm};
 use cci_mem::cancellation::Uncancelled;
@@ -21,19 +21,19 @@ const HINTS_PER_CALL: usize = 16;
 
 impl Lane {
     /// The clock is to look at this lane.
-    pub(crate) fn start_timing(&mut self, common: &mut Common) {
+    pub(crate) fn start_timing(&mut self, state: &mut EndpointState) {
         if !self.timed {
             self.timed = true;
-            common.newly_timed.push(self.number);
+            state.newly_timed.push(self.number);
         }
     }
 
     /// Calls are to poll this lane, and the clock is to look at it: something waits to be sent.
-    pub(crate) fn busy(&mut self, common: &mut Common) {
-        self.start_timing(common);
+    pub(crate) fn busy(&mut self, state: &mut EndpointState) {
+        self.start_timing(state);
         if !self.hot {
             self.hot = true;
-            common.heated.push(self.number);
+            state.newly_hot.push(self.number);
         }
     }
 
@@ -74,10 +74,10 @@ impl Sm {
     /// Enters the lanes that have become busy since the last call into the lists.
     #[cold]
     pub(crate) fn on_newly_timed(&mut self) {
-        while let Some(number) = self.common.newly_timed.pop() {
+        while let Some(number) = self.state.newly_timed.pop() {
             self.timed.push(number);
         }
-        while let Some(number) = self.common.heated.pop() {
+        while let Some(number) = self.state.newly_hot.pop() {
             let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
             lane.hot = lane.is_pollable();
             if lane.hot {
@@ -88,7 +88,7 @@ impl Sm {
     }
 
     /// Polls this cold lane from now on.
-    pub(crate) fn heat(&mut self, number: u32, is_armed: bool) {
+    pub(crate) fn make_hot(&mut self, number: u32, is_armed: bool) {
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
         if lane.hot || !lane.is_pollable() {
             return;
@@ -105,7 +105,7 @@ impl Sm {
     /// Looks at the lanes that peers have set hints for. True when a frame was taken.
     #[inline(always)]
     pub(crate) fn follow_hints(&mut self, core: &mut Core) -> bool {
-        match self.common.next_hint() {
+        match self.state.next_hint() {
             None => false,
             Some(first) => self.follow_hints_from(core, first),
         }
@@ -117,7 +117,7 @@ impl Sm {
         for _ in 0..HINTS_PER_CALL {
             let Some(number) = hint else { break };
             found |= self.look_at_cold(core, number);
-            hint = self.common.next_hint();
+            hint = self.state.next_hint();
         }
         if let Some(number) = hint {
             found |= self.look_at_cold(core, number);
@@ -125,7 +125,7 @@ impl Sm {
         found
     }
 
-    /// Looks at a lane that is perhaps cold, and if it is not empty, takes a frame and heats it.
+    /// Looks at a lane that is perhaps cold, and if it is not empty, takes a frame and makes it hot.
     fn look_at_cold(&mut self, core: &mut Core, number: u32) -> bool {
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return false };
         if lane.hot || lane.phase != Phase::Ready {
@@ -133,15 +133,15 @@ impl Sm {
         }
         #[cfg(test)]
         self.looks.set(self.looks.get() + 1);
-        let taken = match lane.receive(&mut self.common, core, 1) {
+        let taken = match lane.receive(&mut self.state, core, 1) {
             Ok(taken) => taken > 0,
             Err(Violation) => {
-                self.common.protocol_errors.push(number);
+                self.state.protocol_errors.push(number);
                 return false;
             }
         };
         if taken || lane.refusing {
-            self.heat(number, core.is_armed());
+            self.make_hot(number, core.is_armed());
         }
         taken
     }
@@ -178,7 +178,7 @@ impl Sm {
             return;
         }
         if heavy {
-            self.common.pairing.heavy();
+            self.state.pairing.heavy();
         } else {
             cci_mem::sync::fence(Ordering::SeqCst);
         }
@@ -202,11 +202,11 @@ impl Sm {
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::take) else { return };
         if lane.hot {
             self.hot.retain(|other| *other != number);
-            self.common.heated.retain(|other| *other != number);
+            self.state.newly_hot.retain(|other| *other != number);
         }
         if lane.timed {
             self.timed.retain(|other| *other != number);
-            self.common.newly_timed.retain(|other| *other != number);
+            self.state.newly_timed.retain(|other| *other != number);
         }
         self.vacant.push(number);
     }

@@ -1,7 +1,7 @@
 //! The usual call of a program that polls: one lane, no handle, nothing else to be done. What is found here needs no loop over lanes
 //! and at most one look at the clock; everything else goes the long way, before anything has been changed.
 
-use crate::endpoint::shared::coarse_now;
+use crate::endpoint::state::coarse_now;
 use crate::lane::layout::kind;
 use crate::lane::{Lane, Phase};
 use crate::{BURST, CLOCK_EVERY, SWEEP_EVERY, Sm};
@@ -55,7 +55,7 @@ impl Sm {
     fn find(&mut self, core: &Core) -> Found {
         let Some(Some(lane)) = self.lanes.get_mut(self.sole as usize) else { return Found::Unknown };
         let (token, Some(wire)) = (lane.token, lane.wire.as_mut()) else { return Found::Unknown };
-        if self.common.has_new_hint() {
+        if self.state.has_new_hint() {
             return Found::Unknown;
         }
         #[cfg(test)]
@@ -111,7 +111,7 @@ impl Sm {
         self.forget_ways();
         let Some(Some(lane)) = self.lanes.get_mut(number as usize) else { return false };
         // The frame of a peer that broke the protocol stays where it is.
-        let has_taken = lane.receive(&mut self.common, core, budget).is_ok_and(|taken| taken > 0);
+        let has_taken = lane.receive(&mut self.state, core, budget).is_ok_and(|taken| taken > 0);
         self.find_sole();
         has_taken
     }
@@ -147,12 +147,12 @@ impl Sm {
 
     /// Sees whether the next call may go the short way, after one that went the long way.
     pub(crate) fn find_sole(&mut self) {
-        let has_deferred = self.common.has_deferred() || self.common.released.is_due() || !self.common.hints.is_empty();
+        let has_deferred = self.state.has_deferred() || self.state.released.is_due() || !self.state.hints.is_empty();
         self.sole = match self.hot[..] {
             [number]
                 if !has_deferred
                     && self.timed.is_empty()
-                    && self.common.wanting.is_empty()
+                    && self.state.wanting.is_empty()
                     && self.lane(number).is_some_and(|lane| lane.is_clear() && !lane.held_back) =>
             {
                 number

@@ -1,7 +1,7 @@
 //! What others can see of an endpoint, beside what is counted as it happens (`docs/design/counters.md`).
 
 use crate::Sm;
-use crate::endpoint::shared::coarse_now;
+use crate::endpoint::state::coarse_now;
 use crate::lane::Lane;
 use crate::lane::queue::Op;
 use crate::rma::Stage;
@@ -126,7 +126,7 @@ impl Sm {
         core.publish_gauges();
         let page = core.counters();
         page.in_flight.store(in_flight, Ordering::Relaxed);
-        page.strays.store(self.common.strays, Ordering::Relaxed);
+        page.strays.store(self.state.strays, Ordering::Relaxed);
         page.progress.store(now.saturating_mul(MILLI), Ordering::Relaxed);
     }
 }

@@ -1,7 +1,7 @@
 //! Spinning or armed: who pays for sleeping. `docs/design/sm.md`, Sleep and wake.
 
 use crate::Sm;
-use crate::endpoint::shared::Common;
+use crate::endpoint::state::EndpointState;
 use crate::lane::queue::Op;
 use crate::lane::{Lane, Phase};
 use crate::rma::Stage;
@@ -30,10 +30,10 @@ impl Lane {
     }
 
     /// Takes the wake-up of what has been received: it would only cause another empty call.
-    fn take_wake(&mut self, common: &mut Common) {
+    fn take_wake(&mut self, state: &mut EndpointState) {
         if self.woken {
             if self.is_wake_coming() {
-                self.consume_wake(common);
+                self.consume_wake(state);
             }
             (self.woken, self.wake_read) = (false, false);
         }
@@ -64,7 +64,7 @@ impl Sm {
     /// Whether a call would move something, beside taking an event that waits.
     fn has_work(&self) -> bool {
         self.unfinished
-            || self.common.has_deferred()
+            || self.state.has_deferred()
             || self.hot_lanes().any(|lane| lane.has_work() || lane.is_runnable())
     }
 
@@ -72,23 +72,23 @@ impl Sm {
     pub(crate) fn arm_handle(&mut self, core: &mut Core) -> bool {
         core.note_armed();
         self.spin_policy.stop();
-        self.common.deadlines_moved = true;
+        self.state.deadlines_moved = true;
         self.settle_handle(core, true)
     }
 
     /// Leaves the handle readable, and peers in the belief that this side is awake, for a program that is answered soon. `empty`: the
     /// call answered that there is no event, and leaves an edge to come. False: its spin policy has ended.
     pub(crate) fn spin_on(&mut self, empty: bool) -> bool {
-        if !self.spin_policy.is_on() || self.common.control.has_quiet() {
+        if !self.spin_policy.is_on() || self.state.control.has_quiet() {
             return false;
         }
         for at in 0..self.hot.len() {
             if let Some(lane) = self.lanes.get_mut(self.hot[at] as usize).and_then(Option::as_deref_mut) {
-                lane.take_wake(&mut self.common);
+                lane.take_wake(&mut self.state);
                 lane.disarm();
             }
         }
-        self.common.control.signal(true);
+        self.state.control.signal(true);
         if empty {
             let now = self.called.take().unwrap_or_else(monotonic);
             let edge = self.edges.lingering(now);
@@ -99,9 +99,9 @@ impl Sm {
 
     /// Whether the handle is readable whatever there is to do, or will be at once, and nothing else is to be told.
     pub(crate) fn is_readable_still(&self) -> bool {
-        !self.common.deadlines_moved
-            && !self.common.control.has_quiet()
-            && (self.common.control.is_signalled() || self.hot_lanes().any(Lane::is_wake_coming))
+        !self.state.deadlines_moved
+            && !self.state.control.has_quiet()
+            && (self.state.control.is_signalled() || self.hot_lanes().any(Lane::is_wake_coming))
     }
 
     /// Looks at the descriptors unless this call has done so. What made one of them readable before the call began may have
@@ -122,7 +122,7 @@ impl Sm {
         self.looked = false;
         if !self.arm_handle(core) {
             self.disarm(core);
-            self.common.control.signal_again();
+            self.state.control.signal_again();
         }
     }
 
@@ -130,11 +130,11 @@ impl Sm {
     fn give(&mut self, edge: Edge) {
         match edge {
             Edge::Coming | Edge::Arm => {}
-            Edge::Now => self.common.control.signal_again(),
+            Edge::Now => self.state.control.signal_again(),
             Edge::At(at) => {
-                if !self.common.control.set_timer_at(at) {
+                if !self.state.control.set_timer_at(at) {
                     self.edges.on_refused();
-                    self.common.control.signal_again();
+                    self.state.control.signal_again();
                 }
             }
         }
@@ -146,7 +146,7 @@ impl Sm {
         let relies_on_timer = self.edges.on_arming(self.called.take().unwrap_or_default());
         if relies_on_timer {
             self.looked &= needs_edge;
-            self.common.deadlines_moved = true;
+            self.state.deadlines_moved = true;
         }
         let needs_edge = needs_edge || relies_on_timer;
         if needs_edge {
@@ -157,37 +157,37 @@ impl Sm {
         for at in 0..self.hot.len() {
             let number = self.hot[at];
             let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
-            lane.take_wake(&mut self.common);
+            lane.take_wake(&mut self.state);
             heavy |= lane.arm();
         }
         if heavy {
-            self.common.pairing.heavy();
+            self.state.pairing.heavy();
         } else {
             cci_mem::sync::fence(Ordering::SeqCst);
         }
-        if self.common.deadlines_moved {
-            self.common.deadlines_moved = false;
+        if self.state.deadlines_moved {
+            self.state.deadlines_moved = false;
             self.set_timer();
         }
         let work = self.flush_waiting(core) | self.has_work();
         let found = work || core.has_event() || core.has_room_again();
         if found && needs_edge {
-            self.common.control.signal_again();
+            self.state.control.signal_again();
         } else {
-            self.common.control.signal(found);
+            self.state.control.signal(found);
         }
-        self.common.control.signal_quiet(work);
+        self.state.control.signal_quiet(work);
         !found
     }
 
     /// For a call that waits while events do: a descriptor that these do not make readable. None: there is something to do.
     pub(crate) fn arm_quietly(&mut self, core: &mut Core) -> Option<OwnedFd> {
-        if !self.common.control.has_quiet() {
+        if !self.state.control.has_quiet() {
             let sockets = self.lanes.iter().flatten().filter_map(|lane| lane.socket.as_ref());
-            self.common.control.make_quiet(sockets).ok()?;
+            self.state.control.make_quiet(sockets).ok()?;
             self.settle_handle(core, false);
         }
-        self.common.control.quiet_handle()
+        self.state.control.quiet_handle()
     }
 
     /// The last look for room, after lying down. True when something moved.
@@ -196,7 +196,7 @@ impl Sm {
         for at in 0..self.hot.len() {
             let lane = self.lanes.get_mut(self.hot[at] as usize).and_then(Option::as_deref_mut);
             if let Some(lane) = lane.filter(|lane| lane.waiting && !lane.is_runnable()) {
-                moved |= lane.flush(&mut self.common, core);
+                moved |= lane.flush(&mut self.state, core);
             }
         }
         moved
@@ -209,8 +209,8 @@ impl Sm {
             }
         }
         core.note_disarmed();
-        self.common.control.signal(true);
-        self.common.control.signal_quiet(true);
+        self.state.control.signal(true);
+        self.state.control.signal_quiet(true);
     }
 
     /// A call has found something.

@@ -1,7 +1,7 @@
 //! What time brings: timeouts, keepalive, retries, closing of lanes that nobody needs.
 
 use crate::Sm;
-use crate::endpoint::shared::Common;
+use crate::endpoint::state::EndpointState;
 use crate::lane::layout::{NOTHING, kind};
 use crate::lane::queue::Op;
 use crate::lane::{Lane, Phase};
@@ -78,22 +78,22 @@ impl Lane {
     }
 
     /// What this lane owes to the clock. A cause: it is to be closed.
-    fn on_tick(&mut self, common: &mut Common, core: &mut Core) -> Option<Cause> {
-        let now = common.now;
+    fn on_tick(&mut self, state: &mut EndpointState, core: &mut Core) -> Option<Cause> {
+        let now = state.now;
         if self.received != self.seen {
             self.seen = self.received;
             self.heard = now;
         }
-        self.announce(common);
+        self.announce(state);
         self.give_up_connects(core, now);
         while let Some(cell) = self.late_op(now) {
-            self.give_up(common, core, cell);
+            self.give_up(state, core, cell);
         }
-        self.keep_alive(common, core);
+        self.keep_alive(state, core);
         match self.phase {
             // Every connect that wanted this lane has been given up.
             Phase::Connecting(_) | Phase::HelloSent if self.table.is_empty() => Some(Cause::Idle),
-            Phase::Connecting(address) => self.open_socket(common, address).err(),
+            Phase::Connecting(address) => self.open_socket(state, address).err(),
             Phase::Answering(since) if now > since + HELLO_LIMIT => Some(Cause::Refused),
             Phase::Ready if self.is_idle() && self.idle_since.is_some_and(|since| now >= since + IDLE_LIMIT) => {
                 Some(Cause::Idle)
@@ -114,8 +114,8 @@ impl Lane {
         for number in &late {
             let reason = match self.phase {
                 Phase::Connecting(address) => format!("too many wait to be taken by {address} already"),
-                Phase::HelloSent => format!("{} took the connection, but does not answer", self.far_end()),
-                _ => format!("the program at {} has not answered the request", self.far_end()),
+                Phase::HelloSent => format!("{} took the connection, but does not answer", self.peer_name()),
+                _ => format!("the program at {} has not answered the request", self.peer_name()),
             };
             self.refuse_opening(now, core, *number, (Failure::TimedOut, reason));
         }
@@ -125,20 +125,20 @@ impl Lane {
     }
 
     /// A send has waited for too long: the receiver had no room, or did not answer at all.
-    fn give_up(&mut self, common: &mut Common, core: &mut Core, cell: &'static Connection) {
+    fn give_up(&mut self, state: &mut EndpointState, core: &mut Core, cell: &'static Connection) {
         let refused = self.wire.as_ref().is_some_and(|wire| wire.outbound.rnr.load(Ordering::Relaxed) != 0);
         let failure = if refused { Failure::NotReady } else { Failure::TimedOut };
         let number = cell.local.load(Ordering::Relaxed);
         let remote = cell.remote.load(Ordering::Relaxed);
-        self.break_connection(common, core, number, failure);
-        self.post(common, Header { kind: kind::DISCONNECT, len: 0, word: remote }, NOTHING, None);
+        self.break_connection(state, core, number, failure);
+        self.post(state, Header { kind: kind::DISCONNECT, len: 0, word: remote }, NOTHING, None);
     }
 
-    fn keep_alive(&mut self, common: &mut Common, core: &mut Core) {
+    fn keep_alive(&mut self, state: &mut EndpointState, core: &mut Core) {
         if !self.watchful {
             return;
         }
-        let now = common.now;
+        let now = state.now;
         #[expect(clippy::cast_possible_truncation, reason = "the difference is what counts")]
         let silence = |cell: &Connection, heard: u64| {
             now.saturating_sub(heard).min(u64::from((now as u32).wrapping_sub(cell.heard.load(Ordering::Relaxed))))
@@ -146,7 +146,7 @@ impl Lane {
         let heard = self.heard;
         while let Some((_, cell)) = self.keepalives().find(|(limit, cell)| silence(cell, heard) >= *limit) {
             cell.keepalive.store(0, Ordering::Relaxed);
-            common.queue_event(core, EventKind::KeepaliveTimedOut, cell);
+            state.queue_event(core, EventKind::KeepaliveTimedOut, cell);
         }
         let watchful = self.keepalives().next().is_some();
         self.watchful = watchful;
@@ -157,7 +157,7 @@ impl Lane {
         {
             self.pinged = now;
             let remote = cell.remote.load(Ordering::Relaxed);
-            self.post(common, Header { kind: kind::PING, len: 0, word: remote }, NOTHING, None);
+            self.post(state, Header { kind: kind::PING, len: 0, word: remote }, NOTHING, None);
         }
     }
 
@@ -181,15 +181,15 @@ impl Lane {
 impl Sm {
     /// To be called when the clock has moved.
     pub(crate) fn on_tick(&mut self, core: &mut Core) {
-        let now = self.common.now;
-        self.common.pending_events.flush(core);
-        self.common.control.listen_again(now, LISTEN_AGAIN);
+        let now = self.state.now;
+        self.state.pending_events.flush(core);
+        self.state.control.listen_again(now, LISTEN_AGAIN);
         self.on_newly_timed();
         // From the end: a lane that is removed takes its place with it.
         for at in (0..self.timed.len()).rev() {
             let Some(number) = self.timed.get(at).copied() else { continue };
             let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
-            if let Some(cause) = lane.on_tick(&mut self.common, core) {
+            if let Some(cause) = lane.on_tick(&mut self.state, core) {
                 self.tear_down(core, number, cause);
             } else if lane.is_over() {
                 self.remove_lane(number);
@@ -198,19 +198,19 @@ impl Sm {
                 self.timed.swap_remove(at);
             }
         }
-        while self.common.expected.expire(core, now).is_some() {}
-        self.common.deadlines_moved = true;
+        while self.state.expected.expire(core, now).is_some() {}
+        self.state.deadlines_moved = true;
     }
 
     /// Sets the timer to the next deadline.
     pub(crate) fn set_timer(&mut self) {
-        let now = crate::endpoint::shared::precise_now();
+        let now = crate::endpoint::state::precise_now();
         let timed = self.timed.iter().filter_map(|number| self.lane(*number));
         let lanes = timed.filter_map(|lane| lane.next_deadline(now)).min();
-        let expected = self.common.expected.deadline();
-        let listening = (!self.common.control.is_listening()).then_some(now + LISTEN_AGAIN);
-        let pending_events = (!self.common.pending_events.is_empty()).then_some(now + CONNECT_AGAIN);
+        let expected = self.state.expected.deadline();
+        let listening = (!self.state.control.is_listening()).then_some(now + LISTEN_AGAIN);
+        let pending_events = (!self.state.pending_events.is_empty()).then_some(now + CONNECT_AGAIN);
         let next = [lanes, expected, listening, pending_events].into_iter().flatten().min();
-        self.common.control.set_timer(next.map(|next| next.saturating_sub(now) + 1));
+        self.state.control.set_timer(next.map(|next| next.saturating_sub(now) + 1));
     }
 }

@@ -3,7 +3,7 @@
 //! Only numbers wait, never descriptors: what is sent is decided when the socket has room. A segment that came and went meanwhile is
 //! never sent.
 
-use crate::endpoint::shared::Common;
+use crate::endpoint::state::EndpointState;
 use crate::lane::Lane;
 use crate::rma::registry::Registry;
 use crate::setup::packet::{self, Kind, Packet};
@@ -91,13 +91,13 @@ impl Announced {
 
 impl Lane {
     /// Sends what the peer is to know of this endpoint's segments, as far as the socket has room.
-    pub(crate) fn announce(&mut self, common: &mut Common) {
+    pub(crate) fn announce(&mut self, state: &mut EndpointState) {
         let Some(socket) = &self.socket else { return };
         let mut blocked = None;
-        while let Some((kind, number)) = self.announced.next(&common.registry) {
+        while let Some((kind, number)) = self.announced.next(&state.registry) {
             let mut packet = Packet::new(kind, "");
             packet.segment = number;
-            let segment = common.registry.segment_of(number).filter(|_| kind == Kind::Segment);
+            let segment = state.registry.segment_of(number).filter(|_| kind == Kind::Segment);
             let sent = match segment {
                 Some(segment) => {
                     packet.lane_len = segment.len() as u64;
@@ -118,8 +118,8 @@ impl Lane {
         }
         if blocked != self.announced.blocked {
             self.announced.blocked = blocked;
-            common.control.watch_room(self.number, socket, blocked == Some(Blocked::Full));
-            common.deadlines_moved = true;
+            state.control.watch_room(self.number, socket, blocked == Some(Blocked::Full));
+            state.deadlines_moved = true;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Memory of the peer that the program uses as its own: imported by the initiator, withdrawn by its owner.
 
-use crate::endpoint::shared::Common;
+use crate::endpoint::state::EndpointState;
 use crate::lane::layout::{body, kind};
 use crate::lane::{Lane, Phase};
 use crate::rma::registry;
@@ -55,7 +55,7 @@ impl Lane {
     /// Maps memory that the peer has registered.
     pub(crate) fn import(
         &mut self,
-        common: &mut Common,
+        state: &mut EndpointState,
         cell: &'static Connection,
         handle: &RmaHandle,
     ) -> Result<Imported, ImportError> {
@@ -68,7 +68,7 @@ impl Lane {
         let target = published.target;
         if target.segment != 0 && !self.segments.contains_key(&target.segment) {
             // The peer sent it before anyone could know the handle.
-            let _ = self.read_socket(common);
+            let _ = self.read_socket(state);
         }
         let segment = self.segments.get(&target.segment).ok_or(ImportError::NotMapped)?;
         let len = usize::try_from(published.len).map_err(|_| ImportError::NotMapped)?;
@@ -78,38 +78,38 @@ impl Lane {
         self.imports.0.retain(|held| held.ended.strong_count() > 0);
         self.imports.0.push(Held { name, cell, ended: Arc::downgrade(&ended) });
         // The owner answers if the registration has ended meanwhile.
-        self.post(common, Header { kind: kind::IMPORT, len: 0, word: connection }, body([name, secret]), None);
+        self.post(state, Header { kind: kind::IMPORT, len: 0, word: connection }, body([name, secret]), None);
         Ok(Imported { memory, rights: published.rights, ended })
     }
 
     /// The peer has imported memory of this side.
-    pub(crate) fn on_import(&mut self, common: &mut Common, header: Header, words: &[u64; BODY_WORDS]) {
+    pub(crate) fn on_import(&mut self, state: &mut EndpointState, header: Header, words: &[u64; BODY_WORDS]) {
         let handle = RmaHandle::from_words([words[0], words[1], 0, 0]);
-        let found = common.registry.find(&handle, registry::name(self.number, header.word));
+        let found = state.registry.find(&handle, registry::name(self.number, header.word));
         match found.map(|(number, ..)| number) {
-            Some(number) => common.registry.note_importer(number, self.number),
-            None => self.answer_frame(common, withdrawn(), body([words[0]])),
+            Some(number) => state.registry.note_importer(number, self.number),
+            None => self.answer_frame(state, withdrawn(), body([words[0]])),
         }
     }
 
     /// A registration of this side has ended that the peer has imported.
-    pub(crate) fn withdraw(&mut self, common: &mut Common, name: u64) {
+    pub(crate) fn withdraw(&mut self, state: &mut EndpointState, name: u64) {
         if self.phase == Phase::Ready {
-            self.post(common, withdrawn(), body([name]), None);
+            self.post(state, withdrawn(), body([name]), None);
         }
     }
 
     /// The peer has ended a registration that this side has imported.
-    pub(crate) fn on_withdrawn(&mut self, common: &mut Common, core: &mut Core, words: &[u64; BODY_WORDS]) {
+    pub(crate) fn on_withdrawn(&mut self, state: &mut EndpointState, core: &mut Core, words: &[u64; BODY_WORDS]) {
         for cell in self.imports.end(|held| held.name == words[0]) {
-            common.queue_event(core, EventKind::ImportEnded, cell);
+            state.queue_event(core, EventKind::ImportEnded, cell);
         }
     }
 
     /// A connection is broken, and with it what was imported by it.
-    pub(crate) fn end_imports(&mut self, common: &mut Common, core: &mut Core, cell: &'static Connection) {
+    pub(crate) fn end_imports(&mut self, state: &mut EndpointState, core: &mut Core, cell: &'static Connection) {
         for cell in self.imports.end(|held| std::ptr::eq(held.cell, cell)) {
-            common.queue_event(core, EventKind::ImportEnded, cell);
+            state.queue_event(core, EventKind::ImportEnded, cell);
         }
     }
 }

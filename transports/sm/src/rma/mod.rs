@@ -7,7 +7,7 @@ pub(crate) mod registry;
 #[allow(unsafe_code)]
 pub(crate) mod relay;
 
-use crate::endpoint::shared::Common;
+use crate::endpoint::state::EndpointState;
 use crate::lane::queue::Op;
 use crate::lane::send::{NEVER, Step};
 use crate::lane::{Lane, Phase};
@@ -108,14 +108,14 @@ pub(crate) struct Pending {
 
 impl Pending {
     /// Ends the operation.
-    pub(crate) fn end(&mut self, common: &mut Common, core: &mut Core, outcome: Result<(), Failure>) {
+    pub(crate) fn end(&mut self, state: &mut EndpointState, core: &mut Core, outcome: Result<(), Failure>) {
         if outcome.is_ok() {
             self.cell.counters.on_rma(self.len);
             core.counters().on_rma(self.len);
         }
         core.end_operation(self.slot, self.cell, self.posted, outcome);
         if let Some((data, _)) = self.message.take() {
-            common.buffers.push(data);
+            state.buffers.push(data);
         }
     }
 
@@ -127,8 +127,8 @@ impl Pending {
     }
 
     /// Address here of a byte of the operation, while the local registration lives.
-    pub(crate) fn local_at(&self, common: &Common, at: u64) -> Result<usize, Failure> {
-        let start = common.registry.lives(self.local).then_some(self.local_start);
+    pub(crate) fn local_at(&self, state: &EndpointState, at: u64) -> Result<usize, Failure> {
+        let start = state.registry.lives(self.local).then_some(self.local_start);
         let offset = usize::try_from(at).map_err(|_| Failure::Copy)?;
         start.map(|start| start + offset).ok_or(Failure::RemoteHandle)
     }
@@ -138,7 +138,7 @@ impl Lane {
     /// Starts an RMA of an open connection.
     pub(crate) fn rma(
         &mut self,
-        common: &mut Common,
+        state: &mut EndpointState,
         core: &mut Core,
         cell: &'static Connection,
         rma: &Rma<'_>,
@@ -147,7 +147,7 @@ impl Lane {
         if self.phase != Phase::Ready {
             return Err(RmaError::Disconnected);
         }
-        let (local, memory) = common.registry.find_for(rma.local, cell).ok_or(RmaError::LocalHandle)?;
+        let (local, memory) = state.registry.find_for(rma.local, cell).ok_or(RmaError::LocalHandle)?;
         let end = rma.local_offset.checked_add(rma.len).ok_or(RmaError::LocalHandle)?;
         if end > memory.len() {
             return Err(RmaError::LocalHandle);
@@ -155,7 +155,7 @@ impl Lane {
         let local_start = usize::try_from(rma.local_offset).map_err(|_| RmaError::LocalHandle)? + memory.start();
         let slot = core.take_rma().ok_or(RmaError::NoBuffers)?;
         let message = rma.message.map(|message| {
-            let mut data = common.buffer();
+            let mut data = state.buffer();
             let len = message.copy_to(0, &mut data);
             (data, len)
         });
@@ -174,25 +174,25 @@ impl Lane {
             stage: Stage::Copy(0),
             operation: 0,
             since: if cell.send_timeout.load(Ordering::Relaxed) > 0 {
-                crate::endpoint::shared::precise_next()
+                crate::endpoint::state::precise_next()
             } else {
                 NEVER
             },
         };
         // An operation of the queue is in order with the others, and so is a fence.
         let alone = self.queue.is_empty();
-        match if alone { self.step(common, core, &mut pending) } else { Ok(Step::Open(false)) } {
+        match if alone { self.step(state, core, &mut pending) } else { Ok(Step::Open(false)) } {
             Ok(Step::Done) => {}
             step => {
                 if step.is_err() {
-                    common.protocol_errors.push(self.number);
+                    state.protocol_errors.push(self.number);
                 }
                 self.queue.push(Op::Rma(Box::new(pending)));
-                self.busy(common);
+                self.busy(state);
                 if alone {
                     self.on_stall(core);
                 }
-                common.deadlines_moved = true;
+                state.deadlines_moved = true;
                 // Frames of a relayed operation may have been published.
                 self.wake_consumer();
             }
@@ -203,13 +203,13 @@ impl Lane {
     /// Does what can be done in one call.
     pub(crate) fn step(
         &mut self,
-        common: &mut Common,
+        state: &mut EndpointState,
         core: &mut Core,
         pending: &mut Pending,
     ) -> Result<Step, Violation> {
         let before = pending.stage;
         if let Stage::Copy(from) = pending.stage {
-            match self.copy(common, pending, from) {
+            match self.copy(state, pending, from) {
                 Ok(Some(to)) if to < pending.len => {
                     pending.stage = Stage::Copy(to);
                     return Ok(Step::Open(true));
@@ -220,29 +220,34 @@ impl Lane {
                     pending.stage = Stage::Relay(0);
                 }
                 Err(failure) => {
-                    pending.end(common, core, Err(failure));
+                    pending.end(state, core, Err(failure));
                     return Ok(Step::Done);
                 }
             }
         }
         if matches!(pending.stage, Stage::Relay(_) | Stage::Await) {
-            match self.relay(common, pending)? {
+            match self.relay(state, pending)? {
                 None => return Ok(Step::Open(pending.stage != before)),
                 Some(outcome) => {
                     self.relay.end(pending.operation);
                     if outcome.is_err() {
-                        pending.end(common, core, outcome);
+                        pending.end(state, core, outcome);
                         return Ok(Step::Done);
                     }
                     pending.stage = Stage::Message;
                 }
             }
         }
-        self.deliver(common, core, pending)
+        self.deliver(state, core, pending)
     }
 
     /// Publishes the message of an RMA whose data are there, and ends it.
-    fn deliver(&mut self, common: &mut Common, core: &mut Core, pending: &mut Pending) -> Result<Step, Violation> {
+    fn deliver(
+        &mut self,
+        state: &mut EndpointState,
+        core: &mut Core,
+        pending: &mut Pending,
+    ) -> Result<Step, Violation> {
         if let (Some((data, len)), Some(wire)) = (&pending.message, self.wire.as_mut()) {
             let word = pending.cell.remote.load(Ordering::Relaxed);
             if !wire.publish(core, word, Message::from(&data[..*len]))? {
@@ -251,13 +256,13 @@ impl Lane {
             pending.cell.counters.on_sent();
             self.wake_consumer();
         }
-        pending.end(common, core, Ok(()));
+        pending.end(state, core, Ok(()));
         Ok(Step::Done)
     }
 
     /// Copies the next piece; says up to which byte, or that neither way of copying is open.
-    fn copy(&mut self, common: &mut Common, pending: &Pending, from: u64) -> Result<Option<u64>, Failure> {
-        let local = pending.local_at(common, from)?;
+    fn copy(&mut self, state: &mut EndpointState, pending: &Pending, from: u64) -> Result<Option<u64>, Failure> {
+        let local = pending.local_at(state, from)?;
         let registry = self.registry.as_mut().ok_or(Failure::Disconnected)?;
         let connection = pending.cell.remote.load(Ordering::Relaxed);
         let range = (pending.remote_offset, pending.len);
@@ -265,7 +270,7 @@ impl Lane {
         let target = resolved.ok_or(Failure::RemoteHandle)?;
         if target.segment != 0 && !self.segments.contains_key(&target.segment) {
             // The target sent it before anyone could know the handle.
-            let _ = self.read_socket(common);
+            let _ = self.read_socket(state);
         }
         let (Some(registry), Some(wire)) = (&self.registry, &self.wire) else { return Err(Failure::Disconnected) };
         let len = usize::try_from(PIECE.min(pending.len - from)).map_err(|_| Failure::Copy)?;

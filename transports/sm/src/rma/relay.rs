@@ -2,7 +2,7 @@
 //!
 //! At most one relayed operation of a lane and direction is open at a time, since operations of a lane are in order.
 
-use crate::endpoint::shared::Common;
+use crate::endpoint::state::EndpointState;
 use crate::lane::Lane;
 use crate::lane::layout::{body, kind, pair, unpair};
 use crate::lane::queue::Op;
@@ -75,24 +75,24 @@ impl Lane {
     /// Moves a relayed operation on. None: still open.
     pub(crate) fn relay(
         &mut self,
-        common: &mut Common,
+        state: &mut EndpointState,
         pending: &mut Pending,
     ) -> Result<Option<Result<(), Failure>>, Violation> {
         if let Some(result) = self.relay.result {
             return Ok(Some(result));
         }
-        if let Err(failure) = pending.local_at(common, 0) {
+        if let Err(failure) = pending.local_at(state, 0) {
             return Ok(Some(Err(failure)));
         }
         match (pending.stage, pending.way) {
-            (Stage::Relay(from), Way::Write) => self.relay_write(common, pending, from)?,
-            (Stage::Relay(_), Way::Read) => self.relay_read(common, pending)?,
+            (Stage::Relay(from), Way::Write) => self.relay_write(state, pending, from)?,
+            (Stage::Relay(_), Way::Read) => self.relay_read(state, pending)?,
             _ => {}
         }
         Ok(None)
     }
 
-    fn relay_write(&mut self, common: &mut Common, pending: &mut Pending, from: u64) -> Result<(), Violation> {
+    fn relay_write(&mut self, state: &mut EndpointState, pending: &mut Pending, from: u64) -> Result<(), Violation> {
         let mut at = from;
         let Some(wire) = self.wire.as_mut() else { return Ok(()) };
         for _ in 0..BURST {
@@ -101,7 +101,7 @@ impl Lane {
             }
             let Some(slot) = wire.take_granted()? else { break };
             let bytes = (pending.len - at).min(u64::from(wire.payload_capacity()));
-            let Ok(local) = pending.local_at(common, at) else { break };
+            let Ok(local) = pending.local_at(state, at) else { break };
             let target = wire.outbound_slot(slot);
             let (count, size) = small(bytes);
             // SAFETY: the slot is ours to fill and holds `payload_capacity` bytes; `local_at` has seen a living registration.
@@ -120,8 +120,8 @@ impl Lane {
         Ok(())
     }
 
-    fn relay_read(&mut self, common: &mut Common, pending: &mut Pending) -> Result<(), Violation> {
-        let Ok(local) = pending.local_at(common, 0) else { return Ok(()) };
+    fn relay_read(&mut self, state: &mut EndpointState, pending: &mut Pending) -> Result<(), Violation> {
+        let Ok(local) = pending.local_at(state, 0) else { return Ok(()) };
         let Some(wire) = self.wire.as_mut() else { return Ok(()) };
         let [first, second, ..] = pending.remote.words();
         let connection = pending.cell.remote.load(Ordering::Relaxed).into();
@@ -136,29 +136,29 @@ impl Lane {
     }
 
     /// Finds own registered bytes for a peer's operation.
-    fn resolve(&self, common: &Common, body: &[u64; BODY_WORDS], right: Rights) -> Option<(Registration, usize)> {
+    fn resolve(&self, state: &EndpointState, body: &[u64; BODY_WORDS], right: Rights) -> Option<(Registration, usize)> {
         let handle = RmaHandle::from_words([body[0], body[1], 0, 0]);
         let connection = u32::try_from(body[6]).ok()?;
-        let (number, memory, rights) = common.registry.find(&handle, registry::name(self.number, connection))?;
+        let (number, memory, rights) = state.registry.find(&handle, registry::name(self.number, connection))?;
         let inside = body[2].checked_add(body[3]).is_some_and(|end| end <= memory.len());
         let offset = usize::try_from(body[2]).ok()?;
         (rights.has(right) && inside).then(|| (number, memory.start() + offset))
     }
 
-    fn answer(&mut self, common: &mut Common, operation: u32, outcome: Result<(), Failure>) {
+    fn answer(&mut self, state: &mut EndpointState, operation: u32, outcome: Result<(), Failure>) {
         let status = outcome.map_or_else(Failure::status, |()| Status::Success);
         let header = Header { kind: kind::RESULT, len: 0, word: operation };
-        self.answer_frame(common, header, body([u64::from(status as u32)]));
+        self.answer_frame(state, header, body([u64::from(status as u32)]));
     }
 
     /// The peer writes a piece.
     pub(crate) fn on_write(
         &mut self,
-        common: &mut Common,
+        state: &mut EndpointState,
         header: Header,
         body: &[u64; BODY_WORDS],
     ) -> Result<(), Violation> {
-        let resolved = self.resolve(common, body, Rights::WRITE);
+        let resolved = self.resolve(state, body, Rights::WRITE);
         let (slot, bytes) = unpair(body[5]);
         let end = body[4].checked_add(u64::from(bytes)).filter(|end| *end <= body[3] && bytes > 0).ok_or(Violation)?;
         let Some(wire) = self.wire.as_mut() else { return Ok(()) };
@@ -172,29 +172,29 @@ impl Lane {
         if resolved.is_none() {
             if self.relay.refused != Some(header.word) {
                 self.relay.refused = Some(header.word);
-                self.answer(common, header.word, Err(Failure::RemoteHandle));
+                self.answer(state, header.word, Err(Failure::RemoteHandle));
             }
         } else if end == body[3] && self.relay.refused != Some(header.word) {
-            self.answer(common, header.word, Ok(()));
+            self.answer(state, header.word, Ok(()));
         }
         Ok(())
     }
 
     /// The peer wants to read.
-    pub(crate) fn on_read(&mut self, common: &mut Common, header: Header, body: &[u64; BODY_WORDS]) {
-        match self.resolve(common, body, Rights::READ) {
+    pub(crate) fn on_read(&mut self, state: &mut EndpointState, header: Header, body: &[u64; BODY_WORDS]) {
+        match self.resolve(state, body, Rights::READ) {
             Some((number, start)) if body[3] > 0 => {
                 let serve = Serve { operation: header.word, number, start, done: 0, len: body[3] };
                 self.queue.push_answer(Op::Serve(Box::new(serve)));
-                self.busy(common);
-                self.check_answers(common);
+                self.busy(state);
+                self.check_answers(state);
             }
-            _ => self.answer(common, header.word, Err(Failure::RemoteHandle)),
+            _ => self.answer(state, header.word, Err(Failure::RemoteHandle)),
         }
     }
 
     /// As `advance`, for a read of the peer.
-    pub(crate) fn advance_serve(&mut self, common: &mut Common, serve: &mut Serve) -> Result<Step, Violation> {
+    pub(crate) fn advance_serve(&mut self, state: &mut EndpointState, serve: &mut Serve) -> Result<Step, Violation> {
         let before = serve.done;
         let Some(wire) = self.wire.as_mut() else { return Ok(Step::Done) };
         for _ in 0..BURST {
@@ -202,7 +202,7 @@ impl Lane {
                 break;
             }
             let header = Header { kind: kind::DATA, len: 0, word: serve.operation };
-            if !common.registry.lives(serve.number) {
+            if !state.registry.lives(serve.number) {
                 let result = Header { kind: kind::RESULT, ..header };
                 wire.producer.push_words(wire.outbound.ring, result, [Status::RmaHandle as u64]);
                 return Ok(Step::Done);
@@ -226,7 +226,7 @@ impl Lane {
     /// A piece of what this side reads.
     pub(crate) fn on_data(
         &mut self,
-        common: &mut Common,
+        state: &mut EndpointState,
         header: Header,
         body: &[u64; BODY_WORDS],
     ) -> Result<(), Violation> {
@@ -244,7 +244,7 @@ impl Lane {
                 self.relay.reading = None;
             }
         } else {
-            common.strays += 1;
+            state.strays += 1;
         }
         wire.grant(slot);
         Ok(())

@@ -1,6 +1,6 @@
 //! Connections: asked for, answered, closed.
 
-use crate::endpoint::shared::{Common, PayloadToken};
+use crate::endpoint::state::{EndpointState, PayloadToken};
 use crate::lane::layout::{NO_SLOT, NOTHING, body, kind, pair, unpair};
 use crate::lane::receive::take_recv;
 use crate::lane::send::NO_PAYLOAD;
@@ -26,20 +26,20 @@ fn note_heard(cell: &Connection, now: u64) {
 
 impl Lane {
     /// Sends (or queues) the CONNECT frame of an opening connection.
-    pub(crate) fn ask(&mut self, common: &mut Common, cell: &'static Connection, opening: Opening) {
+    pub(crate) fn ask(&mut self, state: &mut EndpointState, cell: &'static Connection, opening: Opening) {
         let payload = opening.payload.clone();
         let token = opening.token;
         let number = self.enter(cell, Some(opening));
-        self.start_timing(common);
+        self.start_timing(state);
         let header = Header { kind: kind::CONNECT, len: 0, word: number };
-        let first = pair(cell.attribute() as u32, common.max_send_size);
-        self.post(common, header, body([first, NO_PAYLOAD, token]), Some(&payload));
+        let first = pair(cell.attribute() as u32, state.max_send_size);
+        self.post(state, header, body([first, NO_PAYLOAD, token]), Some(&payload));
     }
 
     /// A client asks. False: no slot is free for the event.
     pub(crate) fn on_connect(
         &mut self,
-        common: &mut Common,
+        state: &mut EndpointState,
         core: &mut Core,
         header: Header,
         body: &[u64; BODY_WORDS],
@@ -64,10 +64,10 @@ impl Lane {
                 wire.inbound_slot(index, len)?;
                 wire.grant(index);
             }
-            self.on_expected(common, core, body[2], (header.word, attribute, max_send_size));
+            self.on_expected(state, core, body[2], (header.word, attribute, max_send_size));
             return Ok(true);
         }
-        let Some(slot) = take_recv(core, &mut common.released) else { return Ok(false) };
+        let Some(slot) = take_recv(core, &mut state.released) else { return Ok(false) };
         let number = self.number;
         let Some(wire) = self.wire.as_mut() else {
             core.release(slot);
@@ -84,7 +84,7 @@ impl Lane {
                 }
             };
             let event = (slot, EventKind::ConnectRequest, u64::from(attribute as u32));
-            wire.show(common, number, event, payload);
+            wire.show(state, number, event, payload);
         } else {
             slot.fill(EventKind::ConnectRequest as u32, 0, [0, u64::from(attribute as u32)]);
             slot.payload.store(PayloadToken::Lane(number, None).token(), Ordering::Relaxed);
@@ -97,79 +97,85 @@ impl Lane {
     }
 
     /// A client that was sent here by another endpoint of this process: its number, attribute and largest message.
-    fn on_expected(&mut self, common: &mut Common, core: &mut Core, token: u64, client: (u32, Attribute, u32)) {
+    fn on_expected(&mut self, state: &mut EndpointState, core: &mut Core, token: u64, client: (u32, Attribute, u32)) {
         let (number, attribute, max_send_size) = client;
-        let Some(expected) = common.expected.take(token) else {
-            return self.answer_frame(common, Header { kind: kind::REJECT, len: 0, word: number }, NOTHING);
+        let Some(expected) = state.expected.take(token) else {
+            return self.answer_frame(state, Header { kind: kind::REJECT, len: 0, word: number }, NOTHING);
         };
         let pending = PendingRequest { number, attribute, max_send_size };
-        self.accept_pending(common, core, &pending, expected.slot, expected.context);
+        self.accept_pending(state, core, &pending, expected.slot, expected.context);
     }
 
     /// Largest message of a connection: what both sides take, and what the lane holds, whatever the peer claims.
-    fn largest(&self, common: &Common, claimed: u32) -> u32 {
+    fn largest(&self, state: &EndpointState, claimed: u32) -> u32 {
         let holds = self.wire.as_ref().map_or(0, |wire| wire.payload_capacity());
-        common.max_send_size.min(claimed).min(holds)
+        state.max_send_size.min(claimed).min(holds)
     }
 
     /// Makes the connection of a request, with the slot of its ACCEPT event.
     pub(crate) fn accept_pending(
         &mut self,
-        common: &mut Common,
+        state: &mut EndpointState,
         core: &mut Core,
         pending: &PendingRequest,
         slot: &'static Slot,
         context: u64,
     ) {
-        let max_send_size = self.largest(common, pending.max_send_size);
+        let max_send_size = self.largest(state, pending.max_send_size);
         let opened = core.open_connection(pending.attribute, context, max_send_size);
         let Some(cell) = opened.ok().filter(|_| !self.table.is_full()) else {
-            self.post(common, Header { kind: kind::REJECT, len: 0, word: pending.number }, NOTHING, None);
+            self.post(state, Header { kind: kind::REJECT, len: 0, word: pending.number }, NOTHING, None);
             return core.finish_opening(slot, EventKind::Accept, context, Err(Failure::NoMemory));
         };
         let number = self.enter(cell, None);
-        self.start_timing(common);
+        self.start_timing(state);
         cell.remote.store(pending.number, Ordering::Relaxed);
-        note_heard(cell, common.now);
+        note_heard(cell, state.now);
         cell.set_state(ConnectionState::Open);
-        common.deadlines_moved = true;
+        state.deadlines_moved = true;
         let header = Header { kind: kind::ACCEPT, len: 0, word: pending.number };
-        self.post(common, header, body([pair(number, max_send_size)]), None);
+        self.post(state, header, body([pair(number, max_send_size)]), None);
         core.finish_opening(slot, EventKind::Accept, context, Ok(cell));
     }
 
-    pub(crate) fn on_accept(&mut self, common: &mut Common, core: &mut Core, header: Header, body: &[u64; BODY_WORDS]) {
+    pub(crate) fn on_accept(
+        &mut self,
+        state: &mut EndpointState,
+        core: &mut Core,
+        header: Header,
+        body: &[u64; BODY_WORDS],
+    ) {
         let (remote, max_send_size) = unpair(body[0]);
         let Some((cell, opening)) = self.table.opened(header.word) else {
             // Given up meanwhile: the server is to know.
-            common.strays += 1;
-            return self.answer_frame(common, Header { kind: kind::DISCONNECT, len: 0, word: remote }, NOTHING);
+            state.strays += 1;
+            return self.answer_frame(state, Header { kind: kind::DISCONNECT, len: 0, word: remote }, NOTHING);
         };
         cell.remote.store(remote, Ordering::Relaxed);
-        cell.max_send_size.store(self.largest(common, max_send_size), Ordering::Relaxed);
-        note_heard(cell, common.now);
+        cell.max_send_size.store(self.largest(state, max_send_size), Ordering::Relaxed);
+        note_heard(cell, state.now);
         self.watchful |= cell.keepalive.load(Ordering::Relaxed) > 0;
         cell.set_state(ConnectionState::Open);
-        common.deadlines_moved = true;
+        state.deadlines_moved = true;
         core.finish_opening(opening.slot, EventKind::Connect, opening.context, Ok(cell));
         self.on_answered(core);
     }
 
-    pub(crate) fn on_reject(&mut self, common: &mut Common, core: &mut Core, header: Header) {
+    pub(crate) fn on_reject(&mut self, state: &mut EndpointState, core: &mut Core, header: Header) {
         if self.table.opening(header.word).is_some() {
-            let reason = format!("the program at {} rejected the request", self.far_end());
-            self.refuse_opening(common.now, core, header.word, (Failure::Refused, reason));
+            let reason = format!("the program at {} rejected the request", self.peer_name());
+            self.refuse_opening(state.now, core, header.word, (Failure::Refused, reason));
         }
     }
 
-    pub(crate) fn on_disconnect(&mut self, common: &mut Common, core: &mut Core, header: Header) {
-        common.deadlines_moved = true;
-        self.break_connection(common, core, header.word, Failure::Disconnected);
+    pub(crate) fn on_disconnect(&mut self, state: &mut EndpointState, core: &mut Core, header: Header) {
+        state.deadlines_moved = true;
+        self.break_connection(state, core, header.word, Failure::Disconnected);
     }
 
     pub(crate) fn on_redirect(
         &mut self,
-        common: &mut Common,
+        state: &mut EndpointState,
         core: &mut Core,
         header: Header,
         body: &[u64; BODY_WORDS],
@@ -181,11 +187,11 @@ impl Lane {
         let Some(opening) = self.table.opening(header.word) else { return Ok(()) };
         // Once: a client that is sent on and on would never hear an answer.
         if opening.token != 0 {
-            let reason = format!("{} sent the request on, for the second time", self.far_end());
-            self.refuse_opening(common.now, core, header.word, (Failure::Refused, reason));
-        } else if let Some((cell, Some(mut opening))) = self.leave(header.word, common.now) {
+            let reason = format!("{} sent the request on, for the second time", self.peer_name());
+            self.refuse_opening(state.now, core, header.word, (Failure::Refused, reason));
+        } else if let Some((cell, Some(mut opening))) = self.leave(header.word, state.now) {
             opening.token = body[0];
-            common.redirected.push(Redirected { cell, opening, address });
+            state.redirected.push(Redirected { cell, opening, address });
         }
         Ok(())
     }
@@ -193,7 +199,7 @@ impl Lane {
     /// Answers a request by sending its client elsewhere.
     pub(crate) fn redirect(
         &mut self,
-        common: &mut Common,
+        state: &mut EndpointState,
         pending: &PendingRequest,
         uri: &str,
         token: u64,
@@ -209,24 +215,24 @@ impl Lane {
             bytes.copy_from_slice(chunk);
             *word = u64::from_ne_bytes(bytes);
         }
-        self.post(common, Header { kind: kind::REDIRECT, len, word: pending.number }, words, None);
+        self.post(state, Header { kind: kind::REDIRECT, len, word: pending.number }, words, None);
         Ok(())
     }
 
     /// Closes a connection: tells the peer, ends what is open.
-    pub(crate) fn disconnect(&mut self, common: &mut Common, core: &mut Core, cell: &'static Connection) {
+    pub(crate) fn disconnect(&mut self, state: &mut EndpointState, core: &mut Core, cell: &'static Connection) {
         let number = cell.local.load(Ordering::Relaxed);
         let known = self.table.cell(number).is_some_and(|other| std::ptr::eq(other, cell));
         if known {
-            self.leave(number, common.now);
-            common.registry.orphan(cell);
+            self.leave(number, state.now);
+            state.registry.orphan(cell);
             self.imports.forget(cell);
-            self.start_timing(common);
-            self.fail_operations(common, core, Some(cell), Failure::Disconnected);
+            self.start_timing(state);
+            self.fail_operations(state, core, Some(cell), Failure::Disconnected);
             let remote = cell.remote.load(Ordering::Relaxed);
-            self.post(common, Header { kind: kind::DISCONNECT, len: 0, word: remote }, NOTHING, None);
+            self.post(state, Header { kind: kind::DISCONNECT, len: 0, word: remote }, NOTHING, None);
         }
-        common.pending_events.forget(cell);
+        state.pending_events.forget(cell);
         core.end_connection(cell);
     }
 }

@@ -1,6 +1,6 @@
 //! Handshake: from a Unix connection to a lane that can be used, and what travels on the socket afterwards.
 
-use crate::endpoint::shared::Common;
+use crate::endpoint::state::EndpointState;
 use crate::lane::layout::{Geometry, READY_LEN, VERSION};
 use crate::lane::wire::Wire;
 use crate::lane::{Doorbell, Lane, Phase};
@@ -41,7 +41,7 @@ const MAX_SEGMENTS: usize = 1 << 16;
 
 impl Lane {
     /// Tries to reach the listener. Stays `Connecting` when its backlog is full.
-    pub(crate) fn open_socket(&mut self, common: &mut Common, address: Address) -> Result<(), Cause> {
+    pub(crate) fn open_socket(&mut self, state: &mut EndpointState, address: Address) -> Result<(), Cause> {
         let _uncancelled = Uncancelled::new();
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         self.address = Some(address);
@@ -57,30 +57,30 @@ impl Lane {
             }
             Err(_) => return Err(Cause::NobodyListens),
         }
-        let peer = common.control.peer_of(&socket);
+        let peer = state.control.peer_of(&socket);
         self.peer = Some(peer.map_err(|why| self.refused_handshake(why))?);
-        let geometry = Geometry::new(common.max_send_size);
+        let geometry = Geometry::new(state.max_send_size);
         let mut wire = Wire::create(geometry).map_err(|_| Cause::NoMemory)?;
-        let mut hello = self.introduction(common, Kind::Hello);
+        let mut hello = self.introduction(state, Kind::Hello);
         hello.set_geometry(geometry);
         let no_file = |_| Cause::NoMemory;
-        let [registry, ready] = common.files().map_err(no_file)?;
+        let [registry, ready] = state.files().map_err(no_file)?;
         let fds = [wire.segment().file_of().map_err(no_file)?, registry, ready];
         packet::limit_unread(&socket);
         packet::send(&socket, &hello, &fds).map_err(cause_of_failed_send)?;
         wire.close_file();
         self.wire = Some(wire);
         self.socket = Some(socket);
-        self.watch(common)?;
+        self.watch(state)?;
         self.phase = Phase::HelloSent;
         Ok(())
     }
 
     /// Takes a connection of the listener.
-    pub(crate) fn answer_socket(&mut self, common: &mut Common, socket: OwnedFd) -> Result<(), Cause> {
-        self.peer = Some(common.control.peer_of(&socket).map_err(|_| Cause::Refused)?);
+    pub(crate) fn answer_socket(&mut self, state: &mut EndpointState, socket: OwnedFd) -> Result<(), Cause> {
+        self.peer = Some(state.control.peer_of(&socket).map_err(|_| Cause::Refused)?);
         self.socket = Some(socket);
-        self.watch(common)
+        self.watch(state)
     }
 
     /// Keeps why there is no handshake.
@@ -89,24 +89,24 @@ impl Lane {
         Cause::Refused
     }
 
-    fn watch(&self, common: &mut Common) -> Result<(), Cause> {
+    fn watch(&self, state: &mut EndpointState) -> Result<(), Cause> {
         let (Some(socket), Some(peer)) = (&self.socket, &self.peer) else { return Err(Cause::Gone) };
-        common.control.watch_lane(self.number, socket, peer).map_err(|_| Cause::NoMemory)
+        state.control.watch_lane(self.number, socket, peer).map_err(|_| Cause::NoMemory)
     }
 
-    fn introduction(&self, common: &Common, kind: Kind) -> Packet {
-        let mut packet = Packet::new(kind, &common.uri);
-        packet.set_pairing(common.pairing);
-        packet.max_send_size = common.max_send_size;
+    fn introduction(&self, state: &EndpointState, kind: Kind) -> Packet {
+        let mut packet = Packet::new(kind, &state.uri);
+        packet.set_pairing(state.pairing);
+        packet.max_send_size = state.max_send_size;
         packet.registry_len = LEN as u64;
-        packet.endpoint = common.id;
+        packet.endpoint = state.id;
         packet.segment = u64::from(self.number);
-        packet.set_tag(common.tag);
+        packet.set_tag(state.tag);
         packet
     }
 
     /// Reads the socket until it is empty (true), or has had its turn: what is left keeps it readable, without another edge.
-    pub(crate) fn read_socket(&mut self, common: &mut Common) -> Result<bool, Cause> {
+    pub(crate) fn read_socket(&mut self, state: &mut EndpointState) -> Result<bool, Cause> {
         for _ in 0..PACKETS {
             let Some(socket) = &self.socket else { return Ok(true) };
             let step = match packet::receive(socket) {
@@ -117,7 +117,7 @@ impl Lane {
                     (self.woken, self.wake_read) = (true, true);
                     Ok(())
                 }
-                Arrived::Packet(packet, fds) => self.on_packet(common, &packet, fds),
+                Arrived::Packet(packet, fds) => self.on_packet(state, &packet, fds),
                 Arrived::Garbage => Err(Cause::Violation),
             };
             step?;
@@ -126,31 +126,31 @@ impl Lane {
     }
 
     /// Takes one wake-up off the socket, or whatever else comes first.
-    pub(crate) fn consume_wake(&mut self, common: &mut Common) {
+    pub(crate) fn consume_wake(&mut self, state: &mut EndpointState) {
         let Some(socket) = &self.socket else { return };
         let step = match packet::receive(socket) {
-            Arrived::Packet(packet, fds) => self.on_packet(common, &packet, fds),
+            Arrived::Packet(packet, fds) => self.on_packet(state, &packet, fds),
             Arrived::Garbage => Err(Cause::Violation),
             // A hang-up stays readable and is handled where the socket is read.
             Arrived::Nothing | Arrived::Closed | Arrived::Wake => Ok(()),
         };
         if step.is_err() {
-            common.protocol_errors.push(self.number);
+            state.protocol_errors.push(self.number);
         }
     }
 
-    fn on_packet(&mut self, common: &mut Common, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
+    fn on_packet(&mut self, state: &mut EndpointState, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
         // In this order: closing what nobody has taken is a cancellation point too.
         let (_uncancelled, fds) = (Uncancelled::new(), fds);
         match (packet.kind, self.phase) {
-            (Kind::Hello, Phase::Answering(_)) => self.on_hello(common, packet, fds),
-            (Kind::Welcome, Phase::HelloSent) => self.on_welcome(common, packet, fds),
+            (Kind::Hello, Phase::Answering(_)) => self.on_hello(state, packet, fds),
+            (Kind::Welcome, Phase::HelloSent) => self.on_welcome(state, packet, fds),
             (Kind::Refuse, Phase::HelloSent) => {
                 // A peer's words may reach a terminal.
                 let words: String = packet.text.chars().filter(|letter| !letter.is_control()).collect();
                 Err(self.refused_handshake(format!("it says: {words}")))
             }
-            (Kind::Segment, Phase::Ready) => self.on_segment(common, packet, fds),
+            (Kind::Segment, Phase::Ready) => self.on_segment(state, packet, fds),
             (Kind::SegmentGone, Phase::Ready) => {
                 self.segments.remove(&packet.segment);
                 Ok(())
@@ -159,7 +159,7 @@ impl Lane {
         }
     }
 
-    fn on_hello(&mut self, common: &mut Common, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
+    fn on_hello(&mut self, state: &mut EndpointState, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
         let geometry = packet.geometry();
         let opened = match (geometry, <[OwnedFd; 3]>::try_from(fds)) {
             (Err(sentence), _) => Err(sentence),
@@ -180,17 +180,17 @@ impl Lane {
         self.wire = Some(wire);
         self.doorbell = Some(doorbell);
         // Before the WELCOME: a client that has it may sleep at once, and waits for no wake-up of slots that it finds granted.
-        self.grant_first(common, packet);
-        let welcome = self.introduction(common, Kind::Welcome);
+        self.grant_first(state, packet);
+        let welcome = self.introduction(state, Kind::Welcome);
         let socket = self.socket.as_ref().ok_or(Cause::Gone)?;
-        let files = common.files().map_err(|_| Cause::NoMemory)?;
+        let files = state.files().map_err(|_| Cause::NoMemory)?;
         packet::limit_unread(socket);
         packet::send(socket, &welcome, &files).map_err(cause_of_failed_send)?;
-        self.usable(common, packet, registry);
+        self.usable(state, packet, registry);
         Ok(())
     }
 
-    fn on_welcome(&mut self, common: &mut Common, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
+    fn on_welcome(&mut self, state: &mut EndpointState, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
         let [registry, ready] = <[OwnedFd; 2]>::try_from(fds).map_err(|_| Cause::Violation)?;
         if packet.version != VERSION {
             return Err(
@@ -202,40 +202,40 @@ impl Lane {
         let doorbell = attach_doorbell(ready, packet)
             .map_err(|errno| self.refused_handshake(format!("its ready bitmap cannot be mapped: {errno}")))?;
         self.doorbell = Some(doorbell);
-        self.grant_first(common, packet);
-        self.usable(common, packet, registry);
+        self.grant_first(state, packet);
+        self.usable(state, packet, registry);
         Ok(())
     }
 
     /// Agrees on how the two sides fence, and grants the first payload slots.
-    fn grant_first(&mut self, common: &Common, packet: &Packet) {
+    fn grant_first(&mut self, state: &EndpointState, packet: &Packet) {
         if let Some(wire) = self.wire.as_mut() {
-            wire.pairing = packet.pairing_with(common.pairing);
+            wire.pairing = packet.pairing_with(state.pairing);
             wire.grant_first();
         }
         self.wake_producer();
     }
 
     /// The handshake is over.
-    fn usable(&mut self, common: &mut Common, packet: &Packet, registry: PeerRegistry) {
+    fn usable(&mut self, state: &mut EndpointState, packet: &Packet, registry: PeerRegistry) {
         self.registry = Some(registry);
         self.peer_uri.clone_from(&packet.text);
         self.tag = packet.tag();
-        self.no_process_vm = match (&self.peer, &common.no_process_vm) {
+        self.no_process_vm = match (&self.peer, &state.no_process_vm) {
             (_, Some(why)) => Some(why.clone()),
             (Some(peer), None) => probe(peer, self.tag).err(),
             (None, None) => Some("the peer is not known".into()),
         };
         self.phase = Phase::Ready;
-        self.heard = common.now;
+        self.heard = state.now;
         self.armed = false;
-        common.lanes_changed = true;
-        self.busy(common);
+        state.lanes_changed = true;
+        self.busy(state);
         self.announced.on_change_of_all();
-        self.announce(common);
+        self.announce(state);
     }
 
-    fn on_segment(&mut self, common: &Common, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
+    fn on_segment(&mut self, state: &EndpointState, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
         // Without a descriptor to spare here it does not arrive, and is done without like one that cannot be mapped.
         let Ok([fd]) = <[OwnedFd; 1]>::try_from(fds) else { return Ok(()) };
         let len = usize::try_from(packet.lane_len).map_err(|_| Cause::Violation)?;
@@ -244,7 +244,7 @@ impl Lane {
         }
         // The peer has reserved memory for each byte that it registered: more than there is would only use up our address space.
         let mapped: u64 = self.segments.values().map(|segment| segment.len() as u64).sum();
-        if mapped.saturating_add(packet.lane_len) > common.physical_memory {
+        if mapped.saturating_add(packet.lane_len) > state.physical_memory {
             return Ok(());
         }
         // One that cannot be mapped is done without: process_vm reaches the same memory.

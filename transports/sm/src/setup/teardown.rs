@@ -33,14 +33,14 @@ impl Cause {
     }
 
     /// The same as a sentence.
-    fn sentence(self, far_end: &str, refusal: Option<&str>) -> String {
+    fn sentence(self, peer_name: &str, refusal: Option<&str>) -> String {
         match (self, refusal) {
-            (Self::NobodyListens, _) => format!("nobody listens at {far_end}"),
-            (Self::Refused, Some(why)) => format!("no handshake with {far_end}: {why}"),
-            (Self::Refused, None) => format!("no handshake with {far_end}"),
-            (Self::Violation, _) => format!("{far_end} breaks the protocol"),
-            (Self::NoMemory, _) => format!("no memory or descriptor for a lane to {far_end}"),
-            (Self::Gone | Self::Idle, _) => format!("{far_end} has closed its endpoint or died"),
+            (Self::NobodyListens, _) => format!("nobody listens at {peer_name}"),
+            (Self::Refused, Some(why)) => format!("no handshake with {peer_name}: {why}"),
+            (Self::Refused, None) => format!("no handshake with {peer_name}"),
+            (Self::Violation, _) => format!("{peer_name} breaks the protocol"),
+            (Self::NoMemory, _) => format!("no memory or descriptor for a lane to {peer_name}"),
+            (Self::Gone | Self::Idle, _) => format!("{peer_name} has closed its endpoint or died"),
         }
     }
 }
@@ -65,11 +65,11 @@ impl Sm {
         let _uncancelled = Uncancelled::new();
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
         if let (Some(socket), Some(peer)) = (lane.socket.take(), lane.peer.as_ref()) {
-            self.common.control.forget_lane(&socket, peer);
+            self.state.control.forget_lane(&socket, peer);
         }
         lane.gone |= cause == Cause::Gone;
-        self.common.lanes_changed = true;
-        self.common.deadlines_moved = true;
+        self.state.lanes_changed = true;
+        self.state.deadlines_moved = true;
         let was_ready = lane.phase == Phase::Ready;
         match lane.phase {
             Phase::Dead => return,
@@ -77,15 +77,15 @@ impl Sm {
             _ => {}
         }
         lane.announced = Announced::default();
-        if was_ready && cause != Cause::Violation && lane.receive(&mut self.common, core, RING).is_err() {
+        if was_ready && cause != Cause::Violation && lane.receive(&mut self.state, core, RING).is_err() {
             return self.finish_teardown(core, number, Cause::Violation);
         }
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
-        lane.fail_operations(&mut self.common, core, None, Failure::Disconnected);
+        lane.fail_operations(&mut self.state, core, None, Failure::Disconnected);
         lane.queue.clear_answers();
         if was_ready && cause != Cause::Violation {
             lane.phase = Phase::Draining;
-            lane.busy(&mut self.common);
+            lane.busy(&mut self.state);
             self.drain(core, number);
             return;
         }
@@ -107,7 +107,7 @@ impl Sm {
     /// Delivers what a gone peer had published; what finds no slot waits for the program to return events.
     pub(crate) fn drain(&mut self, core: &mut Core, number: u32) {
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
-        let cause = match lane.receive(&mut self.common, core, RING) {
+        let cause = match lane.receive(&mut self.state, core, RING) {
             Ok(_) if lane.wire.as_ref().is_some_and(|wire| wire.has_frame()) => return,
             Ok(_) => Cause::Gone,
             Err(cci_mem::ring::Violation) => Cause::Violation,
@@ -119,31 +119,31 @@ impl Sm {
         let _uncancelled = Uncancelled::new();
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
         lane.phase = Phase::Dead;
-        lane.start_timing(&mut self.common);
-        lane.fail_operations(&mut self.common, core, None, Failure::Disconnected);
+        lane.start_timing(&mut self.state);
+        lane.fail_operations(&mut self.state, core, None, Failure::Disconnected);
         lane.queue.clear_answers();
         lane.requests.clear();
         let numbers: Vec<u32> = lane.table.cells().map(|cell| cell.local.load(Ordering::Relaxed)).collect();
         for number in numbers {
-            if let Some(again) = lane.take_retry(number, self.common.now, cause) {
-                self.common.redirected.push(again);
+            if let Some(again) = lane.take_retry(number, self.state.now, cause) {
+                self.state.redirected.push(again);
                 continue;
             }
             if lane.table.opening(number).is_some() {
-                let reason = cause.sentence(&lane.far_end(), lane.refusal.as_deref());
-                lane.refuse_opening(self.common.now, core, number, (cause.of_connect(), reason));
+                let reason = cause.sentence(&lane.peer_name(), lane.refusal.as_deref());
+                lane.refuse_opening(self.state.now, core, number, (cause.of_connect(), reason));
             } else {
-                lane.break_connection(&mut self.common, core, number, Failure::Disconnected);
+                lane.break_connection(&mut self.state, core, number, Failure::Disconnected);
             }
         }
-        lane.admit(&mut self.common, core);
+        lane.admit(&mut self.state, core);
         lane.segments.clear();
         lane.registry = None;
         lane.doorbell = None;
         let is_over = lane.is_over();
         if std::mem::take(&mut lane.hot) {
             self.hot.retain(|other| *other != number);
-            self.common.heated.retain(|other| *other != number);
+            self.state.newly_hot.retain(|other| *other != number);
         }
         if is_over {
             self.remove_lane(number);
@@ -163,21 +163,21 @@ impl Sm {
             core.drop_events();
         }
         // Nobody touches this program's memory once its endpoint is closed.
-        self.common.registry.kill_all();
+        self.state.registry.kill_all();
         let _ = self.wait_for_copies(None, limit.saturating_sub(begin.elapsed()));
         for lane in self.lanes.iter_mut().flatten() {
             lane.queue.clear();
             let remotes: Vec<u32> = lane.table.cells().map(|cell| cell.remote.load(Ordering::Relaxed)).collect();
             for remote in remotes {
                 // As far as there is room; the hang-up says the same.
-                lane.post(&mut self.common, Header { kind: kind::DISCONNECT, len: 0, word: remote }, NOTHING, None);
+                lane.post(&mut self.state, Header { kind: kind::DISCONNECT, len: 0, word: remote }, NOTHING, None);
             }
             lane.wake();
         }
         for mut lane in self.lanes.drain(..).flatten() {
             lane.imports.forget_all();
             if let (Some(socket), Some(peer)) = (&lane.socket, &lane.peer) {
-                self.common.control.forget_lane(socket, peer);
+                self.state.control.forget_lane(socket, peer);
             }
             if lane.is_copying(None)
                 && let (Some(wire), Some(peer)) = (lane.wire.take(), lane.peer.clone())

@@ -35,12 +35,12 @@ impl End {
 }
 
 /// An endpoint and peers of it.
-struct Crowd {
+struct Clients {
     server: End,
     clients: Vec<(End, &'static Connection)>,
 }
 
-impl Crowd {
+impl Clients {
     fn new(count: usize) -> Self {
         let mut server = End::new();
         let clients = (0..count).map(|_| {
@@ -68,9 +68,9 @@ impl Crowd {
 #[test]
 fn an_empty_call_looks_at_as_many_lanes_with_sixty_peers_as_with_ten() {
     let looks = [10, 60].map(|count| {
-        let mut crowd = Crowd::new(count);
-        crowd.server.cool_down();
-        crowd.server.looks(1000)
+        let mut clients = Clients::new(count);
+        clients.server.cool_down();
+        clients.server.looks(1000)
     });
     // Of the one hot lane: a call that finds nothing and looks at the descriptors looks at the lanes again.
     let most = 1000 * 2 + u64::from(1000 / SWEEP_EVERY) + 1;
@@ -80,60 +80,60 @@ fn an_empty_call_looks_at_as_many_lanes_with_sixty_peers_as_with_ten() {
 
 #[test]
 fn a_cold_lane_is_found_by_its_hint_in_the_next_call() {
-    let mut crowd = Crowd::new(20);
-    crowd.server.cool_down();
+    let mut clients = Clients::new(20);
+    clients.server.cool_down();
     for _ in 0..5 {
-        let number = crowd.send_from_the_cold();
-        assert_eq!(crowd.server.calls_until_message(100), 1);
-        assert!(crowd.server.sm.lane(number).is_some_and(|lane| lane.hot));
+        let number = clients.send_from_the_cold();
+        assert_eq!(clients.server.calls_until_message(100), 1);
+        assert!(clients.server.sm.lane(number).is_some_and(|lane| lane.hot));
     }
 }
 
 #[test]
 fn a_hint_that_is_lost_only_delays() {
-    let mut crowd = Crowd::new(20);
-    crowd.server.cool_down();
+    let mut clients = Clients::new(20);
+    clients.server.cool_down();
     for _ in 0..5 {
-        crowd.send_from_the_cold();
-        for word in crowd.server.sm.common.ready_page.words64(0, WORDS) {
+        clients.send_from_the_cold();
+        for word in clients.server.sm.state.ready_page.words64(0, WORDS) {
             word.store(0, Ordering::Relaxed);
         }
         // The wake-up is read at the next look at the descriptors, or the lane has its turn before.
-        assert!(crowd.server.calls_until_message(LOOK_EVERY + 1) > 0);
+        assert!(clients.server.calls_until_message(LOOK_EVERY + 1) > 0);
     }
 }
 
 #[test]
 fn false_hints_waste_a_bounded_number_of_looks_and_delay_nobody() {
-    let mut crowd = Crowd::new(20);
-    crowd.server.cool_down();
+    let mut clients = Clients::new(20);
+    clients.server.cool_down();
     let lie = |server: &End| {
-        for word in server.sm.common.ready_page.words64(0, WORDS) {
+        for word in server.sm.state.ready_page.words64(0, WORDS) {
             word.store(u64::MAX, Ordering::Relaxed);
         }
     };
     for _ in 0..200 {
-        lie(&crowd.server);
+        lie(&clients.server);
         let most = (2 * (FEW + HINTS_PER_CALL) + 2) as u64;
-        assert!(crowd.server.looks(1) <= most);
+        assert!(clients.server.looks(1) <= most);
     }
     // A hot lane is found at once, a cold one when its turn among all bits comes, or its wake-up is read.
     for most in [BITS / HINTS_PER_CALL as u32 + 1, 2] {
-        lie(&crowd.server);
-        let number = crowd.send_from_the_cold();
-        assert!(crowd.server.calls_until_message(most.max(LOOK_EVERY + 1)) > 0);
-        lie(&crowd.server);
-        let (client, cell) = &mut crowd.clients[number as usize];
+        lie(&clients.server);
+        let number = clients.send_from_the_cold();
+        assert!(clients.server.calls_until_message(most.max(LOOK_EVERY + 1)) > 0);
+        lie(&clients.server);
+        let (client, cell) = &mut clients.clients[number as usize];
         client.send(cell);
-        assert!(crowd.server.calls_until_message(2) <= 2, "a hot lane waits for false hints");
+        assert!(clients.server.calls_until_message(2) <= 2, "a hot lane waits for false hints");
     }
 }
 
 #[test]
 fn a_sleeper_with_many_peers_is_woken_by_each() {
-    let mut crowd = Crowd::new(60);
-    crowd.server.cool_down();
-    let Crowd { server, clients } = &mut crowd;
+    let mut clients = Clients::new(60);
+    clients.server.cool_down();
+    let Clients { server, clients } = &mut clients;
     for (client, cell) in clients {
         while !server.sm.arm(&mut server.core) {
             assert!(server.call().is_none());
@@ -151,34 +151,34 @@ fn a_sleeper_with_many_peers_is_woken_by_each() {
 fn what_the_program_has_not_come_to_stays_in_the_rings() {
     const SENDERS: u64 = 32;
     const EACH: u64 = 200;
-    let mut crowd = Crowd::new(SENDERS as usize);
-    crowd.server.cool_down();
-    for (client, cell) in &mut crowd.clients {
+    let mut clients = Clients::new(SENDERS as usize);
+    clients.server.cool_down();
+    for (client, cell) in &mut clients.clients {
         (0..EACH).for_each(|_| client.send(cell));
     }
     assert!(SENDERS * EACH > 4 * OPTIONS.recv_count as u64, "what waits needs more slots than there are");
     let mut most = 0;
     for _ in 0..SENDERS * EACH {
-        crowd.server.calls_until_message(LOOK_EVERY + 1);
-        most = most.max(crowd.server.core.recv_count().0 - crowd.server.core.recv_free());
+        clients.server.calls_until_message(LOOK_EVERY + 1);
+        most = most.max(clients.server.core.recv_count().0 - clients.server.core.recv_free());
     }
-    assert_eq!(crowd.server.core.counters().refused.load(Ordering::Relaxed), 0);
+    assert_eq!(clients.server.core.counters().refused.load(Ordering::Relaxed), 0);
     assert!(most <= 64, "{most} slots in use");
 }
 
 /// A look at a line takes it away from the peer that is about to write it.
 #[test]
 fn a_call_that_has_found_a_frame_ends_at_the_first_empty_lane() {
-    let mut crowd = Crowd::new(10);
-    crowd.server.cool_down();
+    let mut clients = Clients::new(10);
+    clients.server.cool_down();
     for number in 0..10 {
-        crowd.server.sm.heat(number, false);
+        clients.server.sm.make_hot(number, false);
     }
-    for at in 0..crowd.clients.len() {
+    for at in 0..clients.clients.len() {
         let number = u32::try_from(at).expect("few");
-        let (client, cell) = &mut crowd.clients[at];
+        let (client, cell) = &mut clients.clients[at];
         client.send(cell);
-        let server = &mut crowd.server;
+        let server = &mut clients.server;
         server.sm.turn = server.sm.hot.iter().position(|hot| *hot == number).expect("a hot lane");
         let before = server.sm.looks.get();
         assert_eq!(server.calls_until_message(1), 1);
@@ -190,16 +190,16 @@ fn a_call_that_has_found_a_frame_ends_at_the_first_empty_lane() {
 #[test]
 fn a_hundred_senders_get_at_least_half_of_their_share() {
     const SENDERS: usize = 100;
-    let mut crowd = Crowd::new(SENDERS);
-    crowd.server.cool_down();
-    for (client, cell) in &mut crowd.clients {
+    let mut clients = Clients::new(SENDERS);
+    clients.server.cool_down();
+    for (client, cell) in &mut clients.clients {
         (0..40).for_each(|_| client.send(cell));
     }
     let mut taken: std::collections::BTreeMap<usize, usize> = std::collections::BTreeMap::new();
     let (begin, mut count) = (Instant::now(), 0);
     while count < 20 * SENDERS {
         assert!(begin.elapsed() < LIMIT, "only {count} messages came");
-        let Some(slot) = crowd.server.call() else { continue };
+        let Some(slot) = clients.server.call() else { continue };
         let connection = slot.connection.get().map_or(0, |cell| std::ptr::from_ref(cell).addr());
         *taken.entry(connection).or_default() += 1;
         count += 1;

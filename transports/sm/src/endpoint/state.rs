@@ -14,7 +14,8 @@ use rustix::fd::BorrowedFd;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
 
-pub(crate) struct Common {
+/// What all lanes of an endpoint share. The endpoint has it beside its lanes, so that a lane can be lent with it.
+pub(crate) struct EndpointState {
     pub(crate) uri: String,
     /// Random number of this endpoint, so that a peer knows it from others.
     pub(crate) id: [u64; 2],
@@ -43,7 +44,7 @@ pub(crate) struct Common {
     /// Lanes that the clock is to look at from now on.
     pub(crate) newly_timed: Vec<u32>,
     /// Lanes that calls are to poll from now on.
-    pub(crate) heated: Vec<u32>,
+    pub(crate) newly_hot: Vec<u32>,
     /// This endpoint's ready bitmap: peers set the bits of cold lanes that hold something.
     pub(crate) ready_page: Segment,
     pub(crate) hints: Hints,
@@ -65,7 +66,7 @@ pub(crate) struct Common {
     pub(crate) strays: u64,
 }
 
-impl Common {
+impl EndpointState {
     /// The descriptors that every peer gets: registry and ready bitmap.
     pub(crate) fn files(&self) -> rustix::io::Result<[BorrowedFd<'_>; 2]> {
         Ok([self.registry.segment().file_of()?, self.ready_page.file_of()?])
@@ -217,7 +218,7 @@ impl Released {
 pub(crate) enum PayloadToken {
     /// A lane and one of its payload slots, or only the lane: all receive slots count for the lane that they came by.
     Lane(u32, Option<u32>),
-    /// A lane and a buffer of [`Common::spilled`].
+    /// A lane and a buffer of [`EndpointState::spilled`].
     Spill(u32, u32),
 }
 
