@@ -2,7 +2,6 @@
 
 pub(crate) mod announce;
 pub(crate) mod import;
-#[allow(unsafe_code)]
 pub(crate) mod registry;
 #[allow(unsafe_code)]
 pub(crate) mod relay;

@@ -349,19 +349,19 @@ impl PeerRegistry {
 #[cfg(test)]
 mod tests {
     use super::Registry;
-    use cci_mem::memory::Memory;
+    use cci_mem::memory::{HeapBytes, Memory};
     use cci_proto::{Rights, RmaHandle};
+    use std::sync::Arc;
 
-    fn memory(bytes: &mut [u8]) -> Memory {
-        // SAFETY: nothing copies in these tests.
-        unsafe { Memory::new(bytes.as_mut_ptr(), bytes.len() as u64) }
+    fn memory(len: usize) -> Memory {
+        Memory::of_bytes(&Arc::new(HeapBytes::new(vec![0; len])))
     }
 
     #[test]
     fn a_handle_is_stale_after_deregistration_and_never_names_its_successor() {
         let mut registry = Registry::new([1, 2]).unwrap();
-        let mut bytes = [0; 16];
-        let (handle, _) = registry.register(memory(&mut bytes), Rights::READ, None).unwrap();
+        let memory = memory(16);
+        let (handle, _) = registry.register(memory.clone(), Rights::READ, None).unwrap();
         let (number, _, rights) = registry.find(&handle, 1).unwrap();
         assert_eq!(rights, Rights::READ);
         let mut invented = handle;
@@ -372,7 +372,7 @@ mod tests {
         registry.kill(number);
         registry.forget(number);
         assert!(registry.find(&handle, 1).is_none() && !registry.lives(number));
-        let (again, _) = registry.register(memory(&mut bytes), Rights::READ, None).unwrap();
+        let (again, _) = registry.register(memory.clone(), Rights::READ, None).unwrap();
         assert_ne!(again, handle);
         assert!(registry.find(&handle, 1).is_none());
     }
@@ -380,9 +380,9 @@ mod tests {
     #[test]
     fn a_handle_carries_no_address() {
         let mut registry = Registry::new([5, 6]).unwrap();
-        let mut bytes = [0; 4096];
-        let start = bytes.as_ptr().addr() as u64;
-        let (handle, _) = registry.register(memory(&mut bytes), Rights::NONE, None).unwrap();
+        let memory = memory(4096);
+        let start = memory.start() as u64;
+        let (handle, _) = registry.register(memory, Rights::NONE, None).unwrap();
         assert!(handle.words().iter().all(|word| word >> 12 != start >> 12));
     }
 }
