@@ -8,7 +8,6 @@ mod endpoint;
 mod fixture;
 mod lane;
 mod progress;
-#[allow(unsafe_code)]
 mod rma;
 mod setup;
 #[allow(unsafe_code)]

@@ -1,10 +1,13 @@
-//! The system calls of this transport that need `unsafe`: copying between processes, and who is at the other end of a
-//! socket.
+//! What of this transport needs `unsafe` beside the lane's segment: copying to and from other processes, and who is at the other end
+//! of a socket.
 
 use cci_mem::address_space::Tag;
+use cci_mem::memory::Memory;
+use cci_mem::segment::Segment;
 use cci_mem::streaming;
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
+use std::marker::PhantomData;
 
 /// Linux's `SO_PEERPIDFD`, since 6.5.
 const SO_PEERPIDFD: libc::c_int = 77;
@@ -29,23 +32,78 @@ pub(crate) enum CopyError {
     Refused(Errno),
 }
 
-/// Copies between `local` here and `remote` in the address space of process `pid` that has this tag; says how many bytes, which may
-/// be fewer than asked.
+/// Bytes of registered memory of this process.
+#[derive(Clone, Copy)]
+pub(crate) struct Local<'m> {
+    start: usize,
+    len: usize,
+    memory: PhantomData<&'m Memory>,
+}
+
+impl<'m> Local<'m> {
+    /// `len` bytes from `offset` on; none when they do not lie inside as a whole.
+    #[inline]
+    pub(crate) fn of(memory: &'m Memory, offset: u64, len: usize) -> Option<Self> {
+        let piece = memory.piece(offset, len)?;
+        Some(Self { start: piece.start(), len, memory: PhantomData })
+    }
+
+    /// Those after the first `count`.
+    fn after(self, count: usize) -> Self {
+        let count = count.min(self.len);
+        Self { start: self.start + count, len: self.len - count, ..self }
+    }
+}
+
+/// Bytes of a mapped segment, which peers read and write.
+#[derive(Clone, Copy)]
+pub(crate) struct Mapped<'s> {
+    start: *mut u8,
+    len: usize,
+    segment: PhantomData<&'s Segment>,
+}
+
+impl<'s> Mapped<'s> {
+    /// `len` bytes from `offset` on, which lie inside as a whole.
+    #[inline]
+    pub(crate) fn of(segment: &'s Segment, offset: usize, len: usize) -> Self {
+        Self { start: segment.bytes(offset, len), len, segment: PhantomData }
+    }
+}
+
+/// Copies between `local` and `remote` in the address space of process `pid` that has this tag, going on where the kernel stops early.
+///
+/// A call takes hold of the peer's address space as it begins, and begins with the tag of the one that has the registration. When
+/// the peer executes another program, a call that is under way goes on in the old address space, and the next one fails.
+pub(crate) fn process_copy(pid: i32, tag: Tag, way: Way, local: Local<'_>, remote: usize) -> Result<(), CopyError> {
+    let mut done = 0;
+    while done < local.len {
+        let left = local.after(done);
+        // SAFETY: registered memory of this process, which `local` borrows.
+        match unsafe { copy_once(pid, tag, way, (left.start, left.len), remote.wrapping_add(done)) } {
+            Ok(copied) => done += copied,
+            Err(CopyError::Refused(Errno::INTR)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// One call of the kernel; says how many bytes it has copied, which may be fewer than asked.
 ///
 /// The tag is copied first, onto itself or to here. So a process that has another program by now, or another process that has the
 /// number, fails the call before its first byte, however long ago the caller looked.
 ///
 /// # Safety
 ///
-/// `len` bytes at `local` are registered memory of this process, or memory that nobody else uses. Unmapped addresses are an error,
-/// not a fault.
-pub(crate) unsafe fn process_copy(
+/// The `len` bytes at `local` are registered memory of this process, or memory that nobody else uses. Unmapped addresses are an
+/// error, not a fault.
+unsafe fn copy_once(
     pid: i32,
     tag: Tag,
     way: Way,
-    local: usize,
+    (local, len): (usize, usize),
     remote: usize,
-    len: usize,
 ) -> Result<usize, CopyError> {
     let mut word = if way == Way::Write { tag.value } else { !tag.value };
     let tag_here = libc::iovec { iov_base: (&raw mut word).cast(), iov_len: TAG_LEN };
@@ -72,7 +130,7 @@ pub(crate) unsafe fn process_copy(
 /// Copies the tag alone: whether process `pid` has this address space, and may be copied to and from.
 pub(crate) fn copy_tag(pid: i32, tag: Tag, way: Way) -> Result<(), CopyError> {
     // SAFETY: no bytes but the tag.
-    unsafe { process_copy(pid, tag, way, 0, tag.address, 0) }.map(drop)
+    unsafe { copy_once(pid, tag, way, (0, 0), tag.address) }.map(drop)
 }
 
 const TAG_LEN: usize = size_of::<u64>();
@@ -81,35 +139,31 @@ fn last_error() -> Errno {
     Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
 }
 
-/// Copies between registered memory here and a mapped segment.
-///
-/// # Safety
-///
-/// `len` bytes at `local` are registered memory of this process; `len` bytes at `remote` are inside a mapped segment.
-pub(crate) unsafe fn direct_copy(way: Way, local: usize, remote: *mut u8, len: usize) {
-    let (source, target) = ends(way, local, remote);
-    // SAFETY: both ranges are mapped by the caller's word. They may overlap when an endpoint copies within one allocation.
+/// Copies between registered memory and a mapped segment: as many bytes as both have.
+#[inline]
+pub(crate) fn direct_copy(way: Way, local: Local<'_>, remote: Mapped<'_>) {
+    let (source, target, len) = ends(way, local, remote);
+    // SAFETY: `local` borrows memory whose maker has promised that it is mapped and used knowing that others write it, `remote` a
+    // mapping; both are checked to be inside. They may overlap when an endpoint copies within one allocation.
     unsafe { std::ptr::copy(source, target, len) };
 }
 
 /// As [`direct_copy`], past the caches: for a piece of a transfer that is too large to stay in them.
-///
-/// # Safety
-///
-/// As for [`direct_copy`].
-pub(crate) unsafe fn streaming_copy(way: Way, local: usize, remote: *mut u8, len: usize) {
-    let (source, target) = ends(way, local, remote);
+pub(crate) fn streaming_copy(way: Way, local: Local<'_>, remote: Mapped<'_>) {
+    let (source, target, len) = ends(way, local, remote);
     let overlap = source.addr().abs_diff(target.addr()) < len;
-    // SAFETY: both ranges are mapped by the caller's word, and do not overlap, as just checked.
+    // SAFETY: as in `direct_copy`; without overlap, as just checked.
     unsafe { if overlap { std::ptr::copy(source, target, len) } else { streaming::copy(source, target, len) } };
 }
 
-/// Source and target of a copy.
-fn ends(way: Way, local: usize, remote: *mut u8) -> (*const u8, *mut u8) {
-    let local = std::ptr::with_exposed_provenance_mut::<u8>(local);
+/// Source, target and length of a copy.
+#[inline]
+fn ends(way: Way, local: Local<'_>, remote: Mapped<'_>) -> (*const u8, *mut u8, usize) {
+    let start = std::ptr::with_exposed_provenance_mut::<u8>(local.start);
+    let len = local.len.min(remote.len);
     match way {
-        Way::Read => (remote, local),
-        Way::Write => (local, remote),
+        Way::Read => (remote.start, start, len),
+        Way::Write => (start, remote.start, len),
     }
 }
 

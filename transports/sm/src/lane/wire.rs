@@ -4,6 +4,7 @@ use crate::endpoint::state::{EndpointState, PayloadToken};
 use crate::lane::layout::{
     ENTRIES, FIRST_SLOTS, GRANT_SHIFT, GRANTS, Geometry, HAZARD, HEAD, PAYLOAD, Parts, RNR, SLEEP, SLOTS, WAIT,
 };
+use crate::sys::Mapped;
 use cci_mem::barrier::Pairing;
 use cci_mem::hazard;
 use cci_mem::ring::{Consumer, Entry, GrantReader, GrantWriter, Producer, Violation};
@@ -53,13 +54,6 @@ pub(crate) struct InboundPayload {
     start: *mut u8,
     slot: u32,
     len: u32,
-}
-
-impl InboundPayload {
-    /// Where the payload begins.
-    pub(crate) fn start(&self) -> *mut u8 {
-        self.start
-    }
 }
 
 /// One side's view of a lane.
@@ -257,6 +251,18 @@ impl Wire {
     #[inline]
     pub(crate) fn outbound_slot(&self, slot: u32) -> *mut u8 {
         self.segment.bytes(self.outbound.slots + self.geometry.stride * slot as usize, self.geometry.stride)
+    }
+
+    /// The first bytes of such a slot.
+    pub(crate) fn outbound_bytes(&self, slot: u32, len: usize) -> Mapped<'_> {
+        let len = len.min(self.geometry.stride);
+        Mapped::of(&self.segment, self.outbound.slots + self.geometry.stride * slot as usize, len)
+    }
+
+    /// The bytes of a payload.
+    pub(crate) fn inbound_bytes(&self, payload: &InboundPayload) -> Mapped<'_> {
+        let offset = self.inbound.slots + self.geometry.stride * payload.slot as usize;
+        Mapped::of(&self.segment, offset, payload.len as usize)
     }
 
     /// The payload in an inbound slot that a frame names, which must have been granted and hold at least `len` bytes and a zero.

@@ -3,7 +3,6 @@
 pub(crate) mod announce;
 pub(crate) mod import;
 pub(crate) mod registry;
-#[allow(unsafe_code)]
 pub(crate) mod relay;
 
 use crate::endpoint::state::EndpointState;
@@ -11,7 +10,7 @@ use crate::lane::queue::Op;
 use crate::lane::send::{NEVER, Step};
 use crate::lane::{Lane, Phase};
 use crate::rma::registry::Target;
-use crate::sys::{self, CopyError, Way};
+use crate::sys::{self, CopyError, Local, Mapped, Way};
 use cci_mem::hazard;
 use cci_mem::memory::Memory;
 use cci_mem::ring::Violation;
@@ -60,8 +59,8 @@ impl PeerSegment {
         Memory::of_peer(Arc::clone(&self.segment), self.offset(target, 0, len)?, len)
     }
 
-    /// The address of bytes that are about to be copied.
-    fn bytes(&mut self, offset: usize, len: usize) -> *mut u8 {
+    /// Bytes that are about to be copied.
+    fn bytes(&mut self, offset: usize, len: usize) -> Mapped<'_> {
         if len >= ENTERING {
             for unit in offset / UNIT..(offset + len).div_ceil(UNIT) {
                 if !std::mem::replace(&mut self.entered[unit], true) {
@@ -69,7 +68,7 @@ impl PeerSegment {
                 }
             }
         }
-        self.segment.bytes(offset, len)
+        Mapped::of(&self.segment, offset, len)
     }
 }
 
@@ -93,8 +92,8 @@ pub(crate) struct Pending {
     posted: Posted,
     pub(crate) way: Way,
     pub(crate) local: Registration,
-    /// Address here of the first byte.
-    local_start: usize,
+    /// Offset in it of the first byte.
+    local_offset: u64,
     pub(crate) remote: RmaHandle,
     pub(crate) remote_offset: u64,
     pub(crate) len: u64,
@@ -125,11 +124,10 @@ impl Pending {
         }
     }
 
-    /// Address here of a byte of the operation, while the local registration lives.
-    pub(crate) fn local_at(&self, state: &EndpointState, at: u64) -> Result<usize, Failure> {
-        let start = state.registry.lives(self.local).then_some(self.local_start);
-        let offset = usize::try_from(at).map_err(|_| Failure::Copy)?;
-        start.map(|start| start + offset).ok_or(Failure::RemoteHandle)
+    /// `len` bytes of the operation here, from `at` on, while the local registration lives.
+    pub(crate) fn local_at<'s>(&self, state: &'s EndpointState, at: u64, len: usize) -> Result<Local<'s>, Failure> {
+        let memory = state.registry.living(self.local).ok_or(Failure::RemoteHandle)?;
+        Local::of(memory, self.local_offset + at, len).ok_or(Failure::Copy)
     }
 }
 
@@ -151,7 +149,6 @@ impl Lane {
         if end > memory.len() {
             return Err(RmaError::LocalHandle);
         }
-        let local_start = usize::try_from(rma.local_offset).map_err(|_| RmaError::LocalHandle)? + memory.start();
         let slot = core.take_rma().ok_or(RmaError::NoBuffers)?;
         let message = rma.message.map(|message| {
             let mut data = state.buffer();
@@ -165,7 +162,7 @@ impl Lane {
             posted,
             way: if rma.read { Way::Read } else { Way::Write },
             local,
-            local_start,
+            local_offset: rma.local_offset,
             remote: *rma.remote,
             remote_offset: rma.remote_offset,
             len: rma.len,
@@ -261,7 +258,7 @@ impl Lane {
 
     /// Copies the next piece; says up to which byte, or that neither way of copying is open.
     fn copy(&mut self, state: &mut EndpointState, pending: &Pending, from: u64) -> Result<Option<u64>, Failure> {
-        let local = pending.local_at(state, from)?;
+        pending.local_at(state, from, 0)?;
         let registry = self.registry.as_mut().ok_or(Failure::Disconnected)?;
         let connection = pending.cell.remote.load(Ordering::Relaxed);
         let range = (pending.remote_offset, pending.len);
@@ -278,6 +275,7 @@ impl Lane {
         if mapped.is_none() && self.no_process_vm.is_some() {
             return Ok(None);
         }
+        let local = pending.local_at(state, from, len)?;
         if !registry.enter(wire.outbound.hazard, target.number) {
             return Err(Failure::RemoteHandle);
         }
@@ -285,19 +283,16 @@ impl Lane {
             Some((offset, segment)) => {
                 // After the announcement, so that no page is entered that the target has given back.
                 let remote = segment.bytes(offset, len);
-                // SAFETY: `local` is inside a living registration of this process (`find`, `lives`), `remote` inside a mapped segment.
-                unsafe {
-                    if is_large(pending.len) {
-                        sys::streaming_copy(pending.way, local, remote, len);
-                    } else {
-                        sys::direct_copy(pending.way, local, remote, len);
-                    }
+                if is_large(pending.len) {
+                    sys::streaming_copy(pending.way, local, remote);
+                } else {
+                    sys::direct_copy(pending.way, local, remote);
                 }
                 Ok(None)
             }
             None => usize::try_from(target.address.wrapping_add(from))
                 .map_err(|_| Failure::Copy)
-                .and_then(|remote| self.process_copy(pending.way, local, remote, len)),
+                .and_then(|remote| self.process_copy(pending.way, local, remote)),
         };
         hazard::release(wire.outbound.hazard);
         let Some(refused) = outcome? else { return Ok(Some(from + len as u64)) };
@@ -305,42 +300,25 @@ impl Lane {
         Ok(None)
     }
 
-    /// Copies by process_vm, going on where the kernel stops early. `Some`: the kernel does not let a living peer's memory be copied
-    /// any more, and says this.
-    ///
-    /// A call takes hold of the peer's address space as it begins, and begins with the tag of the one that has the registration. When
-    /// the peer executes another program, a call that is under way goes on in the old address space, and the next one fails.
-    fn process_copy(&self, way: Way, local: usize, remote: usize, len: usize) -> Result<Option<Errno>, Failure> {
+    /// Copies by process_vm. `Some`: the kernel does not let a living peer's memory be copied any more, and says this.
+    fn process_copy(&self, way: Way, local: Local<'_>, remote: usize) -> Result<Option<Errno>, Failure> {
         let (Some(peer), Some(socket)) = (&self.peer, &self.socket) else { return Err(Failure::Disconnected) };
-        let mut done = 0;
-        while done < len {
-            // SAFETY: `local` to `local + len` is inside a living registration of this process.
-            let error =
-                match unsafe { sys::process_copy(peer.pid, self.tag, way, local + done, remote + done, len - done) } {
-                    Ok(copied) => {
-                        done += copied;
-                        continue;
-                    }
-                    Err(CopyError::Refused(Errno::INTR)) => continue,
-                    Err(error) => error,
-                };
-            if peer.is_gone(socket) {
-                return Err(Failure::Disconnected);
-            }
-            return match error {
-                CopyError::Bytes => Err(Failure::Copy),
-                // Another program, of which the kernel has not closed the peer's socket yet, or which has inherited it.
-                CopyError::OtherTag => Err(Failure::Disconnected),
-                // It says so of the tag's page and of a local range outside this address space.
-                CopyError::Refused(Errno::FAULT) => match sys::copy_tag(peer.pid, self.tag, way) {
-                    Ok(()) => Err(Failure::Copy),
-                    Err(_) => Err(Failure::Disconnected),
-                },
-                // A process whose first thread has ended, or which may not be traced any more.
-                CopyError::Refused(errno) => Ok(Some(errno)),
-            };
+        let Err(error) = sys::process_copy(peer.pid, self.tag, way, local, remote) else { return Ok(None) };
+        if peer.is_gone(socket) {
+            return Err(Failure::Disconnected);
         }
-        Ok(None)
+        match error {
+            CopyError::Bytes => Err(Failure::Copy),
+            // Another program, of which the kernel has not closed the peer's socket yet, or which has inherited it.
+            CopyError::OtherTag => Err(Failure::Disconnected),
+            // It says so of the tag's page and of a local range outside this address space.
+            CopyError::Refused(Errno::FAULT) => match sys::copy_tag(peer.pid, self.tag, way) {
+                Ok(()) => Err(Failure::Copy),
+                Err(_) => Err(Failure::Disconnected),
+            },
+            // A process whose first thread has ended, or which may not be traced any more.
+            CopyError::Refused(errno) => Ok(Some(errno)),
+        }
     }
 }
 

@@ -167,9 +167,10 @@ impl Registry {
         self.table.find([first, secret]).map(|(number, _)| number)
     }
 
-    /// Whether a registration found before still lives.
-    pub(crate) fn lives(&self, number: Registration) -> bool {
-        self.table.get(number).is_some_and(|entry| !entry.state.dead)
+    /// The memory of a registration found before, if it still lives.
+    #[inline]
+    pub(crate) fn living(&self, number: Registration) -> Option<&Memory> {
+        self.table.get(number).filter(|entry| !entry.state.dead)?.memory()
     }
 
     /// Marks a registration dead: peers that look from now on refuse it. Those that looked before have announced it.
@@ -371,7 +372,7 @@ mod tests {
         assert!(registry.find(&invented, 1).is_none());
         registry.kill(number);
         registry.forget(number);
-        assert!(registry.find(&handle, 1).is_none() && !registry.lives(number));
+        assert!(registry.find(&handle, 1).is_none() && registry.living(number).is_none());
         let (again, _) = registry.register(memory.clone(), Rights::READ, None).unwrap();
         assert_ne!(again, handle);
         assert!(registry.find(&handle, 1).is_none());

@@ -8,7 +8,7 @@ use crate::lane::layout::{body, kind, pair, unpair};
 use crate::lane::queue::Op;
 use crate::lane::send::Step;
 use crate::rma::{Pending, Stage, registry};
-use crate::sys::{self, Way};
+use crate::sys::{self, Local, Way};
 use cci_mem::ring::{BODY_WORDS, Header, Violation};
 use cci_mem::sync::Ordering;
 use cci_proto::{Failure, Registration, Rights, RmaHandle, Status};
@@ -33,7 +33,8 @@ pub(crate) struct Relay {
 struct Reading {
     operation: u32,
     number: Registration,
-    local: usize,
+    /// Offset of the next byte in that registration.
+    at: u64,
     left: u64,
 }
 
@@ -41,7 +42,8 @@ struct Reading {
 pub(crate) struct Serve {
     operation: u32,
     number: Registration,
-    start: usize,
+    /// Offset of the first byte in that registration.
+    start: u64,
     done: u64,
     len: u64,
 }
@@ -81,12 +83,12 @@ impl Lane {
         if let Some(result) = self.relay.result {
             return Ok(Some(result));
         }
-        if let Err(failure) = pending.local_at(state, 0) {
+        if let Err(failure) = pending.local_at(state, 0, 0) {
             return Ok(Some(Err(failure)));
         }
         match (pending.stage, pending.way) {
             (Stage::Relay(from), Way::Write) => self.relay_write(state, pending, from)?,
-            (Stage::Relay(_), Way::Read) => self.relay_read(state, pending)?,
+            (Stage::Relay(_), Way::Read) => self.relay_read(pending)?,
             _ => {}
         }
         Ok(None)
@@ -101,11 +103,9 @@ impl Lane {
             }
             let Some(slot) = wire.take_granted()? else { break };
             let bytes = (pending.len - at).min(u64::from(wire.payload_capacity()));
-            let Ok(local) = pending.local_at(state, at) else { break };
-            let target = wire.outbound_slot(slot);
             let (count, size) = small(bytes);
-            // SAFETY: the slot is ours to fill and holds `payload_capacity` bytes; `local_at` has seen a living registration.
-            unsafe { sys::direct_copy(Way::Write, local, target, size) };
+            let Ok(local) = pending.local_at(state, at, size) else { break };
+            sys::direct_copy(Way::Write, local, wire.outbound_bytes(slot, size));
             let [first, second, ..] = pending.remote.words();
             let connection = pending.cell.remote.load(Ordering::Relaxed).into();
             let words = body([first, second, pending.remote_offset, pending.len, at, pair(slot, count), connection]);
@@ -120,29 +120,31 @@ impl Lane {
         Ok(())
     }
 
-    fn relay_read(&mut self, state: &mut EndpointState, pending: &mut Pending) -> Result<(), Violation> {
-        let Ok(local) = pending.local_at(state, 0) else { return Ok(()) };
+    fn relay_read(&mut self, pending: &mut Pending) -> Result<(), Violation> {
         let Some(wire) = self.wire.as_mut() else { return Ok(()) };
         let [first, second, ..] = pending.remote.words();
         let connection = pending.cell.remote.load(Ordering::Relaxed).into();
         let words = body([first, second, pending.remote_offset, pending.len, 0, 0, connection]);
         let header = Header { kind: kind::READ, len: 0, word: pending.operation };
         if wire.publish_frame(header, words, None)? {
-            self.relay.reading =
-                Some(Reading { operation: pending.operation, number: pending.local, local, left: pending.len });
+            self.relay.reading = Some(Reading {
+                operation: pending.operation,
+                number: pending.local,
+                at: pending.local_offset,
+                left: pending.len,
+            });
             pending.stage = Stage::Await;
         }
         Ok(())
     }
 
-    /// Finds own registered bytes for a peer's operation.
-    fn resolve(&self, state: &EndpointState, body: &[u64; BODY_WORDS], right: Rights) -> Option<(Registration, usize)> {
+    /// Finds own registered bytes for a peer's operation: their registration, and the offset of the first in it.
+    fn resolve(&self, state: &EndpointState, body: &[u64; BODY_WORDS], right: Rights) -> Option<(Registration, u64)> {
         let handle = RmaHandle::from_words([body[0], body[1], 0, 0]);
         let connection = u32::try_from(body[6]).ok()?;
         let (number, memory, rights) = state.registry.find(&handle, registry::name(self.number, connection))?;
         let inside = body[2].checked_add(body[3]).is_some_and(|end| end <= memory.len());
-        let offset = usize::try_from(body[2]).ok()?;
-        (rights.has(right) && inside).then(|| (number, memory.start() + offset))
+        (rights.has(right) && inside).then_some((number, body[2]))
     }
 
     fn answer(&mut self, state: &mut EndpointState, operation: u32, outcome: Result<(), Failure>) {
@@ -162,11 +164,13 @@ impl Lane {
         let (slot, bytes) = unpair(body[5]);
         let end = body[4].checked_add(u64::from(bytes)).filter(|end| *end <= body[3] && bytes > 0).ok_or(Violation)?;
         let Some(wire) = self.wire.as_mut() else { return Ok(()) };
-        let source = wire.inbound_slot(slot, bytes)?.start();
-        if let (Some((_, start)), Ok(at)) = (resolved, usize::try_from(body[4])) {
-            // SAFETY: the bytes are inside a living registration (`resolve` has checked the whole operation, `end` this piece), and
-            // inside the slot.
-            unsafe { sys::direct_copy(Way::Read, start + at, source, bytes as usize) };
+        let payload = wire.inbound_slot(slot, bytes)?;
+        if let Some((number, start)) = resolved
+            && let Some(memory) = state.registry.living(number)
+            // `resolve` has checked the whole operation, and `end` this piece.
+            && let Some(local) = Local::of(memory, start + body[4], bytes as usize)
+        {
+            sys::direct_copy(Way::Read, local, wire.inbound_bytes(&payload));
         }
         wire.grant(slot);
         if resolved.is_none() {
@@ -202,18 +206,16 @@ impl Lane {
                 break;
             }
             let header = Header { kind: kind::DATA, len: 0, word: serve.operation };
-            if !state.registry.lives(serve.number) {
+            let bytes = (serve.len - serve.done).min(u64::from(wire.payload_capacity()));
+            let (count, size) = small(bytes);
+            let memory = state.registry.living(serve.number);
+            let Some(local) = memory.and_then(|memory| Local::of(memory, serve.start + serve.done, size)) else {
                 let result = Header { kind: kind::RESULT, ..header };
                 wire.producer.push_words(wire.outbound.ring, result, [Status::RmaHandle as u64]);
                 return Ok(Step::Done);
-            }
+            };
             let Some(slot) = wire.take_granted()? else { break };
-            let bytes = (serve.len - serve.done).min(u64::from(wire.payload_capacity()));
-            let (count, size) = small(bytes);
-            let offset = usize::try_from(serve.done).map_err(|_| Violation)?;
-            let target = wire.outbound_slot(slot);
-            // SAFETY: inside a living registration (`on_read` has checked the whole, `lives` that it still is), and inside the slot.
-            unsafe { sys::direct_copy(Way::Write, serve.start + offset, target, size) };
+            sys::direct_copy(Way::Write, local, wire.outbound_bytes(slot, size));
             wire.producer.push_words(wire.outbound.ring, header, [pair(slot, count)]);
             serve.done += bytes;
             if serve.done == serve.len {
@@ -232,13 +234,15 @@ impl Lane {
     ) -> Result<(), Violation> {
         let (slot, bytes) = unpair(body[0]);
         let Some(wire) = self.wire.as_mut() else { return Ok(()) };
-        let source = wire.inbound_slot(slot, bytes)?.start();
-        if let Some(reading) = self.relay.reading.as_mut().filter(|reading| reading.operation == header.word) {
+        let payload = wire.inbound_slot(slot, bytes)?;
+        let reading = self.relay.reading.as_mut().filter(|reading| reading.operation == header.word);
+        // The registration may have ended with its connection meanwhile.
+        let memory = reading.as_ref().and_then(|reading| state.registry.living(reading.number));
+        if let (Some(reading), Some(memory)) = (reading, memory) {
             reading.left = reading.left.checked_sub(u64::from(bytes)).ok_or(Violation)?;
-            // SAFETY: `reading` is set only while its operation is open and its local registration lives: the end of either calls
-            // `forget`. The bytes are inside it by `left`, and inside the slot by `inbound_slot`.
-            unsafe { sys::direct_copy(Way::Read, reading.local, source, bytes as usize) };
-            reading.local += bytes as usize;
+            let local = Local::of(memory, reading.at, bytes as usize).ok_or(Violation)?;
+            sys::direct_copy(Way::Read, local, wire.inbound_bytes(&payload));
+            reading.at += u64::from(bytes);
             if reading.left == 0 {
                 self.relay.result = Some(Ok(()));
                 self.relay.reading = None;
