@@ -209,6 +209,32 @@ CCI_DECLSPEC int ccix_connection_info(cci_connection_t *connection, struct ccix_
 CCI_DECLSPEC int ccix_rma_register(cci_endpoint_t *endpoint, cci_connection_t *connection, void *start, uint64_t length,
                                    int flags, uint32_t kind, cci_rma_handle_t **rma_handle);
 
+/* The word becomes the sum of itself and `operand`, wrapping around. */
+#define CCIX_FETCH_ADD 1u
+/* The word becomes `operand` where it is `expected`. */
+#define CCIX_COMPARE_SWAP 2u
+
+/* An atomic operation on a word of a peer's memory. */
+typedef struct ccix_atomic {
+    /* CCIX_FETCH_ADD or CCIX_COMPARE_SWAP. */
+    uint32_t operation;
+    /* Bytes of the word: 4 or 8. Of operands for 4 the lower half counts. */
+    uint32_t width;
+    uint64_t operand;
+    /* Of CCIX_COMPARE_SWAP. */
+    uint64_t expected;
+} ccix_atomic_t;
+
+/* cci_rma() that changes one word of the peer's memory, and brings its old value to the local memory. The peer has registered it
+ * with CCI_FLAG_READ | CCI_FLAG_WRITE, and the word is aligned to its width; otherwise the operation ends with
+ * CCI_ERR_RMA_HANDLE, and nothing is changed. After any other failure the word may have been changed, once. The change happens
+ * exactly once, also where frames are lost, and is one operation of the processor: all that change the word by such, through
+ * whatever connection or transport, or in the peer's own program (by C11 atomics), see one order of changes.
+ * `flags`: CCI_FLAG_BLOCKING, CCI_FLAG_NO_COPY, CCI_FLAG_SILENT, CCI_FLAG_FENCE. CCI_EINVAL also: another operation or width. */
+CCI_DECLSPEC int ccix_rma_atomic(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len,
+                                 cci_rma_handle_t *local_handle, uint64_t local_offset, cci_rma_handle_t *remote_handle,
+                                 uint64_t remote_offset, const ccix_atomic_t *atomic, const void *context, int flags);
+
 /* Maps memory that the peer has registered, as a whole, so that this process reads and writes it without a call: on sm, memory of
  * ccix_alloc(), registered with CCI_FLAG_READ at least. *ptr, *length: the memory. *flags: what the peer allows, CCI_FLAG_READ or
  * also CCI_FLAG_WRITE; a program that writes without leave breaks the contract. *import: its number, for the calls below.

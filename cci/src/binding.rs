@@ -19,13 +19,15 @@ use crate::event::Event;
 use cci_mem::cancellation::Uncancelled;
 use cci_mem::memory::Memory;
 use cci_mem::sync::Ordering;
-use cci_proto::{Failure, OptionError, RegisterError, Rights, RmaError, RmaHandle, SendError, Status, Unusable};
+use cci_proto::{
+    Atomic, Failure, OptionError, RegisterError, Rights, RmaError, RmaHandle, SendError, Status, Unusable,
+};
 use cci_transport::{Connection, ConnectionState, Endpoint, Message, Posted, Rma, Slot, keep_copies};
 use std::ptr::NonNull;
 use std::time::Duration;
 
 pub use cci_mem::guarded::Threading;
-pub use cci_proto::Flags;
+pub use cci_proto::{Access, Flags};
 pub use cci_transport::{
     Connection as ConnectionCell, Endpoint as EndpointCell, Entered, Outside, Popped, Slot as EventCell,
 };
@@ -192,6 +194,9 @@ fn start_rma(
         }
         if rma.len == 0 {
             return Err(RmaError::ZeroLength);
+        }
+        if matches!(rma.access, Access::Atomic(_)) && !Atomic::is_word(rma.len) {
+            return Err(RmaError::WordLength);
         }
         if rma.message.is_some_and(|message| message.len() > connection.max_send_size.load(Ordering::Relaxed) as usize)
         {
@@ -459,7 +464,7 @@ impl<T> Contract for EndpointFor<T> {
         flags: Flags,
     ) -> Result<(), BlockingError<RmaError>> {
         let flags = Flags::for_rma(flags.bits()).ok_or(RmaError::BadFlags)?;
-        let mut wanted = wanted.in_direction(flags.has(Flags::READ));
+        let mut wanted = wanted.with(if flags.has(Flags::READ) { Access::Read } else { Access::Write });
         wanted.fence |= flags.has(Flags::FENCE);
         let live = || connection.live(self.cell);
         if flags.has(Flags::BLOCKING) {

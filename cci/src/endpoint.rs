@@ -12,8 +12,8 @@ use crate::registration::{Region, Registration};
 use crate::transports;
 use cci_mem::guarded::Threading;
 use cci_proto::{
-    CONN_REQ_LEN, ConnectError, Flags, ImportError, OptionError, PollError, RegisterError, Rights, RmaError, RmaHandle,
-    SendError, Status, Unusable,
+    Access, Atomic, CONN_REQ_LEN, ConnectError, Flags, ImportError, OptionError, PollError, RegisterError, Rights,
+    RmaError, RmaHandle, SendError, Status, Unusable,
 };
 use cci_transport::{Body, ConnectionReport, Core, CoreOptions, OpenError, room_for};
 use std::fmt;
@@ -414,7 +414,7 @@ impl<T> EndpointFor<T> {
     /// Refused: nothing was copied, and no event comes.
     pub fn read(&self, connection: Connection, rma: &Rma<'_>, notify: impl Into<Notify>) -> Result<(), RmaError> {
         let (context, flags) = notify.into().parts();
-        binding::rma(self.cell, || connection.live(self.cell), &rma.in_direction(true), context, flags)
+        binding::rma(self.cell, || connection.live(self.cell), &rma.with(Access::Read), context, flags)
     }
 
     /// Writes from memory of this endpoint into the peer's memory. Never blocks; the end is reported as `notify` says.
@@ -424,7 +424,61 @@ impl<T> EndpointFor<T> {
     /// As [`EndpointFor::read`].
     pub fn write(&self, connection: Connection, rma: &Rma<'_>, notify: impl Into<Notify>) -> Result<(), RmaError> {
         let (context, flags) = notify.into().parts();
-        binding::rma(self.cell, || connection.live(self.cell), &rma.in_direction(false), context, flags)
+        binding::rma(self.cell, || connection.live(self.cell), &rma.with(Access::Write), context, flags)
+    }
+
+    /// Changes one word of the peer's memory, and brings its old value: the `rma` names the peer's word, of 4 or 8 bytes, and where
+    /// in local memory the old value goes. Never blocks; the end is reported as `notify` says. The peer has given both rights, and
+    /// its word is aligned to its length; otherwise the operation ends with [`cci_proto::Failure::RemoteHandle`], and nothing is
+    /// changed. After any other failure the word may have been changed, once. (An `Arc<[AtomicU64]>` is aligned, and so is
+    /// [`crate::SharedMemory`]; a `Vec<u8>` is as the allocator happens to make it.)
+    ///
+    /// It happens exactly once, also where frames are lost, and is one operation of the processor that owns the memory: all that use
+    /// the word by such operations, by whatever connection or transport, or in the peer's own program, see one order of changes.
+    ///
+    /// # Errors
+    ///
+    /// As [`EndpointFor::read`]; or the length is neither 4 nor 8.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cci::{Connection, Endpoint, RmaError, RmaHandle};
+    /// use cci::{Atomic, Registration, Rma};
+    ///
+    /// /// Takes a ticket from a counter of the peer; the event with context 1 says that it has come to `ticket`.
+    /// fn take(
+    ///     endpoint: &Endpoint,
+    ///     peer: Connection,
+    ///     counter: &RmaHandle,
+    ///     ticket: &Registration<Vec<u8>>,
+    /// ) -> Result<(), RmaError> {
+    ///     endpoint.atomic(peer, &Rma::new(ticket.handle(), counter, 8), Atomic::FetchAdd(1), 1)
+    /// }
+    /// ```
+    pub fn atomic(
+        &self,
+        connection: Connection,
+        rma: &Rma<'_>,
+        atomic: Atomic,
+        notify: impl Into<Notify>,
+    ) -> Result<(), RmaError> {
+        let (context, flags) = notify.into().parts();
+        binding::rma(self.cell, || connection.live(self.cell), &rma.with(Access::Atomic(atomic)), context, flags)
+    }
+
+    /// Changes a word as [`EndpointFor::atomic`], and waits for the end.
+    ///
+    /// # Errors
+    ///
+    /// Refused, or failed later: [`BlockingError`] tells which.
+    pub fn atomic_blocking(
+        &self,
+        connection: Connection,
+        rma: &Rma<'_>,
+        atomic: Atomic,
+    ) -> Result<(), BlockingError<RmaError>> {
+        binding::rma_blocking(self.cell, || connection.live(self.cell), &rma.with(Access::Atomic(atomic)))
     }
 
     /// Reads as [`EndpointFor::read`], and waits for the end.
@@ -433,7 +487,7 @@ impl<T> EndpointFor<T> {
     ///
     /// Refused, or failed later: [`BlockingError`] tells which.
     pub fn read_blocking(&self, connection: Connection, rma: &Rma<'_>) -> Result<(), BlockingError<RmaError>> {
-        binding::rma_blocking(self.cell, || connection.live(self.cell), &rma.in_direction(true))
+        binding::rma_blocking(self.cell, || connection.live(self.cell), &rma.with(Access::Read))
     }
 
     /// Writes as [`EndpointFor::write`], and waits for the end.
@@ -442,7 +496,7 @@ impl<T> EndpointFor<T> {
     ///
     /// As [`EndpointFor::read_blocking`].
     pub fn write_blocking(&self, connection: Connection, rma: &Rma<'_>) -> Result<(), BlockingError<RmaError>> {
-        binding::rma_blocking(self.cell, || connection.live(self.cell), &rma.in_direction(false))
+        binding::rma_blocking(self.cell, || connection.live(self.cell), &rma.with(Access::Write))
     }
 
     /// Registers memory for RMA, and takes it over; `rights` are those of peers. This side may always use it.

@@ -74,7 +74,7 @@ pub use cci_mem::arena::SharedMemory;
 pub use cci_mem::memory::{HeapBytes, Memory};
 pub use cci_mem::view::View;
 pub use cci_proto::{
-    Alignment, Attribute, CONN_REQ_LEN, ConnectError, ConnectionOption, EndpointOption, EventKind, Failure,
+    Alignment, Atomic, Attribute, CONN_REQ_LEN, ConnectError, ConnectionOption, EndpointOption, EventKind, Failure,
     ImportError, OptionError, PollError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Status,
     Unusable,
 };

@@ -1,6 +1,6 @@
 //! What operations are asked for with.
 
-use cci_proto::{Attribute, Flags, RmaHandle};
+use cci_proto::{Access, Attribute, Flags, RmaHandle};
 use std::time::Duration;
 
 /// Which ends of an operation are reported by an event, and the program's context in it.
@@ -94,7 +94,7 @@ impl<'a> Connect<'a> {
 }
 
 /// An RMA: which bytes go between a registration of this endpoint and one of the peer's. [`crate::EndpointFor::read`] and
-/// [`crate::EndpointFor::write`] give the direction.
+/// [`crate::EndpointFor::write`] give the direction; [`crate::EndpointFor::atomic`] changes one word of the peer's.
 ///
 /// # Example
 ///
@@ -109,15 +109,15 @@ impl<'a> Connect<'a> {
 /// }
 /// ```
 #[derive(Clone, Copy, Debug)]
-#[must_use = "pass it to `read` or `write`"]
+#[must_use = "pass it to `read`, `write` or `atomic`"]
 pub struct Rma<'a>(cci_transport::Rma<'a>);
 
 impl<'a> Rma<'a> {
     /// An RMA of `len` bytes, at least 1, at the beginning of both registrations.
     pub fn new(local: &'a RmaHandle, remote: &'a RmaHandle, len: u64) -> Self {
         let (local_offset, remote_offset) = (0, 0);
-        let (read, fence, message) = (false, false, None);
-        Self(cci_transport::Rma { local, local_offset, remote, remote_offset, len, read, fence, message })
+        let (access, fence, message) = (Access::Write, false, None);
+        Self(cci_transport::Rma { local, local_offset, remote, remote_offset, len, access, fence, message })
     }
 
     /// Names another local registration.
@@ -157,7 +157,7 @@ impl<'a> Rma<'a> {
     }
 
     /// As the transport takes it.
-    pub(crate) fn in_direction(&self, read: bool) -> cci_transport::Rma<'a> {
-        cci_transport::Rma { read, ..self.0 }
+    pub(crate) fn with(&self, access: Access) -> cci_transport::Rma<'a> {
+        cci_transport::Rma { access, ..self.0 }
     }
 }

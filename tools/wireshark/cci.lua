@@ -16,7 +16,9 @@ local HEADER, DATA, CONNECT, CLOSE, MAX_SACK = 32, 56, 88, 44, 64
 local KINDS = {
     "CONNECT", "RETRY", "ACCEPT", "REJECT", "REDIRECT", "DATA", "CLOSE", "RESET", "MULTICAST", "CONFIRM",
 }
-local RECORDS = { "MESSAGE", "PART", "WRITE", "READ", "READ_BYTES", "RESULT", "PROBE", "PROBE_REPLY", "SLICE" }
+local RECORDS = {
+    "MESSAGE", "PART", "WRITE", "READ", "READ_BYTES", "RESULT", "PROBE", "PROBE_REPLY", "SLICE", "ATOMIC", "VALUE",
+}
 local ATTRIBUTES = { [0] = "RO", "RU", "UU" }
 local REASONS = { [0] = "by the server's program", "version", "no room", "attribute" }
 local CLOSINGS = { [0] = "asked for by the program", "the peer broke the protocol" }
@@ -79,6 +81,7 @@ field("sack", "uint64", "sack", base.HEX)
 field("record", "uint8", "record kind", base.DEC, RECORDS)
 field("record.flags", "uint8", "record flags", base.HEX)
 field("record.flags.after", "bool", "AFTER", 8, YES, 0x01)
+field("record.flags.compare", "bool", "COMPARE", 8, YES, 0x01)
 field("record.length", "uint16", "length of body")
 field("record.message", "uint32", "message")
 field("record.total", "uint32", "total")
@@ -88,6 +91,9 @@ field("record.offset", "uint64", "offset")
 field("record.len", "uint64", "len")
 field("record.at", "uint64", "at")
 field("record.status", "uint8", "status", base.DEC, STATUSES)
+field("record.operand", "uint64", "operand")
+field("record.expected", "uint64", "expected")
+field("record.value", "uint64", "value")
 field("record.size", "uint16", "size")
 field("record.bytes", "bytes", "bytes")
 cci.fields = f
@@ -141,9 +147,16 @@ local LAYOUTS = {
     { { "record.size", 2 }, { nil, 2 }, { "padding" } },
     { { "record.size", 2 }, { nil, 2 } },
     { { "record.total", 2 }, { "record.at", 2 }, { "record.bytes" } },
+    {
+        OPERATION[1], OPERATION[2], OPERATION[3], OPERATION[4], OPERATION[5], OPERATION[6], { "record.operand", 8 },
+        { "record.expected", 8 },
+    },
+    { { "record.op", 4 }, { nil, 4 }, { "record.value", 8 } },
 }
-local WRITE, READ_BYTES, RESULT, PROBE, SLICE = 3, 5, 6, 7, 9
-local IS_LAST = { [WRITE] = true, [READ_BYTES] = true, [PROBE] = true, [SLICE] = true }
+local WRITE, READ_BYTES, RESULT, PROBE, SLICE, ATOMIC, VALUE = 3, 5, 6, 7, 9, 10, 11
+local IS_LAST = { [WRITE] = true, [READ_BYTES] = true, [PROBE] = true, [SLICE] = true, [ATOMIC] = true }
+-- Kinds whose lowest flag has a meaning, and its name.
+local FLAGS = { [1] = "record.flags.after", [ATOMIC] = "record.flags.compare" }
 
 -- Bytes of the fields before the rest, and whether there may be a rest.
 local function fixed_size(layout)
@@ -179,6 +192,10 @@ local CONTENT = {
     [6] = function(body)
         return body(4, 1):uint() <= 2
     end,
+    [10] = function(body)
+        local len = body(32, 8):uint64()
+        return len == UInt64(4) or len == UInt64(8)
+    end,
     [9] = function(body)
         return body(2, 2):uint() + body:len() - 4 <= body(0, 2):uint() and body:len() > 4
     end,
@@ -196,10 +213,11 @@ local function records_of(frame, at)
         local size, has_rest = fixed_size(layout)
         if len < size or (len > size and not has_rest) then return found, "a record of a wrong length" end
         if IS_LAST[kind] and at + 4 + len < frame:len() then return found, "a record after one that has to be the last" end
-        if frame(at + 1, 1):uint() > (kind == 1 and 1 or 0) then return found, "a record with an unknown flag" end
+        if frame(at + 1, 1):uint() > (FLAGS[kind] and 1 or 0) then return found, "a record with an unknown flag" end
         local content = CONTENT[kind]
         if content and not content(frame(at + 4, len):tvb()) then return found, "a record that contradicts itself" end
         if kind == PROBE and frame(at + 4, 2):uint() ~= frame:len() then return found, "a probe of another size" end
+        if kind == ATOMIC and #found > 0 then return found, "a record that has to be alone" end
         found[#found + 1] = { kind, at, len }
         at = at + 4 + len
     end
@@ -211,7 +229,7 @@ local function add_record(tree, frame, record)
     local branch = tree:add(cci, frame(at, 4 + len), RECORDS[kind] .. ", " .. len .. " bytes")
     branch:add(f["record"], frame(at, 1))
     local flags = branch:add(f["record.flags"], frame(at + 1, 1))
-    if kind == 1 then flags:add(f["record.flags.after"], frame(at + 1, 1)) end
+    if FLAGS[kind] then flags:add(f[FLAGS[kind]], frame(at + 1, 1)) end
     branch:add(f["record.length"], frame(at + 2, 2))
     at = at + 4
     local stop = at + len
@@ -297,7 +315,7 @@ function BODIES.CLOSE(tree, frame)
     local records, wrong = records_of(frame, CLOSE + 8 * words)
     for _, record in ipairs(records) do
         add_record(tree, frame, record)
-        if record[1] ~= RESULT then return "a record that is no RESULT" end
+        if record[1] ~= RESULT and record[1] ~= VALUE then return "a record that is neither RESULT nor VALUE" end
     end
     return wrong
 end

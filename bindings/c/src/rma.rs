@@ -2,9 +2,9 @@
 
 use crate::status::Refusal;
 use crate::{guard, handles};
-use cci::__binding::Flags;
 use cci::__binding::{self as raw, ConnectionCell, EndpointCell, Served};
-use cci::{Memory, OpenError, RegisterError, Rights, RmaError, RmaHandle, Status};
+use cci::__binding::{Access, Flags};
+use cci::{Atomic, Memory, OpenError, RegisterError, Rights, RmaError, RmaHandle, Status};
 use cci_mem::fork::PerProcess;
 use cci_mem::slab::Slab;
 use cci_mem::sync::{AtomicU64, Ordering};
@@ -209,25 +209,101 @@ unsafe extern "C" fn cci_rma(
     // SAFETY: by the contract above.
     guard::on_connection(unsafe { handles::connection(connection) }, |named| {
         let flags = Flags::for_rma(bits.cast_unsigned()).ok_or(RmaError::BadFlags)?;
+        let access = if flags.has(Flags::READ) { Access::Read } else { Access::Write };
+        let ends = ((local_handle, local_offset), (remote_handle, remote_offset));
         // SAFETY: by the contract above.
-        let (local, remote) = unsafe { (handle(local_handle)?, handle(remote_handle)?) };
-        // SAFETY: by the contract above.
-        let message = unsafe { handles::bytes(msg_ptr, msg_len) }?;
-        let rma = cci_transport::Rma {
-            local: &local,
-            local_offset,
-            remote: &remote,
-            remote_offset,
-            len: data_len,
-            read: flags.has(Flags::READ),
-            fence: flags.has(Flags::FENCE),
-            message: (!message.is_empty()).then_some(message),
-        };
-        if flags.has(Flags::BLOCKING) {
-            return Ok(raw::rma_blocking(named.endpoint, || named.live(), &rma)?);
-        }
-        Ok(raw::rma(named.endpoint, || named.live(), &rma, handles::context(context), flags)?)
+        unsafe { start(named, (msg_ptr, msg_len), ends, (access, data_len), context, flags) }
     })
+}
+
+/// `ccix_atomic_t`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct AtomicOperation {
+    operation: u32,
+    width: u32,
+    operand: u64,
+    expected: u64,
+}
+
+/// Its operations: `CCIX_FETCH_ADD` and `CCIX_COMPARE_SWAP`.
+const FETCH_ADD: u32 = 1;
+const COMPARE_SWAP: u32 = 2;
+
+/// # Safety
+///
+/// As `cci_rma`; `atomic` is NULL or readable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ccix_rma_atomic(
+    connection: *const ConnectionCell,
+    msg_ptr: *const c_void,
+    msg_len: u32,
+    local_handle: *const RmaHandle,
+    local_offset: u64,
+    remote_handle: *const RmaHandle,
+    remote_offset: u64,
+    atomic: *const AtomicOperation,
+    context: *const c_void,
+    bits: c_int,
+) -> c_int {
+    // SAFETY: by the contract above.
+    guard::on_connection(unsafe { handles::connection(connection) }, |named| {
+        let Some(flags) = Flags::for_atomic(bits.cast_unsigned()) else {
+            return Err(Refusal::Argument(
+                "an atomic operation takes BLOCKING, NO_COPY, SILENT and FENCE, and no other flag",
+            ));
+        };
+        if atomic.is_null() {
+            return Err(Refusal::Argument("the atomic operation is NULL"));
+        }
+        // SAFETY: readable by the contract above.
+        let asked = unsafe { atomic.read_unaligned() };
+        let atomic = match asked.operation {
+            FETCH_ADD => Atomic::FetchAdd(asked.operand),
+            COMPARE_SWAP => Atomic::CompareSwap { expected: asked.expected, desired: asked.operand },
+            _ => return Err(Refusal::Argument("the operation is neither CCIX_FETCH_ADD nor CCIX_COMPARE_SWAP")),
+        };
+        let ends = ((local_handle, local_offset), (remote_handle, remote_offset));
+        let access = (Access::Atomic(atomic), asked.width.into());
+        // SAFETY: by the contract above.
+        unsafe { start(named, (msg_ptr, msg_len), ends, access, context, flags) }
+    })
+}
+
+/// A handle, and an offset in what it names.
+type Place = (*const RmaHandle, u64);
+
+/// Starts an RMA of so many bytes, and waits for its end if the flags say so.
+///
+/// # Safety
+///
+/// As `cci_rma`.
+unsafe fn start(
+    named: handles::Named,
+    (msg_ptr, msg_len): (*const c_void, u32),
+    ((local, local_offset), (remote, remote_offset)): (Place, Place),
+    (access, len): (Access, u64),
+    context: *const c_void,
+    flags: Flags,
+) -> Result<(), Refusal> {
+    // SAFETY: by the contract above.
+    let (local, remote) = unsafe { (handle(local)?, handle(remote)?) };
+    // SAFETY: by the contract above.
+    let message = unsafe { handles::bytes(msg_ptr, msg_len) }?;
+    let rma = cci_transport::Rma {
+        local: &local,
+        local_offset,
+        remote: &remote,
+        remote_offset,
+        len,
+        access,
+        fence: flags.has(Flags::FENCE),
+        message: (!message.is_empty()).then_some(message),
+    };
+    if flags.has(Flags::BLOCKING) {
+        return Ok(raw::rma_blocking(named.endpoint, || named.live(), &rma)?);
+    }
+    Ok(raw::rma(named.endpoint, || named.live(), &rma, handles::context(context), flags)?)
 }
 
 #[cfg(test)]

@@ -209,6 +209,34 @@ impl Memory {
         Some(unsafe { crc::over_copied(register, bytes, std::ptr::with_exposed_provenance_mut(piece.start)) })
     }
 
+    /// Gives the aligned word of `len` bytes, 4 or 8, at `offset` the value that `change` makes of its old one, and returns the old
+    /// one: one atomic operation of the processor, for all that use the word by such. Nothing is written where `change` says `None`;
+    /// it may be called several times. None, and nothing is written, when there is no such word inside.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cci_mem::memory as cci;
+    /// use cci::Memory;
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::AtomicU64;
+    ///
+    /// let words: Arc<[AtomicU64]> = [7, 1].map(AtomicU64::new).into_iter().collect();
+    /// let memory = Memory::of_words(&words);
+    /// assert_eq!(memory.update(0, 8, |old| Some(old + 1)), Some(7));
+    /// assert_eq!(memory.update(0, 8, |_| None), Some(8), "looked at, and left");
+    /// assert_eq!([(4, 8), (2, 4), (16, 4), (0, 2)].map(|(at, len)| memory.update(at, len, Some)), [None; 4]);
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn update(&self, offset: u64, len: usize, change: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        let piece = self.piece(offset, len)?;
+        let is_word = matches!(len, 4 | 8) && piece.start.is_multiple_of(len);
+        let word = std::ptr::with_exposed_provenance_mut::<u8>(piece.start);
+        // SAFETY: inside the range, aligned as just checked, writable by the contract of `new`, by which all others know that it changes.
+        is_word.then(|| unsafe { words::update(word, len, change) })
+    }
+
     /// Copies bytes out, aligned words of 8 bytes whole. False, and nothing is copied, when they do not lie inside as a whole.
     #[inline]
     #[must_use]

@@ -4,7 +4,7 @@
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use crate::prefetch;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// Bytes of a word that stays whole.
 const WORD: usize = 8;
@@ -35,6 +35,25 @@ pub(crate) unsafe fn copy_in(source: *const u8, target: *mut u8, len: usize) {
 pub(crate) unsafe fn copy_out(source: *const u8, target: *mut u8, len: usize) {
     // SAFETY: the caller answers for both.
     unsafe { copy::<false>(source, target, len, before(source, len)) };
+}
+
+/// Changes a shared word, and returns its old value.
+///
+/// # Safety
+///
+/// The `len` bytes at `word` are writable and aligned to `len`, which is 4 or 8; others that use them meanwhile do so as words.
+#[inline]
+pub(crate) unsafe fn update(word: *mut u8, len: usize, change: impl Fn(u64) -> Option<u64>) -> u64 {
+    let (set, seen) = (Ordering::AcqRel, Ordering::Acquire);
+    if len == 4 {
+        // SAFETY: the caller answers for 4 aligned bytes.
+        let short = unsafe { AtomicU32::from_ptr(word.cast()) };
+        #[expect(clippy::cast_possible_truncation, reason = "what the change makes of 32 bits has no more")]
+        let changed = short.fetch_update(set, seen, |old| change(old.into()).map(|new| new as u32));
+        return changed.unwrap_or_else(|old| old).into();
+    }
+    // SAFETY: the caller answers for 8 aligned bytes.
+    unsafe { AtomicU64::from_ptr(word.cast()) }.fetch_update(set, seen, change).unwrap_or_else(|old| old)
 }
 
 /// Copies `len` bytes; the target is shared if `IN`, the source otherwise, and aligned words begin after `head` bytes there.

@@ -195,6 +195,7 @@ refusals! {
         Disconnected => Disconnected, "the connection is closed, or its peer is gone";
         BadFlags => Inval, "exactly one of READ and WRITE, and no unknown flag";
         ZeroLength => Inval, "an RMA moves at least one byte";
+        WordLength => Inval, "an atomic operation changes a word of 4 or 8 bytes";
         Unreliable => Inval, "RMA needs a reliable connection";
         LocalHandle => Inval, "the local handle is unknown or stale, or the range lies outside it";
     }

@@ -59,6 +59,12 @@ impl Flags {
         if bits & !Self::RMA == 0 && direction.count_ones() == 1 { Some(Self(bits)) } else { None }
     }
 
+    /// The flags of an atomic operation with these bits; `None` when another bit is set.
+    #[must_use]
+    pub const fn for_atomic(bits: u32) -> Option<Self> {
+        if bits & !(Self::SEND | Self::FENCE.0) == 0 { Some(Self(bits)) } else { None }
+    }
+
     /// Whether every flag of `other` is set.
     #[must_use]
     pub const fn has(self, other: Self) -> bool {

@@ -6,6 +6,7 @@
 
 extern crate alloc;
 
+mod access;
 mod address;
 mod attr;
 pub mod engine;
@@ -21,6 +22,7 @@ mod status;
 mod time;
 pub mod wire;
 
+pub use access::{Access, Atomic};
 pub use address::Address;
 pub use attr::Attribute;
 pub use error::{

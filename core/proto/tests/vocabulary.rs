@@ -122,6 +122,7 @@ fn each_refusal_of_an_operation_has_its_status() {
         RmaError::Disconnected => Disconnected;
         RmaError::BadFlags => Inval;
         RmaError::ZeroLength => Inval;
+        RmaError::WordLength => Inval;
         RmaError::Unreliable => Inval;
         RmaError::LocalHandle => Inval;
         ImportError::NotImplemented => NotImplemented;

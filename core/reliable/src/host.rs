@@ -10,7 +10,7 @@ use cci_mem::memory::{Memory, Piece};
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Event, Host, Index, MessageBuffer, Op, Source, Target};
 use cci_proto::wire::Crc;
-use cci_proto::{Address, EventKind, Failure, Registration, Rights};
+use cci_proto::{Address, Atomic, EventKind, Failure, Registration, Rights};
 use cci_transport::{ConnectionState, Core, PendingEvents, Slot};
 use std::collections::VecDeque;
 
@@ -240,6 +240,13 @@ impl Host for HostCtx<'_> {
 
     fn may_read(&mut self, cookie: u32, target: &Target) -> Result<(), Failure> {
         self.state.registry.resolve(place(cookie), target, Rights::READ).map(|_| ())
+    }
+
+    fn atomic(&mut self, cookie: u32, target: &Target, atomic: Atomic) -> Result<u64, Failure> {
+        let (_, memory) = self.state.registry.resolve(place(cookie), target, Rights::READ_WRITE)?;
+        let len = usize::try_from(target.len).map_err(|_| Failure::RemoteHandle)?;
+        let old = memory.update(target.offset, len, |old| atomic.apply(old, target.len));
+        old.ok_or(Failure::RemoteHandle)
     }
 
     fn place(&mut self, op: Op, at: u64, bytes: &[u8]) {

@@ -279,7 +279,7 @@ impl<L: Link> Reliable<L> {
         let started = cci_proto::engine::Rma {
             op,
             target: Target { handle: [first, secret], offset: rma.remote_offset, len: rma.len },
-            read: rma.read,
+            access: rma.access,
             fence: rma.fence,
             message: len_after.map(|len| &self.gathered[..len]),
         };

@@ -9,7 +9,7 @@ mod world;
 
 use cci_instruments::{CountingAllocator, allocations};
 use cci_mem::arena::SharedMemory;
-use cci_proto::{Attribute, EventKind, Rights};
+use cci_proto::{Access, Attribute, EventKind, Rights};
 use cci_transport::{Connection, Posted, Rma};
 use memory_link::Hub;
 use world::{End, How, join, next, until, waiting};
@@ -73,7 +73,7 @@ fn a_hundred_thousand_messages_allocate_nothing() {
         remote,
         remote_offset: 10_000,
         len: 10_000,
-        read: false,
+        access: Access::Write,
         fence: false,
         message: None,
     };

@@ -3,7 +3,7 @@
 use cci_mem::memory::Memory;
 use cci_mem::source::{Source, Sources};
 use cci_mem::sync::AtomicBool;
-use cci_proto::{Attribute, Cursor, Gather, Rights, RmaHandle};
+use cci_proto::{Access, Attribute, Cursor, Gather, Rights, RmaHandle};
 use std::io::IoSlice;
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,8 +110,8 @@ pub struct Rma<'a> {
     pub remote_offset: u64,
     /// Bytes to copy; at least 1.
     pub len: u64,
-    /// From remote to local, or from local to remote.
-    pub read: bool,
+    /// What it does with the peer's memory. An atomic operation has a `len` of 4 or 8.
+    pub access: Access,
     /// After all earlier operations of the connection, before all later ones.
     pub fence: bool,
     /// Delivered to the peer after the data.

@@ -1,7 +1,7 @@
 //! A host that keeps nothing but accounts, and holds the engine to its promises.
 
-use cci_proto::Failure;
 use cci_proto::engine::{Event, Host, Index, MessageBuffer, Op, Source, Target};
+use cci_proto::{Atomic, Failure};
 use std::collections::BTreeMap;
 
 /// Largest message, bytes.
@@ -134,6 +134,11 @@ impl Host for Books {
 
     fn may_read(&mut self, _: u32, target: &Target) -> Result<(), Failure> {
         if Self::is_mine(target) { Ok(()) } else { Err(Failure::RemoteHandle) }
+    }
+
+    fn atomic(&mut self, _: u32, target: &Target, _: Atomic) -> Result<u64, Failure> {
+        assert!(Atomic::is_word(target.len), "a word of {} bytes", target.len);
+        if Self::is_mine(target) { Ok(self.slots.into()) } else { Err(Failure::RemoteHandle) }
     }
 
     fn place(&mut self, op: Op, at: u64, bytes: &[u8]) {

@@ -10,7 +10,7 @@ mod peer;
 use bytes::Bytes;
 use cci_proto::engine::{Config, Engine, Index, Op, Open, Post, Rma, Target, Transmit};
 use cci_proto::wire::{HEADER, seal, verify};
-use cci_proto::{Attribute, Time};
+use cci_proto::{Access, Atomic, Attribute, Time};
 use host::{Books, HANDLE, MAX_SEND, Running, Standing};
 use peer::{PEERS, Peer, address};
 use std::time::Duration;
@@ -266,17 +266,22 @@ impl World {
         let (index, Some(op)) = (self.some_connection(bytes), self.free_operation(bytes)) else { return };
         let options = bytes.byte();
         let len = u64::from(bytes.short());
-        let read = options & 1 != 0;
+        let (access, running) = match options & 9 {
+            0 => (Access::Write, Running::Write(len)),
+            8 => (Access::Atomic(Atomic::FetchAdd(len)), Running::Read(len)),
+            9 => (Access::Atomic(Atomic::CompareSwap { expected: 0, desired: len }), Running::Read(len)),
+            _ => (Access::Read, Running::Read(len)),
+        };
         let message = vec![2; usize::from(bytes.byte())];
         let rma = Rma {
             op,
             target: Target { handle: HANDLE, offset: bytes.short().into(), len },
-            read,
+            access,
             fence: options & 2 != 0,
             message: (options & 4 != 0).then_some(&message),
         };
         if self.engine.rma(self.now, index, &rma).is_ok() {
-            self.books.running.insert(op.0, if read { Running::Read(len) } else { Running::Write(len) });
+            self.books.running.insert(op.0, running);
         }
     }
 

@@ -4,7 +4,7 @@ use super::bytes::Bytes;
 use super::host::HANDLE;
 use cci_proto::engine::Target;
 use cci_proto::wire::*;
-use cci_proto::{Address, Attribute};
+use cci_proto::{Address, Atomic, Attribute};
 
 /// Peers; the last never proves its address.
 pub(super) const PEERS: usize = 4;
@@ -180,7 +180,7 @@ impl Peer {
 
 /// A record that others may follow.
 fn message(bytes: &mut Bytes<'_>, frame: &mut [u8], at: usize) -> usize {
-    match bytes.below(4) {
+    match bytes.below(5) {
         0 => emit_message(frame, at, bytes.flag(), &[bytes.some()]),
         1 => {
             let (message, total, part_at) = (bytes.byte().into(), bytes.short().into(), bytes.short().into());
@@ -190,13 +190,14 @@ fn message(bytes: &mut Bytes<'_>, frame: &mut [u8], at: usize) -> usize {
             end + part.len()
         }
         2 => emit_read(frame, at, bytes.byte().into(), &target(bytes)),
+        3 => emit_value(frame, at, operation(bytes), bytes.short().into()),
         _ => emit_result(frame, at, operation(bytes), bytes.byte() % 3),
     }
 }
 
 /// A record that ends its frame, or none.
 fn last(bytes: &mut Bytes<'_>, frame: &mut [u8], at: usize) -> usize {
-    match bytes.below(6) {
+    match bytes.below(7) {
         0 => {
             let (op, target, op_at) = (bytes.byte().into(), target(bytes), bytes.short().into());
             let memory = bytes.some();
@@ -214,6 +215,10 @@ fn last(bytes: &mut Bytes<'_>, frame: &mut [u8], at: usize) -> usize {
         2 => emit_probe(frame, at, bytes.short() & 0x7FF),
         3 => emit_probe_reply(frame, at, bytes.short() & 0x7FF),
         4 => slice(bytes, frame, at),
+        5 => {
+            let target = Target { len: 4 << (bytes.byte() & 1), ..target(bytes) };
+            emit_atomic(frame, at, bytes.byte().into(), &target, Atomic::FetchAdd(bytes.short().into()))
+        }
         _ => at,
     }
 }

@@ -60,6 +60,14 @@ pub mod frame_kind {
     pub const CONNECT: u8 = 3;
     /// Its acceptance.
     pub const ACCEPT: u8 = 4;
+    /// How a relayed RMA ended.
+    pub const RESULT: u8 = 13;
+    /// A word is to be changed by the owner.
+    pub const FETCH_ADD: u8 = 16;
+    /// As above.
+    pub const COMPARE_SWAP: u8 = 17;
+    /// What the word was.
+    pub const VALUE: u8 = 18;
 }
 
 /// A packet of the handshake, as bytes.

@@ -52,6 +52,7 @@ fn the_seeds_have_something_of_everything() {
     let plans: Vec<_> = SEEDS.map(Plan::new).collect();
     assert!(runs.iter().any(|totals| totals.slices > 0), "no path shrank under a frame");
     assert!(runs.iter().any(|totals| totals.at_once > 0), "no message took the fast path");
+    assert!(runs.iter().any(|totals| totals.atomics > 0), "no word was changed");
     assert!(runs.iter().any(|totals| totals.redirected > 0), "no broker sent anybody anywhere");
     assert!(runs.iter().any(|totals| totals.refused > 0), "nobody was cut off");
     assert!(runs.iter().any(|totals| totals.copied_unchecked > 0), "nothing was copied before it was checked");

@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, Connect, Connection, Endpoint, EventKind, Notify};
+use cci::{Attribute, Connect, Connection, Endpoint, EventKind, Notify, Rights, Status};
 use cci_testkit::process::{describe_descriptors, descriptors, segments};
 use cci_testkit::sm_raw::{BACK, RawPeer, SLOTS, await_close, frame_kind, learn, words};
 use cci_testkit::{LIMIT, Peer, World, alone, drain, open, open_with, pattern, sm_device};
@@ -263,6 +263,59 @@ fn hostile_connection_numbers_are_ignored() {
     }
     peer.publish(frame_kind::MESSAGE, 5, number, b"right");
     assert_eq!(world.message(0), b"right");
+    assert!(!peer.is_closed());
+}
+
+/// Of words that a peer asks to be changed only those are that it may change; values that nobody asked for are dropped.
+#[test]
+fn hostile_atomic_operations() {
+    let _alone = alone();
+    let endpoint = open(&sm_device());
+    let world = World::new([&endpoint]);
+    let own = open(&sm_device());
+    let hello = learn(&own, 94_000);
+    let mut peer = RawPeer::enter(endpoint.uri(), &hello, || world.step());
+    let mut requested = false;
+    let number = peer.open_connection(5, || {
+        world.step();
+        if !requested && world.waiting(0, EventKind::ConnectRequest) > 0 {
+            requested = true;
+            world.next(0, EventKind::ConnectRequest).into_request().expect("a request").accept(1).expect("an accept");
+        }
+    });
+    let memory = endpoint.register(vec![0; 64], Rights::READ_WRITE).expect("a registration");
+    let [first, secret, ..] = memory.handle().words();
+    let mut ask = |kind: u8, handle: [u64; 2], offset: u64, len: u64| {
+        let body: Vec<u8> = [handle[0], handle[1], offset, len, 7, 0, number.into()]
+            .iter()
+            .flat_map(|word| word.to_ne_bytes())
+            .collect();
+        peer.publish(kind, 0, 99, &body);
+        let mut answer = None;
+        world.until("the answer", || {
+            answer = answer.or_else(|| peer.next_frame());
+            answer.is_some()
+        });
+        let (kind, operation, body) = answer.expect("an answer");
+        assert_eq!(operation, 99);
+        (kind, u64::from_ne_bytes(*body.first_chunk().expect("a word")))
+    };
+    let refused = (frame_kind::RESULT, Status::RmaHandle as u64);
+    for kind in [frame_kind::FETCH_ADD, frame_kind::COMPARE_SWAP] {
+        assert_eq!(ask(kind, [first, secret ^ 1], 0, 8), refused, "an invented secret");
+        assert_eq!(ask(kind, [first ^ 1, secret], 0, 8), refused, "an invented registration");
+        for (offset, len) in
+            [(0, 0), (0, 1), (0, 16), (0, 64), (4, 8), (1, 4), (64, 4), (u64::MAX - 3, 8), (0, u64::MAX)]
+        {
+            assert_eq!(ask(kind, [first, secret], offset, len), refused, "{len} bytes at {offset}");
+        }
+    }
+    assert_eq!(memory.to_vec(0, 64), Some(vec![0; 64]), "untouched");
+    assert_eq!(ask(frame_kind::FETCH_ADD, [first, secret], 8, 8), (frame_kind::VALUE, 0), "one that it may change");
+    assert_eq!(memory.to_vec(8, 8), Some(7_u64.to_ne_bytes().to_vec()));
+    peer.publish(frame_kind::VALUE, 0, 99, &words([1, 2]));
+    peer.publish(frame_kind::MESSAGE, 5, number, b"alive");
+    assert_eq!(world.message(0), b"alive");
     assert!(!peer.is_closed());
 }
 

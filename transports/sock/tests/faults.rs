@@ -3,7 +3,7 @@
 use cci_mem::arena::SharedMemory;
 use cci_mem::guarded::Threading;
 use cci_mem::sync::{AtomicU64, Ordering};
-use cci_proto::{Attribute, EventKind, Rights, SendError, Status};
+use cci_proto::{Access, Attribute, EventKind, Rights, SendError, Status};
 use cci_reliable::{FaultCounters, FaultLink, Faults, Reliable, ReliableOptions};
 use cci_sock::Sock;
 use cci_transport::{Body, Connect, Connection, Core, CoreOptions, Endpoint, Message, Posted, Rma, Slot, Transport};
@@ -158,7 +158,7 @@ fn messages_and_rma_survive_a_bad_network() {
         remote: &remote,
         remote_offset: 0,
         len: BYTES as u64,
-        read: false,
+        access: Access::Write,
         fence: false,
         message: None,
     };

@@ -6,7 +6,7 @@
 use crate::mailbox::{Mailbox, lock};
 use crate::setup::number_in;
 use cci_mem::memory::Memory;
-use cci_proto::{Failure, RegisterError, Registration, Rights, RmaError, RmaHandle};
+use cci_proto::{Access, Atomic, Failure, RegisterError, Registration, Rights, RmaError, RmaHandle};
 use cci_transport::{Connection, Rma};
 
 /// Bytes copied in one call, at most: other connections must not wait for a long RMA.
@@ -22,7 +22,7 @@ pub(crate) struct Transfer {
     remote: RmaHandle,
     remote_offset: u64,
     pub(crate) len: u64,
-    is_read: bool,
+    access: Access,
     /// Bytes that are copied.
     done: u64,
     /// After all earlier operations of the connection, before all later ones.
@@ -58,7 +58,7 @@ impl Transfer {
             remote: *rma.remote,
             remote_offset: rma.remote_offset,
             len: rma.len,
-            is_read: rma.read,
+            access: rma.access,
             done: 0,
             is_fence: rma.fence,
             message: rma.message.map(|message| message.to_vec()),
@@ -72,14 +72,16 @@ impl Transfer {
         let local = local.ok_or(Failure::RemoteHandle)?;
         let registrations = lock(&peer.registrations);
         let (_, entry) = registrations.find(words(&self.remote)).ok_or(Failure::RemoteHandle)?;
-        let needed = if self.is_read { Rights::READ } else { Rights::WRITE };
-        let is_allowed = entry.rights().has(needed) && entry.serves(to.into());
+        let is_allowed = entry.rights().has(self.access.rights()) && entry.serves(to.into());
         let remote = entry.memory().filter(|memory| is_allowed && holds(memory, self.remote_offset, self.len));
         let remote = remote.ok_or(Failure::RemoteHandle)?;
-        let (from, to) = if self.is_read {
-            ((remote, self.remote_offset), (&local, self.local_offset))
-        } else {
-            ((&local, self.local_offset), (remote, self.remote_offset))
+        let (from, to) = match self.access {
+            Access::Atomic(atomic) => {
+                self.change(atomic, &local, remote)?;
+                return Ok(true);
+            }
+            Access::Read => ((remote, self.remote_offset), (&local, self.local_offset)),
+            Access::Write => ((&local, self.local_offset), (remote, self.remote_offset)),
         };
         let end = self.len.min(self.done + PIECE);
         let mut chunk = [0; CHUNK];
@@ -92,6 +94,15 @@ impl Transfer {
             self.done += len as u64;
         }
         Ok(self.done == self.len)
+    }
+
+    /// Changes a word of the peer. The processor makes that one operation for every other endpoint
+    /// that has registered the word, and for the program that owns it.
+    fn change(&self, atomic: Atomic, local: &Memory, remote: &Memory) -> Result<(), Failure> {
+        let len = usize::try_from(self.len).map_err(|_| Failure::RemoteHandle)?;
+        let old = remote.update(self.remote_offset, len, |old| atomic.apply(old, self.len));
+        let bytes = Atomic::bytes(old.ok_or(Failure::RemoteHandle)?, self.len);
+        if local.copy_in(self.local_offset, &bytes[..len]) { Ok(()) } else { Err(Failure::Copy) }
     }
 }
 

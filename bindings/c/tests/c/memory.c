@@ -229,6 +229,53 @@ static void for_one_connection(void)
     CHECK_OK(cci_disconnect(unreliable.server));
 }
 
+static uint32_t word(void)
+{
+    uint32_t value;
+    memcpy(&value, target + 4, sizeof(value));
+    return value;
+}
+
+/* A word of the peer's, added to and swapped; its old value comes. */
+static void atomics(void)
+{
+    ccix_atomic_t atomic = {CCIX_FETCH_ADD, 4, UINT64_MAX, 0};
+    struct pair unreliable = connect_self(endpoint, CCI_CONN_ATTR_UU);
+    uint32_t old = 0;
+    cci_rma_handle_t *here;
+
+    CHECK_OK(cci_rma_register(endpoint, &old, sizeof(old), 0, &here));
+    CHECK_OK(cci_rma_register(endpoint, target, SIZE, CCI_FLAG_READ | CCI_FLAG_WRITE, &to));
+    memset(target, 0, 16);
+    target[4] = 1;
+    CHECK_OK(ccix_rma_atomic(pair.client, "took", 4, here, 0, to, 4, &atomic, MARK(7), CCI_FLAG_SILENT));
+    expect_message("took");
+    CHECK(old == 1 && word() == 0 && target[3] == 0 && target[8] == 0);
+    atomic.operation = CCIX_COMPARE_SWAP;
+    atomic.operand = 5;
+    CHECK_OK(ccix_rma_atomic(pair.client, NULL, 0, here, 0, to, 4, &atomic, NULL, CCI_FLAG_BLOCKING | CCI_FLAG_FENCE));
+    CHECK(old == 0 && word() == 5);
+    CHECK_OK(ccix_rma_atomic(pair.client, NULL, 0, here, 0, to, 4, &atomic, MARK(8), 0));
+    expect_sent(endpoint, CCI_SUCCESS, MARK(8));
+    CHECK(old == 5 && word() == 5);
+    CHECK_OK(ccix_rma_atomic(pair.client, NULL, 0, here, 0, to, 6, &atomic, MARK(9), 0));
+    expect_sent(endpoint, CCI_ERR_RMA_HANDLE, MARK(9));
+    CHECK_STATUS(ccix_rma_atomic(pair.client, NULL, 0, here, 0, to, 0, NULL, NULL, 0), CCI_EINVAL);
+    CHECK_STATUS(ccix_rma_atomic(pair.client, NULL, 0, NULL, 0, to, 0, &atomic, NULL, 0), CCI_EINVAL);
+    CHECK_STATUS(ccix_rma_atomic(pair.client, NULL, 0, here, 0, to, 0, &atomic, NULL, CCI_FLAG_READ), CCI_EINVAL);
+    CHECK_STATUS(ccix_rma_atomic(unreliable.client, NULL, 0, here, 0, to, 0, &atomic, NULL, 0), CCI_EINVAL);
+    atomic.width = 2;
+    CHECK_STATUS(ccix_rma_atomic(pair.client, NULL, 0, here, 0, to, 0, &atomic, NULL, 0), CCI_EINVAL);
+    atomic.width = 8;
+    atomic.operation = 3;
+    CHECK_STATUS(ccix_rma_atomic(pair.client, NULL, 0, here, 0, to, 0, &atomic, NULL, 0), CCI_EINVAL);
+    CHECK(word() == 5);
+    CHECK_OK(cci_rma_deregister(endpoint, here));
+    CHECK_OK(cci_rma_deregister(endpoint, to));
+    CHECK_OK(cci_disconnect(unreliable.client));
+    CHECK_OK(cci_disconnect(unreliable.server));
+}
+
 /* The peer's memory as one's own, until its registration ends. */
 static void imported(void)
 {
@@ -279,6 +326,7 @@ int main(void)
     CHECK(source && target);
     all();
     for_one_connection();
+    atomics();
     free(source);
     free(target);
     CHECK_OK(ccix_alloc(SIZE, &allocated[0]));
@@ -287,6 +335,7 @@ int main(void)
     target = allocated[1];
     CHECK((uintptr_t)source % 4096 == 0 && target[0] == 0 && target[SIZE - 1] == 0);
     all();
+    atomics();
     imported();
     CHECK_OK(ccix_free(source));
     CHECK_STATUS(ccix_free(source), CCI_EINVAL);

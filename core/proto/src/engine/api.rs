@@ -1,7 +1,7 @@
 //! What callers pass to an engine, and what they get from it.
 
 use super::host::{Op, Target};
-use crate::{Address, Attribute};
+use crate::{Access, Address, Attribute};
 use core::time::Duration;
 
 /// Configuration of an engine.
@@ -54,8 +54,8 @@ pub struct Rma<'a> {
     pub op: Op,
     /// The peer's memory.
     pub target: Target,
-    /// Whether it reads from the peer's memory. Otherwise it writes into it.
-    pub read: bool,
+    /// What it does with the peer's memory.
+    pub access: Access,
     /// Whether it begins after all earlier operations of the connection and ends before all later
     /// ones begin.
     pub fence: bool,

@@ -1,7 +1,7 @@
 //! The interface from the engine to its driver: the owner of slots, events and memory.
 
 use crate::wire::Crc;
-use crate::{Address, Attribute, Failure};
+use crate::{Address, Atomic, Attribute, Failure};
 
 /// Index of a connection in the engine's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -156,6 +156,18 @@ pub trait Host {
     ///
     /// Refused.
     fn may_read(&mut self, host_cookie: u32, target: &Target) -> Result<(), Failure>;
+
+    /// Changes a word of registered memory for the peer of a connection, as one operation of the
+    /// processor, and returns its old value. Checks handle, both rights, range and alignment.
+    /// `target.len` is 4 or 8. Called once for each operation, however often its frame arrives. A
+    /// host without memory refuses all.
+    ///
+    /// # Errors
+    ///
+    /// Refused; nothing was changed.
+    fn atomic(&mut self, _host_cookie: u32, _target: &Target, _atomic: Atomic) -> Result<u64, Failure> {
+        Err(Failure::RemoteHandle)
+    }
 
     /// Copies bytes that this side's read brought to offset `at` of the operation.
     fn place(&mut self, op: Op, at: u64, bytes: &[u8]);

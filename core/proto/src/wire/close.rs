@@ -10,7 +10,7 @@
 //! +-------------------------------+-------------------------------+
 //! |  n words of sack, 64 bits each                                | 44
 //! +---------------------------------------------------------------+
-//! |  RESULT records to the end of the frame                       | 44 + 8 n
+//! |  RESULT and VALUE records to the end of the frame             | 44 + 8 n
 //! +---------------------------------------------------------------+
 //! ```
 
@@ -64,7 +64,7 @@ impl Close {
         CLOSE + 8 * sack.len()
     }
 
-    /// Reads one that [`verify`](super::verify) let pass: all its records are RESULTs.
+    /// Reads one that [`verify`](super::verify) let pass: all its records are RESULTs and VALUEs.
     #[must_use]
     pub fn parse(frame: &[u8]) -> Option<(Self, Sack<'_>, Records<'_>)> {
         let header = Header::of(frame, Kind::Close)?;
@@ -78,7 +78,7 @@ impl Close {
         let words = Some(usize::from(u8_at(frame, 34)?)).filter(|words| *words <= MAX_SACK)?;
         let (sack, rest) = frame.get(CLOSE..)?.split_at_checked(8 * words)?;
         let records = Records::parse(rest, frame.len())?;
-        if !records.clone().all(|record| matches!(record, Record::Result { .. })) {
+        if !records.clone().all(|record| matches!(record, Record::Result { .. } | Record::Value { .. })) {
             return None;
         }
         let (ack, messages) = (u32_at(frame, 36)?, u16_at(frame, 40)?);

@@ -4,9 +4,9 @@
 //! All of them panic when the buffer is too small.
 
 use super::bytes::{length, put};
-use super::record::{AFTER, RECORD, kind};
+use super::record::{AFTER, COMPARE, RECORD, kind};
 use crate::engine::Target;
-use crate::{Cursor, Gather};
+use crate::{Atomic, Cursor, Gather};
 
 /// Bytes of MESSAGE before the message.
 pub const MESSAGE_HEAD: usize = 4;
@@ -20,6 +20,10 @@ pub const READ: usize = 44;
 pub const READ_BYTES_HEAD: usize = 20;
 /// Bytes of RESULT.
 pub const RESULT: usize = 12;
+/// Bytes of ATOMIC.
+pub const ATOMIC: usize = 60;
+/// Bytes of VALUE.
+pub const VALUE: usize = 20;
 
 /// Bytes of SLICE before the slice.
 pub const SLICE_HEAD: usize = 8;
@@ -90,6 +94,30 @@ pub fn emit_result(frame: &mut [u8], at: usize, op: u32, status: u8) -> usize {
     put(frame, body, op.to_be_bytes());
     put(frame, body + 4, [status, 0, 0, 0]);
     at + RESULT
+}
+
+/// Asks for a word to be changed.
+#[inline]
+pub fn emit_atomic(frame: &mut [u8], at: usize, op: u32, target: &Target, atomic: Atomic) -> usize {
+    let (flags, operand, expected) = match atomic {
+        Atomic::FetchAdd(addend) => (0, addend, 0),
+        Atomic::CompareSwap { expected, desired } => (COMPARE, desired, expected),
+    };
+    let body = begin(frame, at, kind::ATOMIC, flags, ATOMIC - RECORD);
+    operation(frame, body, op, target);
+    put(frame, body + 40, operand.to_be_bytes());
+    put(frame, body + 48, expected.to_be_bytes());
+    at + ATOMIC
+}
+
+/// The old value of a word that was changed.
+#[inline]
+pub fn emit_value(frame: &mut [u8], at: usize, op: u32, value: u64) -> usize {
+    let body = begin(frame, at, kind::VALUE, 0, VALUE - RECORD);
+    put(frame, body, op.to_be_bytes());
+    put(frame, body + 4, [0; 4]);
+    put(frame, body + 8, value.to_be_bytes());
+    at + VALUE
 }
 
 /// A probe with zeros until the whole frame is `size` bytes long; without any, and with the frame's real size, if there is no

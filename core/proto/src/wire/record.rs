@@ -33,14 +33,22 @@
 //!                                              |  bytes                        | 20
 //! 4 READ: as WRITE, without at and bytes       +-------------------------------+
 //!
-//! 9 SLICE, alone in its frame
-//! +---------------+---------------+
-//! |     total     |      at       |  4
-//! |  bytes                        |  8
+//! 9 SLICE, alone in its frame                  11 VALUE
+//! +---------------+---------------+            +-------------------------------+
+//! |     total     |      at       |  4         |              op               |  4
+//! |  bytes                        |  8         |               0               |  8
+//! +-------------------------------+            |        value, 64 bits         | 12
+//!                                              +-------------------------------+
+//! 10 ATOMIC, alone in its frame; flag 1 = compare and swap
+//! +-------------------------------+
+//! |  as READ                      |  4
+//! |       operand, 64 bits        | 44
+//! |       expected, 64 bits       | 52
 //! +-------------------------------+
 //! ```
 
 use super::bytes::{u8_at, u16_at, u32_at, u64_at, zero};
+use crate::Atomic;
 use crate::engine::Target;
 
 /// Bytes before the body of each record.
@@ -57,10 +65,14 @@ pub(super) mod kind {
     pub(in super::super) const PROBE: u8 = 7;
     pub(in super::super) const PROBE_REPLY: u8 = 8;
     pub(in super::super) const SLICE: u8 = 9;
+    pub(in super::super) const ATOMIC: u8 = 10;
+    pub(in super::super) const VALUE: u8 = 11;
 }
 
 /// The flag of MESSAGE.
 pub(super) const AFTER: u8 = 1;
+/// The flag of ATOMIC.
+pub(super) const COMPARE: u8 = 1;
 
 /// The highest status of RESULT.
 const MAX_STATUS: u8 = 2;
@@ -103,6 +115,22 @@ pub enum Record<'a> {
         op: u32,
         /// What it reads.
         target: Target,
+    },
+    /// A word is to be changed, and its old value told.
+    Atomic {
+        /// The sender's number of the operation.
+        op: u32,
+        /// The word.
+        target: Target,
+        /// What it becomes.
+        atomic: Atomic,
+    },
+    /// The old value of a word that was changed.
+    Value {
+        /// The initiator's number of the operation.
+        op: u32,
+        /// The value.
+        value: u64,
     },
     /// A part of what a read asked for.
     ReadBytes {
@@ -181,7 +209,13 @@ impl<'a> Records<'a> {
     pub(super) fn parse(bytes: &'a [u8], frame: usize) -> Option<Self> {
         let mut rest = bytes;
         while !rest.is_empty() {
-            rest = split(rest, frame)?.1;
+            let is_first = rest.len() == bytes.len();
+            let (record, after) = split(rest, frame)?;
+            // Beside a message that finds no slot it would be applied again.
+            if matches!(record, Record::Atomic { .. }) && !is_first {
+                return None;
+            }
+            rest = after;
         }
         Some(Self { rest: bytes, frame })
     }
@@ -217,8 +251,11 @@ fn split(bytes: &[u8], frame: usize) -> Option<(Record<'_>, &[u8])> {
         let record = Record::Message { after: flags & AFTER != 0, bytes: body };
         return (flags & !AFTER == 0).then_some((record, rest));
     }
-    (flags == 0).then_some(())?;
     let is_last = rest.is_empty();
+    if number == kind::ATOMIC && is_last {
+        return Some((atomic(flags, body)?, rest));
+    }
+    (flags == 0).then_some(())?;
     let record = match number {
         kind::PART => part(body),
         kind::WRITE if is_last => write(body),
@@ -228,6 +265,7 @@ fn split(bytes: &[u8], frame: usize) -> Option<(Record<'_>, &[u8])> {
         kind::PROBE if is_last => probe(body, frame),
         kind::PROBE_REPLY => probe_reply(body),
         kind::SLICE if is_last => slice(body),
+        kind::VALUE => value(body),
         _ => None,
     }?;
     Some((record, rest))
@@ -251,6 +289,23 @@ fn write(body: &[u8]) -> Option<Record<'_>> {
 fn read(body: &[u8]) -> Option<Record<'_>> {
     let (op, target) = operation(body).filter(|_| body.len() == 40)?;
     Some(Record::Read { op, target })
+}
+
+fn atomic(flags: u8, body: &[u8]) -> Option<Record<'_>> {
+    let (op, target) = operation(body).filter(|(_, target)| body.len() == 56 && Atomic::is_word(target.len))?;
+    let (operand, expected) = (u64_at(body, 40)?, u64_at(body, 48)?);
+    let atomic = match (flags, expected) {
+        (0, 0) => Atomic::FetchAdd(operand),
+        (COMPARE, expected) => Atomic::CompareSwap { expected, desired: operand },
+        _ => return None,
+    };
+    Some(Record::Atomic { op, target, atomic })
+}
+
+fn value(body: &[u8]) -> Option<Record<'_>> {
+    zero::<4>(body, 4)?;
+    let value = u64_at(body, 8).filter(|_| body.len() == 16)?;
+    Some(Record::Value { op: u32_at(body, 0)?, value })
 }
 
 fn read_bytes(body: &[u8]) -> Option<Record<'_>> {

@@ -232,6 +232,17 @@ fn every_record_is_shown() {
         let place = names.iter().position(|known| *known == name).expect("a sample");
         assert_eq!(shown[place], values, "{name}");
     }
+    let words = ["cci.record.len", "cci.record.operand", "cci.record.expected", "cci.record.flags.compare"];
+    let shown = capture.fields(&[], &[&words[..], &["cci.record.value"]].concat());
+    let (swapped, expected) = (0xC1C2_C3C4_C5C6_C7C8_u64.to_string(), 0xD1D2_D3D4_D5D6_D7D8_u64.to_string());
+    for (name, values) in [
+        ("fetch and add", ["8", "5", "0", "0", ""]),
+        ("compare and swap", ["8", &swapped, &expected, "1", ""]),
+        ("value", ["", "", "", "", &swapped]),
+    ] {
+        let place = names.iter().position(|known| *known == name).expect("a sample");
+        assert_eq!(shown[place], values, "{name}");
+    }
     let place = names.iter().position(|name| *name == "sack").expect("a sample");
     assert_eq!(capture.field("cci.sack")[place], "0x000000000000000b,0x8000000000000000");
     let place = names.iter().position(|name| *name == "messages").expect("a sample");
@@ -303,7 +314,9 @@ fn what_contradicts_itself_is_complained_about() {
         (broken("reset", 1, 2), "not of its kind's length"),
         (broken("message", 37, 2), "a sack that is too long"),
         (broken("message", 36, 0x40), "an unknown flag"),
-        (broken("message", 56, 10), "a record of unknown kind"),
+        (broken("message", 56, 12), "a record of unknown kind"),
+        (broken("value", 57, 1), "a record with an unknown flag"),
+        (broken("fetch and add", 99, 5), "a record that contradicts itself"),
         (broken("message", 57, 2), "a record with an unknown flag"),
         (broken("message", 59, 5), "a record beyond its frame"),
         (broken("message", 59, 3), "a record without a head"),

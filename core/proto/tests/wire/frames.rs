@@ -1,8 +1,8 @@
 //! One sealed frame of every kind and of every record, for the tests of the wire format.
 
-use cci_proto::Attribute;
 use cci_proto::engine::Target;
 use cci_proto::wire::*;
+use cci_proto::{Atomic, Attribute};
 
 /// A frame and what to call it.
 pub(crate) type Named = (&'static str, Vec<u8>);
@@ -27,6 +27,11 @@ pub(crate) const OFFER: Offer = Offer {
 /// A target of RMA.
 pub(crate) const TARGET: Target =
     Target { handle: [0xA1A2_A3A4_A5A6_A7A8, 0xB1B2_B3B4_B5B6_B7B8], offset: 4096, len: 1 << 20 };
+
+/// A word of it, and what may become of one.
+pub(crate) const WORD: Target = Target { len: 8, ..TARGET };
+pub(crate) const COMPARE_SWAP: Atomic =
+    Atomic::CompareSwap { expected: 0xD1D2_D3D4_D5D6_D7D8, desired: 0xC1C2_C3C4_C5C6_C7C8 };
 
 /// An acknowledgement.
 pub(crate) const ACK: Ack =
@@ -166,6 +171,9 @@ pub(crate) fn data_frames() -> Vec<Named> {
             }),
         ),
         ("result", data_frame(SEQUENCED, &[], |f, at| emit_result(f, at, 8, 2))),
+        ("fetch and add", data_frame(SEQUENCED, &[], |f, at| emit_atomic(f, at, 8, &WORD, Atomic::FetchAdd(5)))),
+        ("compare and swap", data_frame(SEQUENCED, &[], |f, at| emit_atomic(f, at, 8, &WORD, COMPARE_SWAP))),
+        ("value", data_frame(SEQUENCED, &[], |f, at| emit_value(f, at, 8, 0xC1C2_C3C4_C5C6_C7C8))),
         ("probe", data_frame(0, &[], |f, at| emit_probe(f, at, 1400))),
         ("probe reply", data_frame(0, &[], |f, at| emit_probe_reply(f, at, 1400))),
         (

@@ -1,6 +1,8 @@
 //! The wire format: what is written is what is read, and what `docs/wire.md` says.
 
-use crate::frames::{self, ACK, OFFER, TARGET, connect, data, data_frames, header, memory_frame};
+use crate::frames::{self, ACK, COMPARE_SWAP, OFFER, TARGET, WORD, connect, data, data_frames, header, memory_frame};
+use cci_proto::Atomic;
+use cci_proto::engine::Target;
 use cci_proto::wire::*;
 
 /// A frame of the samples.
@@ -160,6 +162,9 @@ fn each_record_comes_back() {
         ("read", Record::Read { op: 8, target: TARGET }),
         ("read bytes", read_bytes),
         ("result", Record::Result { op: 8, status: 2 }),
+        ("fetch and add", Record::Atomic { op: 8, target: WORD, atomic: Atomic::FetchAdd(5) }),
+        ("compare and swap", Record::Atomic { op: 8, target: WORD, atomic: COMPARE_SWAP }),
+        ("value", Record::Value { op: 8, value: 0xC1C2_C3C4_C5C6_C7C8 }),
         ("probe", Record::Probe { size: 1400 }),
         ("probe reply", Record::ProbeReply { size: 1400 }),
         ("slice", Record::Slice { total: 8004, at: 7728, bytes: b"slice" }),
@@ -178,12 +183,47 @@ fn heads_of_records_have_the_sizes_that_they_are_said_to_have() {
         ("read", READ),
         ("read bytes", READ_BYTES_HEAD + 6),
         ("result", RESULT),
+        ("fetch and add", ATOMIC),
+        ("compare and swap", ATOMIC),
+        ("value", VALUE),
         ("slice", SLICE_HEAD + 5),
     ];
     for (name, size) in sizes {
         assert_eq!(sample(name).len(), DATA + size, "{name}");
     }
     assert_eq!(sample("probe").len(), 1400);
+}
+
+#[test]
+fn an_atomic_operation_is_alone_in_its_frame_and_changes_a_word() {
+    let note = |f: &mut [u8], at: usize| emit_message(f, at, false, &[b"one"]);
+    let atomic = |f: &mut [u8], at: usize, len: u64| emit_atomic(f, at, 8, &Target { len, ..WORD }, COMPARE_SWAP);
+    let frame = |emit: &dyn Fn(&mut [u8], usize) -> usize| frames::data_frame(flags::SEQUENCED, &[], emit);
+    assert!(Data::parse(&frame(&|f, at| atomic(f, at, 4))).is_some());
+    assert!(
+        Data::parse(&frame(&|f, at| {
+            let at = note(f, at);
+            atomic(f, at, 4)
+        }))
+        .is_none(),
+        "after a message"
+    );
+    assert!(
+        Data::parse(&frame(&|f, at| {
+            let at = atomic(f, at, 4);
+            note(f, at)
+        }))
+        .is_none(),
+        "before a message"
+    );
+    for len in [0, 1, 2, 5, 7, 16, u64::MAX] {
+        assert!(Data::parse(&frame(&|f, at| atomic(f, at, len))).is_none(), "{len} bytes");
+    }
+    // What FETCH_ADD does not use is 0.
+    let mut bytes = sample("fetch and add");
+    let last = bytes.len() - 1;
+    bytes[last] = 1;
+    assert!(Data::parse(&frames::resealed(bytes)).is_none());
 }
 
 #[test]
@@ -210,7 +250,7 @@ fn the_check_leaves_out_memory_only_where_the_frame_says_so() {
 fn memory_may_be_a_whole_frame_long() {
     let memory = vec![0x5A; 64_000];
     for flags in [flags::SEQUENCED, flags::SEQUENCED | flags::UNCHECKED] {
-        let target = cci_proto::engine::Target { len: 64_000, ..TARGET };
+        let target = Target { len: 64_000, ..TARGET };
         let bytes = memory_frame(flags, &memory, |f, at| emit_write(f, at, 1, &target, 0, memory.len()));
         assert!(verify(&bytes).is_ok());
         assert_eq!(records(&bytes), [Record::Write { op: 1, target, at: 0, bytes: &memory }]);

@@ -5,7 +5,7 @@ use crate::world::{End, How, LIMIT, join, message, next, outcome};
 use cci_instruments::pattern;
 use cci_mem::arena::SharedMemory;
 use cci_mem::guarded::Threading;
-use cci_proto::{Attribute, EventKind, Rights, Status};
+use cci_proto::{Access, Attribute, EventKind, Rights, Status};
 use cci_transport::Rma;
 use std::sync::Mutex;
 use std::time::Instant;
@@ -96,7 +96,7 @@ fn memory_is_written_while_its_owner_computes() {
             remote: &remote,
             remote_offset: 0,
             len: 200_000,
-            read: false,
+            access: Access::Write,
             fence: false,
             message: None,
         };

@@ -4,7 +4,7 @@ use crate::memory_link::{Faults, Hub};
 use crate::world::{End, How, join, message, next, outcome, waiting};
 use cci_instruments::pattern;
 use cci_mem::arena::SharedMemory;
-use cci_proto::{Attribute, EventKind, RegisterError, Rights, RmaError, RmaHandle, Status};
+use cci_proto::{Access, Attribute, EventKind, RegisterError, Rights, RmaError, RmaHandle, Status};
 use cci_transport::{Connection, Rma};
 
 const LEN: usize = 300_000;
@@ -40,7 +40,8 @@ fn site_of(hub: Hub, rights: Rights) -> Site {
 impl Site {
     fn rma(&self, local_offset: u64, remote_offset: u64, len: u64, read: bool) -> Rma<'_> {
         let (local, remote) = (&self.local, &self.remote);
-        Rma { local, local_offset, remote, remote_offset, len, read, fence: false, message: None }
+        let access = if read { Access::Read } else { Access::Write };
+        Rma { local, local_offset, remote, remote_offset, len, access, fence: false, message: None }
     }
 
     fn ends(&self) -> [&End; 2] {

@@ -7,11 +7,14 @@ use super::violation::Rule;
 use super::world::{Node, Stage, World, address};
 use super::{READ_BACK, pattern};
 use cci_proto::engine::{Index, Open, Post, Rma, Target};
-use cci_proto::{Attribute, RmaError, SendError};
+use cci_proto::{Access, Atomic, Attribute, RmaError, SendError};
 use cci_sim::Random;
 
 /// The key of the contents of connection requests, beside the streams of messages.
 const REQUESTS: u32 = u32::MAX;
+
+/// Bytes of the words that atomic operations change.
+const WORD: usize = 8;
 
 fn size(random: &mut Random, low: u64, high: u64) -> usize {
     usize::try_from(random.between(low, high)).unwrap_or(0)
@@ -335,7 +338,12 @@ fn transfer(world: &mut World, at: usize, connection: usize, side: usize) -> boo
     });
     world.oracle.transfers.post(transfer, place);
     node.begin_operation(Operation::Transfer(number));
-    let rma = Rma { op, target, read: transfer.read, fence: transfer.fence, message: bytes.as_deref() };
+    let access = match transfer {
+        Transfer { atomic: true, .. } => Access::Atomic(Atomic::FetchAdd(number.into())),
+        Transfer { read: true, .. } => Access::Read,
+        _ => Access::Write,
+    };
+    let rma = Rma { op, target, access, fence: transfer.fence, message: bytes.as_deref() };
     if let Err(error) = engine.rma(now, world.connections[connection][side].index, &rma) {
         node.withdraw(op);
         world.oracle.transfers.withdraw(place);
@@ -348,6 +356,7 @@ fn transfer(world: &mut World, at: usize, connection: usize, side: usize) -> boo
         return false;
     }
     world.totals.transfers += 1;
+    world.totals.atomics += u32::from(transfer.atomic);
     world.totals.messages += u32::from(message_len.is_some());
     true
 }
@@ -369,6 +378,9 @@ fn choose(world: &mut World, at: usize, connection: usize, side: usize) -> Optio
         _ => size(random, 1, longest),
     };
     let read = random.below(2) == 0;
+    // Drawn from what was drawn, so that the rest of a seed stays as it was.
+    let atomic = read && len <= 64;
+    let len = if atomic { WORD } else { len };
     let fence = random.below(6) == 0;
     let expect = match random.below(20) {
         0..=15 => Expect::Success,
@@ -401,7 +413,7 @@ fn choose(world: &mut World, at: usize, connection: usize, side: usize) -> Optio
             _ => target.offset = u64::MAX - target.len / 2,
         }
     }
-    let transfer = Transfer { stream, read, fence, expect, node, to, from, len, ..Transfer::EMPTY };
+    let transfer = Transfer { stream, read, atomic, fence, expect, node, to, from, len, ..Transfer::EMPTY };
     Some(Chosen { transfer, target, place })
 }
 

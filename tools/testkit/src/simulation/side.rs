@@ -6,7 +6,7 @@ use super::transfers::{self, Transfers};
 use super::violation::{Rule, Violation};
 use cci_proto::engine::{Event, Host, Index, MessageBuffer, Op, Source, Target};
 use cci_proto::wire::Crc;
-use cci_proto::{Attribute, Failure};
+use cci_proto::{Atomic, Attribute, Failure};
 use cci_sim::network::Time;
 
 /// Bytes of the memory of each node that RMA changes.
@@ -430,6 +430,20 @@ impl Host for Judged<'_> {
         let key = if registration.arena { super::READ_BACK } else { 0 };
         let keyed = Target { offset: target.offset + key, ..*target };
         self.peer_transfer(&keyed, false).map(|_| ()).ok_or(Failure::RemoteHandle)
+    }
+
+    /// The word keeps its value, which the pattern has; that the target is asked once is what counts.
+    fn atomic(&mut self, user: u32, target: &Target, atomic: Atomic) -> Result<u64, Failure> {
+        self.may_read(user, target)?;
+        let number = self.peer_transfer(target, false).ok_or(Failure::RemoteHandle)?;
+        let transfer = self.oracle.transfers.get_mut(number);
+        let was_changed = std::mem::replace(&mut transfer.changed, true);
+        if was_changed || !transfer.atomic || atomic != Atomic::FetchAdd(number.into()) {
+            let detail = format!("RMA {number}: {atomic:?} at its target, changed before: {was_changed}");
+            self.oracle.violate(Rule::Memory, detail);
+        }
+        let at = usize::try_from(target.offset).unwrap_or(usize::MAX);
+        Ok(u64::from_ne_bytes(pattern::bytes()[at..at + 8].try_into().unwrap_or_default()))
     }
 
     fn place(&mut self, op: Op, at: u64, bytes: &[u8]) {

@@ -22,6 +22,10 @@ pub(super) struct Transfer {
     pub(super) stream: u32,
     /// Whether the peer's memory is read.
     pub(super) read: bool,
+    /// Whether it changes a word of the peer, and reads what that was.
+    pub(super) atomic: bool,
+    /// Whether the target has changed the word.
+    pub(super) changed: bool,
     /// Whether it is fenced.
     pub(super) fence: bool,
     /// What becomes of it.
@@ -53,6 +57,8 @@ impl Transfer {
     pub(super) const EMPTY: Self = Self {
         stream: 0,
         read: false,
+        atomic: false,
+        changed: false,
         fence: false,
         expect: Expect::Success,
         node: 0,

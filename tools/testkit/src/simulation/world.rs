@@ -71,6 +71,8 @@ pub struct Totals {
     pub messages: u32,
     /// RMAs posted.
     pub transfers: u32,
+    /// Those that change a word.
+    pub atomics: u32,
     /// Frames handed to the network.
     pub frames: u64,
     /// Frames sent again.

@@ -24,7 +24,7 @@ fn one_event<'e>(endpoint: &'e Endpoint, handle: &OwnedFd) -> Option<Event<'e>> 
 }
 
 /// The next event of this kind, by polling the handle and one get_event at a time.
-fn wait_for<'e>(endpoint: &'e Endpoint, handle: &OwnedFd, kind: EventKind) -> Event<'e> {
+pub(super) fn wait_for<'e>(endpoint: &'e Endpoint, handle: &OwnedFd, kind: EventKind) -> Event<'e> {
     let begun = Instant::now();
     loop {
         assert!(begun.elapsed() < LIMIT, "no event {kind:?}, only spurious readiness");

@@ -1,5 +1,6 @@
 //! The conformance suite: one function per rule of the API, each for any device.
 
+pub mod atomics;
 pub mod batch;
 pub mod broker;
 pub mod connect;
@@ -82,6 +83,7 @@ macro_rules! conformance {
                 rma_rights: rights_are_enforced, rights_are_waived, stale_handle, invented_handle, remote_range, local_range, refused_at_once,
                     unreliable_connection, registration_refused, deregistered_twice, half_a_handle, distinct_registrations,
                     local_handle_of_another_endpoint, handles_are_not_guessable, import_or_rma;
+                atomics: each_operation, refused_words, refused_at_once, all_agree, fenced, blocking, sleepers_wake;
                 rma_private: serves_one_connection, serves_one_locally, ends_with_its_connection, needs_a_connection_with_rma;
                 options: defaults, set_and_get, out_of_range, of_a_connection, of_a_closed_connection, alignment, counters,
                     down_device;

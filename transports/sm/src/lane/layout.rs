@@ -4,7 +4,7 @@ use cci_mem::ring::{BODY_WORDS, Entry};
 use cci_proto::CONN_REQ_LEN;
 
 /// Layout version that both sides must speak.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 /// Entries of a ring.
 pub(crate) const ENTRIES: usize = 256;
 /// log2 of that.
@@ -98,6 +98,9 @@ pub(crate) mod kind {
     pub(crate) const RESULT: u8 = 13;
     pub(crate) const IMPORT: u8 = 14;
     pub(crate) const WITHDRAWN: u8 = 15;
+    pub(crate) const FETCH_ADD: u8 = 16;
+    pub(crate) const COMPARE_SWAP: u8 = 17;
+    pub(crate) const VALUE: u8 = 18;
 }
 
 /// Two 32-bit fields in one word of a body.

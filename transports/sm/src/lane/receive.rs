@@ -230,6 +230,8 @@ impl Lane {
             kind::READ => self.on_read(state, header, &body),
             kind::DATA => self.on_data(state, header, &body)?,
             kind::RESULT => self.on_result(header, &body),
+            kind::FETCH_ADD | kind::COMPARE_SWAP => self.on_atomic(state, header, &body),
+            kind::VALUE => self.on_value(state, header, &body),
             kind::IMPORT => self.on_import(state, header, &body),
             kind::WITHDRAWN => self.on_withdrawn(state, core, &body),
             _ => return Err(Violation),

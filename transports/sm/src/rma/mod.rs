@@ -1,4 +1,4 @@
-//! RMA: the initiator copies, by mapping or by process_vm; see `relay` for the third way.
+//! RMA: the initiator copies, by mapping or by process_vm; see `relay` for the third way. Atomic operations go by mapping or by relay.
 
 pub(crate) mod announce;
 pub(crate) mod import;
@@ -17,7 +17,7 @@ use cci_mem::ring::Violation;
 use cci_mem::segment::Segment;
 use cci_mem::streaming;
 use cci_mem::sync::Ordering;
-use cci_proto::{Failure, Registration, Rights, RmaError, RmaHandle};
+use cci_proto::{Access, Atomic, Failure, Registration, RmaError, RmaHandle};
 use cci_transport::{Connection, Core, Message, Posted, Rma, Slot};
 use rustix::io::Errno;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ pub(crate) struct Pending {
     pub(crate) cell: &'static Connection,
     slot: &'static Slot,
     posted: Posted,
-    pub(crate) way: Way,
+    pub(crate) access: Access,
     pub(crate) local: Registration,
     /// Offset in it of the first byte.
     local_offset: u64,
@@ -114,13 +114,6 @@ impl Pending {
         core.end_operation(self.slot, self.cell, self.posted, outcome);
         if let Some((data, _)) = self.message.take() {
             state.buffers.push(data);
-        }
-    }
-
-    pub(crate) fn right(&self) -> Rights {
-        match self.way {
-            Way::Read => Rights::READ,
-            Way::Write => Rights::WRITE,
         }
     }
 
@@ -160,7 +153,7 @@ impl Lane {
             cell,
             slot,
             posted,
-            way: if rma.read { Way::Read } else { Way::Write },
+            access: rma.access,
             local,
             local_offset: rma.local_offset,
             remote: *rma.remote,
@@ -262,12 +255,17 @@ impl Lane {
         let registry = self.registry.as_mut().ok_or(Failure::Disconnected)?;
         let connection = pending.cell.remote.load(Ordering::Relaxed);
         let range = (pending.remote_offset, pending.len);
-        let resolved = registry.resolve(connection, &pending.remote, range, pending.right());
+        let resolved = registry.resolve(connection, &pending.remote, range, pending.access.rights());
         let target = resolved.ok_or(Failure::RemoteHandle)?;
         if target.segment != 0 && !self.segments.contains_key(&target.segment) {
             // The target sent it before anyone could know the handle.
             let _ = self.read_socket(state);
         }
+        let way = match pending.access {
+            Access::Read => Way::Read,
+            Access::Write => Way::Write,
+            Access::Atomic(atomic) => return self.change(state, pending, &target, atomic),
+        };
         let (Some(registry), Some(wire)) = (&self.registry, &self.wire) else { return Err(Failure::Disconnected) };
         let len = usize::try_from(PIECE.min(pending.len - from)).map_err(|_| Failure::Copy)?;
         let mapped = self.segments.get_mut(&target.segment);
@@ -284,20 +282,42 @@ impl Lane {
                 // After the announcement, so that no page is entered that the target has given back.
                 let remote = segment.bytes(offset, len);
                 if is_large(pending.len) {
-                    sys::streaming_copy(pending.way, local, remote);
+                    sys::streaming_copy(way, local, remote);
                 } else {
-                    sys::direct_copy(pending.way, local, remote);
+                    sys::direct_copy(way, local, remote);
                 }
                 Ok(None)
             }
             None => usize::try_from(target.address.wrapping_add(from))
                 .map_err(|_| Failure::Copy)
-                .and_then(|remote| self.process_copy(pending.way, local, remote)),
+                .and_then(|remote| self.process_copy(way, local, remote)),
         };
         hazard::release(wire.outbound.hazard);
         let Some(refused) = outcome? else { return Ok(Some(from + len as u64)) };
         self.no_process_vm = Some(format!("the kernel refuses process_vm: {refused}"));
         Ok(None)
+    }
+
+    /// Changes a word of a mapped segment; what is not mapped, the target changes itself, as `copy` says. Both ways it is one
+    /// operation of the processor, so that they agree on a word that is used in both.
+    fn change(
+        &self,
+        state: &EndpointState,
+        pending: &Pending,
+        target: &Target,
+        atomic: Atomic,
+    ) -> Result<Option<u64>, Failure> {
+        let (Some(registry), Some(wire)) = (&self.registry, &self.wire) else { return Err(Failure::Disconnected) };
+        let len = usize::try_from(pending.len).map_err(|_| Failure::RemoteHandle)?;
+        let segment = self.segments.get(&target.segment);
+        let Some(word) = segment.and_then(|segment| segment.memory(target, len)) else { return Ok(None) };
+        if !registry.enter(wire.outbound.hazard, target.number) {
+            return Err(Failure::RemoteHandle);
+        }
+        let old = word.update(0, len, |old| atomic.apply(old, pending.len));
+        hazard::release(wire.outbound.hazard);
+        store_word(state, (pending.local, pending.local_offset), pending.len, old.ok_or(Failure::RemoteHandle)?)?;
+        Ok(Some(pending.len))
     }
 
     /// Copies by process_vm. `Some`: the kernel does not let a living peer's memory be copied any more, and says this.
@@ -320,6 +340,14 @@ impl Lane {
             CopyError::Refused(errno) => Ok(Some(errno)),
         }
     }
+}
+
+/// Stores the old value of a peer's word of `len` bytes at this place of a registration.
+fn store_word(state: &EndpointState, (number, at): (Registration, u64), len: u64, old: u64) -> Result<(), Failure> {
+    let memory = state.registry.living(number).ok_or(Failure::RemoteHandle)?;
+    let bytes = Atomic::bytes(old, len);
+    let word = usize::try_from(len).ok().and_then(|len| bytes.get(..len)).ok_or(Failure::Copy)?;
+    if memory.copy_in(at, word) { Ok(()) } else { Err(Failure::Copy) }
 }
 
 /// Whether a transfer is copied past the caches. One of a single piece never is.

@@ -4,14 +4,14 @@
 
 use crate::endpoint::state::EndpointState;
 use crate::lane::Lane;
-use crate::lane::layout::{body, kind, pair, unpair};
+use crate::lane::layout::{body as words, kind, pair, unpair};
 use crate::lane::queue::Op;
 use crate::lane::send::Step;
-use crate::rma::{Pending, Stage, registry};
+use crate::rma::{Pending, Stage, registry, store_word};
 use crate::sys::{self, Local, Way};
 use cci_mem::ring::{BODY_WORDS, Header, Violation};
 use cci_mem::sync::Ordering;
-use cci_proto::{Failure, Registration, Rights, RmaHandle, Status};
+use cci_proto::{Access, Atomic, Failure, Registration, Rights, RmaHandle, Status};
 
 /// Pieces that one call publishes: the lane's other frames get their turn.
 const BURST: u32 = 16;
@@ -86,9 +86,15 @@ impl Lane {
         if let Err(failure) = pending.local_at(state, 0, 0) {
             return Ok(Some(Err(failure)));
         }
-        match (pending.stage, pending.way) {
-            (Stage::Relay(from), Way::Write) => self.relay_write(state, pending, from)?,
-            (Stage::Relay(_), Way::Read) => self.relay_read(pending)?,
+        match (pending.stage, pending.access) {
+            (Stage::Relay(from), Access::Write) => self.relay_write(state, pending, from)?,
+            (Stage::Relay(_), Access::Read) => self.relay_request(pending, kind::READ, [0; 2])?,
+            (Stage::Relay(_), Access::Atomic(Atomic::FetchAdd(addend))) => {
+                self.relay_request(pending, kind::FETCH_ADD, [addend, 0])?;
+            }
+            (Stage::Relay(_), Access::Atomic(Atomic::CompareSwap { expected, desired })) => {
+                self.relay_request(pending, kind::COMPARE_SWAP, [desired, expected])?;
+            }
             _ => {}
         }
         Ok(None)
@@ -108,7 +114,7 @@ impl Lane {
             sys::direct_copy(Way::Write, local, wire.outbound_bytes(slot, size));
             let [first, second, ..] = pending.remote.words();
             let connection = pending.cell.remote.load(Ordering::Relaxed).into();
-            let words = body([first, second, pending.remote_offset, pending.len, at, pair(slot, count), connection]);
+            let words = words([first, second, pending.remote_offset, pending.len, at, pair(slot, count), connection]);
             wire.producer.push_words(
                 wire.outbound.ring,
                 Header { kind: kind::WRITE, len: 0, word: pending.operation },
@@ -120,12 +126,14 @@ impl Lane {
         Ok(())
     }
 
-    fn relay_read(&mut self, pending: &mut Pending) -> Result<(), Violation> {
+    /// Asks for what the target is to send: bytes, or the old value of a word.
+    fn relay_request(&mut self, pending: &mut Pending, kind: u8, operands: [u64; 2]) -> Result<(), Violation> {
         let Some(wire) = self.wire.as_mut() else { return Ok(()) };
         let [first, second, ..] = pending.remote.words();
         let connection = pending.cell.remote.load(Ordering::Relaxed).into();
-        let words = body([first, second, pending.remote_offset, pending.len, 0, 0, connection]);
-        let header = Header { kind: kind::READ, len: 0, word: pending.operation };
+        let [operand, expected] = operands;
+        let words = words([first, second, pending.remote_offset, pending.len, operand, expected, connection]);
+        let header = Header { kind, len: 0, word: pending.operation };
         if wire.publish_frame(header, words, None)? {
             self.relay.reading = Some(Reading {
                 operation: pending.operation,
@@ -150,7 +158,7 @@ impl Lane {
     fn answer(&mut self, state: &mut EndpointState, operation: u32, outcome: Result<(), Failure>) {
         let status = outcome.map_or_else(Failure::status, |()| Status::Success);
         let header = Header { kind: kind::RESULT, len: 0, word: operation };
-        self.answer_frame(state, header, body([u64::from(status as u32)]));
+        self.answer_frame(state, header, words([u64::from(status as u32)]));
     }
 
     /// The peer writes a piece.
@@ -254,6 +262,34 @@ impl Lane {
         Ok(())
     }
 
+    /// The peer wants a word to be changed.
+    pub(crate) fn on_atomic(&mut self, state: &mut EndpointState, header: Header, body: &[u64; BODY_WORDS]) {
+        let (operand, expected) = (body[4], body[5]);
+        let atomic = if header.kind == kind::FETCH_ADD {
+            Atomic::FetchAdd(operand)
+        } else {
+            Atomic::CompareSwap { expected, desired: operand }
+        };
+        match self.resolve(state, body, Rights::READ_WRITE).and_then(|at| change(state, at, body[3], atomic)) {
+            Some(old) => {
+                let header = Header { kind: kind::VALUE, len: 0, word: header.word };
+                self.answer_frame(state, header, words([old]));
+            }
+            None => self.answer(state, header.word, Err(Failure::RemoteHandle)),
+        }
+    }
+
+    /// The peer has changed a word, and tells what it was.
+    pub(crate) fn on_value(&mut self, state: &mut EndpointState, header: Header, body: &[u64; BODY_WORDS]) {
+        let is_asked = |reading: &mut Reading| reading.operation == header.word && Atomic::is_word(reading.left);
+        match self.relay.reading.take_if(is_asked) {
+            Some(Reading { number, at, left, .. }) => {
+                self.relay.result = Some(store_word(state, (number, at), left, body[0]));
+            }
+            None => state.strays += 1,
+        }
+    }
+
     /// The peer tells how an operation ended.
     pub(crate) fn on_result(&mut self, header: Header, body: &[u64; BODY_WORDS]) {
         let status = u32::try_from(body[0]).ok().and_then(Status::from_u32).unwrap_or(Status::Error);
@@ -263,6 +299,12 @@ impl Lane {
             self.relay.result = Some(outcome);
         }
     }
+}
+
+/// Changes an own word of `len` bytes at this place of a registration; says what it was.
+fn change(state: &EndpointState, (number, at): (Registration, u64), len: u64, atomic: Atomic) -> Option<u64> {
+    let memory = state.registry.living(number)?;
+    memory.update(at, usize::try_from(len).ok()?, |old| atomic.apply(old, len))
 }
 
 /// A count of bytes of one piece, in the widths that frames and copies need.

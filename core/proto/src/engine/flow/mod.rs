@@ -25,6 +25,7 @@ use continuation::Continuation;
 use limits::MAX_REQUESTS;
 use probing::Probing;
 use queue::{Batch, FrameState, InFlight, Payload, Queued, ReorderEntry, Serve};
+use rma_state::Answer;
 use slicing::Slicing;
 
 /// The state of a busy connection.
@@ -34,8 +35,8 @@ pub(crate) struct Flow {
     // Sending.
     pub(crate) queue: VecDeque<Queued>,
     pub(crate) serves: VecDeque<Serve>,
-    /// Results to be sent: operation and status.
-    pub(crate) results: VecDeque<(u32, u8)>,
+    /// Answers to be sent, by operation.
+    pub(crate) results: VecDeque<(u32, Answer)>,
     /// Frames from the oldest unacknowledged to `next_seq`.
     pub(crate) in_flight: VecDeque<InFlight>,
     pub(crate) bytes_in_flight: u64,

@@ -1,7 +1,7 @@
 //! The state of RMAs and of operations whose end is reported in order.
 
-use crate::Failure;
 use crate::engine::host::Target;
+use crate::{Access, Failure};
 
 /// Bits of an operation's number on the wire that are the host's.
 pub(crate) const OP_BITS: u32 = 20;
@@ -15,7 +15,7 @@ pub(crate) struct RmaState {
     /// count of RMAs. So a late result never ends a later operation with the same host number.
     pub(crate) wire: u32,
     pub(crate) target: Target,
-    pub(crate) read: bool,
+    pub(crate) access: Access,
     pub(crate) fence: bool,
     pub(crate) has_message: bool,
     /// Bytes cut into frames.
@@ -37,6 +37,22 @@ pub(crate) enum OrderedEnd {
     Open,
     /// Ended; an earlier operation has not.
     Ended(Result<(), Failure>),
+}
+
+/// What the initiator of an operation is told at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// By RESULT.
+    Status(u8),
+    /// By VALUE: it has changed a word that had this value.
+    Value(u64),
+}
+
+impl Answer {
+    /// Returns the refusal of an operation.
+    pub(crate) fn refusal(failure: Failure) -> Self {
+        Self::Status(status(failure))
+    }
 }
 
 /// Returns the number by which a result reports this failure.

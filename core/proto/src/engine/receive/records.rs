@@ -90,8 +90,12 @@ impl RecvCtx<'_> {
                 self.read_bytes(op, at, bytes, host, ended);
                 FrameOutcome::Done
             }
-            Record::Result { op, status } => {
-                self.result(op, status, ended);
+            Record::Atomic { op, target, atomic } => {
+                self.atomic(op, &target, atomic, host);
+                FrameOutcome::Done
+            }
+            Record::Result { .. } | Record::Value { .. } => {
+                self.answer(record, host, ended);
                 FrameOutcome::Done
             }
             Record::Probe { .. } | Record::ProbeReply { .. } | Record::Slice { .. } => FrameOutcome::Done,

@@ -1,13 +1,17 @@
-//! RMA records: the peer's writes and reads, and the answers to this side's.
+//! RMA records: the peer's operations, and the answers to this side's.
 
 use super::context::{FrameOutcome, RecvCtx, RmaEnd};
-use crate::Failure;
 use crate::engine::connection::conn::bit;
 use crate::engine::flow::continuation::Continuation;
 use crate::engine::flow::limits::{MAX_REQUESTS, WINDOW};
 use crate::engine::flow::queue::{Queued, Serve};
-use crate::engine::flow::rma_state::{OP_MASK, RmaState, status};
+use crate::engine::flow::rma_state::{Answer, OP_MASK, RmaState, status};
 use crate::engine::host::{Host, Op, Target};
+use crate::wire::Record;
+use crate::{Access, Atomic, Failure};
+
+/// What is not even looked at.
+const REFUSED: Answer = Answer::Status(1);
 
 impl RecvCtx<'_> {
     /// Writes bytes for a peer. Returns whether they are the last of the operation.
@@ -33,7 +37,7 @@ impl RecvCtx<'_> {
         if status != 0 {
             self.conn.set(bit::AFTER_REFUSED);
         }
-        self.flow.results.push_back((op, status));
+        self.flow.results.push_back((op, Answer::Status(status)));
     }
 
     /// Accepts a read request of the peer, or queues the result that refuses it.
@@ -42,15 +46,21 @@ impl RecvCtx<'_> {
             if !self.is_held {
                 return FrameOutcome::NoRoom;
             }
-            self.flow.results.push_back((op, 1));
+            self.flow.results.push_back((op, REFUSED));
             return FrameOutcome::Done;
         }
         match host.may_read(self.conn.host_cookie, &target) {
             Ok(()) if target.len > 0 => self.flow.serves.push_back(Serve { op, target, at: 0 }),
-            Ok(()) => self.flow.results.push_back((op, 1)),
-            Err(failure) => self.flow.results.push_back((op, status(failure))),
+            Ok(()) => self.flow.results.push_back((op, REFUSED)),
+            Err(failure) => self.flow.results.push_back((op, Answer::refusal(failure))),
         }
         FrameOutcome::Done
+    }
+
+    /// Changes a word for a peer, and queues the answer.
+    pub(super) fn atomic<H: Host>(&mut self, op: u32, target: &Target, atomic: Atomic, host: &mut H) {
+        let changed = host.atomic(self.conn.host_cookie, target, atomic);
+        self.flow.results.push_back((op, changed.map_or_else(Answer::refusal, Answer::Value)));
     }
 
     /// Returns the state of the RMA of this connection that the peer names.
@@ -64,7 +74,7 @@ impl RecvCtx<'_> {
 
     /// Returns this side's read to which these bytes belong, if it still awaits bytes.
     pub(super) fn asked_bytes(&mut self, op: u32, at: u64, len: usize) -> Option<(Op, &mut RmaState)> {
-        let (op, state) = self.rma(op).filter(|(_, state)| state.read && !state.answered)?;
+        let (op, state) = self.rma(op).filter(|(_, state)| state.access == Access::Read && !state.answered)?;
         let end = at.checked_add(len as u64)?;
         (end <= state.target.len).then_some((op, state))
     }
@@ -90,11 +100,36 @@ impl RecvCtx<'_> {
             self.flow.moved = true;
             return;
         }
+        self.end_fetch(op, ended);
+    }
+
+    /// Places the old value of a word that an operation of this side has changed.
+    fn value<H: Host>(&mut self, op: u32, value: u64, host: &mut H, ended: &mut impl FnMut(RmaEnd)) {
+        let asked = |state: &RmaState| matches!(state.access, Access::Atomic(_)) && !state.answered;
+        let Some((op, state)) = self.rma(op).filter(|(_, state)| asked(state)) else { return };
+        let len = state.target.len;
+        let bytes = Atomic::bytes(value, len);
+        host.place(op, 0, if len == 4 { &bytes[..4] } else { &bytes });
+        self.end_fetch(op, ended);
+    }
+
+    /// Ends an operation of this side whose bytes have all come, but for its message.
+    fn end_fetch(&mut self, op: Op, ended: &mut impl FnMut(RmaEnd)) {
+        let Some(state) = self.rmas.get_mut(op.0 as usize).and_then(Option::as_mut) else { return };
         state.answered = true;
         if state.has_message {
             self.release_deferred(op);
         }
         ended((op, Ok(())));
+    }
+
+    /// Handles the answer to an RMA of this side, if the record is one.
+    pub(crate) fn answer<H: Host>(&mut self, record: &Record<'_>, host: &mut H, ended: &mut impl FnMut(RmaEnd)) {
+        match *record {
+            Record::Result { op, status } => self.result(op, status, ended),
+            Record::Value { op, value } => self.value(op, value, host, ended),
+            _ => {}
+        }
     }
 
     /// Queues the message of a read whose data has arrived, before everything else.
@@ -116,10 +151,11 @@ impl RecvCtx<'_> {
     }
 
     /// Handles the result of an RMA of this side.
-    pub(crate) fn result(&mut self, op: u32, status: u8, ended: &mut impl FnMut(RmaEnd)) {
+    fn result(&mut self, op: u32, status: u8, ended: &mut impl FnMut(RmaEnd)) {
         let Some((op, state)) = self.rma(op) else { return };
-        // A successful read ends with its last bytes.
-        if state.answered || state.read && status == 0 {
+        // What brings bytes ends well with the last of them.
+        let fetches = state.access.fetches();
+        if state.answered || fetches && status == 0 {
             return;
         }
         state.answered = true;
@@ -128,7 +164,7 @@ impl RecvCtx<'_> {
             2 => Err(Failure::Copy),
             _ => Err(Failure::RemoteHandle),
         };
-        if state.read && state.left > 1 {
+        if fetches && state.left > 1 {
             // Its message is not sent.
             state.left = 1;
         }

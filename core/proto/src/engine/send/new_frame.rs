@@ -2,15 +2,16 @@
 
 use super::message::saturating_u32;
 use super::schedule::has_queued;
-use crate::Time;
 use crate::engine::connection::conn::{Conn, NONE, bit};
 use crate::engine::flow::Flow;
 use crate::engine::flow::frame_pool::{Buffer, FramePool};
 use crate::engine::flow::limits::LARGE;
 use crate::engine::flow::queue::{Batch, InFlight, Ops, Payload, Queued, Serve, fresh};
+use crate::engine::flow::rma_state::Answer;
 use crate::engine::host::{Host, Source};
 use crate::engine::state::Engine;
-use crate::wire::{DATA, READ_BYTES_HEAD, RESULT, WRITE_HEAD, emit_read, emit_result};
+use crate::wire::{DATA, READ_BYTES_HEAD, VALUE, WRITE_HEAD, emit_atomic, emit_read, emit_result, emit_value};
+use crate::{Access, Time};
 use alloc::collections::VecDeque;
 
 /// Bytes of a cache line, and of a word that leaves in one frame.
@@ -48,21 +49,26 @@ impl Engine {
             Queued::Rma(op) => {
                 let state = self.rmas.get_mut(op.0 as usize)?.as_mut()?;
                 // Taken before any state changes: without a buffer, nothing is sent now.
-                let buffer = if state.read { self.frames.take(conn.flow) } else { None };
-                if state.read && buffer.is_none() {
+                let fetches = state.access.fetches();
+                let buffer = if fetches { self.frames.take(conn.flow) } else { None };
+                if fetches && buffer.is_none() {
                     await_frame(conn, index, &mut self.awaiting_frame);
                     return None;
                 }
                 if state.at == 0 {
                     flow.running += 1;
-                    if state.fence || state.read && state.has_message {
+                    if state.fence || fetches && state.has_message {
                         flow.barrier = Some(op);
                     }
                 }
                 if let Some(buffer) = buffer {
                     state.at = state.target.len;
                     flow.queue.pop_front();
-                    let len = emit_read(self.frames.bytes_mut(buffer), 0, state.wire, &state.target);
+                    let bytes = self.frames.bytes_mut(buffer);
+                    let len = match state.access {
+                        Access::Atomic(atomic) => emit_atomic(bytes, 0, state.wire, &state.target, atomic),
+                        _ => emit_read(bytes, 0, state.wire, &state.target),
+                    };
                     return Some(fresh(Payload::Batch(control(buffer, len, now))));
                 }
                 let at = state.at;
@@ -102,12 +108,20 @@ fn results(frames: &mut FramePool, owner: u32, flow: &mut Flow, room: u32, now: 
     let capacity = (room as usize).min(frames.stride());
     let bytes = frames.bytes_mut(buffer);
     let mut len = 0;
-    while len + RESULT <= capacity
-        && let Some((op, status)) = flow.results.pop_front()
+    while len + VALUE <= capacity
+        && let Some((op, answer)) = flow.results.pop_front()
     {
-        len = emit_result(bytes, len, op, status);
+        len = emit_answer(bytes, len, op, answer);
     }
     Some(control(buffer, len, now))
+}
+
+/// Writes what the initiator of an operation is told. Returns where the record ends.
+pub(crate) fn emit_answer(frame: &mut [u8], at: usize, op: u32, answer: Answer) -> usize {
+    match answer {
+        Answer::Status(status) => emit_result(frame, at, op, status),
+        Answer::Value(value) => emit_value(frame, at, op, value),
+    }
 }
 
 /// Returns the next bytes of the read that is being served.

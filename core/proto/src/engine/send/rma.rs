@@ -10,7 +10,7 @@ use crate::engine::flow::rma_state::{OP_BITS, OP_MASK, RmaState};
 use crate::engine::host::Index;
 use crate::engine::state::{Engine, flow_of, get_ready};
 use crate::wire::DATA;
-use crate::{Attribute, RmaError, Time};
+use crate::{Access, Atomic, Attribute, RmaError, Time};
 
 impl Engine {
     /// Starts an RMA.
@@ -28,6 +28,10 @@ impl Engine {
         if rma.target.len == 0 {
             return Err(RmaError::ZeroLength);
         }
+        if matches!(rma.access, Access::Atomic(_)) && !Atomic::is_word(rma.target.len) {
+            return Err(RmaError::WordLength);
+        }
+        let fetches = rma.access.fetches();
         let len = rma.message.map_or(0, <[u8]>::len);
         if len > self.small_peers.largest(conn, index, self.config.max_send_size) as usize {
             return Err(RmaError::MessageTooLong);
@@ -38,10 +42,10 @@ impl Engine {
         let before = flow.last_send();
         flow.queue.push_back(Queued::Rma(op));
         if let Some(message) = rma.message {
-            // A read's message is queued when the data has come, so the peer need not check an
-            // earlier RMA.
+            // The message of an RMA that brings bytes is queued when they have come, so the peer need
+            // not check an earlier RMA.
             let (parts, owner) = (&[message], conn.flow);
-            let after = !rma.read;
+            let after = !fetches;
             let message = OutboundMessage {
                 parts,
                 len,
@@ -55,9 +59,8 @@ impl Engine {
                 is_only_conn,
             };
             let (queue, deferred) = (&mut flow.queue, &mut flow.deferred);
-            // A read's message is deferred until the data has come.
             let defer =
-                |batch| if rma.read { deferred.push_back((op, batch)) } else { queue.push_back(Queued::Batch(batch)) };
+                |batch| if fetches { deferred.push_back((op, batch)) } else { queue.push_back(Queued::Batch(batch)) };
             if !message.write_batches(&mut self.frames, &mut self.parts, defer) {
                 flow.queue.pop_back();
                 get_ready(conn, index, &mut self.ready);
@@ -73,7 +76,7 @@ impl Engine {
             conn: index,
             wire: op.0 & OP_MASK | self.lives << OP_BITS,
             target: rma.target,
-            read: rma.read,
+            access: rma.access,
             fence: rma.fence,
             has_message: rma.message.is_some(),
             at: 0,

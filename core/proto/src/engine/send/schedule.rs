@@ -87,7 +87,7 @@ pub(crate) fn has_queued(flow: &Flow, conn: &Conn, rmas: &[Option<RmaState>]) ->
             None => {
                 let Some(rma) = rmas.get(op.0 as usize).and_then(Option::as_ref) else { return true };
                 // The peer keeps at most this many requests.
-                let crowded = rma.read && flow.running as usize >= MAX_REQUESTS;
+                let crowded = rma.access.fetches() && flow.running as usize >= MAX_REQUESTS;
                 !crowded && (!rma.fence || flow.messages_in_flight == 0 && flow.running == 0)
             }
         },

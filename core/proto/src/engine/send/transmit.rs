@@ -6,7 +6,7 @@ use super::schedule::{again, may_send_new, sliced};
 use crate::engine::api::Transmit;
 use crate::engine::connection::conn::{State, bit};
 use crate::engine::flow::queue::{Batch, Payload, Queued};
-use crate::engine::flow::rma_state::status;
+use crate::engine::flow::rma_state::Answer;
 use crate::engine::flow::slicing::{Slice, Slicing};
 use crate::engine::host::Host;
 use crate::engine::state::{Engine, get_ready};
@@ -261,7 +261,7 @@ impl Engine {
             }
             Payload::ReadBytes { op, .. } => {
                 flow.serves.retain(|serve| serve.op != op);
-                flow.results.push_back((op, status(failure)));
+                flow.results.push_back((op, Answer::refusal(failure)));
             }
             Payload::Empty | Payload::Batch(_) | Payload::Aborted { .. } => {}
         }

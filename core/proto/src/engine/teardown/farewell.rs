@@ -5,10 +5,12 @@ use crate::engine::connection::conn::{Conn, NONE};
 use crate::engine::flow::Flow;
 use crate::engine::flow::frame_pool::FramePool;
 use crate::engine::flow::queue::{Ops, Payload, ReorderEntry, join};
+use crate::engine::flow::rma_state::Answer;
 use crate::engine::host::Host;
 use crate::engine::recovery::ack::distance;
+use crate::engine::send::new_frame::emit_answer;
 use crate::engine::state::Engine;
-use crate::wire::{CLOSE, Close, HEADER, Header, Kind, MAX_SACK, RESULT, Record, Records, Sack, emit_result};
+use crate::wire::{CLOSE, Close, HEADER, Header, Kind, MAX_SACK, Record, Records, Sack, VALUE};
 use alloc::boxed::Box;
 use alloc::vec;
 
@@ -31,11 +33,11 @@ impl Engine {
         let mut end = close.emit(&sack[..words], &mut frame);
         if let Some(flow) = flow {
             let sent = flow.in_flight.iter().flat_map(|frame| results(&frame.payload, &self.frames));
-            for (op, status) in sent.chain(flow.results.iter().copied()) {
-                if end + RESULT > frame.len() {
+            for (op, answer) in sent.chain(flow.results.iter().copied()) {
+                if end + VALUE > frame.len() {
                     break;
                 }
-                end = emit_result(&mut frame, end, op, status);
+                end = emit_answer(&mut frame, end, op, answer);
             }
         }
         frame[HEADER..end].into()
@@ -52,10 +54,8 @@ impl Engine {
     ) {
         for record in records {
             let mut ended = None;
-            if let Some(mut ctx) = self.recv_ctx_of_flow(index)
-                && let Record::Result { op, status } = record
-            {
-                ctx.result(op, status, &mut |end| ended = Some(end));
+            if let Some(mut ctx) = self.recv_ctx_of_flow(index) {
+                ctx.answer(&record, host, &mut |end| ended = Some(end));
             }
             if let Some((op, outcome)) = ended {
                 self.end_rma_part(index, op, outcome, host);
@@ -111,8 +111,8 @@ fn delivered(flow: &Flow, words: &mut [u64; MAX_SACK]) -> usize {
     count
 }
 
-/// The results in a frame that is in flight.
-fn results<'f>(payload: &Payload, frames: &'f FramePool) -> impl Iterator<Item = (u32, u8)> + use<'f> {
+/// The answers in a frame that is in flight.
+fn results<'f>(payload: &Payload, frames: &'f FramePool) -> impl Iterator<Item = (u32, Answer)> + use<'f> {
     let records = match payload {
         Payload::Batch(batch) if batch.of == NONE => {
             Records::again(&frames.bytes(batch.buffer)[..usize::from(batch.len)])
@@ -120,7 +120,8 @@ fn results<'f>(payload: &Payload, frames: &'f FramePool) -> impl Iterator<Item =
         _ => None,
     };
     records.into_iter().flatten().filter_map(|record| match record {
-        Record::Result { op, status } => Some((op, status)),
+        Record::Result { op, status } => Some((op, Answer::Status(status))),
+        Record::Value { op, value } => Some((op, Answer::Value(value))),
         _ => None,
     })
 }

@@ -5,7 +5,7 @@ mod attacks;
 
 use super::*;
 use crate::wire::{Crc, Header, seal};
-use crate::{Address, Attribute, Failure, SendError, Time};
+use crate::{Access, Address, Atomic, Attribute, Failure, RmaError, SendError, Time};
 use alloc::vec;
 use alloc::vec::Vec;
 use std::collections::BTreeMap;
@@ -52,6 +52,8 @@ pub(super) struct Recorder {
     pub(super) dead: bool,
     /// Parts that were copied before their frame's check was known.
     pub(super) copied: u32,
+    /// Words that were changed, or looked at, for a peer.
+    pub(super) changes: u32,
 }
 
 impl Host for Recorder {
@@ -117,6 +119,20 @@ impl Host for Recorder {
     fn may_read(&mut self, _: u32, target: &Target) -> Result<(), Failure> {
         let fits = target.offset.checked_add(target.len).is_some_and(|end| end <= self.memory.len() as u64);
         if target.handle == [7, 7] && fits { Ok(()) } else { Err(Failure::RemoteHandle) }
+    }
+
+    fn atomic(&mut self, _: u32, target: &Target, atomic: Atomic) -> Result<u64, Failure> {
+        self.may_read(0, target)?;
+        self.changes += 1;
+        let at = usize::try_from(target.offset).expect("small");
+        let len = usize::try_from(target.len).expect("a word");
+        let mut word = [0; 8];
+        word[..len].copy_from_slice(&self.memory[at..at + len]);
+        let old = u64::from_le_bytes(word);
+        if let Some(new) = atomic.apply(old, target.len) {
+            self.memory[at..at + len].copy_from_slice(&new.to_le_bytes()[..len]);
+        }
+        Ok(old)
     }
 
     fn place(&mut self, _: Op, at: u64, bytes: &[u8]) {
@@ -327,7 +343,7 @@ fn memory_is_written_and_read() {
         let mut pair = Pair::new(loss);
         let [client, _] = pair.connect(Attribute::ReliableOrdered);
         let target = Target { handle: [7, 7], offset: 100, len: 50_000 };
-        let write = Rma { op: Op(1), target, read: false, fence: false, message: Some(b"written") };
+        let write = Rma { op: Op(1), target, access: Access::Write, fence: false, message: Some(b"written") };
         pair.engines[0].rma(pair.now, client, &write).expect("write");
         pair.run(|pair| pair.hosts[0].ended.contains_key(&1));
         assert_eq!(pair.hosts[0].ended[&1], Ok(()));
@@ -335,18 +351,95 @@ fn memory_is_written_and_read() {
         assert!(pair.hosts[1].memory[100..50_100].iter().all(|byte| *byte == 5));
         assert_eq!(pair.hosts[1].memory[99], 3);
         pair.hosts[1].memory.fill(9);
-        let read = Rma { op: Op(2), read: true, message: Some(b"read"), fence: true, ..write };
+        let read = Rma { op: Op(2), access: Access::Read, message: Some(b"read"), fence: true, ..write };
         pair.engines[0].rma(pair.now, client, &read).expect("read");
         pair.run(|pair| pair.hosts[0].ended.contains_key(&2));
         assert_eq!(pair.hosts[0].ended[&2], Ok(()));
         assert!(pair.hosts[0].local[..50_000].iter().all(|byte| *byte == 9));
         assert_eq!(pair.hosts[1].received.len(), 2);
-        let wrong = Rma { op: Op(3), target: Target { handle: [7, 8], ..target }, read: false, ..write };
+        let wrong = Rma { op: Op(3), target: Target { handle: [7, 8], ..target }, access: Access::Write, ..write };
         pair.engines[0].rma(pair.now, client, &wrong).expect("write");
         pair.run(|pair| pair.hosts[0].ended.contains_key(&3));
         assert_eq!(pair.hosts[0].ended[&3], Err(Failure::RemoteHandle));
         assert_eq!(pair.hosts[1].received.len(), 2, "the message of a refused write");
     }
+}
+
+#[test]
+fn a_word_is_changed_once_whatever_is_lost() {
+    const COUNT: u32 = 200;
+    for loss in [0, 10, 3] {
+        let mut pair = Pair::new(loss);
+        let [client, _] = pair.connect(Attribute::ReliableOrdered);
+        pair.hosts[1].memory[8..16].fill(0);
+        let target = Target { handle: [7, 7], offset: 8, len: 8 };
+        let access = Access::Atomic(Atomic::FetchAdd(1));
+        let add = |op| Rma { op: Op(op), target, access, fence: false, message: Some(b"added") };
+        let mut values = Vec::new();
+        for op in 0..COUNT {
+            pair.engines[0].rma(pair.now, client, &add(op)).expect("an atomic operation");
+            if op % 8 == 7 {
+                // The last of them to end has left its old value.
+                pair.run(|pair| pair.hosts[0].ended.len() > op as usize);
+                values.push(u64::from_le_bytes(pair.hosts[0].local[..8].try_into().expect("8 bytes")));
+            }
+        }
+        assert!(pair.hosts[0].ended.values().all(Result::is_ok), "loss {loss}");
+        assert_eq!(pair.hosts[1].changes, COUNT, "loss {loss}");
+        assert_eq!(pair.hosts[1].memory[8..16], u64::from(COUNT).to_le_bytes(), "loss {loss}");
+        assert!(values.is_sorted() && values.iter().all(|value| *value < COUNT.into()), "{values:?}");
+        assert_eq!(pair.hosts[1].received.len(), COUNT as usize, "each message after its operation");
+    }
+}
+
+#[test]
+fn a_word_is_swapped_only_where_it_is_as_expected() {
+    let mut pair = Pair::new(0);
+    let [client, _] = pair.connect(Attribute::ReliableUnordered);
+    let mut word = |op: u32, len: u64, handle: u64, atomic: Atomic| {
+        let target = Target { handle: [7, handle], offset: 16, len };
+        let rma = Rma { op: Op(op), target, access: Access::Atomic(atomic), fence: false, message: None };
+        pair.engines[0].rma(pair.now, client, &rma)?;
+        pair.run(|pair| pair.hosts[0].ended.contains_key(&op));
+        let old = u64::from_le_bytes(pair.hosts[0].local[..8].try_into().expect("8 bytes"));
+        Ok((pair.hosts[0].ended[&op], old, pair.hosts[1].memory[16..24].to_vec()))
+    };
+    let three = 0x0303_0303_0303_0303;
+    let swap = |expected, desired| Atomic::CompareSwap { expected, desired };
+    assert_eq!(word(1, 8, 7, swap(4, 9)), Ok((Ok(()), three, vec![3; 8])), "another value");
+    assert_eq!(
+        word(2, 4, 7, swap(three, 0)),
+        Ok((Ok(()), three, vec![0, 0, 0, 0, 3, 3, 3, 3])),
+        "the half that counts"
+    );
+    let (ended, ..) = word(3, 8, 8, swap(0, 1)).expect("begun");
+    assert_eq!(ended, Err(Failure::RemoteHandle));
+    assert_eq!(word(4, 2, 7, swap(0, 1)).map(drop), Err(RmaError::WordLength));
+}
+
+/// A peer that closes has told what it did: the value of a word that it changed comes with its CLOSE.
+#[test]
+fn a_farewell_brings_the_value_of_a_word() {
+    let mut pair = Pair::new(0);
+    let [client, server] = pair.connect(Attribute::ReliableOrdered);
+    let target = Target { handle: [7, 7], offset: 0, len: 8 };
+    let access = Access::Atomic(Atomic::FetchAdd(1));
+    let rma = Rma { op: Op(1), target, access, fence: false, message: None };
+    pair.engines[0].rma(pair.now, client, &rma).expect("begun");
+    // The value is lost on its way, and then its sender closes.
+    let is_value = |frame: &[u8]| {
+        crate::wire::Data::parse(frame)
+            .is_some_and(|(.., mut records)| records.any(|record| matches!(record, crate::wire::Record::Value { .. })))
+    };
+    pair.filter = std::boxed::Box::new(move |_, frame| !is_value(frame));
+    pair.run(|pair| pair.hosts[1].changes == 1);
+    pair.pump();
+    let now = pair.now;
+    let [_, engine] = &mut pair.engines;
+    engine.close(now, server, &mut pair.hosts[1]);
+    pair.run(|pair| pair.hosts[0].ended.contains_key(&1));
+    assert_eq!(pair.hosts[0].ended[&1], Ok(()));
+    assert_eq!(pair.hosts[0].local[..8], [3; 8]);
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn a_write_that_is_in_place_when_its_target_closes_has_succeeded() {
         let mut pair = Pair::new(0);
         let [client, server] = pair.connect(Attribute::ReliableOrdered);
         let target = Target { handle: [7, 7], offset: 0, len: 5000 };
-        let rma = Rma { op: Op(1), target, read: false, fence: false, message: Some(b"written") };
+        let rma = Rma { op: Op(1), target, access: Access::Write, fence: false, message: Some(b"written") };
         let now = pair.now;
         pair.engines[1].rma(now, server, &rma).expect("write");
         pair.engines[1].send(now, server, &[b"after"], Op(2), false).expect("send");
@@ -106,7 +106,7 @@ fn a_refused_write_is_told_by_the_close_too() {
     let mut pair = Pair::new(0);
     let [client, server] = pair.connect(Attribute::ReliableOrdered);
     let target = Target { handle: [7, 8], offset: 0, len: 50 };
-    let rma = Rma { op: Op(1), target, read: false, fence: false, message: None };
+    let rma = Rma { op: Op(1), target, access: Access::Write, fence: false, message: None };
     let now = pair.now;
     pair.engines[1].rma(now, server, &rma).expect("write");
     pair.engines[1].send(now, server, &[b"after"], Op(2), false).expect("send");

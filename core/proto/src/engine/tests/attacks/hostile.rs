@@ -84,7 +84,7 @@ fn program(dice: &mut Dice, raw: &mut Raw, next: &mut u32) {
             let target = Target { handle: [7, 7], offset: 0, len: 1 + dice.next(9000) };
             let message = (dice.next(2) == 0).then_some(&note[..]);
             let (read, fence) = (dice.next(2) == 0, dice.next(3) == 0);
-            raw.engine.rma(now, index, &Rma { op, target, read, fence, message }).is_ok()
+            raw.engine.rma(now, index, &Rma { op, target, access: access(read), fence, message }).is_ok()
         }
         4 => {
             raw.host.slots += dice.next(3) as u32;

@@ -116,7 +116,7 @@ fn no_completion_message_follows_a_write_whose_memory_went_away() {
         });
         let target = Target { handle: [7, 7], offset: 0, len: 5000 };
         let note = vec![1; len];
-        let rma = Rma { op: Op(1), target, read: false, fence: false, message: Some(&note) };
+        let rma = Rma { op: Op(1), target, access: Access::Write, fence: false, message: Some(&note) };
         pair.engines[0].rma(pair.now, client, &rma).expect("rma");
         pair.pump();
         pair.hosts[0].dead = true;
@@ -138,7 +138,7 @@ fn a_range_that_wraps_is_refused_by_the_target_and_the_connection_goes_on() {
     let [client, _] = pair.connect(Attribute::ReliableOrdered);
     for read in [false, true] {
         let target = Target { handle: [7, 7], offset: u64::MAX, len: 10 };
-        let rma = Rma { op: Op(1), target, read, fence: false, message: None };
+        let rma = Rma { op: Op(1), target, access: access(read), fence: false, message: None };
         pair.engines[0].rma(pair.now, client, &rma).expect("rma");
         pair.run(|pair| pair.hosts[0].ended.contains_key(&1));
         assert_eq!(pair.hosts[0].ended.remove(&1), Some(Err(Failure::RemoteHandle)));
@@ -151,7 +151,7 @@ fn a_result_for_the_operation_of_another_connection_ends_nothing() {
     let first = pair.connect(Attribute::ReliableOrdered);
     let second = pair.connect(Attribute::ReliableOrdered);
     let target = Target { handle: [7, 7], offset: 0, len: 10 };
-    let rma = Rma { op: Op(1), target, read: true, fence: false, message: None };
+    let rma = Rma { op: Op(1), target, access: Access::Read, fence: false, message: None };
     pair.engines[0].rma(pair.now, first[0], &rma).expect("rma");
     pair.pump();
     let op = pair.engines[0].rmas[1].expect("open").wire;

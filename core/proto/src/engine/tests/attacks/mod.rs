@@ -17,7 +17,7 @@ mod slots;
 use super::{ADDRESSES, CONFIG, Pair, Recorder, message, recorder};
 use crate::engine::*;
 use crate::wire::{self, Ack, Connect, Data, Header, Kind, Offer, Record, Retry, flags};
-use crate::{Address, Attribute, Failure, Time};
+use crate::{Access, Address, Attribute, Failure, Time};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -184,9 +184,13 @@ impl Raw {
 
     fn rma(&mut self, op: u32, read: bool, len: u64, note: Option<&[u8]>) {
         let target = Target { handle: [7, 7], offset: 0, len };
-        let rma = Rma { op: Op(op), target, read, fence: false, message: note };
+        let rma = Rma { op: Op(op), target, access: access(read), fence: false, message: note };
         self.engine.rma(self.now, self.index, &rma).expect("an RMA");
     }
+}
+
+fn access(read: bool) -> Access {
+    if read { Access::Read } else { Access::Write }
 }
 
 /// Every record of DATA frames.

@@ -16,7 +16,7 @@ fn on_an_ordered_connection_operations_end_in_the_order_in_which_they_began() {
                 1 => {
                     let handle = if op % 5 == 0 { [7, 8] } else { [7, 7] };
                     let target = Target { handle, ..target };
-                    let rma = Rma { op: Op(op), target, read, fence: op % 9 == 1, message: note };
+                    let rma = Rma { op: Op(op), target, access: access(read), fence: op % 9 == 1, message: note };
                     pair.engines[0].rma(now, client, &rma).expect("rma");
                 }
                 _ => pair.engines[0].send(now, client, &[&message(op, 40)], Op(op), false).expect("send"),
@@ -49,7 +49,7 @@ fn a_fence_with_a_message_longer_than_a_frame_ends() {
         let [client, _] = pair.connect(Attribute::ReliableOrdered);
         let target = Target { handle: [7, 7], offset: 0, len: 3000 };
         let note = vec![1; 5000];
-        let rma = Rma { op: Op(1), target, read, fence: true, message: Some(&note) };
+        let rma = Rma { op: Op(1), target, access: access(read), fence: true, message: Some(&note) };
         pair.engines[0].rma(pair.now, client, &rma).expect("rma");
         pair.engines[0].send(pair.now, client, &[b"after"], Op(2), false).expect("send");
         let limit = pair.now.plus_micros(2_000_000);
@@ -64,7 +64,7 @@ fn the_message_of_a_read_after_a_refused_write_is_delivered() {
     let [client, _] = pair.connect(Attribute::ReliableOrdered);
     let good = Target { handle: [7, 7], offset: 0, len: 30 };
     let bad = Target { handle: [7, 8], ..good };
-    let rma = |op, target, read, message| Rma { op: Op(op), target, read, fence: false, message };
+    let rma = |op, target, read, message| Rma { op: Op(op), target, access: access(read), fence: false, message };
     pair.engines[0].rma(pair.now, client, &rma(1, bad, false, None)).expect("rma");
     pair.engines[0].rma(pair.now, client, &rma(2, good, true, Some(&b"read"[..]))).expect("rma");
     pair.run(|pair| pair.hosts[0].ended.len() == 2);

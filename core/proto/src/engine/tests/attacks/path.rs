@@ -40,7 +40,7 @@ fn grown(attribute: Attribute, loss: u64) -> (Pair, Index, Rc<Cell<usize>>) {
 fn shrink(attribute: Attribute, loss: u64, to: usize, told: bool) -> Pair {
     let (mut pair, client, limit) = grown(attribute, loss);
     let target = Target { handle: [7, 7], offset: 100, len: 30_000 };
-    let rma = Rma { op: Op(1000), target, read: false, fence: false, message: Some(b"written") };
+    let rma = Rma { op: Op(1000), target, access: Access::Write, fence: false, message: Some(b"written") };
     // The read brings what the write takes: both have the same place here.
     pair.hosts[1].memory[1 << 15..].fill(5);
     for number in 0..100 {
@@ -49,7 +49,7 @@ fn shrink(attribute: Attribute, loss: u64, to: usize, told: bool) -> Pair {
         if number == 10 {
             pair.engines[0].rma(pair.now, client, &rma).expect("a write");
             let behind = Target { offset: 1 << 15, ..target };
-            let read = Rma { op: Op(1001), target: behind, read: true, message: None, ..rma };
+            let read = Rma { op: Op(1001), target: behind, access: Access::Read, message: None, ..rma };
             pair.engines[0].rma(pair.now, client, &read).expect("a read");
         }
     }

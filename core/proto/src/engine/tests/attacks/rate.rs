@@ -132,7 +132,7 @@ fn a_busy_connection_keeps_few_timers() {
     }
     let target = Target { handle: [7, 7], offset: 0, len: 10 };
     for _ in 0..5000 {
-        let rma = Rma { op: Op(1), target, read: true, fence: false, message: None };
+        let rma = Rma { op: Op(1), target, access: Access::Read, fence: false, message: None };
         pair.engines[0].rma(pair.now, client, &rma).expect("rma");
         pair.run(|pair| pair.hosts[0].ended.len() == 1);
         pair.hosts[0].ended.clear();
@@ -200,7 +200,7 @@ fn thousands_of_reads_at_once_lose_nothing() {
     let [client, _] = pair.connect(Attribute::ReliableUnordered);
     let target = Target { handle: [7, 7], offset: 0, len: 10 };
     for op in 0..5000 {
-        let read = Rma { op: Op(op), target, read: true, fence: false, message: None };
+        let read = Rma { op: Op(op), target, access: Access::Read, fence: false, message: None };
         pair.engines[0].rma(pair.now, client, &read).expect("read");
     }
     pair.run(|pair| pair.hosts[0].ended.len() == 5000);

@@ -113,7 +113,7 @@ fn what_the_peer_reads_is_sent_again_while_it_has_no_slot_for_our_message() {
         !(side == 1 && is_bytes && (lost == 2 || lost == 9))
     });
     let target = Target { handle: [7, 7], offset: 0, len: 9000 };
-    let read = Rma { op: Op(1), target, read: true, fence: false, message: None };
+    let read = Rma { op: Op(1), target, access: Access::Read, fence: false, message: None };
     pair.engines[0].rma(pair.now, client, &read).expect("read");
     let limit = pair.now.plus_micros(2_000_000);
     pair.run(|pair| !pair.hosts[0].ended.is_empty() || pair.now > limit);
@@ -127,7 +127,7 @@ fn requests_and_results_behind_a_message_without_slot_give_their_buffers_back() 
     pair.engines[0].send(pair.now, client, &[b"no room"], Op(0), false).expect("send");
     let target = Target { handle: [7, 7], offset: 0, len: 10 };
     for op in 1..200 {
-        let read = Rma { op: Op(op), target, read: true, fence: false, message: None };
+        let read = Rma { op: Op(op), target, access: Access::Read, fence: false, message: None };
         pair.engines[0].rma(pair.now, client, &read).expect("read");
     }
     let limit = pair.now.plus_micros(3_000_000);
