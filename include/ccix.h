@@ -196,6 +196,25 @@ struct ccix_connection_info {
 CCI_DECLSPEC int ccix_connection_info(cci_connection_t *connection, struct ccix_connection_info *info);
 
 /* ------------------------------------------------------------------------------------------------------------------------
+ * Messages written in place
+ * --------------------------------------------------------------------------------------------------------------------- */
+
+/* Room for a message of at most `length` bytes. *ptr: where to write it. *room: its number, for the calls below. On sm a message of
+ * more than 56 bytes is written where its receiver reads it, as long as there are slots to spare; any other is copied when it is
+ * sent. The room is the program's until it is sent or given back, or the endpoint is destroyed; others may wait for it, so it is
+ * for a message that is written at once. Bytes that are not written are those of an earlier message.
+ * CCI_EMSGSIZE, CCI_ERR_DISCONNECTED: as for cci_send(). CCI_ENOBUFS: as many rooms as send buffers are held. */
+CCI_DECLSPEC int ccix_reserve(cci_connection_t *connection, uint32_t length, void **ptr, uint64_t *room);
+
+/* cci_send() of the first `length` bytes of a room. On success the room is given back; on any failure it is still the program's,
+ * but for one of CCI_FLAG_BLOCKING that was reported after the message was sent.
+ * CCI_EINVAL also: no such room, or one of another connection. CCI_EMSGSIZE: longer than the room. */
+CCI_DECLSPEC int ccix_commit(cci_connection_t *connection, uint64_t room, uint32_t length, const void *context, int flags);
+
+/* Gives a room back without a message, also after its connection has ended. CCI_EINVAL: no such room; sent or given back already. */
+CCI_DECLSPEC int ccix_cancel(cci_endpoint_t *endpoint, uint64_t room);
+
+/* ------------------------------------------------------------------------------------------------------------------------
  * Registrations
  * --------------------------------------------------------------------------------------------------------------------- */
 

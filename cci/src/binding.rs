@@ -9,6 +9,7 @@ mod batch;
 mod events;
 mod registrations;
 mod requests;
+mod rooms;
 mod waiting;
 
 use crate::EndpointOptions;
@@ -37,6 +38,7 @@ pub use events::{get_event, give_back, put_back, refill, return_event};
 pub use registrations::{ALL, Served, deregister, import, register};
 pub(crate) use registrations::{deregister_owned, drop_owned, register_owned, retire_dropped};
 pub use requests::{accept, accept_on, peer, reason, reject};
+pub use rooms::{cancel, commit, commit_blocking, reserve};
 pub use waiting::{wait_any, waiting, wake};
 
 /// `Slot::mark` of a request that was answered.
@@ -112,7 +114,7 @@ pub fn send_answer(
 ) -> Result<(), SendError> {
     let posted = posted(flags, context);
     endpoint.with(|core, transport| {
-        let connection = open_for(live(), message, flags)?;
+        let connection = open_for(live(), message.len(), flags)?;
         transport.answer(core, connection, message, posted).map(drop)
     })?
 }
@@ -127,20 +129,16 @@ fn send_any(
     flags: Flags,
 ) -> Result<Option<&'static Slot>, SendError> {
     endpoint.with(|core, transport| {
-        let connection = open_for(live(), message, flags)?;
+        let connection = open_for(live(), message.len(), flags)?;
         transport.send(core, connection, message, posted)
     })?
 }
 
 /// The connection, if it takes such a message.
 #[inline(always)]
-fn open_for(
-    live: Option<&'static Connection>,
-    message: Message<'_>,
-    flags: Flags,
-) -> Result<&'static Connection, SendError> {
+fn open_for(live: Option<&'static Connection>, len: usize, flags: Flags) -> Result<&'static Connection, SendError> {
     let connection = live.ok_or(SendError::Disconnected)?;
-    if !connection.takes(message.len()) {
+    if !connection.takes(len) {
         let is_open = connection.state() == ConnectionState::Open;
         return Err(if is_open { SendError::TooLong } else { SendError::Disconnected });
     }

@@ -9,6 +9,7 @@ use crate::event::Event;
 use crate::import::Import;
 use crate::operations::{Connect, Notify, Rma};
 use crate::registration::{Region, Registration};
+use crate::reserved::Reserved;
 use crate::transports;
 use cci_mem::guarded::Threading;
 use cci_proto::{
@@ -382,6 +383,19 @@ impl<T> EndpointFor<T> {
         binding::send_answer(self.cell, || connection.live(self.cell), message.into(), context, flags)
     }
 
+    /// Gives room for a message of at most `len` bytes, to be written in place and then [sent](Reserved::send). On `sm` a message of
+    /// more than 56 bytes is written where its receiver reads it, as long as the lane has slots to spare; any other is written into
+    /// memory of this endpoint, and copied when it is sent, as by [`EndpointFor::send`]: on `sock` and `sim` because messages share
+    /// frames.
+    ///
+    /// # Errors
+    ///
+    /// As [`EndpointFor::send`]: the message would be too long, the connection is not open, or the program has as many rooms as send
+    /// buffers.
+    pub fn reserve(&self, connection: Connection, len: usize) -> Result<Reserved<'_, T>, SendError> {
+        Reserved::new(self, connection, len)
+    }
+
     /// Sends a message gathered from parts, as [`EndpointFor::send`].
     ///
     /// # Errors
@@ -573,6 +587,11 @@ impl<T> EndpointFor<T> {
     /// Leaves the endpoint open without this owner.
     pub(crate) fn leave_open(mut self) -> &'static binding::EndpointCell {
         self.closed = true;
+        self.cell
+    }
+
+    /// Its cell.
+    pub(crate) fn cell(&self) -> &'static binding::EndpointCell {
         self.cell
     }
 

@@ -65,6 +65,7 @@ mod import;
 mod operations;
 mod options;
 mod registration;
+mod reserved;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 mod transports;
@@ -95,5 +96,6 @@ pub use event::{
 pub use import::Import;
 pub use operations::{Connect, Notify, Rma};
 pub use registration::{Region, Registration, StillRegistered};
+pub use reserved::{Reserved, Unsent};
 pub use transports::{driver, drivers};
 pub use waiting::{Waker, wait_any};

@@ -17,5 +17,6 @@ mod init;
 mod layout;
 mod option;
 mod rma;
+mod room;
 mod send;
 mod status;

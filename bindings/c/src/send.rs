@@ -15,7 +15,7 @@ const NOT_OF_SEND: u32 = Flags::READ.bits() | Flags::WRITE.bits() | Flags::FENCE
 
 /// The flags of a send, without those that do not apply. A bit that is no flag at all is refused.
 #[inline(always)]
-fn flags(bits: c_int) -> Result<Flags, Refusal> {
+pub(crate) fn flags(bits: c_int) -> Result<Flags, Refusal> {
     Flags::for_send(bits.cast_unsigned() & !NOT_OF_SEND).ok_or(Refusal::Send(SendError::BadFlags))
 }
 

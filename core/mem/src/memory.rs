@@ -1,6 +1,7 @@
 //! A range of this process's memory that RMA may touch.
 
 use crate::segment::Segment;
+use crate::source::Source;
 use crate::{arena, crc, words};
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -174,6 +175,15 @@ impl Memory {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.start == 0 || self.len == 0
+    }
+
+    /// The first `len` bytes, to be sent; none when there are not so many.
+    #[inline]
+    #[must_use]
+    pub fn source(&self, len: usize) -> Option<Source<'_>> {
+        let is_inside = len as u64 <= self.len;
+        // SAFETY: inside the range, readable by the contract of `new` as long as this value lives.
+        is_inside.then(|| unsafe { Source::new(std::ptr::with_exposed_provenance(self.start), len) })
     }
 
     /// `len` bytes from `offset` on; none when they do not lie inside as a whole.

@@ -174,6 +174,7 @@ refusals! {
         Disconnected => Disconnected, "the connection is closed, or its peer is gone";
         BadFlags => Inval, "flags that do not fit a send on this connection";
         Direction => Inval, "a multicast receiver cannot send";
+        NoRoom => Inval, "no such room for a message; sent or given back already, or of another connection?";
     }
 }
 

@@ -117,6 +117,7 @@ fn each_refusal_of_an_operation_has_its_status() {
         SendError::Disconnected => Disconnected;
         SendError::BadFlags => Inval;
         SendError::Direction => Inval;
+        SendError::NoRoom => Inval;
         RmaError::NoBuffers => NoBufs;
         RmaError::MessageTooLong => MsgSize;
         RmaError::Disconnected => Disconnected;

@@ -21,6 +21,7 @@ mod operation;
 mod pending_events;
 mod pending_requests;
 mod registrations;
+mod rooms;
 mod snapshot;
 mod spin_policy;
 #[cfg(feature = "trace")]
@@ -42,6 +43,7 @@ pub use operation::{Connect, ConnectionReport, Imported, Message, Peer, Posted, 
 pub use pending_events::PendingEvents;
 pub use pending_requests::PendingRequests;
 pub use registrations::{Registered, RegistrationTable};
+pub use rooms::{Held, Origin, Room, Rooms};
 pub use snapshot::{Snapshot, Unreadable, WaitShown};
 pub use spin_policy::SpinPolicy;
 pub use wait_policy::{Transition, WaitPolicy};
@@ -179,6 +181,35 @@ pub trait Transport: Send {
     ) -> Result<(), SendError> {
         let posted = if flags.has(Flags::SILENT) { Posted::Silent(context) } else { Posted::Event(context) };
         self.send(core, connection, Message::One(message), posted).map(drop)
+    }
+
+    /// Room for a message of `len` bytes where it need not be copied from when it is sent, and the transport's name for it; `None`:
+    /// the program writes elsewhere, and the message is sent as any other. The memory stays writable until the room is taken by
+    /// [`Transport::commit`] or given back by [`Transport::cancel`], whatever becomes of the connection, or the endpoint closes.
+    fn reserve(&mut self, core: &mut Core, connection: &'static Connection, len: usize) -> Option<(Memory, u64)> {
+        let _ = (core, connection, len);
+        None
+    }
+
+    /// Sends the first `len` bytes of a room that [`Transport::reserve`] has given for this connection.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transport::send`]; the room is still the program's.
+    fn commit(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        (room, len): (u64, usize),
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        let _ = (core, connection, room, len, posted);
+        Err(SendError::NoRoom)
+    }
+
+    /// Takes back a room that [`Transport::reserve`] has given.
+    fn cancel(&mut self, core: &mut Core, room: u64) {
+        let _ = (core, room);
     }
 
     /// Starts an RMA.

@@ -241,6 +241,55 @@ static void unreliable(void)
     CHECK_OK(cci_disconnect(uu.server));
 }
 
+/* Messages written in place: any length, fewer bytes than there is room for, and what is given back. */
+static void written_in_place(void)
+{
+    struct pair other = connect_self(endpoint, CCI_CONN_ATTR_RO);
+    uint32_t most = pair.client->max_send_size;
+    uint32_t lengths[] = {0, 8, 56, 57, 2000, 0};
+    cci_event_t *event;
+    uint64_t again;
+    uint64_t room;
+    size_t at;
+    void *ptr;
+
+    lengths[5] = most;
+    for (at = 0; at < sizeof(lengths) / sizeof(lengths[0]); at++) {
+        CHECK_OK(ccix_reserve(pair.client, lengths[at], &ptr, &room));
+        memset(ptr, (int)at + 1, lengths[at]);
+        CHECK_STATUS(ccix_commit(pair.client, room, lengths[at] + 1, NULL, 0), CCI_EMSGSIZE);
+        CHECK_OK(ccix_commit(pair.client, room, lengths[at] / 2, NULL, CCI_FLAG_SILENT));
+        event = expect(endpoint, CCI_EVENT_RECV);
+        CHECK(event->recv.len == lengths[at] / 2 && event->recv.connection == pair.server);
+        CHECK(event->recv.len == 0 || *(const unsigned char *)event->recv.ptr == at + 1);
+        CHECK(((const char *)event->recv.ptr)[event->recv.len] == '\0');
+        CHECK_OK(cci_return_event(event));
+        CHECK_STATUS(ccix_commit(pair.client, room, 0, NULL, 0), CCI_EINVAL);
+        CHECK_STATUS(ccix_cancel(endpoint, room), CCI_EINVAL);
+    }
+    CHECK_OK(ccix_reserve(pair.client, 100, &ptr, &room));
+    memcpy(ptr, "told", 4);
+    CHECK_OK(ccix_commit(pair.client, room, 4, MARK(3), CCI_FLAG_BLOCKING));
+    event = expect(endpoint, CCI_EVENT_RECV);
+    CHECK(event->recv.len == 4 && memcmp(event->recv.ptr, "told", 4) == 0);
+    CHECK_OK(cci_return_event(event));
+    CHECK_STATUS(ccix_reserve(pair.client, most + 1, &ptr, &room), CCI_EMSGSIZE);
+    CHECK_STATUS(ccix_reserve(NULL, 1, &ptr, &room), CCI_EINVAL);
+    CHECK_STATUS(ccix_reserve(pair.client, 1, NULL, &room), CCI_EINVAL);
+    CHECK_STATUS(ccix_reserve(pair.client, 1, &ptr, NULL), CCI_EINVAL);
+    CHECK_OK(ccix_reserve(pair.client, 100, &ptr, &room));
+    CHECK_OK(ccix_reserve(other.client, 100, &ptr, &again));
+    CHECK_STATUS(ccix_commit(other.client, room, 1, NULL, 0), CCI_EINVAL);
+    CHECK_OK(ccix_cancel(endpoint, room));
+    CHECK_STATUS(ccix_cancel(endpoint, room), CCI_EINVAL);
+    CHECK_STATUS(ccix_cancel(NULL, again), CCI_EINVAL);
+    CHECK_OK(cci_disconnect(other.client));
+    CHECK_STATUS(ccix_commit(other.client, again, 1, NULL, 0), CCI_ERR_DISCONNECTED);
+    CHECK_OK(ccix_cancel(endpoint, again));
+    CHECK_OK(cci_disconnect(other.server));
+    CHECK_STATUS(cci_get_event(endpoint, &event), CCI_EAGAIN);
+}
+
 int main(void)
 {
     start();
@@ -254,6 +303,7 @@ int main(void)
     flood();
     starved();
     unreliable();
+    written_in_place();
     CHECK_OK(cci_destroy_endpoint(endpoint));
     CHECK_OK(cci_finalize());
     return 0;

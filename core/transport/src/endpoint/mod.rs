@@ -17,7 +17,7 @@ mod waits;
 pub use cell::{Body, Endpoint, Entered, Globals, Outside, Popped, globals};
 pub use waits::WaitFor;
 
-use crate::{Connection, OpenError, Slot};
+use crate::{Connection, OpenError, Rooms, Slot};
 use cci_mem::counters::Home;
 use cci_mem::sync::Ordering;
 use connections::Connections;
@@ -64,6 +64,7 @@ pub struct Core {
     settings: Settings,
     handle: OsHandle,
     peers: SharedWithPeers,
+    rooms: Rooms,
 }
 
 impl Core {
@@ -88,7 +89,13 @@ impl Core {
             settings: Settings::new(options.disconnect_events),
             handle: OsHandle::default(),
             peers: SharedWithPeers::default(),
+            rooms: Rooms::default(),
         })
+    }
+
+    /// The rooms for messages that the program has.
+    pub fn rooms(&mut self) -> &mut Rooms {
+        &mut self.rooms
     }
 
     /// The endpoint of this core.

@@ -15,6 +15,7 @@ pub mod order;
 pub mod rma;
 pub mod rma_private;
 pub mod rma_rights;
+pub mod rooms;
 pub mod threads;
 
 use cci::Device;
@@ -84,6 +85,7 @@ macro_rules! conformance {
                     unreliable_connection, registration_refused, deregistered_twice, half_a_handle, distinct_registrations,
                     local_handle_of_another_endpoint, handles_are_not_guessable, import_or_rma;
                 atomics: each_operation, refused_words, refused_at_once, all_agree, fenced, blocking, sleepers_wake;
+                rooms: every_way_of_writing, in_the_order_of_sending, behind_a_full_peer, kept_and_dropped, refused_rooms, peer_goes_away, sleeper_wakes;
                 rma_private: serves_one_connection, serves_one_locally, ends_with_its_connection, needs_a_connection_with_rma;
                 options: defaults, set_and_get, out_of_range, of_a_connection, of_a_closed_connection, alignment, counters,
                     down_device;

@@ -2,7 +2,7 @@
 
 use crate::Sm;
 use crate::endpoint::state::PayloadToken;
-use crate::lane::layout::{ENTRIES, NOTHING, kind};
+use crate::lane::layout::{ENTRIES, NOTHING, kind, pair, unpair};
 use crate::lane::{Lane, Opening, PendingRequest, Phase};
 use crate::setup::address::Address;
 use crate::{CLOCK_EVERY, coarse_now};
@@ -291,6 +291,38 @@ impl Transport for Sm {
             return Err(SendError::Disconnected);
         };
         lane.send(&mut self.state, core, connection, message, posted)
+    }
+
+    fn reserve(&mut self, _: &mut Core, connection: &'static Connection, len: usize) -> Option<(Memory, u64)> {
+        let number = connection.lane.load(Ordering::Relaxed);
+        let lane = self.lanes.get_mut(number as usize)?.as_deref_mut()?;
+        let (slot, memory) = lane.reserve(&mut self.state, len)?;
+        Some((memory, pair(slot, number)))
+    }
+
+    fn commit(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        (room, len): (u64, usize),
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        self.forget_ways();
+        let (slot, number) = unpair(room);
+        let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else {
+            return Err(SendError::Disconnected);
+        };
+        lane.commit(&mut self.state, core, connection, (slot, len), posted)
+    }
+
+    fn cancel(&mut self, core: &mut Core, room: u64) {
+        self.forget_ways();
+        let (slot, number) = unpair(room);
+        let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
+        lane.cancel(&mut self.state, core, slot);
+        if lane.is_over() {
+            self.remove_lane(number);
+        }
     }
 
     fn post(

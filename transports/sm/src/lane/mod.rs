@@ -3,6 +3,7 @@
 pub(crate) mod layout;
 pub(crate) mod queue;
 pub(crate) mod receive;
+pub(crate) mod room;
 pub(crate) mod send;
 pub(crate) mod table;
 #[allow(unsafe_code)]
@@ -101,6 +102,8 @@ pub(crate) struct Lane {
     pub(crate) announced: Announced,
     /// Payload slots and requests that the program holds.
     pub(crate) lent: u32,
+    /// Outbound payload slots that the program has, to write messages there.
+    pub(crate) rooms: u32,
     /// The inbound sleep word says something else than AWAKE.
     pub(crate) armed: bool,
     /// The outbound wait word says something else than AWAKE.
@@ -171,6 +174,7 @@ impl Lane {
             queue: OperationQueue::default(),
             announced: Announced::default(),
             lent: 0,
+            rooms: 0,
             armed: false,
             waiting: false,
             woken: false,

@@ -145,7 +145,7 @@ impl Lane {
 
     /// Whether a message may be published at once.
     #[inline(always)]
-    fn is_free(&mut self, state: &mut EndpointState, core: &mut Core) -> bool {
+    pub(crate) fn is_free(&mut self, state: &mut EndpointState, core: &mut Core) -> bool {
         self.phase == Phase::Ready
             && !self.queue.has_answers()
             && (self.queue.operations().is_empty() || self.is_free_after_others(state, core))

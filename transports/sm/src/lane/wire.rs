@@ -7,6 +7,7 @@ use crate::lane::layout::{
 use crate::sys::Mapped;
 use cci_mem::barrier::Pairing;
 use cci_mem::hazard;
+use cci_mem::memory::Memory;
 use cci_mem::ring::{Consumer, Entry, GrantReader, GrantWriter, Producer, Violation};
 use cci_mem::segment::Segment;
 use cci_mem::slot::Access;
@@ -16,6 +17,7 @@ use cci_mem::view::View;
 use cci_proto::EventKind;
 use cci_transport::{Message, Slot};
 use rustix::io::Result;
+use std::sync::Arc;
 
 /// The shared words of one direction. Borrowed from the segment of the [`Wire`] that holds it, and never handed out.
 pub(crate) struct Direction {
@@ -79,7 +81,7 @@ pub(crate) struct Wire {
     geometry: Geometry,
     pub(crate) pairing: Pairing,
     /// The mapping that the references above point into. Dropped after them, as the last field.
-    segment: Segment,
+    segment: Arc<Segment>,
 }
 
 const _: () = assert!(SLOTS <= u64::BITS);
@@ -95,8 +97,10 @@ impl Wire {
 
     /// Closes the descriptor of the lane once the peer has it; an old kernel needs it to reserve slots.
     pub(crate) fn close_file(&mut self) {
-        if self.segment.populate(0, 1).is_ok() {
-            self.segment.close_file();
+        if self.segment.populate(0, 1).is_ok()
+            && let Some(segment) = Arc::get_mut(&mut self.segment)
+        {
+            segment.close_file();
         }
     }
 
@@ -125,7 +129,7 @@ impl Wire {
             opened: 0,
             geometry,
             pairing: Pairing::Symmetric,
-            segment,
+            segment: Arc::new(segment),
         }
     }
 
@@ -198,9 +202,16 @@ impl Wire {
                 parts.iter().take_while(fits).for_each(copy);
             }
         }
-        // SAFETY: the stride leaves room for this byte.
-        unsafe { target.add(len).write(0) };
+        self.end_message(slot, len);
         u32::try_from(len).unwrap_or(0)
+    }
+
+    /// Writes the zero byte after a message in an outbound slot.
+    #[inline]
+    pub(crate) fn end_message(&self, slot: u32, len: usize) {
+        assert!(len <= self.payload_capacity() as usize, "the facade checks lengths");
+        // SAFETY: the stride leaves room for this byte, and the slot is ours to fill.
+        unsafe { self.outbound_slot(slot).add(len).write(0) };
     }
 
     /// Lets the peer fill an inbound slot.
@@ -215,14 +226,7 @@ impl Wire {
     #[inline]
     pub(crate) fn take_granted(&mut self) -> std::result::Result<Option<u32>, Violation> {
         if self.granted.is_empty() {
-            while let Some(slot) = self.grant_reader.take(self.outbound.grants) {
-                let bit = 1u64.checked_shl(u32::from(slot)).filter(|_| u32::from(slot) < SLOTS).ok_or(Violation)?;
-                if self.mine & bit != 0 {
-                    return Err(Violation);
-                }
-                self.mine |= bit;
-                self.granted.push(slot);
-            }
+            self.read_grants()?;
         }
         let Some(slot) = self.granted.pop() else { return Ok(None) };
         if self.reserved & 1 << slot == 0 && !self.reserve_slot(slot) {
@@ -230,6 +234,48 @@ impl Wire {
         }
         self.mine &= !(1 << slot);
         Ok(Some(u32::from(slot)))
+    }
+
+    /// Takes note of the outbound slots that the peer has granted since the last look.
+    #[inline]
+    fn read_grants(&mut self) -> std::result::Result<(), Violation> {
+        while let Some(slot) = self.grant_reader.take(self.outbound.grants) {
+            let bit = 1u64.checked_shl(u32::from(slot)).filter(|_| u32::from(slot) < SLOTS).ok_or(Violation)?;
+            if self.mine & bit != 0 {
+                return Err(Violation);
+            }
+            self.mine |= bit;
+            self.granted.push(slot);
+        }
+        Ok(())
+    }
+
+    /// Takes an outbound slot for a program to fill, if another stays for what else is sent.
+    pub(crate) fn take_room(&mut self) -> std::result::Result<Option<(u32, Memory)>, Violation> {
+        if self.granted.len() < 2 {
+            self.read_grants()?;
+        }
+        if self.granted.len() < 2 {
+            return Ok(None);
+        }
+        let Some(slot) = self.take_granted()? else { return Ok(None) };
+        Ok(self.filled(slot, self.geometry.stride - 1).map(|memory| (slot, memory)))
+    }
+
+    /// Puts back an outbound slot that was taken and not filled.
+    #[expect(clippy::cast_possible_truncation, reason = "a slot's number is below SLOTS")]
+    pub(crate) fn put_back(&mut self, slot: u32) {
+        // A hostile peer may have granted it again meanwhile.
+        if self.mine & 1 << slot == 0 {
+            self.mine |= 1 << slot;
+            self.granted.push(slot as u16);
+        }
+    }
+
+    /// The first bytes of a slot that a program fills.
+    pub(crate) fn filled(&self, slot: u32, len: usize) -> Option<Memory> {
+        let offset = self.outbound.slots + self.geometry.stride * slot as usize;
+        Memory::of_peer(Arc::clone(&self.segment), offset, len)
     }
 
     /// Reserves the memory of an outbound slot that is filled for the first time. False: there is none, and the slot stays for another

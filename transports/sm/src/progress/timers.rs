@@ -105,7 +105,7 @@ impl Lane {
     fn is_idle(&self) -> bool {
         self.queue.is_empty()
             && self.requests.is_empty()
-            && self.lent == 0
+            && self.lent + self.rooms == 0
             && !self.wire.as_ref().is_some_and(|wire| wire.is_copying())
     }
 

@@ -231,7 +231,7 @@ impl Lane {
 
     /// Whether nothing of this dead lane is in use: no payload with the program, no copy under way.
     pub(crate) fn is_over(&self) -> bool {
-        self.phase == Phase::Dead && self.lent == 0 && !self.is_copying(None)
+        self.phase == Phase::Dead && self.lent + self.rooms == 0 && !self.is_copying(None)
     }
 
     fn has_unsent(&self) -> bool {
