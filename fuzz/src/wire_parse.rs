@@ -108,6 +108,8 @@ fn emit_record(frame: &mut [u8], at: usize, record: Record<'_>) -> usize {
         Record::Result { op, status } => emit_result(frame, at, op, status),
         Record::Atomic { op, target, atomic } => emit_atomic(frame, at, op, &target, atomic),
         Record::Value { op, value } => emit_value(frame, at, op, value),
+        Record::Large { op, len } => emit_large(frame, at, op, len),
+        Record::Landing { op, handle } => emit_landing(frame, at, op, handle),
         Record::Probe { size } => emit_probe(frame, at, size),
         Record::ProbeReply { size } => emit_probe_reply(frame, at, size),
         Record::Slice { total, at: slice_at, bytes } => {

@@ -18,11 +18,12 @@ local KINDS = {
 }
 local RECORDS = {
     "MESSAGE", "PART", "WRITE", "READ", "READ_BYTES", "RESULT", "PROBE", "PROBE_REPLY", "SLICE", "ATOMIC", "VALUE",
+    "LARGE", "LANDING",
 }
 local ATTRIBUTES = { [0] = "RO", "RU", "UU" }
 local REASONS = { [0] = "by the server's program", "version", "no room", "attribute" }
 local CLOSINGS = { [0] = "asked for by the program", "the peer broke the protocol" }
-local STATUSES = { [0] = "well", "handle, range or right is wrong", "the copy failed" }
+local STATUSES = { [0] = "well", "handle, range or right is wrong", "the copy failed", "the message is too long" }
 local CHECKS = { [0] = "wrong", "right", "not verified" }
 local YES = { "yes", "no" }
 
@@ -152,9 +153,11 @@ local LAYOUTS = {
         { "record.expected", 8 },
     },
     { { "record.op", 4 }, { nil, 4 }, { "record.value", 8 } },
+    { { "record.op", 4 }, { nil, 4 }, { "record.len", 8 } },
+    { { "record.op", 4 }, { nil, 4 }, OPERATION[3], OPERATION[4] },
 }
-local WRITE, READ_BYTES, RESULT, PROBE, SLICE, ATOMIC, VALUE = 3, 5, 6, 7, 9, 10, 11
-local IS_LAST = { [WRITE] = true, [READ_BYTES] = true, [PROBE] = true, [SLICE] = true, [ATOMIC] = true }
+local WRITE, READ_BYTES, RESULT, PROBE, SLICE, ATOMIC, VALUE, LARGE = 3, 5, 6, 7, 9, 10, 11, 12
+local IS_LAST = { [WRITE] = true, [READ_BYTES] = true, [PROBE] = true, [SLICE] = true, [ATOMIC] = true, [LARGE] = true }
 -- Kinds whose lowest flag has a meaning, and its name.
 local FLAGS = { [1] = "record.flags.after", [ATOMIC] = "record.flags.compare" }
 
@@ -190,7 +193,7 @@ local CONTENT = {
         return body:len() > 16 and fits(body(8, 8):uint64(), body:len() - 16, UInt64.max())
     end,
     [6] = function(body)
-        return body(4, 1):uint() <= 2
+        return body(4, 1):uint() <= 3
     end,
     [10] = function(body)
         local len = body(32, 8):uint64()
@@ -217,7 +220,7 @@ local function records_of(frame, at)
         local content = CONTENT[kind]
         if content and not content(frame(at + 4, len):tvb()) then return found, "a record that contradicts itself" end
         if kind == PROBE and frame(at + 4, 2):uint() ~= frame:len() then return found, "a probe of another size" end
-        if kind == ATOMIC and #found > 0 then return found, "a record that has to be alone" end
+        if (kind == ATOMIC or kind == LARGE) and #found > 0 then return found, "a record that has to be alone" end
         found[#found + 1] = { kind, at, len }
         at = at + 4 + len
     end

@@ -65,13 +65,15 @@ pub enum Access {
     Write,
     /// Changes one word of it, and copies the old value to the local memory.
     Atomic(Atomic),
+    /// Copies the local memory to memory that the peer gives for it, which becomes a message there.
+    Large,
 }
 
 impl Access {
-    /// Whether it brings bytes of the peer.
+    /// Whether it begins with a request to the peer; otherwise with bytes.
     #[inline]
     #[must_use]
-    pub const fn fetches(self) -> bool {
+    pub const fn asks(self) -> bool {
         !matches!(self, Self::Write)
     }
 
@@ -81,7 +83,7 @@ impl Access {
     pub const fn rights(self) -> Rights {
         match self {
             Self::Read => Rights::READ,
-            Self::Write => Rights::WRITE,
+            Self::Write | Self::Large => Rights::WRITE,
             Self::Atomic(_) => Rights::READ_WRITE,
         }
     }

@@ -317,6 +317,8 @@ pub enum Failure {
     NoMemory,
     /// The peer speaks another version, belongs to another user, or broke the protocol.
     Protocol,
+    /// The receiver allows no message as long as this. The connection lives on.
+    TooLong,
 }
 
 impl Failure {
@@ -331,6 +333,7 @@ impl Failure {
             Self::RemoteHandle => Status::RmaHandle,
             Self::Copy => Status::RmaOp,
             Self::NoMemory => Status::NoMem,
+            Self::TooLong => Status::MsgSize,
         }
     }
 
@@ -345,6 +348,7 @@ impl Failure {
             Status::RmaHandle => Self::RemoteHandle,
             Status::RmaOp => Self::Copy,
             Status::NoMem => Self::NoMemory,
+            Status::MsgSize => Self::TooLong,
             _ => return None,
         })
     }
@@ -352,7 +356,7 @@ impl Failure {
     /// Whether it breaks a reliable connection.
     #[must_use]
     pub const fn breaks_connection(self) -> bool {
-        !matches!(self, Self::RemoteHandle | Self::Copy)
+        !matches!(self, Self::RemoteHandle | Self::Copy | Self::TooLong)
     }
 }
 

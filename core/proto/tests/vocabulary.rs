@@ -163,7 +163,7 @@ fn refusals_are_one_or_two_bytes() {
     assert!(size_of::<Result<(), SendError>>() <= 2 && size_of::<Result<(), RmaError>>() <= 2);
 }
 
-const FAILURES: [(Failure, Status, bool); 8] = [
+const FAILURES: [(Failure, Status, bool); 9] = [
     (Failure::Disconnected, Status::Disconnected, true),
     (Failure::NotReady, Status::Rnr, true),
     (Failure::TimedOut, Status::TimedOut, true),
@@ -171,6 +171,7 @@ const FAILURES: [(Failure, Status, bool); 8] = [
     (Failure::RemoteHandle, Status::RmaHandle, false),
     (Failure::Copy, Status::RmaOp, false),
     (Failure::NoMemory, Status::NoMem, true),
+    (Failure::TooLong, Status::MsgSize, false),
     (Failure::Protocol, Status::ConnRefused, true),
 ];
 

@@ -47,6 +47,8 @@ pub(super) struct Books {
     next_place: u32,
     /// Connections the host knows, with their cookies.
     pub(super) connections: BTreeMap<u32, (u32, Standing)>,
+    /// Large messages that wait for memory: user and operation.
+    pub(super) large: Vec<(u32, u32)>,
 }
 
 impl Books {
@@ -139,6 +141,19 @@ impl Host for Books {
     fn atomic(&mut self, _: u32, target: &Target, _: Atomic) -> Result<u64, Failure> {
         assert!(Atomic::is_word(target.len), "a word of {} bytes", target.len);
         if Self::is_mine(target) { Ok(self.slots.into()) } else { Err(Failure::RemoteHandle) }
+    }
+
+    fn large(&mut self, user: u32, op: u32, len: u64) -> Result<(), Failure> {
+        self.assert_open(user);
+        if len > MEMORY || self.large.len() >= 64 {
+            return Err(Failure::TooLong);
+        }
+        self.large.push((user, op));
+        Ok(())
+    }
+
+    fn written_whole(&mut self, user: u32, _: u32, _: Result<(), ()>) {
+        self.assert_open(user);
     }
 
     fn place(&mut self, op: Op, at: u64, bytes: &[u8]) {

@@ -100,6 +100,7 @@ impl World {
                 let (from, frame) = self.came.clone();
                 self.arrive(from, &frame, congested);
             }
+            15 => self.land(bytes),
             _ => self.frame(bytes),
         }
         if bytes.byte() & 7 != 7 {
@@ -267,6 +268,7 @@ impl World {
         let options = bytes.byte();
         let len = u64::from(bytes.short());
         let (access, running) = match options & 9 {
+            _ if options & 16 != 0 => (Access::Large, Running::Write(len)),
             0 => (Access::Write, Running::Write(len)),
             8 => (Access::Atomic(Atomic::FetchAdd(len)), Running::Read(len)),
             9 => (Access::Atomic(Atomic::CompareSwap { expected: 0, desired: len }), Running::Read(len)),
@@ -283,6 +285,18 @@ impl World {
         if self.engine.rma(self.now, index, &rma).is_ok() {
             self.books.running.insert(op.0, running);
         }
+    }
+
+    /// Memory for a large message of a peer, or none; in the wrong order, and for the wrong connection.
+    fn land(&mut self, bytes: &mut Bytes<'_>) {
+        if self.books.large.is_empty() {
+            return;
+        }
+        let (user, op) = self.books.large.swap_remove(bytes.below(self.books.large.len()));
+        let of_it = self.books.connections.iter().find(|(_, known)| known.0 == user).map(|(index, _)| Index(*index));
+        let index = of_it.filter(|_| bytes.flag()).unwrap_or_else(|| self.some_connection(bytes));
+        let landing = if bytes.flag() { Ok(HANDLE) } else { Err(cci_proto::Failure::TooLong) };
+        let _ = self.engine.land(index, op, landing);
     }
 
     fn close(&mut self, bytes: &mut Bytes<'_>) {

@@ -180,7 +180,7 @@ impl Peer {
 
 /// A record that others may follow.
 fn message(bytes: &mut Bytes<'_>, frame: &mut [u8], at: usize) -> usize {
-    match bytes.below(5) {
+    match bytes.below(6) {
         0 => emit_message(frame, at, bytes.flag(), &[bytes.some()]),
         1 => {
             let (message, total, part_at) = (bytes.byte().into(), bytes.short().into(), bytes.short().into());
@@ -191,13 +191,14 @@ fn message(bytes: &mut Bytes<'_>, frame: &mut [u8], at: usize) -> usize {
         }
         2 => emit_read(frame, at, bytes.byte().into(), &target(bytes)),
         3 => emit_value(frame, at, operation(bytes), bytes.short().into()),
-        _ => emit_result(frame, at, operation(bytes), bytes.byte() % 3),
+        4 => emit_landing(frame, at, operation(bytes), target(bytes).handle),
+        _ => emit_result(frame, at, operation(bytes), bytes.byte() % 4),
     }
 }
 
 /// A record that ends its frame, or none.
 fn last(bytes: &mut Bytes<'_>, frame: &mut [u8], at: usize) -> usize {
-    match bytes.below(7) {
+    match bytes.below(8) {
         0 => {
             let (op, target, op_at) = (bytes.byte().into(), target(bytes), bytes.short().into());
             let memory = bytes.some();
@@ -219,6 +220,7 @@ fn last(bytes: &mut Bytes<'_>, frame: &mut [u8], at: usize) -> usize {
             let target = Target { len: 4 << (bytes.byte() & 1), ..target(bytes) };
             emit_atomic(frame, at, bytes.byte().into(), &target, Atomic::FetchAdd(bytes.short().into()))
         }
+        6 => emit_large(frame, at, bytes.byte().into(), bytes.short().into()),
         _ => at,
     }
 }

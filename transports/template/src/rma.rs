@@ -81,6 +81,8 @@ impl Transfer {
                 return Ok(true);
             }
             Access::Read => ((remote, self.remote_offset), (&local, self.local_offset)),
+            // `send_large` is not offered.
+            Access::Large => return Err(Failure::RemoteHandle),
             Access::Write => ((&local, self.local_offset), (remote, self.remote_offset)),
         };
         let end = self.len.min(self.done + PIECE);

@@ -169,6 +169,21 @@ pub trait Host {
         Err(Failure::RemoteHandle)
     }
 
+    /// Notes that the peer of a connection has a large message of `len` bytes: `Engine::land` is to
+    /// give its operation `op` memory to write it to, now or later. A host without memory refuses
+    /// all.
+    ///
+    /// # Errors
+    ///
+    /// Refused: there is never memory for it.
+    fn large(&mut self, _host_cookie: u32, _op: u32, _len: u64) -> Result<(), Failure> {
+        Err(Failure::TooLong)
+    }
+
+    /// Reports that the peer's operation `op`, a write or a large message, has written all its
+    /// bytes. The peer is told afterwards.
+    fn written_whole(&mut self, _host_cookie: u32, _op: u32, _outcome: Result<(), ()>) {}
+
     /// Copies bytes that this side's read brought to offset `at` of the operation.
     fn place(&mut self, op: Op, at: u64, bytes: &[u8]);
 

@@ -27,6 +27,7 @@ mod waits;
 mod tests;
 
 pub use api::{Config, Open, Post, Report, Rma, Stats, Transmit};
+pub use flow::limits::MAX_LARGE;
 pub use host::{Event, Host, Index, MessageBuffer, Op, Source, Target};
 pub use state::Engine;
 pub use waits::{Wait, WaitsFor};

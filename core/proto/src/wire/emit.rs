@@ -24,6 +24,10 @@ pub const RESULT: usize = 12;
 pub const ATOMIC: usize = 60;
 /// Bytes of VALUE.
 pub const VALUE: usize = 20;
+/// Bytes of LARGE.
+pub const LARGE: usize = 20;
+/// Bytes of LANDING.
+pub const LANDING: usize = 28;
 
 /// Bytes of SLICE before the slice.
 pub const SLICE_HEAD: usize = 8;
@@ -87,7 +91,7 @@ pub fn emit_read_bytes(frame: &mut [u8], at: usize, op: u32, op_at: u64, bytes_l
     at + READ_BYTES_HEAD
 }
 
-/// How an RMA ended: 0 well, 1 refused, 2 the copy failed.
+/// How an RMA ended: 0 well, 1 refused, 2 the copy failed, 3 the message is too long.
 #[inline]
 pub fn emit_result(frame: &mut [u8], at: usize, op: u32, status: u8) -> usize {
     let body = begin(frame, at, kind::RESULT, 0, RESULT - RECORD);
@@ -118,6 +122,27 @@ pub fn emit_value(frame: &mut [u8], at: usize, op: u32, value: u64) -> usize {
     put(frame, body + 4, [0; 4]);
     put(frame, body + 8, value.to_be_bytes());
     at + VALUE
+}
+
+/// Asks for memory for a large message.
+#[inline]
+pub fn emit_large(frame: &mut [u8], at: usize, op: u32, len: u64) -> usize {
+    let body = begin(frame, at, kind::LARGE, 0, LARGE - RECORD);
+    put(frame, body, op.to_be_bytes());
+    put(frame, body + 4, [0; 4]);
+    put(frame, body + 8, len.to_be_bytes());
+    at + LARGE
+}
+
+/// The memory for a large message.
+#[inline]
+pub fn emit_landing(frame: &mut [u8], at: usize, op: u32, handle: [u64; 2]) -> usize {
+    let body = begin(frame, at, kind::LANDING, 0, LANDING - RECORD);
+    put(frame, body, op.to_be_bytes());
+    put(frame, body + 4, [0; 4]);
+    put(frame, body + 8, handle[0].to_be_bytes());
+    put(frame, body + 16, handle[1].to_be_bytes());
+    at + LANDING
 }
 
 /// A probe with zeros until the whole frame is `size` bytes long; without any, and with the frame's real size, if there is no

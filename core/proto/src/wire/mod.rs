@@ -50,9 +50,9 @@ pub use connect::{CONNECT, CONNECT_MIN, Connect, MAX_PAYLOAD};
 pub use crc::Crc;
 pub use data::{Ack, DATA, Data, MAX_SACK, Sack, flags};
 pub use emit::{
-    ATOMIC, MESSAGE_HEAD, PART_HEAD, READ, READ_BYTES_HEAD, RESULT, SLICE_HEAD, VALUE, WRITE_HEAD, emit_atomic,
-    emit_message, emit_part, emit_probe, emit_probe_reply, emit_read, emit_read_bytes, emit_result, emit_slice,
-    emit_value, emit_write,
+    ATOMIC, LANDING, LARGE, MESSAGE_HEAD, PART_HEAD, READ, READ_BYTES_HEAD, RESULT, SLICE_HEAD, VALUE, WRITE_HEAD,
+    emit_atomic, emit_landing, emit_large, emit_message, emit_part, emit_probe, emit_probe_reply, emit_read,
+    emit_read_bytes, emit_result, emit_slice, emit_value, emit_write,
 };
 pub use header::{
     HEADER, Header, Kind, Malformed, VERSION, begin_check, claimed_len, ends_check, seal, verify, verify_check,

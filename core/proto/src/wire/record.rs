@@ -45,6 +45,13 @@
 //! |       operand, 64 bits        | 44
 //! |       expected, 64 bits       | 52
 //! +-------------------------------+
+//!
+//! 12 LARGE, alone in its frame                 13 LANDING
+//! +-------------------------------+            +-------------------------------+
+//! |              op               |  4         |              op               |  4
+//! |               0               |  8         |               0               |  8
+//! |        length, 64 bits        | 12         |        handle, 128 bits       | 12
+//! +-------------------------------+            +-------------------------------+
 //! ```
 
 use super::bytes::{u8_at, u16_at, u32_at, u64_at, zero};
@@ -67,6 +74,8 @@ pub(super) mod kind {
     pub(in super::super) const SLICE: u8 = 9;
     pub(in super::super) const ATOMIC: u8 = 10;
     pub(in super::super) const VALUE: u8 = 11;
+    pub(in super::super) const LARGE: u8 = 12;
+    pub(in super::super) const LANDING: u8 = 13;
 }
 
 /// The flag of MESSAGE.
@@ -75,7 +84,7 @@ pub(super) const AFTER: u8 = 1;
 pub(super) const COMPARE: u8 = 1;
 
 /// The highest status of RESULT.
-const MAX_STATUS: u8 = 2;
+const MAX_STATUS: u8 = 3;
 
 /// One record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +134,20 @@ pub enum Record<'a> {
         /// What it becomes.
         atomic: Atomic,
     },
+    /// Memory is asked for, into which a large message is to be written.
+    Large {
+        /// The sender's number of the operation. The writes that follow have it too.
+        op: u32,
+        /// Bytes of the message.
+        len: u64,
+    },
+    /// The memory for a large message.
+    Landing {
+        /// The sender's number of the operation.
+        op: u32,
+        /// What it is written to, from its first byte on.
+        handle: [u64; 2],
+    },
     /// The old value of a word that was changed.
     Value {
         /// The initiator's number of the operation.
@@ -145,7 +168,7 @@ pub enum Record<'a> {
     Result {
         /// The initiator's number of the operation.
         op: u32,
-        /// 0: well; 1: handle, range or right is wrong; 2: the copy failed.
+        /// 0: well; 1: handle, range or right is wrong; 2: the copy failed; 3: the message is too long.
         status: u8,
     },
     /// Looks whether a frame of this size arrives.
@@ -167,6 +190,15 @@ pub enum Record<'a> {
         /// The slice, not empty, within the records.
         bytes: &'a [u8],
     },
+}
+
+impl Record<'_> {
+    /// Whether the receiver answers it by a record.
+    #[inline]
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        matches!(self, Self::Read { .. } | Self::Write { .. } | Self::Atomic { .. } | Self::Large { .. })
+    }
 }
 
 /// The records of a frame, one after the other. Whoever holds one knows that their framing is sound.
@@ -212,7 +244,7 @@ impl<'a> Records<'a> {
             let is_first = rest.len() == bytes.len();
             let (record, after) = split(rest, frame)?;
             // Beside a message that finds no slot it would be applied again.
-            if matches!(record, Record::Atomic { .. }) && !is_first {
+            if matches!(record, Record::Atomic { .. } | Record::Large { .. }) && !is_first {
                 return None;
             }
             rest = after;
@@ -266,6 +298,8 @@ fn split(bytes: &[u8], frame: usize) -> Option<(Record<'_>, &[u8])> {
         kind::PROBE_REPLY => probe_reply(body),
         kind::SLICE if is_last => slice(body),
         kind::VALUE => value(body),
+        kind::LARGE if is_last => large(body),
+        kind::LANDING => landing(body),
         _ => None,
     }?;
     Some((record, rest))
@@ -306,6 +340,18 @@ fn value(body: &[u8]) -> Option<Record<'_>> {
     zero::<4>(body, 4)?;
     let value = u64_at(body, 8).filter(|_| body.len() == 16)?;
     Some(Record::Value { op: u32_at(body, 0)?, value })
+}
+
+fn large(body: &[u8]) -> Option<Record<'_>> {
+    zero::<4>(body, 4)?;
+    let len = u64_at(body, 8).filter(|_| body.len() == 16)?;
+    Some(Record::Large { op: u32_at(body, 0)?, len })
+}
+
+fn landing(body: &[u8]) -> Option<Record<'_>> {
+    zero::<4>(body, 4)?;
+    let handle = [u64_at(body, 8)?, u64_at(body, 16).filter(|_| body.len() == 24)?];
+    Some(Record::Landing { op: u32_at(body, 0)?, handle })
 }
 
 fn read_bytes(body: &[u8]) -> Option<Record<'_>> {

@@ -243,6 +243,10 @@ fn every_record_is_shown() {
         let place = names.iter().position(|known| *known == name).expect("a sample");
         assert_eq!(shown[place], values, "{name}");
     }
+    let place = names.iter().position(|name| *name == "large").expect("a sample");
+    assert_eq!(capture.field("cci.record.len")[place], (1 << 30).to_string());
+    let place = names.iter().position(|name| *name == "landing").expect("a sample");
+    assert_eq!(capture.field("cci.record.handle")[place], "0xa1a2a3a4a5a6a7a8,0xb1b2b3b4b5b6b7b8");
     let place = names.iter().position(|name| *name == "sack").expect("a sample");
     assert_eq!(capture.field("cci.sack")[place], "0x000000000000000b,0x8000000000000000");
     let place = names.iter().position(|name| *name == "messages").expect("a sample");
@@ -314,7 +318,7 @@ fn what_contradicts_itself_is_complained_about() {
         (broken("reset", 1, 2), "not of its kind's length"),
         (broken("message", 37, 2), "a sack that is too long"),
         (broken("message", 36, 0x40), "an unknown flag"),
-        (broken("message", 56, 12), "a record of unknown kind"),
+        (broken("message", 56, 14), "a record of unknown kind"),
         (broken("value", 57, 1), "a record with an unknown flag"),
         (broken("fetch and add", 99, 5), "a record that contradicts itself"),
         (broken("message", 57, 2), "a record with an unknown flag"),

@@ -46,7 +46,7 @@ fn every_frame_of_the_tests_is_an_example_and_is_as_the_document_says() {
 fn the_examples_show_every_kind_and_every_record() {
     use cci_proto::wire::{Data, Kind, Record};
     let mut kinds = [false; 11];
-    let mut records = [false; 12];
+    let mut records = [false; 14];
     for (_, bytes) in examples() {
         kinds[usize::from(bytes[1])] = true;
         let Some((.., found)) = Data::parse(&bytes) else { continue };
@@ -63,6 +63,8 @@ fn the_examples_show_every_kind_and_every_record() {
                 Record::Slice { .. } => 9,
                 Record::Atomic { .. } => 10,
                 Record::Value { .. } => 11,
+                Record::Large { .. } => 12,
+                Record::Landing { .. } => 13,
             };
             records[number] = true;
         }

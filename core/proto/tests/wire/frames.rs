@@ -174,6 +174,8 @@ pub(crate) fn data_frames() -> Vec<Named> {
         ("fetch and add", data_frame(SEQUENCED, &[], |f, at| emit_atomic(f, at, 8, &WORD, Atomic::FetchAdd(5)))),
         ("compare and swap", data_frame(SEQUENCED, &[], |f, at| emit_atomic(f, at, 8, &WORD, COMPARE_SWAP))),
         ("value", data_frame(SEQUENCED, &[], |f, at| emit_value(f, at, 8, 0xC1C2_C3C4_C5C6_C7C8))),
+        ("large", data_frame(SEQUENCED, &[], |f, at| emit_large(f, at, 8, 1 << 30))),
+        ("landing", data_frame(SEQUENCED, &[], |f, at| emit_landing(f, at, 8, TARGET.handle))),
         ("probe", data_frame(0, &[], |f, at| emit_probe(f, at, 1400))),
         ("probe reply", data_frame(0, &[], |f, at| emit_probe_reply(f, at, 1400))),
         (

@@ -162,10 +162,13 @@ fn numbers_without_a_meaning_are_refused() {
         ("message", 36, 0x40),
         ("message", 36, 0x80),
         ("message", 56, 0),
-        ("message", 56, 10),
+        ("message", 56, 14),
         ("message", 57, 2),
         ("part", 57, 1),
-        ("result", 64, 3),
+        ("result", 64, 4),
+        ("large", 57, 1),
+        ("large", 67, 1),
+        ("landing", 67, 1),
     ] {
         assert_contradicts_itself(&with_byte(&sample(name), at, byte), &format!("{name}, {byte} at {at}"));
     }

@@ -15,6 +15,7 @@ enum Owned {
     Read { op: u32, target: Target },
     Result { op: u32, status: u8 },
     Value { op: u32, value: u64 },
+    Landing { op: u32, handle: [u64; 2] },
     ProbeReply { size: u16 },
     Write { op: u32, handle: [u64; 2], offset: u64, at: u64, bytes: Vec<u8>, behind: u64 },
     ReadBytes { op: u32, at: u64, bytes: Vec<u8> },
@@ -37,6 +38,7 @@ impl Owned {
             Self::Read { op, target } => (emit_read(frame, at, *op, target), &[]),
             Self::Result { op, status } => (emit_result(frame, at, *op, *status), &[]),
             Self::Value { op, value } => (emit_value(frame, at, *op, *value), &[]),
+            Self::Landing { op, handle } => (emit_landing(frame, at, *op, *handle), &[]),
             Self::ProbeReply { size } => (emit_probe_reply(frame, at, *size), &[]),
             Self::Write { op, at: op_at, bytes, .. } => {
                 (emit_write(frame, at, *op, &self.target(), *op_at, bytes.len()), bytes)
@@ -70,6 +72,7 @@ impl Owned {
             Self::Read { op, target } => Record::Read { op: *op, target: *target },
             Self::Result { op, status } => Record::Result { op: *op, status: *status },
             Self::Value { op, value } => Record::Value { op: *op, value: *value },
+            Self::Landing { op, handle } => Record::Landing { op: *op, handle: *handle },
             Self::ProbeReply { size } => Record::ProbeReply { size: *size },
             Self::Write { op, at, bytes, .. } => Record::Write { op: *op, target: self.target(), at: *at, bytes },
             Self::ReadBytes { op, at, bytes } => Record::ReadBytes { op: *op, at: *at, bytes },
@@ -104,8 +107,9 @@ fn any_record() -> impl Strategy<Value = Owned> {
             behind
         }),
         (any::<u32>(), target()).prop_map(|(op, target)| Owned::Read { op, target }),
-        (any::<u32>(), 0_u8..=2).prop_map(|(op, status)| Owned::Result { op, status }),
+        (any::<u32>(), 0_u8..=3).prop_map(|(op, status)| Owned::Result { op, status }),
         any::<(u32, u64)>().prop_map(|(op, value)| Owned::Value { op, value }),
+        any::<(u32, [u64; 2])>().prop_map(|(op, handle)| Owned::Landing { op, handle }),
         any::<u16>().prop_map(|size| Owned::ProbeReply { size }),
     ]
 }

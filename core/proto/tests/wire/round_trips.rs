@@ -165,6 +165,8 @@ fn each_record_comes_back() {
         ("fetch and add", Record::Atomic { op: 8, target: WORD, atomic: Atomic::FetchAdd(5) }),
         ("compare and swap", Record::Atomic { op: 8, target: WORD, atomic: COMPARE_SWAP }),
         ("value", Record::Value { op: 8, value: 0xC1C2_C3C4_C5C6_C7C8 }),
+        ("large", Record::Large { op: 8, len: 1 << 30 }),
+        ("landing", Record::Landing { op: 8, handle: TARGET.handle }),
         ("probe", Record::Probe { size: 1400 }),
         ("probe reply", Record::ProbeReply { size: 1400 }),
         ("slice", Record::Slice { total: 8004, at: 7728, bytes: b"slice" }),
@@ -186,6 +188,8 @@ fn heads_of_records_have_the_sizes_that_they_are_said_to_have() {
         ("fetch and add", ATOMIC),
         ("compare and swap", ATOMIC),
         ("value", VALUE),
+        ("large", LARGE),
+        ("landing", LANDING),
         ("slice", SLICE_HEAD + 5),
     ];
     for (name, size) in sizes {
@@ -224,6 +228,23 @@ fn an_atomic_operation_is_alone_in_its_frame_and_changes_a_word() {
     let last = bytes.len() - 1;
     bytes[last] = 1;
     assert!(Data::parse(&frames::resealed(bytes)).is_none());
+}
+
+#[test]
+fn a_large_message_is_alone_in_its_frame() {
+    let note = |f: &mut [u8], at: usize| emit_message(f, at, false, &[b"one"]);
+    let beside = |first: bool| {
+        frames::data_frame(flags::SEQUENCED, &[], |f, at| {
+            if first {
+                let at = emit_large(f, at, 8, 5);
+                note(f, at)
+            } else {
+                let at = note(f, at);
+                emit_large(f, at, 8, 5)
+            }
+        })
+    };
+    assert!(Data::parse(&beside(true)).is_none() && Data::parse(&beside(false)).is_none());
 }
 
 #[test]

@@ -327,6 +327,8 @@ fn transfer(world: &mut World, at: usize, connection: usize, side: usize) -> boo
     let message_len = (random.below(5) < 2).then(|| size(random, pattern::HEAD as u64, 200));
     let messages = &mut world.oracle.streams[stream as usize];
     let index = messages.next_index();
+    transfer.large =
+        !transfer.read && transfer.expect == Expect::Success && message_len.is_none() && transfer.len.is_multiple_of(3);
     let number = world.oracle.transfers.next_number();
     if let Some(len) = message_len {
         messages.post(u32::try_from(len).unwrap_or(u32::MAX), Some(number));
@@ -341,6 +343,7 @@ fn transfer(world: &mut World, at: usize, connection: usize, side: usize) -> boo
     let access = match transfer {
         Transfer { atomic: true, .. } => Access::Atomic(Atomic::FetchAdd(number.into())),
         Transfer { read: true, .. } => Access::Read,
+        Transfer { large: true, .. } => Access::Large,
         _ => Access::Write,
     };
     let rma = Rma { op, target, access, fence: transfer.fence, message: bytes.as_deref() };
@@ -357,6 +360,7 @@ fn transfer(world: &mut World, at: usize, connection: usize, side: usize) -> boo
     }
     world.totals.transfers += 1;
     world.totals.atomics += u32::from(transfer.atomic);
+    world.totals.large += u32::from(transfer.large);
     world.totals.messages += u32::from(message_len.is_some());
     true
 }

@@ -4,7 +4,7 @@ use super::messages::{Stream, Wrong};
 use super::pattern;
 use super::transfers::{self, Transfers};
 use super::violation::{Rule, Violation};
-use cci_proto::engine::{Event, Host, Index, MessageBuffer, Op, Source, Target};
+use cci_proto::engine::{Event, Host, Index, MAX_LARGE, MessageBuffer, Op, Source, Target};
 use cci_proto::wire::Crc;
 use cci_proto::{Atomic, Attribute, Failure};
 use cci_sim::network::Time;
@@ -136,6 +136,19 @@ pub(super) struct Side {
     pub(super) heard: Vec<(Index, u32, Heard)>,
     /// The next requests that are turned away for lack of room.
     pub(super) turn_away: u32,
+    /// Large messages for which a peer wants memory.
+    pub(super) landings: Vec<Asked>,
+}
+
+/// A large message for which a peer wants memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    /// Cookie of the connection.
+    pub(super) user: u32,
+    /// The peer's number of the operation.
+    pub(super) operation: u32,
+    /// It waits for the next time.
+    pub(super) waits: bool,
 }
 
 impl Side {
@@ -154,6 +167,7 @@ impl Side {
             free_operations: (0..operations).rev().collect(),
             heard: Vec::new(),
             turn_away: 0,
+            landings: Vec::new(),
         }
     }
 
@@ -430,6 +444,17 @@ impl Host for Judged<'_> {
         let key = if registration.arena { super::READ_BACK } else { 0 };
         let keyed = Target { offset: target.offset + key, ..*target };
         self.peer_transfer(&keyed, false).map(|_| ()).ok_or(Failure::RemoteHandle)
+    }
+
+    fn large(&mut self, user: u32, operation: u32, len: u64) -> Result<(), Failure> {
+        let landings = &mut self.side.landings;
+        let count = landings.iter().filter(|asked| asked.user == user).count();
+        if count >= MAX_LARGE || self.oracle.over[heard_stream(user) as usize] {
+            let detail = format!("{count} large messages wait, and one of {len} bytes comes, cookie {user}");
+            self.oracle.violate(Rule::Bounds, detail);
+        }
+        landings.push(Asked { user, operation, waits: operation.is_multiple_of(2) });
+        Ok(())
     }
 
     /// The word keeps its value, which the pattern has; that the target is asked once is what counts.

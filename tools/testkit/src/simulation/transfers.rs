@@ -24,6 +24,8 @@ pub(super) struct Transfer {
     pub(super) read: bool,
     /// Whether it changes a word of the peer, and reads what that was.
     pub(super) atomic: bool,
+    /// Whether it is a large message: its target is asked for the memory.
+    pub(super) large: bool,
     /// Whether the target has changed the word.
     pub(super) changed: bool,
     /// Whether it is fenced.
@@ -58,6 +60,7 @@ impl Transfer {
         stream: 0,
         read: false,
         atomic: false,
+        large: false,
         changed: false,
         fence: false,
         expect: Expect::Success,

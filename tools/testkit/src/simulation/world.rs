@@ -73,6 +73,8 @@ pub struct Totals {
     pub transfers: u32,
     /// Those that change a word.
     pub atomics: u32,
+    /// Those that ask for their memory.
+    pub large: u32,
     /// Frames handed to the network.
     pub frames: u64,
     /// Frames sent again.
@@ -347,6 +349,7 @@ impl World {
                 self.nodes[at].side.heard = heard;
             }
         }
+        self.land(at);
         self.transmit(at, idle);
         let now = self.network.now();
         if self.nodes[at].step_at.is_none() && program::has_work(self, at) {
@@ -356,6 +359,19 @@ impl World {
         let node = &self.nodes[at];
         let wake = [node.step_at, node.reports.next_at(), node.engine.poll_timeout()].into_iter().flatten().min();
         self.network.wake_at(NodeIndex(node.side.number), wake);
+    }
+
+    /// Gives large messages of peers memory: half of them at once, the others at the next opportunity, which their sender brings about
+    /// by asking whether this node is still there.
+    fn land(&mut self, at: usize) {
+        let Node { engine, side, .. } = &mut self.nodes[at];
+        let handle = side.registrations.first().map(|registration| registration.handle);
+        side.landings.retain_mut(|asked| {
+            let (connection, end) = (asked.user as usize / 2, asked.user as usize % 2);
+            let waits = std::mem::take(&mut asked.waits);
+            let (Some(ends), Some(handle)) = (self.connections.get(connection), handle) else { return false };
+            waits || !engine.land(ends[end].index, asked.operation, Ok(handle))
+        });
     }
 
     fn transmit(&mut self, at: usize, idle: bool) {

@@ -265,6 +265,7 @@ impl Lane {
             Access::Read => Way::Read,
             Access::Write => Way::Write,
             Access::Atomic(atomic) => return self.change(state, pending, &target, atomic),
+            Access::Large => return Err(Failure::RemoteHandle),
         };
         let (Some(registry), Some(wire)) = (&self.registry, &self.wire) else { return Err(Failure::Disconnected) };
         let len = usize::try_from(PIECE.min(pending.len - from)).map_err(|_| Failure::Copy)?;

@@ -3,6 +3,9 @@
 /// Reads of one peer that may wait to be served, and results that may wait to be sent. A frame that
 /// asks for more is dropped and retransmitted by the peer.
 pub(crate) const MAX_REQUESTS: usize = 1024;
+/// Large messages of one connection that may wait for memory of their receiver, or be on their way
+/// there.
+pub const MAX_LARGE: usize = 64;
 /// Frames of one connection that may be in flight.
 pub(crate) const WINDOW: usize = 4096;
 /// Room, bytes, from which a frame of memory ends at a cache line: the unused part of a line costs

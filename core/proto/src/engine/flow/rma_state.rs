@@ -18,6 +18,8 @@ pub(crate) struct RmaState {
     pub(crate) access: Access,
     pub(crate) fence: bool,
     pub(crate) has_message: bool,
+    /// The peer has given a large message its memory: the operation goes on as a write.
+    pub(crate) has_landing: bool,
     /// Bytes cut into frames.
     pub(crate) at: u64,
     /// Bytes that a read has brought.
@@ -46,6 +48,8 @@ pub(crate) enum Answer {
     Status(u8),
     /// By VALUE: it has changed a word that had this value.
     Value(u64),
+    /// Not its end: by LANDING, where to write.
+    Landing([u64; 2]),
 }
 
 impl Answer {
@@ -57,5 +61,9 @@ impl Answer {
 
 /// Returns the number by which a result reports this failure.
 pub(crate) fn status(failure: Failure) -> u8 {
-    if failure == Failure::Copy { 2 } else { 1 }
+    match failure {
+        Failure::Copy => 2,
+        Failure::TooLong => 3,
+        _ => 1,
+    }
 }

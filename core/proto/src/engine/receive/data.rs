@@ -297,9 +297,7 @@ impl Engine {
     /// Returns whether there is room for the requests of a frame. A peer that does not acknowledge
     /// results gets no more of them.
     fn has_room(&mut self, index: u32, records: Records<'_>) -> bool {
-        let asks =
-            |record: &Record<'_>| matches!(record, Record::Read { .. } | Record::Write { .. } | Record::Atomic { .. });
-        let asked = records.filter(asks).count();
+        let asked = records.filter(Record::is_answered).count();
         asked == 0 || self.flow_mut(index).is_none_or(|flow| flow.has_room_for(asked))
     }
 }

@@ -81,7 +81,7 @@ impl RecvCtx<'_> {
             Record::Part { message, total, at, bytes } => self.part(message, total, at, bytes, host),
             Record::Write { op, target, at, bytes } => {
                 if self.write(op, &target, at, bytes, host) {
-                    self.end_write(op);
+                    self.end_write(op, host);
                 }
                 FrameOutcome::Done
             }
@@ -94,7 +94,11 @@ impl RecvCtx<'_> {
                 self.atomic(op, &target, atomic, host);
                 FrameOutcome::Done
             }
-            Record::Result { .. } | Record::Value { .. } => {
+            Record::Large { op, len } => {
+                self.large(op, len, host);
+                FrameOutcome::Done
+            }
+            Record::Result { .. } | Record::Value { .. } | Record::Landing { .. } => {
                 self.answer(record, host, ended);
                 FrameOutcome::Done
             }

@@ -47,7 +47,7 @@ impl Engine {
             match front {
                 None | Some(ReorderEntry::Missing) => return,
                 Some(ReorderEntry::Done) => {}
-                Some(ReorderEntry::WriteEnd { op }) => ctx.end_write(op),
+                Some(ReorderEntry::WriteEnd { op }) => ctx.end_write(op, host),
                 Some(ReorderEntry::Held { buffer, len }) => {
                     let bytes = &self.holds.bytes(buffer)[..usize::from(len)];
                     let outcome = match Records::again(bytes) {

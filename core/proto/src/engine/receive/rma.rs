@@ -4,7 +4,7 @@ use super::context::{FrameOutcome, RecvCtx, RmaEnd};
 use crate::engine::connection::conn::bit;
 use crate::engine::flow::continuation::Continuation;
 use crate::engine::flow::limits::{MAX_REQUESTS, WINDOW};
-use crate::engine::flow::queue::{Queued, Serve};
+use crate::engine::flow::queue::{Batch, Queued, Serve};
 use crate::engine::flow::rma_state::{Answer, OP_MASK, RmaState, status};
 use crate::engine::host::{Host, Op, Target};
 use crate::wire::Record;
@@ -30,13 +30,14 @@ impl RecvCtx<'_> {
     }
 
     /// Queues the result of a write whose last frame was applied in order.
-    pub(super) fn end_write(&mut self, op: u32) {
+    pub(super) fn end_write<H: Host>(&mut self, op: u32, host: &mut H) {
         let refused = self.flow.refused.iter().position(|(refused, _)| *refused == op);
         let status = refused.map_or(0, |at| self.flow.refused.swap_remove(at).1);
         self.conn.clear(bit::AFTER_REFUSED);
         if status != 0 {
             self.conn.set(bit::AFTER_REFUSED);
         }
+        host.written_whole(self.conn.host_cookie, op, if status == 0 { Ok(()) } else { Err(()) });
         self.flow.results.push_back((op, Answer::Status(status)));
     }
 
@@ -61,6 +62,29 @@ impl RecvCtx<'_> {
     pub(super) fn atomic<H: Host>(&mut self, op: u32, target: &Target, atomic: Atomic, host: &mut H) {
         let changed = host.atomic(self.conn.host_cookie, target, atomic);
         self.flow.results.push_back((op, changed.map_or_else(Answer::refusal, Answer::Value)));
+    }
+
+    /// Asks the host for memory for a large message of the peer, and queues the result that refuses it.
+    pub(super) fn large<H: Host>(&mut self, op: u32, len: u64, host: &mut H) {
+        if let Err(failure) = host.large(self.conn.host_cookie, op, len) {
+            self.flow.results.push_back((op, Answer::refusal(failure)));
+        }
+    }
+
+    /// Queues the write of a large message of this side to the memory that the peer has given, before
+    /// everything else, because what is queued may wait for it. Only the message of a write goes first
+    /// that has been sent: the peer takes it for one of the write before it.
+    fn landing(&mut self, op: u32, handle: [u64; 2]) {
+        let asked = |state: &RmaState| state.access == Access::Large && !state.answered;
+        let Some((op, state)) = self.rma(op).filter(|(_, state)| asked(state)) else { return };
+        state.target.handle = handle;
+        (state.access, state.at, state.has_landing) = (Access::Write, 0, true);
+        self.flow.moved = true;
+        let is_of_rma = |batch: &Batch| self.rmas.get(batch.of as usize).is_some_and(Option::is_some);
+        let passes = |queued: &Queued| matches!(queued, Queued::Batch(batch) if is_of_rma(batch));
+        let is_barrier = self.flow.barrier == Some(op);
+        let first = if is_barrier { 0 } else { self.flow.queue.iter().take_while(|queued| passes(queued)).count() };
+        self.flow.queue.insert(first, Queued::Rma(op));
     }
 
     /// Returns the state of the RMA of this connection that the peer names.
@@ -128,6 +152,7 @@ impl RecvCtx<'_> {
         match *record {
             Record::Result { op, status } => self.result(op, status, ended),
             Record::Value { op, value } => self.value(op, value, host, ended),
+            Record::Landing { op, handle } => self.landing(op, handle),
             _ => {}
         }
     }
@@ -153,18 +178,19 @@ impl RecvCtx<'_> {
     /// Handles the result of an RMA of this side.
     fn result(&mut self, op: u32, status: u8, ended: &mut impl FnMut(RmaEnd)) {
         let Some((op, state)) = self.rma(op) else { return };
-        // What brings bytes ends well with the last of them.
-        let fetches = state.access.fetches();
-        if state.answered || fetches && status == 0 {
+        // What brings bytes ends well with the last of them, and a large message as a write.
+        let asks = state.access.asks();
+        if state.answered || asks && status == 0 {
             return;
         }
         state.answered = true;
         let outcome = match status {
             0 => Ok(()),
             2 => Err(Failure::Copy),
+            3 => Err(Failure::TooLong),
             _ => Err(Failure::RemoteHandle),
         };
-        if fetches && state.left > 1 {
+        if asks && state.left > 1 {
             // Its message is not sent.
             state.left = 1;
         }

@@ -10,7 +10,10 @@ use crate::engine::flow::queue::{Batch, InFlight, Ops, Payload, Queued, Serve, f
 use crate::engine::flow::rma_state::Answer;
 use crate::engine::host::{Host, Source};
 use crate::engine::state::Engine;
-use crate::wire::{DATA, READ_BYTES_HEAD, VALUE, WRITE_HEAD, emit_atomic, emit_read, emit_result, emit_value};
+use crate::wire::{
+    DATA, LANDING, READ_BYTES_HEAD, WRITE_HEAD, emit_atomic, emit_landing, emit_large, emit_read, emit_result,
+    emit_value,
+};
 use crate::{Access, Time};
 use alloc::collections::VecDeque;
 
@@ -49,15 +52,15 @@ impl Engine {
             Queued::Rma(op) => {
                 let state = self.rmas.get_mut(op.0 as usize)?.as_mut()?;
                 // Taken before any state changes: without a buffer, nothing is sent now.
-                let fetches = state.access.fetches();
-                let buffer = if fetches { self.frames.take(conn.flow) } else { None };
-                if fetches && buffer.is_none() {
+                let asks = state.access.asks();
+                let buffer = if asks { self.frames.take(conn.flow) } else { None };
+                if asks && buffer.is_none() {
                     await_frame(conn, index, &mut self.awaiting_frame);
                     return None;
                 }
-                if state.at == 0 {
+                if state.at == 0 && !state.has_landing {
                     flow.running += 1;
-                    if state.fence || fetches && state.has_message {
+                    if state.fence || asks && state.has_message {
                         flow.barrier = Some(op);
                     }
                 }
@@ -67,6 +70,7 @@ impl Engine {
                     let bytes = self.frames.bytes_mut(buffer);
                     let len = match state.access {
                         Access::Atomic(atomic) => emit_atomic(bytes, 0, state.wire, &state.target, atomic),
+                        Access::Large => emit_large(bytes, 0, state.wire, state.target.len),
                         _ => emit_read(bytes, 0, state.wire, &state.target),
                     };
                     return Some(fresh(Payload::Batch(control(buffer, len, now))));
@@ -108,7 +112,7 @@ fn results(frames: &mut FramePool, owner: u32, flow: &mut Flow, room: u32, now: 
     let capacity = (room as usize).min(frames.stride());
     let bytes = frames.bytes_mut(buffer);
     let mut len = 0;
-    while len + VALUE <= capacity
+    while len + LANDING <= capacity
         && let Some((op, answer)) = flow.results.pop_front()
     {
         len = emit_answer(bytes, len, op, answer);
@@ -121,6 +125,7 @@ pub(crate) fn emit_answer(frame: &mut [u8], at: usize, op: u32, answer: Answer) 
     match answer {
         Answer::Status(status) => emit_result(frame, at, op, status),
         Answer::Value(value) => emit_value(frame, at, op, value),
+        Answer::Landing(handle) => emit_landing(frame, at, op, handle),
     }
 }
 

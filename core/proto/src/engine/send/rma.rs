@@ -31,7 +31,7 @@ impl Engine {
         if matches!(rma.access, Access::Atomic(_)) && !Atomic::is_word(rma.target.len) {
             return Err(RmaError::WordLength);
         }
-        let fetches = rma.access.fetches();
+        let asks = rma.access.asks();
         let len = rma.message.map_or(0, <[u8]>::len);
         if len > self.small_peers.largest(conn, index, self.config.max_send_size) as usize {
             return Err(RmaError::MessageTooLong);
@@ -45,7 +45,7 @@ impl Engine {
             // The message of an RMA that brings bytes is queued when they have come, so the peer need
             // not check an earlier RMA.
             let (parts, owner) = (&[message], conn.flow);
-            let after = !fetches;
+            let after = !asks;
             let message = OutboundMessage {
                 parts,
                 len,
@@ -60,7 +60,7 @@ impl Engine {
             };
             let (queue, deferred) = (&mut flow.queue, &mut flow.deferred);
             let defer =
-                |batch| if fetches { deferred.push_back((op, batch)) } else { queue.push_back(Queued::Batch(batch)) };
+                |batch| if asks { deferred.push_back((op, batch)) } else { queue.push_back(Queued::Batch(batch)) };
             if !message.write_batches(&mut self.frames, &mut self.parts, defer) {
                 flow.queue.pop_back();
                 get_ready(conn, index, &mut self.ready);
@@ -79,6 +79,7 @@ impl Engine {
             access: rma.access,
             fence: rma.fence,
             has_message: rma.message.is_some(),
+            has_landing: false,
             at: 0,
             received: 0,
             answered: false,

@@ -1,11 +1,11 @@
 //! What may leave now: the window, pacing, credit and fences.
 
-use crate::Time;
 use crate::engine::connection::conn::{Conn, bit};
 use crate::engine::flow::Flow;
-use crate::engine::flow::limits::{MAX_REQUESTS, WINDOW};
+use crate::engine::flow::limits::{MAX_LARGE, MAX_REQUESTS, WINDOW};
 use crate::engine::flow::queue::{FrameState, InFlight, Queued};
 use crate::engine::flow::rma_state::RmaState;
+use crate::{Access, Time};
 
 /// Transmissions after which a frame is sent with no other in flight behind it.
 const MOST_ATTEMPTS: u8 = 6;
@@ -87,7 +87,8 @@ pub(crate) fn has_queued(flow: &Flow, conn: &Conn, rmas: &[Option<RmaState>]) ->
             None => {
                 let Some(rma) = rmas.get(op.0 as usize).and_then(Option::as_ref) else { return true };
                 // The peer keeps at most this many requests.
-                let crowded = rma.access.fetches() && flow.running as usize >= MAX_REQUESTS;
+                let most = if rma.access == Access::Large { MAX_LARGE } else { MAX_REQUESTS };
+                let crowded = rma.access.asks() && flow.running as usize >= most;
                 !crowded && (!rma.fence || flow.messages_in_flight == 0 && flow.running == 0)
             }
         },

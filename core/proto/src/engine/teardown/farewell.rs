@@ -33,7 +33,8 @@ impl Engine {
         let mut end = close.emit(&sack[..words], &mut frame);
         if let Some(flow) = flow {
             let sent = flow.in_flight.iter().flat_map(|frame| results(&frame.payload, &self.frames));
-            for (op, answer) in sent.chain(flow.results.iter().copied()) {
+            let is_end = |(_, answer): &(u32, Answer)| !matches!(answer, Answer::Landing(_));
+            for (op, answer) in sent.chain(flow.results.iter().copied()).filter(is_end) {
                 if end + VALUE > frame.len() {
                     break;
                 }

@@ -2,6 +2,7 @@
 //! hold first.
 
 mod attacks;
+mod large;
 
 use super::*;
 use crate::wire::{Crc, Header, seal};
@@ -54,6 +55,10 @@ pub(super) struct Recorder {
     pub(super) copied: u32,
     /// Words that were changed, or looked at, for a peer.
     pub(super) changes: u32,
+    /// Large messages for which the peer wants memory: operation and length.
+    pub(super) large: Vec<(u32, u64)>,
+    /// The large message for which memory was given.
+    pub(super) landing: Option<(u32, u64)>,
 }
 
 impl Host for Recorder {
@@ -133,6 +138,22 @@ impl Host for Recorder {
             self.memory[at..at + len].copy_from_slice(&new.to_le_bytes()[..len]);
         }
         Ok(old)
+    }
+
+    fn large(&mut self, _: u32, op: u32, len: u64) -> Result<(), Failure> {
+        if len > self.memory.len() as u64 {
+            return Err(Failure::TooLong);
+        }
+        self.large.push((op, len));
+        Ok(())
+    }
+
+    fn written_whole(&mut self, _: u32, op: u32, outcome: Result<(), ()>) {
+        if let Some((_, len)) = self.landing.take_if(|(landing, _)| *landing == op)
+            && outcome == Ok(())
+        {
+            self.received.push(self.memory[..usize::try_from(len).expect("small")].to_vec());
+        }
     }
 
     fn place(&mut self, _: Op, at: u64, bytes: &[u8]) {
