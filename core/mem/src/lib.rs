@@ -39,6 +39,9 @@ pub mod hints;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod inherited;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub mod landed;
 pub mod lock;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

@@ -139,7 +139,7 @@ impl<L: Link> Reliable<L> {
             self.close_index(core, now, index_of(cell));
             self.host.openings.end(cookie_of(cell));
             self.host.inbox.detach(cell);
-            self.host.registry.orphan(cell);
+            self.host.orphan(core, cell);
             core.end_connection(cell);
             self.transmit(core, now, true);
             self.run_deferred(core, now);

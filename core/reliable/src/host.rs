@@ -3,7 +3,7 @@
 use super::cookies::{Openings, cell, place};
 use super::deferred::DeferredCall;
 use super::inbox::Inbox;
-use super::operation_table::Operations;
+use super::operation_table::{Local, Operations};
 use super::outbox::COPIED;
 use super::registrations::Registrations;
 use cci_mem::memory::{Memory, Piece};
@@ -11,7 +11,7 @@ use cci_mem::sync::Ordering;
 use cci_proto::engine::{Event, Host, Index, MessageBuffer, Op, Source, Target};
 use cci_proto::wire::Crc;
 use cci_proto::{Address, Atomic, EventKind, Failure, Registration, Rights};
-use cci_transport::{ConnectionState, Core, PendingEvents, Slot};
+use cci_transport::{Asked, Connection, ConnectionState, Core, Landing, PendingEvents, Slot};
 use std::collections::VecDeque;
 
 /// The state behind the engine's host: an endpoint's tables, beside engine, link and core.
@@ -110,12 +110,33 @@ impl HostState {
             return;
         };
         cell.set_state(ConnectionState::Broken);
-        self.registry.orphan(cell);
+        self.orphan(core, cell);
         if core.has_disconnect_events() {
             self.pending_events.queue(core, EventKind::Disconnect, cell);
         }
         if cell.keepalive.swap(0, Ordering::Relaxed) != 0 {
             self.pending_events.queue(core, EventKind::KeepaliveTimedOut, cell);
+        }
+    }
+
+    /// Ends what the registrations for this connection serve, which is open no more, and its large messages that are on their way.
+    pub(super) fn orphan(&mut self, core: &mut Core, cell: &'static Connection) {
+        self.registry.orphan(cell);
+        while let Some(landing) = core.landings().forget(cell) {
+            self.end_landing(core, landing, Err(()));
+        }
+    }
+
+    /// Ends the registration of a large message, and delivers it if it is written.
+    fn end_landing(&mut self, core: &mut Core, landing: Landing, outcome: Result<(), ()>) {
+        // It was registered when the landing began.
+        let _ = self.registry.deregister(&landing.handle);
+        if outcome.is_ok() {
+            self.inbox.has_delivered = true;
+            core.deliver_landing(landing);
+        } else {
+            self.inbox.give_back(core, landing.slot);
+            core.landings().give_up(landing);
         }
     }
 
@@ -137,6 +158,14 @@ pub(super) struct HostCtx<'a> {
 }
 
 impl HostCtx<'_> {
+    /// Ends the registration of a large message.
+    #[cold]
+    fn end_own(&mut self, local: Option<Local>) {
+        if let Some(local) = local {
+            self.state.registry.end(local.number);
+        }
+    }
+
     /// The local registration of an RMA, and the offset of the operation in it.
     fn named(&mut self, source: &Source) -> Option<(Registration, u64)> {
         match source {
@@ -249,6 +278,20 @@ impl Host for HostCtx<'_> {
         old.ok_or(Failure::RemoteHandle)
     }
 
+    fn large(&mut self, cookie: u32, operation: u32, len: u64) -> Result<(), Failure> {
+        let connection = cell(self.core, cookie).ok_or(Failure::Disconnected)?;
+        self.core.landings().ask(Asked { connection, operation, len })
+    }
+
+    fn written_whole(&mut self, cookie: u32, operation: u32, outcome: Result<(), ()>) {
+        if self.core.landings().is_open()
+            && let Some(cell) = cell(self.core, cookie)
+            && let Some(landing) = self.core.landings().take(cell, operation)
+        {
+            self.state.end_landing(self.core, landing, outcome);
+        }
+    }
+
     fn place(&mut self, op: Op, at: u64, bytes: &[u8]) {
         let Some((operation, local)) = self.state.operations.rma(op) else { return };
         let placed = self.state.registry.living(local.number).is_some_and(|memory| {
@@ -267,6 +310,9 @@ impl Host for HostCtx<'_> {
     #[inline]
     fn ended(&mut self, op: Op, outcome: Result<(), Failure>) {
         if let Some(operation) = self.state.operations.end(op) {
+            if operation.is_own {
+                self.end_own(operation.local);
+            }
             operation.finish(self.core, outcome);
         }
     }

@@ -154,8 +154,16 @@ impl Inbox {
         slot.payload.store(Token::new(who, buffer).0, Ordering::Relaxed);
     }
 
+    /// A slot for a message that has its own memory.
+    pub(super) fn take_bare(&mut self, core: &mut Core, cell: &'static Connection) -> Option<&'static Slot> {
+        let who = cell.lane.load(Ordering::Relaxed);
+        let slot = self.take(core, who)?;
+        self.hold(slot, who, None);
+        Some(slot)
+    }
+
     /// Frees a slot that the program has not received.
-    fn give_back(&mut self, core: &mut Core, slot: &'static Slot) {
+    pub(super) fn give_back(&mut self, core: &mut Core, slot: &'static Slot) {
         self.release(slot);
         core.release(slot);
     }

@@ -35,9 +35,10 @@ use cci_mem::counters::VIRTUAL;
 use cci_mem::guarded::Threading;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Config, Engine};
-use cci_proto::{CONN_REQ_LEN, Status, Time, wire};
-use cci_transport::{BackgroundWork, Core, ExpectedClients, OpenError, PendingEvents, random, room_for};
+use cci_proto::{CONN_REQ_LEN, Failure, Rights, Status, Time, wire};
+use cci_transport::{BackgroundWork, Core, ExpectedClients, OpenError, PendingEvents, Placed, random, room_for};
 use cookies::Openings;
+use deferred::index_of;
 use gauges::GaugeTimes;
 use host::{HostCtx, HostState};
 use inbox::Inbox;
@@ -221,6 +222,9 @@ impl<L: Link> Reliable<L> {
             // The credit advertised to peers must count the slots that the program has returned.
             self.host.inbox.sweep(core);
         }
+        if core.landings().is_waiting() {
+            self.land(core);
+        }
         let idle = count == 0 && self.delivered && !core.has_event();
         self.delivered = count > 0 || self.delivered && !idle;
         if (count > 0 || !self.coalescer.is_holding(now)) && self.has_to_transmit(now, idle) {
@@ -228,6 +232,33 @@ impl<L: Link> Reliable<L> {
             self.run_deferred(core, now);
         }
         (count, now)
+    }
+
+    /// Gives large messages of peers memory to be written to, as far as there is room.
+    #[cold]
+    fn land(&mut self, core: &mut Core) {
+        let Self { engine, host, .. } = self;
+        core.place_landings(|core, asked, memory| {
+            let (cell, index) = (asked.connection, index_of(asked.connection));
+            let Some(memory) = memory else {
+                let told = engine.land(index, asked.operation, Err(Failure::TooLong));
+                return if told { Placed::Refused } else { Placed::Later };
+            };
+            let Some(slot) = host.inbox.take_bare(core, cell) else { return Placed::Later };
+            let handle = host.registry.register(memory, Rights::WRITE, Some(cell));
+            if let Ok(handle) = handle
+                && let [first, secret, ..] = handle.words()
+                && engine.land(index, asked.operation, Ok([first, secret]))
+            {
+                return Placed::Open(slot, handle);
+            }
+            if let Ok(handle) = handle {
+                // Nobody knows it.
+                let _ = host.registry.deregister(&handle);
+            }
+            host.inbox.give_back(core, slot);
+            Placed::Later
+        });
     }
 
     /// The next deadline.

@@ -24,6 +24,8 @@ pub(super) struct Operation {
     pub(super) posted: Posted,
     /// Of an RMA.
     pub(super) local: Option<Local>,
+    /// The local registration was made for it, and ends with it.
+    pub(super) is_own: bool,
     /// The local memory was deregistered while bytes were still to be put there.
     pub(super) spoilt: bool,
 }
@@ -31,7 +33,7 @@ pub(super) struct Operation {
 impl Operation {
     /// Queues the event of the operation's end, counts it, and frees what it holds.
     pub(super) fn finish(self, core: &mut Core, outcome: Result<(), Failure>) {
-        let Self { slot, cell, posted, local, spoilt } = self;
+        let Self { slot, cell, posted, local, spoilt, is_own: _ } = self;
         let outcome = if spoilt { outcome.and(Err(Failure::RemoteHandle)) } else { outcome };
         if let (Some(local), Ok(())) = (local, outcome) {
             cell.counters.on_rma(local.len);

@@ -74,9 +74,14 @@ impl Registrations {
         let [first, secret, ..] = handle.words();
         let (number, entry) = self.table.find([first, secret]).ok_or(RegisterError::UnknownHandle)?;
         self.exposed -= usize::from(entry.rights() != Rights::NONE);
-        let memory = self.table.remove(number).ok_or(RegisterError::UnknownHandle)?;
+        self.end(number).ok_or(RegisterError::UnknownHandle)
+    }
+
+    /// Ends a registration without rights; its memory, for a last look.
+    pub(super) fn end(&mut self, number: Registration) -> Option<Memory> {
+        let memory = self.table.remove(number)?;
         self.faults.retain(|fault| !fault.touches(&memory));
-        Ok(memory)
+        Some(memory)
     }
 
     /// The living registration that a handle names, if an operation of this connection may use it.

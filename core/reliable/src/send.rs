@@ -5,11 +5,11 @@ use super::deferred::index_of;
 use super::host::HostCtx;
 use super::operation_table::{Local, Operation, Operations};
 use crate::{Link, Outgoing};
-use cci_mem::memory::Piece;
+use cci_mem::memory::{Memory, Piece};
 use cci_mem::source::Source;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Index, Post, Target, Transmit};
-use cci_proto::{RmaError, SendError, Time, wire};
+use cci_proto::{Access, Attribute, Rights, RmaError, SendError, Time, wire};
 use cci_transport::{Connection, Core, Message, Posted, Rma, Slot};
 
 /// A program that sends again within this time, nanoseconds, sends a stream of messages.
@@ -230,7 +230,7 @@ impl<L: Link> Reliable<L> {
         };
         // Entered after the message was sent, which saves it time: its acknowledgement arrives in a
         // later call.
-        self.host.operations.begin(Operation { slot, cell, posted, local: None, spoilt: false });
+        self.host.operations.begin(Operation { slot, cell, posted, local: None, is_own: false, spoilt: false });
         cell.on_begun();
         cell.counters.on_sent();
         core.counters().on_sent(len);
@@ -266,13 +266,59 @@ impl<L: Link> Reliable<L> {
         if rma.local_offset.checked_add(rma.len).is_none_or(|end| end > memory.len()) {
             return Err(RmaError::LocalHandle);
         }
+        let local = Local { number, offset: rma.local_offset, len: rma.len };
+        self.begin_rma(core, cell, rma, posted, local)
+    }
+
+    /// Starts the send of a message that is longer than the connection's maximum. It is an RMA whose memory the peer gives.
+    pub(super) fn start_large(
+        &mut self,
+        core: &mut Core,
+        cell: &'static Connection,
+        memory: Memory,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        let len = memory.len();
+        let local = self.host.registry.register(memory, Rights::NONE, Some(cell)).map_err(|_| SendError::NoBuffers)?;
+        let rma = Rma {
+            local: &local,
+            local_offset: 0,
+            remote: &local,
+            remote_offset: 0,
+            len,
+            access: Access::Large,
+            fence: cell.attribute() == Attribute::ReliableOrdered,
+            message: None,
+        };
+        let started = self.start_rma(core, cell, &rma, posted);
+        match started {
+            Ok(_) => {
+                cell.counters.on_sent();
+                core.counters().on_sent(usize::try_from(len).unwrap_or(usize::MAX));
+            }
+            // It was made above.
+            Err(_) => drop(self.host.registry.deregister(&local)),
+        }
+        started
+            .map_err(|error| if error == RmaError::NoBuffers { SendError::NoBuffers } else { SendError::Disconnected })
+    }
+
+    fn begin_rma(
+        &mut self,
+        core: &mut Core,
+        cell: &'static Connection,
+        rma: &Rma<'_>,
+        posted: Posted,
+        local: Local,
+    ) -> Result<Option<&'static Slot>, RmaError> {
         let slot = core.take_rma().ok_or(RmaError::NoBuffers)?;
         let now = self.coalescer.time(|| self.link.now());
         self.on_send_call(now);
         let len = usize::try_from(rma.len).unwrap_or(usize::MAX).min(MOST_BYTES);
         let is_due = self.is_due(now, len, posted == Posted::Waited);
-        let local = Some(Local { number, offset: rma.local_offset, len: rma.len });
-        let op = self.host.operations.begin(Operation { slot, cell, posted, local, spoilt: false });
+        let is_own = rma.access == Access::Large;
+        let op =
+            self.host.operations.begin(Operation { slot, cell, posted, local: Some(local), is_own, spoilt: false });
         cell.on_begun();
         let [first, secret, ..] = rma.remote.words();
         let len_after = rma.message.map(|message| self.gather(message));

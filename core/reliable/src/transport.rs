@@ -113,6 +113,19 @@ impl<L: Link> Transport for Reliable<L> {
         sent
     }
 
+    fn send_large(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        memory: Memory,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        self.background.on_call();
+        let sent = self.start_large(core, connection, memory, posted);
+        self.after(core);
+        sent
+    }
+
     fn rma(
         &mut self,
         core: &mut Core,
@@ -210,6 +223,9 @@ impl<L: Link> Transport for Reliable<L> {
         core.set_starving(false);
         let now = self.link.now();
         self.engine.refill(now, &mut HostCtx { state: &mut self.host, core });
+        if core.landings().is_waiting() {
+            self.land(core);
+        }
         self.transmit(core, now, false);
         self.run_deferred(core, now);
     }

@@ -16,6 +16,7 @@ mod edge_policy;
 mod endpoint;
 mod expected;
 mod holder;
+mod landings;
 mod open;
 mod operation;
 mod pending_events;
@@ -38,6 +39,7 @@ pub use edge_policy::{Edge, EdgePolicy};
 pub use endpoint::{Body, Core, CoreOptions, Endpoint, Entered, Globals, Outside, Popped, WaitFor, globals, tag_event};
 pub use expected::{ExpectedClient, ExpectedClients};
 pub use holder::child_holds;
+pub use landings::{Asked, Landing, Landings, Placed};
 pub use open::{OpenError, room_for};
 pub use operation::{Connect, ConnectionReport, Imported, Message, Peer, Posted, Rma};
 pub use pending_events::PendingEvents;
@@ -210,6 +212,24 @@ pub trait Transport: Send {
     /// Takes back a room that [`Transport::reserve`] has given.
     fn cancel(&mut self, core: &mut Core, room: u64) {
         let _ = (core, room);
+    }
+
+    /// Sends this memory as a message that is longer than the connection's maximum, on an open and reliable connection: asks the peer
+    /// for memory, and writes it there. On an ordered connection it takes its place among the messages. The memory stays as it is until
+    /// the operation has ended.
+    ///
+    /// # Errors
+    ///
+    /// Refused: nothing was sent, no event comes. Or this transport does not.
+    fn send_large(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        memory: Memory,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        let _ = (core, connection, memory, posted);
+        Err(SendError::TooLong)
     }
 
     /// Starts an RMA.

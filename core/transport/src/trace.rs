@@ -6,7 +6,7 @@
 //! the stamps.
 
 use crate::{
-    BackgroundWork, Connect, Connection, ConnectionReport, Core, Imported, Message, Posted, Rma, Slot, Transport,
+    BackgroundWork, Connect, Connection, ConnectionReport, Core, Imported, Message, Peer, Posted, Rma, Slot, Transport,
 };
 use cci_mem::memory::Memory;
 use cci_mem::source::Source;
@@ -157,6 +157,57 @@ impl Transport for Traced {
         sent
     }
 
+    fn send_large(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        memory: Memory,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        self.stamps.enter(Layer::Transport);
+        let sent = self.inner.send_large(core, connection, memory, posted);
+        self.stamps.enter(Layer::Semantics);
+        sent
+    }
+
+    fn answers_reserved(&mut self, core: &Core) {
+        self.inner.answers_reserved(core);
+    }
+
+    fn answer(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        message: Message<'_>,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        self.stamps.enter(Layer::Transport);
+        let sent = self.inner.answer(core, connection, message, posted);
+        self.stamps.enter(Layer::Semantics);
+        sent
+    }
+
+    fn reserve(&mut self, core: &mut Core, connection: &'static Connection, len: usize) -> Option<(Memory, u64)> {
+        self.inner.reserve(core, connection, len)
+    }
+
+    fn commit(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        room: (u64, usize),
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        self.stamps.enter(Layer::Transport);
+        let sent = self.inner.commit(core, connection, room, posted);
+        self.stamps.enter(Layer::Semantics);
+        sent
+    }
+
+    fn cancel(&mut self, core: &mut Core, room: u64) {
+        self.inner.cancel(core, room);
+    }
+
     fn rma(
         &mut self,
         core: &mut Core,
@@ -197,6 +248,10 @@ impl Transport for Traced {
 
     fn accept(&mut self, core: &mut Core, request: &'static Slot, context: u64) -> Result<(), RequestError> {
         self.inner.accept(core, request, context)
+    }
+
+    fn peer(&self, request: &'static Slot) -> Option<Peer> {
+        self.inner.peer(request)
     }
 
     fn reject(&mut self, core: &mut Core, request: &'static Slot) -> Result<(), RequestError> {

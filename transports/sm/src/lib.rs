@@ -143,6 +143,9 @@ impl Sm {
         if self.state.has_deferred() {
             self.run_deferred(core);
         }
+        if self.state.landings_wait {
+            self.land(core);
+        }
         found
     }
 

@@ -17,7 +17,7 @@ mod waits;
 pub use cell::{Body, Endpoint, Entered, Globals, Outside, Popped, globals};
 pub use waits::WaitFor;
 
-use crate::{Connection, OpenError, Rooms, Slot};
+use crate::{Connection, Landings, OpenError, Rooms, Slot};
 use cci_mem::counters::Home;
 use cci_mem::sync::Ordering;
 use connections::Connections;
@@ -65,6 +65,7 @@ pub struct Core {
     handle: OsHandle,
     peers: SharedWithPeers,
     rooms: Rooms,
+    landings: Box<Landings>,
 }
 
 impl Core {
@@ -90,12 +91,19 @@ impl Core {
             handle: OsHandle::default(),
             peers: SharedWithPeers::default(),
             rooms: Rooms::default(),
+            landings: Box::default(),
         })
     }
 
     /// The rooms for messages that the program has.
     pub fn rooms(&mut self) -> &mut Rooms {
         &mut self.rooms
+    }
+
+    /// The large messages that arrive.
+    #[inline]
+    pub fn landings(&mut self) -> &mut Landings {
+        &mut self.landings
     }
 
     /// The endpoint of this core.

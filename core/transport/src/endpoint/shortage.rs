@@ -26,6 +26,8 @@ pub(super) struct Shortage {
     listens: bool,
     /// Peers wait for a receive slot, so that the return of an event must call the endpoint.
     starving: bool,
+    /// Large messages wait for memory that the program has.
+    landings: bool,
 }
 
 impl Shortage {
@@ -97,7 +99,7 @@ impl Shortage {
     }
 
     fn publish(&self, endpoint: &Endpoint) {
-        endpoint.starving.store(self.starving || self.listens, Ordering::Relaxed);
+        endpoint.starving.store(self.starving | self.listens | self.landings, Ordering::Relaxed);
     }
 }
 
@@ -151,6 +153,16 @@ impl Core {
     /// `refill`.
     pub fn set_starving(&mut self, starving: bool) {
         self.shortage.set_starving(self.endpoint, starving);
+    }
+
+    /// Records whether large messages wait for memory that the program has, so that returning an event must call `refill`. True: they
+    /// do, and did not before.
+    pub(crate) fn set_landings_short(&mut self, is_short: bool) -> bool {
+        let was_short = std::mem::replace(&mut self.shortage.landings, is_short);
+        if was_short != is_short {
+            self.shortage.publish(self.endpoint);
+        }
+        is_short && !was_short
     }
 
     /// Whether [`Core::set_starving`] was called.

@@ -64,6 +64,7 @@ impl Sm {
             buffers: Vec::new(),
             released: Released::new(),
             pending_events: PendingEvents::default(),
+            landings_wait: false,
             expected: ExpectedClients::default(),
             redirected: Vec::new(),
             protocol_errors: Vec::new(),

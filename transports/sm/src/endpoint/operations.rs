@@ -293,6 +293,21 @@ impl Transport for Sm {
         lane.send(&mut self.state, core, connection, message, posted)
     }
 
+    fn send_large(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        memory: Memory,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        self.forget_ways();
+        let number = connection.lane.load(Ordering::Relaxed) as usize;
+        let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) else {
+            return Err(SendError::Disconnected);
+        };
+        lane.send_large(&mut self.state, core, connection, memory, posted)
+    }
+
     fn reserve(&mut self, _: &mut Core, connection: &'static Connection, len: usize) -> Option<(Memory, u64)> {
         let number = connection.lane.load(Ordering::Relaxed);
         let lane = self.lanes.get_mut(number as usize)?.as_deref_mut()?;
@@ -446,6 +461,9 @@ impl Transport for Sm {
         core.sweep_all_recv(|slot| self.state.released.add(slot));
         self.release();
         self.retry_all(core);
+        if self.state.landings_wait {
+            self.land(core);
+        }
     }
 
     fn options_changed(&mut self, _: &mut Core, connection: &'static Connection) {

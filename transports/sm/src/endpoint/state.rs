@@ -60,6 +60,8 @@ pub(crate) struct EndpointState {
     /// Lanes with less than a quarter of the receive slots that found none free, and have got none since: they get those that
     /// become free, in this order.
     pub(crate) wanting: VecDeque<u32>,
+    /// Peers wait for memory for large messages.
+    pub(crate) landings_wait: bool,
     /// Something that moves a deadline has happened since the timer was set.
     pub(crate) deadlines_moved: bool,
     /// Frames whose connection does not exist (any more).

@@ -4,7 +4,7 @@ use cci_mem::ring::{BODY_WORDS, Entry};
 use cci_proto::CONN_REQ_LEN;
 
 /// Layout version that both sides must speak.
-pub(crate) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 6;
 /// Entries of a ring.
 pub(crate) const ENTRIES: usize = 256;
 /// log2 of that.
@@ -101,6 +101,9 @@ pub(crate) mod kind {
     pub(crate) const FETCH_ADD: u8 = 16;
     pub(crate) const COMPARE_SWAP: u8 = 17;
     pub(crate) const VALUE: u8 = 18;
+    pub(crate) const LARGE: u8 = 19;
+    pub(crate) const LANDING: u8 = 20;
+    pub(crate) const LANDED: u8 = 21;
 }
 
 /// Two 32-bit fields in one word of a body.

@@ -281,6 +281,7 @@ impl Lane {
         cell.set_state(ConnectionState::Broken);
         state.registry.orphan(cell);
         self.end_imports(state, core, cell);
+        self.end_landings(state, core, cell);
         self.fail_operations(state, core, Some(cell), failure);
         if core.has_disconnect_events() {
             state.queue_event(core, EventKind::Disconnect, cell);

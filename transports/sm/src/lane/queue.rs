@@ -1,6 +1,8 @@
 //! What waits in a lane: operations in their order, and answers, which go first.
 
+use crate::rma::{Pending, Stage};
 use cci_mem::ring::{BODY, BODY_WORDS, Header};
+use cci_proto::engine::MAX_LARGE;
 use cci_transport::{Connection, Posted, Slot};
 use std::collections::VecDeque;
 
@@ -39,15 +41,35 @@ pub(crate) enum Op {
         /// The library answers a frame of the peer by it.
         reply: bool,
     },
-    Rma(Box<crate::rma::Pending>),
+    Rma(Box<Pending>),
     Serve(Box<crate::rma::relay::Serve>),
 }
 
 impl Op {
+    /// The connection of a message or an RMA.
+    fn cell(&self) -> Option<&'static Connection> {
+        match self {
+            Self::Message(message) => Some(message.cell),
+            Self::Rma(pending) => Some(pending.cell),
+            Self::Frame { .. } | Self::Serve(_) => None,
+        }
+    }
+
+    /// Whether it is a large message behind which the others of its connection wait.
+    fn holds(&self) -> bool {
+        matches!(self, Self::Rma(pending) if pending.holds())
+    }
+
     /// Whether the library answers a frame of the peer by it.
     pub(crate) fn is_reply(&self) -> bool {
         matches!(self, Self::Frame { reply: true, .. } | Self::Serve(_))
     }
+}
+
+/// What waits on an ordered connection for the end of a large message.
+struct Hold {
+    cell: &'static Connection,
+    behind: VecDeque<Op>,
 }
 
 /// Which of the two queues an operation stands in.
@@ -62,6 +84,9 @@ pub(crate) enum Turn {
 pub(crate) struct OperationQueue {
     /// Messages and RMAs that wait, in order.
     operations: VecDeque<Op>,
+    /// Large messages for which the peer is to give memory: nothing waits for them but what they hold.
+    parked: Vec<Op>,
+    holds: Vec<Hold>,
     /// Control frames and answers that wait. They go first: an operation may wait for the peer's answer, and the peer for ours.
     answers: VecDeque<Op>,
     /// How many of the answers are replies.
@@ -88,8 +113,71 @@ impl OperationQueue {
         &self.operations
     }
 
-    pub(crate) fn operations_mut(&mut self) -> impl Iterator<Item = &mut Op> {
-        self.operations.iter_mut()
+    /// All messages and RMAs, also those that wait for no turn.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Op> {
+        let behind = self.holds.iter().flat_map(|hold| &hold.behind);
+        self.operations.iter().chain(&self.parked).chain(behind)
+    }
+
+    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut Op> {
+        let behind = self.holds.iter_mut().flat_map(|hold| &mut hold.behind);
+        self.operations.iter_mut().chain(&mut self.parked).chain(behind)
+    }
+
+    /// Whether nothing waits, of whatever kind.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_empty() && self.parked.is_empty() && self.holds.is_empty()
+    }
+
+    /// Whether a connection has to wait for a large message of its own.
+    #[inline(always)]
+    pub(crate) fn holds_any(&self) -> bool {
+        !self.holds.is_empty()
+    }
+
+    /// Whether this one has to.
+    #[inline]
+    pub(crate) fn is_held(&self, cell: &'static Connection) -> bool {
+        self.holds_any() && self.holds.iter().any(|hold| std::ptr::eq(hold.cell, cell))
+    }
+
+    /// What a connection does from now on waits for the end of its large message.
+    pub(crate) fn hold(&mut self, cell: &'static Connection) {
+        self.holds.push(Hold { cell, behind: VecDeque::new() });
+    }
+
+    /// The large message of a connection has ended: what waited for it takes its turn.
+    pub(crate) fn release(&mut self, cell: &'static Connection) {
+        let Some(at) = self.holds.iter().position(|hold| std::ptr::eq(hold.cell, cell)) else { return };
+        // It may hold the rest again.
+        self.holds.swap_remove(at).behind.into_iter().for_each(|op| self.push(op));
+    }
+
+    /// Keeps a large message until the peer has answered.
+    pub(crate) fn park(&mut self, op: Op) {
+        self.parked.push(op);
+    }
+
+    /// Whether no further large message is to be parked.
+    pub(crate) fn has_parked_enough(&self) -> bool {
+        self.parked.len() >= MAX_LARGE
+    }
+
+    /// The large message whose operation has this number.
+    pub(crate) fn unpark(&mut self, operation: u32) -> Option<Box<Pending>> {
+        let is_it = |op: &Op| matches!(op, Op::Rma(pending) if pending.operation == operation);
+        let at = self.parked.iter().position(is_it)?;
+        match self.parked.remove(at) {
+            Op::Rma(pending) => Some(pending),
+            _ => None,
+        }
+    }
+
+    /// Has a large message go on, whose peer has answered. It goes before those that are still to ask, which wait while many have.
+    pub(crate) fn resume(&mut self, pending: Box<Pending>) {
+        let asks = |op: &Op| matches!(op, Op::Rma(first) if first.stage == Stage::Ask);
+        let at = self.operations.iter().position(asks).unwrap_or(self.operations.len());
+        self.operations.insert(at, Op::Rma(pending));
     }
 
     /// The message whose turn it is among the operations.
@@ -113,8 +201,16 @@ impl OperationQueue {
         }
     }
 
-    /// Appends a message or an RMA.
+    /// Appends a message or an RMA. What a large message holds up waits for its end.
     pub(crate) fn push(&mut self, op: Op) {
+        if let Some(cell) = op.cell() {
+            if let Some(hold) = self.holds.iter_mut().find(|hold| std::ptr::eq(hold.cell, cell)) {
+                return hold.behind.push_back(op);
+            }
+            if op.holds() {
+                self.hold(cell);
+            }
+        }
         self.operations.push_back(op);
     }
 
@@ -151,6 +247,16 @@ impl OperationQueue {
             let Some(op) = self.operations.pop_front() else { break };
             self.operations.extend(keep(op));
         }
+        self.parked = std::mem::take(&mut self.parked).into_iter().filter_map(&mut keep).collect();
+        for mut hold in std::mem::take(&mut self.holds) {
+            hold.behind = hold.behind.into_iter().filter_map(&mut keep).collect();
+            let cell = hold.cell;
+            self.holds.push(hold);
+            let is_its = |op: &Op| op.holds() && op.cell().is_some_and(|other| std::ptr::eq(other, cell));
+            if !self.operations.iter().chain(&self.parked).any(is_its) {
+                self.release(cell);
+            }
+        }
     }
 
     /// Keeps the answers for which `keep` is true; those that are dropped are no replies.
@@ -165,6 +271,8 @@ impl OperationQueue {
 
     pub(crate) fn clear(&mut self) {
         self.operations.clear();
+        self.parked.clear();
+        self.holds.clear();
         self.clear_answers();
     }
 

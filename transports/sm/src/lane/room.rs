@@ -41,7 +41,7 @@ impl Lane {
         (room, len): (u32, usize),
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError> {
-        let is_free = self.is_free(state, core);
+        let is_free = self.is_free_for(state, core, cell);
         let Some(wire) = self.ready_wire() else { return Err(SendError::Disconnected) };
         if !is_free || wire.producer.has_room(wire.outbound.head) != Ok(true) {
             let message = wire.filled(room, len).ok_or(SendError::TooLong)?;

@@ -90,6 +90,8 @@ pub(crate) enum Step {
     Done,
     /// It waits; whether it got on meanwhile.
     Open(bool),
+    /// It waits for the peer, and nothing else waits for its turn.
+    Parked,
 }
 
 /// Since when an operation waits that has no timeout.
@@ -122,7 +124,7 @@ impl Lane {
         message: Message<'_>,
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError> {
-        if !self.is_free(state, core) {
+        if !self.is_free_for(state, core, cell) {
             return self.send_later(state, core, cell, message, posted, None);
         }
         let Some(wire) = self.wire.as_mut() else { return Err(SendError::Disconnected) };
@@ -149,6 +151,17 @@ impl Lane {
         self.phase == Phase::Ready
             && !self.queue.has_answers()
             && (self.queue.operations().is_empty() || self.is_free_after_others(state, core))
+    }
+
+    /// As [`Lane::is_free`], of this connection.
+    #[inline]
+    pub(crate) fn is_free_for(
+        &mut self,
+        state: &mut EndpointState,
+        core: &mut Core,
+        cell: &'static Connection,
+    ) -> bool {
+        self.is_free(state, core) && !self.queue.is_held(cell)
     }
 
     /// Messages that wait go first, as far as there is room: a program that only sends would otherwise fill the queue while the ring
@@ -309,6 +322,11 @@ impl Lane {
             if let Ok(Step::Done) = step {
                 moved = true;
                 self.queue.end(&op, turn);
+                continue;
+            }
+            if let Ok(Step::Parked) = step {
+                moved = true;
+                self.queue.park(op);
                 continue;
             }
             // Whatever happened, the operation is still open: the teardown of the lane ends it.

@@ -40,7 +40,7 @@ impl Lane {
     /// Whether the clock may forget this lane until it stirs again.
     pub(crate) fn is_quiet(&self) -> bool {
         self.phase == Phase::Ready
-            && self.queue.is_empty()
+            && self.queue.is_over()
             && self.announced.blocked().is_none()
             && self.idle_since.is_none()
             && !self.watchful

@@ -153,6 +153,7 @@ impl Sm {
                 if !has_deferred
                     && self.timed.is_empty()
                     && self.state.wanting.is_empty()
+                    && !self.state.landings_wait
                     && self.lane(number).is_some_and(|lane| lane.is_clear() && !lane.held_back) =>
             {
                 number
@@ -172,7 +173,7 @@ impl Lane {
     /// Whether the lane is usable and nothing waits in it.
     #[inline(always)]
     pub(crate) fn is_clear(&self) -> bool {
-        self.phase == Phase::Ready && self.queue.is_empty()
+        self.phase == Phase::Ready && self.queue.is_empty() && !self.queue.holds_any()
     }
 
     /// Takes the message in the ring's next frame into the only receive slot that is taken, if the program has returned it. It had a

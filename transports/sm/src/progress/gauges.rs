@@ -43,7 +43,7 @@ impl Lane {
             Op::Rma(pending) => match pending.stage {
                 Stage::Copy(_) => None,
                 Stage::Relay(_) | Stage::Await => Some(WaitFor::Rma),
-                Stage::Message => Some(WaitFor::Room),
+                Stage::Ask | Stage::Message => Some(WaitFor::Room),
             },
             _ => Some(WaitFor::Room),
         }

@@ -36,7 +36,7 @@ fn send_deadline(cell: &'static Connection, since: u64) -> Option<u64> {
 
 impl Lane {
     fn op_deadlines(&self) -> impl Iterator<Item = (u64, &'static Connection)> + '_ {
-        self.queue.operations().iter().filter_map(|op| {
+        self.queue.all().filter_map(|op| {
             let (cell, since) = match op {
                 Op::Message(waiting) => (waiting.cell, waiting.since),
                 Op::Rma(pending) => (pending.cell, pending.since),
@@ -48,7 +48,7 @@ impl Lane {
 
     /// Operations that began to wait without a timeout count from now on.
     pub(crate) fn start_clocks(&mut self, now: u64) {
-        for op in self.queue.operations_mut() {
+        for op in self.queue.all_mut() {
             let since = match op {
                 Op::Message(waiting) => &mut waiting.since,
                 Op::Rma(pending) => &mut pending.since,
@@ -103,7 +103,7 @@ impl Lane {
     }
 
     fn is_idle(&self) -> bool {
-        self.queue.is_empty()
+        self.queue.is_over()
             && self.requests.is_empty()
             && self.lent + self.rooms == 0
             && !self.wire.as_ref().is_some_and(|wire| wire.is_copying())

@@ -2,6 +2,7 @@
 
 pub(crate) mod announce;
 pub(crate) mod import;
+mod large;
 pub(crate) mod registry;
 pub(crate) mod relay;
 
@@ -75,13 +76,15 @@ impl PeerSegment {
 /// What an RMA has still to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
+    /// Ask for memory for a large message.
+    Ask,
     /// Copy, from this byte on.
     Copy(u64),
     /// Relay through slots, from this byte on.
     Relay(u64),
     /// The target has everything, or was asked for everything, and is to answer.
     Await,
-    /// Deliver the message.
+    /// Deliver the message, or say that a large one is there.
     Message,
 }
 
@@ -98,6 +101,8 @@ pub(crate) struct Pending {
     pub(crate) remote_offset: u64,
     pub(crate) len: u64,
     message: Option<(Box<[u8]>, usize)>,
+    /// A large message.
+    large: Option<large::Large>,
     pub(crate) stage: Stage,
     /// Number of the operation in its lane's relayed frames.
     pub(crate) operation: u32,
@@ -118,8 +123,9 @@ impl Pending {
     }
 
     /// `len` bytes of the operation here, from `at` on, while the local registration lives.
-    pub(crate) fn local_at<'s>(&self, state: &'s EndpointState, at: u64, len: usize) -> Result<Local<'s>, Failure> {
-        let memory = state.registry.living(self.local).ok_or(Failure::RemoteHandle)?;
+    pub(crate) fn local_at<'s>(&'s self, state: &'s EndpointState, at: u64, len: usize) -> Result<Local<'s>, Failure> {
+        let own = self.large.as_ref().map(large::Large::memory);
+        let memory = own.or_else(|| state.registry.living(self.local)).ok_or(Failure::RemoteHandle)?;
         Local::of(memory, self.local_offset + at, len).ok_or(Failure::Copy)
     }
 }
@@ -149,7 +155,7 @@ impl Lane {
             (data, len)
         });
         cell.on_begun();
-        let mut pending = Pending {
+        let pending = Pending {
             cell,
             slot,
             posted,
@@ -160,6 +166,7 @@ impl Lane {
             remote_offset: rma.remote_offset,
             len: rma.len,
             message,
+            large: None,
             stage: Stage::Copy(0),
             operation: 0,
             since: if cell.send_timeout.load(Ordering::Relaxed) > 0 {
@@ -168,10 +175,25 @@ impl Lane {
                 NEVER
             },
         };
+        self.begin(state, core, pending);
+        Ok((posted == Posted::Waited).then_some(slot))
+    }
+
+    /// Begins an operation, or queues it.
+    fn begin(&mut self, state: &mut EndpointState, core: &mut Core, mut pending: Pending) {
         // An operation of the queue is in order with the others, and so is a fence.
-        let alone = self.queue.is_empty();
+        let alone = self.queue.is_empty() && !self.queue.is_held(pending.cell);
         match if alone { self.step(state, core, &mut pending) } else { Ok(Step::Open(false)) } {
             Ok(Step::Done) => {}
+            Ok(Step::Parked) => {
+                if pending.holds() {
+                    self.queue.hold(pending.cell);
+                }
+                self.queue.park(Op::Rma(Box::new(pending)));
+                self.start_timing(state);
+                state.deadlines_moved = true;
+                self.wake_consumer();
+            }
             step => {
                 if step.is_err() {
                     state.protocol_errors.push(self.number);
@@ -186,7 +208,6 @@ impl Lane {
                 self.wake_consumer();
             }
         }
-        Ok((posted == Posted::Waited).then_some(slot))
     }
 
     /// Does what can be done in one call.
@@ -197,6 +218,9 @@ impl Lane {
         pending: &mut Pending,
     ) -> Result<Step, Violation> {
         let before = pending.stage;
+        if pending.stage == Stage::Ask {
+            return self.ask_for_landing(pending);
+        }
         if let Stage::Copy(from) = pending.stage {
             match self.copy(state, pending, from) {
                 Ok(Some(to)) if to < pending.len => {
@@ -209,7 +233,7 @@ impl Lane {
                     pending.stage = Stage::Relay(0);
                 }
                 Err(failure) => {
-                    pending.end(state, core, Err(failure));
+                    self.end(state, core, pending, Err(failure));
                     return Ok(Step::Done);
                 }
             }
@@ -220,7 +244,7 @@ impl Lane {
                 Some(outcome) => {
                     self.relay.end(pending.operation);
                     if outcome.is_err() {
-                        pending.end(state, core, outcome);
+                        self.end(state, core, pending, outcome);
                         return Ok(Step::Done);
                     }
                     pending.stage = Stage::Message;
@@ -245,8 +269,14 @@ impl Lane {
             pending.cell.counters.on_sent();
             self.wake_consumer();
         }
-        pending.end(state, core, Ok(()));
+        self.end(state, core, pending, Ok(()));
         Ok(Step::Done)
+    }
+
+    /// Ends an operation that has begun.
+    fn end(&mut self, state: &mut EndpointState, core: &mut Core, pending: &mut Pending, outcome: Result<(), Failure>) {
+        let outcome = self.end_large(state, pending, outcome);
+        pending.end(state, core, outcome);
     }
 
     /// Copies the next piece; says up to which byte, or that neither way of copying is open.
@@ -265,6 +295,7 @@ impl Lane {
             Access::Read => Way::Read,
             Access::Write => Way::Write,
             Access::Atomic(atomic) => return self.change(state, pending, &target, atomic),
+            // It has become a write before its first byte.
             Access::Large => return Err(Failure::RemoteHandle),
         };
         let (Some(registry), Some(wire)) = (&self.registry, &self.wire) else { return Err(Failure::Disconnected) };

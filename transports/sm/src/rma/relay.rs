@@ -12,6 +12,7 @@ use crate::sys::{self, Local, Way};
 use cci_mem::ring::{BODY_WORDS, Header, Violation};
 use cci_mem::sync::Ordering;
 use cci_proto::{Access, Atomic, Failure, Registration, Rights, RmaHandle, Status};
+use cci_transport::Core;
 
 /// Pieces that one call publishes: the lane's other frames get their turn.
 const BURST: u32 = 16;
@@ -51,8 +52,14 @@ pub(crate) struct Serve {
 impl Relay {
     /// A number for an operation that begins; never 0.
     pub(crate) fn begin(&mut self) -> u32 {
+        let number = self.number();
+        self.current = Some(number);
+        number
+    }
+
+    /// A number for an operation of another kind; never 0.
+    pub(crate) fn number(&mut self) -> u32 {
         self.last = self.last.wrapping_add(1).max(1);
-        self.current = Some(self.last);
         self.last
     }
 
@@ -155,7 +162,7 @@ impl Lane {
         (rights.has(right) && inside).then_some((number, body[2]))
     }
 
-    fn answer(&mut self, state: &mut EndpointState, operation: u32, outcome: Result<(), Failure>) {
+    pub(crate) fn answer(&mut self, state: &mut EndpointState, operation: u32, outcome: Result<(), Failure>) {
         let status = outcome.map_or_else(Failure::status, |()| Status::Success);
         let header = Header { kind: kind::RESULT, len: 0, word: operation };
         self.answer_frame(state, header, words([u64::from(status as u32)]));
@@ -291,12 +298,20 @@ impl Lane {
     }
 
     /// The peer tells how an operation ended.
-    pub(crate) fn on_result(&mut self, header: Header, body: &[u64; BODY_WORDS]) {
+    pub(crate) fn on_result(
+        &mut self,
+        state: &mut EndpointState,
+        core: &mut Core,
+        header: Header,
+        body: &[u64; BODY_WORDS],
+    ) {
         let status = u32::try_from(body[0]).ok().and_then(Status::from_u32).unwrap_or(Status::Error);
         let outcome = if status == Status::Success { Ok(()) } else { Err(Failure::RemoteHandle) };
         if self.relay.current == Some(header.word) {
             self.relay.reading = None;
             self.relay.result = Some(outcome);
+        } else {
+            self.on_refusal(state, core, header.word, status);
         }
     }
 }

@@ -227,6 +227,7 @@ impl Lane {
             self.leave(number, state.now);
             state.registry.orphan(cell);
             self.imports.forget(cell);
+            self.end_landings(state, core, cell);
             self.start_timing(state);
             self.fail_operations(state, core, Some(cell), Failure::Disconnected);
             let remote = cell.remote.load(Ordering::Relaxed);

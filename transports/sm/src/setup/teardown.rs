@@ -235,6 +235,6 @@ impl Lane {
     }
 
     fn has_unsent(&self) -> bool {
-        self.phase == Phase::Ready && !self.queue.is_empty()
+        self.phase == Phase::Ready && !self.queue.is_over()
     }
 }

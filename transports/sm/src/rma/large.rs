@@ -1,0 +1,248 @@
+//! Messages that are longer than the connection's maximum: the peer gives memory, into which this side copies.
+//!
+//! While the peer has no memory to give, nothing on the lane waits for it but what comes later on the same ordered connection.
+
+use crate::Sm;
+use crate::endpoint::state::EndpointState;
+use crate::lane::layout::{body as words, kind};
+use crate::lane::receive::take_recv;
+use crate::lane::send::{NEVER, Step};
+use crate::lane::{Lane, Phase};
+use crate::rma::{Pending, Stage};
+use cci_mem::memory::Memory;
+use cci_mem::ring::{BODY_WORDS, Header, Violation};
+use cci_mem::sync::Ordering;
+use cci_proto::{Access, Attribute, Failure, Registration, Rights, RmaHandle, SendError, Status};
+use cci_transport::{Asked, Connection, Core, Landing, Placed, Posted, Slot, Transport};
+
+/// What a large message has beside an RMA.
+pub(super) struct Large {
+    memory: Memory,
+    /// The operation in which it asked: the peer knows its memory by that.
+    number: u32,
+    /// The peer has given memory.
+    is_placed: bool,
+}
+
+impl Large {
+    /// The message.
+    pub(super) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+}
+
+impl Pending {
+    /// Whether it is a large message for whose end the others of its connection wait.
+    pub(crate) fn holds(&self) -> bool {
+        self.large.is_some() && self.cell.attribute() == Attribute::ReliableOrdered
+    }
+}
+
+impl Lane {
+    /// Sends a message that is longer than the maximum of an open connection.
+    pub(crate) fn send_large(
+        &mut self,
+        state: &mut EndpointState,
+        core: &mut Core,
+        cell: &'static Connection,
+        memory: Memory,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        if self.phase != Phase::Ready {
+            return Err(SendError::Disconnected);
+        }
+        let slot = core.take_rma().ok_or(SendError::NoBuffers)?;
+        let (len, number) = (memory.len(), self.relay.number());
+        cell.on_begun();
+        cell.counters.on_sent();
+        core.counters().on_sent(usize::try_from(len).unwrap_or(usize::MAX));
+        let timed = cell.send_timeout.load(Ordering::Relaxed) > 0;
+        let pending = Pending {
+            cell,
+            slot,
+            posted,
+            access: Access::Large,
+            // Its memory is its own.
+            local: Registration { index: 0, generation: 0 },
+            local_offset: 0,
+            remote: RmaHandle::from_words([0; 4]),
+            remote_offset: 0,
+            len,
+            message: None,
+            large: Some(Large { memory, number, is_placed: false }),
+            stage: Stage::Ask,
+            operation: number,
+            since: if timed { crate::endpoint::state::precise_next() } else { NEVER },
+        };
+        self.begin(state, core, pending);
+        Ok((posted == Posted::Waited).then_some(slot))
+    }
+
+    /// Asks the peer for memory.
+    pub(super) fn ask_for_landing(&mut self, pending: &mut Pending) -> Result<Step, Violation> {
+        let Some(wire) = self.wire.as_mut().filter(|_| !self.queue.has_parked_enough()) else {
+            return Ok(Step::Open(false));
+        };
+        let connection = pending.cell.remote.load(Ordering::Relaxed).into();
+        let header = Header { kind: kind::LARGE, len: 0, word: pending.operation };
+        let asked = wire.publish_frame(header, words([pending.len, connection]), None)?;
+        Ok(if asked { Step::Parked } else { Step::Open(false) })
+    }
+
+    /// The peer has given memory.
+    pub(crate) fn on_landing(&mut self, state: &mut EndpointState, header: Header, body: &[u64; BODY_WORDS]) {
+        let Some(mut pending) = self.queue.unpark(header.word) else {
+            state.strays += 1;
+            return;
+        };
+        pending.remote = RmaHandle::from_words([body[0], body[1], pending.len, 0]);
+        (pending.access, pending.stage) = (Access::Write, Stage::Copy(0));
+        if let Some(large) = &mut pending.large {
+            large.is_placed = true;
+        }
+        self.queue.resume(pending);
+        self.busy(state);
+    }
+
+    /// The peer gives no memory.
+    pub(super) fn on_refusal(&mut self, state: &mut EndpointState, core: &mut Core, operation: u32, status: Status) {
+        let Some(mut pending) = self.queue.unpark(operation) else { return };
+        let failure = if status == Status::MsgSize { Failure::TooLong } else { Failure::RemoteHandle };
+        self.end(state, core, &mut pending, Err(failure));
+        self.busy(state);
+    }
+
+    /// A large message ends: tells the peer, and lets go what waits for it. Says what its program is told.
+    pub(super) fn end_large(
+        &mut self,
+        state: &mut EndpointState,
+        pending: &Pending,
+        outcome: Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let Some(large) = &pending.large else { return outcome };
+        if large.is_placed {
+            let status = outcome.map_or_else(Failure::status, |()| Status::Success);
+            let connection = pending.cell.remote.load(Ordering::Relaxed).into();
+            let header = Header { kind: kind::LANDED, len: 0, word: large.number };
+            self.post(state, header, words([u64::from(status as u32), connection]), None);
+        }
+        if pending.holds() {
+            self.queue.release(pending.cell);
+        }
+        // The peer takes its memory back only with the connection, of whose end this side has not heard yet.
+        if outcome == Err(Failure::RemoteHandle) { Err(Failure::Disconnected) } else { outcome }
+    }
+
+    /// The connection of the peer that a frame names.
+    fn named(&self, word: u64) -> Option<&'static Connection> {
+        self.table.cell(u32::try_from(word).ok()?)
+    }
+
+    /// The peer wants memory for a large message.
+    pub(crate) fn on_large(
+        &mut self,
+        state: &mut EndpointState,
+        core: &mut Core,
+        header: Header,
+        body: &[u64; BODY_WORDS],
+    ) {
+        let Some(connection) = self.named(body[1]) else {
+            state.strays += 1;
+            return;
+        };
+        let asked = Asked { connection, operation: header.word, len: body[0] };
+        match core.landings().ask(asked) {
+            Ok(()) => state.landings_wait = true,
+            Err(failure) => self.answer(state, header.word, Err(failure)),
+        }
+    }
+
+    /// The peer has written a large message, or gives it up.
+    pub(crate) fn on_landed(
+        &mut self,
+        state: &mut EndpointState,
+        core: &mut Core,
+        header: Header,
+        body: &[u64; BODY_WORDS],
+    ) -> Result<(), Violation> {
+        let landing = self.named(body[1]).and_then(|cell| core.landings().take(cell, header.word));
+        let Some(landing) = landing else {
+            state.strays += 1;
+            return Ok(());
+        };
+        let is_written = body[0] == u64::from(Status::Success as u32);
+        if !self.end_registration(state, core, &landing.handle) {
+            // It says that it has written, and still announces that it writes.
+            self.give_up_landing(state, core, landing);
+            return Err(Violation);
+        }
+        if is_written {
+            landing.slot.payload.store(self.token, Ordering::Relaxed);
+            self.lent += 1;
+            core.deliver_landing(landing);
+        } else {
+            self.give_up_landing(state, core, landing);
+        }
+        Ok(())
+    }
+
+    /// Ends a landing's registration. False: the peer still copies, and the memory stays until that is over.
+    fn end_registration(&mut self, state: &mut EndpointState, core: &mut Core, handle: &RmaHandle) -> bool {
+        let Some(number) = state.registry.find_to_kill(handle) else { return true };
+        state.registry.kill(number);
+        if self.is_copying(Some(number.word())) {
+            core.note_dropped(handle);
+            return false;
+        }
+        self.relay.forget(number);
+        state.registry.forget(number);
+        core.release_memory(handle);
+        true
+    }
+
+    fn give_up_landing(&mut self, state: &mut EndpointState, core: &mut Core, landing: Landing) {
+        core.release(landing.slot);
+        core.landings().give_up(landing);
+        state.landings_wait |= core.landings().is_waiting();
+    }
+
+    /// A connection has ended, and with it the large messages that were on their way.
+    pub(crate) fn end_landings(&mut self, state: &mut EndpointState, core: &mut Core, cell: &'static Connection) {
+        while let Some(landing) = core.landings().forget(cell) {
+            self.end_registration(state, core, &landing.handle);
+            self.give_up_landing(state, core, landing);
+        }
+    }
+}
+
+impl Sm {
+    /// Gives peers memory for large messages, as far as there is room.
+    #[cold]
+    pub(crate) fn land(&mut self, core: &mut Core) {
+        core.place_landings(|core, asked, memory| self.place(core, asked, memory));
+        self.state.landings_wait = core.landings().is_waiting();
+    }
+
+    fn place(&mut self, core: &mut Core, asked: &Asked, memory: Option<Memory>) -> Placed {
+        let number = asked.connection.lane.load(Ordering::Relaxed) as usize;
+        let Some(memory) = memory else {
+            if let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) {
+                lane.answer(&mut self.state, asked.operation, Err(Failure::TooLong));
+            }
+            return Placed::Refused;
+        };
+        let Some(slot) = take_recv(core, &mut self.state.released) else { return Placed::Later };
+        let Ok(handle) = self.register(core, memory.clone(), Rights::WRITE, Some(asked.connection)) else {
+            core.release(slot);
+            return Placed::Later;
+        };
+        // The endpoint may close while the peer copies.
+        core.own_memory(&handle, memory);
+        if let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) {
+            let [first, secret, ..] = handle.words();
+            let header = Header { kind: kind::LANDING, len: 0, word: asked.operation };
+            lane.answer_frame(&mut self.state, header, words([first, secret]));
+        }
+        Placed::Open(slot, handle)
+    }
+}
