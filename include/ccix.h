@@ -215,6 +215,24 @@ CCI_DECLSPEC int ccix_commit(cci_connection_t *connection, uint64_t room, uint32
 CCI_DECLSPEC int ccix_cancel(cci_endpoint_t *endpoint, uint64_t room);
 
 /* ------------------------------------------------------------------------------------------------------------------------
+ * Messages of any length
+ * --------------------------------------------------------------------------------------------------------------------- */
+
+/* Sends `length` bytes (less than 4 GiB - 1) as one message, which its receiver gets as one CCI_EVENT_RECV. Up to the connection's
+ * max_send_size it goes as by cci_send(). A longer one is not copied here: the peer is asked for memory, and its library gets the
+ * bytes when it has some; `ptr` must stay readable and unchanged until the operation has ended. On an ordered connection it takes
+ * its place among the messages, and what is sent after it waits for it.
+ * `flags`: as for cci_send(). CCI_EMSGSIZE: too long, or longer than max_send_size on an unreliable connection. The event's status
+ * may be CCI_EMSGSIZE too: the peer does not allow messages of this length; the connection lives on. */
+CCI_DECLSPEC int ccix_send_large(cci_connection_t *connection, const void *ptr, uint64_t length, const void *context,
+                                 int flags);
+
+/* Allows peers to send messages longer than max_send_size to this endpoint: `limit` bytes for all of them together that are on
+ * their way here or with the program. A longer one is refused, one for which there is no room now waits. At first none are allowed.
+ * A lower limit takes no memory from those that have it. */
+CCI_DECLSPEC int ccix_set_large_limit(cci_endpoint_t *endpoint, uint64_t limit);
+
+/* ------------------------------------------------------------------------------------------------------------------------
  * Registrations
  * --------------------------------------------------------------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 
 mod batch;
 mod events;
+mod large;
 mod registrations;
 mod requests;
 mod rooms;
@@ -35,6 +36,7 @@ pub use cci_transport::{
 
 pub use batch::poll;
 pub use events::{get_event, give_back, put_back, refill, return_event};
+pub use large::{send_large, send_large_blocking, set_large_limit};
 pub use registrations::{ALL, Served, deregister, import, register};
 pub(crate) use registrations::{deregister_owned, drop_owned, register_owned, retire_dropped};
 pub use requests::{accept, accept_on, peer, reason, reject};
@@ -142,10 +144,15 @@ fn open_for(live: Option<&'static Connection>, len: usize, flags: Flags) -> Resu
         let is_open = connection.state() == ConnectionState::Open;
         return Err(if is_open { SendError::TooLong } else { SendError::Disconnected });
     }
-    if flags.has(Flags::NO_COPY | Flags::SILENT) && connection.attribute() != cci_proto::Attribute::ReliableOrdered {
-        return Err(SendError::BadFlags);
-    }
+    check_flags(connection, flags)?;
     Ok(connection)
+}
+
+/// Refuses flags that this connection does not know.
+#[inline(always)]
+fn check_flags(connection: &Connection, flags: Flags) -> Result<(), SendError> {
+    let is_ordered = connection.attribute() == cci_proto::Attribute::ReliableOrdered;
+    if flags.has(Flags::NO_COPY | Flags::SILENT) && !is_ordered { Err(SendError::BadFlags) } else { Ok(()) }
 }
 
 /// Starts an RMA. `flags`: SILENT, or none of those that say how its end is reported.

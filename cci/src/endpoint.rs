@@ -12,6 +12,7 @@ use crate::registration::{Region, Registration};
 use crate::reserved::Reserved;
 use crate::transports;
 use cci_mem::guarded::Threading;
+use cci_mem::memory::Memory;
 use cci_proto::{
     Access, Atomic, CONN_REQ_LEN, ConnectError, Flags, ImportError, OptionError, PollError, RegisterError, Rights,
     RmaError, RmaHandle, SendError, Status, Unusable,
@@ -394,6 +395,50 @@ impl<T> EndpointFor<T> {
     /// buffers.
     pub fn reserve(&self, connection: Connection, len: usize) -> Result<Reserved<'_, T>, SendError> {
         Reserved::new(self, connection, len)
+    }
+
+    /// Sends this memory as one message of any length below 4 GiB - 1. Up to [`Connection::max_send_size`] it goes as any other, and is
+    /// the caller's again on return. A longer one is not copied here: the peer is asked for memory ([`EndpointFor::set_large_limit`])
+    /// and its library written to, at whatever pace it has room; the memory must not change until the end is reported, or the peer may
+    /// see the change. On an ordered connection it takes its place among the messages: what is sent after it arrives after it, and
+    /// waits for it.
+    ///
+    /// The end is that of [`EndpointFor::send`]; [`cci_proto::Failure::TooLong`]: the peer does not allow messages of this length, and
+    /// the connection lives on.
+    ///
+    /// # Errors
+    ///
+    /// As [`EndpointFor::send`]. Too long also: a connection that is not reliable takes messages of its maximum only.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cci::{Connection, Endpoint, SendError};
+    /// use cci::{HeapBytes, Memory};
+    /// use std::sync::Arc;
+    ///
+    /// /// Sends a file's contents as one message; the library keeps them until they have arrived.
+    /// fn publish(endpoint: &Endpoint, peer: Connection, contents: Vec<u8>) -> Result<(), SendError> {
+    ///     endpoint.send_large(peer, &Memory::of_bytes(&Arc::new(HeapBytes::new(contents))), 1)
+    /// }
+    /// ```
+    pub fn send_large(
+        &self,
+        connection: Connection,
+        memory: &Memory,
+        notify: impl Into<Notify>,
+    ) -> Result<(), SendError> {
+        let (context, flags) = notify.into().parts();
+        binding::send_large(self.cell, || connection.live(self.cell), memory, context, flags)
+    }
+
+    /// As [`EndpointFor::send_large`], and waits for the end. Makes progress meanwhile, and leaves events to their program.
+    ///
+    /// # Errors
+    ///
+    /// Refused, or failed later: [`BlockingError`] tells which.
+    pub fn send_large_blocking(&self, connection: Connection, memory: &Memory) -> Result<(), BlockingError<SendError>> {
+        binding::send_large_blocking(self.cell, || connection.live(self.cell), memory, Flags::NONE)
     }
 
     /// Sends a message gathered from parts, as [`EndpointFor::send`].

@@ -94,6 +94,29 @@ impl<T> EndpointFor<T> {
         binding::set_answer_buffers(self.cell, count)
     }
 
+    /// Allows peers to send messages that are longer than the connection's maximum ([`EndpointFor::send_large`]), of `limit` bytes for
+    /// all of them together that are on their way here or with the program; a longer one is refused, and one for which there is no room
+    /// now waits. At first none are allowed. A lower limit takes no memory from those that have it.
+    ///
+    /// The memory is allocated for each, and freed, or kept for the next, when its event has come back. A peer that is stopped in the
+    /// midst of one keeps its room until its connection ends; while it does, others have half of the limit.
+    ///
+    /// # Errors
+    ///
+    /// The endpoint cannot be used here.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cci::{Context, Endpoint, EndpointOptions};
+    /// let endpoint = Endpoint::open(Context::new()?.default_device()?, &EndpointOptions::new())?;
+    /// endpoint.set_large_limit(256 << 20)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_large_limit(&self, limit: u64) -> Result<(), OptionError> {
+        Ok(binding::set_large_limit(self.cell, limit)?)
+    }
+
     /// Returns the alignment that RMA needs.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ mod guard;
 mod handles;
 mod import;
 mod init;
+mod large;
 mod layout;
 mod option;
 mod rma;

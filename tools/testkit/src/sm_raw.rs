@@ -68,6 +68,12 @@ pub mod frame_kind {
     pub const COMPARE_SWAP: u8 = 17;
     /// What the word was.
     pub const VALUE: u8 = 18;
+    /// Memory is asked for, for a large message.
+    pub const LARGE: u8 = 19;
+    /// The memory.
+    pub const LANDING: u8 = 20;
+    /// It is written.
+    pub const LANDED: u8 = 21;
 }
 
 /// A packet of the handshake, as bytes.

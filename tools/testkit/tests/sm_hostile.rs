@@ -3,10 +3,11 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, Connect, Connection, Endpoint, EventKind, Notify, Rights, Status};
+use cci::{Attribute, Connect, Connection, Endpoint, EventKind, HeapBytes, Memory, Notify, Rights, Status};
 use cci_testkit::process::{describe_descriptors, descriptors, segments};
 use cci_testkit::sm_raw::{BACK, RawPeer, SLOTS, await_close, frame_kind, learn, words};
 use cci_testkit::{LIMIT, Peer, World, alone, drain, open, open_with, pattern, sm_device};
+use std::sync::Arc;
 use std::time::Instant;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
@@ -314,6 +315,90 @@ fn hostile_atomic_operations() {
     assert_eq!(ask(frame_kind::FETCH_ADD, [first, secret], 8, 8), (frame_kind::VALUE, 0), "one that it may change");
     assert_eq!(memory.to_vec(8, 8), Some(7_u64.to_ne_bytes().to_vec()));
     peer.publish(frame_kind::VALUE, 0, 99, &words([1, 2]));
+    peer.publish(frame_kind::MESSAGE, 5, number, b"alive");
+    assert_eq!(world.message(0), b"alive");
+    assert!(!peer.is_closed());
+}
+
+/// Memory for large messages is given within the limit, and to no peer more often than one of ours asks; what was not written is
+/// zero, never what an earlier message had.
+#[test]
+fn hostile_large_messages() {
+    const LIMIT: u64 = 100_000;
+    let _alone = alone();
+    let endpoint = open(&sm_device());
+    let world = World::new([&endpoint]);
+    let own = open(&sm_device());
+    let hello = learn(&own, 95_000);
+    let mut peer = RawPeer::enter(endpoint.uri(), &hello, || world.step());
+    let mut requested = false;
+    let number = peer.open_connection(5, || {
+        world.step();
+        if !requested && world.waiting(0, EventKind::ConnectRequest) > 0 {
+            requested = true;
+            world.next(0, EventKind::ConnectRequest).into_request().expect("a request").accept(1).expect("an accept");
+        }
+    });
+    let body = |first: u64| -> Vec<u8> { [first, number.into()].iter().flat_map(|word| word.to_ne_bytes()).collect() };
+    let answer = |peer: &mut RawPeer| {
+        let mut answer = None;
+        world.until("the answer", || {
+            answer = answer.or_else(|| peer.next_frame());
+            answer.is_some()
+        });
+        let (kind, operation, body) = answer.expect("an answer");
+        (kind, operation, u64::from_ne_bytes(*body.first_chunk().expect("a word")))
+    };
+    let too_long = Status::MsgSize as u64;
+    peer.publish(frame_kind::LARGE, 0, 7, &body(1000));
+    assert_eq!(answer(&mut peer), (frame_kind::RESULT, 7, too_long), "nothing is allowed");
+    endpoint.set_large_limit(LIMIT).expect("usable");
+    for len in [0, LIMIT + 1, u64::MAX] {
+        peer.publish(frame_kind::LARGE, 0, 8, &body(len));
+        assert_eq!(answer(&mut peer), (frame_kind::RESULT, 8, too_long), "{len} bytes");
+    }
+    // An honest message first, so that its memory is there to be used again.
+    let sender = open(&sm_device());
+    {
+        let honest = World::new([&sender, &endpoint]);
+        let (connection, _) = honest.connect(0, 1, Attribute::ReliableOrdered);
+        let secret = Memory::of_bytes(&Arc::new(HeapBytes::new(vec![b's'; 50_000])));
+        sender.send_large(connection, &secret, 1).expect("a send");
+        assert_eq!(honest.message(1), vec![b's'; 50_000]);
+        assert_eq!(honest.sent(0), 1);
+    }
+    peer.publish(frame_kind::LARGE, 0, 9, &body(50_000));
+    assert_eq!(answer(&mut peer).0, frame_kind::LANDING);
+    for (operation, connection) in [(10, number), (9, number ^ 1), (9, u32::MAX)] {
+        let words: Vec<u8> = [0, connection.into()].iter().flat_map(|word: &u64| word.to_ne_bytes()).collect();
+        peer.publish(frame_kind::LANDED, 0, operation, &words);
+    }
+    peer.publish(frame_kind::LANDING, 0, 9, &body(7));
+    peer.publish(frame_kind::RESULT, 0, 9, &body(0));
+    peer.publish(frame_kind::MESSAGE, 5, number, b"alive");
+    assert_eq!(world.message(0), b"alive");
+    peer.publish(frame_kind::LANDED, 0, 9, &body(0));
+    assert_eq!(world.message(0), vec![0; 50_000], "never written");
+    peer.publish(frame_kind::LANDED, 0, 9, &body(0));
+    // More than one of ours asks for at a time.
+    for operation in 100..200 {
+        peer.publish(frame_kind::LARGE, 0, operation, &body(10));
+    }
+    let mut given = Vec::new();
+    for _ in 0..100 {
+        let (kind, operation, status) = answer(&mut peer);
+        if kind == frame_kind::LANDING {
+            given.push(operation);
+        } else {
+            assert_eq!((kind, status), (frame_kind::RESULT, too_long));
+        }
+    }
+    assert_eq!(given.len(), 64);
+    for operation in given {
+        peer.publish(frame_kind::LANDED, 0, operation, &body(Status::RmaOp as u64));
+    }
+    peer.publish(frame_kind::LARGE, 0, 300, &body(LIMIT));
+    assert_eq!(answer(&mut peer).0, frame_kind::LANDING, "all of it is there again");
     peer.publish(frame_kind::MESSAGE, 5, number, b"alive");
     assert_eq!(world.message(0), b"alive");
     assert!(!peer.is_closed());

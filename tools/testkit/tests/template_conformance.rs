@@ -4,4 +4,19 @@
 
 use cci_testkit::device_of;
 
-cci_testkit::conformance!(template, || device_of("template", &[]));
+/// It does not send large messages (`docs/design/extensions.md`).
+const NO_LARGE: &str = "send_large is not offered";
+
+cci_testkit::conformance!(template, || device_of("template", &[]), except: [
+    ("large::every_length", NO_LARGE),
+    ("large::among_others", NO_LARGE),
+    ("large::many_at_once", NO_LARGE),
+    ("large::both_ways", NO_LARGE),
+    ("large::waits_for_room", NO_LARGE),
+    ("large::refused", NO_LARGE),
+    ("large::peer_goes_away", NO_LARGE),
+    ("large::silent_and_blocking", NO_LARGE),
+    ("?large::sleepers_wake", "send_large is not offered, and the receiver waits long for it"),
+    ("large::many_times", NO_LARGE),
+    ("large::few_buffers", NO_LARGE),
+]);

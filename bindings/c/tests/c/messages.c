@@ -290,6 +290,55 @@ static void written_in_place(void)
     CHECK_STATUS(cci_get_event(endpoint, &event), CCI_EAGAIN);
 }
 
+/* Messages beyond the maximum: each is one event, in its place, if its receiver allows it. */
+static void large(void)
+{
+    struct pair uu = connect_self(endpoint, CCI_CONN_ATTR_UU);
+    uint64_t most = pair.client->max_send_size;
+    uint64_t lengths[] = {0, 5, 0, 0, 200000, 3000001};
+    char *bytes = malloc(3000001);
+    cci_event_t *event;
+    size_t at;
+
+    CHECK(bytes != NULL);
+    for (at = 0; at < 3000001; at++) {
+        bytes[at] = (char)(at * 31 + at / 1000);
+    }
+    lengths[2] = most;
+    lengths[3] = most + 1;
+    CHECK_OK(ccix_send_large(pair.client, bytes, most + 1, MARK(1), 0));
+    event = expect(endpoint, CCI_EVENT_SEND);
+    CHECK_STATUS((int)event->send.status, CCI_EMSGSIZE);
+    CHECK(event->send.context == MARK(1));
+    CHECK_OK(cci_return_event(event));
+    CHECK_OK(ccix_set_large_limit(endpoint, 4000000));
+    for (at = 0; at < sizeof(lengths) / sizeof(lengths[0]); at++) {
+        CHECK_OK(ccix_send_large(pair.client, bytes, lengths[at], NULL, CCI_FLAG_SILENT));
+        CHECK_OK(cci_send(pair.client, "after", 5, NULL, CCI_FLAG_SILENT));
+        event = expect(endpoint, CCI_EVENT_RECV);
+        check_message(event, bytes, (uint32_t)lengths[at]);
+        CHECK_OK(cci_return_event(event));
+        event = expect(endpoint, CCI_EVENT_RECV);
+        check_message(event, "after", 5);
+        CHECK_OK(cci_return_event(event));
+    }
+    CHECK_OK(ccix_send_large(pair.client, bytes, 100000, NULL, CCI_FLAG_BLOCKING));
+    event = expect(endpoint, CCI_EVENT_RECV);
+    check_message(event, bytes, 100000);
+    ((char *)event->recv.ptr)[99999] = 'x';
+    CHECK_OK(cci_return_event(event));
+    CHECK_STATUS(ccix_send_large(pair.client, bytes, 1ull << 32, NULL, 0), CCI_EMSGSIZE);
+    CHECK_STATUS(ccix_send_large(uu.client, bytes, (uint64_t)uu.client->max_send_size + 1, NULL, 0), CCI_EMSGSIZE);
+    CHECK_STATUS(ccix_send_large(pair.client, NULL, 1, NULL, 0), CCI_EINVAL);
+    CHECK_STATUS(ccix_send_large(NULL, bytes, 1, NULL, 0), CCI_EINVAL);
+    CHECK_STATUS(ccix_set_large_limit(NULL, 1), CCI_EINVAL);
+    CHECK_OK(ccix_set_large_limit(endpoint, 0));
+    CHECK_OK(cci_disconnect(uu.client));
+    CHECK_OK(cci_disconnect(uu.server));
+    CHECK_STATUS(cci_get_event(endpoint, &event), CCI_EAGAIN);
+    free(bytes);
+}
+
 int main(void)
 {
     start();
@@ -304,6 +353,7 @@ int main(void)
     starved();
     unreliable();
     written_in_place();
+    large();
     CHECK_OK(cci_destroy_endpoint(endpoint));
     CHECK_OK(cci_finalize());
     return 0;
