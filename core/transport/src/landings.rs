@@ -64,7 +64,7 @@ impl Landings {
         self.trim();
     }
 
-    /// A peer wants memory for a large message. [`Core::next_landing`] follows, and tells by whom.
+    /// A peer wants memory for a large message. [`Core::place_landings`] follows.
     ///
     /// # Errors
     ///

@@ -4,13 +4,15 @@
 
 use cci::__binding::{Contract, Flags};
 use cci::{
-    Connect, Connection, Endpoint, Event, EventKind, Failure, Notify, Rights, Rma, RmaHandle, SendError, Status,
+    Attribute, Connect, Connection, Endpoint, Event, EventKind, Failure, HeapBytes, Memory, Notify, Rights, Rma,
+    RmaHandle, SendError, Status,
 };
 use cci_testkit::memory::Origin;
 use cci_testkit::process::{describe_descriptors, descriptors, mappings, segments};
 use cci_testkit::{LIMIT, Peer, World, alone, drain, open, open_with, pattern, readable, sm_device};
 use rustix::process::{Pid, Signal, kill_process};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
@@ -89,6 +91,54 @@ fn kill_ends_open_operations_while_polling() {
         assert_eq!(drain(&endpoint), 0, "more events than operations");
         assert_eq!(endpoint.send(connection, b"late", 0), Err(SendError::Disconnected));
         endpoint.disconnect(connection).expect("it is still to be disconnected");
+    }
+}
+
+/// Killed or stopped in the midst of large messages: those that came are whole, and what the peer had is there for others.
+#[test]
+fn killed_and_stopped_senders_of_large_messages_leave_room() {
+    const LEN: usize = 1 << 20;
+    let _alone = alone();
+    for round in 0..20 {
+        let endpoint = open_with(&sm_device(), |options| options.disconnect_events = true);
+        endpoint.set_large_limit(4 * LEN as u64).expect("usable");
+        let other = open(&sm_device());
+        let world = World::new([&endpoint, &other]);
+        let (peer, _) = connected(&world, "flood-large", &[endpoint.uri(), &LEN.to_string()]);
+        let mut number = 0;
+        let mut take = |message: &[u8]| {
+            let mut expected = pattern(number, LEN);
+            expected[..8].copy_from_slice(&u64::to_ne_bytes(number));
+            assert!(message == expected, "message {number}");
+            number += 1;
+        };
+        (0..3).for_each(|_| take(&world.message(0)));
+        let moment = Instant::now() + Duration::from_micros(fastrand::u64(0..2000));
+        while Instant::now() < moment {
+            world.step();
+        }
+        let is_stopped = round % 2 == 1;
+        if is_stopped {
+            peer.signal(Signal::STOP);
+        } else {
+            assert!(readable(&peer.kill(), LIMIT), "SIGKILL does not kill");
+            world.next(0, EventKind::Disconnect);
+        }
+        while world.waiting(0, EventKind::Recv) > 0 {
+            take(&world.message(0));
+        }
+        // Half of it where a peer has some and is stopped, otherwise all.
+        let len = if is_stopped { 2 * LEN } else { 4 * LEN };
+        let (connection, _) = world.connect(1, 0, Attribute::ReliableOrdered);
+        let memory = Memory::of_bytes(&Arc::new(HeapBytes::new(pattern(77, len))));
+        other.send_large(connection, &memory, 5).expect("a send");
+        let mut message = world.message(0);
+        while message.len() != len {
+            take(&message);
+            message = world.message(0);
+        }
+        assert!(message == pattern(77, len), "round {round}");
+        assert_eq!(world.sent(1), 5);
     }
 }
 

@@ -56,6 +56,7 @@ fn main() {
             traffic::echo(&sm_device())
         }
         ["flood", uri, len] => traffic::flood(uri, len.parse().expect("a length")),
+        ["flood-large", uri, len] => traffic::flood_large(uri, len.parse().expect("a length")),
         ["stall", uri] => traffic::stall(uri),
         ["target", uri, origin] => traffic::target(uri, origin),
         ["writer", uri] => traffic::writer(uri),

@@ -2,9 +2,13 @@
 
 use crate::{hear, say};
 use cci::__binding::{Contract, Flags};
-use cci::{BlockingError, Connect, Connection, Device, Endpoint, Event, EventKind, Rights, Rma, RmaHandle, SendError};
+use cci::{
+    BlockingError, Connect, Connection, Device, Endpoint, Event, EventKind, HeapBytes, Memory, Rights, Rma, RmaHandle,
+    SendError,
+};
 use cci_testkit::memory::Origin;
 use cci_testkit::{LIMIT, World, drain, open, pattern, sm_device};
+use std::sync::Arc;
 
 /// Connects to the endpoint of the test.
 pub(crate) fn connect(endpoint: &Endpoint, uri: &str) -> Connection {
@@ -64,6 +68,20 @@ pub(crate) fn flood(uri: &str, len: usize) {
         drain(&endpoint);
     }
     say("disconnected");
+}
+
+/// Sends numbered messages beyond the connection's maximum for ever, two at a time.
+pub(crate) fn flood_large(uri: &str, len: usize) {
+    let endpoint = open(&sm_device());
+    let connection = connect(&endpoint, uri);
+    say("connected");
+    for number in 0.. {
+        let memory = Memory::of_bytes(&Arc::new(HeapBytes::new(numbered(number, len))));
+        if endpoint.send_large(connection, &memory, number).is_err() {
+            break;
+        }
+        while number > 0 && endpoint.get_event().expect("usable").is_none() {}
+    }
 }
 
 fn numbered(number: u64, len: usize) -> Vec<u8> {
