@@ -121,7 +121,7 @@ fn killed_and_stopped_senders_of_large_messages_leave_room() {
         if is_stopped {
             peer.signal(Signal::STOP);
         } else {
-            assert!(readable(&peer.kill(), LIMIT), "SIGKILL does not kill");
+            assert!(readable(peer.kill(), LIMIT), "SIGKILL does not kill");
             world.next(0, EventKind::Disconnect);
         }
         while world.waiting(0, EventKind::Recv) > 0 {
