@@ -186,22 +186,55 @@ impl Memory {
         is_inside.then(|| unsafe { Source::new(std::ptr::with_exposed_provenance(self.start), len) })
     }
 
-    /// `len` bytes from `offset` on; none when they do not lie inside as a whole.
+    /// Where `len` bytes from `offset` on lie; none when they do not lie inside as a whole.
+    #[inline]
+    #[must_use]
+    pub fn span(&self, offset: u64, len: usize) -> Option<Span> {
+        let end = offset.checked_add(len as u64)?;
+        let start = self.start.checked_add(usize::try_from(offset).ok()?)?;
+        (end <= self.len && !self.is_empty()).then_some(Span { start, len })
+    }
+
+    /// `len` bytes from `offset` on, which stay valid as long as the result; none when they do not lie inside as a whole.
     #[inline]
     #[must_use]
     pub fn piece(&self, offset: u64, len: usize) -> Option<Piece> {
-        let end = offset.checked_add(len as u64)?;
-        let start = self.start.checked_add(usize::try_from(offset).ok()?)?;
-        (end <= self.len && !self.is_empty()).then_some(Piece { start, len, is_changing: false })
+        self.keep(self.span(offset, len)?)
+    }
+
+    /// The bytes at this place, which stay valid as long as the result; none when they do not lie inside as a whole.
+    #[inline]
+    #[must_use]
+    pub fn keep(&self, span: Span) -> Option<Piece> {
+        self.holds(span).then(|| Piece { span, _owner: self._owner.clone() })
+    }
+
+    #[inline]
+    fn holds(&self, span: Span) -> bool {
+        let offset = span.start.wrapping_sub(self.start) as u64;
+        span.start >= self.start && offset.checked_add(span.len as u64).is_some_and(|end| end <= self.len)
+    }
+
+    /// Copies the bytes at this place out, which are as many as `target` is long, and returns the register of a CRC32C after the copy,
+    /// as of [`Piece::crc32c`]. Aligned words of 8 bytes are read whole. None, and nothing is copied: they do not lie inside as a whole.
+    #[inline]
+    #[must_use]
+    pub fn copy_out_checked(&self, span: Span, register: u32, target: &mut [u8]) -> Option<u32> {
+        if span.len != target.len() || !self.holds(span) {
+            return None;
+        }
+        // SAFETY: inside the range, readable by the contract of `new`; `target` is a reference, so that it is no part of registered
+        // memory.
+        Some(unsafe { crc::over_copied_out(register, std::ptr::with_exposed_provenance(span.start), target) })
     }
 
     /// Copies bytes in; aligned words of 8 bytes are written whole. False, and nothing is written, when they do not fit inside as a whole.
     #[inline]
     #[must_use]
     pub fn copy_in(&self, offset: u64, bytes: &[u8]) -> bool {
-        let Some(piece) = self.piece(offset, bytes.len()) else { return false };
+        let Some(span) = self.span(offset, bytes.len()) else { return false };
         if !bytes.is_empty() {
-            let target = std::ptr::with_exposed_provenance_mut::<u8>(piece.start);
+            let target = std::ptr::with_exposed_provenance_mut::<u8>(span.start);
             // SAFETY: inside the range, writable by the contract of `new`; `bytes` is a reference, so that it is no part of
             // registered memory. Who uses the target meanwhile knows by that contract that peers write.
             unsafe { words::copy_in(bytes.as_ptr(), target, bytes.len()) };
@@ -214,9 +247,9 @@ impl Memory {
     #[inline]
     #[must_use]
     pub fn copy_in_checked(&self, offset: u64, bytes: &[u8], register: u32) -> Option<u32> {
-        let piece = self.piece(offset, bytes.len())?;
+        let span = self.span(offset, bytes.len())?;
         // SAFETY: as in `copy_in`.
-        Some(unsafe { crc::over_copied(register, bytes, std::ptr::with_exposed_provenance_mut(piece.start)) })
+        Some(unsafe { crc::over_copied(register, bytes, std::ptr::with_exposed_provenance_mut(span.start)) })
     }
 
     /// Gives the aligned word of `len` bytes, 4 or 8, at `offset` the value that `change` makes of its old one, and returns the old
@@ -240,9 +273,9 @@ impl Memory {
     #[inline]
     #[must_use]
     pub fn update(&self, offset: u64, len: usize, change: impl Fn(u64) -> Option<u64>) -> Option<u64> {
-        let piece = self.piece(offset, len)?;
-        let is_word = matches!(len, 4 | 8) && piece.start.is_multiple_of(len);
-        let word = std::ptr::with_exposed_provenance_mut::<u8>(piece.start);
+        let span = self.span(offset, len)?;
+        let is_word = matches!(len, 4 | 8) && span.start.is_multiple_of(len);
+        let word = std::ptr::with_exposed_provenance_mut::<u8>(span.start);
         // SAFETY: inside the range, aligned as just checked, writable by the contract of `new`, by which all others know that it changes.
         is_word.then(|| unsafe { words::update(word, len, change) })
     }
@@ -251,27 +284,21 @@ impl Memory {
     #[inline]
     #[must_use]
     pub fn copy_out(&self, offset: u64, target: &mut [u8]) -> bool {
-        self.piece(offset, target.len()).is_some_and(|piece| piece.copy_to(0, target) == target.len())
+        self.span(offset, target.len()).is_some_and(|span| {
+            // SAFETY: inside the range, which is valid as long as this value.
+            unsafe { span.copy_to(0, target) == target.len() }
+        })
     }
 }
 
-/// Bytes of registered memory that are about to be sent from where they lie. Given out by [`Memory::piece`] and used up while
-/// the endpoint's lock is held, so that no deregistration comes between.
-#[derive(Clone, Copy, Debug)]
-pub struct Piece {
+/// Where bytes of registered memory lie: address and length, by which nothing can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
     start: usize,
     len: usize,
-    is_changing: bool,
 }
 
-impl Piece {
-    /// The first address, for a system call that gathers.
-    #[inline]
-    #[must_use]
-    pub fn start(&self) -> usize {
-        self.start
-    }
-
+impl Span {
     /// Bytes.
     #[inline]
     #[must_use]
@@ -292,49 +319,78 @@ impl Piece {
         (self.start as u64) < end && memory.start < self.start.saturating_add(self.len)
     }
 
-    /// Whether it has a byte in common with another piece.
+    /// Whether it has a byte in common with another one.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         self.start < other.start.saturating_add(other.len) && other.start < self.start.saturating_add(self.len)
     }
 
-    /// The same bytes, of which somebody changes some while they leave.
-    #[must_use]
-    pub fn changing(self) -> Self {
-        Self { is_changing: true, ..self }
-    }
-
-    /// Whether a check of these bytes is to be of a copy.
+    /// As [`Piece::copy_to`].
+    ///
+    /// # Safety
+    ///
+    /// The memory of which this is a part is valid, as by the contract of [`Memory::new`].
     #[inline]
-    #[must_use]
-    pub fn is_changing(&self) -> bool {
-        self.is_changing
-    }
-
-    /// Copies as many bytes out as `target` is long, which are to be all, and returns the register of a CRC32C after the copy,
-    /// as of [`Piece::crc32c`]. Aligned words of 8 bytes are read whole.
-    #[inline]
-    #[must_use]
-    pub fn copy_checked(&self, register: u32, target: &mut [u8]) -> u32 {
-        let len = self.len.min(target.len());
-        if len == 0 {
-            return register;
+    unsafe fn copy_to(self, at: usize, target: &mut [u8]) -> usize {
+        let len = self.len.saturating_sub(at).min(target.len());
+        if len > 0 {
+            let source = std::ptr::with_exposed_provenance::<u8>(self.start + at);
+            // SAFETY: inside the range that `Memory::span` checked, readable by the contract above; `target` is a reference, so that it
+            // is no part of registered memory. Who writes the source meanwhile spoils these bytes only.
+            unsafe { words::copy_out(source, target.as_mut_ptr(), len) };
         }
-        // SAFETY: as in `copy_to`.
-        unsafe { crc::over_copied_out(register, std::ptr::with_exposed_provenance(self.start), &mut target[..len]) }
+        len
+    }
+}
+
+/// Bytes of registered memory that are about to be sent from where they lie. They are valid as long as this value, as those of the
+/// [`Memory`] that gave it out.
+#[derive(Clone)]
+pub struct Piece {
+    span: Span,
+    /// As of the memory.
+    _owner: Owner,
+}
+
+impl fmt::Debug for Piece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Piece({:#x}, {} bytes)", self.span.start, self.span.len)
+    }
+}
+
+impl Piece {
+    /// The first address, for a system call that gathers.
+    #[inline]
+    #[must_use]
+    pub fn start(&self) -> usize {
+        self.span.start
+    }
+
+    /// Bytes.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.span.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.span.len == 0
+    }
+
+    /// Where it lies.
+    #[inline]
+    #[must_use]
+    pub fn span(&self) -> Span {
+        self.span
     }
 
     /// Copies bytes out, aligned words of 8 bytes whole, from this offset on, as many as `target` is long or as there are; says how many.
     #[inline]
     pub fn copy_to(&self, at: usize, target: &mut [u8]) -> usize {
-        let len = self.len.saturating_sub(at).min(target.len());
-        if len > 0 {
-            let source = std::ptr::with_exposed_provenance::<u8>(self.start + at);
-            // SAFETY: inside the range that `Memory::piece` checked, readable by the contract of `Memory::new`; `target` is a
-            // reference, so that it is no part of registered memory. Who writes the source meanwhile spoils these bytes only.
-            unsafe { words::copy_out(source, target.as_mut_ptr(), len) };
-        }
-        len
+        // SAFETY: valid by what this value owns, and by the contract of `Memory::new`.
+        unsafe { self.span.copy_to(at, target) }
     }
 
     /// The register of a CRC32C after these bytes: all ones before the first byte of all, inverted after the last. Others may write
@@ -342,10 +398,36 @@ impl Piece {
     #[inline]
     #[must_use]
     pub fn crc32c(&self, register: u32) -> u32 {
-        if self.len == 0 {
+        if self.span.len == 0 {
             return register;
         }
-        // SAFETY: inside the range that `Memory::piece` checked, readable by the contract of `Memory::new`.
-        unsafe { crc::over(register, std::ptr::with_exposed_provenance(self.start), self.len) }
+        // SAFETY: inside the range that `Memory::span` checked, readable by the contract of `Memory::new`.
+        unsafe { crc::over(register, std::ptr::with_exposed_provenance(self.span.start), self.span.len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HeapBytes, Memory};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_piece_keeps_its_memory() {
+        let bytes = Arc::new(HeapBytes::new(vec![7; 100]));
+        let piece = Memory::of_bytes(&bytes).piece(90, 10).expect("inside");
+        assert_eq!(Arc::strong_count(&bytes), 2);
+        drop(bytes);
+        let mut copy = [0; 20];
+        assert_eq!((piece.copy_to(2, &mut copy), &copy[..9]), (8, &[7, 7, 7, 7, 7, 7, 7, 7, 0][..]));
+    }
+
+    #[test]
+    fn what_lies_elsewhere_is_neither_kept_nor_copied() {
+        let [memory, other] = [(); 2].map(|()| Memory::of_bytes(&Arc::new(HeapBytes::new(vec![7; 100]))));
+        let span = memory.span(50, 50).expect("inside");
+        assert!(memory.keep(span).is_some() && other.keep(span).is_none());
+        assert!(other.copy_out_checked(span, 0, &mut [0; 50]).is_none());
+        assert!(memory.copy_out_checked(span, 0, &mut [0; 49]).is_none(), "all of it or nothing");
+        assert!(memory.span(50, 51).is_none() && memory.span(u64::MAX, 2).is_none());
     }
 }

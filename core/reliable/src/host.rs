@@ -5,8 +5,8 @@ use super::deferred::DeferredCall;
 use super::inbox::Inbox;
 use super::operation_table::{Local, Operations};
 use super::outbox::COPIED;
-use super::registrations::Registrations;
-use cci_mem::memory::{Memory, Piece};
+use super::registrations::{FrameMemory, Registrations};
+use cci_mem::memory::Memory;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Event, Host, Index, MessageBuffer, Op, Source, Target};
 use cci_proto::wire::Crc;
@@ -179,7 +179,7 @@ impl HostCtx<'_> {
 }
 
 impl Host for HostCtx<'_> {
-    type Piece = Piece;
+    type Piece = FrameMemory;
 
     fn room(&self) -> u32 {
         self.state.inbox.room(self.core)
@@ -235,7 +235,7 @@ impl Host for HostCtx<'_> {
         memory.copy_in_checked(from, bytes, crc.register()).map(Crc::resumed)
     }
 
-    fn source(&mut self, source: &Source, at: u64, len: u32) -> Result<Piece, Failure> {
+    fn source(&mut self, source: &Source, at: u64, len: u32) -> Result<FrameMemory, Failure> {
         let (number, memory, from) = match source {
             Source::Local(op) => {
                 let (_, local) = self.state.operations.rma(*op).ok_or(Failure::RemoteHandle)?;
@@ -248,8 +248,8 @@ impl Host for HostCtx<'_> {
             }
         };
         let len = usize::try_from(len).map_err(|_| Failure::RemoteHandle)?;
-        let piece = memory.piece(from, len).ok_or(Failure::RemoteHandle)?;
-        self.state.registry.check(number, piece)
+        let span = memory.span(from, len).ok_or(Failure::RemoteHandle)?;
+        self.state.registry.check(number, span)
     }
 
     fn resent(&mut self, source: &Source, len: u32) {

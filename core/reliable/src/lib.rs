@@ -194,7 +194,7 @@ impl<L: Link> Reliable<L> {
                 engine.handle_refusal(now, &to, quoted, is_own, &mut HostCtx { state: host, core });
             }
             Incoming::TooBig { to, quoted, mtu } => engine.handle_too_big(&to, quoted, mtu),
-            Incoming::Faulted { piece } => host.registry.note_fault(piece),
+            Incoming::Faulted { span } => host.registry.note_fault(span),
         })
     }
 

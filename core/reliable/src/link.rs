@@ -1,6 +1,6 @@
 //! The trait [`Link`]: it moves frames to addresses and back. It is not reliable.
 
-use cci_mem::memory::Piece;
+use cci_mem::memory::{Piece, Span};
 use cci_proto::{Address, ConnectError, Time};
 use std::fmt;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -14,7 +14,7 @@ pub struct Outgoing<'a> {
     /// Header and records.
     pub head: &'a [u8],
     /// Registered memory that follows, from where it lies.
-    pub piece: Option<Piece>,
+    pub piece: Option<&'a Piece>,
     /// A probe of the path's MTU: not to be fragmented; may be lost without notice.
     pub probe: bool,
 }
@@ -62,7 +62,7 @@ pub enum Incoming<'a> {
     /// unmapped the memory.
     Faulted {
         /// The memory.
-        piece: Piece,
+        span: Span,
     },
 }
 

@@ -1,7 +1,8 @@
 //! The outbox: frames between the engine and the link.
 
+use super::registrations::{FrameMemory, Registrations};
 use crate::{Link, Outgoing};
-use cci_mem::memory::{Memory, Piece};
+use cci_mem::memory::{Memory, Piece, Span};
 use cci_mem::pages::Pages;
 use cci_proto::Address;
 use cci_proto::engine::Transmit;
@@ -17,13 +18,19 @@ pub(super) const COPIED: usize = 4096;
 const BURST: usize = 64;
 
 /// A frame whose head is in the buffer.
-#[derive(Clone, Copy)]
 struct Queued {
     to: Address,
     at: usize,
     len: usize,
     piece: Option<Piece>,
     probe: bool,
+}
+
+impl Queued {
+    fn outgoing<'a>(&'a self, buffer: &'a Pages) -> Outgoing<'a> {
+        let head = &buffer[self.at..self.at + self.len];
+        Outgoing { to: self.to, head, piece: self.piece.as_ref(), probe: self.probe }
+    }
 }
 
 /// The frames. Filled when empty, then drained. No frame is added before all have left.
@@ -77,39 +84,40 @@ impl Outbox {
         self.buffer.get_mut(self.end..self.end + self.mtu)
     }
 
-    /// Keeps a frame that was written to [`Outbox::space`], sealed.
+    /// Keeps a frame that was written to [`Outbox::space`], sealed. One whose memory is not registered any more is lost.
     #[inline]
-    pub(super) fn push(&mut self, transmit: &Transmit<Piece>) {
+    pub(super) fn push(&mut self, transmit: &Transmit<FrameMemory>, registry: &Registrations) {
         let Transmit { to, len, piece, piece_len, checked, probe } = *transmit;
         let at = self.end;
         let more = piece_len as usize;
-        let copied = piece.filter(|piece| checked && (piece.len() <= COPIED || piece.is_changing()));
-        let used = len + if copied.is_some() { more } else { 0 };
+        let is_copied = piece.is_some_and(|part| checked && (part.span.len() <= COPIED || part.is_changing));
+        let memory = piece.and_then(|part| Some((part.span, registry.living(part.number)?)));
+        if memory.is_some() != piece.is_some() {
+            return;
+        }
+        let kept = if is_copied { None } else { memory.and_then(|(span, memory)| memory.keep(span)) };
+        let used = len + if is_copied { more } else { 0 };
         let Some(frame) = self.buffer.get_mut(at..at + used) else { return };
         let (head, body) = frame.split_at_mut(len);
-        wire::seal(head, more, |crc| match (copied, piece) {
-            (Some(piece), _) => Crc::resumed(piece.copy_checked(crc.register(), body)),
-            (None, Some(piece)) if checked => Crc::resumed(piece.crc32c(crc.register())),
+        wire::seal(head, more, |crc| match (&kept, memory) {
+            (Some(piece), _) if checked => Crc::resumed(piece.crc32c(crc.register())),
+            (None, Some((span, memory))) => {
+                memory.copy_out_checked(span, crc.register(), body).map_or(crc, Crc::resumed)
+            }
             _ => crc,
         });
-        let piece = if copied.is_some() { None } else { piece };
-        self.frames.push(Queued { to, at, len: used, piece, probe });
+        self.frames.push(Queued { to, at, len: used, piece: kept, probe });
         self.end += used;
     }
 
     /// Offers the frames to the link. True: it took all.
     pub(super) fn flush(&mut self, link: &mut impl Link) -> bool {
-        let outgoing = |frame: &Queued| Outgoing {
-            to: frame.to,
-            head: &self.buffer[frame.at..frame.at + frame.len],
-            piece: frame.piece,
-            probe: frame.probe,
-        };
+        let buffer = &self.buffer;
         if let [frame] = &self.frames[self.sent..] {
-            self.sent += link.send_burst(&[outgoing(frame)]).min(1);
+            self.sent += link.send_burst(&[frame.outgoing(buffer)]).min(1);
         } else {
             let mut burst = recycle(std::mem::take(&mut self.burst));
-            burst.extend(self.frames[self.sent..].iter().map(outgoing));
+            burst.extend(self.frames[self.sent..].iter().map(|frame| frame.outgoing(buffer)));
             self.sent += link.send_burst(&burst).min(burst.len());
             self.burst = recycle(burst);
         }
@@ -128,7 +136,7 @@ impl Outbox {
 
     /// Drops frames that refer to memory which is deregistered: for the engine they are lost.
     pub(super) fn forget(&mut self, memory: &Memory) {
-        self.drop_pieces(|piece| piece.touches(memory));
+        self.drop_pieces(|span| span.touches(memory));
     }
 
     /// Drops frames that refer to registered memory: all of it is deregistered.
@@ -136,10 +144,10 @@ impl Outbox {
         self.drop_pieces(|_| true);
     }
 
-    fn drop_pieces(&mut self, is_gone: impl Fn(Piece) -> bool) {
+    fn drop_pieces(&mut self, is_gone: impl Fn(Span) -> bool) {
         self.frames.drain(..self.sent);
         self.sent = 0;
-        self.frames.retain(|frame| !frame.piece.is_some_and(&is_gone));
+        self.frames.retain(|frame| !frame.piece.as_ref().is_some_and(|piece| is_gone(piece.span())));
         if self.frames.is_empty() {
             self.clear();
         }

@@ -1,6 +1,6 @@
 //! The registrations of an endpoint: memory for RMA by peers and for its own RMA.
 
-use cci_mem::memory::{Memory, Piece};
+use cci_mem::memory::{Memory, Span};
 use cci_proto::engine::Target;
 use cci_proto::{Failure, RegisterError, Registration, Rights, RmaHandle, Time};
 use cci_transport::{Connection, RegistrationTable};
@@ -28,14 +28,23 @@ fn name(connection: &Connection) -> u64 {
     connection.place().into()
 }
 
+/// Registered memory that a frame is to carry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FrameMemory {
+    pub(super) number: Registration,
+    pub(super) span: Span,
+    /// Somebody changes it, perhaps, so that a check is to be of a copy.
+    pub(super) is_changing: bool,
+}
+
 /// The registrations.
 pub(super) struct Registrations {
     table: RegistrationTable<CopyPeriod>,
     /// Registrations with rights for peers.
     exposed: usize,
-    /// Pieces that the system could not read. Each fails the next operation that sends a byte of
+    /// What the system could not read. Each fails the next operation that sends a byte of
     /// it, once, because the program may have mapped the memory again.
-    faults: Vec<Piece>,
+    faults: Vec<Span>,
     /// The time of the frames that the engine builds now.
     pub(super) now: Time,
 }
@@ -127,25 +136,25 @@ impl Registrations {
         }
     }
 
-    /// Records a piece that the system could not read.
+    /// Records what the system could not read.
     #[cold]
-    pub(super) fn note_fault(&mut self, piece: Piece) {
+    pub(super) fn note_fault(&mut self, span: Span) {
         let is_registered =
-            self.table.iter().any(|(_, entry)| entry.memory().is_some_and(|memory| piece.touches(memory)));
+            self.table.iter().any(|(_, entry)| entry.memory().is_some_and(|memory| span.touches(memory)));
         if is_registered && self.faults.len() < MOST_FAULTS {
-            self.faults.push(piece);
+            self.faults.push(span);
         }
     }
 
-    /// Refuses a piece that the system could not read when it was last sent.
+    /// Memory of this registration for a frame, unless the system could not read it when it was last sent.
     ///
     /// # Errors
     ///
     /// It could not.
     #[inline]
-    pub(super) fn check(&mut self, number: Registration, piece: Piece) -> Result<Piece, Failure> {
-        let piece = if self.is_copied(number) { piece.changing() } else { piece };
-        if self.faults.is_empty() { Ok(piece) } else { self.check_faults(piece) }
+    pub(super) fn check(&mut self, number: Registration, span: Span) -> Result<FrameMemory, Failure> {
+        let memory = FrameMemory { number, span, is_changing: self.is_copied(number) };
+        if self.faults.is_empty() { Ok(memory) } else { self.check_faults(memory) }
     }
 
     /// Begins a period in which frames of this registration are copied before their check. A frame
@@ -177,13 +186,13 @@ impl Registrations {
     }
 
     #[cold]
-    fn check_faults(&mut self, piece: Piece) -> Result<Piece, Failure> {
-        match self.faults.iter().position(|fault| fault.overlaps(&piece)) {
+    fn check_faults(&mut self, memory: FrameMemory) -> Result<FrameMemory, Failure> {
+        match self.faults.iter().position(|fault| fault.overlaps(&memory.span)) {
             Some(at) => {
                 self.faults.swap_remove(at);
                 Err(Failure::Copy)
             }
-            None => Ok(piece),
+            None => Ok(memory),
         }
     }
 
@@ -221,9 +230,9 @@ mod tests {
             let handle = registry.register(memory.memory(), Rights::NONE, None).expect("registered");
             registry.find(&handle, &of).expect("it is there").0
         });
-        let piece = memory.memory().piece(0, 4096).expect("inside");
+        let span = memory.memory().span(0, 4096).expect("inside");
         let is_copied =
-            |registry: &mut Registrations, number| registry.check(number, piece).is_ok_and(|piece| piece.is_changing());
+            |registry: &mut Registrations, number| registry.check(number, span).is_ok_and(|memory| memory.is_changing);
         assert!(!is_copied(&mut registry, first));
         registry.now = Time(5_000_000_000);
         registry.copy_first(first);

@@ -4,8 +4,9 @@ use super::Reliable;
 use super::deferred::index_of;
 use super::host::HostCtx;
 use super::operation_table::{Local, Operation, Operations};
+use super::registrations::FrameMemory;
 use crate::{Link, Outgoing};
-use cci_mem::memory::{Memory, Piece};
+use cci_mem::memory::Memory;
 use cci_mem::source::Source;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Index, Post, Target, Transmit};
@@ -144,7 +145,7 @@ impl<L: Link> Reliable<L> {
         let mut host = HostCtx { state: &mut self.host, core };
         while let Some(space) = self.outbox.space() {
             let Some(transmit) = self.engine.poll_transmit(now, idle, space, &mut host) else { return false };
-            self.outbox.push(&transmit);
+            self.outbox.push(&transmit, &host.state.registry);
         }
         true
     }
@@ -180,7 +181,7 @@ impl<L: Link> Reliable<L> {
             return engine.send(now, index, post.parts, post.op, post.ask).map(|()| false);
         };
         let mut taken = 0;
-        let leave = |transmit: &Transmit<Piece>, frame: &mut [u8]| {
+        let leave = |transmit: &Transmit<FrameMemory>, frame: &mut [u8]| {
             let head = &mut frame[..transmit.len];
             wire::seal(head, 0, |crc| crc);
             taken = link.send_burst(&[Outgoing { to: transmit.to, head, piece: None, probe: false }]);
@@ -188,7 +189,7 @@ impl<L: Link> Reliable<L> {
         let sent = engine.send_now(now, index, post, space, &mut HostCtx { state: host, core }, leave)?;
         let Some(transmit) = sent else { return Ok(false) };
         if taken == 0 {
-            outbox.push(&transmit);
+            outbox.push(&transmit, &host.registry);
             self.blocked = true;
         }
         self.coalescer.on_sent(now);

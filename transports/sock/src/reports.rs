@@ -2,7 +2,7 @@
 
 use crate::address;
 use crate::sys::{Report, is_same_network, take_report};
-use cci_mem::memory::Piece;
+use cci_mem::memory::Span;
 use cci_proto::Address;
 use cci_reliable::{Incoming, Outgoing};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -35,7 +35,7 @@ pub(crate) struct Reports {
     /// The queue may hold something.
     pub(crate) pending: bool,
     oversized: Vec<Oversized>,
-    faults: Vec<Piece>,
+    faults: Vec<Span>,
     room: Box<[u8]>,
     /// Largest frame that the interface takes: what is said when the system does not say.
     mtu: u16,
@@ -108,9 +108,9 @@ impl Reports {
     }
 
     /// The system cannot read this memory.
-    pub(crate) fn note_fault(&mut self, piece: Piece) {
+    pub(crate) fn note_fault(&mut self, span: Span) {
         if self.faults.len() < FAULTS {
-            self.faults.push(piece);
+            self.faults.push(span);
         }
     }
 
@@ -118,8 +118,8 @@ impl Reports {
     #[cold]
     pub(crate) fn show(&mut self, socket: BorrowedFd<'_>, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let mut shown = self.faults.len();
-        for piece in self.faults.drain(..) {
-            sink(Incoming::Faulted { piece });
+        for span in self.faults.drain(..) {
+            sink(Incoming::Faulted { span });
         }
         for _ in 0..AT_ONCE {
             let Ok(report) = take_report(socket, &mut self.room) else {

@@ -233,7 +233,7 @@ impl<K: Kernel> Transmitter<K> {
             return Some(0);
         }
         if let (Errno::FAULT, Some(piece)) = (error, frames[0].piece) {
-            reports.note_fault(piece);
+            reports.note_fault(piece.span());
         }
         if error == Errno::MSGSIZE {
             reports.note_oversized(&frames[0]);

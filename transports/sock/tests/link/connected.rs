@@ -2,7 +2,7 @@
 
 use crate::ends::{self, Got, frame, open, take, wait};
 use crate::sys::{duplicate, no_children, own_network, run};
-use cci_mem::memory::Memory;
+use cci_mem::memory::{Memory, Piece};
 use cci_mem::segment::Segment;
 use cci_proto::Address;
 use cci_reliable::{Incoming, Link, Outgoing};
@@ -152,7 +152,7 @@ fn probes_do_not_earn_it_and_go_by_the_endpoints_own() {
 /// Frames with memory, of unequal lengths, so that each is a datagram of its own; and what arrives
 /// of each.
 struct Bulk {
-    memory: Memory,
+    pieces: Vec<Piece>,
     heads: Vec<Vec<u8>>,
 }
 
@@ -163,13 +163,13 @@ impl Bulk {
         let memory = Memory::of_segment(Arc::new(Segment::create("test", 4096).expect("memory")), 4096);
         assert!(memory.copy_in(0, &[7; 4096]));
         let head = |at: u8| ends::with_length(vec![at; 100], 1000 + usize::from(at));
-        Self { memory, heads: (0..Self::FRAMES as u8).map(head).collect() }
+        let pieces = (0..Self::FRAMES).map(|at| memory.piece(0, 1000 + at).expect("inside")).collect();
+        Self { pieces, heads: (0..Self::FRAMES as u8).map(head).collect() }
     }
 
     fn to(&self, to: Address) -> Vec<Outgoing<'_>> {
-        let piece = |at| self.memory.piece(0, 1000 + at);
         let heads = self.heads.iter().enumerate();
-        heads.map(|(at, head)| Outgoing { piece: piece(at), ..frame(to, head) }).collect()
+        heads.zip(&self.pieces).map(|(head, piece)| Outgoing { piece: Some(piece), ..frame(to, head.1) }).collect()
     }
 
     fn arrived(&self) -> Vec<Vec<u8>> {

@@ -1,6 +1,7 @@
 //! What the tests of this crate share: links on the loop-back interface, and a copy of what they
 //! bring.
 
+use cci_mem::memory::Span;
 use cci_proto::Address;
 use cci_reliable::{Incoming, Link, Outgoing};
 use cci_sock::Sock;
@@ -13,7 +14,7 @@ pub(crate) enum Got {
     Multicast { group: u32, from: Address, bytes: Vec<u8> },
     Refused { to: Address, quoted: Vec<u8>, is_own: bool },
     TooBig { to: Address, quoted: Vec<u8>, mtu: u16 },
-    Faulted { start: usize, len: usize },
+    Faulted(Span),
 }
 
 impl From<Incoming<'_>> for Got {
@@ -23,7 +24,7 @@ impl From<Incoming<'_>> for Got {
             Incoming::Multicast { group, from, bytes } => Self::Multicast { group, from, bytes: bytes.to_vec() },
             Incoming::Refused { to, quoted, is_own } => Self::Refused { to, quoted: quoted.to_vec(), is_own },
             Incoming::TooBig { to, quoted, mtu } => Self::TooBig { to, quoted: quoted.to_vec(), mtu },
-            Incoming::Faulted { piece } => Self::Faulted { start: piece.start(), len: piece.len() },
+            Incoming::Faulted { span } => Self::Faulted(span),
         }
     }
 }

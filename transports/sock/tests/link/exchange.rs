@@ -95,8 +95,8 @@ fn registered_memory_is_sent_from_where_it_lies() {
     let bytes = numbered(5, 8000);
     assert!(memory.copy_in(0, &bytes));
     let head = ends::with_length(b"the head is thirty-three long....".to_vec(), 1000);
-    let frames: Vec<_> =
-        (0..8).map(|at| Outgoing { piece: memory.piece(at * 1000, 1000), ..frame(to, &head) }).collect();
+    let pieces: Vec<_> = (0..8).map(|at| memory.piece(at * 1000, 1000)).collect();
+    let frames: Vec<_> = pieces.iter().map(|piece| Outgoing { piece: piece.as_ref(), ..frame(to, &head) }).collect();
     assert_eq!(a.send_burst(&frames), 8);
     for (at, got) in take(&mut b, 8).into_iter().map(Got::bytes).enumerate() {
         assert_eq!(got.split_at(33), (frames[at].head, &bytes[at * 1000..(at + 1) * 1000]));
