@@ -99,7 +99,8 @@ impl<T> EndpointFor<T> {
     /// now waits. At first none are allowed. A lower limit takes no memory from those that have it.
     ///
     /// The memory is allocated for each, and freed, or kept for the next, when its event has come back. A peer that is stopped in the
-    /// midst of one keeps its room until its connection ends; while it does, others have half of the limit.
+    /// midst of one keeps its room until its connection ends. A limit of twice the longest message leaves room for others
+    /// then: a connection gets room for a second message only within half of the limit.
     ///
     /// # Errors
     ///
