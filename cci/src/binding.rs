@@ -83,10 +83,8 @@ pub fn send_blocking(
     message: Message<'_>,
     flags: Flags,
 ) -> Result<(), BlockingError<SendError>> {
-    match send_any(endpoint, live, message, Posted::Waited, flags)? {
-        None => Ok(()),
-        Some(slot) => wait(endpoint, slot).map_err(SendError::from)?.map_err(BlockingError::Failed),
-    }
+    let open = send_any(endpoint, live, message, Posted::Waited, flags)?;
+    wait_for_end(endpoint, open)
 }
 
 /// Sets send buffers aside for answers.
@@ -180,10 +178,8 @@ pub fn rma_blocking(
     live: impl Fn() -> Option<&'static Connection>,
     rma: &Rma<'_>,
 ) -> Result<(), BlockingError<RmaError>> {
-    match start_rma(endpoint, live, rma, Posted::Waited)? {
-        None => Ok(()),
-        Some(slot) => wait(endpoint, slot).map_err(RmaError::from)?.map_err(BlockingError::Failed),
-    }
+    let open = start_rma(endpoint, live, rma, Posted::Waited)?;
+    wait_for_end(endpoint, open)
 }
 
 fn start_rma(
@@ -216,6 +212,12 @@ fn start_rma(
 
 fn posted(flags: Flags, context: u64) -> Posted {
     if flags.has(Flags::SILENT) { Posted::Silent(context) } else { Posted::Event(context) }
+}
+
+/// Waits for the end of an operation of [`Posted::Waited`], if it is still open.
+fn wait_for_end<E: From<Unusable>>(endpoint: &Endpoint, open: Option<&'static Slot>) -> Result<(), BlockingError<E>> {
+    let Some(slot) = open else { return Ok(()) };
+    wait(endpoint, slot).map_err(|why| BlockingError::Refused(why.into()))?.map_err(BlockingError::Failed)
 }
 
 /// Waits for the end of an operation, without the lock while it sleeps.

@@ -1,6 +1,6 @@
 //! Messages of any length.
 
-use super::{check_flags, posted, wait};
+use super::{check_flags, posted, wait_for_end};
 use crate::errors::BlockingError;
 use cci_mem::memory::Memory;
 use cci_proto::{Flags, SendError, Unusable};
@@ -33,10 +33,8 @@ pub fn send_large_blocking(
     memory: &Memory,
     flags: Flags,
 ) -> Result<(), BlockingError<SendError>> {
-    match start(endpoint, live, memory, Posted::Waited, flags)? {
-        None => Ok(()),
-        Some(slot) => wait(endpoint, slot).map_err(SendError::from)?.map_err(BlockingError::Failed),
-    }
+    let open = start(endpoint, live, memory, Posted::Waited, flags)?;
+    wait_for_end(endpoint, open)
 }
 
 fn start(

@@ -1,6 +1,6 @@
 //! Room for messages that a program writes before it sends them.
 
-use super::{open_for, posted, wait};
+use super::{open_for, posted, wait_for_end};
 use crate::errors::BlockingError;
 use cci_proto::{Flags, SendError, Unusable};
 use cci_transport::{Connection, Endpoint, Message, Origin, Posted, Room, Slot};
@@ -53,10 +53,8 @@ pub fn commit_blocking(
     (room, len): (u64, usize),
     flags: Flags,
 ) -> Result<(), BlockingError<SendError>> {
-    match start(endpoint, live, (room, len), Posted::Waited, flags)? {
-        None => Ok(()),
-        Some(slot) => wait(endpoint, slot).map_err(SendError::from)?.map_err(BlockingError::Failed),
-    }
+    let open = start(endpoint, live, (room, len), Posted::Waited, flags)?;
+    wait_for_end(endpoint, open)
 }
 
 fn start(

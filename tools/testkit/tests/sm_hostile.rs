@@ -242,15 +242,11 @@ fn hostile_kinds() {
     });
 }
 
-/// Frames for connections that do not exist are dropped without ending the lane.
-#[test]
-fn hostile_connection_numbers_are_ignored() {
-    let _alone = alone();
-    let endpoint = open(&sm_device());
-    let world = World::new([&endpoint]);
+/// A peer whose connection the first endpoint has accepted, and that endpoint's number of it.
+fn accepted(world: &World<'_>, id: u32) -> (RawPeer, u32) {
     let own = open(&sm_device());
-    let hello = learn(&own, 92_000);
-    let mut peer = RawPeer::enter(endpoint.uri(), &hello, || world.step());
+    let hello = learn(&own, id);
+    let mut peer = RawPeer::enter(world.endpoint(0).uri(), &hello, || world.step());
     let mut requested = false;
     let number = peer.open_connection(5, || {
         world.step();
@@ -259,6 +255,27 @@ fn hostile_connection_numbers_are_ignored() {
             world.next(0, EventKind::ConnectRequest).into_request().expect("a request").accept(1).expect("an accept");
         }
     });
+    (peer, number)
+}
+
+/// The next frame to the peer: its kind, its operation and the first word of its body.
+fn answer(world: &World<'_>, peer: &mut RawPeer) -> (u8, u32, u64) {
+    let mut answer = None;
+    world.until("the answer", || {
+        answer = answer.or_else(|| peer.next_frame());
+        answer.is_some()
+    });
+    let (kind, operation, body) = answer.expect("an answer");
+    (kind, operation, u64::from_ne_bytes(*body.first_chunk().expect("a word")))
+}
+
+/// Frames for connections that do not exist are dropped without ending the lane.
+#[test]
+fn hostile_connection_numbers_are_ignored() {
+    let _alone = alone();
+    let endpoint = open(&sm_device());
+    let world = World::new([&endpoint]);
+    let (mut peer, number) = accepted(&world, 92_000);
     for wrong in [number ^ 1, number ^ 0x10_0000, number ^ 0x8000_0000, u32::MAX, 0xf_ffff] {
         peer.publish(frame_kind::MESSAGE, 5, wrong, b"wrong");
     }
@@ -273,17 +290,7 @@ fn hostile_atomic_operations() {
     let _alone = alone();
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
-    let own = open(&sm_device());
-    let hello = learn(&own, 94_000);
-    let mut peer = RawPeer::enter(endpoint.uri(), &hello, || world.step());
-    let mut requested = false;
-    let number = peer.open_connection(5, || {
-        world.step();
-        if !requested && world.waiting(0, EventKind::ConnectRequest) > 0 {
-            requested = true;
-            world.next(0, EventKind::ConnectRequest).into_request().expect("a request").accept(1).expect("an accept");
-        }
-    });
+    let (mut peer, number) = accepted(&world, 94_000);
     let memory = endpoint.register(vec![0; 64], Rights::READ_WRITE).expect("a registration");
     let [first, secret, ..] = memory.handle().words();
     let mut ask = |kind: u8, handle: [u64; 2], offset: u64, len: u64| {
@@ -292,14 +299,9 @@ fn hostile_atomic_operations() {
             .flat_map(|word| word.to_ne_bytes())
             .collect();
         peer.publish(kind, 0, 99, &body);
-        let mut answer = None;
-        world.until("the answer", || {
-            answer = answer.or_else(|| peer.next_frame());
-            answer.is_some()
-        });
-        let (kind, operation, body) = answer.expect("an answer");
+        let (kind, operation, first) = answer(&world, &mut peer);
         assert_eq!(operation, 99);
-        (kind, u64::from_ne_bytes(*body.first_chunk().expect("a word")))
+        (kind, first)
     };
     let refused = (frame_kind::RESULT, Status::RmaHandle as u64);
     for kind in [frame_kind::FETCH_ADD, frame_kind::COMPARE_SWAP] {
@@ -328,34 +330,15 @@ fn hostile_large_messages() {
     let _alone = alone();
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
-    let own = open(&sm_device());
-    let hello = learn(&own, 95_000);
-    let mut peer = RawPeer::enter(endpoint.uri(), &hello, || world.step());
-    let mut requested = false;
-    let number = peer.open_connection(5, || {
-        world.step();
-        if !requested && world.waiting(0, EventKind::ConnectRequest) > 0 {
-            requested = true;
-            world.next(0, EventKind::ConnectRequest).into_request().expect("a request").accept(1).expect("an accept");
-        }
-    });
+    let (mut peer, number) = accepted(&world, 95_000);
     let body = |first: u64| -> Vec<u8> { [first, number.into()].iter().flat_map(|word| word.to_ne_bytes()).collect() };
-    let answer = |peer: &mut RawPeer| {
-        let mut answer = None;
-        world.until("the answer", || {
-            answer = answer.or_else(|| peer.next_frame());
-            answer.is_some()
-        });
-        let (kind, operation, body) = answer.expect("an answer");
-        (kind, operation, u64::from_ne_bytes(*body.first_chunk().expect("a word")))
-    };
     let too_long = Status::MsgSize as u64;
     peer.publish(frame_kind::LARGE, 0, 7, &body(1000));
-    assert_eq!(answer(&mut peer), (frame_kind::RESULT, 7, too_long), "nothing is allowed");
+    assert_eq!(answer(&world, &mut peer), (frame_kind::RESULT, 7, too_long), "nothing is allowed");
     endpoint.set_large_limit(LIMIT).expect("usable");
     for len in [0, LIMIT + 1, u64::MAX] {
         peer.publish(frame_kind::LARGE, 0, 8, &body(len));
-        assert_eq!(answer(&mut peer), (frame_kind::RESULT, 8, too_long), "{len} bytes");
+        assert_eq!(answer(&world, &mut peer), (frame_kind::RESULT, 8, too_long), "{len} bytes");
     }
     // An honest message first, so that its memory is there to be used again.
     let sender = open(&sm_device());
@@ -368,7 +351,7 @@ fn hostile_large_messages() {
         assert_eq!(honest.sent(0), 1);
     }
     peer.publish(frame_kind::LARGE, 0, 9, &body(50_000));
-    assert_eq!(answer(&mut peer).0, frame_kind::LANDING);
+    assert_eq!(answer(&world, &mut peer).0, frame_kind::LANDING);
     for (operation, connection) in [(10, number), (9, number ^ 1), (9, u32::MAX)] {
         let words: Vec<u8> = [0, connection.into()].iter().flat_map(|word: &u64| word.to_ne_bytes()).collect();
         peer.publish(frame_kind::LANDED, 0, operation, &words);
@@ -386,7 +369,7 @@ fn hostile_large_messages() {
     }
     let mut given = Vec::new();
     for _ in 0..100 {
-        let (kind, operation, status) = answer(&mut peer);
+        let (kind, operation, status) = answer(&world, &mut peer);
         if kind == frame_kind::LANDING {
             given.push(operation);
         } else {
@@ -398,7 +381,7 @@ fn hostile_large_messages() {
         peer.publish(frame_kind::LANDED, 0, operation, &body(Status::RmaOp as u64));
     }
     peer.publish(frame_kind::LARGE, 0, 300, &body(LIMIT));
-    assert_eq!(answer(&mut peer).0, frame_kind::LANDING, "all of it is there again");
+    assert_eq!(answer(&world, &mut peer).0, frame_kind::LANDING, "all of it is there again");
     peer.publish(frame_kind::MESSAGE, 5, number, b"alive");
     assert_eq!(world.message(0), b"alive");
     assert!(!peer.is_closed());
