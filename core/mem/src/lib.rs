@@ -1,8 +1,7 @@
 //! Lock-free code and raw memory: rings, locks, fences, slots, segments, and the atomics on which other crates build.
 //!
-//! Two lock-free protocols stand elsewhere, on these atomics and without a model: the entries of published registrations in `sm`
-//! (`rma/registry.rs`), and the states of the progress thread in `cci-reliable`. `sm` and `sock` have raw memory and system calls of
-//! their own.
+//! One lock-free protocol stands elsewhere, on these atomics and without a model: the entries of published registrations in `sm`
+//! (`rma/registry.rs`). `sm` and `sock` have raw memory and system calls of their own.
 //!
 //! Everything here keeps its promises against a peer that writes arbitrary bytes into shared memory at any
 //! moment: words of shared memory are atomics, read once; payload is copied through raw pointers.
@@ -56,6 +55,7 @@ pub mod random;
 #[allow(unsafe_code)]
 pub mod region;
 pub mod ring;
+pub mod schedule;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod segment;

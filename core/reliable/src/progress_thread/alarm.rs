@@ -1,7 +1,8 @@
 //! The timer of the progress thread's next check of programs. A program that polls postpones it
 //! repeatedly.
 
-use cci_mem::sync::{AtomicBool, AtomicU64, Ordering};
+use cci_mem::schedule::{NEVER, Schedule};
+use cci_mem::sync::{AtomicBool, Ordering};
 use cci_proto::Time;
 use cci_transport::monotonic;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -9,15 +10,11 @@ use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// The alarm is not set.
-const NEVER: u64 = u64::MAX;
-
 pub(super) struct Alarm {
     timer: OwnedFd,
     /// An eventfd that ends a wait at once.
     doorbell: OwnedFd,
-    /// When the alarm fires, nanoseconds, or [`NEVER`].
-    fires_at: AtomicU64,
+    schedule: Schedule,
     /// The system refuses to set timers: waits have a timeout instead.
     refused: AtomicBool,
 }
@@ -27,42 +24,45 @@ impl Alarm {
         Ok(Self {
             timer: timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?,
             doorbell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
-            fires_at: AtomicU64::new(NEVER),
+            schedule: Schedule::default(),
             refused: AtomicBool::new(false),
         })
     }
 
-    /// Sets the alarm to this time; `None`: never.
-    pub(super) fn set(&self, at: Option<Time>) {
-        let nanos = at.map_or(NEVER, |at| at.0.max(1));
-        if self.fires_at.swap(nanos, Ordering::SeqCst) == nanos {
-            return;
-        }
-        let part = |nanos: u64| i64::try_from(nanos).unwrap_or(i64::MAX);
-        // Zero stops the timer.
-        let set = if nanos == NEVER { 0 } else { nanos };
-        let it_value = Timespec { tv_sec: part(set / 1_000_000_000), tv_nsec: part(set % 1_000_000_000) };
-        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
-        if timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once).is_err() {
-            self.refused.store(true, Ordering::Relaxed);
-        }
+    /// Begins a round of the thread: it sees what the programs did before their requests until now.
+    pub(super) fn begin(&self) {
+        self.schedule.begin();
+    }
+
+    /// Ends a round of the thread: sets the alarm to this time, `None`: never, or to the earliest
+    /// request since [`Alarm::begin`].
+    pub(super) fn plan(&self, at: Option<Time>) {
+        self.schedule.plan(at.map_or(NEVER, |at| at.0.max(1)), |at| self.set_timer(at));
     }
 
     /// Sets the alarm to this time if it would fire later.
-    pub(super) fn set_by(&self, at: Time) {
-        if self.fires_at.load(Ordering::SeqCst) <= at.0 {
-            return;
-        }
-        self.set(Some(at));
-        if self.refused.load(Ordering::Relaxed) {
-            self.wake();
-        }
+    pub(super) fn request(&self, at: Time) {
+        self.schedule.request(at.0, |at| {
+            self.set_timer(at);
+            if self.refused.load(Ordering::Relaxed) {
+                self.wake();
+            }
+        });
     }
 
     /// Sets the alarm to this time if it would fire earlier.
     pub(super) fn postpone(&self, at: Time) {
-        if at.0 > self.fires_at.load(Ordering::SeqCst) {
-            self.set(Some(at));
+        self.schedule.postpone(at.0, |at| self.set_timer(at));
+    }
+
+    fn set_timer(&self, at: u64) {
+        let part = |nanos: u64| i64::try_from(nanos).unwrap_or(i64::MAX);
+        // Zero stops the timer.
+        let set = if at == NEVER { 0 } else { at };
+        let it_value = Timespec { tv_sec: part(set / 1_000_000_000), tv_nsec: part(set % 1_000_000_000) };
+        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
+        if timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once).is_err() {
+            self.refused.store(true, Ordering::Relaxed);
         }
     }
 
@@ -74,7 +74,7 @@ impl Alarm {
     /// Sleeps until the alarm fires, `watch` is readable, the doorbell is written, or `limit` has
     /// passed.
     pub(super) fn wait(&self, watch: &OwnedFd, limit: Option<Time>) {
-        let fires = self.fires_at.load(Ordering::SeqCst);
+        let fires = self.schedule.fires_at();
         let own = (self.refused.load(Ordering::Relaxed) && fires != NEVER).then_some(Time(fires));
         let limit = limit.into_iter().chain(own).min();
         let left = limit.map(|limit| Duration::from_nanos(limit.since(monotonic())));
@@ -89,15 +89,14 @@ impl Alarm {
         if doorbell {
             let _ = rustix::io::read(&self.doorbell, &mut counter[..]);
         }
-        // Whoever sets the alarm from now on sets the timer as well.
-        if self.fires_at.load(Ordering::SeqCst) <= monotonic().0 {
-            self.fires_at.store(NEVER - 1, Ordering::SeqCst);
+        if timer || self.schedule.fires_at() <= monotonic().0 {
+            self.schedule.on_fired();
         }
     }
 
     #[cfg(test)]
     pub(super) fn fires_at(&self) -> Time {
-        Time(self.fires_at.load(Ordering::SeqCst))
+        Time(self.schedule.fires_at())
     }
 
     #[cfg(test)]
@@ -119,16 +118,16 @@ mod tests {
     fn an_alarm_that_is_put_off_does_not_ring() {
         let alarm = Alarm::new().expect("a timer");
         let hour = Duration::from_secs(3600);
-        alarm.set(Some(monotonic()));
+        alarm.plan(Some(monotonic()));
         assert!(fires(&alarm, 10));
         let later = monotonic() + hour;
         alarm.postpone(later);
         assert!(!fires(&alarm, 0), "postponing cancels an alarm that has fired");
         alarm.postpone(monotonic());
         assert_eq!(alarm.fires_at(), later, "it is never set to an earlier time");
-        alarm.set_by(later + hour);
+        alarm.request(later + hour);
         assert_eq!(alarm.fires_at(), later, "it fires before that");
-        alarm.set_by(monotonic());
+        alarm.request(monotonic());
         assert!(fires(&alarm, 10));
     }
 
@@ -136,9 +135,9 @@ mod tests {
     fn a_wait_has_an_end_without_a_timer() {
         let (alarm, watch) = (Alarm::new().expect("a timer"), eventfd(0, EventfdFlags::CLOEXEC).expect("a descriptor"));
         alarm.refuse();
-        alarm.set(Some(monotonic() + Duration::from_millis(1)));
+        alarm.plan(Some(monotonic() + Duration::from_millis(1)));
         alarm.wait(&watch, None);
-        alarm.set(None);
+        alarm.plan(None);
         alarm.wake();
         alarm.wait(&watch, None);
     }

@@ -200,7 +200,8 @@ mod tests {
         background.act_on_call(true);
         assert_eq!(progress.alarm.fires_at(), never, "the thread reads the count of calls by itself");
         for (state, needed) in [(ACTING, false), (PARKED, true)] {
-            progress.alarm.set(None);
+            progress.alarm.begin();
+            progress.alarm.plan(None);
             background.set_state(state);
             assert!(background.expects_call());
             let begin = monotonic();
@@ -210,7 +211,8 @@ mod tests {
             assert!(fires >= begin + ABSENT_AFTER, "the program is present for now");
             assert!(fires <= monotonic() + ABSENT_AFTER, "a deadline may be that early");
         }
-        progress.alarm.set(None);
+        progress.alarm.begin();
+        progress.alarm.plan(None);
         background.set_state(PARKED);
         background.act_on_call(false);
         assert!(background.expects_call() && progress.alarm.fires_at() == never, "there is no work");

@@ -135,8 +135,8 @@ impl ProgressThread {
     #[cold]
     pub(super) fn activate(&self) {
         self.active.fetch_add(1, Ordering::SeqCst);
-        // The thread reads `changes` after it has set its alarm: either it sees this change, or
-        // this call sees the alarm.
+        // The thread reads `changes` after it has planned its alarm, and keeps requests that come
+        // later.
         self.changes.fetch_add(1, Ordering::SeqCst);
         self.check_by(monotonic() + ABSENT_AFTER);
     }
@@ -144,7 +144,7 @@ impl ProgressThread {
     /// Schedules a check of the programs at this time at the latest.
     #[cold]
     pub(super) fn check_by(&self, at: Time) {
-        self.alarm.set_by(at);
+        self.alarm.request(at);
     }
 
     /// Postpones the alarm, because a program receives frames: no check is needed while all active
@@ -234,8 +234,9 @@ fn run(progress: &ProgressThread) {
             changes = latest;
             update_tasks(progress, &mut tasks);
         }
+        progress.alarm.begin();
         let next = round(progress, &mut tasks);
-        progress.alarm.set(next.check);
+        progress.alarm.plan(next.check);
         if progress.changes.load(Ordering::SeqCst) == changes && !progress.is_ended() {
             progress.alarm.wait(&progress.watch, next.due);
             take_arrivals(progress, &mut tasks);
@@ -330,14 +331,16 @@ impl Task {
 
     fn advance(&mut self, progress: &ProgressThread, polled: u32, next: &mut Next) {
         let is_parked = self.attachment.state() == PARKED;
+        let calls = self.attachment.calls();
         match self.phase {
             Phase::Closed => {}
             Phase::Parked if is_parked => {}
-            // A call of the program has activated it.
-            Phase::Parked => self.check_program(progress, self.attachment.calls().wrapping_sub(1), polled, next),
-            Phase::Present(_) if is_parked => self.phase = Phase::Parked,
             Phase::Present(before) => self.check_program(progress, before, polled, next),
-            Phase::Acting(calls) if self.attachment.calls() != calls => self.on_call(progress, polled, next),
+            // A call of the program has activated it.
+            Phase::Parked => self.check_program(progress, calls.wrapping_sub(1), polled, next),
+            Phase::Acting(before) if calls != before => {
+                self.check_program(progress, calls.wrapping_sub(1), polled, next);
+            }
             Phase::Acting(_) => {
                 if self.has_arrival && self.armed && !self.in_grace {
                     self.due = Some(monotonic() + CHECK_EVERY);
@@ -364,30 +367,34 @@ impl Task {
         }
     }
 
-    fn on_call(&mut self, progress: &ProgressThread, polled: u32, next: &mut Next) {
-        self.watch(progress, false);
-        if self.attachment.state() == PARKED {
-            self.phase = Phase::Parked;
-        } else {
-            self.check_program(progress, self.attachment.calls().wrapping_sub(1), polled, next);
+    /// Steps for a program that is absent. `before`: its calls at the last check.
+    fn check_program(&mut self, progress: &ProgressThread, before: u32, polled: u32, next: &mut Next) {
+        let calls = self.attachment.calls();
+        if self.is_absent(progress, before, polled, next) {
+            self.phase = Phase::Acting(calls);
+            (self.has_yielded, self.in_grace, self.has_arrival) = (false, false, false);
+            self.step_in_background(progress, polled, next);
+            self.wait_for_due(next);
         }
     }
 
-    fn check_program(&mut self, progress: &ProgressThread, before: u32, polled: u32, next: &mut Next) {
+    /// Whether the program is absent. Leaves the endpoint to it otherwise.
+    fn is_absent(&mut self, progress: &ProgressThread, before: u32, polled: u32, next: &mut Next) -> bool {
         let calls = self.attachment.calls();
-        match self.attachment.activity(before, self.attachment.endpoint.is_busy(), polled) {
-            Activity::Present(left) => {
-                self.phase = Phase::Present(calls);
-                let at = monotonic() + left;
-                next.check = next.check.into_iter().chain([at]).min();
-            }
-            Activity::Absent => {
-                self.phase = Phase::Acting(calls);
-                (self.has_yielded, self.in_grace, self.has_arrival) = (false, false, false);
-                self.step_in_background(progress, polled, next);
-                self.wait_for_due(next);
+        if self.attachment.state() == PARKED {
+            self.phase = Phase::Parked;
+        } else {
+            match self.attachment.activity(before, self.attachment.endpoint.is_busy(), polled) {
+                Activity::Absent => return true,
+                Activity::Present(left) => {
+                    self.phase = Phase::Present(calls);
+                    let at = monotonic() + left;
+                    next.check = next.check.into_iter().chain([at]).min();
+                }
             }
         }
+        self.watch(progress, false);
+        false
     }
 
     /// Makes one step for the endpoint, and schedules the next.
@@ -408,8 +415,11 @@ impl Task {
                     // Without a yield it would wait as long as there is work.
                     std::thread::yield_now();
                     self.has_yielded = true;
-                    if matches!(self.phase, Phase::Acting(calls) if calls != self.attachment.calls()) {
-                        self.on_call(progress, polled, next);
+                    let calls = self.attachment.calls();
+                    if self.phase != Phase::Acting(calls) {
+                        // A program that makes calls and does not poll stays absent. Its calls of
+                        // this time have requested a check, which makes the next step.
+                        self.is_absent(progress, calls.wrapping_sub(1), polled, next);
                     }
                 }
             }

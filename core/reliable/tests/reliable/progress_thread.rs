@@ -8,7 +8,7 @@ use cci_mem::guarded::Threading;
 use cci_proto::{Access, Attribute, EventKind, Rights, Status};
 use cci_transport::Rma;
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const RO: Attribute = Attribute::ReliableOrdered;
 
@@ -141,7 +141,7 @@ fn what_is_sent_after_a_long_absence_is_repeated_without_another_call() {
     // due any more.
     let memory = SharedMemory::new(64).expect("memory");
     a.register(memory.memory(), Rights::READ);
-    std::thread::sleep(std::time::Duration::from_millis(1500));
+    std::thread::sleep(Duration::from_millis(1500));
     // Its message is lost, and no frame comes to wake the progress thread.
     hub.set_faults(Faults { lost: 1000, ..Faults::default() });
     a.send(to_b, &pattern(1, 20), 1);
@@ -157,7 +157,7 @@ fn it_ends_where_nothing_is_due_and_no_frame_comes() {
         let memory = SharedMemory::new(64).expect("memory");
         end.register(memory.memory(), Rights::READ);
         // The program computes, long enough for its progress thread to wait for frames.
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(100));
         drop(end);
         let _ = ended.send(());
     });
@@ -177,4 +177,20 @@ fn an_endpoint_that_only_receives_is_silent_while_its_program_computes() {
         })
         .expect("usable");
     next(&[&a], 0, EventKind::KeepaliveTimedOut);
+}
+
+#[test]
+fn it_survives_a_program_that_makes_calls_for_a_second_and_does_not_poll() {
+    let hub = Hub::new();
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    join(&[&a, &b], RO);
+    let memory = SharedMemory::new(64).expect("memory");
+    let staying = a.register(memory.memory(), Rights::READ);
+    let begun = Instant::now();
+    // The program counts as absent 10 ms after its last poll, and makes calls all the time.
+    while begun.elapsed() < Duration::from_secs(1) {
+        let handle = a.register(memory.memory(), Rights::READ);
+        a.deregister(&handle).expect("it ends");
+    }
+    a.deregister(&staying).expect("it ends");
 }
