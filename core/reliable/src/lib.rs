@@ -16,7 +16,6 @@ mod names;
 mod opening;
 mod operation_table;
 mod outbox;
-mod progress_thread;
 mod readiness;
 mod registrations;
 mod send;
@@ -36,7 +35,9 @@ use cci_mem::guarded::Threading;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Config, Engine};
 use cci_proto::{CONN_REQ_LEN, Failure, Rights, Status, Time, wire};
-use cci_transport::{BackgroundWork, Core, ExpectedClients, OpenError, PendingEvents, Placed, random, room_for};
+use cci_transport::{
+    Background, BackgroundWork, Core, ExpectedClients, OpenError, PendingEvents, Placed, random, room_for,
+};
 use cookies::Openings;
 use deferred::index_of;
 use gauges::GaugeTimes;
@@ -46,7 +47,6 @@ use multicast::Group;
 use names::Names;
 use operation_table::Operations;
 use outbox::Outbox;
-use progress_thread::Background;
 use readiness::Readiness;
 use registrations::Registrations;
 use send::Coalescer;

@@ -1,6 +1,6 @@
 //! The OS handle: spinning, lingering or armed (`docs/design/reliable.md`, The OS handle).
 
-use super::{Reliable, progress_thread};
+use super::Reliable;
 use crate::Link;
 use cci_proto::Time;
 use cci_transport::{Core, Edge, EdgePolicy, SpinPolicy, Transition, WaitPolicy};
@@ -235,7 +235,7 @@ impl<L: Link> Reliable<L> {
             return None;
         }
         if self.readiness.call_epoll.is_none() {
-            self.readiness.call_epoll = Some(progress_thread::watch(self.link.handle()).ok()?);
+            self.readiness.call_epoll = Some(cci_transport::watch_edges(self.link.handle()).ok()?);
         }
         // A timer that has fired keeps the link's handle readable until it is drained. While
         // nothing is armed here, other code may have set the timer.
@@ -247,7 +247,7 @@ impl<L: Link> Reliable<L> {
                 self.signal();
             }
         }
-        progress_thread::drain(self.readiness.call_epoll.as_ref()?);
+        cci_transport::drain_edges(self.readiness.call_epoll.as_ref()?);
         // Arm again after the drain, so that every later arrival is reported.
         let wanted = Armed { deadline: self.deadline(), wants_write: self.blocked };
         let armed = self.readiness.armed.filter(|armed| armed.suffices_for(wanted)).unwrap_or(wanted);

@@ -6,7 +6,6 @@
 
 #![forbid(unsafe_code)]
 
-mod background;
 mod batch;
 mod clock;
 mod connection;
@@ -21,6 +20,7 @@ mod open;
 mod operation;
 mod pending_events;
 mod pending_requests;
+mod progress_thread;
 mod registrations;
 mod rooms;
 mod snapshot;
@@ -30,7 +30,6 @@ pub mod trace;
 mod wait_policy;
 mod wakers;
 
-pub use background::BackgroundWork;
 pub use clock::monotonic;
 pub use connection::{Connection, ConnectionState, Counters};
 pub use copies::{PeerCopy, keep_copies, wait_for_copies};
@@ -44,6 +43,7 @@ pub use open::{OpenError, room_for};
 pub use operation::{Connect, ConnectionReport, Imported, Message, Peer, Posted, Rma};
 pub use pending_events::PendingEvents;
 pub use pending_requests::PendingRequests;
+pub use progress_thread::{Background, BackgroundWork, drain_edges, watch_edges};
 pub use registrations::{Registered, RegistrationTable};
 pub use rooms::{Held, Origin, Room, Rooms};
 pub use snapshot::{Snapshot, Unreadable, WaitShown};

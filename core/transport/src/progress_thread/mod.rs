@@ -4,12 +4,15 @@
 mod alarm;
 mod attachment;
 mod thread;
+mod work;
 
+pub use work::BackgroundWork;
+
+use crate::{Endpoint, monotonic};
 use attachment::{ACTING, Attachment, PARKED, WATCHING};
 use cci_mem::guarded::Threading;
 use cci_mem::sync::Ordering;
 use cci_proto::Time;
-use cci_transport::{Endpoint, monotonic};
 use rustix::event::{Timespec, epoll};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -36,7 +39,7 @@ enum ThreadUse {
 }
 
 /// An endpoint's use of the progress thread. Protected by the endpoint's lock.
-pub(super) struct Background {
+pub struct Background {
     thread: ThreadUse,
     calls: u32,
     /// When a program last postponed the alarm, as far as this endpoint knows.
@@ -46,14 +49,14 @@ pub(super) struct Background {
 
 impl Background {
     /// Creates the state of an endpoint that is not attached yet.
-    pub(super) fn new(endpoint: &'static Endpoint, threading: Threading) -> Self {
+    pub fn new(endpoint: &'static Endpoint, threading: Threading) -> Self {
         let thread = if threading == Threading::One { ThreadUse::Unused } else { ThreadUse::Unneeded };
         Self { thread, calls: 0, postponed: Time(0), endpoint }
     }
 
     /// Counts a call of the program.
     #[inline(always)]
-    pub(super) fn on_call(&mut self) {
+    pub fn on_call(&mut self) {
         if let ThreadUse::Running(_, attachment) = &self.thread {
             self.calls = self.calls.wrapping_add(1);
             attachment.calls.store(self.calls, Ordering::Relaxed);
@@ -62,7 +65,7 @@ impl Background {
 
     /// Records that the program sends now.
     #[inline(always)]
-    pub(super) fn on_sent(&self, now: Time) {
+    pub fn on_sent(&self, now: Time) {
         if let ThreadUse::Running(_, attachment) = &self.thread {
             attachment.present.store(now.0, Ordering::Relaxed);
         }
@@ -70,7 +73,7 @@ impl Background {
 
     /// Records that the program receives now, and postpones the thread's alarm when it is time.
     #[inline(always)]
-    pub(super) fn on_polled(&mut self, now: Time) {
+    pub fn on_polled(&mut self, now: Time) {
         if let ThreadUse::Running(progress, attachment) = &self.thread {
             attachment.present.store(now.0, Ordering::Relaxed);
             attachment.polled.store(now.0, Ordering::Relaxed);
@@ -82,7 +85,7 @@ impl Background {
 
     /// Records that there is a connection or exposed memory, so that background work is possible
     /// from now on.
-    pub(super) fn require(&mut self) {
+    pub fn require(&mut self) {
         if matches!(self.thread, ThreadUse::Unneeded) {
             self.thread = ThreadUse::Needed;
         }
@@ -90,26 +93,26 @@ impl Background {
 
     /// Whether the endpoint is to be attached to the thread.
     #[inline]
-    pub(super) fn must_start(&self) -> bool {
+    pub fn must_start(&self) -> bool {
         matches!(self.thread, ThreadUse::Needed)
     }
 
     /// Whether the program's next call has to notify the thread ([`Background::act_on_call`]).
     #[inline(always)]
-    pub(super) fn expects_call(&self) -> bool {
+    pub fn expects_call(&self) -> bool {
         matches!(&self.thread, ThreadUse::Running(_, attachment) if attachment.state() != WATCHING)
     }
 
     /// Parks the endpoint: the thread skips it until a call activates it. Requires the endpoint's
     /// lock.
-    pub(super) fn park(&self) {
+    pub fn park(&self) {
         self.set_state(PARKED);
     }
 
     /// Records that the thread acts for the endpoint and waits for the deadline known now. The next
     /// call notifies the thread, because it may create an earlier deadline. Requires the endpoint's
     /// lock.
-    pub(super) fn set_acting(&self) {
+    pub fn set_acting(&self) {
         self.set_state(ACTING);
     }
 
@@ -122,7 +125,7 @@ impl Background {
     /// Notifies the thread of a call of the program; `needed`: the call leaves work. Requires the
     /// endpoint's lock.
     #[cold]
-    pub(super) fn act_on_call(&self, needed: bool) {
+    pub fn act_on_call(&self, needed: bool) {
         let ThreadUse::Running(progress, attachment) = &self.thread else { return };
         match attachment.state() {
             PARKED if needed => {
@@ -138,7 +141,7 @@ impl Background {
     }
 
     /// Returns why the endpoint has no background progress, if it has none.
-    pub(super) fn limitation(&self) -> Option<&'static str> {
+    pub fn limitation(&self) -> Option<&'static str> {
         match self.thread {
             ThreadUse::Unused => Some("the endpoint is for one thread, so that everything proceeds by its calls only"),
             ThreadUse::Failed => {
@@ -150,7 +153,7 @@ impl Background {
 
     /// Attaches the endpoint, whose OS handle this is, to the progress thread.
     #[cold]
-    pub(super) fn start(&mut self, handle: BorrowedFd<'_>) {
+    pub fn start(&mut self, handle: BorrowedFd<'_>) {
         self.thread = match thread::attach(self.endpoint, handle) {
             Some((progress, attachment)) => ThreadUse::Running(progress, attachment),
             None => ThreadUse::Failed,
@@ -159,7 +162,7 @@ impl Background {
 
     /// Detaches the endpoint from the thread for good. The caller must not hold the endpoint's
     /// lock.
-    pub(super) fn detach(&mut self) {
+    pub fn detach(&mut self) {
         // A forked child has no progress thread.
         if !self.endpoint.is_here() {
             return;
@@ -172,14 +175,14 @@ impl Background {
 
 /// Creates an edge-triggered epoll over the handle: it reports each arrival once, however long the
 /// handle stays readable.
-pub(super) fn watch(handle: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
+pub fn watch_edges(handle: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
     let watch = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&watch, handle, epoll::EventData::new_u64(0), epoll::EventFlags::IN | epoll::EventFlags::ET)?;
     Ok(watch)
 }
 
-/// Drains the events of [`watch`].
-pub(super) fn drain(watch: &OwnedFd) {
+/// Drains the events of [`watch_edges`].
+pub fn drain_edges(watch: &OwnedFd) {
     let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 1];
     let _ = epoll::wait(watch, &mut events[..], Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
 }

@@ -1,9 +1,9 @@
 //! The state that the progress thread shares with the callers of one endpoint.
 
 use super::ABSENT_AFTER;
+use crate::{Endpoint, monotonic};
 use cci_mem::sync::{AtomicU32, AtomicU64, Ordering};
 use cci_proto::Time;
-use cci_transport::{Endpoint, monotonic};
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,10 +1,10 @@
 //! The timer of the progress thread's next check of programs. A program that polls postpones it
 //! repeatedly.
 
+use crate::monotonic;
 use cci_mem::schedule::{NEVER, Schedule};
 use cci_mem::sync::{AtomicBool, Ordering};
 use cci_proto::Time;
-use cci_transport::monotonic;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 use std::os::fd::OwnedFd;

@@ -4,10 +4,10 @@
 use super::ABSENT_AFTER;
 use super::alarm::Alarm;
 use super::attachment::{Activity, Attachment, CHECK_EVERY, PARKED};
+use crate::{BackgroundWork, Endpoint, monotonic};
 use cci_mem::fork::PerProcess;
 use cci_mem::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use cci_proto::Time;
-use cci_transport::{BackgroundWork, Endpoint, monotonic};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::event::{Timespec, epoll};
 use std::os::fd::{BorrowedFd, OwnedFd};
