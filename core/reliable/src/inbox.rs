@@ -60,9 +60,13 @@ pub(super) struct Inbox {
 impl Inbox {
     pub(super) fn new(core: &Core, largest: usize) -> rustix::io::Result<Self> {
         let slots = u32::try_from(core.recv_count().1).map_err(|_| rustix::io::Errno::NOMEM)?;
+        let buffers = Buffers::new(slots, largest)?;
+        // Address space only until slots are used, so that no message allocates.
+        let mut partial_messages = Vec::new();
+        partial_messages.try_reserve_exact(slots as usize).map_err(|_| rustix::io::Errno::NOMEM)?;
         Ok(Self {
-            buffers: Buffers::new(slots, largest)?,
-            partial_messages: Vec::new(),
+            buffers,
+            partial_messages,
             pending_requests: PendingRequests::default(),
             shares: Shares::new(),
             has_delivered: false,
@@ -281,7 +285,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     }))
 }
 
-/// Stores an entry by a slot's number. The list grows while slots are used for the first time.
+/// Stores an entry by a slot's number. The list has room for all.
 fn put<T: Copy>(list: &mut Vec<Option<T>>, number: u32, entry: T) {
     let at = number as usize;
     if at >= list.len() {
