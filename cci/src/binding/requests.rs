@@ -51,6 +51,8 @@ pub fn accept_on(slot: &'static Slot, worker: &Endpoint, context: u64) -> Result
         return accept(slot, context);
     }
     let [token] = cci_transport::random().map_err(|_| RequestError::NoMemory)?;
+    // 0 stands for a client that was not sent on.
+    let token = token | 1;
     let scheme = |uri: &str| uri.split_once("://").map(|(scheme, _)| scheme.to_owned());
     // One lock at a time: the worker expects the client before the client hears of the worker.
     let here = owner.with(|_, transport| scheme(transport.uri()))?;

@@ -88,6 +88,8 @@ pub(crate) struct Lane {
     pub(crate) registry: Option<PeerRegistry>,
     /// The peer's library memory, by its number there.
     pub(crate) segments: BTreeMap<u64, PeerSegment>,
+    /// Bytes of `segments`.
+    pub(crate) mapped: u64,
     /// The peer's memory that the program has imported.
     pub(crate) imports: Imports,
     /// Why RMA cannot go by process_vm; none when it can.
@@ -166,6 +168,7 @@ impl Lane {
             wire: None,
             registry: None,
             segments: BTreeMap::new(),
+            mapped: 0,
             imports: Imports::default(),
             no_process_vm: None,
             refusal: None,

@@ -158,7 +158,7 @@ impl Lane {
         if usize::from(header.len) > BODY {
             return Err(Violation);
         }
-        let Some(cell) = self.table.cell(header.word) else {
+        let Some(cell) = self.table.open_cell(header.word) else {
             state.strays += 1;
             return Ok(true);
         };
@@ -184,7 +184,7 @@ impl Lane {
         header: Header,
     ) -> Result<bool, Violation> {
         let number = self.number;
-        let cell = self.table.cell(header.word);
+        let cell = self.table.open_cell(header.word);
         let Some(wire) = self.wire.as_mut() else { return Ok(true) };
         let (index, len) = unpair(wire.consumer.shown(wire.inbound.ring).word(0));
         let Some(cell) = cell else {

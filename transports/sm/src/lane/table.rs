@@ -2,7 +2,7 @@
 
 use crate::lane::Opening;
 use cci_mem::sync::Ordering;
-use cci_transport::Connection;
+use cci_transport::{Connection, ConnectionState};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Bits of a number that say the place in the table. The others count the lives of the place, so that frames for a connection
@@ -38,6 +38,12 @@ impl Table {
     pub(crate) fn cell(&self, number: u32) -> Option<&'static Connection> {
         let cell = self.cells.get((number & INDEX) as usize).copied().flatten()?;
         (cell.local.load(Ordering::Relaxed) == number).then_some(cell)
+    }
+
+    /// The connection that has this number, if it is open: frames that use it are for no other.
+    #[inline]
+    pub(crate) fn open_cell(&self, number: u32) -> Option<&'static Connection> {
+        self.cell(number).filter(|cell| cell.state() == ConnectionState::Open)
     }
 
     /// What the opening connection with this number waits for.

@@ -182,7 +182,7 @@ impl Lane {
     fn take_again(&mut self, core: &mut Core, found: Peeked) -> Option<&'static Slot> {
         let wire = self.wire.as_mut()?;
         let header = found.header()?;
-        let cell = self.table.cell(header.word)?;
+        let cell = self.table.open_cell(header.word)?;
         let slot = core.sole_returned_recv()?;
         if usize::from(header.len) > BODY || slot.payload.load(Ordering::Relaxed) != self.token {
             return None;

@@ -68,7 +68,7 @@ impl Lane {
         let target = published.target;
         if target.segment != 0 && !self.segments.contains_key(&target.segment) {
             // The peer sent it before anyone could know the handle.
-            let _ = self.read_socket(state);
+            self.read_segments(state);
         }
         let segment = self.segments.get(&target.segment).ok_or(ImportError::NotMapped)?;
         let len = usize::try_from(published.len).map_err(|_| ImportError::NotMapped)?;

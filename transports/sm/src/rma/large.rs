@@ -135,7 +135,7 @@ impl Lane {
 
     /// The connection of the peer that a frame names.
     fn named(&self, word: u64) -> Option<&'static Connection> {
-        self.table.cell(u32::try_from(word).ok()?)
+        self.table.open_cell(u32::try_from(word).ok()?)
     }
 
     /// The peer wants memory for a large message.

@@ -289,7 +289,7 @@ impl Lane {
         let target = resolved.ok_or(Failure::RemoteHandle)?;
         if target.segment != 0 && !self.segments.contains_key(&target.segment) {
             // The target sent it before anyone could know the handle.
-            let _ = self.read_socket(state);
+            self.read_segments(state);
         }
         let way = match pending.access {
             Access::Read => Way::Read,

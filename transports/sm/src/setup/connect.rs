@@ -184,13 +184,14 @@ impl Lane {
         let len = usize::from(header.len).checked_sub(8).filter(|len| *len <= BODY - 8).ok_or(Violation)?;
         let uri = std::str::from_utf8(&text[..len]).map_err(|_| Violation)?;
         let address = Address::from_uri(uri).ok_or(Violation)?;
+        let token = Some(body[0]).filter(|token| *token != 0).ok_or(Violation)?;
         let Some(opening) = self.table.opening(header.word) else { return Ok(()) };
         // Once: a client that is sent on and on would never hear an answer.
         if opening.token != 0 {
             let reason = format!("{} sent the request on, for the second time", self.peer_name());
             self.refuse_opening(state.now, core, header.word, (Failure::Refused, reason));
         } else if let Some((cell, Some(mut opening))) = self.leave(header.word, state.now) {
-            opening.token = body[0];
+            opening.token = token;
             state.redirected.push(Redirected { cell, opening, address });
         }
         Ok(())

@@ -125,6 +125,18 @@ impl Lane {
         Ok(false)
     }
 
+    /// Reads what the peer has sent, within an operation that needs a segment which is among it. A wake-up that is among it makes
+    /// the lane hot: nothing else looks at the frame that it tells of.
+    pub(crate) fn read_segments(&mut self, state: &mut EndpointState) {
+        // A hang-up stays readable and is handled where the descriptors are looked at.
+        if self.read_socket(state).is_err_and(|cause| cause != Cause::Gone) {
+            state.protocol_errors.push(self.number);
+        }
+        if std::mem::take(&mut self.rung) {
+            self.busy(state);
+        }
+    }
+
     /// Takes one wake-up off the socket, or whatever else comes first.
     pub(crate) fn consume_wake(&mut self, state: &mut EndpointState) {
         let Some(socket) = &self.socket else { return };
@@ -152,7 +164,7 @@ impl Lane {
             }
             (Kind::Segment, Phase::Ready) => self.on_segment(state, packet, fds),
             (Kind::SegmentGone, Phase::Ready) => {
-                self.segments.remove(&packet.segment);
+                self.forget_segment(packet.segment);
                 Ok(())
             }
             _ => Err(Cause::Violation),
@@ -235,21 +247,24 @@ impl Lane {
         self.announce(state);
     }
 
+    fn forget_segment(&mut self, name: u64) {
+        self.mapped -= self.segments.remove(&name).map_or(0, |segment| segment.len() as u64);
+    }
+
     fn on_segment(&mut self, state: &EndpointState, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
         // Without a descriptor to spare here it does not arrive, and is done without like one that cannot be mapped.
         let Ok([fd]) = <[OwnedFd; 1]>::try_from(fds) else { return Ok(()) };
         let len = usize::try_from(packet.lane_len).map_err(|_| Cause::Violation)?;
-        if self.segments.len() >= MAX_SEGMENTS {
-            return Err(Cause::Violation);
-        }
         // The peer has reserved memory for each byte that it registered: more than there is would only use up our address space.
-        let mapped: u64 = self.segments.values().map(|segment| segment.len() as u64).sum();
-        if mapped.saturating_add(packet.lane_len) > state.physical_memory {
+        let mapped = self.mapped.saturating_add(packet.lane_len);
+        // One that is not mapped is done without: process_vm reaches the same memory.
+        if self.segments.len() >= MAX_SEGMENTS || mapped > state.physical_memory {
             return Ok(());
         }
-        // One that cannot be mapped is done without: process_vm reaches the same memory.
         if let Ok(mut segment) = Segment::attach(fd, len) {
             segment.close_file();
+            self.forget_segment(packet.segment);
+            self.mapped += segment.len() as u64;
             self.segments.insert(packet.segment, PeerSegment::new(segment));
         }
         Ok(())

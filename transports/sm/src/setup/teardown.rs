@@ -77,14 +77,18 @@ impl Sm {
             _ => {}
         }
         lane.announced = Announced::default();
-        if was_ready && cause != Cause::Violation && lane.receive(&mut self.state, core, RING).is_err() {
-            return self.finish_teardown(core, number, Cause::Violation);
+        let drains = was_ready && cause != Cause::Violation;
+        if drains {
+            // A client whose CONNECT arrives now asks again on another lane.
+            lane.phase = Phase::Draining;
+            if lane.receive(&mut self.state, core, RING).is_err() {
+                return self.finish_teardown(core, number, Cause::Violation);
+            }
         }
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
         lane.fail_operations(&mut self.state, core, None, Failure::Disconnected);
         lane.queue.clear_answers();
-        if was_ready && cause != Cause::Violation {
-            lane.phase = Phase::Draining;
+        if drains {
             lane.busy(&mut self.state);
             self.drain(core, number);
             return;
@@ -138,6 +142,7 @@ impl Sm {
         }
         lane.admit(&mut self.state, core);
         lane.segments.clear();
+        lane.mapped = 0;
         lane.registry = None;
         lane.doorbell = None;
         let is_over = lane.is_over();

@@ -3,10 +3,11 @@
 use super::{FEW, HINTS_PER_CALL};
 use crate::fixture::{End, LIMIT, OPTIONS};
 use crate::{LOOK_EVERY, SWEEP_EVERY};
+use cci_mem::arena::SharedMemory;
 use cci_mem::hints::{BITS, WORDS};
 use cci_mem::sync::Ordering;
-use cci_proto::EventKind;
-use cci_transport::{Connection, Slot, Transport};
+use cci_proto::{Access, EventKind, Rights};
+use cci_transport::{Connection, Posted, Rma, Slot, Transport};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::time::Instant;
 
@@ -143,6 +144,45 @@ fn a_sleeper_with_many_peers_is_woken_by_each() {
         let limit = Timespec { tv_sec: 30, tv_nsec: 0 };
         assert_eq!(poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&limit)), Ok(1), "nobody woke it");
         server.calls_until_message(3);
+    }
+}
+
+/// An RMA that reads the socket for the segment of its target may read a wake-up there. Nothing else tells of the frame.
+#[test]
+fn a_wake_up_that_an_rma_reads_keeps_its_frame() {
+    let mut clients = Clients::new(20);
+    clients.server.cool_down();
+    let Clients { server, clients } = &mut clients;
+    let target = SharedMemory::new(4096).expect("memory");
+    for at in [3, 7, 11] {
+        let (client, cell) = &mut clients[at];
+        assert!(server.sm.lane(at as u32).is_some_and(|lane| !lane.hot), "a cold lane");
+        let local = server.sm.register(&mut server.core, target.memory(), Rights::NONE, None).expect("a registration");
+        while !server.sm.arm(&mut server.core) {
+            assert!(server.call().is_none());
+        }
+        // Unread, until the read below.
+        let memory = SharedMemory::new(4096).expect("memory");
+        let remote = client.sm.register(&mut client.core, memory.memory(), Rights::READ, None).expect("a registration");
+        client.send(cell);
+        let to_client = server.sm.lane(at as u32).and_then(|lane| lane.table.cells().next()).expect("a connection");
+        let rma = Rma {
+            local: &local,
+            local_offset: 0,
+            remote: &remote,
+            remote_offset: 0,
+            len: 64,
+            access: Access::Read,
+            fence: false,
+            message: None,
+        };
+        server.sm.rma(&mut server.core, to_client, &rma, Posted::Silent(0)).expect("a read");
+        server.sm.settle(&mut server.core);
+        let handle = server.sm.handle();
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        assert_eq!(poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&now)), Ok(1), "the frame would wait");
+        server.calls_until_message(3);
+        server.sm.deregister(&mut server.core, &local).expect("it ends");
     }
 }
 
