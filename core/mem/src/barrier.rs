@@ -7,6 +7,7 @@
 //! `heavy_here` its private sister, which leaves other processes alone. Where the kernel refuses them, both sides use
 //! a full fence; the two processes of a lane agree on that in their handshake.
 
+use crate::cancellation::Uncancelled;
 use crate::sync::{Ordering, fence};
 use std::time::Duration;
 
@@ -54,6 +55,8 @@ impl Pairing {
     fn heavy_by(self, heavy: impl FnOnce() -> bool) {
         fence(Ordering::SeqCst);
         if self == Self::Asymmetric && !heavy() {
+            // A sleep is a cancellation point.
+            let _uncancelled = Uncancelled::new();
             std::thread::sleep(STORES_ARE_SEEN);
             fence(Ordering::SeqCst);
         }

@@ -63,8 +63,14 @@ fn a_device_can_waive_the_rights_of_rma() {
 /// A thread with a cancellation pending calls every function.
 #[test]
 fn no_function_is_a_cancellation_point() {
+    let source = here().join("tests/c/cancelled.c");
+    let text = std::fs::read_to_string(&source).expect("the program");
+    let exported = std::fs::read_to_string(here().join("exported.list")).expect("the list");
+    for function in exported.lines() {
+        assert!(text.contains(&format!("{function}(")), "{} does not call {function}", source.display());
+    }
     let dir = scratch();
-    let program = program(&here().join("tests/c/cancelled.c"), dir.path());
+    let program = program(&source, dir.path());
     for transport in ["sm", "sock"] {
         let mut command = command(&program);
         command.arg(transport).stdout(Stdio::piped()).stderr(Stdio::piped());

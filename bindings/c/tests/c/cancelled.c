@@ -136,8 +136,11 @@ static int returned(void *arg, cci_event_t *event)
 static const char *call_everything(cci_endpoint_t **of_others)
 {
     cci_endpoint_t *one, *other, *third;
-    cci_connection_t *connection;
+    cci_connection_t *connection, *redirected;
     cci_rma_handle_t *local, *remote;
+    ccix_atomic_t atomic = {CCIX_FETCH_ADD, 8, 1, 0};
+    uint64_t room, import, length;
+    int flags, status;
     cci_device_t *device;
     cci_event_t *event;
     cci_os_handle_t fd;
@@ -146,7 +149,7 @@ static const char *call_everything(cci_endpoint_t **of_others)
     struct ccix_peer peer;
     struct timeval now = {0, 0};
     uint32_t caps, value = 1000000 * PATIENCE, buffers = BUFFERS;
-    void *memory;
+    void *memory, *imported;
     char *uri;
 
     DO(cci_init(CCI_ABI_VERSION, 0, &caps));
@@ -209,15 +212,62 @@ static const char *call_everything(cci_endpoint_t **of_others)
         return at;
     }
 
-    /* Memory. */
+    /* Written in place, given up, and longer than a message. */
+    DO(ccix_reserve(connection, 100, &memory, &room));
+    DO(ccix_cancel(one, room));
+    DO(ccix_reserve(connection, 100, &memory, &room));
+    DO(ccix_commit(connection, room, 4, NULL, CCI_FLAG_SILENT));
+    if (!(event = awaited(other, one, CCI_EVENT_RECV))) {
+        return at;
+    }
+    DO(cci_return_event(event));
+    DO(ccix_set_large_limit(other, SIZE));
     DO(ccix_alloc(SIZE, &memory));
-    DO(cci_rma_register(one, memory, SIZE, 0, &local));
+    DO(ccix_send_large(connection, memory, SIZE / 4, NULL, CCI_FLAG_SILENT));
+    if (!(event = awaited(other, one, CCI_EVENT_RECV))) {
+        return at;
+    }
+    DO(cci_return_event(event));
+
+    /* A request that another endpoint accepts. */
+    DO(ccix_create_endpoint(device, NULL, &third, NULL));
+    DO(cci_connect(one, uri, NULL, 0, CCI_CONN_ATTR_RO, NULL, 0, NULL));
+    if (!(event = awaited(other, one, CCI_EVENT_CONNECT_REQUEST))) {
+        return at;
+    }
+    DO(ccix_accept_on(event, third, NULL));
+    DO(cci_return_event(event));
+    if (!(event = awaited(one, third, CCI_EVENT_CONNECT)) || event->connect.status != CCI_SUCCESS) {
+        return at;
+    }
+    redirected = event->connect.connection;
+    DO(cci_return_event(event));
+    DO(cci_disconnect(redirected));
+    DO(cci_destroy_endpoint(third));
+
+    /* Memory. */
+    DO(ccix_rma_register(one, NULL, memory, SIZE, 0, CCIX_MEMORY_HOST, &local));
     DO(cci_rma_register(other, (char *)memory + SIZE / 2, SIZE / 2, CCI_FLAG_WRITE, &remote));
     DO(cci_rma(connection, "done", 4, local, 0, remote, 0, SIZE / 2, NULL, CCI_FLAG_WRITE));
     if (!(event = awaited(other, one, CCI_EVENT_RECV))) {
         return at;
     }
     DO(cci_return_event(event));
+    DO(cci_rma_deregister(other, remote));
+    DO(cci_rma_register(other, memory, SIZE / 2, CCI_FLAG_READ | CCI_FLAG_WRITE, &remote));
+    DO(ccix_rma_atomic(connection, NULL, 0, local, SIZE / 2, remote, 0, &atomic, NULL, 0));
+    if (!(event = awaited(one, other, CCI_EVENT_SEND))) {
+        return at;
+    }
+    DO(cci_return_event(event));
+    at = "ccix_import";
+    status = ccix_import(connection, remote, &imported, &length, &flags, &import);
+    if (status == CCI_SUCCESS) {
+        DO(ccix_check_import(import));
+        DO(ccix_release_import(import));
+    } else if (strcmp(transport, "sm") == 0 || status != CCI_ERR_NOT_IMPLEMENTED) {
+        return at;
+    }
     DO(cci_rma_deregister(other, remote));
     DO(cci_rma_deregister(one, local));
     DO(ccix_free(memory));

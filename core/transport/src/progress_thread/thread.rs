@@ -5,6 +5,7 @@ use super::ABSENT_AFTER;
 use super::alarm::Alarm;
 use super::attachment::{Activity, Attachment, CHECK_EVERY, PARKED};
 use crate::{BackgroundWork, Endpoint, monotonic};
+use cci_mem::cancellation::Uncancelled;
 use cci_mem::fork::PerProcess;
 use cci_mem::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use cci_proto::Time;
@@ -73,6 +74,7 @@ pub(super) fn attach(
     endpoint: &'static Endpoint,
     handle: BorrowedFd<'_>,
 ) -> Option<(Arc<ProgressThread>, Arc<Attachment>)> {
+    let _uncancelled = Uncancelled::new();
     let handle = handle.try_clone_to_owned().ok()?;
     let mut current = current()?;
     let progress = match &current.progress {

@@ -3,6 +3,7 @@
 use crate::lane::layout::{Geometry, RING_SHIFT, SEND_SIZES, SLOTS, VERSION};
 use cci_mem::address_space::Tag;
 use cci_mem::barrier::Pairing;
+use cci_mem::cancellation::Uncancelled;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{
@@ -233,13 +234,15 @@ pub(crate) fn receive(socket: impl AsFd) -> Arrived {
         })
         .flatten()
         .collect();
-    match got.bytes {
-        0 => Arrived::Closed,
-        1 if fds.is_empty() => Arrived::Wake,
-        len => match Packet::parse(&bytes[..len]) {
-            Some(packet) => Arrived::Packet(Box::new(packet), fds),
-            None => Arrived::Garbage,
-        },
+    match (got.bytes, Packet::parse(&bytes[..got.bytes])) {
+        (1, _) if fds.is_empty() => Arrived::Wake,
+        (_, Some(packet)) => Arrived::Packet(Box::new(packet), fds),
+        (len, None) => {
+            // Closing is a cancellation point.
+            let _uncancelled = Uncancelled::new();
+            drop(fds);
+            if len == 0 { Arrived::Closed } else { Arrived::Garbage }
+        }
     }
 }
 
