@@ -1,7 +1,8 @@
 //! Lock-free code and raw memory: rings, locks, fences, slots, segments, and the atomics on which other crates build.
 //!
-//! One lock-free protocol stands elsewhere, on these atomics and without a model: the entries of published registrations in `sm`
-//! (`rma/registry.rs`). `sm` and `sock` have raw memory and system calls of their own.
+//! Elsewhere, on these atomics and without a model: the entries of published registrations in `sm` (`rma/registry.rs`), and words
+//! that only count (the holders of an endpoint, the calls of a program). `sm` and `sock` have raw memory and system calls of their
+//! own.
 //!
 //! Everything here keeps its promises against a peer that writes arbitrary bytes into shared memory at any
 //! moment: words of shared memory are atomics, read once; payload is copied through raw pointers.
@@ -41,6 +42,7 @@ pub mod inherited;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod landed;
+pub mod life;
 pub mod lock;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

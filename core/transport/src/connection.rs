@@ -1,8 +1,9 @@
 //! A connection: 96 bytes in a slab that is never unmapped.
 
 use crate::endpoint::Endpoint;
+use cci_mem::life::Life;
 use cci_mem::slab::AtomicRef;
-use cci_mem::sync::{AtomicU32, AtomicU64, Ordering, fence};
+use cci_mem::sync::{AtomicU32, AtomicU64, Ordering};
 use cci_proto::Attribute;
 
 /// Where a connection is in its life.
@@ -32,7 +33,7 @@ const OPEN: u32 = 4;
 pub struct Connection {
     /// `max_send_size`, bytes.
     pub max_send_size: AtomicU32,
-    generation: AtomicU32,
+    life: Life,
     /// `endpoint`.
     pub endpoint: AtomicRef<Endpoint>,
     attribute: AtomicU32,
@@ -135,8 +136,7 @@ impl Counters {
 impl Connection {
     /// Begins a life: everything is set but what the transport keeps.
     pub fn begin(&self, endpoint: &'static Endpoint, attribute: Attribute, context: u64, max_send_size: u32) {
-        // With the fence in `of_life`: whoever reads a value of this life sees that the one before has ended.
-        fence(Ordering::Release);
+        self.life.begin();
         self.max_send_size.store(max_send_size, Ordering::Relaxed);
         self.endpoint.set(Some(endpoint));
         self.attribute.store(attribute as u32, Ordering::Relaxed);
@@ -150,8 +150,7 @@ impl Connection {
     /// Ends a life: every handle to it is stale from now on. The public part stays readable.
     pub fn end(&self) {
         self.set_state(ConnectionState::Free);
-        let next = self.generation.load(Ordering::Relaxed).wrapping_add(1);
-        self.generation.store(next, Ordering::Relaxed);
+        self.life.end();
     }
 
     /// An operation begins.
@@ -172,15 +171,12 @@ impl Connection {
     #[inline(always)]
     #[must_use]
     pub fn generation(&self) -> u32 {
-        self.generation.load(Ordering::Relaxed)
+        self.life.number()
     }
 
     /// What `read` finds, from any thread, if the life with this generation has not ended.
     pub fn of_life<T>(&self, generation: u32, read: impl FnOnce(&Self) -> T) -> Option<T> {
-        let value = read(self);
-        // With the fence in `begin`: a value of a later life comes with that life's generation.
-        fence(Ordering::Acquire);
-        (self.generation() == generation).then_some(value)
+        self.life.read(generation, || read(self))
     }
 
     /// The state.
