@@ -1,5 +1,6 @@
 //! A range of this process's memory that RMA may touch.
 
+use crate::pages::SharedPages;
 use crate::segment::Segment;
 use crate::source::Source;
 use crate::{arena, crc, words};
@@ -42,6 +43,9 @@ enum Owner {
     },
     Bytes {
         _bytes: Arc<HeapBytes>,
+    },
+    Pages {
+        _pages: Arc<SharedPages>,
     },
     Words {
         _words: Arc<[AtomicU64]>,
@@ -131,6 +135,13 @@ impl Memory {
     pub fn of_bytes(bytes: &Arc<HeapBytes>) -> Self {
         let owner = Owner::Bytes { _bytes: Arc::clone(bytes) };
         Self { start: bytes.start.expose_provenance(), len: bytes.len as u64, _owner: owner }
+    }
+
+    /// Names the first `len` bytes of pages, or all of them, which live as long as this value, a copy of it or its registration.
+    #[must_use]
+    pub fn of_pages(pages: &Arc<SharedPages>, len: usize) -> Self {
+        let owner = Owner::Pages { _pages: Arc::clone(pages) };
+        Self { start: pages.start().expose_provenance(), len: len.min(pages.len()) as u64, _owner: owner }
     }
 
     /// Names words that live as long as this value, a copy of it or its registration.

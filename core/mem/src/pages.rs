@@ -16,7 +16,7 @@ pub struct Pages {
     len: usize,
 }
 
-// SAFETY: it owns its mapping, and gives it out as slices only.
+// SAFETY: it owns its mapping, and gives it out as slices or, as `SharedPages`, through raw pointers only.
 unsafe impl Send for Pages {}
 // SAFETY: as above.
 unsafe impl Sync for Pages {}
@@ -32,6 +32,38 @@ impl Pages {
         let base =
             unsafe { mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, UNRESERVED)? };
         Ok(Self { base: NonNull::new(base.cast()).ok_or(Errno::NOMEM)?, len })
+    }
+}
+
+/// Pages that others may write: no reference to their bytes is formed. [`Memory::of_pages`](crate::memory::Memory::of_pages) names them.
+#[derive(Debug)]
+pub struct SharedPages(Pages);
+
+impl SharedPages {
+    /// `len` bytes of zeroes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pages::new`].
+    pub fn new(len: usize) -> Result<Self> {
+        Pages::new(len).map(Self)
+    }
+
+    /// The first byte.
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.0.base.as_ptr()
+    }
+
+    /// Bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.len == 0
     }
 }
 

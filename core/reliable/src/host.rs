@@ -7,6 +7,7 @@ use super::operation_table::{Local, Operations};
 use super::outbox::COPIED;
 use super::registrations::{FrameMemory, Registrations};
 use cci_mem::memory::Memory;
+use cci_mem::slot::Access;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Event, Host, Index, MessageBuffer, Op, Source, Target};
 use cci_proto::wire::Crc;
@@ -131,12 +132,15 @@ impl HostState {
     fn end_landing(&mut self, core: &mut Core, landing: Landing, outcome: Result<(), ()>) {
         // It was registered when the landing began.
         let _ = self.registry.deregister(&landing.handle);
-        if outcome.is_ok() {
-            self.inbox.has_delivered = true;
-            core.deliver_landing(landing);
-        } else {
-            self.inbox.give_back(core, landing.slot);
-            core.landings().give_up(landing);
+        match (landing.slot, outcome) {
+            (Some(slot), Ok(())) => {
+                self.inbox.has_delivered = true;
+                core.deliver_landing(landing, slot, Access::Private);
+            }
+            (slot, _) => {
+                slot.into_iter().for_each(|slot| self.inbox.give_back(core, slot));
+                core.landings().give_up(landing);
+            }
         }
     }
 

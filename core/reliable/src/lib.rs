@@ -250,7 +250,7 @@ impl<L: Link> Reliable<L> {
                 && let [first, secret, ..] = handle.words()
                 && engine.land(index, asked.operation, Ok([first, secret]))
             {
-                return Placed::Open(slot, handle);
+                return Placed::Open(Some(slot), handle);
             }
             if let Ok(handle) = handle {
                 // Nobody knows it.

@@ -2,15 +2,22 @@
 
 use crate::endpoint::Core;
 use crate::{Connection, Endpoint, Slot, tag_event};
-use cci_mem::landed::Landed;
-use cci_mem::memory::{HeapBytes, Memory};
+use cci_mem::landed::{Landed, Message};
+use cci_mem::memory::Memory;
+use cci_mem::pages::SharedPages;
+use cci_mem::slot::Access;
 use cci_proto::engine::MAX_LARGE;
 use cci_proto::{EventKind, Failure, RmaHandle};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Freed memory that is kept for the next messages, at most so many pieces.
-const SPARE: usize = 4;
+/// Memory of delivered messages that is kept for the next ones of their connections, bytes: fresh pages cost four times the copy.
+const SPARE: u64 = 32 << 20;
+/// Messages of all connections that are being written, at most. Each takes a registration, of which `sm` has 65,536.
+const MOST: usize = 1024;
+
+/// A connection in one of its lives. Nobody but its peer has written the memory that is kept for it.
+type Writer = (&'static Connection, u32);
 
 /// A large message for which a peer wants memory.
 #[derive(Clone, Copy)]
@@ -27,11 +34,11 @@ pub struct Asked {
 pub struct Landing {
     /// The message.
     pub asked: Asked,
-    /// The slot of its event.
-    pub slot: &'static Slot,
+    /// The slot of its event, where that is taken before the message is there.
+    pub slot: Option<&'static Slot>,
     /// What the peer writes by.
     pub handle: RmaHandle,
-    bytes: Arc<HeapBytes>,
+    pages: Arc<SharedPages>,
 }
 
 /// The large messages of an endpoint: those that wait for memory, those that are being written, and those that the program has.
@@ -42,8 +49,9 @@ pub struct Landings {
     used: u64,
     waiting: VecDeque<Asked>,
     open: Vec<Landing>,
-    landed: Landed<Connection, Endpoint>,
-    spare: Vec<Vec<u8>>,
+    landed: Landed<Connection, Endpoint, Writer>,
+    /// Memory for further messages of its writer, the oldest first.
+    spare: VecDeque<(Writer, Arc<SharedPages>)>,
     /// By the place of the connection.
     counts: Vec<Counts>,
 }
@@ -105,28 +113,38 @@ impl Landings {
     /// Takes back the memory of the messages that the program has returned.
     fn take_back(&mut self) {
         let Self { used, landed, spare, .. } = self;
-        landed.take_back(|bytes| {
-            *used -= len_of(&bytes);
-            spare.extend(Arc::into_inner(bytes).map(HeapBytes::into_vec));
+        let before = spare.len();
+        landed.take_back(|Message { pages, len, writer }| {
+            *used -= u64::from(len);
+            if writer.0.generation() == writer.1 {
+                spare.push_back((writer, pages));
+            }
         });
-        self.trim();
-    }
-
-    /// Frees what is kept beyond the limit.
-    fn trim(&mut self) {
-        let kept = |spare: &[Vec<u8>]| spare.iter().map(|bytes| bytes.capacity().saturating_sub(1) as u64).sum::<u64>();
-        while self.spare.len() > SPARE || !self.spare.is_empty() && self.used + kept(&self.spare) > self.limit {
-            self.spare.remove(0);
+        if self.spare.len() > before {
+            self.trim();
         }
     }
 
-    /// Takes the oldest message for which there is room. A connection that has room for one gets more only within half of the limit,
+    /// Frees the oldest of what is kept beyond the limits.
+    fn trim(&mut self) {
+        let mut kept = self.spare.iter().map(|(_, pages)| pages.len() as u64 - 1).sum::<u64>();
+        while kept > SPARE || self.used + kept > self.limit || self.spare.len() > MOST {
+            let Some((_, pages)) = self.spare.pop_front() else { break };
+            kept -= pages.len() as u64 - 1;
+        }
+    }
+
+    /// Takes the oldest message for which there is room. A connection that has room for one gets more only within half of the limits,
     /// so that a peer that is stopped meanwhile leaves the other half.
     fn next(&mut self) -> Option<Asked> {
         self.take_back();
-        let Self { limit, used, counts, .. } = self;
+        let Self { limit, used, counts, open, .. } = self;
+        if open.len() >= MOST {
+            return None;
+        }
         let is_open = |asked: &Asked| counts[asked.connection.place() as usize].open > 0;
-        let may_have = |asked: &Asked| !is_open(asked) || *used + asked.len <= *limit / 2;
+        let is_in_half = |asked: &Asked| *used + asked.len <= *limit / 2 && open.len() < MOST / 2;
+        let may_have = |asked: &Asked| !is_open(asked) || is_in_half(asked);
         let at = self.waiting.iter().position(may_have)?;
         let len = self.waiting[at].len;
         // One that is too long since the limit was lowered is refused.
@@ -141,27 +159,36 @@ impl Landings {
         self.waiting.push_front(asked);
     }
 
-    /// Memory for a message of `len` bytes, and one more; none where the system has none, or where it is too long by now. All zero: a
-    /// peer may say that it has written, and an earlier message is not to be taken for its own.
-    fn memory(&mut self, len: u64) -> Option<Arc<HeapBytes>> {
-        let needed = usize::try_from(len + 1).ok().filter(|_| len <= self.limit)?;
-        let fits = |spare: &Vec<u8>| spare.capacity() >= needed && spare.capacity() / 4 <= needed;
-        let mut bytes = match self.spare.iter().position(fits) {
-            Some(at) => self.spare.swap_remove(at),
-            None => Vec::new(),
+    /// Memory for a message, and one byte more; none where the system has none, or where the message is too long by now.
+    ///
+    /// A peer may say that it has written what it has not. So the memory has nothing but zeroes, or what this connection's peer has
+    /// sent before. Zeroes are fresh pages: clearing would cost this side time for messages that never come.
+    fn memory(&mut self, asked: &Asked) -> Option<Arc<SharedPages>> {
+        let needed = usize::try_from(asked.len + 1).ok().filter(|_| asked.len <= self.limit)?;
+        let fits = |(writer, pages): &(Writer, Arc<SharedPages>)| {
+            is(*writer, asked.connection) && pages.len() >= needed && pages.len() / 4 <= needed
         };
-        bytes.clear();
-        bytes.try_reserve_exact(needed).ok()?;
-        bytes.resize(needed, 0);
-        Some(Arc::new(HeapBytes::new(bytes)))
+        match self.spare.iter().position(fits) {
+            Some(at) => self.spare.remove(at).map(|(_, pages)| pages),
+            None => SharedPages::new(needed).ok().map(Arc::new),
+        }
+    }
+
+    /// Whether an operation of a peer has memory.
+    #[must_use]
+    pub fn has(&self, connection: &'static Connection, operation: u32) -> bool {
+        self.find(connection, operation).is_some()
+    }
+
+    fn find(&self, connection: &'static Connection, operation: u32) -> Option<usize> {
+        self.open.iter().position(|Landing { asked, .. }| {
+            std::ptr::eq(asked.connection, connection) && asked.operation == operation
+        })
     }
 
     /// Takes the landing of an operation of a peer.
     pub fn take(&mut self, connection: &'static Connection, operation: u32) -> Option<Landing> {
-        let is_it = |landing: &Landing| {
-            std::ptr::eq(landing.asked.connection, connection) && landing.asked.operation == operation
-        };
-        let at = self.open.iter().position(is_it)?;
+        let at = self.find(connection, operation)?;
         self.counts(connection).open -= 1;
         Some(self.open.swap_remove(at))
     }
@@ -170,6 +197,7 @@ impl Landings {
     /// Each slot goes back, each registration ends, and then its memory is [given up](Landings::give_up).
     pub fn forget(&mut self, connection: &'static Connection) -> Option<Landing> {
         let counts = self.counts.get_mut(connection.place() as usize)?;
+        self.spare.retain(|(writer, _)| !is(*writer, connection));
         if std::mem::take(&mut counts.waiting) > 0 {
             self.waiting.retain(|asked| !std::ptr::eq(asked.connection, connection));
         }
@@ -184,15 +212,15 @@ impl Landings {
     }
 }
 
-/// Bytes of the message that this memory is for.
-fn len_of(bytes: &Arc<HeapBytes>) -> u64 {
-    Memory::of_bytes(bytes).len().saturating_sub(1)
+/// Whether it is this connection, in its present life.
+fn is((connection, generation): Writer, other: &'static Connection) -> bool {
+    std::ptr::eq(connection, other) && generation == other.generation()
 }
 
 /// What a transport has done for a large message.
 pub enum Placed {
-    /// The peer writes to the memory, by this handle; the slot is that of its event.
-    Open(&'static Slot, RmaHandle),
+    /// The peer writes to the memory, by this handle; the slot is that of its event, if it is taken.
+    Open(Option<&'static Slot>, RmaHandle),
     /// Nothing: no slot is free, or the peer cannot be told now.
     Later,
     /// The peer was told that there is no memory.
@@ -217,18 +245,20 @@ impl Core {
 
     fn place_as_far_as_it_goes(&mut self, place: &mut impl FnMut(&mut Self, &Asked, Option<Memory>) -> Placed) {
         while let Some(asked) = self.landings().next() {
-            let bytes = self.landings().memory(asked.len);
-            let placed = place(self, &asked, bytes.as_ref().map(Memory::of_bytes));
+            let pages = self.landings().memory(&asked);
+            let len = usize::try_from(asked.len + 1).unwrap_or(0);
+            let placed = place(self, &asked, pages.as_ref().map(|pages| Memory::of_pages(pages, len)));
             let landings = self.landings();
-            match (placed, bytes) {
-                (Placed::Open(slot, handle), Some(bytes)) => {
+            match (placed, pages) {
+                (Placed::Open(slot, handle), Some(pages)) => {
                     landings.used += asked.len;
                     landings.counts(asked.connection).open += 1;
-                    landings.open.push(Landing { asked, slot, handle, bytes });
+                    landings.open.push(Landing { asked, slot, handle, pages });
                     landings.trim();
                 }
-                (Placed::Later, bytes) => {
-                    landings.spare.extend(bytes.and_then(Arc::into_inner).map(HeapBytes::into_vec));
+                (Placed::Later, pages) => {
+                    let writer = (asked.connection, asked.connection.generation());
+                    landings.spare.extend(pages.map(|pages| (writer, pages)));
                     landings.put_back(asked);
                     return;
                 }
@@ -237,10 +267,13 @@ impl Core {
         }
     }
 
-    /// Delivers a large message that is written.
-    pub fn deliver_landing(&mut self, landing: Landing) {
-        let Landing { asked: Asked { connection, len, .. }, slot, bytes, .. } = landing;
-        if !self.landings().landed.show(slot, EventKind::Recv as u32, bytes, connection.address()) {
+    /// Delivers a large message that is written, by this slot. With [`Access::Private`] nobody can write its memory any more.
+    pub fn deliver_landing(&mut self, landing: Landing, slot: &'static Slot, access: Access) {
+        let Landing { asked: Asked { connection, len, .. }, pages, .. } = landing;
+        let writer = (connection, connection.generation());
+        // The limit of lengths has 32 bits, as the event.
+        let message = Message { pages, len: u32::try_from(len).unwrap_or(u32::MAX), writer };
+        if !self.landings().landed.show(slot, EventKind::Recv as u32, message, access, connection.address()) {
             return self.release(slot);
         }
         tag_event(slot, connection);

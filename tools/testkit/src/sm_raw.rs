@@ -68,6 +68,10 @@ pub mod frame_kind {
     pub const COMPARE_SWAP: u8 = 17;
     /// What the word was.
     pub const VALUE: u8 = 18;
+    /// The peer is asked whether it lives.
+    pub const PING: u8 = 7;
+    /// It does.
+    pub const PONG: u8 = 8;
     /// Memory is asked for, for a large message.
     pub const LARGE: u8 = 19;
     /// The memory.

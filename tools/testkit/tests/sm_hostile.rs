@@ -361,7 +361,11 @@ fn hostile_large_messages() {
     peer.publish(frame_kind::MESSAGE, 5, number, b"alive");
     assert_eq!(world.message(0), b"alive");
     peer.publish(frame_kind::LANDED, 0, 9, &body(0));
-    assert_eq!(world.message(0), vec![0; 50_000], "never written");
+    let never_written = world.next(0, EventKind::Recv);
+    let message = never_written.received().expect("a message");
+    assert_eq!(message.to_vec(), vec![0; 50_000], "never written");
+    assert!(message.bytes().is_none(), "the peer has the address, and may write there now");
+    drop(never_written);
     peer.publish(frame_kind::LANDED, 0, 9, &body(0));
     // More than one of ours asks for at a time.
     for operation in 100..200 {
@@ -385,6 +389,123 @@ fn hostile_large_messages() {
     peer.publish(frame_kind::MESSAGE, 5, number, b"alive");
     assert_eq!(world.message(0), b"alive");
     assert!(!peer.is_closed());
+}
+
+/// Words as a frame's body has them.
+fn body<const N: usize>(words: [u64; N]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
+
+/// Memory that is given and never written takes no receive slot: others have all of them. A message that is there waits for one.
+#[test]
+fn hostile_large_messages_that_never_come_take_no_receive_slot() {
+    const SLOTS: u64 = 16;
+    let _alone = alone();
+    let endpoint = open_with(&sm_device(), |options| options.recv_buffers = 16);
+    endpoint.set_large_limit(100_000).expect("usable");
+    let honest = open(&sm_device());
+    let world = World::new([&endpoint, &honest]);
+    let (mut peer, number) = accepted(&world, 95_100);
+    for operation in 0..20 {
+        peer.publish(frame_kind::LARGE, 0, operation, &body([1000, number.into()]));
+        assert_eq!(answer(&world, &mut peer).0, frame_kind::LANDING);
+    }
+    let (connection, _) = world.connect(1, 0, RO);
+    let held: Vec<_> = (0..SLOTS)
+        .map(|message| {
+            honest.send(connection, &pattern(message, 20), message).expect("a send");
+            let event = world.next(0, EventKind::Recv);
+            assert_eq!(event.received().expect("a message").to_vec(), pattern(message, 20));
+            event
+        })
+        .collect();
+    peer.publish(frame_kind::LANDED, 0, 7, &body([0, number.into()]));
+    peer.publish(frame_kind::PING, 0, number, &[]);
+    (0..100).for_each(|_| world.step());
+    assert_eq!((world.waiting(0, EventKind::Recv), peer.next_frame().is_none()), (0, true), "it waits in the ring");
+    drop(held);
+    assert_eq!(world.message(0), vec![0; 1000]);
+    assert_eq!(answer(&world, &mut peer).0, frame_kind::PONG, "and what came after it");
+    assert!(!peer.is_closed());
+}
+
+/// Page faults of this thread so far.
+fn page_faults() -> usize {
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("what the kernel counts");
+    // The eighth field after the name, which ends with the last parenthesis.
+    let fields = stat.rsplit_once(')').expect("a name").1;
+    fields.split_whitespace().nth(7).expect("a field").parse().expect("a number")
+}
+
+/// A peer that asks for memory and writes none of it makes the receiver clear nothing.
+#[test]
+fn hostile_large_messages_that_never_come_cost_no_time() {
+    const LEN: u64 = 64 << 20;
+    let _alone = alone();
+    let endpoint = open(&sm_device());
+    endpoint.set_large_limit(2 * LEN).expect("usable");
+    let world = World::new([&endpoint]);
+    let (mut peer, number) = accepted(&world, 95_200);
+    let before = page_faults();
+    for operation in 0..50 {
+        peer.publish(frame_kind::LARGE, 0, operation, &body([LEN, number.into()]));
+        assert_eq!(answer(&world, &mut peer).0, frame_kind::LANDING);
+        peer.publish(frame_kind::LANDED, 0, operation, &body([Status::RmaOp as u64, number.into()]));
+    }
+    let faults = page_faults() - before;
+    assert!(faults < usize::try_from(LEN / 4096).expect("a number") / 4, "{faults} page faults");
+}
+
+/// An endpoint gives memory for 1,024 messages at a time, whoever asks; the others wait until one of them ends.
+#[test]
+fn hostile_large_messages_are_written_a_thousand_at_a_time() {
+    const MOST: usize = 1024;
+    let _alone = alone();
+    let endpoint = open(&sm_device());
+    endpoint.set_large_limit(1 << 20).expect("usable");
+    let world = World::new([&endpoint]);
+    let (mut peer, first) = accepted(&world, 95_300);
+    let mut numbers = vec![first];
+    while numbers.len() < MOST + 76 {
+        let number = 10 + u32::try_from(numbers.len()).expect("few");
+        let mut requested = false;
+        numbers.push(peer.open_connection(number, || {
+            world.step();
+            if !requested && world.waiting(0, EventKind::ConnectRequest) > 0 {
+                requested = true;
+                world
+                    .next(0, EventKind::ConnectRequest)
+                    .into_request()
+                    .expect("a request")
+                    .accept(1)
+                    .expect("an accept");
+            }
+        }));
+    }
+    let mut given = Vec::new();
+    let take = |peer: &mut RawPeer, given: &mut Vec<u32>| {
+        while let Some((kind, operation, _)) = peer.next_frame() {
+            assert_eq!(kind, frame_kind::LANDING);
+            given.push(operation);
+        }
+    };
+    // The operation says which connection.
+    for (at, number) in numbers.iter().enumerate() {
+        peer.publish(frame_kind::LARGE, 0, u32::try_from(at).expect("few"), &body([10, (*number).into()]));
+        world.step();
+        take(&mut peer, &mut given);
+    }
+    world.until("the answers", || {
+        take(&mut peer, &mut given);
+        given.len() >= MOST
+    });
+    (0..100).for_each(|_| world.step());
+    take(&mut peer, &mut given);
+    assert_eq!(given.len(), MOST);
+    let ended = given[5];
+    let number = numbers[ended as usize];
+    peer.publish(frame_kind::LANDED, 0, ended, &body([Status::RmaOp as u64, number.into()]));
+    assert_eq!(answer(&world, &mut peer).0, frame_kind::LANDING, "the next one has its turn");
 }
 
 /// Packets out of place end the lane.

@@ -17,6 +17,7 @@ cci_testkit::conformance!(template, || device_of("template", &[]), except: [
     ("large::peer_goes_away", NO_LARGE),
     ("large::silent_and_blocking", NO_LARGE),
     ("?large::sleepers_wake", "send_large is not offered, and the receiver waits long for it"),
+    ("large::memory_is_used_again", NO_LARGE),
     ("large::many_times", NO_LARGE),
     ("large::few_buffers", NO_LARGE),
 ]);

@@ -88,7 +88,7 @@ macro_rules! conformance {
                 atomics: each_operation, refused_words, refused_at_once, all_agree, fenced, blocking, sleepers_wake;
                 rooms: every_way_of_writing, in_the_order_of_sending, behind_a_full_peer, kept_and_dropped, refused_rooms, peer_goes_away, sleeper_wakes;
                 large: every_length, among_others, many_at_once, both_ways, waits_for_room, refused, peer_goes_away,
-                    silent_and_blocking, sleepers_wake, many_times, few_buffers;
+                    silent_and_blocking, sleepers_wake, memory_is_used_again, many_times, few_buffers;
                 rma_private: serves_one_connection, serves_one_locally, ends_with_its_connection, needs_a_connection_with_rma;
                 options: defaults, set_and_get, out_of_range, of_a_connection, of_a_closed_connection, alignment, counters,
                     down_device;

@@ -83,7 +83,7 @@ impl Lane {
     /// Whether the slots that are free are for lanes that want them and come before this one; `taken`: frames of its turn so far.
     #[cold]
     fn makes_way(&mut self, state: &mut EndpointState, core: &Core, kind: u8, taken: u32) -> bool {
-        if !matches!(kind, kind::MESSAGE | kind::MESSAGE_SLOT | kind::CONNECT) {
+        if !matches!(kind, kind::MESSAGE | kind::MESSAGE_SLOT | kind::CONNECT | kind::LANDED) {
             return false;
         }
         if taken > 0 {
@@ -234,7 +234,7 @@ impl Lane {
             kind::VALUE => self.on_value(state, header, &body),
             kind::LARGE => self.on_large(state, core, header, &body),
             kind::LANDING => self.on_landing(state, header, &body),
-            kind::LANDED => self.on_landed(state, core, header, &body)?,
+            kind::LANDED => return self.on_landed(state, core, header, &body),
             kind::IMPORT => self.on_import(state, header, &body),
             kind::WITHDRAWN => self.on_withdrawn(state, core, &body),
             _ => return Err(Violation),

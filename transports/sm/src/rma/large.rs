@@ -11,6 +11,7 @@ use crate::lane::{Lane, Phase};
 use crate::rma::{Pending, Stage};
 use cci_mem::memory::Memory;
 use cci_mem::ring::{BODY_WORDS, Header, Violation};
+use cci_mem::slot::Access as Writable;
 use cci_mem::sync::Ordering;
 use cci_proto::{Access, Attribute, Failure, Registration, Rights, RmaHandle, SendError, Status};
 use cci_transport::{Asked, Connection, Core, Landing, Placed, Posted, Slot, Transport};
@@ -157,33 +158,42 @@ impl Lane {
         }
     }
 
-    /// The peer has written a large message, or gives it up.
+    /// The peer has written a large message, or gives it up. False: no slot is free.
     pub(crate) fn on_landed(
         &mut self,
         state: &mut EndpointState,
         core: &mut Core,
         header: Header,
         body: &[u64; BODY_WORDS],
-    ) -> Result<(), Violation> {
-        let landing = self.named(body[1]).and_then(|cell| core.landings().take(cell, header.word));
-        let Some(landing) = landing else {
+    ) -> Result<bool, Violation> {
+        let Some(cell) = self.named(body[1]).filter(|cell| core.landings().has(cell, header.word)) else {
             state.strays += 1;
-            return Ok(());
+            return Ok(true);
         };
-        let is_written = body[0] == u64::from(Status::Success as u32);
-        if !self.end_registration(state, core, &landing.handle) {
-            // It says that it has written, and still announces that it writes.
-            self.give_up_landing(state, core, landing);
-            return Err(Violation);
-        }
-        if is_written {
-            landing.slot.payload.store(self.token, Ordering::Relaxed);
-            self.lent += 1;
-            core.deliver_landing(landing);
+        // Only now: a peer that never writes takes none.
+        let slot = if body[0] == u64::from(Status::Success as u32) {
+            let Some(slot) = take_recv(core, &mut state.released) else { return Ok(false) };
+            Some(slot)
         } else {
-            self.give_up_landing(state, core, landing);
+            None
+        };
+        let Some(landing) = core.landings().take(cell, header.word) else { return Ok(true) };
+        let has_ended = self.end_registration(state, core, &landing.handle);
+        match slot {
+            Some(slot) if has_ended => {
+                slot.payload.store(self.token, Ordering::Relaxed);
+                self.lent += 1;
+                // The peer has its address, and the kernel lets it write there.
+                core.deliver_landing(landing, slot, Writable::Shared);
+                state.landings_wait |= core.landings().is_waiting();
+            }
+            slot => {
+                slot.into_iter().for_each(|slot| core.release(slot));
+                self.give_up_landing(state, core, landing);
+            }
         }
-        Ok(())
+        // It must not say that it is done and still announce that it writes.
+        if has_ended { Ok(true) } else { Err(Violation) }
     }
 
     /// Ends a landing's registration. False: the peer still copies, and the memory stays until that is over.
@@ -201,7 +211,6 @@ impl Lane {
     }
 
     fn give_up_landing(&mut self, state: &mut EndpointState, core: &mut Core, landing: Landing) {
-        core.release(landing.slot);
         core.landings().give_up(landing);
         state.landings_wait |= core.landings().is_waiting();
     }
@@ -231,9 +240,7 @@ impl Sm {
             }
             return Placed::Refused;
         };
-        let Some(slot) = take_recv(core, &mut self.state.released) else { return Placed::Later };
         let Ok(handle) = self.register(core, memory.clone(), Rights::WRITE, Some(asked.connection)) else {
-            core.release(slot);
             return Placed::Later;
         };
         // The endpoint may close while the peer copies.
@@ -243,6 +250,6 @@ impl Sm {
             let header = Header { kind: kind::LANDING, len: 0, word: asked.operation };
             lane.answer_frame(&mut self.state, header, words([first, secret]));
         }
-        Placed::Open(slot, handle)
+        Placed::Open(None, handle)
     }
 }
