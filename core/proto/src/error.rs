@@ -362,7 +362,12 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.status().fmt(f)
+        match self {
+            Self::TooLong => f.write_str(
+                "CCI_EMSGSIZE: longer than the receiver allows; raise its limit of large messages, or send less",
+            ),
+            _ => self.status().fmt(f),
+        }
     }
 }
 

@@ -98,7 +98,7 @@ impl Status {
             Self::Inval => c"CCI_EINVAL: an argument is not valid",
             Self::Range => c"CCI_ERANGE: a value is out of range",
             Self::NoMsg => c"CCI_ENOMSG: no message",
-            Self::MsgSize => c"CCI_EMSGSIZE: longer than the connection's maximum send size",
+            Self::MsgSize => c"CCI_EMSGSIZE: longer than the connection or its receiver allows",
             Self::AddrNotAvail => c"CCI_EADDRNOTAVAIL: the address is in use or not on this host",
             Self::NetDown => c"CCI_ENETDOWN: the network is down",
             Self::NoBufs => c"CCI_ENOBUFS: out of buffers; reap and return events",

@@ -145,7 +145,9 @@ pub fn refused(device: &Device) {
     let (connection, _) = world.connect(0, 1, RO);
     let fails = |len: usize| {
         a.send_large(connection, &memory(1, len), 4).expect("a send");
-        assert_eq!(world.next(0, EventKind::Send).outcome(), Err(Failure::TooLong), "{len} bytes");
+        let failure = world.next(0, EventKind::Send).outcome().expect_err("refused");
+        assert_eq!(failure, Failure::TooLong, "{len} bytes");
+        assert!(failure.to_string().contains("longer than the receiver allows"), "{failure}");
         a.send(connection, b"alive", 5).expect("a send");
         assert_eq!((world.message(1).as_slice(), world.sent(0)), (&b"alive"[..], 5));
     };
