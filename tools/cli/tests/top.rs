@@ -1,7 +1,7 @@
 //! `cci top` as its users run it. The endpoints are this test's own, or those of processes that it starts.
 #![allow(missing_docs, reason = "tests")]
 
-use cci::{Connect, Connection, Context, Endpoint, EndpointOptions, EventKind, Notify};
+use cci::{Connect, Connection, Context, Endpoint, EndpointOptions, EventKind, HeapBytes, Memory, Notify};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Far longer than anything here takes, so that a machine under load does not fail a test.
@@ -208,6 +209,45 @@ fn who_waits_for_room_is_shown_with_whom_it_waits_for_until_it_does_not() {
     });
     let after = endpoint(std::process::id(), client.uri());
     assert!(waits(&after).is_empty() && after["sent"] == sent, "{after}");
+}
+
+/// A large message asks its peer for memory, and is part of no queue meanwhile.
+#[test]
+fn a_large_message_that_waits_for_memory_is_shown_until_it_has_some() {
+    let [client, server] = [open("sm"), open("sm")];
+    server.set_large_limit(100_000).unwrap();
+    let [connection, _] = connect(&client, &server);
+    let memory = Memory::of_bytes(&Arc::new(HeapBytes::new(vec![7; 100_000])));
+    for _ in 0..2 {
+        client.send_large(connection, &memory, Notify::OnFailure(0)).unwrap();
+    }
+    let look = || endpoint(std::process::id(), client.uri());
+    let waits = |it: &Value| it["waits"].as_array().unwrap().clone();
+    let asked = until(|| {
+        let _ = client.get_event().unwrap();
+        Some(look()).filter(|it| !waits(it).is_empty())
+    });
+    let [wait] = &waits(&asked)[..] else { panic!("{asked}") };
+    assert_eq!((&wait["peer"], &wait["for"], &wait["operations"]), (&server.uri().into(), &"memory".into(), &1.into()));
+    // The first has its memory; the second asks, and the program keeps what there is.
+    let receive = || {
+        let _ = client.get_event().unwrap();
+        server.get_event().unwrap().filter(|event| event.kind() == EventKind::Recv)
+    };
+    let held = until(receive);
+    let second = until(|| {
+        let _ = (client.get_event().unwrap(), server.get_event().unwrap());
+        Some(look()).filter(|it| it["in_flight"] == 1 && !waits(it).is_empty())
+    });
+    let [wait] = &waits(&second)[..] else { panic!("{second}") };
+    assert_eq!((&wait["for"], &wait["operations"]), (&"memory".into(), &1.into()));
+    drop(held);
+    drop(until(receive));
+    let after = until(|| {
+        let _ = client.get_event().unwrap();
+        Some(look()).filter(|it| it["in_flight"] == 0)
+    });
+    assert!(waits(&after).is_empty(), "{after}");
 }
 
 #[test]

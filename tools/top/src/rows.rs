@@ -215,6 +215,7 @@ fn named(what: Option<WaitFor>) -> &'static str {
         Some(WaitFor::Room) => "room",
         Some(WaitFor::Acknowledgement) => "acknowledgement",
         Some(WaitFor::Rma) => "rma",
+        Some(WaitFor::Memory) => "memory",
         None => "unknown",
     }
 }

@@ -27,13 +27,17 @@ pub enum WaitFor {
     Acknowledgement = 3,
     /// The peer's help with an RMA.
     Rma = 4,
+    /// Memory of the peer for a large message.
+    Memory = 5,
 }
 
 impl WaitFor {
     /// Reads the word of a counters page. `None`: unknown.
     #[must_use]
     pub fn from_u32(number: u32) -> Option<Self> {
-        [Self::Connection, Self::Room, Self::Acknowledgement, Self::Rma].into_iter().find(|what| *what as u32 == number)
+        [Self::Connection, Self::Room, Self::Acknowledgement, Self::Rma, Self::Memory]
+            .into_iter()
+            .find(|what| *what as u32 == number)
     }
 }
 

@@ -352,6 +352,7 @@ impl Lane {
             other => Some(other),
         });
         self.on_moved(core);
+        self.on_unparked(core);
     }
 }
 

@@ -158,6 +158,11 @@ impl OperationQueue {
         self.parked.push(op);
     }
 
+    /// Large messages that wait for memory.
+    pub(crate) fn parked(&self) -> usize {
+        self.parked.len()
+    }
+
     /// Whether no further large message is to be parked.
     pub(crate) fn has_parked_enough(&self) -> bool {
         self.parked.len() >= MAX_LARGE

@@ -233,7 +233,7 @@ impl Lane {
             kind::FETCH_ADD | kind::COMPARE_SWAP => self.on_atomic(state, header, &body),
             kind::VALUE => self.on_value(state, header, &body),
             kind::LARGE => self.on_large(state, core, header, &body),
-            kind::LANDING => self.on_landing(state, header, &body),
+            kind::LANDING => self.on_landing(state, core, header, &body),
             kind::LANDED => return self.on_landed(state, core, header, &body),
             kind::IMPORT => self.on_import(state, header, &body),
             kind::WITHDRAWN => self.on_withdrawn(state, core, &body),

@@ -10,6 +10,8 @@ use cci_transport::{Core, WaitFor};
 
 /// Beside a lane's number in the key of an entry: it tells of connects, not of messages and RMA.
 const CONNECTS: u64 = 1 << 32;
+/// The same for large messages.
+const MEMORY: u64 = 1 << 33;
 /// Nanoseconds of a millisecond.
 const MILLI: u64 = 1_000_000;
 
@@ -20,6 +22,8 @@ pub(crate) struct Stall {
     queue: u64,
     /// The first of those that are open now was asked for.
     connects: u64,
+    /// Large messages were seen to wait for memory.
+    memory: u64,
     /// Something of the queue has moved since the last look.
     moved: bool,
 }
@@ -100,6 +104,28 @@ impl Lane {
         }
     }
 
+    /// Shows the large messages that wait for memory of the peer: each waits a little, so only those that a look finds.
+    fn show_parked(&mut self, core: &mut Core, now: u64) {
+        let count = self.queue.parked();
+        if count == 0 {
+            self.stall.memory = 0;
+            return;
+        }
+        if self.stall.memory == 0 {
+            self.stall.memory = now;
+        }
+        self.show(core, self.key() | MEMORY, (WaitFor::Memory, self.stall.memory, count));
+    }
+
+    /// The peer has given a large message memory, or none.
+    #[inline]
+    pub(crate) fn on_unparked(&mut self, core: &mut Core) {
+        if self.stall.memory != 0 && self.queue.parked() == 0 {
+            self.stall.memory = 0;
+            core.wait_over(self.key() | MEMORY);
+        }
+    }
+
     fn show(&self, core: &mut Core, key: u64, (what, since, count): (WaitFor, u64, usize)) {
         let since = since.saturating_mul(MILLI);
         match &self.address {
@@ -118,9 +144,10 @@ impl Sm {
         for at in 0..self.timed.len() {
             let number = self.timed[at] as usize;
             let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) else { continue };
-            in_flight += lane.queue.operations().len() as u64;
+            in_flight += lane.queue.all().count() as u64;
             lane.show_queue(core, now);
             lane.show_connects(core, now);
+            lane.show_parked(core, now);
         }
         core.end_waits();
         core.publish_gauges();

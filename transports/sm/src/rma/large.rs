@@ -91,11 +91,18 @@ impl Lane {
     }
 
     /// The peer has given memory.
-    pub(crate) fn on_landing(&mut self, state: &mut EndpointState, header: Header, body: &[u64; BODY_WORDS]) {
+    pub(crate) fn on_landing(
+        &mut self,
+        state: &mut EndpointState,
+        core: &mut Core,
+        header: Header,
+        body: &[u64; BODY_WORDS],
+    ) {
         let Some(mut pending) = self.queue.unpark(header.word) else {
             state.strays += 1;
             return;
         };
+        self.on_unparked(core);
         pending.remote = RmaHandle::from_words([body[0], body[1], pending.len, 0]);
         (pending.access, pending.stage) = (Access::Write, Stage::Copy(0));
         if let Some(large) = &mut pending.large {
@@ -108,6 +115,7 @@ impl Lane {
     /// The peer gives no memory.
     pub(super) fn on_refusal(&mut self, state: &mut EndpointState, core: &mut Core, operation: u32, status: Status) {
         let Some(mut pending) = self.queue.unpark(operation) else { return };
+        self.on_unparked(core);
         let failure = if status == Status::MsgSize { Failure::TooLong } else { Failure::RemoteHandle };
         self.end(state, core, &mut pending, Err(failure));
         self.busy(state);
