@@ -69,3 +69,48 @@ fn open(core: &Core, opening: &Opening<'_>) -> Result<Box<dyn Transport>, OpenEr
         max_send_size: opening.max_send_size,
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cci_mem::guarded::Threading;
+    use cci_transport::{CoreOptions, Endpoint};
+    use std::time::Duration;
+
+    fn core() -> Core {
+        let mut core = None;
+        let cell = Endpoint::open(Threading::Many, |cell| {
+            core = Core::new(cell, &CoreOptions::default()).ok();
+            None
+        });
+        assert!(cell.is_ok());
+        core.expect("memory")
+    }
+
+    fn open_as(core: &Core, service: &str) -> Result<Box<dyn Transport>, OpenError> {
+        open(core, &Opening { service: Some(service), ..Opening::new(&[], MAX_SEND_SIZE) })
+    }
+
+    /// The facade drops a transport without closing it where the rest of an endpoint cannot be opened.
+    #[test]
+    fn a_transport_that_is_dropped_gives_its_number_back() {
+        let core = core();
+        let dropped = open_as(&core, "71001").expect("a number of its own");
+        assert!(open_as(&core, "71001").is_err(), "it is taken");
+        drop(dropped);
+        assert!(Mailbox::find(71_001).is_none());
+        assert!(open_as(&core, "71001").is_ok());
+    }
+
+    #[test]
+    fn a_transport_that_is_closed_and_then_dropped_leaves_its_number_to_the_next_one() {
+        let mut core = core();
+        let mut first = open_as(&core, "71002").expect("a number of its own");
+        first.close(&mut core, Duration::ZERO);
+        let second = open_as(&core, "71002").expect("free again");
+        drop(first);
+        assert!(Mailbox::find(71_002).is_some(), "the second one's");
+        drop(second);
+        assert!(Mailbox::find(71_002).is_none());
+    }
+}

@@ -203,7 +203,11 @@ impl Mailbox {
     /// wait.
     pub(crate) fn close(&self) -> VecDeque<Frame> {
         if let Ok((_, list)) = MAILBOXES.get(Mutex::default) {
-            lock(list).0.remove(&self.number);
+            let mailboxes = &mut lock(list).0;
+            // Another endpoint may have the number by now.
+            if mailboxes.get(&self.number).is_some_and(|mailbox| std::ptr::eq(&raw const **mailbox, self)) {
+                mailboxes.remove(&self.number);
+            }
         }
         // A peer that copies has the lock: from here on nobody touches the program's memory.
         lock(&self.registrations).clear();

@@ -234,6 +234,20 @@ impl Template {
             core.drop_events();
             std::thread::yield_now();
         }
+        self.end();
+    }
+}
+
+/// An endpoint whose opening fails after this transport is open is dropped without a close.
+impl Drop for Template {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Template {
+    /// Takes the endpoint off the list, and says so to its peers. A second call does nothing.
+    fn end(&mut self) {
         // Peers that wait for an answer must learn that none comes, and those that have had one that
         // nobody is here.
         for frame in self.mailbox.close() {
