@@ -9,8 +9,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How a child is made: by fork(), whose handlers run, or behind the C library's back. */
-enum way { FORK, CLONE };
+/* How a child is made: by fork(), whose handlers run, or without them. */
+enum way { FORK, PLAIN_FORK, CLONE };
+
+static pid_t child(enum way way)
+{
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+    if (way == PLAIN_FORK) {
+        return _Fork();
+    }
+#endif
+    return way == FORK ? fork() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+}
 
 static pid_t sleeper(enum way way)
 {
@@ -19,7 +29,7 @@ static pid_t sleeper(enum way way)
     pid_t pid;
 
     CHECK(pipe(ready) == 0);
-    pid = way == FORK ? fork() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    pid = child(way);
     CHECK(pid >= 0);
     if (pid == 0) {
         /* Not longer than this program, however that ends. */
@@ -54,6 +64,9 @@ static cci_endpoint_t *open_at(cci_device_t *device, const char *service)
     options.service = service;
     return ccix_create_endpoint(device, &options, &endpoint, NULL) == CCI_SUCCESS ? endpoint : NULL;
 }
+
+/* The beginning of the reason why it cannot be opened again. */
+#define HOLDS "a child process of this program still holds "
 
 /* What the endpoint is opened by again: "PID/ID" of sm, the port of sock. */
 static const char *service_of(cci_device_t *device, const char *uri)
@@ -111,8 +124,13 @@ static void lives_on(cci_device_t *device, enum way way)
         CHECK(again != NULL);
         CHECK_OK(cci_destroy_endpoint(again));
     } else {
+        char *holds = NULL;
+
         CHECK(again == NULL);
-        CHECK(strstr(ccix_last_error(), "a child process of this program still holds") != NULL);
+        CHECK(asprintf(&holds, strcmp(device->transport, "sm") == 0 ? HOLDS "sm://%s" : HOLDS "port %s",
+                       service_of(device, uri)) > 0);
+        CHECK(strstr(ccix_last_error(), holds) != NULL);
+        free(holds);
     }
     end(pid);
     again = open_at(device, service_of(device, uri));
@@ -134,6 +152,7 @@ int main(void)
         if (strcmp(devices[at]->transport, "sm") == 0 || strcmp(devices[at]->transport, "sock") == 0) {
             found++;
             lives_on(devices[at], FORK);
+            lives_on(devices[at], PLAIN_FORK);
             lives_on(devices[at], CLONE);
         }
     }
