@@ -199,15 +199,15 @@ impl Sm {
     /// A lane is over: its number is free.
     pub(crate) fn remove_lane(&mut self, number: u32) {
         let _uncancelled = Uncancelled::new();
-        let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::take) else { return };
-        if lane.hot {
-            self.hot.retain(|other| *other != number);
-            self.state.newly_hot.retain(|other| *other != number);
+        if self.lanes.get_mut(number as usize).and_then(Option::take).is_none() {
+            return;
         }
-        if lane.timed {
-            self.timed.retain(|other| *other != number);
-            self.state.newly_timed.retain(|other| *other != number);
+        // What still names it would be taken to name the next lane of this number.
+        let EndpointState { newly_hot, newly_timed, protocol_errors, wanting, .. } = &mut self.state;
+        for list in [&mut self.hot, &mut self.timed, newly_hot, newly_timed, protocol_errors] {
+            list.retain(|other| *other != number);
         }
+        wanting.retain(|other| *other != number);
         self.vacant.push(number);
     }
 }
