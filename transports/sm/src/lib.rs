@@ -255,7 +255,7 @@ impl Sm {
                     self.edges.on_fired();
                     fired = true;
                 }
-                Ready::Event => self.state.control.on_event(),
+                Ready::Waker => self.state.control.on_waker(),
                 Ready::Socket(number, hung_up) => self.on_socket(core, number, hung_up),
                 Ready::Death(pid) => self.tear_down_process(core, pid),
             }

@@ -1,20 +1,16 @@
-//! The descriptors of an endpoint, under one epoll descriptor that is its OS handle.
+//! The OS handle: the sockets of an endpoint, beside the timer and the waker of every handle.
 
 use cci_proto::Time;
-use cci_transport::monotonic;
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use rustix::event::{EventfdFlags, Timespec, eventfd};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use cci_transport::{PollSet, monotonic};
+use rustix::event::epoll::EventFlags;
+use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Result;
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 use std::sync::Arc;
 
-/// What an epoll entry is for.
+/// Keys of the descriptors.
 const SOCKET: u64 = 0;
-const TIMER: u64 = 1;
-const WAKER: u64 = 2;
-const GROUP: u64 = 3;
-const CONNECTED: u64 = 4;
+const GROUP: u64 = 1;
+const CONNECTED: u64 = 2;
 
 /// What a look at the handle found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,9 +24,7 @@ pub(crate) struct Found {
 }
 
 pub(crate) struct Ready {
-    epoll: OwnedFd,
-    timer: OwnedFd,
-    waker: Arc<OwnedFd>,
+    set: PollSet,
     /// When the timer fires, or has fired.
     deadline: Option<Time>,
     /// That is for an edge alone, and gives way to any deadline.
@@ -41,40 +35,32 @@ pub(crate) struct Ready {
 
 impl Ready {
     pub(crate) fn new(socket: &OwnedFd) -> Result<Self> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-        let waker = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        for (fd, what) in [(socket, SOCKET), (&timer, TIMER), (&*waker, WAKER)] {
-            epoll::add(&epoll, fd, EventData::new_u64(what), EventFlags::IN)?;
-        }
-        Ok(Self { epoll, timer, waker, deadline: None, rings: false, watches_frames: true, watches_room: false })
+        let set = PollSet::new()?;
+        set.watch(socket, SOCKET, EventFlags::IN)?;
+        Ok(Self { set, deadline: None, rings: false, watches_frames: true, watches_room: false })
     }
 
     pub(crate) fn handle(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
+        self.set.handle()
     }
 
     pub(crate) fn waker(&self) -> Arc<OwnedFd> {
-        Arc::clone(&self.waker)
+        self.set.waker()
     }
 
     /// Watches a group's socket.
     pub(crate) fn watch_group(&self, socket: &OwnedFd) -> Result<()> {
-        epoll::add(&self.epoll, socket, EventData::new_u64(GROUP), EventFlags::IN)
+        self.set.watch(socket, GROUP, EventFlags::IN)
     }
 
     /// Stops watching it. Closing would not suffice where a forked child still has the descriptor.
     pub(crate) fn forget_group(&self, socket: &OwnedFd) {
-        let _ = epoll::delete(&self.epoll, socket);
+        let _ = self.set.unwatch(socket);
     }
 
     /// Watches the connected socket, or stops that.
     pub(crate) fn watch_connected(&self, socket: &OwnedFd, on: bool) -> Result<()> {
-        if on {
-            epoll::add(&self.epoll, socket, EventData::new_u64(CONNECTED), EventFlags::IN)
-        } else {
-            epoll::delete(&self.epoll, socket)
-        }
+        if on { self.set.watch(socket, CONNECTED, EventFlags::IN) } else { self.set.unwatch(socket) }
     }
 
     /// Whether frames make the handle readable.
@@ -102,15 +88,7 @@ impl Ready {
     }
 
     fn set_timer(&mut self, deadline: Option<Time>) -> bool {
-        // Zero would stop the timer, and one nanosecond after the start of the clock is past as
-        // well.
-        let nanos = deadline.map_or(0, |time| time.0.max(1));
-        let it_value = Timespec {
-            tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
-            tv_nsec: i64::try_from(nanos % 1_000_000_000).unwrap_or(0),
-        };
-        let value = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
-        let is_set = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &value).is_ok();
+        let is_set = self.set.set_timer(deadline);
         if is_set {
             (self.deadline, self.rings) = (deadline, false);
         }
@@ -121,11 +99,7 @@ impl Ready {
     /// costs its sender 100 ns less. Says whether it does.
     pub(crate) fn watch_frames(&mut self, socket: &OwnedFd, on: bool) -> bool {
         if on != self.watches_frames {
-            let done = if on {
-                epoll::add(&self.epoll, socket, EventData::new_u64(SOCKET), self.wanted())
-            } else {
-                epoll::delete(&self.epoll, socket)
-            };
+            let done = if on { self.set.watch(socket, SOCKET, self.wanted()) } else { self.set.unwatch(socket) };
             self.watches_frames ^= done.is_ok();
         }
         self.watches_frames
@@ -137,7 +111,7 @@ impl Ready {
         if on != self.watches_room {
             self.watches_room = on;
             if self.watches_frames {
-                let _ = epoll::modify(&self.epoll, socket, EventData::new_u64(SOCKET), self.wanted());
+                let _ = self.set.rewatch(socket, SOCKET, self.wanted());
             }
         }
     }
@@ -148,13 +122,12 @@ impl Ready {
 
     /// What makes the handle readable now, but for the waker.
     pub(crate) fn look(&self) -> Found {
-        let none = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let mut events = [epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; 8];
-        let count = epoll::wait(&self.epoll, &mut events[..], Some(&none)).unwrap_or(0);
+        let mut events = [PollSet::NO_EVENT; 8];
+        let count = self.set.ready(&mut events).unwrap_or(0);
         let mut found = Found::default();
         for event in &events[..count] {
             let (what, flags) = (event.data.u64(), event.flags);
-            found.any |= what != WAKER;
+            found.any |= what != PollSet::WAKER;
             found.reports |= what == SOCKET && flags.contains(EventFlags::ERR);
             found.connected_reports |= what == CONNECTED && flags.contains(EventFlags::ERR);
         }
@@ -163,19 +136,16 @@ impl Ready {
 
     /// Drains the waker.
     pub(crate) fn drain_waker(&self) {
-        let _ = rustix::io::read(&*self.waker, &mut [0_u8; 8]);
+        self.set.drain_waker();
     }
 
     /// Drains the waker, and the timer if it has fired. One that has not is left: a deadline often
     /// stands.
     pub(crate) fn drain(&mut self) {
         self.drain_waker();
-        let mut count = [0_u8; 8];
-        if self.deadline.is_some_and(|deadline| monotonic() >= deadline) {
-            // The clock may be past it a moment before the timer fires: then it stands.
-            if rustix::io::read(&self.timer, &mut count[..]).is_ok() {
-                (self.deadline, self.rings) = (None, false);
-            }
+        // The clock may be past it a moment before the timer fires: then it stands.
+        if self.deadline.is_some_and(|deadline| monotonic() >= deadline) && self.set.drain_timer() {
+            (self.deadline, self.rings) = (None, false);
         }
     }
 }

@@ -4,13 +4,12 @@ use crate::setup::address::Address;
 use crate::sys::{self, Peer};
 use cci_mem::inherited::close_in_children;
 use cci_proto::{Status, Time};
-use cci_transport::{OpenError, child_holds};
+use cci_transport::{OpenError, PollSet, child_holds};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, Result};
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, accept_with, bind, listen, shutdown, socket_with};
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 use std::sync::Arc;
 
 /// Connections that may wait to be taken.
@@ -23,7 +22,7 @@ const MAX_ID: u32 = 1 << 16;
 pub(crate) enum Ready {
     Listener,
     Timer,
-    Event,
+    Waker,
     /// A lane's socket; true when hung up.
     Socket(u32, bool),
     /// A process with this number, the peer of some lanes, is dead.
@@ -31,11 +30,9 @@ pub(crate) enum Ready {
 }
 
 pub(crate) struct Control {
-    epoll: OwnedFd,
+    set: PollSet,
     listener: OwnedFd,
-    timer: OwnedFd,
-    event: Arc<OwnedFd>,
-    /// The eventfd is readable.
+    /// The waker is written.
     signalled: bool,
     /// Made when a call first waits while events do.
     quiet: Option<Quiet>,
@@ -95,28 +92,18 @@ fn is_held_by_child(address: Address) -> bool {
 }
 
 const LISTENER: u64 = 1 << 32;
-const TIMER: u64 = 2 << 32;
-const EVENT: u64 = 3 << 32;
-const SOCKET: u64 = 4 << 32;
-const DEATH: u64 = 5 << 32;
+const SOCKET: u64 = 2 << 32;
+const DEATH: u64 = 3 << 32;
 
 impl Control {
     /// Binds the service, or the first free number of this process, and makes the descriptors.
     pub(crate) fn open(service: Option<Address>) -> std::result::Result<(Self, Address), OpenError> {
         let system = |source: Errno| OpenError::system("cannot make the descriptors of an sm endpoint", source);
         let (listener, address) = Self::listen(service)?;
-        let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(system)?;
-        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
-            .map_err(system)?;
-        let event = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system)?;
-        let event = Arc::new(event);
-        for (fd, data) in [(&listener, LISTENER), (&timer, TIMER), (&*event, EVENT)] {
-            epoll::add(&epoll, fd, EventData::new_u64(data), EventFlags::IN).map_err(system)?;
-        }
-        Ok((
-            Self { epoll, listener, timer, event, signalled: true, quiet: None, peers: Vec::new(), resting: None },
-            address,
-        ))
+        let set = PollSet::new().map_err(system)?;
+        set.watch(&listener, LISTENER, EventFlags::IN).map_err(system)?;
+        set.write_waker();
+        Ok((Self { set, listener, signalled: true, quiet: None, peers: Vec::new(), resting: None }, address))
     }
 
     fn listen(service: Option<Address>) -> std::result::Result<(OwnedFd, Address), OpenError> {
@@ -151,7 +138,7 @@ impl Control {
 
     /// The OS handle.
     pub(crate) fn handle(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
+        self.set.handle()
     }
 
     /// The process at the other end of a socket, if it belongs to our user; else why it is no peer. While a process lives nobody else has
@@ -184,13 +171,12 @@ impl Control {
             Some(known) => known.lanes += 1,
             None => self.peers.push(Watched { peer: Arc::clone(peer), lanes: 1 }),
         }
-        epoll::add(&self.epoll, socket, EventData::new_u64(SOCKET | u64::from(number)), flags)?;
+        self.set.watch(socket, SOCKET | u64::from(number), flags)?;
         if let Some(quiet) = &self.quiet {
             quiet.watch_socket(socket)?;
         }
         if is_new {
-            let death = EventData::new_u64(DEATH | u64::from(peer.pid.cast_unsigned()));
-            epoll::add(&self.epoll, &peer.pidfd, death, EventFlags::IN)?;
+            self.set.watch(&peer.pidfd, DEATH | u64::from(peer.pid.cast_unsigned()), EventFlags::IN)?;
             self.quiet.as_ref().map_or(Ok(()), |quiet| quiet.watch_peer(peer))?;
         }
         Ok(())
@@ -200,23 +186,24 @@ impl Control {
     pub(crate) fn watch_room(&self, number: u32, socket: &OwnedFd, on: bool) {
         let room = if on { EventFlags::OUT } else { EventFlags::empty() };
         let flags = EventFlags::IN | EventFlags::RDHUP | room;
-        let _ = epoll::modify(&self.epoll, socket, EventData::new_u64(SOCKET | u64::from(number)), flags);
+        let _ = self.set.rewatch(socket, SOCKET | u64::from(number), flags);
     }
 
     /// Stops watching a lane, and hangs up. Closing would not suffice where a forked child still has the descriptors.
     pub(crate) fn forget_lane(&mut self, socket: &OwnedFd, peer: &Arc<Peer>) {
         // One way only: whether the peer hangs up must still be seen while it copies.
         let _ = shutdown(socket, Shutdown::Write);
-        let sets = [Some(&self.epoll), self.quiet.as_ref().map(|quiet| &quiet.epoll)];
-        for set in sets.into_iter().flatten() {
-            let _ = epoll::delete(set, socket);
+        let _ = self.set.unwatch(socket);
+        if let Some(quiet) = &self.quiet {
+            let _ = epoll::delete(&quiet.epoll, socket);
         }
         let Some(at) = self.peers.iter().position(|known| Arc::ptr_eq(&known.peer, peer)) else { return };
         self.peers[at].lanes -= 1;
         if self.peers[at].lanes == 0 {
             self.peers.swap_remove(at);
-            for set in sets.into_iter().flatten() {
-                let _ = epoll::delete(set, &peer.pidfd);
+            let _ = self.set.unwatch(&peer.pidfd);
+            if let Some(quiet) = &self.quiet {
+                let _ = epoll::delete(&quiet.epoll, &peer.pidfd);
             }
         }
     }
@@ -225,7 +212,7 @@ impl Control {
     pub(crate) fn make_quiet<'l>(&mut self, sockets: impl Iterator<Item = &'l OwnedFd>) -> Result<()> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        for fd in [&self.timer, &event] {
+        for fd in [self.set.timer(), event.as_fd()] {
             epoll::add(&epoll, fd, EventData::new_u64(0), EventFlags::IN)?;
         }
         let quiet = Quiet { epoll, event, signalled: false };
@@ -263,19 +250,21 @@ impl Control {
     /// ready than one look finds.
     pub(crate) fn ready(&self, found: &mut Vec<Ready>) -> bool {
         found.clear();
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let mut events = [epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; 32];
-        let Ok(count) = epoll::wait(&self.epoll, &mut events[..], Some(&now)) else { return true };
+        let mut events = [PollSet::NO_EVENT; 32];
+        let Ok(count) = self.set.ready(&mut events) else { return true };
         found.extend(events[..count].iter().filter_map(|event| Self::decode(event.data.u64(), event.flags)));
         count == events.len()
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "the number is the low half")]
     fn decode(data: u64, flags: EventFlags) -> Option<Ready> {
+        match data {
+            PollSet::TIMER => return Some(Ready::Timer),
+            PollSet::WAKER => return Some(Ready::Waker),
+            _ => {}
+        }
         Some(match data & !0xffff_ffff {
             LISTENER => Ready::Listener,
-            TIMER => Ready::Timer,
-            EVENT => Ready::Event,
             SOCKET => {
                 Ready::Socket(data as u32, flags.intersects(EventFlags::HUP | EventFlags::RDHUP | EventFlags::ERR))
             }
@@ -316,67 +305,49 @@ impl Control {
 
     fn watch_listener(&self, on: bool) {
         let flags = if on { EventFlags::IN } else { EventFlags::empty() };
-        let _ = epoll::modify(&self.epoll, &self.listener, EventData::new_u64(LISTENER), flags);
+        let _ = self.set.rewatch(&self.listener, LISTENER, flags);
     }
 
     /// What makes the handle readable from outside the endpoint's lock.
     pub(crate) fn waker(&self) -> Arc<OwnedFd> {
-        Arc::clone(&self.event)
+        self.set.waker()
     }
 
-    /// The eventfd is readable: by our own will, or somebody used the waker and has been heard.
-    pub(crate) fn on_event(&self) {
+    /// The waker is readable: this endpoint wrote it, or somebody else did and has been heard.
+    pub(crate) fn on_waker(&self) {
         if !self.signalled {
-            let mut counter = [0; 8];
-            let _ = rustix::io::read(&*self.event, &mut counter[..]);
+            self.set.drain_waker();
         }
     }
 
-    /// Whether the eventfd makes the handle readable.
+    /// Whether the waker makes the handle readable.
     pub(crate) fn is_signalled(&self) -> bool {
         self.signalled
     }
 
-    /// Makes the handle readable, or not as far as the eventfd goes.
+    /// Makes the handle readable, or not as far as the waker goes.
     pub(crate) fn signal(&mut self, on: bool) {
         if on == self.signalled {
             return;
         }
         self.signalled = on;
-        set_readable(&*self.event, on);
+        if on { self.set.write_waker() } else { self.set.drain_waker() }
     }
 
     /// Makes the handle readable, with an edge also where it is readable already.
     pub(crate) fn signal_again(&mut self) {
         self.signalled = true;
-        set_readable(&*self.event, true);
+        self.set.write_waker();
     }
 
-    /// Sets the timer to fire at `at`. False: the system refuses.
-    pub(crate) fn set_timer_at(&self, at: Time) -> bool {
-        let it_value = Timespec {
-            tv_sec: i64::try_from(at.0 / 1_000_000_000).unwrap_or(i64::MAX),
-            tv_nsec: i64::try_from(at.0 % 1_000_000_000).unwrap_or(0),
-        };
-        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
-        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once).is_ok()
+    /// Sets the timer. False: the system refuses.
+    pub(crate) fn set_timer(&self, at: Option<Time>) -> bool {
+        self.set.set_timer(at)
     }
 
-    /// Sets the timer to fire in `millis`, or not at all.
-    pub(crate) fn set_timer(&self, millis: Option<u64>) {
-        let millis = millis.map_or(0, |millis| millis.max(1));
-        let it_value = Timespec {
-            tv_sec: i64::try_from(millis / 1000).unwrap_or(i64::MAX),
-            tv_nsec: i64::try_from(millis % 1000 * 1_000_000).unwrap_or(0),
-        };
-        let none = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &Itimerspec { it_interval: none, it_value });
-    }
-
-    /// Empties the timer after it fired.
+    /// Drains the timer after it fired.
     pub(crate) fn drain_timer(&self) {
-        let mut count = [0; 8];
-        let _ = rustix::io::read(&self.timer, &mut count[..]);
+        self.set.drain_timer();
     }
 }
 

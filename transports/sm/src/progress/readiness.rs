@@ -132,7 +132,7 @@ impl Sm {
             Edge::Coming | Edge::Arm => {}
             Edge::Now => self.state.control.signal_again(),
             Edge::At(at) => {
-                if !self.state.control.set_timer_at(at) {
+                if !self.state.control.set_timer(Some(at)) {
                     self.edges.on_refused();
                     self.state.control.signal_again();
                 }

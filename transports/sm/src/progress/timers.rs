@@ -9,7 +9,7 @@ use crate::rma::announce::Blocked;
 use crate::setup::handshake::Cause;
 use cci_mem::ring::Header;
 use cci_mem::sync::Ordering;
-use cci_proto::{EventKind, Failure};
+use cci_proto::{EventKind, Failure, Time};
 use cci_transport::{Connection, Core};
 
 /// A full backlog is tried again this often, milliseconds.
@@ -211,6 +211,8 @@ impl Sm {
         let listening = (!self.state.control.is_listening()).then_some(now + LISTEN_AGAIN);
         let pending_events = (!self.state.pending_events.is_empty()).then_some(now + CONNECT_AGAIN);
         let next = [lanes, expected, listening, pending_events].into_iter().flatten().min();
-        self.state.control.set_timer(next.map(|next| next.saturating_sub(now) + 1));
+        // A millisecond later, because deadlines and clock readings are whole milliseconds.
+        let at = next.map(|next| Time(next.max(now).saturating_add(1).saturating_mul(1_000_000)));
+        self.state.control.set_timer(at);
     }
 }
