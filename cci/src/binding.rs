@@ -328,7 +328,7 @@ pub fn disconnect(
     })?
 }
 
-/// Arms the endpoint's handle now, if it was handed out: ends lingering and spinning.
+/// Arms the endpoint's handle now, if it was handed out: ends adaptive spin and spinning.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The OS handle: spinning, lingering or armed (`docs/design/reliable.md`, The OS handle).
+//! The OS handle: spinning, in adaptive spin or armed (`docs/design/reliable.md`, The OS handle).
 
 use super::Reliable;
 use crate::Link;
@@ -91,7 +91,7 @@ impl<L: Link> Reliable<L> {
             self.send_waiting(core);
             self.signal();
             if empty {
-                let edge = self.readiness.edge_policy.lingering(self.readiness.called);
+                let edge = self.readiness.edge_policy.adaptive_spin(self.readiness.called);
                 self.give(core, edge);
             }
         }

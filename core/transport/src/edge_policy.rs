@@ -6,19 +6,19 @@ use std::time::Duration;
 
 /// A program that sleeps gets the edge of the timer within this time, nanoseconds.
 const EDGE_INTERVAL: u64 = 900_000;
-/// The same where the program has returned to a lingering handle without an edge. Longer, because
-/// on a virtual machine each timer that fires costs such a program tens of microseconds.
+/// The same where the program has returned to a handle in adaptive spin without an edge. Longer,
+/// because on a virtual machine each timer that fires costs such a program tens of microseconds.
 const LEVEL_INTERVAL: u64 = 15_000_000;
 /// A spinning program that makes fewer empty calls than this until the timer fires has stopped
 /// spinning.
 const FEW_SPINNING: u32 = 64;
 
-/// A lingering handle tries the timer for this time, nanoseconds: a program that waits for an edge
-/// loses no more than this, and one that does not makes many calls meanwhile.
+/// A handle in adaptive spin tries the timer for this time, nanoseconds: a program that waits for an
+/// edge loses no more than this, and one that does not makes many calls meanwhile.
 const TRIAL: u64 = 50_000;
-/// A lingering handle that gets fewer empty calls than this until the timer fires gives each of
-/// them an edge: the program sleeps until then, or a timer costs more than the edges do.
-const FEW_LINGERING: u32 = 8;
+/// A handle in adaptive spin that gets fewer empty calls than this until the timer fires gives each
+/// of them an edge: the program sleeps until then, or a timer costs more than the edges do.
+const FEW_ADAPTIVE: u32 = 8;
 /// Empty calls with an edge each before a trial: at first, and at most.
 const FIRST_NEEDED: u32 = 16;
 const MOST_NEEDED: u32 = 65_536;
@@ -51,15 +51,15 @@ enum Timer {
 /// Chooses between two ways to give edges: a write of the waker in each empty call, or a timer in
 /// the handle. Protected by the endpoint's lock.
 ///
-/// The timer costs nothing in most calls, but an edge-triggered program waits for it. So a handle
-/// that lingers uses the timer only for a program that returns without an edge.
+/// The timer costs nothing in most calls, but an edge-triggered program waits for it. So a handle in
+/// adaptive spin uses the timer only for a program that returns without an edge.
 ///
 /// ```
 /// use cci_proto::Time;
 /// use cci_transport::{Edge, EdgePolicy};
 /// let mut policy = EdgePolicy::default();
 /// // A program that polls the handle again and again, level-triggered.
-/// let edges: Vec<Edge> = (1..1000).map(|micros| policy.lingering(Time(1000 * micros))).collect();
+/// let edges: Vec<Edge> = (1..1000).map(|micros| policy.adaptive_spin(Time(1000 * micros))).collect();
 /// assert!(edges.iter().filter(|edge| **edge == Edge::Now).count() < 20);
 /// assert!(edges.iter().filter(|edge| matches!(edge, Edge::At(_))).count() <= 3);
 /// ```
@@ -68,7 +68,7 @@ pub struct EdgePolicy {
     timer: Timer,
     /// Empty calls since the timer was set.
     calls: u32,
-    /// The program returns to a handle that lingers though it got no edge.
+    /// The program returns to a handle in adaptive spin though it got no edge.
     is_level: bool,
     /// Edges written since the last trial, and how many there are before the next one.
     written: u32,
@@ -95,8 +95,8 @@ impl EdgePolicy {
         }
     }
 
-    /// As [`EdgePolicy::spinning`], for a handle that lingers.
-    pub fn lingering(&mut self, now: Time) -> Edge {
+    /// As [`EdgePolicy::spinning`], for a handle in adaptive spin.
+    pub fn adaptive_spin(&mut self, now: Time) -> Edge {
         match self.timer {
             Timer::Set(at) if now < at => return self.rely(),
             Timer::Set(_) | Timer::Fired => self.judge(),
@@ -136,7 +136,7 @@ impl EdgePolicy {
             Timer::Set(at) => at <= now,
             Timer::Fired => true,
         };
-        if is_over && self.calls < FEW_LINGERING {
+        if is_over && self.calls < FEW_ADAPTIVE {
             self.judge();
         }
         timer != Timer::Fired
@@ -156,7 +156,7 @@ impl EdgePolicy {
     /// Decides by the calls until the timer fired whether the program needs an edge to return.
     fn judge(&mut self) {
         self.timer = Timer::Off;
-        self.is_level = self.calls >= FEW_LINGERING;
+        self.is_level = self.calls >= FEW_ADAPTIVE;
         self.needed =
             if self.is_level { (self.needed / 2).max(FIRST_NEEDED) } else { (self.needed * 2).min(MOST_NEEDED) };
     }
@@ -194,7 +194,7 @@ mod tests {
         let mut written = 0;
         loop {
             *now = *now + Duration::from_micros(1);
-            match policy.lingering(*now) {
+            match policy.adaptive_spin(*now) {
                 Edge::Now => written += 1,
                 Edge::At(at) if at.since(*now) == len => return (written, at),
                 Edge::At(_) | Edge::Coming => {}
@@ -228,13 +228,13 @@ mod tests {
     fn a_program_that_changes_its_mind_waits_for_one_timer() {
         let (mut policy, mut now) = (EdgePolicy::default(), Time(5));
         let (_, at) = poll_until(&mut policy, &mut now, LEVEL_INTERVAL);
-        assert_eq!(policy.lingering(at), Edge::Now, "it has slept");
+        assert_eq!(policy.adaptive_spin(at), Edge::Now, "it has slept");
         let (_, at) = poll_until(&mut policy, &mut now, LEVEL_INTERVAL);
         policy.on_fired();
-        assert_eq!(policy.lingering(at), Edge::Now, "also where another call has drained the timer");
+        assert_eq!(policy.adaptive_spin(at), Edge::Now, "also where another call has drained the timer");
         let (_, at) = poll_until(&mut policy, &mut now, LEVEL_INTERVAL);
-        assert!(policy.on_arming(at), "also where the handle lingers no more");
-        assert_eq!(policy.lingering(at), Edge::Now);
+        assert!(policy.on_arming(at), "also where the adaptive spin is over");
+        assert_eq!(policy.adaptive_spin(at), Edge::Now);
     }
 
     #[test]
@@ -253,10 +253,10 @@ mod tests {
     fn a_system_without_timers_has_an_edge_for_each_call() {
         let mut policy = EdgePolicy::default();
         for _ in 1..FIRST_NEEDED {
-            assert_eq!(policy.lingering(Time(5)), Edge::Now);
+            assert_eq!(policy.adaptive_spin(Time(5)), Edge::Now);
         }
-        assert!(matches!(policy.lingering(Time(5)), Edge::At(_)));
+        assert!(matches!(policy.adaptive_spin(Time(5)), Edge::At(_)));
         policy.on_refused();
-        assert_eq!(policy.lingering(Time(6)), Edge::Now);
+        assert_eq!(policy.adaptive_spin(Time(6)), Edge::Now);
     }
 }

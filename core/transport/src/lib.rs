@@ -319,7 +319,7 @@ pub trait Transport: Send {
     }
 
     /// Prepares for a wait on [`Transport::handle`]: from now on it becomes readable when there is
-    /// something to do. Ends lingering and spinning. False when there is something to do already.
+    /// something to do. Ends adaptive spin and spinning. False when there is something to do already.
     fn arm(&mut self, core: &mut Core) -> bool;
 
     /// Prepares for a wait inside a call, on the descriptor that it gives: it becomes readable when

@@ -386,7 +386,8 @@ fn rely_on_timer(server: &Endpoint, waiter: &Waiter, mut prepare: impl FnMut()) 
     }
 }
 
-/// Messages without a pause, and a few empty calls between them: the server's handle lingers, and its program needs no edge.
+/// Messages without a pause, and a few empty calls between them: the server's handle is in adaptive spin, and its
+/// program needs no edge.
 fn stream(server: &Endpoint, client: &Endpoint, connection: Connection) {
     for _ in 0..20 {
         client.send(connection, b"soon", Notify::OnFailure(0)).expect("a send");
@@ -401,7 +402,7 @@ fn stream(server: &Endpoint, client: &Endpoint, connection: Connection) {
     drain(client);
 }
 
-/// While the handle lingers, or its program spins, nothing but a timer tells an edge-triggered program what comes. `then`: what
+/// While the handle is in adaptive spin, or its program spins, nothing but a timer tells an edge-triggered program what comes. `then`: what
 /// another thread of the program does meanwhile.
 fn after_relying_on_timer(device: &Device, spins: bool, then: impl Fn(&Endpoint)) {
     let (server, client, connection) = connected(device);
@@ -425,19 +426,19 @@ fn after_relying_on_timer(device: &Device, spins: bool, then: impl Fn(&Endpoint)
     }
 }
 
-// Over `sock` an arrival gives an edge by itself while the handle lingers.
+// Over `sock` an arrival gives an edge by itself in adaptive spin.
 
 #[test]
-fn an_edge_after_lingering() {
+fn an_edge_after_adaptive_spin() {
     after_relying_on_timer(&sm_device(), false, |_| ());
 }
 
 #[test]
-fn arming_keeps_an_edge_of_lingering() {
+fn arming_keeps_an_edge_of_adaptive_spin() {
     after_relying_on_timer(&sm_device(), false, |server| server.arm().expect("open"));
 }
 
-/// An endpoint whose program sleeps after it lingered does not wake it for an edge that nobody needs any more.
+/// An endpoint whose program sleeps after an adaptive spin does not wake it for an edge that nobody needs any more.
 #[test]
 fn a_sleeper_is_not_woken_by_the_timer_of_an_edge() {
     let (server, client, connection) = connected(&sm_device());

@@ -23,10 +23,10 @@ fn a_call_without_event_gives_an_edge_though_it_received_something() {
         assert!(b.poll().is_none());
     }
     let get_event = || b.cell.next_event().expect("usable");
-    // Short waits: the handle lingers, and its endpoint tries the timer after some empty calls.
+    // Short waits: the handle is in adaptive spin, and its endpoint tries the timer after some empty calls.
     let begun = Instant::now();
     while hub.rings().is_empty() {
-        assert!(begun.elapsed() < LIMIT, "it does not linger");
+        assert!(begun.elapsed() < LIMIT, "no adaptive spin");
         get_event();
         a.post(to_b, b"soon", Posted::Silent(0)).expect("a send");
         b.give_back(get_event().expect("what has just been sent"));

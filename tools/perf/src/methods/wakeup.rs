@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// Wake-ups of each kind, and those before that count for nothing.
 pub const ROUNDS: u64 = 200;
 const WARM_UP: u64 = 20;
-/// How long the sleeper must have slept without a break before it is woken: longer than an endpoint lingers.
+/// How long the sleeper must have slept without a break before it is woken: longer than an adaptive spin.
 const SLEPT: Duration = Duration::from_millis(3);
 /// How long a sleeper may take to fall asleep, or to wake.
 const LIMIT: Duration = Duration::from_secs(10);

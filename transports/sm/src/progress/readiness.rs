@@ -91,7 +91,7 @@ impl Sm {
         self.state.control.signal(true);
         if empty {
             let now = self.called.take().unwrap_or_else(monotonic);
-            let edge = self.edges.lingering(now);
+            let edge = self.edges.adaptive_spin(now);
             self.give(edge);
         }
         true
