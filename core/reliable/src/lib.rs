@@ -36,7 +36,7 @@ use cci_mem::sync::Ordering;
 use cci_proto::engine::{Config, Engine};
 use cci_proto::{CONN_REQ_LEN, Failure, Rights, Status, Time, wire};
 use cci_transport::{
-    Background, BackgroundWork, Core, ExpectedClients, OpenError, PendingEvents, Placed, random, room_for,
+    Background, BackgroundWork, Core, ExpectedClients, OpenError, PendingEvents, Placed, Readiness, random, room_for,
 };
 use cookies::Openings;
 use deferred::index_of;
@@ -47,7 +47,7 @@ use multicast::Group;
 use names::Names;
 use operation_table::Operations;
 use outbox::Outbox;
-use readiness::Readiness;
+use readiness::HandleState;
 use registrations::Registrations;
 use send::Coalescer;
 use std::collections::VecDeque;
@@ -86,6 +86,7 @@ pub struct Reliable<L: Link> {
     rest: bool,
     coalescer: Coalescer,
     readiness: Readiness,
+    handle: HandleState,
     background: Background,
     expected: ExpectedClients<Time>,
     names: Names,
@@ -155,6 +156,7 @@ impl<L: Link> Reliable<L> {
             rest: false,
             coalescer: Coalescer::default(),
             readiness: Readiness::default(),
+            handle: HandleState::default(),
             background: Background::new(core.endpoint(), options.threading),
             expected: ExpectedClients::default(),
             names: Names::default(),
@@ -170,7 +172,7 @@ impl<L: Link> Reliable<L> {
             core.counters().flags.store(VIRTUAL, Ordering::Relaxed);
         }
         // The handle stays readable until it is armed.
-        transport.signal();
+        Readiness::signal(&mut transport);
         transport.watch(false);
         Ok(transport)
     }

@@ -10,8 +10,8 @@ use cci_mem::sync::Ordering;
 use cci_proto::engine::Index;
 use cci_proto::{ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};
 use cci_transport::{
-    BackgroundWork, Connect, Connection, ConnectionReport, ConnectionState, Core, Message, Peer, Posted, Rma, Slot,
-    Transport,
+    BackgroundWork, Connect, Connection, ConnectionReport, ConnectionState, Core, HandleCheck, Message, Peer, Posted,
+    Readiness, Rma, Slot, Transport,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -187,7 +187,7 @@ impl<L: Link> Transport for Reliable<L> {
 
     fn arm(&mut self, core: &mut Core) -> bool {
         self.background.on_call();
-        self.arm_now(core)
+        Readiness::arm_now(self, core)
     }
 
     fn arm_in_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
@@ -198,20 +198,21 @@ impl<L: Link> Transport for Reliable<L> {
     fn settle(&mut self, core: &mut Core) {
         let empty = core.take_empty();
         let popped = core.take_popped();
+        let check = self.readiness.begin_settle(empty);
         if popped && self.is_readable_still() {
             return;
         }
         if popped && self.postpones_timer(core) {
             return core.publish_gauges();
         }
-        if !self.keep_readable(core, empty) {
-            self.settle_handle(core, empty);
+        if !Readiness::keep_readable(self, core, empty) {
+            Readiness::settle(self, core, check);
         }
         core.publish_gauges();
     }
 
     fn leave_edge(&mut self, core: &mut Core) {
-        self.ring(core);
+        Readiness::leave_edge(self, core);
     }
 
     fn waker(&self) -> Arc<OwnedFd> {
@@ -279,7 +280,7 @@ impl<L: Link> Transport for Reliable<L> {
             if now >= end {
                 break;
             }
-            if count == 0 && self.arm_handle(core) {
+            if count == 0 && Readiness::arm(self, core, HandleCheck::Anew) {
                 let nap = Timespec { tv_sec: 0, tv_nsec: CLOSE_NAP };
                 let _ = poll(&mut [PollFd::new(&self.link.handle(), PollFlags::IN)], Some(&nap));
             }

@@ -20,8 +20,7 @@ use progress::fast_path::{NO_LANE, SPINS};
 use setup::handshake::Cause;
 
 use cci_mem::cancellation::Uncancelled;
-use cci_proto::Time;
-use cci_transport::{Core, EdgePolicy, SpinPolicy, WaitPolicy};
+use cci_transport::{Core, Readiness};
 
 pub use driver::DRIVER;
 
@@ -69,11 +68,7 @@ pub struct Sm {
     turn: usize,
     /// Lanes whose handshake is not over.
     in_handshake: bool,
-    wait_policy: WaitPolicy,
-    spin_policy: SpinPolicy,
-    edges: EdgePolicy,
-    /// When the last empty call was made, if it has not settled the handle yet.
-    called: Option<Time>,
+    readiness: Readiness,
     /// Empty calls.
     calls: u32,
     /// The last [`SPINS`] empty calls took less than a tick of the coarse clock, so that the next ones do without it.
@@ -219,7 +214,7 @@ impl Sm {
         // The empty call after one that found something is the usual end of a loop; what else is ready keeps the handle readable.
         let after_event = std::mem::take(&mut self.found_before);
         // An edge of a descriptor is lost unless this call looks at it; a handle of level-triggered readiness keeps it.
-        let is_asleep = core.is_armed() && !self.spin_policy.is_on();
+        let is_asleep = core.is_armed() && !self.readiness.is_adaptive_spin();
         if is_asleep && (!after_event || core.is_handle_in_use())
             || now != self.tick
             || self.calls.is_multiple_of(every)
@@ -232,7 +227,7 @@ impl Sm {
         if core.has_event() {
             self.on_found(core);
         } else {
-            self.on_empty(core, now);
+            Readiness::on_empty(self, core, None, now);
         }
     }
 
@@ -252,10 +247,12 @@ impl Sm {
                 Ready::Listener => self.accept_sockets(core),
                 Ready::Timer => {
                     self.state.control.drain_timer();
-                    self.edges.on_fired();
+                    self.readiness.on_timer_fired();
                     fired = true;
                 }
-                Ready::Waker => self.state.control.on_waker(),
+                // Somebody else wrote it, and has been heard.
+                Ready::Waker if !self.readiness.is_signalled() => self.state.control.drain_waker(),
+                Ready::Waker => {}
                 Ready::Socket(number, hung_up) => self.on_socket(core, number, hung_up),
                 Ready::Death(pid) => self.tear_down_process(core, pid),
             }

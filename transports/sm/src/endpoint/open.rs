@@ -10,9 +10,7 @@ use crate::{MAX_SEND_SIZE, NO_LANE, Sm};
 use cci_mem::address_space::Tag;
 use cci_mem::hints::Hints;
 use cci_mem::segment::Segment;
-use cci_transport::{
-    Arguments, EdgePolicy, ExpectedClients, OpenError, PendingEvents, SpinPolicy, WaitPolicy, globals, random,
-};
+use cci_transport::{Arguments, ExpectedClients, OpenError, PendingEvents, Readiness, globals, random};
 use std::collections::VecDeque;
 
 /// What the keys of a device say.
@@ -81,7 +79,7 @@ impl Sm {
             deadlines_moved: false,
             strays: 0,
         };
-        Ok(Self {
+        let mut endpoint = Self {
             state,
             lanes: Vec::new(),
             vacant: Vec::new(),
@@ -94,10 +92,7 @@ impl Sm {
             looks: std::cell::Cell::new(0),
             turn: 0,
             in_handshake: false,
-            wait_policy: WaitPolicy::default(),
-            spin_policy: SpinPolicy::default(),
-            edges: EdgePolicy::default(),
-            called: None,
+            readiness: Readiness::default(),
             calls: 0,
             spins: false,
             last_tick: 0,
@@ -107,7 +102,10 @@ impl Sm {
             ready: Vec::with_capacity(32),
             looked: false,
             unfinished: false,
-        })
+        };
+        // The handle stays readable until it is armed.
+        Readiness::signal(&mut endpoint);
+        Ok(endpoint)
     }
 }
 

@@ -15,7 +15,8 @@ use cci_proto::{
     SendError,
 };
 use cci_transport::{
-    Connect, Connection, ConnectionReport, Core, Imported, Message, Peer, Posted, Rma, Slot, Transport,
+    Connect, Connection, ConnectionReport, Core, HandleCheck, Imported, Message, Peer, Posted, Readiness, Rma, Slot,
+    Transport,
 };
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -423,14 +424,12 @@ impl Transport for Sm {
 
     fn arm(&mut self, core: &mut Core) -> bool {
         self.forget_ways();
-        self.wait_policy.stop();
-        self.looked = false;
-        self.arm_handle(core)
+        Readiness::arm_now(self, core)
     }
 
     fn arm_in_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
         self.forget_ways();
-        if self.arm_handle(core) {
+        if Readiness::arm(self, core, HandleCheck::Once) {
             return self.handle().try_clone_to_owned().ok();
         }
         self.arm_quietly(core)
@@ -439,17 +438,17 @@ impl Transport for Sm {
     fn settle(&mut self, core: &mut Core) {
         self.forget_ways();
         let (popped, empty) = (core.take_popped(), core.take_empty());
-        self.called = self.called.filter(|_| empty);
-        if self.spin_on(empty) || popped && self.is_readable_still() {
+        let check = self.readiness.begin_settle(empty);
+        if Readiness::keep_readable(self, core, empty) || popped && self.is_readable_still() {
             return;
         }
-        self.settle_handle(core, empty);
+        Readiness::settle(self, core, check);
         core.publish_gauges();
     }
 
     fn leave_edge(&mut self, core: &mut Core) {
         self.forget_ways();
-        self.ring(core);
+        Readiness::leave_edge(self, core);
     }
 
     fn waker(&self) -> Arc<OwnedFd> {

@@ -32,8 +32,6 @@ pub(crate) enum Ready {
 pub(crate) struct Control {
     set: PollSet,
     listener: OwnedFd,
-    /// The waker is written.
-    signalled: bool,
     /// Made when a call first waits while events do.
     quiet: Option<Quiet>,
     /// The processes of the lanes that are watched, each once.
@@ -102,8 +100,7 @@ impl Control {
         let (listener, address) = Self::listen(service)?;
         let set = PollSet::new().map_err(system)?;
         set.watch(&listener, LISTENER, EventFlags::IN).map_err(system)?;
-        set.write_waker();
-        Ok((Self { set, listener, signalled: true, quiet: None, peers: Vec::new(), resting: None }, address))
+        Ok((Self { set, listener, quiet: None, peers: Vec::new(), resting: None }, address))
     }
 
     fn listen(service: Option<Address>) -> std::result::Result<(OwnedFd, Address), OpenError> {
@@ -226,11 +223,6 @@ impl Control {
         Ok(())
     }
 
-    /// Whether [`Control::make_quiet`] has been called.
-    pub(crate) fn has_quiet(&self) -> bool {
-        self.quiet.is_some()
-    }
-
     /// What it made, for the caller; none while there is something to do.
     pub(crate) fn quiet_handle(&self) -> Option<OwnedFd> {
         self.quiet.as_ref().filter(|quiet| !quiet.signalled)?.epoll.try_clone().ok()
@@ -313,31 +305,14 @@ impl Control {
         self.set.waker()
     }
 
-    /// The waker is readable: this endpoint wrote it, or somebody else did and has been heard.
-    pub(crate) fn on_waker(&self) {
-        if !self.signalled {
-            self.set.drain_waker();
-        }
-    }
-
-    /// Whether the waker makes the handle readable.
-    pub(crate) fn is_signalled(&self) -> bool {
-        self.signalled
-    }
-
-    /// Makes the handle readable, or not as far as the waker goes.
-    pub(crate) fn signal(&mut self, on: bool) {
-        if on == self.signalled {
-            return;
-        }
-        self.signalled = on;
-        if on { self.set.write_waker() } else { self.set.drain_waker() }
-    }
-
     /// Makes the handle readable, with an edge also where it is readable already.
-    pub(crate) fn signal_again(&mut self) {
-        self.signalled = true;
+    pub(crate) fn write_waker(&self) {
         self.set.write_waker();
+    }
+
+    /// Makes the handle quiet as far as the waker goes.
+    pub(crate) fn drain_waker(&self) {
+        self.set.drain_waker();
     }
 
     /// Sets the timer. False: the system refuses.

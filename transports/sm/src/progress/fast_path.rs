@@ -85,7 +85,7 @@ impl Sm {
         }
         let Some(slot) = lane.take_again(core, found) else { return self.poll_messages(core) };
         self.busy += 1;
-        self.wait_policy.on_found();
+        self.readiness.on_found_unarmed();
         if lane.wire.as_ref().is_some_and(|wire| wire.consumer.is_streaming()) {
             self.receive_more(core, BURST - 1);
         }
@@ -100,7 +100,7 @@ impl Sm {
             return self.poll_at_length(core);
         }
         self.busy += 1;
-        self.wait_policy.on_found();
+        self.readiness.on_found_unarmed();
         core.pop()
     }
 

@@ -1,4 +1,4 @@
-//! Spinning or armed: who pays for sleeping. `docs/design/sm.md`, Sleep and wake.
+//! What arming the OS handle means to lanes: who pays for sleeping. `docs/design/sm.md`, Sleep and wake.
 
 use crate::Sm;
 use crate::endpoint::state::EndpointState;
@@ -7,7 +7,8 @@ use crate::lane::{Lane, Phase};
 use crate::rma::Stage;
 use cci_mem::sleep::{self, ASLEEP};
 use cci_mem::sync::Ordering;
-use cci_transport::{Core, Edge, Transition, monotonic};
+use cci_proto::Time;
+use cci_transport::{Arming, Core, HandleCheck, Readiness};
 use rustix::fd::OwnedFd;
 
 impl Lane {
@@ -60,6 +61,65 @@ impl Lane {
     }
 }
 
+impl Arming for Sm {
+    #[inline(always)]
+    fn readiness(&mut self) -> &mut Readiness {
+        &mut self.readiness
+    }
+
+    fn prepare(&mut self, core: &mut Core, check: HandleCheck) -> bool {
+        // What made a descriptor readable before the call began may have given its edge already; what does so after the look
+        // gives another.
+        if check == HandleCheck::Anew || check == HandleCheck::Once && !self.looked {
+            self.look(core);
+        }
+        self.on_newly_timed();
+        self.arm_lanes();
+        if self.state.deadlines_moved {
+            self.state.deadlines_moved = false;
+            self.set_timer();
+        }
+        let work = self.flush_waiting(core) | self.has_work();
+        self.state.control.signal_quiet(work);
+        let is_idle = !work && !core.has_event() && !core.has_room_again();
+        if is_idle && self.readiness.take_signalled() {
+            self.state.control.drain_waker();
+        }
+        is_idle
+    }
+
+    /// Leaves peers in the belief that this side is awake, for a program that is answered soon.
+    fn stay_awake(&mut self, _: &mut Core) {
+        for at in 0..self.hot.len() {
+            if let Some(lane) = self.lanes.get_mut(self.hot[at] as usize).and_then(Option::as_deref_mut) {
+                lane.take_wake(&mut self.state);
+                lane.disarm();
+            }
+        }
+    }
+
+    fn on_disarmed(&mut self, _: &mut Core) {
+        for at in 0..self.hot.len() {
+            if let Some(lane) = self.lanes.get_mut(self.hot[at] as usize).and_then(Option::as_deref_mut) {
+                lane.disarm();
+            }
+        }
+        self.state.control.signal_quiet(true);
+    }
+
+    fn forget_timer(&mut self) {
+        self.state.deadlines_moved = true;
+    }
+
+    fn set_edge_timer(&mut self, at: Time) -> bool {
+        self.state.control.set_timer(Some(at))
+    }
+
+    fn write_waker(&self) {
+        self.state.control.write_waker();
+    }
+}
+
 impl Sm {
     /// Whether a call would move something, beside taking an event that waits.
     fn has_work(&self) -> bool {
@@ -68,91 +128,15 @@ impl Sm {
             || self.hot_lanes().any(|lane| lane.has_work() || lane.is_runnable())
     }
 
-    /// Arms the words of all lanes and polls once more. True: the endpoint may sleep.
-    pub(crate) fn arm_handle(&mut self, core: &mut Core) -> bool {
-        core.note_armed();
-        self.spin_policy.stop();
-        self.state.deadlines_moved = true;
-        self.settle_handle(core, true)
-    }
-
-    /// Leaves the handle readable, and peers in the belief that this side is awake, for a program that is answered soon. `empty`: the
-    /// call answered that there is no event, and leaves an edge to come. False: its spin policy has ended.
-    pub(crate) fn spin_on(&mut self, empty: bool) -> bool {
-        if !self.spin_policy.is_on() || self.state.control.has_quiet() {
-            return false;
-        }
-        for at in 0..self.hot.len() {
-            if let Some(lane) = self.lanes.get_mut(self.hot[at] as usize).and_then(Option::as_deref_mut) {
-                lane.take_wake(&mut self.state);
-                lane.disarm();
-            }
-        }
-        self.state.control.signal(true);
-        if empty {
-            let now = self.called.take().unwrap_or_else(monotonic);
-            let edge = self.edges.adaptive_spin(now);
-            self.give(edge);
-        }
-        true
-    }
-
     /// Whether the handle is readable whatever there is to do, or will be at once, and nothing else is to be told.
     pub(crate) fn is_readable_still(&self) -> bool {
         !self.state.deadlines_moved
-            && !self.state.control.has_quiet()
-            && (self.state.control.is_signalled() || self.hot_lanes().any(Lane::is_wake_coming))
+            && !self.readiness.waits_in_call()
+            && (self.readiness.is_signalled() || self.hot_lanes().any(Lane::is_wake_coming))
     }
 
-    /// Looks at the descriptors unless this call has done so. What made one of them readable before the call began may have
-    /// given its edge already; what does so later gives another.
-    pub(crate) fn look_once(&mut self, core: &mut Core) {
-        if !self.looked {
-            self.look(core);
-        }
-    }
-
-    /// Has a disarmed handle give an edge soon.
-    pub(crate) fn ring(&mut self, core: &mut Core) {
-        let edge = if self.wait_policy.spins() { self.edges.spinning(monotonic()) } else { Edge::Now };
-        if edge != Edge::Arm {
-            return self.give(edge);
-        }
-        // A look of an earlier call does not count.
-        self.looked = false;
-        if !self.arm_handle(core) {
-            self.disarm(core);
-            self.state.control.signal_again();
-        }
-    }
-
-    /// Has a handle that stays readable give an edge.
-    fn give(&mut self, edge: Edge) {
-        match edge {
-            Edge::Coming | Edge::Arm => {}
-            Edge::Now => self.state.control.signal_again(),
-            Edge::At(at) => {
-                if !self.state.control.set_timer(Some(at)) {
-                    self.edges.on_refused();
-                    self.state.control.signal_again();
-                }
-            }
-        }
-    }
-
-    /// Keeps an armed handle true to what there is to do. `needs_edge`: the edge of a descriptor may have passed, so look at all of
-    /// them, and give an edge if there is something to do. True: nothing.
-    pub(crate) fn settle_handle(&mut self, core: &mut Core, needs_edge: bool) -> bool {
-        let relies_on_timer = self.edges.on_arming(self.called.take().unwrap_or_default());
-        if relies_on_timer {
-            self.looked &= needs_edge;
-            self.state.deadlines_moved = true;
-        }
-        let needs_edge = needs_edge || relies_on_timer;
-        if needs_edge {
-            self.look_once(core);
-        }
-        self.on_newly_timed();
+    /// Sets the sleep words of all lanes that calls poll, and fences: the sleeper pays.
+    fn arm_lanes(&mut self) {
         let mut heavy = false;
         for at in 0..self.hot.len() {
             let number = self.hot[at];
@@ -165,27 +149,15 @@ impl Sm {
         } else {
             cci_mem::sync::fence(Ordering::SeqCst);
         }
-        if self.state.deadlines_moved {
-            self.state.deadlines_moved = false;
-            self.set_timer();
-        }
-        let work = self.flush_waiting(core) | self.has_work();
-        let found = work || core.has_event() || core.has_room_again();
-        if found && needs_edge {
-            self.state.control.signal_again();
-        } else {
-            self.state.control.signal(found);
-        }
-        self.state.control.signal_quiet(work);
-        !found
     }
 
     /// For a call that waits while events do: a descriptor that these do not make readable. None: there is something to do.
     pub(crate) fn arm_quietly(&mut self, core: &mut Core) -> Option<OwnedFd> {
-        if !self.state.control.has_quiet() {
+        if !self.readiness.waits_in_call() {
             let sockets = self.lanes.iter().flatten().filter_map(|lane| lane.socket.as_ref());
             self.state.control.make_quiet(sockets).ok()?;
-            self.settle_handle(core, false);
+            self.readiness.note_waits_in_call();
+            Readiness::settle(self, core, HandleCheck::Skip);
         }
         self.state.control.quiet_handle()
     }
@@ -202,43 +174,11 @@ impl Sm {
         moved
     }
 
-    fn disarm(&mut self, core: &mut Core) {
-        for at in 0..self.hot.len() {
-            if let Some(lane) = self.lanes.get_mut(self.hot[at] as usize).and_then(Option::as_deref_mut) {
-                lane.disarm();
-            }
-        }
-        core.note_disarmed();
-        self.state.control.signal(true);
-        self.state.control.signal_quiet(true);
-    }
-
     /// A call has found something.
     #[inline]
     pub(crate) fn on_found(&mut self, core: &Core) {
-        if core.is_armed() {
-            self.spin_policy.on_found(monotonic);
-        }
-        self.wait_policy.on_found();
+        Readiness::on_found(self, core, None);
         self.found_before = true;
-    }
-
-    /// A call has found nothing.
-    pub(crate) fn on_empty(&mut self, core: &mut Core, now: u64) {
-        if core.is_armed() {
-            let now = monotonic();
-            self.called = Some(now);
-            self.spin_policy.on_empty(now);
-        }
-        match self.wait_policy.on_empty(core.is_armed(), core.is_handle_in_use(), now) {
-            Transition::Stay => {}
-            Transition::Arm => {
-                if !self.arm_handle(core) {
-                    self.disarm(core);
-                }
-            }
-            Transition::Disarm => self.disarm(core),
-        }
     }
 }
 

@@ -1,0 +1,537 @@
+//! Readiness: in which state the OS handle of an endpoint is, and what each call does for it
+//! (`docs/design/threading.md`, which has the states).
+
+use crate::{Core, Edge, EdgePolicy, SpinPolicy, Transition, WaitPolicy, monotonic};
+use cci_proto::Time;
+
+/// A tick, nanoseconds.
+const TICK: u64 = 4_000_000;
+
+/// Whether the descriptors of a handle are checked before it is armed. The edge of one may have
+/// passed, so that a program which waits for edges would miss it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandleCheck {
+    /// No: nobody relies on an edge of this call.
+    Skip,
+    /// Yes, unless the call under way has checked them.
+    Once,
+    /// Yes: a check of an earlier call does not count.
+    Anew,
+}
+
+/// What a transport does for its OS handle. [`Readiness`] calls it with the endpoint's lock held,
+/// and decides when. No call blocks. `transports/template/src/handle.rs` implements it in few lines.
+pub trait Arming {
+    /// The state that the transport keeps for [`Readiness`].
+    fn readiness(&mut self) -> &mut Readiness;
+
+    /// Prepares for a sleep of the program: arrivals make the handle readable, the timer is set to
+    /// the next deadline, and a written waker is drained ([`Readiness::take_signalled`]). Then it
+    /// checks once more whether a call has something to do. True: nothing; the handle is quiet.
+    /// False: the waker may have been left as it was.
+    fn prepare(&mut self, core: &mut Core, check: HandleCheck) -> bool;
+
+    /// Prepares for calls in close succession: the handle is armed, stays readable, and arrivals
+    /// need not wake the program.
+    fn stay_awake(&mut self, core: &mut Core);
+
+    /// Undoes [`Arming::prepare`], because the handle was disarmed: it stays readable, so that
+    /// nothing else need make it readable.
+    fn on_disarmed(&mut self, core: &mut Core);
+
+    /// Records that the timer is set to something else than [`Arming::prepare`] has set it to.
+    fn forget_timer(&mut self);
+
+    /// Sets the timer to this time, for an edge. False: there is no timer, or the system refuses.
+    fn set_edge_timer(&mut self, at: Time) -> bool;
+
+    /// Writes the waker.
+    fn write_waker(&self);
+
+    /// Now, by the timer's clock.
+    fn now(&self) -> Time {
+        monotonic()
+    }
+
+    /// Whether time is virtual: nothing arrives while a program spins, and a handle gives no edges.
+    fn is_virtual(&self) -> bool {
+        false
+    }
+}
+
+/// The state of an OS handle, protected by the endpoint's lock: it decides when the handle is armed
+/// and disarmed, when it stays readable, and how it gives edges. The transport supplies
+/// [`Arming`].
+///
+/// A call of `get_event` that made progress ends with [`Readiness::on_found`] or
+/// [`Readiness::on_empty`]. Then, while [`Core::is_armed`], the call settles the handle:
+/// [`Readiness::keep_readable`], and if that returns false, [`Readiness::settle`]. A call that
+/// returns EAGAIN while the handle is not armed ends with [`Readiness::leave_edge`].
+///
+/// ```
+/// use cci_transport::{Arming, Core, HandleCheck, Readiness};
+/// /// The part of `Transport::settle` that every transport writes. True: the handle is quiet.
+/// fn settle(transport: &mut impl Arming, core: &mut Core) -> bool {
+///     let is_empty = core.take_empty();
+///     let check = transport.readiness().begin_settle(is_empty);
+///     !Readiness::keep_readable(transport, core, is_empty) && Readiness::settle(transport, core, check)
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Readiness {
+    wait_policy: WaitPolicy,
+    spin_policy: SpinPolicy,
+    edge_policy: EdgePolicy,
+    /// The endpoint has written the waker.
+    signalled: bool,
+    /// The clock's reading within the call under way, if that has read it.
+    called: Option<Time>,
+    /// A blocking call has made a descriptor of its own, which the handle's state must not mislead.
+    waits_in_call: bool,
+}
+
+impl Readiness {
+    /// Records a call that made progress and found something. `now`: its reading of the clock; read
+    /// here if it is needed and the caller has none.
+    #[inline]
+    pub fn on_found(transport: &mut impl Arming, core: &Core, now: Option<Time>) {
+        // In virtual time nothing arrives while the program spins.
+        let measures = core.is_armed() && !transport.is_virtual();
+        let state = transport.readiness();
+        // What the call found need not be an event: it may return EAGAIN, and rely on a timer.
+        state.called = now;
+        if measures {
+            state.spin_policy.on_found(|| now.unwrap_or_else(monotonic));
+        }
+        state.wait_policy.on_found();
+    }
+
+    /// As [`Readiness::on_found`], while the handle is not armed.
+    #[inline(always)]
+    pub fn on_found_unarmed(&mut self) {
+        self.wait_policy.on_found();
+    }
+
+    /// Records an empty call, and arms or disarms the handle if the program seems to go to sleep or
+    /// to spin. `now`: as for [`Readiness::on_found`]; `tick`: the number of the current tick of
+    /// about four milliseconds ([`Readiness::tick`], or a coarse clock).
+    pub fn on_empty(transport: &mut impl Arming, core: &mut Core, now: Option<Time>, tick: u64) {
+        let now = if core.is_armed() { Some(now.unwrap_or_else(|| transport.now())) } else { now };
+        let state = transport.readiness();
+        state.called = now;
+        if let Some(now) = now.filter(|_| core.is_armed()) {
+            state.spin_policy.on_empty(now);
+        }
+        match state.wait_policy.on_empty(core.is_armed(), core.is_handle_in_use(), tick) {
+            Transition::Stay => {}
+            Transition::Arm => {
+                if !Self::arm(transport, core, HandleCheck::Once) {
+                    Self::disarm(transport, core);
+                }
+            }
+            Transition::Disarm => Self::disarm(transport, core),
+        }
+    }
+
+    /// The number of the tick at this time.
+    #[must_use]
+    pub fn tick(now: Time) -> u64 {
+        now.0 / TICK
+    }
+
+    /// Arms the handle because the program has asked for it, and forgets that the program spun.
+    /// True: there is nothing to do.
+    pub fn arm_now(transport: &mut impl Arming, core: &mut Core) -> bool {
+        transport.readiness().wait_policy.stop();
+        Self::arm(transport, core, HandleCheck::Anew)
+    }
+
+    /// Arms the handle, and ends adaptive spin. True: there is nothing to do.
+    pub fn arm(transport: &mut impl Arming, core: &mut Core, check: HandleCheck) -> bool {
+        core.note_armed();
+        transport.readiness().spin_policy.stop();
+        transport.forget_timer();
+        Self::settle(transport, core, check)
+    }
+
+    /// Makes an armed handle readable exactly if there is something to do. With a check of the
+    /// descriptors it gives an edge too, if there is. True: there is nothing to do.
+    pub fn settle(transport: &mut impl Arming, core: &mut Core, mut check: HandleCheck) -> bool {
+        let state = transport.readiness();
+        let called = state.called.take().unwrap_or_default();
+        if state.edge_policy.on_arming(called) {
+            transport.forget_timer();
+            if check == HandleCheck::Skip {
+                check = HandleCheck::Anew;
+            }
+        }
+        // Checking the descriptors advances the time of a virtual network.
+        if transport.is_virtual() {
+            check = HandleCheck::Skip;
+        }
+        let is_idle = transport.prepare(core, check);
+        if !is_idle && check == HandleCheck::Skip {
+            Self::signal(transport);
+        } else if !is_idle {
+            Self::signal_again(transport);
+        }
+        is_idle
+    }
+
+    /// Begins to settle at the end of a call. `is_empty`: the call returns EAGAIN. Returns the check
+    /// for [`Readiness::settle`].
+    #[inline]
+    pub fn begin_settle(&mut self, is_empty: bool) -> HandleCheck {
+        if is_empty {
+            return HandleCheck::Once;
+        }
+        self.called = None;
+        HandleCheck::Skip
+    }
+
+    /// Leaves an armed handle readable in adaptive spin. `is_empty`: the call returns EAGAIN, and
+    /// must give an edge. False: the program is to sleep.
+    pub fn keep_readable(transport: &mut impl Arming, core: &mut Core, is_empty: bool) -> bool {
+        let state = transport.readiness();
+        if !state.spin_policy.is_on() || state.waits_in_call {
+            return false;
+        }
+        transport.stay_awake(core);
+        Self::signal(transport);
+        if is_empty {
+            let called = transport.readiness().called.take();
+            let now = called.unwrap_or_else(|| transport.now());
+            let edge = transport.readiness().edge_policy.adaptive_spin(now);
+            Self::give(transport, core, edge);
+        }
+        true
+    }
+
+    /// Gives an edge of a handle that is not armed, now or soon, or arms it.
+    pub fn leave_edge(transport: &mut impl Arming, core: &mut Core) {
+        if transport.is_virtual() {
+            return;
+        }
+        let edge = if transport.readiness().wait_policy.spins() {
+            let now = transport.now();
+            transport.readiness().edge_policy.spinning(now)
+        } else {
+            Edge::Now
+        };
+        Self::give(transport, core, edge);
+    }
+
+    fn give(transport: &mut impl Arming, core: &mut Core, edge: Edge) {
+        match edge {
+            Edge::Coming => {}
+            Edge::Now => Self::signal_again(transport),
+            Edge::At(at) => {
+                transport.forget_timer();
+                if !transport.set_edge_timer(at) {
+                    transport.readiness().edge_policy.on_refused();
+                    Self::signal_again(transport);
+                }
+            }
+            Edge::Arm => {
+                if !Self::arm(transport, core, HandleCheck::Anew) {
+                    Self::disarm(transport, core);
+                    Self::signal_again(transport);
+                }
+            }
+        }
+    }
+
+    fn disarm(transport: &mut impl Arming, core: &mut Core) {
+        core.note_disarmed();
+        transport.on_disarmed(core);
+        Self::signal(transport);
+    }
+
+    /// Makes the handle readable.
+    pub fn signal(transport: &mut impl Arming) {
+        if !transport.readiness().signalled {
+            Self::signal_again(transport);
+        }
+    }
+
+    /// Makes the handle readable, and gives an edge even if it is readable already.
+    pub fn signal_again(transport: &mut impl Arming) {
+        transport.readiness().signalled = true;
+        transport.write_waker();
+    }
+
+    /// Whether the endpoint has written the waker, and nobody has drained it since.
+    #[inline]
+    #[must_use]
+    pub fn is_signalled(&self) -> bool {
+        self.signalled
+    }
+
+    /// As [`Readiness::is_signalled`]; the transport drains the waker now.
+    pub fn take_signalled(&mut self) -> bool {
+        std::mem::take(&mut self.signalled)
+    }
+
+    /// Whether the handle is in adaptive spin.
+    #[inline]
+    #[must_use]
+    pub fn is_adaptive_spin(&self) -> bool {
+        self.spin_policy.is_on()
+    }
+
+    /// Records that the timer has fired, and was drained.
+    pub fn on_timer_fired(&mut self) {
+        self.edge_policy.on_fired();
+    }
+
+    /// Records that a blocking call waits on a descriptor of its own: from now on the handle is
+    /// settled after each call, because its state is that descriptor's too.
+    pub fn note_waits_in_call(&mut self) {
+        self.waits_in_call = true;
+    }
+
+    /// Whether [`Readiness::note_waits_in_call`] was called.
+    #[inline]
+    #[must_use]
+    pub fn waits_in_call(&self) -> bool {
+        self.waits_in_call
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CoreOptions, Endpoint};
+    use Called::{Awake, Disarmed, EdgeAt, ForgetTimer, Prepare, Write};
+    use std::cell::RefCell;
+
+    /// What [`Readiness`] has asked of the transport.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Called {
+        Prepare(HandleCheck),
+        Awake,
+        Disarmed,
+        ForgetTimer,
+        EdgeAt(Time),
+        Write,
+    }
+
+    /// A transport that records calls.
+    #[derive(Default)]
+    struct Recorder {
+        readiness: Readiness,
+        calls: RefCell<Vec<Called>>,
+        now: Time,
+        has_work: bool,
+        refuses_timer: bool,
+        is_virtual: bool,
+    }
+
+    impl Recorder {
+        fn note(&self, called: Called) {
+            self.calls.borrow_mut().push(called);
+        }
+
+        fn take(&self) -> Vec<Called> {
+            std::mem::take(&mut self.calls.borrow_mut())
+        }
+    }
+
+    impl Arming for Recorder {
+        fn readiness(&mut self) -> &mut Readiness {
+            &mut self.readiness
+        }
+
+        fn prepare(&mut self, _: &mut Core, check: HandleCheck) -> bool {
+            self.note(Prepare(check));
+            if !self.has_work {
+                self.readiness.take_signalled();
+            }
+            !self.has_work
+        }
+
+        fn stay_awake(&mut self, _: &mut Core) {
+            self.note(Awake);
+        }
+
+        fn on_disarmed(&mut self, _: &mut Core) {
+            self.note(Disarmed);
+        }
+
+        fn forget_timer(&mut self) {
+            self.note(ForgetTimer);
+        }
+
+        fn set_edge_timer(&mut self, at: Time) -> bool {
+            self.note(EdgeAt(at));
+            !self.refuses_timer
+        }
+
+        fn write_waker(&self) {
+            self.note(Write);
+        }
+
+        fn now(&self) -> Time {
+            self.now
+        }
+
+        fn is_virtual(&self) -> bool {
+            self.is_virtual
+        }
+    }
+
+    /// An endpoint whose program has the handle, which is readable.
+    fn opened() -> (Recorder, Core) {
+        let endpoint: &'static Endpoint = Box::leak(Box::new(Endpoint::default()));
+        let mut core = Core::new(endpoint, &CoreOptions::default()).expect("memory");
+        core.note_handle_in_use();
+        let mut transport = Recorder::default();
+        Readiness::signal(&mut transport);
+        assert_eq!(transport.take(), [Write]);
+        (transport, core)
+    }
+
+    /// The same, armed.
+    fn armed() -> (Recorder, Core) {
+        let (mut transport, mut core) = opened();
+        assert!(Readiness::arm_now(&mut transport, &mut core));
+        assert_eq!(transport.take(), [ForgetTimer, Prepare(HandleCheck::Anew)]);
+        (transport, core)
+    }
+
+    /// The end of a call, as a transport makes it.
+    fn end(transport: &mut Recorder, core: &mut Core, is_empty: bool) {
+        let check = transport.readiness.begin_settle(is_empty);
+        if !Readiness::keep_readable(transport, core, is_empty) {
+            Readiness::settle(transport, core, check);
+        }
+    }
+
+    fn empty_call(transport: &mut Recorder, core: &mut Core) {
+        let now = transport.now;
+        Readiness::on_empty(transport, core, Some(now), 0);
+        if core.is_armed() {
+            end(transport, core, true);
+        } else {
+            Readiness::leave_edge(transport, core);
+        }
+    }
+
+    /// Makes short waits until the handle is in adaptive spin.
+    fn spin(transport: &mut Recorder, core: &mut Core) {
+        for _ in 0..4 {
+            empty_call(transport, core);
+            let now = Time(transport.now.0 + 1000);
+            transport.now = now;
+            Readiness::on_found(transport, core, Some(now));
+            end(transport, core, false);
+        }
+        assert!(transport.readiness.is_adaptive_spin());
+        transport.take();
+    }
+
+    #[test]
+    fn the_fifth_empty_call_arms_and_the_ones_before_give_edges() {
+        let (mut transport, mut core) = opened();
+        for _ in 0..4 {
+            empty_call(&mut transport, &mut core);
+            assert_eq!(transport.take(), [Write], "it may sleep now");
+        }
+        empty_call(&mut transport, &mut core);
+        assert!(core.is_armed() && !transport.readiness.is_signalled());
+        assert_eq!(transport.take(), [ForgetTimer, Prepare(HandleCheck::Once), Prepare(HandleCheck::Once)]);
+    }
+
+    #[test]
+    fn a_handle_with_work_is_not_armed() {
+        let (mut transport, mut core) = opened();
+        transport.has_work = true;
+        for _ in 0..5 {
+            empty_call(&mut transport, &mut core);
+        }
+        assert!(!core.is_armed() && transport.readiness.is_signalled());
+        assert!(transport.take().ends_with(&[Prepare(HandleCheck::Once), Write, Disarmed, Write]));
+    }
+
+    #[test]
+    fn a_program_that_spins_has_its_handle_disarmed_and_readable() {
+        let (mut transport, mut core) = armed();
+        let calls = (1..100).find(|_| {
+            // Each call finds the handle quiet.
+            transport.take();
+            empty_call(&mut transport, &mut core);
+            !core.is_armed()
+        });
+        assert_eq!(calls, Some(65));
+        assert!(transport.readiness.is_signalled());
+        assert!(matches!(transport.take()[..], [Disarmed, Write, ForgetTimer, EdgeAt(_)]), "and an edge to come");
+    }
+
+    #[test]
+    fn an_armed_handle_with_work_gives_an_edge_to_an_empty_call_only() {
+        let (mut transport, mut core) = armed();
+        transport.has_work = true;
+        end(&mut transport, &mut core, false);
+        assert_eq!(transport.take(), [Prepare(HandleCheck::Skip), Write]);
+        end(&mut transport, &mut core, false);
+        assert_eq!(transport.take(), [Prepare(HandleCheck::Skip)], "it is readable already");
+        end(&mut transport, &mut core, true);
+        assert_eq!(transport.take(), [Prepare(HandleCheck::Once), Write], "it may sleep now");
+    }
+
+    #[test]
+    fn adaptive_spin_leaves_the_handle_readable_and_each_empty_call_gives_an_edge() {
+        let (mut transport, mut core) = armed();
+        spin(&mut transport, &mut core);
+        transport.refuses_timer = true;
+        for _ in 0..20 {
+            empty_call(&mut transport, &mut core);
+            match transport.take()[..] {
+                [Awake, Write] => {}
+                [Awake, ForgetTimer, EdgeAt(_), Write] => transport.refuses_timer = false,
+                ref calls => panic!("{calls:?}"),
+            }
+        }
+        assert!(!transport.refuses_timer, "it never tried the timer");
+        end(&mut transport, &mut core, false);
+        assert_eq!(transport.take(), [Awake], "this call returns an event");
+    }
+
+    #[test]
+    fn a_call_checks_the_descriptors_anew_where_an_earlier_one_relies_on_the_timer() {
+        let (mut transport, mut core) = armed();
+        spin(&mut transport, &mut core);
+        while !matches!(transport.take()[..], [Awake, ForgetTimer, EdgeAt(_)]) {
+            empty_call(&mut transport, &mut core);
+        }
+        transport.readiness.spin_policy.stop();
+        end(&mut transport, &mut core, false);
+        assert_eq!(transport.take(), [ForgetTimer, Prepare(HandleCheck::Anew)]);
+        end(&mut transport, &mut core, false);
+        assert_eq!(transport.take(), [Prepare(HandleCheck::Skip)], "nothing relies on it any more");
+    }
+
+    #[test]
+    fn a_blocking_call_with_a_descriptor_of_its_own_ends_adaptive_spin() {
+        let (mut transport, mut core) = armed();
+        spin(&mut transport, &mut core);
+        transport.readiness.note_waits_in_call();
+        end(&mut transport, &mut core, false);
+        assert_eq!(transport.take(), [Prepare(HandleCheck::Skip)]);
+    }
+
+    #[test]
+    fn in_virtual_time_there_are_neither_edges_nor_adaptive_spin() {
+        let (mut transport, mut core) = opened();
+        transport.is_virtual = true;
+        Readiness::leave_edge(&mut transport, &mut core);
+        assert_eq!(transport.take(), []);
+        assert!(Readiness::arm_now(&mut transport, &mut core));
+        assert_eq!(transport.take(), [ForgetTimer, Prepare(HandleCheck::Skip)]);
+        for _ in 0..20 {
+            empty_call(&mut transport, &mut core);
+            Readiness::on_found(&mut transport, &core, None);
+        }
+        assert!(!transport.readiness.is_adaptive_spin());
+    }
+}
