@@ -1,4 +1,5 @@
-//! Programs that sleep in every kind of event loop get all of their events, on both transports, with both sides asleep.
+//! Programs that sleep in every kind of event loop get all of their events, on every transport in real time, with both sides
+//! asleep.
 
 #![forbid(unsafe_code)]
 
@@ -438,6 +439,37 @@ fn arming_keeps_an_edge_of_adaptive_spin() {
     after_relying_on_timer(&sm_device(), false, |server| server.arm().expect("open"));
 }
 
+fn arming_keeps_an_edge_of_spinning(device: &Device) {
+    after_relying_on_timer(device, true, |server| server.arm().expect("open"));
+}
+
+/// The template of a link has no timer for edges: each empty call of a program that spins gives one.
+mod arming_after_spinning {
+    use super::*;
+
+    #[test]
+    fn sm() {
+        arming_keeps_an_edge_of_spinning(&sm_device());
+    }
+
+    #[test]
+    fn sock() {
+        arming_keeps_an_edge_of_spinning(&super::sock());
+    }
+
+    #[cfg(feature = "template")]
+    #[test]
+    fn template() {
+        arming_keeps_an_edge_of_spinning(&device_of("template", &[]));
+    }
+}
+
+#[cfg(feature = "template")]
+#[test]
+fn an_edge_of_the_template_after_adaptive_spin() {
+    after_relying_on_timer(&device_of("template", &[]), false, |_| ());
+}
+
 /// An endpoint whose program sleeps after an adaptive spin does not wake it for an edge that nobody needs any more.
 #[test]
 fn a_sleeper_is_not_woken_by_the_timer_of_an_edge() {
@@ -484,7 +516,7 @@ fn arm_ends_spinning(device: &Device) {
     }
 }
 
-macro_rules! on_both {
+macro_rules! on_each {
     ($($name:ident: $check:expr;)+) => {
         mod sm {
             use super::*;
@@ -494,10 +526,20 @@ macro_rules! on_both {
             use super::*;
             $(#[test] fn $name() { ($check)(&super::sock()); })+
         }
+        #[cfg(feature = "template")]
+        mod template {
+            use super::*;
+            $(#[test] fn $name() { ($check)(&device_of("template", &[])); })+
+        }
+        #[cfg(feature = "template_link")]
+        mod template_link {
+            use super::*;
+            $(#[test] fn $name() { ($check)(&device_of("template-link", &[])); })+
+        }
     };
 }
 
-on_both! {
+on_each! {
     edge_triggered: |device: &Device| both_asleep(device, Kind::Edge);
     one_shot: |device: &Device| both_asleep(device, Kind::OneShot);
     level_triggered: |device: &Device| both_asleep(device, Kind::Level);
@@ -509,8 +551,5 @@ on_both! {
     two_threads_of_one_endpoint: |device: &Device| two_threads(device);
     an_edge_after_any_number_of_empty_calls: |device: &Device| after_empty_calls(device, true);
     an_edge_after_spinning: |device: &Device| after_empty_calls(device, false);
-    arming_keeps_an_edge_of_spinning: |device: &Device| {
-        after_relying_on_timer(device, true, |server| server.arm().expect("open"));
-    };
     arming_ends_spinning: |device: &Device| arm_ends_spinning(device);
 }

@@ -6,7 +6,7 @@ use crate::inbox::Inbox;
 use crate::mailbox::{Mailbox, parse};
 use cci_proto::Status;
 use cci_transport::{
-    Condition, Core, Driver, ExpectedClients, OpenError, Opening, PendingEvents, Scope, Transport, random,
+    Condition, Core, Driver, ExpectedClients, OpenError, Opening, PendingEvents, Readiness, Scope, Transport, random,
 };
 use std::collections::BTreeMap;
 
@@ -56,18 +56,20 @@ fn open(core: &Core, opening: &Opening<'_>) -> Result<Box<dyn Transport>, OpenEr
     let inbox = Inbox::new(core, opening.max_send_size).map_err(system)?;
     // Last, because peers can find the endpoint from here on.
     let mailbox = Mailbox::open(wanted, handle.waker(), key)?;
-    // The handle is readable until it is armed: a program that sleeps first must not miss a frame.
-    mailbox.probe();
-    Ok(Box::new(Template {
+    let mut template = Template {
         mailbox,
         handle,
+        readiness: Readiness::default(),
         inbox,
         sides: BTreeMap::new(),
         last_number: 0,
         expected: ExpectedClients::default(),
         pending_events: PendingEvents::default(),
         max_send_size: opening.max_send_size,
-    }))
+    };
+    // The handle is readable until it is armed: a program that sleeps first must not miss a frame.
+    Readiness::signal(&mut template);
+    Ok(Box::new(template))
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ mod transport;
 pub use driver::DRIVER;
 
 use cci_proto::Time;
-use cci_transport::{ExpectedClients, PendingEvents};
+use cci_transport::{ExpectedClients, PendingEvents, Readiness};
 use handle::Handle;
 use inbox::Inbox;
 use mailbox::Mailbox;
@@ -42,6 +42,7 @@ use std::sync::Arc;
 struct Template {
     mailbox: Arc<Mailbox>,
     handle: Handle,
+    readiness: Readiness,
     inbox: Inbox,
     /// Connections by this side's number. A number is not reused, so that a late frame finds no
     /// other connection.

@@ -3,7 +3,6 @@
 //! A new transport replaces this file by its own way to move frames. Peers use a mailbox without the
 //! endpoint's lock. So each part has a lock of its own, which nobody holds while taking another.
 
-use crate::handle::{drain, ring};
 use cci_mem::fork::PerProcess;
 use cci_mem::sync::{AtomicU64, Ordering};
 use cci_proto::{Attribute, Status, Time};
@@ -146,7 +145,7 @@ impl Mailbox {
             return false;
         }
         arrivals.frames.push_back(frame);
-        // Under the lock, so that `settle` cannot clear the handle between the frame and the write.
+        // Under the lock, so that `watch` cannot clear the handle between the frame and the write.
         if arrivals.is_watched && !std::mem::replace(&mut arrivals.is_readable, true) {
             ring(&self.waker);
         }
@@ -168,20 +167,23 @@ impl Mailbox {
         std::mem::take(&mut lock(&self.arrivals).frames)
     }
 
-    /// Makes the handle readable if there is work or a frame, and quiet otherwise. `needs_edge`: a
-    /// handle that stays readable gives an edge. Returns whether it is quiet.
-    pub(crate) fn settle(&self, has_work: bool, needs_edge: bool) -> bool {
+    /// Has arrivals write the waker from now on, and drains it unless there is work or a frame.
+    /// Returns whether there is neither.
+    pub(crate) fn watch(&self, has_work: bool) -> bool {
         let mut arrivals = lock(&self.arrivals);
         arrivals.is_watched = true;
         let is_quiet = !has_work && arrivals.frames.is_empty();
         if is_quiet {
             // Also where this side has not written: another thread's wake-up makes it readable once.
             drain(&self.waker);
-        } else if needs_edge || !arrivals.is_readable {
-            ring(&self.waker);
         }
         arrivals.is_readable = !is_quiet;
         is_quiet
+    }
+
+    /// Spares arrivals the write, because the handle stays readable.
+    pub(crate) fn unwatch(&self) {
+        lock(&self.arrivals).is_watched = false;
     }
 
     /// Makes the handle readable once, so that a program that sleeps on it makes progress.
@@ -215,4 +217,14 @@ impl Mailbox {
         arrivals.is_closed = true;
         std::mem::take(&mut arrivals.frames)
     }
+}
+
+/// Makes a waker readable. It is non-blocking, and never full.
+fn ring(waker: &OwnedFd) {
+    let _ = rustix::io::write(waker, &1u64.to_ne_bytes());
+}
+
+/// Makes a waker quiet.
+fn drain(waker: &OwnedFd) {
+    let _ = rustix::io::read(waker, &mut [0; 8]);
 }

@@ -10,7 +10,7 @@ use cci_mem::memory::Memory;
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Time};
 use cci_transport::{
-    Connect, Connection, ConnectionReport, Core, Message, Peer, Posted, Rma, Slot, Transport, monotonic,
+    Connect, Connection, ConnectionReport, Core, Message, Peer, Posted, Readiness, Rma, Slot, Transport, monotonic,
 };
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -28,11 +28,14 @@ fn begin(connection: &Connection) -> Time {
 }
 
 impl Template {
-    /// Handles what has arrived and what is late. It never waits.
-    pub(crate) fn make_progress(&mut self, core: &mut Core) {
+    /// Handles what has arrived and what is late. It never waits. Returns whether something has
+    /// arrived, and the time.
+    pub(crate) fn make_progress(&mut self, core: &mut Core) -> (bool, Time) {
         let now = monotonic();
         self.mailbox.note_polled(now);
-        for frame in self.mailbox.take() {
+        let frames = self.mailbox.take();
+        let has_found = !frames.is_empty();
+        for frame in frames {
             self.on_frame(core, frame);
         }
         self.deliver(core);
@@ -41,6 +44,7 @@ impl Template {
         }
         self.expire(core, now);
         self.pending_events.flush(core);
+        (has_found, now)
     }
 
     /// A frame for a connection that has ended is dropped: its peer's frame was on the way.
@@ -114,17 +118,15 @@ impl Template {
     }
 
     /// When the program must call again though nothing arrives.
-    fn deadline(&self) -> Option<Time> {
+    pub(crate) fn deadline(&self) -> Option<Time> {
         let sides = self.sides.values().filter_map(Side::deadline).min();
         let retry = (!self.pending_events.is_empty()).then(|| monotonic() + RETRY_EVENTS);
         [sides, self.expected.deadline(), retry].into_iter().flatten().min()
     }
 
-    /// Makes the handle readable exactly if there is something to do. Returns whether it is quiet.
-    fn settle_handle(&mut self, core: &mut Core, needs_edge: bool) -> bool {
-        let has_work = core.has_event() || core.has_room_again() || self.sides.values().any(Side::is_runnable);
-        self.handle.set_timer(self.deadline());
-        self.mailbox.settle(has_work, needs_edge)
+    /// Whether a call would start an operation.
+    pub(crate) fn is_runnable(&self) -> bool {
+        self.sides.values().any(Side::is_runnable)
     }
 }
 
@@ -240,28 +242,34 @@ impl Transport for Template {
         rma::deregister(&self.mailbox, handle)
     }
 
+    /// `Readiness` arms the handle for a program that seems to sleep, and disarms it for one that
+    /// spins, which saves the system calls of `settle`.
     fn progress(&mut self, core: &mut Core) {
-        self.make_progress(core);
+        let (has_found, now) = self.make_progress(core);
+        if has_found || core.has_event() {
+            Readiness::on_found(self, core, Some(now));
+        } else {
+            Readiness::on_empty(self, core, Some(now), Readiness::tick(now));
+        }
     }
 
-    /// Once armed, the handle stays armed: every call then ends with `settle`. `WaitPolicy` and
-    /// `EdgePolicy` would disarm it while a program spins, which saves the system calls of `settle`.
     fn arm(&mut self, core: &mut Core) -> bool {
-        core.note_armed();
-        self.settle_handle(core, true)
+        Readiness::arm_now(self, core)
     }
 
     fn settle(&mut self, core: &mut Core) {
         core.take_popped();
         // A program that got EAGAIN may sleep, edge-triggered.
-        let needs_edge = core.take_empty();
-        self.settle_handle(core, needs_edge);
+        let is_empty = core.take_empty();
+        let check = self.readiness.begin_settle(is_empty);
+        if !Readiness::keep_readable(self, core, is_empty) {
+            Readiness::settle(self, core, check);
+        }
         core.publish_gauges();
     }
 
-    /// The first empty call of a program that has the handle arms it.
     fn leave_edge(&mut self, core: &mut Core) {
-        self.arm(core);
+        Readiness::leave_edge(self, core);
     }
 
     fn waker(&self) -> Arc<OwnedFd> {
