@@ -216,9 +216,10 @@ impl Sock {
             Some(Blocked::Queue(until)) => (Some(deadline.map_or(until, |deadline| deadline.min(until))), false),
             _ => (deadline, wants_write),
         };
-        self.ready.set_deadline(deadline);
+        // Where the system refuses the timer, the program is to call again instead of sleeping.
+        let wakes = self.ready.set_deadline(deadline);
         self.ready.watch_room(&self.socket, room);
-        true
+        wakes
     }
 }
 

@@ -70,15 +70,13 @@ impl Ready {
 
     /// Makes the handle readable at `deadline` at the latest. One that stands and is earlier stays:
     /// an empty call when it passes costs less than a timer set anew with every message, which on a
-    /// virtual machine is a trap into its host.
-    pub(crate) fn set_deadline(&mut self, deadline: Option<Time>) {
+    /// virtual machine is a trap into its host. False: the system refuses.
+    pub(crate) fn set_deadline(&mut self, deadline: Option<Time>) -> bool {
         let suffices = match (self.deadline, deadline) {
             (Some(stands), Some(wanted)) => stands <= wanted && !self.rings,
             (stands, wanted) => stands == wanted,
         };
-        if !suffices {
-            self.set_timer(deadline);
-        }
+        suffices || self.set_timer(deadline)
     }
 
     /// Has the timer fire at `at`, whatever stood before. False: the system refuses.

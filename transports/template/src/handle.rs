@@ -32,10 +32,14 @@ impl Handle {
     }
 
     /// Makes the handle readable at a deadline, and quiet as far as the last one was the reason.
-    fn set_timer(&mut self, deadline: Option<Time>) {
-        if self.timer != Some(deadline) && self.set.set_timer(deadline) {
-            self.timer = Some(deadline);
+    /// False: the system refuses, so that the program is to call again instead of sleeping.
+    fn set_timer(&mut self, deadline: Option<Time>) -> bool {
+        if self.timer == Some(deadline) {
+            return true;
         }
+        let is_set = self.set.set_timer(deadline);
+        self.timer = is_set.then_some(deadline);
+        is_set || deadline.is_none()
     }
 }
 
@@ -47,8 +51,8 @@ impl Arming for Template {
     /// Arrivals write the waker from now on. There is no other descriptor whose edge could have
     /// passed, so that there is nothing to check first.
     fn prepare(&mut self, core: &mut Core, _: HandleCheck) -> bool {
-        self.handle.set_timer(self.deadline());
-        let has_work = core.has_event() || core.has_room_again() || self.is_runnable();
+        let wakes = self.handle.set_timer(self.deadline());
+        let has_work = !wakes || core.has_event() || core.has_room_again() || self.is_runnable();
         let is_idle = self.mailbox.watch(has_work);
         if is_idle {
             self.readiness.take_signalled();

@@ -77,6 +77,7 @@ impl Sm {
             refusing: 0,
             wanting: VecDeque::new(),
             deadlines_moved: false,
+            timer_refused: false,
             strays: 0,
         };
         let mut endpoint = Self {

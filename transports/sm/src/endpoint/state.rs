@@ -64,6 +64,8 @@ pub(crate) struct EndpointState {
     pub(crate) landings_wait: bool,
     /// Something that moves a deadline has happened since the timer was set.
     pub(crate) deadlines_moved: bool,
+    /// The system has refused to set the timer to the next deadline.
+    pub(crate) timer_refused: bool,
     /// Frames whose connection does not exist (any more).
     pub(crate) strays: u64,
 }

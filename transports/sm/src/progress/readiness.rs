@@ -81,7 +81,8 @@ impl Arming for Sm {
         }
         let work = self.flush_waiting(core) | self.has_work();
         self.state.control.signal_quiet(work);
-        let is_idle = !work && !core.has_event() && !core.has_room_again();
+        // Where the system refuses the timer, the program is to call again instead of sleeping.
+        let is_idle = !work && !self.state.timer_refused && !core.has_event() && !core.has_room_again();
         if is_idle && self.readiness.take_signalled() {
             self.state.control.drain_waker();
         }

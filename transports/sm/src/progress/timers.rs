@@ -213,6 +213,6 @@ impl Sm {
         let next = [lanes, expected, listening, pending_events].into_iter().flatten().min();
         // A millisecond later, because deadlines and clock readings are whole milliseconds.
         let at = next.map(|next| Time(next.max(now).saturating_add(1).saturating_mul(1_000_000)));
-        self.state.control.set_timer(at);
+        self.state.timer_refused = !self.state.control.set_timer(at) && at.is_some();
     }
 }

@@ -1,10 +1,14 @@
-//! Where a filter of system calls refuses timers, endpoints work and end all the same.
+//! Where a filter of system calls refuses timers, endpoints work and end all the same, and sleepers see their timeouts.
 
 #![forbid(unsafe_code)]
 
 use cci::__binding::{Contract, Flags};
-use cci::{Attribute, Endpoint, EventKind, Notify, Rights, Rma, SharedMemory};
+use cci::{
+    Attribute, Connect, Endpoint, EndpointFor, EndpointOptions, Event, EventKind, Failure, LocalEndpoint, Notify,
+    Rights, Rma, SharedMemory,
+};
 use cci_testkit::{World, device_of, open, sys};
+use rustix::event::{PollFd, PollFlags, poll};
 use std::time::{Duration, Instant};
 
 /// Much longer than an end takes, and much shorter than for ever.
@@ -68,5 +72,35 @@ fn endpoints_end_where_no_timer_can_be_set() {
     drop(world);
     for endpoint in [before, a, b] {
         close(endpoint);
+    }
+}
+
+/// Connects to an endpoint that makes no calls, and sleeps on the handle until that has failed.
+fn see_a_timeout_asleep<T>(client: &EndpointFor<T>, server: &Endpoint) {
+    let begun = Instant::now();
+    client.connect(&Connect::to(server.uri()).timeout(Duration::from_millis(300))).expect("a connect");
+    loop {
+        match client.get_event().expect("usable") {
+            Some(Event::ConnectFailed(failed)) => return assert_eq!(failed.failure(), Failure::TimedOut),
+            Some(event) => panic!("{event:?}"),
+            None => {}
+        }
+        let mut handle = [PollFd::new(client, PollFlags::IN)];
+        assert_eq!(poll(&mut handle, Some(&LIMIT.try_into().expect("short"))), Ok(1), "{:?}", begun.elapsed());
+    }
+}
+
+#[test]
+fn a_sleeper_sees_its_timeout_where_no_timer_can_be_set() {
+    if !in_own_process("a_sleeper_sees_its_timeout_where_no_timer_can_be_set") {
+        return;
+    }
+    sys::refuse_call(libc::SYS_timerfd_settime);
+    for (transport, keys) in [("sm", vec![]), ("sock", vec![("ip", "127.0.0.1")])] {
+        let device = device_of(transport, &keys);
+        let server = open(&device);
+        see_a_timeout_asleep(&open(&device), &server);
+        let local = LocalEndpoint::open(&device, &EndpointOptions::new()).expect("an endpoint");
+        see_a_timeout_asleep(&local, &server);
     }
 }
