@@ -227,7 +227,7 @@ pub(crate) fn await_event<P: Driver, T>(
 }
 
 /// Keepalive timeout; the transport probes the peer a few times within it.
-const SILENCE: Duration = Duration::from_secs(10);
+pub(crate) const SILENCE: Duration = Duration::from_secs(10);
 
 /// Time limit for two endpoints of one process to connect.
 const JOIN: Duration = Duration::from_secs(10);

@@ -59,10 +59,12 @@ impl Request {
         let asked = device.transport.clone().or_else(|| server.as_deref().and_then(client::scheme));
         let transport = transport(asked.as_deref())?;
         let is_local = server.is_none();
-        let mut keys = with_keys(&transport.arguments, &device.keys);
-        if is_local && abi == Abi::Rust {
-            keys = on_loopback(&transport.name, keys);
-        }
+        let keys = match abi {
+            Abi::Rust if is_local => on_loopback(&transport.name, with_keys(&transport.arguments, &device.keys)),
+            Abi::Rust => with_keys(&transport.arguments, &device.keys),
+            // The library reads those of the configuration itself.
+            Abi::C => device.keys,
+        };
         let kind = match probe {
             _ if !is_local => None,
             ProbeChoice::Natural => Plan::natural_probe(&session, &transport.name),

@@ -1,7 +1,8 @@
 //! The measuring loops' way through `libcci.so`: its functions, called through pointers as any C program calls them.
 
-use crate::measure::driver::{Completion, Driver, DriverError, DriverEvent, Opening, PostError, Transfer, nap};
-use cci::{Attribute, EventKind, Memory, RmaHandle, Status};
+use crate::measure::driver::{self, Completion, Driver, DriverError, DriverEvent, Opening, PostError, Transfer, nap};
+use crate::reach::scope;
+use cci::{Attribute, EventKind, Memory, RmaHandle, Scope, Status};
 use cci_report::names::{Mode, Threads};
 use cci_report::{UserError, while_doing};
 use libloading::Library;
@@ -14,6 +15,11 @@ use std::time::Duration;
 const ABI_VERSION: u32 = 2;
 const SILENT: c_int = 8;
 const OPT_ENDPT_URI: c_int = 4;
+const OPT_CONN_KEEPALIVE_TIMEOUT: c_int = 7;
+
+/// Keepalive timeout of a connection within one host: CCI 2.2 has no other event for the death of a peer, which `sm` sees at once. A
+/// peer that lives may make no call for as long as its longest block.
+const SILENCE: Duration = Duration::from_secs(300);
 
 #[repr(C)]
 struct CDevice {
@@ -226,6 +232,19 @@ impl Driver for CLibrary {
                 0,
                 &raw const timeout,
             )
+        })
+    }
+
+    fn watch(&self, connection: CHandle) -> Result<(), UserError> {
+        type SetOpt = unsafe extern "C" fn(*const c_void, c_int, *const c_void) -> c_int;
+        let missing = while_doing("the library lacks a function of CCI 2.2");
+        // SAFETY: the type is that of `cci.h`.
+        let set_opt: SetOpt = unsafe { *self.functions.library.get(b"cci_set_opt\0").map_err(missing)? };
+        let silence = if scope(&self.transport) == Some(Scope::Network) { driver::SILENCE } else { SILENCE };
+        let micros = u32::try_from(silence.as_micros()).unwrap_or(u32::MAX);
+        // SAFETY: a connection of this library; the option reads a `uint32_t`.
+        check("cci_set_opt", unsafe {
+            set_opt(connection.0.cast(), OPT_CONN_KEEPALIVE_TIMEOUT, (&raw const micros).cast())
         })
     }
 
