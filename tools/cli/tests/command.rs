@@ -208,30 +208,99 @@ fn a_run_takes_the_time_that_is_asked_for_whatever_the_size() {
 #[test]
 fn a_signal_ends_a_run_and_what_was_measured_is_shown_and_written() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("rows.json");
         let server = Server::start();
         for to in [&["--local"][..], &["--connect", &server.uri]] {
-            let mut command = cci(&["perf", "pingpong", "-s", "8", "-t", "3000s", "--launches", "1"]);
-            command.args(to).args(["--json", file.to_str().unwrap()]).stdout(Stdio::piped()).stderr(Stdio::piped());
-            let child = command.spawn().unwrap();
-            let begin = Instant::now();
-            // Blocks are being measured as soon as the processes use a processor; how many does not matter.
-            while begin.elapsed() < Duration::from_millis(700) {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            kill_process(Pid::from_child(&child), signal).unwrap();
-            let output = child.wait_with_output().unwrap();
-            let said = text(&output.stderr);
-            assert!(begin.elapsed() < PATIENCE && output.status.code() == Some(1), "{signal:?} {said}");
-            assert!(said.contains("a signal ended the run"), "{said}");
-            if said.contains("the run is incomplete") {
-                assert!(text(&output.stdout).contains("half round trip"), "{said}");
-                let document: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
-                assert_eq!(document["complete"], false);
-                positive(&document["rows"][0], "median_ns");
-            }
+            let run = [&["pingpong", "-s", "8", "-t", "3000s", "--launches", "1"], to].concat();
+            let (shown, document) = ended_by(signal, &run);
+            assert!(shown.contains("half round trip"), "{shown}");
+            positive(&document["rows"][0], "median_ns");
         }
+    }
+}
+
+#[test]
+fn a_signal_ends_every_measurement_and_what_was_measured_is_shown_and_written() {
+    for (arguments, shown, field) in [
+        (&["jitter", "--local", "-s", "8", "-t", "3000s", "--launches", "1"][..], "round trips of 8 B", "median_ns"),
+        (&["overlap", "--local", "--op", "write", "-s", "64K", "-t", "3000s", "--launches", "1"], "computing", ""),
+        (&["threads", "--upto", "2", "-s", "8", "-t", "14s"], "threads", ""),
+        (&["logp", "--local", "-s", "8", "-t", "3000s"], "Fit:", "round_trip_ns"),
+        (&["breakdown", "--local", "-s", "8", "-t", "3000s"], "flow-control", "total_ns"),
+        (&["gups", "--local", "--table", "1M", "--updates", "1000000000000"], "updates", "updates"),
+        (&["idle", "--seconds", "3000"], "idle", "seconds"),
+        (&["memory", "--connections", "1000000"], "connections", "endpoint_resident_bytes"),
+    ] {
+        let (text, document) = ended_by(Signal::TERM, arguments);
+        assert!(text.contains(shown), "{arguments:?}: {text}");
+        let found = &document["findings"][0];
+        if !field.is_empty() {
+            positive(found, field);
+        }
+        if ["memory", "overlap", "threads"].contains(&arguments[0]) {
+            assert!(!found["points"].as_array().unwrap().is_empty(), "{document}");
+        }
+        if arguments[0] == "gups" {
+            assert_eq!(found["errors"], 0, "{document}");
+        }
+    }
+}
+
+/// Runs a measurement that would take very long, sends the signal in its midst, and expects that what was measured is shown as
+/// incomplete: what is shown, and the document that is written.
+fn ended_by(signal: Signal, arguments: &[&str]) -> (String, Value) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("found.json");
+    let mut command = cci(&["perf"]);
+    command.args(arguments).args(["--json", file.to_str().unwrap()]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = Running(command.spawn().unwrap());
+    under_way(child.0.id(), arguments[0] == "idle");
+    kill_process(Pid::from_child(&child.0), signal).unwrap();
+    let (code, shown, said) = child.output();
+    assert_eq!(code, Some(1), "{arguments:?} {signal:?}: {said}");
+    assert!(said.contains("the run is incomplete") && said.contains("a signal ended the run"), "{arguments:?}: {said}");
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!(document["complete"], false);
+    (shown, document)
+}
+
+/// Waits until a run and the processes that it started have used so much processor time that they measure; one that measures
+/// idleness sleeps instead.
+fn under_way(pid: u32, is_idle: bool) {
+    let used = || ticks(pid) + children(pid).into_iter().map(ticks).sum::<u64>();
+    let begin = Instant::now();
+    while if is_idle { begin.elapsed() < Duration::from_secs(2) } else { used() < 300 } {
+        assert!(begin.elapsed() < PATIENCE, "the run did not begin");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_run_under_nohup_outlives_its_terminal() {
+    for arguments in
+        [&["pingpong", "--local", "-s", "8", "-t", "3000s", "--launches", "1"][..], &["idle", "--seconds", "3000"]]
+    {
+        let mut command = Command::new("nohup");
+        command.arg(env!("CARGO_BIN_EXE_cci")).arg("perf").args(arguments).env_remove("CCI_CONFIG");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = Running(command.spawn().unwrap());
+        under_way(child.0.id(), arguments[0] == "idle");
+        let ignored = |pid: u32| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+            let mask = |field: &str| {
+                let mask = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+                u64::from_str_radix(mask.trim(), 16).unwrap()
+            };
+            // The first bit is that of SIGHUP.
+            (mask("SigIgn:") & 1, mask("SigCgt:") & 1)
+        };
+        for pid in std::iter::once(child.0.id()).chain(children(child.0.id())) {
+            assert_eq!(ignored(pid), (1, 0), "{arguments:?}: SIGHUP is ignored in {pid}, and no handler is set");
+        }
+        kill_process(Pid::from_child(&child.0), Signal::HUP).unwrap();
+        kill_process(Pid::from_child(&child.0), Signal::TERM).unwrap();
+        // A second signal that is not ignored would end it with another status.
+        let (code, _, said) = child.output();
+        assert!(code == Some(1) && said.contains("the run is incomplete"), "{code:?} {said}");
     }
 }
 
@@ -658,9 +727,9 @@ fn a_server_killed_in_the_midst_of_a_run_leaves_the_rows_so_far_and_a_status() {
     assert!(!document["rows"].as_array().unwrap().is_empty());
 }
 
-/// Processor time of a process, in ticks of the kernel.
+/// Processor time of a process, in ticks of the kernel; none of one that has ended.
 fn ticks(pid: u32) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return 0 };
     let fields: Vec<_> = text.rsplit(')').next().unwrap().split_whitespace().collect();
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
@@ -729,6 +798,21 @@ fn many_connections_of_one_endpoint_are_counted_and_cost_their_bytes() {
 
 /// A process that is ended when the test ends, well or not.
 struct Running(Child);
+
+impl Running {
+    /// Its status, what it wrote to standard output, and what it said.
+    fn output(mut self) -> (Option<i32>, String, String) {
+        let mut errors = self.0.stderr.take().unwrap();
+        let said = std::thread::spawn(move || {
+            let mut said = String::new();
+            errors.read_to_string(&mut said).unwrap();
+            said
+        });
+        let mut shown = String::new();
+        self.0.stdout.take().unwrap().read_to_string(&mut shown).unwrap();
+        (self.0.wait().unwrap().code(), shown, said.join().unwrap())
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {

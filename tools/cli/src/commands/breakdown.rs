@@ -4,6 +4,7 @@ use crate::arguments::DeviceArguments;
 use crate::choice::choice;
 use crate::perf::{conclude_found, say};
 use crate::results::ResultsArguments;
+use cci_perf::measure::interrupt;
 use cci_perf::methods::breakdown::{BreakdownOptions, measure};
 use cci_report::UserError;
 use cci_report::names::Threads;
@@ -20,13 +21,13 @@ pub(crate) struct BreakdownArguments {
     #[command(flatten)]
     device: DeviceArguments,
     /// Bytes of the request and of the reply
-    #[arg(long, default_value = "8", value_parser = parse_size)]
+    #[arg(short, long, default_value = "8", value_parser = parse_size)]
     size: u64,
     /// Endpoints for one thread, or for many
     #[arg(long, value_parser = choice::<Threads>(), default_value = "many")]
     threads: Threads,
     /// Time for all rounds: short, normal, long, or such as 250ms
-    #[arg(long, default_value = "normal", value_parser = parse_time)]
+    #[arg(short, long, default_value = "normal", value_parser = parse_time)]
     time: Duration,
     #[command(flatten)]
     results: ResultsArguments,
@@ -35,6 +36,7 @@ pub(crate) struct BreakdownArguments {
 /// Measures.
 pub(crate) fn breakdown(arguments: &BreakdownArguments) -> Result<(), UserError> {
     let mut files = arguments.results.open(None)?;
+    interrupt::watch()?;
     let options = BreakdownOptions {
         device: arguments.device.asked(),
         size: arguments.size,

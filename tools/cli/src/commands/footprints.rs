@@ -2,6 +2,7 @@
 
 use crate::perf::conclude_found;
 use crate::results::ResultsArguments;
+use cci_perf::measure::interrupt;
 use cci_perf::methods::footprints;
 use cci_report::UserError;
 use clap::Args;
@@ -40,6 +41,7 @@ pub(crate) struct IdleArguments {
 /// Measures memory.
 pub(crate) fn memory(arguments: &MemoryArguments) -> Result<(), UserError> {
     let mut files = arguments.shared.results.open(None)?;
+    interrupt::watch()?;
     let found = footprints::memory(arguments.shared.transport.as_deref(), arguments.connections)?;
     conclude_found(found, &mut files)
 }
@@ -47,5 +49,6 @@ pub(crate) fn memory(arguments: &MemoryArguments) -> Result<(), UserError> {
 /// Measures idleness.
 pub(crate) fn idle(arguments: &IdleArguments) -> Result<(), UserError> {
     let mut files = arguments.shared.results.open(None)?;
+    interrupt::watch()?;
     conclude_found(footprints::idle(arguments.shared.transport.as_deref(), arguments.seconds)?, &mut files)
 }

@@ -4,6 +4,7 @@ use crate::arguments::DeviceArguments;
 use crate::choice::choice;
 use crate::perf::{conclude_found, say};
 use crate::results::ResultsArguments;
+use cci_perf::measure::interrupt;
 use cci_perf::methods::gups::{GupsOptions, Way, measure};
 use cci_report::UserError;
 use cci_report::finding::Finding;
@@ -46,6 +47,7 @@ fn parse_table(text: &str) -> Result<u64, String> {
 /// Measures.
 pub(crate) fn gups(arguments: &GupsArguments) -> Result<(), UserError> {
     let mut files = arguments.results.open(None)?;
+    interrupt::watch()?;
     let options = GupsOptions {
         processes: arguments.processes,
         table: arguments.table,

@@ -4,6 +4,7 @@ use crate::arguments::DeviceArguments;
 use crate::choice::choice;
 use crate::perf::{conclude_found, say};
 use crate::results::ResultsArguments;
+use cci_perf::measure::interrupt;
 use cci_perf::methods::logp::{LogpOptions, measure};
 use cci_report::UserError;
 use cci_report::names::{AttributeName, Threads};
@@ -29,7 +30,7 @@ pub(crate) struct LogpArguments {
     #[command(flatten)]
     device: DeviceArguments,
     /// Bytes of a request and of a reply
-    #[arg(long, default_value = "8", value_parser = parse_size)]
+    #[arg(short, long, default_value = "8", value_parser = parse_size)]
     size: u64,
     /// What the connection promises; ro when absent, but uu over sim, where a message is then one frame and nothing else travels
     #[arg(long, value_parser = choice::<AttributeName>())]
@@ -38,7 +39,7 @@ pub(crate) struct LogpArguments {
     #[arg(long, value_parser = choice::<Threads>(), default_value = "many")]
     threads: Threads,
     /// Time for all bursts: short, normal, long, or such as 250ms; up to 500ms it may take longer
-    #[arg(long, default_value = "normal", value_parser = parse_time)]
+    #[arg(short, long, default_value = "normal", value_parser = parse_time)]
     time: Duration,
     #[command(flatten)]
     results: ResultsArguments,
@@ -50,6 +51,7 @@ pub(crate) struct LogpArguments {
 /// Measures.
 pub(crate) fn logp(arguments: &LogpArguments) -> Result<(), UserError> {
     let mut files = arguments.results.open(arguments.plot.as_deref())?;
+    interrupt::watch()?;
     let options = LogpOptions {
         server: arguments.connect.clone(),
         device: arguments.device.asked(),

@@ -4,6 +4,7 @@ use crate::arguments::DeviceArguments;
 use crate::choice::choice;
 use crate::perf::conclude_found;
 use crate::results::ResultsArguments;
+use cci_perf::measure::interrupt;
 use cci_perf::methods::threads::{ThreadsOptions, measure};
 use cci_report::UserError;
 use cci_report::names::{AttributeName, Operation};
@@ -23,7 +24,7 @@ pub(crate) struct ThreadsArguments {
     #[arg(long, value_parser = choice::<Operation>(), default_value = "send")]
     op: Operation,
     /// Size in bytes
-    #[arg(long, default_value = "8", value_parser = parse_sizes)]
+    #[arg(short, long, default_value = "8", value_parser = parse_sizes)]
     size: Sizes,
     /// What the connections promise
     #[arg(long, value_parser = choice::<AttributeName>(), default_value = "ro")]
@@ -31,7 +32,7 @@ pub(crate) struct ThreadsArguments {
     #[command(flatten)]
     device: DeviceArguments,
     /// Time for each number of threads: short, normal, long, or such as 250ms
-    #[arg(long, default_value = "normal", value_parser = parse_time)]
+    #[arg(short, long, default_value = "normal", value_parser = parse_time)]
     time: Duration,
     #[command(flatten)]
     results: ResultsArguments,
@@ -40,6 +41,7 @@ pub(crate) struct ThreadsArguments {
 /// Measures.
 pub(crate) fn threads(arguments: &ThreadsArguments) -> Result<(), UserError> {
     let mut files = arguments.results.open(None)?;
+    interrupt::watch()?;
     let [size] = arguments.size.0[..] else {
         return Err(UserError::new("threads are measured with one size: give one"));
     };

@@ -23,7 +23,6 @@ use crate::probe::{Probe, Side, WakePair};
 use cci_report::environment::Path;
 use cci_report::names::{Abi, Mode, Threads};
 use cci_report::{UserError, while_doing};
-use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ExitStatus, Stdio};
@@ -136,9 +135,7 @@ fn listen(
         if interrupt::is_asked() && asked.is_none() {
             asked = Some(Instant::now());
             // It tells what it has measured of this size, and ends.
-            if let Some(pid) = i32::try_from(client.0.id()).ok().and_then(Pid::from_raw) {
-                let _ = kill_process(pid, Signal::INT);
-            }
+            interrupt::pass_on(&client.0);
         }
         match next {
             Err(RecvTimeoutError::Timeout) if asked.is_some_and(|since| since.elapsed() > LAST_WORDS) => {

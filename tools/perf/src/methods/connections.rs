@@ -5,6 +5,7 @@ use super::footprint::figures;
 use crate::child;
 use crate::child::Task;
 use crate::measure::driver::{Completion, Driver, DriverEvent, Facade, Opening};
+use crate::measure::interrupt;
 use crate::measure::usage::Usage;
 use cci::Attribute;
 use cci_report::finding::MemoryPoint;
@@ -30,7 +31,7 @@ const BLOCKS: usize = 200;
 pub struct Figures {
     /// Memory of the process with so many connections, beyond that with one.
     pub points: Vec<MemoryPoint>,
-    /// Time of a call that finds nothing, with all connections, over that with one.
+    /// Time of a call that finds nothing, with all connections, over that with one; 0 where a signal ended the run.
     pub cost: f64,
 }
 
@@ -60,6 +61,7 @@ pub fn in_a_child(transport: &str, stops: &[u32]) -> Result<Figures, UserError> 
 
 /// Measures, or connects, in the child.
 pub(crate) fn connections(task: &ConnectionsTask) -> Result<(), UserError> {
+    interrupt::watch_in_child()?;
     let opening = Opening::on_loopback(&task.transport);
     if let Some([one, many]) = &task.uris {
         return connect_all(&opening, one, many, &task.stops);
@@ -89,6 +91,9 @@ fn measure(task: &ConnectionsTask, opening: &Opening) -> Result<Figures, UserErr
     // Each has one connection, so that nothing is used for the first time any more; then the rest.
     accept(&one, 1)?;
     accept(&many, 1)?;
+    if interrupt::is_asked() {
+        return Err(UserError::new(interrupt::ENDED));
+    }
     settle(&many, &said)?;
     Usage::now()?;
     let before = Usage::now()?;
@@ -96,13 +101,21 @@ fn measure(task: &ConnectionsTask, opening: &Opening) -> Result<Figures, UserErr
     for &stop in &task.stops {
         go_on(&mut other.0)?;
         accept(&many, stop.saturating_sub(open))?;
+        if interrupt::is_asked() {
+            break;
+        }
         settle(&many, &said)?;
         open = stop.max(open);
         let added = Usage::now()?.since(before);
         let (private_bytes, resident_bytes) = (added.private, added.resident);
         points.push(MemoryPoint { connections: open.into(), private_bytes, resident_bytes });
     }
-    Ok(Figures { points, cost: cost_of_polling(&one, &many)? })
+    if points.is_empty() {
+        return Err(UserError::new(interrupt::ENDED));
+    }
+    // What came since the last point may not be at rest, so that calls still find something.
+    let cost = if interrupt::is_asked() { 0.0 } else { cost_of_polling(&one, &many)? };
+    Ok(Figures { points, cost })
 }
 
 /// What the other process says, line by line.
@@ -118,10 +131,10 @@ fn lines(other: &mut Child) -> Result<Receiver<()>, UserError> {
     Ok(said)
 }
 
-/// Accepts connections until there are so many more.
+/// Accepts connections until there are so many more, or a signal comes.
 fn accept(endpoint: &Facade, count: u32) -> Result<(), UserError> {
     let (mut open, mut bytes, mut since) = (0, Vec::new(), Instant::now());
-    while open < count {
+    while open < count && !interrupt::is_asked() {
         match endpoint.poll_event(&mut bytes, |_| 0)? {
             DriverEvent::Open(..) => (open, since) = (open + 1, Instant::now()),
             DriverEvent::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),

@@ -4,6 +4,7 @@
 use crate::child;
 use crate::child::Task;
 use crate::measure::driver::{Completion, Driver, Facade, Opening, PostError, join};
+use crate::measure::interrupt;
 use crate::measure::usage::Usage;
 use cci::{Attribute, Connection};
 use cci_instruments::allocations;
@@ -11,12 +12,13 @@ use cci_report::named;
 use cci_report::names::Mode;
 use cci_report::{UserError, while_doing};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Connections whose growth is measured.
@@ -39,6 +41,8 @@ pub struct Figures {
     pub wakes: f64,
     /// Of the bytes those that are shared with nobody.
     pub private: f64,
+    /// How long an idle process was watched.
+    pub seconds: f64,
 }
 
 impl Figures {
@@ -79,13 +83,30 @@ pub fn in_a_child(what: Footprint, transport: &str, seconds: u64) -> Result<Figu
 
 /// What a process measures in which nothing else has happened.
 pub(crate) fn figures<T: DeserializeOwned>(mut command: Command) -> Result<T, UserError> {
-    let output = command.stdin(Stdio::null()).stderr(Stdio::piped()).output();
-    let output = output.map_err(while_doing("cannot start a process to measure in"))?;
+    let failed = while_doing("cannot start a process to measure in");
+    let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let output = ended(started.map_err(&failed)?).map_err(&failed)?;
     if !output.status.success() {
+        if interrupt::is_asked() {
+            return Err(UserError::new(interrupt::ENDED));
+        }
         let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         return Err(UserError(if why.is_empty() { format!("the process ended: {}", output.status) } else { why }));
     }
     serde_json::from_slice(&output.stdout).map_err(while_doing("the measuring process gave no figures"))
+}
+
+/// Waits for a child, and passes a signal that asks the run to end on to it.
+fn ended(child: Child) -> std::io::Result<Output> {
+    let end = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+    // What it writes fits the pipes.
+    while !is_woken(&end, interrupt::LOOK) {
+        // Each time: a signal that comes between the look of a sleeping child and its sleep does not end that sleep.
+        if interrupt::is_asked() {
+            interrupt::pass_on(&child);
+        }
+    }
+    child.wait_with_output()
 }
 
 /// An idle endpoint, and a bare sleeper beside it, each in a process of its own: at the same time, so that both meet the same
@@ -100,6 +121,7 @@ pub fn idle_beside_a_sleeper(transport: &str, seconds: u64) -> [Result<Figures, 
 
 /// Measures, in the child.
 pub(crate) fn footprint(task: &FootprintTask) -> Result<(), UserError> {
+    interrupt::watch_in_child()?;
     let opening = Opening::on_loopback(&task.transport);
     let figures = match task.what {
         Footprint::Endpoint => endpoint(&opening),
@@ -209,7 +231,7 @@ fn bare_sleep(time: Duration) -> Result<Figures, UserError> {
     asleep(never, time, || Ok(()))
 }
 
-/// Sleeps for this time in poll() on a descriptor; what wakes it is counted and answered. A program that is not woken calls
+/// Sleeps for this time in poll() on a descriptor, or until a signal comes; what wakes it is counted and answered. A program that is not woken calls
 /// nothing, so that whatever is used is used without its doing.
 fn asleep(
     handle: impl AsFd,
@@ -218,11 +240,11 @@ fn asleep(
 ) -> Result<Figures, UserError> {
     // Once for nothing: the first reading takes memory.
     switches_of_others()?;
-    let (mut wakes, switches_before, until) = (0_u32, switches_of_others()?, Instant::now() + time);
+    let (mut wakes, switches_before, begin) = (0_u32, switches_of_others()?, Instant::now());
     let before = processor_time();
     loop {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let left = time.saturating_sub(begin.elapsed());
+        if left.is_zero() || interrupt::is_asked() {
             break;
         }
         if is_woken(&handle, left) {
@@ -233,7 +255,8 @@ fn asleep(
     let used = processor_time().saturating_sub(before);
     #[expect(clippy::cast_precision_loss, reason = "a count")]
     let switches = switches_of_others()?.saturating_sub(switches_before) as f64;
-    Ok(Figures { value: used.as_secs_f64() * 1e3, switches, wakes: wakes.into(), ..Figures::default() })
+    let seconds = begin.elapsed().as_secs_f64();
+    Ok(Figures { value: used.as_secs_f64() * 1e3, switches, wakes: wakes.into(), seconds, ..Figures::default() })
 }
 
 /// Whether the descriptor becomes readable within this time. A signal ends it early, which callers allow.

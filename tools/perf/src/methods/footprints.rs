@@ -2,6 +2,7 @@
 //! against their bars.
 
 use crate::device::real_transport;
+use crate::measure::interrupt;
 use crate::measure::machine;
 use crate::methods::Found;
 use crate::methods::connections as many;
@@ -38,7 +39,7 @@ pub fn idle(transport: Option<&str>, seconds: u64) -> Result<Found, UserError> {
         let [idle, bare] = footprint::idle_beside_a_sleeper(transport, seconds);
         let (idle, bare) = (idle?, bare?);
         #[expect(clippy::cast_precision_loss, reason = "at most an hour")]
-        let seconds = seconds as f64;
+        let seconds = if interrupt::is_asked() { idle.seconds } else { seconds as f64 };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts")]
         let (wakes, switches) = (idle.wakes as u64, idle.switches as u64);
         let (processor_ms, bare_processor_ms) = (idle.value, bare.value);
@@ -53,7 +54,7 @@ fn measured(
 ) -> Result<Found, UserError> {
     let environment = machine::here(None);
     let finding = find(&real_transport(transport)?)?;
-    Ok(Found { environment, finding, interrupted: None })
+    Ok(Found { environment, finding, interrupted: interrupt::why() })
 }
 
 /// Each power of ten from 10, and the last.

@@ -5,6 +5,7 @@ use crate::device::{Device, real_transport};
 use crate::measure::driver::{Completion, Driver, Facade, Opening, PostError, Transfer, join, with_keys};
 use crate::measure::ends;
 use crate::measure::ends::Area;
+use crate::measure::interrupt;
 use crate::measure::machine;
 use crate::measure::machine::allowed;
 use crate::measure::plan::Plan;
@@ -66,6 +67,9 @@ pub fn measure(options: &ThreadsOptions) -> Result<Found, UserError> {
     let slice = options.time / (2 * ROUNDS);
     let (mut points, mut interrupted) = (Vec::new(), None);
     for threads in 1..=most {
+        if interrupt::is_asked() && !points.is_empty() {
+            break;
+        }
         match point(&opening, what, threads, slice) {
             Ok(point) => points.push(point),
             Err(why) if points.is_empty() => return Err(why),
@@ -75,6 +79,7 @@ pub fn measure(options: &ThreadsOptions) -> Result<Found, UserError> {
             }
         }
     }
+    let interrupted = interrupted.or_else(interrupt::why);
     let operation = what.operation.name().into();
     let finding = Finding::Threads(Threads { transport, operation, size, points });
     Ok(Found { environment, finding, interrupted })
@@ -98,10 +103,20 @@ fn point(opening: &Opening, what: What, threads: u32, slice: Duration) -> Result
     for stage in &stages {
         stage.play(what, slice / 4)?;
     }
-    for _ in 0..ROUNDS {
-        for (stage, rates) in stages.iter().zip(&mut rates) {
-            rates.push(stage.play(what, slice)?);
+    for round in 0..ROUNDS {
+        if interrupt::is_asked() {
+            break;
         }
+        for (stage, rates) in stages.iter().zip(&mut rates) {
+            // What a signal cut short counts only where there is nothing else.
+            let rate = stage.play(what, slice)?;
+            if round == 0 || !interrupt::is_asked() {
+                rates.push(rate);
+            }
+        }
+    }
+    if rates.iter().any(Vec::is_empty) {
+        return Err(UserError::new(interrupt::ENDED));
     }
     let medians: Vec<f64> = rates.iter().map(|rates| median(rates)).collect();
     let shared_per_second = medians.first().copied().unwrap_or(0.0);
@@ -155,11 +170,11 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Has every thread do its operations for so long; how many there were in a second.
+    /// Has every thread do its operations for so long, or until a signal comes; how many there were in a second.
     fn play(&self, what: What, slice: Duration) -> Result<f64, UserError> {
-        let start = Barrier::new(self.lanes.len() + self.pairs.len());
+        let start = Barrier::new(self.lanes.len() + self.pairs.len() + 1);
         let message = vec![1; usize::try_from(what.size).map_err(while_doing("the size is too large"))?];
-        let (sent, received) = std::thread::scope(|scope| {
+        let (sent, received, took) = std::thread::scope(|scope| {
             let senders: Vec<_> = self
                 .lanes
                 .iter()
@@ -176,12 +191,15 @@ impl Stage {
                     scope.spawn(move || receive(&pair.receiver, start, slice))
                 })
                 .collect();
-            (sum(senders), sum(receivers))
+            start.wait();
+            let begin = Instant::now();
+            let (sent, received) = (sum(senders), sum(receivers));
+            (sent, received, if interrupt::is_asked() { begin.elapsed() } else { slice })
         });
         #[expect(clippy::cast_precision_loss, reason = "counts below 2^52")]
         // Messages count when they have arrived; RMA when started, since no more wait than there is room for.
         let count = if what.operation == Operation::Send { received? } else { sent? } as f64;
-        Ok(count / slice.as_secs_f64())
+        Ok(count / took.as_secs_f64())
     }
 }
 
@@ -204,7 +222,7 @@ fn send(
 ) -> Result<u64, UserError> {
     start.wait();
     let (begin, mut count) = (Instant::now(), 0);
-    while begin.elapsed() < slice {
+    while begin.elapsed() < slice && !interrupt::is_asked() {
         for _ in 0..BETWEEN {
             let posted = match &pair.handles {
                 None => pair.sender.send(connection, message, true),
@@ -228,7 +246,7 @@ fn send(
 fn receive(endpoint: &Facade, start: &Barrier, slice: Duration) -> Result<u64, UserError> {
     start.wait();
     let (begin, mut count) = (Instant::now(), 0);
-    while begin.elapsed() < slice {
+    while begin.elapsed() < slice && !interrupt::is_asked() {
         for _ in 0..BETWEEN {
             count += u64::from(matches!(endpoint.poll::<false>()?, Completion::Received(_)));
         }

@@ -10,6 +10,7 @@ pub(crate) use self::worker::{Channel, WorkerTask, worker};
 
 use crate::child;
 use crate::child::Task;
+use crate::measure::interrupt;
 use crate::measure::machine::{allowed, two_processors};
 use crate::probe::WakePair;
 use crate::probe::shared;
@@ -21,7 +22,7 @@ use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use worker::Line;
 
 /// Time without a message after which the run has stalled; longer than any step of a run.
@@ -72,6 +73,8 @@ pub(crate) struct Workers {
     received: Receiver<(usize, Received)>,
     /// Memory and descriptors of the probes, which the workers inherit.
     probe: (Shared, WakePair),
+    /// A signal has been passed on to the workers.
+    is_asked: bool,
     /// Processors of the workers, if each has one of its own.
     pub(crate) processors: Option<Vec<usize>>,
 }
@@ -83,7 +86,8 @@ impl Workers {
         let wake = WakePair::create().map_err(while_doing("cannot open descriptors for the probes"))?;
         let processors = processors(roles.len());
         let (sender, received) = channel();
-        let mut all = Self { workers: Vec::new(), received, probe: (memory, wake), processors };
+        let probe = (memory, wake);
+        let mut all = Self { workers: Vec::new(), received, probe, is_asked: false, processors };
         for (number, role) in roles.iter().enumerate() {
             let worker = all.spawn(number, role, &sender)?;
             all.workers.push(worker);
@@ -131,20 +135,21 @@ impl Workers {
     ///
     /// # Errors
     ///
-    /// A worker failed, died, ended before it had sent the value, or sent nothing for [`STALL_TIMEOUT`].
+    /// A worker failed, died, ended before it had sent the value, or sent nothing for [`STALL_TIMEOUT`]; or a signal ended it.
     pub(crate) fn recv<T: DeserializeOwned>(&mut self, number: usize) -> Result<T, UserError> {
         let value = loop {
             if let Some(value) = self.workers[number].pending.pop_front() {
                 break value;
             }
-            self.recv_line(number)?;
+            let received = self.recv_line(number);
+            received.map_err(|why| if self.is_asked { UserError::new(interrupt::ENDED) } else { why })?;
         };
         serde_json::from_value(value).map_err(while_doing("cannot parse a worker's message"))
     }
 
     /// Receives one line of any worker; `awaited` is the worker whose value the caller needs.
     fn recv_line(&mut self, awaited: usize) -> Result<(), UserError> {
-        match self.received.recv_timeout(STALL_TIMEOUT) {
+        match self.next_received() {
             Ok((number, Received::Line(Line::Value(value)))) => self.workers[number].pending.push_back(value),
             Ok((number, Received::Line(Line::Done))) => self.workers[number].is_done = true,
             Ok((number, Received::Line(Line::Failed(why)))) => {
@@ -163,6 +168,21 @@ impl Workers {
             }
         }
         Ok(())
+    }
+
+    /// The next that a reader thread passes on. A signal that asks the run to end is passed on to the workers meanwhile.
+    fn next_received(&mut self) -> Result<(usize, Received), RecvTimeoutError> {
+        let begin = Instant::now();
+        loop {
+            if interrupt::is_asked() && !self.is_asked {
+                self.is_asked = true;
+                self.workers.iter().for_each(|worker| interrupt::pass_on(&worker.child));
+            }
+            match self.received.recv_timeout(interrupt::LOOK) {
+                Err(RecvTimeoutError::Timeout) if begin.elapsed() < STALL_TIMEOUT => {}
+                ended => return ended,
+            }
+        }
     }
 
     /// Sends a value to every worker.

@@ -1,6 +1,7 @@
 //! A worker process: its arguments, its channel to the parent, and its role.
 
 use super::Role;
+use crate::measure::interrupt;
 use crate::measure::machine::pin;
 use crate::probe::shared::Shared;
 use crate::probe::{Probe, Side, WakePair};
@@ -69,6 +70,7 @@ pub(crate) fn worker(task: &WorkerTask) -> Result<(), UserError> {
 }
 
 fn run(task: &WorkerTask) -> Result<(), UserError> {
+    interrupt::watch_in_child()?;
     if let Some(cpu) = task.cpu {
         pin(cpu).map_err(while_doing("cannot pin this process to its processor"))?;
     }

@@ -1,6 +1,7 @@
 //! Both ends of a breakdown: the same rounds in the same order, of three blocks each: bare, as it is, and stamped.
 
 use crate::measure::driver::{Completion, Driver, DriverError, Facade, PostError};
+use crate::measure::interrupt;
 use crate::measure::loops::{Act, Lane, ping, pong};
 use crate::probe::Probe;
 use crate::probe::ticks::{tick_ns, ticks};
@@ -78,10 +79,10 @@ impl<'a> End<'a> {
         Ok(Self { driver, connection, stamps, stamp, probe, kind, message, samples: Samples::default() })
     }
 
-    /// Measures until the time is over, but so many rounds at least.
+    /// Measures until the time is over, but so many rounds at least. A signal ends it after a round.
     pub(super) fn lead(mut self, time: Duration, rounds: u32) -> Result<Medians, UserError> {
         let (begin, mut round) = (Instant::now(), 0);
-        while round < rounds || begin.elapsed() < time {
+        while round == 0 || !interrupt::is_asked() && (round < rounds || begin.elapsed() < time) {
             round += 1;
             self.send(&self.message[..AGAIN])?;
             let bare = self.bare()?;

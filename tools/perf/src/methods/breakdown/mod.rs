@@ -6,6 +6,7 @@ use crate::device::{Device, device_of_ends};
 use crate::measure::client::call;
 use crate::measure::driver::{Driver, DriverEvent, Facade, Opening, await_event};
 use crate::measure::ends::{OPERATIONS, payload_of};
+use crate::measure::interrupt;
 use crate::measure::machine;
 use crate::methods::{Found, warn_of_one_processor};
 use crate::probe::ticks::ticks;
@@ -94,7 +95,7 @@ pub fn measure(options: &BreakdownOptions, warn: &dyn Fn(&str)) -> Result<Found,
     let medians: Vec<Medians> = workers.recv_all()?;
     let [client, server] = &medians[..] else { return Err(UserError::new("an end sent no result")) };
     let found = shares(&name, options.size, probe, client, server);
-    Ok(Found { environment, finding: Finding::Breakdown(found), interrupted: None })
+    Ok(Found { environment, finding: Finding::Breakdown(found), interrupted: interrupt::why() })
 }
 
 /// Plays one end.

@@ -6,6 +6,7 @@ mod table;
 
 use crate::device::{Device, device_of_ends};
 use crate::measure::driver::{Driver, Facade, Opening};
+use crate::measure::interrupt;
 use crate::measure::machine;
 use crate::methods::{Found, warn_of_one_processor};
 use crate::reach::scope;
@@ -29,6 +30,8 @@ const UPDATES_PER_WORD: u64 = 4;
 const WORD: u64 = 8;
 /// Updates of the bare probe, at most.
 const PROBE: u64 = 1 << 22;
+/// Updates between two looks whether a signal has come.
+const BETWEEN: u64 = 1 << 10;
 /// How long the processes may take to connect to each other.
 const ARRIVAL: Duration = Duration::from_secs(60);
 
@@ -66,11 +69,12 @@ struct Card {
     transport: String,
 }
 
-/// What a process tells of its updates: when, nanoseconds of the host's monotonic clock.
+/// What a process tells of its updates: how many it made, and when, nanoseconds of the host's monotonic clock.
 #[derive(Debug, Serialize, Deserialize)]
 struct Span {
     begin: u64,
     end: u64,
+    made: u64,
 }
 
 /// Measures, with all processes on this host. `warn` hears what the user should know before it begins.
@@ -102,7 +106,8 @@ pub fn measure(options: &GupsOptions, warn: &dyn Fn(&str)) -> Result<Found, User
         environment.pinned = Some([*first, *second]);
     }
     let found = run(&mut workers, layout, options.way)?;
-    Ok(Found { environment, finding: Finding::Gups(found), interrupted: None })
+    let interrupted = (found.updates < updates).then(|| interrupt::ENDED.into());
+    Ok(Found { environment, finding: Finding::Gups(found), interrupted })
 }
 
 /// Leads the processes through their parts.
@@ -114,19 +119,24 @@ fn run(workers: &mut Workers, layout: Layout, way: Way) -> Result<Gups, UserErro
     let seconds: Vec<f64> = workers.recv_all()?;
     workers.send_all(&())?;
     let spans: Vec<Span> = workers.recv_all()?;
-    workers.send_all(&())?;
+    let made: Vec<u64> = spans.iter().map(|span| span.made).collect();
+    workers.send_all(&made)?;
     let errors: Vec<u64> = workers.recv_all()?;
+    let updates: u64 = made.iter().sum();
+    if updates == 0 {
+        return Err(UserError::new(interrupt::ENDED));
+    }
     let begin = spans.iter().map(|span| span.begin).min().unwrap_or(0);
     let end = spans.iter().map(|span| span.end).max().unwrap_or(0);
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-    let (took, updates) = (end.saturating_sub(begin).max(1) as f64 / 1e9, layout.updates as f64);
+    let (took, gups) = (end.saturating_sub(begin).max(1) as f64 / 1e9, updates as f64);
     Ok(Gups {
         transport: cards.first().map(|card| card.transport.clone()).unwrap_or_default(),
         operation: way.name().into(),
         table_bytes: layout.words() * WORD,
-        updates: layout.updates,
+        updates,
         seconds: took,
-        gups: updates / took / 1e9,
+        gups: gups / took / 1e9,
         processes: layout.workers,
         probe_gups: seconds.iter().map(|each| 1.0 / each.max(f64::MIN_POSITIVE)).sum::<f64>() / 1e9,
         errors: errors.iter().sum(),
@@ -159,8 +169,12 @@ pub(crate) fn run_worker(role: &Role, channel: &Channel) -> Result<(), UserError
     channel.send(&table.probe(PROBE.min(role.layout.updates)))?;
     let mut carrier = Carrier::new(endpoint, number, peers, mailbox);
     channel.recv::<()>()?;
-    let begin = now();
+    let (begin, mut made) = (now(), 0_u64);
     for word in role.layout.share(role.number) {
+        if made.is_multiple_of(BETWEEN) && interrupt::is_asked() {
+            break;
+        }
+        made += 1;
         if !table.update(word) {
             #[expect(clippy::cast_possible_truncation, reason = "at most 64 processes")]
             let owner = role.layout.owner(word) as usize;
@@ -168,10 +182,10 @@ pub(crate) fn run_worker(role: &Role, channel: &Channel) -> Result<(), UserError
         }
     }
     carrier.finish(&mut table)?;
-    channel.send(&Span { begin, end: now() })?;
+    channel.send(&Span { begin, end: now(), made })?;
     // Nobody leaves while another may still need an answer.
-    channel.recv::<()>()?;
-    channel.send(&table.verify())
+    let made: Vec<u64> = channel.recv()?;
+    channel.send(&table.verify(&made))
 }
 
 /// Connects to every process before this one, and waits for those after it.

@@ -100,10 +100,14 @@ impl UpdateTable {
     }
 
     /// Makes every update of every process once more, those of this part, which takes each back; then the places that are wrong.
-    pub(super) fn verify(mut self) -> u64 {
-        for word in Stream::new(0, self.layout.updates) {
-            if self.layout.owner(word) == self.worker {
-                self.update(word);
+    /// `made` is how many updates of its share each process made.
+    pub(super) fn verify(mut self, made: &[u64]) -> u64 {
+        for (worker, made) in (0..).zip(made) {
+            let made = usize::try_from(*made).unwrap_or(usize::MAX);
+            for word in self.layout.share(worker).take(made) {
+                if self.layout.owner(word) == self.worker {
+                    self.update(word);
+                }
             }
         }
         self.words.iter().zip(self.first..).filter(|(word, place)| *word != place).count() as u64
@@ -141,10 +145,25 @@ mod tests {
                     assert_eq!(parts.iter_mut().filter_map(|part| part.update(word).then_some(())).count(), 1);
                 }
             }
-            parts.into_iter().map(UpdateTable::verify).sum()
+            parts.into_iter().map(|part| part.verify(&[333, 333, 334])).sum()
         };
         assert_eq!(made(None), 0);
         assert_eq!(made(Some(500)), 1);
+    }
+
+    #[test]
+    fn a_run_that_ended_early_is_verified_by_what_each_process_made() {
+        let layout = Layout { bits: 8, workers: 2, updates: 1000 };
+        let wrong = |told: [u64; 2]| -> u64 {
+            let mut parts: Vec<_> = (0..2).map(|worker| UpdateTable::new(layout, worker)).collect();
+            for (worker, made) in [(0, 100), (1, 7)] {
+                for word in layout.share(worker).take(made) {
+                    parts.iter_mut().for_each(|part| _ = part.update(word));
+                }
+            }
+            parts.into_iter().map(|part| part.verify(&told)).sum()
+        };
+        assert_eq!((wrong([100, 7]), wrong([100, 8])), (0, 1));
     }
 
     #[test]

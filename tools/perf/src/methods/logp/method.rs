@@ -10,6 +10,7 @@
 
 use super::ideal::{Ideal, Parameters};
 use super::machine::{Burst, Machine, Times};
+use crate::measure::interrupt;
 use cci_report::UserError;
 use cci_report::statistics::median;
 use std::collections::BTreeMap;
@@ -79,13 +80,13 @@ impl Found {
     }
 }
 
-/// Measures everything for requests of `size` bytes.
+/// Measures everything for requests of `size` bytes. A signal ends it after a round, and one round is always measured.
 pub(crate) fn measure<M: Machine>(machine: &mut M, size: u64, effort: &Effort<'_>) -> Result<Found, UserError> {
     machine.resize(size)?;
     let plan = Plan::new(machine)?;
     let mut runs = Runs::new(&plan, machine.largest());
     let mut round = 0;
-    while round < effort.rounds || (effort.goes_on)() {
+    while round == 0 || !interrupt::is_asked() && (round < effort.rounds || (effort.goes_on)()) {
         round += 1;
         runs.round(machine, &plan)?;
         runs.round_of_bulk(machine, &plan)?;

@@ -12,6 +12,7 @@ use crate::device::{Device, VIRTUAL_IS_LOCAL, device_of_ends};
 use crate::measure::client::{call, report};
 use crate::measure::control::Report;
 use crate::measure::driver::{Driver, Facade, Opening};
+use crate::measure::interrupt;
 use crate::measure::loops::Lane;
 use crate::measure::plan;
 use crate::measure::plan::Plan;
@@ -160,7 +161,7 @@ pub fn measure(options: &LogpOptions, warn: &dyn Fn(&str)) -> Result<Found, User
         }
     };
     environment.path = outcome.path;
-    Ok(Found { environment, finding: Finding::Logp(outcome.logp), interrupted: None })
+    Ok(Found { environment, finding: Finding::Logp(outcome.logp), interrupted: interrupt::why() })
 }
 
 /// Both ends in this process.
