@@ -2,6 +2,8 @@
 #![allow(missing_docs, reason = "tests")]
 
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
@@ -610,6 +612,49 @@ fn help_fits_a_terminal_of_100_columns() {
         for line in text.lines() {
             assert!(line.chars().count() <= 100, "{line}");
         }
+    }
+}
+
+/// Runs the command with its output in a terminal of so many columns: the lines that it shows.
+fn at_a_terminal(columns: u16, arguments: &[&str]) -> Vec<String> {
+    let mut screen =
+        std::fs::File::from(openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap());
+    grantpt(&screen).unwrap();
+    unlockpt(&screen).unwrap();
+    tcsetwinsize(&screen, Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    let name = ptsname(&screen, Vec::new()).unwrap();
+    let terminal = std::fs::File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let mut command = cci(arguments);
+    let mut child = Running(command.env_remove("COLUMNS").stdout(terminal).stderr(Stdio::null()).spawn().unwrap());
+    // The command has the only other descriptor of the terminal, whose end is the end of what can be read.
+    drop(command);
+    let (mut shown, mut part) = (Vec::new(), [0; 4096]);
+    while let Ok(len @ 1..) = screen.read(&mut part) {
+        shown.extend_from_slice(&part[..len]);
+    }
+    assert!(child.0.wait().unwrap().success(), "{arguments:?}");
+    text(&shown).lines().map(without_styles).collect()
+}
+
+/// A line without the sequences that set colours.
+fn without_styles(line: &str) -> String {
+    let mut parts = line.split('\u{1b}');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |all, part| all + part.split_once('m').map_or("", |(_, rest)| rest))
+}
+
+#[test]
+fn help_wraps_to_the_terminal() {
+    for arguments in
+        [&["--help"][..], &["perf", "pingpong", "--help"], &["perf", "--help"], &["model", "plot", "--help"]]
+    {
+        let widest = |columns| {
+            let lines = at_a_terminal(columns, arguments);
+            lines.into_iter().max_by_key(|line| line.chars().count()).unwrap()
+        };
+        let (narrow, wide) = (widest(60), widest(90));
+        assert!(narrow.chars().count() <= 60, "{arguments:?}: {narrow}");
+        assert!((61..=90).contains(&wide.chars().count()), "{arguments:?}: {wide}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The pages: the index names each of them, and their links lead somewhere.
+//! The pages: the index names each of them, their links lead somewhere, and the tests that they name exist.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -9,8 +9,13 @@ fn root() -> PathBuf {
 
 /// Every page of the project, as a path from its root. Directories of builds and of tools have none.
 fn pages() -> Vec<PathBuf> {
+    files(&[".md"])
+}
+
+/// Every file of the project whose name ends in one of these ways, as a path from its root.
+fn files(ends: &[&str]) -> Vec<PathBuf> {
     let root = root();
-    let (mut pages, mut directories) = (Vec::new(), vec![root.clone()]);
+    let (mut found, mut directories) = (Vec::new(), vec![root.clone()]);
     while let Some(directory) = directories.pop() {
         for entry in std::fs::read_dir(&directory).expect("a directory of the project") {
             let path = entry.expect("an entry").path();
@@ -21,13 +26,13 @@ fn pages() -> Vec<PathBuf> {
                 if !path.join("CACHEDIR.TAG").exists() {
                     directories.push(path);
                 }
-            } else if name.ends_with(".md") {
-                pages.push(path.strip_prefix(&root).expect("below the root").to_owned());
+            } else if ends.iter().any(|end| name.ends_with(end)) {
+                found.push(path.strip_prefix(&root).expect("below the root").to_owned());
             }
         }
     }
-    pages.sort();
-    pages
+    found.sort();
+    found
 }
 
 /// The text without what is code: blocks between fences, indented blocks, and what stands between backquotes.
@@ -136,4 +141,82 @@ fn the_index_names_every_page() {
         .filter(|page| page != index && !page.starts_with(".github") && !named.contains(page))
         .collect();
     assert!(missing.is_empty(), "docs/README.md does not name {missing:?}");
+}
+
+/// The text between backquotes of every paragraph that begins with *Test.*
+fn named_tests(page: &str) -> Vec<String> {
+    let paragraphs = page.split("\n\n").filter(|paragraph| paragraph.starts_with("*Test.*"));
+    paragraphs.flat_map(|paragraph| paragraph.split('`').skip(1).step_by(2).map(str::to_owned)).collect()
+}
+
+/// Whether a file of the sources defines a function or a module of this name, or names it in a list of tests. `...` at its end stands
+/// for the rest of the name.
+fn defines(source: &str, name: &str) -> bool {
+    let (name, is_whole) = name.strip_suffix("...").map_or((name, true), |name| (name, false));
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    source.match_indices(name).any(|(at, _)| {
+        let before = &source[..at];
+        let after = &source[at + name.len()..];
+        let is_cut = is_whole && after.bytes().next().is_some_and(is_name);
+        let is_definition = ["fn ", "mod ", "void ", "int "].iter().any(|word| before.ends_with(word));
+        // As the lists of tests in `net/main.rs` and `event_loops.rs` have it.
+        let in_list = before.strip_suffix('"').is_some_and(|before| before.trim_end().ends_with("Test("));
+        let in_macro = before.ends_with("    ") && after.starts_with(": |");
+        !is_cut && (is_definition || in_list || in_macro)
+    })
+}
+
+/// What is wrong with a test that a page names as `path`, `path::name`, `::name` or `name`, if something is.
+fn lacks(sources: &[(PathBuf, String)], named: &str) -> Option<String> {
+    let is_name =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    let mut parts: Vec<&str> = named.split("::").filter(|part| !part.is_empty()).collect();
+    let path = parts.first().copied().filter(|part| part.ends_with(".rs") || part.ends_with(".c"));
+    if named.contains([' ', '*']) || path.is_none() && named.contains('/') {
+        // A command, or files in general.
+        return None;
+    }
+    let of_path: Vec<&(PathBuf, String)> =
+        sources.iter().filter(|(file, _)| path.is_none_or(|path| file.ends_with(path))).collect();
+    if of_path.is_empty() {
+        return Some(format!("{named}: there is no such file"));
+    }
+    if path.is_some() {
+        parts.remove(0);
+    }
+    let name = parts.last()?;
+    // Lone words without an underscore are transports and the like.
+    let is_test = is_name(name.trim_end_matches('.')) && (name.contains('_') || named.contains("::"));
+    let is_there = of_path.iter().any(|(_, text)| defines(text, name));
+    (is_test && !is_there).then(|| format!("{named}: there is no such test"))
+}
+
+fn sources() -> Vec<(PathBuf, String)> {
+    let read = |file: PathBuf| {
+        let text = std::fs::read_to_string(root().join(&file)).expect("a source file");
+        (file, text)
+    };
+    files(&[".rs", ".c"]).into_iter().map(read).collect()
+}
+
+#[test]
+fn every_test_that_the_page_on_robustness_names_exists() {
+    let page = std::fs::read_to_string(root().join("docs/design/robustness.md")).expect("the page");
+    let (named, sources) = (named_tests(&page), sources());
+    assert!(named.len() > 150, "the tests are not found: {named:?}");
+    let lacking: Vec<String> = named.iter().filter_map(|named| lacks(&sources, named)).collect();
+    assert!(lacking.is_empty(), "docs/design/robustness.md names\n{}", lacking.join("\n"));
+}
+
+#[test]
+fn a_test_that_does_not_exist_is_found() {
+    let page = "*Test.* `a/b.rs`: `one_two`, `::three`,\n`b.rs::four`, `sm`\n\n`not_of_a_test`\n";
+    assert_eq!(named_tests(page), ["a/b.rs", "one_two", "::three", "b.rs::four", "sm"]);
+    let sources = [(PathBuf::from("x/a/b.rs"), "fn one_two() {}\nfn three_or_four() {}".to_owned())];
+    for named in ["a/b.rs", "b.rs::one_two", "one_two", "one_t...", "sm", "make bench", "tests/sm_*"] {
+        assert_eq!(lacks(&sources, named), None, "{named}");
+    }
+    for named in ["c.rs", "b.rs::three", "two_one", "three_or", "::four"] {
+        assert!(lacks(&sources, named).is_some(), "{named}");
+    }
 }

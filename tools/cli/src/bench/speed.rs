@@ -59,7 +59,9 @@ pub(super) fn rows(quick: bool) -> Vec<Speed> {
     transfers(&mut rows);
     large_transfers(&mut rows, quick);
     let session = Session { mode: Mode::Blocking, ..exchange(false) };
-    rows.push(Speed::new("blocking wake-up, 8 B, to eventfds", session, 8, most(1.2, 1.05)));
+    // The library spins and hardly ever sleeps here, while the probe sleeps each time: a target would be met by spinning alone.
+    let standard = Standard::AtMost { bar: Some(1.2), target: None };
+    rows.push(Speed::new("half round trip, 8 B, blocking, spinning, to eventfds", session, 8, standard));
     rows
 }
 
