@@ -353,6 +353,9 @@ impl Lane {
         });
         self.on_moved(core);
         self.on_unparked(core);
+        if !self.queue.is_empty() {
+            self.busy(state);
+        }
     }
 }
 

@@ -86,6 +86,8 @@ pub(crate) struct OperationQueue {
     operations: VecDeque<Op>,
     /// Large messages for which the peer is to give memory: nothing waits for them but what they hold.
     parked: Vec<Op>,
+    /// Large messages whose peer is not asked while it is asked for so many others.
+    unasked: VecDeque<Op>,
     holds: Vec<Hold>,
     /// Control frames and answers that wait. They go first: an operation may wait for the peer's answer, and the peer for ours.
     answers: VecDeque<Op>,
@@ -116,17 +118,17 @@ impl OperationQueue {
     /// All messages and RMAs, also those that wait for no turn.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Op> {
         let behind = self.holds.iter().flat_map(|hold| &hold.behind);
-        self.operations.iter().chain(&self.parked).chain(behind)
+        self.operations.iter().chain(&self.parked).chain(&self.unasked).chain(behind)
     }
 
     pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut Op> {
         let behind = self.holds.iter_mut().flat_map(|hold| &mut hold.behind);
-        self.operations.iter_mut().chain(&mut self.parked).chain(behind)
+        self.operations.iter_mut().chain(&mut self.parked).chain(&mut self.unasked).chain(behind)
     }
 
     /// Whether nothing waits, of whatever kind.
     pub(crate) fn is_over(&self) -> bool {
-        self.is_empty() && self.parked.is_empty() && self.holds.is_empty()
+        self.is_empty() && self.parked.is_empty() && self.unasked.is_empty() && self.holds.is_empty()
     }
 
     /// Whether a connection has to wait for a large message of its own.
@@ -153,9 +155,18 @@ impl OperationQueue {
         self.holds.swap_remove(at).behind.into_iter().for_each(|op| self.push(op));
     }
 
-    /// Keeps a large message until the peer has answered.
+    /// Keeps a large message until the peer has answered, or can be asked.
     pub(crate) fn park(&mut self, op: Op) {
-        self.parked.push(op);
+        match &op {
+            Op::Rma(pending) if pending.stage == Stage::Ask => self.unasked.push_back(op),
+            _ => self.parked.push(op),
+        }
+    }
+
+    /// Has large messages take their turn for which the peer can be asked now.
+    fn ask_next(&mut self) {
+        let room = MAX_LARGE.saturating_sub(self.parked.len()).min(self.unasked.len());
+        self.operations.extend(self.unasked.drain(..room));
     }
 
     /// Large messages that wait for memory.
@@ -172,7 +183,9 @@ impl OperationQueue {
     pub(crate) fn unpark(&mut self, operation: u32) -> Option<Box<Pending>> {
         let is_it = |op: &Op| matches!(op, Op::Rma(pending) if pending.operation == operation);
         let at = self.parked.iter().position(is_it)?;
-        match self.parked.remove(at) {
+        let op = self.parked.remove(at);
+        self.ask_next();
+        match op {
             Op::Rma(pending) => Some(pending),
             _ => None,
         }
@@ -253,15 +266,17 @@ impl OperationQueue {
             self.operations.extend(keep(op));
         }
         self.parked = std::mem::take(&mut self.parked).into_iter().filter_map(&mut keep).collect();
+        self.unasked = std::mem::take(&mut self.unasked).into_iter().filter_map(&mut keep).collect();
         for mut hold in std::mem::take(&mut self.holds) {
             hold.behind = hold.behind.into_iter().filter_map(&mut keep).collect();
             let cell = hold.cell;
             self.holds.push(hold);
             let is_its = |op: &Op| op.holds() && op.cell().is_some_and(|other| std::ptr::eq(other, cell));
-            if !self.operations.iter().chain(&self.parked).any(is_its) {
+            if !self.operations.iter().chain(&self.parked).chain(&self.unasked).any(is_its) {
                 self.release(cell);
             }
         }
+        self.ask_next();
     }
 
     /// Keeps the answers for which `keep` is true; those that are dropped are no replies.
@@ -277,6 +292,7 @@ impl OperationQueue {
     pub(crate) fn clear(&mut self) {
         self.operations.clear();
         self.parked.clear();
+        self.unasked.clear();
         self.holds.clear();
         self.clear_answers();
     }

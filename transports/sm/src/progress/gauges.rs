@@ -48,6 +48,7 @@ impl Lane {
                 Stage::Copy(_) => None,
                 Stage::Relay(_) | Stage::Await => Some(WaitFor::Rma),
                 Stage::Ask | Stage::Message => Some(WaitFor::Room),
+                Stage::AwaitMemory => Some(WaitFor::Memory),
             },
             _ => Some(WaitFor::Room),
         }

@@ -1,6 +1,7 @@
 //! Messages that are longer than the connection's maximum: the peer gives memory, into which this side copies.
 //!
-//! While the peer has no memory to give, nothing on the lane waits for it but what comes later on the same ordered connection.
+//! While the peer has no memory to give, nothing on the lane waits for it but what comes later on the same ordered connection. A
+//! lane asks for at most [`MAX_LARGE`](cci_proto::engine::MAX_LARGE) messages at a time; the others wait aside as well.
 
 use crate::Sm;
 use crate::endpoint::state::EndpointState;
@@ -81,13 +82,18 @@ impl Lane {
 
     /// Asks the peer for memory.
     pub(super) fn ask_for_landing(&mut self, pending: &mut Pending) -> Result<Step, Violation> {
-        let Some(wire) = self.wire.as_mut().filter(|_| !self.queue.has_parked_enough()) else {
-            return Ok(Step::Open(false));
-        };
+        if self.queue.has_parked_enough() {
+            return Ok(Step::Parked);
+        }
+        let Some(wire) = self.wire.as_mut() else { return Ok(Step::Open(false)) };
         let connection = pending.cell.remote.load(Ordering::Relaxed).into();
         let header = Header { kind: kind::LARGE, len: 0, word: pending.operation };
         let asked = wire.publish_frame(header, words([pending.len, connection]), None)?;
-        Ok(if asked { Step::Parked } else { Step::Open(false) })
+        if !asked {
+            return Ok(Step::Open(false));
+        }
+        pending.stage = Stage::AwaitMemory;
+        Ok(Step::Parked)
     }
 
     /// The peer has given memory.

@@ -78,6 +78,8 @@ impl PeerSegment {
 pub(crate) enum Stage {
     /// Ask for memory for a large message.
     Ask,
+    /// The peer was asked for memory for a large message, and is to answer.
+    AwaitMemory,
     /// Copy, from this byte on.
     Copy(u64),
     /// Relay through slots, from this byte on.
