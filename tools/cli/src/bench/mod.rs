@@ -89,6 +89,7 @@ fn of_transport(transport: &str, arguments: &BenchArguments, mut add: impl FnMut
         )]
     };
     others.into_iter().for_each(&mut add);
+    patterns::additions(transport, arguments.quick).into_iter().for_each(&mut add);
     add(patterns::wakeup(transport, arguments.quick));
     if !over_network {
         patterns::crowd(arguments.quick).into_iter().for_each(&mut add);

@@ -3,6 +3,7 @@
 use super::speed::{least, most};
 use super::verdict::{Line, Standard};
 use cci::Scope;
+use cci_perf::methods::additions::{self, Addition};
 use cci_perf::methods::{changing, crowd, turns, wakeup};
 use cci_perf::reach::scope;
 
@@ -15,6 +16,31 @@ pub(super) fn turns(transport: &str, quick: bool) -> Vec<Line> {
         Line::new(&what, "x", standard, turns::measure(transport, *count))
     };
     counts.iter().map(line).collect()
+}
+
+/// Operations that CCI 2.2 does not have, to be known only: no bar says what they may cost.
+pub(super) fn additions(transport: &str, quick: bool) -> Vec<Line> {
+    let line = |what: &str, addition| {
+        Line::new(what, "x", most_of_none(), additions::measure(transport, addition, additions::OPERATIONS))
+    };
+    let mut lines: Vec<_> = [(64 << 10, "64 KiB"), (1 << 20, "1 MiB"), (16 << 20, "16 MiB")]
+        .into_iter()
+        .take(if quick { 2 } else { 3 })
+        .map(|(len, size)| {
+            let what = format!("large message, {size}, any memory, to an RMA write of as many bytes");
+            line(&what, Addition::Large(len))
+        })
+        .collect();
+    lines.push(line("fetch-and-add, library memory, to an RMA write of 8 B", Addition::Atomic));
+    for (len, size) in [(64, "64 B"), (1024, "1 KiB"), (4096, "4 KiB")] {
+        let what = format!("message written in place, {size}, to one that is copied");
+        lines.push(line(&what, Addition::Reserved(len)));
+    }
+    lines
+}
+
+fn most_of_none() -> Standard {
+    Standard::AtMost { bar: None, target: None }
 }
 
 /// RMA of memory that changes meanwhile.

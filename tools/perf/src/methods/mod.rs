@@ -1,5 +1,6 @@
 //! What methods beside rows over size have in common.
 
+pub mod additions;
 mod beside;
 pub mod breakdown;
 pub mod changing;
