@@ -10,16 +10,12 @@ use cci_mem::sync::Ordering;
 use cci_proto::engine::Index;
 use cci_proto::{ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};
 use cci_transport::{
-    BackgroundWork, Connect, Connection, ConnectionReport, ConnectionState, Core, HandleCheck, Message, Peer, Posted,
-    Readiness, Rma, Slot, Transport,
+    BackgroundWork, Connect, Connection, ConnectionReport, ConnectionState, Core, Message, Peer, Posted, Readiness,
+    Rma, Slot, Transport, Unsent, send_rest,
 };
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How long `close` sleeps between two checks, nanoseconds.
-const CLOSE_NAP: i64 = 1_000_000;
 
 impl<L: Link> Transport for Reliable<L> {
     fn uri(&self) -> &str {
@@ -272,19 +268,14 @@ impl<L: Link> Transport for Reliable<L> {
 
     fn close(&mut self, core: &mut Core, limit: Duration) {
         self.host.inbox.closing = true;
-        let end = self.link.now() + limit;
-        while !self.engine.is_quiet() {
-            self.delivered = true;
-            let (count, now) = self.step(core, true);
-            core.drop_events();
-            if now >= end {
-                break;
+        send_rest(self, core, limit, |transport, core| {
+            if transport.engine.is_quiet() {
+                return Unsent::Nothing;
             }
-            if count == 0 && Readiness::arm(self, core, HandleCheck::Anew) {
-                let nap = Timespec { tv_sec: 0, tv_nsec: CLOSE_NAP };
-                let _ = poll(&mut [PollFd::new(&self.link.handle(), PollFlags::IN)], Some(&nap));
-            }
-        }
+            transport.delivered = true;
+            let (count, _) = transport.step(core, true);
+            if count > 0 { Unsent::Moving } else { Unsent::Waiting }
+        });
         self.say_farewell(core);
     }
 }

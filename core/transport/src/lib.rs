@@ -8,6 +8,7 @@
 
 mod batch;
 mod clock;
+mod closing;
 mod connection;
 mod copies;
 mod driver;
@@ -33,6 +34,7 @@ mod wait_policy;
 mod wakers;
 
 pub use clock::monotonic;
+pub use closing::{Unsent, send_rest};
 pub use connection::{Connection, ConnectionState, Counters};
 pub use copies::{PeerCopy, keep_copies, wait_for_copies};
 pub use driver::{Arguments, Check, Condition, Discovered, Driver, Key, Open, Opening, Scope};

@@ -6,9 +6,9 @@ use crate::rma;
 use crate::side::{Opening, Side};
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, ConnectError, EventKind, Failure, RequestError, Time};
-use cci_transport::{Connect, Connection, ConnectionState, Core, Slot, monotonic};
+use cci_transport::{Connect, Connection, ConnectionState, Core, Slot, Unsent, monotonic, send_rest};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// This side's number of a connection.
 pub(crate) fn number_in(cell: &Connection) -> u32 {
@@ -228,12 +228,13 @@ impl Template {
     /// Closes the endpoint. A message that was started is in its peer's mailbox already, so that
     /// only the others are waited for.
     pub(crate) fn close_all(&mut self, core: &mut Core, limit: Duration) {
-        let begin = Instant::now();
-        while self.sides.values().any(Side::has_unsent) && begin.elapsed() < limit {
-            self.make_progress(core);
-            core.drop_events();
-            std::thread::yield_now();
-        }
+        send_rest(self, core, limit, |template, core| {
+            if !template.sides.values().any(Side::has_unsent) {
+                return Unsent::Nothing;
+            }
+            let (has_found, _) = template.make_progress(core);
+            if has_found { Unsent::Moving } else { Unsent::Waiting }
+        });
         self.end();
     }
 }

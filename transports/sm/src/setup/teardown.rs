@@ -13,7 +13,7 @@ use cci_mem::cancellation::Uncancelled;
 use cci_mem::ring::Header;
 use cci_mem::sync::Ordering;
 use cci_proto::Failure;
-use cci_transport::{Core, PeerCopy};
+use cci_transport::{Core, PeerCopy, Unsent, send_rest};
 use rustix::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -160,13 +160,12 @@ impl Sm {
         let begin = Instant::now();
         // What is left is for copies: a piece takes less.
         let flushing = limit / 5 * 4;
-        while self.lanes.iter().flatten().any(|lane| lane.has_unsent()) && begin.elapsed() < flushing {
-            if !self.poll_lanes(core) {
-                self.look(core);
-                std::thread::yield_now();
+        send_rest(self, core, flushing, |sm, core| {
+            if !sm.lanes.iter().flatten().any(|lane| lane.has_unsent()) {
+                return Unsent::Nothing;
             }
-            core.drop_events();
-        }
+            if sm.poll_lanes(core) { Unsent::Moving } else { Unsent::Waiting }
+        });
         // Nobody touches this program's memory once its endpoint is closed.
         self.state.registry.kill_all();
         let _ = self.wait_for_copies(None, limit.saturating_sub(begin.elapsed()));
