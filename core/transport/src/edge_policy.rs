@@ -25,7 +25,7 @@ const MOST_NEEDED: u32 = 65_536;
 
 /// The edge that a readable handle gives to a program that may sleep after an empty call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Edge {
+pub(crate) enum Edge {
     /// Give an edge now: write the waker.
     Now,
     /// Do nothing: the timer that gives an edge has not fired yet.
@@ -53,18 +53,8 @@ enum Timer {
 ///
 /// The timer costs nothing in most calls, but an edge-triggered program waits for it. So a handle in
 /// adaptive spin uses the timer only for a program that returns without an edge.
-///
-/// ```
-/// use cci_proto::Time;
-/// use cci_transport::{Edge, EdgePolicy};
-/// let mut policy = EdgePolicy::default();
-/// // A program that polls the handle again and again, level-triggered.
-/// let edges: Vec<Edge> = (1..1000).map(|micros| policy.adaptive_spin(Time(1000 * micros))).collect();
-/// assert!(edges.iter().filter(|edge| **edge == Edge::Now).count() < 20);
-/// assert!(edges.iter().filter(|edge| matches!(edge, Edge::At(_))).count() <= 3);
-/// ```
 #[derive(Clone, Copy, Debug)]
-pub struct EdgePolicy {
+pub(crate) struct EdgePolicy {
     timer: Timer,
     /// Empty calls since the timer was set.
     calls: u32,
@@ -84,7 +74,7 @@ impl Default for EdgePolicy {
 impl EdgePolicy {
     /// Returns the edge of an empty call of a program that spins. `now`: the timer's clock, read
     /// within the call.
-    pub fn spinning(&mut self, now: Time) -> Edge {
+    pub(crate) fn spinning(&mut self, now: Time) -> Edge {
         match self.timer {
             Timer::Set(at) if now < at => self.rely(),
             Timer::Set(_) | Timer::Fired if self.calls < FEW_SPINNING => {
@@ -96,7 +86,7 @@ impl EdgePolicy {
     }
 
     /// As [`EdgePolicy::spinning`], for a handle in adaptive spin.
-    pub fn adaptive_spin(&mut self, now: Time) -> Edge {
+    pub(crate) fn adaptive_spin(&mut self, now: Time) -> Edge {
         match self.timer {
             Timer::Set(at) if now < at => return self.rely(),
             Timer::Set(_) | Timer::Fired => self.judge(),
@@ -113,12 +103,12 @@ impl EdgePolicy {
     }
 
     /// Records that the system refused to set the timer. The call writes the waker instead.
-    pub fn on_refused(&mut self) {
+    pub(crate) fn on_refused(&mut self) {
         (self.timer, self.is_level, self.written, self.needed) = (Timer::Off, false, 0, MOST_NEEDED);
     }
 
     /// Records that the timer has fired.
-    pub fn on_fired(&mut self) {
+    pub(crate) fn on_fired(&mut self) {
         if self.timer != Timer::Off {
             self.timer = Timer::Fired;
         }
@@ -129,7 +119,7 @@ impl EdgePolicy {
     /// endpoint now sets to its next deadline. So the endpoint checks every descriptor, and writes
     /// the waker if there is something to do.
     #[must_use]
-    pub fn on_arming(&mut self, now: Time) -> bool {
+    pub(crate) fn on_arming(&mut self, now: Time) -> bool {
         let timer = std::mem::take(&mut self.timer);
         let is_over = match timer {
             Timer::Off => return false,

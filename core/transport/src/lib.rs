@@ -38,7 +38,6 @@ pub use closing::{Unsent, send_rest};
 pub use connection::{Connection, ConnectionState, Counters};
 pub use copies::{PeerCopy, keep_copies, wait_for_copies};
 pub use driver::{Arguments, Check, Condition, Discovered, Driver, Key, Open, Opening, Scope};
-pub use edge_policy::{Edge, EdgePolicy};
 pub use endpoint::{Body, Core, CoreOptions, Endpoint, Entered, Globals, Outside, Popped, WaitFor, globals, tag_event};
 pub use expected::{ExpectedClient, ExpectedClients};
 pub use holder::child_holds;
@@ -53,8 +52,6 @@ pub use readiness::{Arming, HandleCheck, Readiness};
 pub use registrations::{Registered, RegistrationTable};
 pub use rooms::{Held, Origin, Room, Rooms};
 pub use snapshot::{Snapshot, Unreadable, WaitShown};
-pub use spin_policy::SpinPolicy;
-pub use wait_policy::{Transition, WaitPolicy};
 
 pub use cci_mem::random::random;
 

@@ -1,7 +1,10 @@
 //! Readiness: in which state the OS handle of an endpoint is, and what each call does for it
 //! (`docs/design/threading.md`, which has the states).
 
-use crate::{Core, Edge, EdgePolicy, SpinPolicy, Transition, WaitPolicy, monotonic};
+use crate::edge_policy::{Edge, EdgePolicy};
+use crate::spin_policy::SpinPolicy;
+use crate::wait_policy::{Transition, WaitPolicy};
+use crate::{Core, monotonic};
 use cci_proto::Time;
 
 /// A tick, nanoseconds.

@@ -15,19 +15,8 @@ const MOST_NEEDED: u32 = 4096;
 
 /// Decides by the length of the last waits on an armed handle whether the program spins. A wait begins with the first empty call and
 /// ends with a call that finds something. Protected by the endpoint's lock.
-///
-/// ```
-/// use cci_proto::Time;
-/// let mut policy = cci_transport::SpinPolicy::default();
-/// // Four waits of one microsecond.
-/// for wait in 0..4 {
-///     policy.on_empty(Time(10_000 * wait));
-///     policy.on_found(|| Time(10_000 * wait + 1_000));
-/// }
-/// assert!(policy.is_on());
-/// ```
 #[derive(Clone, Copy, Debug)]
-pub struct SpinPolicy {
+pub(crate) struct SpinPolicy {
     spins: bool,
     /// When the current wait began.
     since: Option<Time>,
@@ -47,18 +36,18 @@ impl SpinPolicy {
     /// Whether the handle stays readable after an empty call.
     #[inline]
     #[must_use]
-    pub fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.spins
     }
 
     /// Ends spinning, and forgets the waits so far.
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         (self.spins, self.since, self.short_waits) = (false, None, 0);
     }
 
     /// Records a call that found something.
     #[inline]
-    pub fn on_found(&mut self, now: impl FnOnce() -> Time) {
+    pub(crate) fn on_found(&mut self, now: impl FnOnce() -> Time) {
         let Some(since) = self.since.take() else { return };
         if self.spins {
             self.needed = (self.needed / 2).max(FIRST_NEEDED);
@@ -71,7 +60,7 @@ impl SpinPolicy {
     }
 
     /// Records an empty call.
-    pub fn on_empty(&mut self, now: Time) {
+    pub(crate) fn on_empty(&mut self, now: Time) {
         let since = *self.since.get_or_insert(now);
         if self.spins && now.since(since) > SPIN {
             (self.spins, self.short_waits) = (false, 0);

@@ -9,7 +9,7 @@ const SPINNER_CALLS: u32 = 64;
 
 /// What happens to the handle after an empty call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transition {
+pub(crate) enum Transition {
     /// The handle stays as it is.
     Stay,
     /// Arm it: the program seems to go to sleep.
@@ -19,15 +19,8 @@ pub enum Transition {
 }
 
 /// Counts empty calls. Protected by the endpoint's lock.
-///
-/// ```
-/// use cci_transport::{Transition, WaitPolicy};
-/// let mut policy = WaitPolicy::default();
-/// let calls = (1..).find(|_| policy.on_empty(false, true, 0) == Transition::Arm);
-/// assert_eq!(calls, Some(5), "the program seems to go to sleep");
-/// ```
 #[derive(Clone, Copy, Debug)]
-pub struct WaitPolicy {
+pub(crate) struct WaitPolicy {
     /// Empty calls since the last event while disarmed, or in this tick while armed.
     empties: u32,
     limit: u32,
@@ -43,13 +36,13 @@ impl Default for WaitPolicy {
 impl WaitPolicy {
     /// Records a call that found something.
     #[inline]
-    pub fn on_found(&mut self) {
+    pub(crate) fn on_found(&mut self) {
         self.empties = 0;
     }
 
     /// Records an empty call. `tick`: number of the current tick of a few milliseconds; `armed`:
     /// the handle is armed; `in_use`: the program has asked for the handle.
-    pub fn on_empty(&mut self, armed: bool, in_use: bool, tick: u64) -> Transition {
+    pub(crate) fn on_empty(&mut self, armed: bool, in_use: bool, tick: u64) -> Transition {
         self.empties = self.empties.saturating_add(1);
         if armed {
             if self.tick != tick {
@@ -66,13 +59,13 @@ impl WaitPolicy {
     }
 
     /// Records that the program has asked for an armed handle, so that it does not spin.
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         (self.empties, self.limit) = (0, FIRST_LIMIT);
     }
 
     /// Whether the program is known to spin.
     #[must_use]
-    pub fn spins(&self) -> bool {
+    pub(crate) fn spins(&self) -> bool {
         self.limit != FIRST_LIMIT
     }
 }
