@@ -6,8 +6,10 @@
 //! endpoint is closed through its cell, while Rust code may still read the payload of one of its events.
 
 mod batch;
+mod connections;
 mod events;
 mod large;
+mod options;
 mod registrations;
 mod requests;
 mod rooms;
@@ -18,26 +20,34 @@ use crate::connection::Connection as Named;
 use crate::endpoint::{CloseError, EndpointFor};
 use crate::errors::BlockingError;
 use crate::event::Event;
-use cci_mem::cancellation::Uncancelled;
 use cci_mem::memory::Memory;
-use cci_mem::sync::Ordering;
 use cci_proto::{
     Atomic, Failure, OptionError, RegisterError, Rights, RmaError, RmaHandle, SendError, Status, Unusable,
 };
-use cci_transport::{Connection, ConnectionState, Endpoint, Message, Posted, Rma, Slot, keep_copies};
+use cci_transport::{Connection, Endpoint, Posted, Slot, keep_copies};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::time::Duration;
 
+pub use cci_mem::arena::{allocate, free};
+pub use cci_mem::cancellation::Uncancelled;
+pub use cci_mem::fork::PerProcess;
 pub use cci_mem::guarded::Threading;
+pub use cci_mem::slab::Slab;
+pub use cci_mem::source::{Source, Sources};
+pub use cci_mem::sync::{AtomicU64, Ordering};
 pub use cci_proto::{Access, Flags};
 pub use cci_transport::{
-    Connection as ConnectionCell, Endpoint as EndpointCell, Entered, Outside, Popped, Slot as EventCell,
+    Connect, Connection as ConnectionCell, ConnectionState, Endpoint as EndpointCell, Entered, Imported, Message,
+    Outside, Popped, Rma, Slot as EventCell,
 };
 
 pub use batch::poll;
+pub use connections::{connect, disconnect, report};
 pub use events::{get_event, give_back, put_back, refill, return_event};
 pub use large::{send_large, send_large_blocking, set_large_limit};
-pub use registrations::{ALL, Served, deregister, import, register};
+pub use options::{OptionValue, connection_option, endpoint_option, set_connection_option, set_endpoint_option};
+pub use registrations::{ALL, NotDeregistered, Served, deregister, import, register};
 pub(crate) use registrations::{deregister_owned, drop_owned, register_owned, retire_dropped};
 pub use requests::{accept, accept_on, peer, reason, reject};
 pub use rooms::{cancel, commit, commit_blocking, reserve};
@@ -312,20 +322,18 @@ fn shut(mut body: cci_transport::Body) -> Result<(), CloseError> {
     busy.map_or(Ok(()), Err)
 }
 
-/// Closes a connection: local and immediate.
-///
-/// # Errors
-///
-/// Closed already, or the endpoint cannot be used here.
-pub fn disconnect(
-    endpoint: &Endpoint,
-    live: impl Fn() -> Option<&'static Connection>,
-) -> Result<(), cci_proto::OptionError> {
-    endpoint.with(|core, transport| {
-        let connection = live().ok_or(cci_proto::OptionError::Disconnected)?;
-        transport.disconnect(core, connection);
-        Ok(())
-    })?
+/// Closes an endpoint in whose call a panic was caught: it says farewell to its peers, and every later call is refused. Cannot panic.
+pub fn abandon(endpoint: &'static Endpoint) {
+    let farewell = catch_unwind(AssertUnwindSafe(|| {
+        endpoint.failed.store(true, Ordering::Relaxed);
+        if let Ok(mut body) = endpoint.close() {
+            let said = catch_unwind(AssertUnwindSafe(|| body.transport.close(&mut body.core, Duration::ZERO)));
+            // Not dropped: its state is not to be trusted, and the program may still hold its OS handle.
+            std::mem::forget((body, said));
+        }
+    }));
+    // The destructor of what was thrown could panic in turn.
+    std::mem::forget(farewell);
 }
 
 /// Arms the endpoint's handle now, if it was handed out: ends adaptive spin and spinning.
@@ -486,6 +494,6 @@ impl<T> Contract for EndpointFor<T> {
     }
 
     fn deregister(&self, handle: &RmaHandle) -> Result<(), RegisterError> {
-        deregister(self.cell, handle)
+        Ok(deregister(self.cell, handle)?)
     }
 }

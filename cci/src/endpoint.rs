@@ -14,8 +14,8 @@ use crate::transports;
 use cci_mem::guarded::Threading;
 use cci_mem::memory::Memory;
 use cci_proto::{
-    Access, Atomic, CONN_REQ_LEN, ConnectError, Flags, ImportError, OptionError, PollError, RegisterError, Rights,
-    RmaError, RmaHandle, SendError, Status, Unusable,
+    Access, Atomic, ConnectError, Flags, ImportError, OptionError, PollError, RegisterError, Rights, RmaError,
+    RmaHandle, SendError, Status, Unusable,
 };
 use cci_transport::{Body, ConnectionReport, Core, CoreOptions, OpenError, room_for};
 use std::fmt;
@@ -325,10 +325,7 @@ impl<T> EndpointFor<T> {
     ///
     /// Refused at once: no event comes.
     pub fn connect(&self, connect: &Connect<'_>) -> Result<(), ConnectError> {
-        if connect.0.payload.len() > CONN_REQ_LEN {
-            return Err(ConnectError::PayloadTooLong);
-        }
-        self.cell.with(|core, transport| transport.connect(core, &connect.0))?
+        binding::connect(self.cell, &connect.0)
     }
 
     /// Closes a connection: local and immediate. Open operations end with [`cci_proto::Failure::Disconnected`].
@@ -601,10 +598,7 @@ impl<T> EndpointFor<T> {
     ///
     /// The connection is closed, or the endpoint cannot be used here.
     pub fn report(&self, connection: Connection) -> Result<ConnectionReport, OptionError> {
-        self.cell.with(|core, transport| {
-            let cell = connection.live(self.cell).ok_or(OptionError::Disconnected)?;
-            Ok(transport.report(core, cell))
-        })?
+        binding::report(self.cell, || connection.live(self.cell))
     }
 
     /// Closes the endpoint, waiting at most 100 ms for what was sent.

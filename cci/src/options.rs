@@ -3,7 +3,6 @@
 use crate::binding;
 use crate::connection::Connection;
 use crate::endpoint::EndpointFor;
-use cci_mem::sync::Ordering;
 use cci_proto::{Alignment, ConnectionOption, OptionError};
 use std::time::Duration;
 
@@ -149,12 +148,7 @@ impl<T> EndpointFor<T> {
         timeout: impl Into<Option<Duration>>,
     ) -> Result<(), OptionError> {
         let micros = micros(timeout.into())?;
-        self.cell.with(|core, transport| {
-            let cell = connection.live(self.cell).ok_or(OptionError::Disconnected)?;
-            field(cell, option).store(micros, Ordering::Relaxed);
-            transport.options_changed(core, cell);
-            Ok(())
-        })?
+        binding::set_connection_option(self.cell, || connection.live(self.cell), option, micros)
     }
 
     /// Returns a timeout of a connection.
@@ -163,17 +157,7 @@ impl<T> EndpointFor<T> {
     ///
     /// The connection is closed, or the endpoint cannot be used here.
     pub fn option(&self, connection: Connection, option: ConnectionOption) -> Result<Option<Duration>, OptionError> {
-        self.cell.with(|_, _| {
-            let cell = connection.live(self.cell).ok_or(OptionError::Disconnected)?;
-            Ok(duration(field(cell, option).load(Ordering::Relaxed)))
-        })?
-    }
-}
-
-fn field(cell: &cci_transport::Connection, option: ConnectionOption) -> &cci_mem::sync::AtomicU32 {
-    match option {
-        ConnectionOption::SendTimeout => &cell.send_timeout,
-        ConnectionOption::KeepaliveTimeout => &cell.keepalive,
+        binding::connection_option(self.cell, || connection.live(self.cell), option).map(duration)
     }
 }
 

@@ -2,9 +2,8 @@
 
 use crate::status::Refusal;
 use crate::{guard, handles};
-use cci::__binding::{self as raw, ConnectionCell, EndpointCell, EventCell};
+use cci::__binding::{self as raw, Connect, ConnectionCell, EndpointCell, EventCell};
 use cci::{Attribute, CONN_REQ_LEN, ConnectError};
-use cci_transport::Connect;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::time::Duration;
 
@@ -40,7 +39,7 @@ unsafe extern "C" fn cci_connect(
             // SAFETY: by the contract above.
             timeout: unsafe { handles::load(timeout) }.map(|time| duration(&time)).transpose()?,
         };
-        Ok(cell.with(|core, transport| transport.connect(core, &connect))??)
+        Ok(raw::connect(cell, &connect)?)
     })
 }
 

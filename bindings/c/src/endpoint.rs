@@ -2,9 +2,8 @@
 
 use crate::status::Refusal;
 use crate::{guard, handles, init, layout, rma};
-use cci::__binding::{self as raw, EndpointCell};
+use cci::__binding::{self as raw, EndpointCell, Ordering};
 use cci::{CloseError, Endpoint, EndpointOptions};
-use cci_mem::sync::Ordering;
 use std::ffi::{c_char, c_int};
 
 /// Where the results of opening go.

@@ -6,9 +6,7 @@ use crate::layout::{self, ConnectionInfo, Peer};
 use crate::status::{self, Refusal};
 use crate::{connection, guard, init};
 use cci::__binding::{self as raw, ConnectionCell, EndpointCell, EventCell, Threading};
-use cci::{EndpointOptions, OptionError};
-use cci_mem::arena;
-use cci_transport::ConnectionReport;
+use cci::{ConnectionReport, EndpointOptions, OptionError};
 use std::ffi::{c_char, c_int, c_void};
 
 #[unsafe(no_mangle)]
@@ -26,7 +24,7 @@ unsafe extern "C" fn ccix_alloc(len: usize, ptr: *mut *mut c_void) -> c_int {
         if len == 0 {
             return Err(Refusal::Argument("an allocation has at least one byte"));
         }
-        let segment = arena::allocate(len).map_err(|_| Refusal::NoMemory)?;
+        let segment = raw::allocate(len).map_err(|_| Refusal::NoMemory)?;
         // SAFETY: writable by the contract above.
         unsafe { handles::store(ptr, segment.base().cast()) }
     })
@@ -51,7 +49,7 @@ unsafe extern "C" fn ccix_event_reason(event: *const EventCell) -> *const c_char
 #[unsafe(no_mangle)]
 extern "C" fn ccix_free(ptr: *mut c_void) -> c_int {
     guard::call(|| {
-        if arena::free(ptr.cast()) {
+        if raw::free(ptr.cast()) {
             Ok(())
         } else {
             Err(Refusal::Argument("not memory of ccix_alloc, or freed already"))
@@ -209,11 +207,7 @@ unsafe extern "C" fn ccix_connection_info(connection: *const ConnectionCell, inf
 }
 
 fn report(named: Named) -> Result<ConnectionReport, Refusal> {
-    let report = named.endpoint.with(|core, transport| {
-        let cell = named.live().ok_or(OptionError::Disconnected)?;
-        Ok::<_, OptionError>(transport.report(core, cell))
-    })?;
-    Ok(report?)
+    Ok(raw::report(named.endpoint, || named.live())?)
 }
 
 fn connection_info(report: &ConnectionReport, size: usize) -> ConnectionInfo {

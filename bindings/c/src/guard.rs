@@ -5,12 +5,9 @@
 
 use crate::handles::Named;
 use crate::status::{Refusal, refused};
-use cci::__binding::EndpointCell;
-use cci_mem::cancellation::Uncancelled;
-use cci_mem::sync::Ordering;
+use cci::__binding::{EndpointCell, Uncancelled, abandon};
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
 
 /// Runs a call that works on no endpoint. No thread is cancelled in it.
 #[inline(always)]
@@ -94,15 +91,7 @@ fn panicked(payload: Box<dyn std::any::Any + Send>, endpoint: Option<&'static En
     // Its destructor could panic in turn.
     std::mem::forget(payload);
     if let Some(endpoint) = endpoint {
-        let farewell = catch_unwind(AssertUnwindSafe(|| {
-            endpoint.failed.store(true, Ordering::Relaxed);
-            if let Ok(mut body) = endpoint.close() {
-                let said = catch_unwind(AssertUnwindSafe(|| body.transport.close(&mut body.core, Duration::ZERO)));
-                // Not dropped: its state is not to be trusted, and the program may still hold its OS handle.
-                std::mem::forget((body, said));
-            }
-        }));
-        std::mem::forget(farewell);
+        abandon(endpoint);
     }
     refused(Refusal::Panic)
 }

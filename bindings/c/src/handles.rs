@@ -1,13 +1,11 @@
 //! From the pointers that programs hold to the cells behind them.
 //!
 //! Every function here trusts one promise of the program: a pointer is NULL, or was handed out by this library as what the
-//! program now uses it for. Cells are never unmapped and keep their type (`cci_mem::slab`, `cci_mem::region`), so the promise
+//! program now uses it for. Cells are never unmapped and keep their type ([`cci::__binding::Slab`], and the slots of an endpoint), so the promise
 //! is enough for pointers to what is closed, disconnected, or returned, and in a forked child.
 
 use crate::status::Refusal;
-use cci::__binding::{ConnectionCell, EndpointCell, Entered, EventCell, Outside};
-use cci_mem::source::Source;
-use cci_transport::ConnectionState;
+use cci::__binding::{ConnectionCell, ConnectionState, EndpointCell, Entered, EventCell, Outside, Source};
 use std::ffi::{c_char, c_void};
 
 /// A connection that a program names; it may be closed.

@@ -2,11 +2,8 @@
 
 use crate::status::Refusal;
 use crate::{guard, handles};
-use cci::__binding::{self as raw, ConnectionCell};
+use cci::__binding::{self as raw, ConnectionCell, Imported, Ordering, PerProcess};
 use cci::{Failure, RmaHandle};
-use cci_mem::fork::PerProcess;
-use cci_mem::sync::Ordering;
-use cci_transport::Imported;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};

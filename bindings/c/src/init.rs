@@ -3,9 +3,8 @@
 use crate::device::Table;
 use crate::status::Refusal;
 use crate::{endpoint, guard, handles};
-use cci::__binding::EndpointCell;
+use cci::__binding::{EndpointCell, PerProcess};
 use cci::{Context, OpenError, Status};
-use cci_mem::fork::PerProcess;
 use std::ffi::c_int;
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};

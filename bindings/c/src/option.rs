@@ -1,11 +1,10 @@
 //! Options of endpoints and connections.
 
-use crate::handles::{self, Named};
+use crate::handles;
 use crate::status::Refusal;
 use crate::{guard, status};
-use cci::__binding::{ConnectionCell, EndpointCell};
-use cci::{Alignment, ConnectionOption, EndpointOption, OptionError};
-use cci_mem::sync::{AtomicU32, Ordering};
+use cci::__binding::{self as raw, ConnectionCell, EndpointCell, OptionValue};
+use cci::{Alignment, ConnectionOption, EndpointOption};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// What an option belongs to, by its number.
@@ -44,51 +43,18 @@ unsafe extern "C" fn cci_set_opt(handle: *const c_void, number: c_uint, val: *co
         None => status::refused(UNKNOWN),
         Some(Name::Endpoint(option)) => {
             // SAFETY: by the contract above.
-            guard::on_endpoint(unsafe { handles::endpoint(handle.cast()) }, |cell| set_endpoint(cell, option, value))
+            guard::on_endpoint(unsafe { handles::endpoint(handle.cast()) }, |cell| {
+                Ok(raw::set_endpoint_option(cell, option, value)?)
+            })
         }
         Some(Name::Connection(option)) => {
             let pointer = handle.cast::<ConnectionCell>();
             // SAFETY: by the contract above.
             guard::on_connection_at_length(unsafe { handles::connection(pointer) }, |named| {
-                set_connection(named, option, value())
+                Ok(raw::set_connection_option(named.endpoint, || named.live(), option, value())?)
             })
         }
     }
-}
-
-fn set_endpoint(cell: &EndpointCell, option: EndpointOption, value: impl FnOnce() -> u32) -> Result<(), Refusal> {
-    let set = cell.with(|core, _| {
-        match option {
-            EndpointOption::SendTimeout => core.set_send_timeout(value()),
-            EndpointOption::KeepaliveTimeout => core.set_keepalive(value()),
-            EndpointOption::RecvBufCount => {
-                core.set_recv_count(value())?;
-            }
-            EndpointOption::SendBufCount => {
-                core.set_send_count(value())?;
-            }
-            EndpointOption::Uri | EndpointOption::RmaAlign => return Err(OptionError::ReadOnly),
-        }
-        Ok(())
-    })?;
-    Ok(set?)
-}
-
-fn field(cell: &ConnectionCell, option: ConnectionOption) -> &AtomicU32 {
-    match option {
-        ConnectionOption::SendTimeout => &cell.send_timeout,
-        ConnectionOption::KeepaliveTimeout => &cell.keepalive,
-    }
-}
-
-fn set_connection(named: Named, option: ConnectionOption, micros: u32) -> Result<(), Refusal> {
-    let set = named.endpoint.with(|core, transport| {
-        let cell = named.live().ok_or(OptionError::Disconnected)?;
-        field(cell, option).store(micros, Ordering::Relaxed);
-        transport.options_changed(core, cell);
-        Ok::<_, OptionError>(())
-    })?;
-    Ok(set?)
 }
 
 /// # Safety
@@ -111,12 +77,9 @@ unsafe extern "C" fn cci_get_opt(handle: *const c_void, number: c_uint, val: *mu
             let pointer = handle.cast::<ConnectionCell>();
             // SAFETY: by the contract above.
             guard::on_connection_at_length(unsafe { handles::connection(pointer) }, |named| {
-                let got = named.endpoint.with(|_, _| {
-                    let cell = named.live().ok_or(OptionError::Disconnected)?;
-                    Ok::<_, OptionError>(field(cell, option).load(Ordering::Relaxed))
-                })?;
+                let got = raw::connection_option(named.endpoint, || named.live(), option)?;
                 // SAFETY: by the contract above.
-                unsafe { handles::store(val.cast(), got?) }
+                unsafe { handles::store(val.cast(), got) }
             })
         }
     }
@@ -126,30 +89,21 @@ unsafe extern "C" fn cci_get_opt(handle: *const c_void, number: c_uint, val: *mu
 ///
 /// `val` is writable for the option's type.
 unsafe fn get_endpoint(cell: &EndpointCell, option: EndpointOption, val: *mut c_void) -> Result<(), Refusal> {
-    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    let value: u32 = match option {
-        EndpointOption::SendTimeout => cell.with(|core, _| core.send_timeout())?,
-        EndpointOption::KeepaliveTimeout => cell.with(|core, _| core.keepalive())?,
-        EndpointOption::RecvBufCount => cell.with(|core, _| count(core.recv_count().0))?,
-        EndpointOption::SendBufCount => cell.with(|core, _| count(core.send_count().0))?,
-        EndpointOption::Uri => {
-            let uri = cell.with(|_, transport| status::c_string(transport.uri()))?;
+    match raw::endpoint_option(cell, option)? {
+        // SAFETY: by the contract above.
+        OptionValue::Number(number) => unsafe { handles::store(val.cast::<u32>(), number) },
+        OptionValue::Uri(uri) => {
             // SAFETY: a NUL-terminated string; the copy comes from malloc, as the program frees it.
-            let copy: *mut c_char = unsafe { libc::strdup(uri.as_ptr()) };
+            let copy: *mut c_char = unsafe { libc::strdup(status::c_string(&uri).as_ptr()) };
             if copy.is_null() {
                 return Err(Refusal::NoMemory);
             }
             // SAFETY: by the contract above.
-            return unsafe { handles::store(val.cast(), copy) };
+            unsafe { handles::store(val.cast(), copy) }
         }
-        EndpointOption::RmaAlign => {
-            let alignment = cell.with(|_, transport| transport.alignment())?;
-            // SAFETY: by the contract above.
-            return unsafe { handles::store(val.cast::<Alignment>(), alignment) };
-        }
-    };
-    // SAFETY: by the contract above.
-    unsafe { handles::store(val.cast(), value) }
+        // SAFETY: by the contract above.
+        OptionValue::Alignment(alignment) => unsafe { handles::store(val.cast::<Alignment>(), alignment) },
+    }
 }
 
 #[cfg(test)]

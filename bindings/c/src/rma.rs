@@ -2,12 +2,10 @@
 
 use crate::status::Refusal;
 use crate::{guard, handles};
-use cci::__binding::{self as raw, ConnectionCell, EndpointCell, Served};
-use cci::__binding::{Access, Flags};
+use cci::__binding::{
+    self as raw, Access, AtomicU64, ConnectionCell, EndpointCell, Flags, Ordering, PerProcess, Served, Slab,
+};
 use cci::{Atomic, Memory, OpenError, RegisterError, Rights, RmaError, RmaHandle, Status};
-use cci_mem::fork::PerProcess;
-use cci_mem::slab::Slab;
-use cci_mem::sync::{AtomicU64, Ordering};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::{Mutex, PoisonError};
@@ -177,12 +175,10 @@ unsafe extern "C" fn cci_rma_deregister(endpoint: *const EndpointCell, rma_handl
         // SAFETY: by the contract above.
         let handle = unsafe { handle(rma_handle) }?;
         let registry = registry()?;
-        cell.with(|core, transport| {
-            transport.deregister(core, &handle).map_err(|error| match (error, core.take_busy_peer()) {
-                (RegisterError::Busy, Some(peer)) => OpenError::new(Status::Busy, format!("{error}: {peer}")).into(),
-                _ => Refusal::from(error),
-            })
-        })??;
+        raw::deregister(cell, &handle).map_err(|refused| match (refused.why, refused.peer) {
+            (why @ RegisterError::Busy, Some(peer)) => OpenError::new(Status::Busy, format!("{why}: {peer}")).into(),
+            (why, _) => Refusal::from(why),
+        })?;
         if let Some(place) = registry.live().remove(&key(cell, &handle)) {
             registry.cells.give(place);
         }
@@ -290,7 +286,7 @@ unsafe fn start(
     let (local, remote) = unsafe { (handle(local)?, handle(remote)?) };
     // SAFETY: by the contract above.
     let message = unsafe { handles::bytes(msg_ptr, msg_len) }?;
-    let rma = cci_transport::Rma {
+    let rma = raw::Rma {
         local: &local,
         local_offset,
         remote: &remote,

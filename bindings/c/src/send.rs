@@ -3,11 +3,8 @@
 use crate::handles::Named;
 use crate::status::Refusal;
 use crate::{guard, handles};
-use cci::__binding::Flags;
-use cci::__binding::{self as raw, ConnectionCell, EndpointCell, Outside};
+use cci::__binding::{self as raw, ConnectionCell, EndpointCell, Flags, Message, Outside, Source, Sources};
 use cci::SendError;
-use cci_mem::source::{Source, Sources};
-use cci_transport::Message;
 use std::ffi::{c_int, c_void};
 
 /// Flags of `cci_rma` that mean nothing to a send: programs pass the flags of their RMA to every send.

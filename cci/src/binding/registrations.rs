@@ -51,13 +51,37 @@ fn register_in<F: FnOnce() -> Option<&'static Connection>>(
     transport.register(core, memory, rights, only)
 }
 
+/// Why a registration was not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotDeregistered {
+    /// Why.
+    pub why: RegisterError,
+    /// With [`RegisterError::Busy`]: the peer that copies, where its name is known.
+    pub peer: Option<String>,
+}
+
+impl From<Unusable> for NotDeregistered {
+    fn from(why: Unusable) -> Self {
+        Self { why: why.into(), peer: None }
+    }
+}
+
+impl From<NotDeregistered> for RegisterError {
+    fn from(refused: NotDeregistered) -> Self {
+        refused.why
+    }
+}
+
 /// Ends a registration. When it returns without error nobody touches the memory any more.
 ///
 /// # Errors
 ///
 /// No such registration, or a peer that is stopped in the midst of a copy holds it.
-pub fn deregister(endpoint: &Endpoint, handle: &RmaHandle) -> Result<(), RegisterError> {
-    endpoint.with(|core, transport| transport.deregister(core, handle))?
+pub fn deregister(endpoint: &Endpoint, handle: &RmaHandle) -> Result<(), NotDeregistered> {
+    endpoint.with(|core, transport| {
+        let deregistered = transport.deregister(core, handle);
+        deregistered.map_err(|why| NotDeregistered { why, peer: core.take_busy_peer() })
+    })?
 }
 
 /// Registers memory that the endpoint keeps until the registration has ended: see [`drop_owned`].

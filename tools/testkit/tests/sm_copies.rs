@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use cci::__binding::{Contract, Flags};
+use cci::__binding::{Contract, Flags, deregister};
 use cci::{
     CloseError, Connection, Endpoint, EventKind, Failure, RegisterError, Rights, Rma, RmaHandle, Unusable,
     wait_for_copies,
@@ -105,9 +105,9 @@ fn deregistration_names_the_peer_that_copies() {
     let stuck = Stuck::new(98_330);
     let begun = Instant::now();
     for _ in 0..3 {
-        assert_eq!(stuck.endpoint.deregister(&stuck.handle), Err(RegisterError::Busy));
-        let name = cell(&stuck.endpoint).with(|core, _| core.take_busy_peer()).expect("open");
-        assert!(name.as_deref().is_some_and(is_named), "{name:?}");
+        let refused = deregister(cell(&stuck.endpoint), &stuck.handle).expect_err("a peer copies");
+        assert_eq!(refused.why, RegisterError::Busy);
+        assert!(refused.peer.as_deref().is_some_and(is_named), "{refused:?}");
     }
     assert!(begun.elapsed() < 3 * BOUND, "{:?}", begun.elapsed());
     stuck.announce_nothing();

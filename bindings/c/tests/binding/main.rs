@@ -3,5 +3,6 @@
 mod behaviour;
 mod examples;
 mod headers;
+mod layers;
 mod prefix;
 mod symbols;
