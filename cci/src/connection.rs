@@ -1,6 +1,7 @@
 //! Connections as programs hold them.
 
 use cci_mem::sync::Ordering;
+use cci_proto::Attribute;
 use cci_transport as transport;
 use std::fmt;
 
@@ -45,7 +46,7 @@ impl Connection {
 
     /// Returns what the connection promises; `None` when it has ended.
     #[must_use]
-    pub fn attribute(&self) -> Option<crate::Attribute> {
+    pub fn attribute(&self) -> Option<Attribute> {
         self.cell.of_life(self.generation, transport::Connection::attribute)
     }
 
@@ -72,7 +73,7 @@ impl std::hash::Hash for Connection {
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let attribute = self.attribute().map_or("ended", crate::Attribute::name);
+        let attribute = self.attribute().map_or("ended", Attribute::name);
         write!(f, "Connection({:p}#{} {attribute})", self.cell, self.generation)
     }
 }

@@ -1,7 +1,6 @@
-//! Errors of calls that wait, and of requests that were not answered.
+//! Errors of calls that wait, and of the close.
 
-use crate::event::Request;
-use cci_proto::{Failure, RequestError, RmaError, SendError, Status};
+use cci_proto::{Failure, RmaError, SendError, Status, Unusable};
 use std::error::Error;
 use std::fmt;
 
@@ -70,53 +69,54 @@ impl BlockingError<RmaError> {
     }
 }
 
-/// A connection request whose answer was refused, and why. The request can be answered again; dropping it rejects it.
-///
-/// Converts into `Box<dyn Error>`, so that `?` on an answer rejects the request and ends the function.
+/// Why an endpoint was not closed, or what is left after it was.
 ///
 /// # Example
 ///
 /// ```
-/// use cci::{Event, RequestError, Unanswered};
+/// use cci::{CloseError, Endpoint};
+/// use std::time::Duration;
 ///
-/// /// Accepts a request, or keeps it for later where send buffers are short.
-/// fn accept<'e>(request: cci::Request<'e>, later: &mut Vec<cci::Request<'e>>) -> Result<(), RequestError> {
-///     match request.accept(1) {
-///         Err(Unanswered { request, why: RequestError::NoBuffers }) => later.push(request),
-///         answered => answered?,
+/// /// Closes an endpoint whose registered memory is unmapped next.
+/// fn close(endpoint: Endpoint) -> Result<(), CloseError> {
+///     match endpoint.close() {
+///         Err(CloseError::Busy(_)) => cci::wait_for_copies(Duration::from_secs(10)),
+///         closed => closed,
 ///     }
-///     Ok(())
 /// }
 /// ```
-#[must_use = "dropping it rejects the request"]
-#[derive(Debug)]
-pub struct Unanswered<'e> {
-    /// The request.
-    pub request: Request<'e>,
-    /// Why the answer was refused.
-    pub why: RequestError,
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CloseError {
+    /// It cannot be used here, and is not closed by this call.
+    Unusable(Unusable),
+    /// It is closed, but this peer is in the midst of an RMA and does not go on. Memory that was registered by its address must stay
+    /// mapped until [`crate::wait_for_copies`] succeeds; the library keeps memory that a [`crate::Registration`] owns.
+    Busy(String),
+    /// So many detached events keep it open. It closes when the last of them is dropped.
+    Detached(u32),
 }
 
-impl fmt::Display for Unanswered<'_> {
+impl From<Unusable> for CloseError {
+    fn from(why: Unusable) -> Self {
+        Self::Unusable(why)
+    }
+}
+
+impl fmt::Display for CloseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.why.fmt(f)
+        match self {
+            Self::Unusable(why) => why.fmt(f),
+            Self::Busy(peer) => write!(
+                f,
+                "the endpoint is closed, but {peer} is in the midst of an RMA and does not go on; keep registered memory mapped \
+                 until it goes on or ends"
+            ),
+            Self::Detached(count) => {
+                write!(f, "{count} detached events keep the endpoint open; drop them to close it")
+            }
+        }
     }
 }
 
-impl From<Unanswered<'_>> for RequestError {
-    fn from(unanswered: Unanswered<'_>) -> Self {
-        unanswered.why
-    }
-}
-
-impl From<Unanswered<'_>> for Box<dyn Error> {
-    fn from(unanswered: Unanswered<'_>) -> Self {
-        unanswered.why.into()
-    }
-}
-
-impl From<Unanswered<'_>> for Box<dyn Error + Send + Sync> {
-    fn from(unanswered: Unanswered<'_>) -> Self {
-        unanswered.why.into()
-    }
-}
+impl Error for CloseError {}

@@ -50,9 +50,11 @@
 #[doc(hidden)]
 pub mod __binding {
     pub use crate::binding::*;
+    pub use crate::raw::*;
 }
 mod batch;
 mod binding;
+mod calls;
 mod config;
 mod connection;
 mod context;
@@ -64,6 +66,7 @@ mod event;
 mod import;
 mod operations;
 mod options;
+mod raw;
 mod registration;
 mod reserved;
 #[cfg(feature = "tokio")]
@@ -86,12 +89,12 @@ pub use cci_transport::{Snapshot, Unreadable, WaitFor, WaitShown};
 pub use connection::Connection;
 pub use context::Context;
 pub use device::{Device, Pci};
-pub use endpoint::{CloseError, Endpoint, EndpointFor, LocalEndpoint, ManyThreads, OneThread, wait_for_copies};
+pub use endpoint::{Endpoint, EndpointFor, LocalEndpoint, ManyThreads, OneThread, wait_for_copies};
 pub use endpoint_options::EndpointOptions;
-pub use errors::{BlockingError, Unanswered};
+pub use errors::{BlockingError, CloseError};
 pub use event::{
     AcceptFailed, Accepted, Completed, ConnectFailed, Connected, DetachedEvent, Disconnected, EndpointFailed, Event,
-    ImportEnded, Keepalive, Received, Request,
+    ImportEnded, Keepalive, Received, Request, Unanswered,
 };
 pub use import::Import;
 pub use operations::{Connect, Notify, Rma};

@@ -4,7 +4,7 @@
 //! no other file of the facade, the core or the bindings names one.
 
 use crate::device::Device;
-use crate::endpoint::EndpointOptions;
+use crate::endpoint_options::EndpointOptions;
 use cci_proto::Status;
 use cci_transport::{Check, Core, Driver, Key, OpenError, Opening, Transport};
 use std::borrow::Cow;

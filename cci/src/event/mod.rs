@@ -4,6 +4,7 @@ mod detached;
 mod kinds;
 mod received;
 mod request;
+mod unanswered;
 
 pub use detached::DetachedEvent;
 pub use kinds::{
@@ -11,6 +12,7 @@ pub use kinds::{
 };
 pub use received::Received;
 pub use request::Request;
+pub use unanswered::Unanswered;
 
 use crate::binding;
 use crate::connection::Connection;

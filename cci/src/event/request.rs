@@ -1,9 +1,8 @@
 //! Connection requests.
 
-use super::Held;
+use super::{Held, Unanswered};
 use crate::binding;
 use crate::endpoint::EndpointFor;
-use crate::errors::Unanswered;
 use cci_proto::{Attribute, RequestError};
 use cci_transport::Peer;
 use std::fmt;

@@ -1,8 +1,8 @@
 //! What bindings and tools need, and programs do not: the operations on cells of the slabs, without handle objects and with the
 //! same checks. No part of the API: it changes with the library.
 //!
-//! A cell leads to everything behind the endpoint's lock. So it is reached through `unsafe` functions only ([`cell`],
-//! [`into_cell`]), whose callers promise this: no event that an [`crate::Event`] holds is given back through a slot, and no
+//! A cell leads to everything behind the endpoint's lock. So it is reached through `unsafe` functions only ([`crate::__binding::cell`],
+//! [`crate::__binding::into_cell`]), whose callers promise this: no event that an [`crate::Event`] holds is given back through a slot, and no
 //! endpoint is closed through its cell, while Rust code may still read the payload of one of its events.
 
 mod batch;
@@ -15,18 +15,10 @@ mod requests;
 mod rooms;
 mod waiting;
 
-use crate::EndpointOptions;
-use crate::connection::Connection as Named;
-use crate::endpoint::{CloseError, EndpointFor};
-use crate::errors::BlockingError;
-use crate::event::Event;
-use cci_mem::memory::Memory;
-use cci_proto::{
-    Atomic, Failure, OptionError, RegisterError, Rights, RmaError, RmaHandle, SendError, Status, Unusable,
-};
+use crate::errors::{BlockingError, CloseError};
+use cci_proto::{Atomic, Failure, OptionError, RmaError, SendError, Status, Unusable};
 use cci_transport::{Connection, Endpoint, Posted, Slot, keep_copies};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr::NonNull;
 use std::time::Duration;
 
 pub use cci_mem::arena::{allocate, free};
@@ -360,140 +352,4 @@ pub fn handle(endpoint: &Endpoint) -> Result<std::os::fd::RawFd, Unusable> {
         core.note_handle_in_use();
         transport.handle().as_raw_fd()
     })
-}
-
-/// The cell of an endpoint in its slab.
-///
-/// # Safety
-///
-/// The promise of this module.
-#[expect(unsafe_code, reason = "a cell leads to slots that events hold")]
-#[must_use]
-pub unsafe fn cell<T>(endpoint: &EndpointFor<T>) -> &'static Endpoint {
-    endpoint.cell
-}
-
-/// Leaves the endpoint open without its owner, for a binding that closes it by [`close`].
-///
-/// # Safety
-///
-/// The promise of this module.
-#[expect(unsafe_code, reason = "a cell leads to slots that events hold")]
-#[must_use]
-pub unsafe fn into_cell<T>(endpoint: EndpointFor<T>) -> &'static Endpoint {
-    endpoint.leave_open()
-}
-
-/// The pointer that a binding's program holds until it returns the event by [`return_event`].
-#[must_use]
-pub fn into_raw(event: Event<'_>) -> NonNull<Slot> {
-    event.into_slot()
-}
-
-/// Changes who may use the endpoint, as run time checks it.
-pub fn set_threading(options: &mut EndpointOptions, threading: Threading) {
-    options.threading = threading;
-}
-
-/// As [`set_threading`] has set it.
-#[must_use]
-pub fn threading(options: &EndpointOptions) -> Threading {
-    options.threading
-}
-
-/// Options of an endpoint whose layers are stamped.
-#[cfg(feature = "trace")]
-#[must_use]
-pub fn with_stamps(
-    options: EndpointOptions,
-    stamps: Option<std::sync::Arc<cci_transport::trace::Stamps>>,
-) -> EndpointOptions {
-    EndpointOptions { stamps, ..options }
-}
-
-/// The operations of the C contract with its flags and its handles, on an endpoint: what the conformance suite tests.
-pub trait Contract {
-    /// [`send`] or, with BLOCKING, [`send_blocking`].
-    ///
-    /// # Errors
-    ///
-    /// As they.
-    fn send_flags(
-        &self,
-        connection: Named,
-        message: &[u8],
-        context: u64,
-        flags: Flags,
-    ) -> Result<(), BlockingError<SendError>>;
-
-    /// [`rma`] or, with BLOCKING, [`rma_blocking`]; exactly one of READ and WRITE, and FENCE as wanted.
-    ///
-    /// # Errors
-    ///
-    /// As they.
-    fn rma(
-        &self,
-        connection: Named,
-        rma: &crate::Rma<'_>,
-        context: u64,
-        flags: Flags,
-    ) -> Result<(), BlockingError<RmaError>>;
-
-    /// [`register`].
-    ///
-    /// # Errors
-    ///
-    /// As it.
-    fn register_memory(&self, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError>;
-
-    /// [`deregister`].
-    ///
-    /// # Errors
-    ///
-    /// As it.
-    fn deregister(&self, handle: &RmaHandle) -> Result<(), RegisterError>;
-}
-
-impl<T> Contract for EndpointFor<T> {
-    fn send_flags(
-        &self,
-        connection: Named,
-        message: &[u8],
-        context: u64,
-        flags: Flags,
-    ) -> Result<(), BlockingError<SendError>> {
-        let flags = Flags::for_send(flags.bits()).ok_or(SendError::BadFlags)?;
-        let live = || connection.live(self.cell);
-        if flags.has(Flags::BLOCKING) {
-            send_blocking(self.cell, live, message.into(), flags)
-        } else {
-            Ok(send(self.cell, live, message.into(), context, flags)?)
-        }
-    }
-
-    fn rma(
-        &self,
-        connection: Named,
-        wanted: &crate::Rma<'_>,
-        context: u64,
-        flags: Flags,
-    ) -> Result<(), BlockingError<RmaError>> {
-        let flags = Flags::for_rma(flags.bits()).ok_or(RmaError::BadFlags)?;
-        let mut wanted = wanted.with(if flags.has(Flags::READ) { Access::Read } else { Access::Write });
-        wanted.fence |= flags.has(Flags::FENCE);
-        let live = || connection.live(self.cell);
-        if flags.has(Flags::BLOCKING) {
-            rma_blocking(self.cell, live, &wanted)
-        } else {
-            Ok(rma(self.cell, live, &wanted, context, flags)?)
-        }
-    }
-
-    fn register_memory(&self, memory: Memory, rights: Rights) -> Result<RmaHandle, RegisterError> {
-        register(self.cell, memory, rights, ALL)
-    }
-
-    fn deregister(&self, handle: &RmaHandle) -> Result<(), RegisterError> {
-        Ok(deregister(self.cell, handle)?)
-    }
 }
