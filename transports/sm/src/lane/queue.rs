@@ -121,6 +121,12 @@ impl OperationQueue {
         self.operations.iter().chain(&self.parked).chain(&self.unasked).chain(behind)
     }
 
+    /// How many they are.
+    pub(crate) fn len(&self) -> usize {
+        let behind = self.holds.iter().map(|hold| hold.behind.len());
+        self.operations.len() + self.parked.len() + behind.sum::<usize>()
+    }
+
     pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut Op> {
         let behind = self.holds.iter_mut().flat_map(|hold| &mut hold.behind);
         self.operations.iter_mut().chain(&mut self.parked).chain(&mut self.unasked).chain(behind)

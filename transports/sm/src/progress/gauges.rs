@@ -145,7 +145,7 @@ impl Sm {
         for at in 0..self.timed.len() {
             let number = self.timed[at] as usize;
             let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) else { continue };
-            in_flight += lane.queue.all().count() as u64;
+            in_flight += lane.queue.len() as u64;
             lane.show_queue(core, now);
             lane.show_connects(core, now);
             lane.show_parked(core, now);
