@@ -108,7 +108,9 @@ pub(crate) struct Flow {
     pub(crate) continuation: Option<Continuation>,
     /// The part that the current frame carries, if it was copied and verified already.
     pub(crate) copied: Option<Continuation>,
-    /// Messages of the frame at `recv_next` that have been delivered.
+    /// Records of the frame at `recv_next` that were applied before a message found no slot, and
+    /// messages among them.
+    pub(crate) applied: u16,
     pub(crate) partial: u16,
     /// Writes that were refused, until their last frame passes.
     pub(crate) refused: Vec<(u32, u8)>,
@@ -165,6 +167,7 @@ impl Flow {
             assembly_at: Time(0),
             continuation: None,
             copied: None,
+            applied: 0,
             partial: 0,
             refused: Vec::new(),
             resent: 0,
@@ -202,7 +205,7 @@ impl Flow {
 
     /// Returns whether something was received in part, so that only the peer can complete it.
     pub(crate) fn awaits_rest(&self) -> bool {
-        !self.reorder_queue.is_empty() || self.assembly.is_some() || self.partial > 0 || !self.refused.is_empty()
+        !self.reorder_queue.is_empty() || self.assembly.is_some() || self.applied > 0 || !self.refused.is_empty()
     }
 
     /// Returns whether a frame in flight was not accepted yet, as far as is known.

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 pub(crate) enum FrameOutcome {
     /// All its records were applied.
     Done,
-    /// A message found no slot. The records before it were applied.
+    /// A message found no slot. The records before it were applied, and are not applied again.
     NoSlot,
     /// There is no room for its requests.
     NoRoom,

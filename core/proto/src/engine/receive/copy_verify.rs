@@ -52,7 +52,7 @@ impl Engine {
         }
         let flow = self.flows.get(conn.flow)?;
         let next =
-            flow.continuation.filter(|_| flow.reorder_queue.is_empty() && flow.partial == 0 && flow.has_room_for(1))?;
+            flow.continuation.filter(|_| flow.reorder_queue.is_empty() && flow.applied == 0 && flow.has_room_for(1))?;
         records.only().and_then(Continuation::of).filter(|(part, _)| *part == next)
     }
 }

@@ -257,7 +257,7 @@ impl Engine {
         let Some(Record::Message { after: false, bytes }) = records.only() else { return false };
         let Some(conn) = self.table.get_mut(index).filter(|conn| !conn.has(bit::RNR)) else { return false };
         let Some(flow) = self.flows.get(conn.flow) else { return false };
-        let is_next = flow.reorder_queue.is_empty() && flow.partial == 0;
+        let is_next = flow.reorder_queue.is_empty() && flow.applied == 0;
         let taken =
             is_next && bytes.len() <= self.config.max_send_size as usize && host.message(conn.host_cookie, bytes);
         if taken {

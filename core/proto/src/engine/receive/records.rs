@@ -9,31 +9,27 @@ use crate::wire::{Record, Records};
 
 impl RecvCtx<'_> {
     /// Applies all records of the next in-order frame. RMA that was applied out of order is not
-    /// among them.
+    /// among them. Records that were applied before a message found no slot are not applied again,
+    /// whether the frame was held or the peer retransmits it.
     pub(super) fn apply<H: Host>(
         &mut self,
         records: Records<'_>,
         host: &mut H,
         ended: &mut impl FnMut(RmaEnd),
     ) -> FrameOutcome {
-        let mut messages = 0;
-        for record in records {
-            if let Record::Message { .. } = record {
-                messages += 1;
-                if messages <= self.flow.partial {
-                    continue;
-                }
-            }
-            let outcome = self.record(&record, host, ended);
+        let (mut applied, mut messages) = (self.flow.applied, self.flow.partial);
+        let mut outcome = FrameOutcome::Done;
+        for record in records.skip(applied.into()) {
+            outcome = self.record(&record, host, ended);
             if outcome != FrameOutcome::Done {
-                return outcome;
+                break;
             }
-            if let Record::Message { .. } = record {
-                self.flow.partial = messages;
-            }
+            applied += 1;
+            messages += u16::from(matches!(record, Record::Message { .. }));
         }
-        self.flow.partial = 0;
-        FrameOutcome::Done
+        let is_done = outcome == FrameOutcome::Done;
+        (self.flow.applied, self.flow.partial) = if is_done { (0, 0) } else { (applied, messages) };
+        outcome
     }
 
     /// Advances past the frame at `recv_next`.

@@ -56,12 +56,12 @@ impl Engine {
     fn resume<H: Host>(&mut self, index: u32, host: &mut H) -> bool {
         let Some(ctx) = self.recv_ctx(index) else { return false };
         let was_owed = ctx.conn.has(bit::ACK_NOW);
-        let before = (ctx.conn.recv_next, ctx.flow.partial);
+        let before = (ctx.conn.recv_next, ctx.flow.applied);
         ctx.conn.clear(bit::RNR);
         ctx.conn.set(bit::ACK_NOW);
         self.drain(index, host);
         let Some(ctx) = self.recv_ctx(index) else { return false };
-        let moved = !ctx.flow.awaits_slot || (ctx.conn.recv_next, ctx.flow.partial) != before;
+        let moved = !ctx.flow.awaits_slot || (ctx.conn.recv_next, ctx.flow.applied) != before;
         if !moved && !was_owed {
             // Nothing new for the peer.
             ctx.conn.clear(bit::ACK_NOW);

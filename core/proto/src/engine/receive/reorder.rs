@@ -72,7 +72,7 @@ impl Engine {
     /// Handles a frame that came `gap` frames before its turn.
     pub(super) fn handle_out_of_order<H: Host>(&mut self, index: u32, gap: usize, records: Records<'_>, host: &mut H) {
         let room = host.room();
-        let can_hold = self.holds.left() > 0;
+        let can_hold = self.holds.left() > 0 && records.bytes().len() <= self.holds.stride();
         let mut ended = RmaEnds::default();
         let Some(mut ctx) = self.recv_ctx(index) else { return };
         if ctx.flow.reorder_queue.get(gap).is_some_and(|entry| !matches!(entry, ReorderEntry::Missing)) {
@@ -80,7 +80,7 @@ impl Engine {
             return;
         }
         let messages = records.filter(|record| matches!(record, Record::Message { .. })).count();
-        // A message may still find no slot. The rest is then held.
+        // A message may still find no slot. The rest is then held, since nothing may be applied twice.
         let has_room = messages == 0 || messages <= room as usize && can_hold;
         let (mut passed, mut left) = (ReorderEntry::Done, Some(records));
         if has_room && records.clone().all(|record| ctx.may_apply_out_of_order(&record)) {

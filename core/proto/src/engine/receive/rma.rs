@@ -41,8 +41,13 @@ impl RecvCtx<'_> {
         self.flow.results.push_back((op, Answer::Status(status)));
     }
 
-    /// Accepts a read request of the peer, or queues the result that refuses it.
+    /// Accepts a read request of the peer, or queues the result that refuses it. The requests of
+    /// held frames were counted when the frames came, and are too many together. Requests beyond a
+    /// window of results get no answer, since no sender may have that many open.
     pub(crate) fn serve<H: Host>(&mut self, op: u32, target: Target, host: &mut H) -> FrameOutcome {
+        if self.is_held && self.flow.results.len() >= WINDOW {
+            return FrameOutcome::Done;
+        }
         if self.flow.serves.len() >= MAX_REQUESTS {
             if !self.is_held {
                 return FrameOutcome::NoRoom;

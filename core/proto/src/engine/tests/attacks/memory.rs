@@ -252,3 +252,76 @@ fn the_message_of_a_refused_write_is_not_delivered_however_late_it_comes() {
         assert_eq!(raw.host.received.len(), delivered);
     }
 }
+
+fn read_of(op: u32, handle: u64) -> Vec<u8> {
+    let target = Target { handle: [handle; 2], offset: 0, len: 10 };
+    record(|frame| wire::emit_read(frame, 0, op, &target), &[])
+}
+
+/// Frames of 20 requests and a message that finds no slot.
+fn requests_before_a_message(handle: u64) -> Vec<u8> {
+    (0..20).flat_map(|op| read_of(op, handle)).chain(note(b"behind them")).collect()
+}
+
+fn asked_of(raw: &Raw) -> usize {
+    raw.engine.flows.iter().map(|flow| flow.results.len() + flow.serves.len()).sum()
+}
+
+#[test]
+fn requests_before_a_message_without_slot_are_applied_once_however_often_the_peer_asks() {
+    // With hold buffers and without, requests that are served and requests that are refused.
+    for (holds, handle) in [(256, 7), (256, 8), (0, 7), (0, 8)] {
+        let mut raw = Raw::with(&Config { holds, ..CONFIG }, Attribute::ReliableOrdered);
+        raw.host.slots = 0;
+        let records = requests_before_a_message(handle);
+        let give = |raw: &mut Raw, records: &[u8]| {
+            let frame = raw.data(Some(raw.seq), 0, &[], records);
+            raw.engine.handle_verified(raw.now, &PEER, &frame, false, &mut raw.host);
+        };
+        give(&mut raw, &records);
+        assert_eq!(asked_of(&raw), 20);
+        for _ in 0..100 {
+            // A frame that is held is asked for by its number alone.
+            give(&mut raw, if holds > 0 { &[] } else { &records });
+            raw.engine.refill(raw.now, &mut raw.host);
+        }
+        assert_eq!(asked_of(&raw), 20, "{holds} hold buffers, handle {handle}");
+        raw.host.slots = 1;
+        give(&mut raw, &records);
+        assert_eq!(raw.host.received, [b"behind them".to_vec()]);
+        assert_eq!(asked_of(&raw), 20);
+        give(&mut raw, &records);
+        assert_eq!((raw.host.received.len(), asked_of(&raw)), (1, 20), "its number has passed");
+    }
+}
+
+#[test]
+fn an_early_frame_that_cannot_be_held_is_not_applied_in_part() {
+    // A frame that no hold buffer takes: they are as large as a frame of messages.
+    let config = Config { mtu: 9000, ..CONFIG };
+    let mut raw = Raw::with(&config, Attribute::ReliableUnordered);
+    raw.host.claim = Some(1000);
+    raw.host.slots = 1;
+    let records: Vec<u8> = note(b"first").into_iter().chain((0..9).flat_map(|_| note(&[3; 950]))).collect();
+    let early = raw.seq.wrapping_add(1);
+    for _ in 0..3 {
+        let frame = raw.data(Some(early), 0, &[], &records);
+        raw.engine.handle_verified(raw.now, &PEER, &frame, false, &mut raw.host);
+        raw.host.slots = 1;
+    }
+    assert!(raw.host.received.len() < 2, "the first message was delivered {} times", raw.host.received.len());
+}
+
+#[test]
+fn requests_that_are_held_back_cost_no_more_results_than_a_window() {
+    let mut raw = Raw::with(&Config { holds: 1024, ..CONFIG }, Attribute::ReliableOrdered);
+    let records = requests_before_a_message(8);
+    let first = raw.seq;
+    for at in (0..1000).rev() {
+        let frame = raw.data(Some(first.wrapping_add(at)), 0, &[], &records);
+        raw.engine.handle_verified(raw.now, &PEER, &frame, false, &mut raw.host);
+    }
+    assert_eq!(raw.host.received.len(), 1000);
+    let results = raw.engine.flows.iter().map(|flow| flow.results.len()).sum::<usize>();
+    assert!(results <= WINDOW, "{results} results wait");
+}
