@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 use assembly::Assembly;
 use congestion::Congestion;
 use continuation::Continuation;
-use limits::MAX_REQUESTS;
+use limits::{MAX_REFUSED, MAX_REQUESTS};
 use probing::Probing;
 use queue::{Batch, FrameState, InFlight, Payload, Queued, ReorderEntry, Serve};
 use rma_state::Answer;
@@ -238,6 +238,11 @@ impl Flow {
     /// Returns whether this many more results, or reads, may wait.
     pub(crate) fn has_room_for(&self, asked: usize) -> bool {
         self.results.len().max(self.serves.len()) + asked <= MAX_REQUESTS
+    }
+
+    /// Returns whether the refusal of another write can be noted.
+    pub(crate) fn has_room_for_refusal(&self) -> bool {
+        self.refused.len() < MAX_REFUSED
     }
 
     /// Returns whether there is something to transmit for the first time.

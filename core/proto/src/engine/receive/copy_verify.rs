@@ -51,8 +51,8 @@ impl Engine {
             return None;
         }
         let flow = self.flows.get(conn.flow)?;
-        let next =
-            flow.continuation.filter(|_| flow.reorder_queue.is_empty() && flow.applied == 0 && flow.has_room_for(1))?;
+        let has_room = flow.has_room_for(1) && flow.has_room_for_refusal();
+        let next = flow.continuation.filter(|_| flow.reorder_queue.is_empty() && flow.applied == 0 && has_room)?;
         records.only().and_then(Continuation::of).filter(|(part, _)| *part == next)
     }
 }

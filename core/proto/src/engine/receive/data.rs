@@ -295,9 +295,16 @@ impl Engine {
     }
 
     /// Returns whether there is room for the requests of a frame. A peer that does not acknowledge
-    /// results gets no more of them.
+    /// results gets no more of them. A peer that has too many refused writes unfinished may only
+    /// go on with those.
     fn has_room(&mut self, index: u32, records: Records<'_>) -> bool {
         let asked = records.filter(Record::is_answered).count();
-        asked == 0 || self.flow_mut(index).is_none_or(|flow| flow.has_room_for(asked))
+        if asked == 0 {
+            return true;
+        }
+        let Some(flow) = self.flow_mut(index) else { return true };
+        let is_noted = |op| flow.refused.iter().any(|(refused, _)| *refused == op);
+        let is_new_write = || matches!(records.last(), Some(Record::Write { op, .. }) if !is_noted(op));
+        flow.has_room_for(asked) && (flow.has_room_for_refusal() || !is_new_write())
     }
 }

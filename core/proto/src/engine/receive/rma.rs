@@ -19,11 +19,8 @@ impl RecvCtx<'_> {
         let known = self.flow.refused.iter().any(|(refused, _)| *refused == op);
         if self.flow.is_copied(Continuation::Write { op, target: *target, at }) {
             host.written(target, at, bytes);
-        } else if !known
-            && let Err(failure) = host.write(self.conn.host_cookie, target, at, bytes)
-            // A peer that leaves more refused writes unfinished gets no results of them.
-            && self.flow.refused.len() < WINDOW
-        {
+        } else if !known && let Err(failure) = host.write(self.conn.host_cookie, target, at, bytes) {
+            // Always noted, or the write would succeed at its end. `has_room` bounds the notes.
             self.flow.refused.push((op, status(failure)));
         }
         at + bytes.len() as u64 == target.len

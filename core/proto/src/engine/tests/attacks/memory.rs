@@ -1,7 +1,7 @@
 //! Operations end once, and memory is touched only while they live.
 
 use super::*;
-use crate::engine::flow::limits::WINDOW;
+use crate::engine::flow::limits::{MAX_REFUSED, WINDOW};
 
 /// The operation number on the wire of the first WRITE or READ among these frames.
 fn wire_op(frames: &[Vec<u8>]) -> u32 {
@@ -174,7 +174,7 @@ fn writes_that_are_refused_and_never_finished_cost_no_more_than_a_window_of_note
         raw.next(&write(op, 8, 100, 0, b"x"));
     }
     let flow = raw.engine.flows.iter().next().expect("a flow");
-    assert!(flow.refused.len() <= WINDOW);
+    assert!(flow.refused.len() <= MAX_REFUSED);
 }
 
 #[test]
@@ -324,4 +324,30 @@ fn requests_that_are_held_back_cost_no_more_results_than_a_window() {
     assert_eq!(raw.host.received.len(), 1000);
     let results = raw.engine.flows.iter().map(|flow| flow.results.len()).sum::<usize>();
     assert!(results <= WINDOW, "{results} results wait");
+}
+
+/// Gives the peer's next frame, and repeats its number if it was dropped. Returns what comes back.
+fn give_next(raw: &mut Raw, records: &[u8]) -> Vec<Vec<u8>> {
+    let sent = raw.next(records);
+    raw.seq = raw.engine.table.get(raw.index.0).expect("open").recv_next;
+    sent
+}
+
+#[test]
+fn no_refused_write_succeeds_however_many_others_are_unfinished() {
+    let mut raw = Raw::new(Attribute::ReliableOrdered);
+    for op in 0..5000 {
+        give_next(&mut raw, &write(op, 8, 100, 0, b"x"));
+    }
+    let results = |frames: &[Vec<u8>]| -> Vec<u8> {
+        let status = |record| if let Record::Result { status, .. } = record { Some(status) } else { None };
+        records(frames).into_iter().filter_map(status).collect()
+    };
+    let mut sent = give_next(&mut raw, &write(9999, 8, 2, 0, b"x"));
+    sent.extend(give_next(&mut raw, &write(9999, 8, 2, 1, b"x")));
+    assert!(!results(&sent).contains(&0), "a refused write has succeeded");
+    // One that is finished leaves room for another.
+    assert_eq!(results(&give_next(&mut raw, &write(1, 8, 100, 99, b"x"))), [1]);
+    give_next(&mut raw, &write(9999, 8, 2, 0, b"x"));
+    assert_eq!(results(&give_next(&mut raw, &write(9999, 8, 2, 1, b"x"))), [1]);
 }
