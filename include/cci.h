@@ -394,7 +394,7 @@ typedef enum cci_opt_name {
     CCI_OPT_ENDPT_URI = 4,
     /* Endpoint, get only: alignment that RMA needs. `val` is a struct cci_alignment *. */
     CCI_OPT_ENDPT_RMA_ALIGN = 5,
-    /* Connection: how long a send or an RMA may stay open. */
+    /* Connection: how long a send may stay open, and how long an RMA and what waits for it may make no progress. */
     CCI_OPT_CONN_SEND_TIMEOUT = 6,
     /* Connection: silence of the peer after which CCI_EVENT_KEEPALIVE_TIMEDOUT is raised. */
     CCI_OPT_CONN_KEEPALIVE_TIMEOUT = 7

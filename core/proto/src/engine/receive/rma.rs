@@ -143,6 +143,8 @@ impl RecvCtx<'_> {
     fn end_fetch(&mut self, op: Op, ended: &mut impl FnMut(RmaEnd)) {
         let Some(state) = self.rmas.get_mut(op.0 as usize).and_then(Option::as_mut) else { return };
         state.answered = true;
+        // Its message has its time from now on.
+        self.flow.moved = true;
         if state.has_message {
             self.release_deferred(op);
         }

@@ -198,8 +198,8 @@ fn send_due(conn: &Conn, flow: &Flow) -> Option<Time> {
     oldest(flow).map(|since| since.plus_micros(u64::from(conn.send_timeout)))
 }
 
-/// Returns since when the oldest operation of a flow waits; for RMA, since when no bytes have
-/// moved.
+/// Returns since when the oldest operation of a flow waits; for RMA and what waits behind it, since
+/// when no bytes have moved.
 pub(crate) fn oldest(flow: &Flow) -> Option<Time> {
     let in_flight = flow.in_flight.iter().find_map(|frame| match &frame.payload {
         Payload::Batch(batch) if batch.messages > 0 => Some(batch.since),
@@ -211,9 +211,14 @@ pub(crate) fn oldest(flow: &Flow) -> Option<Time> {
             Queued::Rma(_) | Queued::Aborted(_) => None,
         })
     };
-    let messages = in_flight.or_else(waiting);
     // An RMA may take long. It is late only if no bytes move.
     let rma = (flow.open_rmas > 0).then(|| flow.rma_since.max(flow.progress_at).max(flow.moved_at));
+    let messages = in_flight.or_else(waiting).map(|since| match rma {
+        // It began after an RMA, which it may wait for: it is its message, or behind it. Without a
+        // slot it has arrived, and waits for the peer's program.
+        Some(moved) if since >= flow.rma_since => since.max(flow.rnr_since.unwrap_or(moved)),
+        _ => since,
+    });
     match (messages, rma) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),

@@ -112,3 +112,71 @@ fn the_last_acknowledgement_of_what_was_held_back_may_be_lost() {
     raw.accept_all();
     assert_eq!(raw.host.ended.len(), 2);
 }
+
+/// Acknowledges one frame of the engine each 200 ms.
+fn accept_slowly(raw: &mut Raw, frames: u32) {
+    for _ in 0..frames {
+        raw.wait(200_000);
+        raw.ack = raw.ack.wrapping_add(1);
+        let frame = raw.data(None, 0, &[], &[]);
+        raw.give(&frame);
+    }
+}
+
+#[test]
+fn what_waits_behind_a_long_write_is_late_only_if_no_bytes_move() {
+    for note in [None, Some(&b"written"[..])] {
+        let mut raw = Raw::new(Attribute::ReliableOrdered);
+        raw.engine.set_timeouts(raw.now, raw.index, 1_000_000, 0);
+        raw.rma(1, false, 60_000, note);
+        raw.engine.send(raw.now, raw.index, &[b"after"], Op(2), false).expect("send");
+        raw.poll();
+        accept_slowly(&mut raw, 30);
+        assert!(raw.host.broken.is_empty(), "six seconds, and bytes move");
+        raw.wait(1_100_000);
+        assert_eq!(raw.host.ended[&2], Err(Failure::TimedOut), "and not when they stop");
+    }
+}
+
+#[test]
+fn the_message_of_a_long_read_has_its_time_after_the_bytes() {
+    let mut raw = Raw::new(Attribute::ReliableOrdered);
+    raw.engine.set_timeouts(raw.now, raw.index, 1_000_000, 0);
+    raw.rma(1, true, 20_000, Some(b"read"));
+    let Some(Record::Read { op, .. }) = records(&raw.poll()).first().copied() else { panic!("a READ") };
+    raw.accept_all();
+    for at in 0..20 {
+        raw.wait(200_000);
+        raw.next(&record(|frame| wire::emit_read_bytes(frame, 0, op, at * 1000, 1000), &[1; 1000]));
+    }
+    raw.wait(900_000);
+    assert!(raw.host.broken.is_empty(), "the message has left just now");
+    raw.accept_all();
+    assert_eq!(raw.host.ended[&1], Ok(()));
+}
+
+#[test]
+fn progress_of_a_later_operation_does_not_excuse_a_message() {
+    // The peer accepts every frame but the first, or has no slot for it.
+    for (first_is_message, bits, failure) in [(true, 0, Failure::TimedOut), (false, flags::RNR, Failure::NotReady)] {
+        let mut raw = Raw::new(Attribute::ReliableUnordered);
+        raw.engine.set_timeouts(raw.now, raw.index, 1_000_000, 0);
+        if !first_is_message {
+            raw.rma(1, true, 50_000, None);
+            raw.poll();
+            raw.accept_all();
+            raw.wait(1_000);
+        }
+        raw.engine.send(raw.now, raw.index, &[b"first"], Op(2), false).expect("send");
+        raw.poll();
+        raw.wait(1_000);
+        raw.rma(3, false, 60_000, None);
+        raw.poll();
+        for count in 1..10 {
+            raw.wait(200_000);
+            let frame = raw.data(None, bits, &[(1 << count) - 1], &[]);
+            raw.give(&frame);
+        }
+        assert_eq!(raw.host.ended.get(&2), Some(&Err(failure)));
+    }
+}
