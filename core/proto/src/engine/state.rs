@@ -16,6 +16,7 @@ use super::strangers::admission::Admission;
 use super::strangers::reply::{MAX_REPLIES, Reply};
 use super::strangers::reply_limit::ReplyLimit;
 use crate::{Address, Time};
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
@@ -53,6 +54,8 @@ pub struct Engine {
     pub(super) reply_limit: ReplyLimit,
     /// Connections that are being opened or closed.
     pub(super) openings: BTreeMap<u32, Opening>,
+    /// Bodies of the CLOSEs of connections that this side gave up, until their hosts close them.
+    pub(super) farewells: BTreeMap<u32, Box<[u8]>>,
     /// Open connections whose frames the network refuses.
     pub(super) refusals: BTreeMap<u32, Refusals>,
     /// Recent requests, so that a repeated CONNECT is no second request.
@@ -111,6 +114,7 @@ impl Engine {
             replies: VecDeque::with_capacity(MAX_REPLIES),
             reply_limit: ReplyLimit::new(),
             openings: BTreeMap::new(),
+            farewells: BTreeMap::new(),
             refusals: BTreeMap::new(),
             admission: Admission::default(),
             expected: Vec::new(),

@@ -7,6 +7,7 @@ use crate::engine::flow::rma_state::{OP_MASK, OrderedEnd};
 use crate::engine::host::{Event, Host, Index, Op};
 use crate::engine::state::Engine;
 use crate::{Failure, Time};
+use alloc::boxed::Box;
 
 impl Engine {
     /// Ends the operations of a list: sends, and the messages of RMAs.
@@ -184,6 +185,8 @@ impl Engine {
     /// Breaks a connection: its operations end, and the host gets an event and closes it.
     pub(crate) fn break_connection<H: Host>(&mut self, now: Time, index: u32, failure: Failure, host: &mut H) {
         self.mark_answered(now, index, None);
+        let gave_up = matches!(failure, Failure::TimedOut | Failure::NotReady);
+        let body = if gave_up { self.farewell(index) } else { Box::default() };
         self.fail_operations(index, failure, host);
         self.openings.remove(&index);
         self.refusals.remove(&index);
@@ -192,8 +195,9 @@ impl Engine {
         let host_cookie = conn.host_cookie;
         conn.state = State::Broken;
         conn.clear(bit::PING | bit::ACK_NOW | bit::ACK_DELAYED | bit::RNR);
-        if matches!(failure, Failure::TimedOut | Failure::NotReady) {
+        if gave_up && !was_accepting {
             conn.set(bit::GAVE_UP);
+            self.farewells.insert(index, body);
         }
         if was_accepting {
             host.event(Index(index), host_cookie, Event::Refused(failure));
@@ -215,6 +219,7 @@ impl Engine {
         self.mark_answered(now, index, None);
         self.openings.remove(&index);
         self.refusals.remove(&index);
+        self.farewells.remove(&index);
         self.small_peers.forget(index);
         self.table.remove(index);
     }
@@ -228,7 +233,7 @@ impl Engine {
         match state {
             State::Closing => {}
             State::Broken if self.table.get(index).is_some_and(|conn| conn.has(bit::GAVE_UP)) => {
-                let body = self.farewell(index);
+                let body = self.farewells.remove(&index).unwrap_or_default();
                 self.begin_closing(now, index, body);
             }
             State::Asking | State::Broken => {

@@ -167,3 +167,28 @@ fn a_close_ends_each_operation_once_whatever_it_claims() {
         assert!(is_clean(&raw.engine, &raw.host));
     }
 }
+
+/// Its acknowledgements are lost, and so it gives up what it sends itself. The path is back when its
+/// program closes.
+#[test]
+fn the_close_of_a_side_that_gave_up_acknowledges_what_it_has_delivered() {
+    let mut pair = Pair::new(0);
+    let [client, server] = pair.connect(Attribute::ReliableOrdered);
+    let now = pair.now;
+    pair.engines[0].set_timeouts(now, client, 1_000_000, 0);
+    pair.filter = std::boxed::Box::new(|side, _| side == 1);
+    let target = Target { handle: [7, 7], offset: 0, len: 5000 };
+    let rma = Rma { op: Op(1), target, access: Access::Write, fence: false, message: Some(b"written") };
+    pair.engines[1].rma(now, server, &rma).expect("write");
+    pair.engines[1].send(now, server, &[b"after"], Op(2), false).expect("send");
+    pair.engines[0].send(now, client, &[b"never arrives"], Op(3), false).expect("send");
+    pair.run(|pair| !pair.hosts[0].broken.is_empty());
+    assert_eq!(pair.hosts[0].broken, [(client, Failure::TimedOut)]);
+    assert_eq!(pair.hosts[0].received.len(), 2);
+    pair.filter = std::boxed::Box::new(|_, _| true);
+    let now = pair.now;
+    pair.engines[0].close(now, client, &mut pair.hosts[0]);
+    run_to_the_end(&mut pair, server);
+    assert_eq!(pair.hosts[1].order, [1, 2], "in order");
+    assert_eq!(succeeded(&pair), [1, 2]);
+}
