@@ -1,7 +1,7 @@
 //! Frames of which slices have arrived.
 
 use super::pieces::Pieces;
-use crate::Time;
+use crate::{Address, Time};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -12,10 +12,11 @@ const MOST_OF_ONE: usize = 8;
 /// sequence numbers wrap.
 const STALE: u64 = 60_000_000_000;
 
-/// The owner of an incomplete frame: the identifier of the connection, and the network of the peer.
+/// The owner of an incomplete frame: the connection's identifier, the peer's endpoint and network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) id: u64,
+    pub(crate) endpoint: Address,
     pub(crate) network: u64,
 }
 
@@ -65,8 +66,8 @@ impl Slices {
     }
 
     /// Begins a frame. A connection that has its share loses its oldest frame. Without room, the
-    /// oldest frame of the connection that holds most is dropped, within the network that holds
-    /// most. The new frame counts, so a greedy peer drops its own frames.
+    /// oldest frame of the connection that holds most is dropped, within the endpoint that holds most
+    /// of the network that holds most. The new frame counts, so a greedy peer drops its own frames.
     fn make(&mut self, now: Time, owner: Owner, seq: u32, total: u16) -> usize {
         let held = |is_same: &dyn Fn(&Owner) -> bool| {
             self.0.iter().map(|partial| &partial.owner).chain([&owner]).filter(|other| is_same(other)).count()
@@ -74,9 +75,10 @@ impl Slices {
         let is_greedy = held(&|other| *other == owner) > MOST_OF_ONE;
         if is_greedy || self.0.len() >= MOST {
             let rank = |partial: &PartialFrame| {
-                let Owner { id, network } = partial.owner;
+                let Owner { id, endpoint, network } = partial.owner;
                 let by_network = held(&|other| other.network == network);
-                (by_network, held(&|other| other.id == id), core::cmp::Reverse(partial.at))
+                let by_endpoint = held(&|other| other.endpoint == endpoint);
+                (by_network, by_endpoint, held(&|other| other.id == id), core::cmp::Reverse(partial.at))
             };
             let candidates = self.0.iter().enumerate().filter(|(_, partial)| !is_greedy || partial.owner == owner);
             if let Some((oldest, _)) = candidates.max_by_key(|(_, partial)| rank(partial)) {

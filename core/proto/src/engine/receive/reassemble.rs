@@ -45,7 +45,7 @@ impl Engine {
             conn.set(bit::ACK_NOW);
             return;
         }
-        let owner = Owner { id: conn.id, network: conn.to.network() };
+        let owner = Owner { id: conn.id, endpoint: conn.to, network: conn.to.network() };
         let Some(whole) = self.slices.take(now, owner, data.seq, (total, at, bytes)) else { return };
         match Records::again(&whole).filter(|records| !records.is_slice()) {
             Some(records) => self.handle_sequenced(now, index, data, records, DATA + whole.len(), host),

@@ -242,21 +242,29 @@ fn a_path_that_shrinks_while_the_peer_has_no_slot_is_noticed() {
 
 #[test]
 fn frames_in_slices_of_a_victim_arrive_whatever_others_begin() {
-    // The attacker's connections; whether they come from the victim's own host; whether each begins
-    // many frames.
-    for (connections, is_near, is_greedy) in
-        [(4, false, true), (4, true, true), (100, false, false), (100, false, true)]
-    {
+    // The attacker's connections; whether they come from the victim's own host, from another endpoint;
+    // whether each begins many frames.
+    for (connections, is_near, is_greedy) in [
+        (4, false, true),
+        (4, true, true),
+        (31, true, false),
+        (32, true, false),
+        (100, true, false),
+        (100, true, true),
+        (100, false, false),
+        (100, false, true),
+    ] {
         let mut slices = Slices::default();
         let (mut now, mut complete, mut begun) = (Time(0), 0, 0);
-        let victim = Owner { id: 1, network: 77 };
+        let endpoint = Address([1; 24]);
+        let victim = Owner { id: 1, endpoint, network: 77 };
         for frame in 0..73 {
             for part in 0..4 {
                 for _ in 0..40 {
                     begun += 1;
                     now = now.plus_micros(1);
                     let id = 100 + u64::from(begun % connections);
-                    let attacker = Owner { id, network: if is_near { 77 } else { 78 } };
+                    let attacker = Owner { id, endpoint: Address([2; 24]), network: if is_near { 77 } else { 78 } };
                     let seq = if is_greedy { begun } else { begun / 3 };
                     assert!(slices.take(now, attacker, seq, (400, 0, &[0; 100])).is_none());
                 }
