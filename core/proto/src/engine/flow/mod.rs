@@ -57,6 +57,8 @@ pub(crate) struct Flow {
     pub(crate) moved_at: Time,
     /// Open RMAs that have left the queue.
     pub(crate) running: u32,
+    /// Large messages among them.
+    pub(crate) running_large: u32,
     /// Whether a served read goes before the program's next operation.
     pub(crate) serve_next: bool,
     /// When a frame last came or went.
@@ -140,6 +142,7 @@ impl Flow {
             moved: false,
             moved_at: Time(0),
             running: 0,
+            running_large: 0,
             serve_next: false,
             used_at: Time(0),
             asked: 0,

@@ -31,6 +31,13 @@ pub(crate) struct RmaState {
     pub(crate) failed: Option<Failure>,
 }
 
+impl RmaState {
+    /// Returns whether it is a large message, before or after it has its memory.
+    pub(crate) fn is_large(&self) -> bool {
+        self.has_landing || self.access == Access::Large
+    }
+}
+
 /// State of an operation on RO, whose end is reported in order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OrderedEnd {

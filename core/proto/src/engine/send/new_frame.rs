@@ -60,6 +60,7 @@ impl Engine {
                 }
                 if state.at == 0 && !state.has_landing {
                     flow.running += 1;
+                    flow.running_large += u32::from(state.is_large());
                     if state.fence || asks && state.has_message {
                         flow.barrier = Some(op);
                     }

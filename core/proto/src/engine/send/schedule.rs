@@ -86,9 +86,9 @@ pub(crate) fn has_queued(flow: &Flow, conn: &Conn, rmas: &[Option<RmaState>]) ->
             Some(barrier) => barrier == *op,
             None => {
                 let Some(rma) = rmas.get(op.0 as usize).and_then(Option::as_ref) else { return true };
-                // The peer keeps at most this many requests.
-                let most = if rma.access == Access::Large { MAX_LARGE } else { MAX_REQUESTS };
-                let crowded = rma.access.asks() && flow.running as usize >= most;
+                // The peer keeps at most this many requests, and large messages.
+                let crowded = rma.access.asks() && flow.running as usize >= MAX_REQUESTS
+                    || rma.access == Access::Large && flow.running_large as usize >= MAX_LARGE;
                 !crowded && (!rma.fence || flow.messages_in_flight == 0 && flow.running == 0)
             }
         },

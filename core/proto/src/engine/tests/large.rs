@@ -183,3 +183,23 @@ fn a_large_message_does_not_come_between_a_write_and_its_message() {
     assert_eq!(pair.hosts[0].ended[&3], Err(Failure::RemoteHandle));
     assert_eq!(pair.hosts[1].received.len(), 2, "the first message and the large one");
 }
+
+#[test]
+fn many_reads_do_not_block_a_large_message() {
+    let mut pair = Pair::new(0);
+    let [client, _] = pair.connect(Attribute::ReliableUnordered);
+    // The reads are taken and not answered.
+    pair.filter = std::boxed::Box::new(|side, frame| side == 0 || frame.len() < 1000);
+    let target = Target { handle: [7, 7], offset: 0, len: 5000 };
+    for op in 0..100 {
+        let read = Rma { op: Op(op), target, access: Access::Read, fence: false, message: None };
+        pair.engines[0].rma(pair.now, client, &read).expect("read");
+    }
+    let target = Target { handle: [0, 0], offset: 0, len: LEN };
+    let large = Rma { op: Op(100), target, access: Access::Large, fence: false, message: None };
+    pair.engines[0].rma(pair.now, client, &large).expect("begun");
+    pair.engines[0].send(pair.now, client, &[b"after"], Op(101), false).expect("send");
+    let until = pair.now.plus_micros(500_000);
+    pair.run_until(until);
+    assert_eq!((pair.hosts[1].large.len(), pair.hosts[1].received.len()), (1, 1));
+}
