@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 /// Time after which the first frame of a handshake is retransmitted, microseconds. Doubled each
 /// time, up to the longest.
 const FIRST: u64 = 20_000;
-pub(crate) const LONGEST: u64 = 1_000_000;
+const LONGEST: u64 = 1_000_000;
 /// Time after which an event for which the host had no room is reported again, microseconds.
 const HOST_AGAIN: u64 = 10_000;
 /// RETRYs that are answered at once.

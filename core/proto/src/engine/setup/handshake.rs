@@ -5,7 +5,7 @@
 use super::offer::offered;
 use crate::engine::api::{Open, Transmit};
 use crate::engine::connection::conn::{Conn, State, bit};
-use crate::engine::connection::opening::{LONGEST, Opening};
+use crate::engine::connection::opening::Opening;
 use crate::engine::host::{Host, Index};
 use crate::engine::send::frame::{header, plain};
 use crate::engine::state::{Engine, get_ready};
@@ -17,11 +17,12 @@ use alloc::boxed::Box;
 
 /// Default time limit of a handshake, microseconds.
 const PATIENCE: u64 = 30_000_000;
-/// Time for an accepted client to confirm, microseconds: 5 s, and at least three timeouts.
-const CONFIRMATION: u64 = if 3 * LONGEST > 5_000_000 { 3 * LONGEST } else { 5_000_000 };
+/// Time for an accepted client to confirm, microseconds.
+const CONFIRMATION: u64 = 5_000_000;
 /// The longest time until an ACCEPT is repeated, microseconds. The client's address is proved, and
 /// the time to confirm is short: with 30 % of frames lost, one of some million clients fails.
 const LONGEST_ACCEPT: u64 = 250_000;
+const _: () = assert!(CONFIRMATION >= 3 * LONGEST_ACCEPT, "a client has at least three timeouts of the ACCEPT");
 /// CLOSE frames to a peer that does not answer, before the connection is removed.
 const FAREWELLS: u32 = 4;
 /// Longest URI of a redirection, bytes.
