@@ -96,7 +96,8 @@ impl Opening {
     /// The client goes on elsewhere, with this token.
     pub(crate) fn on_redirected(&mut self, now: Time, token: u64) {
         (self.cookie, self.cookie_time, self.earlier) = (0, 0, [0; EARLIER]);
-        (self.token, self.elsewhere, self.due, self.tries, self.next_at) = (token, false, true, 0, now);
+        (self.token, self.elsewhere, self.due, self.next_at) = (token, false, true, now);
+        (self.tries, self.retries) = (0, 0);
     }
 
     /// When it began.

@@ -278,6 +278,7 @@ impl Engine {
         let conn = self.table.get_mut(index)?;
         let flow = self.flows.get_mut(conn.flow)?;
         let Some(Queued::Batch(batch)) = flow.queue.pop_front() else { return None };
+        flow.used_at = now;
         let at = emit_data(conn, None, None, 0, usize::from(batch.len), now, host.room(), buffer);
         let len = at + usize::from(batch.len);
         buffer[at..len].copy_from_slice(&self.frames.bytes(batch.buffer)[..usize::from(batch.len)]);

@@ -23,14 +23,18 @@ impl Engine {
         host: &mut H,
     ) {
         match header.kind {
-            Kind::Connect => match Connect::parse(frame) {
-                Some(connect) => return self.on_connect(now, from, &connect, host),
-                None => self.stats.malformed += 1,
-            },
-            Kind::Reset => match Reset::parse(frame) {
-                Some(reset) => return self.on_reset(now, from, &reset, host),
-                None => self.stats.malformed += 1,
-            },
+            Kind::Connect => {
+                return match Connect::parse(frame) {
+                    Some(connect) => self.on_connect(now, from, &connect, host),
+                    None => self.stats.malformed += 1,
+                };
+            }
+            Kind::Reset => {
+                return match Reset::parse(frame) {
+                    Some(reset) => self.on_reset(now, from, &reset, host),
+                    None => self.stats.malformed += 1,
+                };
+            }
             _ => {}
         }
         let Some(index) = self.table.find(header.to) else { return self.stray_opening(now, from, header, frame) };

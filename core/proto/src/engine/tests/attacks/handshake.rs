@@ -202,3 +202,52 @@ fn a_side_that_gives_up_tells_the_other() {
     pair.run_until(until);
     assert_eq!(pair.hosts[1].broken, [(server, Failure::Disconnected)]);
 }
+
+#[test]
+fn a_redirected_client_answers_the_retries_of_the_other_server_at_once() {
+    let mut engine = Engine::new(&CONFIG, [4; 8]);
+    let (mut host, now, mut buffer) = (recorder(4), Time(1_000_000), vec![0; 1400]);
+    let attribute = Attribute::ReliableOrdered;
+    let open = Open { to: PEER, attribute, payload: b"", host_cookie: 0, timeout: None, token: 0 };
+    let index = engine.connect(now, &open).expect("connect");
+    let id = engine.table.get(index.0).expect("there").id;
+    let mut asked = |engine: &mut Engine, cookie: u64| {
+        let header = Header { kind: Kind::Retry, to: id, from: 0, number: 0, time: 0 };
+        let mut frame = vec![0; 100];
+        let len = Retry { header, cookie, cookie_time: 1 }.emit(&mut frame);
+        engine.handle_verified(now, &PEER, &frame[..len], false, &mut host);
+        engine.poll_transmit(now, true, &mut buffer, &mut host).is_some()
+    };
+    while asked(&mut engine, 5) {}
+    engine.follow(now, index, PEER, 9);
+    assert!(asked(&mut engine, 6), "its first CONNECT there");
+    for cookie in 7..10 {
+        assert!(asked(&mut engine, cookie), "the RETRY with cookie {cookie} is not answered");
+    }
+}
+
+#[test]
+fn a_malformed_frame_is_counted_once() {
+    let mut raw = Raw::new(Attribute::ReliableOrdered);
+    let mut connect = raw.connect_frame(Attribute::ReliableOrdered, 0, 0);
+    connect[86] = 1;
+    let header = raw.header(Kind::Reset);
+    let mut reset = vec![0; 33];
+    header.emit(&mut reset);
+    for (count, frame) in [(1, connect), (2, reset)] {
+        raw.give(&frame);
+        assert_eq!((raw.engine.stats.malformed, raw.engine.stats.strays), (count, 0));
+    }
+}
+
+#[test]
+fn a_flow_of_an_unreliable_connection_is_kept_for_a_while_after_a_send() {
+    let mut raw = Raw::new(Attribute::Unreliable);
+    raw.wait(5_000_000);
+    raw.engine.send(raw.now, raw.index, &[b"on its way"], Op(1), false).expect("send");
+    raw.poll();
+    raw.wait(900_000);
+    assert_eq!(raw.engine.flows.iter().count(), 1);
+    raw.wait(200_000);
+    assert_eq!(raw.engine.flows.iter().count(), 0);
+}
