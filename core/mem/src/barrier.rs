@@ -1,8 +1,8 @@
 //! An asymmetric fence: the frequent side pays nothing, the rare side pays for both.
 //!
-//! `light` stands between a store and a load of the frequent side (a sender: publish, then look whether the
+//! `light` stands between a store and a load of the frequent side (a sender: publish, then check whether the
 //! receiver sleeps). `heavy` stands between a store and a load of the rare side (a sleeper: announce the
-//! sleep, then look once more). Together they forbid that both miss the other's store. `heavy` is
+//! sleep, then check once more). Together they forbid that both miss the other's store. `heavy` is
 //! `membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED)`, which reaches every process that has called [`prepare`];
 //! `heavy_here` its private sister, which leaves other processes alone. Where the kernel refuses them, both sides use
 //! a full fence; the two processes of a lane agree on that in their handshake.
@@ -106,10 +106,10 @@ pub fn leave() {
     sys::leave();
 }
 
-/// Models only: the calling thread sleeps, and needs no interrupt meanwhile.
+/// Models only: runs `sleep`, in which the calling thread blocks and needs no interrupt.
 #[cfg(loom)]
-pub(crate) fn while_away(sleep: impl FnOnce()) {
-    sys::while_away(sleep);
+pub(crate) fn while_blocked(sleep: impl FnOnce()) {
+    sys::while_blocked(sleep);
 }
 
 /// Models only: the kernel's fence does nothing in this model.
@@ -119,7 +119,7 @@ pub fn break_heavy() {
 }
 
 /// `membarrier` between two threads of a model. The kernel interrupts the other side anywhere; here it is interrupted where it
-/// calls `light` or asks itself, if it has heard of the question by then; and it sleeps or ends with a full fence.
+/// calls `light` or `heavy`, if it has read the request by then. A thread sleeps and ends with a full fence.
 #[cfg(loom)]
 mod sys {
     use super::Pairing;
@@ -128,7 +128,7 @@ mod sys {
     loom::lazy_static! {
         static ref ASKED: AtomicU32 = AtomicU32::new(0);
         static ref ANSWERED: AtomicU32 = AtomicU32::new(0);
-        static ref AWAY: AtomicBool = AtomicBool::new(false);
+        static ref BLOCKED: AtomicBool = AtomicBool::new(false);
         static ref BROKEN: AtomicBool = AtomicBool::new(false);
     }
 
@@ -167,7 +167,7 @@ mod sys {
         if asked > 1 {
             change(&ANSWERED, |answered| answered.max(asked - 1));
         }
-        while ANSWERED.load(Ordering::Acquire) < asked && !AWAY.load(Ordering::Acquire) {
+        while ANSWERED.load(Ordering::Acquire) < asked && !BLOCKED.load(Ordering::Acquire) {
             spin();
             // A question of the other side that comes meanwhile comes after this one, and answers it.
             let other = ASKED.load(Ordering::Acquire);
@@ -189,11 +189,11 @@ mod sys {
         change(&ANSWERED, |_| u32::MAX);
     }
 
-    pub(super) fn while_away(sleep: impl FnOnce()) {
+    pub(super) fn while_blocked(sleep: impl FnOnce()) {
         fence(Ordering::SeqCst);
-        AWAY.store(true, Ordering::Release);
+        BLOCKED.store(true, Ordering::Release);
         sleep();
-        AWAY.store(false, Ordering::Relaxed);
+        BLOCKED.store(false, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 

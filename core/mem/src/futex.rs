@@ -1,4 +1,4 @@
-//! Sleeping until a word changes, and waking who sleeps.
+//! Sleeping until a word changes, and waking sleepers.
 
 use std::time::Duration;
 
@@ -31,11 +31,11 @@ mod sys {
     }
 }
 
-/// The kernel's futex as a model: looking at the word and joining the sleepers are one step for whoever wakes. There is no
-/// time limit, so that a lost wake-up is a deadlock, which loom reports.
+/// Models the kernel's futex: reading the word and joining the sleepers are one step for a thread that wakes. There is no
+/// time limit, so a lost wake-up is a deadlock, which loom reports.
 #[cfg(loom)]
 mod sys {
-    use crate::barrier::while_away;
+    use crate::barrier::while_blocked;
     use crate::sync::{AtomicU32, Ordering};
     use loom::sync::Mutex;
     use loom::thread::{Thread, current, park};
@@ -53,7 +53,7 @@ mod sys {
         }
         drop(sleepers);
         if sleeps {
-            while_away(park);
+            while_blocked(park);
         }
     }
 

@@ -1,14 +1,19 @@
-//! A value behind the lock, with the thread that uses it alone, or belonging to one thread.
+//! A value behind a biased lock, or a value that belongs to one thread.
 //!
-//! Most values for many threads are used by one. The lock's one instruction would cost such a thread more than the instruction: it
-//! waits until all that was stored before has left the processor, lines of a peer's cache among it. So a thread that has entered
-//! often enough without another in between gets the value *on loan* (biased locking): it enters by a store of its own, a look whether
-//! the loan still stands, and a fence for the compiler between the two. Whoever else comes takes the lock, ends the loan, makes the
-//! borrower's processor fence (`membarrier`), and waits for it to leave. Each loan makes the next one harder to get.
+//! One thread uses most values that many threads may use. The lock's one instruction would cost
+//! that thread more than itself: the instruction waits until all earlier stores have left the
+//! processor, and some of them go to cache lines of a peer. So a thread gets the *bias* once it has
+//! entered often enough without another thread in between. The biased owner enters by a store to
+//! its owner slot and a load of the owner word, with a compiler fence between. Another thread
+//! *revokes* the bias: it takes the lock, clears the owner word, makes the owner's processor fence
+//! (`membarrier`), and waits until the owner slot is empty. Each bias makes the next one harder to
+//! earn.
 //!
-//! A borrower that is held up between its first look and its store may store at any time later. It stores into a place that no
-//! other live thread ever has, finds the loan ended, and takes the store back: nobody is misled. A value has few such places, and the
-//! first threads that earn a loan keep them for as long as the value exists; others use the lock.
+//! The system may suspend an owner between its first load and its store, so the store may follow
+//! the revocation. The store goes to an owner slot that no other live thread uses. The owner then
+//! finds the bias revoked and clears the slot again, so nobody is misled. A value has few owner
+//! slots. The first threads that earn a bias keep them as long as the value exists; others use the
+//! lock.
 
 use crate::barrier::Pairing;
 use crate::futex;
@@ -34,50 +39,56 @@ pub enum Threading {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrongThread;
 
-/// The owner of a value for one thread that nobody has used yet.
+/// The owner word of a value for one thread that no thread has used yet.
 const NOBODY: usize = 0;
-/// Bit of the owner: the value is for many threads. Without more, nobody has it on loan.
+/// Bit of the owner word: the value is for many threads. With no other bit set, no thread has the
+/// bias.
 const MANY: usize = 1;
-/// Above it stands the number of the loan, and above that the owner's token, which is a multiple of [`ALIGNMENT`].
-const LOAN_SHIFT: u32 = 1;
+/// The bias number stands above [`MANY`], and above it the owner's token, which is a multiple of
+/// [`ALIGNMENT`].
+const BIAS_SHIFT: u32 = 1;
 const ALIGNMENT: usize = 8;
-/// Loan number 0 is no loan.
-const LOANS: usize = (ALIGNMENT >> LOAN_SHIFT) - 1;
-/// What stands below the token of a thread that a value belongs to.
+/// How many threads may ever have the bias; bias number 0 means none.
+const BIASED_OWNERS: usize = (ALIGNMENT >> BIAS_SHIFT) - 1;
+/// The owner slot of a thread that a value belongs to.
 const ONE_THREAD: usize = 0;
 
-/// Entries in a row for the first loan, by how much each loan raises the number, and the most that it comes to: the end of a loan
-/// takes some microseconds, so that loans which do not pay cost a few percent at first and nothing in the long run.
+/// Consecutive entries that earn the first bias.
 const FIRST_STREAK: u32 = if cfg!(loom) { 1 } else { 256 };
-const HARDER: u32 = 4;
+/// The factor by which each bias raises that number. A revocation takes some microseconds: a bias
+/// that does not pay costs a few percent at first, and nothing in the long run.
+const STREAK_FACTOR: u32 = 4;
+/// The most consecutive entries that a bias may need.
 const LONGEST_STREAK: u32 = 1 << 20;
 
-/// What decides about loans; used by whoever has the value.
-struct Habit {
+/// Decides when a thread earns the bias; used by the thread that has the value.
+struct BiasPolicy {
     last: AtomicUsize,
     streak: AtomicU32,
-    wanted: AtomicU32,
+    needed: AtomicU32,
 }
 
-/// A value behind the lock, with the thread that uses it alone, or belonging to one thread.
+/// A value behind a biased lock, or a value that belongs to one thread.
 pub struct Guarded<T> {
     owner: AtomicUsize,
-    /// Where a thread says that it is inside, by what stands in `owner` below its token. Not all of them are used: a number that
-    /// needs no more than the token taken away is worth their bytes.
-    inside: [AtomicU32; ALIGNMENT],
-    /// Whose the loans are; changed under the lock, once. A thread that comes after its end may have the same token.
-    tokens: [AtomicUsize; LOANS],
+    /// Owner slots, indexed by the bits of `owner` below the token: not 0 while that owner has a
+    /// guard. Not all are used. Their bytes pay for an index that costs one subtraction.
+    slots: [AtomicU32; ALIGNMENT],
+    /// The threads that own the slots of biases; each changes once, under the lock. A later thread
+    /// may have an ended thread's token.
+    tokens: [AtomicUsize; BIASED_OWNERS],
     lock: Lock,
-    /// Somebody waits for a borrower to leave.
-    recalling: AtomicU32,
+    /// Not 0 while a thread waits for an owner to leave.
+    revoking: AtomicU32,
     pairing: Pairing,
-    habit: Habit,
+    policy: BiasPolicy,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached only through a guard, and there is at most one. The holder of the lock has seen, since it has the
-// lock, that there is no loan, or has ended it and waited for the borrower to leave; only it can make another. A borrower and the
-// one thread that a value belongs to have their place, which says whether there is a guard.
+// SAFETY: the value is reached only through a guard, and there is at most one. The holder of the
+// lock has found no bias, or has revoked it and waited for its owner to leave; only the holder can
+// grant another. A biased owner, and the one thread that a value belongs to, mark in their owner
+// slot whether they have a guard.
 unsafe impl<T: Send> Sync for Guarded<T> {}
 
 impl<T> Guarded<T> {
@@ -86,25 +97,27 @@ impl<T> Guarded<T> {
         let (last, streak) = (AtomicUsize::new(NOBODY), AtomicU32::new(0));
         Self {
             owner: AtomicUsize::new(MANY),
-            inside: std::array::from_fn(|_| AtomicU32::new(0)),
+            slots: std::array::from_fn(|_| AtomicU32::new(0)),
             tokens: std::array::from_fn(|_| AtomicUsize::new(NOBODY)),
             lock: Lock::new(),
-            recalling: AtomicU32::new(0),
+            revoking: AtomicU32::new(0),
             pairing,
-            habit: Habit { last, streak, wanted: AtomicU32::new(FIRST_STREAK) },
+            policy: BiasPolicy { last, streak, needed: AtomicU32::new(FIRST_STREAK) },
             value: UnsafeCell::new(value),
         }
     }
 
-    /// Access to the value where it costs least: if it is this thread's, or on loan to it.
+    /// Access to the value by the fast path: if it belongs to this thread, or this thread has the
+    /// bias.
     ///
     /// # Errors
     ///
-    /// It is not, or this thread has a guard already: [`Guarded::enter`] says how it stands, once [`Outside`] has been dropped.
+    /// Neither holds, or this thread has a guard already. [`Guarded::enter`] tells which, once
+    /// [`Outside`] has been dropped.
     #[inline(always)]
     pub fn enter_at_once(&self) -> Result<Guard<'_, T>, Outside<'_, T>> {
         let owner = self.owner.load(Ordering::Relaxed);
-        // What stands below the token, if the token is this thread's.
+        // The owner slot, if the token is this thread's.
         let number = owner ^ thread_token();
         if number >= ALIGNMENT {
             return Err(Outside::default());
@@ -112,34 +125,35 @@ impl<T> Guarded<T> {
         self.enter_own(owner, number).unwrap_or_else(|WrongThread| Err(Outside::default()))
     }
 
-    /// The way in for the thread that `owner` names, with `number` below its token. Outside: it is not its any more.
+    /// Enters as the thread that `owner` names, by the owner slot `number`. Outside: another thread
+    /// has revoked its right.
     #[inline(always)]
     fn enter_own(&self, owner: usize, number: usize) -> Result<Result<Guard<'_, T>, Outside<'_, T>>, WrongThread> {
-        let inside = &self.inside[number];
-        // Acquire: a thread that has ended and had the same token is done.
-        if inside.load(Ordering::Acquire) != 0 {
+        let slot = &self.slots[number];
+        // Acquire: pairs with the last exit of an ended thread that had the same token.
+        if slot.load(Ordering::Acquire) != 0 {
             return Err(WrongThread);
         }
-        inside.store(1, Ordering::Relaxed);
-        // Either this thread sees that its loan has ended, or whoever ends it sees this thread inside.
+        slot.store(1, Ordering::Relaxed);
+        // Either this thread sees the revocation, or the revoking thread sees the owner slot.
         Pairing::Asymmetric.light();
         let is_still = self.owner.load(Ordering::Acquire) == owner;
-        let guard = self.guard(Some(inside));
+        let guard = self.guard(Some(slot));
         Ok(if is_still { Ok(guard) } else { Err(guard.outside()) })
     }
 
-    /// Whether somebody has a guard, as it seemed a moment ago: a hint.
+    /// Whether a thread has a guard: a hint, since it may change at once.
     pub fn is_busy(&self) -> bool {
         let owner = self.owner.load(Ordering::Relaxed);
-        self.lock.is_held() || owner != MANY && self.place(owner).load(Ordering::Relaxed) != 0
+        self.lock.is_held() || owner != MANY && self.owner_slot(owner).load(Ordering::Relaxed) != 0
     }
 
     /// Access to the value.
     ///
     /// # Errors
     ///
-    /// The value belongs to one thread and this is another; or this one has a guard that is not the lock's. With a guard a thread
-    /// must not enter again: it could wait for itself.
+    /// The value belongs to another thread, or this thread has a guard already without the lock. A
+    /// thread with a guard must not enter again: it could wait for itself.
     #[inline(always)]
     pub fn enter(&self) -> Result<Guard<'_, T>, WrongThread> {
         let me = thread_token();
@@ -157,25 +171,27 @@ impl<T> Guarded<T> {
             }
             self.lock.release(self.pairing);
         }
-        self.enter_anew(me)
+        self.enter_slow(me)
     }
 
-    /// Where an owner says that it is inside.
+    /// The owner slot that an owner word names.
     #[inline(always)]
-    fn place(&self, owner: usize) -> &AtomicU32 {
-        &self.inside[owner % ALIGNMENT]
+    fn owner_slot(&self, owner: usize) -> &AtomicU32 {
+        &self.slots[owner % ALIGNMENT]
     }
 
-    fn guard<'a>(&'a self, inside: Option<&'a AtomicU32>) -> Guard<'a, T> {
-        Guard { guarded: self, inside, here: PhantomData }
+    fn guard<'a>(&'a self, slot: Option<&'a AtomicU32>) -> Guard<'a, T> {
+        Guard { guarded: self, slot, here: PhantomData }
     }
 
-    /// The way in where the value is on another's loan, new to its one thread, or just changing hands.
+    /// Enters by the slow path: another thread has the bias, no thread has claimed the value yet,
+    /// or it is being handed over.
     #[cold]
-    fn enter_anew(&self, me: usize) -> Result<Guard<'_, T>, WrongThread> {
+    fn enter_slow(&self, me: usize) -> Result<Guard<'_, T>, WrongThread> {
         loop {
             if self.owner.load(Ordering::Relaxed) & MANY == 0 {
-                // Acquire and release order this after `hand_over`, and a second candidate after the first.
+                // Acquire and release order this after `hand_over`, and a second candidate after
+                // the first.
                 match self.owner.compare_exchange(NOBODY, me, Ordering::AcqRel, Ordering::Acquire) {
                     Ok(_) => return self.enter(),
                     Err(owner) if owner & MANY != 0 => {}
@@ -184,45 +200,46 @@ impl<T> Guarded<T> {
             }
             self.lock.acquire(self.pairing);
             let owner = self.owner.load(Ordering::Acquire);
-            if owner == MANY || self.recall(owner) {
+            if owner == MANY || self.revoke_bias(owner) {
                 return Ok(self.admit(me));
             }
             self.lock.release(self.pairing);
         }
     }
 
-    /// Ends a loan; with the lock held. False: the value belongs to one thread now.
-    fn recall(&self, owner: usize) -> bool {
-        owner & MANY != 0 && self.evict(owner)
+    /// Revokes the bias; with the lock held. False: the value belongs to one thread now.
+    fn revoke_bias(&self, owner: usize) -> bool {
+        owner & MANY != 0 && self.revoke(owner)
     }
 
-    /// Has the thread that `owner` names enter as all others do, and waits until it is outside; with the lock held. False: the
-    /// value has changed hands meanwhile.
-    fn evict(&self, owner: usize) -> bool {
-        self.recalling.store(1, Ordering::Relaxed);
-        // The borrower may be handing the value over: what it says counts.
+    /// Revokes the right of the thread that `owner` names to enter without the lock, and waits
+    /// until that thread has left; with the lock held. False: the owner has handed the value over
+    /// meanwhile.
+    fn revoke(&self, owner: usize) -> bool {
+        self.revoking.store(1, Ordering::Relaxed);
+        // The owner may be handing the value over: then its store stays.
         let _ = self.owner.compare_exchange(owner, MANY, Ordering::Relaxed, Ordering::Relaxed);
         Pairing::Asymmetric.heavy_here();
-        let inside = self.place(owner);
-        // Acquire: what the borrower wrote.
-        let is_inside = || inside.load(Ordering::Acquire) != 0;
+        let slot = self.owner_slot(owner);
+        // Acquire: pairs with `leave`, after the owner's last write.
+        let is_inside = || slot.load(Ordering::Acquire) != 0;
         let has_left = (0..SPINS).any(|_| {
             spin();
             !is_inside()
         });
         while !has_left && is_inside() {
-            futex::wait(inside, 1, futex::LIMIT);
+            futex::wait(slot, 1, futex::LIMIT);
         }
-        self.recalling.store(0, Ordering::Relaxed);
+        self.revoking.store(0, Ordering::Relaxed);
         self.owner.load(Ordering::Acquire) == MANY
     }
 
-    /// Access to a value whoever it belongs to, for a thread that ends its use. Where it belongs to another thread, that thread is
-    /// waited for while it is inside; from then on the value is for many threads. `is_meant` looks whether it still is the value
-    /// that was meant: where it is not, its owner keeps it.
+    /// Access to a value that may belong to another thread, for a thread that ends its use. Waits
+    /// until the other thread has left. From then on the value is for many threads. `is_meant`
+    /// checks that the value is still the one that was meant; if not, its owner keeps it.
     ///
-    /// A thread that is held up at the door may write to the place of one-thread owners at any time later, so that the value must
-    /// not belong to one thread again.
+    /// A thread suspended while it enters may write the owner slot [`ONE_THREAD`] at any time
+    /// later. So the value must not belong to one thread again.
     #[cold]
     pub fn seize(&self, is_meant: impl FnOnce(&T) -> bool) -> Option<Guard<'_, T>> {
         let me = thread_token();
@@ -231,15 +248,15 @@ impl<T> Guarded<T> {
             if owner == me {
                 match self.enter_own(owner, ONE_THREAD) {
                     Ok(Ok(guard)) => return is_meant(&guard).then_some(guard),
-                    // Another thread has just seized it.
+                    // Another thread has seized it meanwhile.
                     Ok(Err(_)) => continue,
-                    // It is inside already: it would wait for itself.
+                    // This thread has a guard already: it would wait for itself.
                     Err(WrongThread) => return None,
                 }
             }
             self.lock.acquire(self.pairing);
             let owner = self.owner.load(Ordering::Acquire);
-            if owner == me || owner != MANY && !self.evict(owner) {
+            if owner == me || owner != MANY && !self.revoke(owner) {
                 self.lock.release(self.pairing);
                 continue;
             }
@@ -253,69 +270,76 @@ impl<T> Guarded<T> {
         }
     }
 
-    /// A borrower leaves, or a thread whose value it is.
+    /// Leaves as an owner that entered without the lock.
     #[inline(always)]
-    fn leave(&self, inside: &AtomicU32) {
-        // Release: publishes what it wrote to whoever recalls the value.
-        inside.store(0, Ordering::Release);
-        // Either this side sees that it is waited for, or the other that it has left.
+    fn leave(&self, slot: &AtomicU32) {
+        // Release: publishes the owner's writes to a thread that revokes.
+        slot.store(0, Ordering::Release);
+        // Either this thread sees that another waits for it, or the other sees the empty owner
+        // slot.
         Pairing::Asymmetric.light();
-        if self.recalling.load(Ordering::Relaxed) != 0 {
-            wake(inside);
+        if self.revoking.load(Ordering::Relaxed) != 0 {
+            wake(slot);
         }
     }
 
-    /// A guard for the holder of the lock: a loan, if it has come often enough without another in between.
+    /// A guard for the holder of the lock: with the bias, if this thread has entered often enough
+    /// without another in between.
     #[inline(always)]
     fn admit(&self, me: usize) -> Guard<'_, T> {
-        let habit = &self.habit;
-        let is_again = habit.last.load(Ordering::Relaxed) == me;
-        let streak = if is_again { habit.streak.load(Ordering::Relaxed).wrapping_add(1) } else { 0 };
-        habit.last.store(me, Ordering::Relaxed);
-        habit.streak.store(streak, Ordering::Relaxed);
-        if streak >= habit.wanted.load(Ordering::Relaxed) { self.lend(me) } else { self.guard(None) }
+        let policy = &self.policy;
+        let is_again = policy.last.load(Ordering::Relaxed) == me;
+        let streak = if is_again { policy.streak.load(Ordering::Relaxed).wrapping_add(1) } else { 0 };
+        policy.last.store(me, Ordering::Relaxed);
+        policy.streak.store(streak, Ordering::Relaxed);
+        if streak >= policy.needed.load(Ordering::Relaxed) { self.grant_bias(me) } else { self.guard(None) }
     }
 
-    /// Puts a loan in the place of the lock, where the kernel can end it and there is a place for the thread.
+    /// Replaces the lock by the bias, if the kernel can revoke it and the thread has an owner slot
+    /// or finds a free one.
     #[cold]
-    fn lend(&self, me: usize) -> Guard<'_, T> {
-        let habit = &self.habit;
-        habit.streak.store(0, Ordering::Relaxed);
+    fn grant_bias(&self, me: usize) -> Guard<'_, T> {
+        let policy = &self.policy;
+        policy.streak.store(0, Ordering::Relaxed);
         let has = |token: usize| self.tokens.iter().position(|own| own.load(Ordering::Relaxed) == token);
         let at = has(me).or_else(|| has(NOBODY));
         let (Some(at), Pairing::Asymmetric) = (at, self.pairing) else { return self.guard(None) };
-        let harder = habit.wanted.load(Ordering::Relaxed).saturating_mul(HARDER);
-        habit.wanted.store(harder.min(LONGEST_STREAK), Ordering::Relaxed);
-        let owner = me | (at + 1) << LOAN_SHIFT | MANY;
-        let inside = self.place(owner);
+        let next = policy.needed.load(Ordering::Relaxed).saturating_mul(STREAK_FACTOR);
+        policy.needed.store(next.min(LONGEST_STREAK), Ordering::Relaxed);
+        let owner = me | (at + 1) << BIAS_SHIFT | MANY;
+        let slot = self.owner_slot(owner);
         self.tokens[at].store(me, Ordering::Relaxed);
-        inside.store(1, Ordering::Relaxed);
+        slot.store(1, Ordering::Relaxed);
         self.owner.store(owner, Ordering::Relaxed);
-        // The next holder waits for this thread to be outside.
+        // The next holder waits until this thread has left.
         self.lock.release_at_once(self.pairing);
-        self.guard(Some(inside))
+        self.guard(Some(slot))
     }
 }
 
-/// Wakes whoever waits until this thread is outside. Apart from the way out, which needs no registers without it.
+/// Wakes the thread that waits until this one has left. Not inlined: `leave` then needs no
+/// registers for it.
 #[cold]
 #[inline(never)]
-fn wake(inside: &AtomicU32) {
-    futex::wake_one(inside);
+fn wake(slot: &AtomicU32) {
+    futex::wake_one(slot);
 }
 
-/// A number that no other live thread has, a multiple of [`ALIGNMENT`]: the thread pointer, which points to itself and which one
-/// instruction reads. A thread-local's address would cost a call in a shared library.
+/// A number that no other live thread has, a multiple of [`ALIGNMENT`]: the thread pointer, which
+/// points to itself and which one instruction reads. A thread-local's address would cost a call in
+/// a shared library.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri), not(loom)))]
 #[inline(always)]
 fn thread_token() -> usize {
     let token: usize;
-    // SAFETY: the psABI of x86-64 puts the thread control block's own address at offset 0 of the segment `fs`.
+    // SAFETY: the psABI of x86-64 puts the thread control block's own address at offset 0 of the
+    // segment `fs`.
     unsafe { std::arch::asm!("mov {}, fs:0", out(reg) token, options(nostack, readonly, preserves_flags)) };
     token
 }
 
-/// A number that no other live thread has, a multiple of [`ALIGNMENT`]: the address of a thread-local.
+/// A number that no other live thread has, a multiple of [`ALIGNMENT`]: the address of a
+/// thread-local.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri), not(loom))))]
 #[inline(always)]
 fn thread_token() -> usize {
@@ -332,19 +356,19 @@ fn thread_token() -> usize {
 /// Access to a [`Guarded`] value until dropped.
 pub struct Guard<'a, T> {
     guarded: &'a Guarded<T>,
-    /// Where this thread says that it is inside; none: it holds the lock.
-    inside: Option<&'a AtomicU32>,
+    /// This thread's owner slot; none: it holds the lock.
+    slot: Option<&'a AtomicU32>,
     /// A guard stays on its thread.
     here: PhantomData<*mut ()>,
 }
 
-/// A thread that has no access to a value. It may still have to leave its door, and does so when this is dropped: passed on to where
-/// the long way begins, it costs the fast path nothing.
-#[must_use = "the door is left when this is dropped"]
+/// A thread that got no access to a value. Its owner slot may still be set; dropping this clears
+/// it. Passed on to the start of the slow path, it costs the fast path nothing.
+#[must_use = "dropping this clears the owner slot"]
 pub struct Outside<'a, T>(#[expect(dead_code, reason = "its drop is all that it is for")] Option<Guard<'a, T>>);
 
 impl<T> Default for Outside<'_, T> {
-    /// Of a thread that has not been at the door.
+    /// For a thread that has not set an owner slot.
     #[inline(always)]
     fn default() -> Self {
         Self(None)
@@ -360,30 +384,30 @@ impl<'a, T> Guard<'a, T> {
 }
 
 impl<T> Guard<'_, T> {
-    /// Gives the value back, from now on to be used as `threading` says. This guard is the only one, so whoever enters later
-    /// finds the new rule.
+    /// Returns the value, to be used from now on as `threading` defines. This guard is the only
+    /// one, so each later entry follows the new rule.
     pub fn hand_over(self, threading: Threading) {
-        let Guarded { owner, inside: places, lock, pairing, habit, .. } = self.guarded;
-        habit.last.store(NOBODY, Ordering::Relaxed);
-        habit.wanted.store(FIRST_STREAK, Ordering::Relaxed);
+        let Guarded { owner, slots, lock, pairing, policy, .. } = self.guarded;
+        policy.last.store(NOBODY, Ordering::Relaxed);
+        policy.needed.store(FIRST_STREAK, Ordering::Relaxed);
         let next = match threading {
             Threading::Many => MANY,
             Threading::One => NOBODY,
         };
-        let first = &places[ONE_THREAD];
-        // The next owner may be another thread, at once, and have the first place.
-        if self.inside.is_some_and(|inside| std::ptr::eq(inside, first)) {
+        let first = &slots[ONE_THREAD];
+        // Another thread may become the next owner at once, with the same owner slot.
+        if self.slot.is_some_and(|slot| std::ptr::eq(slot, first)) {
             first.store(0, Ordering::Relaxed);
         }
-        // Release: publishes the value to whoever enters next.
+        // Release: publishes the value to the thread that enters next.
         owner.store(next, Ordering::Release);
-        match self.inside {
-            // Whoever recalls the value comes after the new rule.
-            Some(inside) if !std::ptr::eq(inside, first) => self.guarded.leave(inside),
-            // Whoever seizes the value may wait for the first place.
+        match self.slot {
+            // A thread that revokes the bias finds the new rule.
+            Some(slot) if !std::ptr::eq(slot, first) => self.guarded.leave(slot),
+            // A thread that seizes the value may wait for the first owner slot.
             Some(_) => {
                 Pairing::Asymmetric.light();
-                if self.guarded.recalling.load(Ordering::Relaxed) != 0 {
+                if self.guarded.revoking.load(Ordering::Relaxed) != 0 {
                     futex::wake_one(first);
                 }
             }
@@ -428,7 +452,8 @@ impl<T> Deref for SomeGuard<'_, T> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: `some` has found a value, and nobody else reaches the option as long as this has the guard.
+        // SAFETY: `some` has found a value, and no other thread reaches the option while this has
+        // the guard.
         unsafe { self.guard.as_ref().unwrap_unchecked() }
     }
 }
@@ -461,8 +486,8 @@ impl<T> DerefMut for Guard<'_, T> {
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        match self.inside {
-            Some(inside) => self.guarded.leave(inside),
+        match self.slot {
+            Some(slot) => self.guarded.leave(slot),
             None => self.guarded.lock.release(self.guarded.pairing),
         }
     }

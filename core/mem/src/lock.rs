@@ -1,39 +1,41 @@
-//! A lock that is taken with one locked instruction and given back without any.
+//! A lock that is acquired with one locked instruction and released without any.
 //!
-//! The releasing side stores and looks for waiters behind a light fence, and a waiter pays with a heavy one before it sleeps. A
-//! holder may be preempted, so a waiter spins briefly and then sleeps on a futex. It is not fair: who gives it back and comes again
-//! at once is there before a waiter that has just been woken. So one that was woken in vain a few times starves, and whoever gives
-//! the lock back sleeps until the starving waiter has it.
+//! The releasing thread stores and then, after a light fence, checks for waiters. A waiter pays with a heavy fence before it sleeps.
+//! A holder may be preempted, so a waiter spins briefly and then sleeps on a futex. The lock is not fair: a thread that releases and
+//! acquires it again at once is faster than a waiter that was just woken. So a waiter that was woken in vain a few times asks for a
+//! *handoff*: the thread that releases the lock then sleeps until that waiter has it.
 
 use crate::barrier::Pairing;
 use crate::futex;
 use crate::sync::{AtomicU32, Ordering, spin};
 use std::time::Duration;
 
-/// Turns of busy waiting before a waiter sleeps: about a microsecond, longer than any send holds the lock. None in models:
-/// loom lets a thread that yields wait for the others, and so would never let it sleep beside a holder.
+/// Turns of busy waiting before a waiter sleeps: about a microsecond, longer than any send holds
+/// the lock. None in models: loom lets a thread that yields wait for the others, and so would never
+/// let it sleep beside a holder.
 pub(crate) const SPINS: u32 = if cfg!(loom) { 0 } else { 100 };
 
-/// Wake-ups in vain before a waiter starves.
-const PATIENCE: u32 = if cfg!(loom) { 1 } else { 4 };
+/// Wake-ups in vain before a waiter asks for a handoff.
+const HANDOFF_AFTER: u32 = if cfg!(loom) { 1 } else { 4 };
 
-/// How long it is given way at a time. One that cannot run meanwhile finds the lock free as long as others sleep; one that is stopped
-/// costs each of their calls this time.
-const WAY: Duration = Duration::from_millis(1);
+/// The longest that a releasing thread waits for a handoff. A waiter that cannot run meanwhile
+/// finds the lock free as long as the others sleep. A waiter that is stopped costs each call of the
+/// others this time.
+const HANDOFF_LIMIT: Duration = Duration::from_millis(1);
 
 /// The bare lock.
 pub struct Lock {
     held: AtomicU32,
     waiters: AtomicU32,
-    /// How many of the waiters starve.
-    starving: AtomicU32,
+    /// How many waiters have asked for a handoff.
+    handoffs: AtomicU32,
 }
 
 impl Lock {
     /// Free.
     #[must_use]
     pub fn new() -> Self {
-        Self { held: AtomicU32::new(0), waiters: AtomicU32::new(0), starving: AtomicU32::new(0) }
+        Self { held: AtomicU32::new(0), waiters: AtomicU32::new(0), handoffs: AtomicU32::new(0) }
     }
 
     /// Waits for the lock and takes it.
@@ -46,8 +48,9 @@ impl Lock {
 
     #[inline(always)]
     fn try_take(&self) -> bool {
-        // A swap that finds 1 leaves what was there, like a compare-exchange that fails. Models use the latter, because loom
-        // lets such a swap come after the store of `release` in the order of changes and yet read what stood before it.
+        // A swap that finds 1 leaves what was there, like a compare-exchange that fails. Models use
+        // the latter, because loom lets such a swap come after the store of `release` in the order
+        // of changes and yet read what stood before it.
         if cfg!(loom) {
             self.held.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
         } else {
@@ -69,40 +72,41 @@ impl Lock {
         pairing.heavy_here();
         let mut in_vain = 0;
         while !self.try_take() {
-            if in_vain == PATIENCE {
-                self.starving.fetch_add(1, Ordering::Relaxed);
+            if in_vain == HANDOFF_AFTER {
+                self.handoffs.fetch_add(1, Ordering::Relaxed);
             }
             futex::wait(&self.held, 1, futex::LIMIT);
             in_vain += 1;
         }
         self.waiters.fetch_sub(1, Ordering::Relaxed);
-        if in_vain > PATIENCE {
-            self.starving.fetch_sub(1, Ordering::Relaxed);
-            futex::wake_all(&self.starving);
+        if in_vain > HANDOFF_AFTER {
+            self.handoffs.fetch_sub(1, Ordering::Relaxed);
+            futex::wake_all(&self.handoffs);
         }
     }
 
-    /// Whether somebody holds it, as it seemed a moment ago.
+    /// Whether a thread holds it: a hint, since it may change at once.
     pub(crate) fn is_held(&self) -> bool {
         self.held.load(Ordering::Relaxed) != 0
     }
 
-    /// Gives the lock back, to a waiter first that starves. Only its holder may.
+    /// Releases the lock, first to a waiter that asked for a handoff. Only its holder may.
     #[inline]
     pub fn release(&self, pairing: Pairing) {
         if self.let_go(pairing) {
-            self.give_way();
+            self.hand_off();
         }
     }
 
-    /// Gives the lock back without a wait, for a holder that the next one may wait for. Only its holder may.
+    /// Releases the lock without a handoff, for a holder that the next one may wait for. Only its
+    /// holder may.
     pub(crate) fn release_at_once(&self, pairing: Pairing) {
         if self.let_go(pairing) {
             futex::wake_one(&self.held);
         }
     }
 
-    /// Frees the lock. Returns whether somebody waits for it.
+    /// Frees the lock. Returns whether a thread waits for it.
     #[inline(always)]
     fn let_go(&self, pairing: Pairing) -> bool {
         // Publishes what the holder wrote to the next holder.
@@ -111,14 +115,14 @@ impl Lock {
         self.waiters.load(Ordering::Relaxed) != 0
     }
 
-    /// Wakes a waiter, and lets the starving go first.
+    /// Wakes a waiter, and waits until those that asked for a handoff had the lock.
     #[cold]
     #[inline(never)]
-    fn give_way(&self) {
+    fn hand_off(&self) {
         futex::wake_one(&self.held);
-        let starving = self.starving.load(Ordering::Relaxed);
-        if starving != 0 {
-            futex::wait(&self.starving, starving, WAY);
+        let handoffs = self.handoffs.load(Ordering::Relaxed);
+        if handoffs != 0 {
+            futex::wait(&self.handoffs, handoffs, HANDOFF_LIMIT);
         }
     }
 }
@@ -158,8 +162,8 @@ mod tests {
         assert_eq!(unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const priority) }, 0);
     }
 
-    /// The holder is hardly ever without the lock, and has the processor whenever it gives it back: a waiter that is woken there is
-    /// late.
+    /// The holder is hardly ever without the lock, and has the processor whenever it gives it back:
+    /// a waiter that is woken there is late.
     #[test]
     fn a_waiter_gets_the_lock_of_one_that_takes_it_again_at_once() {
         let (lock, got) = (Lock::new(), AtomicBool::new(false));
@@ -186,7 +190,7 @@ mod tests {
                 rounds += u32::from(lock.waiters.load(Ordering::Relaxed) > 0);
             }
             lock.release(pairing);
-            assert!(rounds < MOST, "the waiter starves");
+            assert!(rounds < MOST, "no handoff reached the waiter");
         });
     }
 }

@@ -1,4 +1,5 @@
-//! Which slots of an endpoint are free, and the queue of events. Private to the holder of the endpoint's lock.
+//! Which slots of an endpoint are free, and the queue of events. Private to the holder of the
+//! endpoint's lock.
 
 use crate::slot::{Slot, State};
 use crate::sync::Ordering;
@@ -7,11 +8,12 @@ use std::collections::TryReserveError;
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// Slots that are taken again and again before those that a burst has left are freed: about two bursts of messages.
+/// Slots that are taken again and again before those that a burst has left are freed: about two
+/// bursts of messages.
 const FEW: usize = 16;
 
-/// Numbers of slots, first in, first out; room for all of a pool, of which at most twice as much memory is touched as was ever in use.
-/// Each message turns it over: a few instructions.
+/// Numbers of slots, first in, first out; room for all of a pool, of which at most twice as much
+/// memory is touched as was ever in use. Each message turns it over: a few instructions.
 struct Turns {
     /// A power of two of places.
     numbers: Vec<u32>,
@@ -86,12 +88,14 @@ pub struct Pool<C: 'static, E: 'static> {
     free: Vec<u32>,
     /// Taken slots, oldest first as far as the sweep has not turned them over.
     taken: Turns,
-    /// Slots with the program, or given back and not yet seen: without any, there is nothing to sweep.
-    lent: usize,
+    /// Slots that the program borrows, or has returned and the sweep has not found: without any,
+    /// there is nothing to sweep.
+    borrowed: usize,
     limit: usize,
     /// [`FEW`], or the limit if that is less.
     few: usize,
-    /// The one taken last, until it is freed, and unless more than `few` are taken. Where one slot is taken, that one or none.
+    /// The one taken last, until it is freed, and unless more than `few` are taken. Where one slot
+    /// is taken, that one or none.
     last: Option<&'static Slot<C, E>>,
 }
 
@@ -105,7 +109,7 @@ impl<C: Sync, E: Sync> Pool<C, E> {
         let (mut free, taken) = (Vec::new(), Turns::new(slots.len())?);
         free.try_reserve_exact(slots.len())?;
         let limit = limit.min(slots.len());
-        Ok(Self { slots, fresh: 0, free, taken, lent: 0, limit, few: FEW.min(limit), last: None })
+        Ok(Self { slots, fresh: 0, free, taken, borrowed: 0, limit, few: FEW.min(limit), last: None })
     }
 
     /// How many may be taken at a time.
@@ -135,10 +139,10 @@ impl<C: Sync, E: Sync> Pool<C, E> {
         self.taken.len
     }
 
-    /// Slots that are with the program, or given back and not yet seen.
+    /// Slots that the program borrows, or has returned and the sweep has not found.
     #[must_use]
-    pub fn lent(&self) -> usize {
-        self.lent
+    pub fn borrowed(&self) -> usize {
+        self.borrowed
     }
 
     /// Takes a slot: the one freed last, whose memory is in cache.
@@ -165,12 +169,13 @@ impl<C: Sync, E: Sync> Pool<C, E> {
         Some(slot)
     }
 
-    /// Takes the oldest taken slot once more, if the program has returned it: shown to `released`, and the youngest from now on. That is
-    /// the usual case of a program that returns events as they come, and less work than freeing and taking. Where many are taken,
-    /// the next oldest is freed if it was returned too, so that they become few again.
+    /// Takes the oldest taken slot once more, if the program has returned it: shown to `released`,
+    /// and the youngest from now on. That is the usual case of a program that returns events as
+    /// they come, and less work than freeing and taking. Where many are taken, the next oldest is
+    /// freed if it was returned too, so that they become few again.
     #[inline(always)]
     pub fn renew(&mut self, mut released: impl FnMut(&'static Slot<C, E>)) -> Option<&'static Slot<C, E>> {
-        if self.lent == 0 || self.taken.len > self.limit {
+        if self.borrowed == 0 || self.taken.len > self.limit {
             return None;
         }
         let at = self.taken.front()?;
@@ -180,7 +185,7 @@ impl<C: Sync, E: Sync> Pool<C, E> {
         }
         released(slot);
         slot.set_state(State::Taken);
-        self.lent -= 1;
+        self.borrowed -= 1;
         if self.taken.len > 1 {
             self.taken.turn();
         }
@@ -192,12 +197,12 @@ impl<C: Sync, E: Sync> Pool<C, E> {
         Some(slot)
     }
 
-    /// Looks at the oldest taken slots, `steps` at most, frees those that were returned, and shows each to `released`
-    /// first. Slots that the program holds are turned over to the back. One that the library still uses ends the look: those
-    /// end in order, so that the ones behind it are mostly in use too.
+    /// Checks the oldest taken slots, `steps` at most. Shows each returned slot to `released` and
+    /// frees it. A slot that the program borrows goes to the back. A slot that the library still
+    /// uses ends the sweep: operations end in order, so the slots behind it are mostly in use too.
     #[inline]
     pub fn sweep(&mut self, steps: usize, mut released: impl FnMut(&'static Slot<C, E>)) {
-        for _ in 0..steps.min(self.lent) {
+        for _ in 0..steps.min(self.borrowed) {
             let Some(at) = self.taken.front() else { return };
             let slot = &self.slots[at as usize];
             match slot.state() {
@@ -213,8 +218,9 @@ impl<C: Sync, E: Sync> Pool<C, E> {
         }
     }
 
-    /// Takes the slot that was taken last once more, if the program has returned it: the usual case where few are taken. What it
-    /// held is nothing that others wait for, since older ones may stay unseen as long as this goes on.
+    /// Takes the slot that was taken last once more, if the program has returned it: the usual case
+    /// where few are taken. What it held is nothing that others wait for, since older ones may stay
+    /// unseen as long as this goes on.
     #[inline(always)]
     pub fn take_last(&mut self) -> Option<&'static Slot<C, E>> {
         let slot = self.last?;
@@ -222,7 +228,7 @@ impl<C: Sync, E: Sync> Pool<C, E> {
             return None;
         }
         slot.set_state(State::Taken);
-        self.lent -= 1;
+        self.borrowed -= 1;
         Some(slot)
     }
 
@@ -233,8 +239,9 @@ impl<C: Sync, E: Sync> Pool<C, E> {
         self.last.filter(|_| self.taken.len == 1)
     }
 
-    /// [`Pool::sole`], if the program has returned it. Whoever fills it and hands it to the program at once, by [`Slot::lend_again`],
-    /// has taken and lent a slot, and the pool need not know.
+    /// [`Pool::sole`], if the program has returned it. A caller that fills it and hands it to the
+    /// program at once, by [`Slot::hand_out_again`], has taken and handed out a slot; the pool's
+    /// counts stay right.
     #[inline(always)]
     #[must_use]
     pub fn sole_returned(&self) -> Option<&'static Slot<C, E>> {
@@ -242,11 +249,12 @@ impl<C: Sync, E: Sync> Pool<C, E> {
         (slot.state() == State::Returned && self.taken.len == 1).then_some(slot)
     }
 
-    /// Frees all slots that were returned, wherever they are. The order of the others stays: operations end in order, and a
-    /// slot out of place would have to be looked for again and again.
+    /// Frees all slots that were returned, wherever they are. The order of the others stays:
+    /// operations end in order, and a slot out of place would have to be looked for again and
+    /// again.
     #[cold]
     pub fn sweep_all(&mut self, mut released: impl FnMut(&'static Slot<C, E>)) {
-        if self.lent == 0 {
+        if self.borrowed == 0 {
             return;
         }
         for _ in 0..self.taken.len {
@@ -268,7 +276,7 @@ impl<C: Sync, E: Sync> Pool<C, E> {
             self.last = None;
         }
         self.free.push(at);
-        self.lent = self.lent.saturating_sub(1);
+        self.borrowed = self.borrowed.saturating_sub(1);
     }
 
     /// Whether all slots that may be taken are with the program.
@@ -277,17 +285,17 @@ impl<C: Sync, E: Sync> Pool<C, E> {
         self.taken.len >= self.limit && self.taken.iter().all(|at| self.slots[at as usize].state() == State::Borrowed)
     }
 
-    /// Hands a slot to the program.
+    /// Hands a slot to the program, which borrows it.
     #[inline]
-    pub fn lend(&mut self, slot: &'static Slot<C, E>) {
+    pub fn hand_out(&mut self, slot: &'static Slot<C, E>) {
         slot.set_state(State::Borrowed);
-        self.lent += 1;
+        self.borrowed += 1;
     }
 
-    /// Gives back a slot that never reached the program, or whose waiting thread has seen its end.
+    /// Returns a slot that never reached the program, or whose waiting thread has seen its end.
     pub fn release(&mut self, slot: &'static Slot<C, E>) {
         slot.set_state(State::Returned);
-        self.lent += 1;
+        self.borrowed += 1;
     }
 }
 
@@ -299,7 +307,8 @@ pub struct Queue<C: 'static, E: 'static> {
 }
 
 impl<C: Sync, E: Sync> Queue<C, E> {
-    /// Empty, over all slots of an endpoint; `Slot::next` counts in these, of which there are fewer than 2^32 - 1.
+    /// Empty, over all slots of an endpoint; `Slot::next` counts in these, of which there are fewer
+    /// than 2^32 - 1.
     #[must_use]
     pub fn new(slots: &'static [Slot<C, E>]) -> Self {
         Self { first: None, last: None, slots }
@@ -348,7 +357,8 @@ mod tests {
     use std::collections::VecDeque;
 
     proptest! {
-        /// In the order of a queue, wherever it wraps and grows, and without more memory than it began with.
+        /// In the order of a queue, wherever it wraps and grows, and without more memory than it
+        /// began with.
         #[test]
         fn turns_are_a_queue(count in 0usize..20, steps in prop::collection::vec(0u8..4, 0..300)) {
             let mut turns = Turns::new(count).expect("memory");

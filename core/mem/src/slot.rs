@@ -248,7 +248,7 @@ impl<C: Sync, E: Sync> Slot<C, E> {
 
     /// Hands a returned and filled slot to the program: `Pool::sole_returned`.
     #[inline(always)]
-    pub fn lend_again(&self) {
+    pub fn hand_out_again(&self) {
         self.set_state(State::Borrowed);
     }
 

@@ -1,4 +1,5 @@
-//! Models of guarded values: one guard at a time, whose holder sees what the last one wrote, by whichever way it came in.
+//! Models of guarded values: one guard at a time, whose holder reads what the last one wrote, with
+//! the lock or the bias.
 #![cfg(loom)]
 
 use cci_mem::barrier::{Pairing, break_heavy, leave};
@@ -9,7 +10,8 @@ use std::sync::Arc;
 
 type Value = Guarded<UnsafeCell<u32>>;
 
-/// Runs a model of this thread and one other. `count`: what they add together, unless either may be refused.
+/// Runs a model of this thread and one other. `count`: what they add together, unless either may be
+/// refused.
 fn model(pairing: Pairing, preemptions: usize, here: fn(&Value), there: fn(&Value), count: Option<u32>) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -41,43 +43,46 @@ fn add(value: &Value, next: Option<Threading>) {
     }
 }
 
-/// Comes so often that it gets the value on loan and comes once more, unless the other thread comes between.
-fn borrow(value: &Value) {
+/// Enters so often that it earns the bias and then once more, unless the other thread enters in
+/// between.
+fn enter_biased(value: &Value) {
     (0..3).for_each(|_| add(value, None));
 }
 
-fn come_once(value: &Value) {
+fn enter_once(value: &Value) {
     add(value, None);
 }
 
 #[test]
 fn a_guarded_value_is_one_threads_at_a_time() {
-    model(Pairing::Symmetric, 3, come_once, come_once, Some(2));
+    model(Pairing::Symmetric, 3, enter_once, enter_once, Some(2));
 }
 
 #[test]
-fn a_loan_is_recalled_before_another_comes_in() {
-    model(Pairing::Asymmetric, 2, borrow, come_once, Some(4));
+fn a_bias_is_revoked_before_another_thread_enters() {
+    model(Pairing::Asymmetric, 2, enter_biased, enter_once, Some(4));
 }
 
 #[test]
-fn a_loan_passes_from_thread_to_thread() {
-    model(Pairing::Asymmetric, 2, borrow, borrow, Some(6));
+fn a_bias_passes_from_thread_to_thread() {
+    model(Pairing::Asymmetric, 2, enter_biased, enter_biased, Some(6));
 }
 
-/// The mutant: the borrower's processor does not fence. Its look whether the loan stands can pass its own store, and both are in;
-/// or its look whether it is waited for, and nobody wakes the other.
+/// The mutant: the owner's processor does not fence. Its load of the owner word can pass its own
+/// store, and both threads enter. Or its load of `revoking` passes its store, and nobody wakes the
+/// other thread.
 #[test]
 #[should_panic]
-fn a_recall_without_the_heavy_fence_is_caught() {
-    let borrow_deaf = |value: &Value| {
+fn a_revocation_without_the_heavy_fence_is_caught() {
+    let enter_unfenced = |value: &Value| {
         break_heavy();
-        borrow(value);
+        enter_biased(value);
     };
-    model(Pairing::Asymmetric, 3, borrow_deaf, come_once, None);
+    model(Pairing::Asymmetric, 3, enter_unfenced, enter_once, None);
 }
 
-/// A value handed over to one thread and back while others wait for the lock: never two guards, whoever gets it.
+/// A value handed over to one thread and back while others wait for the lock: never two guards,
+/// whoever gets it.
 #[test]
 fn a_value_handed_over_has_one_guard() {
     let here = |value: &Value| {
@@ -100,7 +105,8 @@ fn seize(value: &Value) {
     guard.hand_over(Threading::Many);
 }
 
-/// A value of one thread is seized while that thread uses it and hands it over: never two guards, and nobody waits for ever.
+/// A value of one thread is seized while that thread uses it and hands it over: never two guards,
+/// and nobody waits for ever.
 #[test]
 fn a_seized_value_has_one_guard() {
     let here = |value: &Value| {
@@ -126,12 +132,12 @@ fn a_value_that_is_not_meant_stays_its_owners() {
     model(Pairing::Asymmetric, 2, here, |value| assert!(value.seize(|_| false).is_none()), None);
 }
 
-/// The same by a borrower, whose loan is recalled meanwhile.
+/// The same by a biased owner, whose bias is revoked meanwhile.
 #[test]
-fn a_loan_handed_over_has_one_guard() {
+fn a_biased_value_handed_over_has_one_guard() {
     let here = |value: &Value| {
         (0..2).for_each(|_| add(value, None));
         add(value, Some(Threading::One));
     };
-    model(Pairing::Asymmetric, 2, here, come_once, None);
+    model(Pairing::Asymmetric, 2, here, enter_once, None);
 }

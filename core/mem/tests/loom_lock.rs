@@ -1,4 +1,5 @@
-//! Models of the lock: one holder at a time, who sees what the last one wrote; nobody sleeps for ever.
+//! Models of the lock: one holder at a time, who sees what the last one wrote; nobody sleeps for
+//! ever.
 #![cfg(loom)]
 #![expect(clippy::arc_with_non_send_sync, reason = "loom watches the cells that threads share")]
 
@@ -63,7 +64,7 @@ fn three_threads_with_full_fences() {
     contend(3, 2, Pairing::Symmetric, Pairing::Symmetric);
 }
 
-/// One takes it again at once, and lets the other go first when that starves.
+/// One thread acquires the lock again at once, and hands it off when the other asks for it.
 #[test]
 fn one_that_comes_again_at_once() {
     let mut builder = loom::model::Builder::new();
@@ -84,8 +85,8 @@ fn one_that_comes_again_at_once() {
     });
 }
 
-/// The mutant: a waiter that does not make the holder's processor fence. The holder's look for waiters can pass its own
-/// release, and nobody wakes the sleeper.
+/// The mutant: a waiter that does not make the holder's processor fence. The holder's check for
+/// waiters can pass its own release, and nobody wakes the sleeper.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn a_waiter_without_the_heavy_fence_is_caught() {

@@ -28,7 +28,7 @@ fn returned_while_sweeping(count: usize, preemptions: usize, give_back: fn(&'sta
         let programs: Vec<_> = (0..count)
             .map(|at| {
                 let slot = pool.take().expect("a free slot");
-                pool.lend(slot);
+                pool.hand_out(slot);
                 let payloads = Arc::clone(&payloads);
                 thread::spawn(move || {
                     // SAFETY: borrowed until given back; loom checks that nobody writes.
@@ -37,7 +37,7 @@ fn returned_while_sweeping(count: usize, preemptions: usize, give_back: fn(&'sta
                 })
             })
             .collect();
-        assert!(pool.take().is_none(), "lent twice");
+        assert!(pool.take().is_none(), "handed out twice");
 
         let mut back = Vec::new();
         let mut released = |slot: &'static Plain| {

@@ -38,11 +38,11 @@ impl Drop for Array {
 enum Step {
     Take,
     Renew,
-    /// Hands one of the lent slots to the program.
-    Lend(prop::sample::Index),
-    /// Gives back one of the lent slots, as the program does.
+    /// Hands one of the taken slots to the program.
+    HandOut(prop::sample::Index),
+    /// Gives back one of the taken slots, as the program does.
     GiveBack(prop::sample::Index),
-    /// Releases one of the lent slots, as the library does.
+    /// Releases one of the taken slots, as the library does.
     Release(prop::sample::Index),
     Sweep(usize),
     SweepAll,
@@ -55,7 +55,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Step::Renew),
         3 => any::<prop::sample::Index>().prop_map(Step::GiveBack),
         1 => any::<prop::sample::Index>().prop_map(Step::Release),
-        3 => any::<prop::sample::Index>().prop_map(Step::Lend),
+        3 => any::<prop::sample::Index>().prop_map(Step::HandOut),
         2 => (0usize..40).prop_map(Step::Sweep),
         1 => Just(Step::SweepAll),
         1 => (0usize..40).prop_map(Step::SetLimit),
@@ -67,7 +67,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// What a pool should look like from outside.
 struct Oracle {
     pool: Pool<u8, u8>,
-    lent: BTreeMap<u32, &'static Slot>,
+    taken: BTreeMap<u32, &'static Slot>,
     returned: BTreeSet<u32>,
     limit: usize,
 }
@@ -75,12 +75,12 @@ struct Oracle {
 impl Oracle {
     fn take(&mut self) -> Result<(), TestCaseError> {
         let taken = self.pool.take();
-        prop_assert_eq!(taken.is_some(), self.lent.len() + self.returned.len() < self.limit);
+        prop_assert_eq!(taken.is_some(), self.taken.len() + self.returned.len() < self.limit);
         if let Some(slot) = taken {
             let index = slot.index.load(Ordering::Relaxed);
             prop_assert_eq!(slot.state(), State::Taken);
-            prop_assert!(!self.returned.contains(&index), "lent before it was swept");
-            prop_assert!(self.lent.insert(index, slot).is_none(), "lent twice");
+            prop_assert!(!self.returned.contains(&index), "taken before it was swept");
+            prop_assert!(self.taken.insert(index, slot).is_none(), "taken twice");
         }
         Ok(())
     }
@@ -98,14 +98,14 @@ impl Oracle {
             let index = slot.index.load(Ordering::Relaxed);
             prop_assert_eq!(Some(index), first, "the one used again is shown first");
             prop_assert_eq!(slot.state(), State::Taken);
-            prop_assert!(self.lent.insert(index, slot).is_none(), "lent twice");
+            prop_assert!(self.taken.insert(index, slot).is_none(), "taken twice");
         }
         Ok(())
     }
 
-    fn lent(&self, at: prop::sample::Index) -> Option<(u32, &'static Slot)> {
-        let nth = (!self.lent.is_empty()).then(|| at.index(self.lent.len()))?;
-        self.lent.iter().nth(nth).map(|(index, slot)| (*index, *slot))
+    fn pick_taken(&self, at: prop::sample::Index) -> Option<(u32, &'static Slot)> {
+        let nth = (!self.taken.is_empty()).then(|| at.index(self.taken.len()))?;
+        self.taken.iter().nth(nth).map(|(index, slot)| (*index, *slot))
     }
 
     fn sweep(&mut self, steps: usize) -> Result<(), TestCaseError> {
@@ -113,7 +113,7 @@ impl Oracle {
         self.pool.sweep(steps, |slot| freed.push(slot.index.load(Ordering::Relaxed)));
         prop_assert!(freed.len() <= steps);
         self.freed(freed)?;
-        let all_back_or_held = self.lent.values().all(|slot| slot.state() == State::Borrowed);
+        let all_back_or_held = self.taken.values().all(|slot| slot.state() == State::Borrowed);
         prop_assert!(
             steps < self.pool.capacity() || !all_back_or_held || self.returned.is_empty(),
             "a returned slot was passed over although the library used none"
@@ -140,30 +140,30 @@ impl Oracle {
         match step {
             Step::Take => self.take()?,
             Step::Renew => self.renew()?,
-            Step::Lend(at) => {
-                if let Some((_, slot)) = self.lent(at)
+            Step::HandOut(at) => {
+                if let Some((_, slot)) = self.pick_taken(at)
                     && slot.state() == State::Taken
                 {
-                    self.pool.lend(slot);
+                    self.pool.hand_out(slot);
                 }
             }
             Step::GiveBack(at) => {
-                if let Some((index, slot)) = self.lent(at) {
+                if let Some((index, slot)) = self.pick_taken(at) {
                     let borrowed = slot.state() == State::Borrowed;
-                    prop_assert!(borrowed || !slot.give_back(), "given back without having been lent to the program");
+                    prop_assert!(borrowed || !slot.give_back(), "given back without having been handed to the program");
                     if !borrowed {
-                        self.pool.lend(slot);
+                        self.pool.hand_out(slot);
                     }
                     prop_assert!(slot.give_back());
                     prop_assert!(!slot.give_back(), "given back twice");
-                    self.lent.remove(&index);
+                    self.taken.remove(&index);
                     self.returned.insert(index);
                 }
             }
             Step::Release(at) => {
-                if let Some((index, slot)) = self.lent(at) {
+                if let Some((index, slot)) = self.pick_taken(at) {
                     self.pool.release(slot);
-                    self.lent.remove(&index);
+                    self.taken.remove(&index);
                     self.returned.insert(index);
                 }
             }
@@ -175,26 +175,26 @@ impl Oracle {
                 prop_assert_eq!(self.pool.limit(), self.limit);
             }
         }
-        prop_assert_eq!(self.pool.in_use(), self.lent.len() + self.returned.len());
+        prop_assert_eq!(self.pool.in_use(), self.taken.len() + self.returned.len());
         Ok(())
     }
 }
 
 proptest! {
     #[test]
-    fn a_pool_lends_each_slot_once_and_loses_none(capacity in 1usize..32, limit in 0usize..40, steps in steps()) {
+    fn a_pool_hands_out_each_slot_once_and_loses_none(capacity in 1usize..32, limit in 0usize..40, steps in steps()) {
         let array = Array::new(capacity);
         let slots = array.slots(capacity);
         let limit_now = limit.min(capacity);
         let pool = Pool::new(slots, limit).expect("memory");
-        let mut oracle = Oracle { pool, lent: BTreeMap::new(), returned: BTreeSet::new(), limit: limit_now };
+        let mut oracle = Oracle { pool, taken: BTreeMap::new(), returned: BTreeSet::new(), limit: limit_now };
         for step in steps {
             oracle.step(step)?;
         }
         // At quiescence every slot is there again.
-        for slot in std::mem::take(&mut oracle.lent).into_values() {
+        for slot in std::mem::take(&mut oracle.taken).into_values() {
             if slot.state() != State::Borrowed {
-                oracle.pool.lend(slot);
+                oracle.pool.hand_out(slot);
             }
             prop_assert!(slot.give_back());
             oracle.returned.insert(slot.index.load(Ordering::Relaxed));
@@ -205,7 +205,7 @@ proptest! {
         for _ in 0..=capacity {
             oracle.take()?;
         }
-        prop_assert_eq!(oracle.lent.len(), capacity);
+        prop_assert_eq!(oracle.taken.len(), capacity);
     }
 
     #[test]
@@ -278,7 +278,7 @@ fn all_slots_are_borrowed_when_the_program_holds_them() {
     let taken: Vec<_> = std::iter::from_fn(|| pool.take()).collect();
     assert_eq!(taken.len(), 2);
     assert!(!pool.all_borrowed(), "both are still the library's");
-    taken.iter().for_each(|slot| pool.lend(slot));
+    taken.iter().for_each(|slot| pool.hand_out(slot));
     assert!(pool.all_borrowed());
     pool.set_limit(3);
     assert!(!pool.all_borrowed(), "one more may be taken");
@@ -310,7 +310,7 @@ fn the_oldest_is_used_again_once_it_is_back() {
     let mut pool = Pool::new(array.slots(4), 4).expect("memory");
     let taken: Vec<_> = std::iter::from_fn(|| pool.take()).collect();
     assert!(pool.renew(|_| ()).is_none(), "nobody has returned anything");
-    taken.iter().for_each(|slot| pool.lend(slot));
+    taken.iter().for_each(|slot| pool.hand_out(slot));
     assert!(taken[1].give_back());
     assert!(pool.renew(|_| ()).is_none(), "the oldest is still the program's");
     assert!(taken[0].give_back());
@@ -318,7 +318,7 @@ fn the_oldest_is_used_again_once_it_is_back() {
     let renewed = pool.renew(|slot| released.push(std::ptr::from_ref(slot))).expect("the oldest is back");
     assert!(std::ptr::eq(renewed, taken[0]) && renewed.state() == State::Taken);
     assert_eq!(released, [std::ptr::from_ref(taken[0])]);
-    assert_eq!((pool.in_use(), pool.lent()), (4, 3));
+    assert_eq!((pool.in_use(), pool.borrowed()), (4, 3));
     pool.set_limit(2);
     assert!(pool.renew(|_| ()).is_none(), "more are taken than may be");
 }
@@ -330,11 +330,11 @@ fn many_become_few_again() {
     let array = Array::new(MANY);
     let mut pool = Pool::new(array.slots(MANY), MANY).expect("memory");
     let taken: Vec<_> = std::iter::from_fn(|| pool.take()).collect();
-    taken.iter().for_each(|slot| pool.lend(slot));
+    taken.iter().for_each(|slot| pool.hand_out(slot));
     assert!(taken.iter().all(|slot| slot.give_back()));
     for _ in 0..MANY {
         let slot = pool.renew(|_| ()).expect("the oldest is back");
-        pool.lend(slot);
+        pool.hand_out(slot);
         assert!(slot.give_back());
     }
     assert_eq!(pool.in_use(), 16);
@@ -369,25 +369,25 @@ fn the_public_part_of_a_slot_is_where_programs_read_it() {
 
 /// A slot that is alone may be filled again without the pool; one beside it, a limit of 0, or a program that still has it forbids that.
 #[test]
-fn only_a_sole_slot_that_was_returned_is_lent_again() {
+fn only_a_sole_slot_that_was_returned_is_handed_out_again() {
     let array = Array::new(4);
     let mut pool = Pool::new(array.slots(4), 4).expect("memory");
     assert!(pool.sole().is_none() && pool.sole_returned().is_none(), "nothing is taken");
     let first = pool.take().expect("a slot");
-    pool.lend(first);
+    pool.hand_out(first);
     assert!(pool.sole().is_some_and(|slot| std::ptr::eq(slot, first)));
     assert!(pool.sole_returned().is_none(), "the program has it");
     assert!(first.give_back());
     for _ in 0..3 {
         let again = pool.sole_returned().expect("it is back");
         assert!(std::ptr::eq(again, first));
-        again.lend_again();
-        assert_eq!((again.state(), pool.in_use(), pool.lent()), (State::Borrowed, 1, 1));
+        again.hand_out_again();
+        assert_eq!((again.state(), pool.in_use(), pool.borrowed()), (State::Borrowed, 1, 1));
         assert!(pool.sole_returned().is_none() && again.give_back());
     }
     let second = pool.take().expect("a slot");
     assert!(pool.sole().is_none() && pool.sole_returned().is_none(), "two are taken");
-    pool.lend(second);
+    pool.hand_out(second);
     assert!(second.give_back());
     pool.sweep(1, |_| ());
     assert!(pool.sole_returned().is_some_and(|slot| std::ptr::eq(slot, second)), "the other one was freed");

@@ -3,8 +3,8 @@ use crate::barrier::prepare;
 use std::sync::Barrier;
 use std::thread;
 
-/// A value that this thread has on loan, if the kernel can end loans.
-fn lent() -> Guarded<u64> {
+/// A value to which this thread has the bias, if the kernel can revoke one.
+fn biased() -> Guarded<u64> {
     let value = Guarded::new(0, prepare());
     enter_often(&value, FIRST_STREAK);
     value
@@ -15,7 +15,7 @@ fn enter_often(value: &Guarded<u64>, times: u32) {
     (0..=times).for_each(|_| *value.enter().expect("for many") += 1);
 }
 
-fn is_on_loan(value: &Guarded<u64>) -> bool {
+fn is_biased(value: &Guarded<u64>) -> bool {
     value.owner.load(Ordering::Relaxed) & !(ALIGNMENT - 1) != 0
 }
 
@@ -23,34 +23,34 @@ fn elsewhere<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(act).join().expect("ends"))
 }
 
-/// Where `membarrier` is missing there are no loans, and these tests are about nothing.
-fn kernel_ends_loans() -> bool {
+/// Without `membarrier` there is no bias, and these tests have no subject.
+fn kernel_revokes() -> bool {
     prepare() == Pairing::Asymmetric
 }
 
 #[test]
-fn a_thread_that_comes_alone_often_enough_needs_no_lock() {
-    if !kernel_ends_loans() {
+fn a_thread_that_enters_alone_often_enough_needs_no_lock() {
+    if !kernel_revokes() {
         return;
     }
     let value = Guarded::new(0, prepare());
     enter_often(&value, FIRST_STREAK - 1);
-    assert!(!is_on_loan(&value));
+    assert!(!is_biased(&value));
     let guard = value.enter().expect("for many");
-    assert!(guard.inside.is_some(), "the loan begins with the entry that earns it");
+    assert!(guard.slot.is_some(), "the bias begins with the entry that earns it");
     drop(guard);
     let guard = value.enter().expect("for many");
-    assert!(guard.inside.is_some());
+    assert!(guard.slot.is_some());
     assert!(value.enter().is_err(), "two guards would alias the value");
 }
 
 #[test]
 fn at_once_is_entered_what_needs_no_lock_and_is_not_entered_yet() {
     assert!(Guarded::new(0, prepare()).enter_at_once().is_err(), "the lock's");
-    let value = lent();
-    assert!(elsewhere(|| value.enter_at_once().is_err()), "another's loan");
+    let value = biased();
+    assert!(elsewhere(|| value.enter_at_once().is_err()), "another thread has the bias");
     let guard = value.enter_at_once();
-    assert_eq!(guard.is_ok(), kernel_ends_loans());
+    assert_eq!(guard.is_ok(), kernel_revokes());
     assert!(value.enter_at_once().is_err(), "two guards would alias the value");
     drop(guard);
     value.enter().expect("for many").hand_over(Threading::One);
@@ -62,10 +62,10 @@ fn at_once_is_entered_what_needs_no_lock_and_is_not_entered_yet() {
 
 #[test]
 fn it_is_busy_while_somebody_is_inside() {
-    for value in [Guarded::new(0, prepare()), lent()] {
+    for value in [Guarded::new(0, prepare()), biased()] {
         assert!(!value.is_busy());
         let guard = value.enter().expect("for many");
-        assert!(elsewhere(|| value.is_busy()), "by the lock or on loan");
+        assert!(elsewhere(|| value.is_busy()), "by the lock or by the bias");
         drop(guard);
         assert!(!value.is_busy());
     }
@@ -79,39 +79,39 @@ fn it_is_busy_while_somebody_is_inside() {
 }
 
 #[test]
-fn without_the_heavy_fence_there_is_no_loan() {
+fn without_the_heavy_fence_there_is_no_bias() {
     let value = Guarded::new(0, Pairing::Symmetric);
     enter_often(&value, 10 * FIRST_STREAK);
-    assert!(!is_on_loan(&value));
+    assert!(!is_biased(&value));
 }
 
 #[test]
-fn another_thread_ends_the_loan_and_makes_the_next_harder() {
-    if !kernel_ends_loans() {
+fn another_thread_revokes_the_bias_and_makes_the_next_harder_to_earn() {
+    if !kernel_revokes() {
         return;
     }
-    let value = lent();
-    assert!(is_on_loan(&value));
+    let value = biased();
+    assert!(is_biased(&value));
     elsewhere(|| *value.enter().expect("for many") += 1);
-    assert!(!is_on_loan(&value));
+    assert!(!is_biased(&value));
     assert_eq!(value.enter().map(|value| *value), Ok(u64::from(FIRST_STREAK) + 2));
-    enter_often(&value, FIRST_STREAK * HARDER - 2);
-    assert!(!is_on_loan(&value));
+    enter_often(&value, FIRST_STREAK * STREAK_FACTOR - 2);
+    assert!(!is_biased(&value));
     enter_often(&value, 0);
-    assert!(is_on_loan(&value));
+    assert!(is_biased(&value));
 }
 
-/// Who comes while the borrower is inside sleeps until it leaves, and sees what it wrote.
+/// A thread that enters while the owner is inside sleeps until it leaves, and reads what it wrote.
 #[test]
-fn a_borrower_inside_is_waited_for() {
-    if !kernel_ends_loans() {
+fn a_revoking_thread_waits_for_the_owner_inside() {
+    if !kernel_revokes() {
         return;
     }
-    let value = lent();
+    let value = biased();
     let mut inside = value.enter().expect("for many");
     thread::scope(|scope| {
         let other = scope.spawn(|| value.enter().map(|value| *value));
-        while value.recalling.load(Ordering::Relaxed) == 0 {
+        while value.revoking.load(Ordering::Relaxed) == 0 {
             thread::yield_now();
         }
         assert!(!other.is_finished());
@@ -121,41 +121,41 @@ fn a_borrower_inside_is_waited_for() {
     });
 }
 
-/// Places are not passed on: a thread that finds none uses the lock.
+/// Owner slots are never passed on: a thread that finds none free uses the lock.
 #[test]
-fn threads_beyond_the_places_use_the_lock() {
-    if !kernel_ends_loans() {
+fn threads_beyond_the_owner_slots_use_the_lock() {
+    if !kernel_revokes() {
         return;
     }
     let value = Guarded::new(0, prepare());
-    let threads = LOANS as u64 + 2;
+    let threads = BIASED_OWNERS as u64 + 2;
     // All live at the same time, so that no two have the same token; one after the other.
-    let (all, turn) = (Barrier::new(LOANS + 2), AtomicU32::new(0));
+    let (all, turn) = (Barrier::new(BIASED_OWNERS + 2), AtomicU32::new(0));
     let (value, all, turn) = (&value, &all, &turn);
-    let lent: Vec<_> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..=u32::try_from(LOANS + 1).expect("few"))
+    let biased: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..=u32::try_from(BIASED_OWNERS + 1).expect("few"))
             .map(|number| {
                 scope.spawn(move || {
                     while turn.load(Ordering::Acquire) != number {
                         thread::yield_now();
                     }
                     enter_often(value, LONGEST_STREAK);
-                    let lent = is_on_loan(value);
+                    let biased = is_biased(value);
                     turn.store(number + 1, Ordering::Release);
                     all.wait();
-                    lent
+                    biased
                 })
             })
             .collect();
         threads.into_iter().map(|thread| thread.join().expect("ends")).collect()
     });
-    assert_eq!(lent, [true, true, true, false, false]);
+    assert_eq!(biased, [true, true, true, false, false]);
     assert_eq!(value.enter().map(|value| *value), Ok(threads * (u64::from(LONGEST_STREAK) + 1)));
 }
 
-/// Loans come and go while each thread adds in bursts.
+/// Threads earn and revoke the bias while each adds in bursts.
 #[test]
-fn no_update_is_lost_between_borrowers() {
+fn no_update_is_lost_between_biased_owners() {
     // 513 entries each, of which Miri does some thousands a minute.
     const BURSTS: u64 = if cfg!(miri) { 2 } else { 40 };
     let value = Guarded::new(0, prepare());
@@ -172,17 +172,17 @@ fn no_update_is_lost_between_borrowers() {
     assert_eq!(value.enter().map(|value| *value), Ok(3 * BURSTS * u64::from(2 * FIRST_STREAK + 1)));
 }
 
-/// The endpoint's next life begins as the first, but for the places.
+/// The endpoint's next life begins as the first, except for the owner slots.
 #[test]
-fn a_value_handed_over_is_nobodys_loan() {
-    let value = lent();
+fn a_value_handed_over_has_no_bias() {
+    let value = biased();
     elsewhere(|| *value.enter().expect("for many") += 1);
     enter_often(&value, 2 * FIRST_STREAK);
-    assert!(!is_on_loan(&value), "more are wanted, and some are counted");
+    assert!(!is_biased(&value), "a longer streak is needed, and part of it is counted");
     value.enter().expect("for many").hand_over(Threading::Many);
-    assert!(!is_on_loan(&value));
+    assert!(!is_biased(&value));
     enter_often(&value, FIRST_STREAK);
-    assert_eq!(is_on_loan(&value), kernel_ends_loans());
+    assert_eq!(is_biased(&value), kernel_revokes());
     value.enter().expect("for many").hand_over(Threading::One);
     assert_eq!(elsewhere(|| value.enter().map(|_| ())), Ok(()), "the first that uses it");
     assert_eq!(value.enter().err(), Some(WrongThread));

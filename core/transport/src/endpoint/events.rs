@@ -36,15 +36,15 @@ impl Core {
     /// Takes the oldest event. The program owns it from now on.
     #[inline]
     pub fn pop(&mut self) -> Option<&'static Slot> {
-        let slot = self.lend_oldest()?;
+        let slot = self.hand_out_oldest()?;
         self.events.popped = true;
         Some(slot)
     }
 
     #[inline(always)]
-    fn lend_oldest(&mut self) -> Option<&'static Slot> {
+    fn hand_out_oldest(&mut self) -> Option<&'static Slot> {
         let slot = self.events.queue.pop()?;
-        self.slots.lend(slot);
+        self.slots.hand_out(slot);
         Some(slot)
     }
 
@@ -56,7 +56,7 @@ impl Core {
             return None;
         }
         self.events.pops_left -= 1;
-        self.lend_oldest()
+        self.hand_out_oldest()
     }
 
     /// Whether the call that ends returned an event. Clears the record.

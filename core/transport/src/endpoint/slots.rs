@@ -61,7 +61,7 @@ impl Slots {
 
     /// Slots in use, slots that the program has, and the limit, of the receive class.
     pub(super) fn recv_gauges(&self) -> [usize; 3] {
-        [self.recv.in_use(), self.recv.lent(), self.recv.limit()]
+        [self.recv.in_use(), self.recv.borrowed(), self.recv.limit()]
     }
 
     /// Slots in use and the limit: of the send class, and of RMA descriptors.
@@ -92,8 +92,8 @@ impl Slots {
 
     /// Gives a slot to the program.
     #[inline(always)]
-    pub(super) fn lend(&mut self, slot: &'static Slot) {
-        self.pool_of(slot).lend(slot);
+    pub(super) fn hand_out(&mut self, slot: &'static Slot) {
+        self.pool_of(slot).hand_out(slot);
     }
 
     #[inline(always)]
@@ -156,7 +156,7 @@ impl Core {
         self.slots.take_recv(released)
     }
 
-    /// The only receive slot that is taken, if the program has returned it: to be filled and lent
+    /// The only receive slot that is taken, if the program has returned it: to be filled and handed out
     /// again (`Pool::sole_returned`).
     #[inline(always)]
     #[must_use]
@@ -180,8 +180,8 @@ impl Core {
     /// Whether [`Core::sweep_recv`] could find something.
     #[inline(always)]
     #[must_use]
-    pub fn has_lent_recv(&self) -> bool {
-        self.slots.recv.lent() > 0
+    pub fn has_borrowed_recv(&self) -> bool {
+        self.slots.recv.borrowed() > 0
     }
 
     /// Frees all receive slots that the program has returned.

@@ -64,7 +64,7 @@ impl Sm {
         if found.is(kind::MESSAGE) {
             return Found::Message(found);
         }
-        if found.header().is_some() || !self.spins || core.has_lent_recv() && !is_only_lent(core, token) {
+        if found.header().is_some() || !self.spins || core.has_borrowed_recv() && !is_only_lent(core, token) {
             return Found::Unknown;
         }
         wire.consumer.on_gap();
@@ -190,7 +190,7 @@ impl Lane {
         let entry = wire.consumer.shown(wire.inbound.ring);
         slot.fill_inline(EventKind::Recv as u32, usize::from(header.len), cell.address(), |at| entry.word(at));
         tag_event(slot, cell);
-        slot.lend_again();
+        slot.hand_out_again();
         cell.counters.on_received();
         core.counters().on_received_inline();
         self.received += 1;
