@@ -8,21 +8,21 @@
 use crate::sync::{AtomicU64, Ordering};
 
 /// Words of a line of the page.
-const LINE: usize = 8;
+const LINE_WORDS: usize = 8;
 /// Lines of bits, after the line of the summary.
 const LINES: usize = 63;
 /// Queues that can have a bit.
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
-pub const BITS: u32 = (LINES * LINE * 64) as u32;
+pub const BITS: u32 = (LINES * LINE_WORDS * 64) as u32;
 /// Words of the page.
-pub const WORDS: usize = (LINES + 1) * LINE;
+pub const WORDS: usize = (LINES + 1) * LINE_WORDS;
 
 /// Sets the bit of a queue. To be called after publishing into it. A bit that does not exist is ignored.
 pub fn set(page: &[AtomicU64], bit: u32) {
     if bit >= BITS {
         return;
     }
-    let (line, word) = (bit / 512, LINE + bit as usize / 64);
+    let (line, word) = (bit / 512, LINE_WORDS + bit as usize / 64);
     // Release, each: whoever takes the summary's bit finds the queue's bit, and then what has been published.
     page[word].fetch_or(1 << (bit % 64), Ordering::Release);
     page[0].fetch_or(1 << line, Ordering::Release);
@@ -78,12 +78,12 @@ impl Hints {
         }
         while self.lines != 0 {
             let line = self.lines.trailing_zeros();
-            let words = page.iter().enumerate().skip((line as usize + 1) * LINE).take(LINE);
+            let words = page.iter().enumerate().skip((line as usize + 1) * LINE_WORDS).take(LINE_WORDS);
             for (at, word) in words.filter(|(_, word)| word.load(Ordering::Relaxed) != 0) {
                 self.bits = word.swap(0, Ordering::Acquire);
                 if self.bits != 0 {
                     #[expect(clippy::cast_possible_truncation, reason = "an index of a page")]
-                    let number = (at - LINE) as u32;
+                    let number = (at - LINE_WORDS) as u32;
                     self.word = number;
                     return;
                 }

@@ -8,10 +8,10 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// Numbers of descriptors that are known. A child keeps what has a higher one.
-const MOST: usize = 1 << 16;
+const MOST_DESCRIPTORS: usize = 1 << 16;
 
 /// The inode of the socket that last had the number; 0 for none. The pages that were never used take no memory.
-static INODES: [AtomicU64; MOST] = [const { AtomicU64::new(0) }; MOST];
+static INODES: [AtomicU64; MOST_DESCRIPTORS] = [const { AtomicU64::new(0) }; MOST_DESCRIPTORS];
 /// All numbers that were ever used are below.
 static END: AtomicUsize = AtomicUsize::new(0);
 static HAS_HANDLER: AtomicBool = AtomicBool::new(false);
@@ -21,7 +21,7 @@ static HAS_HANDLER: AtomicBool = AtomicBool::new(false);
 pub fn close_in_children(socket: impl AsFd) {
     let socket = socket.as_fd();
     let Ok(status) = rustix::fs::fstat(socket) else { return };
-    let number = usize::try_from(socket.as_raw_fd()).unwrap_or(MOST);
+    let number = usize::try_from(socket.as_raw_fd()).unwrap_or(MOST_DESCRIPTORS);
     let Some(inode) = INODES.get(number) else { return };
     inode.store(status.st_ino, Ordering::Relaxed);
     END.fetch_max(number + 1, Ordering::Relaxed);
@@ -33,7 +33,7 @@ pub fn close_in_children(socket: impl AsFd) {
 
 /// Runs in the child: nothing but this, since what is behind the descriptors is the parent's.
 extern "C" fn close_copies() {
-    for (number, inode) in (0..).zip(&INODES[..END.load(Ordering::Relaxed).min(MOST)]) {
+    for (number, inode) in (0..).zip(&INODES[..END.load(Ordering::Relaxed).min(MOST_DESCRIPTORS)]) {
         let inode = inode.load(Ordering::Relaxed);
         if inode == 0 {
             continue;

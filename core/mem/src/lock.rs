@@ -143,7 +143,7 @@ mod tests {
 
     /// Long enough for a waiter to sleep, and to be late for each gap.
     const HOLD: Duration = Duration::from_millis(1);
-    const MOST: u32 = 400;
+    const MOST_ROUNDS: u32 = 400;
 
     /// Has this thread run on one processor only.
     fn pin() {
@@ -179,7 +179,7 @@ mod tests {
                 lock.release(pairing);
             });
             let mut rounds = 0;
-            while !got.load(Ordering::Relaxed) && rounds < MOST {
+            while !got.load(Ordering::Relaxed) && rounds < MOST_ROUNDS {
                 let begun = Instant::now();
                 while begun.elapsed() < HOLD {
                     std::hint::spin_loop();
@@ -190,7 +190,7 @@ mod tests {
                 rounds += u32::from(lock.waiters.load(Ordering::Relaxed) > 0);
             }
             lock.release(pairing);
-            assert!(rounds < MOST, "no handoff reached the waiter");
+            assert!(rounds < MOST_ROUNDS, "no handoff reached the waiter");
         });
     }
 }

@@ -66,17 +66,17 @@ mod lines {
     const RUN: usize = 4096;
     /// Runs that are copied side by side: memory serves several pages at a time faster than one. By trial, of 1, 4 and 8.
     const RUNS: usize = 4;
-    const BLOCK: usize = RUN * RUNS;
+    const STREAM_BLOCK: usize = RUN * RUNS;
 
     /// As [`super::copy`].
     pub(super) unsafe fn copy(source: *const u8, target: *mut u8, len: usize) {
         let head = (target.addr().wrapping_neg() % LINE).min(len);
-        let blocks = head + (len - head) / BLOCK * BLOCK;
+        let blocks = head + (len - head) / STREAM_BLOCK * STREAM_BLOCK;
         let tail = head + (len - head) / LINE * LINE;
         // SAFETY: every range lies inside of the caller's; after `head` bytes the target is a multiple of a line.
         unsafe {
             copy_nonoverlapping(source, target, head);
-            for block in (head..blocks).step_by(BLOCK) {
+            for block in (head..blocks).step_by(STREAM_BLOCK) {
                 for at in (block..block + RUN).step_by(LINE) {
                     (0..RUNS).for_each(|run| line(source.add(at + run * RUN), target.add(at + run * RUN)));
                 }
@@ -91,7 +91,7 @@ mod lines {
     /// Copies one line to an aligned target, and asks for the same line of the next block.
     #[inline(always)]
     unsafe fn line(source: *const u8, target: *mut u8) {
-        prefetch::at::<false>(source.wrapping_add(BLOCK));
+        prefetch::at::<false>(source.wrapping_add(STREAM_BLOCK));
         // SAFETY: SSE 2 belongs to the architecture; the caller answers for 64 bytes at both, and for the alignment.
         unsafe {
             let parts: [__m128i; 4] = std::array::from_fn(|at| _mm_loadu_si128(source.add(16 * at).cast()));

@@ -59,13 +59,13 @@ pub(crate) unsafe fn update(word: *mut u8, len: usize, change: impl Fn(u64) -> O
 /// Copies `len` bytes; the target is shared if `IN`, the source otherwise, and aligned words begin after `head` bytes there.
 #[inline]
 unsafe fn copy<const IN: bool>(source: *const u8, target: *mut u8, len: usize, head: usize) {
-    let blocks = (len - head) / BLOCK * BLOCK;
-    let words = (len - head) % BLOCK / WORD * WORD;
+    let blocks = (len - head) / COPY_BLOCK * COPY_BLOCK;
+    let words = (len - head) % COPY_BLOCK / WORD * WORD;
     let (from_words, from_tail) = (head + blocks, head + blocks + words);
     // SAFETY: every range lies inside of the caller's, and words of the shared side are aligned.
     unsafe {
         (0..head).for_each(|at| byte::<IN>(source.add(at), target.add(at)));
-        (head..from_words).step_by(BLOCK).for_each(|at| block(source.add(at), target.add(at)));
+        (head..from_words).step_by(COPY_BLOCK).for_each(|at| block(source.add(at), target.add(at)));
         (from_words..from_tail).step_by(WORD).for_each(|at| word::<IN>(source.add(at), target.add(at)));
         (from_tail..len).for_each(|at| byte::<IN>(source.add(at), target.add(at)));
     }
@@ -102,7 +102,7 @@ unsafe fn byte<const IN: bool>(source: *const u8, target: *mut u8) {
 const AHEAD: usize = 2048;
 
 /// Bytes that [`block`] copies.
-const BLOCK: usize = 64;
+const COPY_BLOCK: usize = 64;
 
 /// One block. Vectors of 16 bytes at addresses that are multiples of 8 do not tear words: where one lies in two lines the
 /// processor divides it at the line's end.
@@ -123,7 +123,7 @@ unsafe fn block(source: *const u8, target: *mut u8) {
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 #[inline(always)]
 unsafe fn block(source: *const u8, target: *mut u8) {
-    for at in (0..BLOCK).step_by(WORD) {
+    for at in (0..COPY_BLOCK).step_by(WORD) {
         // SAFETY: inside of the 64 bytes that the caller answers for.
         unsafe {
             let (source, target) = (source.add(at), target.add(at));

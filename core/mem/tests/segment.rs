@@ -13,7 +13,7 @@ use rustix::io::{Errno, pwrite};
 use rustix::mm::{MprotectFlags, mprotect};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-const LEN: usize = 3 * 4096;
+const SEGMENT_LEN: usize = 3 * 4096;
 
 fn shared(segment: &Segment) -> OwnedFd {
     OwnedFd::from(segment.share().expect("a descriptor"))
@@ -29,9 +29,9 @@ fn foreign(len: usize, seals: SealFlags) -> OwnedFd {
 
 #[test]
 fn what_one_side_writes_the_other_reads() {
-    let ours = Segment::create("cci-test", LEN).expect("a segment");
-    let theirs = Segment::attach(shared(&ours), LEN).expect("attached");
-    assert_eq!(theirs.len(), LEN);
+    let ours = Segment::create("cci-test", SEGMENT_LEN).expect("a segment");
+    let theirs = Segment::attach(shared(&ours), SEGMENT_LEN).expect("attached");
+    assert_eq!(theirs.len(), SEGMENT_LEN);
     ours.words32(4096, 4)[3].store(7, Ordering::Release);
     assert_eq!(theirs.words32(4096, 4)[3].load(Ordering::Acquire), 7);
     theirs.words64(8, 1)[0].store(9, Ordering::Release);
@@ -41,11 +41,11 @@ fn what_one_side_writes_the_other_reads() {
 
 #[test]
 fn a_segment_cannot_be_cut_or_grown() {
-    let segment = Segment::create("cci-test", LEN).expect("a segment");
+    let segment = Segment::create("cci-test", SEGMENT_LEN).expect("a segment");
     let fd = shared(&segment);
     assert!(fcntl_get_seals(&fd).expect("seals").contains(SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL));
     assert_eq!(ftruncate(&fd, 4096), Err(Errno::PERM));
-    assert_eq!(ftruncate(&fd, 2 * LEN as u64), Err(Errno::PERM));
+    assert_eq!(ftruncate(&fd, 2 * SEGMENT_LEN as u64), Err(Errno::PERM));
     assert_eq!(fcntl_add_seals(&fd, SealFlags::WRITE), Err(Errno::PERM));
 }
 
@@ -53,13 +53,17 @@ fn a_segment_cannot_be_cut_or_grown() {
 fn attach_refuses_what_could_shrink_or_has_another_size() {
     let size = SealFlags::SHRINK | SealFlags::GROW;
     for seals in [SealFlags::empty(), SealFlags::SHRINK, SealFlags::GROW, SealFlags::SEAL, size] {
-        assert_eq!(Segment::attach(foreign(LEN, seals), LEN).err(), Some(Errno::PERM), "{seals:?}");
-        assert_eq!(Segment::attach_read_only(foreign(LEN, seals), LEN).err(), Some(Errno::PERM), "{seals:?}");
+        assert_eq!(Segment::attach(foreign(SEGMENT_LEN, seals), SEGMENT_LEN).err(), Some(Errno::PERM), "{seals:?}");
+        assert_eq!(
+            Segment::attach_read_only(foreign(SEGMENT_LEN, seals), SEGMENT_LEN).err(),
+            Some(Errno::PERM),
+            "{seals:?}"
+        );
     }
     let sealed = size | SealFlags::SEAL;
-    assert!(Segment::attach(foreign(LEN, sealed), LEN).is_ok());
-    for claimed in [0, 1, LEN - 1, LEN + 1, 2 * LEN, usize::MAX] {
-        assert_eq!(Segment::attach(foreign(LEN, sealed), claimed).err(), Some(Errno::INVAL), "{claimed}");
+    assert!(Segment::attach(foreign(SEGMENT_LEN, sealed), SEGMENT_LEN).is_ok());
+    for claimed in [0, 1, SEGMENT_LEN - 1, SEGMENT_LEN + 1, 2 * SEGMENT_LEN, usize::MAX] {
+        assert_eq!(Segment::attach(foreign(SEGMENT_LEN, sealed), claimed).err(), Some(Errno::INVAL), "{claimed}");
     }
     assert_eq!(Segment::attach(foreign(0, sealed), 0).err(), Some(Errno::INVAL));
 }
@@ -90,28 +94,28 @@ fn attach_refuses_files_that_cannot_be_sealed() {
 
 #[test]
 fn a_range_is_reserved_inside_the_segment_only() {
-    let segment = Segment::create("cci-test", LEN).expect("a segment");
+    let segment = Segment::create("cci-test", SEGMENT_LEN).expect("a segment");
     let blocks = || rustix::fs::fstat(segment.file_of().expect("open")).expect("a file").st_blocks;
     assert_eq!(blocks(), 0, "nothing is reserved before it is asked for");
     segment.reserve(4096, 4096).expect("memory");
     assert_eq!(blocks(), 4096 / 512);
-    segment.reserve(0, LEN).expect("memory");
-    assert_eq!(blocks(), LEN as i64 / 512);
-    assert_eq!(segment.reserve(LEN, 4096), Err(Errno::PERM), "the size is sealed");
+    segment.reserve(0, SEGMENT_LEN).expect("memory");
+    assert_eq!(blocks(), SEGMENT_LEN as i64 / 512);
+    assert_eq!(segment.reserve(SEGMENT_LEN, 4096), Err(Errno::PERM), "the size is sealed");
     assert_eq!(segment.reserve(0, 0), Err(Errno::INVAL));
 }
 
 #[test]
 fn ranges_outside_a_segment_are_caught() {
-    let segment = Segment::create("cci-test", LEN).expect("a segment");
-    assert_eq!(segment.bytes(LEN, 0), segment.base().wrapping_add(LEN));
+    let segment = Segment::create("cci-test", SEGMENT_LEN).expect("a segment");
+    assert_eq!(segment.bytes(SEGMENT_LEN, 0), segment.base().wrapping_add(SEGMENT_LEN));
     let outside: [&dyn Fn(); 6] = [
-        &|| assert!(segment.words32(LEN, 1).is_empty()),
-        &|| assert!(segment.words64(LEN - 4, 1).is_empty()),
+        &|| assert!(segment.words32(SEGMENT_LEN, 1).is_empty()),
+        &|| assert!(segment.words64(SEGMENT_LEN - 4, 1).is_empty()),
         &|| assert!(segment.words32(0, usize::MAX / 2).is_empty()),
         &|| assert!(segment.words32(usize::MAX, 1).is_empty()),
         &|| assert!(segment.entries::<1>(32).is_empty(), "misaligned"),
-        &|| assert!(segment.bytes(1, LEN).is_null()),
+        &|| assert!(segment.bytes(1, SEGMENT_LEN).is_null()),
     ];
     for (number, range) in outside.into_iter().enumerate() {
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(range)).expect_err("a range outside");
@@ -122,8 +126,8 @@ fn ranges_outside_a_segment_are_caught() {
 
 #[test]
 fn a_published_segment_is_written_by_its_owner_only() {
-    let ours = Segment::create_published("cci-test", LEN).expect("a segment");
-    ours.reserve(0, LEN).expect("memory");
+    let ours = Segment::create_published("cci-test", SEGMENT_LEN).expect("a segment");
+    ours.reserve(0, SEGMENT_LEN).expect("memory");
     ours.words32(0, 1)[0].store(7, Ordering::Release);
 
     // Through the descriptor that a peer gets, and through one that it opens afresh for writing.
@@ -132,13 +136,13 @@ fn a_published_segment_is_written_by_its_owner_only() {
     for fd in [Ok(shared(&ours)), again].into_iter().flatten() {
         assert_eq!(pwrite(&fd, b"x", 0), Err(Errno::PERM));
         assert_eq!(fallocate(&fd, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 0, 4096), Err(Errno::PERM));
-        assert_eq!(Segment::attach(fd, LEN).err(), Some(Errno::PERM), "mapped writable");
+        assert_eq!(Segment::attach(fd, SEGMENT_LEN).err(), Some(Errno::PERM), "mapped writable");
     }
 
-    let theirs = Segment::attach_read_only(shared(&ours), LEN).expect("attached");
+    let theirs = Segment::attach_read_only(shared(&ours), SEGMENT_LEN).expect("attached");
     assert_eq!(theirs.words32(0, 1)[0].load(Ordering::Acquire), 7);
     // SAFETY: the mapping of `theirs`; making it writable is what must fail.
-    let raised = unsafe { mprotect(theirs.base().cast(), LEN, MprotectFlags::READ | MprotectFlags::WRITE) };
+    let raised = unsafe { mprotect(theirs.base().cast(), SEGMENT_LEN, MprotectFlags::READ | MprotectFlags::WRITE) };
     assert_eq!(raised, Err(Errno::ACCESS));
     ours.words32(0, 1)[0].store(8, Ordering::Release);
     assert_eq!(theirs.words32(0, 1)[0].load(Ordering::Acquire), 8, "the owner goes on writing");

@@ -60,7 +60,7 @@ pub struct Rooms {
 }
 
 /// How much memory of earlier rooms is kept for the next ones.
-const SPARE: usize = 16;
+const SPARE_ROOMS: usize = 16;
 
 impl Rooms {
     /// Rooms that the program has.
@@ -122,7 +122,7 @@ impl Rooms {
         let room = self.find(number)?.room.take()?;
         self.free.push(u32::try_from(number & INDEX).unwrap_or(u32::MAX));
         if let Origin::Endpoint(bytes) = &room.origin
-            && self.spare.len() < SPARE
+            && self.spare.len() < SPARE_ROOMS
         {
             self.spare.push(Arc::clone(bytes));
         }

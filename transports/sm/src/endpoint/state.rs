@@ -228,13 +228,13 @@ pub(crate) enum PayloadToken {
 
 const LANE: u64 = 1 << 63;
 const SPILL: u64 = 1 << 62;
-const NO_SLOT: u64 = 0xffff;
+const TOKEN_NO_SLOT: u64 = 0xffff;
 
 impl PayloadToken {
     /// As it stands in the slot; never 0, which stands for nothing.
     pub(crate) fn token(self) -> u64 {
         match self {
-            Self::Lane(lane, slot) => LANE | u64::from(lane) << 16 | slot.map_or(NO_SLOT, u64::from),
+            Self::Lane(lane, slot) => LANE | u64::from(lane) << 16 | slot.map_or(TOKEN_NO_SLOT, u64::from),
             Self::Spill(lane, number) => SPILL | u64::from(lane) << 24 | u64::from(number),
         }
     }
@@ -243,8 +243,8 @@ impl PayloadToken {
     #[expect(clippy::cast_possible_truncation, reason = "each field is cut out of the word")]
     pub(crate) fn from_token(token: u64) -> Option<Self> {
         if token & LANE != 0 {
-            let slot = token & NO_SLOT;
-            Some(Self::Lane((token >> 16) as u32, (slot != NO_SLOT).then_some(slot as u32)))
+            let slot = token & TOKEN_NO_SLOT;
+            Some(Self::Lane((token >> 16) as u32, (slot != TOKEN_NO_SLOT).then_some(slot as u32)))
         } else {
             (token & SPILL != 0).then_some(Self::Spill((token >> 24) as u32, token as u32 & 0xff_ffff))
         }

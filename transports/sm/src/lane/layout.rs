@@ -31,9 +31,9 @@ pub(crate) const GRANTS: usize = 256;
 /// Bytes of these words: those of both directions share a page, so that an idle lane takes no more pages than it must.
 const WORDS: usize = 2048;
 /// Bytes of a ring. The rings follow the words.
-const RING: usize = ENTRIES * size_of::<Entry>();
+const RING_BYTES: usize = ENTRIES * size_of::<Entry>();
 /// The payload slots follow the rings. What lies before them has memory from the start.
-pub(crate) const PAYLOAD: usize = 2 * (WORDS + RING);
+pub(crate) const PAYLOAD: usize = 2 * (WORDS + RING_BYTES);
 
 const _: () = assert!(GRANTS + (1 << GRANT_SHIFT) * size_of::<u32>() <= WORDS);
 const _: () = assert!((2 * WORDS).is_multiple_of(4096) && PAYLOAD.is_multiple_of(4096));
@@ -69,7 +69,7 @@ impl Geometry {
     /// Where a direction's parts are: the first, or the second.
     pub(crate) fn parts(self, second: bool) -> Parts {
         let nth = usize::from(second);
-        Parts { words: nth * WORDS, ring: 2 * WORDS + nth * RING, slots: PAYLOAD + nth * self.slots() }
+        Parts { words: nth * WORDS, ring: 2 * WORDS + nth * RING_BYTES, slots: PAYLOAD + nth * self.slots() }
     }
 }
 

@@ -18,9 +18,9 @@ use std::sync::Arc;
 /// Registrations that an endpoint can have at a time.
 const CAPACITY: usize = 1 << 16;
 /// Words of the header line and of an entry.
-const LINE: usize = 8;
+const LINE_WORDS: usize = 8;
 /// Bytes of the published segment; the pages that hold no registration take no memory.
-pub(crate) const LEN: usize = (CAPACITY + 1) * LINE * 8;
+pub(crate) const REGISTRY_LEN: usize = (CAPACITY + 1) * LINE_WORDS * 8;
 /// Entries whose memory is reserved at a time.
 const BATCH: usize = 512;
 /// Words of an entry.
@@ -83,9 +83,9 @@ pub(crate) struct Registry {
 impl Registry {
     pub(crate) fn new(key: [u64; 2]) -> Result<Self, OpenError> {
         let system = |source: rustix::io::Errno| OpenError::system("no memory for an endpoint's registrations", source);
-        let published = Segment::create_published("cci-registry", LEN).map_err(system)?;
-        published.reserve(0, LINE * 8).map_err(system)?;
-        let header = published.words64(0, LINE);
+        let published = Segment::create_published("cci-registry", REGISTRY_LEN).map_err(system)?;
+        published.reserve(0, LINE_WORDS * 8).map_err(system)?;
+        let header = published.words64(0, LINE_WORDS);
         header[0].store(key[0], Ordering::Relaxed);
         header[1].store(key[1], Ordering::Relaxed);
         Ok(Self { published, key, table: RegistrationTable::new(key[0]), reserved: 0, shares: BTreeMap::new() })
@@ -97,7 +97,7 @@ impl Registry {
     }
 
     fn entry(&self, index: u32) -> &[AtomicU64] {
-        self.published.words64((index as usize + 1) * LINE * 8, LINE)
+        self.published.words64((index as usize + 1) * LINE_WORDS * 8, LINE_WORDS)
     }
 
     /// Reserves the published entry of the next registration.
@@ -107,11 +107,11 @@ impl Registry {
             return Err(RegisterError::NoMemory);
         }
         if index >= self.reserved {
-            let offset = (self.reserved + 1) * LINE * 8;
-            self.published.reserve(offset, BATCH * LINE * 8).map_err(|_| RegisterError::NoMemory)?;
+            let offset = (self.reserved + 1) * LINE_WORDS * 8;
+            self.published.reserve(offset, BATCH * LINE_WORDS * 8).map_err(|_| RegisterError::NoMemory)?;
             self.reserved += BATCH;
             // Release: peers look at reserved entries only, since touching others would take memory.
-            self.published.words64(0, LINE)[2].store(self.reserved as u64, Ordering::Release);
+            self.published.words64(0, LINE_WORDS)[2].store(self.reserved as u64, Ordering::Release);
         }
         Ok(())
     }
@@ -274,7 +274,7 @@ pub(crate) struct Published {
 impl PeerRegistry {
     /// `lane`: the peer's number of the lane.
     pub(crate) fn attach(fd: rustix::fd::OwnedFd, lane: u32) -> rustix::io::Result<Self> {
-        let mut published = Segment::attach_read_only(fd, LEN)?;
+        let mut published = Segment::attach_read_only(fd, REGISTRY_LEN)?;
         published.close_file();
         let header = published.words64(0, 2);
         let key = [header[0].load(Ordering::Relaxed), header[1].load(Ordering::Relaxed)];
@@ -285,9 +285,10 @@ impl PeerRegistry {
         let index = index as usize;
         // Pairs with the release in `take_index`. A relaxed load and a fence: of memory that is mapped for reading only, Rust allows
         // no load that acquires.
-        let reserved = self.published.words64(0, LINE)[2].load(Ordering::Relaxed);
+        let reserved = self.published.words64(0, LINE_WORDS)[2].load(Ordering::Relaxed);
         fence(Ordering::Acquire);
-        (index < CAPACITY && (index as u64) < reserved).then(|| self.published.words64((index + 1) * LINE * 8, LINE))
+        (index < CAPACITY && (index as u64) < reserved)
+            .then(|| self.published.words64((index + 1) * LINE_WORDS * 8, LINE_WORDS))
     }
 
     /// Finds the registration that a handle names, if it serves this connection, which has this number on the peer's side.

@@ -5,7 +5,7 @@ use crate::lane::layout::{Geometry, READY_LEN, VERSION};
 use crate::lane::wire::Wire;
 use crate::lane::{Doorbell, Lane, Phase};
 use crate::rma::PeerSegment;
-use crate::rma::registry::{LEN, PeerRegistry};
+use crate::rma::registry::{PeerRegistry, REGISTRY_LEN};
 use crate::setup::address::Address;
 use crate::setup::packet::{self, Arrived, Kind, Packet};
 use crate::sys::{self, CopyError, Peer, Way};
@@ -98,7 +98,7 @@ impl Lane {
         let mut packet = Packet::new(kind, &state.uri);
         packet.set_pairing(state.pairing);
         packet.max_send_size = state.max_send_size;
-        packet.registry_len = LEN as u64;
+        packet.registry_len = REGISTRY_LEN as u64;
         packet.endpoint = state.id;
         packet.segment = u64::from(self.number);
         packet.set_tag(state.tag);

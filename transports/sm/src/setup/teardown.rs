@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Frames that a ring holds: a peer that goes on publishing after its end does not hold us.
-const RING: u32 = ENTRIES as u32;
+const RING_ENTRIES: u32 = ENTRIES as u32;
 
 impl Cause {
     /// How a connect ends on a lane that never became usable, or was closed under it.
@@ -81,7 +81,7 @@ impl Sm {
         if drains {
             // A client whose CONNECT arrives now asks again on another lane.
             lane.phase = Phase::Draining;
-            if lane.receive(&mut self.state, core, RING).is_err() {
+            if lane.receive(&mut self.state, core, RING_ENTRIES).is_err() {
                 return self.finish_teardown(core, number, Cause::Violation);
             }
         }
@@ -111,7 +111,7 @@ impl Sm {
     /// Delivers what a gone peer had published; what finds no slot waits for the program to return events.
     pub(crate) fn drain(&mut self, core: &mut Core, number: u32) {
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
-        let cause = match lane.receive(&mut self.state, core, RING) {
+        let cause = match lane.receive(&mut self.state, core, RING_ENTRIES) {
             Ok(_) if lane.wire.as_ref().is_some_and(|wire| wire.has_frame()) => return,
             Ok(_) => Cause::Gone,
             Err(cci_mem::ring::Violation) => Cause::Violation,
