@@ -294,10 +294,16 @@ static const char *call_everything(cci_endpoint_t **of_others)
     at = "cci_create_endpoint_at";
     if (cci_create_endpoint_at(device, strcmp(transport, "sm") == 0 ? strstr(uri, "://") + 3 : strrchr(uri, ':') + 1, 0,
                                &third, &fd) != CCI_SUCCESS) {
-        return at;
+        /* Another process may have taken the port meanwhile; the call has been made all the same. */
+        if (!strstr(ccix_last_error(), "is in use")) {
+            return at;
+        }
+        third = NULL;
     }
     free(uri);
-    DO(cci_destroy_endpoint(third));
+    if (third) {
+        DO(cci_destroy_endpoint(third));
+    }
     *of_others = one;
     DO(cci_finalize());
     return NULL;

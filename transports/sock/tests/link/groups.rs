@@ -3,19 +3,28 @@
 use crate::ends::{self, Got, frame, open, take};
 use cci_proto::ConnectError;
 use cci_reliable::Link;
+use cci_sock::Sock;
 
-/// A port that no other test has, so that no frame of theirs comes.
-fn free_port() -> u16 {
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
-    socket.local_addr().expect("a name").port()
+/// Has these ends join groups, each under its number, at a port that no other test has, so that no frame of theirs comes: the port.
+/// Another test may take the port before the ends do; then they try with another port.
+fn join_at_a_free_port(members: &mut [(&mut Sock, &str, u32)]) -> u16 {
+    for _ in 0..20 {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let port = socket.local_addr().expect("a name").port();
+        drop(socket);
+        if members.iter_mut().all(|(end, ip, number)| end.join(&format!("sock://{ip}:{port}"), *number).is_ok()) {
+            return port;
+        }
+        members.iter_mut().for_each(|(end, _, number)| end.leave(*number));
+    }
+    panic!("the ends cannot join at any port");
 }
 
 #[test]
 fn one_sender_reaches_two_receivers() {
     let (mut a, mut b, mut c) = (open("127.0.0.1", &[]), open("127.0.0.1", &[]), open("127.0.0.1", &[]));
-    let group = format!("sock://239.255.71.1:{}", free_port());
-    b.join(&group, 7).expect("b joins");
-    c.join(&group, 8).expect("c joins");
+    let port = join_at_a_free_port(&mut [(&mut b, "239.255.71.1", 7), (&mut c, "239.255.71.1", 8)]);
+    let group = format!("sock://239.255.71.1:{port}");
     let to = a.group(&group).expect("a group");
     let bytes: Vec<Vec<u8>> = (0..10).map(|number| ends::with_length(vec![number; 100], 0)).collect();
     let frames: Vec<_> = bytes.iter().map(|bytes| frame(to, bytes)).collect();
@@ -38,10 +47,8 @@ fn one_sender_reaches_two_receivers() {
 #[test]
 fn a_member_is_deaf_to_other_groups_of_the_same_port() {
     let (mut a, mut b, mut c) = (open("127.0.0.1", &[]), open("127.0.0.1", &[]), open("127.0.0.1", &[]));
-    let port = free_port();
+    let port = join_at_a_free_port(&mut [(&mut b, "239.255.71.2", 1), (&mut c, "239.255.71.3", 2)]);
     let [one, other] = ["239.255.71.2", "239.255.71.3"].map(|ip| format!("sock://{ip}:{port}"));
-    b.join(&one, 1).expect("b joins one");
-    c.join(&other, 2).expect("c joins the other");
     let (to_one, to_other) = (a.group(&one).expect("a group"), a.group(&other).expect("a group"));
     assert_eq!(a.send_burst(&[frame(to_other, b"other"), frame(to_one, b"one")]), 2);
     assert!(matches!(&take(&mut b, 1)[..], [Got::Multicast { group: 1, bytes, .. }] if bytes == b"one"));
@@ -57,9 +64,8 @@ fn a_member_is_deaf_to_other_groups_of_the_same_port() {
 #[test]
 fn who_has_left_hears_no_more() {
     let (mut a, mut b, mut c) = (open("127.0.0.1", &[]), open("127.0.0.1", &[]), open("127.0.0.1", &[]));
-    let group = format!("sock://239.255.71.4:{}", free_port());
-    b.join(&group, 1).expect("b joins");
-    c.join(&group, 2).expect("c joins");
+    let port = join_at_a_free_port(&mut [(&mut b, "239.255.71.4", 1), (&mut c, "239.255.71.4", 2)]);
+    let group = format!("sock://239.255.71.4:{port}");
     b.leave(1);
     b.leave(1);
     let to = a.group(&group).expect("a group");
@@ -74,8 +80,7 @@ fn who_has_left_hears_no_more() {
 #[test]
 fn frames_to_a_busy_endpoint_do_not_hide_its_groups() {
     let (mut a, mut b) = (open("127.0.0.1", &[]), open("127.0.0.1", &[]));
-    let group = format!("sock://239.255.71.5:{}", free_port());
-    b.join(&group, 1).expect("b joins");
+    let group = format!("sock://239.255.71.5:{}", join_at_a_free_port(&mut [(&mut b, "239.255.71.5", 1)]));
     let (to, to_group) = (a.resolve(b.uri()).expect("a URI"), a.group(&group).expect("a group"));
     assert_eq!(a.send_burst(&[frame(to_group, b"to all")]), 1);
     let mut heard = false;
@@ -91,9 +96,8 @@ fn frames_to_a_busy_endpoint_do_not_hide_its_groups() {
 fn a_group_on_ipv6() {
     // The loop-back has no route for groups of IPv6; an interface beside it has.
     let Some(mut a) = ends::on_link_local() else { return };
-    let group = format!("sock://[ff15::71]:{}", free_port());
     let mut b = ends::on_link_local().expect("as before");
-    b.join(&group, 5).expect("b joins");
+    let group = format!("sock://[ff15::71]:{}", join_at_a_free_port(&mut [(&mut b, "[ff15::71]", 5)]));
     let to = a.group(&group).expect("a group");
     assert_eq!(a.send_burst(&[frame(to, b"six")]), 1);
     let got = take(&mut b, 1);
