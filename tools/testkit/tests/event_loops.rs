@@ -332,6 +332,17 @@ fn connected(device: &Device) -> (Endpoint, Endpoint, Connection) {
     }
 }
 
+/// How late an edge may come (`cci.h`): after polling without a pause, and the first one after waiting level-triggered.
+const AFTER_SPINNING: Duration = Duration::from_millis(1);
+const AFTER_WAITING: Duration = Duration::from_millis(16);
+
+/// The median of the times from a send to the edge that tells of it is near what `cci.h` promises. A busy machine holds up some.
+fn assert_in_time(mut late: Vec<Duration>, promised: Duration) {
+    late.sort();
+    let median = late[late.len() / 2];
+    assert!(median < 20 * promised, "edges come after {median:?}, and {promised:?} is promised");
+}
+
 /// What a program does before it falls asleep, as often as it is told.
 fn after_empty_calls(device: &Device, waits: bool) {
     let (server, client, connection) = connected(device);
@@ -343,7 +354,7 @@ fn after_empty_calls(device: &Device, waits: bool) {
             messages.fetch_add(1, Ordering::Relaxed);
         }
     };
-    let mut sent = 0;
+    let (mut sent, mut late) = (0, Vec::new());
     for empties in (0..100).chain([200, 500, 1000, 2000, 10_000, 3, 70, 0, 10_000, 100_000]) {
         for _ in 0..empties {
             take();
@@ -363,13 +374,16 @@ fn after_empty_calls(device: &Device, waits: bool) {
             take();
         }
         client.send(connection, b"wake up", Notify::OnFailure(0)).expect("a send");
+        let begin = Instant::now();
         sent += 1;
         while messages.load(Ordering::Relaxed) < sent {
             assert!(waiter.wait(LIMIT), "asleep for ever after {empties} empty calls");
             take();
         }
+        late.push(begin.elapsed());
         drain(&client);
     }
+    assert_in_time(late, if waits { AFTER_WAITING } else { AFTER_SPINNING });
 }
 
 /// Has the server's last empty call leave an edge to a timer: its handle stays readable, and tells nothing edge-triggered. `prepare`
@@ -408,6 +422,7 @@ fn stream(server: &Endpoint, client: &Endpoint, connection: Connection) {
 fn after_relying_on_timer(device: &Device, spins: bool, then: impl Fn(&Endpoint)) {
     let (server, client, connection) = connected(device);
     let waiter = Waiter::new(&server, Kind::Edge);
+    let mut late = Vec::new();
     for round in 0..50 {
         rely_on_timer(&server, &waiter, || {
             if spins {
@@ -417,14 +432,17 @@ fn after_relying_on_timer(device: &Device, spins: bool, then: impl Fn(&Endpoint)
             }
         });
         client.send(connection, b"wake up", Notify::OnFailure(0)).expect("a send");
+        let begin = Instant::now();
         then(&server);
         let mut events = 0;
         while events == 0 {
             assert!(waiter.wait(LIMIT), "round {round}: asleep for ever");
             events = drain(&server);
         }
+        late.push(begin.elapsed());
         drain(&client);
     }
+    assert_in_time(late, if spins { AFTER_SPINNING } else { AFTER_WAITING });
 }
 
 // Over `sock` an arrival gives an edge by itself in adaptive spin.
@@ -439,27 +457,34 @@ fn arming_keeps_an_edge_of_adaptive_spin() {
     after_relying_on_timer(&sm_device(), false, |server| server.arm().expect("open"));
 }
 
+fn an_edge_of_spinning_comes_in_time(device: &Device) {
+    after_relying_on_timer(device, true, |_| ());
+}
+
 fn arming_keeps_an_edge_of_spinning(device: &Device) {
     after_relying_on_timer(device, true, |server| server.arm().expect("open"));
 }
 
 /// The template of a link has no timer for edges: each empty call of a program that spins gives one.
-mod arming_after_spinning {
+mod after_spinning {
     use super::*;
 
     #[test]
     fn sm() {
+        an_edge_of_spinning_comes_in_time(&sm_device());
         arming_keeps_an_edge_of_spinning(&sm_device());
     }
 
     #[test]
     fn sock() {
+        an_edge_of_spinning_comes_in_time(&super::sock());
         arming_keeps_an_edge_of_spinning(&super::sock());
     }
 
     #[cfg(feature = "template")]
     #[test]
     fn template() {
+        an_edge_of_spinning_comes_in_time(&device_of("template", &[]));
         arming_keeps_an_edge_of_spinning(&device_of("template", &[]));
     }
 }

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 const LEN: usize = 1 << 16;
-/// What closing and deregistering may take on a machine that is busy with other tests; 100 ms are promised.
-const BOUND: Duration = Duration::from_secs(2);
+/// What the quickest of several calls may take; 100 ms are promised. A machine that is busy with other tests holds some up, not all.
+const BOUND: Duration = Duration::from_millis(300);
 
 /// An endpoint with a registration, and a peer that announces a copy of it and does not go on.
 struct Stuck {
@@ -67,17 +67,24 @@ fn is_named(peer: &str) -> bool {
 #[test]
 fn close_tells_of_a_copy_that_is_not_over() {
     let _alone = alone();
-    let Stuck { endpoint, peer, memory, .. } = Stuck::new(98_301);
+    let quickest = (98_301..98_306).map(close_while_a_peer_copies).min().expect("some");
+    assert!(quickest < BOUND, "{quickest:?}");
+}
+
+/// How long closing takes.
+fn close_while_a_peer_copies(id: u32) -> Duration {
+    let Stuck { endpoint, peer, memory, .. } = Stuck::new(id);
     let (closed, begun) = (cell(&endpoint), Instant::now());
     let Err(CloseError::Busy(name)) = endpoint.close() else { panic!("not busy") };
+    let took = begun.elapsed();
     assert!(is_named(&name), "{name}");
-    assert!(begun.elapsed() < BOUND, "{:?}", begun.elapsed());
     assert_eq!(close(closed), Err(Unusable::Closed.into()), "closed all the same");
     await_close(peer.socket.as_fd(), || ());
     assert_eq!(wait_for_copies(Duration::ZERO), Err(CloseError::Busy(name)));
     peer.write(ANNOUNCE, &[0; 8]);
     assert_eq!(wait_for_copies(LIMIT), Ok(()));
     drop(memory);
+    took
 }
 
 /// Of a peer that has closed its socket nothing is waited for, whatever its announcement says: it has executed another program.
@@ -103,13 +110,15 @@ fn announcement_of_a_peer_that_is_gone_does_not_count() {
 fn deregistration_names_the_peer_that_copies() {
     let _alone = alone();
     let stuck = Stuck::new(98_330);
-    let begun = Instant::now();
-    for _ in 0..3 {
+    let mut quickest = Duration::MAX;
+    for _ in 0..5 {
+        let begun = Instant::now();
         let refused = deregister(cell(&stuck.endpoint), &stuck.handle).expect_err("a peer copies");
+        quickest = quickest.min(begun.elapsed());
         assert_eq!(refused.why, RegisterError::Busy);
         assert!(refused.peer.as_deref().is_some_and(is_named), "{refused:?}");
     }
-    assert!(begun.elapsed() < 3 * BOUND, "{:?}", begun.elapsed());
+    assert!(quickest < BOUND, "{quickest:?}");
     stuck.announce_nothing();
     assert_eq!(stuck.endpoint.deregister(&stuck.handle), Ok(()));
     assert_eq!(stuck.endpoint.close(), Ok(()));

@@ -139,6 +139,20 @@ fn a_client_is_accepted_by_the_endpoint_that_expects_it() {
 }
 
 #[test]
+fn a_redirect_that_names_a_host_is_refused() {
+    let hub = Hub::new();
+    let [client, broker] = std::array::from_fn(|_| End::open(&hub, How::default()));
+    let ends = [&client, &broker];
+    client.connect(&broker.uri, RO, LIMIT, b"work");
+    let request = next(&ends, 1, EventKind::ConnectRequest);
+    let redirected = broker.cell.with(|core, transport| transport.redirect(core, request, "later:somewhere", 77));
+    assert_eq!(redirected, Ok(Ok(())));
+    broker.give_back(request);
+    assert_eq!(outcome(&ends, 0, EventKind::Connect).0, Some(Status::ConnRefused));
+    assert_eq!(hub.names(), 0, "a peer has this endpoint look a name up");
+}
+
+#[test]
 fn an_expected_client_that_does_not_come_is_reported() {
     let hub = Hub::new();
     let worker = End::open(&hub, How::default());

@@ -6,7 +6,7 @@ use cci_testkit::namespace::{Net, pair};
 use std::time::{Duration, Instant};
 
 /// How long the firewall rejects.
-const MOMENT: Duration = Duration::from_millis(1500);
+const MOMENT: Duration = Duration::from_secs(3);
 
 fn reject(net: &Net) {
     net.rules(

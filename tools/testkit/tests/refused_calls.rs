@@ -1,4 +1,5 @@
-//! Where a filter of system calls refuses timers, endpoints work and end all the same, and sleepers see their timeouts.
+//! Where a filter of system calls refuses timers, endpoints work and end all the same, and sleepers see their timeouts. Where it
+//! refuses threads, a connect says so.
 
 #![forbid(unsafe_code)]
 
@@ -103,4 +104,20 @@ fn a_sleeper_sees_its_timeout_where_no_timer_can_be_set() {
         let local = LocalEndpoint::open(&device, &EndpointOptions::new()).expect("an endpoint");
         see_a_timeout_asleep(&local, &server);
     }
+}
+
+#[test]
+fn a_connect_to_a_name_says_that_no_thread_can_be_had() {
+    if !in_own_process("a_connect_to_a_name_says_that_no_thread_can_be_had") {
+        return;
+    }
+    let endpoint = open(&device_of("sock", &[("ip", "127.0.0.1")]));
+    [libc::SYS_clone, libc::SYS_clone3].into_iter().for_each(sys::refuse_call);
+    let to = |uri: &str| endpoint.connect(&Connect::to(uri));
+    let error = to("sock://localhost:5000").expect_err("a name needs a thread");
+    assert_eq!(error.status(), cci::Status::NoMem);
+    assert!(error.to_string().contains("no thread to look up the host's name"), "{error}");
+    assert!(error.to_string().contains("connect to an IP address"), "{error}");
+    to("sock://127.0.0.1:5000").expect("an address needs no thread");
+    close(endpoint);
 }
