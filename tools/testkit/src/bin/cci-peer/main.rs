@@ -5,11 +5,13 @@
 #![allow(clippy::disallowed_methods, reason = "ending without destructors is what some roles are about")]
 
 mod child;
+mod crowd;
 mod hostile;
 mod limits;
 mod names;
 mod traffic;
 
+use cci::Device;
 use cci_testkit::{device_of, sm_device};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use std::io::{BufRead, Write};
@@ -41,6 +43,11 @@ fn die_with_parent() {
     if parent.is_some() && getppid() != parent {
         std::process::exit(3);
     }
+}
+
+/// The device of the transport, on this host.
+fn device(transport: &str) -> Device {
+    if transport == "sm" { sm_device() } else { device_of(transport, &[("ip", "127.0.0.1")]) }
 }
 
 fn main() {
@@ -83,6 +90,14 @@ fn main() {
         ["backlog", id] => limits::backlog(id.parse().expect("a number")),
         ["nobody", uri] => limits::nobody(uri),
         ["handles"] => limits::handles(),
+        ["connect-many", transport, uri, endpoints, each] => {
+            let count = |text: &str| text.parse().expect("a count");
+            crowd::connect_many(&device(transport), uri, count(endpoints), count(each));
+        }
+        ["flood-by-many", transport, uri, endpoints] => {
+            crowd::flood_by_many(&device(transport), uri, endpoints.parse().expect("a count"))
+        }
+        ["strangers", uri] => crowd::strangers(uri),
         ["silent-name-server"] => names::silent_server(),
         ref other => panic!("no such role: {other:?}"),
     }
