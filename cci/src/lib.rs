@@ -65,6 +65,7 @@ mod errors;
 mod event;
 mod import;
 mod operations;
+mod option_names;
 mod options;
 mod raw;
 mod registration;
@@ -78,9 +79,8 @@ pub use cci_mem::arena::SharedMemory;
 pub use cci_mem::memory::{HeapBytes, Memory};
 pub use cci_mem::view::View;
 pub use cci_proto::{
-    Alignment, Atomic, Attribute, CONN_REQ_LEN, ConnectError, ConnectionOption, EndpointOption, EventKind, Failure,
-    ImportError, OptionError, PollError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Status,
-    Unusable,
+    Alignment, Atomic, Attribute, CONN_REQ_LEN, ConnectError, EventKind, Failure, ImportError, OptionError, PollError,
+    RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Status, Unusable,
 };
 #[cfg(feature = "trace")]
 pub use cci_transport::trace;
@@ -98,6 +98,7 @@ pub use event::{
 };
 pub use import::Import;
 pub use operations::{Connect, Notify, Rma};
+pub use option_names::{ConnectionOption, EndpointOption};
 pub use registration::{Region, Registration, StillRegistered};
 pub use reserved::{Reserved, Unsent};
 pub use transports::{driver, drivers};

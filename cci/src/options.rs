@@ -3,7 +3,8 @@
 use crate::binding;
 use crate::connection::Connection;
 use crate::endpoint::EndpointFor;
-use cci_proto::{Alignment, ConnectionOption, OptionError};
+use crate::option_names::ConnectionOption;
+use cci_proto::{Alignment, OptionError};
 use std::time::Duration;
 
 impl<T> EndpointFor<T> {

@@ -1,7 +1,8 @@
 //! Options of endpoints and connections, as numbers.
 
+use crate::option_names::{ConnectionOption, EndpointOption};
 use cci_mem::sync::{AtomicU32, Ordering};
-use cci_proto::{Alignment, ConnectionOption, EndpointOption, OptionError, Unusable};
+use cci_proto::{Alignment, OptionError, Unusable};
 use cci_transport::{Connection, Endpoint};
 
 /// What an option of an endpoint contains.

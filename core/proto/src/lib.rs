@@ -8,6 +8,7 @@ extern crate alloc;
 
 mod access;
 mod address;
+mod alignment;
 mod attr;
 pub mod engine;
 mod error;
@@ -15,7 +16,6 @@ mod event;
 mod flags;
 mod gather;
 mod handle;
-mod option;
 mod places;
 mod registration;
 mod status;
@@ -24,6 +24,7 @@ pub mod wire;
 
 pub use access::{Access, Atomic};
 pub use address::Address;
+pub use alignment::Alignment;
 pub use attr::Attribute;
 pub use error::{
     ConnectError, Failure, ImportError, OptionError, PollError, RegisterError, RequestError, RmaError, SendError,
@@ -33,7 +34,6 @@ pub use event::EventKind;
 pub use flags::Flags;
 pub use gather::{Cursor, Gather};
 pub use handle::{Rights, RmaHandle};
-pub use option::{Alignment, ConnectionOption, EndpointOption};
 pub use places::Places;
 pub use registration::Registration;
 pub use status::Status;

@@ -17,6 +17,7 @@ use std::fmt;
 /// assert!(matches!(empty, Err(Unreadable::Length(0))));
 /// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Unreadable {
     /// The system refuses.
     System(std::io::Error),

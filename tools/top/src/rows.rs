@@ -216,7 +216,7 @@ fn named(what: Option<WaitFor>) -> &'static str {
         Some(WaitFor::Acknowledgement) => "acknowledgement",
         Some(WaitFor::Rma) => "rma",
         Some(WaitFor::Memory) => "memory",
-        None => "unknown",
+        None | Some(_) => "unknown",
     }
 }
 

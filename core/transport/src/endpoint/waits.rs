@@ -17,6 +17,7 @@ use std::fmt::Display;
 /// assert_eq!(WaitFor::from_u32(99), None);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 #[repr(u32)]
 pub enum WaitFor {
     /// The peer's part in making a connection.

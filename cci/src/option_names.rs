@@ -1,4 +1,4 @@
-//! Options of endpoints and connections.
+//! The names of options, with the numbers of the C contract.
 
 /// Options of an endpoint, with the values of `cci_opt_name_t`. All are `u32` but `Uri` and `RmaAlign`.
 ///
@@ -7,12 +7,12 @@
 /// # Example
 ///
 /// ```
-/// # use cci_proto as cci;
 /// use cci::EndpointOption;
 ///
 /// assert_eq!(EndpointOption::Uri as u32, 4);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 #[repr(u32)]
 pub enum EndpointOption {
     /// Default send timeout of its connections, microseconds; 0 = none.
@@ -34,7 +34,6 @@ pub enum EndpointOption {
 /// # Example
 ///
 /// ```
-/// # use cci_proto as cci;
 /// use cci::ConnectionOption;
 ///
 /// // `Endpoint::set_option` takes one with a `Duration`.
@@ -42,40 +41,11 @@ pub enum EndpointOption {
 /// assert_eq!(options.map(|option| option as u32), [6, 7]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 #[repr(u32)]
 pub enum ConnectionOption {
     /// How long a send may stay open; 0 = no limit.
     SendTimeout = 6,
     /// Silence of the peer after which a keepalive event is raised; 0 = never.
     KeepaliveTimeout = 7,
-}
-
-/// Alignments that RMA needs, in bytes; 0 = none (`cci_alignment_t`).
-///
-/// # Example
-///
-/// ```
-/// # use cci_proto as cci;
-/// use cci::Alignment;
-///
-/// fn may_write_at(needed: Alignment, address: u64) -> bool {
-///     address.is_multiple_of(u64::from(needed.write_local_addr.max(1)))
-/// }
-/// assert!(may_write_at(Alignment::default(), 3), "no alignment is needed");
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Alignment {
-    /// Local address of a write.
-    pub write_local_addr: u32,
-    /// Remote address of a write.
-    pub write_remote_addr: u32,
-    /// Length of a write.
-    pub write_length: u32,
-    /// Local address of a read.
-    pub read_local_addr: u32,
-    /// Remote address of a read.
-    pub read_remote_addr: u32,
-    /// Length of a read.
-    pub read_length: u32,
 }
