@@ -5,30 +5,7 @@
  *   cc echo_client.c $(pkg-config --cflags --libs cci) -o echo_client
  */
 
-#include <ccix.h>
-#include <stdlib.h>
-#include <string.h>
-
-static void check(int status, const char *what)
-{
-    if (status != CCI_SUCCESS) {
-        fprintf(stderr, "%s: %s\n", what, cci_strerror(NULL, (enum cci_status)status));
-        exit(1);
-    }
-}
-
-/* The next event, however long it takes. */
-static cci_event_t *wait_event(cci_endpoint_t *endpoint)
-{
-    cci_event_t *event;
-    int status;
-
-    do {
-        status = cci_get_event(endpoint, &event);
-    } while (status == CCI_EAGAIN);
-    check(status, "cci_get_event");
-    return event;
-}
+#include "example.h"
 
 /* A reliable, ordered connection; the payload reaches the server with the request. */
 static cci_connection_t *connect_to(cci_endpoint_t *endpoint, const char *uri)

@@ -5,22 +5,12 @@
  *   cc echo_server.c $(pkg-config --cflags --libs cci) -o echo_server
  */
 
-#include <cci.h>
-#include <stdlib.h>
-
-static void check(int status, const char *what)
-{
-    if (status != CCI_SUCCESS) {
-        fprintf(stderr, "%s: %s\n", what, cci_strerror(NULL, (enum cci_status)status));
-        exit(1);
-    }
-}
+#include "example.h"
 
 int main(int argc, char **argv)
 {
     cci_endpoint_t *endpoint;
     uint32_t caps;
-    char *uri;
     int served = 0;
 
     if (argc != 1) {
@@ -30,19 +20,11 @@ int main(int argc, char **argv)
     check(cci_init(CCI_ABI_VERSION, 0, &caps), "cci_init");
     /* The default device, and no OS handle: this server polls. */
     check(cci_create_endpoint(NULL, 0, &endpoint, NULL), "cci_create_endpoint");
-    check(cci_get_opt(endpoint, CCI_OPT_ENDPT_URI, &uri), "cci_get_opt");
-    printf("%s\n", uri);
-    fflush(stdout);
-    free(uri);
+    print_uri(endpoint);
 
     while (!served) {
-        cci_event_t *event;
-        int status = cci_get_event(endpoint, &event);
+        cci_event_t *event = wait_event(endpoint);
 
-        if (status == CCI_EAGAIN) {
-            continue;
-        }
-        check(status, "cci_get_event");
         switch (event->type) {
         case CCI_EVENT_CONNECT_REQUEST:
             printf("a client says \"%.*s\"\n", (int)event->request.data_len, (const char *)event->request.data_ptr);

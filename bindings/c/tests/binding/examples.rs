@@ -147,9 +147,8 @@ fn clients_follow_the_uri_to_another_transport() {
 #[test]
 fn rma_moves_memory_both_ways() {
     let dir = scratch();
-    let rma = example("rma", dir.path());
-    let server = Server::start(&rma, &["server"]);
-    let said = ask(&rma, &["client", &server.uri]);
+    let server = Server::start(&example("rma_server", dir.path()), &[]);
+    let said = ask(&example("rma_client", dir.path()), &[&server.uri]);
     assert!(said.contains("write verified") && said.contains("read verified"), "the client printed: {said}");
     let rest = server.finish();
     assert!(rest.contains("write verified"), "the server printed: {rest}");
@@ -168,7 +167,7 @@ fn an_event_loop_serves_the_echo_client() {
 #[test]
 fn examples_print_their_usage() {
     let dir = scratch();
-    for name in ["echo_server", "echo_client", "rma", "epoll_loop"] {
+    for name in ["echo_server", "echo_client", "rma_server", "rma_client", "epoll_loop"] {
         let program = example(name, dir.path());
         let output = command(&program).arg("--help").output().expect("it starts");
         assert!(String::from_utf8_lossy(&output.stderr).contains("usage:"), "{name} says nothing");
@@ -183,5 +182,9 @@ fn every_example_is_run() {
     let mut names: Vec<_> = files.map(|file| file.expect("a file").file_name().into_string().expect("UTF-8")).collect();
     names.retain(|name| Path::new(name).extension().is_some_and(|extension| extension == "c"));
     names.sort();
-    assert_eq!(names, ["echo_client.c", "echo_server.c", "epoll_loop.c", "rma.c"]);
+    assert_eq!(names, ["echo_client.c", "echo_server.c", "epoll_loop.c", "rma_client.c", "rma_server.c"]);
+    for name in names {
+        let text = std::fs::read_to_string(root().join("examples/c").join(&name)).expect("an example");
+        assert!(text.lines().count() < 80, "{name} is too long to be read at a sitting; shorten it");
+    }
 }
