@@ -5,19 +5,14 @@
 //! Echo over two transports, of which either may be missing on a host:
 //!
 //! ```
-//! use cci::tokio::AsyncEndpoint;
-//! use cci::{Connect, Context, Endpoint, EndpointOptions, Event};
-//!
-//! type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
-//!
+//! # use cci::tokio::AsyncEndpoint;
+//! # use cci::{Connect, Context, Endpoint, EndpointOptions, Event};
+//! # type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 //! async fn serve(server: AsyncEndpoint) -> Outcome<()> {
 //!     loop {
 //!         match server.next_event().await? {
 //!             Event::Request(request) => request.accept(0)?,
-//!             Event::Received(message) => match message.connection() {
-//!                 Some(client) => server.send(client, &message.to_vec(), 0)?,
-//!                 None => return Ok(()),
-//!             },
+//!             Event::Received(message) => server.send(message.connection().ok_or("closed")?, &message.to_vec(), 0)?,
 //!             Event::Disconnected(_) => return Ok(()),
 //!             _ => {}
 //!         }
@@ -36,19 +31,17 @@
 //! }
 //!
 //! # fn main() -> Outcome<()> {
-//! let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-//! runtime.block_on(async {
-//!     let context = Context::new()?;
-//!     for device in context.devices().iter().filter(|device| device.up && ["sm", "sock"].contains(&&*device.transport)) {
-//!         let open = || AsyncEndpoint::new(Endpoint::open(device, &EndpointOptions::new().disconnect_events(true))?);
-//!         let (server, client) = (open()?, open()?);
-//!         let uri = server.uri().to_owned();
-//!         let served = tokio::spawn(serve(server));
-//!         assert_eq!(call(client, &uri).await?, b"hello");
-//!         served.await??;
-//!     }
-//!     Ok(())
-//! })
+//! # tokio::runtime::Builder::new_current_thread().enable_io().build()?.block_on(async {
+//! for device in Context::new()?.devices().iter().filter(|device| ["sm", "sock"].contains(&&*device.transport) && device.up) {
+//!     let open = || AsyncEndpoint::new(Endpoint::open(device, &EndpointOptions::new().disconnect_events(true))?);
+//!     let (server, client) = (open()?, open()?);
+//!     let uri = server.uri().to_owned();
+//!     let served = tokio::spawn(serve(server));
+//!     assert_eq!(call(client, &uri).await?, b"hello");
+//!     served.await??;
+//! }
+//! # Ok(())
+//! # })
 //! # }
 //! ```
 
