@@ -18,7 +18,11 @@ impl<L: Link> Reliable<L> {
     }
 
     pub(super) fn connect_peer(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
-        let Some(to) = self.link.begin_resolve(connect.uri, self.names.next)? else {
+        let found = match self.link.names() {
+            Some(names) => names.begin(connect.uri, self.names.next)?,
+            None => Some(self.link.resolve(connect.uri)?),
+        };
+        let Some(to) = found else {
             let now = self.link.now();
             return self.await_address(core, now, connect);
         };

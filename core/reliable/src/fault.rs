@@ -1,7 +1,7 @@
 //! A link that loses, repeats, reorders and delays the frames that another link receives. For tests
 //! of a real link on a network that is too good.
 
-use crate::{Incoming, Link, Outgoing};
+use crate::{Incoming, Link, Outgoing, Wait};
 use cci_mem::sync::{AtomicU64, Ordering};
 use cci_proto::{Address, Time};
 use std::sync::Arc;
@@ -135,6 +135,20 @@ fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
+impl<L: Link> Wait for FaultLink<L> {
+    crate::link::forward_wait!();
+
+    fn arm(&mut self, deadline: Option<Time>, wants_write: bool) -> bool {
+        let due = self.due(deadline);
+        self.inner.arm(due, wants_write) && !self.has_due()
+    }
+
+    fn rearm(&mut self, deadline: Option<Time>, wants_write: bool, signalled: bool) -> bool {
+        let due = self.due(deadline);
+        self.inner.rearm(due, wants_write, signalled) && !self.has_due()
+    }
+}
+
 impl<L: Link> Link for FaultLink<L> {
     crate::link::forward! { exclusive: send_burst(frames: &[Outgoing<'_>]) -> usize; }
     crate::link::forward_most!();
@@ -179,16 +193,6 @@ impl<L: Link> Link for FaultLink<L> {
             }
         }
         passed
-    }
-
-    fn arm(&mut self, deadline: Option<Time>, wants_write: bool) -> bool {
-        let due = self.due(deadline);
-        self.inner.arm(due, wants_write) && !self.has_due()
-    }
-
-    fn rearm(&mut self, deadline: Option<Time>, wants_write: bool, signalled: bool) -> bool {
-        let due = self.due(deadline);
-        self.inner.rearm(due, wants_write, signalled) && !self.has_due()
     }
 }
 

@@ -25,7 +25,7 @@ mod trace;
 mod transport;
 
 pub use fault::{FaultCounters, FaultLink, Faults};
-pub use link::{Incoming, Link, Outgoing};
+pub use link::{Groups, Incoming, Link, Names, Outgoing, Wait};
 pub use opening::{MAX_SEND_SIZE, transport_over};
 #[cfg(feature = "trace")]
 pub use trace::TracedLink;
@@ -44,7 +44,7 @@ use gauges::GaugeTimes;
 use host::{HostCtx, HostState};
 use inbox::Inbox;
 use multicast::Group;
-use names::Names;
+use names::PendingNames;
 use operation_table::Operations;
 use outbox::Outbox;
 use readiness::HandleState;
@@ -89,7 +89,7 @@ pub struct Reliable<L: Link> {
     handle: HandleState,
     background: Background,
     expected: ExpectedClients<Time>,
-    names: Names,
+    names: PendingNames,
     groups: Vec<Group>,
     next_group: u32,
     /// Buffer for messages that become one piece: to groups, and of RMA.
@@ -159,7 +159,7 @@ impl<L: Link> Reliable<L> {
             handle: HandleState::default(),
             background: Background::new(core.endpoint(), options.threading),
             expected: ExpectedClients::default(),
-            names: Names::default(),
+            names: PendingNames::default(),
             groups: Vec::new(),
             next_group: 0,
             gathered: Vec::new(),

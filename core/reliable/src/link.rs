@@ -67,8 +67,8 @@ pub enum Incoming<'a> {
 }
 
 /// Frames to addresses and back. All calls come with the endpoint's lock held; none blocks, none
-/// allocates after warm-up but `resolve`, `join`, `leave`.
-pub trait Link: Send + 'static {
+/// allocates after warm-up but `resolve` and those of [`Names`] and [`Groups`].
+pub trait Link: Wait + Send + 'static {
     /// Name of the transport.
     fn name(&self) -> &'static str;
     /// The URI to which clients connect.
@@ -89,25 +89,6 @@ pub trait Link: Send + 'static {
     ///
     /// Not a URI of this transport, or no such host.
     fn resolve(&mut self, uri: &str) -> Result<Address, ConnectError>;
-    /// As [`Link::resolve`], for a URI that may name its host. None: the name is looked up meanwhile, away from the endpoint's
-    /// lock. Then the waker is written, and [`Link::next_name`] gives what was found under `number`.
-    ///
-    /// # Errors
-    ///
-    /// As [`Link::resolve`], or nobody can look the name up.
-    fn begin_resolve(&mut self, uri: &str, number: u64) -> Result<Option<Address>, ConnectError> {
-        let _ = number;
-        self.resolve(uri).map(Some)
-    }
-    /// What was found for a name: its number, and the address or why there is none. A number comes
-    /// once.
-    fn next_name(&mut self) -> Option<(u64, Result<Address, String>)> {
-        None
-    }
-    /// Cancels the lookup of this name.
-    fn forget_name(&mut self, number: u64) {
-        let _ = number;
-    }
     /// Sends frames in order, and returns how many it took. Offer the others again once
     /// `is_writable`. A frame that the system refuses for its destination alone counts as taken and
     /// lost.
@@ -116,29 +97,31 @@ pub trait Link: Send + 'static {
     fn recv_burst(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize;
     /// Whether frames that were not taken may be offered again.
     fn is_writable(&mut self) -> bool;
-    /// Joins a group: frames to it arrive as `Multicast` with this number. A link whose network has
-    /// no groups leaves this and the two calls below as they are.
+    /// How frames travel, and why so: which offloads are on, which are off and why. For
+    /// `ccix_connection_info`.
+    fn path(&self, to: &Address) -> (String, String);
+    /// Writes the name of an address: a URI where it has one. Does not allocate by itself.
     ///
     /// # Errors
     ///
-    /// Not a group, or the system refuses.
-    fn join(&mut self, uri: &str, number: u32) -> Result<(), ConnectError> {
-        let _ = (uri, number);
-        Err(ConnectError::NotImplemented)
+    /// Those of `text`.
+    fn write_name(&self, to: &Address, text: &mut dyn fmt::Write) -> fmt::Result;
+    /// Whether its time is not that of the system.
+    fn is_virtual(&self) -> bool {
+        false
     }
-    /// Leaves it.
-    fn leave(&mut self, number: u32) {
-        let _ = number;
+    /// Looks names of hosts up. `None`: URIs give addresses only.
+    fn names(&mut self) -> Option<&mut dyn Names> {
+        None
     }
-    /// The address of a group to send to, with interface and TTL of the URI.
-    ///
-    /// # Errors
-    ///
-    /// As [`Link::join`].
-    fn group(&mut self, uri: &str) -> Result<Address, ConnectError> {
-        let _ = uri;
-        Err(ConnectError::NotImplemented)
+    /// The groups of the link's network. `None`: it has none.
+    fn groups(&mut self) -> Option<&mut dyn Groups> {
+        None
     }
+}
+
+/// How a program waits for a link.
+pub trait Wait {
     /// Readable (level-triggered) when frames have arrived, when the armed deadline has passed, or
     /// when the waker was written.
     fn handle(&self) -> BorrowedFd<'_>;
@@ -171,19 +154,40 @@ pub trait Link: Send + 'static {
     }
     /// An eventfd that is part of `handle`.
     fn waker(&self) -> Arc<OwnedFd>;
-    /// How frames travel, and why so: which offloads are on, which are off and why. For
-    /// `ccix_connection_info`.
-    fn path(&self, to: &Address) -> (String, String);
-    /// Writes the name of an address: a URI where it has one. Does not allocate by itself.
+}
+
+/// Names of hosts, which are looked up away from the endpoint's lock.
+pub trait Names {
+    /// As [`Link::resolve`], for a URI that may name its host. `None`: the name is being looked up.
+    /// Then the waker is written, and [`Names::next`] gives what was found under `number`.
     ///
     /// # Errors
     ///
-    /// Those of `text`.
-    fn write_name(&self, to: &Address, text: &mut dyn fmt::Write) -> fmt::Result;
-    /// Whether its time is not that of the system.
-    fn is_virtual(&self) -> bool {
-        false
-    }
+    /// As [`Link::resolve`], or nobody can look the name up.
+    fn begin(&mut self, uri: &str, number: u64) -> Result<Option<Address>, ConnectError>;
+    /// What was found for a name: its number, and the address or why there is none. A number comes
+    /// once.
+    fn next(&mut self) -> Option<(u64, Result<Address, String>)>;
+    /// Cancels the lookup of this name.
+    fn forget(&mut self, number: u64);
+}
+
+/// Groups of a network, to which one frame goes for all members.
+pub trait Groups {
+    /// Joins a group: frames to it arrive as `Multicast` with this number.
+    ///
+    /// # Errors
+    ///
+    /// Not a group, or the system refuses.
+    fn join(&mut self, uri: &str, number: u32) -> Result<(), ConnectError>;
+    /// Leaves the group that was joined under this number, if any.
+    fn leave(&mut self, number: u32);
+    /// The address of a group to send to, with interface and TTL of the URI.
+    ///
+    /// # Errors
+    ///
+    /// As [`Groups::join`].
+    fn address(&mut self, uri: &str) -> Result<Address, ConnectError>;
 }
 
 /// Implements calls of [`Link`] by the same calls of the field `inner`.
@@ -204,7 +208,7 @@ macro_rules! forward {
     };
 }
 
-/// Implements all calls of [`Link`] by those of the field `inner`, except sending, receiving and arming.
+/// Implements all calls of [`Link`] by those of the field `inner`, except sending and receiving.
 macro_rules! forward_most {
     () => {
         $crate::link::forward! { shared:
@@ -214,21 +218,27 @@ macro_rules! forward_most {
             mtu() -> u16;
             base_mtu() -> u16;
             recv_buffer() -> u32;
-            handle() -> std::os::fd::BorrowedFd<'_>;
-            waker() -> std::sync::Arc<std::os::fd::OwnedFd>;
             path(to: &cci_proto::Address) -> (String, String);
             write_name(to: &cci_proto::Address, text: &mut dyn std::fmt::Write) -> std::fmt::Result;
             is_virtual() -> bool;
         }
         $crate::link::forward! { exclusive:
             resolve(uri: &str) -> Result<cci_proto::Address, cci_proto::ConnectError>;
-            begin_resolve(uri: &str, number: u64) -> Result<Option<cci_proto::Address>, cci_proto::ConnectError>;
-            next_name() -> Option<(u64, Result<cci_proto::Address, String>)>;
-            forget_name(number: u64);
+            names() -> Option<&mut dyn $crate::Names>;
+            groups() -> Option<&mut dyn $crate::Groups>;
             is_writable() -> bool;
-            join(uri: &str, number: u32) -> Result<(), cci_proto::ConnectError>;
-            leave(number: u32);
-            group(uri: &str) -> Result<cci_proto::Address, cci_proto::ConnectError>;
+        }
+    };
+}
+
+/// Implements all calls of [`Wait`] by those of the field `inner`, except arming.
+macro_rules! forward_wait {
+    () => {
+        $crate::link::forward! { shared:
+            handle() -> std::os::fd::BorrowedFd<'_>;
+            waker() -> std::sync::Arc<std::os::fd::OwnedFd>;
+        }
+        $crate::link::forward! { exclusive:
             disarm();
             ring(at: cci_proto::Time) -> bool;
             watch(on: bool) -> bool;
@@ -236,4 +246,4 @@ macro_rules! forward_most {
     };
 }
 
-pub(crate) use {forward, forward_most};
+pub(crate) use {forward, forward_most, forward_wait};

@@ -36,11 +36,12 @@ impl<L: Link> Reliable<L> {
 
     /// Joins a group, or begins to send to it.
     pub(super) fn connect_group(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
+        let groups = self.link.groups().ok_or(ConnectError::NotImplemented)?;
         let slot = core.take_send().ok_or(ConnectError::NoBuffers)?;
         let number = self.next_group;
         let to = match connect.attribute {
-            Attribute::MulticastSend => self.link.group(connect.uri).map(Some),
-            _ => self.link.join(connect.uri, number).map(|()| None),
+            Attribute::MulticastSend => groups.address(connect.uri).map(Some),
+            _ => groups.join(connect.uri, number).map(|()| None),
         };
         let opened = to.and_then(|to| {
             let largest = self.group_send_size();
@@ -50,7 +51,7 @@ impl<L: Link> Reliable<L> {
         let (to, cell, [from]) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                self.link.leave(number);
+                self.leave_number(number);
                 core.release(slot);
                 return Err(error);
             }
@@ -76,12 +77,19 @@ impl<L: Link> Reliable<L> {
         self.groups.iter().position(|group| std::ptr::eq(group.cell, cell))
     }
 
+    /// Leaves the group that was joined under this number, if any.
+    pub(super) fn leave_number(&mut self, number: u32) {
+        if let Some(groups) = self.link.groups() {
+            groups.leave(number);
+        }
+    }
+
     /// Leaves a group.
     pub(super) fn leave_group(&mut self, core: &mut Core, cell: &'static Connection) {
         if let Some(at) = self.group(cell) {
             let group = self.groups.swap_remove(at);
             if let Some(number) = group.joined() {
-                self.link.leave(number);
+                self.leave_number(number);
             }
         }
         self.host.inbox.detach(cell);

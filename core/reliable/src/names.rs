@@ -18,13 +18,13 @@ struct PendingConnect {
 
 /// The connects of an endpoint that wait for an address, oldest first.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct PendingNames {
     waiting: Vec<PendingConnect>,
     /// The number of the next name that is looked up.
     pub(super) next: u64,
 }
 
-impl Names {
+impl PendingNames {
     /// Whether a connect waits.
     #[inline]
     pub(super) fn is_waiting(&self) -> bool {
@@ -38,7 +38,7 @@ impl Names {
 }
 
 impl<L: Link> Reliable<L> {
-    /// Keeps a connect until its host's address is known, under the number of [`Names::next`].
+    /// Keeps a connect until its host's address is known, under the number of [`PendingNames::next`].
     pub(super) fn await_address(
         &mut self,
         core: &mut Core,
@@ -48,7 +48,7 @@ impl<L: Link> Reliable<L> {
         let number = self.names.next;
         self.names.next += 1;
         let Some(slot) = core.take_send() else {
-            self.link.forget_name(number);
+            self.forget_name(number);
             return Err(ConnectError::NoBuffers);
         };
         self.names.waiting.push(PendingConnect {
@@ -65,7 +65,7 @@ impl<L: Link> Reliable<L> {
     /// Continues the connects whose address was found, and fails those whose timeout has passed.
     #[cold]
     pub(super) fn take_names(&mut self, core: &mut Core, now: Time) {
-        while let Some((number, found)) = self.link.next_name() {
+        while let Some((number, found)) = self.link.names().and_then(|names| names.next()) {
             let Some(at) = self.names.waiting.iter().position(|pending| pending.number == number) else { continue };
             let pending = self.names.waiting.remove(at);
             match found {
@@ -79,7 +79,7 @@ impl<L: Link> Reliable<L> {
         let is_over = |pending: &PendingConnect| pending.deadline.is_some_and(|deadline| deadline <= now);
         while let Some(at) = self.names.waiting.iter().position(is_over) {
             let late = self.names.waiting.remove(at);
-            self.link.forget_name(late.number);
+            self.forget_name(late.number);
             core.finish_opening(late.slot, EventKind::Connect, late.context, Err(Failure::TimedOut));
             core.explain(late.slot, "the host's name was not resolved within the timeout".into());
         }
@@ -101,8 +101,14 @@ impl<L: Link> Reliable<L> {
 
     /// Cancels all lookups, because the endpoint closes.
     pub(super) fn forget_names(&mut self) {
-        for pending in self.names.waiting.drain(..) {
-            self.link.forget_name(pending.number);
+        while let Some(pending) = self.names.waiting.pop() {
+            self.forget_name(pending.number);
+        }
+    }
+
+    fn forget_name(&mut self, number: u64) {
+        if let Some(names) = self.link.names() {
+            names.forget(number);
         }
     }
 }

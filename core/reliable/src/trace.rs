@@ -1,6 +1,6 @@
 //! A link that stamps the time of what passes and does nothing else (`cci_transport::trace`).
 
-use crate::{Incoming, Link, Outgoing};
+use crate::{Incoming, Link, Outgoing, Wait};
 use cci_proto::Time;
 use cci_transport::trace::{Layer, Stamps};
 use std::sync::Arc;
@@ -19,11 +19,15 @@ impl<L: Link> TracedLink<L> {
     }
 }
 
-impl<L: Link> Link for TracedLink<L> {
+impl<L: Link> Wait for TracedLink<L> {
     crate::link::forward! { exclusive:
         arm(deadline: Option<Time>, wants_write: bool) -> bool;
         rearm(deadline: Option<Time>, wants_write: bool, signalled: bool) -> bool;
     }
+    crate::link::forward_wait!();
+}
+
+impl<L: Link> Link for TracedLink<L> {
     crate::link::forward_most!();
 
     fn send_burst(&mut self, frames: &[Outgoing<'_>]) -> usize {

@@ -301,8 +301,10 @@ impl<L: Link> Reliable<L> {
         while self.more && !self.blocked {
             self.transmit(core, now, true);
         }
-        for number in self.groups.drain(..).filter_map(|group| group.joined()) {
-            self.link.leave(number);
+        while let Some(group) = self.groups.pop() {
+            if let Some(number) = group.joined() {
+                self.leave_number(number);
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::keys::Settings;
 use crate::network::Time;
 use crate::shared::{Arrival, RECV_BUFFER, Shared};
 use cci_proto::{Address, ConnectError};
-use cci_reliable::{Incoming, Link, Outgoing};
+use cci_reliable::{Groups, Incoming, Link, Outgoing, Wait};
 use cci_transport::OpenError;
 use rustix::event::{EventfdFlags, eventfd};
 use std::fmt;
@@ -123,38 +123,6 @@ impl Link for SimLink {
         true
     }
 
-    fn join(&mut self, uri: &str, number: u32) -> Result<(), ConnectError> {
-        let name = address::group(uri, &self.shared.name).ok_or(ConnectError::BadUri)?;
-        self.shared.lock().join_group(self.seat, name, number);
-        Ok(())
-    }
-
-    fn leave(&mut self, number: u32) {
-        self.shared.lock().leave_group(self.seat, number);
-    }
-
-    fn group(&mut self, uri: &str) -> Result<Address, ConnectError> {
-        let name = address::group(uri, &self.shared.name).ok_or(ConnectError::BadUri)?;
-        let group = self.shared.lock().group(name);
-        Ok(address::SimAddress::Group(group).to_address())
-    }
-
-    fn handle(&self) -> BorrowedFd<'_> {
-        self.handle.as_fd()
-    }
-
-    fn arm(&mut self, deadline: Option<Time>, _: bool) -> bool {
-        self.shared.lock().arm(self.seat, deadline)
-    }
-
-    fn disarm(&mut self) {
-        self.shared.lock().disarm(self.seat);
-    }
-
-    fn waker(&self) -> Arc<OwnedFd> {
-        self.handle.clone()
-    }
-
     fn write_name(&self, to: &Address, text: &mut dyn fmt::Write) -> fmt::Result {
         match SimAddress::of_address(to) {
             Some(SimAddress::Endpoint(node, port)) => {
@@ -172,5 +140,45 @@ impl Link for SimLink {
     fn path(&self, _: &Address) -> (String, String) {
         let why = "frames travel in memory and in virtual time; there is nothing to offload";
         (format!("virtual network '{}'", self.shared.name), why.into())
+    }
+
+    fn groups(&mut self) -> Option<&mut dyn Groups> {
+        Some(self)
+    }
+}
+
+impl Wait for SimLink {
+    fn handle(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
+    }
+
+    fn arm(&mut self, deadline: Option<Time>, _: bool) -> bool {
+        self.shared.lock().arm(self.seat, deadline)
+    }
+
+    fn disarm(&mut self) {
+        self.shared.lock().disarm(self.seat);
+    }
+
+    fn waker(&self) -> Arc<OwnedFd> {
+        self.handle.clone()
+    }
+}
+
+impl Groups for SimLink {
+    fn join(&mut self, uri: &str, number: u32) -> Result<(), ConnectError> {
+        let name = address::group(uri, &self.shared.name).ok_or(ConnectError::BadUri)?;
+        self.shared.lock().join_group(self.seat, name, number);
+        Ok(())
+    }
+
+    fn leave(&mut self, number: u32) {
+        self.shared.lock().leave_group(self.seat, number);
+    }
+
+    fn address(&mut self, uri: &str) -> Result<Address, ConnectError> {
+        let name = address::group(uri, &self.shared.name).ok_or(ConnectError::BadUri)?;
+        let group = self.shared.lock().group(name);
+        Ok(address::SimAddress::Group(group).to_address())
     }
 }

@@ -1,7 +1,7 @@
 //! Endpoints' ends of a shared virtual network.
 
 use cci_proto::{Address, ConnectError, Time};
-use cci_reliable::{Incoming, Link, Outgoing};
+use cci_reliable::{Groups, Incoming, Link, Outgoing, Wait};
 use cci_sim::{Clock, SimLink};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -94,7 +94,7 @@ fn groups_reach_their_members_until_they_leave() {
     links[0].join(uri, 7).expect("a group");
     links[1].join(uri, 7).expect("a group");
     links[2].join("sim://groups/group/others", 8).expect("a group");
-    let to = links[3].group(uri).expect("a group");
+    let to = links[3].address(uri).expect("a group");
     let senders = [0, 3];
     for sender in senders {
         send(&mut links[sender], to, &[u8::try_from(sender).expect("small")]);
@@ -219,7 +219,7 @@ fn wrong_uris_are_refused() {
     }
     for uri in ["sim://uris/0:1", "sim://uris/group/", "sim://other/group/x"] {
         assert_eq!(a.join(uri, 1), Err(ConnectError::BadUri), "{uri}");
-        assert_eq!(a.group(uri), Err(ConnectError::BadUri), "{uri}");
+        assert_eq!(a.address(uri), Err(ConnectError::BadUri), "{uri}");
     }
     // An address of another transport leads nowhere.
     send(&mut a, Address([9; 24]), b"lost");

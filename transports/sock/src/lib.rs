@@ -18,7 +18,7 @@ mod sys;
 mod transmit;
 
 use cci_proto::{Address, ConnectError, Time};
-use cci_reliable::{Incoming, Link, Outgoing};
+use cci_reliable::{Incoming, Link, Names, Outgoing, Wait};
 use cci_transport::monotonic;
 use connected::Connected;
 use groups::{GroupUri, Groups};
@@ -116,7 +116,7 @@ impl Sock {
 
     /// The address that a URI gives. None: its host is a name, which is looked up under this
     /// number, if there is one.
-    fn begin(&mut self, uri: &str, number: Option<u64>) -> Result<Option<Address>, ConnectError> {
+    fn resolve_uri(&mut self, uri: &str, number: Option<u64>) -> Result<Option<Address>, ConnectError> {
         let uri = address::Uri::parse(uri).filter(|uri| uri.interface.is_none() && uri.ttl.is_none());
         let uri = uri.ok_or(ConnectError::BadUri)?;
         if uri.literal().is_some() {
@@ -249,20 +249,7 @@ impl Link for Sock {
     }
 
     fn resolve(&mut self, uri: &str) -> Result<Address, ConnectError> {
-        self.begin(uri, None).and_then(|address| address.ok_or(ConnectError::BadUri))
-    }
-
-    fn begin_resolve(&mut self, uri: &str, number: u64) -> Result<Option<Address>, ConnectError> {
-        self.begin(uri, Some(number))
-    }
-
-    fn next_name(&mut self) -> Option<(u64, Result<Address, String>)> {
-        let (number, answer) = self.resolver.next_answer()?;
-        Some((number, answer.address(&self.place)))
-    }
-
-    fn forget_name(&mut self, number: u64) {
-        self.resolver.forget(number);
+        self.resolve_uri(uri, None).and_then(|address| address.ok_or(ConnectError::BadUri))
     }
 
     fn send_burst(&mut self, frames: &[Outgoing<'_>]) -> usize {
@@ -316,22 +303,43 @@ impl Link for Sock {
         writable
     }
 
-    fn join(&mut self, uri: &str, number: u32) -> Result<(), ConnectError> {
-        let named = GroupUri::parse(uri, &self.place, &self.socket)?;
-        let (how, ready) = (self.how(), &self.ready);
-        self.groups.join(&named, number, how, |socket| ready.watch_group(socket))
+    fn write_name(&self, to: &Address, text: &mut dyn fmt::Write) -> fmt::Result {
+        text.write_str(address::SCHEME)?;
+        address::write_shown(to, text)
     }
 
-    fn leave(&mut self, number: u32) {
-        if let Some(socket) = self.groups.leave(number) {
-            self.ready.forget_group(&socket);
-        }
+    fn path(&self, to: &Address) -> (String, String) {
+        let family = if address::is_v4(to) { "IPv4" } else { "IPv6" };
+        let state = |off: bool| if off { "off" } else { "on" };
+        let no_segmentation = self.transmitter.why_not(to);
+        let path = format!(
+            "UDP over {family} to {}, segmentation offload {}, receive coalescing {}{}",
+            address::shown(to),
+            state(no_segmentation.is_some()),
+            state(self.no_coalescing.is_some()),
+            if self.connected.is_to(to) { ", by a socket of its own" } else { "" },
+        );
+        let why = match (no_segmentation, &self.no_coalescing) {
+            (None, None) => "both offloads passed their test when the endpoint was opened".to_owned(),
+            (Some(why), None) => format!("segmentation offload is off: {why}"),
+            (None, Some(why)) => format!("receive coalescing is off: {why}"),
+            (Some(one), Some(other)) => {
+                format!("segmentation offload is off: {one}; receive coalescing is off: {other}")
+            }
+        };
+        (path, why)
     }
 
-    fn group(&mut self, uri: &str) -> Result<Address, ConnectError> {
-        Ok(GroupUri::parse(uri, &self.place, &self.socket)?.address())
+    fn names(&mut self) -> Option<&mut dyn Names> {
+        Some(self)
     }
 
+    fn groups(&mut self) -> Option<&mut dyn cci_reliable::Groups> {
+        Some(self)
+    }
+}
+
+impl Wait for Sock {
     fn handle(&self) -> BorrowedFd<'_> {
         self.ready.handle()
     }
@@ -374,31 +382,37 @@ impl Link for Sock {
     fn waker(&self) -> Arc<OwnedFd> {
         self.ready.waker()
     }
+}
 
-    fn write_name(&self, to: &Address, text: &mut dyn fmt::Write) -> fmt::Result {
-        text.write_str(address::SCHEME)?;
-        address::write_shown(to, text)
+impl Names for Sock {
+    fn begin(&mut self, uri: &str, number: u64) -> Result<Option<Address>, ConnectError> {
+        self.resolve_uri(uri, Some(number))
     }
 
-    fn path(&self, to: &Address) -> (String, String) {
-        let family = if address::is_v4(to) { "IPv4" } else { "IPv6" };
-        let state = |off: bool| if off { "off" } else { "on" };
-        let no_segmentation = self.transmitter.why_not(to);
-        let path = format!(
-            "UDP over {family} to {}, segmentation offload {}, receive coalescing {}{}",
-            address::shown(to),
-            state(no_segmentation.is_some()),
-            state(self.no_coalescing.is_some()),
-            if self.connected.is_to(to) { ", by a socket of its own" } else { "" },
-        );
-        let why = match (no_segmentation, &self.no_coalescing) {
-            (None, None) => "both offloads passed their test when the endpoint was opened".to_owned(),
-            (Some(why), None) => format!("segmentation offload is off: {why}"),
-            (None, Some(why)) => format!("receive coalescing is off: {why}"),
-            (Some(one), Some(other)) => {
-                format!("segmentation offload is off: {one}; receive coalescing is off: {other}")
-            }
-        };
-        (path, why)
+    fn next(&mut self) -> Option<(u64, Result<Address, String>)> {
+        let (number, answer) = self.resolver.next_answer()?;
+        Some((number, answer.address(&self.place)))
+    }
+
+    fn forget(&mut self, number: u64) {
+        self.resolver.forget(number);
+    }
+}
+
+impl cci_reliable::Groups for Sock {
+    fn join(&mut self, uri: &str, number: u32) -> Result<(), ConnectError> {
+        let named = GroupUri::parse(uri, &self.place, &self.socket)?;
+        let (how, ready) = (self.how(), &self.ready);
+        self.groups.join(&named, number, how, |socket| ready.watch_group(socket))
+    }
+
+    fn leave(&mut self, number: u32) {
+        if let Some(socket) = self.groups.leave(number) {
+            self.ready.forget_group(&socket);
+        }
+    }
+
+    fn address(&mut self, uri: &str) -> Result<Address, ConnectError> {
+        Ok(GroupUri::parse(uri, &self.place, &self.socket)?.address())
     }
 }

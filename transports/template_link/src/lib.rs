@@ -13,7 +13,7 @@ mod ready;
 pub use driver::DRIVER;
 
 use cci_proto::{Address, ConnectError, Status, Time};
-use cci_reliable::{Incoming, Link, Outgoing};
+use cci_reliable::{Incoming, Link, Outgoing, Wait};
 use cci_transport::{OpenError, monotonic};
 use ready::Ready;
 use std::fmt;
@@ -153,6 +153,16 @@ impl Link for UdpLink {
         self.ready.is_writable(&self.socket)
     }
 
+    fn write_name(&self, to: &Address, text: &mut dyn fmt::Write) -> fmt::Result {
+        write!(text, "{SCHEME}{}", to_socket(to))
+    }
+
+    fn path(&self, _: &Address) -> (String, String) {
+        ("one UDP datagram a system call".into(), "it is a template: nothing is offloaded".into())
+    }
+}
+
+impl Wait for UdpLink {
     fn handle(&self) -> BorrowedFd<'_> {
         self.ready.handle()
     }
@@ -167,13 +177,5 @@ impl Link for UdpLink {
 
     fn waker(&self) -> Arc<OwnedFd> {
         self.ready.waker()
-    }
-
-    fn write_name(&self, to: &Address, text: &mut dyn fmt::Write) -> fmt::Result {
-        write!(text, "{SCHEME}{}", to_socket(to))
-    }
-
-    fn path(&self, _: &Address) -> (String, String) {
-        ("one UDP datagram a system call".into(), "it is a template: nothing is offloaded".into())
     }
 }

@@ -2,7 +2,7 @@
 //! faults on demand.
 
 use cci_proto::{Address, ConnectError, Time};
-use cci_reliable::{Incoming, Link, Outgoing};
+use cci_reliable::{Groups, Incoming, Link, Names, Outgoing, Wait};
 use cci_transport::monotonic;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -313,23 +313,6 @@ impl Link for MemoryLink {
         number(uri).map(address).ok_or(ConnectError::BadUri)
     }
 
-    fn begin_resolve(&mut self, uri: &str, number: u64) -> Result<Option<Address>, ConnectError> {
-        let Some(name) = uri.strip_prefix("later:") else { return self.resolve(uri).map(Some) };
-        self.hub.lock().asked.push((self.port, number, name.to_owned()));
-        Ok(None)
-    }
-
-    fn next_name(&mut self) -> Option<(u64, Result<Address, String>)> {
-        let mut state = self.hub.lock();
-        let at = state.found.iter().position(|(port, ..)| *port == self.port)?;
-        let (_, number, found) = state.found.remove(at);
-        Some((number, found))
-    }
-
-    fn forget_name(&mut self, number: u64) {
-        self.hub.lock().asked.retain(|asked| (asked.0, asked.1) != (self.port, number));
-    }
-
     fn send_burst(&mut self, frames: &[Outgoing<'_>]) -> usize {
         let mut state = self.hub.lock();
         if state.full {
@@ -388,20 +371,24 @@ impl Link for MemoryLink {
         !self.hub.lock().full
     }
 
-    fn join(&mut self, uri: &str, number: u32) -> Result<(), ConnectError> {
-        let name = group_name(uri)?.to_owned();
-        self.hub.lock().ports.get_mut(&self.port).expect("open").groups.push((name, number));
-        Ok(())
+    fn write_name(&self, to: &Address, text: &mut dyn std::fmt::Write) -> std::fmt::Result {
+        write!(text, "mem://{}", port_of(to))
     }
 
-    fn leave(&mut self, number: u32) {
-        self.hub.lock().ports.get_mut(&self.port).expect("open").groups.retain(|(_, other)| *other != number);
+    fn path(&self, _: &Address) -> (String, String) {
+        ("queues in memory".into(), "it is a test".into())
     }
 
-    fn group(&mut self, uri: &str) -> Result<Address, ConnectError> {
-        Ok(group_address(group_name(uri)?))
+    fn names(&mut self) -> Option<&mut dyn Names> {
+        Some(self)
     }
 
+    fn groups(&mut self) -> Option<&mut dyn Groups> {
+        Some(self)
+    }
+}
+
+impl Wait for MemoryLink {
     fn handle(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
@@ -432,13 +419,40 @@ impl Link for MemoryLink {
     fn waker(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.waker)
     }
+}
 
-    fn write_name(&self, to: &Address, text: &mut dyn std::fmt::Write) -> std::fmt::Result {
-        write!(text, "mem://{}", port_of(to))
+impl Names for MemoryLink {
+    fn begin(&mut self, uri: &str, number: u64) -> Result<Option<Address>, ConnectError> {
+        let Some(name) = uri.strip_prefix("later:") else { return self.resolve(uri).map(Some) };
+        self.hub.lock().asked.push((self.port, number, name.to_owned()));
+        Ok(None)
     }
 
-    fn path(&self, _: &Address) -> (String, String) {
-        ("queues in memory".into(), "it is a test".into())
+    fn next(&mut self) -> Option<(u64, Result<Address, String>)> {
+        let mut state = self.hub.lock();
+        let at = state.found.iter().position(|(port, ..)| *port == self.port)?;
+        let (_, number, found) = state.found.remove(at);
+        Some((number, found))
+    }
+
+    fn forget(&mut self, number: u64) {
+        self.hub.lock().asked.retain(|asked| (asked.0, asked.1) != (self.port, number));
+    }
+}
+
+impl Groups for MemoryLink {
+    fn join(&mut self, uri: &str, number: u32) -> Result<(), ConnectError> {
+        let name = group_name(uri)?.to_owned();
+        self.hub.lock().ports.get_mut(&self.port).expect("open").groups.push((name, number));
+        Ok(())
+    }
+
+    fn leave(&mut self, number: u32) {
+        self.hub.lock().ports.get_mut(&self.port).expect("open").groups.retain(|(_, other)| *other != number);
+    }
+
+    fn address(&mut self, uri: &str) -> Result<Address, ConnectError> {
+        Ok(group_address(group_name(uri)?))
     }
 }
 

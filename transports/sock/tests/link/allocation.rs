@@ -3,7 +3,7 @@
 use crate::ends::{frame, open, wait, with_length};
 use crate::sys::no_children;
 use cci_instruments::{CountingAllocator, thread_allocations as allocations};
-use cci_reliable::{Link, Outgoing};
+use cci_reliable::{Link, Outgoing, Wait};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;

@@ -5,7 +5,7 @@ use crate::sys::{duplicate, no_children, own_network, run};
 use cci_mem::memory::{Memory, Piece};
 use cci_mem::segment::Segment;
 use cci_proto::Address;
-use cci_reliable::{Incoming, Link, Outgoing};
+use cci_reliable::{Incoming, Link, Outgoing, Wait};
 use cci_sock::Sock;
 use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt};
 use std::net::SocketAddr;

@@ -3,7 +3,7 @@
 
 use cci_mem::memory::Span;
 use cci_proto::Address;
-use cci_reliable::{Incoming, Link, Outgoing};
+use cci_reliable::{Incoming, Link, Outgoing, Wait};
 use cci_sock::Sock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 

@@ -4,7 +4,7 @@ use crate::ends::{self, Got, frame, open, take};
 use cci_mem::memory::Memory;
 use cci_mem::segment::Segment;
 use cci_proto::Address;
-use cci_reliable::{Link, Outgoing};
+use cci_reliable::{Link, Outgoing, Wait};
 use cci_sock::Sock;
 use std::sync::Arc;
 

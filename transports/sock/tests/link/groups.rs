@@ -2,7 +2,7 @@
 
 use crate::ends::{self, Got, frame, open, take};
 use cci_proto::ConnectError;
-use cci_reliable::Link;
+use cci_reliable::{Groups, Link, Wait};
 use cci_sock::Sock;
 
 /// Has these ends join groups, each under its number, at a port that no other test has, so that no frame of theirs comes: the port.
@@ -25,7 +25,7 @@ fn one_sender_reaches_two_receivers() {
     let (mut a, mut b, mut c) = (open("127.0.0.1", &[]), open("127.0.0.1", &[]), open("127.0.0.1", &[]));
     let port = join_at_a_free_port(&mut [(&mut b, "239.255.71.1", 7), (&mut c, "239.255.71.1", 8)]);
     let group = format!("sock://239.255.71.1:{port}");
-    let to = a.group(&group).expect("a group");
+    let to = a.address(&group).expect("a group");
     let bytes: Vec<Vec<u8>> = (0..10).map(|number| ends::with_length(vec![number; 100], 0)).collect();
     let frames: Vec<_> = bytes.iter().map(|bytes| frame(to, bytes)).collect();
     assert_eq!(a.send_burst(&frames), 10);
@@ -36,7 +36,7 @@ fn one_sender_reaches_two_receivers() {
         }
     }
     // A member hears itself too, and both senders are told apart.
-    let to = b.group(&group).expect("a group");
+    let to = b.address(&group).expect("a group");
     assert_eq!(b.send_burst(&[frame(to, b"from b")]), 1);
     let sender = c.resolve(b.uri()).expect("a URI");
     for (end, number) in [(&mut b, 7), (&mut c, 8)] {
@@ -49,7 +49,7 @@ fn a_member_is_deaf_to_other_groups_of_the_same_port() {
     let (mut a, mut b, mut c) = (open("127.0.0.1", &[]), open("127.0.0.1", &[]), open("127.0.0.1", &[]));
     let port = join_at_a_free_port(&mut [(&mut b, "239.255.71.2", 1), (&mut c, "239.255.71.3", 2)]);
     let [one, other] = ["239.255.71.2", "239.255.71.3"].map(|ip| format!("sock://{ip}:{port}"));
-    let (to_one, to_other) = (a.group(&one).expect("a group"), a.group(&other).expect("a group"));
+    let (to_one, to_other) = (a.address(&one).expect("a group"), a.address(&other).expect("a group"));
     assert_eq!(a.send_burst(&[frame(to_other, b"other"), frame(to_one, b"one")]), 2);
     assert!(matches!(&take(&mut b, 1)[..], [Got::Multicast { group: 1, bytes, .. }] if bytes == b"one"));
     assert!(matches!(&take(&mut c, 1)[..], [Got::Multicast { group: 2, bytes, .. }] if bytes == b"other"));
@@ -68,7 +68,7 @@ fn who_has_left_hears_no_more() {
     let group = format!("sock://239.255.71.4:{port}");
     b.leave(1);
     b.leave(1);
-    let to = a.group(&group).expect("a group");
+    let to = a.address(&group).expect("a group");
     assert_eq!(a.send_burst(&[frame(to, b"x")]), 1);
     assert_eq!(take(&mut c, 1).len(), 1);
     assert!(b.arm(None, false), "nothing has come to b");
@@ -81,7 +81,7 @@ fn who_has_left_hears_no_more() {
 fn frames_to_a_busy_endpoint_do_not_hide_its_groups() {
     let (mut a, mut b) = (open("127.0.0.1", &[]), open("127.0.0.1", &[]));
     let group = format!("sock://239.255.71.5:{}", join_at_a_free_port(&mut [(&mut b, "239.255.71.5", 1)]));
-    let (to, to_group) = (a.resolve(b.uri()).expect("a URI"), a.group(&group).expect("a group"));
+    let (to, to_group) = (a.resolve(b.uri()).expect("a URI"), a.address(&group).expect("a group"));
     assert_eq!(a.send_burst(&[frame(to_group, b"to all")]), 1);
     let mut heard = false;
     for _ in 0..100 {
@@ -98,7 +98,7 @@ fn a_group_on_ipv6() {
     let Some(mut a) = ends::on_link_local() else { return };
     let mut b = ends::on_link_local().expect("as before");
     let group = format!("sock://[ff15::71]:{}", join_at_a_free_port(&mut [(&mut b, "[ff15::71]", 5)]));
-    let to = a.group(&group).expect("a group");
+    let to = a.address(&group).expect("a group");
     assert_eq!(a.send_burst(&[frame(to, b"six")]), 1);
     let got = take(&mut b, 1);
     assert!(matches!(&got[..], [Got::Multicast { group: 5, bytes, .. }] if bytes == b"six"), "{got:?}");
@@ -117,10 +117,10 @@ fn what_is_no_group_is_refused() {
         "sock://239.1.2.3:5000?interface=203.0.113.77",
     ] {
         assert_eq!(a.join(uri, 1), Err(ConnectError::BadUri), "{uri}");
-        assert_eq!(a.group(uri), Err(ConnectError::BadUri), "{uri}");
+        assert_eq!(a.address(uri), Err(ConnectError::BadUri), "{uri}");
     }
-    assert!(a.group("sock://239.1.2.3:5000?interface=lo&ttl=3").is_ok());
-    assert!(a.group("sock://239.1.2.3:5000?interface=127.0.0.1").is_ok());
+    assert!(a.address("sock://239.1.2.3:5000?interface=lo&ttl=3").is_ok());
+    assert!(a.address("sock://239.1.2.3:5000?interface=127.0.0.1").is_ok());
     // A group is nothing to connect to.
     assert_eq!(a.resolve("sock://239.1.2.3:5000"), Err(ConnectError::BadUri));
 }
@@ -131,7 +131,7 @@ fn the_uri_says_how_far_frames_go() {
     let mut b = open("127.0.0.1", &[]);
     for (more, ttl) in [("", 1), ("?ttl=1", 1), ("?ttl=9&interface=lo", 9)] {
         let (plain, port) = crate::sys::member("239.255.71.6");
-        let to = a.group(&format!("sock://239.255.71.6:{port}{more}")).expect("a group");
+        let to = a.address(&format!("sock://239.255.71.6:{port}{more}")).expect("a group");
         assert_eq!(a.send_burst(&[frame(to, b"far")]), 1);
         assert_eq!(crate::sys::receive_ttl(&plain), Some(ttl), "{more}");
     }

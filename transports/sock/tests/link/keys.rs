@@ -2,7 +2,7 @@
 
 use crate::ends::{self, open, try_open};
 use cci_proto::{ConnectError, Status};
-use cci_reliable::Link;
+use cci_reliable::{Link, Names, Wait};
 use cci_sock::DRIVER;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -102,15 +102,12 @@ fn names_are_looked_up_and_other_families_refused() {
     assert!(by_number.is_ok());
     // A name is never looked up where the caller waits for it.
     assert_eq!(a.resolve("sock://localhost:5000"), Err(ConnectError::BadUri));
-    assert_eq!(
-        a.begin_resolve("sock://127.0.0.1:5000", 1).map(|found| found.ok_or(ConnectError::BadUri)),
-        Ok(by_number)
-    );
-    assert_eq!(a.begin_resolve("sock://localhost:5000", 2), Ok(None));
+    assert_eq!(a.begin("sock://127.0.0.1:5000", 1).map(|found| found.ok_or(ConnectError::BadUri)), Ok(by_number));
+    assert_eq!(a.begin("sock://localhost:5000", 2), Ok(None));
     let limit = Timespec { tv_sec: 30, tv_nsec: 0 };
     assert_eq!(poll(&mut [PollFd::new(&*a.waker(), PollFlags::IN)], Some(&limit)), Ok(1), "the waker is not written");
-    assert_eq!(a.next_name(), Some((2, by_number.map_err(|error| error.to_string()))));
-    assert_eq!(a.next_name(), None);
+    assert_eq!(a.next(), Some((2, by_number.map_err(|error| error.to_string()))));
+    assert_eq!(a.next(), None);
     for uri in [
         "sock://[::1]:5000",
         "sock://no-such-host.invalid:5000",

@@ -5,7 +5,7 @@ use crate::connected::{acquaint, has_connected};
 use crate::ends::{Got, frame, open, take, try_open, wait, with_length};
 use crate::sys::{self, own_network};
 use cci_proto::Status;
-use cci_reliable::Link;
+use cci_reliable::{Link, Wait};
 use std::process::Command;
 
 /// Runs `test` in a network name space of its own, set up by these commands. Without the right or

@@ -2,7 +2,7 @@
 
 use crate::ends::{frame, open, take, wait};
 use cci_proto::Time;
-use cci_reliable::Link;
+use cci_reliable::{Link, Wait};
 use std::time::Duration;
 
 #[test]

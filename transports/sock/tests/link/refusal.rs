@@ -2,7 +2,7 @@
 
 use crate::ends::{self, Got, frame, open, take};
 use crate::sys::no_children;
-use cci_reliable::Link;
+use cci_reliable::{Link, Wait};
 
 #[test]
 fn a_refusal_quotes_our_frame() {
