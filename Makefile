@@ -11,7 +11,7 @@
 # make install PREFIX=DIR    library, headers, cci.pc, and the command cci; with PROFILE=profiling not stripped, for perf and gdb
 # make peers                 programs that measure other libraries beside CCI (`cci perf --peers`), as far as these are installed
 # make peers-deps            installs the Debian packages of all of them
-# make nightly               what takes too long for every change: Miri, sanitizers, 64-bit Arm, ...; at most 80 minutes
+# make nightly               what takes too long for every change: Miri, sanitizers, 64-bit Arm, ...; at most 88 minutes
 # make release DRY=yes       what a release would do; without DRY: checks versions and tree, builds, tests, tags
 # make deny                  licences, advisories and sources of the dependencies (needs cargo-deny)
 
