@@ -78,7 +78,7 @@ fn of_transport(transport: &str, arguments: &BenchArguments, mut add: impl FnMut
     let others = if over_network {
         let mut lines = idle_connections(transport, arguments.quick);
         lines.extend(patterns::turns(transport, arguments.quick));
-        lines.extend(patterns::changing(transport));
+        lines.extend(patterns::changing(transport, arguments.quick));
         lines
     } else {
         vec![Line::new(

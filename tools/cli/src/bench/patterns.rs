@@ -44,17 +44,19 @@ fn most_of_none() -> Standard {
 }
 
 /// RMA of memory that changes meanwhile.
-pub(super) fn changing(transport: &str) -> Vec<Line> {
-    let of = |name: &str, read: bool| {
-        let figures = changing::measure(transport, read, changing::OPERATIONS);
-        let what = format!("RMA {name}, 64 KiB with one word changing, to quiet memory");
+pub(super) fn changing(transport: &str, quick: bool) -> Vec<Line> {
+    let of = |name: &str, read: bool, (text, len, operations): (&str, usize, usize)| {
+        let figures = changing::measure(transport, read, len, operations);
+        let what = format!("RMA {name}, {text} with one word changing, to quiet memory");
         let least = Standard::AtLeast { bar: Some(0.5), target: Some(0.9) };
         let speed = Line::new(&what, "x", least, figures.clone().map(|figures| figures.speed));
-        let what = format!("longest RMA {name}, 64 KiB with one word changing, to 4 medians of quiet memory and 10 ms");
+        let what = format!("longest RMA {name}, {text} with one word changing, to 4 medians of quiet memory and 10 ms");
         let most = Standard::AtMost { bar: Some(1.0), target: None };
         [speed, Line::new(&what, "x", most, figures.map(|figures| figures.longest))]
     };
-    [of("write", false), of("read", true)].concat()
+    let sizes = [("8 B", 8, changing::OPERATIONS), ("64 KiB", 64 << 10, changing::OPERATIONS), ("64 MiB", 64 << 20, 3)];
+    let sizes = &sizes[..if quick { 2 } else { 3 }];
+    sizes.iter().flat_map(|size| [of("write", false, *size), of("read", true, *size)].concat()).collect()
 }
 
 /// The wake-up of an endpoint that sleeps.

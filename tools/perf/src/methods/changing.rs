@@ -12,10 +12,6 @@ use std::time::{Duration, Instant};
 pub const OPERATIONS: usize = 1000;
 const BLOCKS: usize = 7;
 const FIRST: usize = 10;
-/// Bytes of an operation.
-const LEN: usize = 64 << 10;
-/// Where the word lies that changes.
-const WORD: u64 = LEN as u64 / 2;
 /// Changes between two polls of the thread that makes them.
 const CHANGES: u64 = 50;
 /// How long one operation may take.
@@ -30,31 +26,33 @@ pub struct Figures {
     pub longest: f64,
 }
 
-/// Reads, or writes, so many times a block.
+/// Reads, or writes, `len` bytes so many times a block. One word in the middle changes.
 ///
 /// # Errors
 ///
 /// An operation fails, or does not end.
-pub fn measure(transport: &str, read: bool, operations: usize) -> Result<Figures, UserError> {
+pub fn measure(transport: &str, read: bool, len: usize, operations: usize) -> Result<Figures, UserError> {
     let opening = Opening::on_loopback(transport);
     let (client, server) = (Facade::open(&opening)?, Facade::open(&opening)?);
     let connection = join(&client, &server, Attribute::ReliableOrdered)?;
     let no_memory = || while_doing("cannot get memory");
-    let local = SharedMemory::new(LEN).map_err(no_memory())?;
-    let remote = SharedMemory::new(LEN).map_err(no_memory())?;
+    let local = SharedMemory::new(len).map_err(no_memory())?;
+    let remote = SharedMemory::new(len).map_err(no_memory())?;
     let (local_handle, remote_handle) = (client.register(local.memory())?, server.register(remote.memory())?);
-    let transfer = Transfer { local: &local_handle, remote: &remote_handle, len: LEN as u64, read, message: false };
+    let transfer = Transfer { local: &local_handle, remote: &remote_handle, len: len as u64, read, message: false };
     let source = if read { remote.memory() } else { local.memory() };
+    // The memory of one word has no other.
+    let word = if len > 8 { (len / 2) as u64 } else { 0 };
     // The other thread is to change the word.
     let is_changing = AtomicBool::new(false);
     beside(
-        |is_over| serve(&server, &source, &is_changing, is_over),
+        |is_over| serve(&server, &source, word, &is_changing, is_over),
         || blocks(&is_changing, operations, || operation(&client, connection, &transfer)),
     )
 }
 
 /// Makes progress at the peer, and changes the word if it is to change, until all is over.
-fn serve(server: &Facade, source: &Memory, is_changing: &AtomicBool, is_over: &AtomicBool) {
+fn serve(server: &Facade, source: &Memory, word: u64, is_changing: &AtomicBool, is_over: &AtomicBool) {
     let mut number = 0_u64;
     while !is_over.load(Ordering::Relaxed) {
         let _ = server.poll::<false>();
@@ -62,7 +60,7 @@ fn serve(server: &Facade, source: &Memory, is_changing: &AtomicBool, is_over: &A
             for _ in 0..CHANGES {
                 number = number.wrapping_add(1);
                 // The word is whole within the memory: never refused.
-                let _ = source.copy_in(WORD, &number.to_ne_bytes());
+                let _ = source.copy_in(word, &number.to_ne_bytes());
             }
         }
     }
@@ -78,7 +76,7 @@ fn blocks(
     for _ in 0..BLOCKS {
         let times = [false, true].map(|is_changing| {
             changes.store(is_changing, Ordering::Relaxed);
-            (0..FIRST).try_for_each(|_| operation().map(|_| ()))?;
+            (0..FIRST.min(operations)).try_for_each(|_| operation().map(|_| ()))?;
             (0..operations).map(|_| operation()).collect::<Result<Vec<_>, UserError>>()
         });
         let [still, moving] = times;
@@ -134,8 +132,10 @@ mod tests {
     #[test]
     fn both_directions_are_measured() {
         for read in [false, true] {
-            let figures = measure("sock", read, 20).expect("figures");
-            assert!(figures.speed > 0.0 && figures.longest > 0.0);
+            for len in [8, 64 << 10] {
+                let figures = measure("sock", read, len, 20).expect("figures");
+                assert!(figures.speed > 0.0 && figures.longest > 0.0, "{len} bytes: {figures:?}");
+            }
         }
     }
 }
