@@ -36,7 +36,7 @@ pub unsafe fn into_cell<T>(endpoint: EndpointFor<T>) -> &'static EndpointCell {
     endpoint.leave_open()
 }
 
-/// The pointer that a binding's program holds until it returns the event by [`return_event`].
+/// The pointer that a binding's program holds until it returns the event by `__binding::return_event`.
 #[must_use]
 pub fn into_raw(event: Event<'_>) -> NonNull<EventCell> {
     event.into_slot()
