@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// Far longer than anything here takes, so that a machine under load does not fail a test.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// What makes a run of blocks very long: by its time alone it has a limited number of blocks.
+const VERY_LONG: &[&str] = &["-t", "3000s", "--blocks", "1000000"];
 
 /// A spread that is never exceeded: these tests run on machines that do much else.
 const ANY: &str = "1000000%";
@@ -212,7 +214,7 @@ fn a_signal_ends_a_run_and_what_was_measured_is_shown_and_written() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let server = Server::start();
         for to in [&["--local"][..], &["--connect", &server.uri]] {
-            let run = [&["pingpong", "-s", "8", "-t", "3000s", "--launches", "1"], to].concat();
+            let run = [&["pingpong", "-s", "8", "--launches", "1"], VERY_LONG, to].concat();
             let (shown, document) = ended_by(signal, &run);
             assert!(shown.contains("half round trip"), "{shown}");
             positive(&document["rows"][0], "median_ns");
@@ -223,8 +225,8 @@ fn a_signal_ends_a_run_and_what_was_measured_is_shown_and_written() {
 #[test]
 fn a_signal_ends_every_measurement_and_what_was_measured_is_shown_and_written() {
     for (arguments, shown, field) in [
-        (&["jitter", "--local", "-s", "8", "-t", "3000s", "--launches", "1"][..], "round trips of 8 B", "median_ns"),
-        (&["overlap", "--local", "--op", "write", "-s", "64K", "-t", "3000s", "--launches", "1"], "computing", ""),
+        (&["jitter", "--local", "-s", "8", "--launches", "1"][..], "round trips of 8 B", "median_ns"),
+        (&["overlap", "--local", "--op", "write", "-s", "64K", "--launches", "1"], "computing", ""),
         (&["threads", "--upto", "2", "-s", "8", "-t", "14s"], "threads", ""),
         (&["logp", "--local", "-s", "8", "-t", "3000s"], "Fit:", "round_trip_ns"),
         (&["breakdown", "--local", "-s", "8", "-t", "3000s"], "flow-control", "total_ns"),
@@ -232,6 +234,8 @@ fn a_signal_ends_every_measurement_and_what_was_measured_is_shown_and_written() 
         (&["idle", "--seconds", "3000"], "idle", "seconds"),
         (&["memory", "--connections", "1000000"], "connections", "endpoint_resident_bytes"),
     ] {
+        let in_blocks = ["jitter", "overlap"].contains(&arguments[0]);
+        let arguments = &[arguments, if in_blocks { VERY_LONG } else { &[] }].concat()[..];
         let (text, document) = ended_by(Signal::TERM, arguments);
         assert!(text.contains(shown), "{arguments:?}: {text}");
         let found = &document["findings"][0];
@@ -278,9 +282,10 @@ fn under_way(pid: u32, is_idle: bool) {
 
 #[test]
 fn a_run_under_nohup_outlives_its_terminal() {
-    for arguments in
-        [&["pingpong", "--local", "-s", "8", "-t", "3000s", "--launches", "1"][..], &["idle", "--seconds", "3000"]]
-    {
+    for arguments in [
+        &[&["pingpong", "--local", "-s", "8", "--launches", "1"], VERY_LONG].concat()[..],
+        &["idle", "--seconds", "3000"],
+    ] {
         let mut command = Command::new("nohup");
         command.arg(env!("CARGO_BIN_EXE_cci")).arg("perf").args(arguments).env_remove("CCI_CONFIG");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
