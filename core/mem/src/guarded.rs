@@ -238,7 +238,7 @@ impl<T> Guarded<T> {
     /// until the other thread has left. From then on the value is for many threads. `is_meant`
     /// checks that the value is still the one that was meant; if not, its owner keeps it.
     ///
-    /// A thread suspended while it enters may write the owner slot [`ONE_THREAD`] at any time
+    /// A thread suspended while it enters may write the owner slot `ONE_THREAD` at any time
     /// later. So the value must not belong to one thread again.
     #[cold]
     pub fn seize(&self, is_meant: impl FnOnce(&T) -> bool) -> Option<Guard<'_, T>> {
