@@ -124,7 +124,7 @@ impl OperationQueue {
     /// How many they are.
     pub(crate) fn len(&self) -> usize {
         let behind = self.holds.iter().map(|hold| hold.behind.len());
-        self.operations.len() + self.parked.len() + behind.sum::<usize>()
+        self.operations.len() + self.parked() + behind.sum::<usize>()
     }
 
     pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut Op> {
@@ -175,9 +175,9 @@ impl OperationQueue {
         self.operations.extend(self.unasked.drain(..room));
     }
 
-    /// Large messages that wait for memory.
+    /// Large messages that wait for memory, also those for which the peer is not asked yet.
     pub(crate) fn parked(&self) -> usize {
-        self.parked.len()
+        self.parked.len() + self.unasked.len()
     }
 
     /// Whether no further large message is to be parked.
