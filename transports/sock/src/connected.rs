@@ -4,10 +4,10 @@
 
 use crate::ERRORS_AT_ONCE;
 use crate::address;
-use crate::open::{self, How};
 use crate::ready::Ready;
 use crate::receive::{Receiver, Stream};
 use crate::reports::Reports;
+use crate::socket::{self, How};
 use crate::sys;
 use crate::transmit::{BurstOutcome, Transmitter, is_want_of_room};
 use cci_mem::cancellation::Uncancelled;
@@ -319,13 +319,13 @@ fn is_passing(error: Errno) -> bool {
 
 /// Opens a socket with the name of the endpoint's own, connected to `to`.
 fn open_connected(own: &OwnedFd, how: How, to: &Address) -> Result<OwnedFd, Errno> {
-    let socket = open::datagram_socket(how.is_v4)?;
+    let socket = socket::datagram_socket(how.is_v4)?;
     // A thread that has moved to another network namespace would open it there.
     if !sys::is_same_network(own.as_fd(), socket.as_fd()) {
         return Err(Errno::XDEV);
     }
-    open::configure(&socket, how.is_v4, how.wants_marks)?;
-    open::prepare_to_receive(&socket, how)?;
+    socket::configure(&socket, how.is_v4, how.wants_marks)?;
+    socket::prepare_to_receive(&socket, how)?;
     let name = getsockname(own)?;
     // Both sockets must allow the shared name, for this moment only: ports of endpoints are not
     // shared.

@@ -2,8 +2,8 @@
 
 use crate::address::{self, Uri, Way};
 use crate::interface::{self, LocalAddress};
-use crate::open::{self, How};
 use crate::receive::{Receiver, Stream};
+use crate::socket::{self, How};
 use crate::sys::{self, Choice};
 use cci_proto::{Address, ConnectError};
 use rustix::fd::{AsFd, OwnedFd};
@@ -52,7 +52,7 @@ impl GroupUri {
     /// Opens a socket that has joined the group and receives nothing else.
     fn join(&self, how: How) -> Result<OwnedFd, Errno> {
         let is_v4 = self.ip.is_ipv4();
-        let socket = open::datagram_socket(is_v4)?;
+        let socket = socket::datagram_socket(is_v4)?;
         sockopt::set_socket_reuseaddr(&socket, true)?;
         // Otherwise it would receive this group on every interface on which another program joined
         // it.
@@ -71,7 +71,7 @@ impl GroupUri {
                 sockopt::set_ipv6_add_membership(&socket, &group, index)?;
             }
         }
-        open::prepare_to_receive(&socket, how)?;
+        socket::prepare_to_receive(&socket, how)?;
         Ok(socket)
     }
 }

@@ -10,15 +10,15 @@ use crate::ready::Ready;
 use crate::receive::{Receiver, Stream};
 use crate::reports::{Reports, overhead};
 use crate::resolver::Resolver;
+use crate::socket::{configure, datagram_socket, set_buffers};
 use crate::sys::{self, Choice, SendBatch};
 use crate::transmit::Transmitter;
 use crate::{MAX_FRAME, Sock};
-use cci_mem::inherited::close_in_children;
 use cci_proto::Status;
 use cci_transport::{Arguments, OpenError, child_holds, room_for};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with, sockopt};
+use rustix::net::{bind, getsockname};
 use std::net::{IpAddr, SocketAddr};
 
 /// Bytes of the socket's buffers unless the key `bufsize` is set.
@@ -31,9 +31,6 @@ pub(crate) const MIN_PACKET: u64 = 1280;
 const STRIDE: usize = 1 << 16;
 /// More than the buffers of datagrams and the tables of an endpoint take, bytes.
 const BUFFERS: usize = 4 << 20;
-/// ECN-capable transport, ECT(0): RFC 3168.
-const ECT_0: u8 = 2;
-
 /// The settings of a device.
 #[derive(Debug, Default)]
 struct Settings {
@@ -140,34 +137,6 @@ impl Sock {
     }
 }
 
-/// How further sockets of an endpoint are made.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct How {
-    pub(crate) is_v4: bool,
-    /// Congestion is marked where the datagrams come from.
-    pub(crate) wants_marks: bool,
-    pub(crate) coalesces: bool,
-    /// Bytes of each of its buffers.
-    pub(crate) buffer: usize,
-}
-
-/// Gives a socket its buffers, and has datagrams put together there.
-pub(crate) fn prepare_to_receive(socket: &OwnedFd, how: How) -> Result<(), Errno> {
-    set_buffers(socket, how.buffer);
-    if how.coalesces {
-        sys::choose(socket.as_fd(), how.is_v4, Choice::Coalesce, 1)?;
-    }
-    Ok(())
-}
-
-/// A UDP socket that never blocks.
-pub(crate) fn datagram_socket(is_v4: bool) -> Result<OwnedFd, Errno> {
-    let family = if is_v4 { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
-    close_in_children(&socket);
-    Ok(socket)
-}
-
 /// Whether a child of this process has the port: it was made without the handlers of `fork`, and
 /// keeps a copy of a socket.
 fn is_held_by_child(ip: IpAddr, port: u16) -> bool {
@@ -203,34 +172,6 @@ fn bind_to(socket: &OwnedFd, place: &LocalAddress, port: u16) -> Result<u16, Ope
     })?;
     let bound = getsockname(socket).and_then(SocketAddr::try_from);
     bound.map(|name| name.port()).map_err(|error| OpenError::system("cannot learn the port of a sock endpoint", error))
-}
-
-/// `wants_marks`: congestion is marked where the datagrams come from, and to be told with each.
-pub(crate) fn configure(socket: &OwnedFd, is_v4: bool, wants_marks: bool) -> Result<(), Errno> {
-    sys::choose(socket.as_fd(), is_v4, Choice::Reports, 1)?;
-    sys::choose(socket.as_fd(), is_v4, Choice::Probe, libc::IP_PMTUDISC_PROBE)?;
-    // A host that does not let frames be marked still carries them.
-    let _ = if is_v4 {
-        sockopt::set_ip_tos(socket, ECT_0).and_then(|()| sockopt::set_ip_recvtos(socket, wants_marks))
-    } else {
-        sockopt::set_ipv6_tclass(socket, ECT_0.into()).and_then(|()| sockopt::set_ipv6_recvtclass(socket, wants_marks))
-    };
-    Ok(())
-}
-
-/// Asks for buffers of so many bytes of frames each way, and returns how many the receive buffer
-/// was given. The kernel keeps the double for its own overhead, which frames of 1,200 bytes use up
-/// (2,304 bytes each on Linux 6); so half of what it says is for frames.
-fn set_buffers(socket: &OwnedFd, bytes: usize) -> u32 {
-    // The first needs a privilege; the second is cut by the system's limit.
-    if sockopt::set_socket_recv_buffer_size_force(socket, bytes).is_err() {
-        let _ = sockopt::set_socket_recv_buffer_size(socket, bytes);
-    }
-    if sockopt::set_socket_send_buffer_size_force(socket, bytes).is_err() {
-        let _ = sockopt::set_socket_send_buffer_size(socket, bytes);
-    }
-    let given = sockopt::socket_recv_buffer_size(socket).unwrap_or(bytes);
-    u32::try_from(given / 2).unwrap_or(u32::MAX)
 }
 
 /// The largest frame on any path, and the largest on every path, bytes.

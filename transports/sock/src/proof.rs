@@ -2,7 +2,7 @@
 //! loop-back interface.
 
 use crate::address;
-use crate::open::datagram_socket;
+use crate::socket::datagram_socket;
 use crate::sys::{self, Arrival, Choice, Naming, RecvBatch, Run, SendBatch};
 use cci_proto::Address;
 use cci_reliable::Outgoing;
