@@ -2,8 +2,8 @@
 
 use crate::address::{self, Uri, Way};
 use crate::interface::{self, LocalAddress};
-use crate::receive::{Receiver, Stream};
 use crate::socket::{self, How};
+use crate::sockets::receive::{Receiver, Stream};
 use crate::sys::{self, Choice};
 use cci_proto::{Address, ConnectError};
 use rustix::fd::{AsFd, OwnedFd};

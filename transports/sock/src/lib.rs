@@ -3,37 +3,34 @@
 #![deny(unsafe_code)]
 
 mod address;
-mod connected;
 mod driver;
 mod groups;
 mod interface;
 mod open;
 mod proof;
 mod ready;
-mod receive;
-mod reports;
 mod resolver;
 mod socket;
+mod sockets;
 #[allow(unsafe_code)]
 mod sys;
-mod transmit;
 
 use cci_proto::{Address, ConnectError, Time};
 use cci_reliable::{Incoming, Link, Names, Outgoing, Wait};
 use cci_transport::monotonic;
-use connected::Connected;
 use groups::{GroupUri, Groups};
 use interface::LocalAddress;
 use ready::Ready;
-use receive::{Receiver, Stream};
-use reports::Reports;
 use resolver::Resolver;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use socket::How;
+use sockets::connected::Connected;
+use sockets::receive::{Receiver, Stream};
+use sockets::reports::Reports;
+use sockets::transmit::{Blocked, Transmitter};
 use std::fmt;
 use std::sync::Arc;
-use transmit::{Blocked, Transmitter};
 
 pub use driver::DRIVER;
 
@@ -254,7 +251,8 @@ impl Link for Sock {
     }
 
     fn send_burst(&mut self, frames: &[Outgoing<'_>]) -> usize {
-        let connected::SendOutcome { count: taken, is_full } = self.connected.send(frames, &mut self.transmitter);
+        let sockets::connected::SendOutcome { count: taken, is_full } =
+            self.connected.send(frames, &mut self.transmitter);
         if taken == frames.len() || is_full {
             return taken;
         }

@@ -1,18 +1,18 @@
 //! Opening the socket.
 
 use crate::address::{self, SCHEME};
-use crate::connected::Connected;
 use crate::driver::DRIVER;
 use crate::groups::Groups;
 use crate::interface::{self, LocalAddress};
 use crate::proof;
 use crate::ready::Ready;
-use crate::receive::{Receiver, Stream};
-use crate::reports::{Reports, overhead};
 use crate::resolver::Resolver;
 use crate::socket::{configure, datagram_socket, set_buffers};
+use crate::sockets::connected::Connected;
+use crate::sockets::receive::{Receiver, Stream};
+use crate::sockets::reports::{Reports, overhead};
+use crate::sockets::transmit::Transmitter;
 use crate::sys::{self, Choice, SendBatch};
-use crate::transmit::Transmitter;
 use crate::{MAX_FRAME, Sock};
 use cci_proto::Status;
 use cci_transport::{Arguments, OpenError, child_holds, room_for};

@@ -5,11 +5,11 @@
 use crate::ERRORS_AT_ONCE;
 use crate::address;
 use crate::ready::Ready;
-use crate::receive::{Receiver, Stream};
-use crate::reports::Reports;
 use crate::socket::{self, How};
+use crate::sockets::receive::{Receiver, Stream};
+use crate::sockets::reports::Reports;
+use crate::sockets::transmit::{BurstOutcome, Transmitter, is_want_of_room};
 use crate::sys;
-use crate::transmit::{BurstOutcome, Transmitter, is_want_of_room};
 use cci_mem::cancellation::Uncancelled;
 use cci_proto::Address;
 use cci_reliable::{Incoming, Outgoing};

@@ -2,7 +2,7 @@
 
 use super::{Blocked, BurstOutcome, Kernel, MAX_RUN, REMEMBERED, Run, SEGMENTS, Transmitter, len};
 use crate::address;
-use crate::reports::Reports;
+use crate::sockets::reports::Reports;
 use crate::sys::{Naming, RUNS, VECTORS};
 use cci_proto::Address;
 use cci_reliable::{Incoming, Outgoing};

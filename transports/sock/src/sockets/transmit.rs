@@ -1,6 +1,6 @@
 //! Sending: which frames leave together, and what an error of the system means.
 
-use crate::reports::Reports;
+use crate::sockets::reports::Reports;
 use crate::sys::{Naming, RUNS, Run, SendBatch, VECTORS};
 use cci_proto::{Address, Time};
 use cci_reliable::Outgoing;
