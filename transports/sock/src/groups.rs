@@ -3,7 +3,7 @@
 use crate::address::{self, Uri, Way};
 use crate::interface::{self, LocalAddress};
 use crate::socket::{self, How};
-use crate::sockets::receive::{Receiver, Stream};
+use crate::sockets::{Receiver, Stream};
 use crate::sys::{self, Choice};
 use cci_proto::{Address, ConnectError};
 use rustix::fd::{AsFd, OwnedFd};

@@ -1,5 +1,6 @@
 //! Opening the socket.
 
+use crate::Sock;
 use crate::address::{self, SCHEME};
 use crate::driver::DRIVER;
 use crate::groups::Groups;
@@ -7,13 +8,9 @@ use crate::interface::{self, LocalAddress};
 use crate::proof;
 use crate::ready::Ready;
 use crate::resolver::Resolver;
-use crate::socket::{configure, datagram_socket, set_buffers};
-use crate::sockets::connected::Connected;
-use crate::sockets::receive::{Receiver, Stream};
-use crate::sockets::reports::{Reports, overhead};
-use crate::sockets::transmit::Transmitter;
-use crate::sys::{self, Choice, SendBatch};
-use crate::{MAX_FRAME, Sock};
+use crate::socket::{How, MAX_FRAME, configure, datagram_socket, overhead, set_buffers};
+use crate::sockets::Sockets;
+use crate::sys::{self, Choice};
 use cci_proto::Status;
 use cci_transport::{Arguments, OpenError, child_holds, room_for};
 use rustix::fd::{AsFd, OwnedFd};
@@ -27,8 +24,6 @@ const BUFFER: usize = 4 << 20;
 const BASE_FRAME: u16 = 1200;
 /// The smallest packet that the key `mtu` may name: the smallest MTU of IPv6, RFC 8200 section 5.
 pub(crate) const MIN_PACKET: u64 = 1280;
-/// Bytes of a receive buffer. No datagram is longer, put together or not.
-const STRIDE: usize = 1 << 16;
 /// More than the buffers of datagrams and the tables of an endpoint take, bytes.
 const BUFFERS: usize = 4 << 20;
 /// The settings of a device.
@@ -114,23 +109,18 @@ impl Sock {
         room_for(BUFFERS)?;
         let (mtu, base_mtu) = frame_sizes(&socket, &place, settings.mtu)?;
         let ready = Ready::new(&socket).map_err(system)?;
+        let how = How { is_v4, wants_marks: !place.loopback, coalesces: offloads.no_coalescing.is_none(), buffer };
         Ok(Self {
             resolver: Resolver::new(ready.waker()),
             ready,
             uri: format!("{SCHEME}{}", place.host_and_port(port)),
-            transmitter: Transmitter::new(SendBatch::new(place.home()), offloads.no_segmentation),
-            receiver: Receiver::new(STRIDE, !place.loopback).map_err(system)?,
-            stream: Stream::default(),
-            connected: Connected::default(),
-            reports: Reports::new(mtu, is_v4),
+            sockets: Sockets::new(socket, how, mtu, place.home(), offloads.no_segmentation).map_err(system)?,
             groups: Groups::default(),
             no_coalescing: offloads.no_coalescing,
             unchecked_on_host: settings.unchecked_on_host,
-            socket,
             place,
             mtu,
             base_mtu,
-            buffer,
             recv_buffer,
             calls: 0,
         })

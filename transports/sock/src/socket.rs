@@ -6,8 +6,15 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 
+/// Largest frame, bytes: fits into a datagram of either family.
+pub const MAX_FRAME: u16 = 65_000;
 /// ECN-capable transport, ECT(0): RFC 3168.
 const ECT_0: u8 = 2;
+
+/// Bytes of IP and UDP headers.
+pub(crate) const fn overhead(is_v4: bool) -> u32 {
+    if is_v4 { 28 } else { 48 }
+}
 
 /// How further sockets of an endpoint are made.
 #[derive(Clone, Copy, Debug)]

@@ -2,13 +2,13 @@
 //! that frames go to. The system then looks up no route for each datagram sent, and no socket for
 //! each datagram received (`docs/design/sock.md`).
 
-use crate::ERRORS_AT_ONCE;
+use super::ERRORS_AT_ONCE;
+use super::receive::{Receiver, Stream};
+use super::reports::Reports;
+use super::transmit::{BurstOutcome, Transmitter, is_want_of_room};
 use crate::address;
 use crate::ready::Ready;
 use crate::socket::{self, How};
-use crate::sockets::receive::{Receiver, Stream};
-use crate::sockets::reports::Reports;
-use crate::sockets::transmit::{BurstOutcome, Transmitter, is_want_of_room};
 use crate::sys;
 use cci_mem::cancellation::Uncancelled;
 use cci_proto::Address;
@@ -43,14 +43,14 @@ struct Open {
 
 /// What the connected socket has taken of a burst.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SendOutcome {
-    pub(crate) count: usize,
+pub(super) struct SendOutcome {
+    pub(super) count: usize,
     /// The socket has no room. The rest must wait, because it would overtake by another socket.
-    pub(crate) is_full: bool,
+    pub(super) is_full: bool,
 }
 
 /// The connected socket, if there is one, and the streak that earns it.
-pub(crate) struct Connected {
+pub(super) struct Connected {
     open: Option<Open>,
     /// The peer of the current streak on the endpoint's own socket, and its datagrams.
     to: Address,
@@ -60,9 +60,9 @@ pub(crate) struct Connected {
     /// Datagrams sent by the open connected socket.
     served: u32,
     /// The socket reported an error, and must be closed.
-    pub(crate) has_failed: bool,
+    has_failed: bool,
     /// The socket may have an error: its queue must be read.
-    pub(crate) may_have_failed: bool,
+    may_have_failed: bool,
     /// The last datagrams arrived at this socket, not at the endpoint's own.
     found_last: bool,
     calls: u32,
@@ -90,13 +90,13 @@ impl Default for Connected {
 impl Connected {
     /// The socket.
     #[inline]
-    pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
+    pub(super) fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.open.as_ref().map(|open| open.socket.as_fd())
     }
 
     /// Whether it is connected to this address.
     #[inline]
-    pub(crate) fn is_to(&self, to: &Address) -> bool {
+    pub(super) fn is_to(&self, to: &Address) -> bool {
         self.open.as_ref().is_some_and(|open| open.to == *to)
     }
 
@@ -104,7 +104,7 @@ impl Connected {
     /// is left, and finds why a frame cannot be sent. Probes go there too, because one that is too
     /// long must not close this socket.
     #[inline]
-    pub(crate) fn send(&mut self, frames: &[Outgoing<'_>], transmitter: &mut Transmitter) -> SendOutcome {
+    pub(super) fn send(&mut self, frames: &[Outgoing<'_>], transmitter: &mut Transmitter) -> SendOutcome {
         let is_for = |open: &&Open| frames.iter().all(|frame| frame.to == open.to && !frame.probe);
         let Some(open) = self.open.as_ref().filter(is_for) else { return SendOutcome::default() };
         let before = transmitter.sent.datagrams;
@@ -136,13 +136,30 @@ impl Connected {
 
     /// Whether the next receive must read its errors, open it, or close it.
     #[inline]
-    pub(crate) fn is_unsettled(&self) -> bool {
-        self.has_failed || self.may_have_failed || self.is_wanted()
+    pub(super) fn is_unsettled(&self) -> bool {
+        self.has_pending() || self.is_wanted()
+    }
+
+    /// Whether it has an error, or may have one, that is to be read.
+    #[inline]
+    pub(super) fn has_pending(&self) -> bool {
+        self.has_failed || self.may_have_failed
+    }
+
+    /// Whether the next receive must open it, or close it.
+    #[inline]
+    pub(super) fn is_to_change(&self) -> bool {
+        self.has_failed || self.is_wanted()
+    }
+
+    /// The handle tells of an error of this socket.
+    pub(super) fn on_report(&mut self) {
+        self.has_failed |= self.open.is_some();
     }
 
     /// Reads the error that may have cut a call short. It concerns the peer.
     #[cold]
-    pub(crate) fn clear_up(&mut self, sink: &mut dyn FnMut(Incoming<'_>), reports: &mut Reports) -> usize {
+    pub(super) fn clear_up(&mut self, sink: &mut dyn FnMut(Incoming<'_>), reports: &mut Reports) -> usize {
         let Some(open) = self.open.as_ref().filter(|_| std::mem::take(&mut self.may_have_failed)) else { return 0 };
         let shown = reports.show_beside(open.socket.as_fd(), sink);
         self.has_failed |= shown > 0;
@@ -151,7 +168,7 @@ impl Connected {
 
     /// Passes on what is left in a retired socket, and its error queue.
     #[cold]
-    pub(crate) fn drain(
+    pub(super) fn drain(
         &mut self,
         receiver: &mut Receiver,
         sink: &mut dyn FnMut(Incoming<'_>),
@@ -175,7 +192,7 @@ impl Connected {
     }
 
     /// Receives datagrams. An error concerns the peer: it must be read, and the socket closed.
-    pub(crate) fn take(&mut self, receiver: &mut Receiver, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+    pub(super) fn take(&mut self, receiver: &mut Receiver, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let Some(Open { socket, to, stream, .. }) = &mut self.open else { return 0 };
         match receiver.take(socket.as_fd(), stream, budget, sink) {
             Ok(count) => count,
@@ -194,7 +211,7 @@ impl Connected {
     /// one peer they continue or begin a streak, otherwise they end it. Probes and frames to groups
     /// change nothing.
     #[inline]
-    pub(crate) fn note_others(&mut self, frames: &[Outgoing<'_>], datagrams: u64) {
+    pub(super) fn note_others(&mut self, frames: &[Outgoing<'_>], datagrams: u64) {
         let mut to = None;
         for frame in frames {
             if frame.probe || to == Some(frame.to) || address::way(&frame.to).is_some() {
@@ -215,13 +232,13 @@ impl Connected {
 
     /// Whether the peer of the last frames has earned the socket.
     #[inline]
-    pub(crate) fn is_wanted(&self) -> bool {
+    pub(super) fn is_wanted(&self) -> bool {
         self.streak >= self.needed
     }
 
     /// Opens the socket for the peer of the last frames. No other one may be open.
     #[cold]
-    pub(crate) fn open(&mut self, own: &OwnedFd, how: How, ready: &Ready) {
+    pub(super) fn open(&mut self, own: &OwnedFd, how: How, ready: &Ready) {
         let _uncancelled = Uncancelled::new();
         self.streak = 0;
         let to = self.to;
@@ -244,7 +261,7 @@ impl Connected {
     /// would lose datagrams that arrive meanwhile, and all later ones where a forked child still
     /// has the descriptor.
     #[cold]
-    pub(crate) fn retire(&mut self) {
+    pub(super) fn retire(&mut self) {
         let _uncancelled = Uncancelled::new();
         if let Some(open) = &self.open
             && let Ok(name) = getsockname(&open.socket).and_then(SocketAddr::try_from)
@@ -260,7 +277,7 @@ impl Connected {
 
     /// Closes the socket. Datagrams that it still holds are lost.
     #[cold]
-    pub(crate) fn close(&mut self, ready: &Ready) {
+    pub(super) fn close(&mut self, ready: &Ready) {
         let _uncancelled = Uncancelled::new();
         if std::mem::take(&mut self.has_failed) {
             self.streak = 0;
@@ -279,7 +296,7 @@ impl Connected {
     }
 
     /// Chooses whether arrivals make the handle readable. A socket for which that fails is closed.
-    pub(crate) fn watch(&mut self, ready: &Ready, on: bool) {
+    pub(super) fn watch(&mut self, ready: &Ready, on: bool) {
         let Some(open) = self.open.as_mut().filter(|open| open.is_watched != on) else { return };
         match ready.watch_connected(&open.socket, on) {
             Ok(()) => open.is_watched = on,
@@ -290,7 +307,7 @@ impl Connected {
     /// Whether this call reads this socket first, and whether it reads the other one too if the
     /// first is empty.
     #[inline]
-    pub(crate) fn next_look(&mut self) -> (bool, bool) {
+    pub(super) fn next_look(&mut self) -> (bool, bool) {
         self.calls = self.calls.wrapping_add(1);
         let is_turn = self.calls.is_multiple_of(OTHER_EVERY);
         let is_mixed = self.mixed > 0;
@@ -300,7 +317,7 @@ impl Connected {
 
     /// Records which socket had datagrams.
     #[inline]
-    pub(crate) fn note_found(&mut self, here: bool) {
+    pub(super) fn note_found(&mut self, here: bool) {
         if self.found_last != here {
             (self.found_last, self.mixed) = (here, MIXED);
         }

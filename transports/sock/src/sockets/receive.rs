@@ -20,18 +20,18 @@ const WANT_LARGE: usize = 4;
 
 /// What has arrived.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Received {
-    pub(crate) frames: u64,
-    pub(crate) datagrams: u64,
-    pub(crate) coalesced: u64,
-    pub(crate) dropped: u64,
+pub(super) struct Received {
+    pub(super) frames: u64,
+    pub(super) datagrams: u64,
+    pub(super) coalesced: u64,
+    pub(super) dropped: u64,
 }
 
 /// How datagrams come at a socket.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     /// Who alone sends what arrives there, if that is known.
-    pub(crate) only: Option<Address>,
+    pub(super) only: Option<Address>,
     /// Calls in a row that found as much as they asked for.
     streak: usize,
     /// The last datagram of the last call was large.
@@ -57,13 +57,13 @@ pub(crate) struct Receiver {
     offset: usize,
     /// The group's number, if the datagrams are of one.
     group: Option<u32>,
-    pub(crate) received: Received,
+    pub(super) received: Received,
 }
 
 impl Receiver {
     /// Buffers of `stride` bytes each. `wants_marks`: congestion is marked where the datagrams come
     /// from.
-    pub(crate) fn new(stride: usize, wants_marks: bool) -> Result<Self, Errno> {
+    pub(super) fn new(stride: usize, wants_marks: bool) -> Result<Self, Errno> {
         let batch = RecvBatch::new(WANT[WANT.len() - 1], stride)?;
         let arrivals = Vec::with_capacity(batch.capacity());
         Ok(Self { batch, wants_marks, arrivals, at: 0, offset: 0, group: None, received: Received::default() })
@@ -71,14 +71,14 @@ impl Receiver {
 
     /// Whether frames wait to be shown.
     #[inline]
-    pub(crate) fn has_rest(&self) -> bool {
+    pub(super) fn has_rest(&self) -> bool {
         self.at < self.arrivals.len()
     }
 
     /// Takes datagrams from a socket and shows up to about `budget` frames, those first that wait
     /// to be shown; returns how many.
     #[inline]
-    pub(crate) fn take(
+    pub(super) fn take(
         &mut self,
         socket: BorrowedFd<'_>,
         stream: &mut Stream,
@@ -156,7 +156,7 @@ impl Receiver {
     }
 
     /// Shows up to `budget` frames; returns how many.
-    pub(crate) fn show(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+    pub(super) fn show(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let mut shown = 0;
         while shown < budget && self.at < self.arrivals.len() {
             let arrival = self.arrivals[self.at];

@@ -1,6 +1,7 @@
 //! Error reports: ICMP messages and local errors of frames that did not arrive.
 
 use crate::address;
+use crate::socket::{MAX_FRAME, overhead};
 use crate::sys::{Report, is_same_network, take_report};
 use cci_mem::memory::Span;
 use cci_proto::Address;
@@ -31,9 +32,9 @@ struct Oversized {
 }
 
 /// Reads the error queue.
-pub(crate) struct Reports {
+pub(super) struct Reports {
     /// The queue may hold something.
-    pub(crate) pending: bool,
+    pub(super) pending: bool,
     oversized: Vec<Oversized>,
     faults: Vec<Span>,
     room: Box<[u8]>,
@@ -63,11 +64,6 @@ impl Own {
     }
 }
 
-/// Bytes of IP and UDP headers.
-pub(crate) const fn overhead(is_v4: bool) -> u32 {
-    if is_v4 { 28 } else { 48 }
-}
-
 /// Whether an address is one of the host of this socket: another can be bound to it. The thread may
 /// have gone to another network name space, which says nothing about the socket's.
 #[cold]
@@ -85,7 +81,7 @@ fn is_local(address: &Address, socket: BorrowedFd<'_>) -> bool {
 }
 
 impl Reports {
-    pub(crate) fn new(mtu: u16, is_v4: bool) -> Self {
+    pub(super) fn new(mtu: u16, is_v4: bool) -> Self {
         Self {
             pending: false,
             oversized: Vec::with_capacity(OVERSIZED),
@@ -98,7 +94,7 @@ impl Reports {
     }
 
     /// The system has refused a frame as too long. Beyond a few of them nothing new can be learned.
-    pub(crate) fn note_oversized(&mut self, frame: &Outgoing<'_>) {
+    pub(super) fn note_oversized(&mut self, frame: &Outgoing<'_>) {
         if self.oversized.len() < OVERSIZED {
             let len = frame.head.len().min(QUOTED);
             let mut quoted = [0; QUOTED];
@@ -108,7 +104,7 @@ impl Reports {
     }
 
     /// The system cannot read this memory.
-    pub(crate) fn note_fault(&mut self, span: Span) {
+    pub(super) fn note_fault(&mut self, span: Span) {
         if self.faults.len() < FAULTS {
             self.faults.push(span);
         }
@@ -116,7 +112,7 @@ impl Reports {
 
     /// Shows what the queue holds, a few entries at a time; returns how many were shown.
     #[cold]
-    pub(crate) fn show(&mut self, socket: BorrowedFd<'_>, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+    pub(super) fn show(&mut self, socket: BorrowedFd<'_>, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let mut shown = self.faults.len();
         for span in self.faults.drain(..) {
             sink(Incoming::Faulted { span });
@@ -140,7 +136,7 @@ impl Reports {
 
     /// As [`Reports::show`], of another socket's queue.
     #[cold]
-    pub(crate) fn show_beside(&mut self, socket: BorrowedFd<'_>, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+    pub(super) fn show_beside(&mut self, socket: BorrowedFd<'_>, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let pending = std::mem::replace(&mut self.pending, true);
         let shown = self.show(socket, sink);
         self.pending = pending;
@@ -150,7 +146,7 @@ impl Reports {
     fn show_one(&mut self, report: &Report, socket: BorrowedFd<'_>, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let (to, quoted) = (report.to, &self.room[..report.quoted]);
         let mtu = report.mtu.checked_sub(self.overhead).filter(|mtu| *mtu > 0);
-        let mtu = mtu.map(|mtu| u16::try_from(mtu).unwrap_or(u16::MAX).min(crate::MAX_FRAME));
+        let mtu = mtu.map(|mtu| u16::try_from(mtu).unwrap_or(u16::MAX).min(MAX_FRAME));
         match (report.origin, report.kind, report.code) {
             // Port unreachable: RFC 792, RFC 4443 section 3.1.
             (libc::SO_EE_ORIGIN_ICMP, 3, 3) | (libc::SO_EE_ORIGIN_ICMP6, 1, 4) => {

@@ -1,6 +1,6 @@
 //! Sending: which frames leave together, and what an error of the system means.
 
-use crate::sockets::reports::Reports;
+use super::reports::Reports;
 use crate::sys::{Naming, RUNS, Run, SendBatch, VECTORS};
 use cci_proto::{Address, Time};
 use cci_reliable::Outgoing;
@@ -21,7 +21,7 @@ const PATIENCE: u32 = 16;
 const REST: u64 = 100;
 
 /// What sends. The system, except in tests of what happens when it refuses.
-pub(crate) trait Kernel {
+pub(super) trait Kernel {
     /// Sends runs of frames; returns how many runs it took.
     fn send(
         &mut self,
@@ -47,7 +47,7 @@ impl Kernel for SendBatch {
 
 /// Why nothing can be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Blocked {
+pub(super) enum Blocked {
     /// The socket's buffer is full: the socket becomes writable when it has room.
     Buffer,
     /// The interface's queue is full. No descriptor reports room, so the call is retried at this
@@ -57,47 +57,47 @@ pub(crate) enum Blocked {
 
 /// What was sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sent {
-    pub(crate) frames: u64,
+pub(super) struct Sent {
+    pub(super) frames: u64,
     /// What they left in: one for each run.
-    pub(crate) datagrams: u64,
-    pub(crate) calls: u64,
-    pub(crate) segmented: u64,
-    pub(crate) lost: u64,
+    pub(super) datagrams: u64,
+    pub(super) calls: u64,
+    pub(super) segmented: u64,
+    pub(super) lost: u64,
     /// Frames that left by the connected socket.
-    pub(crate) connected: u64,
+    pub(super) connected: u64,
 }
 
 /// What came of frames for a connected socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BurstOutcome {
-    pub(crate) taken: usize,
+pub(super) struct BurstOutcome {
+    pub(super) taken: usize,
     /// A call took less than it was given, and the kernel has swallowed why: it may have been the
     /// error of an earlier datagram.
-    pub(crate) is_cut_short: bool,
+    pub(super) is_cut_short: bool,
     /// What the rest met.
-    pub(crate) met: Result<(), Errno>,
+    pub(super) met: Result<(), Errno>,
 }
 
 /// Sends frames.
-pub(crate) struct Transmitter<K = SendBatch> {
+pub(super) struct Transmitter<K = SendBatch> {
     kernel: K,
     runs: Vec<Run>,
     /// Why the kernel is not asked to cut datagrams, if so.
-    pub(crate) no_offload: Option<String>,
+    pub(super) no_offload: Option<String>,
     off: Off,
-    pub(crate) blocked: Option<Blocked>,
-    pub(crate) sent: Sent,
+    pub(super) blocked: Option<Blocked>,
+    pub(super) sent: Sent,
 }
 
 impl<K: Kernel> Transmitter<K> {
-    pub(crate) fn new(kernel: K, no_offload: Option<String>) -> Self {
+    pub(super) fn new(kernel: K, no_offload: Option<String>) -> Self {
         let runs = Vec::with_capacity(RUNS);
         Self { kernel, runs, no_offload, off: Off::default(), blocked: None, sent: Sent::default() }
     }
 
     /// Sends frames in order; returns how many were taken, those among them that were lost.
-    pub(crate) fn send(&mut self, socket: BorrowedFd<'_>, frames: &[Outgoing<'_>], reports: &mut Reports) -> usize {
+    pub(super) fn send(&mut self, socket: BorrowedFd<'_>, frames: &[Outgoing<'_>], reports: &mut Reports) -> usize {
         self.blocked = None;
         if frames.len() == 1 && self.send_single(socket, frames, reports) {
             return 1;
@@ -134,7 +134,7 @@ impl<K: Kernel> Transmitter<K> {
     }
 
     /// Sends frames in order by a socket that is connected to where all of them go.
-    pub(crate) fn send_connected(&mut self, socket: BorrowedFd<'_>, frames: &[Outgoing<'_>]) -> BurstOutcome {
+    pub(super) fn send_connected(&mut self, socket: BorrowedFd<'_>, frames: &[Outgoing<'_>]) -> BurstOutcome {
         let mut passed = BurstOutcome { taken: 0, is_cut_short: false, met: Ok(()) };
         while passed.taken < frames.len() {
             let rest = &frames[passed.taken..];
@@ -155,7 +155,7 @@ impl<K: Kernel> Transmitter<K> {
     }
 
     /// There is no room, and no descriptor reports when there is.
-    pub(crate) fn rest(&mut self) {
+    pub(super) fn rest(&mut self) {
         self.blocked = Some(Blocked::Queue(monotonic().plus_micros(REST)));
     }
 
@@ -295,7 +295,7 @@ impl<K: Kernel> Transmitter<K> {
     }
 
     /// Why frames to this address are not cut by the kernel.
-    pub(crate) fn why_not(&self, to: &Address) -> Option<String> {
+    pub(super) fn why_not(&self, to: &Address) -> Option<String> {
         self.no_offload.clone().or_else(|| {
             self.off
                 .why(to)
@@ -305,7 +305,7 @@ impl<K: Kernel> Transmitter<K> {
 }
 
 /// Whether the error means only that the system has no room for a datagram now.
-pub(crate) fn is_want_of_room(error: Errno) -> bool {
+pub(super) fn is_want_of_room(error: Errno) -> bool {
     matches!(error, Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM)
 }
 

@@ -1,8 +1,8 @@
 //! What happens when the system refuses, with a system that does so on demand.
 
+use super::super::reports::Reports;
 use super::{Blocked, BurstOutcome, Kernel, MAX_RUN, REMEMBERED, Run, SEGMENTS, Transmitter, len};
 use crate::address;
-use crate::sockets::reports::Reports;
 use crate::sys::{Naming, RUNS, VECTORS};
 use cci_proto::Address;
 use cci_reliable::{Incoming, Outgoing};
