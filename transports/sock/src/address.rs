@@ -164,8 +164,8 @@ impl<'a> Uri<'a> {
     /// Takes a URI apart; `None`: not one of this transport.
     pub(crate) fn parse(uri: &'a str) -> Option<Self> {
         let rest = uri.strip_prefix(SCHEME)?;
-        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (host, port) = place.rsplit_once(':')?;
+        let (authority, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (host, port) = authority.rsplit_once(':')?;
         let host = match host.strip_prefix('[') {
             Some(inner) => inner.strip_suffix(']')?,
             // More than one colon: an IPv6 address without its brackets, whose last group is not to

@@ -25,19 +25,19 @@ pub(crate) struct GroupUri {
 }
 
 impl GroupUri {
-    /// Understands the URI of a group, for an endpoint at `place`.
-    pub(crate) fn parse(uri: &str, place: &LocalAddress, socket: &OwnedFd) -> Result<Self, ConnectError> {
+    /// Understands the URI of a group, for an endpoint at `local`.
+    pub(crate) fn parse(uri: &str, local: &LocalAddress, socket: &OwnedFd) -> Result<Self, ConnectError> {
         let uri = Uri::parse(uri).ok_or(ConnectError::BadUri)?;
         let (ip, zone) = uri.literal().ok_or(ConnectError::BadUri)?;
-        if !ip.is_multicast() || ip.is_ipv4() != place.ip.is_ipv4() {
+        if !ip.is_multicast() || ip.is_ipv4() != local.ip.is_ipv4() {
             return Err(ConnectError::BadUri);
         }
         let interface = match uri.interface.or(zone) {
-            None => place.index,
+            None => local.index,
             Some(name) => match name.parse() {
                 Ok(own) => interface::choose(Some(own), None)
                     .ok()
-                    .and_then(|place| interface::index(socket, &place.interface))
+                    .and_then(|local| interface::index(socket, &local.interface))
                     .ok_or(ConnectError::BadUri)?,
                 Err(_) => interface::index(socket, name).ok_or(ConnectError::BadUri)?,
             },

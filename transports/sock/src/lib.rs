@@ -39,7 +39,7 @@ const GROUPS_EVERY: u32 = 16;
 pub struct Sock {
     sockets: Sockets,
     uri: String,
-    place: LocalAddress,
+    local: LocalAddress,
     mtu: u16,
     base_mtu: u16,
     recv_buffer: u32,
@@ -71,7 +71,7 @@ impl Sock {
         let uri = address::Uri::parse(uri).filter(|uri| uri.interface.is_none() && uri.ttl.is_none());
         let uri = uri.ok_or(ConnectError::BadUri)?;
         if uri.literal().is_some() {
-            return open::resolve(&uri, &self.place, self.sockets.own()).map(Some).ok_or(ConnectError::BadUri);
+            return open::resolve(&uri, &self.local, self.sockets.own()).map(Some).ok_or(ConnectError::BadUri);
         }
         match number {
             Some(number) if self.resolver.ask(number, uri.host, uri.port) => Ok(None),
@@ -192,7 +192,7 @@ impl Wait for Sock {
         if !self.prepare(deadline, wants_write) {
             return false;
         }
-        let found = self.ready.look();
+        let found = self.ready.poll();
         self.sockets.on_found(&found);
         if found.any {
             self.ready.watch_room(self.sockets.own(), false);
@@ -232,7 +232,7 @@ impl Names for Sock {
 
     fn next(&mut self) -> Option<(u64, Result<Address, String>)> {
         let (number, answer) = self.resolver.next_answer()?;
-        Some((number, answer.address(&self.place)))
+        Some((number, answer.address(&self.local)))
     }
 
     fn forget(&mut self, number: u64) {
@@ -242,7 +242,7 @@ impl Names for Sock {
 
 impl cci_reliable::Groups for Sock {
     fn join(&mut self, uri: &str, number: u32) -> Result<(), ConnectError> {
-        let named = GroupUri::parse(uri, &self.place, self.sockets.own())?;
+        let named = GroupUri::parse(uri, &self.local, self.sockets.own())?;
         let (how, ready) = (self.sockets.how(), &self.ready);
         self.groups.join(&named, number, how, |socket| ready.watch_group(socket))
     }
@@ -254,6 +254,6 @@ impl cci_reliable::Groups for Sock {
     }
 
     fn address(&mut self, uri: &str) -> Result<Address, ConnectError> {
-        Ok(GroupUri::parse(uri, &self.place, self.sockets.own())?.address())
+        Ok(GroupUri::parse(uri, &self.local, self.sockets.own())?.address())
     }
 }

@@ -92,12 +92,12 @@ impl Sock {
     pub fn open(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
         let settings = Settings::parse(arguments, service)?;
         let system = |source: Errno| OpenError::system("cannot make the descriptors of a sock endpoint", source);
-        let mut place = interface::choose(settings.ip, settings.interface.as_deref())?;
-        let is_v4 = place.ip.is_ipv4();
+        let mut local = interface::choose(settings.ip, settings.interface.as_deref())?;
+        let is_v4 = local.ip.is_ipv4();
         let socket = datagram_socket(is_v4).map_err(system)?;
-        place.index = interface::index(&socket, &place.interface).unwrap_or(0);
-        let port = bind_to(&socket, &place, settings.port)?;
-        configure(&socket, is_v4, !place.loopback).map_err(system)?;
+        local.index = interface::index(&socket, &local.interface).unwrap_or(0);
+        let port = bind_to(&socket, &local, settings.port)?;
+        configure(&socket, is_v4, !local.loopback).map_err(system)?;
         let buffer = settings.buffer.unwrap_or(BUFFER);
         let recv_buffer = set_buffers(&socket, buffer);
         let mut offloads = proof::prove(is_v4);
@@ -107,18 +107,18 @@ impl Sock {
             offloads.no_coalescing = Some(std::io::Error::from(error).to_string());
         }
         room_for(BUFFERS)?;
-        let (mtu, base_mtu) = frame_sizes(&socket, &place, settings.mtu)?;
+        let (mtu, base_mtu) = frame_sizes(&socket, &local, settings.mtu)?;
         let ready = Ready::new(&socket).map_err(system)?;
-        let how = How { is_v4, wants_marks: !place.loopback, coalesces: offloads.no_coalescing.is_none(), buffer };
+        let how = How { is_v4, wants_marks: !local.loopback, coalesces: offloads.no_coalescing.is_none(), buffer };
         Ok(Self {
             resolver: Resolver::new(ready.waker()),
             ready,
-            uri: format!("{SCHEME}{}", place.host_and_port(port)),
-            sockets: Sockets::new(socket, how, mtu, place.home(), offloads.no_segmentation).map_err(system)?,
+            uri: format!("{SCHEME}{}", local.host_and_port(port)),
+            sockets: Sockets::new(socket, how, mtu, local.home(), offloads.no_segmentation).map_err(system)?,
             groups: Groups::default(),
             no_coalescing: offloads.no_coalescing,
             unchecked_on_host: settings.unchecked_on_host,
-            place,
+            local,
             mtu,
             base_mtu,
             recv_buffer,
@@ -139,9 +139,9 @@ fn is_held_by_child(ip: IpAddr, port: u16) -> bool {
 }
 
 /// Binds the socket; returns its port.
-fn bind_to(socket: &OwnedFd, place: &LocalAddress, port: u16) -> Result<u16, OpenError> {
-    let ip = place.ip;
-    bind(socket, &place.socket(port)).map_err(|error| match error {
+fn bind_to(socket: &OwnedFd, local: &LocalAddress, port: u16) -> Result<u16, OpenError> {
+    let ip = local.ip;
+    bind(socket, &local.socket(port)).map_err(|error| match error {
         Errno::ADDRINUSE if port == 0 => {
             OpenError::new(Status::AddrNotAvail, format!("all ports of {ip} are in use; close endpoints"))
         }
@@ -158,17 +158,17 @@ fn bind_to(socket: &OwnedFd, place: &LocalAddress, port: u16) -> Result<u16, Ope
             let what = format!("port {port} is not for this user; choose one above 1023, or none to get a free one");
             OpenError::system(what, error)
         }
-        _ => OpenError::system(format!("cannot bind {}", place.host_and_port(port)), error),
+        _ => OpenError::system(format!("cannot bind {}", local.host_and_port(port)), error),
     })?;
     let bound = getsockname(socket).and_then(SocketAddr::try_from);
     bound.map(|name| name.port()).map_err(|error| OpenError::system("cannot learn the port of a sock endpoint", error))
 }
 
 /// The largest frame on any path, and the largest on every path, bytes.
-fn frame_sizes(socket: &OwnedFd, place: &LocalAddress, wanted: Option<u32>) -> Result<(u16, u16), OpenError> {
-    let overhead = overhead(place.ip.is_ipv4());
+fn frame_sizes(socket: &OwnedFd, local: &LocalAddress, wanted: Option<u32>) -> Result<(u16, u16), OpenError> {
+    let overhead = overhead(local.ip.is_ipv4());
     let frame = |packet: u32| u16::try_from(packet.saturating_sub(overhead)).unwrap_or(u16::MAX).min(MAX_FRAME);
-    let name = &place.interface;
+    let name = &local.interface;
     let real = sys::interface_mtu(socket.as_fd(), name)
         .map_err(|source| OpenError::system(format!("cannot learn the MTU of interface {name}"), source))?;
     match wanted {
@@ -178,24 +178,24 @@ fn frame_sizes(socket: &OwnedFd, place: &LocalAddress, wanted: Option<u32>) -> R
             Err(OpenError::new(Status::Inval, what))
         }
         Some(packet) => Ok((frame(packet), frame(packet))),
-        None if place.loopback => Ok((frame(real), frame(real))),
+        None if local.loopback => Ok((frame(real), frame(real))),
         None => Ok((frame(real), frame(real).min(BASE_FRAME))),
     }
 }
 
-/// Whether an endpoint at this place reaches endpoints at this IP: of its own family, and of one
+/// Whether an endpoint at this address reaches endpoints at this IP: of its own family, and of one
 /// host.
-pub(crate) fn is_reached(ip: &IpAddr, place: &LocalAddress) -> bool {
-    ip.is_ipv4() == place.ip.is_ipv4() && !ip.is_multicast() && !ip.is_unspecified()
+pub(crate) fn is_reached(ip: &IpAddr, local: &LocalAddress) -> bool {
+    ip.is_ipv4() == local.ip.is_ipv4() && !ip.is_multicast() && !ip.is_unspecified()
 }
 
 /// The address of an endpoint whose URI names its host by number.
-pub(crate) fn resolve(uri: &address::Uri<'_>, place: &LocalAddress, socket: &OwnedFd) -> Option<cci_proto::Address> {
+pub(crate) fn resolve(uri: &address::Uri<'_>, local: &LocalAddress, socket: &OwnedFd) -> Option<cci_proto::Address> {
     let (ip, zone) = uri.literal()?;
     let interface = match zone {
         Some(zone) => interface::index(socket, zone)?,
-        None => place.index,
+        None => local.index,
     };
     let other = LocalAddress { ip, interface: String::new(), index: interface, loopback: false };
-    is_reached(&ip, place).then(|| address::of_socket(&other.socket(uri.port)))
+    is_reached(&ip, local).then(|| address::of_socket(&other.socket(uri.port)))
 }

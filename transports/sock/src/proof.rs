@@ -16,7 +16,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 const LENGTHS: [usize; 3] = [100, 100, 50];
 const TOTAL: usize = 250;
 /// How long to wait for what was sent. It is there when the call returns, on an idle machine.
-const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+const LIMIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 /// Why an offload is not used; `None`: it was proved.
 #[derive(Clone, Debug, Default)]
@@ -105,7 +105,7 @@ impl Pair {
     /// is not listened to.
     fn receive(&mut self) -> Result<Option<Arrival>, Errno> {
         for _ in 0..LENGTHS.len() + 1 {
-            if poll(&mut [PollFd::new(&self.receiver, PollFlags::IN)], Some(&PATIENCE))? == 0 {
+            if poll(&mut [PollFd::new(&self.receiver, PollFlags::IN)], Some(&LIMIT))? == 0 {
                 return Ok(None);
             }
             self.batch.receive(self.receiver.as_fd(), 1)?;

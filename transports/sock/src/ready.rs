@@ -119,7 +119,7 @@ impl Ready {
     }
 
     /// What makes the handle readable now, but for the waker.
-    pub(crate) fn look(&self) -> Found {
+    pub(crate) fn poll(&self) -> Found {
         let mut events = [PollSet::NO_EVENT; 8];
         let count = self.set.ready(&mut events).unwrap_or(0);
         let mut found = Found::default();

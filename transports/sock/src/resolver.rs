@@ -40,12 +40,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The address for an endpoint at this place, or why there is none.
-    pub(crate) fn address(self, place: &LocalAddress) -> Result<Address, String> {
+    /// The address for an endpoint at this address, or why there is none.
+    pub(crate) fn address(self, local: &LocalAddress) -> Result<Address, String> {
         let Self { host, found } = self;
         let found = found.map_err(|why| format!("the host name '{host}' cannot be resolved: {why}"))?;
-        let family = if place.ip.is_ipv4() { "IPv4" } else { "IPv6" };
-        let ours = found.iter().find(|name| open::is_reached(&name.ip(), place));
+        let family = if local.ip.is_ipv4() { "IPv4" } else { "IPv6" };
+        let ours = found.iter().find(|name| open::is_reached(&name.ip(), local));
         ours.map(address::of_socket).ok_or_else(|| format!("the host name '{host}' has no {family} address"))
     }
 }
@@ -257,11 +257,11 @@ mod tests {
         (0..3).for_each(|_| answer.send(Err("no such host".into())).expect("lookups wait"));
         let (number, found) = await_answer(&mut other);
         assert_eq!((number, &found), (3, &Err("no such host".into())));
-        let place = LocalAddress { ip: Ipv4Addr::LOCALHOST.into(), interface: String::new(), index: 0, loopback: true };
-        let sentence = Answer { host: "wanted".into(), found }.address(&place);
+        let local = LocalAddress { ip: Ipv4Addr::LOCALHOST.into(), interface: String::new(), index: 0, loopback: true };
+        let sentence = Answer { host: "wanted".into(), found }.address(&local);
         assert_eq!(sentence, Err("the host name 'wanted' cannot be resolved: no such host".into()));
         let v6 = Answer { host: "six".into(), found: Ok(vec![SocketAddr::from((Ipv6Addr::LOCALHOST, 1))]) };
-        assert_eq!(v6.address(&place), Err("the host name 'six' has no IPv4 address".into()));
+        assert_eq!(v6.address(&local), Err("the host name 'six' has no IPv4 address".into()));
         await_no_threads();
         assert!(other.next_answer().is_none());
         assert!(other.ask(4, "after all threads have ended", 1));

@@ -58,15 +58,15 @@ impl<const N: usize> Control<N> {
         // SAFETY: arithmetic only.
         let (space, whole, start) =
             unsafe { (libc::CMSG_SPACE(len) as usize, libc::CMSG_LEN(len) as usize, libc::CMSG_LEN(0) as usize) };
-        let Some(place) = self.0.get_mut(used..used + space) else { return used };
+        let Some(header_bytes) = self.0.get_mut(used..used + space) else { return used };
         // SAFETY: all zeroes is a valid header.
         let mut header: libc::cmsghdr = unsafe { zeroed() };
         header.cmsg_len = whole as _;
         header.cmsg_level = level;
         header.cmsg_type = kind;
-        // SAFETY: `place` has room for a header and more; unaligned writes need no alignment.
-        unsafe { place.as_mut_ptr().cast::<libc::cmsghdr>().write_unaligned(header) };
-        place[start..start + bytes.len()].copy_from_slice(bytes);
+        // SAFETY: `header_bytes` has room for a header and more; unaligned writes need no alignment.
+        unsafe { header_bytes.as_mut_ptr().cast::<libc::cmsghdr>().write_unaligned(header) };
+        header_bytes[start..start + bytes.len()].copy_from_slice(bytes);
         used + space
     }
 

@@ -128,7 +128,7 @@ impl Connected {
         self.may_have_failed |= passed.is_cut_short;
         let is_full = passed.met.is_err_and(is_want_of_room);
         if is_full {
-            transmitter.rest();
+            transmitter.pause();
         }
         self.has_failed |= passed.met.is_err_and(|error| !is_passing(error));
         SendOutcome { count: passed.taken, is_full }
@@ -211,7 +211,7 @@ impl Connected {
     /// one peer they continue or begin a streak, otherwise they end it. Probes and frames to groups
     /// change nothing.
     #[inline]
-    pub(super) fn note_others(&mut self, frames: &[Outgoing<'_>], datagrams: u64) {
+    pub(super) fn on_sent_by_own(&mut self, frames: &[Outgoing<'_>], datagrams: u64) {
         let mut to = None;
         for frame in frames {
             if frame.probe || to == Some(frame.to) || address::way(&frame.to).is_some() {
@@ -307,7 +307,7 @@ impl Connected {
     /// Whether this call reads this socket first, and whether it reads the other one too if the
     /// first is empty.
     #[inline]
-    pub(super) fn next_look(&mut self) -> (bool, bool) {
+    pub(super) fn next_poll(&mut self) -> (bool, bool) {
         self.calls = self.calls.wrapping_add(1);
         let is_turn = self.calls.is_multiple_of(OTHER_EVERY);
         let is_mixed = self.mixed > 0;
@@ -317,7 +317,7 @@ impl Connected {
 
     /// Records which socket had datagrams.
     #[inline]
-    pub(super) fn note_found(&mut self, here: bool) {
+    pub(super) fn on_received(&mut self, here: bool) {
         if self.found_last != here {
             (self.found_last, self.mixed) = (here, MIXED);
         }

@@ -103,7 +103,7 @@ impl Sockets {
         }
         let (others, before) = (&frames[taken..], self.transmitter.sent.datagrams);
         let more = self.transmitter.send(self.own.as_fd(), others, &mut self.reports);
-        self.connected.note_others(&others[..more], self.transmitter.sent.datagrams - before);
+        self.connected.on_sent_by_own(&others[..more], self.transmitter.sent.datagrams - before);
         taken + more
     }
 
@@ -118,7 +118,7 @@ impl Sockets {
         if self.receiver.has_rest() {
             shown += self.receiver.show(budget, sink);
         } else {
-            shown += self.look(budget, ready, sink);
+            shown += self.poll(budget, ready, sink);
         }
         if self.connected.is_unsettled() {
             shown += self.connected.clear_up(sink, &mut self.reports);
@@ -220,34 +220,34 @@ impl Sockets {
     /// Takes datagrams, from the connected socket too if there is one; returns how many frames were
     /// shown.
     #[inline]
-    fn look(&mut self, budget: usize, ready: &Ready, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+    fn poll(&mut self, budget: usize, ready: &Ready, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         if self.connected.socket().is_none() {
-            return self.look_at_own(budget, sink);
+            return self.poll_own(budget, sink);
         }
-        let (connected_first, looks_at_both) = self.connected.next_look();
-        let shown = self.look_at(connected_first, budget, sink);
+        let (connected_first, polls_both) = self.connected.next_poll();
+        let shown = self.poll_one(connected_first, budget, sink);
         if shown > 0 {
-            self.connected.note_found(connected_first);
+            self.connected.on_received(connected_first);
             return shown;
         }
         // Where the handle tells of frames, the one call that a program makes then has to find
         // them.
-        if !looks_at_both && !ready.watches_frames() {
+        if !polls_both && !ready.watches_frames() {
             return 0;
         }
-        let shown = self.look_at(!connected_first, budget, sink);
+        let shown = self.poll_one(!connected_first, budget, sink);
         if shown > 0 {
-            self.connected.note_found(!connected_first);
+            self.connected.on_received(!connected_first);
         }
         shown
     }
 
-    fn look_at(&mut self, connected: bool, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
-        if connected { self.connected.take(&mut self.receiver, budget, sink) } else { self.look_at_own(budget, sink) }
+    fn poll_one(&mut self, connected: bool, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        if connected { self.connected.take(&mut self.receiver, budget, sink) } else { self.poll_own(budget, sink) }
     }
 
     /// Takes datagrams from the own socket, with the errors of others cleared away.
-    fn look_at_own(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+    fn poll_own(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let mut shown = 0;
         for _ in 0..ERRORS_AT_ONCE {
             match self.receiver.take(self.own.as_fd(), &mut self.stream, budget, sink) {

@@ -94,7 +94,7 @@ impl Reports {
     }
 
     /// The system has refused a frame as too long. Beyond a few of them nothing new can be learned.
-    pub(super) fn note_oversized(&mut self, frame: &Outgoing<'_>) {
+    pub(super) fn add_oversized(&mut self, frame: &Outgoing<'_>) {
         if self.oversized.len() < OVERSIZED {
             let len = frame.head.len().min(QUOTED);
             let mut quoted = [0; QUOTED];
@@ -104,7 +104,7 @@ impl Reports {
     }
 
     /// The system cannot read this memory.
-    pub(super) fn note_fault(&mut self, span: Span) {
+    pub(super) fn add_fault(&mut self, span: Span) {
         if self.faults.len() < FAULTS {
             self.faults.push(span);
         }

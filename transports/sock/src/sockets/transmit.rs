@@ -15,10 +15,10 @@ const MAX_RUN: usize = 65_507;
 /// Destinations without segmentation offload that are remembered.
 const REMEMBERED: usize = 16;
 /// How often a call is repeated that meets other datagrams' errors.
-const PATIENCE: u32 = 16;
+const MOST_REPEATS: u32 = 16;
 /// How long a full queue of an interface is left alone, microseconds: 1,500 bytes take 12 µs at 1
 /// Gb/s.
-const REST: u64 = 100;
+const PAUSE: u64 = 100;
 
 /// What sends. The system, except in tests of what happens when it refuses.
 pub(super) trait Kernel {
@@ -102,11 +102,11 @@ impl<K: Kernel> Transmitter<K> {
         if frames.len() == 1 && self.send_single(socket, frames, reports) {
             return 1;
         }
-        let mut trouble = Trouble::default();
+        let mut failure = RunFailure::default();
         let mut taken = 0;
         while taken < frames.len() {
             let rest = &frames[taken..];
-            self.plan(rest, trouble.suspect.is_some());
+            self.plan(rest, failure.suspect.is_some());
             self.sent.calls += 1;
             match self.kernel.send(socket, rest, &self.runs, Naming::Each) {
                 Ok(0) => {
@@ -114,17 +114,17 @@ impl<K: Kernel> Transmitter<K> {
                     break;
                 }
                 Ok(count) => {
-                    if let Some(error) = trouble.suspect.filter(|error| *error != Errno::FAULT) {
+                    if let Some(error) = failure.suspect.filter(|error| *error != Errno::FAULT) {
                         // The same frame leaves when it is alone: cutting is at fault.
                         self.off.insert(&rest[0].to, error);
                     }
-                    trouble = Trouble::default();
+                    failure = RunFailure::default();
                     // The rest met an error that the kernel has swallowed. If it was an earlier
                     // datagram's, nobody else tells of it.
                     reports.pending |= count < self.runs.len();
                     taken += self.count_sent(count);
                 }
-                Err(error) => match self.judge(error, &mut trouble, rest, reports) {
+                Err(error) => match self.on_error(error, &mut failure, rest, reports) {
                     Some(lost) => taken += lost,
                     None => break,
                 },
@@ -155,8 +155,8 @@ impl<K: Kernel> Transmitter<K> {
     }
 
     /// There is no room, and no descriptor reports when there is.
-    pub(super) fn rest(&mut self) {
-        self.blocked = Some(Blocked::Queue(monotonic().plus_micros(REST)));
+    pub(super) fn pause(&mut self) {
+        self.blocked = Some(Blocked::Queue(monotonic().plus_micros(PAUSE)));
     }
 
     /// Sends one frame. False: an error, of this frame or an earlier one; the way of many finds
@@ -195,10 +195,10 @@ impl<K: Kernel> Transmitter<K> {
     /// What an error means for the first run: so many frames are lost (0: try again), or nothing
     /// can be sent now.
     #[cold]
-    fn judge(
+    fn on_error(
         &mut self,
         error: Errno,
-        trouble: &mut Trouble,
+        failure: &mut RunFailure,
         frames: &[Outgoing<'_>],
         reports: &mut Reports,
     ) -> Option<usize> {
@@ -209,7 +209,7 @@ impl<K: Kernel> Transmitter<K> {
                 return None;
             }
             Errno::NOBUFS | Errno::NOMEM => {
-                self.rest();
+                self.pause();
                 return None;
             }
             _ => {}
@@ -218,27 +218,27 @@ impl<K: Kernel> Transmitter<K> {
         // away, so it is repeated; what comes again is this datagram's. "Refused" never is: nobody
         // has looked at this datagram yet.
         reports.pending = true;
-        trouble.errors += 1;
+        failure.errors += 1;
         if error == Errno::CONNREFUSED {
-            return (trouble.errors < PATIENCE).then_some(0);
+            return (failure.errors < MOST_REPEATS).then_some(0);
         }
-        if trouble.last != Some(error) && trouble.errors < PATIENCE {
-            trouble.last = Some(error);
+        if failure.last != Some(error) && failure.errors < MOST_REPEATS {
+            failure.last = Some(error);
             return Some(0);
         }
         let run = self.runs.first()?;
         // Cutting may be at fault, or the memory of one of the frames.
         if run.segment > 0 && matches!(error, Errno::IO | Errno::INVAL | Errno::MSGSIZE | Errno::FAULT) {
-            *trouble = Trouble { suspect: Some(error), ..Trouble::default() };
+            *failure = RunFailure { suspect: Some(error), ..RunFailure::default() };
             return Some(0);
         }
         if let (Errno::FAULT, Some(piece)) = (error, frames[0].piece) {
-            reports.note_fault(piece.span());
+            reports.add_fault(piece.span());
         }
         if error == Errno::MSGSIZE {
-            reports.note_oversized(&frames[0]);
+            reports.add_oversized(&frames[0]);
         }
-        *trouble = Trouble::default();
+        *failure = RunFailure::default();
         self.sent.lost += run.count as u64;
         Some(run.count)
     }
@@ -317,7 +317,7 @@ fn len(frame: &Outgoing<'_>) -> usize {
 
 /// What has gone wrong with the first run so far.
 #[derive(Clone, Copy, Debug, Default)]
-struct Trouble {
+struct RunFailure {
     errors: u32,
     last: Option<Errno>,
     /// A run was refused with this; its first frame is tried alone.

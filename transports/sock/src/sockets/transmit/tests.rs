@@ -208,12 +208,12 @@ fn a_frame_too_long_is_lost_and_told_of_and_cutting_stays() {
     assert_eq!(world.send(&[frame(host(1), &BYTES[..9000]); 3]), 3);
     assert_eq!((world.transmitter.sent.lost, world.transmitter.sent.frames), (1, 2));
     assert_eq!(world.transmitter.why_not(&host(1)), None);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let shown = world.reports.show(world.socket.as_fd(), &mut |incoming| {
         let Incoming::TooBig { to, quoted, mtu } = incoming else { panic!("{incoming:?}") };
-        told.push((to, quoted.to_vec(), mtu));
+        reported.push((to, quoted.to_vec(), mtu));
     });
-    assert_eq!((shown, told), (1, vec![(host(1), vec![7; 64], 1472)]));
+    assert_eq!((shown, reported), (1, vec![(host(1), vec![7; 64], 1472)]));
 }
 
 #[test]
