@@ -2,20 +2,23 @@
 
 #![deny(unsafe_code)]
 
+mod descriptors;
 mod driver;
 mod endpoint;
 #[cfg(test)]
 mod fixture;
+mod format;
 mod lane;
+mod memory;
 mod progress;
 mod rma;
 mod setup;
 #[allow(unsafe_code)]
 mod sys;
 
-use endpoint::state::{EndpointState, PayloadToken, coarse_now, precise_next, precise_now};
+use descriptors::Ready;
+use lane::state::{EndpointState, PayloadToken, coarse_now, precise_next, precise_now};
 use lane::{Lane, Phase};
-use progress::descriptors::Ready;
 use progress::fast_path::{NO_LANE, SPINS};
 use setup::handshake::Cause;
 

@@ -1,5 +1,4 @@
-//! The endpoint: how it is opened, what the facade calls, and its state that all lanes share.
+//! The endpoint: how it is opened, what the facade calls.
 
 mod open;
 mod operations;
-pub(crate) mod state;

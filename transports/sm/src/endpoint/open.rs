@@ -1,11 +1,11 @@
 //! Opening an endpoint.
 
+use crate::descriptors::Control;
 use crate::driver::DRIVER;
-use crate::endpoint::state::{EndpointState, Released, precise_now};
-use crate::lane::layout::READY_LEN;
-use crate::progress::descriptors::Control;
-use crate::rma::registry::Registry;
-use crate::setup::address::Address;
+use crate::format::address::Address;
+use crate::format::layout::READY_LEN;
+use crate::lane::state::{EndpointState, Released, precise_now};
+use crate::memory::registry::Registry;
 use crate::{MAX_SEND_SIZE, NO_LANE, Sm};
 use cci_mem::address_space::Tag;
 use cci_mem::hints::Hints;

@@ -1,10 +1,10 @@
 //! The operations of the trait `Transport`.
 
 use crate::Sm;
-use crate::endpoint::state::PayloadToken;
-use crate::lane::layout::{ENTRIES, NOTHING, kind, pair, unpair};
+use crate::format::address::Address;
+use crate::format::layout::{ENTRIES, NOTHING, kind, pair, unpair};
+use crate::lane::state::PayloadToken;
 use crate::lane::{Lane, Opening, PendingRequest, Phase};
-use crate::setup::address::Address;
 use crate::{CLOCK_EVERY, coarse_now};
 use cci_mem::memory::Memory;
 use cci_mem::ring::{BODY, Header};

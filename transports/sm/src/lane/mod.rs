@@ -1,24 +1,24 @@
 //! A lane: everything this endpoint has with one peer endpoint.
 
-pub(crate) mod layout;
 pub(crate) mod queue;
 pub(crate) mod receive;
 pub(crate) mod room;
 pub(crate) mod send;
+pub(crate) mod state;
 pub(crate) mod table;
 #[allow(unsafe_code)]
 pub(crate) mod wire;
 
-use crate::endpoint::state::{EndpointState, PayloadToken};
+use crate::format::address::Address;
+use crate::format::packet;
 use crate::lane::queue::{Op, OperationQueue};
+use crate::lane::state::{EndpointState, PayloadToken};
 use crate::lane::table::Table;
 use crate::lane::wire::Wire;
+use crate::memory::registry::PeerRegistry;
 use crate::rma::PeerSegment;
 use crate::rma::announce::Announced;
 use crate::rma::import::Imports;
-use crate::rma::registry::PeerRegistry;
-use crate::setup::address::Address;
-use crate::setup::packet;
 use crate::sys::Peer;
 use cci_mem::address_space::Tag;
 use cci_mem::hints;

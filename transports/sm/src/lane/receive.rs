@@ -1,8 +1,8 @@
 //! Receiving: from the ring into events.
 
 use crate::BURST;
-use crate::endpoint::state::{EndpointState, Released};
-use crate::lane::layout::{NOTHING, kind, unpair};
+use crate::format::layout::{NOTHING, kind, unpair};
+use crate::lane::state::{EndpointState, Released};
 use crate::lane::{Lane, Phase};
 use cci_mem::ring::{BODY, Header, Violation};
 use cci_mem::sync::Ordering;

@@ -4,8 +4,8 @@
 //! What the lane cannot take at once is copied out of the slot and waits as any other message does, so that no queued message
 //! keeps a slot from those before it.
 
-use crate::endpoint::state::EndpointState;
-use crate::lane::layout::{kind, pair};
+use crate::format::layout::{kind, pair};
+use crate::lane::state::EndpointState;
 use crate::lane::wire::Wire;
 use crate::lane::{Lane, Phase};
 use cci_mem::memory::Memory;
@@ -88,9 +88,9 @@ impl Wire {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::state::PayloadToken;
     use crate::fixture::{End, LIMIT};
-    use crate::lane::layout::{FIRST_SLOTS, unpair};
+    use crate::format::layout::{FIRST_SLOTS, unpair};
+    use crate::lane::state::PayloadToken;
     use cci_transport::Transport;
     use std::time::{Duration, Instant};
 

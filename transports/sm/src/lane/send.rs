@@ -1,8 +1,8 @@
 //! Sending: publishing in the ring, and the queue of what has to wait.
 
-use crate::endpoint::state::EndpointState;
-use crate::lane::layout::{NO_SLOT, kind, pair};
+use crate::format::layout::{NO_SLOT, kind, pair};
 use crate::lane::queue::{Op, QueuedMessage, QueuedPayload};
+use crate::lane::state::EndpointState;
 use crate::lane::wire::Wire;
 use crate::lane::{Lane, Phase};
 use cci_mem::ring::{BODY, BODY_WORDS, Header, Violation};
@@ -239,7 +239,7 @@ impl Lane {
         // The clock is read only where it will be asked for; `options_changed` makes up for it. The coarse one would let the
         // timeout come early.
         let timed = cell.send_timeout.load(Ordering::Relaxed) > 0;
-        let since = if timed { crate::endpoint::state::precise_next() } else { NEVER };
+        let since = if timed { crate::lane::state::precise_next() } else { NEVER };
         let waiting = QueuedMessage { cell, slot, posted, data, len: message.len(), since };
         self.queue.push(Op::Message(waiting));
         self.busy(state);

@@ -1,9 +1,9 @@
 //! A lane's segment, mapped: this side's two cursors and the words that both sides share.
 
-use crate::endpoint::state::{EndpointState, PayloadToken};
-use crate::lane::layout::{
+use crate::format::layout::{
     ENTRIES, FIRST_SLOTS, GRANT_SHIFT, GRANTS, Geometry, HAZARD, HEAD, PAYLOAD, Parts, RNR, SLEEP, SLOTS, WAIT,
 };
+use crate::lane::state::{EndpointState, PayloadToken};
 use crate::sys::Mapped;
 use cci_mem::barrier::Pairing;
 use cci_mem::hazard;

@@ -4,7 +4,7 @@
 //! are *cold*: their sleep word says ASLEEP although this side polls, so that their peer sets a hint and sends a wake-up with the
 //! next frame. A lane is *timed* while it has something to do with the clock.
 
-use crate::endpoint::state::EndpointState;
+use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
 use crate::{NO_LANE, Sm};
 use cci_mem::cancellation::Uncancelled;

@@ -1,9 +1,9 @@
 //! What others can see of an endpoint, beside what is counted as it happens (`docs/design/counters.md`).
 
 use crate::Sm;
-use crate::endpoint::state::coarse_now;
 use crate::lane::Lane;
 use crate::lane::queue::Op;
+use crate::lane::state::coarse_now;
 use crate::rma::Stage;
 use cci_mem::sync::Ordering;
 use cci_transport::{Core, WaitFor};

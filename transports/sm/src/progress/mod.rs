@@ -1,7 +1,6 @@
 //! What calls do beside sending: which lanes they poll, the OS handle, the clock, and what others may see.
 
 mod active;
-pub(crate) mod descriptors;
 pub(crate) mod fast_path;
 pub(crate) mod gauges;
 mod readiness;

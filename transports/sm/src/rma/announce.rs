@@ -3,10 +3,10 @@
 //! Only numbers wait, never descriptors: what is sent is decided when the socket has room. A segment that came and went meanwhile is
 //! never sent.
 
-use crate::endpoint::state::EndpointState;
+use crate::format::packet::{self, Kind, Packet};
 use crate::lane::Lane;
-use crate::rma::registry::Registry;
-use crate::setup::packet::{self, Kind, Packet};
+use crate::lane::state::EndpointState;
+use crate::memory::registry::Registry;
 use rustix::io::Errno;
 use std::collections::{BTreeSet, VecDeque};
 

@@ -1,9 +1,9 @@
 //! Memory of the peer that the program uses as its own: imported by the initiator, withdrawn by its owner.
 
-use crate::endpoint::state::EndpointState;
-use crate::lane::layout::{body, kind};
+use crate::format::layout::{body, kind};
+use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
-use crate::rma::registry;
+use crate::memory::registry;
 use cci_mem::ring::{BODY_WORDS, Header};
 use cci_mem::sync::{AtomicBool, Ordering};
 use cci_proto::{EventKind, ImportError, Rights, RmaHandle};

@@ -4,10 +4,10 @@
 //! lane asks for at most [`MAX_LARGE`](cci_proto::engine::MAX_LARGE) messages at a time; the others wait aside as well.
 
 use crate::Sm;
-use crate::endpoint::state::EndpointState;
-use crate::lane::layout::{body as words, kind};
+use crate::format::layout::{body as words, kind};
 use crate::lane::receive::take_recv;
 use crate::lane::send::{NEVER, Step};
+use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
 use crate::rma::{Pending, Stage};
 use cci_mem::memory::Memory;
@@ -74,7 +74,7 @@ impl Lane {
             large: Some(Large { memory, number, is_placed: false }),
             stage: Stage::Ask,
             operation: number,
-            since: if timed { crate::endpoint::state::precise_next() } else { NEVER },
+            since: if timed { crate::lane::state::precise_next() } else { NEVER },
         };
         self.begin(state, core, pending);
         Ok((posted == Posted::Waited).then_some(slot))

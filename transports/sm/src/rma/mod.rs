@@ -3,14 +3,13 @@
 pub(crate) mod announce;
 pub(crate) mod import;
 mod large;
-pub(crate) mod registry;
 pub(crate) mod relay;
 
-use crate::endpoint::state::EndpointState;
 use crate::lane::queue::Op;
 use crate::lane::send::{NEVER, Step};
+use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
-use crate::rma::registry::Target;
+use crate::memory::registry::Target;
 use crate::sys::{self, CopyError, Local, Mapped, Way};
 use cci_mem::hazard;
 use cci_mem::memory::Memory;
@@ -172,7 +171,7 @@ impl Lane {
             stage: Stage::Copy(0),
             operation: 0,
             since: if cell.send_timeout.load(Ordering::Relaxed) > 0 {
-                crate::endpoint::state::precise_next()
+                crate::lane::state::precise_next()
             } else {
                 NEVER
             },

@@ -2,12 +2,13 @@
 //!
 //! At most one relayed operation of a lane and direction is open at a time, since operations of a lane are in order.
 
-use crate::endpoint::state::EndpointState;
+use crate::format::layout::{body as words, kind, pair, unpair};
 use crate::lane::Lane;
-use crate::lane::layout::{body as words, kind, pair, unpair};
 use crate::lane::queue::Op;
 use crate::lane::send::Step;
-use crate::rma::{Pending, Stage, registry, store_word};
+use crate::lane::state::EndpointState;
+use crate::memory::registry;
+use crate::rma::{Pending, Stage, store_word};
 use crate::sys::{self, Local, Way};
 use cci_mem::ring::{BODY_WORDS, Header, Violation};
 use cci_mem::sync::Ordering;

@@ -1,11 +1,11 @@
 //! Connections: asked for, answered, closed.
 
-use crate::endpoint::state::{EndpointState, PayloadToken};
-use crate::lane::layout::{NO_SLOT, NOTHING, body, kind, pair, unpair};
+use crate::format::address::Address;
+use crate::format::layout::{NO_SLOT, NOTHING, body, kind, pair, unpair};
 use crate::lane::receive::take_recv;
 use crate::lane::send::NO_PAYLOAD;
+use crate::lane::state::{EndpointState, PayloadToken};
 use crate::lane::{Lane, Opening, PendingRequest, Phase};
-use crate::setup::address::Address;
 use cci_mem::ring::{BODY, BODY_WORDS, Header, Violation};
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, CONN_REQ_LEN, EventKind, Failure, RequestError};

@@ -1,13 +1,13 @@
 //! Handshake: from a Unix connection to a lane that can be used, and what travels on the socket afterwards.
 
-use crate::endpoint::state::EndpointState;
-use crate::lane::layout::{Geometry, READY_LEN, VERSION};
+use crate::format::address::Address;
+use crate::format::layout::{Geometry, READY_LEN, VERSION};
+use crate::format::packet::{self, Arrived, Kind, Packet};
+use crate::lane::state::EndpointState;
 use crate::lane::wire::Wire;
 use crate::lane::{Doorbell, Lane, Phase};
+use crate::memory::registry::{PeerRegistry, REGISTRY_LEN};
 use crate::rma::PeerSegment;
-use crate::rma::registry::{PeerRegistry, REGISTRY_LEN};
-use crate::setup::address::Address;
-use crate::setup::packet::{self, Arrived, Kind, Packet};
 use crate::sys::{self, CopyError, Peer, Way};
 use cci_mem::address_space::Tag;
 use cci_mem::cancellation::Uncancelled;

@@ -1,8 +1,8 @@
 //! The end of lanes, and of the endpoint.
 
 use crate::Sm;
-use crate::lane::layout::ENTRIES;
-use crate::lane::layout::{NOTHING, kind};
+use crate::format::layout::ENTRIES;
+use crate::format::layout::{NOTHING, kind};
 use crate::lane::wire::Wire;
 use crate::lane::{Lane, Phase};
 use crate::rma::announce::Announced;

@@ -1,7 +1,7 @@
 //! Answers to connection requests.
 
 use crate::fixture::{End, LIMIT};
-use crate::lane::layout::{body, kind};
+use crate::format::layout::{body, kind};
 use crate::setup::handshake::Cause;
 use cci_mem::ring::Header;
 use cci_proto::{Attribute, EventKind, RequestError, Status};

@@ -1,6 +1,6 @@
 //! Packets on a lane's Unix socket.
 
-use crate::lane::layout::{Geometry, RING_SHIFT, SEND_SIZES, SLOTS, VERSION};
+use crate::format::layout::{Geometry, RING_SHIFT, SEND_SIZES, SLOTS, VERSION};
 use cci_mem::address_space::Tag;
 use cci_mem::barrier::Pairing;
 use cci_mem::cancellation::Uncancelled;

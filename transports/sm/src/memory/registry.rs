@@ -2,7 +2,7 @@
 //!
 //! Of the secret in a handle (`RegistrationTable` in `core/transport`) only a keyed hash is published.
 
-use crate::lane::layout::pair;
+use crate::format::layout::pair;
 use cci_mem::arena;
 use cci_mem::hazard;
 use cci_mem::memory::Memory;

@@ -1,8 +1,8 @@
 //! What all lanes of an endpoint share.
 
+use crate::descriptors::Control;
 use crate::lane::queue::QueuedPayload;
-use crate::progress::descriptors::Control;
-use crate::rma::registry::Registry;
+use crate::memory::registry::Registry;
 use cci_mem::address_space::Tag;
 use cci_mem::barrier::Pairing;
 use cci_mem::hints::{self, Hints};

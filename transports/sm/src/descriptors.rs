@@ -1,6 +1,6 @@
 //! The descriptors of an endpoint, under one epoll descriptor that is its OS handle.
 
-use crate::setup::address::Address;
+use crate::format::address::Address;
 use crate::sys::{self, Peer};
 use cci_mem::inherited::close_in_children;
 use cci_proto::{Status, Time};

@@ -1,0 +1,3 @@
+//! Memory that is registered, here or by a peer: what each side publishes and maps. No lane is known here.
+
+pub(crate) mod registry;
