@@ -1,6 +1,6 @@
 //! Lock-free code and raw memory: rings, locks, fences, slots, segments, and the atomics on which other crates build.
 //!
-//! Elsewhere, on these atomics and without a model: the entries of published registrations in `sm` (`rma/registry.rs`), and words
+//! Elsewhere, on these atomics and without a model: the entries of published registrations in `sm` (`memory/registry.rs`), and words
 //! that only count (the holders of an endpoint, the calls of a program). `sm` and `sock` have raw memory and system calls of their
 //! own.
 //!

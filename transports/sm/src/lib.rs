@@ -2,6 +2,7 @@
 
 #![deny(unsafe_code)]
 
+mod clock;
 mod descriptors;
 mod driver;
 mod endpoint;
@@ -16,8 +17,9 @@ mod setup;
 #[allow(unsafe_code)]
 mod sys;
 
+use clock::{coarse_now, precise_now};
 use descriptors::Ready;
-use lane::state::{EndpointState, PayloadToken, coarse_now, precise_next, precise_now};
+use lane::state::{EndpointState, PayloadToken};
 use lane::{Lane, Phase};
 use progress::fast_path::{NO_LANE, SPINS};
 use setup::handshake::Cause;

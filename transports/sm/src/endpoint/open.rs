@@ -1,10 +1,11 @@
 //! Opening an endpoint.
 
+use crate::clock::precise_now;
 use crate::descriptors::Control;
 use crate::driver::DRIVER;
 use crate::format::address::Address;
 use crate::format::layout::READY_LEN;
-use crate::lane::state::{EndpointState, Released, precise_now};
+use crate::lane::state::{EndpointState, Released};
 use crate::memory::registry::Registry;
 use crate::{MAX_SEND_SIZE, NO_LANE, Sm};
 use cci_mem::address_space::Tag;

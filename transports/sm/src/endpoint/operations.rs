@@ -1,11 +1,13 @@
 //! The operations of the trait `Transport`.
 
+use crate::CLOCK_EVERY;
 use crate::Sm;
+use crate::clock::coarse_now;
 use crate::format::address::Address;
 use crate::format::layout::{ENTRIES, NOTHING, kind, pair, unpair};
 use crate::lane::state::PayloadToken;
-use crate::lane::{Lane, Opening, PendingRequest, Phase};
-use crate::{CLOCK_EVERY, coarse_now};
+use crate::lane::table::{Opening, PendingRequest};
+use crate::lane::{Lane, Phase};
 use cci_mem::memory::Memory;
 use cci_mem::ring::{BODY, Header};
 use cci_mem::source::Source;
@@ -190,13 +192,13 @@ impl Transport for Sm {
             core.release(slot);
             return Err(ConnectError::NoMemory);
         };
-        self.state.now = crate::precise_now();
+        self.state.now = crate::clock::precise_now();
         let limit =
             connect.timeout.map(|timeout| u64::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(u64::MAX));
         let opening = Opening {
             slot,
             context: connect.context,
-            deadline: limit.map(|limit| crate::precise_next().saturating_add(limit)),
+            deadline: limit.map(|limit| crate::clock::precise_next().saturating_add(limit)),
             payload: connect.payload.into(),
             token: 0,
             last_try: false,
@@ -244,7 +246,7 @@ impl Transport for Sm {
     fn expect(&mut self, core: &mut Core, token: u64, context: u64, limit: Duration) -> Result<(), RequestError> {
         self.forget_ways();
         let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-        let deadline = crate::precise_next().saturating_add(limit);
+        let deadline = crate::clock::precise_next().saturating_add(limit);
         self.state.expected.expect(core, token, context, deadline)?;
         self.state.deadlines_moved = true;
         Ok(())
@@ -468,7 +470,7 @@ impl Transport for Sm {
     fn options_changed(&mut self, _: &mut Core, connection: &'static Connection) {
         self.forget_ways();
         self.state.deadlines_moved = true;
-        let now = crate::precise_next();
+        let now = crate::clock::precise_next();
         let number = connection.lane.load(Ordering::Relaxed) as usize;
         if let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) {
             lane.watchful = true;

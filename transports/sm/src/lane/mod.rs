@@ -1,9 +1,11 @@
 //! A lane: everything this endpoint has with one peer endpoint.
 
+pub(crate) mod operation;
 pub(crate) mod queue;
 pub(crate) mod receive;
 pub(crate) mod room;
 pub(crate) mod send;
+pub(crate) mod stall;
 pub(crate) mod state;
 pub(crate) mod table;
 #[allow(unsafe_code)]
@@ -13,20 +15,20 @@ use crate::format::address::Address;
 use crate::format::packet;
 use crate::lane::queue::{Op, OperationQueue};
 use crate::lane::state::{EndpointState, PayloadToken};
-use crate::lane::table::Table;
+use crate::lane::table::{Opening, PendingRequest, Table};
 use crate::lane::wire::Wire;
+use crate::memory::announced::Announced;
+use crate::memory::imports::Imports;
 use crate::memory::registry::PeerRegistry;
-use crate::rma::PeerSegment;
-use crate::rma::announce::Announced;
-use crate::rma::import::Imports;
+use crate::memory::segment::PeerSegment;
 use crate::sys::Peer;
 use cci_mem::address_space::Tag;
 use cci_mem::hints;
 use cci_mem::segment::Segment;
 use cci_mem::sleep;
 use cci_mem::sync::Ordering;
-use cci_proto::{Attribute, EventKind, Failure};
-use cci_transport::{Connection, ConnectionState, Core, PendingRequests, Slot};
+use cci_proto::{EventKind, Failure};
+use cci_transport::{Connection, ConnectionState, Core, PendingRequests};
 use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,28 +48,6 @@ pub(crate) enum Phase {
     Draining,
     /// Over; waits for borrowed payloads.
     Dead,
-}
-
-/// A connect that waits for its answer.
-pub(crate) struct Opening {
-    /// Reserved for the CONNECT event.
-    pub(crate) slot: &'static Slot,
-    pub(crate) context: u64,
-    /// Milliseconds of the endpoint's clock.
-    pub(crate) deadline: Option<u64>,
-    /// What was asked, should the client be sent elsewhere or the lane close before the answer.
-    pub(crate) payload: Box<[u8]>,
-    pub(crate) token: u64,
-    /// Not to be tried on another lane again.
-    pub(crate) last_try: bool,
-}
-
-/// A request that waits for the program's answer.
-pub(crate) struct PendingRequest {
-    /// The client's number.
-    pub(crate) number: u32,
-    pub(crate) attribute: Attribute,
-    pub(crate) max_send_size: u32,
 }
 
 pub(crate) struct Lane {
@@ -142,9 +122,9 @@ pub(crate) struct Lane {
     /// Some connection may have a keepalive.
     pub(crate) watchful: bool,
     /// Relayed RMA that this side serves or awaits.
-    pub(crate) relay: crate::rma::relay::Relay,
+    pub(crate) relay: crate::lane::operation::Relay,
     /// For whoever watches.
-    pub(crate) stall: crate::progress::gauges::Stall,
+    pub(crate) stall: crate::lane::stall::Stall,
 }
 
 /// A peer's ready bitmap, and the bit of a lane.
@@ -197,8 +177,25 @@ impl Lane {
             pinged: now,
             idle_since: Some(now),
             watchful: false,
-            relay: crate::rma::relay::Relay::default(),
-            stall: crate::progress::gauges::Stall::default(),
+            relay: crate::lane::operation::Relay::default(),
+            stall: crate::lane::stall::Stall::default(),
+        }
+    }
+
+    /// The clock is to look at this lane.
+    pub(crate) fn start_timing(&mut self, state: &mut EndpointState) {
+        if !self.timed {
+            self.timed = true;
+            state.newly_timed.push(self.number);
+        }
+    }
+
+    /// Calls are to poll this lane, and the clock is to look at it: something waits to be sent.
+    pub(crate) fn busy(&mut self, state: &mut EndpointState) {
+        self.start_timing(state);
+        if !self.hot {
+            self.hot = true;
+            state.newly_hot.push(self.number);
         }
     }
 

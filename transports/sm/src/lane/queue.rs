@@ -1,6 +1,6 @@
 //! What waits in a lane: operations in their order, and answers, which go first.
 
-use crate::rma::{Pending, Stage};
+use crate::lane::operation::{Pending, Serve, Stage};
 use cci_mem::ring::{BODY, BODY_WORDS, Header};
 use cci_proto::engine::MAX_LARGE;
 use cci_transport::{Connection, Posted, Slot};
@@ -42,7 +42,7 @@ pub(crate) enum Op {
         reply: bool,
     },
     Rma(Box<Pending>),
-    Serve(Box<crate::rma::relay::Serve>),
+    Serve(Box<Serve>),
 }
 
 impl Op {

@@ -1,6 +1,7 @@
 //! Sending: publishing in the ring, and the queue of what has to wait.
 
 use crate::format::layout::{NO_SLOT, kind, pair};
+use crate::lane::operation::{NEVER, Step};
 use crate::lane::queue::{Op, QueuedMessage, QueuedPayload};
 use crate::lane::state::EndpointState;
 use crate::lane::wire::Wire;
@@ -82,20 +83,6 @@ impl Wire {
         Ok(true)
     }
 }
-
-/// How far an operation got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// It has ended.
-    Done,
-    /// It waits; whether it got on meanwhile.
-    Open(bool),
-    /// It waits for the peer, and nothing else waits for its turn.
-    Parked,
-}
-
-/// Since when an operation waits that has no timeout.
-pub(crate) const NEVER: u64 = u64::MAX;
 
 /// The second word of a control frame without payload.
 pub(crate) const NO_PAYLOAD: u64 = pair(NO_SLOT, 0);
@@ -239,7 +226,7 @@ impl Lane {
         // The clock is read only where it will be asked for; `options_changed` makes up for it. The coarse one would let the
         // timeout come early.
         let timed = cell.send_timeout.load(Ordering::Relaxed) > 0;
-        let since = if timed { crate::lane::state::precise_next() } else { NEVER };
+        let since = if timed { crate::clock::precise_next() } else { NEVER };
         let waiting = QueuedMessage { cell, slot, posted, data, len: message.len(), since };
         self.queue.push(Op::Message(waiting));
         self.busy(state);

@@ -2,6 +2,7 @@
 
 use crate::descriptors::Control;
 use crate::lane::queue::QueuedPayload;
+use crate::lane::table::Redirected;
 use crate::memory::registry::Registry;
 use cci_mem::address_space::Tag;
 use cci_mem::barrier::Pairing;
@@ -11,7 +12,6 @@ use cci_mem::sync::Ordering;
 use cci_proto::{CONN_REQ_LEN, EventKind};
 use cci_transport::{Connection, Core, ExpectedClients, PendingEvents, Slot};
 use rustix::fd::BorrowedFd;
-use rustix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
 
 /// What all lanes of an endpoint share. The endpoint has it beside its lanes, so that a lane can be lent with it.
@@ -38,7 +38,7 @@ pub(crate) struct EndpointState {
     /// With deadlines in milliseconds.
     pub(crate) expected: ExpectedClients<u64>,
     /// Clients of this endpoint that were sent to another one, to be asked for there.
-    pub(crate) redirected: Vec<crate::setup::connect::Redirected>,
+    pub(crate) redirected: Vec<Redirected>,
     /// Lanes whose peer broke the protocol, with what it did.
     pub(crate) protocol_errors: Vec<u32>,
     /// Lanes that the clock is to look at from now on.
@@ -136,28 +136,6 @@ impl EndpointState {
     pub(crate) fn queue_event(&mut self, core: &mut Core, kind: EventKind, cell: &'static Connection) {
         self.deadlines_moved |= !self.pending_events.queue(core, kind, cell);
     }
-}
-
-/// The clock that costs a few nanoseconds and ticks every few milliseconds.
-#[inline]
-pub(crate) fn coarse_now() -> u64 {
-    millis(ClockId::MonotonicCoarse)
-}
-
-/// The clock, exact to the millisecond.
-pub(crate) fn precise_now() -> u64 {
-    millis(ClockId::Monotonic)
-}
-
-/// The clock, in whole milliseconds that have not begun yet: a timeout that counts from there is never early.
-pub(crate) fn precise_next() -> u64 {
-    precise_now() + 1
-}
-
-#[inline]
-fn millis(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    u64::try_from(time.tv_sec).unwrap_or(0) * 1000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000
 }
 
 /// Small messages of one lane that are given back together, at the latest.

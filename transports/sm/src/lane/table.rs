@@ -1,8 +1,9 @@
 //! A lane's table of connections: eight bytes for each that is not being opened.
 
-use crate::lane::Opening;
+use crate::format::address::Address;
 use cci_mem::sync::Ordering;
-use cci_transport::{Connection, ConnectionState};
+use cci_proto::Attribute;
+use cci_transport::{Connection, ConnectionState, Slot};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Bits of a number that say the place in the table. The others count the lives of the place, so that frames for a connection
@@ -10,6 +11,35 @@ use std::collections::{BTreeMap, VecDeque};
 /// was stopped may answer any number that it was ever sent.
 const INDEX_BITS: u32 = 20;
 const INDEX: u32 = (1 << INDEX_BITS) - 1;
+
+/// A connect that waits for its answer.
+pub(crate) struct Opening {
+    /// Reserved for the CONNECT event.
+    pub(crate) slot: &'static Slot,
+    pub(crate) context: u64,
+    /// Milliseconds of the endpoint's clock.
+    pub(crate) deadline: Option<u64>,
+    /// What was asked, should the client be sent elsewhere or the lane close before the answer.
+    pub(crate) payload: Box<[u8]>,
+    pub(crate) token: u64,
+    /// Not to be tried on another lane again.
+    pub(crate) last_try: bool,
+}
+
+/// A request that waits for the program's answer.
+pub(crate) struct PendingRequest {
+    /// The client's number.
+    pub(crate) number: u32,
+    pub(crate) attribute: Attribute,
+    pub(crate) max_send_size: u32,
+}
+
+/// A client that was sent to another endpoint.
+pub(crate) struct Redirected {
+    pub(crate) cell: &'static Connection,
+    pub(crate) opening: Opening,
+    pub(crate) address: Address,
+}
 
 #[derive(Default)]
 pub(crate) struct Table {

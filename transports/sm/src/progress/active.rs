@@ -20,23 +20,6 @@ const COOL: u8 = 2;
 const HINTS_PER_CALL: usize = 16;
 
 impl Lane {
-    /// The clock is to look at this lane.
-    pub(crate) fn start_timing(&mut self, state: &mut EndpointState) {
-        if !self.timed {
-            self.timed = true;
-            state.newly_timed.push(self.number);
-        }
-    }
-
-    /// Calls are to poll this lane, and the clock is to look at it: something waits to be sent.
-    pub(crate) fn busy(&mut self, state: &mut EndpointState) {
-        self.start_timing(state);
-        if !self.hot {
-            self.hot = true;
-            state.newly_hot.push(self.number);
-        }
-    }
-
     /// Whether the clock may forget this lane until it stirs again.
     pub(crate) fn is_quiet(&self) -> bool {
         self.phase == Phase::Ready

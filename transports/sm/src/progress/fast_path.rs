@@ -1,8 +1,8 @@
 //! The usual call of a program that polls: one lane, no handle, nothing else to be done. What is found here needs no loop over lanes
 //! and at most one look at the clock; everything else goes the long way, before anything has been changed.
 
+use crate::clock::coarse_now;
 use crate::format::layout::kind;
-use crate::lane::state::coarse_now;
 use crate::lane::{Lane, Phase};
 use crate::{BURST, CLOCK_EVERY, SWEEP_EVERY, Sm};
 use cci_mem::ring::{BODY, Peeked};

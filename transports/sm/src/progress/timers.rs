@@ -5,7 +5,7 @@ use crate::format::layout::{NOTHING, kind};
 use crate::lane::queue::Op;
 use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
-use crate::rma::announce::Blocked;
+use crate::memory::announced::Blocked;
 use crate::setup::handshake::Cause;
 use cci_mem::ring::Header;
 use cci_mem::sync::Ordering;
@@ -204,7 +204,7 @@ impl Sm {
 
     /// Sets the timer to the next deadline.
     pub(crate) fn set_timer(&mut self) {
-        let now = crate::lane::state::precise_now();
+        let now = crate::clock::precise_now();
         let timed = self.timed.iter().filter_map(|number| self.lane(*number));
         let lanes = timed.filter_map(|lane| lane.next_deadline(now)).min();
         let expected = self.state.expected.deadline();

@@ -3,53 +3,13 @@
 use crate::format::layout::{body, kind};
 use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
+use crate::memory::imports::Held;
 use crate::memory::registry;
 use cci_mem::ring::{BODY_WORDS, Header};
 use cci_mem::sync::{AtomicBool, Ordering};
 use cci_proto::{EventKind, ImportError, Rights, RmaHandle};
 use cci_transport::{Connection, Core, Imported};
-use std::sync::{Arc, Weak};
-
-/// An import that the program may still hold.
-struct Held {
-    /// The first word of the handle.
-    name: u64,
-    cell: &'static Connection,
-    ended: Weak<AtomicBool>,
-}
-
-impl Held {
-    /// Tells whoever asks that the memory is the registration's no more. False: the program has dropped the import.
-    fn end(&self) -> bool {
-        let ended = self.ended.upgrade();
-        ended.is_some_and(|ended| {
-            ended.store(true, Ordering::Release);
-            true
-        })
-    }
-}
-
-/// What the program has imported by a lane.
-#[derive(Default)]
-pub(crate) struct Imports(Vec<Held>);
-
-impl Imports {
-    /// Ends those that are concerned. Returns the connections whose program is to know, one for each.
-    fn end(&mut self, concerns: impl Fn(&Held) -> bool) -> Vec<&'static Connection> {
-        let ended = self.0.extract_if(.., |held| concerns(held));
-        ended.filter(Held::end).map(|held| held.cell).collect()
-    }
-
-    /// The program has closed this connection.
-    pub(crate) fn forget(&mut self, cell: &'static Connection) {
-        self.end(|held| std::ptr::eq(held.cell, cell));
-    }
-
-    /// The endpoint closes.
-    pub(crate) fn forget_all(&mut self) {
-        self.end(|_| true);
-    }
-}
+use std::sync::Arc;
 
 impl Lane {
     /// Maps memory that the peer has registered.

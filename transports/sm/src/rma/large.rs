@@ -5,40 +5,16 @@
 
 use crate::Sm;
 use crate::format::layout::{body as words, kind};
+use crate::lane::operation::{Large, NEVER, Pending, Stage, Step};
 use crate::lane::receive::take_recv;
-use crate::lane::send::{NEVER, Step};
 use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
-use crate::rma::{Pending, Stage};
 use cci_mem::memory::Memory;
 use cci_mem::ring::{BODY_WORDS, Header, Violation};
 use cci_mem::slot::Access as Writable;
 use cci_mem::sync::Ordering;
-use cci_proto::{Access, Attribute, Failure, Registration, Rights, RmaHandle, SendError, Status};
+use cci_proto::{Access, Failure, Registration, Rights, RmaHandle, SendError, Status};
 use cci_transport::{Asked, Connection, Core, Landing, Placed, Posted, Slot, Transport};
-
-/// What a large message has beside an RMA.
-pub(super) struct Large {
-    memory: Memory,
-    /// The operation in which it asked: the peer knows its memory by that.
-    number: u32,
-    /// The peer has given memory.
-    is_placed: bool,
-}
-
-impl Large {
-    /// The message.
-    pub(super) fn memory(&self) -> &Memory {
-        &self.memory
-    }
-}
-
-impl Pending {
-    /// Whether it is a large message for whose end the others of its connection wait.
-    pub(crate) fn holds(&self) -> bool {
-        self.large.is_some() && self.cell.attribute() == Attribute::ReliableOrdered
-    }
-}
 
 impl Lane {
     /// Sends a message that is longer than the maximum of an open connection.
@@ -74,7 +50,7 @@ impl Lane {
             large: Some(Large { memory, number, is_placed: false }),
             stage: Stage::Ask,
             operation: number,
-            since: if timed { crate::lane::state::precise_next() } else { NEVER },
+            since: if timed { crate::clock::precise_next() } else { NEVER },
         };
         self.begin(state, core, pending);
         Ok((posted == Posted::Waited).then_some(slot))

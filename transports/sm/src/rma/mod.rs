@@ -1,135 +1,26 @@
 //! RMA: the initiator copies, by mapping or by process_vm; see `relay` for the third way. Atomic operations go by mapping or by relay.
 
-pub(crate) mod announce;
-pub(crate) mod import;
+mod announce;
+mod import;
 mod large;
-pub(crate) mod relay;
+mod relay;
 
+use crate::lane::operation::{NEVER, Pending, Stage, Step};
 use crate::lane::queue::Op;
-use crate::lane::send::{NEVER, Step};
 use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
 use crate::memory::registry::Target;
-use crate::sys::{self, CopyError, Local, Mapped, Way};
+use crate::sys::{self, CopyError, Local, Way};
 use cci_mem::hazard;
-use cci_mem::memory::Memory;
 use cci_mem::ring::Violation;
-use cci_mem::segment::Segment;
 use cci_mem::streaming;
 use cci_mem::sync::Ordering;
-use cci_proto::{Access, Atomic, Failure, Registration, RmaError, RmaHandle};
+use cci_proto::{Access, Atomic, Failure, Registration, RmaError};
 use cci_transport::{Connection, Core, Message, Posted, Rma, Slot};
 use rustix::io::Errno;
-use std::sync::Arc;
 
 /// Bytes copied in one call: long enough to hide the cost of a call, short enough that other lanes need not wait.
 const PIECE: u64 = 1 << 20;
-
-/// Bytes of a peer's segment that are entered into the page table at a time.
-const UNIT: usize = 1 << 20;
-/// The shortest copy for which units are entered, in bytes: a shorter one meets fewer page faults than entering a unit costs.
-const ENTERING: usize = 64 << 10;
-
-/// A segment of library memory of a peer, mapped here.
-pub(crate) struct PeerSegment {
-    segment: Arc<Segment>,
-    /// By unit, whether it has been entered into the page table.
-    entered: Vec<bool>,
-}
-
-impl PeerSegment {
-    pub(crate) fn new(segment: Segment) -> Self {
-        let entered = vec![false; segment.len().div_ceil(UNIT)];
-        Self { segment: Arc::new(segment), entered }
-    }
-
-    /// Bytes.
-    pub(crate) fn len(&self) -> usize {
-        self.segment.len()
-    }
-
-    /// The offset of `len` bytes of an operation, when they lie inside as a whole.
-    fn offset(&self, target: &Target, from: u64, len: usize) -> Option<usize> {
-        let offset = usize::try_from(target.segment_offset.checked_add(from)?).ok()?;
-        (offset.checked_add(len)? <= self.len()).then_some(offset)
-    }
-
-    /// Bytes for the program, which stay mapped as long as it has them.
-    fn memory(&self, target: &Target, len: usize) -> Option<Memory> {
-        Memory::of_peer(Arc::clone(&self.segment), self.offset(target, 0, len)?, len)
-    }
-
-    /// Bytes that are about to be copied.
-    fn bytes(&mut self, offset: usize, len: usize) -> Mapped<'_> {
-        if len >= ENTERING {
-            for unit in offset / UNIT..(offset + len).div_ceil(UNIT) {
-                if !std::mem::replace(&mut self.entered[unit], true) {
-                    self.segment.enter(unit * UNIT, UNIT.min(self.len() - unit * UNIT));
-                }
-            }
-        }
-        Mapped::of(&self.segment, offset, len)
-    }
-}
-
-/// What an RMA has still to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// Ask for memory for a large message.
-    Ask,
-    /// The peer was asked for memory for a large message, and is to answer.
-    AwaitMemory,
-    /// Copy, from this byte on.
-    Copy(u64),
-    /// Relay through slots, from this byte on.
-    Relay(u64),
-    /// The target has everything, or was asked for everything, and is to answer.
-    Await,
-    /// Deliver the message, or say that a large one is there.
-    Message,
-}
-
-/// An RMA that is open.
-pub(crate) struct Pending {
-    pub(crate) cell: &'static Connection,
-    slot: &'static Slot,
-    posted: Posted,
-    pub(crate) access: Access,
-    pub(crate) local: Registration,
-    /// Offset in it of the first byte.
-    local_offset: u64,
-    pub(crate) remote: RmaHandle,
-    pub(crate) remote_offset: u64,
-    pub(crate) len: u64,
-    message: Option<(Box<[u8]>, usize)>,
-    /// A large message.
-    large: Option<large::Large>,
-    pub(crate) stage: Stage,
-    /// Number of the operation in its lane's relayed frames.
-    pub(crate) operation: u32,
-    pub(crate) since: u64,
-}
-
-impl Pending {
-    /// Ends the operation.
-    pub(crate) fn end(&mut self, state: &mut EndpointState, core: &mut Core, outcome: Result<(), Failure>) {
-        if outcome.is_ok() {
-            self.cell.counters.on_rma(self.len);
-            core.counters().on_rma(self.len);
-        }
-        core.end_operation(self.slot, self.cell, self.posted, outcome);
-        if let Some((data, _)) = self.message.take() {
-            state.buffers.push(data);
-        }
-    }
-
-    /// `len` bytes of the operation here, from `at` on, while the local registration lives.
-    pub(crate) fn local_at<'s>(&'s self, state: &'s EndpointState, at: u64, len: usize) -> Result<Local<'s>, Failure> {
-        let own = self.large.as_ref().map(large::Large::memory);
-        let memory = own.or_else(|| state.registry.living(self.local)).ok_or(Failure::RemoteHandle)?;
-        Local::of(memory, self.local_offset + at, len).ok_or(Failure::Copy)
-    }
-}
 
 impl Lane {
     /// Starts an RMA of an open connection.
@@ -170,11 +61,7 @@ impl Lane {
             large: None,
             stage: Stage::Copy(0),
             operation: 0,
-            since: if cell.send_timeout.load(Ordering::Relaxed) > 0 {
-                crate::lane::state::precise_next()
-            } else {
-                NEVER
-            },
+            since: if cell.send_timeout.load(Ordering::Relaxed) > 0 { crate::clock::precise_next() } else { NEVER },
         };
         self.begin(state, core, pending);
         Ok((posted == Posted::Waited).then_some(slot))

@@ -4,11 +4,11 @@
 
 use crate::format::layout::{body as words, kind, pair, unpair};
 use crate::lane::Lane;
+use crate::lane::operation::{Pending, Reading, Serve, Stage, Step};
 use crate::lane::queue::Op;
-use crate::lane::send::Step;
 use crate::lane::state::EndpointState;
 use crate::memory::registry;
-use crate::rma::{Pending, Stage, store_word};
+use crate::rma::store_word;
 use crate::sys::{self, Local, Way};
 use cci_mem::ring::{BODY_WORDS, Header, Violation};
 use cci_mem::sync::Ordering;
@@ -17,69 +17,6 @@ use cci_transport::Core;
 
 /// Pieces that one call publishes: the lane's other frames get their turn.
 const BURST: u32 = 16;
-
-/// What a lane knows of relayed operations.
-#[derive(Default)]
-pub(crate) struct Relay {
-    last: u32,
-    /// The operation that this side began and that is open.
-    current: Option<u32>,
-    /// The read that this side began: its number, where the next byte goes, and how many are missing.
-    reading: Option<Reading>,
-    /// How the current operation ended.
-    result: Option<Result<(), Failure>>,
-    /// The write of the peer that was refused; the rest of its pieces is dropped.
-    refused: Option<u32>,
-}
-
-struct Reading {
-    operation: u32,
-    number: Registration,
-    /// Offset of the next byte in that registration.
-    at: u64,
-    left: u64,
-}
-
-/// A read of the peer that this side serves.
-pub(crate) struct Serve {
-    operation: u32,
-    number: Registration,
-    /// Offset of the first byte in that registration.
-    start: u64,
-    done: u64,
-    len: u64,
-}
-
-impl Relay {
-    /// A number for an operation that begins; never 0.
-    pub(crate) fn begin(&mut self) -> u32 {
-        let number = self.number();
-        self.current = Some(number);
-        number
-    }
-
-    /// A number for an operation of another kind; never 0.
-    pub(crate) fn number(&mut self) -> u32 {
-        self.last = self.last.wrapping_add(1).max(1);
-        self.last
-    }
-
-    /// The operation is over: what still comes for it is dropped.
-    pub(crate) fn end(&mut self, operation: u32) {
-        if self.current == Some(operation) {
-            self.current = None;
-            self.reading = None;
-            self.result = None;
-        }
-    }
-
-    /// A local registration is gone: what still comes for it is dropped.
-    pub(crate) fn forget(&mut self, number: Registration) {
-        if self.reading.as_ref().is_some_and(|reading| reading.number == number) {
-            self.reading = None;
-        }
-    }
-}
 
 impl Lane {
     /// Moves a relayed operation on. None: still open.

@@ -5,18 +5,12 @@ use crate::format::layout::{NO_SLOT, NOTHING, body, kind, pair, unpair};
 use crate::lane::receive::take_recv;
 use crate::lane::send::NO_PAYLOAD;
 use crate::lane::state::{EndpointState, PayloadToken};
-use crate::lane::{Lane, Opening, PendingRequest, Phase};
+use crate::lane::table::{Opening, PendingRequest, Redirected};
+use crate::lane::{Lane, Phase};
 use cci_mem::ring::{BODY, BODY_WORDS, Header, Violation};
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, CONN_REQ_LEN, EventKind, Failure, RequestError};
 use cci_transport::{Connection, ConnectionState, Core, Slot};
-
-/// A client that was sent to another endpoint.
-pub(crate) struct Redirected {
-    pub(crate) cell: &'static Connection,
-    pub(crate) opening: Opening,
-    pub(crate) address: Address,
-}
 
 /// The peer was heard now; milliseconds, of which the difference counts.
 #[expect(clippy::cast_possible_truncation, reason = "the difference is what counts")]

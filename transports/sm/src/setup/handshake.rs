@@ -7,7 +7,7 @@ use crate::lane::state::EndpointState;
 use crate::lane::wire::Wire;
 use crate::lane::{Doorbell, Lane, Phase};
 use crate::memory::registry::{PeerRegistry, REGISTRY_LEN};
-use crate::rma::PeerSegment;
+use crate::memory::segment::PeerSegment;
 use crate::sys::{self, CopyError, Peer, Way};
 use cci_mem::address_space::Tag;
 use cci_mem::cancellation::Uncancelled;

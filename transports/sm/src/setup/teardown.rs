@@ -3,10 +3,10 @@
 use crate::Sm;
 use crate::format::layout::ENTRIES;
 use crate::format::layout::{NOTHING, kind};
+use crate::lane::table::Redirected;
 use crate::lane::wire::Wire;
 use crate::lane::{Lane, Phase};
-use crate::rma::announce::Announced;
-use crate::setup::connect::Redirected;
+use crate::memory::announced::Announced;
 use crate::setup::handshake::Cause;
 use crate::sys::Peer;
 use cci_mem::cancellation::Uncancelled;
