@@ -1,7 +1,7 @@
 //! The record of this transport: its keys, and whether the system can run it.
 
-use crate::format::layout::SEND_SIZES;
-use crate::{MAX_SEND_SIZE, Sm};
+use crate::format::layout::{MAX_SEND_SIZE, SEND_SIZES};
+use crate::sm::Sm;
 use cci_transport::{Check, Condition, Core, Discovered, Driver, Key, OpenError, Opening, Scope, Transport};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;

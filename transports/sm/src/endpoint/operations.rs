@@ -1,13 +1,13 @@
 //! The operations of the trait `Transport`.
 
-use crate::CLOCK_EVERY;
-use crate::Sm;
 use crate::clock::coarse_now;
 use crate::format::address::Address;
 use crate::format::layout::{ENTRIES, NOTHING, kind, pair, unpair};
 use crate::lane::state::PayloadToken;
 use crate::lane::table::{Opening, PendingRequest};
 use crate::lane::{Lane, Phase};
+use crate::progress::poll::CLOCK_EVERY;
+use crate::sm::Sm;
 use cci_mem::memory::Memory;
 use cci_mem::ring::{BODY, Header};
 use cci_mem::source::Source;

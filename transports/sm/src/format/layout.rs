@@ -3,6 +3,8 @@
 use cci_mem::ring::{BODY_WORDS, Entry};
 use cci_proto::CONN_REQ_LEN;
 
+/// Largest message unless the key `mss` says otherwise, bytes.
+pub const MAX_SEND_SIZE: u32 = 8192;
 /// Layout version that both sides must speak.
 pub(crate) const VERSION: u32 = 6;
 /// Entries of a ring.

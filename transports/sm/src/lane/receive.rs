@@ -1,6 +1,5 @@
 //! Receiving: from the ring into events.
 
-use crate::BURST;
 use crate::format::layout::{NOTHING, kind, unpair};
 use crate::lane::state::{EndpointState, Released};
 use crate::lane::{Lane, Phase};
@@ -8,6 +7,9 @@ use cci_mem::ring::{BODY, Header, Violation};
 use cci_mem::sync::Ordering;
 use cci_proto::EventKind;
 use cci_transport::{Core, Slot, tag_event};
+
+/// Frames taken from one lane in one call, while they come in a stream.
+pub(crate) const BURST: u32 = 8;
 
 /// A slot for what lies in the ring; frees what the program has returned.
 #[inline(always)]

@@ -71,6 +71,13 @@ pub(crate) struct EndpointState {
 }
 
 impl EndpointState {
+    /// Whether frames and packets have caused something that a call is to do.
+    #[inline]
+    pub(crate) fn has_deferred(&self) -> bool {
+        let lists = self.newly_timed.len() | self.newly_hot.len() | self.protocol_errors.len() | self.redirected.len();
+        lists != 0 || self.lanes_changed
+    }
+
     /// The descriptors that every peer gets: registry and ready bitmap.
     pub(crate) fn files(&self) -> rustix::io::Result<[BorrowedFd<'_>; 2]> {
         Ok([self.registry.segment().file_of()?, self.ready_page.file_of()?])

@@ -6,7 +6,7 @@
 
 use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
-use crate::{NO_LANE, Sm};
+use crate::sm::{NO_LANE, Sm};
 use cci_mem::cancellation::Uncancelled;
 use cci_mem::ring::Violation;
 use cci_mem::sync::Ordering;
@@ -42,18 +42,6 @@ impl Lane {
 }
 
 impl Sm {
-    pub(crate) fn lane(&self, number: u32) -> Option<&Lane> {
-        self.lanes.get(number as usize)?.as_deref()
-    }
-
-    pub(crate) fn lane_mut(&mut self, number: u32) -> Option<&mut Lane> {
-        self.lanes.get_mut(number as usize)?.as_deref_mut()
-    }
-
-    pub(crate) fn hot_lanes(&self) -> impl Iterator<Item = &Lane> + '_ {
-        self.hot.iter().filter_map(|number| self.lane(*number))
-    }
-
     /// Enters the lanes that have become busy since the last call into the lists.
     #[cold]
     pub(crate) fn on_newly_timed(&mut self) {

@@ -3,18 +3,14 @@
 
 use crate::clock::coarse_now;
 use crate::format::layout::kind;
+use crate::lane::receive::BURST;
 use crate::lane::{Lane, Phase};
-use crate::{BURST, CLOCK_EVERY, SWEEP_EVERY, Sm};
+use crate::progress::poll::{CLOCK_EVERY, SWEEP_EVERY};
+use crate::sm::{NO_LANE, SPINS, Sm};
 use cci_mem::ring::{BODY, Peeked};
 use cci_mem::sync::Ordering;
 use cci_proto::EventKind;
 use cci_transport::{Core, Slot, tag_event};
-
-/// A program that spins reads the clock once in so many empty calls. Divides every other interval of empty calls.
-pub(crate) const SPINS: u32 = 8;
-
-/// No lane has this number.
-pub(crate) const NO_LANE: u32 = u32::MAX;
 
 /// What a call finds in the one lane that there is to poll.
 enum Found {

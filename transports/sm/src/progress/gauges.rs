@@ -1,7 +1,7 @@
 //! What others can see of an endpoint, beside what is counted as it happens (`docs/design/counters.md`).
 
-use crate::Sm;
 use crate::lane::stall::MILLI;
+use crate::sm::Sm;
 use cci_mem::sync::Ordering;
 use cci_transport::Core;
 

@@ -3,5 +3,6 @@
 mod active;
 pub(crate) mod fast_path;
 pub(crate) mod gauges;
+pub(crate) mod poll;
 mod readiness;
 mod timers;

@@ -1,10 +1,10 @@
 //! What arming the OS handle means to lanes: who pays for sleeping. `docs/design/sm.md`, Sleep and wake.
 
-use crate::Sm;
 use crate::lane::operation::Stage;
 use crate::lane::queue::Op;
 use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
+use crate::sm::Sm;
 use cci_mem::sleep::{self, ASLEEP};
 use cci_mem::sync::Ordering;
 use cci_proto::Time;

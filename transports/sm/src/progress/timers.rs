@@ -1,12 +1,12 @@
 //! What time brings: timeouts, keepalive, retries, closing of lanes that nobody needs.
 
-use crate::Sm;
 use crate::format::layout::{NOTHING, kind};
 use crate::lane::queue::Op;
 use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
 use crate::memory::announced::Blocked;
 use crate::setup::handshake::Cause;
+use crate::sm::Sm;
 use cci_mem::ring::Header;
 use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, Failure, Time};

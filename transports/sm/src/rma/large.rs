@@ -3,12 +3,12 @@
 //! While the peer has no memory to give, nothing on the lane waits for it but what comes later on the same ordered connection. A
 //! lane asks for at most [`MAX_LARGE`](cci_proto::engine::MAX_LARGE) messages at a time; the others wait aside as well.
 
-use crate::Sm;
 use crate::format::layout::{body as words, kind};
 use crate::lane::operation::{Large, NEVER, Pending, Stage, Step};
 use crate::lane::receive::take_recv;
 use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
+use crate::sm::Sm;
 use cci_mem::memory::Memory;
 use cci_mem::ring::{BODY_WORDS, Header, Violation};
 use cci_mem::slot::Access as Writable;

@@ -1,6 +1,5 @@
 //! The end of lanes, and of the endpoint.
 
-use crate::Sm;
 use crate::format::layout::ENTRIES;
 use crate::format::layout::{NOTHING, kind};
 use crate::lane::table::Redirected;
@@ -8,6 +7,7 @@ use crate::lane::wire::Wire;
 use crate::lane::{Lane, Phase};
 use crate::memory::announced::Announced;
 use crate::setup::handshake::Cause;
+use crate::sm::Sm;
 use crate::sys::Peer;
 use cci_mem::cancellation::Uncancelled;
 use cci_mem::ring::Header;

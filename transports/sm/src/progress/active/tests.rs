@@ -2,7 +2,7 @@
 
 use super::{FEW, HINTS_PER_CALL};
 use crate::fixture::{End, LIMIT, OPTIONS};
-use crate::{LOOK_EVERY, SWEEP_EVERY};
+use crate::progress::poll::{LOOK_EVERY, SWEEP_EVERY};
 use cci_mem::arena::SharedMemory;
 use cci_mem::hints::{BITS, WORDS};
 use cci_mem::sync::Ordering;
