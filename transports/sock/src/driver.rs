@@ -1,7 +1,7 @@
 //! The record of this transport: its keys, and whether a device of it can be opened.
 
-use crate::Sock;
 use crate::address::SCHEME;
+use crate::link::Sock;
 use crate::open::MIN_PACKET;
 use cci_proto::Status;
 use cci_reliable::{Link, MAX_SEND_SIZE, transport_over};

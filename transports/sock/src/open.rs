@@ -1,10 +1,10 @@
 //! Opening the socket.
 
-use crate::Sock;
 use crate::address::{self, SCHEME};
 use crate::driver::DRIVER;
 use crate::groups::Groups;
 use crate::interface::{self, LocalAddress};
+use crate::link::Sock;
 use crate::proof;
 use crate::ready::Ready;
 use crate::resolver::Resolver;

@@ -5,8 +5,10 @@
 //! name waits. Nobody waits for them: the answer for a question that is dropped meanwhile is
 //! dropped too, and a program that unloads the library does not unmap it.
 
+use crate::address;
 use crate::interface::LocalAddress;
-use crate::{address, open, sys};
+use crate::open;
+use crate::sys;
 use cci_mem::fork::PerProcess;
 use cci_proto::Address;
 use rustix::fd::OwnedFd;

@@ -1,0 +1,242 @@
+//! The link: what the engine asks of sockets, names and groups.
+
+use crate::address;
+use crate::groups::{GroupUri, Groups};
+use crate::interface::LocalAddress;
+use crate::open;
+use crate::ready::Ready;
+use crate::resolver::Resolver;
+use crate::sockets::{Counters, Sockets};
+use cci_proto::{Address, ConnectError, Time};
+use cci_reliable::{Incoming, Link, Names, Outgoing, Wait};
+use cci_transport::monotonic;
+use rustix::fd::{BorrowedFd, OwnedFd};
+use std::fmt;
+use std::sync::Arc;
+
+/// Calls that found something after which groups are looked at nevertheless.
+const GROUPS_EVERY: u32 = 16;
+
+/// A link over UDP: one socket, however many peers there are, and one for the peer that frames go
+/// to. Not to be used by two threads at once; it may move.
+pub struct Sock {
+    pub(crate) sockets: Sockets,
+    pub(crate) uri: String,
+    pub(crate) local: LocalAddress,
+    pub(crate) mtu: u16,
+    pub(crate) base_mtu: u16,
+    pub(crate) recv_buffer: u32,
+    pub(crate) groups: Groups,
+    pub(crate) ready: Ready,
+    pub(crate) resolver: Resolver,
+    pub(crate) calls: u32,
+    pub(crate) no_coalescing: Option<String>,
+    pub(crate) unchecked_on_host: bool,
+}
+
+impl Sock {
+    /// What was sent and received so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.sockets.counters()
+    }
+
+    /// The key `check`: whether checks of payloads may be left out between two endpoints of one
+    /// host. True for `remote` only.
+    #[must_use]
+    pub fn unchecked_on_host(&self) -> bool {
+        self.unchecked_on_host
+    }
+
+    /// The address that a URI gives. None: its host is a name, which is looked up under this
+    /// number, if there is one.
+    fn resolve_uri(&mut self, uri: &str, number: Option<u64>) -> Result<Option<Address>, ConnectError> {
+        let uri = address::Uri::parse(uri).filter(|uri| uri.interface.is_none() && uri.ttl.is_none());
+        let uri = uri.ok_or(ConnectError::BadUri)?;
+        if uri.literal().is_some() {
+            return open::resolve(&uri, &self.local, self.sockets.own()).map(Some).ok_or(ConnectError::BadUri);
+        }
+        match number {
+            Some(number) if self.resolver.ask(number, uri.host, uri.port) => Ok(None),
+            Some(_) => Err(ConnectError::NoThread),
+            None => Ok(None),
+        }
+    }
+
+    /// Sets the timer, and watches for room if that is wanted. False: something waits that the
+    /// handle does not tell of.
+    fn prepare(&mut self, deadline: Option<Time>, wants_write: bool) -> bool {
+        if self.sockets.has_pending() {
+            return false;
+        }
+        let (deadline, room) = match self.sockets.room_at().filter(|_| wants_write) {
+            // No descriptor reports this room, so the timer wakes.
+            Some(until) => (Some(deadline.map_or(until, |deadline| deadline.min(until))), false),
+            None => (deadline, wants_write),
+        };
+        // Where the system refuses the timer, the program is to call again instead of sleeping.
+        let wakes = self.ready.set_deadline(deadline);
+        self.ready.watch_room(self.sockets.own(), room);
+        wakes
+    }
+}
+
+impl Link for Sock {
+    fn name(&self) -> &'static str {
+        "sock"
+    }
+
+    fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    fn now(&self) -> Time {
+        monotonic()
+    }
+
+    fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    fn base_mtu(&self) -> u16 {
+        self.base_mtu
+    }
+
+    fn recv_buffer(&self) -> u32 {
+        self.recv_buffer
+    }
+
+    fn resolve(&mut self, uri: &str) -> Result<Address, ConnectError> {
+        self.resolve_uri(uri, None).and_then(|address| address.ok_or(ConnectError::BadUri))
+    }
+
+    fn send_burst(&mut self, frames: &[Outgoing<'_>]) -> usize {
+        self.sockets.send(frames)
+    }
+
+    fn recv_burst(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        let mut shown = self.sockets.receive(budget, &self.ready, sink);
+        if !self.groups.is_empty() && !self.sockets.has_rest() {
+            self.calls = self.calls.wrapping_add(1);
+            if shown == 0 || self.calls.is_multiple_of(GROUPS_EVERY) {
+                let (groups, budget) = (&mut self.groups, budget.saturating_sub(shown));
+                shown += self.sockets.receive_others(budget, sink, |receiver| groups.fill(receiver));
+            }
+        }
+        shown
+    }
+
+    fn is_writable(&mut self) -> bool {
+        self.sockets.is_writable()
+    }
+
+    fn write_name(&self, to: &Address, text: &mut dyn fmt::Write) -> fmt::Result {
+        text.write_str(address::SCHEME)?;
+        address::write_shown(to, text)
+    }
+
+    fn path(&self, to: &Address) -> (String, String) {
+        let family = if address::is_v4(to) { "IPv4" } else { "IPv6" };
+        let state = |off: bool| if off { "off" } else { "on" };
+        let no_segmentation = self.sockets.no_segmentation(to);
+        let path = format!(
+            "UDP over {family} to {}, segmentation offload {}, receive coalescing {}{}",
+            address::shown(to),
+            state(no_segmentation.is_some()),
+            state(self.no_coalescing.is_some()),
+            if self.sockets.is_connected_to(to) { ", by a socket of its own" } else { "" },
+        );
+        let why = match (no_segmentation, &self.no_coalescing) {
+            (None, None) => "both offloads passed their test when the endpoint was opened".to_owned(),
+            (Some(why), None) => format!("segmentation offload is off: {why}"),
+            (None, Some(why)) => format!("receive coalescing is off: {why}"),
+            (Some(one), Some(other)) => {
+                format!("segmentation offload is off: {one}; receive coalescing is off: {other}")
+            }
+        };
+        (path, why)
+    }
+
+    fn names(&mut self) -> Option<&mut dyn Names> {
+        Some(self)
+    }
+
+    fn groups(&mut self) -> Option<&mut dyn cci_reliable::Groups> {
+        Some(self)
+    }
+}
+
+impl Wait for Sock {
+    fn handle(&self) -> BorrowedFd<'_> {
+        self.ready.handle()
+    }
+
+    fn arm(&mut self, deadline: Option<Time>, wants_write: bool) -> bool {
+        if !self.prepare(deadline, wants_write) {
+            return false;
+        }
+        let found = self.ready.poll();
+        self.sockets.on_found(&found);
+        if found.any {
+            self.ready.watch_room(self.sockets.own(), false);
+        }
+        !found.any
+    }
+
+    fn disarm(&mut self) {
+        self.ready.drain();
+        self.ready.watch_room(self.sockets.own(), false);
+    }
+
+    fn rearm(&mut self, deadline: Option<Time>, wants_write: bool, signalled: bool) -> bool {
+        if signalled {
+            self.ready.drain_waker();
+        }
+        self.prepare(deadline, wants_write)
+    }
+
+    fn ring(&mut self, at: Time) -> bool {
+        self.ready.ring(at)
+    }
+
+    fn watch(&mut self, on: bool) -> bool {
+        self.sockets.watch(&mut self.ready, on)
+    }
+
+    fn waker(&self) -> Arc<OwnedFd> {
+        self.ready.waker()
+    }
+}
+
+impl Names for Sock {
+    fn begin(&mut self, uri: &str, number: u64) -> Result<Option<Address>, ConnectError> {
+        self.resolve_uri(uri, Some(number))
+    }
+
+    fn next(&mut self) -> Option<(u64, Result<Address, String>)> {
+        let (number, answer) = self.resolver.next_answer()?;
+        Some((number, answer.address(&self.local)))
+    }
+
+    fn forget(&mut self, number: u64) {
+        self.resolver.forget(number);
+    }
+}
+
+impl cci_reliable::Groups for Sock {
+    fn join(&mut self, uri: &str, number: u32) -> Result<(), ConnectError> {
+        let named = GroupUri::parse(uri, &self.local, self.sockets.own())?;
+        let (how, ready) = (self.sockets.how(), &self.ready);
+        self.groups.join(&named, number, how, |socket| ready.watch_group(socket))
+    }
+
+    fn leave(&mut self, number: u32) {
+        if let Some(socket) = self.groups.leave(number) {
+            self.ready.forget_group(&socket);
+        }
+    }
+
+    fn address(&mut self, uri: &str) -> Result<Address, ConnectError> {
+        Ok(GroupUri::parse(uri, &self.local, self.sockets.own())?.address())
+    }
+}
