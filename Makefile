@@ -1,18 +1,30 @@
 # make demo                  build, measure between two processes, show table and plot
 # make test                  every test and check; ends with "N passed, N failed"
-# make bench                 the performance table, with a verdict for each row, and instructions of a call (needs valgrind)
-# make report                measure everything quickly, beside the peers that are installed: report-out/report.html
-# make compare               try `cci perf compare`: the same build 20 times, and one with 5 % more time in each send
-# make net                   sock between network name spaces: loss, path MTU, groups, TCP beside it (part of make test)
-# make fuzz SECONDS=n         look for inputs that break parsers or engine; the corpus is part of make test
-# make seeds N=n             n simulated worlds, each with another bad network; failing seeds are kept in tools/testkit/seeds.txt
-# make soak SECONDS=n        as many simulated worlds as there is time for, from a seed that is another each time
-# make testbed               measure rings and tori of network name spaces, fit the model to some paths, validate it on the others
-# make install PREFIX=DIR    library, headers, cci.pc, and the command cci; with PROFILE=profiling not stripped, for perf and gdb
-# make peers                 programs that measure other libraries beside CCI (`cci perf --peers`), as far as these are installed
+# make bench                 the performance table, with a verdict for each row, and instructions of
+#                            a call (needs valgrind)
+# make report                measure everything quickly, beside the peers that are installed:
+#                            report-out/report.html
+# make compare               try `cci perf compare`: the same build 20 times, and one with 5 % more
+#                            time in each send
+# make net                   sock between network name spaces: loss, path MTU, groups, TCP beside it
+#                            (part of make test)
+# make fuzz SECONDS=n         look for inputs that break parsers or engine; the corpus is part of
+#                             make test
+# make seeds N=n             n simulated worlds, each with another bad network; failing seeds are
+#                            kept in tools/testkit/seeds.txt
+# make soak SECONDS=n        as many simulated worlds as there is time for, from a seed that is
+#                            another each time
+# make testbed               measure rings and tori of network name spaces, fit the model to some
+#                            paths, validate it on the others
+# make install PREFIX=DIR    library, headers, cci.pc, and the command cci; with PROFILE=profiling
+#                            not stripped, for perf and gdb
+# make peers                 programs that measure other libraries beside CCI (`cci perf --peers`),
+#                            as far as these are installed
 # make peers-deps            installs the Debian packages of all of them
-# make nightly               what takes too long for every change: Miri, sanitizers, 64-bit Arm, ...; at most 88 minutes
-# make release DRY=yes       what a release would do; without DRY: checks versions and tree, builds, tests, tags
+# make nightly               what takes too long for every change: Miri, sanitizers, 64-bit Arm,
+#                            ...; at most 88 minutes
+# make release DRY=yes       what a release would do; without DRY: checks versions and tree, builds,
+#                            tests, tags
 # make deny                  licences, advisories and sources of the dependencies (needs cargo-deny)
 
 SHELL := /bin/sh
@@ -57,7 +69,8 @@ bench: prepare
 		echo "instructions of a call over sm: skipped, because valgrind is missing (apt-get install valgrind)"; \
 	fi
 
-# Ends with a status other than 0 when a measurement gave nothing or ended early; the page says which.
+# Ends with a status other than 0 when a measurement gave nothing or ended early; the page says
+# which.
 report: prepare
 	cargo build --locked --release -p cci-cli
 	$(CCI) perf report --measure report-out --out report-out/report.html
@@ -81,7 +94,8 @@ seeds: prepare
 soak: prepare
 	cargo run --locked --release -p cci-testkit --bin cci-seeds -- --first $$(date +%s)000 --seconds $(SECONDS) --keep tools/testkit/seeds.txt
 
-# As root, or where users may make name spaces; nothing of it is left but the documents and tables in testbed-out.
+# As root, or where users may make name spaces; nothing of it is left but the documents and tables
+# in testbed-out.
 testbed: prepare
 	cargo build --locked --release -p cci-cli
 	cargo build --locked --release -p cci-testkit --bin cci-testbed

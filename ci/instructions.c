@@ -1,8 +1,9 @@
 /*
- * One kind of call, so many times, between two endpoints of this process over sm, through the C library: what
- * `ci/instructions --c` counts the instructions of. Only what runs within `measured` counts; callgrind is told so by
- * its name. Arguments: silent, reaped, receive, empty, a way to take bursts (one, several, handler, handler1), or
- * nothing (what the measuring itself takes); how many calls.
+ * One kind of call, so many times, between two endpoints of this process over sm, through the C
+ * library: what `ci/instructions --c` counts the instructions of. Only what runs within `measured`
+ * counts; callgrind is told so by its name. Arguments: silent, reaped, receive, empty, a way to
+ * take bursts (one, several, handler, handler1), or nothing (what the measuring itself takes); how
+ * many calls.
  */
 #include <cci.h>
 #include <ccix.h>

@@ -3,7 +3,8 @@
 #
 #   bindings/c/install.sh BUILD_DIR PREFIX
 #
-# BUILD_DIR is where cargo left libcci_c.so and libcci_c.a: target/release, or target/profiling for names and lines. DESTDIR is put before PREFIX when packaging.
+# BUILD_DIR is where cargo left libcci_c.so and libcci_c.a: target/release, or target/profiling for
+# names and lines. DESTDIR is put before PREFIX when packaging.
 
 set -eu
 
@@ -37,14 +38,15 @@ esac
 install -m 755 "$build/libcci_c.so" "$target/lib/libcci.so.2"
 ln -sf libcci.so.2 "$target/lib/libcci.so"
 
-# One object of all that the listed functions need, in which only they are global: a program may have its own symbols of any
-# other name, those of another Rust library included.
+# One object of all that the listed functions need, in which only they are global: a program may
+# have its own symbols of any other name, those of another Rust library included.
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 wanted=$(sed 's/^/-u /' "$here/exported.list")
 # shellcheck disable=SC2086 # a list of options
 ${LD:-ld} -r --gc-sections $wanted "$build/libcci_c.a" -o "$scratch/cci.o"
-# The compiler cannot strip an archive: lines for a debugger stay only where the shared library has them too.
+# The compiler cannot strip an archive: lines for a debugger stay only where the shared library has
+# them too.
 debug=--strip-debug
 ! readelf -SW "$build/libcci_c.so" | grep -q '\.symtab' || debug=
 # Without the compiler's bitcode, which tools of an older LLVM than the compiler's refuse to read.

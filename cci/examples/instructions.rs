@@ -1,5 +1,5 @@
-//! So many messages between two endpoints of this process, and nothing else: what `ci/instructions` counts the instructions of.
-//! Arguments: the transport, and how many messages.
+//! So many messages between two endpoints of this process, and nothing else: what `ci/instructions`
+//! counts the instructions of. Arguments: the transport, and how many messages.
 
 use cci::{Connect, Context, EndpointOptions, Event, EventKind, LocalEndpoint, Notify};
 use std::error::Error;

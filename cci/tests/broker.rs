@@ -1,4 +1,5 @@
-//! Accepting on another endpoint when the answer fails after that one was told to expect the client.
+//! Accepting on another endpoint when the answer fails after that one was told to expect the
+//! client.
 
 use cci::__binding::{EndpointCell, EventCell, Threading, accept_on};
 use cci::{

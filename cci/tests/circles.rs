@@ -31,8 +31,8 @@ fn names_after<'a>(line: &'a str, prefix: &'a str) -> impl Iterator<Item = &'a s
     line.split(prefix).skip(1).filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next())
 }
 
-/// Files, and those that each uses. Without `lib.rs`, which names every file and is used by none: see below. Without `fixture.rs`,
-/// which tests of every file use.
+/// Files, and those that each uses. Without `lib.rs`, which names every file and is used by none:
+/// see below. Without `fixture.rs`, which tests of every file use.
 fn graph(source: &Path) -> Graph {
     let mut found = Vec::new();
     files(source, &mut found);

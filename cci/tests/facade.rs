@@ -1,4 +1,5 @@
-//! What is the facade's own: handles that outlive what they name, services, sentences. The rules of the API are in `cci-testkit`.
+//! What is the facade's own: handles that outlive what they name, services, sentences. The rules of
+//! the API are in `cci-testkit`.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
 /*
- * Echo client: sends each word of its command line as a message and prints what comes back. To be used with echo_server or
- * epoll_loop.
+ * Echo client: sends each word of its command line as a message and prints what comes back. To be
+ * used with echo_server or epoll_loop.
  *
  *   cc echo_client.c $(pkg-config --cflags --libs cci) -o echo_client
  */
@@ -24,7 +24,10 @@ static cci_connection_t *connect_to(cci_endpoint_t *endpoint, const char *uri)
     return connection;
 }
 
-/* Waits for the echo. The message itself is done when its SEND event has come too; the context tells which it was. */
+/*
+ * Waits for the echo. The message itself is done when its SEND event has come too; the context
+ * tells which it was.
+ */
 static void wait_echo(cci_endpoint_t *endpoint, const char *word)
 {
     int sent = 0;

@@ -1,6 +1,6 @@
 /*
- * Echo server: prints its URI, accepts clients, sends every message back, and ends when a client says goodbye by an empty
- * message. To be used with echo_client.
+ * Echo server: prints its URI, accepts clients, sends every message back, and ends when a client
+ * says goodbye by an empty message. To be used with echo_client.
  *
  *   cc echo_server.c $(pkg-config --cflags --libs cci) -o echo_server
  */

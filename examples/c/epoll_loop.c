@@ -1,6 +1,7 @@
 /*
- * An event loop: an echo server that sleeps in epoll, on the endpoint's OS handle. It ends when a client says goodbye by an
- * empty message, or when nobody has said anything for half a minute. To be used with echo_client.
+ * An event loop: an echo server that sleeps in epoll, on the endpoint's OS handle. It ends when a
+ * client says goodbye by an empty message, or when nobody has said anything for half a minute. To
+ * be used with echo_client.
  *
  *   cc epoll_loop.c $(pkg-config --cflags --libs cci) -o epoll_loop
  */
@@ -60,8 +61,10 @@ int main(int argc, char **argv)
             fprintf(stderr, "nobody has said anything for 30 s\n");
             break;
         }
-        /* One event a turn, so that other descriptors get theirs; the handle stays readable if there are more. It may also be
-         * readable for nothing: then there is none. */
+        /*
+         * One event a turn, so that other descriptors get theirs; the handle stays readable if
+         * there are more. It may also be readable for nothing: then there is none.
+         */
         status = cci_get_event(endpoint, &event);
         if (status != CCI_EAGAIN) {
             check(status, "cci_get_event");

@@ -1,4 +1,7 @@
-/* What the examples share: errors end the program, waiting for events, and a pattern of bytes for RMA. */
+/*
+ * What the examples share: errors end the program, waiting for events, and a pattern of bytes for
+ * RMA.
+ */
 
 #ifndef EXAMPLE_H
 #define EXAMPLE_H

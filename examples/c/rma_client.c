@@ -1,5 +1,6 @@
 /*
- * Remote memory, the client: writes into the buffer of rma_server, later reads it, and verifies what it finds.
+ * Remote memory, the client: writes into the buffer of rma_server, later reads it, and verifies
+ * what it finds.
  *
  *   cc rma_client.c $(pkg-config --cflags --libs cci) -o rma_client
  */

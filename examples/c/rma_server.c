@@ -1,6 +1,6 @@
 /*
- * Remote memory, the server: registers a buffer, sends its handle, and verifies what the client has written. To be used with
- * rma_client.
+ * Remote memory, the server: registers a buffer, sends its handle, and verifies what the client has
+ * written. To be used with rma_client.
  *
  *   cc rma_server.c $(pkg-config --cflags --libs cci) -o rma_server
  */

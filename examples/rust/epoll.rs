@@ -1,4 +1,5 @@
-//! An event loop: one thread that sleeps in `epoll` until its endpoint or its standard input is readable.
+//! An event loop: one thread that sleeps in `epoll` until its endpoint or its standard input is
+//! readable.
 //!
 //! ```text
 //! epoll URI  sends the lines of its standard input (a pipe or a terminal) to `echo server` and prints the answers

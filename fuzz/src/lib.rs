@@ -1,5 +1,5 @@
-//! Fuzz targets: functions that take any bytes and panic when something is wrong. `make fuzz` has libFuzzer look for such bytes,
-//! guided by coverage; the tests replay the corpus.
+//! Fuzz targets: functions that take any bytes and panic when something is wrong. `make fuzz` has
+//! libFuzzer look for such bytes, guided by coverage; the tests replay the corpus.
 
 #![forbid(unsafe_code)]
 

@@ -5,7 +5,8 @@ use cci_proto::wire::*;
 /// Longest input that counts, bytes: the longest frame.
 const MOST: usize = 65_000;
 
-/// Any bytes, as they came and with a right check: they are refused, or they are parsed and written again as they came.
+/// Any bytes, as they came and with a right check: they are refused, or they are parsed and written
+/// again as they came.
 ///
 /// # Panics
 ///
@@ -35,7 +36,8 @@ pub fn wire_parse(bytes: &[u8]) {
     }
 }
 
-/// Bytes at the end of a frame that its check does not cover; flags that there are none of do not matter for it.
+/// Bytes at the end of a frame that its check does not cover; flags that there are none of do not
+/// matter for it.
 fn memory_len(frame: &[u8]) -> usize {
     let mut frame = frame.to_vec();
     if let Some(flags) = frame.get_mut(36) {

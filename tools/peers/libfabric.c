@@ -18,7 +18,9 @@ static struct fid_av *addresses;
 static struct fid_cq *completions;
 static struct fid_ep *endpoint;
 static fi_addr_t peer;
-/* An operation's context is the library's until its completion, and completions come in any order. */
+/*
+ * An operation's context is the library's until its completion, and completions come in any order.
+ */
 static struct fi_context receiving[POSTED], sending[PEER_WINDOW], *idle[PEER_WINDOW];
 static unsigned idle_count;
 static uint64_t received, taken;
@@ -141,7 +143,10 @@ static inline void peer_progress(void)
     progress();
 }
 
-/* Begins to send when less than `window` are on their way; what is small enough is injected, and has no completion. */
+/*
+ * Begins to send when less than `window` are on their way; what is small enough is injected, and
+ * has no completion.
+ */
 static inline void begin(size_t size, unsigned window)
 {
     ssize_t outcome;

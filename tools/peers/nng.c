@@ -72,8 +72,10 @@ static inline void peer_send(size_t size)
 static inline void peer_receive(size_t size)
 {
     size_t got = self.largest;
-    /* Its threads share the processor. By trial: a round trip of 51 us, of 58 with polling and yielding, of 54 with the threads free
-     * to take the other end's processor. */
+    /*
+     * Its threads share the processor. By trial: a round trip of 51 us, of 58 with polling and
+     * yielding, of 54 with the threads free to take the other end's processor.
+     */
     check(nng_recv(channel, self.in, &got, 0), "cannot receive");
     if (got != size)
         fail("%zu bytes came instead of %zu", got, size);

@@ -1,11 +1,16 @@
-/* One program of `cci perf --peers`: two processes on two processors that measure another library on its public API.
+/*
+ * One program of `cci perf --peers`: two processes on two processors that measure another library
+ * on its public API.
  *
- * A program includes this file, says which LIBRARY it measures, and defines the functions declared below. Everything else is
- * here: the two processes, where they stay, what is said with `cci perf` (docs/design/peers.md), the loops and the clock.
+ * A program includes this file, says which LIBRARY it measures, and defines the functions declared
+ * below. Everything else is here: the two processes, where they stay, what is said with `cci perf`
+ * (docs/design/peers.md), the loops and the clock.
  *
- * Between blocks both processes sleep in read(): the client on its standard input, the server on the control socket between the
- * two. A library that needs a launcher (MPI) defines PEER_IS_LAUNCHED and peer_rank(); of all others, this file makes the second
- * process, before the library has been touched. */
+ * Between blocks both processes sleep in read(): the client on its standard input, the server on
+ * the control socket between the two. A library that needs a launcher (MPI) defines
+ * PEER_IS_LAUNCHED and peer_rank(); of all others, this file makes the second process, before the
+ * library has been touched.
+ */
 #ifndef CCI_PEER_H
 #define CCI_PEER_H
 
@@ -27,9 +32,15 @@
 
 /* Version of what is said with `cci perf`. */
 #define PEER_PROTOCOL 1
-/* A block that takes so long has lost its way, seconds: `cci perf` gives up earlier, this is for when it is gone. */
+/*
+ * A block that takes so long has lost its way, seconds: `cci perf` gives up earlier, this is for
+ * when it is gone.
+ */
 #define PEER_PATIENCE 60
-/* Bytes of messages on their way in a stream, at most, where the program keeps a window; and messages. */
+/*
+ * Bytes of messages on their way in a stream, at most, where the program keeps a window; and
+ * messages.
+ */
 #define PEER_WINDOW_BYTES (4u << 20)
 #define PEER_WINDOW 64u
 
@@ -178,7 +189,9 @@ static inline uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* In a ping-pong a process sends from memory that does not change, in an echo what it has received. */
+/*
+ * In a ping-pong a process sends from memory that does not change, in an echo what it has received.
+ */
 enum what { PINGPONG, ECHO, STREAM };
 
 struct block {
@@ -193,8 +206,10 @@ static void prepare(const struct block *block)
     self.out = block->what == ECHO ? self.in : self.unchanged;
 }
 
-/* After a block: works for the library until the server has nothing left to do and sleeps. An idle process must not take a
- * processor from those that are measured. */
+/*
+ * After a block: works for the library until the server has nothing left to do and sleeps. An idle
+ * process must not take a processor from those that are measured.
+ */
 static void await_rest(void)
 {
     char rest;
@@ -206,8 +221,11 @@ static void await_rest(void)
     }
 }
 
-/* The client's part of a block; nanoseconds. An exchange goes before, untimed: it finds the other process awake, and warms the
- * library as the talk between blocks, which goes through the library, does for CCI. */
+/*
+ * The client's part of a block; nanoseconds. An exchange goes before, untimed: it finds the other
+ * process awake, and warms the library as the talk between blocks, which goes through the library,
+ * does for CCI.
+ */
 static uint64_t run_block(const struct block *block)
 {
     prepare(block);
@@ -331,7 +349,10 @@ static void stay_on(const char *processor)
         fail("cannot stay on processor %s: %s", processor, strerror(errno));
 }
 
-/* The control socket, between processes that a launcher started: the library is up and carries the name. */
+/*
+ * The control socket, between processes that a launcher started: the library is up and carries the
+ * name.
+ */
 #ifdef PEER_IS_LAUNCHED
 static void meet(void)
 {

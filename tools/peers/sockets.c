@@ -163,7 +163,10 @@ static void peer_stream(size_t size, uint64_t count)
             peer_receive(0);
         peer_send(size);
     }
-    /* The acknowledgements that have not been waited for; the last word is the server's in any case. */
+    /*
+     * The acknowledgements that have not been waited for; the last word is the server's in any
+     * case.
+     */
     if (is_udp)
         for (uint64_t begun = count / half, heard = count > 2 * half ? (count - 1) / half - 1 : 0; heard < begun; heard++)
             peer_receive(0);

@@ -68,8 +68,10 @@ static inline void peer_send(size_t size)
 static inline void peer_receive(size_t size)
 {
     int got;
-    /* Its thread shares the processor. By trial: a round trip of 30 us, of 38 in a call that blocks, of 37 with the thread free to
-     * take the other end's processor. */
+    /*
+     * Its thread shares the processor. By trial: a round trip of 30 us, of 38 in a call that
+     * blocks, of 37 with the thread free to take the other end's processor.
+     */
     while ((got = zmq_recv(channel, self.in, self.largest, ZMQ_DONTWAIT)) < 0 && zmq_errno() == EAGAIN)
         sched_yield();
     check(got, "cannot receive");

@@ -2,9 +2,10 @@
 --
 --     wireshark -X lua_script:cci.lua        or copy it to the folder of personal Lua plugins
 --
--- Frames are found in any UDP datagram by magic, length and kind; a port can be set in the preferences for frames that do not
--- look like it. A capture with segmentation or receive offload shows several frames as one datagram: each gets its own tree.
--- Reserved fields that are not zero are not marked.
+-- Frames are found in any UDP datagram by magic, length and kind; a port can be set in the
+-- preferences for frames that do not look like it. A capture with segmentation or receive offload
+-- shows several frames as one datagram: each gets its own tree. Reserved fields that are not zero
+-- are not marked.
 
 local cci = Proto("cci", "CCI")
 
@@ -126,14 +127,16 @@ local function crc_advance(register, bytes)
     return register
 end
 
--- Of the first `covered` bytes of a frame, its check counted as zero; the numbers of `bit` are signed.
+-- Of the first `covered` bytes of a frame, its check counted as zero; the numbers of `bit` are
+-- signed.
 local function crc32c(frame, covered)
     local register = crc_advance(-1, frame:raw(0, 4) .. "\0\0\0\0")
     if covered > 8 then register = crc_advance(register, frame:raw(8, covered - 8)) end
     return bit.bnot(register) % 0x100000000
 end
 
--- Records: each is a list of { field, size }; a size of nil is the rest of the body, a field of nil is reserved.
+-- Records: each is a list of { field, size }; a size of nil is the rest of the body, a field of nil
+-- is reserved.
 
 local OPERATION = {
     { "record.op", 4 }, { nil, 4 }, { "record.handle", 8 }, { "record.handle", 8 }, { "record.offset", 8 }, { "record.len", 8 },
@@ -204,7 +207,8 @@ local CONTENT = {
     end,
 }
 
--- The records of a frame from an offset on: { kind, offset, length of body }, and what is wrong with them, if anything.
+-- The records of a frame from an offset on: { kind, offset, length of body }, and what is wrong
+-- with them, if anything.
 local function records_of(frame, at)
     local found = {}
     while at < frame:len() do

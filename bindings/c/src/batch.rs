@@ -8,7 +8,8 @@ use std::ffi::{c_int, c_void};
 
 /// # Safety
 ///
-/// `endpoint` is NULL or was an endpoint once; `events` is NULL or writable for `most` pointers; `count` is NULL or writable.
+/// `endpoint` is NULL or was an endpoint once; `events` is NULL or writable for `most` pointers;
+/// `count` is NULL or writable.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_get_events(
     endpoint: *const EndpointCell,
@@ -39,8 +40,8 @@ type Handler = unsafe extern "C" fn(arg: *mut c_void, event: *const EventCell) -
 
 /// # Safety
 ///
-/// `endpoint` is NULL or was an endpoint once; `handler` is NULL or a function that may be called with `arg` and an event; `count` is
-/// NULL or writable.
+/// `endpoint` is NULL or was an endpoint once; `handler` is NULL or a function that may be called
+/// with `arg` and an event; `count` is NULL or writable.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_poll(
     endpoint: *const EndpointCell,
@@ -76,7 +77,8 @@ fn hand_over(
     let life = cell.generation();
     raw::poll(cell, most, |slot| {
         let is_done = handler(slot);
-        // Else it has destroyed the endpoint, against the contract: this event is not the program's any more.
+        // Else it has destroyed the endpoint, against the contract: this event is not the program's
+        // any more.
         let is_open = cell.generation() == life;
         if is_open && is_done {
             // SAFETY: the program says that it is done with the event.
@@ -100,8 +102,8 @@ fn code_of(found: Result<usize, PollError>) -> c_int {
 
 /// # Safety
 ///
-/// `endpoints` is NULL, or readable for `count` pointers that were endpoints once; `timeout` is NULL or readable; `event` is NULL or
-/// writable, and so is `which`.
+/// `endpoints` is NULL, or readable for `count` pointers that were endpoints once; `timeout` is
+/// NULL or readable; `event` is NULL or writable, and so is `which`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_wait(
     endpoints: *const *const EndpointCell,

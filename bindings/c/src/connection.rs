@@ -9,8 +9,8 @@ use std::time::Duration;
 
 /// # Safety
 ///
-/// `endpoint` is NULL or was an endpoint once; `server_uri` is NULL or a string; `data_len` bytes are readable at `data_ptr`;
-/// `timeout` is NULL or readable.
+/// `endpoint` is NULL or was an endpoint once; `server_uri` is NULL or a string; `data_len` bytes
+/// are readable at `data_ptr`; `timeout` is NULL or readable.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cci_connect(
     endpoint: *const EndpointCell,

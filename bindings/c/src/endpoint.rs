@@ -35,7 +35,8 @@ pub(crate) unsafe fn open(
         };
         let at = at.ok_or(Refusal::Argument("the device is none of cci_get_devices"))?;
         let endpoint = Endpoint::open(&opened.context.devices()[at], options)?;
-        // SAFETY: whoever closes an endpoint of a C program, or returns its events, is that program.
+        // SAFETY: whoever closes an endpoint of a C program, or returns its events, is that
+        // program.
         let cell = unsafe { raw::into_cell(endpoint) };
         // From here on the list closes it, also where the rest fails.
         opened.endpoints.push((cell, cell.generation()));

@@ -81,7 +81,8 @@ const DISCONNECT_EVENTS: u32 = 2;
 
 /// # Safety
 ///
-/// As of `cci_create_endpoint`; `options` is NULL or readable for as many bytes as it says, and names a string or NULL.
+/// As of `cci_create_endpoint`; `options` is NULL or readable for as many bytes as it says, and
+/// names a string or NULL.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_create_endpoint(
     device: *const layout::Device,
@@ -152,7 +153,8 @@ unsafe extern "C" fn ccix_accept_on(
 
 /// # Safety
 ///
-/// `conn_req` is NULL or was an event once; `peer` is NULL, or writable for as many bytes as it says.
+/// `conn_req` is NULL or was an event once; `peer` is NULL, or writable for as many bytes as it
+/// says.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_request_peer(conn_req: *const EventCell, peer: *mut Peer) -> c_int {
     // SAFETY: by the contract above.
@@ -192,7 +194,8 @@ unsafe fn size_of_place<T>(place: *mut T, too_small: &'static str) -> Result<usi
 
 /// # Safety
 ///
-/// `connection` is NULL or was a connection once; `info` is NULL, or writable for as many bytes as it says.
+/// `connection` is NULL or was a connection once; `info` is NULL, or writable for as many bytes as
+/// it says.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_connection_info(connection: *const ConnectionCell, info: *mut ConnectionInfo) -> c_int {
     // SAFETY: by the contract above.

@@ -1,7 +1,8 @@
 //! The boundary: no panic crosses it.
 //!
-//! A panic inside is a mistake of the library. The call returns `CCI_ERROR`; the endpoint it was working on may be half-way
-//! through something, so it says farewell to its peers and is closed. Without a panic the guard costs nothing.
+//! A panic inside is a mistake of the library. The call returns `CCI_ERROR`; the endpoint it was
+//! working on may be half-way through something, so it says farewell to its peers and is closed.
+//! Without a panic the guard costs nothing.
 
 use crate::handles::Named;
 use crate::status::{Refusal, refused};
@@ -15,7 +16,8 @@ pub(crate) fn call(act: impl FnOnce() -> Result<(), Refusal>) -> c_int {
     at_length(None, act)
 }
 
-/// Runs a call off the fast path that works on this endpoint, if on any. No thread is cancelled in it.
+/// Runs a call off the fast path that works on this endpoint, if on any. No thread is cancelled in
+/// it.
 #[inline(always)]
 pub(crate) fn at_length(endpoint: Option<&'static EndpointCell>, act: impl FnOnce() -> Result<(), Refusal>) -> c_int {
     let _uncancelled = Uncancelled::new();

@@ -1,8 +1,9 @@
 //! From the pointers that programs hold to the cells behind them.
 //!
-//! Every function here trusts one promise of the program: a pointer is NULL, or was handed out by this library as what the
-//! program now uses it for. Cells are never unmapped and keep their type ([`cci::__binding::Slab`], and the slots of an endpoint), so the promise
-//! is enough for pointers to what is closed, disconnected, or returned, and in a forked child.
+//! Every function here trusts one promise of the program: a pointer is NULL, or was handed out by
+//! this library as what the program now uses it for. Cells are never unmapped and keep their type
+//! ([`cci::__binding::Slab`], and the slots of an endpoint), so the promise is enough for pointers
+//! to what is closed, disconnected, or returned, and in a forked child.
 
 use crate::status::Refusal;
 use cci::__binding::{ConnectionCell, ConnectionState, EndpointCell, Entered, EventCell, Outside, Source};
@@ -17,7 +18,8 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// The endpoint entered at once, and the connection, if a message of so many bytes may be sent on it.
+    /// The endpoint entered at once, and the connection, if a message of so many bytes may be sent
+    /// on it.
     #[inline(always)]
     pub(crate) fn enter_taking(
         self,
@@ -28,8 +30,8 @@ impl Named {
         if same && self.cell.takes(bytes) { Ok((entered, self.cell)) } else { Err(entered.outside()) }
     }
 
-    /// The connection, unless it is closed. To be asked with the lock of `endpoint` held: a cell changes its owner only under
-    /// the lock of the endpoint that has it.
+    /// The connection, unless it is closed. To be asked with the lock of `endpoint` held: a cell
+    /// changes its owner only under the lock of the endpoint that has it.
     #[inline(always)]
     pub(crate) fn live(self) -> Option<&'static ConnectionCell> {
         let owner = self.cell.endpoint.get();

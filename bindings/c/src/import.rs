@@ -26,7 +26,8 @@ const UNKNOWN: Refusal = Refusal::Argument("no such import; released already, or
 
 /// # Safety
 ///
-/// `connection` is NULL or was a connection once; `remote_handle` is NULL or readable; the others are NULL or writable.
+/// `connection` is NULL or was a connection once; `remote_handle` is NULL or readable; the others
+/// are NULL or writable.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_import(
     connection: *const ConnectionCell,

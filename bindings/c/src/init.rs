@@ -73,13 +73,15 @@ unsafe extern "C" fn cci_init(abi_ver: u32, _flags: u32, caps: *mut u32) -> c_in
 }
 
 fn open() -> Result<Opened, Refusal> {
-    // The library never prints uninvited. The hook is this library's own: it has its own copy of Rust's runtime.
+    // The library never prints uninvited. The hook is this library's own: it has its own copy of
+    // Rust's runtime.
     if !is_talkative() {
         std::panic::set_hook(Box::new(|_| ()));
     }
     let context = Context::new().map_err(|error| {
         report(&error);
-        // Whatever is wrong with the configuration, the program sees the status of a wrong argument.
+        // Whatever is wrong with the configuration, the program sees the status of a wrong
+        // argument.
         let status = if error.status == Status::NoMem { Status::NoMem } else { Status::Inval };
         OpenError { status, ..error }
     })?;

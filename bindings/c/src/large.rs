@@ -9,7 +9,8 @@ use std::ffi::{c_int, c_void};
 
 /// # Safety
 ///
-/// `connection` is NULL or was a connection once; `length` bytes at `ptr` stay readable until the operation has ended.
+/// `connection` is NULL or was a connection once; `length` bytes at `ptr` stay readable until the
+/// operation has ended.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_send_large(
     connection: *const ConnectionCell,

@@ -1,4 +1,5 @@
-//! The structures of `cci.h` and `ccix.h` that this crate fills in, and what the header and the cells must agree on.
+//! The structures of `cci.h` and `ccix.h` that this crate fills in, and what the header and the
+//! cells must agree on.
 
 use cci::__binding::{ConnectionCell, EndpointCell, EventCell};
 use std::ffi::{c_char, c_uint};

@@ -59,7 +59,8 @@ unsafe extern "C" fn cci_set_opt(handle: *const c_void, number: c_uint, val: *co
 
 /// # Safety
 ///
-/// `handle` is NULL, or was what the option belongs to once; `val` is NULL or writable for the option's type.
+/// `handle` is NULL, or was what the option belongs to once; `val` is NULL or writable for the
+/// option's type.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cci_get_opt(handle: *const c_void, number: c_uint, val: *mut c_void) -> c_int {
     if val.is_null() {

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 
-/// A handle where the program reads it: `cci_rma_handle_t`. In a slab, so that a pointer to the handle of an ended
-/// registration reads as that handle still, and is refused as stale.
+/// A handle where the program reads it: `cci_rma_handle_t`. In a slab, so that a pointer to the
+/// handle of an ended registration reads as that handle still, and is refused as stale.
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct HandleCell([AtomicU64; 4]);
@@ -77,7 +77,8 @@ pub(crate) unsafe fn handle(pointer: *const RmaHandle) -> Result<RmaHandle, Refu
     Ok(unsafe { pointer.read_unaligned() })
 }
 
-/// What peers may do: the bits READ and WRITE. Old programs set others too, which mean nothing here.
+/// What peers may do: the bits READ and WRITE. Old programs set others too, which mean nothing
+/// here.
 fn rights(flags: c_int) -> Rights {
     let known = flags.cast_unsigned() & Rights::READ_WRITE.bits();
     Rights::from_bits(known).unwrap_or(Rights::NONE)
@@ -85,8 +86,8 @@ fn rights(flags: c_int) -> Rights {
 
 /// # Safety
 ///
-/// `endpoint` is NULL or was an endpoint once; `rma_handle` is NULL or writable; while registered, the range stays mapped and
-/// the program knows that peers with rights use it.
+/// `endpoint` is NULL or was an endpoint once; `rma_handle` is NULL or writable; while registered,
+/// the range stays mapped and the program knows that peers with rights use it.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cci_rma_register(
     endpoint: *const EndpointCell,
@@ -188,7 +189,8 @@ unsafe extern "C" fn cci_rma_deregister(endpoint: *const EndpointCell, rma_handl
 
 /// # Safety
 ///
-/// `connection` is NULL or was a connection once; `msg_len` bytes are readable at `msg_ptr`; the handles are NULL or readable.
+/// `connection` is NULL or was a connection once; `msg_len` bytes are readable at `msg_ptr`; the
+/// handles are NULL or readable.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cci_rma(
     connection: *const ConnectionCell,

@@ -7,7 +7,8 @@ use cci::__binding::{self as raw, ConnectionCell, EndpointCell, Flags, Message, 
 use cci::SendError;
 use std::ffi::{c_int, c_void};
 
-/// Flags of `cci_rma` that mean nothing to a send: programs pass the flags of their RMA to every send.
+/// Flags of `cci_rma` that mean nothing to a send: programs pass the flags of their RMA to every
+/// send.
 const NOT_OF_SEND: u32 = Flags::READ.bits() | Flags::WRITE.bits() | Flags::FENCE.bits();
 
 /// The flags of a send, without those that do not apply. A bit that is no flag at all is refused.
@@ -114,7 +115,8 @@ unsafe extern "C" fn ccix_answer(
 
 /// # Safety
 ///
-/// `connection` is NULL or was a connection once; `iovcnt` entries are readable at `data`, and what they name.
+/// `connection` is NULL or was a connection once; `iovcnt` entries are readable at `data`, and what
+/// they name.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cci_sendv(
     connection: *const ConnectionCell,
@@ -140,7 +142,8 @@ unsafe fn parts<'a>(start: *const libc::iovec, count: u32) -> Result<Sources<'a>
     if start.is_null() && count > 0 {
         return Err(Refusal::Argument("the list of parts is NULL and not empty"));
     }
-    // SAFETY: by the contract above; 32 bits of entries fit an object, and a source has the layout of an iovec.
+    // SAFETY: by the contract above; 32 bits of entries fit an object, and a source has the layout
+    // of an iovec.
     Ok(unsafe { Sources::new(start.cast(), count as usize) })
 }
 

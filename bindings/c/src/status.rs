@@ -8,7 +8,8 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 use std::fmt;
 
-/// Why a call was refused. Small and without text of its own, so that a refused send costs next to nothing.
+/// Why a call was refused. Small and without text of its own, so that a refused send costs next to
+/// nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Refusal {
     /// An argument that no call accepts.
@@ -137,7 +138,8 @@ thread_local! {
     static LAST: Cell<Option<Refusal>> = const { Cell::new(None) };
     /// What `ccix_last_error` has handed out, or the kept text of [`Refusal::Open`].
     static TEXT: RefCell<CString> = RefCell::default();
-    /// What `ccix_last_error` has handed out of [`Refusal::Fixed`], with a NUL: made without memory.
+    /// What `ccix_last_error` has handed out of [`Refusal::Fixed`], with a NUL: made without
+    /// memory.
     static FIXED: Cell<[u8; LONGEST_FIXED]> = const { Cell::new([0; LONGEST_FIXED]) };
     /// What `ccix_event_reason` has handed out.
     static REASON: RefCell<CString> = RefCell::default();

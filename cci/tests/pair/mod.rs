@@ -26,7 +26,8 @@ pub(crate) fn next<'e>(endpoint: &'e Endpoint, other: &Endpoint, kind: EventKind
             Some(event) if event.kind() == kind => return event,
             _ => assert!(begun.elapsed() < LIMIT, "no event {kind:?}"),
         }
-        // What the other one has to do happens in its calls; nothing for the program comes of it here.
+        // What the other one has to do happens in its calls; nothing for the program comes of it
+        // here.
         assert!(other.get_event().expect("usable").is_none());
     }
 }

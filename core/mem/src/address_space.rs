@@ -1,8 +1,9 @@
 //! A tag by which other processes know this address space from that of the next program.
 //!
-//! The kernel's copies between processes name a process by its number. A process that executes another program keeps its number,
-//! and another process may get it later; neither has the tag. The tag is a random word on a page of its own at a random address: a
-//! copy that begins with it fails there, within the same call, when the address space is another one.
+//! The kernel's copies between processes name a process by its number. A process that executes
+//! another program keeps its number, and another process may get it later; neither has the tag. The
+//! tag is a random word on a page of its own at a random address: a copy that begins with it fails
+//! there, within the same call, when the address space is another one.
 
 use crate::fork::PerProcess;
 use crate::random::random;
@@ -27,11 +28,13 @@ const TRIALS: usize = 16;
 const FEWEST_PAGES: usize = 1 << 20;
 
 impl Tag {
-    /// The tag of this process, the same for as long as it runs its program. A forked child gets its own; it has not got its parent's.
+    /// The tag of this process, the same for as long as it runs its program. A forked child gets
+    /// its own; it has not got its parent's.
     ///
     /// # Errors
     ///
-    /// No memory, no random numbers, an address space that is too small, or no address of those tried was free.
+    /// No memory, no random numbers, an address space that is too small, or no address of those
+    /// tried was free.
     pub fn of_this_process() -> Result<Self, Errno> {
         static TAG: PerProcess<OnceLock<Tag>> = PerProcess::new();
         let place = &TAG.get(OnceLock::new)?.1;
@@ -64,15 +67,17 @@ impl Tag {
     }
 }
 
-/// The end of the address space as the kernel laid it out: what it left above the first thread's stack, rounded up.
+/// The end of the address space as the kernel laid it out: what it left above the first thread's
+/// stack, rounded up.
 fn end_of_address_space() -> usize {
     // SAFETY: reads a word that the kernel gave the program.
     let above_the_stack = unsafe { libc::getauxval(libc::AT_RANDOM) };
     usize::try_from(above_the_stack).unwrap_or(0).next_power_of_two()
 }
 
-/// Where tags lie: between 5/12 and 5/8 of the address space. Programs, heaps, stacks, libraries and the shadows of sanitizers lie
-/// elsewhere, so that the next program has nothing at a tag but by chance: of 47 bits of addresses, about 1 in 2^32 a page.
+/// Where tags lie: between 5/12 and 5/8 of the address space. Programs, heaps, stacks, libraries
+/// and the shadows of sanitizers lie elsewhere, so that the next program has nothing at a tag but
+/// by chance: of 47 bits of addresses, about 1 in 2^32 a page.
 fn range(end: usize) -> Result<Range<usize>, Errno> {
     let range = end / 12 * 5..end / 8 * 5;
     if range.len() / rustix::param::page_size() < FEWEST_PAGES { Err(Errno::NOMEM) } else { Ok(range) }

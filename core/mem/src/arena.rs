@@ -1,5 +1,5 @@
-//! Memory that the library allocates for programs, so that peers of the same host can map it and copy without a system
-//! call. Each allocation is a segment of its own.
+//! Memory that the library allocates for programs, so that peers of the same host can map it and
+//! copy without a system call. Each allocation is a segment of its own.
 
 use crate::fork::PerProcess;
 use crate::memory::Memory;
@@ -27,9 +27,10 @@ fn allocations() -> Result<std::sync::MutexGuard<'static, All>> {
     Ok(allocations.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Allocates `len` bytes of zeroes, rounded up to pages, with physical memory reserved, in huge pages where the system grants them to
-/// shared memory that asks, and entered into the page table. The system has the memory back with the last
-/// use of it here, even while peers still map the segment.
+/// Allocates `len` bytes of zeroes, rounded up to pages, with physical memory reserved, in huge
+/// pages where the system grants them to shared memory that asks, and entered into the page table.
+/// The system has the memory back with the last use of it here, even while peers still map the
+/// segment.
 ///
 /// # Errors
 ///
@@ -49,8 +50,8 @@ pub fn allocate(len: usize) -> Result<Arc<Segment>> {
     Ok(segment)
 }
 
-/// Frees the allocation that starts at `start`. It stays mapped until the last registration of it is gone. False when there
-/// is none.
+/// Frees the allocation that starts at `start`. It stays mapped until the last registration of it
+/// is gone. False when there is none.
 pub fn free(start: *mut u8) -> bool {
     allocations().is_ok_and(|mut all| all.by_start.remove(&start.addr()).is_some())
 }
@@ -65,8 +66,8 @@ pub fn find(memory: &Memory) -> Option<(Arc<Segment>, u64, usize)> {
     (end <= segment.len() as u64).then(|| (Arc::clone(segment), *number, offset))
 }
 
-/// The allocations that a range touches, the last one apart, so that one alone needs no vector: a range may begin or end in memory
-/// of the program, or go on into the next allocation.
+/// The allocations that a range touches, the last one apart, so that one alone needs no vector: a
+/// range may begin or end in memory of the program, or go on into the next allocation.
 pub(crate) fn touched(start: usize, len: u64) -> (Option<Arc<Segment>>, Vec<Arc<Segment>>) {
     let end = usize::try_from(len).map_or(usize::MAX, |len| start.saturating_add(len));
     let Ok(all) = allocations() else { return (None, Vec::new()) };
@@ -76,9 +77,11 @@ pub(crate) fn touched(start: usize, len: u64) -> (Option<Arc<Segment>>, Vec<Arc<
     (touched.next(), touched.collect())
 }
 
-/// An allocation as a safe Rust program uses it: it copies in and out, because peers with rights copy too.
+/// An allocation as a safe Rust program uses it: it copies in and out, because peers with rights
+/// copy too.
 ///
-/// A registration of it owns it. Any thread may copy at any time; bytes that two threads write at once become a mix of both.
+/// A registration of it owns it. Any thread may copy at any time; bytes that two threads write at
+/// once become a mix of both.
 ///
 /// # Example
 ///
@@ -120,8 +123,8 @@ impl SharedMemory {
         Memory::of_segment(Arc::clone(&self.segment), self.len)
     }
 
-    /// Copies bytes in. Threads and peers that use the same bytes at the same time see some of the old and some of the new ones;
-    /// aligned words of 8 bytes are written whole.
+    /// Copies bytes in. Threads and peers that use the same bytes at the same time see some of the
+    /// old and some of the new ones; aligned words of 8 bytes are written whole.
     ///
     /// # Panics
     ///
@@ -129,8 +132,8 @@ impl SharedMemory {
     pub fn write(&self, offset: usize, bytes: &[u8]) {
         assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len), "outside the allocation");
         let target = self.segment.bytes(offset, bytes.len());
-        // SAFETY: inside the mapping; the source is a program's slice, which is never part of a segment. Other threads and peers
-        // may use the target meanwhile.
+        // SAFETY: inside the mapping; the source is a program's slice, which is never part of a
+        // segment. Other threads and peers may use the target meanwhile.
         unsafe { words::copy_in(bytes.as_ptr(), target, bytes.len()) };
     }
 
@@ -142,8 +145,8 @@ impl SharedMemory {
     pub fn read(&self, offset: usize, target: &mut [u8]) {
         assert!(offset.checked_add(target.len()).is_some_and(|end| end <= self.len), "outside the allocation");
         let source = self.segment.bytes(offset, target.len());
-        // SAFETY: inside the mapping; the target is a program's slice, which is never part of a segment. Other threads and peers
-        // may write the source meanwhile.
+        // SAFETY: inside the mapping; the target is a program's slice, which is never part of a
+        // segment. Other threads and peers may write the source meanwhile.
         unsafe { words::copy_out(source, target.as_mut_ptr(), target.len()) };
     }
 

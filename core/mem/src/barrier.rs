@@ -1,11 +1,12 @@
 //! An asymmetric fence: the frequent side pays nothing, the rare side pays for both.
 //!
-//! `light` stands between a store and a load of the frequent side (a sender: publish, then check whether the
-//! receiver sleeps). `heavy` stands between a store and a load of the rare side (a sleeper: announce the
-//! sleep, then check once more). Together they forbid that both miss the other's store. `heavy` is
-//! `membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED)`, which reaches every process that has called [`prepare`];
-//! `heavy_here` its private sister, which leaves other processes alone. Where the kernel refuses them, both sides use
-//! a full fence; the two processes of a lane agree on that in their handshake.
+//! `light` stands between a store and a load of the frequent side (a sender: publish, then check
+//! whether the receiver sleeps). `heavy` stands between a store and a load of the rare side (a
+//! sleeper: announce the sleep, then check once more). Together they forbid that both miss the
+//! other's store. `heavy` is `membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED)`, which reaches every
+//! process that has called [`prepare`]; `heavy_here` its private sister, which leaves other
+//! processes alone. Where the kernel refuses them, both sides use a full fence; the two processes
+//! of a lane agree on that in their handshake.
 
 use crate::cancellation::Uncancelled;
 use crate::sync::{Ordering, fence};
@@ -23,7 +24,8 @@ pub enum Pairing {
     Symmetric,
 }
 
-/// Registers this process for the heavy fence of others and of itself. `Asymmetric` when the kernel can.
+/// Registers this process for the heavy fence of others and of itself. `Asymmetric` when the kernel
+/// can.
 #[must_use]
 pub fn prepare() -> Pairing {
     sys::prepare()
@@ -50,8 +52,9 @@ impl Pairing {
         self.heavy_by(sys::heavy_here);
     }
 
-    /// A filter of system calls that the program has set up since [`prepare`] may refuse the kernel's fence: then a sleep takes its
-    /// place, many times as long as any store takes to be seen.
+    /// A filter of system calls that the program has set up since [`prepare`] may refuse the
+    /// kernel's fence: then a sleep takes its place, many times as long as any store takes to be
+    /// seen.
     fn heavy_by(self, heavy: impl FnOnce() -> bool) {
         fence(Ordering::SeqCst);
         if self == Self::Asymmetric && !heavy() {
@@ -100,7 +103,8 @@ mod sys {
     }
 }
 
-/// Models only: the calling thread stops running. A thread that `heavy` of another waits for calls this at its end.
+/// Models only: the calling thread stops running. A thread that `heavy` of another waits for calls
+/// this at its end.
 #[cfg(loom)]
 pub fn leave() {
     sys::leave();
@@ -118,8 +122,9 @@ pub fn break_heavy() {
     sys::break_heavy();
 }
 
-/// `membarrier` between two threads of a model. The kernel interrupts the other side anywhere; here it is interrupted where it
-/// calls `light` or `heavy`, if it has read the request by then. A thread sleeps and ends with a full fence.
+/// `membarrier` between two threads of a model. The kernel interrupts the other side anywhere; here
+/// it is interrupted where it calls `light` or `heavy`, if it has read the request by then. A
+/// thread sleeps and ends with a full fence.
 #[cfg(loom)]
 mod sys {
     use super::Pairing;
@@ -137,16 +142,19 @@ mod sys {
     }
 
     pub(super) fn light() {
-        // An interrupt is an order of its own: whoever serves it sees what the asking side did before.
+        // An interrupt is an order of its own: whoever serves it sees what the asking side did
+        // before.
         let (asked, answered) = (ASKED.load(Ordering::Acquire), ANSWERED.load(Ordering::Relaxed));
         if asked > answered {
             fence(Ordering::SeqCst);
-            // Not answered if the other side has changed it meanwhile: then it has left, or is interrupted later.
+            // Not answered if the other side has changed it meanwhile: then it has left, or is
+            // interrupted later.
             let _ = ANSWERED.compare_exchange(answered, asked, Ordering::AcqRel, Ordering::Relaxed);
         }
     }
 
-    /// Changes a number in one step; the new one. Loom's other steps may read what stood before the last change.
+    /// Changes a number in one step; the new one. Loom's other steps may read what stood before the
+    /// last change.
     fn change(number: &AtomicU32, next: impl Fn(u32) -> u32) -> u32 {
         let mut now = 0;
         loop {
@@ -169,7 +177,8 @@ mod sys {
         }
         while ANSWERED.load(Ordering::Acquire) < asked && !BLOCKED.load(Ordering::Acquire) {
             spin();
-            // A question of the other side that comes meanwhile comes after this one, and answers it.
+            // A question of the other side that comes meanwhile comes after this one, and answers
+            // it.
             let other = ASKED.load(Ordering::Acquire);
             if other > asked {
                 fence(Ordering::SeqCst);

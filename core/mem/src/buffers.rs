@@ -1,5 +1,6 @@
-//! Payload buffers of an endpoint: a fixed number of one size, in address space that costs no memory until it is touched and
-//! is never unmapped, so that what an event points to can always be read.
+//! Payload buffers of an endpoint: a fixed number of one size, in address space that costs no
+//! memory until it is touched and is never unmapped, so that what an event points to can always be
+//! read.
 
 use crate::fork::PerProcess;
 use crate::region::{Regions, Zeroed};
@@ -14,7 +15,8 @@ const LINE: usize = 64;
 #[repr(C, align(64))]
 struct Line([AtomicU64; LINE / 8]);
 
-// SAFETY: all zeroes are a value of atomics, which own nothing and change through shared references.
+// SAFETY: all zeroes are a value of atomics, which own nothing and change through shared
+// references.
 unsafe impl Zeroed for Line {}
 
 static STORE: PerProcess<Regions<Line>> = PerProcess::new();
@@ -77,7 +79,8 @@ impl Buffers {
     fn at(&self, number: u32, offset: usize, len: usize) -> Option<*mut u8> {
         let inside = number < self.count && offset.checked_add(len)? <= self.stride * LINE;
         let first = number as usize * self.stride;
-        // SAFETY: `number` is below the count, so that the buffer is inside the region, and the offset inside the buffer.
+        // SAFETY: `number` is below the count, so that the buffer is inside the region, and the
+        // offset inside the buffer.
         inside.then(|| unsafe { self.lines.as_ptr().add(first).cast::<u8>().cast_mut().add(offset) })
     }
 
@@ -86,18 +89,19 @@ impl Buffers {
     #[must_use]
     pub fn write(&mut self, number: u32, offset: usize, bytes: &[u8]) -> bool {
         let Some(target) = self.at(number, offset, bytes.len()) else { return false };
-        // SAFETY: `at` has checked the range; the region is mapped for ever, consists of atomics, and no reference to its bytes
-        // is ever formed, so that `bytes` is no part of it.
+        // SAFETY: `at` has checked the range; the region is mapped for ever, consists of atomics,
+        // and no reference to its bytes is ever formed, so that `bytes` is no part of it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
         true
     }
 
-    /// Fills in an event whose payload is the first `len` bytes of a buffer, and puts a zero byte after them.
+    /// Fills in an event whose payload is the first `len` bytes of a buffer, and puts a zero byte
+    /// after them.
     #[inline]
     pub fn show<C: Sync, E: Sync>(&mut self, slot: &Slot<C, E>, kind: u32, number: u32, len: u32, third: u64) {
         let Some(payload) = self.at(number, 0, len as usize + 1) else { return };
-        // SAFETY: `at` has checked that `len` bytes and one more lie in the buffer, whose region is mapped for ever
-        // and private; `write` is not called for a buffer that an event shows.
+        // SAFETY: `at` has checked that `len` bytes and one more lie in the buffer, whose region is
+        // mapped for ever and private; `write` is not called for a buffer that an event shows.
         unsafe {
             payload.add(len as usize).write(0);
             slot.fill_payload(kind, payload, Access::Private, len, third);
@@ -107,7 +111,8 @@ impl Buffers {
 
 impl Drop for Buffers {
     fn drop(&mut self) {
-        // In a forked child this store is another one, which does not know the region and leaves it alone.
+        // In a forked child this store is another one, which does not know the region and leaves it
+        // alone.
         if let Ok((_, store)) = STORE.get(Regions::new) {
             store.give(self.lines);
         }

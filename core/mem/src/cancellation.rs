@@ -1,8 +1,9 @@
 //! Threads that a program cancels (`pthread_cancel`).
 //!
-//! A cancelled thread unwinds from the next cancellation point of the C library. Within this library that would end the process:
-//! the unwinding is foreign to Rust, and half of a call would have been done. The fast path reaches no such point: its system calls
-//! are made directly. Everything else puts cancellation off: closing a descriptor is a cancellation point, for one.
+//! A cancelled thread unwinds from the next cancellation point of the C library. Within this
+//! library that would end the process: the unwinding is foreign to Rust, and half of a call would
+//! have been done. The fast path reaches no such point: its system calls are made directly.
+//! Everything else puts cancellation off: closing a descriptor is a cancellation point, for one.
 
 use std::ffi::c_int;
 use std::marker::PhantomData;
@@ -14,7 +15,8 @@ unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }
 
-/// The thread that makes this is not cancelled as long as it lives. For slow paths: it takes two locked instructions.
+/// The thread that makes this is not cancelled as long as it lives. For slow paths: it takes two
+/// locked instructions.
 pub struct Uncancelled {
     before: c_int,
     /// The state is that of its thread.

@@ -1,4 +1,5 @@
-//! The counters of an endpoint, in a page that other processes can read. `docs/design/counters.md` has the layout.
+//! The counters of an endpoint, in a page that other processes can read. `docs/design/counters.md`
+//! has the layout.
 
 use crate::ring::BODY;
 use crate::segment::Segment;
@@ -103,7 +104,8 @@ impl Wait {
     fn change(&self, write: impl FnOnce(&Self)) {
         let generation = self.generation.load(Ordering::Relaxed);
         self.generation.store(generation.wrapping_add(1), Ordering::Relaxed);
-        // With the reader's reads of the generation before and after: what it saw of the fields is whole if both are the same.
+        // With the reader's reads of the generation before and after: what it saw of the fields is
+        // whole if both are the same.
         fence(Ordering::Release);
         write(self);
         self.generation.store(generation.wrapping_add(2), Ordering::Release);
@@ -144,7 +146,8 @@ impl Wait {
     }
 }
 
-/// The page. Written with relaxed order by the holder of the endpoint's lock; each word is right by itself.
+/// The page. Written with relaxed order by the holder of the endpoint's lock; each word is right by
+/// itself.
 #[repr(C, align(4096))]
 pub struct Page {
     magic: AtomicU64,
@@ -164,8 +167,8 @@ pub struct Page {
     // Counted as it happens.
     /// Messages sent.
     pub sent: AtomicU64,
-    /// Bytes of those of them that are longer than [`BODY`]: shorter ones are not weighed, since that would cost as much again
-    /// as counting them.
+    /// Bytes of those of them that are longer than [`BODY`]: shorter ones are not weighed, since
+    /// that would cost as much again as counting them.
     pub sent_long_bytes: AtomicU64,
     /// Messages received.
     pub received: AtomicU64,
@@ -316,7 +319,8 @@ pub struct Home {
     segment: Option<Box<Segment>>,
 }
 
-// SAFETY: a page is not bound to a thread, and consists of atomics and of words that are never touched.
+// SAFETY: a page is not bound to a thread, and consists of atomics and of words that are never
+// touched.
 unsafe impl Send for Home {}
 // SAFETY: as above.
 unsafe impl Sync for Home {}
@@ -339,7 +343,8 @@ impl Home {
     pub fn copy_of(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..LEN)?;
         let home = Self::new().ok()?;
-        // SAFETY: `LEN` bytes each; the copy is this function's alone, and all bits are a page, as for zeroes.
+        // SAFETY: `LEN` bytes each; the copy is this function's alone, and all bits are a page, as
+        // for zeroes.
         unsafe { home.page.cast::<u8>().copy_from_nonoverlapping(NonNull::from(bytes).cast(), LEN) };
         Some(home)
     }
@@ -354,7 +359,8 @@ impl Home {
         // Touching it must not fail later.
         segment.reserve(0, LEN)?;
         let page = NonNull::new(segment.bytes(0, LEN).cast::<Page>()).ok_or(Errno::NOMEM)?;
-        // SAFETY: `LEN` bytes each, mapped at a page's boundary; nobody reads the new one yet, and `&mut self` keeps others from the old.
+        // SAFETY: `LEN` bytes each, mapped at a page's boundary; nobody reads the new one yet, and
+        // `&mut self` keeps others from the old.
         unsafe { page.copy_from_nonoverlapping(self.page, 1) };
         drop(std::mem::replace(self, Self { page, segment: Some(Box::new(segment)) }));
         self.version.store(VERSION, Ordering::Relaxed);
@@ -377,8 +383,8 @@ impl Deref for Home {
 
     #[inline(always)]
     fn deref(&self) -> &Page {
-        // SAFETY: allocated or mapped as long as `self`, aligned, any bits are a page; others of this process reach it through
-        // `self` only, and no other process can write to it.
+        // SAFETY: allocated or mapped as long as `self`, aligned, any bits are a page; others of
+        // this process reach it through `self` only, and no other process can write to it.
         unsafe { self.page.as_ref() }
     }
 }

@@ -1,18 +1,22 @@
-//! CRC32C over memory of which no reference can be formed, because others may write it meanwhile, and on the way of a copy.
+//! CRC32C over memory of which no reference can be formed, because others may write it meanwhile,
+//! and on the way of a copy.
 //!
-//! A register is the CRC32C of the bytes so far, not inverted: all ones before the first. Where the processor can, it is folded by
-//! carry-less multiplication, four times 64 bytes at a time (Gopal et al., "Fast CRC Computation for Generic Polynomials Using
-//! PCLMULQDQ Instruction", Intel 2009); elsewhere a copy is made part by part, and the crate `crc-fast` goes over it.
+//! A register is the CRC32C of the bytes so far, not inverted: all ones before the first. Where the
+//! processor can, it is folded by carry-less multiplication, four times 64 bytes at a time (Gopal
+//! et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009);
+//! elsewhere a copy is made part by part, and the crate `crc-fast` goes over it.
 
 use crate::words;
 use crc_fast::{CrcAlgorithm, Digest};
 
-/// Bytes that are copied for a check at a time, where they have to be. By trial: of 2 to 32 KiB, 8 and 16 take the least time.
+/// Bytes that are copied for a check at a time, where they have to be. By trial: of 2 to 32 KiB, 8
+/// and 16 take the least time.
 const PART: usize = 8192;
 /// Of so many bytes a copy is made in less room, whose clearing is not to cost more than they do.
 const SMALL: usize = 256;
 
-/// The register after `len` bytes from `source`. Bytes that change meanwhile count as what they were or as what they become.
+/// The register after `len` bytes from `source`. Bytes that change meanwhile count as what they
+/// were or as what they become.
 ///
 /// # Safety
 ///
@@ -28,8 +32,8 @@ pub(crate) unsafe fn over(register: u32, source: *const u8, len: usize) -> u32 {
     unsafe { over_parts(register, source, len) }
 }
 
-/// Copies bytes from `source` to shared memory at `target`, and returns the register after them. Aligned words of 8 bytes at the
-/// target are written whole.
+/// Copies bytes from `source` to shared memory at `target`, and returns the register after them.
+/// Aligned words of 8 bytes at the target are written whole.
 ///
 /// # Safety
 ///
@@ -47,8 +51,8 @@ pub(crate) unsafe fn over_copied(register: u32, source: &[u8], target: *mut u8) 
     over_slice(register, source)
 }
 
-/// Copies bytes from shared memory at `source`, and returns the register after the copy, whatever the source becomes meanwhile.
-/// Aligned words of 8 bytes at the source are read whole.
+/// Copies bytes from shared memory at `source`, and returns the register after the copy, whatever
+/// the source becomes meanwhile. Aligned words of 8 bytes at the source are read whole.
 ///
 /// # Safety
 ///
@@ -125,14 +129,16 @@ mod folding {
     /// Bytes that are folded at a time.
     const STEP: usize = 256;
     const LANE: usize = 64;
-    /// How far ahead lines are asked for, bytes: the processor itself asks only within a page. By trial: of 1 and 2 KiB the better one
-    /// for what lies in the third-level cache, of which a check takes half the time then and a copy two thirds.
+    /// How far ahead lines are asked for, bytes: the processor itself asks only within a page. By
+    /// trial: of 1 and 2 KiB the better one for what lies in the third-level cache, of which a
+    /// check takes half the time then and a copy two thirds.
     const AHEAD: usize = 2048;
     /// Exclusive or of three words, as the truth table of the instruction.
     const XOR: i32 = 0x96;
 
-    /// What carries 16 bytes over so many bits of the message: `x^(bits + 31)` and `x^(bits - 33)`, modulo the polynomial, in
-    /// reflected order. A product of two reflected words is one bit short, which the odd exponents make up for.
+    /// What carries 16 bytes over so many bits of the message: `x^(bits + 31)` and `x^(bits - 33)`,
+    /// modulo the polynomial, in reflected order. A product of two reflected words is one bit
+    /// short, which the odd exponents make up for.
     const fn over_bits(bits: u32) -> [i64; 2] {
         [power(bits + 31), power(bits - 33)]
     }
@@ -180,8 +186,8 @@ mod folding {
         _mm512_broadcast_i32x4(_mm_set_epi64x(high, low))
     }
 
-    /// The register after `len` bytes that are copied from `source` to `target`, the first `head` of them one by one: where words
-    /// begin that stay whole.
+    /// The register after `len` bytes that are copied from `source` to `target`, the first `head`
+    /// of them one by one: where words begin that stay whole.
     ///
     /// # Safety
     ///
@@ -208,7 +214,8 @@ mod folding {
     ///
     /// # Safety
     ///
-    /// [`is_possible`]; the bytes are readable, with `COPY` as many writable at `target`, and the two do not overlap.
+    /// [`is_possible`]; the bytes are readable, with `COPY` as many writable at `target`, and the
+    /// two do not overlap.
     #[target_feature(enable = "avx512f,vpclmulqdq,pclmulqdq,sse4.2")]
     pub(super) unsafe fn fold<const COPY: bool>(
         register: u32,
@@ -227,7 +234,8 @@ mod folding {
                 if COPY {
                     prefetch::at::<true>(target.wrapping_add(AHEAD));
                 }
-                // SAFETY: `len` is at least a step when this is called, so that the lane lies inside of the bytes.
+                // SAFETY: `len` is at least a step when this is called, so that the lane lies
+                // inside of the bytes.
                 unsafe {
                     *lane = _mm512_loadu_si512(source.cast());
                     if COPY {

@@ -19,7 +19,8 @@ impl Mark {
     /// Out of memory, or the kernel is older than 4.14.
     pub fn new() -> rustix::io::Result<Self> {
         let page = rustix::param::page_size();
-        // SAFETY: a fresh private mapping at an address of the kernel's choice, used by this module only.
+        // SAFETY: a fresh private mapping at an address of the kernel's choice, used by this module
+        // only.
         let memory = unsafe {
             mmap_anonymous(std::ptr::null_mut(), page, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
         };
@@ -72,7 +73,8 @@ impl MarkPlace {
     #[inline(always)]
     #[must_use]
     pub fn is_here(&self) -> bool {
-        // SAFETY: points to `NOWHERE` or to the word of a mark; both are there for ever. Acquire: pairs with `set`.
+        // SAFETY: points to `NOWHERE` or to the word of a mark; both are there for ever. Acquire:
+        // pairs with `set`.
         let word = unsafe { &*self.0.load(std::sync::atomic::Ordering::Acquire) };
         Mark(word).is_here()
     }
@@ -84,8 +86,8 @@ impl Default for MarkPlace {
     }
 }
 
-/// A process-wide value that a forked child makes afresh, because the locks inside the parent's may be held
-/// by threads that do not exist in the child. Values are never freed.
+/// A process-wide value that a forked child makes afresh, because the locks inside the parent's may
+/// be held by threads that do not exist in the child. Values are never freed.
 pub struct PerProcess<T: 'static>(AtomicPtr<(Mark, T)>);
 
 impl<T: Sync + 'static> PerProcess<T> {
@@ -110,8 +112,8 @@ impl<T: Sync + 'static> PerProcess<T> {
             // SAFETY: just made by `Box::into_raw`, published once, never freed.
             Ok(_) => Ok(unsafe { &*fresh }),
             Err(other) => {
-                // SAFETY: `fresh` was not published; this thread alone has it. `other` was published by a
-                // thread that won, and is never freed.
+                // SAFETY: `fresh` was not published; this thread alone has it. `other` was
+                // published by a thread that won, and is never freed.
                 unsafe {
                     drop(Box::from_raw(fresh));
                     Ok(&*other)

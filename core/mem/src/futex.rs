@@ -31,8 +31,8 @@ mod sys {
     }
 }
 
-/// Models the kernel's futex: reading the word and joining the sleepers are one step for a thread that wakes. There is no
-/// time limit, so a lost wake-up is a deadlock, which loom reports.
+/// Models the kernel's futex: reading the word and joining the sleepers are one step for a thread
+/// that wakes. There is no time limit, so a lost wake-up is a deadlock, which loom reports.
 #[cfg(loom)]
 mod sys {
     use crate::barrier::while_blocked;

@@ -1,9 +1,11 @@
-//! A ready bitmap: which of many queues may hold something, so that their consumer need not look at all of them.
+//! A ready bitmap: which of many queues may hold something, so that their consumer need not look at
+//! all of them.
 //!
-//! The consumer owns a page that all producers can write. A producer publishes into its queue, sets its bit, and then the bit of
-//! its bit's line in a summary word. The consumer polls the summary, which is one line however many queues there are. A bit is a
-//! hint: whoever can write the page may set or clear any bit. So the consumer verifies each hint by a look at the queue, takes a
-//! bounded number of hints a call, and has another way to learn of a queue whose hint is lost.
+//! The consumer owns a page that all producers can write. A producer publishes into its queue, sets
+//! its bit, and then the bit of its bit's line in a summary word. The consumer polls the summary,
+//! which is one line however many queues there are. A bit is a hint: whoever can write the page may
+//! set or clear any bit. So the consumer verifies each hint by a look at the queue, takes a bounded
+//! number of hints a call, and has another way to learn of a queue whose hint is lost.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -17,13 +19,15 @@ pub const BITS: u32 = (LINES * LINE_WORDS * 64) as u32;
 /// Words of the page.
 pub const WORDS: usize = (LINES + 1) * LINE_WORDS;
 
-/// Sets the bit of a queue. To be called after publishing into it. A bit that does not exist is ignored.
+/// Sets the bit of a queue. To be called after publishing into it. A bit that does not exist is
+/// ignored.
 pub fn set(page: &[AtomicU64], bit: u32) {
     if bit >= BITS {
         return;
     }
     let (line, word) = (bit / 512, LINE_WORDS + bit as usize / 64);
-    // Release, each: whoever takes the summary's bit finds the queue's bit, and then what has been published.
+    // Release, each: whoever takes the summary's bit finds the queue's bit, and then what has been
+    // published.
     page[word].fetch_or(1 << (bit % 64), Ordering::Release);
     page[0].fetch_or(1 << line, Ordering::Release);
 }
@@ -51,7 +55,8 @@ impl Hints {
         self.lines | self.bits == 0
     }
 
-    /// Takes a hint: the bit of a queue that may hold something. Costs one load while there is none.
+    /// Takes a hint: the bit of a queue that may hold something. Costs one load while there is
+    /// none.
     #[inline(always)]
     pub fn next(&mut self, page: &[AtomicU64]) -> Option<u32> {
         if self.lines | self.bits == 0 && page[0].load(Ordering::Relaxed) == 0 { None } else { self.next_slowly(page) }
@@ -118,7 +123,8 @@ mod tests {
         assert_eq!((hints.next(&page), hints.next(&page)), (Some(5), None));
     }
 
-    /// What a peer can do that writes the page at random: each hint is a number below `BITS`, and they end.
+    /// What a peer can do that writes the page at random: each hint is a number below `BITS`, and
+    /// they end.
     #[test]
     #[cfg_attr(miri, ignore = "each of 65,536 hints is found by looking at words, which takes Miri many minutes")]
     fn a_page_of_ones_is_a_bounded_number_of_hints() {

@@ -1,8 +1,9 @@
-//! Sockets that a forked child is not to keep: while it does, peers do not see that this process has closed them, and names
-//! and ports stay taken.
+//! Sockets that a forked child is not to keep: while it does, peers do not see that this process
+//! has closed them, and names and ports stay taken.
 //!
-//! A fork may come while other threads hold any lock, so that the child reads atomics only. A socket is known by its number and
-//! its inode: the child never closes what the program has opened under that number since.
+//! A fork may come while other threads hold any lock, so that the child reads atomics only. A
+//! socket is known by its number and its inode: the child never closes what the program has opened
+//! under that number since.
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -10,14 +11,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 /// Numbers of descriptors that are known. A child keeps what has a higher one.
 const MOST_DESCRIPTORS: usize = 1 << 16;
 
-/// The inode of the socket that last had the number; 0 for none. The pages that were never used take no memory.
+/// The inode of the socket that last had the number; 0 for none. The pages that were never used
+/// take no memory.
 static INODES: [AtomicU64; MOST_DESCRIPTORS] = [const { AtomicU64::new(0) }; MOST_DESCRIPTORS];
 /// All numbers that were ever used are below.
 static END: AtomicUsize = AtomicUsize::new(0);
 static HAS_HANDLER: AtomicBool = AtomicBool::new(false);
 
-/// Has every child that this process forks from now on close its copy of the socket. Nothing happens to the copy of a child that is
-/// made behind the C library's back, such as by `clone`.
+/// Has every child that this process forks from now on close its copy of the socket. Nothing
+/// happens to the copy of a child that is made behind the C library's back, such as by `clone`.
 pub fn close_in_children(socket: impl AsFd) {
     let socket = socket.as_fd();
     let Ok(status) = rustix::fs::fstat(socket) else { return };
@@ -38,13 +40,15 @@ extern "C" fn close_copies() {
         if inode == 0 {
             continue;
         }
-        // SAFETY: nobody else runs in this process; a number without a descriptor is an error of the call, nothing more.
+        // SAFETY: nobody else runs in this process; a number without a descriptor is an error of
+        // the call, nothing more.
         let socket = unsafe { BorrowedFd::borrow_raw(number) };
         let is_ours = rustix::fs::fstat(socket).is_ok_and(|status| {
             status.st_ino == inode && rustix::fs::FileType::from_raw_mode(status.st_mode).is_socket()
         });
         if is_ours {
-            // SAFETY: the copy of a descriptor whose owner is the parent; what the child has inherited of it is never touched.
+            // SAFETY: the copy of a descriptor whose owner is the parent; what the child has
+            // inherited of it is never touched.
             unsafe { rustix::io::close(number) };
         }
     }

@@ -26,8 +26,9 @@ impl<C: 'static, E: 'static, W> Default for Landed<C, E, W> {
 }
 
 impl<C: Sync, E: Sync, W> Landed<C, E, W> {
-    /// Fills in an event whose payload is this message; the byte after it becomes a zero. With [`Access::Private`] nobody else writes
-    /// the pages any more. False, and nothing is shown: the pages are too short.
+    /// Fills in an event whose payload is this message; the byte after it becomes a zero. With
+    /// [`Access::Private`] nobody else writes the pages any more. False, and nothing is shown: the
+    /// pages are too short.
     #[must_use]
     pub fn show(
         &mut self,
@@ -42,7 +43,8 @@ impl<C: Sync, E: Sync, W> Landed<C, E, W> {
             return false;
         }
         let payload = std::ptr::with_exposed_provenance_mut(memory.start());
-        // SAFETY: `len` bytes and one more, which live as long as the entry, until the slot shows them no more; the contract above.
+        // SAFETY: `len` bytes and one more, which live as long as the entry, until the slot shows
+        // them no more; the contract above.
         unsafe { slot.fill_payload(kind, payload, access, message.len, third) };
         self.0.push((message, slot));
         true

@@ -1,11 +1,13 @@
-//! Lock-free code and raw memory: rings, locks, fences, slots, segments, and the atomics on which other crates build.
+//! Lock-free code and raw memory: rings, locks, fences, slots, segments, and the atomics on which
+//! other crates build.
 //!
-//! Elsewhere, on these atomics and without a model: the entries of published registrations in `sm` (`memory/registry.rs`), and words
-//! that only count (the holders of an endpoint, the calls of a program). `sm` and `sock` have raw memory and system calls of their
-//! own.
+//! Elsewhere, on these atomics and without a model: the entries of published registrations in `sm`
+//! (`memory/registry.rs`), and words that only count (the holders of an endpoint, the calls of a
+//! program). `sm` and `sock` have raw memory and system calls of their own.
 //!
-//! Everything here keeps its promises against a peer that writes arbitrary bytes into shared memory at any
-//! moment: words of shared memory are atomics, read once; payload is copied through raw pointers.
+//! Everything here keeps its promises against a peer that writes arbitrary bytes into shared memory
+//! at any moment: words of shared memory are atomics, read once; payload is copied through raw
+//! pointers.
 
 #![deny(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! The lives of a cell that is never unmapped and used again: who reads a value of the cell, from any thread and without a lock,
-//! learns whether the life that it means had ended by then.
+//! The lives of a cell that is never unmapped and used again: who reads a value of the cell, from
+//! any thread and without a lock, learns whether the life that it means had ended by then.
 //!
 //! ```text
 //!   owner of the cell                      reader, which knows the number of a life
@@ -8,8 +8,8 @@
 //!   write the values of the next life      compare the count
 //! ```
 //!
-//! A reader that gets a value of the next life so sees the count, and discards the value (a sequence lock whose writer never makes
-//! a reader wait).
+//! A reader that gets a value of the next life so sees the count, and discards the value (a
+//! sequence lock whose writer never makes a reader wait).
 
 use crate::sync::{AtomicU32, Ordering, fence};
 
@@ -33,7 +33,8 @@ impl Life {
 
     /// Begins the next life: its values are written after this, by relaxed stores.
     pub fn begin(&self) {
-        // With the fence in `read`: whoever reads a value of this life sees that the one before has ended.
+        // With the fence in `read`: whoever reads a value of this life sees that the one before has
+        // ended.
         fence(Ordering::Release);
     }
 

@@ -1,9 +1,10 @@
 //! A lock that is acquired with one locked instruction and released without any.
 //!
-//! The releasing thread stores and then, after a light fence, checks for waiters. A waiter pays with a heavy fence before it sleeps.
-//! A holder may be preempted, so a waiter spins briefly and then sleeps on a futex. The lock is not fair: a thread that releases and
-//! acquires it again at once is faster than a waiter that was just woken. So a waiter that was woken in vain a few times asks for a
-//! *handoff*: the thread that releases the lock then sleeps until that waiter has it.
+//! The releasing thread stores and then, after a light fence, checks for waiters. A waiter pays
+//! with a heavy fence before it sleeps. A holder may be preempted, so a waiter spins briefly and
+//! then sleeps on a futex. The lock is not fair: a thread that releases and acquires it again at
+//! once is faster than a waiter that was just woken. So a waiter that was woken in vain a few times
+//! asks for a *handoff*: the thread that releases the lock then sleeps until that waiter has it.
 
 use crate::barrier::Pairing;
 use crate::futex;

@@ -11,7 +11,8 @@ use std::sync::atomic::AtomicU64;
 
 /// Address and length of a range that stays valid while it is registered.
 ///
-/// Programs register what owns its bytes; this type is for those that name memory by its address ([`Memory::new`]).
+/// Programs register what owns its bytes; this type is for those that name memory by its address
+/// ([`Memory::new`]).
 ///
 /// # Example
 ///
@@ -33,10 +34,12 @@ pub struct Memory {
     _owner: Owner,
 }
 
-/// What keeps a range. A clone allocates nothing, but for a range around several library allocations.
+/// What keeps a range. A clone allocates nothing, but for a range around several library
+/// allocations.
 #[derive(Clone)]
 enum Owner {
-    /// The library allocations that the range touches, which stay mapped as long as this value lives; or the program alone.
+    /// The library allocations that the range touches, which stay mapped as long as this value
+    /// lives; or the program alone.
     Segments {
         _first: Option<Arc<Segment>>,
         _others: Vec<Arc<Segment>>,
@@ -58,8 +61,8 @@ impl fmt::Debug for Memory {
     }
 }
 
-/// The bytes of a vector, as memory that others may write: no reference to them is formed until [`HeapBytes::into_vec`].
-/// [`Memory::of_bytes`] names them, again and again without an allocation.
+/// The bytes of a vector, as memory that others may write: no reference to them is formed until
+/// [`HeapBytes::into_vec`]. [`Memory::of_bytes`] names them, again and again without an allocation.
 ///
 /// # Example
 ///
@@ -109,14 +112,15 @@ impl Drop for HeapBytes {
 }
 
 impl Memory {
-    /// Names a range. This value keeps every library allocation that the range touches mapped, also after the program frees
-    /// the allocation.
+    /// Names a range. This value keeps every library allocation that the range touches mapped, also
+    /// after the program frees the allocation.
     ///
     /// # Safety
     ///
-    /// As long as this value, a copy of it or its registration lives, the range stays mapped (or the program accepts that
-    /// transfers fail, or that it gets SIGSEGV where the library copies in this process), no Rust reference to it is alive
-    /// except to atomics or cells, and the program reads and writes it knowing that peers with rights do so too.
+    /// As long as this value, a copy of it or its registration lives, the range stays mapped (or
+    /// the program accepts that transfers fail, or that it gets SIGSEGV where the library copies in
+    /// this process), no Rust reference to it is alive except to atomics or cells, and the program
+    /// reads and writes it knowing that peers with rights do so too.
     #[must_use]
     pub unsafe fn new(start: *mut u8, len: u64) -> Self {
         let start = start.expose_provenance();
@@ -130,14 +134,16 @@ impl Memory {
         Self { start: 0, len: 0, _owner: Owner::Segments { _first: None, _others: Vec::new() } }
     }
 
-    /// Names the bytes of a vector, which live as long as this value, a copy of it or its registration.
+    /// Names the bytes of a vector, which live as long as this value, a copy of it or its
+    /// registration.
     #[must_use]
     pub fn of_bytes(bytes: &Arc<HeapBytes>) -> Self {
         let owner = Owner::Bytes { _bytes: Arc::clone(bytes) };
         Self { start: bytes.start.expose_provenance(), len: bytes.len as u64, _owner: owner }
     }
 
-    /// Names the first `len` bytes of pages, or all of them, which live as long as this value, a copy of it or its registration.
+    /// Names the first `len` bytes of pages, or all of them, which live as long as this value, a
+    /// copy of it or its registration.
     #[must_use]
     pub fn of_pages(pages: &Arc<SharedPages>, len: usize) -> Self {
         let owner = Owner::Pages { _pages: Arc::clone(pages) };
@@ -152,7 +158,8 @@ impl Memory {
         Self { start, len: size_of_val(&**words) as u64, _owner: owner }
     }
 
-    /// Names bytes of a library allocation, which stays mapped as long as this value or its registration lives.
+    /// Names bytes of a library allocation, which stays mapped as long as this value or its
+    /// registration lives.
     #[must_use]
     pub fn of_segment(segment: Arc<Segment>, len: usize) -> Self {
         let len = len.min(segment.len()) as u64;
@@ -160,8 +167,8 @@ impl Memory {
         Self { start, len, _owner: Owner::Segments { _first: Some(segment), _others: Vec::new() } }
     }
 
-    /// Names bytes of a segment that another process has created, which stays mapped as long as this value lives. None when they do
-    /// not lie inside as a whole.
+    /// Names bytes of a segment that another process has created, which stays mapped as long as
+    /// this value lives. None when they do not lie inside as a whole.
     #[must_use]
     pub fn of_peer(segment: Arc<Segment>, offset: usize, len: usize) -> Option<Self> {
         let start = segment.base().expose_provenance().checked_add(offset)?;
@@ -206,14 +213,16 @@ impl Memory {
         (end <= self.len && !self.is_empty()).then_some(Span { start, len })
     }
 
-    /// `len` bytes from `offset` on, which stay valid as long as the result; none when they do not lie inside as a whole.
+    /// `len` bytes from `offset` on, which stay valid as long as the result; none when they do not
+    /// lie inside as a whole.
     #[inline]
     #[must_use]
     pub fn piece(&self, offset: u64, len: usize) -> Option<Piece> {
         self.keep(self.span(offset, len)?)
     }
 
-    /// The bytes at this place, which stay valid as long as the result; none when they do not lie inside as a whole.
+    /// The bytes at this place, which stay valid as long as the result; none when they do not lie
+    /// inside as a whole.
     #[inline]
     #[must_use]
     pub fn keep(&self, span: Span) -> Option<Piece> {
@@ -226,35 +235,38 @@ impl Memory {
         span.start >= self.start && offset.checked_add(span.len as u64).is_some_and(|end| end <= self.len)
     }
 
-    /// Copies the bytes at this place out, which are as many as `target` is long, and returns the register of a CRC32C after the copy,
-    /// as of [`Piece::crc32c`]. Aligned words of 8 bytes are read whole. None, and nothing is copied: they do not lie inside as a whole.
+    /// Copies the bytes at this place out, which are as many as `target` is long, and returns the
+    /// register of a CRC32C after the copy, as of [`Piece::crc32c`]. Aligned words of 8 bytes are
+    /// read whole. None, and nothing is copied: they do not lie inside as a whole.
     #[inline]
     #[must_use]
     pub fn copy_out_checked(&self, span: Span, register: u32, target: &mut [u8]) -> Option<u32> {
         if span.len != target.len() || !self.holds(span) {
             return None;
         }
-        // SAFETY: inside the range, readable by the contract of `new`; `target` is a reference, so that it is no part of registered
-        // memory.
+        // SAFETY: inside the range, readable by the contract of `new`; `target` is a reference, so
+        // that it is no part of registered memory.
         Some(unsafe { crc::over_copied_out(register, std::ptr::with_exposed_provenance(span.start), target) })
     }
 
-    /// Copies bytes in; aligned words of 8 bytes are written whole. False, and nothing is written, when they do not fit inside as a whole.
+    /// Copies bytes in; aligned words of 8 bytes are written whole. False, and nothing is written,
+    /// when they do not fit inside as a whole.
     #[inline]
     #[must_use]
     pub fn copy_in(&self, offset: u64, bytes: &[u8]) -> bool {
         let Some(span) = self.span(offset, bytes.len()) else { return false };
         if !bytes.is_empty() {
             let target = std::ptr::with_exposed_provenance_mut::<u8>(span.start);
-            // SAFETY: inside the range, writable by the contract of `new`; `bytes` is a reference, so that it is no part of
-            // registered memory. Who uses the target meanwhile knows by that contract that peers write.
+            // SAFETY: inside the range, writable by the contract of `new`; `bytes` is a reference,
+            // so that it is no part of registered memory. Who uses the target meanwhile knows by
+            // that contract that peers write.
             unsafe { words::copy_in(bytes.as_ptr(), target, bytes.len()) };
         }
         true
     }
 
-    /// Copies bytes in, and says the register of a CRC32C after them, as of [`Piece::crc32c`]. None, and nothing is written, when they
-    /// do not fit inside as a whole.
+    /// Copies bytes in, and says the register of a CRC32C after them, as of [`Piece::crc32c`].
+    /// None, and nothing is written, when they do not fit inside as a whole.
     #[inline]
     #[must_use]
     pub fn copy_in_checked(&self, offset: u64, bytes: &[u8], register: u32) -> Option<u32> {
@@ -263,9 +275,10 @@ impl Memory {
         Some(unsafe { crc::over_copied(register, bytes, std::ptr::with_exposed_provenance_mut(span.start)) })
     }
 
-    /// Gives the aligned word of `len` bytes, 4 or 8, at `offset` the value that `change` makes of its old one, and returns the old
-    /// one: one atomic operation of the processor, for all that use the word by such. Nothing is written where `change` says `None`;
-    /// it may be called several times. None, and nothing is written, when there is no such word inside.
+    /// Gives the aligned word of `len` bytes, 4 or 8, at `offset` the value that `change` makes of
+    /// its old one, and returns the old one: one atomic operation of the processor, for all that
+    /// use the word by such. Nothing is written where `change` says `None`; it may be called
+    /// several times. None, and nothing is written, when there is no such word inside.
     ///
     /// # Example
     ///
@@ -287,11 +300,13 @@ impl Memory {
         let span = self.span(offset, len)?;
         let is_word = matches!(len, 4 | 8) && span.start.is_multiple_of(len);
         let word = std::ptr::with_exposed_provenance_mut::<u8>(span.start);
-        // SAFETY: inside the range, aligned as just checked, writable by the contract of `new`, by which all others know that it changes.
+        // SAFETY: inside the range, aligned as just checked, writable by the contract of `new`, by
+        // which all others know that it changes.
         is_word.then(|| unsafe { words::update(word, len, change) })
     }
 
-    /// Copies bytes out, aligned words of 8 bytes whole. False, and nothing is copied, when they do not lie inside as a whole.
+    /// Copies bytes out, aligned words of 8 bytes whole. False, and nothing is copied, when they do
+    /// not lie inside as a whole.
     #[inline]
     #[must_use]
     pub fn copy_out(&self, offset: u64, target: &mut [u8]) -> bool {
@@ -346,16 +361,17 @@ impl Span {
         let len = self.len.saturating_sub(at).min(target.len());
         if len > 0 {
             let source = std::ptr::with_exposed_provenance::<u8>(self.start + at);
-            // SAFETY: inside the range that `Memory::span` checked, readable by the contract above; `target` is a reference, so that it
-            // is no part of registered memory. Who writes the source meanwhile spoils these bytes only.
+            // SAFETY: inside the range that `Memory::span` checked, readable by the contract above;
+            // `target` is a reference, so that it is no part of registered memory. Who writes the
+            // source meanwhile spoils these bytes only.
             unsafe { words::copy_out(source, target.as_mut_ptr(), len) };
         }
         len
     }
 }
 
-/// Bytes of registered memory that are about to be sent from where they lie. They are valid as long as this value, as those of the
-/// [`Memory`] that gave it out.
+/// Bytes of registered memory that are about to be sent from where they lie. They are valid as long
+/// as this value, as those of the [`Memory`] that gave it out.
 #[derive(Clone)]
 pub struct Piece {
     span: Span,
@@ -397,22 +413,24 @@ impl Piece {
         self.span
     }
 
-    /// Copies bytes out, aligned words of 8 bytes whole, from this offset on, as many as `target` is long or as there are; says how many.
+    /// Copies bytes out, aligned words of 8 bytes whole, from this offset on, as many as `target`
+    /// is long or as there are; says how many.
     #[inline]
     pub fn copy_to(&self, at: usize, target: &mut [u8]) -> usize {
         // SAFETY: valid by what this value owns, and by the contract of `Memory::new`.
         unsafe { self.span.copy_to(at, target) }
     }
 
-    /// The register of a CRC32C after these bytes: all ones before the first byte of all, inverted after the last. Others may write
-    /// the bytes at the same time, and spoil it with them.
+    /// The register of a CRC32C after these bytes: all ones before the first byte of all, inverted
+    /// after the last. Others may write the bytes at the same time, and spoil it with them.
     #[inline]
     #[must_use]
     pub fn crc32c(&self, register: u32) -> u32 {
         if self.span.len == 0 {
             return register;
         }
-        // SAFETY: inside the range that `Memory::span` checked, readable by the contract of `Memory::new`.
+        // SAFETY: inside the range that `Memory::span` checked, readable by the contract of
+        // `Memory::new`.
         unsafe { crc::over(register, std::ptr::with_exposed_provenance(self.span.start), self.span.len) }
     }
 }

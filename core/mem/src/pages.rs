@@ -1,7 +1,7 @@
 //! Memory of an endpoint that becomes real when it is touched.
 //!
-//! The allocator does not promise that: it clears by hand what it has given out before, so that a second endpoint would hold
-//! all that the first one had, used or not.
+//! The allocator does not promise that: it clears by hand what it has given out before, so that a
+//! second endpoint would hold all that the first one had, used or not.
 
 use crate::region::UNRESERVED;
 use rustix::io::{Errno, Result};
@@ -16,7 +16,8 @@ pub struct Pages {
     len: usize,
 }
 
-// SAFETY: it owns its mapping, and gives it out as slices or, as `SharedPages`, through raw pointers only.
+// SAFETY: it owns its mapping, and gives it out as slices or, as `SharedPages`, through raw
+// pointers only.
 unsafe impl Send for Pages {}
 // SAFETY: as above.
 unsafe impl Sync for Pages {}
@@ -35,7 +36,8 @@ impl Pages {
     }
 }
 
-/// Pages that others may write: no reference to their bytes is formed. [`Memory::of_pages`](crate::memory::Memory::of_pages) names them.
+/// Pages that others may write: no reference to their bytes is formed.
+/// [`Memory::of_pages`](crate::memory::Memory::of_pages) names them.
 #[derive(Debug)]
 pub struct SharedPages(Pages);
 

@@ -22,7 +22,8 @@ pub fn write_after<T>(line: &T, count: usize) {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 pub(crate) fn at<const WRITE: bool>(address: *const u8) {
-    // SAFETY: a prefetch of any address is allowed; `prefetchw` is a no-op on processors that do not know it.
+    // SAFETY: a prefetch of any address is allowed; `prefetchw` is a no-op on processors that do
+    // not know it.
     unsafe {
         if WRITE {
             std::arch::asm!("prefetchw [{}]", in(reg) address, options(nostack, readonly, preserves_flags));

@@ -1,7 +1,7 @@
 //! Large arrays that stay mapped and typed for ever, whose pages are given back between uses.
 //!
-//! The slots of an endpoint live here: a pointer to an event of an endpoint that is gone still points to a slot,
-//! which reads as all zeroes or as a slot of a later endpoint.
+//! The slots of an endpoint live here: a pointer to an event of an endpoint that is gone still
+//! points to a slot, which reads as all zeroes or as a slot of a later endpoint.
 
 #[cfg(not(miri))]
 use rustix::mm::{Advice, madvise};
@@ -25,7 +25,8 @@ pub fn has_room(bytes: usize) -> bool {
     true
 }
 
-/// Types for which all-zero bytes are a value, that own nothing, and that are only changed through atomics.
+/// Types for which all-zero bytes are a value, that own nothing, and that are only changed through
+/// atomics.
 ///
 /// # Safety
 ///
@@ -50,7 +51,8 @@ impl<T: Zeroed> Regions<T> {
         Self { arrays: Mutex::new(Arrays { free: Vec::new(), taken: Vec::new() }) }
     }
 
-    /// An array of at least `count` objects, all zero, without physical memory behind it until touched.
+    /// An array of at least `count` objects, all zero, without physical memory behind it until
+    /// touched.
     ///
     /// # Errors
     ///
@@ -73,13 +75,13 @@ impl<T: Zeroed> Regions<T> {
         let memory = unsafe {
             mmap_anonymous(std::ptr::null_mut(), bytes.max(1), ProtFlags::READ | ProtFlags::WRITE, UNRESERVED)?
         };
-        // SAFETY: the mapping holds `count` zero objects, which `Zeroed` makes valid; a page's alignment suffices
-        // for any `T` of less than a page; never unmapped.
+        // SAFETY: the mapping holds `count` zero objects, which `Zeroed` makes valid; a page's
+        // alignment suffices for any `T` of less than a page; never unmapped.
         Ok(unsafe { std::slice::from_raw_parts(memory.cast::<T>(), count) })
     }
 
-    /// Gives an array back: its memory returns to the system, its addresses stay. Nothing happens to what was not taken here, or
-    /// was given back already.
+    /// Gives an array back: its memory returns to the system, its addresses stay. Nothing happens
+    /// to what was not taken here, or was given back already.
     pub fn give(&self, region: &'static [T]) {
         let mut arrays = self.arrays.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(at) = arrays.taken.iter().position(|taken| std::ptr::eq(*taken, region)) else { return };
@@ -90,8 +92,9 @@ impl<T: Zeroed> Regions<T> {
             std::ptr::write_bytes(region.as_ptr().cast_mut(), 0, region.len());
         }
         #[cfg(not(miri))]
-        // SAFETY: the range is a mapping of `map`. Wiping it under a stale reader is the same as storing zero
-        // into its atomics. Should the kernel refuse, the old contents stay, which are valid too.
+        // SAFETY: the range is a mapping of `map`. Wiping it under a stale reader is the same as
+        // storing zero into its atomics. Should the kernel refuse, the old contents stay, which are
+        // valid too.
         let _ = unsafe { madvise(region.as_ptr().cast_mut().cast(), size_of_val(region), Advice::LinuxDontNeed) };
         arrays.free.push(region);
     }

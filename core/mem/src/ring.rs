@@ -1,11 +1,13 @@
 //! Single-producer, single-consumer rings in shared memory.
 //!
-//! [`Entry`] rings carry frames: one cache line each, header word published last, so that a message costs the
-//! transfer of one line. [`Producer`] and [`Consumer`] are private cursors; what they share is the entries and
-//! the consumer's published head. Grants travel in rings of words: [`GrantWriter`], [`GrantReader`].
+//! [`Entry`] rings carry frames: one cache line each, header word published last, so that a message
+//! costs the transfer of one line. [`Producer`] and [`Consumer`] are private cursors; what they
+//! share is the entries and the consumer's published head. Grants travel in rings of words:
+//! [`GrantWriter`], [`GrantReader`].
 //!
-//! Neither side ever reads back what it wrote itself, and what it reads from the other side is checked before use:
-//! a head that runs ahead of the tail is a [`Violation`], an entry's header is whatever the peer made it.
+//! Neither side ever reads back what it wrote itself, and what it reads from the other side is
+//! checked before use: a head that runs ahead of the tail is a [`Violation`], an entry's header is
+//! whatever the peer made it.
 
 use crate::prefetch;
 use crate::source::Source;
@@ -16,8 +18,9 @@ pub const BODY: usize = 56;
 /// Words of a frame's body.
 pub const BODY_WORDS: usize = BODY / 8;
 
-/// How many frames ahead the producer asks for lines, and the consumer: about the time of a transfer between caches. A producer
-/// that asks earlier loses the lines again to a consumer at its heels: with 4 instead of 2 a stream took a quarter longer.
+/// How many frames ahead the producer asks for lines, and the consumer: about the time of a
+/// transfer between caches. A producer that asks earlier loses the lines again to a consumer at its
+/// heels: with 4 instead of 2 a stream took a quarter longer.
 const WRITE_AHEAD: u32 = 2;
 const READ_AHEAD: u32 = 8;
 
@@ -111,8 +114,9 @@ impl<const N: usize> Producer<N> {
         Self { tail: 0, head: 0 }
     }
 
-    /// Whether another frame fits. Looks at the consumer's line only when the last look leaves less than half of the ring;
-    /// that line changes four times per round, so that most looks find it in this side's cache.
+    /// Whether another frame fits. Looks at the consumer's line only when the last look leaves less
+    /// than half of the ring; that line changes four times per round, so that most looks find it in
+    /// this side's cache.
     ///
     /// # Errors
     ///
@@ -129,7 +133,8 @@ impl<const N: usize> Producer<N> {
         if used > size { Err(Violation) } else { Ok(used < size) }
     }
 
-    /// Whether less than half of the ring is in use, by what is known without a look at the consumer's line.
+    /// Whether less than half of the ring is in use, by what is known without a look at the
+    /// consumer's line.
     #[inline(always)]
     #[must_use]
     pub fn has_ample_room(&self) -> bool {
@@ -151,7 +156,8 @@ impl<const N: usize> Producer<N> {
         let entry = &entries[tail as usize % N];
         Self::fill(entry, body);
         self.tail = Self::show(entry, header, tail);
-        // Where the ring ends it is a line that follows it, once a lap: not worth a wrap in each call.
+        // Where the ring ends it is a line that follows it, once a lap: not worth a wrap in each
+        // call.
         prefetch::write_after(entry, WRITE_AHEAD as usize);
     }
 
@@ -178,8 +184,8 @@ impl<const N: usize> Producer<N> {
         self.publish(entries, entry, header);
     }
 
-    /// Publishes an entry, and asks for the line of one that will be filled soon, so that the store into it need not wait:
-    /// never for one that the consumer has still to read.
+    /// Publishes an entry, and asks for the line of one that will be filled soon, so that the store
+    /// into it need not wait: never for one that the consumer has still to read.
     #[inline(always)]
     fn publish(&mut self, entries: &[Entry; N], entry: &Entry, header: Header) {
         self.tail = Self::show(entry, header, self.tail);
@@ -189,7 +195,8 @@ impl<const N: usize> Producer<N> {
         }
     }
 
-    /// The next tail. Without the cursor itself, which would be read again after a store to shared memory.
+    /// The next tail. Without the cursor itself, which would be read again after a store to shared
+    /// memory.
     #[inline(always)]
     fn show(entry: &Entry, header: Header, tail: u32) -> u32 {
         // Release: publishes the body, and whatever payload the frame points to, to the consumer.
@@ -197,10 +204,11 @@ impl<const N: usize> Producer<N> {
         tail.wrapping_add(1)
     }
 
-    /// A cursor that begins elsewhere, so that tests meet the wrap of every counter. The ring of zeroes and the shared head,
-    /// which begins at `cursor` too, must read as empty there: no entry may be looked at first in the lap whose number is 0. So
-    /// `cursor / N` may end in neither 0xffff nor, unless `cursor` is a multiple of `N`, 0xfffe. Rings that
-    /// begin at 0 meet that lap only with entries of the lap before.
+    /// A cursor that begins elsewhere, so that tests meet the wrap of every counter. The ring of
+    /// zeroes and the shared head, which begins at `cursor` too, must read as empty there: no entry
+    /// may be looked at first in the lap whose number is 0. So `cursor / N` may end in neither
+    /// 0xffff nor, unless `cursor` is a multiple of `N`, 0xfffe. Rings that begin at 0 meet that
+    /// lap only with entries of the lap before.
     #[must_use]
     pub const fn starting_at(cursor: u32) -> Self {
         Self { tail: cursor, head: cursor }
@@ -270,7 +278,8 @@ impl<const N: usize> Consumer<N> {
         self.look(entries).header()
     }
 
-    /// As [`Consumer::peek`], for whoever first wants to know whether there is a frame of a certain kind.
+    /// As [`Consumer::peek`], for whoever first wants to know whether there is a frame of a certain
+    /// kind.
     #[inline(always)]
     #[must_use]
     pub fn look(&self, entries: &[Entry; N]) -> Peeked {
@@ -281,8 +290,8 @@ impl<const N: usize> Consumer<N> {
         Peeked { word, kind: high ^ self.lap }
     }
 
-    /// Asks for the line of a frame that has probably come by now: only while frames come without a gap, otherwise it would
-    /// take the line away from the producer, who is about to write it.
+    /// Asks for the line of a frame that has probably come by now: only while frames come without a
+    /// gap, otherwise it would take the line away from the producer, who is about to write it.
     #[inline(always)]
     pub fn prefetch(&self, entries: &[Entry; N]) {
         if self.streak >= STREAM {
@@ -290,16 +299,17 @@ impl<const N: usize> Consumer<N> {
         }
     }
 
-    /// Whether frames come as fast as they are taken, so that the next one is probably there already.
+    /// Whether frames come as fast as they are taken, so that the next one is probably there
+    /// already.
     #[inline(always)]
     #[must_use]
     pub fn is_streaming(&self) -> bool {
         self.streak >= STREAM
     }
 
-    /// `peek` showed nothing. In a stream, waits for about as long as a line takes to change hands: a consumer at the heels of
-    /// its producer takes each line away from him while he writes the next, and both crawl. A stream is more than
-    /// `GAP` frames for each gap.
+    /// `peek` showed nothing. In a stream, waits for about as long as a line takes to change hands:
+    /// a consumer at the heels of its producer takes each line away from him while he writes the
+    /// next, and both crawl. A stream is more than `GAP` frames for each gap.
     #[inline(always)]
     pub fn on_gap(&mut self) {
         if self.streak > 0 {
@@ -323,8 +333,8 @@ impl<const N: usize> Consumer<N> {
         &entries[self.head as usize % N]
     }
 
-    /// Takes the frame that `peek` showed. The producer learns of it every quarter of a ring, so that the line of
-    /// the head changes hands seldom; true when it learnt now.
+    /// Takes the frame that `peek` showed. The producer learns of it every quarter of a ring, so
+    /// that the line of the head changes hands seldom; true when it learnt now.
     #[inline(always)]
     pub fn advance(&mut self, shared_head: &AtomicU32) -> bool {
         self.head = self.head.wrapping_add(1);
@@ -350,8 +360,8 @@ impl<const N: usize> Default for Consumer<N> {
 /// Bits of a grant's index.
 const INDEX_BITS: u32 = 16;
 
-/// The side that grants: tells the peer which payload slots it may fill. Never more grants are open than the ring
-/// has words, because the granter owns the slots.
+/// The side that grants: tells the peer which payload slots it may fill. Never more grants are open
+/// than the ring has words, because the granter owns the slots.
 pub struct GrantWriter {
     tail: u32,
     shift: u32,

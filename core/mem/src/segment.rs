@@ -1,7 +1,8 @@
 //! Memory shared between processes: sealed memfds.
 //!
-//! A segment's size is sealed before its descriptor leaves the process, so that no peer can cut it under a mapping, and
-//! pages are reserved before anyone is told to write there: neither side ever meets SIGBUS.
+//! A segment's size is sealed before its descriptor leaves the process, so that no peer can cut it
+//! under a mapping, and pages are reserved before anyone is told to write there: neither side ever
+//! meets SIGBUS.
 
 use crate::ring::Entry;
 use crate::sync::{AtomicU32, AtomicU64};
@@ -32,7 +33,8 @@ pub struct Segment {
     owner: Option<u32>,
 }
 
-// SAFETY: a mapping is not bound to a thread; its words are atomics and its bytes move through raw pointers.
+// SAFETY: a mapping is not bound to a thread; its words are atomics and its bytes move through raw
+// pointers.
 unsafe impl Send for Segment {}
 // SAFETY: as above.
 unsafe impl Sync for Segment {}
@@ -77,8 +79,9 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// `PERM` when it is not sealed against shrinking, growing and further seals, or when it consists of huge pages. `INVAL` when it
-    /// cannot be sealed at all or it is not `len` bytes long. Or no address space.
+    /// `PERM` when it is not sealed against shrinking, growing and further seals, or when it
+    /// consists of huge pages. `INVAL` when it cannot be sealed at all or it is not `len` bytes
+    /// long. Or no address space.
     pub fn attach(fd: OwnedFd, len: usize) -> Result<Self> {
         Self::check(&fd, len)?;
         Self::map(fd, len, ProtFlags::READ | ProtFlags::WRITE)
@@ -98,7 +101,8 @@ impl Segment {
         if !fcntl_get_seals(fd)?.contains(SIZE_SEALS) {
             return Err(Errno::PERM);
         }
-        // Huge pages seal too, but their reservation can be taken away under a mapping, which then faults.
+        // Huge pages seal too, but their reservation can be taken away under a mapping, which then
+        // faults.
         if fstatfs(fd)?.f_type != libc::TMPFS_MAGIC {
             return Err(Errno::PERM);
         }
@@ -107,13 +111,15 @@ impl Segment {
     }
 
     fn map(fd: OwnedFd, len: usize, protection: ProtFlags) -> Result<Self> {
-        // SAFETY: a fresh mapping at an address of the kernel's choice; the file's size is `len` and sealed.
+        // SAFETY: a fresh mapping at an address of the kernel's choice; the file's size is `len`
+        // and sealed.
         let base = unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, &fd, 0)? };
         let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
         Ok(Self { base, len, fd: Some(fd), owner: None })
     }
 
-    /// Gives the pages back to the system when this process drops the segment, whoever else has its descriptor or maps it.
+    /// Gives the pages back to the system when this process drops the segment, whoever else has its
+    /// descriptor or maps it.
     #[must_use]
     pub fn owned(mut self) -> Self {
         self.owner = Some(std::process::id());
@@ -134,7 +140,8 @@ impl Segment {
         }
     }
 
-    /// Reserves physical memory for the pages of a range through the mapping, which needs no descriptor.
+    /// Reserves physical memory for the pages of a range through the mapping, which needs no
+    /// descriptor.
     ///
     /// # Errors
     ///
@@ -144,7 +151,8 @@ impl Segment {
         let first = offset - offset % page;
         let bytes = (len + offset % page).next_multiple_of(page).min(self.len.saturating_sub(first));
         loop {
-            // SAFETY: the range lies inside the mapping, as `bytes` checks; the kernel only adds pages of zeroes that are missing.
+            // SAFETY: the range lies inside the mapping, as `bytes` checks; the kernel only adds
+            // pages of zeroes that are missing.
             match unsafe { madvise(self.bytes(first, bytes).cast(), bytes, Advice::LinuxPopulateWrite) } {
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 // What the memory of a file cannot give is told as a fault would tell it.
@@ -155,8 +163,9 @@ impl Segment {
         }
     }
 
-    /// Asks for huge pages, and reserves one of them wherever a whole one fits. Where the system grants none, a small page is reserved
-    /// in its place. Called before anything else is reserved: what is there stays as it is.
+    /// Asks for huge pages, and reserves one of them wherever a whole one fits. Where the system
+    /// grants none, a small page is reserved in its place. Called before anything else is reserved:
+    /// what is there stays as it is.
     ///
     /// # Errors
     ///
@@ -171,15 +180,17 @@ impl Segment {
         (0..self.len / HUGE_PAGE).try_for_each(|page| self.populate(page * HUGE_PAGE, 1))
     }
 
-    /// Enters a range into this process's page table, so that copies meet no page faults, which take longer than the copy. Pages that
-    /// nobody has reserved are made, as a copy would make them. Where the kernel cannot (before Linux 5.14), copies meet the faults.
+    /// Enters a range into this process's page table, so that copies meet no page faults, which
+    /// take longer than the copy. Pages that nobody has reserved are made, as a copy would make
+    /// them. Where the kernel cannot (before Linux 5.14), copies meet the faults.
     pub fn enter(&self, offset: usize, len: usize) {
         let page = rustix::param::page_size();
         let first = offset - offset % page;
         let bytes = (len + offset % page).next_multiple_of(page).min(self.len.saturating_sub(first));
-        // Entering for reading serves writers too, since pages of a shared mapping are entered with the rights of the mapping; and it
-        // takes a third of the time, since the kernel enters neighbours together.
-        // SAFETY: the range lies inside the mapping, as `bytes` checks; contents stay.
+        // Entering for reading serves writers too, since pages of a shared mapping are entered with
+        // the rights of the mapping; and it takes a third of the time, since the kernel enters
+        // neighbours together. SAFETY: the range lies inside the mapping, as `bytes` checks;
+        // contents stay.
         let _ = unsafe { madvise(self.bytes(first, bytes).cast(), bytes, Advice::LinuxPopulateRead) };
     }
 
@@ -192,7 +203,8 @@ impl Segment {
         self.fd.as_ref().map(AsFd::as_fd).ok_or(Errno::BADF)
     }
 
-    /// Closes the descriptor and keeps the mapping, for a segment that is neither reserved nor shared any more.
+    /// Closes the descriptor and keeps the mapping, for a segment that is neither reserved nor
+    /// shared any more.
     pub fn close_file(&mut self) {
         self.fd = None;
     }
@@ -231,7 +243,8 @@ impl Segment {
     #[inline]
     #[must_use]
     pub fn words32(&self, offset: usize, count: usize) -> &[AtomicU32] {
-        // SAFETY: mapped, aligned (see `at`), any bits are an atomic, and everybody uses these words as atomics.
+        // SAFETY: mapped, aligned (see `at`), any bits are an atomic, and everybody uses these
+        // words as atomics.
         unsafe { std::slice::from_raw_parts(self.at(offset, count), count) }
     }
 

@@ -1,8 +1,10 @@
-//! Objects that stay mapped and typed for ever, so that a once-valid pointer can be looked at safely.
+//! Objects that stay mapped and typed for ever, so that a once-valid pointer can be looked at
+//! safely.
 //!
-//! A slab hands out `&'static T` and takes them back; it never gives memory to anything but `T`. Freed objects
-//! are reused in first-in first-out order and only after a quarantine, so that a stale pointer is found stale
-//! by the object's own generation rather than mistaken for its successor.
+//! A slab hands out `&'static T` and takes them back; it never gives memory to anything but `T`.
+//! Freed objects are reused in first-in first-out order and only after a quarantine, so that a
+//! stale pointer is found stale by the object's own generation rather than mistaken for its
+//! successor.
 
 use crate::sync::{AtomicPtr, Ordering};
 use std::collections::VecDeque;
@@ -25,7 +27,8 @@ impl<T: Default + Sync + 'static> Slab<T> {
         Self { free: Mutex::new(VecDeque::new()) }
     }
 
-    /// An object: a fresh one in its default state, or one that was freed, in the state it was freed in.
+    /// An object: a fresh one in its default state, or one that was freed, in the state it was
+    /// freed in.
     #[must_use]
     pub fn take(&self) -> &'static T {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,8 +54,8 @@ impl<T: Default + Sync + 'static> Default for Slab<T> {
     }
 }
 
-/// A reference to an object of a slab, or none, that can be changed from any thread. As large as a pointer, so
-/// that it can stand in a structure that C programs read.
+/// A reference to an object of a slab, or none, that can be changed from any thread. As large as a
+/// pointer, so that it can stand in a structure that C programs read.
 #[repr(transparent)]
 pub struct AtomicRef<T: 'static>(AtomicPtr<T>);
 
@@ -67,7 +70,8 @@ impl<T: Sync + 'static> AtomicRef<T> {
     #[inline(always)]
     #[must_use]
     pub fn get(&self) -> Option<&'static T> {
-        // SAFETY: null, or stored by `set` from a `&'static T`. Acquire: pairs with `set`, so that the object is whole here.
+        // SAFETY: null, or stored by `set` from a `&'static T`. Acquire: pairs with `set`, so that
+        // the object is whole here.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
@@ -75,7 +79,8 @@ impl<T: Sync + 'static> AtomicRef<T> {
     #[inline(always)]
     pub fn set(&self, object: Option<&'static T>) {
         let pointer = object.map_or(std::ptr::null_mut(), |object| std::ptr::from_ref(object).cast_mut());
-        // Release: publishes the object, which may be younger than what else this thread and the reader share.
+        // Release: publishes the object, which may be younger than what else this thread and the
+        // reader share.
         self.0.store(pointer, Ordering::Release);
     }
 }

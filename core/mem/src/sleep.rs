@@ -1,4 +1,5 @@
-//! The protocol by which a sender learns that its receiver sleeps, without paying for it while it does not.
+//! The protocol by which a sender learns that its receiver sleeps, without paying for it while it
+//! does not.
 //!
 //! One word per direction, in three states:
 //!
@@ -8,9 +9,10 @@
 //! | [`SLEEPY`] | has slept lately and was woken | a full fence, then looks again |
 //! | [`ASLEEP`] | sleeps, or is about to | a full fence, looks again, takes the wake-up and sends it |
 //!
-//! Going from `AWAKE` to `ASLEEP` costs the receiver a heavy fence, which makes senders see the word or makes their
-//! frames visible. From `SLEEPY` to `ASLEEP` an ordinary fence suffices, since senders fence too. In every case the
-//! receiver looks at its queue once more after [`doze`] and sleeps only if that is empty.
+//! Going from `AWAKE` to `ASLEEP` costs the receiver a heavy fence, which makes senders see the
+//! word or makes their frames visible. From `SLEEPY` to `ASLEEP` an ordinary fence suffices, since
+//! senders fence too. In every case the receiver looks at its queue once more after [`doze`] and
+//! sleeps only if that is empty.
 
 use crate::barrier::Pairing;
 use crate::sync::{AtomicU32, Ordering, fence};
@@ -36,8 +38,9 @@ fn must_wake_sleepy(word: &AtomicU32) -> bool {
     word.load(Ordering::Relaxed) == ASLEEP && word.swap(SLEEPY, Ordering::Relaxed) == ASLEEP
 }
 
-/// To be called by a receiver that wants to sleep. Afterwards it looks at its queue once more. `awake` says whether the
-/// word may be `AWAKE`; the receiver knows, and does not ask memory that its peer can write.
+/// To be called by a receiver that wants to sleep. Afterwards it looks at its queue once more.
+/// `awake` says whether the word may be `AWAKE`; the receiver knows, and does not ask memory that
+/// its peer can write.
 pub fn doze(word: &AtomicU32, awake: bool, pairing: Pairing) {
     arm(word);
     if awake {
@@ -47,7 +50,8 @@ pub fn doze(word: &AtomicU32, awake: bool, pairing: Pairing) {
     }
 }
 
-/// The first half of [`doze`], for a receiver with many queues: it arms all words and fences once, heavily.
+/// The first half of [`doze`], for a receiver with many queues: it arms all words and fences once,
+/// heavily.
 pub fn arm(word: &AtomicU32) {
     word.store(ASLEEP, Ordering::Relaxed);
 }

@@ -6,8 +6,9 @@ use std::marker::PhantomData;
 
 /// Bytes that a caller lends to be copied.
 ///
-/// A program may send from memory that is registered, which a peer writes at any moment, and a C program from memory that another of
-/// its threads writes. So no `&[u8]` covers the bytes: they are read once, by a copy. Who writes them meanwhile spoils the copy only.
+/// A program may send from memory that is registered, which a peer writes at any moment, and a C
+/// program from memory that another of its threads writes. So no `&[u8]` covers the bytes: they are
+/// read once, by a copy. Who writes them meanwhile spoils the copy only.
 ///
 /// # Example
 ///
@@ -40,7 +41,8 @@ impl<'a> Source<'a> {
     ///
     /// # Safety
     ///
-    /// The bytes are readable as long as `'a` lasts, or `len` is 0. Others may write them meanwhile.
+    /// The bytes are readable as long as `'a` lasts, or `len` is 0. Others may write them
+    /// meanwhile.
     #[inline(always)]
     #[must_use]
     pub const unsafe fn new(start: *const u8, len: usize) -> Self {
@@ -68,19 +70,22 @@ impl<'a> Source<'a> {
         self.start.is_null() && self.len > 0
     }
 
-    /// Returns the bytes up to the last whole word of 8 bytes. A compiler that sees this writes no code for a rest.
+    /// Returns the bytes up to the last whole word of 8 bytes. A compiler that sees this writes no
+    /// code for a rest.
     #[inline(always)]
     #[must_use]
     pub const fn whole_words(self) -> Self {
         Self { len: self.len & !7, ..self }
     }
 
-    /// Copies bytes from `offset` on, as many as `target` is long or as there are, and returns their number.
+    /// Copies bytes from `offset` on, as many as `target` is long or as there are, and returns
+    /// their number.
     #[inline]
     pub fn copy_to(&self, offset: usize, target: &mut [u8]) -> usize {
         let len = self.len.saturating_sub(offset).min(target.len());
         if len > 0 {
-            // SAFETY: inside the bytes that the contract of `new` has. `target` is exclusive, so that it overlaps none of them.
+            // SAFETY: inside the bytes that the contract of `new` has. `target` is exclusive, so
+            // that it overlaps none of them.
             unsafe { std::ptr::copy_nonoverlapping(self.start.add(offset), target.as_mut_ptr(), len) };
         }
         len
@@ -90,11 +95,13 @@ impl<'a> Source<'a> {
     ///
     /// # Safety
     ///
-    /// As many bytes are writable at `target`, are none of these bytes, and nobody reads them before they are published.
+    /// As many bytes are writable at `target`, are none of these bytes, and nobody reads them
+    /// before they are published.
     #[inline]
     pub unsafe fn copy_to_shared(&self, target: *mut u8) {
         if self.len > 0 {
-            // SAFETY: readable by the contract of `new`, writable by that of this function, by which they do not overlap.
+            // SAFETY: readable by the contract of `new`, writable by that of this function, by
+            // which they do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(self.start, target, self.len) };
         }
     }
@@ -113,8 +120,8 @@ impl<'a> Source<'a> {
         Words { at: self.start, left: self.len / 8, bytes: PhantomData }
     }
 
-    /// Reads the bytes behind the last whole word, and zeroes. `None`: there are none. A copy of unknown length would be a call,
-    /// and the way of a message needs no stack without one.
+    /// Reads the bytes behind the last whole word, and zeroes. `None`: there are none. A copy of
+    /// unknown length would be a call, and the way of a message needs no stack without one.
     #[inline(always)]
     pub(crate) fn last_word(&self) -> Option<u64> {
         let rest = self.len % 8;
@@ -140,7 +147,8 @@ impl<'a> Source<'a> {
     #[inline(always)]
     unsafe fn short_word(&self) -> u64 {
         let (mut word, mut end) = (0, self.len);
-        // SAFETY: 4, 2 and 1 bytes are what the bits of the length stand for, so that every read lies inside.
+        // SAFETY: 4, 2 and 1 bytes are what the bits of the length stand for, so that every read
+        // lies inside.
         unsafe {
             if self.len & 4 != 0 {
                 end -= 4;
@@ -216,15 +224,16 @@ impl<'a> Sources<'a> {
     ///
     /// # Safety
     ///
-    /// The entries are readable as long as `'a` lasts, or `count` is 0. Each of them, whenever it is read, meets the contract of
-    /// [`Source::new`].
+    /// The entries are readable as long as `'a` lasts, or `count` is 0. Each of them, whenever it
+    /// is read, meets the contract of [`Source::new`].
     #[inline]
     #[must_use]
     pub const unsafe fn new(start: *const Source<'a>, count: usize) -> Self {
         Self { start, count, list: PhantomData }
     }
 
-    /// Returns the entry with this number. An entry may differ from what an earlier call returned: the program changed it.
+    /// Returns the entry with this number. An entry may differ from what an earlier call returned:
+    /// the program changed it.
     #[inline]
     #[must_use]
     pub fn get(&self, number: usize) -> Option<Source<'a>> {
@@ -241,7 +250,8 @@ impl<'a> Sources<'a> {
 impl<'a> From<&'a [IoSlice<'a>]> for Sources<'a> {
     #[inline]
     fn from(parts: &'a [IoSlice<'a>]) -> Self {
-        // SAFETY: an `IoSlice` has the layout of an iovec, and so has a source; the parts are readable as long as they are borrowed.
+        // SAFETY: an `IoSlice` has the layout of an iovec, and so has a source; the parts are
+        // readable as long as they are borrowed.
         unsafe { Self::new(parts.as_ptr().cast(), parts.len()) }
     }
 }

@@ -1,8 +1,10 @@
-//! Copies past the caches: for transfers that are too large to stay in the caches until somebody reads them.
+//! Copies past the caches: for transfers that are too large to stay in the caches until somebody
+//! reads them.
 //!
-//! A copy through the caches reads each line of the target from memory before it overwrites the line. A copy past the caches does
-//! not, and so moves two thirds of the bytes. The C library does the same for one large `memcpy`, but not for the pieces of a
-//! transfer, because it decides by the length of one call.
+//! A copy through the caches reads each line of the target from memory before it overwrites the
+//! line. A copy past the caches does not, and so moves two thirds of the bytes. The C library does
+//! the same for one large `memcpy`, but not for the pieces of a transfer, because it decides by the
+//! length of one call.
 
 use std::sync::LazyLock;
 
@@ -16,30 +18,31 @@ static THRESHOLD: LazyLock<u64> = LazyLock::new(|| {
     threshold_of(last_level.ok().as_deref())
 });
 
-/// The shortest transfer that [`copy`] is meant for, in bytes: a sixteenth of the last-level cache, which many processors share,
-/// rounded down to a power of two, and 8 MiB at least; 16 MiB where the system does not say how large the cache is. The first call
-/// reads that from a file.
+/// The shortest transfer that [`copy`] is meant for, in bytes: a sixteenth of the last-level cache,
+/// which many processors share, rounded down to a power of two, and 8 MiB at least; 16 MiB where
+/// the system does not say how large the cache is. The first call reads that from a file.
 ///
-/// By trial, with a cache of 260 MiB: a copy of 16 MiB and another processor's reading of it take together the same time either way;
-/// longer ones take less past the caches, shorter ones more.
+/// By trial, with a cache of 260 MiB: a copy of 16 MiB and another processor's reading of it take
+/// together the same time either way; longer ones take less past the caches, shorter ones more.
 pub fn threshold() -> u64 {
     *THRESHOLD
 }
 
-/// The threshold by the size of the last-level cache as the system writes it: a number of KiB and a K.
+/// The threshold by the size of the last-level cache as the system writes it: a number of KiB and a
+/// K.
 fn threshold_of(last_level: Option<&str>) -> u64 {
     let kib = last_level.and_then(|text| text.trim().strip_suffix('K')?.parse::<u64>().ok());
     let sixteenth = kib.and_then(|kib| kib.checked_mul(1024 / 16)).and_then(u64::checked_ilog2);
     sixteenth.map_or(UNKNOWN, |log| LEAST.max(1 << log))
 }
 
-/// Copies `len` bytes past the caches where the processor can, and through them elsewhere. The bytes are visible to whoever sees a
-/// later store of this thread with release order.
+/// Copies `len` bytes past the caches where the processor can, and through them elsewhere. The
+/// bytes are visible to whoever sees a later store of this thread with release order.
 ///
 /// # Safety
 ///
-/// The bytes at `source` are readable and those at `target` writable; the two do not overlap. Others may use both meanwhile, and know
-/// that they change.
+/// The bytes at `source` are readable and those at `target` writable; the two do not overlap.
+/// Others may use both meanwhile, and know that they change.
 pub unsafe fn copy(source: *const u8, target: *mut u8, len: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: the caller's contract is passed on.
@@ -64,7 +67,8 @@ mod lines {
     const LINE: usize = 64;
     /// Bytes of a run of lines that follow each other.
     const RUN: usize = 4096;
-    /// Runs that are copied side by side: memory serves several pages at a time faster than one. By trial, of 1, 4 and 8.
+    /// Runs that are copied side by side: memory serves several pages at a time faster than one. By
+    /// trial, of 1, 4 and 8.
     const RUNS: usize = 4;
     const STREAM_BLOCK: usize = RUN * RUNS;
 
@@ -73,7 +77,8 @@ mod lines {
         let head = (target.addr().wrapping_neg() % LINE).min(len);
         let blocks = head + (len - head) / STREAM_BLOCK * STREAM_BLOCK;
         let tail = head + (len - head) / LINE * LINE;
-        // SAFETY: every range lies inside of the caller's; after `head` bytes the target is a multiple of a line.
+        // SAFETY: every range lies inside of the caller's; after `head` bytes the target is a
+        // multiple of a line.
         unsafe {
             copy_nonoverlapping(source, target, head);
             for block in (head..blocks).step_by(STREAM_BLOCK) {
@@ -92,7 +97,8 @@ mod lines {
     #[inline(always)]
     unsafe fn line(source: *const u8, target: *mut u8) {
         prefetch::at::<false>(source.wrapping_add(STREAM_BLOCK));
-        // SAFETY: SSE 2 belongs to the architecture; the caller answers for 64 bytes at both, and for the alignment.
+        // SAFETY: SSE 2 belongs to the architecture; the caller answers for 64 bytes at both, and
+        // for the alignment.
         unsafe {
             let parts: [__m128i; 4] = std::array::from_fn(|at| _mm_loadu_si128(source.add(16 * at).cast()));
             parts.iter().enumerate().for_each(|(at, part)| _mm_stream_si128(target.add(16 * at).cast(), *part));

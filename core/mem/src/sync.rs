@@ -1,7 +1,8 @@
 //! The atomics of this project: those of the standard library, or of `loom` when a model runs.
 //!
-//! `ci/test` refuses paths to the standard library's atomics in `core`, `transports` and `bindings` outside this crate, so that
-//! every lock-free algorithm can be modelled. Clippy cannot: it sees a type and not the path by which it was imported.
+//! `ci/test` refuses paths to the standard library's atomics in `core`, `transports` and `bindings`
+//! outside this crate, so that every lock-free algorithm can be modelled. Clippy cannot: it sees a
+//! type and not the path by which it was imported.
 
 #[cfg(loom)]
 pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};

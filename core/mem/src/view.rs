@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that a peer may write at any moment: read by copies only, never by reference.
 ///
-/// Every read is a copy. A peer of this library does not write to a message that it has sent; a hostile one could, and then two
-/// reads of one byte may differ. A program that checks a value and then uses it therefore reads it once. A word of 8 bytes at an
-/// offset that is a multiple of 8 is read whole.
+/// Every read is a copy. A peer of this library does not write to a message that it has sent; a
+/// hostile one could, and then two reads of one byte may differ. A program that checks a value and
+/// then uses it therefore reads it once. A word of 8 bytes at an offset that is a multiple of 8 is
+/// read whole.
 ///
 /// # Example
 ///
@@ -38,15 +39,16 @@ impl<'a> View<'a> {
     ///
     /// # Safety
     ///
-    /// `len` bytes are readable at `start` as long as the view lives, and no `&[u8]` covers them; or `len` is 0.
+    /// `len` bytes are readable at `start` as long as the view lives, and no `&[u8]` covers them;
+    /// or `len` is 0.
     #[inline]
     #[must_use]
     pub unsafe fn new(start: *const u8, len: usize) -> Self {
         Self { start, len, bytes: PhantomData }
     }
 
-    /// Returns the view of bytes that nobody else reads or writes while the view lives. They are borrowed alone because a view
-    /// reads by atomics, which need memory that may be written.
+    /// Returns the view of bytes that nobody else reads or writes while the view lives. They are
+    /// borrowed alone because a view reads by atomics, which need memory that may be written.
     #[must_use]
     pub fn of(bytes: &'a mut [u8]) -> Self {
         Self { start: bytes.as_mut_ptr(), len: bytes.len(), bytes: PhantomData }
@@ -83,7 +85,8 @@ impl<'a> View<'a> {
         Some(array)
     }
 
-    /// Copies 8 bytes from `offset` on as a number of this host's byte order; `None` when they do not lie inside as a whole.
+    /// Copies 8 bytes from `offset` on as a number of this host's byte order; `None` when they do
+    /// not lie inside as a whole.
     #[inline]
     #[must_use]
     pub fn word(&self, offset: usize) -> Option<u64> {
@@ -96,13 +99,15 @@ impl<'a> View<'a> {
         self.array(offset).map(u64::from_ne_bytes)
     }
 
-    /// Copies bytes from `offset` on, as many as `target` is long or as there are, and returns their number.
+    /// Copies bytes from `offset` on, as many as `target` is long or as there are, and returns
+    /// their number.
     #[inline]
     pub fn copy_to(&self, offset: usize, target: &mut [u8]) -> usize {
         let len = self.len.saturating_sub(offset).min(target.len());
         if len > 0 {
-            // SAFETY: inside the view, readable by the contract of `new`. `target` is a reference, so that it overlaps no memory that
-            // others write; whoever writes the source meanwhile spoils these bytes only.
+            // SAFETY: inside the view, readable by the contract of `new`. `target` is a reference,
+            // so that it overlaps no memory that others write; whoever writes the source meanwhile
+            // spoils these bytes only.
             unsafe { words::copy_out(self.start.wrapping_add(offset), target.as_mut_ptr(), len) };
         }
         len

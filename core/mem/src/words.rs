@@ -1,6 +1,7 @@
-//! Copies between memory that others read or write meanwhile and memory of our own. An aligned word of 8 bytes of the shared
-//! side is never torn: it is read or written by one instruction. The C library's `memcpy` does not promise that: it may copy
-//! single bytes, write a byte twice, or use `rep movsb`.
+//! Copies between memory that others read or write meanwhile and memory of our own. An aligned word
+//! of 8 bytes of the shared side is never torn: it is read or written by one instruction. The C
+//! library's `memcpy` does not promise that: it may copy single bytes, write a byte twice, or use
+//! `rep movsb`.
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use crate::prefetch;
@@ -19,8 +20,8 @@ pub(crate) fn before(address: *const u8, len: usize) -> usize {
 ///
 /// # Safety
 ///
-/// The bytes at `source` are readable and nobody writes them; those at `target` are writable, and others that use them meanwhile
-/// know that they change. The two do not overlap.
+/// The bytes at `source` are readable and nobody writes them; those at `target` are writable, and
+/// others that use them meanwhile know that they change. The two do not overlap.
 pub(crate) unsafe fn copy_in(source: *const u8, target: *mut u8, len: usize) {
     // SAFETY: the caller answers for both.
     unsafe { copy::<true>(source, target, len, before(target, len)) };
@@ -30,8 +31,8 @@ pub(crate) unsafe fn copy_in(source: *const u8, target: *mut u8, len: usize) {
 ///
 /// # Safety
 ///
-/// The bytes at `source` are readable, others may write them meanwhile, and no `&[u8]` of this process covers them; those at `target` are writable and nobody else's.
-/// The two do not overlap.
+/// The bytes at `source` are readable, others may write them meanwhile, and no `&[u8]` of this
+/// process covers them; those at `target` are writable and nobody else's. The two do not overlap.
 pub(crate) unsafe fn copy_out(source: *const u8, target: *mut u8, len: usize) {
     // SAFETY: the caller answers for both.
     unsafe { copy::<false>(source, target, len, before(source, len)) };
@@ -41,7 +42,8 @@ pub(crate) unsafe fn copy_out(source: *const u8, target: *mut u8, len: usize) {
 ///
 /// # Safety
 ///
-/// The `len` bytes at `word` are writable and aligned to `len`, which is 4 or 8; others that use them meanwhile do so as words.
+/// The `len` bytes at `word` are writable and aligned to `len`, which is 4 or 8; others that use
+/// them meanwhile do so as words.
 #[inline]
 pub(crate) unsafe fn update(word: *mut u8, len: usize, change: impl Fn(u64) -> Option<u64>) -> u64 {
     let (set, seen) = (Ordering::AcqRel, Ordering::Acquire);
@@ -56,7 +58,8 @@ pub(crate) unsafe fn update(word: *mut u8, len: usize, change: impl Fn(u64) -> O
     unsafe { AtomicU64::from_ptr(word.cast()) }.fetch_update(set, seen, change).unwrap_or_else(|old| old)
 }
 
-/// Copies `len` bytes; the target is shared if `IN`, the source otherwise, and aligned words begin after `head` bytes there.
+/// Copies `len` bytes; the target is shared if `IN`, the source otherwise, and aligned words begin
+/// after `head` bytes there.
 #[inline]
 unsafe fn copy<const IN: bool>(source: *const u8, target: *mut u8, len: usize, head: usize) {
     let blocks = (len - head) / COPY_BLOCK * COPY_BLOCK;
@@ -74,7 +77,8 @@ unsafe fn copy<const IN: bool>(source: *const u8, target: *mut u8, len: usize, h
 /// One word, at an aligned place of the shared side.
 #[inline(always)]
 unsafe fn word<const IN: bool>(source: *const u8, target: *mut u8) {
-    // SAFETY: the caller answers for 8 bytes at both, and for the alignment of the one that is shared.
+    // SAFETY: the caller answers for 8 bytes at both, and for the alignment of the one that is
+    // shared.
     unsafe {
         if IN {
             AtomicU64::from_ptr(target.cast()).store(source.cast::<u64>().read_unaligned(), Ordering::Relaxed);
@@ -104,8 +108,8 @@ const AHEAD: usize = 2048;
 /// Bytes that [`block`] copies.
 const COPY_BLOCK: usize = 64;
 
-/// One block. Vectors of 16 bytes at addresses that are multiples of 8 do not tear words: where one lies in two lines the
-/// processor divides it at the line's end.
+/// One block. Vectors of 16 bytes at addresses that are multiples of 8 do not tear words: where one
+/// lies in two lines the processor divides it at the line's end.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 unsafe fn block(source: *const u8, target: *mut u8) {
@@ -167,7 +171,8 @@ mod tests {
 
     const WORDS: usize = 80;
 
-    /// Runs `copy` between shared words and bytes of our own while another thread runs `other`; `copy` has the first shared byte.
+    /// Runs `copy` between shared words and bytes of our own while another thread runs `other`;
+    /// `copy` has the first shared byte.
     fn race(other: impl Fn(&[AtomicU64], u64) + Sync, mut copy: impl FnMut(*mut u8, u64)) {
         let shared: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
         let over = AtomicBool::new(false);

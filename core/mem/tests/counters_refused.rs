@@ -1,4 +1,5 @@
-//! Without a descriptor left, a page stays private. A process of its own: the limit holds for all threads.
+//! Without a descriptor left, a page stays private. A process of its own: the limit holds for all
+//! threads.
 #![cfg(not(loom))]
 
 use cci_mem::counters::Home;

@@ -1,4 +1,5 @@
-//! Models of the hazard word: bytes are not given up while the peer copies them, and who comes later does not copy.
+//! Models of the hazard word: bytes are not given up while the peer copies them, and who comes
+//! later does not copy.
 #![cfg(loom)]
 #![expect(clippy::arc_with_non_send_sync, reason = "loom watches the cells that threads share")]
 
@@ -22,7 +23,8 @@ struct Shared {
 type Protect = fn(&AtomicU64, u64, &dyn Fn() -> bool) -> bool;
 type Retire = fn(&AtomicU64, u64);
 
-/// A peer copies twice; the owner ends the registration, waits for the copy that it sees, and writes the bytes.
+/// A peer copies twice; the owner ends the registration, waits for the copy that it sees, and
+/// writes the bytes.
 fn copy_and_retire(protect: Protect, retire: Retire) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);

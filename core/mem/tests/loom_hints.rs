@@ -1,4 +1,5 @@
-//! Models of the ready bitmap: what a producer has published is found by its hint, or the producer rings.
+//! Models of the ready bitmap: what a producer has published is found by its hint, or the producer
+//! rings.
 #![cfg(loom)]
 
 use cci_mem::barrier::{Pairing, leave};
@@ -25,7 +26,8 @@ fn model(body: impl Fn() + Sync + Send + 'static) {
     builder.check(body);
 }
 
-/// Two producers set bits of one word while the consumer takes: none is lost, and with the bit comes what was published before it.
+/// Two producers set bits of one word while the consumer takes: none is lost, and with the bit
+/// comes what was published before it.
 #[test]
 fn no_bit_is_lost() {
     model(|| {
@@ -55,7 +57,8 @@ fn no_bit_is_lost() {
     });
 }
 
-/// A lane goes cold while its producer publishes: the consumer's last look finds the frame, or the producer sets the hint.
+/// A lane goes cold while its producer publishes: the consumer's last look finds the frame, or the
+/// producer sets the hint.
 fn going_cold(awake: bool, pairing: Pairing) {
     model(move || {
         let page = page();

@@ -1,4 +1,5 @@
-//! Models of the lives of a cell: no reader takes a value of the next life for one of the life that it means.
+//! Models of the lives of a cell: no reader takes a value of the next life for one of the life that
+//! it means.
 #![cfg(loom)]
 
 use cci_mem::life::Life;

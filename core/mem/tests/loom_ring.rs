@@ -1,4 +1,5 @@
-//! Models of the rings: every interleaving of a producer and a consumer, within a bound of preemptions.
+//! Models of the rings: every interleaving of a producer and a consumer, within a bound of
+//! preemptions.
 #![cfg(loom)]
 #![expect(clippy::arc_with_non_send_sync, reason = "loom watches the cells that threads share")]
 
@@ -10,7 +11,8 @@ use std::sync::Arc;
 
 /// Four entries: the smallest ring whose consumer tells its head every quarter.
 const ENTRIES: usize = 4;
-/// Two laps before the cursor wraps at 32 bits, so that the models meet that wrap and the lap that is 0.
+/// Two laps before the cursor wraps at 32 bits, so that the models meet that wrap and the lap that
+/// is 0.
 const START: u32 = 0u32.wrapping_sub(8);
 
 fn model(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
@@ -19,8 +21,9 @@ fn model(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
     builder.check(body);
 }
 
-/// A lane of one direction. `payload` stands for the memory that a frame points to: loom reports any access to a cell that is
-/// not ordered with the others, so it proves what the entries, all atomics, cannot.
+/// A lane of one direction. `payload` stands for the memory that a frame points to: loom reports
+/// any access to a cell that is not ordered with the others, so it proves what the entries, all
+/// atomics, cannot.
 struct Lane {
     entries: [Entry; ENTRIES],
     head: AtomicU32,
@@ -42,7 +45,8 @@ impl Lane {
             return false;
         }
         let cell = &self.payload[number as usize % self.payload.len()];
-        // SAFETY: the cell belongs to the producer while its entry is free; loom checks exactly that.
+        // SAFETY: the cell belongs to the producer while its entry is free; loom checks exactly
+        // that.
         cell.with_mut(|at| unsafe { *at = number });
         let header = Header { kind: 1, len: 16, word: number };
         producer.push_words(&self.entries, header, [u64::from(number), !u64::from(number)]);
@@ -56,7 +60,8 @@ impl Lane {
         let body = consumer.shown(&self.entries).body();
         assert_eq!((body[0], body[1]), (u64::from(number), !u64::from(number)), "body of another frame");
         let cell = &self.payload[number as usize % self.payload.len()];
-        // SAFETY: the cell belongs to the consumer from the entry's publication to its giving back; loom checks that.
+        // SAFETY: the cell belongs to the consumer from the entry's publication to its giving back;
+        // loom checks that.
         assert_eq!(cell.with(|at| unsafe { *at }), number, "overwritten before it was read");
         consumer.advance(head);
         true
@@ -85,8 +90,9 @@ fn until(mut done: impl FnMut() -> bool) {
     }
 }
 
-/// A producer that tries `count` times and a consumer that looks `looks` times. Neither waits: loom lets a thread that waits
-/// stand back until the others wait too, so that only this explores looks in the midst of a publication.
+/// A producer that tries `count` times and a consumer that looks `looks` times. Neither waits: loom
+/// lets a thread that waits stand back until the others wait too, so that only this explores looks
+/// in the midst of a publication.
 fn frames_are_glimpsed(count: u32, looks: u32, preemptions: usize) {
     model(preemptions, move || {
         let lane = Lane::new(0);
@@ -111,7 +117,8 @@ fn a_frame_is_whole_or_not_there() {
     frames_are_glimpsed(2, 3, 4);
 }
 
-/// More frames than entries: no entry is filled again before the consumer has read it, and no old frame is seen twice.
+/// More frames than entries: no entry is filled again before the consumer has read it, and no old
+/// frame is seen twice.
 #[test]
 fn an_entry_is_reused_only_when_given_back() {
     frames_are_glimpsed(7, 3, 3);
@@ -128,7 +135,8 @@ fn laps_and_cursors_wrap() {
     frames_cross(START, 10, 1);
 }
 
-/// The mutant: a head told with relaxed order gives the producer an entry that may still be being read.
+/// The mutant: a head told with relaxed order gives the producer an entry that may still be being
+/// read.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn a_head_without_release_is_caught() {
@@ -147,8 +155,8 @@ fn a_head_without_release_is_caught() {
     });
 }
 
-/// Two payload slots, granted in turn. The granter reads a slot and grants it again; the filler writes only what it was
-/// granted.
+/// Two payload slots, granted in turn. The granter reads a slot and grants it again; the filler
+/// writes only what it was granted.
 #[test]
 fn a_granted_slot_is_not_being_read() {
     const WORDS: u32 = 1;
@@ -167,7 +175,8 @@ fn a_granted_slot_is_not_being_read() {
                         None => spin(),
                     }
                 };
-                // SAFETY: granted to this side and not told to be full yet; loom checks that nobody else touches it.
+                // SAFETY: granted to this side and not told to be full yet; loom checks that nobody
+                // else touches it.
                 filler_slots[slot].with_mut(|at| unsafe { *at = round });
                 // Release: stands for the entry that names the slot.
                 filler_filled[slot].store(round, Ordering::Release);

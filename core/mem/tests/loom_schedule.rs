@@ -1,4 +1,5 @@
-//! Models of a sleeper's schedule: whoever changes a task and requests a wake-up is seen, and no request is lost.
+//! Models of a sleeper's schedule: whoever changes a task and requests a wake-up is seen, and no
+//! request is lost.
 #![cfg(loom)]
 
 use cci_mem::schedule::{NEVER, Schedule};
@@ -41,7 +42,8 @@ fn plan(schedule: &Schedule, at: u64, set_timer: &mut dyn FnMut(u64)) {
     schedule.plan(at, set_timer);
 }
 
-/// One thread changes two tasks, each with a request; the sleeper runs rounds until it has seen both.
+/// One thread changes two tasks, each with a request; the sleeper runs rounds until it has seen
+/// both.
 fn run(plan: Plan, on_fired: fn(&Schedule)) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);

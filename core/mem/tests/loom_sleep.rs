@@ -1,4 +1,5 @@
-//! Models of the sleep protocol: a receiver that has gone to sleep is woken, or there was nothing to sleep through.
+//! Models of the sleep protocol: a receiver that has gone to sleep is woken, or there was nothing
+//! to sleep through.
 #![cfg(loom)]
 
 use cci_mem::barrier::{Pairing, leave};
@@ -57,7 +58,8 @@ fn model(body: impl Fn() + Sync + Send + 'static) {
 /// What a sender does between publishing and ringing; true: it rings.
 type Look = fn(&AtomicU32) -> bool;
 
-/// One receiver in state `word`, one sender of `frames`. `claims_awake` is what the receiver tells `doze` the first time.
+/// One receiver in state `word`, one sender of `frames`. `claims_awake` is what the receiver tells
+/// `doze` the first time.
 fn exchange(word: u32, claims_awake: bool, pairing: Pairing, frames: u32, look: Look) {
     model(move || {
         let lane = Lane::new(word);
@@ -77,7 +79,8 @@ fn exchange(word: u32, claims_awake: bool, pairing: Pairing, frames: u32, look: 
     });
 }
 
-/// Takes every frame, sleeping whenever there is none. The last round rouses, so that all three states are met.
+/// Takes every frame, sleeping whenever there is none. The last round rouses, so that all three
+/// states are met.
 fn receive(lane: &Lane, mut awake: bool, pairing: Pairing, frames: u32) {
     let mut consumer = Consumer::<ENTRIES>::new();
     for number in 0..frames {
@@ -126,13 +129,15 @@ fn sleepy_to_asleep_with_full_fences() {
     exchange(SLEEPY, false, Pairing::Symmetric, 2, symmetric);
 }
 
-/// The fence needed: the sender's own, in `must_wake`, since the receiver spares itself the heavy one.
+/// The fence needed: the sender's own, in `must_wake`, since the receiver spares itself the heavy
+/// one.
 #[test]
 fn sleepy_to_asleep_without_a_heavy_fence() {
     exchange(SLEEPY, false, Pairing::Asymmetric, 2, asymmetric);
 }
 
-/// The mutant of `doze`: from AWAKE with an ordinary fence, the sender's look can pass its own frame.
+/// The mutant of `doze`: from AWAKE with an ordinary fence, the sender's look can pass its own
+/// frame.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn awake_to_asleep_without_the_heavy_fence_is_caught() {
@@ -148,7 +153,8 @@ fn sleepy_without_the_senders_fence_is_caught() {
     });
 }
 
-/// The mutant of the receiver: without its second look a frame that came just before is slept through.
+/// The mutant of the receiver: without its second look a frame that came just before is slept
+/// through.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn sleeping_without_a_second_look_is_caught() {

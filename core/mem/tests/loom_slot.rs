@@ -1,4 +1,5 @@
-//! Models of giving back: the payload of an event is not used again before the program has finished with it.
+//! Models of giving back: the payload of an event is not used again before the program has finished
+//! with it.
 #![cfg(loom)]
 #![expect(clippy::arc_with_non_send_sync, reason = "loom watches the cells that threads share")]
 
@@ -17,8 +18,9 @@ fn slots(count: usize) -> &'static [Plain] {
     Box::leak((0..count).map(|_| Plain::default()).collect())
 }
 
-/// The library fills as many events as there are slots; one thread each reads its payload and gives its event back as
-/// `give_back` does; the library sweeps until all are back, and fills each payload again as soon as it has it.
+/// The library fills as many events as there are slots; one thread each reads its payload and gives
+/// its event back as `give_back` does; the library sweeps until all are back, and fills each
+/// payload again as soon as it has it.
 fn returned_while_sweeping(count: usize, preemptions: usize, give_back: fn(&'static Plain)) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);

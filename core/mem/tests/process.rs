@@ -12,8 +12,9 @@ use std::thread;
 
 /// Runs `child` in a forked child and says whether it returned true.
 fn in_child(child: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child calls `child`, which takes no lock that another thread could hold but the allocator's, which the
-    // C library keeps usable, and then ends without running anything of the parent.
+    // SAFETY: the child calls `child`, which takes no lock that another thread could hold but the
+    // allocator's, which the C library keeps usable, and then ends without running anything of the
+    // parent.
     let id = unsafe { libc::fork() };
     if id == 0 {
         let code = i32::from(!child());
@@ -162,7 +163,8 @@ fn sleepers_behind_a_slow_holder_are_woken() {
             thread::spawn(move || *value.enter().expect("for many") += 1)
         })
         .collect();
-    // Until every thread has used up its turns of spinning and sleeps in the kernel, as the system shows it.
+    // Until every thread has used up its turns of spinning and sleeps in the kernel, as the system
+    // shows it.
     let asleep = || {
         let tasks = std::fs::read_dir("/proc/self/task").expect("threads");
         let waits = |path: std::path::PathBuf| std::fs::read_to_string(path.join("wchan")).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Rings against an oracle, from cursors below every wrap, and against peers that write what they like.
+//! Rings against an oracle, from cursors below every wrap, and against peers that write what they
+//! like.
 #![cfg(not(loom))]
 
 use cci_mem::ring::{BODY, BODY_WORDS, Consumer, Entry, GrantReader, GrantWriter, Header, Producer, Violation};
@@ -33,8 +34,8 @@ fn words(shift: u32) -> Vec<AtomicU32> {
     (0..1 << shift).map(|_| AtomicU32::new(0)).collect()
 }
 
-/// Cursors at which a ring of zeroes reads as empty: at the beginning, in the midst of a lap, just below the wrap of the lap
-/// at 16 bits, and just below that of the cursor at 32.
+/// Cursors at which a ring of zeroes reads as empty: at the beginning, in the midst of a lap, just
+/// below the wrap of the lap at 16 bits, and just below that of the cursor at 32.
 fn cursors(shift: u32) -> impl Strategy<Value = u32> {
     let size = 1u32 << shift;
     let laps = 0xffff_u32 << shift;
@@ -254,7 +255,8 @@ proptest! {
         for_size!(shift, scribble(start, scribbles))?;
     }
 
-    /// A peer that forges every header of the right lap feeds the consumer, and nothing else happens.
+    /// A peer that forges every header of the right lap feeds the consumer, and nothing else
+    /// happens.
     #[test]
     fn a_consumer_survives_forged_frames(forged in prop::collection::vec(any::<(u64, [u64; BODY_WORDS])>(), 1..100)) {
         let segment = Segment::create("cci-test", 4096).expect("a segment");
@@ -272,8 +274,8 @@ proptest! {
         }
     }
 
-    /// Whatever the consumer claims to have taken, the producer believes it or calls it a violation; it never has more than
-    /// a ring in flight by that claim.
+    /// Whatever the consumer claims to have taken, the producer believes it or calls it a
+    /// violation; it never has more than a ring in flight by that claim.
     #[test]
     fn a_producer_checks_any_head(
         (shift, start) in shift_and_cursor(2..=4),
@@ -302,7 +304,8 @@ proptest! {
     }
 }
 
-/// A ring of zeroes is empty wherever a test may begin, and in every lap of the first 2^17 after the beginning.
+/// A ring of zeroes is empty wherever a test may begin, and in every lap of the first 2^17 after
+/// the beginning.
 #[test]
 #[cfg_attr(miri, ignore = "half a million frames take Miri an hour")]
 fn a_full_turn_of_laps_never_shows_an_old_frame() {

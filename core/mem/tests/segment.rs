@@ -1,4 +1,5 @@
-//! Segments and library memory: nobody can cut them under a mapping, and what is published is read only.
+//! Segments and library memory: nobody can cut them under a mapping, and what is published is read
+//! only.
 #![cfg(not(loom))]
 
 use cci_mem::arena::{self, SharedMemory};

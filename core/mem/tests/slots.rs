@@ -233,8 +233,8 @@ proptest! {
         }
     }
 
-    /// A body of every length arrives in a slot, ends with a zero byte whatever stood behind it, and a length that no sender
-    /// of this library writes is cut.
+    /// A body of every length arrives in a slot, ends with a zero byte whatever stood behind it,
+    /// and a length that no sender of this library writes is cut.
     #[test]
     fn an_inline_body_arrives_and_ends_with_zero(body in any::<[u64; BODY_WORDS]>(), third in any::<u64>(), long in 57usize..300) {
         let array = Array::new(1);
@@ -269,7 +269,8 @@ proptest! {
     }
 }
 
-/// A program that holds every slot is told so; a slot in the queue, or one that is back already, is not held.
+/// A program that holds every slot is told so; a slot in the queue, or one that is back already, is
+/// not held.
 #[test]
 fn all_slots_are_borrowed_when_the_program_holds_them() {
     let array = Array::new(3);
@@ -340,7 +341,8 @@ fn many_become_few_again() {
     assert_eq!(pool.in_use(), 16);
 }
 
-/// Memory of slots that were never taken stays untouched: the pool makes new ones only when none was freed.
+/// Memory of slots that were never taken stays untouched: the pool makes new ones only when none
+/// was freed.
 #[test]
 fn a_pool_reuses_before_it_touches_fresh_memory() {
     let array = Array::new(1000);
@@ -367,7 +369,8 @@ fn the_public_part_of_a_slot_is_where_programs_read_it() {
     assert_eq!(event[2..].iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<_>>(), words);
 }
 
-/// A slot that is alone may be filled again without the pool; one beside it, a limit of 0, or a program that still has it forbids that.
+/// A slot that is alone may be filled again without the pool; one beside it, a limit of 0, or a
+/// program that still has it forbids that.
 #[test]
 fn only_a_sole_slot_that_was_returned_is_handed_out_again() {
     let array = Array::new(4);

@@ -30,7 +30,8 @@ pub enum Atomic {
 }
 
 impl Atomic {
-    /// Returns what a word of `len` bytes, 4 or 8, becomes that has the value `old`; `None`: it stays as it is.
+    /// Returns what a word of `len` bytes, 4 or 8, becomes that has the value `old`; `None`: it
+    /// stays as it is.
     #[must_use]
     pub const fn apply(self, old: u64, len: u64) -> Option<u64> {
         let mask = if len == 4 { u32::MAX as u64 } else { u64::MAX };
@@ -47,7 +48,8 @@ impl Atomic {
         len == 4 || len == 8
     }
 
-    /// Returns the bytes in memory of a word with this value: the first 4 of a short one, all of a long one.
+    /// Returns the bytes in memory of a word with this value: the first 4 of a short one, all of a
+    /// long one.
     #[must_use]
     pub const fn bytes(value: u64, len: u64) -> [u8; 8] {
         // On a processor that stores the upper half first, the lower half comes to the front.

@@ -1,15 +1,16 @@
 //! Where a frame comes from or goes to.
 
-/// An address as its link understands it; the engine only compares and keeps it. 24 bytes, so that a connection can hold
-/// its own: no table of peers has to grow with them.
+/// An address as its link understands it; the engine only compares and keeps it. 24 bytes, so that
+/// a connection can hold its own: no table of peers has to grow with them.
 ///
-/// The first 16 bytes name the host, as an IPv6 address does; the rest is the endpoint there. An IPv4 address is written as
-/// IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2).
+/// The first 16 bytes name the host, as an IPv6 address does; the rest is the endpoint there. An
+/// IPv4 address is written as IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address(pub [u8; 24]);
 
 impl Address {
-    /// The network that one user may have all addresses of: an IPv4 address, or the first 64 bits of any other.
+    /// The network that one user may have all addresses of: an IPv4 address, or the first 64 bits
+    /// of any other.
     ///
     /// ```
     /// use cci_proto::Address;

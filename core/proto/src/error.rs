@@ -1,10 +1,11 @@
-//! Errors: refused now (one enumeration per operation), or failed later ([`Failure`], inside events).
+//! Errors: refused now (one enumeration per operation), or failed later ([`Failure`], inside
+//! events).
 
 use crate::Status;
 use core::fmt;
 
-/// Declares a one-byte error enumeration with a status and a sentence for each variant. The mapping is
-/// exhaustive: a new variant does not compile until it has both.
+/// Declares a one-byte error enumeration with a status and a sentence for each variant. The mapping
+/// is exhaustive: a new variant does not compile until it has both.
 macro_rules! refusals {
     ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident => $status:ident, $sentence:literal;)+ }) => {
         $(#[$meta])*
@@ -286,7 +287,8 @@ refusals! {
     }
 }
 
-/// Why an operation that had started ended without success: in events, and as the outcome of calls that wait.
+/// Why an operation that had started ended without success: in events, and as the outcome of calls
+/// that wait.
 ///
 /// # Example
 ///
@@ -337,7 +339,8 @@ impl Failure {
         }
     }
 
-    /// The failure behind a status of an event; `None` for success and for a status no event carries.
+    /// The failure behind a status of an event; `None` for success and for a status no event
+    /// carries.
     #[must_use]
     pub const fn from_status(status: Status) -> Option<Self> {
         Some(match status {

@@ -34,7 +34,8 @@ pub enum EventKind {
     DeviceFailed = 7,
     /// The peer has disconnected or died (extension `CCIX_EVENT_DISCONNECT`; only where asked for).
     Disconnect = 0x100,
-    /// Memory of the peer that was imported is its registration's no more (extension `CCIX_EVENT_IMPORT_ENDED`).
+    /// Memory of the peer that was imported is its registration's no more (extension
+    /// `CCIX_EVENT_IMPORT_ENDED`).
     ImportEnded = 0x101,
 }
 

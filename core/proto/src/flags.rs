@@ -11,8 +11,8 @@ impl Flags {
     pub const NONE: Self = Self(0);
     /// Return the final status; no event.
     pub const BLOCKING: Self = Self(1);
-    /// Allows the library to read the caller's buffer until the operation ends. No transport does: each reads the buffer during
-    /// the call only.
+    /// Allows the library to read the caller's buffer until the operation ends. No transport does:
+    /// each reads the buffer during the call only.
     pub const NO_COPY: Self = Self(2);
     /// No SEND event on success.
     pub const SILENT: Self = Self(8);

@@ -17,11 +17,12 @@ pub trait Gather {
     /// Returns the bytes of all parts together.
     fn total(&self) -> usize;
 
-    /// Copies bytes of the part with this number, from `offset` on, to the start of `target`: as many as there are or fit.
-    /// Returns their number, or `None` behind the last part.
+    /// Copies bytes of the part with this number, from `offset` on, to the start of `target`: as
+    /// many as there are or fit. Returns their number, or `None` behind the last part.
     fn copy_part(&self, part: usize, offset: usize, target: &mut [u8]) -> Option<usize>;
 
-    /// Fills `target` with the next bytes, and moves the cursor behind them. Bytes behind the end of the message stay as they are.
+    /// Fills `target` with the next bytes, and moves the cursor behind them. Bytes behind the end
+    /// of the message stay as they are.
     #[inline]
     fn copy(&self, cursor: &mut Cursor, target: &mut [u8]) {
         let mut filled = 0;

@@ -2,9 +2,9 @@
 
 use core::fmt;
 
-/// 32 bytes that name a registration. Programs copy and send them as they like; a handle is known by
-/// content. The first two words identify the registration on its endpoint and carry its secret, the others
-/// are hints.
+/// 32 bytes that name a registration. Programs copy and send them as they like; a handle is known
+/// by content. The first two words identify the registration on its endpoint and carry its secret,
+/// the others are hints.
 ///
 /// # Example
 ///
@@ -42,8 +42,9 @@ impl RmaHandle {
         self.stuff
     }
 
-    /// Returns the handle as the bytes that a program sends to a peer: the words in little-endian order, which is also how a C
-    /// program's copy of `cci_rma_handle_t` lies in memory on the processors that the library runs on.
+    /// Returns the handle as the bytes that a program sends to a peer: the words in little-endian
+    /// order, which is also how a C program's copy of `cci_rma_handle_t` lies in memory on the
+    /// processors that the library runs on.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 32] {
         let mut bytes = [0; 32];

@@ -1,5 +1,5 @@
-//! What needs no system: the vocabulary that every layer of CCI shares, with the numeric values that programs compiled
-//! against CCI 2.2 rely on; the wire format; and the reliability engine.
+//! What needs no system: the vocabulary that every layer of CCI shares, with the numeric values
+//! that programs compiled against CCI 2.2 rely on; the wire format; and the reliability engine.
 
 #![no_std]
 #![forbid(unsafe_code)]

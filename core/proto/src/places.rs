@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 /// Entries by their places: numbers from 0 on, each of which is used again after a removal.
 ///
-/// `CHUNK` entries get memory together. So a growing table has at most that many free entries, where
-/// a vector that doubles has as many as it uses.
+/// `CHUNK` entries get memory together. So a growing table has at most that many free entries,
+/// where a vector that doubles has as many as it uses.
 #[derive(Debug)]
 pub struct Places<T, const CHUNK: usize> {
     chunks: Vec<Box<[Option<T>]>>,
@@ -21,8 +21,8 @@ impl<T, const CHUNK: usize> Places<T, CHUNK> {
         Self { chunks: Vec::new(), free: Vec::new(), used: 0 }
     }
 
-    /// Returns a free place below `most`, and keeps it free until [`Places::put`]. `None`: no memory,
-    /// or no such place.
+    /// Returns a free place below `most`, and keeps it free until [`Places::put`]. `None`: no
+    /// memory, or no such place.
     pub fn reserve(&mut self, most: u32) -> Option<u32> {
         if let Some(place) = self.free.last() {
             return Some(*place);

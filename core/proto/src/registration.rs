@@ -1,6 +1,7 @@
 //! The number of a registration, as it stands in a handle.
 
-/// An odd number, and its inverse modulo 2^64: they spread index and generation over the whole word.
+/// An odd number, and its inverse modulo 2^64: they spread index and generation over the whole
+/// word.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 const GATHER: u64 = inverse(SPREAD);
 

@@ -3,8 +3,9 @@
 use core::ops::{Add, Sub};
 use core::time::Duration;
 
-/// Nanoseconds since a start that the caller chose; never goes back. This crate reads no clock: its callers pass the time.
-/// Transports and the progress thread read the system's clock; the virtual network has a clock of its own.
+/// Nanoseconds since a start that the caller chose; never goes back. This crate reads no clock: its
+/// callers pass the time. Transports and the progress thread read the system's clock; the virtual
+/// network has a clock of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub u64);
 

@@ -97,8 +97,8 @@ struct HeldFrame {
 
 /// A link with faults. Frames to groups, and everything that is no frame, pass.
 ///
-/// A frame that is held arrives in a call that receives, once it is due. The handle becomes readable
-/// for it; the progress thread does not wake for it.
+/// A frame that is held arrives in a call that receives, once it is due. The handle becomes
+/// readable for it; the progress thread does not wake for it.
 pub struct FaultLink<L> {
     inner: L,
     decisions: Decisions,

@@ -120,7 +120,8 @@ impl HostState {
         }
     }
 
-    /// Ends what the registrations for this connection serve, which is open no more, and its large messages that are on their way.
+    /// Ends what the registrations for this connection serve, which is open no more, and its large
+    /// messages that are on their way.
     pub(super) fn orphan(&mut self, core: &mut Core, cell: &'static Connection) {
         self.registry.orphan(cell);
         while let Some(landing) = core.landings().forget(cell) {

@@ -71,8 +71,8 @@ pub struct ReliableOptions {
     pub first_seq: Option<u32>,
 }
 
-/// A transport over a link: everything of [`Transport`](cci_transport::Transport) that a link does not do
-/// itself.
+/// A transport over a link: everything of [`Transport`](cci_transport::Transport) that a link does
+/// not do itself.
 pub struct Reliable<L: Link> {
     engine: Engine,
     link: L,

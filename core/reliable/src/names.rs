@@ -38,7 +38,8 @@ impl PendingNames {
 }
 
 impl<L: Link> Reliable<L> {
-    /// Keeps a connect until its host's address is known, under the number of [`PendingNames::next`].
+    /// Keeps a connect until its host's address is known, under the number of
+    /// [`PendingNames::next`].
     pub(super) fn await_address(
         &mut self,
         core: &mut Core,

@@ -84,7 +84,8 @@ impl Outbox {
         self.buffer.get_mut(self.end..self.end + self.mtu)
     }
 
-    /// Keeps a frame that was written to [`Outbox::space`], sealed. One whose memory is not registered any more is lost.
+    /// Keeps a frame that was written to [`Outbox::space`], sealed. One whose memory is not
+    /// registered any more is lost.
     #[inline]
     pub(super) fn push(&mut self, transmit: &Transmit<FrameMemory>, registry: &Registrations) {
         let Transmit { to, len, piece, piece_len, checked, probe } = *transmit;

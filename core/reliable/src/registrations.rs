@@ -106,7 +106,8 @@ impl Registrations {
         self.table.get(number)?.memory()
     }
 
-    /// The memory that an operation of the peer of the connection at this place names, if it may do this to all of it.
+    /// The memory that an operation of the peer of the connection at this place names, if it may do
+    /// this to all of it.
     ///
     /// # Errors
     ///
@@ -146,7 +147,8 @@ impl Registrations {
         }
     }
 
-    /// Memory of this registration for a frame, unless the system could not read it when it was last sent.
+    /// Memory of this registration for a frame, unless the system could not read it when it was
+    /// last sent.
     ///
     /// # Errors
     ///

@@ -271,7 +271,8 @@ impl<L: Link> Reliable<L> {
         self.begin_rma(core, cell, rma, posted, local)
     }
 
-    /// Starts the send of a message that is longer than the connection's maximum. It is an RMA whose memory the peer gives.
+    /// Starts the send of a message that is longer than the connection's maximum. It is an RMA
+    /// whose memory the peer gives.
     pub(super) fn start_large(
         &mut self,
         core: &mut Core,

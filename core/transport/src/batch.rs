@@ -5,8 +5,8 @@ use crate::endpoint::{Body, Endpoint, Entered};
 use cci_proto::PollError;
 
 impl Endpoint {
-    /// Passes the next events to `take`, oldest first and `most` at most, and returns their number. Makes progress as often as so many
-    /// calls of [`Endpoint::next_event`]. One lock.
+    /// Passes the next events to `take`, oldest first and `most` at most, and returns their number.
+    /// Makes progress as often as so many calls of [`Endpoint::next_event`]. One lock.
     ///
     /// `take` is called with the endpoint entered: it must not come back here.
     ///

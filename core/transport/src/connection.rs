@@ -159,8 +159,8 @@ impl Connection {
         bump(&self.open);
     }
 
-    /// Its place among the endpoint's connections ([`Core::connection`](crate::Core::connection)). It
-    /// does not change while the connection is not free.
+    /// Its place among the endpoint's connections ([`Core::connection`](crate::Core::connection)).
+    /// It does not change while the connection is not free.
     #[inline(always)]
     #[must_use]
     pub fn place(&self) -> u32 {

@@ -26,8 +26,8 @@ fn copies() -> Option<MutexGuard<'static, Copies>> {
     Some(copies)
 }
 
-/// Records the copies of a closing endpoint, for [`wait_for_copies`], and keeps the memory that the endpoint had registered until
-/// all of them are over.
+/// Records the copies of a closing endpoint, for [`wait_for_copies`], and keeps the memory that the
+/// endpoint had registered until all of them are over.
 pub fn keep_copies(left: Vec<Box<dyn PeerCopy>>, memory: Vec<Memory>) {
     if left.is_empty() {
         return;

@@ -13,8 +13,8 @@ const LEVEL_INTERVAL: u64 = 15_000_000;
 /// spinning.
 const FEW_SPINNING: u32 = 64;
 
-/// A handle in adaptive spin tries the timer for this time, nanoseconds: a program that waits for an
-/// edge loses no more than this, and one that does not makes many calls meanwhile.
+/// A handle in adaptive spin tries the timer for this time, nanoseconds: a program that waits for
+/// an edge loses no more than this, and one that does not makes many calls meanwhile.
 const TRIAL: u64 = 50_000;
 /// A handle in adaptive spin that gets fewer empty calls than this until the timer fires gives each
 /// of them an edge: the program sleeps until then, or a timer costs more than the edges do.
@@ -51,8 +51,8 @@ enum Timer {
 /// Chooses between two ways to give edges: a write of the waker in each empty call, or a timer in
 /// the handle. Protected by the endpoint's lock.
 ///
-/// The timer costs nothing in most calls, but an edge-triggered program waits for it. So a handle in
-/// adaptive spin uses the timer only for a program that returns without an edge.
+/// The timer costs nothing in most calls, but an edge-triggered program waits for it. So a handle
+/// in adaptive spin uses the timer only for a program that returns without an edge.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EdgePolicy {
     timer: Timer,
@@ -114,10 +114,10 @@ impl EdgePolicy {
         }
     }
 
-    /// Records that the handle is about to be armed, after which an arrival gives an edge by itself.
-    /// `now`: when the last empty call was made. True: an empty call relies on the timer, which the
-    /// endpoint now sets to its next deadline. So the endpoint checks every descriptor, and writes
-    /// the waker if there is something to do.
+    /// Records that the handle is about to be armed, after which an arrival gives an edge by
+    /// itself. `now`: when the last empty call was made. True: an empty call relies on the timer,
+    /// which the endpoint now sets to its next deadline. So the endpoint checks every descriptor,
+    /// and writes the waker if there is something to do.
     #[must_use]
     pub(crate) fn on_arming(&mut self, now: Time) -> bool {
         let timer = std::mem::take(&mut self.timer);
@@ -178,8 +178,8 @@ mod tests {
         assert_eq!(policy.spinning(edge), Edge::Arm, "whoever has drained the timer");
     }
 
-    /// A program that calls each microsecond, from `now` on, until the policy sets a timer of `len`.
-    /// Returns the edges written until then, and when the timer fires.
+    /// A program that calls each microsecond, from `now` on, until the policy sets a timer of
+    /// `len`. Returns the edges written until then, and when the timer fires.
     fn poll_until(policy: &mut EdgePolicy, now: &mut Time, len: u64) -> (u32, Time) {
         let mut written = 0;
         loop {

@@ -11,12 +11,15 @@ use cci_proto::{EventKind, Failure, RmaHandle};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Memory of delivered messages that is kept for the next ones of their connections, bytes: fresh pages cost four times the copy.
+/// Memory of delivered messages that is kept for the next ones of their connections, bytes: fresh
+/// pages cost four times the copy.
 const SPARE: u64 = 32 << 20;
-/// Messages of all connections that are being written, at most. Each takes a registration, of which `sm` has 65,536.
+/// Messages of all connections that are being written, at most. Each takes a registration, of which
+/// `sm` has 65,536.
 const MOST: usize = 1024;
 
-/// A connection in one of its lives. Nobody but its peer has written the memory that is kept for it.
+/// A connection in one of its lives. Nobody but its peer has written the memory that is kept for
+/// it.
 type Writer = (&'static Connection, u32);
 
 /// A large message for which a peer wants memory.
@@ -41,7 +44,8 @@ pub struct Landing {
     pages: Arc<SharedPages>,
 }
 
-/// The large messages of an endpoint: those that wait for memory, those that are being written, and those that the program has.
+/// The large messages of an endpoint: those that wait for memory, those that are being written, and
+/// those that the program has.
 #[derive(Default)]
 pub struct Landings {
     /// Bytes for all of them together, and so of the longest; 0: none is allowed.
@@ -134,8 +138,9 @@ impl Landings {
         }
     }
 
-    /// Takes the oldest message for which there is room. A connection that has room for one gets more only within half of the limits,
-    /// so that a peer that is stopped meanwhile leaves the other half.
+    /// Takes the oldest message for which there is room. A connection that has room for one gets
+    /// more only within half of the limits, so that a peer that is stopped meanwhile leaves the
+    /// other half.
     fn next(&mut self) -> Option<Asked> {
         self.take_back();
         let Self { limit, used, counts, open, .. } = self;
@@ -159,10 +164,12 @@ impl Landings {
         self.waiting.push_front(asked);
     }
 
-    /// Memory for a message, and one byte more; none where the system has none, or where the message is too long by now.
+    /// Memory for a message, and one byte more; none where the system has none, or where the
+    /// message is too long by now.
     ///
-    /// A peer may say that it has written what it has not. So the memory has nothing but zeroes, or what this connection's peer has
-    /// sent before. Zeroes are fresh pages: clearing would cost this side time for messages that never come.
+    /// A peer may say that it has written what it has not. So the memory has nothing but zeroes, or
+    /// what this connection's peer has sent before. Zeroes are fresh pages: clearing would cost
+    /// this side time for messages that never come.
     fn memory(&mut self, asked: &Asked) -> Option<Arc<SharedPages>> {
         let needed = usize::try_from(asked.len + 1).ok().filter(|_| asked.len <= self.limit)?;
         let fits = |(writer, pages): &(Writer, Arc<SharedPages>)| {
@@ -193,8 +200,9 @@ impl Landings {
         Some(self.open.swap_remove(at))
     }
 
-    /// Forgets what a connection has asked for, and takes one of its landings, if there is one: to be called until there is none.
-    /// Each slot goes back, each registration ends, and then its memory is [given up](Landings::give_up).
+    /// Forgets what a connection has asked for, and takes one of its landings, if there is one: to
+    /// be called until there is none. Each slot goes back, each registration ends, and then its
+    /// memory is [given up](Landings::give_up).
     pub fn forget(&mut self, connection: &'static Connection) -> Option<Landing> {
         let counts = self.counts.get_mut(connection.place() as usize)?;
         self.spare.retain(|(writer, _)| !is(*writer, connection));
@@ -219,7 +227,8 @@ fn is((connection, generation): Writer, other: &'static Connection) -> bool {
 
 /// What a transport has done for a large message.
 pub enum Placed {
-    /// The peer writes to the memory, by this handle; the slot is that of its event, if it is taken.
+    /// The peer writes to the memory, by this handle; the slot is that of its event, if it is
+    /// taken.
     Open(Option<&'static Slot>, RmaHandle),
     /// Nothing: no slot is free, or the peer cannot be told now.
     Later,
@@ -228,8 +237,9 @@ pub enum Placed {
 }
 
 impl Core {
-    /// Passes the large messages for which there is room to `place`, with their memory; without memory, one is to be refused. Called
-    /// while some wait, in each call that makes progress and in [`Transport::refill`](crate::Transport::refill).
+    /// Passes the large messages for which there is room to `place`, with their memory; without
+    /// memory, one is to be refused. Called while some wait, in each call that makes progress and
+    /// in [`Transport::refill`](crate::Transport::refill).
     #[cold]
     pub fn place_landings(&mut self, mut place: impl FnMut(&mut Self, &Asked, Option<Memory>) -> Placed) {
         loop {
@@ -238,7 +248,8 @@ impl Core {
             if !self.set_landings_short(is_short) {
                 return;
             }
-            // Against the light fence in giving an event back: either it calls, or the next look finds its memory and its slot.
+            // Against the light fence in giving an event back: either it calls, or the next look
+            // finds its memory and its slot.
             self.endpoint().pairing.heavy_here();
         }
     }
@@ -267,7 +278,8 @@ impl Core {
         }
     }
 
-    /// Delivers a large message that is written, by this slot. With [`Access::Private`] nobody can write its memory any more.
+    /// Delivers a large message that is written, by this slot. With [`Access::Private`] nobody can
+    /// write its memory any more.
     pub fn deliver_landing(&mut self, landing: Landing, slot: &'static Slot, access: Access) {
         let Landing { asked: Asked { connection, len, .. }, pages, .. } = landing;
         let writer = (connection, connection.generation());

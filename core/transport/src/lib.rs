@@ -77,10 +77,10 @@ pub trait Transport: Send {
     /// The URI to which clients connect.
     fn uri(&self) -> &str;
 
-    /// The OS handle: readable while there may be something to do, and from opening until it is first
-    /// armed. Nothing arms it when it is handed out: the first call that returns EAGAIN comes to
-    /// [`Transport::leave_edge`]. Level-triggered. For edge-triggered programs, every call that returns
-    /// EAGAIN leaves the handle armed or gives an edge later.
+    /// The OS handle: readable while there may be something to do, and from opening until it is
+    /// first armed. Nothing arms it when it is handed out: the first call that returns EAGAIN comes
+    /// to [`Transport::leave_edge`]. Level-triggered. For edge-triggered programs, every call that
+    /// returns EAGAIN leaves the handle armed or gives an edge later.
     fn handle(&self) -> BorrowedFd<'_>;
 
     /// Starts a connection; its CONNECT event comes later.
@@ -90,14 +90,16 @@ pub trait Transport: Send {
     /// Refused: nothing happened, no event comes.
     fn connect(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError>;
 
-    /// Accepts a request; its ACCEPT event comes later. The facade has seen that `request` is an unanswered request.
+    /// Accepts a request; its ACCEPT event comes later. The facade has seen that `request` is an
+    /// unanswered request.
     ///
     /// # Errors
     ///
     /// Refused: the request can still be answered.
     fn accept(&mut self, core: &mut Core, request: &'static Slot, context: u64) -> Result<(), RequestError>;
 
-    /// Who asks: `None` when its client is gone. The facade has seen that `request` is an unanswered request.
+    /// Who asks: `None` when its client is gone. The facade has seen that `request` is an
+    /// unanswered request.
     fn peer(&self, request: &'static Slot) -> Option<Peer> {
         let _ = request;
         None
@@ -110,8 +112,8 @@ pub trait Transport: Send {
     /// Refused: the request can still be answered.
     fn reject(&mut self, core: &mut Core, request: &'static Slot) -> Result<(), RequestError>;
 
-    /// Makes this endpoint accept the one client that will present `token`; its ACCEPT event comes then, or a failure after
-    /// `limit`.
+    /// Makes this endpoint accept the one client that will present `token`; its ACCEPT event comes
+    /// then, or a failure after `limit`.
     ///
     /// # Errors
     ///
@@ -152,9 +154,9 @@ pub trait Transport: Send {
         let _ = core;
     }
 
-    /// Sends a message that answers another one: [`Transport::send`], with what the endpoint has set aside for answers
-    /// ([`Core::answer_count`]). An answer of at most one frame is not refused for lack of buffers while fewer answers than that are
-    /// open.
+    /// Sends a message that answers another one: [`Transport::send`], with what the endpoint has
+    /// set aside for answers ([`Core::answer_count`]). An answer of at most one frame is not
+    /// refused for lack of buffers while fewer answers than that are open.
     ///
     /// # Errors
     ///
@@ -169,8 +171,8 @@ pub trait Transport: Send {
         core.answering(|core| self.send(core, connection, message, posted))
     }
 
-    /// Sends a message in one piece: [`Transport::send`], with less to pass on. `flags`: SILENT, or none. The arguments come in the
-    /// order in which a C program passes its own.
+    /// Sends a message in one piece: [`Transport::send`], with less to pass on. `flags`: SILENT, or
+    /// none. The arguments come in the order in which a C program passes its own.
     ///
     /// # Errors
     ///
@@ -188,15 +190,18 @@ pub trait Transport: Send {
         self.send(core, connection, Message::One(message), posted).map(drop)
     }
 
-    /// Room for a message of `len` bytes where it need not be copied from when it is sent, and the transport's name for it; `None`:
-    /// the program writes elsewhere, and the message is sent as any other. The memory stays writable until the room is taken by
-    /// [`Transport::commit`] or given back by [`Transport::cancel`], whatever becomes of the connection, or the endpoint closes.
+    /// Room for a message of `len` bytes where it need not be copied from when it is sent, and the
+    /// transport's name for it; `None`: the program writes elsewhere, and the message is sent as
+    /// any other. The memory stays writable until the room is taken by [`Transport::commit`] or
+    /// given back by [`Transport::cancel`], whatever becomes of the connection, or the endpoint
+    /// closes.
     fn reserve(&mut self, core: &mut Core, connection: &'static Connection, len: usize) -> Option<(Memory, u64)> {
         let _ = (core, connection, len);
         None
     }
 
-    /// Sends the first `len` bytes of a room that [`Transport::reserve`] has given for this connection.
+    /// Sends the first `len` bytes of a room that [`Transport::reserve`] has given for this
+    /// connection.
     ///
     /// # Errors
     ///
@@ -217,9 +222,10 @@ pub trait Transport: Send {
         let _ = (core, room);
     }
 
-    /// Sends this memory as a message that is longer than the connection's maximum, on an open and reliable connection: asks the peer
-    /// for memory, and writes it there. On an ordered connection it takes its place among the messages. The memory stays as it is until
-    /// the operation has ended.
+    /// Sends this memory as a message that is longer than the connection's maximum, on an open and
+    /// reliable connection: asks the peer for memory, and writes it there. On an ordered connection
+    /// it takes its place among the messages. The memory stays as it is until the operation has
+    /// ended.
     ///
     /// # Errors
     ///
@@ -248,8 +254,9 @@ pub trait Transport: Send {
         posted: Posted,
     ) -> Result<Option<&'static Slot>, RmaError>;
 
-    /// Registers memory, for operations of all connections or of `only` one, which is open and reliable. The end of that connection
-    /// takes the memory from everybody; the registration lives until it is deregistered.
+    /// Registers memory, for operations of all connections or of `only` one, which is open and
+    /// reliable. The end of that connection takes the memory from everybody; the registration lives
+    /// until it is deregistered.
     ///
     /// # Errors
     ///
@@ -269,8 +276,8 @@ pub trait Transport: Send {
     /// No such registration, or a peer that was stopped in the midst of copying holds it.
     fn deregister(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError>;
 
-    /// As [`Transport::deregister`], without waiting. `Busy`: the registration takes no new transfer, a peer still copies, and the
-    /// memory must stay until a later call succeeds.
+    /// As [`Transport::deregister`], without waiting. `Busy`: the registration takes no new
+    /// transfer, a peer still copies, and the memory must stay until a later call succeeds.
     ///
     /// # Errors
     ///
@@ -279,8 +286,10 @@ pub trait Transport: Send {
         self.deregister(core, handle)
     }
 
-    /// Maps memory that a peer has registered, of an open connection. When the registration ends, or the connection, the program
-    /// is told by an event ([`EventKind::ImportEnded`](cci_proto::EventKind::ImportEnded)), unless it has dropped the import.
+    /// Maps memory that a peer has registered, of an open connection. When the registration ends,
+    /// or the connection, the program is told by an event
+    /// ([`EventKind::ImportEnded`](cci_proto::EventKind::ImportEnded)), unless it has dropped the
+    /// import.
     ///
     /// # Errors
     ///
@@ -320,7 +329,8 @@ pub trait Transport: Send {
     }
 
     /// Prepares for a wait on [`Transport::handle`]: from now on it becomes readable when there is
-    /// something to do. Ends adaptive spin and spinning. False when there is something to do already.
+    /// something to do. Ends adaptive spin and spinning. False when there is something to do
+    /// already.
     fn arm(&mut self, core: &mut Core) -> bool;
 
     /// Prepares for a wait inside a call, on the descriptor that it gives: it becomes readable when
@@ -332,10 +342,10 @@ pub trait Transport: Send {
     }
 
     /// Makes the handle readable if there is something to do. Called at the end of every call while
-    /// [`Core::is_armed`]. If the call returned an event ([`Core::take_popped`]), clearing the handle
-    /// may be deferred to the next call, to keep that cost off the reply. If the call returned
-    /// EAGAIN ([`Core::take_empty`]), the handle is armed and every descriptor was checked, or the
-    /// call gives an edge.
+    /// [`Core::is_armed`]. If the call returned an event ([`Core::take_popped`]), clearing the
+    /// handle may be deferred to the next call, to keep that cost off the reply. If the call
+    /// returned EAGAIN ([`Core::take_empty`]), the handle is armed and every descriptor was
+    /// checked, or the call gives an edge.
     fn settle(&mut self, core: &mut Core);
 
     /// Gives an edge, now or later, or arms the handle. Called when a call returns EAGAIN while the

@@ -69,8 +69,8 @@ impl OpenError {
 const FILE_LIMIT: &str = "the limit of file sizes leaves no room for shared memory; raise it (ulimit -f)";
 const NO_ROOM: &str = "not enough memory or address space for an endpoint; raise the limit (ulimit -v), or lower recv_buffers and send_buffers";
 
-/// Checks that `bytes` of address space can be reserved. Call it before allocations whose failure would abort the process.
-/// Neither the check nor its error allocates memory.
+/// Checks that `bytes` of address space can be reserved. Call it before allocations whose failure
+/// would abort the process. Neither the check nor its error allocates memory.
 ///
 /// # Errors
 ///

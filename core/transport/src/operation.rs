@@ -10,7 +10,8 @@ use std::time::Duration;
 
 /// A message to send.
 ///
-/// Its bytes are the program's, and stand perhaps in registered memory. So they are never borrowed, only copied.
+/// Its bytes are the program's, and stand perhaps in registered memory. So they are never borrowed,
+/// only copied.
 #[derive(Clone, Copy, Debug)]
 pub enum Message<'a> {
     /// In one piece.
@@ -89,11 +90,13 @@ pub enum Posted {
 /// Memory of a peer, mapped here.
 #[derive(Debug)]
 pub struct Imported {
-    /// The bytes that the peer has registered. They stay mapped as long as this value or a copy of it.
+    /// The bytes that the peer has registered. They stay mapped as long as this value or a copy of
+    /// it.
     pub memory: Memory,
     /// What the peer allows.
     pub rights: Rights,
-    /// Set once the registration or its connection has ended: the bytes are still mapped, and may be others by now.
+    /// Set once the registration or its connection has ended: the bytes are still mapped, and may
+    /// be others by now.
     pub ended: Arc<AtomicBool>,
 }
 
@@ -149,7 +152,8 @@ pub struct Peer {
     pub user: Option<u32>,
     /// Its process, likewise; `None` also where that has no number in this pid name space.
     pub process: Option<u32>,
-    /// Where its frames come from, as a URI; empty on one host. A network may let others use an address.
+    /// Where its frames come from, as a URI; empty on one host. A network may let others use an
+    /// address.
     pub address: String,
     /// The key by which it has proved who it is. `None`: no transport does that yet.
     pub key: Option<[u8; 32]>,

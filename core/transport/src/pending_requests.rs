@@ -3,8 +3,8 @@
 use crate::Slot;
 use std::collections::BTreeMap;
 
-/// Unanswered requests, by the slots in which the program sees them. `R` is what the transport needs
-/// to answer one.
+/// Unanswered requests, by the slots in which the program sees them. `R` is what the transport
+/// needs to answer one.
 pub struct PendingRequests<R>(BTreeMap<usize, R>);
 
 impl<R> Default for PendingRequests<R> {

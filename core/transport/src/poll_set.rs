@@ -114,8 +114,8 @@ impl PollSet {
         epoll::wait(&self.epoll, events, Some(&ZERO))
     }
 
-    /// Sets the timer to a time of [`monotonic`](crate::monotonic); `None`: never. False: the system
-    /// refuses, and the timer is as before.
+    /// Sets the timer to a time of [`monotonic`](crate::monotonic); `None`: never. False: the
+    /// system refuses, and the timer is as before.
     pub fn set_timer(&self, at: Option<Time>) -> bool {
         // Zero would stop the timer, and the first nanosecond of the clock has passed as well.
         let nanos = at.map_or(0, |at| at.0.max(1));

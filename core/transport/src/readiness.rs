@@ -23,7 +23,8 @@ pub enum HandleCheck {
 }
 
 /// What a transport does for its OS handle. [`Readiness`] calls it with the endpoint's lock held,
-/// and decides when. No call blocks. `transports/template/src/handle.rs` implements it in few lines.
+/// and decides when. No call blocks. `transports/template/src/handle.rs` implements it in few
+/// lines.
 pub trait Arming {
     /// The state that the transport keeps for [`Readiness`].
     fn readiness(&mut self) -> &mut Readiness;
@@ -181,8 +182,8 @@ impl Readiness {
         is_idle
     }
 
-    /// Begins to settle at the end of a call. `is_empty`: the call returns EAGAIN. Returns the check
-    /// for [`Readiness::settle`].
+    /// Begins to settle at the end of a call. `is_empty`: the call returns EAGAIN. Returns the
+    /// check for [`Readiness::settle`].
     #[inline]
     pub fn begin_settle(&mut self, is_empty: bool) -> HandleCheck {
         if is_empty {

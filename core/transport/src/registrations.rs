@@ -83,8 +83,8 @@ impl<T> RegistrationTable<T> {
         self.free.front().map_or(self.entries.len(), |index| *index as usize)
     }
 
-    /// Registers memory, for operations of all connections, or of `only` the one with this name. A name is the
-    /// transport's; no two connections have the same at a time.
+    /// Registers memory, for operations of all connections, or of `only` the one with this name. A
+    /// name is the transport's; no two connections have the same at a time.
     ///
     /// # Errors
     ///
@@ -165,8 +165,9 @@ impl<T> RegistrationTable<T> {
         Some(memory)
     }
 
-    /// Takes the registrations for the connection with this name, which has ended, from everybody, and returns them. They live until they are
-    /// deregistered, because the memory is the program's to keep or free.
+    /// Takes the registrations for the connection with this name, which has ended, from everybody,
+    /// and returns them. They live until they are deregistered, because the memory is the program's
+    /// to keep or free.
     pub fn orphan(&mut self, name: u64) -> Vec<Registration> {
         if self.private == 0 {
             return Vec::new();

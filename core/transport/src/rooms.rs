@@ -74,8 +74,8 @@ impl Rooms {
         Room { memory, number: self.number(connection, len, Origin::Transport(name)) }
     }
 
-    /// Makes a room of `len` bytes in the endpoint's own memory. It is as large as the largest message of the connection, so that
-    /// the next room has it again.
+    /// Makes a room of `len` bytes in the endpoint's own memory. It is as large as the largest
+    /// message of the connection, so that the next room has it again.
     ///
     /// # Errors
     ///

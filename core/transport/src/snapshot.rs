@@ -163,8 +163,9 @@ impl Snapshot {
     /// Bytes of a page.
     pub const LEN: usize = LEN;
 
-    /// Reads a page. `read` reads the file from its beginning into the buffer, without mapping it, and returns how many bytes
-    /// there were; it is called three times, so that what changes meanwhile is noticed.
+    /// Reads a page. `read` reads the file from its beginning into the buffer, without mapping it,
+    /// and returns how many bytes there were; it is called three times, so that what changes
+    /// meanwhile is noticed.
     ///
     /// # Errors
     ///

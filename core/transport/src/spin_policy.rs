@@ -13,8 +13,9 @@ const SPIN: u64 = 25_000;
 const FIRST_NEEDED: u32 = 4;
 const MOST_NEEDED: u32 = 4096;
 
-/// Decides by the length of the last waits on an armed handle whether the program spins. A wait begins with the first empty call and
-/// ends with a call that finds something. Protected by the endpoint's lock.
+/// Decides by the length of the last waits on an armed handle whether the program spins. A wait
+/// begins with the first empty call and ends with a call that finds something. Protected by the
+/// endpoint's lock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpinPolicy {
     spins: bool,

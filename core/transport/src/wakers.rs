@@ -12,7 +12,8 @@ pub(crate) struct Wakers(Mutex<Option<Open>>);
 struct Open {
     /// Part of the OS handle.
     handle: Arc<OwnedFd>,
-    /// For calls that wait: readable from a wake-up until one of them has taken it. Made when it is first needed.
+    /// For calls that wait: readable from a wake-up until one of them has taken it. Made when it is
+    /// first needed.
     waiting: Option<Arc<OwnedFd>>,
 }
 

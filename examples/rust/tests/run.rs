@@ -76,7 +76,8 @@ fn echo() {
     assert!(server.finish().is_empty());
 }
 
-/// The client that README.md shows, which is compiled as it stands there, on every transport that a server may have.
+/// The client that README.md shows, which is compiled as it stands there, on every transport that a
+/// server may have.
 #[test]
 fn the_client_of_the_readme() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

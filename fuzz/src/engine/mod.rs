@@ -1,7 +1,8 @@
-//! The engine, fed with any frames and any sequence of calls. Bytes decide what happens; [`Books`] and the end of the world
-//! check what the engine promises: no panic, every operation ends once and while its memory lives, every message is
-//! delivered or abandoned, nothing is delivered to what is not open, no more is sent to an address that proved nothing than
-//! three times what came from it, it comes to rest, and memory does not grow with what peers send.
+//! The engine, fed with any frames and any sequence of calls. Bytes decide what happens; [`Books`]
+//! and the end of the world check what the engine promises: no panic, every operation ends once and
+//! while its memory lives, every message is delivered or abandoned, nothing is delivered to what is
+//! not open, no more is sent to an address that proved nothing than three times what came from it,
+//! it comes to rest, and memory does not grow with what peers send.
 
 mod bytes;
 mod host;
@@ -231,7 +232,8 @@ impl World {
         }
     }
 
-    /// One of the connections that the host knows, even of those of which it may not ask anything any more.
+    /// One of the connections that the host knows, even of those of which it may not ask anything
+    /// any more.
     fn some_connection(&self, bytes: &mut Bytes<'_>) -> Index {
         let chosen = bytes.below(self.books.connections.len() + 1);
         Index(self.books.connections.keys().nth(chosen).copied().unwrap_or(9))
@@ -287,7 +289,8 @@ impl World {
         }
     }
 
-    /// Memory for a large message of a peer, or none; in the wrong order, and for the wrong connection.
+    /// Memory for a large message of a peer, or none; in the wrong order, and for the wrong
+    /// connection.
     fn land(&mut self, bytes: &mut Bytes<'_>) {
         if self.books.large.is_empty() {
             return;

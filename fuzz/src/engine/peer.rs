@@ -244,7 +244,8 @@ fn slice(bytes: &mut Bytes<'_>, frame: &mut [u8], at: usize) -> usize {
     end + to - from
 }
 
-/// A number of one of the engine's operations: the host's number, and how often there was an RMA before.
+/// A number of one of the engine's operations: the host's number, and how often there was an RMA
+/// before.
 fn operation(bytes: &mut Bytes<'_>) -> u32 {
     u32::from(bytes.byte()) | u32::from(bytes.byte()) << 20
 }

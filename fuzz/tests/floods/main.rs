@@ -13,8 +13,9 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 /// Lists double when they grow; what grows with each of 18,000 frames shows as more.
 const SLACK: usize = 16 << 10;
 
-/// The step of the engine's target that sends the last frame again with other numbers: how often, which two of its words beside
-/// the usual ones are counted up, and that everything that answers may leave.
+/// The step of the engine's target that sends the last frame again with other numbers: how often,
+/// which two of its words beside the usual ones are counted up, and that everything that answers
+/// may leave.
 fn flood(times: u16, first: u8, second: u8) -> [u8; 6] {
     let [high, low] = (times << 4).to_be_bytes();
     [13, high, low, first, second, 0]

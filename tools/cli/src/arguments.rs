@@ -65,7 +65,8 @@ fn known(error: &clap::Error) -> String {
     format!("there are {}", names.join(", "))
 }
 
-/// Puts what to measure in front of its options, where people may have it between them; `--server` is the same as `server`.
+/// Puts what to measure in front of its options, where people may have it between them; `--server`
+/// is the same as `server`.
 fn measurement_first(mut words: Vec<OsString>) -> Vec<OsString> {
     let command = Arguments::command();
     let Some(perf) = command.find_subcommand("perf").filter(|_| words.get(1).is_some_and(|word| word == "perf")) else {
@@ -98,9 +99,9 @@ pub(crate) enum Command {
     Info(InfoArguments),
     /// Say which way to an endpoint messages and RMA take, and why: by connecting to it
     ///
-    /// Connects to the endpoint as a client does, describes the connection, and leaves. The program there sees it: a
-    /// connection request, which it must accept, an ACCEPT event, and the end of the connection. A program that counts its
-    /// clients, or serves one and ends, counts this one.
+    /// Connects to the endpoint as a client does, describes the connection, and leaves. The program
+    /// there sees it: a connection request, which it must accept, an ACCEPT event, and the end of
+    /// the connection. A program that counts its clients, or serves one and ends, counts this one.
     Explain(ExplainArguments),
     /// Measure latency, rate or bandwidth between two processes
     Perf(Box<PerfArguments>),
@@ -108,7 +109,8 @@ pub(crate) enum Command {
     Bench(BenchArguments),
     /// Say how long messages take by topology, size and traffic; without more, a worked example
     Model(Box<crate::model::ModelArguments>),
-    /// Show the endpoints of this host's processes, live: rates, what is in flight, whom they wait for
+    /// Show the endpoints of this host's processes, live: rates, what is in flight, whom they wait
+    /// for
     Top(crate::top::TopArguments),
 }
 
@@ -141,7 +143,8 @@ pub(crate) enum PerfCommand {
     /// Half round trip: one operation there, one back
     #[command(name = "pingpong")]
     PingPong(ComparedArguments),
-    /// One operation at a time, each waited for until its SEND event (in shared memory: until it is published)
+    /// One operation at a time, each waited for until its SEND event (in shared memory: until it is
+    /// published)
     #[command(name = "oneway")]
     OneWay(MeasurementArguments),
     /// Operations per second, one direction, as many in flight as there is room
@@ -151,7 +154,8 @@ pub(crate) enum PerfCommand {
     Bandwidth(ComparedArguments),
     /// The distribution of single round trips, each timed
     Jitter(MeasurementArguments),
-    /// How much of a transfer hides behind computation: one operation at a time, computing for as long as it takes
+    /// How much of a transfer hides behind computation: one operation at a time, computing for as
+    /// long as it takes
     Overlap(MeasurementArguments),
     /// Operations per second over threads: all of one endpoint, and each of its own
     Threads(ThreadsArguments),
@@ -161,17 +165,21 @@ pub(crate) enum PerfCommand {
     Idle(IdleArguments),
     /// Serve runs until ended; prints the URI to connect to
     Server(ServerArguments),
-    /// Say what changed beyond noise between the runs of two builds; status 1 if anything became slower
+    /// Say what changed beyond noise between the runs of two builds; status 1 if anything became
+    /// slower
     Compare(CompareArguments),
     /// Write runs as one HTML page that needs nothing else
     Report(ReportArguments),
-    /// Latency, overheads, gap and gap per byte of the LogP model, told apart by bursts of growing length and delay
+    /// Latency, overheads, gap and gap per byte of the LogP model, told apart by bursts of growing
+    /// length and delay
     #[command(name = "logp")]
     Logp(LogpArguments),
-    /// What the time of a request and its reply goes to: base transport, event notification, flow control, semantics
+    /// What the time of a request and its reply goes to: base transport, event notification, flow
+    /// control, semantics
     #[command(name = "breakdown")]
     Breakdown(BreakdownArguments),
-    /// Random access to a table that several processes share (HPCC RandomAccess), verified afterwards
+    /// Random access to a table that several processes share (HPCC RandomAccess), verified
+    /// afterwards
     #[command(name = "gups")]
     Gups(GupsArguments),
 }
@@ -222,22 +230,26 @@ pub(crate) struct ComparedArguments {
 /// Arguments that select peers.
 #[derive(Args, Debug)]
 pub(crate) struct PeersArguments {
-    /// Other libraries to measure in turn with CCI: all, installed, or a list such as openmpi,ucx:tcp,installed:memory
+    /// Other libraries to measure in turn with CCI: all, installed, or a list such as
+    /// openmpi,ucx:tcp,installed:memory
     #[arg(long, value_name = "LIST", requires = "local", value_parser = parse_list)]
     pub(crate) peers: Option<PeerList>,
-    /// Where `make peers` has put their programs; when absent peers beside this program, or beside its directory
+    /// Where `make peers` has put their programs; when absent peers beside this program, or beside
+    /// its directory
     #[arg(long, value_name = "DIR", requires = "peers")]
     pub(crate) peers_in: Option<PathBuf>,
 }
 
-/// What measurements share: where their ends are, what is varied, how long it takes, where the results go.
+/// What measurements share: where their ends are, what is varied, how long it takes, where the
+/// results go.
 #[derive(Args, Debug)]
 #[command(group(ArgGroup::new("where").required(true).args(["local", "connect"])))]
 #[command(mut_arg("key", |key| key.help(
     "A key of the device, as in the configuration file: --key port=5000. With sock, --local means --key interface=lo"
 )))]
 pub(crate) struct MeasurementArguments {
-    /// Run both ends as processes of this host, pinned to different processors, with a bare probe in between
+    /// Run both ends as processes of this host, pinned to different processors, with a bare probe
+    /// in between
     #[arg(long)]
     pub(crate) local: bool,
     /// Measure against the server with this URI
@@ -302,11 +314,12 @@ pub(crate) struct MeasurementArguments {
     /// Number of blocks of each size; from the time when absent
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) blocks: Option<u32>,
-    /// Launches that these are shared out to, each with fresh processes, or fresh endpoints with --connect
+    /// Launches that these are shared out to, each with fresh processes, or fresh endpoints with
+    /// --connect
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) launches: u32,
-    /// Spread of a point, by which its median is uncertain, beyond which it is marked as not accurate: two medians within 3.5% are
-    /// within 5% of each other
+    /// Spread of a point, by which its median is uncertain, beyond which it is marked as not
+    /// accurate: two medians within 3.5% are within 5% of each other
     #[arg(long, value_name = "PERCENT", default_value = "3.5%", value_parser = parse_percent)]
     pub(crate) accuracy: f64,
     #[command(flatten)]
@@ -330,7 +343,8 @@ pub(crate) struct BenchArguments {
     /// Transport to measure; all when absent
     #[arg(long, value_parser = ["sm", "sock"])]
     pub(crate) transport: Option<String>,
-    /// The shared library for the row through the C ABI; when absent the one beside this program, or in ../lib
+    /// The shared library for the row through the C ABI; when absent the one beside this program,
+    /// or in ../lib
     #[arg(long, value_name = "PATH")]
     pub(crate) library: Option<PathBuf>,
 }

@@ -12,7 +12,8 @@ use std::process::ExitCode;
 
 #[derive(Args, Debug)]
 pub(crate) struct CompareArguments {
-    /// What it was: a file of `cci perf --json`, or several with commas between them: more launches of the same build
+    /// What it was: a file of `cci perf --json`, or several with commas between them: more launches
+    /// of the same build
     #[arg(value_name = "A.json[,...]", value_delimiter = ',', num_args = 1, required = true)]
     pub(crate) before: Vec<PathBuf>,
     /// What it is now, in the same way
@@ -24,7 +25,8 @@ pub(crate) struct CompareArguments {
     /// Probability of any false alarm in the whole table
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = parse_percent)]
     pub(crate) chance: f64,
-    /// Standard deviation between launches of one build, for rows of a single launch, which cannot show it
+    /// Standard deviation between launches of one build, for rows of a single launch, which cannot
+    /// show it
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     pub(crate) between: Option<f64>,
     /// Write JSON to this file, - for standard output
@@ -32,7 +34,8 @@ pub(crate) struct CompareArguments {
     pub(crate) json: Option<PathBuf>,
 }
 
-/// Compares. The status is 0 when nothing is slower, 1 when something is, 2 when that cannot be said.
+/// Compares. The status is 0 when nothing is slower, 1 when something is, 2 when that cannot be
+/// said.
 pub(crate) fn compare(arguments: &CompareArguments) -> ExitCode {
     match is_slower(arguments) {
         Ok(true) => ExitCode::from(1),

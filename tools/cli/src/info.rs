@@ -18,7 +18,8 @@ pub(crate) fn info(arguments: &InfoArguments) -> Result<(), UserError> {
     std::io::stdout().write_all(text.as_bytes()).map_err(while_doing("cannot write the list"))
 }
 
-/// The lines of the original's program, which scripts read; after them, apart, why each device is or is not usable.
+/// The lines of the original's program, which scripts read; after them, apart, why each device is
+/// or is not usable.
 fn listing(devices: &[Device]) -> String {
     // Plural whatever the number: one form for scripts to look for.
     let mut text = format!("Found {} CCI devices:\n", devices.len());

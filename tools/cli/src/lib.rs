@@ -18,8 +18,8 @@ use arguments::{Arguments, Command};
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Runs the command of this process. It writes errors to standard error and returns a status other than 0: 2 for a malformed
-/// command line, 1 for every other error.
+/// Runs the command of this process. It writes errors to standard error and returns a status other
+/// than 0: 2 for a malformed command line, 1 for every other error.
 #[must_use]
 pub fn run() -> ExitCode {
     if let Some(status) = cci_perf::child::run() {
@@ -47,7 +47,8 @@ pub fn run() -> ExitCode {
     exit(outcome.is_ok())
 }
 
-/// Shows the help that was asked for, or what is wrong with the command line; the status to end with.
+/// Shows the help that was asked for, or what is wrong with the command line; the status to end
+/// with.
 fn show(error: &clap::Error) -> ExitCode {
     let shown = error.print().and_then(|()| std::io::stdout().flush());
     match shown {

@@ -94,7 +94,8 @@ fn request(measurement: Measurement, arguments: &MeasurementArguments) -> Reques
     }
 }
 
-/// How long a point takes. A number of operations is shared out to blocks, one a launch while these do not become too short.
+/// How long a point takes. A number of operations is shared out to blocks, one a launch while these
+/// do not become too short.
 fn effort(arguments: &MeasurementArguments) -> Effort {
     let shared = arguments.iterations.map(|all| {
         let blocks = (all / LEAST).clamp(1, arguments.launches.into());

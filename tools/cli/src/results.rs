@@ -41,7 +41,8 @@ pub(crate) struct ResultsArguments {
 }
 
 impl ResultsArguments {
-    /// Opens them, and the plot where there is one, before the run, so that a mistake in a name costs none.
+    /// Opens them, and the plot where there is one, before the run, so that a mistake in a name
+    /// costs none.
     pub(crate) fn open(&self, plot: Option<&Path>) -> Result<Files, UserError> {
         let files = Files::open(Paths { report: self.report.as_deref(), ..self.files.paths(plot) })?;
         Ok(Files { strict: self.strict, ..files })

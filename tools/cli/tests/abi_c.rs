@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 /// Far longer than anything here takes, so that a machine under load does not fail a test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Builds the library beside the command, in the profile of this test: it is no dependency of the command.
+/// Builds the library beside the command, in the profile of this test: it is no dependency of the
+/// command.
 fn library() -> PathBuf {
     let dir = Path::new(env!("CARGO_BIN_EXE_cci")).parent().unwrap();
     let profile = match dir.file_name().and_then(OsStr::to_str) {

@@ -251,8 +251,8 @@ fn a_signal_ends_every_measurement_and_what_was_measured_is_shown_and_written() 
     }
 }
 
-/// Runs a measurement that would take very long, sends the signal in its midst, and expects that what was measured is shown as
-/// incomplete: what is shown, and the document that is written.
+/// Runs a measurement that would take very long, sends the signal in its midst, and expects that
+/// what was measured is shown as incomplete: what is shown, and the document that is written.
 fn ended_by(signal: Signal, arguments: &[&str]) -> (String, Value) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("found.json");
@@ -269,8 +269,8 @@ fn ended_by(signal: Signal, arguments: &[&str]) -> (String, Value) {
     (shown, document)
 }
 
-/// Waits until a run and the processes that it started have used so much processor time that they measure; one that measures
-/// idleness sleeps instead.
+/// Waits until a run and the processes that it started have used so much processor time that they
+/// measure; one that measures idleness sleeps instead.
 fn under_way(pid: u32, is_idle: bool) {
     let used = || ticks(pid) + children(pid).into_iter().map(ticks).sum::<u64>();
     let begin = Instant::now();
@@ -368,8 +368,9 @@ fn memory_threads_and_idleness_are_found_on_either_transport() {
     };
     for transport in ["sm", "sock"] {
         let memory = found(&["memory", "--connections", "3000", "--transport", transport]);
-        // Both are what has been added meanwhile. The system may take pages of the program's file back, so that less became resident, and
-        // the peer may come to share pages that were private, so that none more are.
+        // Both are what has been added meanwhile. The system may take pages of the program's file
+        // back, so that less became resident, and the peer may come to share pages that were
+        // private, so that none more are.
         positive(&memory, "endpoint_resident_bytes");
         assert!(positive(&memory, "endpoint_private_bytes") > 10_000.0, "{memory}");
         let points = memory["points"].as_array().unwrap();
@@ -429,7 +430,8 @@ fn in_virtual_time_both_directions_share_nothing_and_jitter_is_that_of_the_links
     let one = run(&["bw", "--op", "write", "--size", "64K"]);
     let both = run(&["bw", "--op", "write", "--size", "64K", "--bidirectional"]);
     let ratio = positive(&both["rows"][0], "bytes_per_second") / positive(&one["rows"][0], "bytes_per_second");
-    // 1.9 as a rule; the acknowledgements that share the links fall differently with the engine's first sequence numbers.
+    // 1.9 as a rule; the acknowledgements that share the links fall differently with the engine's
+    // first sequence numbers.
     assert!((1.3..2.05).contains(&ratio), "{ratio}");
     let still = run(&["jitter", "--key", "delay=3000"]);
     let found = &still["findings"][0];
@@ -594,7 +596,8 @@ fn nobody_who_answers_is_told_by_host_route_and_firewall() {
     // A host without a route is told so at once.
     assert!(told || text.contains("cannot connect"), "{text}");
     assert!(!text.contains("same user"), "{text}");
-    // A socket that takes datagrams of nobody but itself: the port belongs to this test, and nobody listens there.
+    // A socket that takes datagrams of nobody but itself: the port belongs to this test, and nobody
+    // listens there.
     let held = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = held.local_addr().unwrap().port();
     held.connect(("127.0.0.1", port)).unwrap();
@@ -637,7 +640,8 @@ fn at_a_terminal(columns: u16, arguments: &[&str]) -> Vec<String> {
     let terminal = std::fs::File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
     let mut command = cci(arguments);
     let mut child = Running(command.env_remove("COLUMNS").stdout(terminal).stderr(Stdio::null()).spawn().unwrap());
-    // The command has the only other descriptor of the terminal, whose end is the end of what can be read.
+    // The command has the only other descriptor of the terminal, whose end is the end of what can
+    // be read.
     drop(command);
     let (mut shown, mut part) = (Vec::new(), [0; 4096]);
     while let Ok(len @ 1..) = screen.read(&mut part) {
@@ -797,7 +801,8 @@ fn children(pid: u32) -> Vec<u32> {
     text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-/// A local run over sock: rows, with the probe that is the natural one, and the path that they took.
+/// A local run over sock: rows, with the probe that is the natural one, and the path that they
+/// took.
 fn over_sock(arguments: &[&str], probe: &str) -> Value {
     let all = [
         &["perf"],

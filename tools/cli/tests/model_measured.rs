@@ -115,7 +115,8 @@ fn paths_left_out_are_predicted() {
         "one.json",
     ];
     assert!(told(&model(directory.path(), &again)).contains("largest 0.00 %"));
-    // Of the median times, which are twice the fastest here, the prediction from the fastest is half.
+    // Of the median times, which are twice the fastest here, the prediction from the fastest is
+    // half.
     let median = [&fitted[..], &left_out, &["--statistic", "median"]].concat();
     assert!(told(&model(directory.path(), &median)).contains(": ok"));
 }

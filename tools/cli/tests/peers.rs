@@ -85,7 +85,8 @@ fn bare_sockets_stand_beside_cci_in_each_measurement() {
     }
 }
 
-/// Each library that is installed here. One that is not is named in the output, and nothing is claimed of it.
+/// Each library that is installed here. One that is not is named in the output, and nothing is
+/// claimed of it.
 #[test]
 fn every_installed_library_stands_beside_cci_and_the_others_are_left_out_by_name() {
     let (directory, said) = built();
@@ -118,7 +119,8 @@ fn a_size_that_a_peer_cannot_carry_leaves_out_its_row_only() {
     assert_eq!(said.matches("sockets:udp cannot carry a message of 65536 bytes").count(), 1, "{said}");
 }
 
-/// Stand-ins for programs. A shell writes the files: this process starts others meanwhile, which would have them open.
+/// Stand-ins for programs. A shell writes the files: this process starts others meanwhile, which
+/// would have them open.
 fn stand_ins(scripts: &[(&str, &str)]) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     for (name, script) in scripts {
@@ -242,7 +244,8 @@ fn sleeps(process: u32) -> bool {
     state == Some('S') && children.split_whitespace().all(|child| sleeps(child.parse().unwrap()))
 }
 
-/// Idle programs must not take a processor from the one that is measured, although their libraries would poll.
+/// Idle programs must not take a processor from the one that is measured, although their libraries
+/// would poll.
 #[test]
 fn both_processes_of_a_program_sleep_between_blocks() {
     let (programs, _) = built();
@@ -265,7 +268,8 @@ fn both_processes_of_a_program_sleep_between_blocks() {
             output.read_line(&mut line).unwrap();
             assert!(line.starts_with("ns "), "{library} {block}: {line}");
             let begin = Instant::now();
-            // One that polls may wait for a processor, or be interrupted, but does not sleep a hundred times in a row.
+            // One that polls may wait for a processor, or be interrupted, but does not sleep a
+            // hundred times in a row.
             let mut asleep = 0;
             while asleep < 100 {
                 asleep = if sleeps(child.id()) { asleep + 1 } else { 0 };
@@ -293,7 +297,8 @@ fn the_build_names_what_it_leaves_out_and_fails_when_a_program_does_not_compile(
     assert!(complaints.contains("did not compile: sockets"), "{complaints}");
 }
 
-/// What a program says when it is started by hand, and that both of its processes end with their input.
+/// What a program says when it is started by hand, and that both of its processes end with their
+/// input.
 #[test]
 fn a_program_ends_when_nobody_asks_any_more_and_refuses_what_it_does_not_know() {
     let program = built().0.path().join("sockets");

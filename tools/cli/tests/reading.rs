@@ -1,4 +1,5 @@
-//! What is made of runs afterwards: `cci perf report` and `cci perf compare`, as their users run them.
+//! What is made of runs afterwards: `cci perf report` and `cci perf compare`, as their users run
+//! them.
 #![allow(missing_docs, reason = "tests")]
 
 use serde_json::{Value, json};
@@ -58,7 +59,8 @@ impl Place {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// The run's document with blocks that are as many times as long as their probes, a little more or less each time.
+    /// The run's document with blocks that are as many times as long as their probes, a little more
+    /// or less each time.
     fn keep(&self, name: &str, ratio: f64, launches: u64) -> String {
         let mut document = self.document.clone();
         for row in document["rows"].as_array_mut().unwrap() {

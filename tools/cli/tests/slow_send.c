@@ -1,5 +1,7 @@
-/* A library in place of libcci.so whose cci_send takes NANOSECONDS longer and is otherwise the same: every call is passed on.
- * Built by ci/compare, which looks whether the difference is found. */
+/*
+ * A library in place of libcci.so whose cci_send takes NANOSECONDS longer and is otherwise the
+ * same: every call is passed on. Built by ci/compare, which looks whether the difference is found.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>

@@ -1,4 +1,5 @@
-//! `cci top` as its users run it. The endpoints are this test's own, or those of processes that it starts.
+//! `cci top` as its users run it. The endpoints are this test's own, or those of processes that it
+//! starts.
 #![allow(missing_docs, reason = "tests")]
 
 use cci::{Connect, Connection, Context, Endpoint, EndpointOptions, EventKind, HeapBytes, Memory, Notify};
@@ -148,7 +149,8 @@ fn messages_are_counted_as_they_were_sent_and_taken() {
         assert_eq!((&received["received"], &received["received_long_bytes"]), (&150.into(), &50_000.into()));
         assert_eq!((&received["connections"], &received["command"]), (&1.into(), &sent["command"]));
         assert_eq!(received["buffers"]["receive"]["limit"], 4096);
-        // This process has made no call while it was looked at, for longer than a call could be forgotten.
+        // This process has made no call while it was looked at, for longer than a call could be
+        // forgotten.
         assert_eq!(sent["per_second"]["sent"], 0.0);
         if transport == "sm" {
             assert_eq!(sent["state"], "silent", "{sent}");

@@ -36,7 +36,8 @@ const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
 impl Terminal {
     fn start(columns: u16, lines: u16) -> Self {
-        // A session of its own with this terminal: the one of whoever runs the tests is not touched.
+        // A session of its own with this terminal: the one of whoever runs the tests is not
+        // touched.
         Self::start_by(&["setsid", "--ctty"], "50ms", columns, lines)
     }
 

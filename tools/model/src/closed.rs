@@ -1,12 +1,15 @@
-//! Closed forms, over measures that need not be whole numbers: a torus of two dimensions and 18 nodes has sides of √18.
+//! Closed forms, over measures that need not be whole numbers: a torus of two dimensions and 18
+//! nodes has sides of √18.
 //!
-//! The sums behind them: over all pairs of a ring of n nodes, unidirectional, the hops are n · n (n - 1) / 2; bidirectional,
-//! n · ⌊n² / 4⌋; in a line, n (n² - 1) / 3. In a grid each dimension contributes its own hops, whatever the others do, and is
-//! travelled by all pairs whose coordinates differ in it: a share of 1 - 1/n of all pairs, those of a node with itself included.
-//! A route that is travelled in z dimensions has z - 1 switchings. Hence, with N nodes, P = N/(N-1) · sum of the mean hops,
-//! S = N/(N-1) · sum of (1 - 1/n) - 1, F = P - S - 1. For equal sides and unidirectional rings these are the formulas of D. Gonzalez,
-//! "Performance Modeling and Evaluation of Topologies for Low-Latency SCI Systems", equations 14 to 17: its sum of (i - 1) C(D, i) (n - 1)^i
-//! is D (n - 1) n^(D-1) - (n^D - 1).
+//! The sums behind them: over all pairs of a ring of n nodes, unidirectional, the hops are n · n
+//! (n - 1) / 2; bidirectional, n · ⌊n² / 4⌋; in a line, n (n² - 1) / 3. In a grid each dimension
+//! contributes its own hops, whatever the others do, and is travelled by all pairs whose
+//! coordinates differ in it: a share of 1 - 1/n of all pairs, those of a node with itself included.
+//! A route that is travelled in z dimensions has z - 1 switchings. Hence, with N nodes, P = N/(N-1)
+//! · sum of the mean hops, S = N/(N-1) · sum of (1 - 1/n) - 1, F = P - S - 1. For equal sides and
+//! unidirectional rings these are the formulas of D. Gonzalez, "Performance Modeling and Evaluation
+//! of Topologies for Low-Latency SCI Systems", equations 14 to 17: its sum of (i - 1) C(D, i) (n -
+//! 1)^i is D (n - 1) n^(D-1) - (n^D - 1).
 
 use crate::route::Components;
 use crate::topology::Wrap;
@@ -20,7 +23,8 @@ pub enum Shape {
         sides: Vec<f64>,
         /// How they are linked.
         wrap: Wrap,
-        /// Whether the sides are whole numbers. If not, bidirectional rings are as those of an even number of nodes.
+        /// Whether the sides are whole numbers. If not, bidirectional rings are as those of an even
+        /// number of nodes.
         whole: bool,
     },
     /// A hypercube: a grid of log2 N dimensions, which need not be a whole number either.
@@ -75,7 +79,8 @@ impl Shape {
                 let travelled: f64 = sides.iter().map(|side| 1.0 - 1.0 / side).sum();
                 Components::of(scale * hops, scale * travelled - 1.0)
             }
-            // Each of the dimensions is travelled by half of all pairs, and every hop is in another one.
+            // Each of the dimensions is travelled by half of all pairs, and every hop is in another
+            // one.
             Self::Hypercube { nodes } => all_switching(nodes.log2() / 2.0 * nodes / others),
             Self::Star { .. } => through_switches(1.0),
             Self::FatTree { ports, levels } => {
@@ -88,7 +93,8 @@ impl Shape {
             Self::Dragonfly { nodes, routers, globals } => {
                 let same_group = nodes * (routers - 1.0);
                 let other_groups = nodes * routers * routers * globals;
-                // Two routers with the global link, and one more at either end unless the link happens to be there.
+                // Two routers with the global link, and one more at either end unless the link
+                // happens to be there.
                 let between = 2.0 + 2.0 * (1.0 - 1.0 / routers);
                 through_switches((nodes - 1.0 + 2.0 * same_group + between * other_groups) / others)
             }
@@ -126,7 +132,8 @@ impl Shape {
         }
     }
 
-    /// Mean components of the routes to neighbours: over one link of a grid; to the next number in networks of switches.
+    /// Mean components of the routes to neighbours: over one link of a grid; to the next number in
+    /// networks of switches.
     #[must_use]
     pub fn neighbour(&self) -> Components {
         match self {
@@ -137,8 +144,8 @@ impl Shape {
             Self::FatTree { ports, .. } => through_switches(1.0 + 4.0 / ports + 8.0 / (ports * ports)),
             Self::Dragonfly { nodes, routers, globals } => {
                 let groups = routers * globals + 1.0;
-                // From the last router of a group to the first of the next: the global link is at it in h groups of all, at
-                // either end.
+                // From the last router of a group to the first of the next: the global link is at
+                // it in h groups of all, at either end.
                 let between = 2.0 + 2.0 * (groups - globals) / groups;
                 let leaves_group = 1.0 / (nodes * routers);
                 let leaves_router = 1.0 / nodes - leaves_group;
@@ -147,10 +154,12 @@ impl Shape {
         }
     }
 
-    /// Components of each way that a binomial tree adds to the critical path, and how many such ways there are.
+    /// Components of each way that a binomial tree adds to the critical path, and how many such
+    /// ways there are.
     ///
-    /// Exact for grids and fat trees whose sides and ports are powers of two: the message that goes 2^j numbers further moves in one
-    /// dimension only, and of the ways to a node that over every j is the longest.
+    /// Exact for grids and fat trees whose sides and ports are powers of two: the message that goes
+    /// 2^j numbers further moves in one dimension only, and of the ways to a node that over every j
+    /// is the longest.
     #[must_use]
     pub fn tree(&self) -> (Components, f64) {
         let rounds = self.nodes().log2();

@@ -1,35 +1,40 @@
 //! What messages wait for each other: links as queues.
 //!
-//! Every node sends at random times (Poisson), every frame occupies a link for the same time t, and a link serves first come,
-//! first served. A link of load ρ on which frames arrive at random is a queue M/D/1, of mean wait t ρ / (2 (1 - ρ)) (Pollaczek and
-//! Khinchine). On a ring that is two to three times too much, since frames that have come over one link cannot come at once: their
-//! contention among each other is over. For frames that go on together over links of equal service time, M. Shalmon and
-//! M. A. Kaplan, "A tandem network of queues with deterministic service and intermediate arrivals", Operations Research 32 (4), 1984,
-//! give the exact result: the first link might as well be a mere delay, so that the waits on both add up to that of one queue. In the
+//! Every node sends at random times (Poisson), every frame occupies a link for the same time t, and
+//! a link serves first come, first served. A link of load ρ on which frames arrive at random is a
+//! queue M/D/1, of mean wait t ρ / (2 (1 - ρ)) (Pollaczek and Khinchine). On a ring that is two to
+//! three times too much, since frames that have come over one link cannot come at once: their
+//! contention among each other is over. For frames that go on together over links of equal service
+//! time, M. Shalmon and M. A. Kaplan, "A tandem network of queues with deterministic service and
+//! intermediate arrivals", Operations Research 32 (4), 1984, give the exact result: the first link
+//! might as well be a mere delay, so that the waits on both add up to that of one queue. In the
 //! units of a frame's time, with ρ_i for what comes over the link i before,
 //!
 //! ```text
 //! ρ w = q(ρ, ρ) - sum over i of q(ρ_i, ρ_i)        q(a, b) = a² / (2 (1 - b))
 //! ```
 //!
-//! Where only a part ρ_i of the load ρ_u of the link before comes on and the rest leaves, no exact result is known. The frames that
-//! leave also kept the others apart: we take q(ρ_i, (ρ_i + ρ_u) / 2), which is exact where nothing leaves. Two formulas enclose it:
-//! q(ρ_i, ρ_i) waits too long, q(ρ_i, ρ), that of C. P. Kruskal and M. Snir, "The performance of multistage interconnection networks for
-//! multiprocessors", IEEE Transactions on Computers C-32 (12), 1983, too short. The choice between them is ours, and is tested
-//! against a simulation of the links (`tests/contention.rs`).
+//! Where only a part ρ_i of the load ρ_u of the link before comes on and the rest leaves, no exact
+//! result is known. The frames that leave also kept the others apart: we take q(ρ_i, (ρ_i + ρ_u) /
+//! 2), which is exact where nothing leaves. Two formulas enclose it: q(ρ_i, ρ_i) waits too long,
+//! q(ρ_i, ρ), that of C. P. Kruskal and M. Snir, "The performance of multistage interconnection
+//! networks for multiprocessors", IEEE Transactions on Computers C-32 (12), 1983, too short. The
+//! choice between them is ours, and is tested against a simulation of the links
+//! (`tests/contention.rs`).
 //!
-//! The closed forms are exact but for bidirectional rings of 6, 10, 14 ... nodes, whose even and odd links have slightly different
-//! loads (see [`Wrap::Both`]): they take the mean.
+//! The closed forms are exact but for bidirectional rings of 6, 10, 14 ... nodes, whose even and
+//! odd links have slightly different loads (see [`Wrap::Both`]): they take the mean.
 //!
-//! The ends are not queues here: a node that sends and receives faster than its overhead allows is not noticed.
+//! The ends are not queues here: a node that sends and receives faster than its overhead allows is
+//! not noticed.
 
 use crate::closed::{Shape, mean_hops};
 use crate::topology::Wrap;
 
 /// Links that carry the same, for messages from every node to uniformly random other nodes.
 ///
-/// Loads are frames on the link for each message that a node sends: multiplied by messages per second and seconds per frame they are
-/// utilisations.
+/// Loads are frames on the link for each message that a node sends: multiplied by messages per
+/// second and seconds per frame they are utilisations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkClass {
     /// Links of this class for each node.
@@ -74,8 +79,8 @@ pub(crate) fn wait(load: f64, feeds: impl IntoIterator<Item = Feed>, scale: f64)
 const MOST_FEEDS: f64 = 2e7;
 
 impl Shape {
-    /// The classes of links under uniform traffic; none for meshes and hypercubes of broken sizes, nor for meshes of thousands of nodes
-    /// along a side, whose links all differ.
+    /// The classes of links under uniform traffic; none for meshes and hypercubes of broken sizes,
+    /// nor for meshes of thousands of nodes along a side, whose links all differ.
     #[must_use]
     pub fn link_classes(&self) -> Option<Vec<LinkClass>> {
         match self {
@@ -119,7 +124,8 @@ impl Shape {
         self.nodes() / (self.nodes() - 1.0) / 2.0
     }
 
-    /// Mean wait of a message under uniform traffic in units of the time that it occupies a link; none for too large meshes.
+    /// Mean wait of a message under uniform traffic in units of the time that it occupies a link;
+    /// none for too large meshes.
     ///
     /// `scale` is messages per node in that time; the busiest link's load times it is below 1.
     #[must_use]
@@ -129,7 +135,8 @@ impl Shape {
         Some(classes.iter().map(of).sum())
     }
 
-    /// Between the waits of the whole sizes below and above, for shapes that only have classes of links there.
+    /// Between the waits of the whole sizes below and above, for shapes that only have classes of
+    /// links there.
     fn wait_between(&self, scale: f64) -> Option<f64> {
         let (at, least, whole): (f64, f64, Box<dyn Fn(f64) -> Self + '_>) = match self {
             Self::Hypercube { nodes } => (nodes.log2(), 1.0, Box::new(|whole| Self::Hypercube { nodes: whole.exp2() })),
@@ -154,7 +161,8 @@ impl Shape {
 
 /// What of a dimension's traffic goes which way round, as nodes see it.
 ///
-/// In a bidirectional ring of an even number of nodes, even nodes send what is equally far up, odd nodes down.
+/// In a bidirectional ring of an even number of nodes, even nodes send what is equally far up, odd
+/// nodes down.
 fn portions(side: f64, wrap: Wrap, whole: bool) -> Vec<f64> {
     if wrap != Wrap::Both || side == 2.0 {
         return vec![1.0];
@@ -195,8 +203,9 @@ fn grid(sides: &[f64], wrap: Wrap, whole: bool) -> Vec<LinkClass> {
     (0..sides.len()).flat_map(classes).collect()
 }
 
-/// Meshes: a class for each place in each dimension, both directions at their mirrored places. What feeds a link from a dimension
-/// before depends on the node's place there; it is taken over all places, which gives the mean of the waits, since feeds add up.
+/// Meshes: a class for each place in each dimension, both directions at their mirrored places. What
+/// feeds a link from a dimension before depends on the node's place there; it is taken over all
+/// places, which gives the mean of the waits, since feeds add up.
 fn mesh(sides: &[f64]) -> Vec<LinkClass> {
     let nodes = sides.iter().product::<f64>();
     let scale = nodes / (nodes - 1.0);
@@ -234,7 +243,8 @@ fn fat_tree(nodes: f64, ports: f64, levels: u8) -> Vec<LinkClass> {
     let mut classes = vec![
         class(1.0, vec![]),
         class(leaves_switch, vec![feed(half, leaves_switch / half, 1.0)]),
-        // Down to a node: over the one upper link that serves it, and from the others on its switch.
+        // Down to a node: over the one upper link that serves it, and from the others on its
+        // switch.
         class(1.0, vec![feed(1.0, leaves_switch, leaves_switch), feed(half - 1.0, 1.0 / others, 1.0)]),
     ];
     if levels == 2 {
@@ -256,7 +266,8 @@ fn fat_tree(nodes: f64, ports: f64, levels: u8) -> Vec<LinkClass> {
 fn dragonfly(all: f64, nodes: f64, routers: f64, globals: f64) -> Vec<LinkClass> {
     let pair = 1.0 / (all - 1.0);
     let group = nodes * routers;
-    // To another router of the group: its own nodes, those of the groups it leads to, and messages from other groups.
+    // To another router of the group: its own nodes, those of the groups it leads to, and messages
+    // from other groups.
     let local = nodes * nodes * pair * (1.0 + 2.0 * routers * globals);
     let global = group * group * pair;
     let feed = |links: f64, share, load| Feed { links: links.max(0.0), share, load };

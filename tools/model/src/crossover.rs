@@ -9,8 +9,8 @@ use crate::topology::Topology;
 /// What is compared: families, under a pattern, with parameters.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// The families. Of two that are equally good the one named first is taken; over growing whole sizes, the
-    /// one that was the best already.
+    /// The families. Of two that are equally good the one named first is taken; over growing whole
+    /// sizes, the one that was the best already.
     pub families: Vec<Family>,
     /// The pattern.
     pub pattern: Pattern,
@@ -40,7 +40,8 @@ pub struct Crossover {
 pub struct WholeCrossover {
     /// The first number of nodes for which the next family is best.
     pub first: u64,
-    /// The number of nodes from which on the family before is not best any more; none if it still is at the largest size.
+    /// The number of nodes from which on the family before is not best any more; none if it still
+    /// is at the largest size.
     pub settled: Option<u64>,
     /// The best below.
     pub from: Family,
@@ -52,7 +53,8 @@ pub struct WholeCrossover {
 const DENSITY: f64 = 200.0;
 
 impl Comparison {
-    /// The best family at a size that need not be whole, of those that can have it, and its time; none if no family can.
+    /// The best family at a size that need not be whole, of those that can have it, and its time;
+    /// none if no family can.
     ///
     /// # Errors
     ///
@@ -112,7 +114,8 @@ impl Comparison {
         self.between(middle, high, found)
     }
 
-    /// Where two families are equal, over real-valued sizes from the least that both can have to `most`; the last such place.
+    /// Where two families are equal, over real-valued sizes from the least that both can have to
+    /// `most`; the last such place.
     ///
     /// # Errors
     ///
@@ -123,8 +126,8 @@ impl Comparison {
         Ok(last.map(|change| change.nodes))
     }
 
-    /// Where the best changes over whole sizes up to `most` nodes: each family with the smallest member that has as many nodes as
-    /// are needed.
+    /// Where the best changes over whole sizes up to `most` nodes: each family with the smallest
+    /// member that has as many nodes as are needed.
     ///
     /// # Errors
     ///

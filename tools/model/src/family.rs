@@ -14,8 +14,9 @@ const MOST_DIMENSIONS: u32 = 16;
 
 /// A kind of topology, whose size is open.
 ///
-/// It is written as `ring`, `biring`, `torus:3d`, `bitorus:2d`, `mesh:2d`, `hypercube`, `star`, `fattree2`, `fattree3`, `dragonfly`. Sides
-/// are equal over real-valued sizes, and differ by at most one node over whole ones.
+/// It is written as `ring`, `biring`, `torus:3d`, `bitorus:2d`, `mesh:2d`, `hypercube`, `star`,
+/// `fattree2`, `fattree3`, `dragonfly`. Sides are equal over real-valued sizes, and differ by at
+/// most one node over whole ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
     /// Rings and tori and meshes of a number of dimensions.
@@ -76,7 +77,8 @@ impl Family {
         }
     }
 
-    /// The smallest size from which on the closed forms have a meaning: each dimension two nodes, each tree its levels.
+    /// The smallest size from which on the closed forms have a meaning: each dimension two nodes,
+    /// each tree its levels.
     #[must_use]
     pub fn least(&self) -> f64 {
         self.at_least(2).map_or(f64::INFINITY, |topology| topology.nodes() as f64)

@@ -1,13 +1,15 @@
-//! How long a message takes over a network that one may not have: by topology, size, pattern and load.
+//! How long a message takes over a network that one may not have: by topology, size, pattern and
+//! load.
 //!
-//! A message's way is a list of components ([`Route`]): overhead at both ends, propagation along every link, forwarding through nodes
-//! within a dimension, switching into another dimension or through a switch. What each costs stands in [`Parameters`]; how many there
-//! are follows from the [`Topology`], or for sizes that need not be whole from a [`Family`] and its [`Shape`]. [`Pattern`] says who
-//! sends to whom; [`contention`] what messages wait for each other; [`Comparison`] at which sizes another topology becomes the best, and what
-//! would move those.
+//! A message's way is a list of components ([`Route`]): overhead at both ends, propagation along
+//! every link, forwarding through nodes within a dimension, switching into another dimension or
+//! through a switch. What each costs stands in [`Parameters`]; how many there are follows from the
+//! [`Topology`], or for sizes that need not be whole from a [`Family`] and its [`Shape`].
+//! [`Pattern`] says who sends to whom; [`contention`] what messages wait for each other;
+//! [`Comparison`] at which sizes another topology becomes the best, and what would move those.
 //!
-//! Times are nanoseconds, sizes of messages bytes, rates of links bytes per nanosecond. This is arithmetic alone: no clock, no file, no
-//! dependency.
+//! Times are nanoseconds, sizes of messages bytes, rates of links bytes per nanosecond. This is
+//! arithmetic alone: no clock, no file, no dependency.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::cast_precision_loss,

@@ -40,7 +40,8 @@ pub enum Relay {
 /// Where the time is counted that it takes to put a frame on its first link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstTransmission {
-    /// In the overheads, as in those that were measured end to end: a measured one-hop path contains it.
+    /// In the overheads, as in those that were measured end to end: a measured one-hop path
+    /// contains it.
     InOverhead,
     /// Apart from them, as with a network simulator whose overheads are of the processors alone.
     Apart,
@@ -49,7 +50,8 @@ pub enum FirstTransmission {
 /// The links, all alike.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
-    /// Bytes per nanosecond (1 is 8 Gb/s). Without it nothing can be said of contention, or of store-and-forward.
+    /// Bytes per nanosecond (1 is 8 Gb/s). Without it nothing can be said of contention, or of
+    /// store-and-forward.
     pub bytes_per_ns: Option<f64>,
     /// What a frame has besides the message, bytes.
     pub header_bytes: f64,

@@ -18,19 +18,21 @@ const KNOWN: &str =
 pub enum Pattern {
     /// One message from a random node to another: its mean latency.
     Average,
-    /// One message from a random node to every other node, each sent when the one before it has arrived: the sum of their
-    /// latencies, (N - 1) times the mean.
+    /// One message from a random node to every other node, each sent when the one before it has
+    /// arrived: the sum of their latencies, (N - 1) times the mean.
     Unicasts,
-    /// One message to all nodes along a binomial tree from node 0: who has it sends it on, to the largest subtree first, a message
-    /// each o. The time until the last node has it.
+    /// One message to all nodes along a binomial tree from node 0: who has it sends it on, to the
+    /// largest subtree first, a message each o. The time until the last node has it.
     Multicast,
-    /// One message from every node to every other at once, in turn: the time until all have arrived, if the ends (2o for each message
-    /// sent and received), or the busiest link, are busy without a gap, and the last message goes the longest way.
+    /// One message from every node to every other at once, in turn: the time until all have
+    /// arrived, if the ends (2o for each message sent and received), or the busiest link, are busy
+    /// without a gap, and the last message goes the longest way.
     AllToAll,
-    /// From every node to its neighbours: mean latency. In networks of switches to the node of the next number.
+    /// From every node to its neighbours: mean latency. In networks of switches to the node of the
+    /// next number.
     Neighbour,
-    /// From node r·s + c to node c·s + r, for N = s²: the transposition of a matrix; mean latency. Nodes of the diagonal are
-    /// silent.
+    /// From node r·s + c to node c·s + r, for N = s²: the transposition of a matrix; mean latency.
+    /// Nodes of the diagonal are silent.
     Transpose,
     /// As average, but every node sends this share of its messages to node 0.
     HotSpot(f64),
@@ -58,7 +60,8 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// Transposition needs a square number of nodes; a tree or a transposition of millions of nodes takes too long to follow.
+    /// Transposition needs a square number of nodes; a tree or a transposition of millions of nodes
+    /// takes too long to follow.
     pub fn time_ns(&self, topology: &Topology, parameters: &Parameters) -> Result<f64, ModelError> {
         match self {
             Self::Multicast => tree_time(topology, parameters, |_, _| 0.0),
@@ -116,13 +119,15 @@ impl Pattern {
         Ok(1e9 / (busiest * parameters.transmission_ns()?))
     }
 
-    /// How long it takes when every node sends `rate` messages a second on average, all by this pattern.
+    /// How long it takes when every node sends `rate` messages a second on average, all by this
+    /// pattern.
     ///
     /// For all-to-all, all messages are there at once, whatever the rate.
     ///
     /// # Errors
     ///
-    /// As [`Pattern::time_ns`]; more than the links can carry; too many nodes to list the routes of.
+    /// As [`Pattern::time_ns`]; more than the links can carry; too many nodes to list the routes
+    /// of.
     pub fn loaded(&self, topology: &Topology, parameters: &Parameters, rate: f64) -> Result<Loaded, ModelError> {
         let shape = topology.shape();
         if *self == Self::AllToAll {
@@ -276,8 +281,8 @@ impl Pattern {
 }
 
 impl Family {
-    /// Time of a pattern at a size that need not be whole, with contention if a rate is given (messages per second from each
-    /// node), ns.
+    /// Time of a pattern at a size that need not be whole, with contention if a rate is given
+    /// (messages per second from each node), ns.
     ///
     /// # Errors
     ///
@@ -338,7 +343,8 @@ fn tree_children(parent: u64, nodes: u64) -> impl Iterator<Item = u64> {
     (0..bits).rev().map(move |bit| parent + (1 << bit)).filter(move |child| *child < nodes)
 }
 
-/// When the last node of a binomial tree has the message. A node sends to its largest subtree first, a message each o.
+/// When the last node of a binomial tree has the message. A node sends to its largest subtree
+/// first, a message each o.
 fn tree_time(topology: &Topology, parameters: &Parameters, wait: impl Fn(u64, u64) -> f64) -> Result<f64, ModelError> {
     let nodes = topology.nodes();
     if nodes > MOST_ENUMERATED {

@@ -37,11 +37,12 @@ pub struct Published {
 pub const UNICASTS_NOTE: &str = "The multi-unicast columns of the thesis do not follow from its formulas as printed: the sum of the unicasts to all \
      destinations is (N - 1) times the average latency, and so crosses exactly where the average latency does. Ours is that sum.";
 
-/// D. Gonzalez, "Performance Modeling and Evaluation of Topologies for Low-Latency SCI Systems": nine PCs of 400 MHz with Wulfkit
-/// adapters in 2000.
+/// D. Gonzalez, "Performance Modeling and Evaluation of Topologies for Low-Latency SCI Systems":
+/// nine PCs of 400 MHz with Wulfkit adapters in 2000.
 ///
-/// l_p is half the speed of light over a metre, the others were measured (table 1); the crossover points are table 2. The header of
-/// 16 bytes makes the packet of 40 symbols of 2 bytes that its chapter 4 assumes for 64 bytes.
+/// l_p is half the speed of light over a metre, the others were measured (table 1); the crossover
+/// points are table 2. The header of 16 bytes makes the packet of 40 symbols of 2 bytes that its
+/// chapter 4 assumes for 64 bytes.
 #[must_use]
 pub fn sci2000() -> Preset {
     let published = [(18, 20, 9, 5), (191, 220, 45, 9), (1831, 2050, 232, 18)];

@@ -15,7 +15,8 @@ pub enum Component {
     Switching,
 }
 
-/// How many components of each kind a route has, the two overheads apart; or how many routes have on average.
+/// How many components of each kind a route has, the two overheads apart; or how many routes have
+/// on average.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Components {
     /// Links.
@@ -27,7 +28,8 @@ pub struct Components {
 }
 
 impl Components {
-    /// Of a route that is known by its links and switchings: every vertex between two links forwards or switches.
+    /// Of a route that is known by its links and switchings: every vertex between two links
+    /// forwards or switches.
     #[must_use]
     pub fn of(propagations: f64, switchings: f64) -> Self {
         Self { propagations, forwardings: propagations - switchings - 1.0, switchings }
@@ -50,7 +52,8 @@ impl Components {
     }
 }
 
-/// A place that links join: a node, or a switch. Nodes come first, from 0; switches have the numbers above.
+/// A place that links join: a node, or a switch. Nodes come first, from 0; switches have the
+/// numbers above.
 pub type Vertex = u64;
 
 /// The way from one node to another.

@@ -69,7 +69,8 @@ impl Parameter {
     }
 }
 
-/// How much a quantity changes with a parameter: per cent for each per cent. None where the quantity does not exist nearby.
+/// How much a quantity changes with a parameter: per cent for each per cent. None where the
+/// quantity does not exist nearby.
 ///
 /// # Errors
 ///
@@ -110,8 +111,8 @@ const FURTHEST: f64 = 1e4;
 const DENSITY: f64 = 40.0;
 
 impl Comparison {
-    /// The changes of single parameters that move the crossover point between two families to `nodes`, the cheapest first. A
-    /// parameter that cannot move it there is missing.
+    /// The changes of single parameters that move the crossover point between two families to
+    /// `nodes`, the cheapest first. A parameter that cannot move it there is missing.
     ///
     /// # Errors
     ///
@@ -135,7 +136,8 @@ impl Comparison {
         Ok(changes)
     }
 
-    /// The nearest factor of one parameter at which both are equal at `nodes`, and `to` is better above.
+    /// The nearest factor of one parameter at which both are equal at `nodes`, and `to` is better
+    /// above.
     fn change(&self, parameter: Parameter, from: Family, to: Family, nodes: f64) -> Result<Option<Change>, ModelError> {
         let gap = |factor: f64, nodes: f64| -> Result<f64, ModelError> {
             let parameters = parameter.scaled(&self.parameters, factor);

@@ -27,7 +27,8 @@ struct LinkLoad {
 
 /// The load of every link that flows take, by listing their routes.
 ///
-/// Loads are frames for each message that a node sends on average, as in [`LinkClass`](crate::contention::LinkClass).
+/// Loads are frames for each message that a node sends on average, as in
+/// [`LinkClass`](crate::contention::LinkClass).
 #[derive(Clone, Debug)]
 pub struct LinkLoads {
     links: Vec<LinkLoad>,

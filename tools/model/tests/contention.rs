@@ -1,4 +1,5 @@
-//! The queueing model against a simulation of the links, and its closed forms against listed routes.
+//! The queueing model against a simulation of the links, and its closed forms against listed
+//! routes.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
 use cci_model::{Family, FirstTransmission, Flow, Link, ModelError, Overhead, Parameters, Pattern, Relay, Topology};
@@ -34,7 +35,8 @@ impl Random {
     }
 }
 
-/// Mean wait of a message in front of links that serve first come, first served, in the time that they take for a frame.
+/// Mean wait of a message in front of links that serve first come, first served, in the time that
+/// they take for a frame.
 fn simulated_wait(topology: &Topology, pattern: Pattern, per_node: f64, messages: usize, seed: u64) -> f64 {
     let flows: Vec<Flow> = pattern.flows(topology).unwrap().collect();
     let total: f64 = flows.iter().map(|flow| flow.weight).sum();

@@ -1,4 +1,5 @@
-//! Processes that a measurement starts: this program, executed again with a task instead of a command line.
+//! Processes that a measurement starts: this program, executed again with a task instead of a
+//! command line.
 
 use crate::measure::local;
 use crate::measure::local::EndTask;
@@ -52,8 +53,8 @@ pub(crate) fn command(task: Task) -> Result<Command, UserError> {
     Ok(command)
 }
 
-/// Does the task of this process if a measurement has started it, and returns the status to end with. A program that measures
-/// calls this first in `main`.
+/// Does the task of this process if a measurement has started it, and returns the status to end
+/// with. A program that measures calls this first in `main`.
 #[must_use]
 pub fn run() -> Option<ExitCode> {
     let mut words = std::env::args_os().skip(1);
@@ -64,7 +65,8 @@ pub fn run() -> Option<ExitCode> {
     Some(match done(&order.to_string_lossy()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            // Ends and workers have told their parent already, which reads no more; others tell it so.
+            // Ends and workers have told their parent already, which reads no more; others tell it
+            // so.
             let _ = why.map(|why| writeln!(std::io::stderr(), "{}.", why.0.trim_end_matches('.')));
             ExitCode::FAILURE
         }
@@ -84,7 +86,8 @@ fn done(order: &str) -> Result<(), Option<UserError>> {
     }
 }
 
-/// Asks the kernel to end this process when its parent ends, and looks whether that has happened already.
+/// Asks the kernel to end this process when its parent ends, and looks whether that has happened
+/// already.
 fn die_with(parent: u32) -> Result<(), UserError> {
     let asked = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     asked.map_err(while_doing("cannot bind this process to its parent"))?;

@@ -21,7 +21,8 @@ pub struct Device {
     pub keys: Vec<Key>,
 }
 
-/// The shared library that a build puts beside this program, and an installation into `lib` next to `bin`.
+/// The shared library that a build puts beside this program, and an installation into `lib` next to
+/// `bin`.
 pub fn library_beside() -> Option<PathBuf> {
     let directory = std::env::current_exe().ok()?.parent()?.to_owned();
     let beside = ["libcci.so.2", "libcci.so", "libcci_c.so"].map(|name| directory.join(name));
@@ -51,7 +52,8 @@ pub(crate) fn transport(name: Option<&str>) -> Result<Transport, UserError> {
     Ok(Transport { name: name.unwrap_or_default(), arguments })
 }
 
-/// The name of the transport of a run, and the keys of its devices: of one whose ends are all on this host, or against the server at `uri`.
+/// The name of the transport of a run, and the keys of its devices: of one whose ends are all on
+/// this host, or against the server at `uri`.
 pub(crate) fn device_of_ends(asked: &Device, uri: Option<&str>) -> Result<(String, Vec<Key>), UserError> {
     let name = asked.transport.clone().or_else(|| uri.and_then(client::scheme));
     let transport = transport(name.as_deref())?;
@@ -65,7 +67,8 @@ fn places(key: &str) -> bool {
     key == "ip" || key == "interface"
 }
 
-/// Both ends of a local run meet on the loop-back interface, where the probe is, unless they are told where.
+/// Both ends of a local run meet on the loop-back interface, where the probe is, unless they are
+/// told where.
 pub(crate) fn on_loopback(transport: &str, mut keys: Vec<Key>) -> Vec<Key> {
     if !keys.iter().any(|(key, _)| places(key)) {
         keys.extend(Plan::keys_of_loopback(transport));

@@ -1,8 +1,9 @@
-//! Measuring CCI: runs between two ends, the bare operations beside them, other libraries in turn, and the methods that are more
-//! than a row over size.
+//! Measuring CCI: runs between two ends, the bare operations beside them, other libraries in turn,
+//! and the methods that are more than a row over size.
 //!
-//! Everything here returns what it measured, as rows and findings of [`cci_report`]; nothing prints. Measurements start this
-//! program again for their ends, each in a process of its own: a program that measures calls [`child::run`] first in `main`.
+//! Everything here returns what it measured, as rows and findings of [`cci_report`]; nothing
+//! prints. Measurements start this program again for their ends, each in a process of its own: a
+//! program that measures calls [`child::run`] first in `main`.
 #![deny(unsafe_code)]
 
 pub mod child;

@@ -29,7 +29,8 @@ pub struct Environment {
     /// Times are those of a virtual network, and say nothing of this machine.
     #[serde(default, rename = "virtual")]
     pub is_virtual: bool,
-    /// How the operations travelled; not known of a run that has not begun, or that went through the C library.
+    /// How the operations travelled; not known of a run that has not begun, or that went through
+    /// the C library.
     #[serde(default)]
     pub path: Option<Path>,
 }

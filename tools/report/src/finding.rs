@@ -4,7 +4,8 @@ use super::row::Row;
 use super::statistics::median;
 use serde::{Deserialize, Serialize};
 
-/// Updates that a process of RandomAccess may have decided on and not yet handed over, as the benchmark's rules say.
+/// Updates that a process of RandomAccess may have decided on and not yet handed over, as the
+/// benchmark's rules say.
 pub const LOOK_AHEAD: usize = 1024;
 
 /// One result. New kinds may be added; readers pass over those that they do not know.
@@ -58,7 +59,8 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// The row of these round trips: its figures are those of single ones, where other rows have blocks.
+    /// The row of these round trips: its figures are those of single ones, where other rows have
+    /// blocks.
     #[expect(clippy::cast_precision_loss, reason = "times below 2^52 ns")]
     pub fn onto(&self, row: Row) -> Row {
         let [min_ns, median_ns, p99_ns, p999_ns] =
@@ -195,7 +197,8 @@ pub struct Logp {
     /// Round trip of a lone request.
     #[serde(default)]
     pub round_trip_ns: f64,
-    /// Delay at which the time per message turns from the gap to delay and overheads; absent where the gap hides behind these.
+    /// Delay at which the time per message turns from the gap to delay and overheads; absent where
+    /// the gap hides behind these.
     #[serde(default)]
     pub turn_ns: Option<f64>,
     /// Requests without reply, at most.

@@ -1,8 +1,8 @@
-//! What runs of `cci perf` give, and what is made of it: rows and findings, the documents that hold them, tables, plots, pages,
-//! and the comparison of two builds.
+//! What runs of `cci perf` give, and what is made of it: rows and findings, the documents that hold
+//! them, tables, plots, pages, and the comparison of two builds.
 //!
-//! Nothing here measures, and nothing needs CCI: the tools that measure fill rows and findings, and whoever has only documents
-//! reads them.
+//! Nothing here measures, and nothing needs CCI: the tools that measure fill rows and findings, and
+//! whoever has only documents reads them.
 #![forbid(unsafe_code)]
 
 pub mod comparison;

@@ -11,15 +11,16 @@ pub trait Choice: Copy + Send + Sync + 'static {
     }
 }
 
-/// Declares enumerations whose names are the same on the command line and in JSON. The comment of a value is what it means.
+/// Declares enumerations whose names are the same on the command line and in JSON. The comment of a
+/// value is what it means.
 #[macro_export]
 macro_rules! named {
     ($($(#[$meta:meta])* $vis:vis enum $name:ident {
-        $(#[doc = $about:literal] $variant:ident = $text:literal,)+
+        $($(#[doc = $about:literal])+ $variant:ident = $text:literal,)+
     })+) => {$(
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-        $vis enum $name { $(#[doc = $about] #[serde(rename = $text)] $variant,)+ }
+        $vis enum $name { $($(#[doc = $about])+ #[serde(rename = $text)] $variant,)+ }
 
         impl $name {
             /// The name.
@@ -30,7 +31,7 @@ macro_rules! named {
 
         impl $crate::names::Choice for $name {
             const CHOICES: &'static [(Self, &'static str, &'static str)] =
-                &[$((Self::$variant, $text, $about.trim_ascii()),)+];
+                &[$((Self::$variant, $text, concat!($($about),+).trim_ascii()),)+];
         }
     )+};
 }
@@ -39,7 +40,8 @@ named! {
     pub enum Measurement {
         /// Half round trip: one operation there, one back
         PingPong = "pingpong",
-        /// One operation at a time, each waited for until its SEND event (in shared memory: until it is published)
+        /// One operation at a time, each waited for until its SEND event (in shared memory: until
+        /// it is published)
         OneWay = "oneway",
         /// Operations per second, one direction, as many in flight as there is room
         Rate = "rate",
@@ -125,7 +127,8 @@ named! {
         Udp = "udp",
         /// The same, both ends asleep in poll()
         UdpWake = "udp-wake",
-        /// UDP datagrams over loop-back, 64 in a call, cut and put together by the kernel, none lost
+        /// UDP datagrams over loop-back, 64 in a call, cut and put together by the kernel, none
+        /// lost
         UdpMessages = "udp-messages",
         /// The fastest stream of UDP datagrams over loop-back that loses nothing
         UdpStream = "udp-stream",

@@ -8,7 +8,8 @@ use super::session::Session;
 use super::statistics::Summary;
 use serde::{Deserialize, Serialize};
 
-/// Name and version of the document's format. A change that a reader could stumble over counts the number up.
+/// Name and version of the document's format. A change that a reader could stumble over counts the
+/// number up.
 pub const SCHEMA: &str = "cci-perf/2";
 
 /// One measured point.
@@ -36,7 +37,8 @@ pub struct Row {
     pub p99_ns: f64,
     /// All blocks but one in a thousand took at most so long for each operation.
     pub p999_ns: f64,
-    /// How uncertain the median is, as a part of it: half the range of the medians of six groups of launches, in order of time.
+    /// How uncertain the median is, as a part of it: half the range of the medians of six groups of
+    /// launches, in order of time.
     pub spread: f64,
     /// The spread is within the bound that was asked for.
     pub accurate: bool,
@@ -44,7 +46,8 @@ pub struct Row {
     pub probe: Option<ProbeKind>,
     /// Its median.
     pub probe_ns: Option<f64>,
-    /// The probe's blocks, each beside one of the measured: all but one in a hundred took at most so long.
+    /// The probe's blocks, each beside one of the measured: all but one in a hundred took at most
+    /// so long.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub probe_p99_ns: Option<f64>,
     /// Median to the probe's median.
@@ -182,7 +185,8 @@ pub struct Document {
 }
 
 impl Document {
-    /// What a run gave, whose command line is not known, and why there is no more if it ended early.
+    /// What a run gave, whose command line is not known, and why there is no more if it ended
+    /// early.
     pub fn new(environment: Environment, rows: Vec<Row>, findings: Vec<Finding>, interrupted: Option<String>) -> Self {
         Self {
             schema: SCHEMA.into(),

@@ -34,7 +34,8 @@ pub struct Session {
     pub largest: u64,
 }
 
-/// A ping-pong of messages over a reliable, ordered connection, of endpoints for many threads that poll.
+/// A ping-pong of messages over a reliable, ordered connection, of endpoints for many threads that
+/// poll.
 impl Default for Session {
     fn default() -> Self {
         Self {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// One argument of `--size`: sizes, and whether they came from a range, which may reach beyond what a connection carries.
+/// One argument of `--size`: sizes, and whether they came from a range, which may reach beyond what
+/// a connection carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sizes(pub Vec<u64>);
 

@@ -16,8 +16,9 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// The figures of the samples of each launch, both in order of time; none without a sample. The median is that of the launches'
-    /// medians, the others are over all samples. The spread is that of the launches; of the samples when there was one launch.
+    /// The figures of the samples of each launch, both in order of time; none without a sample. The
+    /// median is that of the launches' medians, the others are over all samples. The spread is that
+    /// of the launches; of the samples when there was one launch.
     pub fn of(launches: impl IntoIterator<Item = Vec<f64>>) -> Option<Self> {
         let launches: Vec<Vec<f64>> = launches.into_iter().filter(|launch| !launch.is_empty()).collect();
         let mut all = launches.concat();
@@ -30,13 +31,15 @@ impl Summary {
     }
 }
 
-/// Groups of samples. Of so many, or more, the least and the greatest median have the true one between them with a probability of 95 %
-/// (for six it is 1 - 2 / 2^6, or 96.9 %), whatever the distribution; of fewer they have not.
+/// Groups of samples. Of so many, or more, the least and the greatest median have the true one
+/// between them with a probability of 95 % (for six it is 1 - 2 / 2^6, or 96.9 %), whatever the
+/// distribution; of fewer they have not.
 const GROUPS: usize = 6;
 
-/// Half of the range of the medians of groups of neighbours. Samples resemble those before and after them, as a machine is faster
-/// now and slower then; to take each for an independent one would promise too much (batch means: B. Schmeiser, "Batch size effects
-/// in the analysis of simulation output", Operations Research 30, 1982).
+/// Half of the range of the medians of groups of neighbours. Samples resemble those before and
+/// after them, as a machine is faster now and slower then; to take each for an independent one
+/// would promise too much (batch means: B. Schmeiser, "Batch size effects in the analysis of
+/// simulation output", Operations Research 30, 1982).
 fn uncertainty(in_time: &[f64]) -> f64 {
     let groups = GROUPS.min(in_time.len());
     let start = |group: usize| group * in_time.len() / groups;
@@ -124,8 +127,8 @@ mod tests {
         assert!(spread(&drifting) > 2.0 * spread(&in_turn), "{} {}", spread(&drifting), spread(&in_turn));
     }
 
-    /// How often, of 1000 times, the true median is within the uncertainty of a measured one, where each launch remembers a part of
-    /// the one before it.
+    /// How often, of 1000 times, the true median is within the uncertainty of a measured one, where
+    /// each launch remembers a part of the one before it.
     fn covered(memory: f64, launches: usize, shuffled: bool) -> u32 {
         let mut random = fastrand::Rng::with_seed(11);
         let mut covered = 0;
@@ -146,7 +149,8 @@ mod tests {
         covered
     }
 
-    // 969 of 1000 are right where launches do not resemble each other; four deviations of that (binomial) are 22.
+    // 969 of 1000 are right where launches do not resemble each other; four deviations of that
+    // (binomial) are 22.
     #[test]
     fn the_true_median_is_within_the_uncertainty_also_where_launches_resemble_their_neighbours() {
         assert!(covered(0.0, 30, false) >= 945, "{}", covered(0.0, 30, false));

@@ -1,5 +1,5 @@
-//! Programs of many nodes over the virtual network of `transports/sim`, with the real protocol engine on every node.
-//! `docs/design/model-simulation.md` has the picture.
+//! Programs of many nodes over the virtual network of `transports/sim`, with the real protocol
+//! engine on every node. `docs/design/model-simulation.md` has the picture.
 
 #![forbid(unsafe_code)]
 

@@ -40,7 +40,8 @@ pub struct Machine {
     pub seed: u64,
 }
 
-/// Links of the graph for one of the machine: itself, and the two ways past the node at its end. These have no bandwidth to share.
+/// Links of the graph for one of the machine: itself, and the two ways past the node at its end.
+/// These have no bandwidth to share.
 const LINKS: u32 = 3;
 
 impl Machine {

@@ -23,7 +23,8 @@ pub(crate) enum Heard {
 /// Set in the cookie of a connection at the side that accepted it.
 pub(crate) const ACCEPTED: u32 = 1 << 31;
 
-/// The program of a node. The cookie of a connection is its number among all of the world, with [`ACCEPTED`] or without.
+/// The program of a node. The cookie of a connection is its number among all of the world, with
+/// [`ACCEPTED`] or without.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) heard: Vec<Heard>,

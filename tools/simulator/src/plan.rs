@@ -1,4 +1,5 @@
-//! A topology and its parameters as a machine, and the analysis of that machine in whole nanoseconds.
+//! A topology and its parameters as a machine, and the analysis of that machine in whole
+//! nanoseconds.
 
 use crate::machine::{Machine, Passage, Route};
 use cci_model::Component;
@@ -28,7 +29,8 @@ pub enum Ends {
 pub struct Plan {
     /// What is simulated.
     pub machine: Machine,
-    /// The same parameters as the simulation has them: in whole nanoseconds, with the engine's header.
+    /// The same parameters as the simulation has them: in whole nanoseconds, with the engine's
+    /// header.
     pub whole: Parameters,
     topology: Topology,
     /// For each vertex, the vertices that it has links to, in order, and the links' numbers.
@@ -63,8 +65,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Parameters that no simulation can have: a message of more than one frame, times beyond a quarter of an hour, a rate of less
-    /// than a byte per second.
+    /// Parameters that no simulation can have: a message of more than one frame, times beyond a
+    /// quarter of an hour, a rate of less than a byte per second.
     pub fn new(
         topology: &Topology,
         parameters: &Parameters,
@@ -196,7 +198,8 @@ fn overlap(parameters: &Parameters, overhead: u64, transmission: u64) -> Result<
     ))
 }
 
-/// A processor that takes `overhead` for the frame of a message, and for others more or less as o(m) says.
+/// A processor that takes `overhead` for the frame of a message, and for others more or less as
+/// o(m) says.
 fn processor(parameters: &Parameters, overhead: u64, overlap: u64, message: u32) -> Processor {
     Processor {
         send_overhead: overhead,

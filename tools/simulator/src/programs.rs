@@ -45,7 +45,8 @@ pub fn alone(world: &mut World, connection: u32) -> Result<u64, Broken> {
     }
 }
 
-/// Every node posts its messages, one whenever its processor is free: `turns` names the connections of each, in order.
+/// Every node posts its messages, one whenever its processor is free: `turns` names the connections
+/// of each, in order.
 ///
 /// # Errors
 ///
@@ -58,7 +59,8 @@ pub fn round(world: &mut World, turns: &[Vec<u32>]) -> Result<Round, Broken> {
     relay(world, turns, |_| &[])
 }
 
-/// As [`round`]; a message's arrival at its node is followed by those that `then` names: the tree of a multicast.
+/// As [`round`]; a message's arrival at its node is followed by those that `then` names: the tree
+/// of a multicast.
 ///
 /// # Errors
 ///
@@ -125,9 +127,9 @@ pub struct Load {
     pub batches: u32,
 }
 
-/// Posts messages at random times: the mean time from posting to arrival of each batch, nanoseconds. `connections` names those of
-/// each node, `weights` has the sums of their weights so far: a connection is drawn by its weight, and a node posts as often as its
-/// weights say together.
+/// Posts messages at random times: the mean time from posting to arrival of each batch,
+/// nanoseconds. `connections` names those of each node, `weights` has the sums of their weights so
+/// far: a connection is drawn by its weight, and a node posts as often as its weights say together.
 ///
 /// # Errors
 ///

@@ -13,7 +13,8 @@ use cci_proto::Attribute;
 use cci_sim::Random;
 use std::fmt;
 
-/// Connections of one run at most. Each takes about 1,500 bytes with its two sides, its route and a message: 6 GiB.
+/// Connections of one run at most. Each takes about 1,500 bytes with its two sides, its route and a
+/// message: 6 GiB.
 pub const MOST_CONNECTIONS: u64 = 4_000_000;
 /// Batches of a run under load.
 const BATCHES: u32 = 20;
@@ -27,9 +28,11 @@ pub struct Setting<'a> {
     pub parameters: &'a Parameters,
     /// Who sends to whom.
     pub pattern: Pattern,
-    /// Messages per second that each node posts at random times (Poisson), instead of one after the other.
+    /// Messages per second that each node posts at random times (Poisson), instead of one after the
+    /// other.
     pub rate: Option<f64>,
-    /// What connections promise. Acknowledgements of reliable ones load links and processors, which the analysis does not know.
+    /// What connections promise. Acknowledgements of reliable ones load links and processors, which
+    /// the analysis does not know.
     pub attribute: Attribute,
     /// Messages that are measured, where the pattern does not say how many there are.
     pub messages: u64,
@@ -48,7 +51,8 @@ pub struct Outcome {
     pub simulated_ns: f64,
     /// Half the width of its interval of 95 %; none of what is no mean.
     pub half_width_ns: Option<f64>,
-    /// Messages that did not take what the analysis says to the nanosecond; none where messages meet.
+    /// Messages that did not take what the analysis says to the nanosecond; none where messages
+    /// meet.
     pub different: Option<u64>,
     /// Messages measured.
     pub messages: u64,
@@ -75,7 +79,8 @@ impl Outcome {
 pub enum SimulationError {
     /// The question.
     Model(ModelError),
-    /// A connection ended, which happens only to reliable ones on a network that is far too slow for them.
+    /// A connection ended, which happens only to reliable ones on a network that is far too slow
+    /// for them.
     Broken(Broken),
 }
 
@@ -202,8 +207,8 @@ fn analysis(setting: &Setting<'_>) -> Result<f64> {
     Ok(setting.pattern.time_ns(setting.topology, &with_header(setting.parameters))?)
 }
 
-/// Each flow once, if there are not many more than messages to be measured; otherwise so many, drawn by their weights. And whether
-/// all are there.
+/// Each flow once, if there are not many more than messages to be measured; otherwise so many,
+/// drawn by their weights. And whether all are there.
 fn chosen(setting: &Setting<'_>) -> Result<(Vec<Flow>, bool)> {
     let all: Vec<Flow> = setting.pattern.flows(setting.topology)?.collect();
     if all.len() as u64 <= setting.messages {

@@ -109,8 +109,8 @@ impl World {
         self.network.grow(|graph| graph.set_route(NodeIndex(from), NodeIndex(to), &hops));
     }
 
-    /// Opens connections, which are numbered on from those that there are, and runs until the network is quiet. Each node asks
-    /// for its own in the order given, a few at a time.
+    /// Opens connections, which are numbered on from those that there are, and runs until the
+    /// network is quiet. Each node asks for its own in the order given, a few at a time.
     ///
     /// # Errors
     ///
@@ -169,8 +169,8 @@ impl World {
         }
     }
 
-    /// Posts a message of the machine's length on a connection. One for which the engine has no buffer now goes as soon as it
-    /// has.
+    /// Posts a message of the machine's length on a connection. One for which the engine has no
+    /// buffer now goes as soon as it has.
     ///
     /// # Panics
     ///
@@ -184,7 +184,8 @@ impl World {
         self.settle(node);
     }
 
-    /// Wakes the program of a node at this time, with [`Happening::Woken`]; replaces what was asked before.
+    /// Wakes the program of a node at this time, with [`Happening::Woken`]; replaces what was asked
+    /// before.
     ///
     /// # Panics
     ///
@@ -200,8 +201,8 @@ impl World {
         self.network.idle_at(NodeIndex(node)).max(self.now())
     }
 
-    /// What happens next. `None`: nothing more until `limit`; time is `limit` then, or where it was if nothing is pending at all
-    /// and the limit is the end of time.
+    /// What happens next. `None`: nothing more until `limit`; time is `limit` then, or where it was
+    /// if nothing is pending at all and the limit is the end of time.
     ///
     /// # Errors
     ///

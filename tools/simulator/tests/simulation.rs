@@ -37,7 +37,8 @@ const TOPOLOGIES: [&str; 10] = [
     "dragonfly:p=2,a=2,h=1",
 ];
 
-/// The bar: a message on an idle, connected network takes what the analysis says, to the nanosecond.
+/// The bar: a message on an idle, connected network takes what the analysis says, to the
+/// nanosecond.
 #[test]
 fn without_contention_every_message_takes_what_the_analysis_says() {
     for topology in TOPOLOGIES {

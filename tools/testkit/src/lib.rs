@@ -1,9 +1,10 @@
 //! Tests of CCI that do not depend on a transport, and what the tests of transports stand on.
 //!
-//! [`conformance!`] turns every rule of the API into one `#[test]` for a device. [`World`] drives several endpoints of one
-//! process from one thread. [`Peer`] is another process of the same test, playing a role of the program `cci-peer`.
-//! [`sm_raw`] speaks the protocol of the transport `sm` byte by byte, to speak it wrongly. [`simulation`] runs the engine in
-//! worlds of bad networks, and sees that it keeps its promises.
+//! [`conformance!`] turns every rule of the API into one `#[test]` for a device. [`World`] drives
+//! several endpoints of one process from one thread. [`Peer`] is another process of the same test,
+//! playing a role of the program `cci-peer`. [`sm_raw`] speaks the protocol of the transport `sm`
+//! byte by byte, to speak it wrongly. [`simulation`] runs the engine in worlds of bad networks, and
+//! sees that it keeps its promises.
 
 #![deny(unsafe_code)]
 
@@ -24,7 +25,8 @@ pub use world::{
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Lets the tests of one binary run one after the other: those that count descriptors or measure time.
+/// Lets the tests of one binary run one after the other: those that count descriptors or measure
+/// time.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

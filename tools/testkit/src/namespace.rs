@@ -10,8 +10,8 @@ use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd};
 use std::process::{Command, Stdio};
 
-/// Puts this process, which has one thread yet, into a network name space of its own, and where it is not the superuser's into a
-/// user name space in which it is.
+/// Puts this process, which has one thread yet, into a network name space of its own, and where it
+/// is not the superuser's into a user name space in which it is.
 ///
 /// # Errors
 ///
@@ -157,8 +157,9 @@ impl Net {
         counts.sum()
     }
 
-    /// Joins this one to another by a cable of this MTU: names of the ends, and their addresses with lengths of prefixes; no
-    /// address where the text is empty. Frames leave one by one, as on a wire, so that each can be lost by itself.
+    /// Joins this one to another by a cable of this MTU: names of the ends, and their addresses
+    /// with lengths of prefixes; no address where the text is empty. Frames leave one by one, as on
+    /// a wire, so that each can be lost by itself.
     ///
     /// # Panics
     ///

@@ -7,8 +7,8 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// A process that plays a role of the program `cci-peer`. It is killed and reaped when dropped, and dies with the thread that
-/// started it.
+/// A process that plays a role of the program `cci-peer`. It is killed and reaped when dropped, and
+/// dies with the thread that started it.
 pub struct Peer {
     child: Child,
     input: Option<ChildStdin>,
@@ -113,7 +113,8 @@ impl Peer {
         kill_process(self.pid(), signal).expect("an own child");
     }
 
-    /// Kills it with SIGKILL and gives a descriptor that is readable once it is dead. Not reaped yet.
+    /// Kills it with SIGKILL and gives a descriptor that is readable once it is dead. Not reaped
+    /// yet.
     ///
     /// # Panics
     ///

@@ -1,7 +1,9 @@
-//! The protocol of the transport `sm` spoken byte by byte (`docs/design/sm.md`), so that tests can speak it wrongly.
+//! The protocol of the transport `sm` spoken byte by byte (`docs/design/sm.md`), so that tests can
+//! speak it wrongly.
 //!
-//! Nothing here is shared with the library: a peer is a Unix socket, three memfds, and what is written into them. Where the document
-//! leaves sizes to the library they are learnt from a HELLO of the library itself ([`learn`]).
+//! Nothing here is shared with the library: a peer is a Unix socket, three memfds, and what is
+//! written into them. Where the document leaves sizes to the library they are learnt from a HELLO
+//! of the library itself ([`learn`]).
 
 use crate::world::{LIMIT, drain};
 use cci::{Connect, Endpoint};
@@ -274,7 +276,8 @@ pub fn raw_connect(uri: &str) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// Waits for a packet of the handshake, while `meanwhile` is called again and again; `None` when the other side has closed.
+/// Waits for a packet of the handshake, while `meanwhile` is called again and again; `None` when
+/// the other side has closed.
 ///
 /// # Panics
 ///
@@ -304,8 +307,8 @@ pub fn await_close(socket: BorrowedFd<'_>, mut meanwhile: impl FnMut()) {
     }
 }
 
-/// The HELLO that an endpoint of this process sends: every field as the library fills it in. `id` is any number that no endpoint
-/// of this process has.
+/// The HELLO that an endpoint of this process sends: every field as the library fills it in. `id`
+/// is any number that no endpoint of this process has.
 ///
 /// # Panics
 ///
@@ -372,7 +375,8 @@ pub struct RawPeer {
 }
 
 impl RawPeer {
-    /// Enters a lane with the endpoint at `uri`, with a HELLO as learnt, while `meanwhile` is called again and again.
+    /// Enters a lane with the endpoint at `uri`, with a HELLO as learnt, while `meanwhile` is
+    /// called again and again.
     ///
     /// # Panics
     ///

@@ -21,7 +21,8 @@ use std::time::Duration;
 /// The system does not let us.
 pub fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
     assert!(!flags.contains(UnshareFlags::FILES), "descriptors are shared by all threads");
-    // SAFETY: descriptors are not unshared, so that none is closed or taken under somebody who owns it.
+    // SAFETY: descriptors are not unshared, so that none is closed or taken under somebody who owns
+    // it.
     unsafe { rustix::thread::unshare_unsafe(flags) }
 }
 
@@ -75,7 +76,8 @@ pub fn become_user(user: u32) {
     assert!(done, "cannot become user {user}: {}", std::io::Error::last_os_error());
 }
 
-/// An event as a binding for C holds it: a pointer that says nothing about who returns it, and when.
+/// An event as a binding for C holds it: a pointer that says nothing about who returns it, and
+/// when.
 #[derive(Clone, Copy, Debug)]
 pub struct RawEvent(NonNull<EventCell>);
 
@@ -141,15 +143,17 @@ impl RawEvent {
         let (address, len) = self.payload();
         let mut bytes = vec![0; len + 1];
         let source = std::ptr::with_exposed_provenance::<u8>(address);
-        // SAFETY: a RECV event has `len` readable bytes and one zero byte after them until it is returned, which it is below only: the
-        // library refuses what was returned before, and the tests hand no copy of this pointer on.
+        // SAFETY: a RECV event has `len` readable bytes and one zero byte after them until it is
+        // returned, which it is below only: the library refuses what was returned before, and the
+        // tests hand no copy of this pointer on.
         unsafe { std::ptr::copy_nonoverlapping(source, bytes.as_mut_ptr(), len + 1) };
         let after = bytes.pop().expect("the byte after");
         self.give_back().expect("borrowed");
         RawPayload { address, bytes, after }
     }
 
-    /// Overwrites the whole payload of a RECV event in place, as programs do, and returns the event. What stood there.
+    /// Overwrites the whole payload of a RECV event in place, as programs do, and returns the
+    /// event. What stood there.
     ///
     /// # Panics
     ///
@@ -201,8 +205,8 @@ pub fn null_memory(len: u64) -> Memory {
     unsafe { Memory::new(std::ptr::null_mut(), len) }
 }
 
-/// Private memory of this process, of no special origin. Its address stays reserved when it is dropped, so that a late write by a
-/// peer could never hit anything else.
+/// Private memory of this process, of no special origin. Its address stays reserved when it is
+/// dropped, so that a late write by a peer could never hit anything else.
 #[derive(Debug)]
 pub struct PrivateMemory {
     base: NonNull<u8>,
@@ -246,8 +250,8 @@ impl PrivateMemory {
 
     /// The range, to be registered.
     pub fn memory(&self) -> Memory {
-        // SAFETY: this type gives no reference into it, and the address is never used for anything else but by `unmap_from`, whose
-        // caller accepts that transfers fail.
+        // SAFETY: this type gives no reference into it, and the address is never used for anything
+        // else but by `unmap_from`, whose caller accepts that transfers fail.
         unsafe { Memory::new(self.base.as_ptr(), self.len as u64) }
     }
 
@@ -261,11 +265,13 @@ impl PrivateMemory {
         self.len == 0
     }
 
-    /// Makes everything from `offset` on (a multiple of the page) inaccessible, so that copies across it are cut.
+    /// Makes everything from `offset` on (a multiple of the page) inaccessible, so that copies
+    /// across it are cut.
     pub fn unmap_from(&mut self, offset: usize) {
         assert!(offset.is_multiple_of(rustix::param::page_size()) && offset < self.len);
         self.mapped = offset;
-        // SAFETY: the end of this mapping, which nobody refers to; it is replaced in one step by an inaccessible one.
+        // SAFETY: the end of this mapping, which nobody refers to; it is replaced in one step by an
+        // inaccessible one.
         unsafe {
             let tail = self.base.as_ptr().add(offset).cast();
             let fixed = MapFlags::PRIVATE | MapFlags::FIXED;
@@ -308,8 +314,8 @@ pub fn inherit_descriptors() {
     }
 }
 
-/// Copies `bytes` by one call of `process_vm_writev` to another process, `times` times one behind the other from `address` on.
-/// Returns how many bytes the kernel copied.
+/// Copies `bytes` by one call of `process_vm_writev` to another process, `times` times one behind
+/// the other from `address` on. Returns how many bytes the kernel copied.
 ///
 /// # Errors
 ///
@@ -320,7 +326,8 @@ pub fn process_write(pid: Pid, address: usize, bytes: &[u8], times: usize) -> st
     let remote =
         libc::iovec { iov_base: std::ptr::without_provenance_mut(address), iov_len: bytes.len().saturating_mul(times) };
     let pid = pid.as_raw_nonzero().get();
-    // SAFETY: the kernel only reads the local bytes, which are a slice; what lies at the remote range is the kernel's to check.
+    // SAFETY: the kernel only reads the local bytes, which are a slice; what lies at the remote
+    // range is the kernel's to check.
     let copied =
         unsafe { libc::process_vm_writev(pid, local.as_ptr(), times as libc::c_ulong, &raw const remote, 1, 0) };
     usize::try_from(copied).map_err(|_| std::io::Error::last_os_error())

@@ -9,7 +9,8 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a test waits for what must happen: much longer than it ever takes, so that a loaded machine fails no test.
+/// How long a test waits for what must happen: much longer than it ever takes, so that a loaded
+/// machine fails no test.
 pub const LIMIT: Duration = Duration::from_secs(30);
 
 /// The device of the transport `sm`.
@@ -138,8 +139,8 @@ pub struct World<'e> {
     idle: Cell<u32>,
 }
 
-/// Steps that find nothing before the processor is offered to others. On a busy machine it comes back after milliseconds, and the
-/// time of a virtual network moves by microseconds a step.
+/// Steps that find nothing before the processor is offered to others. On a busy machine it comes
+/// back after milliseconds, and the time of a virtual network moves by microseconds a step.
 const PATIENCE: u32 = 32;
 
 impl<'e> World<'e> {

@@ -1,5 +1,5 @@
-//! Programs that sleep in every kind of event loop get all of their events, on every transport in real time, with both sides
-//! asleep.
+//! Programs that sleep in every kind of event loop get all of their events, on every transport in
+//! real time, with both sides asleep.
 
 #![forbid(unsafe_code)]
 
@@ -67,7 +67,8 @@ impl Waiter {
             Kind::Poll => readable(&self.handle, limit),
             Kind::Select => select_readable(&self.handle, limit),
             Kind::OneShot => {
-                // Registered anew after each wake-up, as one does who hands the endpoint to another thread meanwhile.
+                // Registered anew after each wake-up, as one does who hands the endpoint to another
+                // thread meanwhile.
                 let flags = Self::flags(Kind::OneShot);
                 epoll::modify(&self.epoll, &self.handle, EventData::new_u64(0), flags).expect("registered");
                 self.epoll_wait(limit)
@@ -332,11 +333,13 @@ fn connected(device: &Device) -> (Endpoint, Endpoint, Connection) {
     }
 }
 
-/// How late an edge may come (`cci.h`): after polling without a pause, and the first one after waiting level-triggered.
+/// How late an edge may come (`cci.h`): after polling without a pause, and the first one after
+/// waiting level-triggered.
 const AFTER_SPINNING: Duration = Duration::from_millis(1);
 const AFTER_WAITING: Duration = Duration::from_millis(16);
 
-/// The median of the times from a send to the edge that tells of it is near what `cci.h` promises. A busy machine holds up some.
+/// The median of the times from a send to the edge that tells of it is near what `cci.h` promises.
+/// A busy machine holds up some.
 fn assert_in_time(mut late: Vec<Duration>, promised: Duration) {
     late.sort();
     let median = late[late.len() / 2];
@@ -386,8 +389,8 @@ fn after_empty_calls(device: &Device, waits: bool) {
     assert_in_time(late, if waits { AFTER_WAITING } else { AFTER_SPINNING });
 }
 
-/// Has the server's last empty call leave an edge to a timer: its handle stays readable, and tells nothing edge-triggered. `prepare`
-/// is what the program does before that call, again and again.
+/// Has the server's last empty call leave an edge to a timer: its handle stays readable, and tells
+/// nothing edge-triggered. `prepare` is what the program does before that call, again and again.
 fn rely_on_timer(server: &Endpoint, waiter: &Waiter, mut prepare: impl FnMut()) {
     let deadline = Instant::now() + LIMIT;
     loop {
@@ -401,8 +404,8 @@ fn rely_on_timer(server: &Endpoint, waiter: &Waiter, mut prepare: impl FnMut()) 
     }
 }
 
-/// Messages without a pause, and a few empty calls between them: the server's handle is in adaptive spin, and its
-/// program needs no edge.
+/// Messages without a pause, and a few empty calls between them: the server's handle is in adaptive
+/// spin, and its program needs no edge.
 fn stream(server: &Endpoint, client: &Endpoint, connection: Connection) {
     for _ in 0..20 {
         client.send(connection, b"soon", Notify::OnFailure(0)).expect("a send");
@@ -417,8 +420,8 @@ fn stream(server: &Endpoint, client: &Endpoint, connection: Connection) {
     drain(client);
 }
 
-/// While the handle is in adaptive spin, or its program spins, nothing but a timer tells an edge-triggered program what comes. `then`: what
-/// another thread of the program does meanwhile.
+/// While the handle is in adaptive spin, or its program spins, nothing but a timer tells an
+/// edge-triggered program what comes. `then`: what another thread of the program does meanwhile.
 fn after_relying_on_timer(device: &Device, spins: bool, then: impl Fn(&Endpoint)) {
     let (server, client, connection) = connected(device);
     let waiter = Waiter::new(&server, Kind::Edge);
@@ -465,7 +468,8 @@ fn arming_keeps_an_edge_of_spinning(device: &Device) {
     after_relying_on_timer(device, true, |server| server.arm().expect("open"));
 }
 
-/// The template of a link has no timer for edges: each empty call of a program that spins gives one.
+/// The template of a link has no timer for edges: each empty call of a program that spins gives
+/// one.
 mod after_spinning {
     use super::*;
 
@@ -495,7 +499,8 @@ fn an_edge_of_the_template_after_adaptive_spin() {
     after_relying_on_timer(&device_of("template", &[]), false, |_| ());
 }
 
-/// An endpoint whose program sleeps after an adaptive spin does not wake it for an edge that nobody needs any more.
+/// An endpoint whose program sleeps after an adaptive spin does not wake it for an edge that nobody
+/// needs any more.
 #[test]
 fn a_sleeper_is_not_woken_by_the_timer_of_an_edge() {
     let (server, client, connection) = connected(&sm_device());

@@ -1,4 +1,5 @@
-//! A hundred endpoints of another process send to one endpoint without pause: none gets much less than another.
+//! A hundred endpoints of another process send to one endpoint without pause: none gets much less
+//! than another.
 
 #![forbid(unsafe_code)]
 
@@ -13,8 +14,8 @@ const WINDOW: Duration = Duration::from_millis(100);
 const WINDOWS: usize = 21;
 const WARM_UP: usize = 5;
 
-/// In the median window of 100 ms no sender gets less than half of its share. The median, since a window in which the machine does
-/// something else has too few messages to be shared out.
+/// In the median window of 100 ms no sender gets less than half of its share. The median, since a
+/// window in which the machine does something else has too few messages to be shared out.
 fn nobody_gets_less_than_half(device: &Device) {
     let _alone = alone();
     let server = open(device);

@@ -1,5 +1,5 @@
-//! What opening an endpoint takes from the allocator, whose failure ends the process: little, because a trial of the address space
-//! before it proves no more than that there was room then.
+//! What opening an endpoint takes from the allocator, whose failure ends the process: little,
+//! because a trial of the address space before it proves no more than that there was room then.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! Where a filter of system calls refuses timers, endpoints work and end all the same, and sleepers see their timeouts. Where it
-//! refuses threads, a connect says so.
+//! Where a filter of system calls refuses timers, endpoints work and end all the same, and sleepers
+//! see their timeouts. Where it refuses threads, a connect says so.
 
 #![forbid(unsafe_code)]
 

@@ -25,10 +25,12 @@ fn count(pair: &mut impl FnMut()) -> (u64, Duration) {
     (allocations() - before, begun.elapsed() / PAIRS)
 }
 
-/// Asserts that pairs of registration and deregistration allocate nothing, and take no longer than the limit.
+/// Asserts that pairs of registration and deregistration allocate nothing, and take no longer than
+/// the limit.
 fn measure(what: &str, pair: &mut impl FnMut()) {
     (0..100).for_each(|_| pair());
-    // The best of three, since other threads of the process allocate at times, and the machine may have other work.
+    // The best of three, since other threads of the process allocate at times, and the machine may
+    // have other work.
     let (allocated, each) = (0..3).map(|_| count(pair)).min().expect("three");
     assert_eq!(allocated, 0, "allocations in {PAIRS} pairs: {what}");
     assert!(each < LIMIT, "{what} takes {each:?}");

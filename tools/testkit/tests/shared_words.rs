@@ -29,8 +29,8 @@ fn add(world: &World<'_>, client: &Endpoint, target: &Registration<Arc<SharedMem
     bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word)).collect()
 }
 
-/// A word in a mapped segment, which `sm` changes itself, and which the owner changes for a client over `sock`, at the same time:
-/// every operation counts, and no two bring the same value.
+/// A word in a mapped segment, which `sm` changes itself, and which the owner changes for a client
+/// over `sock`, at the same time: every operation counts, and no two bring the same value.
 #[test]
 fn a_mapped_word_agrees_with_one_that_its_owner_changes() {
     let memory = Arc::new(SharedMemory::new(4096).expect("memory"));

@@ -1,4 +1,5 @@
-//! The transport `sim` keeps every rule of the API, over a network without faults and over a bad one.
+//! The transport `sim` keeps every rule of the API, over a network without faults and over a bad
+//! one.
 
 #![forbid(unsafe_code)]
 
@@ -9,7 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const MULTICAST: (&str, &str) =
     ("connect::multicast_without_multicast", "sim has multicast: a URI of an endpoint is refused as no group's");
 
-/// A device of a network of its own: virtual time moves only when all endpoints of a network let it.
+/// A device of a network of its own: virtual time moves only when all endpoints of a network let
+/// it.
 fn device(keys: &[(&str, &str)]) -> Device {
     static LAST: AtomicU32 = AtomicU32::new(0);
     let network = format!("net{}", LAST.fetch_add(1, Ordering::Relaxed));
@@ -31,10 +33,12 @@ fn bad() -> Device {
 const TIMES_OUT: (&str, &str) = ("?connect::connect_times_out", "the time is virtual");
 const NEVER_POLLS: (&str, &str) = ("?flow::peer_that_never_polls", "the time is virtual");
 
-/// The handle is readable whenever virtual time may move; how often that is for nothing depends on the other thread's speed.
+/// The handle is readable whenever virtual time may move; how often that is for nothing depends on
+/// the other thread's speed.
 const ROOM_WAKES: (&str, &str) = ("?handle::room_wakes", "counts how often the handle is readable for nothing");
 
-/// They wait until one handle is quiet, for which the other endpoint would have to let virtual time go on.
+/// They wait until one handle is quiet, for which the other endpoint would have to let virtual time
+/// go on.
 const ROOM_IS_TOLD: (&str, &str) = ("?handle::room_is_told", "a quiet handle takes seconds");
 const RETURN_WAKES: (&str, &str) = ("?handle::returned_event_wakes_the_refused", "a quiet handle takes seconds");
 

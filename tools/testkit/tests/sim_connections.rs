@@ -1,4 +1,5 @@
-//! Very many connections of one engine: what they take, and what polling costs then. In virtual time; the clients are frames.
+//! Very many connections of one engine: what they take, and what polling costs then. In virtual
+//! time; the clients are frames.
 
 use cci_instruments::{CountingAllocator, bytes_in_use};
 use cci_testkit::simulation::crowd::{Crowd, FORGOTTEN};
@@ -12,7 +13,8 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 /// Memory is counted for the whole process: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Connections of the large engine, and with them as many as a debug build opens in reasonable time.
+/// Connections of the large engine, and with them as many as a debug build opens in reasonable
+/// time.
 const MANY: u32 = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
 /// What they may take, bytes for each: 256 MiB for a million.
 const SHARE: usize = 268;

@@ -1,5 +1,6 @@
-//! Groups in bad networks, at random: endpoints that join, leave and send, in virtual time. Whatever a member hears was sent to its
-//! group while it was one, byte for byte; in a good network every member hears everything once.
+//! Groups in bad networks, at random: endpoints that join, leave and send, in virtual time.
+//! Whatever a member hears was sent to its group while it was one, byte for byte; in a good network
+//! every member hears everything once.
 
 #![forbid(unsafe_code)]
 
@@ -12,8 +13,8 @@ const ENDPOINTS: usize = 4;
 const GROUPS: usize = 3;
 /// Things that happen in a run.
 const STEPS: u64 = 400;
-/// Polls of all endpoints that find nothing, after which nothing is on its way: each lets a microsecond pass at least, and a frame takes
-/// 2 and waits for 20 at most.
+/// Polls of all endpoints that find nothing, after which nothing is on its way: each lets a
+/// microsecond pass at least, and a frame takes 2 and waits for 20 at most.
 const QUIET: u32 = 200;
 
 /// A message: who sent it, to which group, which it is; then bytes that follow from these.

@@ -34,7 +34,8 @@ fn grown() -> (Lab, Index) {
     (lab, client)
 }
 
-/// Sends messages, of which some are under way when all links become as `narrow`; all of them arrive, in order.
+/// Sends messages, of which some are under way when all links become as `narrow`; all of them
+/// arrive, in order.
 fn shrink(narrow: &LinkSettings) -> Duration {
     let (mut lab, client) = grown();
     for number in 0..50 {

@@ -1,4 +1,5 @@
-//! A peer that goes wrong: it stops reading, disappears, or starts anew; and frames that are not its own. In virtual time.
+//! A peer that goes wrong: it stops reading, disappears, or starts anew; and frames that are not
+//! its own. In virtual time.
 
 use cci_proto::engine::Index;
 use cci_proto::wire::{Ack, Close, Data, Header, Kind, Reset, flags, seal};
@@ -244,7 +245,8 @@ fn replayed_frames_change_nothing() {
     }
 }
 
-/// Frames of an attacker who knows the addresses but has seen nothing, and guesses some of the numbers.
+/// Frames of an attacker who knows the addresses but has seen nothing, and guesses some of the
+/// numbers.
 fn guesses(to: u64, from: u64, number: u32) -> Vec<Vec<u8>> {
     let header = |kind| Header { kind, to, from, number, time: 0 };
     let mut frames = Vec::new();

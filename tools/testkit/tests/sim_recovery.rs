@@ -1,5 +1,5 @@
-//! What a loss costs, in virtual time: one frame is lost, and the message is there within three round trips. The twins lose
-//! more, or nothing, so that the threshold tells.
+//! What a loss costs, in virtual time: one frame is lost, and the message is there within three
+//! round trips. The twins lose more, or nothing, so that the threshold tells.
 
 use cci_testkit::simulation::recovery::{ROUND_TRIP, deliver};
 

@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 /// Seeds that every run of the tests tries.
 const SEEDS: std::ops::Range<u64> = 1..41;
 
-/// What became of a seed: the trace hash, or the rule that was broken; and what happened in its world.
+/// What became of a seed: the trace hash, or the rule that was broken; and what happened in its
+/// world.
 type Run = (Result<u64, Violation>, Totals);
 
 /// The runs of [`SEEDS`], once for all tests that look at them.
@@ -97,7 +98,8 @@ fn a_retransmission_with_other_content_is_found() {
 
 #[test]
 fn what_a_calm_network_needs_no_retransmission_for_is_not_disturbed_by_damage_to_it() {
-    // The twin: the damage is in retransmissions alone, so that a network without faults does not show it.
+    // The twin: the damage is in retransmissions alone, so that a network without faults does not
+    // show it.
     for seed in [1, 2, 3] {
         let calm = || Plan { think: 200_000, ..Plan::new(seed).calm() };
         let (outcome, totals) = run_plan(calm(), Tamper::None);

@@ -24,8 +24,8 @@ fn reap(endpoint: &Endpoint, kind: EventKind) {
     }
 }
 
-/// One test only, since the allocator counts for the whole process: messages of each size class and both kinds of completion,
-/// then RMA of either origin.
+/// One test only, since the allocator counts for the whole process: messages of each size class and
+/// both kinds of completion, then RMA of either origin.
 #[test]
 fn no_allocation_in_100_000_messages_and_rma() {
     let (a, b) = (open(&sm_device()), open(&sm_device()));
@@ -50,7 +50,8 @@ fn no_allocation_in_100_000_messages_and_rma() {
         let (source, target) = (origin.allocate(70_000), origin.allocate(70_000));
         let local = a.register_memory(source.memory(), Rights::NONE).expect("a registration");
         let remote = b.register_memory(target.memory(), Rights::READ_WRITE).expect("a registration");
-        // Registering belongs to the control path; what it has peers do is over before the count begins.
+        // Registering belongs to the control path; what it has peers do is over before the count
+        // begins.
         for _ in 0..10_000 {
             assert!(a.get_event().expect("usable").is_none() && b.get_event().expect("usable").is_none());
         }

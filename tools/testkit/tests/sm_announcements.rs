@@ -1,5 +1,5 @@
-//! Segments of library memory are announced to peers of `sm`. A peer that makes no calls costs neither descriptors nor memory, and
-//! knows all that there is once it goes on.
+//! Segments of library memory are announced to peers of `sm`. A peer that makes no calls costs
+//! neither descriptors nor memory, and knows all that there is once it goes on.
 
 #![forbid(unsafe_code)]
 
@@ -85,8 +85,8 @@ impl Known {
     }
 }
 
-/// Allocates, registers, deregisters and frees, again and again. Each segment waited for the peer with its descriptor: after some 1,000
-/// rounds there was none left.
+/// Allocates, registers, deregisters and frees, again and again. Each segment waited for the peer
+/// with its descriptor: after some 1,000 rounds there was none left.
 #[test]
 fn peer_that_makes_no_calls_takes_neither_descriptors_nor_memory() {
     let _alone = alone();
@@ -106,7 +106,8 @@ fn peer_that_makes_no_calls_takes_neither_descriptors_nor_memory() {
     }
 }
 
-/// More segments than wait by number, some of them gone before the peer reads: it is sent those that live, each once.
+/// More segments than wait by number, some of them gone before the peer reads: it is sent those
+/// that live, each once.
 #[test]
 fn peer_that_goes_on_learns_what_there_is() {
     let _alone = alone();

@@ -1,4 +1,5 @@
-//! BLOCKING calls of `sm` sleep while they wait, also while events wait for a program that does not take them meanwhile.
+//! BLOCKING calls of `sm` sleep while they wait, also while events wait for a program that does not
+//! take them meanwhile.
 
 #![forbid(unsafe_code)]
 
@@ -47,8 +48,9 @@ fn blocking_send_sleeps_though_events_wait() {
     assert_eq!(drain(&a), 0);
 }
 
-/// Room wakes such a sleeper at once, in most rounds before a bare sleep that begins with the room ends. The bare sleep is shorter
-/// than the 100 ms after which the sender looks by itself, and as late as the sender on a loaded machine.
+/// Room wakes such a sleeper at once, in most rounds before a bare sleep that begins with the room
+/// ends. The bare sleep is shorter than the 100 ms after which the sender looks by itself, and as
+/// late as the sender on a loaded machine.
 #[test]
 fn room_wakes_a_blocking_send_though_events_wait() {
     let _alone = alone();
@@ -66,7 +68,8 @@ fn room_wakes_a_blocking_send_though_events_wait() {
                 done.store(true, Ordering::Release);
                 (outcome, thread_time() - used)
             });
-            // Long enough for the sender to sleep; if it does not, the round proves nothing, and fails nothing.
+            // Long enough for the sender to sleep; if it does not, the round proves nothing, and
+            // fails nothing.
             std::thread::sleep(Duration::from_millis(20));
             let bare = scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(60));

@@ -1,4 +1,5 @@
-//! Peers of `sm` that are in the midst of an RMA while the target closes, deregisters, or executes another program.
+//! Peers of `sm` that are in the midst of an RMA while the target closes, deregisters, or executes
+//! another program.
 
 #![forbid(unsafe_code)]
 
@@ -20,7 +21,8 @@ use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 const LEN: usize = 1 << 16;
-/// What the quickest of several calls may take; 100 ms are promised. A machine that is busy with other tests holds some up, not all.
+/// What the quickest of several calls may take; 100 ms are promised. A machine that is busy with
+/// other tests holds some up, not all.
 const BOUND: Duration = Duration::from_millis(300);
 
 /// An endpoint with a registration, and a peer that announces a copy of it and does not go on.
@@ -87,7 +89,8 @@ fn close_while_a_peer_copies(id: u32) -> Duration {
     took
 }
 
-/// Of a peer that has closed its socket nothing is waited for, whatever its announcement says: it has executed another program.
+/// Of a peer that has closed its socket nothing is waited for, whatever its announcement says: it
+/// has executed another program.
 #[test]
 fn announcement_of_a_peer_that_is_gone_does_not_count() {
     let _alone = alone();
@@ -125,8 +128,8 @@ fn deregistration_names_the_peer_that_copies() {
     drop(stuck.memory);
 }
 
-/// A registration is dropped without waiting. Its memory stays with the endpoint until the copy is over, and with the library where
-/// the endpoint closes first.
+/// A registration is dropped without waiting. Its memory stays with the endpoint until the copy is
+/// over, and with the library where the endpoint closes first.
 #[test]
 fn memory_of_a_dropped_registration_stays_while_a_peer_copies() {
     let _alone = alone();
@@ -157,8 +160,9 @@ fn memory_of_a_dropped_registration_stays_while_a_peer_copies() {
     drop(memory);
 }
 
-/// The kernel promises what the length of a call relies on: a call that is under way when its target executes another program goes on
-/// in the old address space. Only the second call, which begins afterwards, reaches the new program.
+/// The kernel promises what the length of a call relies on: a call that is under way when its
+/// target executes another program goes on in the old address space. Only the second call, which
+/// begins afterwards, reaches the new program.
 #[test]
 fn call_under_way_stays_in_the_address_space_that_it_began_in() {
     let _alone = alone();
@@ -188,8 +192,8 @@ fn call_under_way_stays_in_the_address_space_that_it_began_in() {
     assert!(overlapped, "no call was under way while the new program ran");
 }
 
-/// RMA into a process that executes another program ends with its endpoint. It went on by the process's number into whatever the new
-/// program had at these addresses.
+/// RMA into a process that executes another program ends with its endpoint. It went on by the
+/// process's number into whatever the new program had at these addresses.
 #[test]
 fn program_that_a_peer_executes_is_not_written() {
     let _alone = alone();
@@ -233,7 +237,8 @@ impl Target {
     }
 }
 
-/// The kernel copies nothing to a process whose first thread has ended. Such a peer lives, and RMA goes another way.
+/// The kernel copies nothing to a process whose first thread has ended. Such a peer lives, and RMA
+/// goes another way.
 #[test]
 fn peer_whose_first_thread_has_ended_is_written() {
     let _alone = alone();
@@ -255,7 +260,8 @@ fn peer_whose_first_thread_has_ended_is_written() {
     assert!(report.rma_path.contains("slots") && report.why.contains("refuses process_vm"), "{report:?}");
 }
 
-/// Writes to a peer of this role, which executes another program meanwhile, until the connection breaks.
+/// Writes to a peer of this role, which executes another program meanwhile, until the connection
+/// breaks.
 fn write_until_refused(role: &str, round: &str) {
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);

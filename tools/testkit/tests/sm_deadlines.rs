@@ -1,5 +1,6 @@
-//! Deadlines, handles and descriptors in `sm`: time counts from when an operation begins, whoever sleeps on the handle
-//! is woken for it, and an endpoint without descriptors waits without losing peers.
+//! Deadlines, handles and descriptors in `sm`: time counts from when an operation begins, whoever
+//! sleeps on the handle is woken for it, and an endpoint without descriptors waits without losing
+//! peers.
 
 #![forbid(unsafe_code)]
 
@@ -30,7 +31,8 @@ fn rma<'a>(local: &'a RmaHandle, remote: &'a RmaHandle, len: usize) -> Rma<'a> {
     Rma::new(local, remote, len as u64)
 }
 
-/// Calls `poll` as long as the handle is readable: afterwards the endpoint is armed and relies on being woken.
+/// Calls `poll` as long as the handle is readable: afterwards the endpoint is armed and relies on
+/// being woken.
 fn fall_asleep(handle: &OwnedFd, mut poll: impl FnMut()) {
     let begun = Instant::now();
     while readable(handle, Duration::ZERO) {
@@ -67,8 +69,8 @@ impl Drop for NoDescriptors {
     }
 }
 
-/// The send timeout of an RMA counts from its call. It counted from the last time that the endpoint was polled, so that
-/// an RMA after a pause ended at once, half copied.
+/// The send timeout of an RMA counts from its call. It counted from the last time that the endpoint
+/// was polled, so that an RMA after a pause ended at once, half copied.
 #[test]
 fn timeout_of_an_rma_counts_from_its_call() {
     let _alone = alone();
@@ -86,8 +88,8 @@ fn timeout_of_an_rma_counts_from_its_call() {
     assert_eq!(world.sent(0), 1);
 }
 
-/// The timeout of an RMA that waits behind other operations wakes a sleeping program. The timer of an armed endpoint
-/// was not set for it, and the program slept on.
+/// The timeout of an RMA that waits behind other operations wakes a sleeping program. The timer of
+/// an armed endpoint was not set for it, and the program slept on.
 #[test]
 fn timeout_of_a_waiting_rma_wakes_a_sleeper() {
     let _alone = alone();
@@ -98,12 +100,13 @@ fn timeout_of_a_waiting_rma_wakes_a_sleeper() {
     let (_target, remote) = registered(&b, 4096, Rights::READ_WRITE);
     a.set_option(timed, ConnectionOption::SendTimeout, Duration::from_millis(200)).expect("an option");
     let handle = a.handle().expect("a handle");
-    // More than a ring has entries, and B is not polled: the rest waits, in the queue that the RMA joins.
+    // More than a ring has entries, and B is not polled: the rest waits, in the queue that the RMA
+    // joins.
     for number in 0..300 {
         a.send(full, b"x", Notify::OnFailure(number)).expect("a send");
     }
-    // Asleep for longer than the second after which the endpoint may look at its lanes: no other timer is left that
-    // could wake it.
+    // Asleep for longer than the second after which the endpoint may look at its lanes: no other
+    // timer is left that could wake it.
     let begun = Instant::now();
     while readable(&handle, Duration::from_millis(1300)) {
         assert!(begun.elapsed() < LIMIT, "the endpoint does not fall asleep");
@@ -115,8 +118,9 @@ fn timeout_of_a_waiting_rma_wakes_a_sleeper() {
     assert_eq!((event.outcome(), event.context()), (Err(Failure::TimedOut), 1));
 }
 
-/// The keepalive of a connection that is accepted while the program sleeps wakes it when the peer stays silent. Only
-/// the wake-up for the CONNECT event came; the timer was not set for the new connection.
+/// The keepalive of a connection that is accepted while the program sleeps wakes it when the peer
+/// stays silent. Only the wake-up for the CONNECT event came; the timer was not set for the new
+/// connection.
 #[test]
 fn keepalive_of_a_connection_accepted_meanwhile_wakes_a_sleeper() {
     let _alone = alone();
@@ -147,8 +151,9 @@ fn keepalive_of_a_connection_accepted_meanwhile_wakes_a_sleeper() {
     }
 }
 
-/// Events of a one-thread endpoint may be returned by other threads; when messages wait for the buffers that this
-/// frees, the handle becomes readable. Its own thread slept on, although both messages and buffers were there.
+/// Events of a one-thread endpoint may be returned by other threads; when messages wait for the
+/// buffers that this frees, the handle becomes readable. Its own thread slept on, although both
+/// messages and buffers were there.
 #[test]
 fn buffers_returned_by_another_thread_wake_a_sleeper() {
     let _alone = alone();
@@ -176,8 +181,8 @@ fn buffers_returned_by_another_thread_wake_a_sleeper() {
     }
 }
 
-/// A listener that cannot accept for want of descriptors rests. Without the rest, the socket that waits keeps the
-/// handle readable, and a program that sleeps on it spins.
+/// A listener that cannot accept for want of descriptors rests. Without the rest, the socket that
+/// waits keeps the handle readable, and a program that sleeps on it spins.
 #[test]
 fn listener_without_descriptors_rests() {
     let _alone = alone();
@@ -202,8 +207,9 @@ fn listener_without_descriptors_rests() {
     drop(waiting);
 }
 
-/// A listener that rests tries again by timer, so that a sleeping program misses nobody once there are descriptors.
-/// When the accept failed within the tick of the last look, no timer was set, and the program slept on for ever.
+/// A listener that rests tries again by timer, so that a sleeping program misses nobody once there
+/// are descriptors. When the accept failed within the tick of the last look, no timer was set, and
+/// the program slept on for ever.
 #[test]
 fn listener_that_rests_wakes_a_sleeper_when_there_are_descriptors() {
     let _alone = alone();
@@ -223,8 +229,9 @@ fn listener_that_rests_wakes_a_sleeper_when_there_are_descriptors() {
     });
 }
 
-/// A descriptor that does not fit into the process costs direct copies, not the connection. The endpoint took the
-/// packet whose descriptor the kernel had cut off for a broken one, and closed the lane.
+/// A descriptor that does not fit into the process costs direct copies, not the connection. The
+/// endpoint took the packet whose descriptor the kernel had cut off for a broken one, and closed
+/// the lane.
 #[test]
 fn segment_for_which_there_is_no_descriptor_does_not_close_the_lane() {
     let _alone = alone();
@@ -251,8 +258,9 @@ fn segment_for_which_there_is_no_descriptor_does_not_close_the_lane() {
     assert!(arrived == pattern(1, LEN), "other bytes arrived");
 }
 
-/// Closing takes processor time in proportion to the connections, with generous room for noise. Each connection was
-/// searched for among all, so that eight times as many took sixty times as long.
+/// Closing takes processor time in proportion to the connections, with generous room for noise.
+/// Each connection was searched for among all, so that eight times as many took sixty times as
+/// long.
 #[test]
 fn closing_takes_time_in_proportion_to_the_connections() {
     let _alone = alone();
@@ -287,7 +295,8 @@ fn processor_time_of_closing(count: usize) -> Duration {
     thread_time() - before
 }
 
-/// Waits for the last third of a millisecond: a clock that is read in whole milliseconds is then furthest behind.
+/// Waits for the last third of a millisecond: a clock that is read in whole milliseconds is then
+/// furthest behind.
 fn late_in_a_millisecond() {
     loop {
         let nanos = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic).tv_nsec % 1_000_000;
@@ -298,7 +307,8 @@ fn late_in_a_millisecond() {
     }
 }
 
-/// A connect never times out early. Its deadline counted from the millisecond that had begun, up to 1 ms before the call.
+/// A connect never times out early. Its deadline counted from the millisecond that had begun, up to
+/// 1 ms before the call.
 #[test]
 fn timeout_of_a_connect_is_never_early() {
     let _alone = alone();
@@ -315,7 +325,8 @@ fn timeout_of_a_connect_is_never_early() {
     }
 }
 
-/// Nor does a send. Its time counted from the last tick of the coarse clock, up to 4 ms before the call.
+/// Nor does a send. Its time counted from the last tick of the coarse clock, up to 4 ms before the
+/// call.
 #[test]
 fn timeout_of_a_send_is_never_early() {
     let _alone = alone();
@@ -344,7 +355,8 @@ fn timeout_of_a_send_is_never_early() {
     }
 }
 
-/// What an endpoint expects and takes back leaves nothing: its one send buffer is free again, and no event comes.
+/// What an endpoint expects and takes back leaves nothing: its one send buffer is free again, and
+/// no event comes.
 #[test]
 fn expectation_that_is_taken_back_leaves_nothing() {
     let _alone = alone();

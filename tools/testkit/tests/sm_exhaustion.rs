@@ -1,4 +1,5 @@
-//! Hostile peers of `sm` that want to use up what the endpoint has: memory, descriptors, address space. And lies about sizes.
+//! Hostile peers of `sm` that want to use up what the endpoint has: memory, descriptors, address
+//! space. And lies about sizes.
 
 #![forbid(unsafe_code)]
 
@@ -32,7 +33,8 @@ fn accepted(endpoint: &Endpoint, hello: &Packet, max_send_size: u32) -> (RawPeer
     (peer, connection)
 }
 
-/// A client whose lane has small slots claims to take large messages: no message may be larger than what the lane holds.
+/// A client whose lane has small slots claims to take large messages: no message may be larger than
+/// what the lane holds.
 #[test]
 fn hostile_claim_of_more_than_the_lane_holds() {
     let _alone = alone();
@@ -54,8 +56,8 @@ fn hostile_claim_of_more_than_the_lane_holds() {
     assert_eq!(behind, [0; 64], "written behind the slot");
 }
 
-/// A peer sends one frame again and again and takes no answer: the endpoint closes the lane, or takes no more, or drops what it
-/// cannot answer, but its memory does not grow.
+/// A peer sends one frame again and again and takes no answer: the endpoint closes the lane, or
+/// takes no more, or drops what it cannot answer, but its memory does not grow.
 fn floods(what: &str, kind: u8, body: [u32; 14]) {
     let mut victim = Peer::spawn(PROGRAM, "echo", &[]);
     let uri = victim.line();

@@ -1,4 +1,5 @@
-//! Connects of `sm` that were given up, and answers that nobody takes, pile up nowhere and end no connection of a healthy peer.
+//! Connects of `sm` that were given up, and answers that nobody takes, pile up nowhere and end no
+//! connection of a healthy peer.
 
 #![forbid(unsafe_code)]
 
@@ -10,8 +11,9 @@ use std::time::{Duration, Instant};
 
 const RO: Attribute = Attribute::ReliableOrdered;
 
-/// A peer makes no calls while connects to it are given up by the thousand. Each CONNECT frame stayed in the queue; when the peer went
-/// on, its first answers met the limit of what may wait, and it was dropped with its established connection.
+/// A peer makes no calls while connects to it are given up by the thousand. Each CONNECT frame
+/// stayed in the queue; when the peer went on, its first answers met the limit of what may wait,
+/// and it was dropped with its established connection.
 #[test]
 fn connects_that_were_given_up_take_no_memory_and_end_no_connection() {
     const BATCH: u64 = 4_000;
@@ -48,8 +50,8 @@ fn connects_that_were_given_up_take_no_memory_and_end_no_connection() {
     assert_eq!(world.message(1), b"alive");
 }
 
-/// A peer asks and asks and takes no answer, while the program rejects whatever comes: the endpoint stops to take requests. All go on
-/// once the peer takes answers.
+/// A peer asks and asks and takes no answer, while the program rejects whatever comes: the endpoint
+/// stops to take requests. All go on once the peer takes answers.
 #[test]
 fn requests_wait_for_a_peer_that_takes_no_answers() {
     const COUNT: u32 = 20_000;

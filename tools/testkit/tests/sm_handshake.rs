@@ -1,4 +1,5 @@
-//! Handshakes of `sm` that go wrong, at either side: refused with a sentence, closed, or waited for; never anyone else's harm.
+//! Handshakes of `sm` that go wrong, at either side: refused with a sentence, closed, or waited
+//! for; never anyone else's harm.
 
 #![forbid(unsafe_code)]
 
@@ -69,8 +70,8 @@ impl Site {
         [lane, memfd(self.hello.word64(field::REGISTRY_LEN), REGISTRY_SEALS), memfd(READY_LEN, LANE_SEALS)]
     }
 
-    /// Sends a HELLO with descriptors: `Some(sentence)` when it is refused, `None` when the lane is closed without one. It must not
-    /// be welcomed.
+    /// Sends a HELLO with descriptors: `Some(sentence)` when it is refused, `None` when the lane is
+    /// closed without one. It must not be welcomed.
     fn offer(&self, what: &str, hello: &[u8], descriptors: &[BorrowedFd<'_>]) -> Option<String> {
         let socket = raw_connect(self.server.uri()).expect("it listens");
         send_packet(socket.as_fd(), hello, descriptors).expect("a fresh socket");
@@ -300,7 +301,8 @@ fn hostile_servers_end_a_connect_with_one_failure() {
     ];
     for (number, (what, answer)) in (0u32..).zip(answers) {
         let what = format!("a server that {what}");
-        // One that closes at once does so by dropping its socket in `false_server`; until then it is silent.
+        // One that closes at once does so by dropping its socket in `false_server`; until then it
+        // is silent.
         let failure = false_server(&what, 96_000 + number, answer);
         let silent = number == 0;
         assert!(refused.contains(&failure) || (silent && failure == Failure::TimedOut), "{what}: {failure:?}");
@@ -337,7 +339,8 @@ fn connect_that_timed_out_is_withdrawn() {
     assert_eq!(drain(&endpoint), 0);
 }
 
-/// The library connects to a false server that gives this answer: why the connect failed, as the event says.
+/// The library connects to a false server that gives this answer: why the connect failed, as the
+/// event says.
 fn reason_after(id: u32, answer: impl FnOnce(&OwnedFd, Packet)) -> String {
     let endpoint = open(&sm_device());
     let listener = RawListener::bind(id, 4);
@@ -353,8 +356,9 @@ fn reason_after(id: u32, answer: impl FnOnce(&OwnedFd, Packet)) -> String {
     reason
 }
 
-/// Who connects to an endpoint that speaks another version reads in its CONNECT event what that one says. The sentence is
-/// the library's own: a library refuses the HELLO of another version, and its REFUSE goes to the client of this one.
+/// Who connects to an endpoint that speaks another version reads in its CONNECT event what that one
+/// says. The sentence is the library's own: a library refuses the HELLO of another version, and its
+/// REFUSE goes to the client of this one.
 #[test]
 fn connect_to_another_version_says_why() {
     let _alone = alone();
@@ -387,8 +391,8 @@ fn hostile_sentence_of_a_refusal_controls_no_terminal() {
     assert!(reason.ends_with("it says: not[2Jtoday"), "{reason}");
 }
 
-/// Every other end of a connect has its reason too, and an event that tells of something else has none, though its slot told
-/// of a failed connect before.
+/// Every other end of a connect has its reason too, and an event that tells of something else has
+/// none, though its slot told of a failed connect before.
 #[test]
 fn reasons_belong_to_their_events() {
     let _alone = alone();

@@ -1,5 +1,5 @@
-//! Hostile peers of `sm`: they scribble over everything they can write, and forge what they send. They are dropped; nobody else
-//! suffers.
+//! Hostile peers of `sm`: they scribble over everything they can write, and forge what they send.
+//! They are dropped; nobody else suffers.
 
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,8 @@ use std::time::Instant;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 const RO: Attribute = Attribute::ReliableOrdered;
 
-/// What is sent to connections that do not exist is dropped, and the report of any connection of the endpoint counts it.
+/// What is sent to connections that do not exist is dropped, and the report of any connection of
+/// the endpoint counts it.
 #[test]
 fn frames_for_unknown_connections_are_counted_in_the_report() {
     let _alone = alone();
@@ -33,7 +34,8 @@ fn frames_for_unknown_connections_are_counted_in_the_report() {
     assert_eq!(at_honest.strays, 0, "another endpoint's");
 }
 
-/// An endpoint with an honest peer in another process, whose traffic must stay exact whatever others do.
+/// An endpoint with an honest peer in another process, whose traffic must stay exact whatever
+/// others do.
 struct Victim<'e> {
     endpoint: &'e Endpoint,
     honest: Connection,
@@ -50,8 +52,8 @@ impl<'e> Victim<'e> {
         Self { endpoint, honest, round: 0.into(), _peer: peer }
     }
 
-    /// One exact exchange with the honest peer. Meanwhile hostile requests are accepted, answered with messages, and events of hostile
-    /// connections are returned, whatever they say.
+    /// One exact exchange with the honest peer. Meanwhile hostile requests are accepted, answered
+    /// with messages, and events of hostile connections are returned, whatever they say.
     fn exchange(&self) {
         let round = self.round.replace(self.round.get() + 1);
         let message = pattern(round, usize::try_from(round * 37 % 2000).expect("small"));
@@ -125,7 +127,8 @@ fn hostile_peer_forges_frames() {
 /// What a lie is told about, and the lie.
 type Lie = fn(&mut RawPeer, u32);
 
-/// A peer that has been accepted tells one lie: its lane is closed, its connection ends, the honest peer does not notice.
+/// A peer that has been accepted tells one lie: its lane is closed, its connection ends, the honest
+/// peer does not notice.
 fn is_dropped(what: &str, lie: Lie) {
     is_dropped_after(what, 0, lie);
 }
@@ -201,7 +204,8 @@ fn hostile_slot_used_twice() {
         let slot = SLOTS + u64::from(grant) * u64::from(peer.slot_stride);
         assert!(grant < peer.slot_count, "the first grant");
         peer.write(slot, b"honest");
-        // The honest message is shown, and kept by the program, so that its slot is not granted again.
+        // The honest message is shown, and kept by the program, so that its slot is not granted
+        // again.
         for _ in 0..2 {
             peer.publish(frame_kind::MESSAGE_SLOT, 0, number, &words([grant, 6]));
         }
@@ -284,7 +288,8 @@ fn hostile_connection_numbers_are_ignored() {
     assert!(!peer.is_closed());
 }
 
-/// Of words that a peer asks to be changed only those are that it may change; values that nobody asked for are dropped.
+/// Of words that a peer asks to be changed only those are that it may change; values that nobody
+/// asked for are dropped.
 #[test]
 fn hostile_atomic_operations() {
     let _alone = alone();
@@ -322,8 +327,8 @@ fn hostile_atomic_operations() {
     assert!(!peer.is_closed());
 }
 
-/// Memory for large messages is given within the limit, and to no peer more often than one of ours asks; what was not written is
-/// zero, never what an earlier message had.
+/// Memory for large messages is given within the limit, and to no peer more often than one of ours
+/// asks; what was not written is zero, never what an earlier message had.
 #[test]
 fn hostile_large_messages() {
     const LIMIT: u64 = 100_000;
@@ -396,7 +401,8 @@ fn body<const N: usize>(words: [u64; N]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// Memory that is given and never written takes no receive slot: others have all of them. A message that is there waits for one.
+/// Memory that is given and never written takes no receive slot: others have all of them. A message
+/// that is there waits for one.
 #[test]
 fn hostile_large_messages_that_never_come_take_no_receive_slot() {
     const SLOTS: u64 = 16;
@@ -456,7 +462,8 @@ fn hostile_large_messages_that_never_come_cost_no_time() {
     assert!(faults < usize::try_from(LEN / 4096).expect("a number") / 4, "{faults} page faults");
 }
 
-/// An endpoint gives memory for 1,024 messages at a time, whoever asks; the others wait until one of them ends.
+/// An endpoint gives memory for 1,024 messages at a time, whoever asks; the others wait until one
+/// of them ends.
 #[test]
 fn hostile_large_messages_are_written_a_thousand_at_a_time() {
     const MOST: usize = 1024;

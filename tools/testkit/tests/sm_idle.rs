@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 
-/// A process waits on the handle of an endpoint with a connection: no thread, no processor time, no context switch but its own
-/// going to sleep.
+/// A process waits on the handle of an endpoint with a connection: no thread, no processor time, no
+/// context switch but its own going to sleep.
 #[test]
 fn idle_endpoint_uses_no_processor_time_and_switches_no_context() {
     let _alone = alone();
@@ -42,7 +42,8 @@ fn processor_time() -> Duration {
     Duration::from_secs(seconds) + Duration::from_nanos(nanos)
 }
 
-/// A peer takes no messages, so that the endpoint has some left when it closes, and waits for its limit of 100 ms.
+/// A peer takes no messages, so that the endpoint has some left when it closes, and waits for its
+/// limit of 100 ms.
 #[test]
 fn an_endpoint_that_closes_sleeps_while_its_peer_takes_nothing() {
     let (sender, receiver) = (open(&sm_device()), open(&sm_device()));

@@ -1,4 +1,5 @@
-//! Memory of a peer as one's own, on `sm`: what is seen, who may, and how each side learns of the end.
+//! Memory of a peer as one's own, on `sm`: what is seen, who may, and how each side learns of the
+//! end.
 
 #![forbid(unsafe_code)]
 

@@ -94,7 +94,8 @@ fn kill_ends_open_operations_while_polling() {
     }
 }
 
-/// Killed or stopped in the midst of large messages: those that came are whole, and what the peer had is there for others.
+/// Killed or stopped in the midst of large messages: those that came are whole, and what the peer
+/// had is there for others.
 #[test]
 fn killed_and_stopped_senders_of_large_messages_leave_room() {
     const LEN: usize = 1 << 20;

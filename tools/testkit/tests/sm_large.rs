@@ -1,4 +1,5 @@
-//! Transfers over `sm` that are copied piece by piece and past the caches, and the page faults of such memory.
+//! Transfers over `sm` that are copied piece by piece and past the caches, and the page faults of
+//! such memory.
 
 #![forbid(unsafe_code)]
 
@@ -47,7 +48,8 @@ fn page_faults() -> usize {
     fields.split_whitespace().nth(7).expect("a field").parse().expect("a number")
 }
 
-/// Neither the program's first use of library memory nor the first transfer to it takes a page fault for each page.
+/// Neither the program's first use of library memory nor the first transfer to it takes a page
+/// fault for each page.
 #[test]
 fn first_use_of_library_memory_takes_few_page_faults() {
     let _alone = alone();

@@ -1,5 +1,5 @@
-//! Lifetimes, order and identity in `sm`: what is over is not touched again, what comes late belongs to nobody else,
-//! and an event names the connection that it was about.
+//! Lifetimes, order and identity in `sm`: what is over is not touched again, what comes late
+//! belongs to nobody else, and an event names the connection that it was about.
 
 #![forbid(unsafe_code)]
 
@@ -57,8 +57,8 @@ fn ends(world: &World<'_>, count: usize) -> Vec<(u64, Result<(), Failure>)> {
     ends
 }
 
-/// Memory is its program's alone once the endpoint that registered it is closed. Close left the published registrations
-/// alive, and a peer that had not noticed yet wrote on.
+/// Memory is its program's alone once the endpoint that registered it is closed. Close left the
+/// published registrations alive, and a peer that had not noticed yet wrote on.
 #[test]
 fn memory_of_a_closed_endpoint_is_not_written() {
     let _alone = alone();
@@ -73,8 +73,9 @@ fn memory_of_a_closed_endpoint_is_not_written() {
     assert!(outcome.is_err(), "nobody is there to write to");
 }
 
-/// Bytes go to the allocation that is registered now, though it may lie where a freed one lay. Segments were named by
-/// their address, so the peer went on writing into its mapping of the freed one.
+/// Bytes go to the allocation that is registered now, though it may lie where a freed one lay.
+/// Segments were named by their address, so the peer went on writing into its mapping of the freed
+/// one.
 #[test]
 fn memory_allocated_where_freed_memory_lay_is_written() {
     let _alone = alone();
@@ -95,8 +96,8 @@ fn memory_allocated_where_freed_memory_lay_is_written() {
     }
 }
 
-/// The RESULT of an operation whose connection was closed ends no other operation. The next one on the lane took it for
-/// its own: one of the two ended early, or never.
+/// The RESULT of an operation whose connection was closed ends no other operation. The next one on
+/// the lane took it for its own: one of the two ended early, or never.
 #[test]
 fn late_result_of_a_closed_connection_ends_nothing_else() {
     let _alone = alone();
@@ -106,7 +107,8 @@ fn late_result_of_a_closed_connection_ends_nothing_else() {
     let (read, local) = registered(&a, LONG, Rights::NONE);
     let (target, remote) = registered(&b, LONG, Rights::READ_WRITE);
     let bytes = pattern(1, LONG);
-    // What the write carries is what stands there anyhow, so that its end does not matter to the read.
+    // What the write carries is what stands there anyhow, so that its end does not matter to the
+    // read.
     read.write(0, &bytes[..SHORT]);
     target.write(0, &bytes);
     a.rma(closed, &rma(&local, &remote, SHORT), 1, Flags::WRITE).expect("an RMA");
@@ -117,8 +119,9 @@ fn late_result_of_a_closed_connection_ends_nothing_else() {
     assert!(read.to_vec(0, LONG) == bytes, "the read ended before its bytes had come");
 }
 
-/// Closing a connection ends its own operations and forgets no other's. A waiting operation that was dropped made the
-/// lane forget the read that another connection had under way, which then never ended.
+/// Closing a connection ends its own operations and forgets no other's. A waiting operation that
+/// was dropped made the lane forget the read that another connection had under way, which then
+/// never ended.
 #[test]
 fn closing_a_connection_leaves_the_read_of_another_alone() {
     let _alone = alone();
@@ -135,8 +138,8 @@ fn closing_a_connection_leaves_the_read_of_another_alone() {
     assert!(read.to_vec(0, LONG) == pattern(1, LONG), "the read ended before its bytes had come");
 }
 
-/// A connection's first message comes after its CONNECT event. While ACCEPT waited behind the answers to a read,
-/// messages were published past it, and the client dropped them.
+/// A connection's first message comes after its CONNECT event. While ACCEPT waited behind the
+/// answers to a read, messages were published past it, and the client dropped them.
 #[test]
 fn message_does_not_overtake_the_accept() {
     let _alone = alone();
@@ -148,7 +151,8 @@ fn message_does_not_overtake_the_accept() {
     a.connect(&Connect::to(b.uri()).context(5)).expect("a connect");
     let request = world.next(1, EventKind::ConnectRequest);
     a.rma(connection, &rma(&local, &remote, LONG), 1, Flags::READ).expect("an RMA");
-    // B alone: it takes the READ and fills the slots it was granted; the rest waits among its answers.
+    // B alone: it takes the READ and fills the slots it was granted; the rest waits among its
+    // answers.
     for _ in 0..5 {
         world.poll(1);
     }
@@ -162,8 +166,8 @@ fn message_does_not_overtake_the_accept() {
     assert!(kinds.contains(&EventKind::Send), "{kinds:?}");
 }
 
-/// Requests that the program has not answered yet do not keep messages out. Each held one of the four slots that a lane
-/// begins with, and their number did not grow for requests.
+/// Requests that the program has not answered yet do not keep messages out. Each held one of the
+/// four slots that a lane begins with, and their number did not grow for requests.
 #[test]
 fn unanswered_requests_do_not_use_up_the_slots_of_a_lane() {
     let _alone = alone();
@@ -178,8 +182,8 @@ fn unanswered_requests_do_not_use_up_the_slots_of_a_lane() {
     assert_eq!(world.message(1), [9; 100]);
 }
 
-/// A peer that breaks the protocol ends every operation that waits for it, once each. The one at which the violation
-/// was found had been taken out of the queue, and its completion was lost.
+/// A peer that breaks the protocol ends every operation that waits for it, once each. The one at
+/// which the violation was found had been taken out of the queue, and its completion was lost.
 #[test]
 fn violation_ends_every_waiting_operation_once() {
     let _alone = alone();
@@ -201,15 +205,16 @@ fn violation_ends_every_waiting_operation_once() {
     assert_eq!(ends(&world, all.len()), all);
 }
 
-/// The SEND events of a connection name it although it is closed. They named the place as it was when the event was
-/// looked at: no connection that the program knew.
+/// The SEND events of a connection name it although it is closed. They named the place as it was
+/// when the event was looked at: no connection that the program knew.
 #[test]
 fn events_of_a_closed_connection_name_it() {
     let _alone = alone();
     let (a, b) = (open(&sm_device()), open(&sm_device()));
     let world = World::new([&a, &b]);
     let (connection, _) = world.connect(0, 1, RO);
-    // More than a ring has entries, so that some are done and some wait when the connection is closed.
+    // More than a ring has entries, so that some are done and some wait when the connection is
+    // closed.
     for number in 0..300 {
         a.send(connection, b"x", number).expect("a send");
     }
@@ -220,8 +225,8 @@ fn events_of_a_closed_connection_name_it() {
     }
 }
 
-/// An event that the program keeps never names a later connection. Once the place was used again it did, and a send to
-/// it reached the wrong peer.
+/// An event that the program keeps never names a later connection. Once the place was used again it
+/// did, and a send to it reached the wrong peer.
 #[test]
 fn kept_event_does_not_name_a_later_connection() {
     let _alone = alone();

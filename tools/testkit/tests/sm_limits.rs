@@ -28,7 +28,8 @@ fn limits_no_memory_for_an_endpoint() {
     assert_eq!(Peer::spawn(PROGRAM, "little-memory", &[]).line(), "refused well");
 }
 
-/// A listener whose backlog is full for ever: the connect is retried by timer and ends by its timeout.
+/// A listener whose backlog is full for ever: the connect is retried by timer and ends by its
+/// timeout.
 #[test]
 fn limits_full_backlog_is_retried_without_spinning() {
     let _alone = alone();
@@ -81,7 +82,8 @@ fn limits_full_backlog_that_empties_is_entered() {
     assert_eq!(world.next(0, EventKind::Connect).outcome(), Ok(()));
 }
 
-/// Anyone may take an abstract name and connect to one: both sides look at the other's user. Needs root, to become another user.
+/// Anyone may take an abstract name and connect to one: both sides look at the other's user. Needs
+/// root, to become another user.
 #[test]
 fn limits_other_users_are_refused_both_ways() {
     let _alone = alone();

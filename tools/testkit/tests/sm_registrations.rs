@@ -1,4 +1,5 @@
-//! Registered memory of `sm` under fire: never written after deregister has returned, and cut copies end with a failure.
+//! Registered memory of `sm` under fire: never written after deregister has returned, and cut
+//! copies end with a failure.
 
 #![forbid(unsafe_code)]
 
@@ -56,7 +57,8 @@ fn deregistered_memory_is_never_written() {
     }
 }
 
-/// A peer stopped in the midst of copying holds the registration: deregister says Busy or waits, and never lets the peer write later.
+/// A peer stopped in the midst of copying holds the registration: deregister says Busy or waits,
+/// and never lets the peer write later.
 #[test]
 fn stopped_writer_never_writes_after_deregister() {
     let _alone = alone();

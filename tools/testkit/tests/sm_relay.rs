@@ -1,4 +1,5 @@
-//! The transport `sm` where the kernel forbids process_vm: RMA goes through slots with the target's help, by the same rules.
+//! The transport `sm` where the kernel forbids process_vm: RMA goes through slots with the target's
+//! help, by the same rules.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! What an endpoint of `sm` takes for each of many peers, and what it does for those that do nothing.
+//! What an endpoint of `sm` takes for each of many peers, and what it does for those that do
+//! nothing.
 
 #![forbid(unsafe_code)]
 

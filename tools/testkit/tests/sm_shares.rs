@@ -1,4 +1,5 @@
-//! Receive buffers among lanes of `sm`: one may have all of them while no other wants one; another one gets its quarter first.
+//! Receive buffers among lanes of `sm`: one may have all of them while no other wants one; another
+//! one gets its quarter first.
 
 #![forbid(unsafe_code)]
 
@@ -10,7 +11,8 @@ const RO: Attribute = Attribute::ReliableOrdered;
 /// Limits with and without quarters, and smaller than that.
 const BUFFERS: [u32; 8] = [1, 2, 3, 4, 5, 15, 16, 64];
 
-/// Three senders and a receiver with so many buffers; more messages of the first sender are under way than these hold.
+/// Three senders and a receiver with so many buffers; more messages of the first sender are under
+/// way than these hold.
 struct Site {
     flooder: Endpoint,
     other: Endpoint,
@@ -22,7 +24,8 @@ struct Site {
     accepted: Connection,
 }
 
-/// Places among the lanes that the first sender may have: which one is looked at first depends on it.
+/// Places among the lanes that the first sender may have: which one is looked at first depends on
+/// it.
 const RANKS: std::ops::Range<usize> = 0..3;
 
 impl Site {
@@ -150,8 +153,8 @@ fn no_lane_starves_among_several_that_want_all() {
     }
 }
 
-/// A lane that made way for another is told when that one needs nothing after all, although the program sleeps and returns
-/// nothing more.
+/// A lane that made way for another is told when that one needs nothing after all, although the
+/// program sleeps and returns nothing more.
 #[test]
 fn who_made_way_goes_on_though_the_program_sleeps() {
     let _alone = alone();

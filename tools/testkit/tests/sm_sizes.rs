@@ -11,8 +11,8 @@ fn device_with(mss: u32) -> Device {
     device
 }
 
-/// Both directions carry messages of every interesting length up to the smaller of both maxima, and none longer; and a
-/// connection request carries its 1,024 bytes whatever the maximum.
+/// Both directions carry messages of every interesting length up to the smaller of both maxima, and
+/// none longer; and a connection request carries its 1,024 bytes whatever the maximum.
 fn assert_sizes(client: u32, server: u32) {
     let (a, b) = (open(&device_with(client)), open(&device_with(server)));
     let world = World::new([&a, &b]);

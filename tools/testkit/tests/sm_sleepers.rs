@@ -1,5 +1,5 @@
-//! Whoever sleeps on its handle is woken for every word of a peer that it waits for. Both sides of each exchange do nothing but
-//! wait for the handle and then take events until there is none.
+//! Whoever sleeps on its handle is woken for every word of a peer that it waits for. Both sides of
+//! each exchange do nothing but wait for the handle and then take events until there is none.
 
 #![forbid(unsafe_code)]
 
@@ -85,8 +85,8 @@ fn both(
     });
 }
 
-/// The payload of a CONNECT waits for a slot that the server grants. The server granted the first slots after its WELCOME, and woke
-/// nobody: clients slept on for ever.
+/// The payload of a CONNECT waits for a slot that the server grants. The server granted the first
+/// slots after its WELCOME, and woke nobody: clients slept on for ever.
 #[test]
 fn connects_with_a_payload_wake_clients_that_sleep() {
     const ROUNDS: u64 = 100;
@@ -130,7 +130,8 @@ fn first_slots_are_granted_before_the_welcome() {
     });
 }
 
-/// Many connects at once: the CONNECT frames wait for entries of the ring and for slots, and so do the answers.
+/// Many connects at once: the CONNECT frames wait for entries of the ring and for slots, and so do
+/// the answers.
 #[test]
 fn requests_and_answers_wake_sleepers_when_there_is_room() {
     const COUNT: usize = 1_500;
@@ -207,8 +208,8 @@ fn room_for_messages_wakes_senders_that_sleep() {
     }
 }
 
-/// RMA through slots with the target's help: each piece waits for a slot, each operation for the target's answer, a fenced one for
-/// those before it.
+/// RMA through slots with the target's help: each piece waits for a slot, each operation for the
+/// target's answer, a fenced one for those before it.
 #[test]
 fn relayed_rma_wakes_initiator_and_target_that_sleep() {
     const LEN: usize = 200_000;
@@ -275,8 +276,8 @@ fn handle_in(event: &Event<'_>) -> RmaHandle {
     RmaHandle::from_bytes(&event.received().expect("a message").to_vec()).expect("a handle")
 }
 
-/// Two peers close while what they published finds no receive slot. Both are delivered to the end, and both ends are told, to a
-/// program that sleeps and returns events late.
+/// Two peers close while what they published finds no receive slot. Both are delivered to the end,
+/// and both ends are told, to a program that sleeps and returns events late.
 #[test]
 fn rest_of_two_peers_that_are_gone_reaches_a_sleeper() {
     const COUNT: u64 = 30;

@@ -1,4 +1,5 @@
-//! BLOCKING calls of `sock` sleep while they wait, also while an event waits for a program that does not take it meanwhile.
+//! BLOCKING calls of `sock` sleep while they wait, also while an event waits for a program that
+//! does not take it meanwhile.
 
 #![forbid(unsafe_code)]
 
@@ -11,8 +12,8 @@ use std::time::{Duration, Instant};
 /// Longer than the round trip, so that timers of the protocol fire meanwhile.
 const TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// The processor time of a BLOCKING send that ends after [`TIMEOUT`], beside an event that is left in the queue. The program has made
-/// so many calls that found nothing before, with a handle.
+/// The processor time of a BLOCKING send that ends after [`TIMEOUT`], beside an event that is left
+/// in the queue. The program has made so many calls that found nothing before, with a handle.
 fn time_of_blocked_send(polls: u32) -> Duration {
     let device = device_of("sock", &[("ip", "127.0.0.1")]);
     let (a, b) = (open(&device), open(&device));
@@ -34,8 +35,9 @@ fn time_of_blocked_send(polls: u32) -> Duration {
     used
 }
 
-/// Without the fix a call spins: a timer that has fired keeps the handle readable, because the call takes it for one that stands, or
-/// does not know of it: that of a handle which a program that polls has.
+/// Without the fix a call spins: a timer that has fired keeps the handle readable, because the call
+/// takes it for one that stands, or does not know of it: that of a handle which a program that
+/// polls has.
 #[test]
 fn blocking_send_sleeps_though_an_event_waits() {
     let _alone = alone();

@@ -1,4 +1,5 @@
-//! Peers of `sock` on this host that are killed: nobody listens at their port any more, and the first frame to it says so.
+//! Peers of `sock` on this host that are killed: nobody listens at their port any more, and the
+//! first frame to it says so.
 
 #![forbid(unsafe_code)]
 
@@ -79,7 +80,8 @@ fn a_killed_peer_wakes_who_has_sent_to_it_and_sleeps() {
     }
 }
 
-/// An endpoint that sends nothing is told by the keepalive's first ping, long before the keepalive's time is over.
+/// An endpoint that sends nothing is told by the keepalive's first ping, long before the
+/// keepalive's time is over.
 #[test]
 fn a_killed_peer_of_an_idle_endpoint_is_told_by_the_keepalive() {
     let endpoint = endpoint();

@@ -1,4 +1,5 @@
-//! What `sock` endpoints take of memory: little at rest, and no more than they promise with everything outstanding.
+//! What `sock` endpoints take of memory: little at rest, and no more than they promise with
+//! everything outstanding.
 
 #![forbid(unsafe_code)]
 
@@ -16,7 +17,8 @@ fn resident() -> usize {
     pages * rustix::param::page_size()
 }
 
-/// Bytes of address space that this process can write to. The allocator sets aside more for each of its threads.
+/// Bytes of address space that this process can write to. The allocator sets aside more for each of
+/// its threads.
 fn writable() -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("the maps of this process");
     let range = |line: &str| {
@@ -28,7 +30,8 @@ fn writable() -> usize {
     maps.lines().map(|line| range(line).expect("a range")).sum()
 }
 
-/// What endpoints have left to the allocator is not held a second time by those that come after them.
+/// What endpoints have left to the allocator is not held a second time by those that come after
+/// them.
 #[test]
 fn an_idle_endpoint_holds_little_memory() {
     const COUNT: usize = 50;

@@ -1,5 +1,5 @@
-//! What a local process without a connection may take of a `sock` endpoint, by raw frames over the loop-back interface; and how many
-//! of one that connects.
+//! What a local process without a connection may take of a `sock` endpoint, by raw frames over the
+//! loop-back interface; and how many of one that connects.
 
 #![forbid(unsafe_code)]
 

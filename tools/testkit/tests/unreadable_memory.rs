@@ -1,4 +1,5 @@
-//! Memory that the program unmaps while it is registered: the operations that need it fail, and nothing else does.
+//! Memory that the program unmaps while it is registered: the operations that need it fail, and
+//! nothing else does.
 
 #![forbid(unsafe_code)]
 

@@ -21,7 +21,8 @@ pub use rows::Order;
 pub struct TopOptions {
     /// What goes to standard output.
     pub output: Output,
-    /// These processes only, once for each; also those of another user, if the kernel allows it. Without one all of this user.
+    /// These processes only, once for each; also those of another user, if the kernel allows it.
+    /// Without one all of this user.
     pub pids: Vec<i32>,
     /// Time from look to look.
     pub interval: Duration,
@@ -44,8 +45,8 @@ pub enum Output {
 ///
 /// # Errors
 ///
-/// There is no such process, the kernel does not show it, or standard output cannot take what is shown: the live view needs a
-/// terminal for input and output.
+/// There is no such process, the kernel does not show it, or standard output cannot take what is
+/// shown: the live view needs a terminal for input and output.
 pub fn top(options: &TopOptions) -> Result<(), UserError> {
     let scope = Scope { proc: "/proc".into(), user: rustix::process::geteuid().as_raw(), pids: options.pids.clone() };
     if options.output != Output::Live {

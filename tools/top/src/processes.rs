@@ -1,5 +1,5 @@
-//! The endpoints of this host's processes, found through their descriptors. What is found is believed to be nothing in
-//! particular: `docs/design/counters.md`, What a viewer may believe.
+//! The endpoints of this host's processes, found through their descriptors. What is found is
+//! believed to be nothing in particular: `docs/design/counters.md`, What a viewer may believe.
 
 use cci::{Snapshot, Unreadable};
 use rustix::fs::{FileType, Mode, OFlags};
@@ -136,8 +136,9 @@ fn memfd_name(target: &OsStr) -> Option<&[u8]> {
     target.as_bytes().strip_prefix(MEMFD)?.strip_suffix(DELETED)
 }
 
-/// Reads a page through a descriptor of another process. It is looked at before it is opened, since opening may have effects, and
-/// opened through what was looked at, since the process may put something else in its place.
+/// Reads a page through a descriptor of another process. It is looked at before it is opened, since
+/// opening may have effects, and opened through what was looked at, since the process may put
+/// something else in its place.
 fn read(path: &Path) -> Result<((u64, u64), Snapshot), Unreadable> {
     let system = |error: Errno| Unreadable::System(error.into());
     let found = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(system)?;

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 
 /// Nanoseconds of a second.
 const SECOND: f64 = 1e9;
-/// An endpoint whose last progress is not older has been called: its clock ticks every few milliseconds.
+/// An endpoint whose last progress is not older has been called: its clock ticks every few
+/// milliseconds.
 const RECENT: u64 = 100_000_000;
 
 /// What the process of an endpoint does.
@@ -112,7 +113,8 @@ impl Order {
     }
 }
 
-/// Remembers, from look to look, what a single look does not show: when an endpoint's counters last moved.
+/// Remembers, from look to look, what a single look does not show: when an endpoint's counters last
+/// moved.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     before: Option<Look>,
@@ -388,7 +390,8 @@ pub(super) mod tests {
         assert_eq!(doing(&it, 22).doing(), "sleep 12s");
         it.state = 'T';
         assert_eq!(doing(&it, 22).doing(), "stop 12s");
-        // A program that only sends makes no progress that the clock is read for, but its counters move.
+        // A program that only sends makes no progress that the clock is read for, but its counters
+        // move.
         let mut watch = Watch::default();
         let mut sender = endpoint(2);
         one(&mut watch, &look(20, vec![sender.clone()]));

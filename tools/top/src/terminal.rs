@@ -1,6 +1,7 @@
 //! The live view's terminal: taken over, given back whatever happens, and its keys.
 //!
-//! Keys are read here and not by `crossterm`, whose reader turns without end when the terminal has gone.
+//! Keys are read here and not by `crossterm`, whose reader turns without end when the terminal has
+//! gone.
 
 use super::keys::{Key, keys};
 use super::look;
@@ -54,14 +55,15 @@ pub(crate) fn run(scope: &Scope, interval: Duration, order: Order) -> Result<(),
     let ended = Arc::new(AtomicBool::new(false));
     watch_signals(Arc::clone(&ended))?;
     let terminal = ratatui::try_init().map_err(while_doing("cannot take over the terminal"))?;
-    // Its destructor complains to standard error when the terminal has gone, and panics, since that has gone too.
+    // Its destructor complains to standard error when the terminal has gone, and panics, since that
+    // has gone too.
     let mut terminal = ManuallyDrop::new(terminal);
     let _taken = Taken;
     live(&mut terminal, scope, Screen::new(order, interval), &ended)
 }
 
-/// Ends the live view when a signal asks for it: sets `ended`, and ends the process itself where the thread that draws does not
-/// return, as from a write to a terminal that takes no output.
+/// Ends the live view when a signal asks for it: sets `ended`, and ends the process itself where
+/// the thread that draws does not return, as from a write to a terminal that takes no output.
 fn watch_signals(ended: Arc<AtomicBool>) -> Result<(), UserError> {
     let failed = while_doing("cannot wait for signals");
     let modes = tcgetattr(stdin()).map_err(while_doing("the terminal does not report its modes"))?;

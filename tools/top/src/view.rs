@@ -12,7 +12,8 @@ use std::time::Duration;
 
 /// The least terminal: columns and lines.
 pub(crate) const LEAST: (u16, u16) = (80, 10);
-/// Widths of the columns, in the order of the heads; with one space between them, 80. The endpoint takes what is left.
+/// Widths of the columns, in the order of the heads; with one space between them, 80. The endpoint
+/// takes what is left.
 const WIDTHS: [u16; 10] = [7, 19, 10, 6, 6, 6, 4, 4, 4, 5];
 const ENDPOINT: usize = 1;
 

@@ -26,11 +26,13 @@ pub struct SimLink {
 }
 
 impl SimLink {
-    /// Opens an endpoint's end. `arguments`: the keys of its device; `service`: "NODE" or "NODE:PORT".
+    /// Opens an endpoint's end. `arguments`: the keys of its device; `service`: "NODE" or
+    /// "NODE:PORT".
     ///
     /// # Errors
     ///
-    /// A key's value is wrong, the port is taken, the network has another seed, or descriptors are short.
+    /// A key's value is wrong, the port is taken, the network has another seed, or descriptors are
+    /// short.
     pub fn open(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
         let settings = Settings::parse(arguments, service)?;
         let handle = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)

@@ -93,7 +93,8 @@ mod tests {
         open(core, &Opening { service: Some(service), ..Opening::new(&[], MAX_SEND_SIZE) })
     }
 
-    /// The facade drops a transport without closing it where the rest of an endpoint cannot be opened.
+    /// The facade drops a transport without closing it where the rest of an endpoint cannot be
+    /// opened.
     #[test]
     fn a_transport_that_is_dropped_gives_its_number_back() {
         let core = core();

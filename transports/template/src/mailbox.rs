@@ -1,7 +1,8 @@
 //! The network: the mailbox of each endpoint, and the process's list of mailboxes.
 //!
-//! A new transport replaces this file by its own way to move frames. Peers use a mailbox without the
-//! endpoint's lock. So each part has a lock of its own, which nobody holds while taking another.
+//! A new transport replaces this file by its own way to move frames. Peers use a mailbox without
+//! the endpoint's lock. So each part has a lock of its own, which nobody holds while taking
+//! another.
 
 use cci_mem::fork::PerProcess;
 use cci_mem::sync::{AtomicU64, Ordering};
@@ -174,7 +175,8 @@ impl Mailbox {
         arrivals.is_watched = true;
         let is_quiet = !has_work && arrivals.frames.is_empty();
         if is_quiet {
-            // Also where this side has not written: another thread's wake-up makes it readable once.
+            // Also where this side has not written: another thread's wake-up makes it readable
+            // once.
             drain(&self.waker);
         }
         arrivals.is_readable = !is_quiet;

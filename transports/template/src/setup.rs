@@ -249,8 +249,8 @@ impl Drop for Template {
 impl Template {
     /// Takes the endpoint off the list, and says so to its peers. A second call does nothing.
     fn end(&mut self) {
-        // Peers that wait for an answer must learn that none comes, and those that have had one that
-        // nobody is here.
+        // Peers that wait for an answer must learn that none comes, and those that have had one
+        // that nobody is here.
         for frame in self.mailbox.close() {
             match frame {
                 Frame::Request(request) => drop(request.from.push(Frame::Rejected { to: request.number })),

@@ -86,8 +86,8 @@ impl Template {
         }
     }
 
-    /// Moves requests and messages into receive slots. The acknowledgement comes only now: a sender's
-    /// SEND event promises that the message reaches the program.
+    /// Moves requests and messages into receive slots. The acknowledgement comes only now: a
+    /// sender's SEND event promises that the message reaches the program.
     fn deliver(&mut self, core: &mut Core) {
         self.inbox.show_requests(core);
         while let Some(number) = self.inbox.turns.pop_front() {

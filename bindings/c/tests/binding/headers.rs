@@ -10,7 +10,8 @@ fn compile(language: &str, standard: &str, source: &str) {
     succeed(cc.args(pkg_config(&["--cflags"])));
 }
 
-/// Each assertion of the program is one of the compiler: sizes, offsets, constants, and the types of the functions.
+/// Each assertion of the program is one of the compiler: sizes, offsets, constants, and the types
+/// of the functions.
 #[test]
 fn every_structure_and_constant_is_as_agreed_in_c99() {
     compile("c", "-std=c99", "layout.c");

@@ -22,7 +22,8 @@ fn the_binding_depends_on_the_facade_only() {
     assert!(!manifest.contains("path ="), "a dependency of another folder could be under any name");
 }
 
-/// Behind an endpoint's lock are the core's own types: what needs them is a function of `cci::__binding`.
+/// Behind an endpoint's lock are the core's own types: what needs them is a function of
+/// `cci::__binding`.
 #[test]
 fn the_binding_takes_no_lock_of_an_endpoint() {
     let mut files = 0;

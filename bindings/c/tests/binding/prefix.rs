@@ -19,8 +19,9 @@ pub(crate) fn root() -> PathBuf {
     here().join("../..")
 }
 
-/// Where cargo puts the libraries of the profile that this test was built in: the first directory, below the one that has `tmp/`,
-/// on the way to this test. What lies between differs from cargo to cargo.
+/// Where cargo puts the libraries of the profile that this test was built in: the first directory,
+/// below the one that has `tmp/`, on the way to this test. What lies between differs from cargo to
+/// cargo.
 pub(crate) fn build_dir() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("tmp/ lies in the target directory");
     let test = std::env::current_exe().expect("the path of this test");
@@ -89,7 +90,8 @@ pub(crate) fn program(source: &Path, dir: &Path) -> PathBuf {
     target
 }
 
-/// A command that runs a program with the installed library, and without a configuration of the user's.
+/// A command that runs a program with the installed library, and without a configuration of the
+/// user's.
 pub(crate) fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.env("LD_LIBRARY_PATH", prefix().join("lib")).env_remove("CCI_CONFIG").env_remove("CCI_DEBUG");

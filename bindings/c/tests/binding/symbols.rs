@@ -36,7 +36,8 @@ fn debug_sections(prefix: &Path) -> usize {
     String::from_utf8_lossy(&output.stdout).matches(" .debug_").count()
 }
 
-/// A release is stripped, and its static library by the installer, since the compiler does not strip archives.
+/// A release is stripped, and its static library by the installer, since the compiler does not
+/// strip archives.
 #[test]
 fn the_static_library_is_stripped_with_the_shared_one() {
     assert_ne!(debug_sections(prefix()), 0, "what this test was built with has debug sections");
@@ -62,7 +63,8 @@ fn the_shared_library_is_named_libcci_so_2() {
     assert_eq!(name, Some("libcci.so.2"));
 }
 
-/// Threads of the library may outlive its last use, so that unloading it must leave their code mapped.
+/// Threads of the library may outlive its last use, so that unloading it must leave their code
+/// mapped.
 #[test]
 fn dlclose_does_not_unmap_the_library() {
     let dir = scratch();

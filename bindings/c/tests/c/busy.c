@@ -1,4 +1,7 @@
-/* A peer that is stopped in the midst of an RMA: destroy, deregister and finalize say so, and a later finalize says when it is over. */
+/*
+ * A peer that is stopped in the midst of an RMA: destroy, deregister and finalize say so, and a
+ * later finalize says when it is over.
+ */
 
 #define _GNU_SOURCE
 #include "check.h"
@@ -25,7 +28,9 @@ static void write_for_ever(int from)
     cci_endpoint_t *endpoint;
     cci_event_t *event;
 
-    /* Not longer than this program, however that ends: no alarm rings in a child that is stopped. */
+    /*
+     * Not longer than this program, however that ends: no alarm rings in a child that is stopped.
+     */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     alarm(PATIENCE);
     CHECK(read(from, (void *)&invitation, sizeof(invitation)) == (ssize_t)sizeof(invitation));
@@ -46,7 +51,10 @@ static void write_for_ever(int from)
     exit(0);
 }
 
-/* Stops a child so that it holds an announcement, seen by deregister. Its number, or 0: it was not copying. */
+/*
+ * Stops a child so that it holds an announcement, seen by deregister. Its number, or 0: it was not
+ * copying.
+ */
 static int try_it(void)
 {
     int ways[2];

@@ -1,6 +1,7 @@
 /*
- * A thread with a cancellation pending calls every function of the library: none of them is a cancellation point. It ends at
- * the point of its own, and the process and the endpoints of other threads live on. Argument: the transport.
+ * A thread with a cancellation pending calls every function of the library: none of them is a
+ * cancellation point. It ends at the point of its own, and the process and the endpoints of other
+ * threads live on. Argument: the transport.
  */
 
 #include "check.h"
@@ -9,7 +10,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Half of it is a large RMA, which is copied past the caches. More messages than find room at a peer that takes none. */
+/*
+ * Half of it is a large RMA, which is copied past the caches. More messages than find room at a
+ * peer that takes none.
+ */
 enum { SIZE = 32 << 20, BUFFERS = 64, BLOCKING = 5000 };
 
 static const char *transport;
@@ -83,7 +87,10 @@ static int is_asleep(void)
     return end && end[1] == ' ' && end[2] == 'S';
 }
 
-/* Takes what is sent to the endpoint that is served, once its sender sleeps: without it a send that is waited for would not end. */
+/*
+ * Takes what is sent to the endpoint that is served, once its sender sleeps: without it a send that
+ * is waited for would not end.
+ */
 static void *take(void *unused)
 {
     int serves = 0;
@@ -294,7 +301,9 @@ static const char *call_everything(cci_endpoint_t **of_others)
     at = "cci_create_endpoint_at";
     if (cci_create_endpoint_at(device, strcmp(transport, "sm") == 0 ? strstr(uri, "://") + 3 : strrchr(uri, ':') + 1, 0,
                                &third, &fd) != CCI_SUCCESS) {
-        /* Another process may have taken the port meanwhile; the call has been made all the same. */
+        /*
+         * Another process may have taken the port meanwhile; the call has been made all the same.
+         */
         if (!strstr(ccix_last_error(), "is in use")) {
             return at;
         }

@@ -1,4 +1,6 @@
-/* What the test programs share: checks that end the program, and the way to a connected endpoint. */
+/*
+ * What the test programs share: checks that end the program, and the way to a connected endpoint.
+ */
 
 #ifndef CHECK_H
 #define CHECK_H
@@ -66,7 +68,10 @@ static inline char *uri_of(cci_endpoint_t *endpoint)
     return uri;
 }
 
-/* The next event of `endpoint`, while `other` (or NULL) gets its turns too; `other` must have no event of its own. */
+/*
+ * The next event of `endpoint`, while `other` (or NULL) gets its turns too; `other` must have no
+ * event of its own.
+ */
 static inline cci_event_t *next_of(cci_endpoint_t *endpoint, cci_endpoint_t *other)
 {
     time_t deadline = time(NULL) + PATIENCE;
@@ -118,7 +123,9 @@ struct pair {
     cci_connection_t *server;
 };
 
-/* Connects an endpoint to itself: contexts MARK(0) for the client's end, MARK(1) for the server's. */
+/*
+ * Connects an endpoint to itself: contexts MARK(0) for the client's end, MARK(1) for the server's.
+ */
 static inline struct pair connect_self(cci_endpoint_t *endpoint, cci_conn_attribute_t attribute)
 {
     struct pair pair = {NULL, NULL};

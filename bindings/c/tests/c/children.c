@@ -1,4 +1,7 @@
-/* Children that live on without exec: the parent's endpoints end for their peers all the same, and can be opened again. */
+/*
+ * Children that live on without exec: the parent's endpoints end for their peers all the same, and
+ * can be opened again.
+ */
 
 #define _GNU_SOURCE
 #include "check.h"

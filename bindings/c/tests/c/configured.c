@@ -1,4 +1,7 @@
-/* Run with a configuration of three devices: `ib` (verbs), `second` (sm, mss = 1024), `first` (sm, the default). */
+/*
+ * Run with a configuration of three devices: `ib` (verbs), `second` (sm, mss = 1024), `first` (sm,
+ * the default).
+ */
 
 #include "check.h"
 

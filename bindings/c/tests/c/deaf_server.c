@@ -1,4 +1,7 @@
-/* A server for clients whose server dies: prints its URI, accepts, says "received", and answers nothing until it is killed. */
+/*
+ * A server for clients whose server dies: prints its URI, accepts, says "received", and answers
+ * nothing until it is killed.
+ */
 
 #include "check.h"
 

@@ -114,7 +114,10 @@ static void buffers_and_service_are_as_asked(void)
     CHECK_OK(cci_destroy_endpoint(endpoint));
 }
 
-/* Connects `client` to `front`, which lets `worker` accept (NULL: itself), and gives the client's end. */
+/*
+ * Connects `client` to `front`, which lets `worker` accept (NULL: itself), and gives the client's
+ * end.
+ */
 static struct pair connect_by(cci_endpoint_t *client, cci_endpoint_t *front, cci_endpoint_t *worker)
 {
     struct pair pair = {NULL, NULL};

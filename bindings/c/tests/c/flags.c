@@ -1,4 +1,7 @@
-/* Flags that do not apply mean nothing: programs written to CCI 2.2 pass the flags of their RMA to every send. */
+/*
+ * Flags that do not apply mean nothing: programs written to CCI 2.2 pass the flags of their RMA to
+ * every send.
+ */
 
 #include "check.h"
 
@@ -35,7 +38,9 @@ static void transfer(cci_rma_handle_t *local, cci_rma_handle_t *handle, int writ
     CHECK_STATUS(cci_rma(pair.client, NULL, 0, local, 0, handle, 0, 8, NULL, CCI_FLAG_READ | CCI_FLAG_BLOCKING), read);
 }
 
-/* Bits of cci_rma_register() other than READ and WRITE are ignored. `open`: the device waives both. */
+/*
+ * Bits of cci_rma_register() other than READ and WRITE are ignored. `open`: the device waives both.
+ */
 static void registrations(int open)
 {
     static char source[8];

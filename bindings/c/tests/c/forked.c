@@ -1,4 +1,7 @@
-/* Fork: inherited handles are dead in the child, which starts afresh; the parent goes on as if nothing had happened. */
+/*
+ * Fork: inherited handles are dead in the child, which starts afresh; the parent goes on as if
+ * nothing had happened.
+ */
 
 #include "check.h"
 

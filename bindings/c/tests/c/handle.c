@@ -45,7 +45,10 @@ static void becomes_silent(cci_endpoint_t *endpoint, cci_os_handle_t fd)
     }
 }
 
-/* Clients that connect, each with a payload and from an endpoint of its own, which needs the server's help for that. */
+/*
+ * Clients that connect, each with a payload and from an endpoint of its own, which needs the
+ * server's help for that.
+ */
 #define CLIENTS 50
 
 /* Connects with a payload, and sleeps until the answer is there. */

@@ -1,4 +1,7 @@
-/* Everything that a compiled program has taken from the headers, asserted by the compiler. C99, C11 and C++17. */
+/*
+ * Everything that a compiled program has taken from the headers, asserted by the compiler. C99, C11
+ * and C++17.
+ */
 
 #include <cci.h>
 #include <ccix.h>
@@ -196,7 +199,9 @@ ASSERT(CCI_CONN_REQ_LEN == 1024);
 ASSERT(CCIX_ENDPOINT_SINGLE_THREAD == 1);
 ASSERT(CCIX_ENDPOINT_DISCONNECT_EVENTS == 2);
 
-/* The functions, by the types that programs may point to them with: another one would not compile. */
+/*
+ * The functions, by the types that programs may point to them with: another one would not compile.
+ */
 struct functions {
     int (*init)(uint32_t, uint32_t, uint32_t *);
     int (*finalize)(void);

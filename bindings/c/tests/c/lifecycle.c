@@ -1,4 +1,7 @@
-/* Initialization, devices, endpoints: counted, repeatable, and everything closed by the last finalize. */
+/*
+ * Initialization, devices, endpoints: counted, repeatable, and everything closed by the last
+ * finalize.
+ */
 
 #include "check.h"
 

@@ -1,5 +1,7 @@
-/* Endpoints under limits of address space and of file size, set after cci_init(): a status and a sentence, never a signal. Run
- * with a configuration of one device for each transport. */
+/*
+ * Endpoints under limits of address space and of file size, set after cci_init(): a status and a
+ * sentence, never a signal. Run with a configuration of one device for each transport.
+ */
 
 #include "check.h"
 
@@ -95,8 +97,11 @@ static void *attempt(void *argument)
     return NULL;
 }
 
-/* The same in children, where nothing is left of an earlier attempt: each has one limit. In every other one a new thread opens
- * the endpoint, for which the allocator takes address space of its own. */
+/*
+ * The same in children, where nothing is left of an earlier attempt: each has one limit. In every
+ * other one a new thread opens the endpoint, for which the allocator takes address space of its
+ * own.
+ */
 static void walk_afresh(size_t at)
 {
     rlim_t more;

@@ -109,7 +109,10 @@ static void flags(void)
     }
 }
 
-/* The program writes into the message in place, answers from there, and returns events in any order, once. */
+/*
+ * The program writes into the message in place, answers from there, and returns events in any
+ * order, once.
+ */
 static void events(void)
 {
     cci_event_t *held[4];
@@ -241,7 +244,10 @@ static void unreliable(void)
     CHECK_OK(cci_disconnect(uu.server));
 }
 
-/* Messages written in place: any length, fewer bytes than there is room for, and what is given back. */
+/*
+ * Messages written in place: any length, fewer bytes than there is room for, and what is given
+ * back.
+ */
 static void written_in_place(void)
 {
     struct pair other = connect_self(endpoint, CCI_CONN_ATTR_RO);

@@ -1,4 +1,7 @@
-/* cci_finalize() closes endpoints that belong to other threads, whether these are within a call or not. */
+/*
+ * cci_finalize() closes endpoints that belong to other threads, whether these are within a call or
+ * not.
+ */
 
 #include "check.h"
 

@@ -1,4 +1,7 @@
-/* Several threads send over one connection, get the events of one endpoint, and return them for one another. */
+/*
+ * Several threads send over one connection, get the events of one endpoint, and return them for one
+ * another.
+ */
 
 #include "check.h"
 

@@ -1,4 +1,7 @@
-/* Loads the library, has it look up the name of a host, and unloads it: the thread that does so may still run. */
+/*
+ * Loads the library, has it look up the name of a host, and unloads it: the thread that does so may
+ * still run.
+ */
 
 #include <ccix.h>
 #include <dlfcn.h>

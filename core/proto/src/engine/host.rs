@@ -150,7 +150,8 @@ pub trait Host {
         0
     }
 
-    /// Checks whether the peer of a connection may read this memory: handle, access right and range.
+    /// Checks whether the peer of a connection may read this memory: handle, access right and
+    /// range.
     ///
     /// # Errors
     ///

@@ -50,7 +50,8 @@ pub(super) fn put_bytes(frame: &mut [u8], at: usize, bytes: &[u8]) -> usize {
     end
 }
 
-/// A length as a field of two bytes. No frame is longer, so that the bound is never met by a frame that fits its buffer.
+/// A length as a field of two bytes. No frame is longer, so that the bound is never met by a frame
+/// that fits its buffer.
 #[inline]
 pub(super) fn length(bytes: usize) -> [u8; 2] {
     debug_assert!(bytes <= usize::from(u16::MAX), "{bytes} bytes do not fit a frame");

@@ -31,7 +31,8 @@ pub struct Close {
     pub reason: u8,
     /// This answers the peer's CLOSE, and is not answered.
     pub is_answer: bool,
-    /// The sender of this frame has delivered everything before this sequence number, and delivers nothing more.
+    /// The sender of this frame has delivered everything before this sequence number, and delivers
+    /// nothing more.
     pub ack: u32,
     /// The messages that it has delivered of the frame with that number, counted from the first.
     pub messages: u16,
@@ -44,8 +45,9 @@ impl Close {
         Self { header, reason: 0, is_answer: true, ack: 0, messages: 0 }
     }
 
-    /// Writes everything before the records and returns where they begin. At most [`MAX_SACK`] words of `sack` are taken;
-    /// each bit stands for a frame after `ack` whose messages were delivered.
+    /// Writes everything before the records and returns where they begin. At most [`MAX_SACK`]
+    /// words of `sack` are taken; each bit stands for a frame after `ack` whose messages were
+    /// delivered.
     ///
     /// # Panics
     ///

@@ -2,7 +2,8 @@
 
 use super::{HEADER, Header, Kind};
 
-/// A client has seen that it was accepted; sent again for every ACCEPT that comes again. DATA says the same.
+/// A client has seen that it was accepted; sent again for every ACCEPT that comes again. DATA says
+/// the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Confirm {
     /// Both identifiers are the connection's.

@@ -29,8 +29,8 @@ pub const CONNECT: usize = 88;
 /// Longest payload, bytes.
 pub const MAX_PAYLOAD: usize = CONN_REQ_LEN;
 
-/// Shortest CONNECT, bytes: as long as the longest answer to one, so that nobody can have a server send more to a third party
-/// than he sent himself.
+/// Shortest CONNECT, bytes: as long as the longest answer to one, so that nobody can have a server
+/// send more to a third party than he sent himself.
 pub const CONNECT_MIN: usize = REDIRECT + MAX_URI;
 
 /// A client asks for a connection.

@@ -1,7 +1,8 @@
 //! The check of a frame: CRC32C.
 
-/// A CRC32C (Castagnoli: reflected polynomial 0x82F63B78, all ones at start, inverted at the end) over bytes that come piece by
-/// piece. With the feature `std` it is computed with the processor's own instructions where it has them, found at run time.
+/// A CRC32C (Castagnoli: reflected polynomial 0x82F63B78, all ones at start, inverted at the end)
+/// over bytes that come piece by piece. With the feature `std` it is computed with the processor's
+/// own instructions where it has them, found at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crc(u32);
 
@@ -20,8 +21,8 @@ impl Crc {
         Self(advance(self.0, bytes))
     }
 
-    /// The register, for who continues it over bytes that only he may touch: all ones before the first byte, and inverted after
-    /// the last.
+    /// The register, for who continues it over bytes that only he may touch: all ones before the
+    /// first byte, and inverted after the last.
     #[inline]
     #[must_use]
     pub const fn register(self) -> u32 {
@@ -69,7 +70,8 @@ fn advance(register: u32, bytes: &[u8]) -> u32 {
     table::advance(register, bytes)
 }
 
-/// Bytewise, for where there is no system to ask what the processor can do; and what the fast way is compared with.
+/// Bytewise, for where there is no system to ask what the processor can do; and what the fast way
+/// is compared with.
 #[cfg(any(test, not(feature = "std")))]
 mod table {
     /// What each low byte of the register becomes.

@@ -81,7 +81,8 @@ pub struct Data {
 }
 
 impl Data {
-    /// Writes everything before the records and says where they begin. At most [`MAX_SACK`] words of `sack` are taken.
+    /// Writes everything before the records and says where they begin. At most [`MAX_SACK`] words
+    /// of `sack` are taken.
     ///
     /// # Panics
     ///
@@ -109,7 +110,8 @@ impl Data {
         end
     }
 
-    /// Parses a frame that [`verify`](super::verify) accepted, and checks the framing of all its records.
+    /// Parses a frame that [`verify`](super::verify) accepted, and checks the framing of all its
+    /// records.
     #[inline]
     #[must_use]
     pub fn parse(frame: &[u8]) -> Option<(Self, Sack<'_>, Records<'_>)> {
@@ -159,8 +161,8 @@ pub(super) fn covered(frame: &[u8]) -> usize {
     frame.len() - uncovered
 }
 
-/// The sequence numbers that were accepted out of order: bit `i`, counted from the least significant, of word `w` stands for
-/// `ack + 1 + 64 w + i`.
+/// The sequence numbers that were accepted out of order: bit `i`, counted from the least
+/// significant, of word `w` stands for `ack + 1 + 64 w + i`.
 #[derive(Clone, Copy, Debug)]
 pub struct Sack<'a> {
     bytes: &'a [u8],

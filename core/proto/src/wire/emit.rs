@@ -1,5 +1,6 @@
-//! Appends records to a DATA frame. Each function writes at `at` and says where the record, or its head, ends. Of WRITE, READ_BYTES,
-//! PART and SLICE only the head is written; the bytes follow it: memory for the first two, the caller's copy for the others.
+//! Appends records to a DATA frame. Each function writes at `at` and says where the record, or its
+//! head, ends. Of WRITE, READ_BYTES, PART and SLICE only the head is written; the bytes follow it:
+//! memory for the first two, the caller's copy for the others.
 //!
 //! All of them panic when the buffer is too small.
 
@@ -145,8 +146,8 @@ pub fn emit_landing(frame: &mut [u8], at: usize, op: u32, handle: [u64; 2]) -> u
     at + LANDING
 }
 
-/// A probe with zeros until the whole frame is `size` bytes long; without any, and with the frame's real size, if there is no
-/// room for them.
+/// A probe with zeros until the whole frame is `size` bytes long; without any, and with the frame's
+/// real size, if there is no room for them.
 pub fn emit_probe(frame: &mut [u8], at: usize, size: u16) -> usize {
     let end = usize::from(size).max(at + PROBE);
     let body = begin(frame, at, kind::PROBE, 0, end - at - RECORD);

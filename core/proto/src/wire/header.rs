@@ -12,7 +12,8 @@ pub const VERSION: u8 = 2;
 /// The first byte: 0xC, and the version.
 const MAGIC: u8 = 0xC0 | VERSION;
 
-/// Up to this size a frame is checked in one go, in a copy whose check is zero: continuing a CRC costs more than the copy.
+/// Up to this size a frame is checked in one go, in a copy whose check is zero: continuing a CRC
+/// costs more than the copy.
 const SHORT: usize = 128;
 
 /// The kinds of frames. 0x80 is reserved for sealed frames.
@@ -86,7 +87,8 @@ pub struct Header {
     pub to: u64,
     /// The sender's identifier of the connection.
     pub from: u64,
-    /// The sender's number of this transmission on this connection; one more each time, never repeated, wraps.
+    /// The sender's number of this transmission on this connection; one more each time, never
+    /// repeated, wraps.
     pub number: u32,
     /// The sender's clock when the frame left, microseconds, wraps.
     pub time: u32,
@@ -108,7 +110,8 @@ impl Header {
         put(head, 28, self.time.to_be_bytes());
     }
 
-    /// Reads them, of a frame that [`verify`] let pass; `None` if there are fewer or the kind is unknown.
+    /// Reads them, of a frame that [`verify`] let pass; `None` if there are fewer or the kind is
+    /// unknown.
     #[inline]
     #[must_use]
     pub fn parse(frame: &[u8]) -> Option<Self> {
@@ -135,9 +138,10 @@ impl Header {
     }
 }
 
-/// Fills in length and check of a frame of which `head` is all that does not lie in registered memory, and of which
-/// `piece_len` bytes follow. `piece` continues the check over these bytes, because only the caller may touch that memory; it
-/// gives the check back as it is when there are none, or when the frame is flagged [`UNCHECKED`](super::flags::UNCHECKED).
+/// Fills in length and check of a frame of which `head` is all that does not lie in registered
+/// memory, and of which `piece_len` bytes follow. `piece` continues the check over these bytes,
+/// because only the caller may touch that memory; it gives the check back as it is when there are
+/// none, or when the frame is flagged [`UNCHECKED`](super::flags::UNCHECKED).
 ///
 /// # Panics
 ///
@@ -150,8 +154,8 @@ pub fn seal(head: &mut [u8], piece_len: usize, piece: impl FnOnce(Crc) -> Crc) {
     put(head, 4, check.to_be_bytes());
 }
 
-/// What the frame at the start of these bytes says that it is long; `None` if no frame begins there. Nothing else of it has been
-/// looked at.
+/// What the frame at the start of these bytes says that it is long; `None` if no frame begins
+/// there. Nothing else of it has been looked at.
 #[inline]
 #[must_use]
 pub fn claimed_len(bytes: &[u8]) -> Option<usize> {
@@ -201,7 +205,8 @@ pub fn verify_check(header: &Header, bytes: &[u8]) -> Result<(), Malformed> {
     if u32_at(bytes, 4) == Some(check(&bytes[..covered.max(HEADER)])) { Ok(()) } else { Err(Malformed::Check) }
 }
 
-/// The check of a frame as it came, as far as `head`, its own field counted as zero: for who goes on with it over the rest himself.
+/// The check of a frame as it came, as far as `head`, its own field counted as zero: for who goes
+/// on with it over the rest himself.
 ///
 /// # Panics
 ///

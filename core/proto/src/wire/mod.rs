@@ -1,10 +1,11 @@
-//! The wire format, as `docs/wire.md` defines it: one frame is one UDP datagram, all numbers are big-endian, and every frame
-//! begins with the same 32 bytes.
+//! The wire format, as `docs/wire.md` defines it: one frame is one UDP datagram, all numbers are
+//! big-endian, and every frame begins with the same 32 bytes.
 //!
-//! Each kind of frame has a file with its picture. `emit` writes a frame and leaves length and check to [`seal`], which knows
-//! what memory follows; `parse` reads one that [`verify`] let pass, and answers `None` if what it says contradicts itself.
-//! Nothing here keeps state, allocates, or panics on what came from outside. `emit` panics when the buffer is too small for
-//! the frame: buffers are as long as the largest frame, and no peer has a say in what is written.
+//! Each kind of frame has a file with its picture. `emit` writes a frame and leaves length and
+//! check to [`seal`], which knows what memory follows; `parse` reads one that [`verify`] let pass,
+//! and answers `None` if what it says contradicts itself. Nothing here keeps state, allocates, or
+//! panics on what came from outside. `emit` panics when the buffer is too small for the frame:
+//! buffers are as long as the largest frame, and no peer has a say in what is written.
 //!
 //! ```text
 //!  0                   1                   2                   3

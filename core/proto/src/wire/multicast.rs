@@ -1,4 +1,5 @@
-//! MULTICAST, a sender to a group: a header whose `to` is 0, then the message to the end of the frame.
+//! MULTICAST, a sender to a group: a header whose `to` is 0, then the message to the end of the
+//! frame.
 
 use super::{HEADER, Header, Kind};
 
@@ -16,7 +17,8 @@ pub struct Multicast<'a> {
 }
 
 impl<'a> Multicast<'a> {
-    /// Writes what stands before the message and says how long that is; the message is the caller's to append.
+    /// Writes what stands before the message and says how long that is; the message is the caller's
+    /// to append.
     ///
     /// # Panics
     ///

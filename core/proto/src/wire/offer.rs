@@ -24,11 +24,13 @@
 use super::bytes::{put, u8_at, u16_at, u32_at, u64_at, zero};
 use crate::Attribute;
 
-/// Feature bits. The server answers with those that both sides have; it leaves out what it does not know.
+/// Feature bits. The server answers with those that both sides have; it leaves out what it does not
+/// know.
 pub mod features {
     /// RMA bytes between two endpoints of one host may go without check.
     pub const UNCHECKED: u32 = 1;
-    /// Bits that are reserved for encryption. A CONNECT with one of them may carry more than padding after its payload.
+    /// Bits that are reserved for encryption. A CONNECT with one of them may carry more than
+    /// padding after its payload.
     pub const ENCRYPTION: u32 = 0xFFFF_0000;
 }
 

@@ -1,4 +1,5 @@
-//! The records of a DATA frame. Each begins with four bytes; the length is that of what follows them.
+//! The records of a DATA frame. Each begins with four bytes; the length is that of what follows
+//! them.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -168,7 +169,8 @@ pub enum Record<'a> {
     Result {
         /// The initiator's number of the operation.
         op: u32,
-        /// 0: well; 1: handle, range or right is wrong; 2: the copy failed; 3: the message is too long.
+        /// 0: well; 1: handle, range or right is wrong; 2: the copy failed; 3: the message is too
+        /// long.
         status: u8,
     },
     /// Looks whether a frame of this size arrives.
@@ -201,7 +203,8 @@ impl Record<'_> {
     }
 }
 
-/// The records of a frame, one after the other. Whoever holds one knows that their framing is sound.
+/// The records of a frame, one after the other. Whoever holds one knows that their framing is
+/// sound.
 #[derive(Clone, Copy, Debug)]
 pub struct Records<'a> {
     rest: &'a [u8],

@@ -45,7 +45,8 @@ impl Capture {
         Self { path, config }
     }
 
-    /// What tshark shows of these fields: a line for each packet, values of one field separated by commas.
+    /// What tshark shows of these fields: a line for each packet, values of one field separated by
+    /// commas.
     fn fields(&self, options: &[&str], fields: &[&str]) -> Vec<Vec<String>> {
         let mut command = Command::new("tshark");
         command.args(["-r", self.path.to_str().expect("a path in UTF-8"), "-X", &format!("lua_script:{SCRIPT}")]);

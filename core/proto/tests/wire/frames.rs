@@ -51,7 +51,8 @@ pub(crate) fn frame(emit: impl FnOnce(&mut [u8]) -> usize) -> Vec<u8> {
     frame
 }
 
-/// A DATA frame with these flags and this sack, its records written by `emit` from an offset to an offset.
+/// A DATA frame with these flags and this sack, its records written by `emit` from an offset to an
+/// offset.
 pub(crate) fn data_frame(flags: u8, sack: &[u64], emit: impl FnOnce(&mut [u8], usize) -> usize) -> Vec<u8> {
     frame(|frame| {
         let at = data(flags).emit(sack, frame);
@@ -59,7 +60,8 @@ pub(crate) fn data_frame(flags: u8, sack: &[u64], emit: impl FnOnce(&mut [u8], u
     })
 }
 
-/// A DATA frame of a sequence whose last record carries memory, not covered by the check if it says so.
+/// A DATA frame of a sequence whose last record carries memory, not covered by the check if it says
+/// so.
 pub(crate) fn memory_frame(flags: u8, memory: &[u8], emit: impl FnOnce(&mut [u8], usize) -> usize) -> Vec<u8> {
     let mut frame = vec![0xEE; 66_000];
     let at = data(flags).emit(&[], &mut frame);

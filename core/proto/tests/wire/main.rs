@@ -1,4 +1,5 @@
-//! The wire format: what is written is what is read, it is what `docs/wire.md` says, and what should never come is refused.
+//! The wire format: what is written is what is read, it is what `docs/wire.md` says, and what
+//! should never come is refused.
 
 mod dissector;
 mod document;

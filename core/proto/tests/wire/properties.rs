@@ -168,7 +168,8 @@ fn any_data() -> impl Strategy<Value = Data> {
 /// Bytes of a CONNECT before its payload.
 const CONNECT_HEAD: usize = 88;
 
-/// What passes its check and is parsed is written again byte by byte as it came: there is one way to say each thing.
+/// What passes its check and is parsed is written again byte by byte as it came: there is one way
+/// to say each thing.
 fn assert_rewrites(bytes: &[u8]) {
     let mut again = vec![0; bytes.len() + 600];
     let len = match Header::parse(bytes).map(|header| header.kind) {

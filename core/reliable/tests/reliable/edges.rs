@@ -6,8 +6,8 @@ use cci_proto::Attribute::ReliableOrdered as RO;
 use cci_transport::{Core, Posted, Transport, monotonic};
 use std::time::Instant;
 
-/// A call took the time of an older call for now, and relied on a timer that had fired: it received an acknowledgement only, answered
-/// EAGAIN, and left no edge.
+/// A call took the time of an older call for now, and relied on a timer that had fired: it received
+/// an acknowledgement only, answered EAGAIN, and left no edge.
 #[test]
 fn a_call_without_event_gives_an_edge_though_it_received_something() {
     let hub = Hub::new();
@@ -23,7 +23,8 @@ fn a_call_without_event_gives_an_edge_though_it_received_something() {
         assert!(b.poll().is_none());
     }
     let get_event = || b.cell.next_event().expect("usable");
-    // Short waits: the handle is in adaptive spin, and its endpoint tries the timer after some empty calls.
+    // Short waits: the handle is in adaptive spin, and its endpoint tries the timer after some
+    // empty calls.
     let begun = Instant::now();
     while hub.rings().is_empty() {
         assert!(begun.elapsed() < LIMIT, "no adaptive spin");

@@ -97,9 +97,10 @@ impl Endpoint {
         self.take_body(self.enter_place()?)
     }
 
-    /// As [`Endpoint::close`], of this life of the endpoint, from whatever thread: one that the endpoint belongs to is waited for
-    /// while it is within a call. Its later calls answer `Closed`. The cell is not to be recycled: it must not belong to one thread
-    /// again (`Guarded::seize`). It stays readable through stale pointers, for the price of its bytes.
+    /// As [`Endpoint::close`], of this life of the endpoint, from whatever thread: one that the
+    /// endpoint belongs to is waited for while it is within a call. Its later calls answer
+    /// `Closed`. The cell is not to be recycled: it must not belong to one thread again
+    /// (`Guarded::seize`). It stays readable through stale pointers, for the price of its bytes.
     ///
     /// # Errors
     ///
@@ -134,7 +135,8 @@ impl Endpoint {
         self.wakers.ring();
     }
 
-    /// An eventfd for calls that wait for this endpoint. Whoever writes it ends one of them, which reads it; a close writes it too.
+    /// An eventfd for calls that wait for this endpoint. Whoever writes it ends one of them, which
+    /// reads it; a close writes it too.
     ///
     /// # Errors
     ///
@@ -143,13 +145,15 @@ impl Endpoint {
         self.wakers.waiting()
     }
 
-    /// One holder more: the endpoint stays open until [`Endpoint::let_go`] has been called for each.
+    /// One holder more: the endpoint stays open until [`Endpoint::let_go`] has been called for
+    /// each.
     pub fn hold(&self) {
         // Relaxed: the caller is a holder already.
         self.holders.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One holder less. Returns the number of those that are left; whoever gets 0 closes the endpoint.
+    /// One holder less. Returns the number of those that are left; whoever gets 0 closes the
+    /// endpoint.
     #[must_use]
     pub fn let_go(&self) -> u32 {
         // Release and acquire: what every holder did comes before the close.
@@ -192,7 +196,8 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// It needs one, or the endpoint cannot be used here. The result is to be dropped before the endpoint is entered otherwise.
+    /// It needs one, or the endpoint cannot be used here. The result is to be dropped before the
+    /// endpoint is entered otherwise.
     #[inline(always)]
     pub fn enter_at_once(&self) -> Result<Entered<'_>, Outside<'_>> {
         if !self.is_here() {
@@ -205,7 +210,8 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// No event waits and every receive buffer is held by the program, or the endpoint cannot be used here.
+    /// No event waits and every receive buffer is held by the program, or the endpoint cannot be
+    /// used here.
     #[inline]
     pub fn next_event(&self) -> Result<Option<&'static Slot>, PollError> {
         let mut entered = match self.enter_at_once() {
@@ -285,7 +291,8 @@ pub enum Popped {
 }
 
 impl Body {
-    /// Ends a call that has looked for events. `is_empty`: it found none; `told`: the handle was readable because there is room.
+    /// Ends a call that has looked for events. `is_empty`: it found none; `told`: the handle was
+    /// readable because there is room.
     #[inline(always)]
     pub(crate) fn end_look(&mut self, is_empty: bool, told: bool) {
         let Self { transport, core } = self;
@@ -374,7 +381,8 @@ impl Entered<'_> {
         }
     }
 
-    /// Sends a message on an open connection of this endpoint, of at most its largest size. `flags`: SILENT, or none.
+    /// Sends a message on an open connection of this endpoint, of at most its largest size.
+    /// `flags`: SILENT, or none.
     ///
     /// # Errors
     ///

@@ -33,8 +33,8 @@ impl Core {
         self.peers.dropped.retain(|dropped| key(dropped) != key(handle));
     }
 
-    /// Records that the program has dropped a registration while a peer was copying. Its memory stays until
-    /// [`Core::release_memory`].
+    /// Records that the program has dropped a registration while a peer was copying. Its memory
+    /// stays until [`Core::release_memory`].
     pub fn note_dropped(&mut self, handle: &RmaHandle) {
         self.peers.dropped.push(*handle);
     }

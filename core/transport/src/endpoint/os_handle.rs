@@ -10,8 +10,8 @@ pub(super) struct OsHandle {
 }
 
 impl Core {
-    /// Records that the program has asked for the OS handle. From now on the transport arms it after
-    /// a few empty calls.
+    /// Records that the program has asked for the OS handle. From now on the transport arms it
+    /// after a few empty calls.
     pub fn note_handle_in_use(&mut self) {
         self.handle.is_in_use = true;
     }

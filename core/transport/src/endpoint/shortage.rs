@@ -155,8 +155,8 @@ impl Core {
         self.shortage.set_starving(self.endpoint, starving);
     }
 
-    /// Records whether large messages wait for memory that the program has, so that returning an event must call `refill`. True: they
-    /// do, and did not before.
+    /// Records whether large messages wait for memory that the program has, so that returning an
+    /// event must call `refill`. True: they do, and did not before.
     pub(crate) fn set_landings_short(&mut self, is_short: bool) -> bool {
         let was_short = std::mem::replace(&mut self.shortage.landings, is_short);
         if was_short != is_short {

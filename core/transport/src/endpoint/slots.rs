@@ -156,8 +156,8 @@ impl Core {
         self.slots.take_recv(released)
     }
 
-    /// The only receive slot that is taken, if the program has returned it: to be filled and handed out
-    /// again (`Pool::sole_returned`).
+    /// The only receive slot that is taken, if the program has returned it: to be filled and handed
+    /// out again (`Pool::sole_returned`).
     #[inline(always)]
     #[must_use]
     pub fn sole_returned_recv(&self) -> Option<&'static Slot> {

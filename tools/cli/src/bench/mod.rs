@@ -1,4 +1,5 @@
-//! `cci bench`: everything that the project promises of its speed and size, with a verdict for each line.
+//! `cci bench`: everything that the project promises of its speed and size, with a verdict for each
+//! line.
 
 mod network;
 mod patterns;
@@ -154,7 +155,8 @@ fn sizes(transport: &str, quick: bool) -> Vec<Line> {
         Line::new(
             &format!("idle endpoint for {seconds} s: processor time beyond that of a bare sleeper"),
             "ms",
-            // One sleep in poll() takes 0.03 to 0.5 ms of either, by the state of the processor that wakes.
+            // One sleep in poll() takes 0.03 to 0.5 ms of either, by the state of the processor
+            // that wakes.
             at_most(Some(1.0), None),
             beyond(idle.clone(), bare.clone()),
         ),

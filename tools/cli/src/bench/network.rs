@@ -59,7 +59,8 @@ fn write() -> Session {
     Session { measurement: Measurement::Bandwidth, operation: Operation::Write, ..exchange(false) }
 }
 
-/// The lines of a target that computes: when it is noticed, and how fast it is then, against one that polls.
+/// The lines of a target that computes: when it is noticed, and how fast it is then, against one
+/// that polls.
 pub(super) fn of_computing_target(time: Duration) -> [Runs; 2] {
     let computing = Session { target: Target::Computing, ..write() };
     let single = Session { measurement: Measurement::OneWay, ..computing.clone() };

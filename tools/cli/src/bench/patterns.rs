@@ -1,4 +1,5 @@
-//! The lines that are more than an operation between two processes: many endpoints, many peers, sleepers, memory that changes.
+//! The lines that are more than an operation between two processes: many endpoints, many peers,
+//! sleepers, memory that changes.
 
 use super::speed::{least, most};
 use super::verdict::{Line, Standard};
@@ -83,7 +84,8 @@ pub(super) fn crowd(quick: bool) -> Vec<Line> {
         add(peers, &what, "x", most(bar, 1.02), |figures| figures.exchange);
     }
     for peers in [10, 100, 500] {
-        // To be known only: a bare line in a stream takes less time than the instructions of a message (robustness.md, 31).
+        // To be known only: a bare line in a stream takes less time than the instructions of a
+        // message (robustness.md, 31).
         let what = format!("messages in turn by {peers} senders, to bare lines in turn");
         add(peers, &what, "x", least(None, None), |figures| figures.turns);
         let what = format!("messages in turn by {peers} senders, to one sender");

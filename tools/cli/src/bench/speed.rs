@@ -1,4 +1,5 @@
-//! The lines that are ratios to a bare probe, each a run of two pinned processes; and those of `sm`.
+//! The lines that are ratios to a bare probe, each a run of two pinned processes; and those of
+//! `sm`.
 
 use super::verdict::{Line, Standard};
 use cci_perf::measure;
@@ -11,9 +12,10 @@ use cci_report::session::Session;
 use std::path::Path;
 use std::time::Duration;
 
-/// Runs of a line, each with processes of its own: which physical pages these get decides how well a transfer near the
-/// size of a cache fits into it, so a single run says as much of its luck as of the library. And a processor shared with others
-/// changes its speed for seconds at a time, so the runs of a line are apart: all lines of a transport are run once, then all again.
+/// Runs of a line, each with processes of its own: which physical pages these get decides how well
+/// a transfer near the size of a cache fits into it, so a single run says as much of its luck as of
+/// the library. And a processor shared with others changes its speed for seconds at a time, so the
+/// runs of a line are apart: all lines of a transport are run once, then all again.
 pub(super) const RUNS: usize = 5;
 
 /// A line to be measured.
@@ -59,7 +61,8 @@ pub(super) fn rows(quick: bool) -> Vec<Speed> {
     transfers(&mut rows);
     large_transfers(&mut rows, quick);
     let session = Session { mode: Mode::Blocking, ..exchange(false) };
-    // The library spins and hardly ever sleeps here, while the probe sleeps each time: a target would be met by spinning alone.
+    // The library spins and hardly ever sleeps here, while the probe sleeps each time: a target
+    // would be met by spinning alone.
     let standard = Standard::AtMost { bar: Some(1.2), target: None };
     rows.push(Speed::new("half round trip, 8 B, blocking, spinning, to eventfds", session, 8, standard));
     rows
@@ -204,7 +207,8 @@ pub(super) struct Runs {
     pub(super) run: Box<dyn Fn() -> Result<f64, UserError>>,
 }
 
-/// Measures these lines, each as often as [`RUNS`] says. `say` hears how far it is, `add` gets each line after its last run.
+/// Measures these lines, each as often as [`RUNS`] says. `say` hears how far it is, `add` gets each
+/// line after its last run.
 pub(super) fn measure(all: &[Runs], mut say: impl FnMut(&str), mut add: impl FnMut(Line)) {
     let mut measured: Vec<Result<Vec<f64>, UserError>> = all.iter().map(|_| Ok(Vec::new())).collect();
     for round in 1..=RUNS {

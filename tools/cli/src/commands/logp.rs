@@ -32,7 +32,8 @@ pub(crate) struct LogpArguments {
     /// Bytes of a request and of a reply
     #[arg(short, long, default_value = "8", value_parser = parse_size)]
     size: u64,
-    /// What the connection promises; ro when absent, but uu over sim, where a message is then one frame and nothing else travels
+    /// What the connection promises; ro when absent, but uu over sim, where a message is then one
+    /// frame and nothing else travels
     #[arg(long, value_parser = choice::<AttributeName>())]
     attribute: Option<AttributeName>,
     /// Endpoints for one thread, or for many
@@ -43,7 +44,8 @@ pub(crate) struct LogpArguments {
     time: Duration,
     #[command(flatten)]
     results: ResultsArguments,
-    /// Draw the signature, time per message over the length of the burst, to this SVG file, - for standard output
+    /// Draw the signature, time per message over the length of the burst, to this SVG file, - for
+    /// standard output
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }

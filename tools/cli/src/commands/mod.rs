@@ -1,4 +1,5 @@
-//! The commands of `cci perf` that have methods of their own: arguments, and what is done with what the method finds.
+//! The commands of `cci perf` that have methods of their own: arguments, and what is done with what
+//! the method finds.
 
 pub(crate) mod breakdown;
 pub(crate) mod footprints;

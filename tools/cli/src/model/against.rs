@@ -28,7 +28,8 @@ struct Validation {
     validation: Vec<Validated>,
 }
 
-/// The figure of a file: over the size of the message, for each path; and over the number of hops, for each size.
+/// The figure of a file: over the size of the message, for each path; and over the number of hops,
+/// for each size.
 pub(super) fn validation_svg(path: &Path) -> Result<String, UserError> {
     let name = path.display();
     let text = std::fs::read_to_string(path).map_err(while_doing(&format!("cannot read {name}")))?;

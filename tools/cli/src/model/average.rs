@@ -30,12 +30,13 @@ pub(crate) struct AverageArguments {
 #[derive(Args, Clone, Debug)]
 #[group(required = true, multiple = true, id = "networks")]
 pub(crate) struct NetworkArguments {
-    /// A network of known size: ring:8, biring:8, torus:10x10x10, bitorus:4x4, mesh:4x3, hypercube:64, star:24, fattree2:k=8,
-    /// fattree3:k=8, dragonfly:h=2; several, separated by blanks
+    /// A network of known size: ring:8, biring:8, torus:10x10x10, bitorus:4x4, mesh:4x3,
+    /// hypercube:64, star:24, fattree2:k=8, fattree3:k=8, dragonfly:h=2; several, separated by
+    /// blanks
     #[arg(long, num_args = 1..)]
     pub(crate) topology: Vec<Topology>,
-    /// A kind of network, with --nodes: ring, biring, torus:3d, bitorus:2d, mesh:2d, hypercube, star, fattree2, fattree3,
-    /// dragonfly, or all; several, separated by blanks
+    /// A kind of network, with --nodes: ring, biring, torus:3d, bitorus:2d, mesh:2d, hypercube,
+    /// star, fattree2, fattree3, dragonfly, or all; several, separated by blanks
     #[arg(long, num_args = 1.., requires = "nodes")]
     pub(crate) family: Vec<FamilyName>,
     /// Numbers of nodes of each family, such as 64,1000

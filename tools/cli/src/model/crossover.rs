@@ -27,8 +27,9 @@ pub(crate) struct CrossoverArguments {
 /// What is compared.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ComparedArguments {
-    /// Kinds of network to compare: ring, biring, torus:3d, bitorus:2d, mesh:2d, hypercube, star, fattree2, fattree3, dragonfly, or
-    /// all; several, separated by blanks; those of the preset when absent
+    /// Kinds of network to compare: ring, biring, torus:3d, bitorus:2d, mesh:2d, hypercube, star,
+    /// fattree2, fattree3, dragonfly, or all; several, separated by blanks; those of the preset
+    /// when absent
     #[arg(long, num_args = 1..)]
     pub(crate) family: Vec<FamilyName>,
     /// Who sends to whom: average, unicasts, multicast, all-to-all, neighbour, hot-spot=0.1

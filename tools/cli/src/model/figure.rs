@@ -32,7 +32,8 @@ const COLOURS: [RGBColor; 8] = [
 
 /// Points of a curve for each factor of e in size.
 const DENSITY: f64 = 40.0;
-/// From this ratio of times on, curves that cross cannot be told apart, and are drawn relative to the best.
+/// From this ratio of times on, curves that cross cannot be told apart, and are drawn relative to
+/// the best.
 const STEEP: f64 = 12.0;
 /// How much worse than the best is still drawn.
 const WORST: f64 = 1.6;

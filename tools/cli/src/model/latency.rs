@@ -11,8 +11,8 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub(crate) struct LatencyArguments {
-    /// The network: ring:8, biring:8, torus:10x10x10, bitorus:4x4, mesh:4x3, hypercube:64, star:24, fattree2:k=8,
-    /// fattree3:k=8, dragonfly:h=2
+    /// The network: ring:8, biring:8, torus:10x10x10, bitorus:4x4, mesh:4x3, hypercube:64, star:24,
+    /// fattree2:k=8, fattree3:k=8, dragonfly:h=2
     #[arg(long)]
     topology: Topology,
     /// Source node

@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 /// How documents are read, and what is known beforehand.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MeasuredArguments {
-    /// Components of the path in a file, counted one way: --path ring.json=p:4,f:3,s:0,o:2. Without s none, without f p - s - 1,
-    /// without o 2. The test bed writes them into its documents
+    /// Components of the path in a file, counted one way: --path ring.json=p:4,f:3,s:0,o:2. Without
+    /// s none, without f p - s - 1, without o 2. The test bed writes them into its documents
     #[arg(long = "path", value_name = "FILE=COUNTS", value_parser = parse_key)]
     paths: Vec<(String, String)>,
-    /// A component that is known from elsewhere: --fix l_p=7ns; o_0, l_p, l_f, l_s, or c as in c=11.6ns
+    /// A component that is known from elsewhere: --fix l_p=7ns; o_0, l_p, l_f, l_s, or c as in
+    /// c=11.6ns
     #[arg(long = "fix", value_name = "KEY=VALUE", value_parser = parse_key)]
     fixed: Vec<(String, String)>,
     /// Which of the measured times to take
@@ -74,8 +75,8 @@ impl Annotation {
 const COUNTS: &str = "give its components as in --path FILE=p:4,f:3,s:0,o:2";
 
 impl MeasuredArguments {
-    /// Reads documents. Of several about one path the fastest time of each size counts, as it does of the blocks of one; medians
-    /// all count.
+    /// Reads documents. Of several about one path the fastest time of each size counts, as it does
+    /// of the blocks of one; medians all count.
     pub(crate) fn read(&self, files: &[PathBuf]) -> Result<Vec<Measured>, UserError> {
         let measured = files.iter().map(|file| self.read_one(file)).collect::<Result<Vec<_>, _>>()?;
         Ok(if self.statistic == Statistic::Min { fastest(measured) } else { measured })

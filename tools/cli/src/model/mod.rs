@@ -30,7 +30,8 @@ pub(crate) struct ModelArguments {
 
 #[derive(Subcommand, Debug)]
 enum ModelCommand {
-    /// One message from one node to another: its route, and what request, response and transaction cost
+    /// One message from one node to another: its route, and what request, response and transaction
+    /// cost
     Latency(latency::LatencyArguments),
     /// Mean components and latency over all pairs of nodes
     Average(average::AverageArguments),
@@ -38,11 +39,13 @@ enum ModelCommand {
     Pattern(pattern::PatternArguments),
     /// The sizes at which another topology becomes the best
     Crossover(crossover::CrossoverArguments),
-    /// What a change of each parameter does to a time or to a crossover point, and the cheapest change that moves one
+    /// What a change of each parameter does to a time or to a crossover point, and the cheapest
+    /// change that moves one
     Sensitivity(sensitivity::SensitivityArguments),
     /// Draw latency over size with crossover marks
     Plot(plot::PlotArguments),
-    /// Simulate a pattern with the real protocol on every node, in virtual time, and compare it with the analysis
+    /// Simulate a pattern with the real protocol on every node, in virtual time, and compare it
+    /// with the analysis
     Simulate(simulate::SimulateArguments),
     /// Find the components of latency from measured paths: files of `cci perf pingpong --json`
     Fit(fit::FitArguments),

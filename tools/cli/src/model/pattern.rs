@@ -14,8 +14,8 @@ use clap::Args;
 pub(crate) struct PatternArguments {
     #[command(flatten)]
     networks: NetworkArguments,
-    /// Who sends to whom: average, unicasts (one-to-all), multicast (along a tree), all-to-all, neighbour, transpose, hot-spot=0.1;
-    /// several, separated by blanks; all when absent
+    /// Who sends to whom: average, unicasts (one-to-all), multicast (along a tree), all-to-all,
+    /// neighbour, transpose, hot-spot=0.1; several, separated by blanks; all when absent
     #[arg(long, num_args = 1..)]
     pattern: Vec<Pattern>,
     /// Messages per second that each node sends on average

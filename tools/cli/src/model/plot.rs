@@ -49,8 +49,9 @@ fn comparisons_svg(compared: &ComparedArguments) -> Result<Vec<(String, String)>
     figures(&comparison, compared.pattern).into_iter().map(figure).collect()
 }
 
-/// File names and what is in them: one figure for a pattern; without one, average and unicasts side by side, for the system as it
-/// is and with the switching latency halved, as in figures 14 and 15 of the thesis.
+/// File names and what is in them: one figure for a pattern; without one, average and unicasts side
+/// by side, for the system as it is and with the switching latency halved, as in figures 14 and 15
+/// of the thesis.
 fn figures(comparison: &Comparison, pattern: Option<Pattern>) -> Vec<(String, Vec<Comparison>)> {
     if let Some(pattern) = pattern {
         return vec![(format!("{}.svg", pattern.to_string().replace('=', "-")), vec![comparison.clone()])];

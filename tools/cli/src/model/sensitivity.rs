@@ -17,7 +17,8 @@ pub(crate) struct SensitivityArguments {
     /// Two kinds of network whose crossover point to look at, such as ring torus:2d
     #[arg(long, num_args = 2, value_names = ["FAMILY", "FAMILY"], conflicts_with = "topology")]
     between: Vec<Family>,
-    /// Number of nodes to which the crossover point is to be moved, by the cheapest change of one parameter
+    /// Number of nodes to which the crossover point is to be moved, by the cheapest change of one
+    /// parameter
     #[arg(long, requires = "between", value_name = "NODES", value_parser = super::pattern::positive)]
     move_to: Option<f64>,
     /// Who sends to whom

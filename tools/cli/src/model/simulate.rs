@@ -1,4 +1,5 @@
-//! `cci model simulate`: a pattern on a topology with the real protocol engine on every node, in virtual time, beside the analysis.
+//! `cci model simulate`: a pattern on a topology with the real protocol engine on every node, in
+//! virtual time, beside the analysis.
 
 use super::answer::{Answer, Cell, Table};
 use super::pattern::{positive, share};
@@ -18,11 +19,12 @@ use std::time::Instant;
 
 #[derive(Args, Debug)]
 pub(crate) struct SimulateArguments {
-    /// The network: ring:8, torus:10x10x10, bitorus:4x4, mesh:4x3, hypercube:64, star:24, fattree3:k=8, dragonfly:h=2; several,
-    /// separated by blanks
+    /// The network: ring:8, torus:10x10x10, bitorus:4x4, mesh:4x3, hypercube:64, star:24,
+    /// fattree3:k=8, dragonfly:h=2; several, separated by blanks
     #[arg(long, num_args = 1.., required = true)]
     topology: Vec<Topology>,
-    /// Who sends to whom: average, unicasts (one-to-all), multicast (along a tree), all-to-all, neighbour, transpose, hot-spot=0.1
+    /// Who sends to whom: average, unicasts (one-to-all), multicast (along a tree), all-to-all,
+    /// neighbour, transpose, hot-spot=0.1
     #[arg(long, default_value = "average")]
     pattern: Pattern,
     /// Messages per second that each node posts at random times; one message at a time when absent
@@ -31,10 +33,12 @@ pub(crate) struct SimulateArguments {
     /// Utilisation of the busiest link instead, such as 0.7
     #[arg(long, value_parser = share)]
     load: Option<f64>,
-    /// What connections promise. Acknowledgements of reliable ones load links and processors, which the analysis leaves out
+    /// What connections promise. Acknowledgements of reliable ones load links and processors, which
+    /// the analysis leaves out
     #[arg(long, value_parser = choice::<AttributeName>(), default_value = "uu")]
     attribute: AttributeName,
-    /// Messages to measure, where the pattern does not say how many; 1,000, or 100,000 under load, when absent
+    /// Messages to measure, where the pattern does not say how many; 1,000, or 100,000 under load,
+    /// when absent
     #[arg(long, value_parser = clap::value_parser!(u64).range(20..=100_000_000))]
     messages: Option<u64>,
     /// Determines everything that happens

@@ -18,8 +18,9 @@ pub(crate) struct SystemArguments {
     /// Parameters from a JSON file, as `cci model fit` writes it
     #[arg(long, value_name = "FILE", conflicts_with = "preset", help_heading = "System")]
     pub(crate) parameters: Option<PathBuf>,
-    /// A parameter: o_0=2085ns m_0=64 c=11.6ns l_p=7ns l_f=60ns l_s=670ns rate=3.2Gb/s header=16 relay=cut-through|store
-    /// first=in-overhead|apart; o(m) = o_0 + c (m - m_0). Without --preset or --parameters o_0, l_p, l_f and l_s are needed
+    /// A parameter: o_0=2085ns m_0=64 c=11.6ns l_p=7ns l_f=60ns l_s=670ns rate=3.2Gb/s header=16
+    /// relay=cut-through|store first=in-overhead|apart; o(m) = o_0 + c (m - m_0). Without --preset
+    /// or --parameters o_0, l_p, l_f and l_s are needed
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_key, help_heading = "System")]
     pub(crate) set: Vec<(String, String)>,
     /// Size of the message in bytes; 64 when absent

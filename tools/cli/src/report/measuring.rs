@@ -1,4 +1,5 @@
-//! `cci perf report --measure`: runs every measurement, each as a command that a person could type, and keeps what it writes.
+//! `cci perf report --measure`: runs every measurement, each as a command that a person could type,
+//! and keeps what it writes.
 
 use cci_report::documents;
 use cci_report::html::Run;
@@ -10,9 +11,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Measurements over each transport, in the quick setting: three to four minutes in all, most of it with peers. There a point takes as
-/// long for each of them, and each launch starts their programs, and all read what they receive, since bytes that nobody reads never
-/// leave a cache. The last is about doing nothing.
+/// Measurements over each transport, in the quick setting: three to four minutes in all, most of it
+/// with peers. There a point takes as long for each of them, and each launch starts their programs,
+/// and all read what they receive, since bytes that nobody reads never leave a cache. The last is
+/// about doing nothing.
 const OVER_EACH: [&str; 14] = [
     "pingpong --touch --time 300ms --size 8,64,512,4096 --peers installed:PEERS --launches 24",
     "bw --touch --time 300ms --size 64,512,4096,8192 --peers installed:PEERS --launches 24",
@@ -95,7 +97,8 @@ fn run(command: &[String], file: &Path) -> Result<String, UserError> {
         return Ok(format!("it took longer than {} s and was ended", PATIENCE.as_secs()));
     };
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
-    // Of a command line that is not understood the first line says why; the rest is how to write one.
+    // Of a command line that is not understood the first line says why; the rest is how to write
+    // one.
     let is_usage = status.as_ref().is_ok_and(|status| status.code() == Some(2));
     let line = if is_usage { lines.next() } else { lines.next_back() };
     let mut told = line.unwrap_or("").trim_start_matches("cci: ").trim_start_matches("error: ").to_owned();

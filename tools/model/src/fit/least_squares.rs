@@ -1,10 +1,11 @@
 //! Linear least squares whose unknowns may not all be determined.
 //!
-//! What a linear model's data determine are the combinations of unknowns that are orthogonal to the null space of its matrix
-//! (*estimable functions*: S. R. Searle, Linear Models, 1971, chapter 5). They are the same for every solution; the one of the
-//! smallest norm is taken.
+//! What a linear model's data determine are the combinations of unknowns that are orthogonal to the
+//! null space of its matrix (*estimable functions*: S. R. Searle, Linear Models, 1971, chapter 5).
+//! They are the same for every solution; the one of the smallest norm is taken.
 
-/// Eigenvalues below this part of the largest are zero: counts of components and sizes are small numbers, scaled to length one.
+/// Eigenvalues below this part of the largest are zero: counts of components and sizes are small
+/// numbers, scaled to length one.
 const ZERO: f64 = 1e-9;
 /// Entries off the diagonal below this are zero; those on it are one.
 const NEGLIGIBLE: f64 = 1e-18;
@@ -14,7 +15,8 @@ const SWEEPS: usize = 20;
 /// A matrix as a list of rows.
 type Rows<const K: usize> = [[f64; K]; K];
 
-/// Data of a linear model: rows of coefficients, what was observed for each, and its standard deviation but for a common factor.
+/// Data of a linear model: rows of coefficients, what was observed for each, and its standard
+/// deviation but for a common factor.
 #[derive(Clone, Debug)]
 pub(super) struct Data<const K: usize> {
     pub(super) rows: Vec<([f64; K], f64, f64)>,
@@ -31,7 +33,8 @@ pub(super) struct Solution<const K: usize> {
     null: Vec<[f64; K]>,
     /// Lengths of the columns: what unknowns are scaled by.
     scale: [f64; K],
-    /// The common factor of all standard deviations; `None` when as many unknowns as data leave nothing to tell it from.
+    /// The common factor of all standard deviations; `None` when as many unknowns as data leave
+    /// nothing to tell it from.
     pub(super) deviation: Option<f64>,
     /// Data less determined unknowns.
     pub(super) degrees: u32,
@@ -84,8 +87,8 @@ impl<const K: usize> Data<K> {
 }
 
 impl<const K: usize> Solution<K> {
-    /// A combination of unknowns: its value and its standard deviation, as a multiple of [`Solution::deviation`]. `None` when the
-    /// data do not determine it.
+    /// A combination of unknowns: its value and its standard deviation, as a multiple of
+    /// [`Solution::deviation`]. `None` when the data do not determine it.
     pub(super) fn combination(&self, of: &[f64; K]) -> Option<(f64, f64)> {
         let of: [f64; K] = std::array::from_fn(|at| of[at] / self.scale[at]);
         let length = dot(&of, &of).sqrt();
@@ -102,8 +105,8 @@ fn dot<const K: usize>(a: &[f64; K], b: &[f64; K]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
-/// Eigenvalues and eigenvectors (as columns) of a symmetric matrix, by Jacobi's rotations (G. H. Golub, C. F. Van Loan, Matrix
-/// Computations, section 8.5).
+/// Eigenvalues and eigenvectors (as columns) of a symmetric matrix, by Jacobi's rotations (G. H.
+/// Golub, C. F. Van Loan, Matrix Computations, section 8.5).
 fn eigen<const K: usize>(mut a: Rows<K>) -> ([f64; K], Rows<K>) {
     let mut vectors: Rows<K> = std::array::from_fn(|row| std::array::from_fn(|at| f64::from(u8::from(row == at))));
     for _ in 0..SWEEPS {
@@ -142,12 +145,14 @@ mod tests {
 
     #[test]
     fn a_straight_line_and_its_standard_errors() {
-        // y = 1.1, 1.9, 3.1, 3.9 at x = 1..4: slope 0.96, intercept 0.1; residual variance 0.072 / 2 / ... by hand.
+        // y = 1.1, 1.9, 3.1, 3.9 at x = 1..4: slope 0.96, intercept 0.1; residual variance 0.072 /
+        // 2 / ... by hand.
         let fit = data(&[([1.0, 1.0], 1.1), ([1.0, 2.0], 1.9), ([1.0, 3.0], 3.1), ([1.0, 4.0], 3.9)]).solve();
         let (intercept, _) = fit.combination(&[1.0, 0.0]).unwrap();
         let (slope, spread) = fit.combination(&[0.0, 1.0]).unwrap();
         assert!((intercept - 0.1).abs() < 1e-12 && (slope - 0.96).abs() < 1e-12, "{intercept} {slope}");
-        // Residuals 0.04, -0.12, 0.12, -0.04: sum of squares 0.032, two degrees of freedom; Sxx = 5.
+        // Residuals 0.04, -0.12, 0.12, -0.04: sum of squares 0.032, two degrees of freedom; Sxx
+        // = 5.
         assert!((fit.deviation.unwrap() - 0.016_f64.sqrt()).abs() < 1e-12);
         assert!((spread - 0.2_f64.sqrt()).abs() < 1e-12);
         assert_eq!(fit.degrees, 2);

@@ -1,13 +1,15 @@
 //! The components of latency from measured times of paths whose components are counted.
 //!
-//! A path with `a` overheads, `p` propagations, `f` forwardings and `s` switchings takes
-//! `a o(m) + p l_p + f l_f + s l_s` with `o(m) = o_0 + c (m - m_0)`: linear in all five. The errors of measured times grow with the
-//! times, so that each weighs by its own expected value: what is made small is the sum of squares of *relative* residuals, in a few
-//! rounds, each with the weights of the last.
+//! A path with `a` overheads, `p` propagations, `f` forwardings and `s` switchings takes `a o(m) +
+//! p l_p + f l_f + s l_s` with `o(m) = o_0 + c (m - m_0)`: linear in all five. The errors of
+//! measured times grow with the times, so that each weighs by its own expected value: what is made
+//! small is the sum of squares of *relative* residuals, in a few rounds, each with the weights of
+//! the last.
 //!
-//! On every path of two ends `f = p - s - 1`. Then the columns of the linear model depend on each other: adding any `x` to
-//! `l_f` and `l_s` and `x / 2` to `o_0`, and taking it from `l_p`, changes no time. No further path can tell, and only the sums
-//! `2 o_0 - l_f`, `l_p + l_f` and `l_s - l_f` are determined, until one component is known from elsewhere.
+//! On every path of two ends `f = p - s - 1`. Then the columns of the linear model depend on each
+//! other: adding any `x` to `l_f` and `l_s` and `x / 2` to `o_0`, and taking it from `l_p`, changes
+//! no time. No further path can tell, and only the sums `2 o_0 - l_f`, `l_p + l_f` and `l_s - l_f`
+//! are determined, until one component is known from elsewhere.
 
 mod least_squares;
 mod student;
@@ -171,7 +173,8 @@ impl Fit {
         fit.filter(Self::is_determined).ok_or_else(|| undetermined(observations))
     }
 
-    /// The standard deviation of a time but for the common factor: the time itself as the fit has it.
+    /// The standard deviation of a time but for the common factor: the time itself as the fit has
+    /// it.
     fn weight(&self, observation: &Observation, last: f64) -> f64 {
         match self.predict(&observation.path, observation.bytes) {
             Some(Estimate { value, .. }) if value > 0.0 => value,
@@ -208,7 +211,8 @@ impl Fit {
         SUMS.map(|(name, of)| (name, self.combination(&of)))
     }
 
-    /// The time of a path, with the interval of its mean; `None` if it depends on more than the measurements determine.
+    /// The time of a path, with the interval of its mean; `None` if it depends on more than the
+    /// measurements determine.
     #[must_use]
     pub fn predict(&self, path: &Path, bytes: f64) -> Option<Estimate> {
         self.combination(&combination(path, bytes - self.reference_bytes))

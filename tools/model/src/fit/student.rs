@@ -2,8 +2,8 @@
 
 use std::f64::consts::FRAC_2_PI;
 
-/// The probability that |T| stays below `t`, for whole degrees of freedom (Abramowitz and Stegun, Handbook of Mathematical
-/// Functions, 26.7.3 and 26.7.4).
+/// The probability that |T| stays below `t`, for whole degrees of freedom (Abramowitz and Stegun,
+/// Handbook of Mathematical Functions, 26.7.3 and 26.7.4).
 fn within(t: f64, degrees: u32) -> f64 {
     let angle = (t / f64::from(degrees).sqrt()).atan();
     let (sine, cosine) = angle.sin_cos();
@@ -23,7 +23,8 @@ fn within(t: f64, degrees: u32) -> f64 {
     if is_odd { FRAC_2_PI * (angle + sine * sum) } else { sine * sum }
 }
 
-/// The t that |T| stays below with this probability, in (0, 1); infinite without degrees of freedom.
+/// The t that |T| stays below with this probability, in (0, 1); infinite without degrees of
+/// freedom.
 #[must_use]
 pub fn quantile(probability: f64, degrees: u32) -> f64 {
     if degrees == 0 {

@@ -75,7 +75,8 @@ fn without_a_known_component_only_the_sums_are_told() {
     assert_eq!(fit.predict(&Path { overheads: 1.0, ..other }, 64.0), None);
 }
 
-/// The bar: of 1,000 fits at 5 % noise, the intervals of 95 % hold the true value in 930 to 970, for each parameter.
+/// The bar: of 1,000 fits at 5 % noise, the intervals of 95 % hold the true value in 930 to 970,
+/// for each parameter.
 #[test]
 fn intervals_hold_the_truth_as_often_as_they_say() {
     let mut held = [0; 5];

@@ -1,15 +1,18 @@
-//! Dragonflies: groups of routers, each linked to all in its group; every two groups joined by one link.
+//! Dragonflies: groups of routers, each linked to all in its group; every two groups joined by one
+//! link.
 
 use super::product;
 use crate::closed::Shape;
 use crate::error::ModelError;
 use crate::route::{Component, Components, Route, Vertex};
 
-/// A dragonfly of full size: p nodes at each router, a routers in each group, h links from each router to other groups, and
-/// a h + 1 groups (J. Kim, W. J. Dally, S. Scott, D. Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA 2008).
+/// A dragonfly of full size: p nodes at each router, a routers in each group, h links from each
+/// router to other groups, and a h + 1 groups (J. Kim, W. J. Dally, S. Scott, D. Abts,
+/// "Technology-driven, highly-scalable dragonfly topology", ISCA 2008).
 ///
-/// Global links are laid in the absolute arrangement: port j of group i, at its router j / h, leads to group j, or j + 1 from i on.
-/// Routes are minimal: within the group to the router with the global link, over it, and within the other group.
+/// Global links are laid in the absolute arrangement: port j of group i, at its router j / h, leads
+/// to group j, or j + 1 from i on. Routes are minimal: within the group to the router with the
+/// global link, over it, and within the other group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dragonfly {
     nodes_per_router: u64,

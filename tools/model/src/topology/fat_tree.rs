@@ -1,4 +1,5 @@
-//! Fat trees of equal switches, with full bisection: two levels (leaf and spine), or three (the k-ary fat tree).
+//! Fat trees of equal switches, with full bisection: two levels (leaf and spine), or three (the
+//! k-ary fat tree).
 
 use super::product;
 use crate::error::ModelError;
@@ -6,8 +7,9 @@ use crate::route::{Component, Components, Route, Vertex};
 
 /// A fat tree of switches of k ports: k²/2 nodes with two levels, k³/4 with three.
 ///
-/// Upward ports are chosen by the destination's number, so that each downward link serves one destination (D-mod-k: E. Zahavi,
-/// "D-Mod-K routing providing non-blocking traffic for shift permutations on real life fat trees", 2010).
+/// Upward ports are chosen by the destination's number, so that each downward link serves one
+/// destination (D-mod-k: E. Zahavi, "D-Mod-K routing providing non-blocking traffic for shift
+/// permutations on real life fat trees", 2010).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FatTree {
     ports: u64,
@@ -129,7 +131,8 @@ impl FatTree {
             .extend(leaves.flat_map(|node| (0..half).map(move |column| (self.leaf(node), self.middle(node, column)))));
         if self.levels == 3 {
             let pods = (0..self.ports).map(|pod| pod * self.pod());
-            // Of the nodes of a pod each has a core switch of its own, which follows from its number alone.
+            // Of the nodes of a pod each has a core switch of its own, which follows from its
+            // number alone.
             cables.extend(pods.flat_map(|pod| (0..half * half).map(move |to| (self.middle(pod, to), self.core(to)))));
         }
         cables

@@ -10,14 +10,16 @@ use crate::route::{Component, Components, Route};
 pub enum Wrap {
     /// In a ring with links in one direction.
     Forward,
-    /// In a ring with links in both directions. The shorter way is taken; of two equal ways, nodes of an even coordinate take
-    /// the ascending one, the others the descending one, so that both carry the same.
+    /// In a ring with links in both directions. The shorter way is taken; of two equal ways, nodes
+    /// of an even coordinate take the ascending one, the others the descending one, so that both
+    /// carry the same.
     Both,
     /// In a line, with links in both directions.
     Line,
 }
 
-/// A grid of nodes. Node 0 is the corner; the first dimension varies fastest in the numbering, and is travelled first.
+/// A grid of nodes. Node 0 is the corner; the first dimension varies fastest in the numbering, and
+/// is travelled first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grid {
     sides: Vec<u64>,

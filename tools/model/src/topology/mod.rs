@@ -17,8 +17,9 @@ use crate::route::{Components, Route, Vertex};
 
 /// A network of known size.
 ///
-/// It is written, and parsed, as `ring:8`, `biring:8`, `torus:10x10x10` (unidirectional), `bitorus:4x4`, `mesh:4x3`, `hypercube:64`,
-/// `star:24`, `fattree2:k=8`, `fattree3:k=8`, `dragonfly:h=2` or `dragonfly:p=2,a=4,h=2`.
+/// It is written, and parsed, as `ring:8`, `biring:8`, `torus:10x10x10` (unidirectional),
+/// `bitorus:4x4`, `mesh:4x3`, `hypercube:64`, `star:24`, `fattree2:k=8`, `fattree3:k=8`,
+/// `dragonfly:h=2` or `dragonfly:p=2,a=4,h=2`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Topology {
     /// Rings, tori, meshes, hypercubes.
@@ -54,8 +55,8 @@ impl Topology {
         }
     }
 
-    /// The way of a message from one node to another: dimension order in grids, the upward port by destination in fat trees,
-    /// minimal in dragonflies. A route to itself has no link.
+    /// The way of a message from one node to another: dimension order in grids, the upward port by
+    /// destination in fat trees, minimal in dragonflies. A route to itself has no link.
     ///
     /// # Panics
     ///
@@ -86,7 +87,8 @@ impl Topology {
         }
     }
 
-    /// The nodes that this one's messages reach over one link; in networks of switches the node of the next number.
+    /// The nodes that this one's messages reach over one link; in networks of switches the node of
+    /// the next number.
     #[must_use]
     pub fn neighbours(&self, node: u64) -> Vec<u64> {
         match self {

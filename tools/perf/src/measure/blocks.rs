@@ -38,8 +38,8 @@ impl<P: Driver> End<'_, P> {
         }
     }
 
-    /// Runs a block: how long it took, and how many operations arrived. With work each operation is waited for after so many steps
-    /// of computing.
+    /// Runs a block: how long it took, and how many operations arrived. With work each operation is
+    /// waited for after so many steps of computing.
     pub(super) fn measured(&mut self, size: u64, count: u64, work: Option<u64>) -> Result<(Duration, u64), UserError> {
         let session = &self.plan.session;
         let (measurement, exchange) = (session.measurement, session.measurement.is_exchange());
@@ -83,7 +83,8 @@ impl<P: Driver> End<'_, P> {
         Ok(outcome.map(|()| (took, count))?)
     }
 
-    /// The steps of computing that take as long as one transfer, where computing is to hide transfers.
+    /// The steps of computing that take as long as one transfer, where computing is to hide
+    /// transfers.
     pub(super) fn work_like_a_transfer(&mut self, size: u64, count: u64) -> Result<Option<u64>, UserError> {
         if self.plan.session.measurement != Measurement::Overlap {
             return Ok(None);

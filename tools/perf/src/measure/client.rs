@@ -25,10 +25,11 @@ const CALL: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(20);
 /// How long it may take to get ready for a block, or to finish one: much longer than any block.
 pub(super) const ANSWER: Duration = Duration::from_secs(60);
-/// A block lasts about so long when it is calibrated: long against reading the clock and the talk between blocks, short
-/// against what the system disturbs.
+/// A block lasts about so long when it is calibrated: long against reading the clock and the talk
+/// between blocks, short against what the system disturbs.
 const BLOCK: Duration = Duration::from_micros(300);
-/// Operations of a block, at least: the first finds the caches as the probe's block left them, and must not count for much.
+/// Operations of a block, at least: the first finds the caches as the probe's block left them, and
+/// must not count for much.
 pub const LEAST: u64 = 16;
 
 /// What a run tells of while it goes on, between blocks only.
@@ -171,7 +172,8 @@ pub(crate) fn call<P: Driver>(
     call_once(driver, uri, payload, attribute, context)?.map_err(|status| not_reached(uri, status))
 }
 
-/// Connects to an endpoint that may be about to open: while nobody listens there, tries again for so long.
+/// Connects to an endpoint that may be about to open: while nobody listens there, tries again for
+/// so long.
 fn call_soon<P: Driver>(
     driver: &P,
     uri: &str,
@@ -223,7 +225,8 @@ pub(super) fn out_of_turn(answer: &Answer) -> UserError {
     }
 }
 
-/// The client's end of a run. Fields drop in order: the endpoint before the memory that is registered with it.
+/// The client's end of a run. Fields drop in order: the endpoint before the memory that is
+/// registered with it.
 pub(crate) struct End<'p, P: Driver> {
     pub(crate) link: Link<P>,
     pub(crate) plan: &'p Plan,
@@ -255,7 +258,8 @@ impl<P: Driver> End<'_, P> {
         Ok(())
     }
 
-    /// Measures one size: calibrates, then alternates blocks of the probe with blocks of the library.
+    /// Measures one size: calibrates, then alternates blocks of the probe with blocks of the
+    /// library.
     fn point(&mut self, point: &mut Point) -> Result<(), UserError> {
         let begun = self.link.driver.now();
         let outcome = self.blocks_of(point);
@@ -305,7 +309,8 @@ impl<P: Driver> End<'_, P> {
         Ok(())
     }
 
-    /// Leaves the processors to the peers: meanwhile the server sleeps until it is woken, as in the probe of waking.
+    /// Leaves the processors to the peers: meanwhile the server sleeps until it is woken, as in the
+    /// probe of waking.
     fn give_way(&mut self, act: impl FnOnce(&mut PeerSet)) -> Result<(), UserError> {
         if self.peer_set.is_empty() {
             return Ok(());
@@ -333,7 +338,8 @@ pub(crate) fn calibrate(
         block(count)?;
         return Ok(count);
     }
-    // Of long operations as many as leave time for a block of the probe: the time holds whatever the size.
+    // Of long operations as many as leave time for a block of the probe: the time holds whatever
+    // the size.
     let share = effort.time / 2;
     let first = block(1)?;
     if first > share {
@@ -345,12 +351,14 @@ pub(crate) fn calibrate(
     }
     let mut count = LEAST;
     loop {
-        // The shorter of two: one that something else interrupted would make the blocks short, which the caches then decide.
+        // The shorter of two: one that something else interrupted would make the blocks short,
+        // which the caches then decide.
         let took = block(count)?.min(block(count)?);
         if took >= BLOCK || count >= 1 << 20 {
             return Ok(count);
         }
-        // By what is missing, but not far beyond it: the first blocks are slower than the later ones.
+        // By what is missing, but not far beyond it: the first blocks are slower than the later
+        // ones.
         let missing = (BLOCK.as_nanos() / took.as_nanos().max(1) + 1).clamp(2, 8);
         count *= u64::try_from(missing).unwrap_or(2);
     }

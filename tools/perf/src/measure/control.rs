@@ -1,12 +1,13 @@
 //! The control protocol between the two ends of a run, over messages of the library itself.
 //!
-//! The client asks the server's listening endpoint for a connection; the request's payload is [`Hello`]. The server
-//! answers on that connection by [`Answer::Ready`] with the URI of an endpoint opened as the run needs it, or by
-//! [`Answer::Refused`]. The client opens an endpoint in the same way and connects it there twice: for control, always reliable
-//! and ordered, and for the operations that are measured. Then it sends a [`Command`] for each block.
+//! The client asks the server's listening endpoint for a connection; the request's payload is
+//! [`Hello`]. The server answers on that connection by [`Answer::Ready`] with the URI of an
+//! endpoint opened as the run needs it, or by [`Answer::Refused`]. The client opens an endpoint in
+//! the same way and connects it there twice: for control, always reliable and ordered, and for the
+//! operations that are measured. Then it sends a [`Command`] for each block.
 //!
-//! A run has several launches, each of which begins so. After the last the client asks for one more connection, whose
-//! payload is a [`Hello`] with its [`Report`].
+//! A run has several launches, each of which begins so. After the last the client asks for one more
+//! connection, whose payload is a [`Hello`] with its [`Report`].
 
 use super::driver::{Completion, Driver, DriverError, DriverEvent, PostError, await_event};
 use cci_report::names::ProbeKind;
@@ -144,7 +145,8 @@ impl<P: Driver> Link<P> {
         (self.bytes, self.is_early) = (bytes, true);
     }
 
-    /// Waits for `open` SEND events. The next `recv` returns a control message that arrives meanwhile.
+    /// Waits for `open` SEND events. The next `recv` returns a control message that arrives
+    /// meanwhile.
     pub(crate) fn settle(&mut self, mut open: u64) -> Result<(), DriverError> {
         while open > 0 {
             let mut bytes = Vec::new();
@@ -187,7 +189,8 @@ pub(crate) fn send<P: Driver>(driver: &P, connection: P::Connection, what: &impl
     loop {
         match driver.send(connection, &text, true) {
             Ok(()) => return Ok(()),
-            // Between blocks nothing arrives that was not asked for, so nothing is lost by this look.
+            // Between blocks nothing arrives that was not asked for, so nothing is lost by this
+            // look.
             Err(PostError::Full) => {
                 if driver.poll::<false>()? == Completion::Nothing {
                     driver.wait();

@@ -1,5 +1,6 @@
-//! [`Driver`]: the trait through which measuring loops call the library. [`Facade`] calls the Rust API and
-//! `probe::c_library` the C functions. The compiler resolves the trait, so a call costs no indirection.
+//! [`Driver`]: the trait through which measuring loops call the library. [`Facade`] calls the Rust
+//! API and `probe::c_library` the C functions. The compiler resolves the trait, so a call costs no
+//! indirection.
 
 use super::plan::Plan;
 use super::{ports, virtual_time};
@@ -111,7 +112,8 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// One endpoint of this transport for both ends on this host, for a program of many threads that polls.
+    /// One endpoint of this transport for both ends on this host, for a program of many threads
+    /// that polls.
     pub(crate) fn on_loopback(transport: &str) -> Self {
         Self {
             transport: Some(transport.to_owned()),
@@ -162,7 +164,8 @@ pub(crate) trait Driver: Sized {
     fn max_send_size(&self, connection: Self::Connection) -> u64;
     /// The path of operations, if the library reports it.
     fn path(&self, connection: Self::Connection) -> Option<Path>;
-    /// Asks for a connection; [`DriverEvent::Open`] or [`DriverEvent::NotOpen`] with `context` follows.
+    /// Asks for a connection; [`DriverEvent::Open`] or [`DriverEvent::NotOpen`] with `context`
+    /// follows.
     fn connect(
         &self,
         uri: &str,
@@ -171,17 +174,19 @@ pub(crate) trait Driver: Sized {
         context: u64,
         timeout: Duration,
     ) -> Result<(), UserError>;
-    /// Enables a keepalive where the transport does not detect the death of a peer: a silent peer of this connection then
-    /// causes [`DriverError::PeerLost`].
+    /// Enables a keepalive where the transport does not detect the death of a peer: a silent peer
+    /// of this connection then causes [`DriverError::PeerLost`].
     fn watch(&self, _: Self::Connection) -> Result<(), UserError> {
         Ok(())
     }
     fn send(&self, connection: Self::Connection, message: &[u8], silent: bool) -> Result<(), PostError>;
     fn rma(&self, connection: Self::Connection, transfer: &Transfer<'_>, silent: bool) -> Result<(), PostError>;
     fn register(&self, memory: Memory) -> Result<RmaHandle, UserError>;
-    /// Polls for at most one event and returns it to the library at once; `TOUCH` reads every byte of a message.
+    /// Polls for at most one event and returns it to the library at once; `TOUCH` reads every byte
+    /// of a message.
     fn poll<const TOUCH: bool>(&self) -> Result<Completion, DriverError>;
-    /// Polls for at most one event. Accepts a connection request with the context `context_of` its payload.
+    /// Polls for at most one event. Accepts a connection request with the context `context_of` its
+    /// payload.
     fn poll_event(
         &self,
         bytes: &mut Vec<u8>,
@@ -192,11 +197,13 @@ pub(crate) trait Driver: Sized {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
     }
-    /// Sleeps in blocking mode until there may be an event, at most for [`NAP`]. Returns at once when polling.
+    /// Sleeps in blocking mode until there may be an event, at most for [`NAP`]. Returns at once
+    /// when polling.
     fn wait(&self);
 }
 
-/// How long [`Driver::wait`] sleeps at most: it bounds what a lost wake-up costs, and never shortens a wait.
+/// How long [`Driver::wait`] sleeps at most: it bounds what a lost wake-up costs, and never
+/// shortens a wait.
 pub(crate) const NAP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Sleeps on a descriptor.

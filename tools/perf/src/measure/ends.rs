@@ -104,7 +104,8 @@ pub(crate) fn act<'a>(
     }
 }
 
-/// The end of a ping-pong that begins, or the one that answers; how many SEND events are still to come.
+/// The end of a ping-pong that begins, or the one that answers; how many SEND events are still to
+/// come.
 pub(crate) fn exchange<P: Driver>(
     lane: &Lane<'_, P>,
     act: &Act<'_>,
@@ -120,8 +121,9 @@ pub(crate) fn exchange<P: Driver>(
     }
 }
 
-/// Either end of a stream that goes both ways; how many SEND events are still to come. Each end knows by what it receives that the
-/// other has finished: by as many messages, or by the one that follows the last RMA.
+/// Either end of a stream that goes both ways; how many SEND events are still to come. Each end
+/// knows by what it receives that the other has finished: by as many messages, or by the one that
+/// follows the last RMA.
 pub(crate) fn duplex<P: Driver>(
     lane: &Lane<'_, P>,
     session: &Session,

@@ -22,7 +22,8 @@ pub(crate) const LOOK: Duration = Duration::from_millis(100);
 
 /// From now on the first signal asks the run to end, and the second ends the process.
 ///
-/// A signal that is ignored stays ignored: `nohup` ignores SIGHUP so that the run outlives its terminal.
+/// A signal that is ignored stays ignored: `nohup` ignores SIGHUP so that the run outlives its
+/// terminal.
 pub fn watch() -> Result<(), UserError> {
     let failed = while_doing("cannot wait for signals");
     for signal in watched() {
@@ -32,7 +33,8 @@ pub fn watch() -> Result<(), UserError> {
     Ok(())
 }
 
-/// As [`watch`], for a child of the run. A terminal sends its signals to the child too; the parent sends SIGTERM and ends it.
+/// As [`watch`], for a child of the run. A terminal sends its signals to the child too; the parent
+/// sends SIGTERM and ends it.
 pub(crate) fn watch_in_child() -> Result<(), UserError> {
     let mut signals = watched().filter(|signal| *signal != SIGTERM).chain([SIGTERM]);
     let watched = signals.try_for_each(|signal| flag::register(signal, ASKED.clone()).map(drop));

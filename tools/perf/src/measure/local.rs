@@ -1,8 +1,8 @@
-//! Both ends of a run as processes of this host: spawned by executing this program again, pinned to different processors, with
-//! bare memory in common for the probes.
+//! Both ends of a run as processes of this host: spawned by executing this program again, pinned to
+//! different processors, with bare memory in common for the probes.
 //!
-//! The children write lines of JSON to their standard output. They die with their parent (the kernel sees to that), and the
-//! parent notices the death of either by the end of its output.
+//! The children write lines of JSON to their standard output. They die with their parent (the
+//! kernel sees to that), and the parent notices the death of either by the end of its output.
 
 use super::client;
 use super::client::Progress;
@@ -79,7 +79,8 @@ impl Drop for End {
     }
 }
 
-/// Runs a plan with both ends on this host, in as many launches as it asks for; over `sim` in this process.
+/// Runs a plan with both ends on this host, in as many launches as it asks for; over `sim` in this
+/// process.
 ///
 /// # Errors
 ///
@@ -152,7 +153,8 @@ fn listen(
             Ok(Said::Line(Side::Client, Line::Peer(event))) => on(Progress::Peer(&event)),
             Ok(Said::Line(Side::Client, Line::Done)) => return Ok(()),
             Ok(Said::Line(side, Line::Failed(why))) => {
-                // The end that is left may say that the other is gone before the system says that it was killed.
+                // The end that is left may say that the other is gone before the system says that
+                // it was killed.
                 let (other, name) = if side == Side::Client { (server, "server") } else { (client, "client") };
                 let killed = server_died.or_else(|| killed(said, side, &mut other.0, name));
                 return Err(UserError(killed.unwrap_or(why)));

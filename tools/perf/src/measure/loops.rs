@@ -1,7 +1,9 @@
-//! The measured loops. Nothing here allocates, reads a clock or writes to a terminal; every event is given back at once.
+//! The measured loops. Nothing here allocates, reads a clock or writes to a terminal; every event
+//! is given back at once.
 //!
-//! A loop that sends says how many SEND events it leaves for [`super::control::Link::settle`]: over a network they may come
-//! after what the other end says next, which a loop would take for a message of its own and lose.
+//! A loop that sends says how many SEND events it leaves for [`super::control::Link::settle`]: over
+//! a network they may come after what the other end says next, which a loop would take for a
+//! message of its own and lose.
 
 use super::driver::{Completion, Driver, DriverError, PostError, Transfer};
 use hdrhistogram::Histogram;
@@ -27,7 +29,8 @@ pub(crate) struct Lane<'a, P: Driver> {
 }
 
 impl<P: Driver> Lane<'_, P> {
-    /// Starts an operation, waiting for room; `open` counts operations whose SEND event has not come.
+    /// Starts an operation, waiting for room; `open` counts operations whose SEND event has not
+    /// come.
     #[inline(always)]
     fn post(&self, act: &Act<'_>, silent: bool, open: &mut u64) -> Result<(), DriverError> {
         while !self.try_post(act, silent, open)? {
@@ -108,7 +111,8 @@ pub(crate) fn ping<P: Driver, const TOUCH: bool>(
     Ok(open)
 }
 
-/// The same, each round trip timed: from the end of the one before it, so that one reading of the clock is in each.
+/// The same, each round trip timed: from the end of the one before it, so that one reading of the
+/// clock is in each.
 #[inline(never)]
 pub(crate) fn ping_each<P: Driver, const TOUCH: bool>(
     lane: &Lane<'_, P>,
@@ -142,7 +146,8 @@ pub(crate) fn pong<P: Driver, const TOUCH: bool>(
     Ok(open)
 }
 
-/// Sends without waiting for each; reaps as it goes. With a window reaps when that is full, until half of it is free.
+/// Sends without waiting for each; reaps as it goes. With a window reaps when that is full, until
+/// half of it is free.
 #[inline(never)]
 pub(crate) fn stream<P: Driver>(
     lane: &Lane<'_, P>,
@@ -164,8 +169,8 @@ pub(crate) fn stream<P: Driver>(
     Ok(open)
 }
 
-/// As many in flight as the window says; with one, each is waited for. Silent operations end with one that is not, so that
-/// all have ended when it has.
+/// As many in flight as the window says; with one, each is waited for. Silent operations end with
+/// one that is not, so that all have ended when it has.
 #[inline(never)]
 pub(crate) fn transfer<P: Driver>(
     lane: &Lane<'_, P>,
@@ -209,7 +214,8 @@ pub(crate) fn compute(steps: u64) {
     std::hint::black_box(value);
 }
 
-/// Both directions at once: starts `count` operations, the last of which is `last`, and receives `expected` messages.
+/// Both directions at once: starts `count` operations, the last of which is `last`, and receives
+/// `expected` messages.
 #[inline(never)]
 pub(crate) fn duplex<P: Driver, const TOUCH: bool>(
     lane: &Lane<'_, P>,
@@ -234,8 +240,8 @@ pub(crate) fn duplex<P: Driver, const TOUCH: bool>(
     Ok(open)
 }
 
-/// Receives `count` messages, or, where some may be lost, until one of `marker` bytes; how many there were without the
-/// marker.
+/// Receives `count` messages, or, where some may be lost, until one of `marker` bytes; how many
+/// there were without the marker.
 #[inline(never)]
 pub(crate) fn sink<P: Driver, const TOUCH: bool>(
     lane: &Lane<'_, P>,
@@ -253,7 +259,8 @@ pub(crate) fn sink<P: Driver, const TOUCH: bool>(
     Ok(received)
 }
 
-/// Length of the message that ends a stream in which some may be lost: one that no message of the stream has.
+/// Length of the message that ends a stream in which some may be lost: one that no message of the
+/// stream has.
 pub(crate) fn marker(size: u64) -> usize {
     usize::from(size == 0)
 }

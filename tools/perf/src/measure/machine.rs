@@ -49,8 +49,8 @@ pub fn allowed() -> Vec<usize> {
     if found.is_empty() { vec![0] } else { found }
 }
 
-/// Two processors for the two ends: of different cores where there are any, of different threads of one core otherwise, the
-/// same one where there is no other.
+/// Two processors for the two ends: of different cores where there are any, of different threads of
+/// one core otherwise, the same one where there is no other.
 pub fn two_processors() -> [usize; 2] {
     choose(&allowed(), |cpu| {
         let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");

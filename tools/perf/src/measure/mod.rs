@@ -33,7 +33,8 @@ use plan::Plan;
 use std::convert::Infallible;
 use std::path::PathBuf;
 
-/// Measures a plan: with both ends on this host, or against the server at this URI. `on` hears of it as it goes on.
+/// Measures a plan: with both ends on this host, or against the server at this URI. `on` hears of
+/// it as it goes on.
 ///
 /// # Errors
 ///

@@ -104,7 +104,8 @@ impl Plan {
 
     /// The probe that a measurement over this transport is compared with unless asked otherwise.
     pub fn natural_probe(session: &Session, transport: &str) -> Option<ProbeKind> {
-        // What a transfer hides behind is computing, of which every processor is as capable as it is.
+        // What a transfer hides behind is computing, of which every processor is as capable as it
+        // is.
         if session.measurement == Measurement::Overlap {
             return None;
         }

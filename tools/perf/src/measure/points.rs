@@ -1,8 +1,9 @@
 //! Launches, and what they measured, put together.
 //!
-//! The figures of one pair of processes differ from those of the next by more than the blocks of either tell: which physical pages
-//! they got, and where these lie in the caches, stays the same for their whole life. So a run is split into launches, each with
-//! fresh processes (or, against a server, with fresh endpoints), and its figures are those of the launches together.
+//! The figures of one pair of processes differ from those of the next by more than the blocks of
+//! either tell: which physical pages they got, and where these lie in the caches, stays the same
+//! for their whole life. So a run is split into launches, each with fresh processes (or, against a
+//! server, with fresh endpoints), and its figures are those of the launches together.
 
 use super::client::Progress;
 use super::interrupt;
@@ -33,7 +34,8 @@ pub struct Point {
     pub singles: Vec<(u64, u64)>,
     /// One reading of the clock, nanoseconds.
     pub clock_ns: f64,
-    /// Where transfers were to hide behind computing, of each block: nanoseconds of a transfer alone, of computing alone, of both.
+    /// Where transfers were to hide behind computing, of each block: nanoseconds of a transfer
+    /// alone, of computing alone, of both.
     pub overlaps: Vec<[f64; 3]>,
     /// Time of calibration and blocks.
     #[serde(default)]
@@ -134,7 +136,8 @@ fn jitter(point: &Point) -> Result<Option<Jitter>, UserError> {
     }))
 }
 
-/// Measures a plan in as many launches as it asks for: the rows, and why there are no more if one ended early.
+/// Measures a plan in as many launches as it asks for: the rows, and why there are no more if one
+/// ended early.
 ///
 /// # Errors
 ///

@@ -1,11 +1,13 @@
-//! Ports of the endpoints of a run: the key `port` may name one port, or a range of which each endpoint takes the first that is free.
+//! Ports of the endpoints of a run: the key `port` may name one port, or a range of which each
+//! endpoint takes the first that is free.
 
 use cci_report::UserError;
 
 /// The key that has a range.
 const KEY: &str = "port";
 
-/// The first and the last port of the range that these keys name; none where they name one port or no port.
+/// The first and the last port of the range that these keys name; none where they name one port or
+/// no port.
 ///
 /// # Errors
 ///
@@ -19,7 +21,8 @@ fn range(keys: &[(String, String)]) -> Result<Option<[u16; 2]>, UserError> {
     }
 }
 
-/// Opens an endpoint at the first port of the range that is free; `open` has the keys with one port.
+/// Opens an endpoint at the first port of the range that is free; `open` has the keys with one
+/// port.
 ///
 /// # Errors
 ///
@@ -47,7 +50,8 @@ pub(crate) fn open_in_range<E>(
     Err(UserError(format!("cannot open an endpoint: each port from {first} to {last} is in use; give other ports")))
 }
 
-/// The same ports, tried from the other end: two ends of a run that share a range then leave each other's ports alone.
+/// The same ports, tried from the other end: two ends of a run that share a range then leave each
+/// other's ports alone.
 pub(crate) fn from_the_end(keys: &[(String, String)]) -> Vec<(String, String)> {
     let turned = |(key, value): &(String, String)| match value.split_once('-').filter(|_| key == KEY) {
         Some((first, last)) => (key.clone(), format!("{last}-{first}")),
@@ -61,7 +65,8 @@ pub(crate) fn is_in_use(why: &UserError) -> bool {
     why.0.contains("is in use")
 }
 
-/// Adds how many ports a run needs, where a port was in use and the run opens several endpoints on this host.
+/// Adds how many ports a run needs, where a port was in use and the run opens several endpoints on
+/// this host.
 pub(crate) fn with_number(why: UserError, ends: u32) -> UserError {
     if ends < 2 || !is_in_use(&why) {
         return why;

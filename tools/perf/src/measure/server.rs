@@ -24,7 +24,8 @@ const AGAIN: Duration = Duration::from_millis(10);
 /// How long a client may say nothing: longer than any block.
 const SILENCE: Duration = Duration::from_secs(300);
 
-/// Serves launches, one at a time, until the process ends. `on` is told the URI, and of each run who it was for and how it ended.
+/// Serves launches, one at a time, until the process ends. `on` is told the URI, and of each run
+/// who it was for and how it ended.
 pub(crate) fn serve<P: Driver>(
     opening: &Opening,
     probe: Option<Probe>,
@@ -95,7 +96,8 @@ impl Server<'_> {
         self.visits.report(client.run, report)
     }
 
-    /// Answers a request whose connection is open: the endpoint that listens from now on, and the line of a run that is over.
+    /// Answers a request whose connection is open: the endpoint that listens from now on, and the
+    /// line of a run that is over.
     fn answer<P: Driver>(
         &mut self,
         driver: P,
@@ -169,7 +171,8 @@ fn run<P: Driver>(driver: P, session: &Session, probe: &mut Option<Probe>, sizes
     }
 }
 
-/// Agrees on a run with a client: the run's endpoint, or none where the listening one has the only port, which the run's then takes.
+/// Agrees on a run with a client: the run's endpoint, or none where the listening one has the only
+/// port, which the run's then takes.
 fn begin<P: Driver>(
     listener: &P,
     client: P::Connection,
@@ -193,13 +196,15 @@ fn begin<P: Driver>(
     Ok(beside)
 }
 
-/// Waits until a client has left the listening endpoint, which it does when it knows where the run is.
+/// Waits until a client has left the listening endpoint, which it does when it knows where the run
+/// is.
 fn await_farewell<P: Driver>(listener: &P) {
     // A client that stays is left by this end.
     let _ = await_event(listener, &mut Vec::new(), FAREWELL, |_, _| None::<()>);
 }
 
-/// Opens an endpoint at a port that was closed just now: another program may have had it for a moment.
+/// Opens an endpoint at a port that was closed just now: another program may have had it for a
+/// moment.
 fn open_again<P: Driver>(opening: &Opening) -> Result<P, UserError> {
     let begin = Instant::now();
     loop {
@@ -210,8 +215,8 @@ fn open_again<P: Driver>(opening: &Opening) -> Result<P, UserError> {
     }
 }
 
-/// Waits for both connections of a client, and keeps what it says meanwhile: it may know of both before this end does, where frames
-/// overtake each other.
+/// Waits for both connections of a client, and keeps what it says meanwhile: it may know of both
+/// before this end does, where frames overtake each other.
 fn arrive<P: Driver>(driver: P) -> Result<Link<P>, UserError> {
     let begin = driver.now();
     let mut bytes = Vec::new();
@@ -244,7 +249,8 @@ fn arrive<P: Driver>(driver: P) -> Result<Link<P>, UserError> {
     }
 }
 
-/// The server's end of a run. Fields drop in order: the endpoint before the memory that is registered with it.
+/// The server's end of a run. Fields drop in order: the endpoint before the memory that is
+/// registered with it.
 struct End<'a, P: Driver> {
     link: Link<P>,
     session: &'a Session,

@@ -8,8 +8,9 @@ use std::fs;
 pub(crate) struct Usage {
     /// In pages that are there.
     pub(crate) resident: f64,
-    /// In pages that it has written to, and shares with nobody. Those that it only read are of the program's file, and are private or
-    /// shared as other processes of the same program come and go.
+    /// In pages that it has written to, and shares with nobody. Those that it only read are of the
+    /// program's file, and are private or shared as other processes of the same program come and
+    /// go.
     pub(crate) private: f64,
 }
 

@@ -1,9 +1,10 @@
 //! Both ends of a run in this process and in virtual time, over the transport `sim`.
 //!
-//! The ends are two threads that take turns: exactly one runs. The turn passes when its end waits, having looked and found
-//! nothing; when both have waited since anything happened, nobody can do anything more at this moment of virtual time, and time
-//! moves to the next. So looking costs no virtual time, waiting costs what the network says, and the same run gives the same
-//! figures, however busy this machine is. `docs/design/perf.md` has the reasons.
+//! The ends are two threads that take turns: exactly one runs. The turn passes when its end waits,
+//! having looked and found nothing; when both have waited since anything happened, nobody can do
+//! anything more at this moment of virtual time, and time moves to the next. So looking costs no
+//! virtual time, waiting costs what the network says, and the same run gives the same figures,
+//! however busy this machine is. `docs/design/perf.md` has the reasons.
 
 use super::client;
 use super::client::Progress;
@@ -24,7 +25,8 @@ use std::time::Duration;
 /// The transport whose clock is virtual.
 pub(crate) const TRANSPORT: &str = "sim";
 
-/// Operations of a block, and blocks, unless asked otherwise: the first is the same as any other, where no link has a fault.
+/// Operations of a block, and blocks, unless asked otherwise: the first is the same as any other,
+/// where no link has a fault.
 const COUNT: u64 = 100;
 const BLOCKS: u32 = 11;
 
@@ -68,15 +70,16 @@ pub(crate) fn launch(plan: &Plan, mut on: impl FnMut(Progress<'_>)) -> Result<()
         Err(_) => Err(UserError::new("the server end did not start")),
     };
     let (served, measured) = in_turns(serve, measure);
-    // A server that could not start is why there is nothing to measure; one that was ended by the client's end is as it should be.
+    // A server that could not start is why there is nothing to measure; one that was ended by the
+    // client's end is as it should be.
     match (served, measured) {
         (Err(why), Err(_)) if listening.try_recv().is_err() && why != UserError::from(OVER) => Err(why),
         (_, measured) => measured,
     }
 }
 
-/// The keys, with a network of the run's own unless they name one: networks live as long as their endpoints, and others of this
-/// process may measure at the same time.
+/// The keys, with a network of the run's own unless they name one: networks live as long as their
+/// endpoints, and others of this process may measure at the same time.
 fn private(keys: &[(String, String)]) -> Vec<(String, String)> {
     static RUNS: Mutex<u64> = Mutex::new(0);
     let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +90,8 @@ fn private(keys: &[(String, String)]) -> Vec<(String, String)> {
 /// What an end finds when the other has ended.
 const OVER: DriverError = DriverError::Failed(Status::Disconnected);
 
-/// Runs both ends, the server's first: until it waits for the first time. Within them [`InTurns::open`] opens endpoints.
+/// Runs both ends, the server's first: until it waits for the first time. Within them
+/// [`InTurns::open`] opens endpoints.
 fn in_turns<S: Send, C>(serve: impl FnOnce() -> S + Send, measure: impl FnOnce() -> C) -> (S, C) {
     let schedule = Arc::new(Schedule::default());
     let slot = |number| Slot { schedule: schedule.clone(), number };
@@ -181,9 +185,9 @@ impl Slot {
     }
 }
 
-/// The facade of an end that takes turns with the other. Its endpoint is for one thread, whatever the plan asks for: an end is one,
-/// and the progress thread of an endpoint for many would act by the clock of the machine. Fields drop in order: time moves by itself
-/// while the endpoint closes.
+/// The facade of an end that takes turns with the other. Its endpoint is for one thread, whatever
+/// the plan asks for: an end is one, and the progress thread of an endpoint for many would act by
+/// the clock of the machine. Fields drop in order: time moves by itself while the endpoint closes.
 pub(crate) struct InTurns {
     facade: Facade,
     clock: Clock,
@@ -200,8 +204,8 @@ impl Drop for Held {
     }
 }
 
-/// For how long an end that closes an endpoint goes on taking turns: what it said last is acknowledged by then, and closing has
-/// nothing to wait for.
+/// For how long an end that closes an endpoint goes on taking turns: what it said last is
+/// acknowledged by then, and closing has nothing to wait for.
 const FAREWELL: Duration = Duration::from_millis(5);
 
 impl Drop for InTurns {

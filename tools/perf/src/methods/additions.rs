@@ -1,5 +1,6 @@
-//! Operations that CCI 2.2 does not have, each beside what a program does without it: a large message beside an RMA write of as many
-//! bytes, an atomic operation beside an RMA write of a word, a message written in place beside a message that is copied.
+//! Operations that CCI 2.2 does not have, each beside what a program does without it: a large
+//! message beside an RMA write of as many bytes, an atomic operation beside an RMA write of a word,
+//! a message written in place beside a message that is copied.
 
 use super::beside::beside;
 use crate::measure::driver::{Driver, Facade, Opening, join};
@@ -15,7 +16,8 @@ use std::time::{Duration, Instant};
 const BLOCKS: usize = 7;
 /// Operations before the first block.
 const FIRST: usize = 5;
-/// Bytes that a block moves: so many operations it has, but some at least, and no more than asked for.
+/// Bytes that a block moves: so many operations it has, but some at least, and no more than asked
+/// for.
 const BYTES: usize = 16 << 20;
 const FEWEST: usize = 4;
 /// Operations of a block, at most.
@@ -34,7 +36,8 @@ pub enum Addition {
     Reserved(usize),
 }
 
-/// The time of an operation, from its call to its event, over that of the other one: blocks of both in turn, of at most so many.
+/// The time of an operation, from its call to its event, over that of the other one: blocks of both
+/// in turn, of at most so many.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! A measurement, and beside it what the other end does meanwhile: two threads, each on a processor of its own.
+//! A measurement, and beside it what the other end does meanwhile: two threads, each on a processor
+//! of its own.
 
 use crate::measure::machine::{pin, two_processors};
 use cci_report::{UserError, while_doing};
@@ -13,7 +14,8 @@ impl Drop for Over<'_> {
     }
 }
 
-/// What `measured` finds, while `serve` runs until it sees that all is over. The caller's thread stays where it may run.
+/// What `measured` finds, while `serve` runs until it sees that all is over. The caller's thread
+/// stays where it may run.
 pub(super) fn beside<T: Send>(
     serve: impl FnOnce(&AtomicBool) + Send,
     measured: impl FnOnce() -> Result<T, UserError> + Send,

@@ -1,4 +1,5 @@
-//! RMA of memory of which another thread changes one word without pause, beside RMA of the same memory while it is quiet.
+//! RMA of memory of which another thread changes one word without pause, beside RMA of the same
+//! memory while it is quiet.
 
 use super::beside::beside;
 use crate::measure::driver::{Completion, Driver, Facade, Opening, PostError, Transfer, join};
@@ -8,7 +9,8 @@ use cci_report::{UserError, while_doing};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Operations of a block, and blocks of each kind. The library may need the first few to notice that the memory changes.
+/// Operations of a block, and blocks of each kind. The library may need the first few to notice
+/// that the memory changes.
 pub const OPERATIONS: usize = 1000;
 const BLOCKS: usize = 7;
 const FIRST: usize = 10;

@@ -1,5 +1,5 @@
-//! What very many idle connections of one endpoint take: memory of its process, and time of a call that finds nothing. The
-//! endpoint is in one process, the ends that connect to it in another.
+//! What very many idle connections of one endpoint take: memory of its process, and time of a call
+//! that finds nothing. The endpoint is in one process, the ends that connect to it in another.
 
 use super::footprint::figures;
 use crate::child;
@@ -31,7 +31,8 @@ const BLOCKS: usize = 200;
 pub struct Figures {
     /// Memory of the process with so many connections, beyond that with one.
     pub points: Vec<MemoryPoint>,
-    /// Time of a call that finds nothing, with all connections, over that with one; 0 where a signal ended the run.
+    /// Time of a call that finds nothing, with all connections, over that with one; 0 where a
+    /// signal ended the run.
     pub cost: f64,
 }
 
@@ -47,13 +48,16 @@ impl Figures {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ConnectionsTask {
     transport: String,
-    /// Numbers of connections to measure with, one after the other: these grow, and begin above one.
+    /// Numbers of connections to measure with, one after the other: these grow, and begin above
+    /// one.
     stops: Vec<u32>,
-    /// Endpoints to connect to: the one with one connection, the one with all; without them this end measures.
+    /// Endpoints to connect to: the one with one connection, the one with all; without them this
+    /// end measures.
     uris: Option<[String; 2]>,
 }
 
-/// Measures in processes of their own, with as many connections as each of `stops` says: these grow, and begin above one.
+/// Measures in processes of their own, with as many connections as each of `stops` says: these
+/// grow, and begin above one.
 pub fn in_a_child(transport: &str, stops: &[u32]) -> Result<Figures, UserError> {
     let task = ConnectionsTask { transport: transport.into(), stops: stops.into(), uris: None };
     figures(child::command(Task::Connections(task))?)
@@ -166,7 +170,8 @@ fn settle(endpoint: &Facade, said: &Receiver<()>) -> Result<(), UserError> {
     Err(UserError::new("the connecting process does not answer any more"))
 }
 
-/// The time of a call that finds nothing, of the second endpoint over that of the first: blocks in turn.
+/// The time of a call that finds nothing, of the second endpoint over that of the first: blocks in
+/// turn.
 fn cost_of_polling(one: &Facade, many: &Facade) -> Result<f64, UserError> {
     let mut times = [Vec::new(), Vec::new()];
     for block in 0..2 * BLOCKS {
@@ -183,8 +188,8 @@ fn cost_of_polling(one: &Facade, many: &Facade) -> Result<f64, UserError> {
     Ok(many / one)
 }
 
-/// The other process: one connection to each, and, each time that it is told so, more to the second; then nothing, until it is
-/// ended.
+/// The other process: one connection to each, and, each time that it is told so, more to the
+/// second; then nothing, until it is ended.
 fn connect_all(opening: &Opening, one: &str, many: &str, stops: &[u32]) -> Result<(), UserError> {
     let endpoint = Facade::open(opening)?;
     connect(&endpoint, one, 1)?;

@@ -1,5 +1,6 @@
-//! What many peers of one endpoint of `sm` cost: those that are idle, and those that send in turn. The endpoint is in one process,
-//! each peer an endpoint of another one; each process stays on a processor of its own.
+//! What many peers of one endpoint of `sm` cost: those that are idle, and those that send in turn.
+//! The endpoint is in one process, each peer an endpoint of another one; each process stays on a
+//! processor of its own.
 
 use crate::child;
 use crate::child::Task;
@@ -56,7 +57,8 @@ pub(crate) struct CrowdTask {
     peers: u32,
     /// Processor of the peers.
     cpu: Option<usize>,
-    /// Endpoints to connect to: the one with one peer, the one with all; without them this end measures.
+    /// Endpoints to connect to: the one with one peer, the one with all; without them this end
+    /// measures.
     uris: Option<[String; 2]>,
 }
 
@@ -243,7 +245,8 @@ fn await_message(endpoint: &Facade) -> Result<(), UserError> {
     await_until(LIMIT, || Ok(matches!(endpoint.poll::<false>()?, Completion::Received(_))))
 }
 
-/// Asks until there is an answer or the time is over; looks at the clock seldom, as it is part of what is measured.
+/// Asks until there is an answer or the time is over; looks at the clock seldom, as it is part of
+/// what is measured.
 fn await_until(limit: Duration, mut answer: impl FnMut() -> Result<bool, UserError>) -> Result<(), UserError> {
     let mut begin = None;
     loop {
@@ -270,7 +273,8 @@ fn receive(endpoint: &Facade) -> Result<f64, UserError> {
     Ok(begin.elapsed().as_secs_f64())
 }
 
-/// A line of the bare probe, and its ring: as many lines in turn as the library's entries, and nothing else.
+/// A line of the bare probe, and its ring: as many lines in turn as the library's entries, and
+/// nothing else.
 #[repr(align(64))]
 #[derive(Default)]
 struct BareLine([AtomicU64; 8]);
@@ -283,7 +287,8 @@ struct BareRing {
     lines: Vec<BareLine>,
 }
 
-/// The time of a block of messages through bare rings: two threads on the processors of the two processes.
+/// The time of a block of messages through bare rings: two threads on the processors of the two
+/// processes.
 fn bare_turns(senders: usize, there: usize) -> Result<f64, UserError> {
     let ring = || BareRing { lines: (0..RING).map(|_| BareLine::default()).collect(), ..BareRing::default() };
     let rings: Vec<BareRing> = (0..senders).map(|_| ring()).collect();
@@ -437,7 +442,8 @@ impl Crowd {
             let (end, connection) = self.end(1 + usize::try_from(message).unwrap_or(0) % peers)?;
             send(end, connection, &message.to_ne_bytes())?;
         }
-        // What found no room waits in its endpoint, until the other side has everything and says so.
+        // What found no room waits in its endpoint, until the other side has everything and says
+        // so.
         let mut ends = self.ends.iter().cycle();
         await_until(LIMIT, || match ends.next() {
             Some((end, _)) => Ok(matches!(end.poll::<false>()?, Completion::Received(_))),

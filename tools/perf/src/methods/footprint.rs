@@ -1,5 +1,5 @@
-//! What the library takes when it does nothing in particular: memory, time, allocations. Each is measured in a process of its own, so
-//! that nothing else has touched it.
+//! What the library takes when it does nothing in particular: memory, time, allocations. Each is
+//! measured in a process of its own, so that nothing else has touched it.
 
 use crate::child;
 use crate::child::Task;
@@ -101,7 +101,8 @@ fn ended(child: Child) -> std::io::Result<Output> {
     let end = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
     // What it writes fits the pipes.
     while !is_woken(&end, interrupt::LOOK) {
-        // Each time: a signal that comes between the look of a sleeping child and its sleep does not end that sleep.
+        // Each time: a signal that comes between the look of a sleeping child and its sleep does
+        // not end that sleep.
         if interrupt::is_asked() {
             interrupt::pass_on(&child);
         }
@@ -109,8 +110,8 @@ fn ended(child: Child) -> std::io::Result<Output> {
     child.wait_with_output()
 }
 
-/// An idle endpoint, and a bare sleeper beside it, each in a process of its own: at the same time, so that both meet the same
-/// machine.
+/// An idle endpoint, and a bare sleeper beside it, each in a process of its own: at the same time,
+/// so that both meet the same machine.
 pub fn idle_beside_a_sleeper(transport: &str, seconds: u64) -> [Result<Figures, UserError>; 2] {
     std::thread::scope(|scope| {
         let bare = scope.spawn(|| in_a_child(Footprint::Asleep, transport, seconds));
@@ -210,7 +211,8 @@ fn exchange(pair: &Pair, connection: Connection, messages: &[&[u8]], count: u32)
     Ok(())
 }
 
-/// An event loop without events: sleeps in poll() on the endpoint's handle, and looks when it is woken.
+/// An event loop without events: sleeps in poll() on the endpoint's handle, and looks when it is
+/// woken.
 fn idle(opening: &Opening, time: Duration) -> Result<Figures, UserError> {
     let endpoint = Facade::open(&Opening { mode: Mode::Blocking, ..opening.clone() })?;
     let handle = endpoint.handle().ok_or_else(|| UserError::new("the endpoint has no handle"))?;
@@ -223,16 +225,17 @@ fn idle(opening: &Opening, time: Duration) -> Result<Figures, UserError> {
     asleep(handle, time, || Ok(endpoint.poll::<false>().map(|_| ())?))
 }
 
-/// What sleeping itself costs here: a processor that idled, and memory that was given to others meanwhile, make the first
-/// steps of whoever wakes slow.
+/// What sleeping itself costs here: a processor that idled, and memory that was given to others
+/// meanwhile, make the first steps of whoever wakes slow.
 fn bare_sleep(time: Duration) -> Result<Figures, UserError> {
     let failed = while_doing("cannot make a descriptor to sleep on");
     let never = eventfd(0, EventfdFlags::CLOEXEC).map_err(failed)?;
     asleep(never, time, || Ok(()))
 }
 
-/// Sleeps for this time in poll() on a descriptor, or until a signal comes; what wakes it is counted and answered. A program that is not woken calls
-/// nothing, so that whatever is used is used without its doing.
+/// Sleeps for this time in poll() on a descriptor, or until a signal comes; what wakes it is
+/// counted and answered. A program that is not woken calls nothing, so that whatever is used is
+/// used without its doing.
 fn asleep(
     handle: impl AsFd,
     time: Duration,
@@ -259,7 +262,8 @@ fn asleep(
     Ok(Figures { value: used.as_secs_f64() * 1e3, switches, wakes: wakes.into(), seconds, ..Figures::default() })
 }
 
-/// Whether the descriptor becomes readable within this time. A signal ends it early, which callers allow.
+/// Whether the descriptor becomes readable within this time. A signal ends it early, which callers
+/// allow.
 fn is_woken(handle: impl AsFd, limit: Duration) -> bool {
     let limit = Timespec {
         tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),

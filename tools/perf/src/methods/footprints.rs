@@ -11,7 +11,8 @@ use crate::methods::footprint::Footprint;
 use cci_report::UserError;
 use cci_report::finding::{Finding, Idle, Memory};
 
-/// Measures memory, with up to so many connections; over the default device's transport when it is absent.
+/// Measures memory, with up to so many connections; over the default device's transport when it is
+/// absent.
 ///
 /// # Errors
 ///

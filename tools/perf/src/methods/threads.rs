@@ -1,5 +1,6 @@
-//! Operations per second of 1 to n threads, all on one endpoint, and each on an endpoint of its own. Both ends are
-//! in this process: the sending threads, and for each receiving endpoint a thread that polls it.
+//! Operations per second of 1 to n threads, all on one endpoint, and each on an endpoint of its
+//! own. Both ends are in this process: the sending threads, and for each receiving endpoint a
+//! thread that polls it.
 
 use crate::device::{Device, real_transport};
 use crate::measure::driver::{Completion, Driver, Facade, Opening, PostError, Transfer, join, with_keys};
@@ -45,8 +46,8 @@ pub struct ThreadsOptions {
 ///
 /// # Errors
 ///
-/// There is no such device, the options contradict each other, or one thread could not be measured. What ends the run later is told
-/// with what was found.
+/// There is no such device, the options contradict each other, or one thread could not be measured.
+/// What ends the run later is told with what was found.
 pub fn measure(options: &ThreadsOptions) -> Result<Found, UserError> {
     let size = options.size;
     if options.operation != Operation::Send && (options.attribute == AttributeName::Uu || size == 0) {
@@ -96,7 +97,8 @@ struct What {
 /// One number of threads: slices with one endpoint and with one each, in turn.
 fn point(opening: &Opening, what: What, threads: u32, slice: Duration) -> Result<ThreadsPoint, UserError> {
     let shared = Stage::new(opening, what, 1, threads)?;
-    // One thread has one endpoint either way: two pairs of endpoints would differ by where their memory lies.
+    // One thread has one endpoint either way: two pairs of endpoints would differ by where their
+    // memory lies.
     let own = if threads > 1 { Some(Stage::new(opening, what, threads, threads)?) } else { None };
     let stages: Vec<&Stage> = std::iter::once(&shared).chain(&own).collect();
     let mut rates = vec![Vec::new(); stages.len()];
@@ -124,7 +126,8 @@ fn point(opening: &Opening, what: What, threads: u32, slice: Duration) -> Result
     Ok(ThreadsPoint { threads: threads.into(), shared_per_second, own_per_second })
 }
 
-/// Endpoints, connected. Fields drop in order: endpoints before the memory that is registered with them.
+/// Endpoints, connected. Fields drop in order: endpoints before the memory that is registered with
+/// them.
 struct Stage {
     pairs: Vec<Pair>,
     /// What each sending thread has: the number of its pair, and its connection.
@@ -170,7 +173,8 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Has every thread do its operations for so long, or until a signal comes; how many there were in a second.
+    /// Has every thread do its operations for so long, or until a signal comes; how many there were
+    /// in a second.
     fn play(&self, what: What, slice: Duration) -> Result<f64, UserError> {
         let start = Barrier::new(self.lanes.len() + self.pairs.len() + 1);
         let message = vec![1; usize::try_from(what.size).map_err(while_doing("the size is too large"))?];
@@ -197,7 +201,8 @@ impl Stage {
             (sent, received, if interrupt::is_asked() { begin.elapsed() } else { slice })
         });
         #[expect(clippy::cast_precision_loss, reason = "counts below 2^52")]
-        // Messages count when they have arrived; RMA when started, since no more wait than there is room for.
+        // Messages count when they have arrived; RMA when started, since no more wait than there is
+        // room for.
         let count = if what.operation == Operation::Send { received? } else { sent? } as f64;
         Ok(count / took.as_secs_f64())
     }

@@ -1,5 +1,5 @@
-//! Many endpoints of one process that send in turn to one endpoint, each polled once a message, beside bare UDP sockets in the same
-//! pattern: each datagram has an answer.
+//! Many endpoints of one process that send in turn to one endpoint, each polled once a message,
+//! beside bare UDP sockets in the same pattern: each datagram has an answer.
 
 use super::beside::beside;
 use crate::measure::driver::{Completion, Driver, DriverEvent, Facade, Opening, PostError};
@@ -36,7 +36,8 @@ impl Shared {
     }
 }
 
-/// Messages of the library in turn by so many endpoints, over those of bare sockets: blocks of both kinds in turn.
+/// Messages of the library in turn by so many endpoints, over those of bare sockets: blocks of both
+/// kinds in turn.
 ///
 /// # Errors
 ///

@@ -1,5 +1,6 @@
-//! The wake-up of an endpoint that sleeps: its thread is asleep in poll() on the endpoint's handle when a peer sends. Beside it a bare
-//! sleeper in the same thread, which is woken by an eventfd or by a datagram.
+//! The wake-up of an endpoint that sleeps: its thread is asleep in poll() on the endpoint's handle
+//! when a peer sends. Beside it a bare sleeper in the same thread, which is woken by an eventfd or
+//! by a datagram.
 
 use crate::measure::driver::{Completion, Driver, Facade, NAP, Opening, join};
 use crate::measure::machine::{pin, two_processors};
@@ -18,14 +19,16 @@ use std::time::{Duration, Instant};
 /// Wake-ups of each kind, and those before that count for nothing.
 pub const ROUNDS: u64 = 200;
 const WARM_UP: u64 = 20;
-/// How long the sleeper must have slept without a break before it is woken: longer than an adaptive spin.
+/// How long the sleeper must have slept without a break before it is woken: longer than an adaptive
+/// spin.
 const SLEPT: Duration = Duration::from_millis(3);
 /// How long a sleeper may take to fall asleep, or to wake.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Nobody is asleep, or awake.
 const NONE: u64 = 0;
 
-/// Nanoseconds from the send to the return of the call that gave the message: of the library, and of the bare sleeper.
+/// Nanoseconds from the send to the return of the call that gave the message: of the library, and
+/// of the bare sleeper.
 type Times = [Vec<f64>; 2];
 
 fn ratio([library, bare]: Times) -> f64 {

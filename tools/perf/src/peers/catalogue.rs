@@ -12,7 +12,8 @@ pub(crate) struct Peer {
     pub(crate) library: &'static str,
     /// The ways in which it is measured.
     pub(crate) settings: &'static [Setting],
-    /// What starts two processes of the program; nothing where it makes the second by itself. [`OWN_PATH`] stands for a path.
+    /// What starts two processes of the program; nothing where it makes the second by itself.
+    /// [`OWN_PATH`] stands for a path.
     pub(crate) launcher: &'static [&'static str],
     /// Debian packages to build its program with.
     pub(crate) packages: &'static str,
@@ -47,7 +48,8 @@ pub(crate) const PEERS: &[Peer] = &[
     Peer {
         library: "openmpi",
         settings: &[memory("shm"), network("tcp")],
-        // Both ends are on this host: no remote shell is needed, not even one that is there. The program pins itself.
+        // Both ends are on this host: no remote shell is needed, not even one that is there. The
+        // program pins itself.
         launcher: &[
             "mpirun.openmpi",
             "--mca",
@@ -168,7 +170,8 @@ impl Choice {
     }
 }
 
-/// The list of `--peers`: choices in the order of a round, and whether the absence of each is an error.
+/// The list of `--peers`: choices in the order of a round, and whether the absence of each is an
+/// error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerList(Vec<(Choice, bool)>);
 

@@ -39,7 +39,8 @@ pub struct Label {
 }
 
 impl Label {
-    /// Makes the row of a point a peer's: what the session says of CCI's operations does not hold for it.
+    /// Makes the row of a point a peer's: what the session says of CCI's operations does not hold
+    /// for it.
     pub(crate) fn onto(&self, row: Row) -> Row {
         let Some(Choice { peer, setting }) = Choice::named(&self.name) else { return row };
         Row {
@@ -88,7 +89,8 @@ impl PeerStatus {
     }
 }
 
-/// Selects the peers of a plan: those of the list whose programs exist, in this directory, or where `make peers` puts them.
+/// Selects the peers of a plan: those of the list whose programs exist, in this directory, or where
+/// `make peers` puts them.
 ///
 /// # Errors
 ///

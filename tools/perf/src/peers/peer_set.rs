@@ -149,8 +149,9 @@ impl PeerSet {
     }
 }
 
-/// What a program is asked for. An RMA from the memory that the last one went to, as CCI's ping-pong of RMA is, has its counterpart
-/// in an echo: lines that were just received are sent, and change hands each time.
+/// What a program is asked for. An RMA from the memory that the last one went to, as CCI's
+/// ping-pong of RMA is, has its counterpart in an echo: lines that were just received are sent, and
+/// change hands each time.
 fn command(session: &Session) -> &'static str {
     match session.measurement {
         Measurement::PingPong if session.is_rma() => "echo",

@@ -1,4 +1,5 @@
-//! One running program of a peer: started, asked for blocks over its standard input and output, and ended.
+//! One running program of a peer: started, asked for blocks over its standard input and output, and
+//! ended.
 //!
 //! Each line of a program is checked, and each wait has a time limit.
 
@@ -186,7 +187,8 @@ impl Program {
     /// Its exit status, after the end of its output, as an error.
     fn exit_error(&mut self) -> UserError {
         let how = if self.await_end(self.timeouts.exit) {
-            // Ends by the sender's, or by the limit where a process that it has left behind keeps its errors open.
+            // Ends by the sender's, or by the limit where a process that it has left behind keeps
+            // its errors open.
             let _ = self.complained.recv_timeout(self.timeouts.exit);
             match self.child.wait() {
                 Ok(status) => format!("it ended ({status})"),

@@ -43,8 +43,8 @@ impl Buffer {
 
     /// All bytes.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the whole mapping, or nothing at a dangling pointer, and borrowed from this buffer, which nobody else uses
-        // while a probe runs.
+        // SAFETY: the whole mapping, or nothing at a dangling pointer, and borrowed from this
+        // buffer, which nobody else uses while a probe runs.
         unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }
     }
 
@@ -53,10 +53,11 @@ impl Buffer {
         self.base.as_ptr().expose_provenance() as u64
     }
 
-    /// The range, to be registered. The buffer must outlive the registration: an end keeps it until its endpoint is closed.
+    /// The range, to be registered. The buffer must outlive the registration: an end keeps it until
+    /// its endpoint is closed.
     pub(crate) fn memory(&self) -> cci::Memory {
-        // SAFETY: mapped as long as this buffer; an end closes its endpoint before it drops the buffer. No reference into it
-        // is ever made.
+        // SAFETY: mapped as long as this buffer; an end closes its endpoint before it drops the
+        // buffer. No reference into it is ever made.
         unsafe { cci::Memory::new(self.base.as_ptr(), self.len as u64) }
     }
 

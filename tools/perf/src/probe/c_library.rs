@@ -1,4 +1,5 @@
-//! The measuring loops' way through `libcci.so`: its functions, called through pointers as any C program calls them.
+//! The measuring loops' way through `libcci.so`: its functions, called through pointers as any C
+//! program calls them.
 
 use crate::measure::driver::{self, Completion, Driver, DriverError, DriverEvent, Opening, PostError, Transfer, nap};
 use crate::reach::scope;
@@ -17,8 +18,9 @@ const SILENT: c_int = 8;
 const OPT_ENDPT_URI: c_int = 4;
 const OPT_CONN_KEEPALIVE_TIMEOUT: c_int = 7;
 
-/// Keepalive timeout of a connection within one host: CCI 2.2 has no other event for the death of a peer, which `sm` sees at once. A
-/// peer that lives may make no call for as long as its longest block.
+/// Keepalive timeout of a connection within one host: CCI 2.2 has no other event for the death of a
+/// peer, which `sm` sees at once. A peer that lives may make no call for as long as its longest
+/// block.
 const SILENCE: Duration = Duration::from_secs(300);
 
 #[repr(C)]
@@ -129,7 +131,8 @@ impl Functions {
         // SAFETY: `devices` is writable.
         check("cci_get_devices", unsafe { get_devices(&raw mut devices) })?;
         let mut at = devices;
-        // SAFETY: the list ends with NULL; devices and their strings are valid until the last finalize, which never comes.
+        // SAFETY: the list ends with NULL; devices and their strings are valid until the last
+        // finalize, which never comes.
         unsafe {
             while !at.is_null() && !(*at).is_null() {
                 let name = CStr::from_ptr((**at).transport).to_string_lossy();
@@ -220,7 +223,8 @@ impl Driver for CLibrary {
             tv_usec: libc::suseconds_t::from(timeout.subsec_micros()),
         };
         let len = u32::try_from(payload.len()).map_err(while_doing("the payload is too long"))?;
-        // SAFETY: every pointer is valid during the call; the context is a number that the library hands back.
+        // SAFETY: every pointer is valid during the call; the context is a number that the library
+        // hands back.
         check("cci_connect", unsafe {
             (self.functions.connect)(
                 self.endpoint,
@@ -339,7 +343,8 @@ impl CLibrary {
 
 impl Drop for CLibrary {
     fn drop(&mut self) {
-        // SAFETY: this endpoint, which nobody uses any more. The library itself stays loaded with this value.
+        // SAFETY: this endpoint, which nobody uses any more. The library itself stays loaded with
+        // this value.
         unsafe { (self.functions.destroy)(self.endpoint) };
     }
 }
@@ -349,8 +354,9 @@ fn payload(event: &CEvent) -> &[u8] {
     if event.detail == 0 || event.second.is_null() {
         return &[];
     }
-    // SAFETY: the library gives `detail` readable bytes until the event is returned, which the caller does later; the
-    // sender is the other end of this measurement and does not write to what it has sent.
+    // SAFETY: the library gives `detail` readable bytes until the event is returned, which the
+    // caller does later; the sender is the other end of this measurement and does not write to what
+    // it has sent.
     unsafe { std::slice::from_raw_parts(event.second.cast(), event.detail as usize) }
 }
 
@@ -372,7 +378,8 @@ fn open_endpoint(
     let mut endpoint = ptr::null();
     let mut fd = -1;
     let wanted = if mode == Mode::Blocking { &raw mut fd } else { ptr::null_mut() };
-    // SAFETY: a device of this library and writable results; without the descriptor the endpoint only polls.
+    // SAFETY: a device of this library and writable results; without the descriptor the endpoint
+    // only polls.
     check("cci_create_endpoint", unsafe { create(device, 0, &raw mut endpoint, wanted) })?;
     Ok((endpoint, (mode == Mode::Blocking).then_some(fd)))
 }

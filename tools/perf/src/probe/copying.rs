@@ -25,8 +25,8 @@ pub(super) fn ping(shared: &Shared, side: Side, turn: &mut Turn, private: &Buffe
                 put(private, out, size, mine, turn.sequence);
             }
             wait(theirs, turn.sequence);
-            // SAFETY: `size` bytes inside the shared memory (checked above); the other side has published them and writes there
-            // again only after this side's answer.
+            // SAFETY: `size` bytes inside the shared memory (checked above); the other side has
+            // published them and writes there again only after this side's answer.
             total = total.wrapping_add(sum(unsafe { std::slice::from_raw_parts(into, size) }));
             if side == Side::Server {
                 put(private, out, size, mine, turn.sequence);
@@ -40,14 +40,16 @@ pub(super) fn ping(shared: &Shared, side: Side, turn: &mut Turn, private: &Buffe
 
 #[inline(always)]
 fn put(private: &Buffer, out: *mut u8, size: usize, flag: &AtomicU64, sequence: u64) {
-    // SAFETY: both ranges have `size` bytes (`Probe::prepare` and `ping` see to that), lie in different mappings, and the
-    // other side has finished with the target: its answer to the round before has been seen.
+    // SAFETY: both ranges have `size` bytes (`Probe::prepare` and `ping` see to that), lie in
+    // different mappings, and the other side has finished with the target: its answer to the round
+    // before has been seen.
     unsafe { std::ptr::copy_nonoverlapping(private.pointer(), out, size) };
     // Release: publishes the copy.
     flag.store(sequence, Ordering::Release);
 }
 
-/// Messages through slots: copied in by the client, copied out by the server. Ends when the last has been copied out.
+/// Messages through slots: copied in by the client, copied out by the server. Ends when the last
+/// has been copied out.
 pub(super) fn pipe(shared: &Shared, side: Side, sequence: &mut u64, private: &Buffer, size: usize, count: u64) {
     for _ in 0..count {
         let mut at = 0;
@@ -59,8 +61,8 @@ pub(super) fn pipe(shared: &Shared, side: Side, sequence: &mut u64, private: &Bu
             let (before, after) = if side == Side::Client { (0, 1) } else { (1, 0) };
             wait(flag, before);
             let (from, to) = if side == Side::Client { (mine.cast_const(), slot) } else { (slot.cast_const(), mine) };
-            // SAFETY: `len` bytes of the private memory and of the slot, in different mappings; by the flag the slot is
-            // this side's now.
+            // SAFETY: `len` bytes of the private memory and of the slot, in different mappings; by
+            // the flag the slot is this side's now.
             unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
             // Release: the copy comes before the flag.
             flag.store(after, Ordering::Release);
@@ -85,7 +87,8 @@ fn pipe_slot(shared: &Shared, sequence: u64) -> (&AtomicU64, *mut u8) {
 pub(super) fn memcpy(source: &Shared, target: &Shared, size: usize, count: u64) {
     let (from, to) = (source.bytes(0, size), target.bytes(0, size));
     for _ in 0..count {
-        // SAFETY: both have `size` bytes (`bytes` checks) and are different mappings, used by this thread only.
+        // SAFETY: both have `size` bytes (`bytes` checks) and are different mappings, used by this
+        // thread only.
         unsafe { std::ptr::copy_nonoverlapping(std::hint::black_box(from), to, size) };
         std::hint::black_box(to);
     }
@@ -101,7 +104,8 @@ pub(super) fn process_vm(remote: Remote, private: &Buffer, size: usize, count: u
             let local = libc::iovec { iov_base: unsafe { private.pointer().add(at) }.cast(), iov_len: size - at };
             let there = libc::iovec { iov_base: std::ptr::without_provenance_mut(address + at), iov_len: size - at };
             let call = if remote.read { libc::process_vm_readv } else { libc::process_vm_writev };
-            // SAFETY: the local range is this probe's own memory; what lies at the remote range is the kernel's to check.
+            // SAFETY: the local range is this probe's own memory; what lies at the remote range is
+            // the kernel's to check.
             let moved = unsafe { call(remote.pid, &raw const local, 1, &raw const there, 1, 0) };
             at += usize::try_from(moved).map_err(|_| io::Error::last_os_error())?;
         }

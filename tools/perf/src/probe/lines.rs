@@ -16,12 +16,14 @@ pub(super) struct Turn {
     pub(super) sequence: u64,
 }
 
-/// Exchanges at one place before the next. What a line costs depends on where it lies (by 40 % where the processors' caches are
-/// in slices), so that a block goes to many places, and its time is no matter of luck. The first exchange at a place, which
-/// finds its lines nowhere near, must not count for much.
+/// Exchanges at one place before the next. What a line costs depends on where it lies (by 40 %
+/// where the processors' caches are in slices), so that a block goes to many places, and its time
+/// is no matter of luck. The first exchange at a place, which finds its lines nowhere near, must
+/// not count for much.
 pub(super) const STAY: u64 = 64;
 
-/// A number goes to the other side in a line and comes back in another. Without a pause between looks: bare.
+/// A number goes to the other side in a line and comes back in another. Without a pause between
+/// looks: bare.
 pub(super) fn ping(shared: &Shared, side: Side, turn: &mut Turn, count: u64) {
     let mut left = count;
     while left > 0 {
@@ -57,8 +59,8 @@ pub(super) fn wait(word: &AtomicU64, value: u64) {
     while word.load(Ordering::Acquire) != value {}
 }
 
-/// Messages through a single-producer ring of one-line entries; `LOCKED` adds one locked instruction a message where it is
-/// sent. Ends when the consumer has taken the last.
+/// Messages through a single-producer ring of one-line entries; `LOCKED` adds one locked
+/// instruction a message where it is sent. Ends when the consumer has taken the last.
 pub(super) fn ring<const LOCKED: bool>(shared: &Shared, side: Side, sequence: &mut u64, size: usize, count: u64) {
     let words = size.div_ceil(8).clamp(1, ENTRY_WORDS - 1);
     match side {

@@ -1,7 +1,8 @@
 //! Bare operations to compare with, and the few other things that need raw memory.
 //!
-//! A probe does with two processes and bare shared memory what a measurement does through the library, without anything that
-//! a library must do: no lengths, no connections, no events. Its time is the floor that ratios are taken over.
+//! A probe does with two processes and bare shared memory what a measurement does through the
+//! library, without anything that a library must do: no lengths, no connections, no events. Its
+//! time is the floor that ratios are taken over.
 #![allow(unsafe_code)]
 
 pub(crate) mod buffer;
@@ -46,7 +47,8 @@ pub(crate) struct Remote {
     pub(crate) read: bool,
 }
 
-/// One side of every probe. Both sides run the same blocks in the same order, so that their sequence numbers agree.
+/// One side of every probe. Both sides run the same blocks in the same order, so that their
+/// sequence numbers agree.
 pub(crate) struct Probe {
     shared: Shared,
     wake: wake::Pair,
@@ -160,7 +162,8 @@ impl Probe {
     }
 }
 
-/// Takes the next event, reads every byte of its message in place, and gives it back: its kind, and its length or status.
+/// Takes the next event, reads every byte of its message in place, and gives it back: its kind, and
+/// its length or status.
 #[inline]
 pub(crate) fn touch_next(endpoint: &cci::Endpoint) -> Result<Option<(cci::EventKind, u32)>, cci::PollError> {
     let Some(event) = endpoint.get_event()? else { return Ok(None) };

@@ -1,8 +1,9 @@
-//! Probes over the loop-back interface: UDP and TCP with nothing on top, between the two processes of a run.
+//! Probes over the loop-back interface: UDP and TCP with nothing on top, between the two processes
+//! of a run.
 //!
-//! Each side makes its sockets when it prepares for its first block, leaves its port in the shared memory, and meets the other
-//! side there. Streams are kept from overflowing the receiver by a count of taken bytes in the shared memory: the cheapest
-//! acknowledgement that there is.
+//! Each side makes its sockets when it prepares for its first block, leaves its port in the shared
+//! memory, and meets the other side there. Streams are kept from overflowing the receiver by a
+//! count of taken bytes in the shared memory: the cheapest acknowledgement that there is.
 
 use super::Side;
 use super::buffer::Buffer;
@@ -16,8 +17,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Bytes of a segment of the stream. By trial: of 1,472 to 65,000 bytes, 7 segments of 8,952 were the fastest (8.3 GB/s, where 44
-/// of 1,472 gave 6.3 and one of 65,000 gave 6.4), and the probe has to be the best that the machine does.
+/// Bytes of a segment of the stream. By trial: of 1,472 to 65,000 bytes, 7 segments of 8,952 were
+/// the fastest (8.3 GB/s, where 44 of 1,472 gave 6.3 and one of 65,000 gave 6.4), and the probe has
+/// to be the best that the machine does.
 const SEGMENT: usize = 8952;
 /// Segments of a datagram that the kernel cuts: its limit before Linux 6.9.
 const SEGMENTS: usize = 64;
@@ -29,8 +31,8 @@ const BUFFER: usize = 4 << 20;
 const WINDOW: usize = 1 << 20;
 /// What a small datagram takes up of a receive buffer, bytes, at most.
 const SMALL: usize = 4096;
-/// Bytes of a write to TCP, and of a read. By trial: of 64 KiB to 1 MiB each the fastest, with buffers of 4 MiB rather than those
-/// that the kernel chooses.
+/// Bytes of a write to TCP, and of a read. By trial: of 64 KiB to 1 MiB each the fastest, with
+/// buffers of 4 MiB rather than those that the kernel chooses.
 const TCP_WRITE: usize = 1 << 20;
 const TCP_READ: usize = 256 << 10;
 /// Memory of a side, bytes, at least: a datagram, or what TCP takes at once.
@@ -38,7 +40,8 @@ pub(super) const LEAST_MEMORY: usize = TCP_WRITE;
 /// How long a side waits for the other: something was lost, or it is gone.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Places of the ports: of both sides' sockets for exchanges, of both for streams, of the server for TCP.
+/// Places of the ports: of both sides' sockets for exchanges, of both for streams, of the server
+/// for TCP.
 #[derive(Clone, Copy)]
 #[repr(usize)]
 enum Place {
@@ -335,7 +338,8 @@ fn is_again(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// Sends these bytes of the stream, never more than `window` ahead of what was taken, and waits until all were.
+/// Sends these bytes of the stream, never more than `window` ahead of what was taken, and waits
+/// until all were.
 fn send_all(
     socket: &UdpSocket,
     taken: &AtomicU64,

@@ -13,8 +13,9 @@ pub(crate) const STOP: usize = 512;
 pub(super) const TAKEN: usize = 640;
 /// Ports of the sockets of both sides, six words.
 pub(super) const PORTS: usize = 768;
-/// Places of the line that the client writes and the one that the server writes, 128 bytes after it: each block has the next
-/// one, since how far a line is from either processor depends on its address.
+/// Places of the line that the client writes and the one that the server writes, 128 bytes after
+/// it: each block has the next one, since how far a line is from either processor depends on its
+/// address.
 pub(super) const LINES: usize = 128 << 10;
 /// How many there are, and how far apart: in pages of their own, and at other lines of these.
 pub(super) const PLACES: usize = 64;
@@ -25,8 +26,9 @@ pub(super) const HEAD: usize = 256;
 pub(super) const PIPE_FLAGS: usize = 1024;
 /// Slots of the pipe.
 pub(super) const PIPE_SLOTS: usize = 8;
-/// Bytes of a slot. By trial: of 1 KiB to 256 KiB in 2 to 32 slots, 8 of 64 KiB were the fastest pipe (14.7 GB/s, where
-/// slots of 16 KiB gave 9.8), and the probe has to be the best that the machine does.
+/// Bytes of a slot. By trial: of 1 KiB to 256 KiB in 2 to 32 slots, 8 of 64 KiB were the fastest
+/// pipe (14.7 GB/s, where slots of 16 KiB gave 9.8), and the probe has to be the best that the
+/// machine does.
 pub(super) const PIPE_STRIDE: usize = 64 << 10;
 /// The ring.
 pub(super) const RING: usize = 64 << 10;
@@ -49,7 +51,8 @@ pub(crate) struct Shared {
     fd: OwnedFd,
 }
 
-// SAFETY: a mapping is not bound to a thread; its words are atomics and its bytes move through raw pointers.
+// SAFETY: a mapping is not bound to a thread; its words are atomics and its bytes move through raw
+// pointers.
 unsafe impl Send for Shared {}
 
 impl Shared {
@@ -62,8 +65,8 @@ impl Shared {
 
     /// A file that the parent passed on under this number.
     pub(crate) fn inherit(fd: RawFd) -> io::Result<Self> {
-        // SAFETY: the parent, another instance of this program, opened the descriptor for this process, and nothing else
-        // here uses the number.
+        // SAFETY: the parent, another instance of this program, opened the descriptor for this
+        // process, and nothing else here uses the number.
         Self::map(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
@@ -101,7 +104,8 @@ impl Shared {
     /// A word.
     pub(crate) fn word(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8), "misaligned word");
-        // SAFETY: inside the mapping (see `bytes`), aligned, any bits are an atomic; everybody uses words as atomics.
+        // SAFETY: inside the mapping (see `bytes`), aligned, any bits are an atomic; everybody uses
+        // words as atomics.
         unsafe { &*self.bytes(offset, 8).cast() }
     }
 

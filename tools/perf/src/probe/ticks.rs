@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 /// How long the clock is compared with the system's.
 const COMPARED: Duration = Duration::from_millis(5);
 
-/// Now, in ticks: of the processor's counter, or nanoseconds where there is none that every program may read.
+/// Now, in ticks: of the processor's counter, or nanoseconds where there is none that every program
+/// may read.
 #[inline(always)]
 pub(crate) fn ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,5 @@
-//! The wake-up probe: two processes that wake each other by eventfds, as an event loop does (poll, read, write).
+//! The wake-up probe: two processes that wake each other by eventfds, as an event loop does (poll,
+//! read, write).
 
 use super::Side;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
@@ -16,8 +17,8 @@ impl Pair {
 
     /// Descriptors that the parent passed on under these numbers.
     pub(crate) fn inherit(numbers: [RawFd; 2]) -> Self {
-        // SAFETY: the parent, another instance of this program, opened both descriptors for this process, and nothing
-        // else here uses the numbers.
+        // SAFETY: the parent, another instance of this program, opened both descriptors for this
+        // process, and nothing else here uses the numbers.
         Self(numbers.map(|number| unsafe { OwnedFd::from_raw_fd(number) }))
     }
 
@@ -56,7 +57,8 @@ fn ring(fd: &OwnedFd) -> io::Result<()> {
 
 fn sleep(fd: &OwnedFd) -> io::Result<()> {
     loop {
-        // With a time limit like that of the measured loop: the kernel's timer is part of what a sleep costs.
+        // With a time limit like that of the measured loop: the kernel's timer is part of what a
+        // sleep costs.
         match poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&crate::measure::driver::NAP)) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,

@@ -1,8 +1,9 @@
-//! Worker processes that measure together on this host. The parent starts each by executing this program again with a role,
-//! and pins the workers to different processors if there are enough.
+//! Worker processes that measure together on this host. The parent starts each by executing this
+//! program again with a role, and pins the workers to different processors if there are enough.
 //!
-//! Parent and workers exchange lines of JSON over the workers' standard input and output. The kernel kills the workers when
-//! their parent dies. The parent detects the death of a worker by the end of its output.
+//! Parent and workers exchange lines of JSON over the workers' standard input and output. The
+//! kernel kills the workers when their parent dies. The parent detects the death of a worker by the
+//! end of its output.
 
 mod worker;
 
@@ -135,7 +136,8 @@ impl Workers {
     ///
     /// # Errors
     ///
-    /// A worker failed, died, ended before it had sent the value, or sent nothing for [`STALL_TIMEOUT`]; or a signal ended it.
+    /// A worker failed, died, ended before it had sent the value, or sent nothing for
+    /// [`STALL_TIMEOUT`]; or a signal ended it.
     pub(crate) fn recv<T: DeserializeOwned>(&mut self, number: usize) -> Result<T, UserError> {
         let value = loop {
             if let Some(value) = self.workers[number].pending.pop_front() {
@@ -170,7 +172,8 @@ impl Workers {
         Ok(())
     }
 
-    /// The next that a reader thread passes on. A signal that asks the run to end is passed on to the workers meanwhile.
+    /// The next that a reader thread passes on. A signal that asks the run to end is passed on to
+    /// the workers meanwhile.
     fn next_received(&mut self) -> Result<(usize, Received), RecvTimeoutError> {
         let begin = Instant::now();
         loop {

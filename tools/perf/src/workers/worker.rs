@@ -38,7 +38,8 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// The worker's side of the probes: the first worker is the client, the second the server, the rest have none.
+    /// The worker's side of the probes: the first worker is the client, the second the server, the
+    /// rest have none.
     pub(crate) fn probe(&mut self) -> Result<&mut Probe, UserError> {
         self.probe.as_mut().ok_or_else(|| UserError::new("this worker has no side of the probes"))
     }

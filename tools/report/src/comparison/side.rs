@@ -7,7 +7,8 @@ use crate::row::{Document, Row};
 /// What one side has of a key.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Series {
-    /// One a launch: the logarithm of measured to probe, of each block. Without a probe, of nanoseconds.
+    /// One a launch: the logarithm of measured to probe, of each block. Without a probe, of
+    /// nanoseconds.
     pub(super) launches: Vec<Vec<f64>>,
 }
 
@@ -16,7 +17,8 @@ pub(super) struct Series {
 pub struct Side(pub(super) Vec<(Key, Series)>);
 
 impl Side {
-    /// Takes the rows of a document; rows of the same key are further launches. `name` is the file's.
+    /// Takes the rows of a document; rows of the same key are further launches. `name` is the
+    /// file's.
     ///
     /// # Errors
     ///

@@ -1,9 +1,10 @@
 //! The statistic behind `cci perf compare`; `docs/design/report.md` says why it is this one.
 //!
-//! A *series* is what one launch gave: the logarithm of measured to probe, one value a block, in order of time. A *side* is the
-//! launches of one build. Values that follow each other resemble each other, within a launch and from launch to launch, so
-//! that what is drawn again are runs of neighbours and never single values (the moving-block bootstrap: H. R. Künsch, "The
-//! jackknife and the bootstrap for general stationary observations", Annals of Statistics 17, 1989).
+//! A *series* is what one launch gave: the logarithm of measured to probe, one value a block, in
+//! order of time. A *side* is the launches of one build. Values that follow each other resemble
+//! each other, within a launch and from launch to launch, so that what is drawn again are runs of
+//! neighbours and never single values (the moving-block bootstrap: H. R. Künsch, "The jackknife and
+//! the bootstrap for general stationary observations", Annals of Statistics 17, 1989).
 
 use fastrand::Rng;
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -23,12 +24,14 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// The estimate of a side; none without a value, or of one launch of too few blocks. `between` is the standard deviation,
-    /// in logarithms, of launches of one build, for a side of one launch, which cannot show it.
+    /// The estimate of a side; none without a value, or of one launch of too few blocks. `between`
+    /// is the standard deviation, in logarithms, of launches of one build, for a side of one
+    /// launch, which cannot show it.
     pub(super) fn of(side: &[Vec<f64>], between: f64, random: &mut Rng) -> Option<Self> {
         let medians = side.iter().map(|series| median(&mut series.clone())).collect::<Option<Vec<_>>>()?;
         let launches = medians.len();
-        // Launches are drawn whole, so that what differs within them counts as well. A single one has its blocks only.
+        // Launches are drawn whole, so that what differs within them counts as well. A single one
+        // has its blocks only.
         type Middle = fn(&mut [f64]) -> Option<f64>;
         let (drawn, middle): (_, Middle) =
             if launches > 1 { (medians, middle_half) } else { (side.first()?.clone(), median) };
@@ -91,8 +94,8 @@ impl Difference {
     }
 }
 
-/// Holm's correction: each probability as it counts among all of them (S. Holm, "A simple sequentially rejective multiple test
-/// procedure", Scandinavian Journal of Statistics 6, 1979).
+/// Holm's correction: each probability as it counts among all of them (S. Holm, "A simple
+/// sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979).
 pub(super) fn holm(chances: &[f64]) -> Vec<f64> {
     let mut order: Vec<_> = (0..chances.len()).collect();
     order.sort_by(|a, b| chances[*a].total_cmp(&chances[*b]));
@@ -105,18 +108,20 @@ pub(super) fn holm(chances: &[f64]) -> Vec<f64> {
     corrected
 }
 
-/// Indices of as many values as there are, in runs of neighbours that begin anywhere; the last is followed by the first.
+/// Indices of as many values as there are, in runs of neighbours that begin anywhere; the last is
+/// followed by the first.
 fn runs(len: usize, length: usize, random: &mut Rng) -> impl Iterator<Item = usize> + use<> {
     let starts: Vec<_> = (0..len.div_ceil(length)).map(|_| random.usize(..len)).collect();
     starts.into_iter().flat_map(move |start| (start..start + length).map(move |at| at % len)).take(len)
 }
 
-/// How many neighbours to draw together: Carlstein's rule for a process in which each value remembers a part of the one before
-/// ("The use of subseries values for estimating the variance of a general statistic from a stationary sequence", Annals of
-/// Statistics 14, 1986), at most a quarter of them.
+/// How many neighbours to draw together: Carlstein's rule for a process in which each value
+/// remembers a part of the one before ("The use of subseries values for estimating the variance of
+/// a general statistic from a stationary sequence", Annals of Statistics 14, 1986), at most a
+/// quarter of them.
 fn block_length(series: &[f64]) -> usize {
-    // What chance shows of a process without memory: D. N. Politis and H. White, "Automatic block-length selection for the
-    // dependent bootstrap", Econometric Reviews 23, 2004.
+    // What chance shows of a process without memory: D. N. Politis and H. White, "Automatic
+    // block-length selection for the dependent bootstrap", Econometric Reviews 23, 2004.
     let by_chance = 2.0 * (count(series.len().max(1)).log10() / count(series.len().max(1))).sqrt();
     let memory = Some(memory(series)).filter(|memory| *memory > by_chance).unwrap_or(0.0).min(0.95);
     let length = 2.0 * 6_f64.cbrt() * (memory / (1.0 - memory.powi(2))).powf(2.0 / 3.0) * count(series.len()).cbrt();
@@ -125,8 +130,8 @@ fn block_length(series: &[f64]) -> usize {
     length.clamp(1, (series.len() / 4).max(1))
 }
 
-/// Correlation of each value with the one before it. Values beyond three deviations count as three: one disturbed block says
-/// nothing about memory.
+/// Correlation of each value with the one before it. Values beyond three deviations count as three:
+/// one disturbed block says nothing about memory.
 fn memory(series: &[f64]) -> f64 {
     let Some(centre) = median(&mut series.to_vec()) else { return 0.0 };
     let mut distances: Vec<_> = series.iter().map(|value| (value - centre).abs()).collect();
@@ -151,8 +156,9 @@ pub(super) fn median(values: &mut [f64]) -> Option<f64> {
     Some(lower.map_or(middle, |lower| f64::midpoint(lower, middle)))
 }
 
-/// The mean of the values without the lowest quarter and the highest, which may be disturbed as much as they like: nearly as sharp
-/// as the mean of all where none is disturbed, and sharper than the median where there are two crowds.
+/// The mean of the values without the lowest quarter and the highest, which may be disturbed as
+/// much as they like: nearly as sharp as the mean of all where none is disturbed, and sharper than
+/// the median where there are two crowds.
 pub(super) fn middle_half(values: &mut [f64]) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let cut = values.len() / 4;
@@ -164,8 +170,9 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / count(values.len())
 }
 
-/// Half of the distance between which two thirds of the values lie: the standard deviation of a normal distribution, and unmoved
-/// by the few repetitions that drew every disturbed launch at once.
+/// Half of the distance between which two thirds of the values lie: the standard deviation of a
+/// normal distribution, and unmoved by the few repetitions that drew every disturbed launch at
+/// once.
 fn half_spread(values: &mut [f64]) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     // 15.87 % of a normal distribution lie more than a deviation below its mean.
@@ -203,8 +210,8 @@ pub(super) mod tests {
     }
 
     impl Build {
-        /// Measures it, as far as a random number is a measurement. One block in fifty is disturbed, and up to seven times as
-        /// long.
+        /// Measures it, as far as a random number is a measurement. One block in fifty is
+        /// disturbed, and up to seven times as long.
         pub(in super::super) fn measure(&self, centre: f64, random: &mut Rng) -> Vec<Vec<f64>> {
             let fresh = (1.0 - self.memory.powi(2)).sqrt();
             (0..self.launches)
@@ -235,7 +242,8 @@ pub(super) mod tests {
         alarms
     }
 
-    // Of 100 comparisons one would be right; more than 5 come once in two thousand times (binomial). The seed is fixed.
+    // Of 100 comparisons one would be right; more than 5 come once in two thousand times
+    // (binomial). The seed is fixed.
     #[test]
     fn blocks_that_resemble_their_neighbours_are_not_taken_for_a_change() {
         let build = Build { launches: 1, blocks: 120, between: 0.0, within: 0.05, memory: 0.8 };

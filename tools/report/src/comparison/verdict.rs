@@ -70,7 +70,8 @@ pub(super) struct Figure {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Change {
     pub(super) centre: f64,
-    /// The interval that all rows of the table keep to together, but with the probability of a false alarm.
+    /// The interval that all rows of the table keep to together, but with the probability of a
+    /// false alarm.
     pub(super) low: f64,
     pub(super) high: f64,
     /// Probability of such a difference, or a larger one, where there is none.

@@ -5,7 +5,8 @@ use crate::sizes::show_size;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// The fields that say what was measured, in the order of their weight, each with what it is when nothing else was asked for.
+/// The fields that say what was measured, in the order of their weight, each with what it is when
+/// nothing else was asked for.
 const FIELDS: [(&str, &str); 16] = [
     ("measurement", ""),
     ("transport", ""),

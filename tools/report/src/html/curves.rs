@@ -1,4 +1,5 @@
-//! Rows over size: latency, bandwidth, rate; one figure for each transport and operation, one line for each library and setting.
+//! Rows over size: latency, bandwidth, rate; one figure for each transport and operation, one line
+//! for each library and setting.
 
 use super::Run;
 use super::chart::{Axis, Bar, Chart, Line, Part, Point, Spread, bars};
@@ -281,8 +282,8 @@ fn point(kind: &Kind, name: &str, row: &Row) -> Point {
     }
 }
 
-/// The line of the bare probe, and its name: of the first curve that has one. A probe that moves one line whatever the size has
-/// no bandwidth.
+/// The line of the bare probe, and its name: of the first curve that has one. A probe that moves
+/// one line whatever the size has no bandwidth.
 fn bare(kind: &Kind, group: &Group<'_>) -> Option<(Line, String)> {
     let fits = |row: &&&Row| {
         row.probe_ns.is_some()
@@ -309,7 +310,8 @@ fn chart(kind: &Kind, id: &str, title: &str, lines: Vec<Line>) -> Chart {
     let points = || lines.iter().flat_map(|line| &line.points);
     let (low, high) =
         points().fold((f64::INFINITY, 0.0_f64), |(low, high), point| (low.min(point.y), high.max(point.y)));
-    // A block that the system disturbed may take a thousand times as long: its band is cut rather than the curves flattened.
+    // A block that the system disturbed may take a thousand times as long: its band is cut rather
+    // than the curves flattened.
     let band = points().filter_map(|point| point.band).flat_map(|(a, b)| [a, b]);
     let band = band.map(|end| end.clamp(low / BEYOND, high * BEYOND));
     let y = Axis::new(kind.axis, Spread::Decimal, points().map(|point| point.y).chain(band), kind.value.axis());

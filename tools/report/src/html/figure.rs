@@ -1,4 +1,5 @@
-//! A figure: a chart or bars, what they show, their numbers as a table, and the runs that they come from.
+//! A figure: a chart or bars, what they show, their numbers as a table, and the runs that they come
+//! from.
 
 use super::chart::swatch;
 use super::library::Look;

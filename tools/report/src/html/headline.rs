@@ -124,7 +124,8 @@ fn lines(runs: &[Run]) -> Vec<Headline<'_>> {
     lines
 }
 
-/// Keeps the row with fewer peculiarities, of these the one that `weigh` finds lighter, of these the later.
+/// Keeps the row with fewer peculiarities, of these the one that `weigh` finds lighter, of these
+/// the later.
 fn take<'a>(kept: &mut Option<&'a Row>, row: &'a Row, weigh: impl Fn(&Row) -> f64) {
     // Reading what arrives is what any program does.
     let plain = |row: &Row| Key::of(row).without("library").without("setting").without("touch").peculiarities();

@@ -1,6 +1,7 @@
 //! How each library is called and drawn: always the same, whichever chart it is in.
 
-/// The libraries that the report knows, with the names that they give themselves, in the order of their colours.
+/// The libraries that the report knows, with the names that they give themselves, in the order of
+/// their colours.
 const LIBRARIES: [(&str, &str); 8] = [
     ("cci", "CCI"),
     ("openmpi", "Open MPI"),

@@ -14,7 +14,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 const LINES: &str = "Lines: medians over blocks. Bands: from the minimum to p99, cut where they leave the frame. Points that are not \
                      accurate are hollow.";
 
-/// The page of these runs: one file that needs no other. `failures` are the commands of measurements that gave nothing, and why.
+/// The page of these runs: one file that needs no other. `failures` are the commands of
+/// measurements that gave nothing, and why.
 pub(super) fn page(runs: &[Run], failures: &[(String, String)]) -> String {
     page_beside(runs, failures, &[])
 }

@@ -94,7 +94,8 @@ fn run(rows: Vec<Row>, findings: Vec<Finding>) -> Run {
     Run { document: Document::new(Environment::default(), rows, findings, None), source: String::new() }
 }
 
-/// The page as a tree, once it has passed for well-formed: XML but for the document type and the elements without an end.
+/// The page as a tree, once it has passed for well-formed: XML but for the document type and the
+/// elements without an end.
 fn checked(page: &str) -> String {
     let text = page.replace("<!DOCTYPE html>", "");
     let mut text = text;

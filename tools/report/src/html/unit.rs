@@ -53,8 +53,9 @@ pub(super) fn count(value: f64) -> String {
     format!("{value:.0}")
 }
 
-/// A moment, in seconds since 1970, as date and time of day in UTC. The date is Howard Hinnant's `civil_from_days`
-/// ("chrono-Compatible Low-Level Date Algorithms", 2013), whose years begin in March, so that a leap day comes last.
+/// A moment, in seconds since 1970, as date and time of day in UTC. The date is Howard Hinnant's
+/// `civil_from_days` ("chrono-Compatible Low-Level Date Algorithms", 2013), whose years begin in
+/// March, so that a leap day comes last.
 pub(super) fn moment(seconds: u64) -> String {
     let (days, minutes) = (seconds / 86_400 + 719_468, seconds % 86_400 / 60);
     let (era, day) = (days / 146_097, days % 146_097);

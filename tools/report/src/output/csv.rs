@@ -1,5 +1,6 @@
-//! Results as comma-separated values: a line of names, then one line a row, in the order of the JSON's fields. The
-//! single blocks are in the JSON only. A run without rows gives the table of its finding.
+//! Results as comma-separated values: a line of names, then one line a row, in the order of the
+//! JSON's fields. The single blocks are in the JSON only. A run without rows gives the table of its
+//! finding.
 
 use crate::finding::Finding;
 use crate::row::{Document, Row};
@@ -56,7 +57,8 @@ fn of_rows(rows: &[Row]) -> String {
     text
 }
 
-/// The columns of a finding: those of the whole, and of a list in it what the list is called and the columns of its parts.
+/// The columns of a finding: those of the whole, and of a list in it what the list is called and
+/// the columns of its parts.
 type Columns = (&'static [&'static str], Option<(&'static str, &'static [&'static str])>);
 
 fn columns(finding: &Finding) -> Columns {

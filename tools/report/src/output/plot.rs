@@ -22,7 +22,8 @@ pub const GRID: RGBColor = RGBColor(222, 222, 222);
 /// Colour of axes and text.
 pub const INK: RGBColor = RGBColor(40, 40, 40);
 
-/// How many times its median the band of slow blocks reaches at each size: further, it would dwarf the curve.
+/// How many times its median the band of slow blocks reaches at each size: further, it would dwarf
+/// the curve.
 const CUT: f64 = 2.0;
 
 /// Characters of a line of the footer: so many fit in its width at 12 pixels.
@@ -130,7 +131,8 @@ impl Footer {
     }
 }
 
-/// A text in lines of at most so many characters, broken between words and where it is broken already.
+/// A text in lines of at most so many characters, broken between words and where it is broken
+/// already.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.lines() {
@@ -269,8 +271,8 @@ fn ordinates(panel: &Panel<'_>) -> Vec<f64> {
     lines.chain(band).collect()
 }
 
-/// At each size of the band where it is cut, and how far it would reach: blocks that the system disturbed may take a thousand times as
-/// long as the others.
+/// At each size of the band where it is cut, and how far it would reach: blocks that the system
+/// disturbed may take a thousand times as long as the others.
 fn cuts<'p>(panel: &'p Panel<'_>) -> impl Iterator<Item = (f64, f64, f64)> + 'p {
     panel.band.iter().zip(&panel.measured).map(|((x, _, high), (_, median))| (*x, CUT * median, *high))
 }

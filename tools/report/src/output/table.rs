@@ -31,7 +31,8 @@ pub fn align(rows: &[Vec<String>], left: &[usize]) -> String {
 pub fn table(rows: &[Row]) -> String {
     let Some(first) = rows.first() else { return String::from("Nothing was measured.\n") };
     let rates = first.per_second.is_some();
-    // Of jitter each operation is timed; else a single one would be shorter than the clock can tell.
+    // Of jitter each operation is timed; else a single one would be shorter than the clock can
+    // tell.
     let singles = first.measurement == "jitter";
     let p99 = if singles { "p99" } else { "p99 of blocks" };
     let mut head = vec!["size", "min", "median", p99, "spread"];
@@ -104,7 +105,8 @@ fn unit(row: &Row) -> &'static str {
     }
 }
 
-/// Medians of a run, by size, as part of a sentence: of all sizes, or where there are many of the first three and the last.
+/// Medians of a run, by size, as part of a sentence: of all sizes, or where there are many of the
+/// first three and the last.
 pub fn in_short(rows: &[Row]) -> String {
     const MANY: usize = 4;
     let Some(first) = rows.first() else { return String::new() };

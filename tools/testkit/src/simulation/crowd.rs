@@ -91,7 +91,8 @@ impl Crowd {
         self.doorman.open
     }
 
-    /// Lets clients come, one after the other. None: one did not get the answers that it should have got.
+    /// Lets clients come, one after the other. None: one did not get the answers that it should
+    /// have got.
     #[must_use]
     pub fn admit(&mut self, clients: std::ops::Range<u32>) -> Option<()> {
         let mut frame = vec![0; 2048];
@@ -119,7 +120,8 @@ impl Crowd {
         (self.exchange(&from, &frame[..len])? == 0).then_some(())
     }
 
-    /// Handles a frame, and says how long the answer in the buffer is; 0 = there is none. None: more than one.
+    /// Handles a frame, and says how long the answer in the buffer is; 0 = there is none. None:
+    /// more than one.
     fn exchange(&mut self, from: &Address, frame: &[u8]) -> Option<usize> {
         self.engine.handle_frame(self.now, from, frame, false, &mut self.doorman).ok()?;
         if let Some(index) = self.doorman.asked.take() {
@@ -134,7 +136,8 @@ impl Crowd {
         Some(self.engine.poll_transmit(self.now, true, &mut self.buffer, &mut self.doorman)?.len)
     }
 
-    /// What a program does that looks for something and finds nothing, a nanosecond later. Whether it found something.
+    /// What a program does that looks for something and finds nothing, a nanosecond later. Whether
+    /// it found something.
     pub fn poll(&mut self) -> bool {
         self.now = Time(self.now.0 + 1);
         if self.engine.poll_timeout().is_some_and(|due| due <= self.now) {

@@ -41,7 +41,8 @@ fn lab(seed: u64, graph: Graph, players: u32, config: &Config) -> Lab {
     lab
 }
 
-/// A path of 1 Gb/s with so much delay, nanoseconds one way, that loses so many frames in a million.
+/// A path of 1 Gb/s with so much delay, nanoseconds one way, that loses so many frames in a
+/// million.
 #[must_use]
 pub fn lossy(delay: u64, loss: u32) -> LinkSettings {
     let faults = Faults { loss, ..Faults::default() };
@@ -59,8 +60,8 @@ pub fn goodput(link: &LinkSettings, config: &Config, warm: Duration, time: Durat
     (received(&lab, 1) - before) * 1000 / u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Bytes of two flows over a bottleneck of 100 Mb/s in the last half of 30 s. The first has the path for itself for a second
-/// before the other comes.
+/// Bytes of two flows over a bottleneck of 100 Mb/s in the last half of 30 s. The first has the
+/// path for itself for a second before the other comes.
 #[must_use]
 pub fn shares() -> [u64; 2] {
     let access = LinkSettings { delay: 500_000, bandwidth: GIGABIT, ..LinkSettings::default() };

@@ -1,4 +1,5 @@
-//! A laboratory: a few engines over a virtual network, driven step by step, so that a test can make one thing go wrong.
+//! A laboratory: a few engines over a virtual network, driven step by step, so that a test can make
+//! one thing go wrong.
 
 use super::world::address;
 use cci_proto::engine::{Config, Engine, Event, Host, Index, MessageBuffer, Op, Open, Source, Target};
@@ -311,7 +312,8 @@ impl Lab {
         address(node)
     }
 
-    /// Opens a connection, and runs until both sides have it: their indices, and the client's cookie.
+    /// Opens a connection, and runs until both sides have it: their indices, and the client's
+    /// cookie.
     ///
     /// # Panics
     ///
@@ -352,7 +354,8 @@ impl Lab {
         index
     }
 
-    /// Sends a message of `len` bytes that begins with `number`. Frames leave with the next [`Lab::settle`].
+    /// Sends a message of `len` bytes that begins with `number`. Frames leave with the next
+    /// [`Lab::settle`].
     ///
     /// # Errors
     ///

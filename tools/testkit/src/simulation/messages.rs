@@ -1,4 +1,5 @@
-//! The oracle of messages: what was sent on each stream, what was delivered, and how its sends ended.
+//! The oracle of messages: what was sent on each stream, what was delivered, and how its sends
+//! ended.
 
 use super::pattern;
 use super::violation::Rule;
@@ -78,8 +79,8 @@ impl Stream {
         }
     }
 
-    /// These bytes were delivered on this stream. `may_miss`: whether a completion message may not come, since its RMA was
-    /// refused. Says which message it was.
+    /// These bytes were delivered on this stream. `may_miss`: whether a completion message may not
+    /// come, since its RMA was refused. Says which message it was.
     ///
     /// # Errors
     ///
@@ -145,7 +146,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Everything that was sent has been delivered and has ended, as it must on a reliable connection that lived to the end.
+    /// Everything that was sent has been delivered and has ended, as it must on a reliable
+    /// connection that lived to the end.
     ///
     /// # Errors
     ///

@@ -1,10 +1,13 @@
-//! The proof harness: worlds of nodes that run the protocol engine over a virtual network, and what every run must keep.
+//! The proof harness: worlds of nodes that run the protocol engine over a virtual network, and what
+//! every run must keep.
 //!
-//! A seed determines everything: a [`Plan`] of network, engines, connections and traffic, which a [`World`] runs in virtual
-//! time, while oracles watch every delivery, every byte of memory and every end of an operation. [`run`] says what came of
-//! it: the trace hash, or the [`Rule`] that was broken.
+//! A seed determines everything: a [`Plan`] of network, engines, connections and traffic, which a
+//! [`World`] runs in virtual time, while oracles watch every delivery, every byte of memory and
+//! every end of an operation. [`run`] says what came of it: the trace hash, or the [`Rule`] that
+//! was broken.
 //!
-//! [`flows`], [`recovery`] and [`crowd`] are what tests and the table of performance measure in virtual time.
+//! [`flows`], [`recovery`] and [`crowd`] are what tests and the table of performance measure in
+//! virtual time.
 
 pub mod crowd;
 pub mod flows;
@@ -31,5 +34,6 @@ pub use tamper::Tamper;
 pub use violation::{Rule, Violation};
 pub use world::{Totals, World};
 
-/// What is added to an offset, so that a read of memory that was written and a write to it are known by different places.
+/// What is added to an offset, so that a read of memory that was written and a write to it are
+/// known by different places.
 const READ_BACK: u64 = 1 << 32;

@@ -1,4 +1,5 @@
-//! What paths do beside losing frames: they come to carry less, and routers say things, true ones and others.
+//! What paths do beside losing frames: they come to carry less, and routers say things, true ones
+//! and others.
 
 use super::plan::NODES;
 use super::side::Judged;
@@ -58,7 +59,8 @@ impl World {
         }
     }
 
-    /// A frame of so many bytes, whose head is in the buffer, has left a node: a router may have something to say about it.
+    /// A frame of so many bytes, whose head is in the buffer, has left a node: a router may have
+    /// something to say about it.
     pub(super) fn route(&mut self, at: usize, to: Address, head: usize, len: usize) {
         let node = &mut self.nodes[at];
         node.reports.note(to, &self.buffer[..head]);
@@ -103,8 +105,8 @@ impl World {
         }
     }
 
-    /// What somebody may say who has not seen the frame that he quotes: one bit of an identifier is wrong, or the address. Or
-    /// a limit, which anybody on the path may name.
+    /// What somebody may say who has not seen the frame that he quotes: one bit of an identifier is
+    /// wrong, or the address. Or a limit, which anybody on the path may name.
     fn lie(&mut self, at: usize) -> Option<Report> {
         let Node { reports, router, .. } = &mut self.nodes[at];
         let chosen = usize::try_from(router.below(reports.last.len().max(1) as u64)).unwrap_or(0);
@@ -119,8 +121,8 @@ impl World {
         Some(Report { at: self.network.now(), to, quoted, limit })
     }
 
-    /// The program of the peer is gone, and its system says so of the last frame of a connection. Whether that was believed:
-    /// not if it was a request, which cannot name the peer's identifier.
+    /// The program of the peer is gone, and its system says so of the last frame of a connection.
+    /// Whether that was believed: not if it was a request, which cannot name the peer's identifier.
     pub(super) fn refuse(&mut self, at: usize, index: Index) -> bool {
         let before = self.nodes[at].side.heard.len();
         let id = self.nodes[at].engine.identifier(index).unwrap_or(0);

@@ -25,7 +25,8 @@ pub enum End {
         /// After so many.
         after: u32,
     },
-    /// The system of one side's peer says that nobody is there, when that side has sent so many messages.
+    /// The system of one side's peer says that nobody is there, when that side has sent so many
+    /// messages.
     Unreachable {
         /// Which side hears it.
         side: usize,
@@ -82,7 +83,8 @@ pub struct Plan {
     pub hasty: u32,
     /// When all links come to carry no longer frames than this, bytes.
     pub shrinks: Option<(Time, usize)>,
-    /// Of a million frames that are too big or go nowhere, a router speaks of so many to their sender.
+    /// Of a million frames that are too big or go nowhere, a router speaks of so many to their
+    /// sender.
     pub tells: u32,
     /// Of a million times that a node does something, it is told something untrue so often.
     pub lies: u32,
@@ -106,7 +108,8 @@ impl Plan {
         let mut config = config(random, link.mtu);
         let long = random.below(4) == 0;
         let mut connections = connections(random, link.delay);
-        // What came later draws from a generator of its own, so that the rest of a seed stays as it was.
+        // What came later draws from a generator of its own, so that the rest of a seed stays as it
+        // was.
         let later = &mut Random::of(seed, 0x91b, 0);
         // Damage to what no check covers is not seen by anybody.
         config.unchecked_on_host = link.faults.corrupt == 0 && later.below(2) == 0;

@@ -44,7 +44,8 @@ pub(super) fn has_work(world: &World, at: usize) -> bool {
     })
 }
 
-/// Whether a side has done everything, and its peer believes that it is gone: nobody will ever tell it.
+/// Whether a side has done everything, and its peer believes that it is gone: nobody will ever tell
+/// it.
 fn is_left(world: &World, at: usize, connection: usize, side: usize) -> bool {
     let (end, other) = (&world.connections[connection][side], &world.connections[connection][1 - side]);
     let stream = u32::try_from(connection * 2 + side).unwrap_or(u32::MAX);
@@ -421,7 +422,8 @@ fn choose(world: &mut World, at: usize, connection: usize, side: usize) -> Optio
     Some(Chosen { transfer, target, place })
 }
 
-/// Chooses a fenced RMA that depends on the stream's last one: it overwrites what that wrote, or reads it back.
+/// Chooses a fenced RMA that depends on the stream's last one: it overwrites what that wrote, or
+/// reads it back.
 fn follow(world: &mut World, at: usize, stream: u32, peer: u32) -> Option<Chosen> {
     let (number, last) = world.oracle.transfers.last(stream)?;
     if last.read || last.expect != Expect::Success || last.followed {

@@ -25,9 +25,9 @@ fn pair() -> Option<(Lab, Index)> {
     Some((lab, client))
 }
 
-/// Sends `count` messages that fill a frame each, of which those frames are lost that `is_lost` names by how many sequenced
-/// frames and copies of it came before. Says how long after the first was sent the last was delivered, nanoseconds; none if
-/// they do not come.
+/// Sends `count` messages that fill a frame each, of which those frames are lost that `is_lost`
+/// names by how many sequenced frames and copies of it came before. Says how long after the first
+/// was sent the last was delivered, nanoseconds; none if they do not come.
 pub fn deliver(count: usize, is_lost: impl Fn(usize, usize) -> bool + 'static) -> Option<u64> {
     let (mut lab, client) = pair()?;
     let mut seen: Vec<(u32, usize)> = Vec::new();

@@ -41,7 +41,8 @@ impl World {
         self.connections.iter().flatten().all(|end| matches!(end.stage, Stage::Before | Stage::Over))
     }
 
-    /// As [`World::is_over`], but for connections of which one side believes that the other is gone: it says no farewell.
+    /// As [`World::is_over`], but for connections of which one side believes that the other is
+    /// gone: it says no farewell.
     pub(super) fn is_told(&self) -> bool {
         let is_over = |end: &ConnectionEnd| matches!(end.stage, Stage::Before | Stage::Over);
         self.connections.iter().zip(&self.plan.connections).all(|(ends, planned)| {
@@ -101,7 +102,8 @@ impl World {
         self.oracle.violation.clone().map_or(Ok(()), Err)
     }
 
-    /// Every byte that an RMA was to change, and no later one, is what it was to be; every other is 0.
+    /// Every byte that an RMA was to change, and no later one, is what it was to be; every other
+    /// is 0.
     pub(super) fn check_memory(&mut self) {
         for node in &self.nodes {
             let mut expected = vec![0_u8; self.arena_next[node.side.number as usize]];

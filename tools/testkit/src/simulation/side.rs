@@ -85,7 +85,8 @@ pub(super) struct Oracle {
     pub(super) excused: Vec<bool>,
     /// Streams whose receiver has closed or broken: nothing of theirs may change its memory.
     pub(super) over: Vec<bool>,
-    /// Frames whose bytes were in memory before they were checked, and those of them that were accepted.
+    /// Frames whose bytes were in memory before they were checked, and those of them that were
+    /// accepted.
     pub(super) copied_unchecked: u32,
     pub(super) accepted: u32,
     /// The first rule that was broken.
@@ -271,7 +272,8 @@ impl Judged<'_> {
         Some(number)
     }
 
-    /// Bytes of an RMA are copied into this node's memory before they are verified. No accepted bytes may be there.
+    /// Bytes of an RMA are copied into this node's memory before they are verified. No accepted
+    /// bytes may be there.
     fn copy_unchecked(&mut self, number: u32, at: u64, len: usize) {
         let transfer = *self.oracle.transfers.get(number);
         let at = usize::try_from(at).unwrap_or(usize::MAX);
@@ -457,7 +459,8 @@ impl Host for Judged<'_> {
         Ok(())
     }
 
-    /// The word keeps its value, which the pattern has; that the target is asked once is what counts.
+    /// The word keeps its value, which the pattern has; that the target is asked once is what
+    /// counts.
     fn atomic(&mut self, user: u32, target: &Target, atomic: Atomic) -> Result<u64, Failure> {
         self.may_read(user, target)?;
         let number = self.peer_transfer(target, false).ok_or(Failure::RemoteHandle)?;

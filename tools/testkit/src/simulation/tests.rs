@@ -125,7 +125,8 @@ fn ends_of_rma_are_seen() {
 
 const HANDLE: [u64; 2] = [1, 2];
 
-/// A node whose memory a peer may write, and one write of 8 bytes to offset 16 that a peer has started.
+/// A node whose memory a peer may write, and one write of 8 bytes to offset 16 that a peer has
+/// started.
 fn target() -> (Side, Oracle, Target) {
     let mut side = Side::new(0, 2, 4);
     side.registrations.push(Registration { handle: HANDLE, arena: true, read: false, write: true, alive: true });

@@ -90,7 +90,8 @@ pub(super) struct Transfers {
     places: Vec<(u64, u32)>,
 }
 
-/// Which memory an RMA is known by at its target: its node, and whether it is the one that is written.
+/// Which memory an RMA is known by at its target: its node, and whether it is the one that is
+/// written.
 #[must_use]
 pub(super) fn place(node: u32, arena: bool, offset: u64) -> u64 {
     u64::from(node) << 48 | u64::from(arena) << 40 | offset
@@ -186,7 +187,8 @@ impl Transfers {
         }
         this.state = State::Ended(outcome);
         match outcome {
-            // A read whose last bytes had been sent before its registration ended may succeed, though they are not sent again.
+            // A read whose last bytes had been sent before its registration ended may succeed,
+            // though they are not sent again.
             Ok(()) if this.expect == Expect::Refusal || this.refused && !this.read => {
                 wrong(Rule::Cause, "the target refused it")
             }

@@ -236,7 +236,8 @@ impl World {
         let is_empty = |world: &Self| world.is_quiet() && world.network.in_flight() == 0;
         let is_heard = |world: &Self| is_empty(world) && world.is_told() || world.network.now() >= patience;
         self.until("all connections end", patience, is_heard)?;
-        // Every farewell of a connection may have been lost, or damaged on the way, which comes to the same.
+        // Every farewell of a connection may have been lost, or damaged on the way, which comes to
+        // the same.
         let faults = &self.plan.link.faults;
         if !self.is_told() && faults.loss + faults.corrupt < LOSSY {
             self.oracle.violate(Rule::Rest, format!("a connection's end was not heard; {}", self.unrest()));
@@ -361,8 +362,8 @@ impl World {
         self.network.wake_at(NodeIndex(node.side.number), wake);
     }
 
-    /// Gives large messages of peers memory: half of them at once, the others at the next opportunity, which their sender brings about
-    /// by asking whether this node is still there.
+    /// Gives large messages of peers memory: half of them at once, the others at the next
+    /// opportunity, which their sender brings about by asking whether this node is still there.
     fn land(&mut self, at: usize) {
         let Node { engine, side, .. } = &mut self.nodes[at];
         let handle = side.registrations.first().map(|registration| registration.handle);

@@ -23,7 +23,8 @@ fn bytes(value: u64, len: usize) -> Vec<u8> {
     Atomic::bytes(value, len as u64)[..len].to_vec()
 }
 
-/// Each operation, on both words, at each offset, in all memories: the word, its neighbours, and the old value.
+/// Each operation, on both words, at each offset, in all memories: the word, its neighbours, and
+/// the old value.
 pub fn each_operation(device: &Device) {
     let (a, b) = (open(device), open(device));
     let world = World::new([&a, &b]);
@@ -62,7 +63,8 @@ pub fn each_operation(device: &Device) {
     }
 }
 
-/// Without both rights, beyond the range, or at an address that is no multiple of the length nothing is changed.
+/// Without both rights, beyond the range, or at an address that is no multiple of the length
+/// nothing is changed.
 pub fn refused_words(device: &Device) {
     let (a, b) = (open(device), open(device));
     let world = World::new([&a, &b]);
@@ -111,7 +113,8 @@ pub fn refused_at_once(device: &Device) {
     assert_eq!(refused(&ranges.rma(0, 0, 8)), RmaError::Disconnected);
 }
 
-/// Operations of two peers and of the owner's own program: none is lost, and each of the peers' brings a value of its own.
+/// Operations of two peers and of the owner's own program: none is lost, and each of the peers'
+/// brings a value of its own.
 pub fn all_agree(device: &Device) {
     const COUNT: u64 = 300;
     let (a, b, c) = (open(device), open(device), open(device));

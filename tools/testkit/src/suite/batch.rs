@@ -32,7 +32,8 @@ fn assert_next(event: &Event<'_>, received: &mut u64, most: usize) {
     *received += 1;
 }
 
-/// Batches have every event once and in order, whatever their size, and no more events than asked for.
+/// Batches have every event once and in order, whatever their size, and no more events than asked
+/// for.
 pub fn in_order(device: &Device) {
     let (a, b) = (open(device), open(device));
     let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
@@ -75,7 +76,8 @@ pub fn handler_answers(device: &Device) {
     }
 }
 
-/// Answers find the room that is set aside, short and of a whole frame, when nothing else is left; and no more than that.
+/// Answers find the room that is set aside, short and of a whole frame, when nothing else is left;
+/// and no more than that.
 pub fn answers_find_room(device: &Device) {
     const ANSWERS: u32 = 5;
     let (server, client) = (open_with(device, |options| options.send_buffers = 8 + ANSWERS), open(device));

@@ -6,7 +6,8 @@ use cci::{Attribute, Connect, Device, EventKind, Failure, RequestError};
 
 const RO: Attribute = Attribute::ReliableOrdered;
 
-/// A request is accepted on another endpoint of the device: client and worker talk, the broker is out.
+/// A request is accepted on another endpoint of the device: client and worker talk, the broker is
+/// out.
 pub fn accepted_elsewhere(device: &Device) {
     let (client, broker, worker) = (open(device), open(device), open(device));
     let world = World::new([&client, &broker, &worker]);

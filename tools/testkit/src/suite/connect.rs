@@ -130,7 +130,8 @@ pub fn connect_times_out(device: &Device) {
     assert_eq!(drain(&client), 0, "one event ends a connect");
 }
 
-/// A server that comes after the client has given up: it sees no request, or one that it accepts in vain; later connects work.
+/// A server that comes after the client has given up: it sees no request, or one that it accepts in
+/// vain; later connects work.
 pub fn late_accept(device: &Device) {
     let (client, server) = (open(device), open_with(device, |options| options.disconnect_events = true));
     let both = World::new([&client, &server]);
@@ -345,7 +346,8 @@ pub fn many_connections(device: &Device) {
     }
 }
 
-/// Connecting and disconnecting a thousand times works as the first time, and old names are never mistaken for new ones.
+/// Connecting and disconnecting a thousand times works as the first time, and old names are never
+/// mistaken for new ones.
 pub fn reconnect_many_times(device: &Device) {
     let (client, server) = (open(device), open(device));
     let world = World::new([&client, &server]);

@@ -19,7 +19,8 @@ fn send_many(endpoint: &Endpoint, connection: Connection, most: u64, len: usize)
     most
 }
 
-/// Takes the completions of `count` sends, in order, each exactly once; how many succeeded before the first failure.
+/// Takes the completions of `count` sends, in order, each exactly once; how many succeeded before
+/// the first failure.
 fn completions(world: &World<'_>, at: usize, count: u64) -> u64 {
     let mut succeeded = 0;
     for context in 0..count {
@@ -36,8 +37,8 @@ fn completions(world: &World<'_>, at: usize, count: u64) -> u64 {
     succeeded
 }
 
-/// Waits for the success of `count` sends at the first endpoint: at first with it alone, so that where sends complete without their
-/// receiver's help nothing has been received yet.
+/// Waits for the success of `count` sends at the first endpoint: at first with it alone, so that
+/// where sends complete without their receiver's help nothing has been received yet.
 fn published(world: &World<'_>, count: u64) {
     (0..2 * count).for_each(|_| {
         world.poll(0);
@@ -90,7 +91,8 @@ pub fn published_is_delivered_after_close(device: &Device) {
     }
 }
 
-/// Sends that are open at the disconnect end with one event each; what was reported as delivered arrives.
+/// Sends that are open at the disconnect end with one event each; what was reported as delivered
+/// arrives.
 pub fn open_operations_end_once(device: &Device) {
     let (a, b) = (open(device), open(device));
     let world = World::new([&a, &b]);
@@ -164,7 +166,8 @@ pub fn twice(device: &Device) {
     assert_eq!(a.disconnect(connection), Err(OptionError::Disconnected), "a later connection is another one");
 }
 
-/// Who asked for it gets one event when a peer disconnects, after everything that the peer had published.
+/// Who asked for it gets one event when a peer disconnects, after everything that the peer had
+/// published.
 pub fn disconnect_event(device: &Device) {
     let (a, b) = (open(device), open_with(device, |options| options.disconnect_events = true));
     let world = World::new([&a, &b]);
@@ -236,7 +239,8 @@ pub fn keepalive_comes_at_once(device: &Device) {
     assert!(begun.elapsed() < LIMIT);
 }
 
-/// A client that has its answer and disconnects, or closes its endpoint, leaves a server whose SEND event says so.
+/// A client that has its answer and disconnects, or closes its endpoint, leaves a server whose SEND
+/// event says so.
 pub fn answered_client_leaves(device: &Device) {
     let server = open(device);
     for round in 0..20 {

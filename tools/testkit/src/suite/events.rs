@@ -6,7 +6,8 @@ use cci::{Attribute, Connect, Device, Event, EventKind, Failure, Notify, Request
 
 const RO: Attribute = Attribute::ReliableOrdered;
 
-/// Receives `count` patterned messages of mixed lengths at the last endpoint of a world and keeps their events.
+/// Receives `count` patterned messages of mixed lengths at the last endpoint of a world and keeps
+/// their events.
 fn held<'e>(world: &World<'e>, from: &cci::Endpoint, connection: cci::Connection, count: u64) -> Vec<Event<'e>> {
     (0..count)
         .map(|number| {
@@ -95,7 +96,8 @@ pub fn kept_after_later_events(device: &Device) {
     assert_held(&events, most);
 }
 
-/// Events and their connection stay readable after the disconnect at either side, and after the peer's endpoint has gone.
+/// Events and their connection stay readable after the disconnect at either side, and after the
+/// peer's endpoint has gone.
 pub fn kept_after_disconnect(device: &Device) {
     let (a, b) = (open(device), open(device));
     let (connection, at_b) = World::new([&a, &b]).connect(0, 1, RO);
@@ -111,7 +113,8 @@ pub fn kept_after_disconnect(device: &Device) {
     for event in &events {
         let named = event.connection().expect("named until the event is returned");
         assert_eq!(named, at_b);
-        // Over a link it ends once its peer knows; until then it has its own properties, and later none.
+        // Over a link it ends once its peer knows; until then it has its own properties, and later
+        // none.
         assert!(named.context().is_none_or(|context| context == 2) && named.attribute().is_none_or(|own| own == RO));
     }
     assert_held(&events, most);

@@ -40,7 +40,8 @@ pub fn sender_without_buffers(device: &Device) {
     assert_eq!((world.message(1).as_slice(), world.sent(0)), (&b"on"[..], first));
 }
 
-/// A receiver that holds every buffer is told ENOBUFS; each event that it returns brings one more, in order.
+/// A receiver that holds every buffer is told ENOBUFS; each event that it returns brings one more,
+/// in order.
 pub fn receiver_without_buffers(device: &Device) {
     const BUFFERS: usize = 16;
     let (a, b) = (open(device), open_with(device, |options| options.recv_buffers = 16));
@@ -75,7 +76,8 @@ pub fn receiver_without_buffers(device: &Device) {
     assert_eq!(PollError::NoBuffers.status(), cci::Status::NoBufs);
 }
 
-/// Takes the completions of all sends: a run of successes, then failures, each exactly once. The failures.
+/// Takes the completions of all sends: a run of successes, then failures, each exactly once. The
+/// failures.
 fn failures(world: &World<'_>, count: u64) -> Vec<Failure> {
     let mut failures = Vec::new();
     for context in 0..count {
@@ -89,8 +91,8 @@ fn failures(world: &World<'_>, count: u64) -> Vec<Failure> {
     failures
 }
 
-/// A receiver that never returns events: its sender sees RNR after the send timeout, the connection is broken, and what the
-/// receiver holds is bounded.
+/// A receiver that never returns events: its sender sees RNR after the send timeout, the connection
+/// is broken, and what the receiver holds is bounded.
 pub fn receiver_that_never_returns(device: &Device) {
     let (a, b) = (open(device), open_with(device, |options| options.recv_buffers = 32));
     // Long enough that the receiver has said so by then, however busy the machine.
@@ -178,8 +180,8 @@ pub fn send_timeout_spares_others(device: &Device) {
     assert!(failed > 0, "{posted} sends to a peer that never polls all succeeded");
 }
 
-/// Who holds what one peer sends hears from others once it returns something: the flood does not take every buffer that becomes
-/// free.
+/// Who holds what one peer sends hears from others once it returns something: the flood does not
+/// take every buffer that becomes free.
 pub fn flood_leaves_room(device: &Device) {
     let (flooder, other, b) = (open(device), open(device), open_with(device, |options| options.recv_buffers = 64));
     let world = World::new([&flooder, &other, &b]);

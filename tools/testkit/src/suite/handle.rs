@@ -73,8 +73,8 @@ pub fn one_event_per_wake(device: &Device) {
     });
 }
 
-/// Two programs that sleep on their handles and answer each other at once: no answer is lost while that keeps them from sleeping, and
-/// when it is over both handles become quiet, and wake again.
+/// Two programs that sleep on their handles and answer each other at once: no answer is lost while
+/// that keeps them from sleeping, and when it is over both handles become quiet, and wake again.
 pub fn answers_at_once(device: &Device) {
     const ROUNDS: u64 = 2000;
     let (a, b) = (open(device), open(device));
@@ -162,7 +162,8 @@ pub fn becomes_quiet(device: &Device) {
         while readable(&handle, Duration::ZERO) {
             assert!(begun.elapsed() < LIMIT, "readable for ever, round {round}");
             assert!(b.get_event().expect("usable").is_none(), "nobody sent");
-            // Virtual time leaps when all endpoints of a network poll, and creeps when one may be computing.
+            // Virtual time leaps when all endpoints of a network poll, and creeps when one may be
+            // computing.
             assert!(a.get_event().expect("usable").is_none(), "a silent message has no event");
         }
         a.send(connection, &round.to_ne_bytes(), Notify::OnFailure(0)).expect("a send");
@@ -252,8 +253,8 @@ pub fn room_wakes(device: &Device) {
     });
 }
 
-/// A sender that is refused for want of buffers, takes what events there are and sleeps is woken when it can send again: no event
-/// tells it, because its messages are silent.
+/// A sender that is refused for want of buffers, takes what events there are and sleeps is woken
+/// when it can send again: no event tells it, because its messages are silent.
 pub fn refused_send_wakes(device: &Device) {
     const MESSAGES: u64 = 3000;
     let (a, b) = (open(device), open(device));
@@ -289,7 +290,8 @@ pub fn refused_send_wakes(device: &Device) {
     });
 }
 
-/// The call that finds room for a refused sender, and no event, leaves the handle readable; a call after that lets it be quiet.
+/// The call that finds room for a refused sender, and no event, leaves the handle readable; a call
+/// after that lets it be quiet.
 pub fn room_is_told(device: &Device) {
     // For one thread: no other call than those here finds the room.
     let (a, b) = (open_with(device, |options| set_threading(options, Threading::One)), open(device));
@@ -315,7 +317,8 @@ pub fn room_is_told(device: &Device) {
     }
 }
 
-/// The same where the program itself holds the buffers: the return of one event wakes whoever sleeps, and only once.
+/// The same where the program itself holds the buffers: the return of one event wakes whoever
+/// sleeps, and only once.
 pub fn returned_event_wakes_the_refused(device: &Device) {
     let (a, b) = (open(device), open(device));
     let handle = a.handle().expect("a handle");

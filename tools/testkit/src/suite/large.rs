@@ -22,7 +22,8 @@ fn allowing(device: &Device, limit: u64) -> Endpoint {
     endpoint
 }
 
-/// Every length at which something changes, the short ones too. Bytes are shown in place where no peer can write them any more.
+/// Every length at which something changes, the short ones too. Bytes are shown in place where no
+/// peer can write them any more.
 pub fn every_length(device: &Device) {
     let (a, b) = (open(device), allowing(device, LIMIT));
     let world = World::new([&a, &b]);
@@ -80,7 +81,8 @@ pub fn many_at_once(device: &Device) {
     (0..COUNT).for_each(|_| assert_eq!(world.sent(0), 1));
 }
 
-/// Both sides at once, over one connection, each with room for one message: neither waits for the other for ever.
+/// Both sides at once, over one connection, each with room for one message: neither waits for the
+/// other for ever.
 pub fn both_ways(device: &Device) {
     const LEN: usize = 300_000;
     let (a, b) = (allowing(device, LEN as u64), allowing(device, LEN as u64));
@@ -105,7 +107,8 @@ pub fn both_ways(device: &Device) {
     }
 }
 
-/// While the program holds what it allows, the next message waits; others pass, on other connections and of other peers.
+/// While the program holds what it allows, the next message waits; others pass, on other
+/// connections and of other peers.
 pub fn waits_for_room(device: &Device) {
     const LEN: usize = 200_000;
     let (a, b, c) = (open(device), allowing(device, LEN as u64), open(device));
@@ -138,7 +141,8 @@ pub fn waits_for_room(device: &Device) {
     }
 }
 
-/// What the receiver does not allow ends with a failure, at once or as an event, and nothing else happens.
+/// What the receiver does not allow ends with a failure, at once or as an event, and nothing else
+/// happens.
 pub fn refused(device: &Device) {
     let (a, b) = (open(device), open(device));
     let world = World::new([&a, &b]);
@@ -165,7 +169,8 @@ pub fn refused(device: &Device) {
     assert_eq!(a.send_large(connection, &long, 1), Err(SendError::Disconnected));
 }
 
-/// A sender or a receiver that goes away in the middle: what is open ends once, and the room is there for others.
+/// A sender or a receiver that goes away in the middle: what is open ends once, and the room is
+/// there for others.
 pub fn peer_goes_away(device: &Device) {
     const LEN: usize = 400_000;
     let b = allowing(device, LEN as u64);
@@ -278,7 +283,8 @@ fn page_faults() -> usize {
     fields.split_whitespace().nth(7).expect("a field").parse().expect("a number")
 }
 
-/// What a connection delivers again and again goes to the same memory: the kernel clears no pages for it.
+/// What a connection delivers again and again goes to the same memory: the kernel clears no pages
+/// for it.
 pub fn memory_is_used_again(device: &Device) {
     const LEN: usize = 4 << 20;
     let (a, b) = (open(device), allowing(device, LIMIT));

@@ -13,7 +13,8 @@ const RO: Attribute = Attribute::ReliableOrdered;
 /// So many bytes and fewer are tried one by one.
 const SMALL: usize = 600;
 
-/// Messages of every length up to the maximum (`lengths`) arrive intact, either way, on every kind of connection.
+/// Messages of every length up to the maximum (`lengths`) arrive intact, either way, on every kind
+/// of connection.
 pub fn every_length(device: &Device) {
     let (a, b) = (open(device), open(device));
     let world = World::new([&a, &b]);
@@ -152,7 +153,8 @@ pub fn blocking_many_ways(device: &Device) {
             let receiver = scope.spawn(|| {
                 let begun = std::time::Instant::now();
                 let mut taken = 0u64;
-                // Until the sender has ended, not until the last has come: its acknowledgement may be lost.
+                // Until the sender has ended, not until the last has come: its acknowledgement may
+                // be lost.
                 while begun.elapsed() < LIMIT {
                     let is_over = over.load(Ordering::Acquire);
                     match b.get_event() {

@@ -22,8 +22,9 @@ pub mod threads;
 use cci::Device;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Lengths up to a maximum, bytes: those at boundaries, each beside a power of two or beside the maximum. And all small ones, with
-/// some in between, where each length is tried: over `sm`, which is the quickest. Elsewhere they would say the same again.
+/// Lengths up to a maximum, bytes: those at boundaries, each beside a power of two or beside the
+/// maximum. And all small ones, with some in between, where each length is tried: over `sm`, which
+/// is the quickest. Elsewhere they would say the same again.
 pub(crate) fn lengths(device: &Device, small: usize, most: usize) -> Vec<usize> {
     let edges = (0..32).map(|bit| 1usize << bit).flat_map(|power| [power - 1, power, power + 1]);
     let ends = [most.saturating_sub(1), most];
@@ -36,8 +37,9 @@ pub(crate) fn lengths(device: &Device, small: usize, most: usize) -> Vec<usize> 
     all
 }
 
-/// Runs a check. One that stands among the exceptions (its name, and the reason) must fail: an exception that is not needed any
-/// more fails too. One whose name has a question mark before it fails by chance, and is left out.
+/// Runs a check. One that stands among the exceptions (its name, and the reason) must fail: an
+/// exception that is not needed any more fails too. One whose name has a question mark before it
+/// fails by chance, and is left out.
 ///
 /// # Panics
 ///
@@ -55,8 +57,9 @@ pub fn run(name: &str, exceptions: &[(&str, &str)], device: &Device, check: fn(&
     }
 }
 
-/// Makes one `#[test]` of every check, in a module `$transport`: `conformance!(sm, || device)`. What the transport cannot do stands in
-/// a list of names and reasons: `conformance!(sm, || device, except: [("multicast", "no multicast on shared memory")])`.
+/// Makes one `#[test]` of every check, in a module `$transport`: `conformance!(sm, || device)`.
+/// What the transport cannot do stands in a list of names and reasons: `conformance!(sm, || device,
+/// except: [("multicast", "no multicast on shared memory")])`.
 #[macro_export]
 macro_rules! conformance {
     ($transport:ident, $device:expr) => { $crate::conformance!($transport, $device, except: []); };

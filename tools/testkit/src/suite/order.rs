@@ -21,7 +21,8 @@ fn number_of(message: &[u8], most: usize) -> u64 {
     number
 }
 
-/// Sends all numbered messages and gives what arrived and the contexts of the completions, each in its order.
+/// Sends all numbered messages and gives what arrived and the contexts of the completions, each in
+/// its order.
 fn exchange(world: &World<'_>, from: &Endpoint, connection: Connection) -> (Vec<u64>, Vec<u64>) {
     let most = most(connection);
     let (mut next, mut arrived, mut completed) = (0, Vec::new(), Vec::new());

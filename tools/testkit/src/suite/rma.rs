@@ -118,7 +118,8 @@ pub fn both_origins(device: &Device) {
     }
 }
 
-/// Registrations keep library memory that the program has freed, at the initiator and at the target.
+/// Registrations keep library memory that the program has freed, at the initiator and at the
+/// target.
 pub fn freed_memory_is_kept(device: &Device) {
     const LEN: usize = 300_000;
     let (a, b) = (open(device), open(device));
@@ -141,7 +142,8 @@ pub fn freed_memory_is_kept(device: &Device) {
     drop(back);
 }
 
-/// Memory of which a word changes without pause is written from and read, and the word arrives whole.
+/// Memory of which a word changes without pause is written from and read, and the word arrives
+/// whole.
 pub fn changing_memory(device: &Device) {
     const LEN: usize = 1 << 20;
     /// Of the word that changes.
@@ -340,7 +342,8 @@ pub fn many_outstanding(device: &Device) {
     assert_eq!(drain(&a), 0);
 }
 
-/// The same with a short message each: writes and reads with none reaped, then their messages and ends in order.
+/// The same with a short message each: writes and reads with none reaped, then their messages and
+/// ends in order.
 pub fn many_outstanding_with_message(device: &Device) {
     const COUNT: u64 = 8192;
     let (a, b) = (open(device), open(device));

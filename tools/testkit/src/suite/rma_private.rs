@@ -34,7 +34,8 @@ fn ends<L: Region, R: Region>(
 
 const REFUSED: [Result<(), Failure>; 2] = [Err(Failure::RemoteHandle); 2];
 
-/// The peer of that connection uses the memory; neither another connection of the same peer nor another peer does.
+/// The peer of that connection uses the memory; neither another connection of the same peer nor
+/// another peer does.
 fn serves_one<M: Region>(device: &Device, memory: impl Fn() -> M) {
     let (a, b, c) = (open(device), open(device), open(device));
     let world = World::new([&a, &b, &c]);
@@ -77,7 +78,8 @@ pub fn serves_one_locally(device: &Device) {
     assert_eq!(ends(&world, 0, chosen, (&local, &remote)), [Ok(()); 2]);
 }
 
-/// It ends with its connection, whichever side ends it; the successor of that connection does not inherit it.
+/// It ends with its connection, whichever side ends it; the successor of that connection does not
+/// inherit it.
 pub fn ends_with_its_connection(device: &Device) {
     let (a, b) = (open(device), open(device));
     let world = World::new([&a, &b]);

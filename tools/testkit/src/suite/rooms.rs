@@ -52,7 +52,8 @@ pub fn every_way_of_writing(device: &Device) {
     }
 }
 
-/// Several at a time, sent in another order than they were asked for, between other messages: they arrive as they were sent.
+/// Several at a time, sent in another order than they were asked for, between other messages: they
+/// arrive as they were sent.
 pub fn in_the_order_of_sending(device: &Device) {
     let (a, b) = (open(device), open(device));
     let world = World::new([&a, &b]);
@@ -77,7 +78,8 @@ pub fn in_the_order_of_sending(device: &Device) {
     }
 }
 
-/// A receiver that does not poll for a while: what does not fit waits, in order, with what was sent otherwise; nothing is lost.
+/// A receiver that does not poll for a while: what does not fit waits, in order, with what was sent
+/// otherwise; nothing is lost.
 pub fn behind_a_full_peer(device: &Device) {
     let (a, b) = (open(device), open_with(device, |options| options.recv_buffers = 16));
     let world = World::new([&a, &b]);
@@ -111,7 +113,8 @@ pub fn behind_a_full_peer(device: &Device) {
     assert_eq!((world.message(1), world.sent(0)), (pattern(sent, 300), sent));
 }
 
-/// A program that keeps rooms keeps nobody else from sending, by messages or RMA; those that it drops are there again.
+/// A program that keeps rooms keeps nobody else from sending, by messages or RMA; those that it
+/// drops are there again.
 pub fn kept_and_dropped(device: &Device) {
     const LEN: usize = 2000;
     let (a, b) = (open(device), open(device));
@@ -163,7 +166,8 @@ pub fn refused_rooms(device: &Device) {
     assert_eq!((world.message(1), world.sent(0)), (pattern(2, 100), 2));
 }
 
-/// Rooms outlive the peer: it goes, time after time, and they are given back after that, or sent in vain.
+/// Rooms outlive the peer: it goes, time after time, and they are given back after that, or sent in
+/// vain.
 pub fn peer_goes_away(device: &Device) {
     let a = open(device);
     let mut old = Vec::new();

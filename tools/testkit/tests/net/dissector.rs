@@ -1,5 +1,5 @@
-//! A live exchange, captured by dumpcap, as tshark shows it with the dissector: every frame is known, nothing is complained
-//! about, and what was sent is what is counted.
+//! A live exchange, captured by dumpcap, as tshark shows it with the dissector: every frame is
+//! known, nothing is complained about, and what was sent is what is counted.
 
 use crate::namespace::{Net, pair};
 use crate::traffic::{Areas, WRITTEN, length, messages, transfers};
@@ -18,8 +18,8 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wireshark/cci.lua"
 const MESSAGES: u64 = 100;
 /// Bytes of memory that are written, and read back.
 const LEN: usize = 1 << 20;
-/// Ports that mean nothing to tshark, as nearly half a hundred do of those that the kernel gives: it takes 33434 to 33534 for a
-/// traceroute, and 47808 for BACnet.
+/// Ports that mean nothing to tshark, as nearly half a hundred do of those that the kernel gives:
+/// it takes 33434 to 33534 for a traceroute, and 47808 for BACnet.
 const PORTS: &str = "20100 20199";
 /// Headers of Ethernet, IPv4 and UDP.
 const HEADERS: usize = 14 + 20 + 8;
@@ -35,7 +35,8 @@ impl Capture {
     fn begin(net: &Net, interface: &str) -> Self {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("exchange.pcap");
         let program = net.enter(|| {
-            // A buffer that holds everything, so that nothing is lost while others have the processor.
+            // A buffer that holds everything, so that nothing is lost while others have the
+            // processor.
             Command::new("dumpcap")
                 .args(["-q", "-P", "-B", "64", "-f", "udp", "-i", interface, "-w"])
                 .arg(&path)
@@ -55,7 +56,8 @@ impl Capture {
     /// The UDP payloads that stand in the file so far.
     fn payloads(&self) -> Vec<Vec<u8>> {
         let file = fs::read(&self.path).unwrap_or_default();
-        // After the file's own header, 24 bytes, each packet has one of 16, with its length in the third word.
+        // After the file's own header, 24 bytes, each packet has one of 16, with its length in the
+        // third word.
         let mut rest = file.get(24..).unwrap_or_default();
         let mut payloads = Vec::new();
         while let Some(bytes) = rest.get(8..12) {
@@ -141,7 +143,8 @@ fn read(text: &str) -> (Vec<Vec<Frame>>, Vec<String>) {
     (packets, complaints)
 }
 
-/// Records of one kind: how many, bytes of their bodies, and how many begin something that has several.
+/// Records of one kind: how many, bytes of their bodies, and how many begin something that has
+/// several.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     count: u64,
@@ -170,7 +173,8 @@ fn sums<'f>(frames: impl Iterator<Item = &'f Frame>) -> [Sum; 9] {
     sums
 }
 
-/// Connects, sends messages both ways, writes and reads memory, disconnects; until all of it was captured.
+/// Connects, sends messages both ways, writes and reads memory, disconnects; until all of it was
+/// captured.
 fn exchange(nets: &[Net; 2], capture: &Capture) -> Vec<Vec<u8>> {
     let ends = [nets[0].endpoint("v0"), nets[1].endpoint("v1")];
     let ends = [&ends[0], &ends[1]];
@@ -198,7 +202,8 @@ fn exchange(nets: &[Net; 2], capture: &Capture) -> Vec<Vec<u8>> {
 /// What the dissector shows is what was sent.
 pub(crate) fn live() {
     let nets = pair(9000);
-    // Cables of these tests cut datagrams before they leave; this one leaves that to whoever takes them.
+    // Cables of these tests cut datagrams before they leave; this one leaves that to whoever takes
+    // them.
     nets.iter().zip(["v0", "v1"]).for_each(|(net, end)| net.run(&[&format!("ip link set {end} gso_max_segs 64")]));
     nets.iter().for_each(|net| net.set("ip_local_port_range", PORTS));
     let capture = Capture::begin(&nets[0], "v0");

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 
-/// The connection ends 5 s after the first "unreachable", give or take a probe: twice that for a loaded machine.
+/// The connection ends 5 s after the first "unreachable", give or take a probe: twice that for a
+/// loaded machine.
 const TOLD: Duration = Duration::from_secs(12);
 
 /// Its host answers "port unreachable": the open send fails, then the disconnect is told.

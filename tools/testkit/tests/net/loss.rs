@@ -10,7 +10,8 @@ fn lose(net: &Net, percent: u32) {
     ));
 }
 
-/// Messages and transfers between both, and then the rules of these chains must have been applied, in either direction.
+/// Messages and transfers between both, and then the rules of these chains must have been applied,
+/// in either direction.
 fn play(nets: &[Net; 2], chains: &[(&str, &str)]) {
     let ends = [nets[0].endpoint("v0"), nets[1].endpoint("v1")];
     exchange([&ends[0], &ends[1]], 500, 1 << 20, 2);

@@ -1,10 +1,12 @@
-//! `sock` between network name spaces of this host: other MTUs, real loss, duplication and reordering by nftables, a bottleneck
-//! that TCP shares, groups on a bridge, and a capture that the dissector explains. And `sm` between pid name spaces.
+//! `sock` between network name spaces of this host: other MTUs, real loss, duplication and
+//! reordering by nftables, a bottleneck that TCP shares, groups on a bridge, and a capture that the
+//! dissector explains. And `sm` between pid name spaces.
 //!
-//! Everything happens in name spaces without names, which end with this process however it ends; nothing outside of them is
-//! touched. Tests run one after the other.
+//! Everything happens in name spaces without names, which end with this process however it ends;
+//! nothing outside of them is touched. Tests run one after the other.
 
-/// Says something on standard output: what a runner of tests says is read by people and by `ci/test`.
+/// Says something on standard output: what a runner of tests says is read by people and by
+/// `ci/test`.
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;

@@ -42,8 +42,8 @@ fn connect(host: &Net, endpoint: &Endpoint, group: &str, attribute: Attribute) -
     }
 }
 
-/// Sends numbered messages from each sender until each receiver has heard each of them, which it does unless the network loses it;
-/// a bridge of one host does not.
+/// Sends numbered messages from each sender until each receiver has heard each of them, which it
+/// does unless the network loses it; a bridge of one host does not.
 fn play(senders: usize) {
     const COUNT: u8 = 20;
     let segment = Segment::new(senders + 3);

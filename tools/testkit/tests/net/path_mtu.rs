@@ -1,4 +1,5 @@
-//! Two routers between the ends, and a hop of 1,500 bytes in the middle of wider ones, from the start or after a while.
+//! Two routers between the ends, and a hop of 1,500 bytes in the middle of wider ones, from the
+//! start or after a while.
 
 use crate::namespace::Net;
 use crate::traffic::{Areas, WRITTEN, everything as exchange, transfers};
@@ -54,7 +55,8 @@ fn silence(nets: &[Net; 4]) {
     }
 }
 
-/// Frames are as large as the wide path carries and a write and messages are under way when the middle hop becomes narrow.
+/// Frames are as large as the wide path carries and a write and messages are under way when the
+/// middle hop becomes narrow.
 fn shrinks(nets: &[Net; 4]) {
     nets[1].run(&["tc qdisc add dev m0 root tbf rate 200mbit burst 20000 latency 50ms"]);
     let ends = [nets[0].endpoint("v0"), nets[3].endpoint("w1")];

@@ -7,7 +7,8 @@ use cci_testkit::{LIMIT, Peer, World, open, open_with, pattern, sm_device};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 
-/// A peer that is the first process of a pid name space of its own: this process sees it, and it does not see this one.
+/// A peer that is the first process of a pid name space of its own: this process sees it, and it
+/// does not see this one.
 fn elsewhere(role: &[&str]) -> Peer {
     // It has no parent there, of which it could make sure.
     let fixed = ["--fork", "--kill-child", "env", "-u", "CCI_TEST_PARENT", PROGRAM];

@@ -15,7 +15,8 @@ fn reject(net: &Net) {
     );
 }
 
-/// The peer's host says "unreachable" for a moment: what was sent meanwhile arrives, both ways, and nothing ends.
+/// The peer's host says "unreachable" for a moment: what was sent meanwhile arrives, both ways, and
+/// nothing ends.
 pub(crate) fn heals() {
     let nets = pair(1500);
     let ends = [nets[0].endpoint("v0"), nets[1].endpoint("v1")];

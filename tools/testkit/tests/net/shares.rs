@@ -20,8 +20,8 @@ const WINDOW: u64 = 8;
 pub(crate) fn with_tcp() {
     let nets = pair(1500);
     nets[0].run(&["tc qdisc add dev v0 root tbf rate 200mbit burst 16000 latency 50ms"]);
-    // The one that every namespace may have. A host may default to another, such as BBR, which here believes in the bare delay of
-    // 13 us and leaves the path to whoever keeps a queue.
+    // The one that every namespace may have. A host may default to another, such as BBR, which here
+    // believes in the bare delay of 13 us and leaves the path to whoever keeps a queue.
     nets[0].set("tcp_congestion_control", "reno");
     let (over, taken) = (&AtomicBool::new(false), &AtomicU64::new(0));
     let listener = nets[1].enter(|| TcpListener::bind("10.0.0.2:7400").expect("a port"));

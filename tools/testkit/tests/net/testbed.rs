@@ -37,7 +37,8 @@ fn bed(out: &Folder) -> Command {
 fn running(group: u32) -> usize {
     let processes = fs::read_dir("/proc").expect("/proc").flatten();
     let stats = processes.filter_map(|process| fs::read_to_string(process.path().join("stat")).ok());
-    // The name, which may hold anything, ends with the last parenthesis; state, parent and group follow.
+    // The name, which may hold anything, ends with the last parenthesis; state, parent and group
+    // follow.
     let is_running = |stat: &String| {
         let mut words = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
         words.next().is_some_and(|state| state != "Z") && words.nth(1) == Some(group.to_string().as_str())
@@ -58,7 +59,8 @@ pub(crate) fn measures_and_validates() {
     say!("{table}");
 }
 
-/// Killed in the middle of it, it leaves no process behind, and with the processes the name spaces end.
+/// Killed in the middle of it, it leaves no process behind, and with the processes the name spaces
+/// end.
 pub(crate) fn leaves_nothing_when_killed() {
     let out = Folder::new("killed");
     let mut child = bed(&out).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the test bed");

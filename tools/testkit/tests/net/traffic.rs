@@ -24,8 +24,8 @@ pub(crate) fn length(number: u64) -> usize {
 /// What the message behind the data of a write is.
 pub(crate) const WRITTEN: &[u8] = b"written";
 
-/// Sends this many messages of many lengths on a reliable, ordered connection, both ways at once; each comes once, in order,
-/// whole.
+/// Sends this many messages of many lengths on a reliable, ordered connection, both ways at once;
+/// each comes once, in order, whole.
 pub(crate) fn messages(ends: [&Endpoint; 2], connections: [Connection; 2], count: u64) {
     let (mut sent, mut ended, mut received) = ([0_u64; 2], [0_u64; 2], [0_u64; 2]);
     let deadline = Instant::now() + LIMIT;
@@ -87,7 +87,8 @@ impl Areas {
     }
 }
 
-/// Writes to the other side's memory, with a message behind the data, and reads it back from there; every byte is right.
+/// Writes to the other side's memory, with a message behind the data, and reads it back from there;
+/// every byte is right.
 pub(crate) fn transfers(world: &World<'_>, ends: [&Endpoint; 2], connection: Connection, areas: &Areas, rounds: u64) {
     let len = areas.bytes[0].memory().len();
     let whole = usize::try_from(len).expect("a length");
@@ -106,7 +107,8 @@ pub(crate) fn transfers(world: &World<'_>, ends: [&Endpoint; 2], connection: Con
     }
 }
 
-/// Messages both ways, then transfers, over a connection of these two; its largest frame at the end.
+/// Messages both ways, then transfers, over a connection of these two; its largest frame at the
+/// end.
 pub(crate) fn everything(ends: [&Endpoint; 2], count: u64, len: usize, rounds: u64) -> u32 {
     let areas = Areas::new(ends, len);
     let world = World::new(ends);

@@ -55,7 +55,8 @@ pub(crate) mod bit {
     /// The write that ended last was refused: its message is not delivered, however much later it
     /// comes.
     pub(crate) const AFTER_REFUSED: u16 = 8192;
-    /// The peer takes no messages as long as this side's largest ([`SmallPeers`](super::SmallPeers)).
+    /// The peer takes no messages as long as this side's largest
+    /// ([`SmallPeers`](super::SmallPeers)).
     pub(super) const SMALL_PEER: u16 = 16384;
 }
 
@@ -118,7 +119,8 @@ pub(crate) struct Conn {
     pub(crate) srtt: u32,
     pub(super) rttvar: u32,
     pub(crate) min_rtt: u32,
-    /// `newest` when an acknowledgement began to wait: tells its entry in the timer from older ones.
+    /// `newest` when an acknowledgement began to wait: tells its entry in the timer from older
+    /// ones.
     pub(crate) ack_number: u32,
     /// Index of the flow, or [`NONE`].
     pub(crate) flow: u32,

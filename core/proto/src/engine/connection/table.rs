@@ -19,8 +19,8 @@ impl Table {
         Self { conns: Places::new(), ids: Ids::new() }
     }
 
-    /// Returns an index and an identifier for a new connection, which [`Table::put`] adds; `None`: no
-    /// memory, or 16 million connections.
+    /// Returns an index and an identifier for a new connection, which [`Table::put`] adds; `None`:
+    /// no memory, or 16 million connections.
     pub(crate) fn take(&mut self, random: &mut Random) -> Option<(u32, u64)> {
         let index = self.conns.reserve(ids::MOST)?;
         // Nobody draws 0 or the same number twice in the life of an endpoint; it would be found

@@ -97,8 +97,8 @@ impl FramePool {
         if self.is_answering { RESULT_RESERVE } else { RESULT_RESERVE + self.answers }
     }
 
-    /// Returns whether `needed` buffers can be taken for messages with [`FramePool::reserve`] left, and
-    /// allocates their memory.
+    /// Returns whether `needed` buffers can be taken for messages with [`FramePool::reserve`] left,
+    /// and allocates their memory.
     #[inline]
     pub(crate) fn ensure(&mut self, needed: usize) -> bool {
         self.with_memory() >= needed && self.left() >= needed + self.reserve() || self.ensure_more(needed)

@@ -66,8 +66,9 @@ impl Slices {
     }
 
     /// Begins a frame. A connection that has its share loses its oldest frame. Without room, the
-    /// oldest frame of the connection that holds most is dropped, within the endpoint that holds most
-    /// of the network that holds most. The new frame counts, so a greedy peer drops its own frames.
+    /// oldest frame of the connection that holds most is dropped, within the endpoint that holds
+    /// most of the network that holds most. The new frame counts, so a greedy peer drops its own
+    /// frames.
     fn make(&mut self, now: Time, owner: Owner, seq: u32, total: u16) -> usize {
         let held = |is_same: &dyn Fn(&Owner) -> bool| {
             self.0.iter().map(|partial| &partial.owner).chain([&owner]).filter(|other| is_same(other)).count()

@@ -80,7 +80,8 @@ impl Engine {
             return;
         }
         let messages = records.filter(|record| matches!(record, Record::Message { .. })).count();
-        // A message may still find no slot. The rest is then held, since nothing may be applied twice.
+        // A message may still find no slot. The rest is then held, since nothing may be applied
+        // twice.
         let has_room = messages == 0 || messages <= room as usize && can_hold;
         let (mut passed, mut left) = (ReorderEntry::Done, Some(records));
         if has_room && records.clone().all(|record| ctx.may_apply_out_of_order(&record)) {

@@ -66,16 +66,17 @@ impl RecvCtx<'_> {
         self.flow.results.push_back((op, changed.map_or_else(Answer::refusal, Answer::Value)));
     }
 
-    /// Asks the host for memory for a large message of the peer, and queues the result that refuses it.
+    /// Asks the host for memory for a large message of the peer, and queues the result that refuses
+    /// it.
     pub(super) fn large<H: Host>(&mut self, op: u32, len: u64, host: &mut H) {
         if let Err(failure) = host.large(self.conn.host_cookie, op, len) {
             self.flow.results.push_back((op, Answer::refusal(failure)));
         }
     }
 
-    /// Queues the write of a large message of this side to the memory that the peer has given, before
-    /// everything else, because what is queued may wait for it. Only the message of a write goes first
-    /// that has been sent: the peer takes it for one of the write before it.
+    /// Queues the write of a large message of this side to the memory that the peer has given,
+    /// before everything else, because what is queued may wait for it. Only the message of a write
+    /// goes first that has been sent: the peer takes it for one of the write before it.
     fn landing(&mut self, op: u32, handle: [u64; 2]) {
         let asked = |state: &RmaState| state.access == Access::Large && !state.answered;
         let Some((op, state)) = self.rma(op).filter(|(_, state)| asked(state)) else { return };

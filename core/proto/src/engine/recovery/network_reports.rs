@@ -1,8 +1,8 @@
 //! Reports of the network: a path carries smaller frames only, or a frame was refused.
 //!
-//! For an open connection, "unreachable" from this host is final: no socket listens there any more. A router or the peer's host may report it for a moment only,
-//! while a firewall is loaded. So the peer is probed, and the connection ends when nothing but
-//! "unreachable" has arrived for a time.
+//! For an open connection, "unreachable" from this host is final: no socket listens there any more.
+//! A router or the peer's host may report it for a moment only, while a firewall is loaded. So the
+//! peer is probed, and the connection ends when nothing but "unreachable" has arrived for a time.
 
 use super::mtu;
 use crate::engine::connection::conn::{State, bit};

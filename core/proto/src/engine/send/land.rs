@@ -8,9 +8,9 @@ use crate::engine::state::{Engine, flow_of, get_ready};
 
 impl Engine {
     /// Answers a large message that [`Host::large`](crate::engine::Host::large) has noted, by its
-    /// operation: with the handle of memory that the peer may write, or with the reason why there is
-    /// none. Returns false if it cannot be told now: to be called again. A connection that is not open
-    /// needs no answer.
+    /// operation: with the handle of memory that the peer may write, or with the reason why there
+    /// is none. Returns false if it cannot be told now: to be called again. A connection that is
+    /// not open needs no answer.
     pub fn land(&mut self, index: Index, op: u32, landing: Result<[u64; 2], Failure>) -> bool {
         let index = index.0;
         let Some(conn) = self.table.get_mut(index).filter(|conn| conn.state == State::Open) else { return true };

@@ -15,8 +15,8 @@ use alloc::vec::Vec;
 const MAX_MESSAGES: u16 = 512;
 
 impl Engine {
-    /// Sets frame buffers aside for answers: so many answers of at most one frame find room whatever
-    /// else is sent.
+    /// Sets frame buffers aside for answers: so many answers of at most one frame find room
+    /// whatever else is sent.
     pub fn reserve_answers(&mut self, count: u32) {
         self.frames.reserve_answers(count);
     }

@@ -42,8 +42,8 @@ impl Engine {
         let before = flow.last_send();
         flow.queue.push_back(Queued::Rma(op));
         if let Some(message) = rma.message {
-            // The message of an RMA that brings bytes is queued when they have come, so the peer need
-            // not check an earlier RMA.
+            // The message of an RMA that brings bytes is queued when they have come, so the peer
+            // need not check an earlier RMA.
             let (parts, owner) = (&[message], conn.flow);
             let after = !asks;
             let message = OutboundMessage {

@@ -1,9 +1,10 @@
 //! Admission of connection requests: the known requests, and how many each network has. Every table
 //! is bounded, and no network takes what others need.
 //!
-//! A request is *pending* from its admission until it is refused, redirected, closed, given up or confirmed. Then it is
-//! *answered*, and known for as long as a cookie of its client can be valid, so that a repeated CONNECT is no second request.
-//! An answered request is forgotten earlier only together with the validity of the cookies that are as old.
+//! A request is *pending* from its admission until it is refused, redirected, closed, given up or
+//! confirmed. Then it is *answered*, and known for as long as a cookie of its client can be valid,
+//! so that a repeated CONNECT is no second request. An answered request is forgotten earlier only
+//! together with the validity of the cookies that are as old.
 
 use crate::engine::connection::ids::Ids;
 use crate::engine::random::keyed;

@@ -141,7 +141,8 @@ fn a_large_message_waits_for_minutes() {
     }
 }
 
-/// Nothing answers any more while memory is waited for: the connection breaks as for any other operation.
+/// Nothing answers any more while memory is waited for: the connection breaks as for any other
+/// operation.
 #[test]
 fn a_peer_that_is_gone_does_not_keep_a_large_message_for_ever() {
     let mut pair = Pair::new(0);
@@ -154,7 +155,8 @@ fn a_peer_that_is_gone_does_not_keep_a_large_message_for_ever() {
     assert_eq!(pair.hosts[0].ended[&1], Err(Failure::TimedOut));
 }
 
-/// A write that was refused, and its message, which waits for a slot: a large message that goes on meanwhile does not come between.
+/// A write that was refused, and its message, which waits for a slot: a large message that goes on
+/// meanwhile does not come between.
 #[test]
 fn a_large_message_does_not_come_between_a_write_and_its_message() {
     let mut pair = Pair::new(0);

@@ -438,7 +438,8 @@ fn a_word_is_swapped_only_where_it_is_as_expected() {
     assert_eq!(word(4, 2, 7, swap(0, 1)).map(drop), Err(RmaError::WordLength));
 }
 
-/// A peer that closes has told what it did: the value of a word that it changed comes with its CLOSE.
+/// A peer that closes has told what it did: the value of a word that it changed comes with its
+/// CLOSE.
 #[test]
 fn a_farewell_brings_the_value_of_a_word() {
     let mut pair = Pair::new(0);

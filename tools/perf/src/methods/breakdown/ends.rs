@@ -1,4 +1,5 @@
-//! Both ends of a breakdown: the same rounds in the same order, of three blocks each: bare, as it is, and stamped.
+//! Both ends of a breakdown: the same rounds in the same order, of three blocks each: bare, as it
+//! is, and stamped.
 
 use crate::measure::driver::{Completion, Driver, DriverError, Facade, PostError};
 use crate::measure::interrupt;
@@ -15,7 +16,8 @@ use std::time::{Duration, Instant};
 
 /// Round trips of a block.
 const COUNT: u64 = 64;
-/// Of a stamped block every so many-th is stamped, so that those between find everything as it is without stamps.
+/// Of a stamped block every so many-th is stamped, so that those between find everything as it is
+/// without stamps.
 const EVERY: u64 = 8;
 /// Lengths of the messages by which the client says whether there is another round.
 const AGAIN: usize = 1;
@@ -79,7 +81,8 @@ impl<'a> End<'a> {
         Ok(Self { driver, connection, stamps, stamp, probe, kind, message, samples: Samples::default() })
     }
 
-    /// Measures until the time is over, but so many rounds at least. A signal ends it after a round.
+    /// Measures until the time is over, but so many rounds at least. A signal ends it after a
+    /// round.
     pub(super) fn lead(mut self, time: Duration, rounds: u32) -> Result<Medians, UserError> {
         let (begin, mut round) = (Instant::now(), 0);
         while round == 0 || !interrupt::is_asked() && (round < rounds || begin.elapsed() < time) {

@@ -1,4 +1,5 @@
-//! What the time of a request and its reply goes to. `docs/design/perf-logp.md` says what each share means.
+//! What the time of a request and its reply goes to. `docs/design/perf-logp.md` says what each
+//! share means.
 
 mod ends;
 
@@ -53,7 +54,8 @@ pub(crate) struct Role {
     probe: ProbeKind,
 }
 
-/// Measures, with both ends as processes of this host. `warn` hears what the user should know before it begins.
+/// Measures, with both ends as processes of this host. `warn` hears what the user should know
+/// before it begins.
 ///
 /// # Errors
 ///
@@ -133,7 +135,8 @@ pub(crate) fn run_worker(role: &Role, channel: &mut Channel) -> Result<(), UserE
     channel.send(&medians)
 }
 
-/// The shares of a request and its reply: what both ends spent on sending one message and receiving one.
+/// The shares of a request and its reply: what both ends spent on sending one message and receiving
+/// one.
 fn shares(transport: &str, size: u64, probe: ProbeKind, client: &Medians, server: &Medians) -> Breakdown {
     let all = |layer: Layer| {
         let of = |layers: &Layers| layers[layer as usize];

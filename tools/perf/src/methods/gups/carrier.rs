@@ -1,8 +1,10 @@
-//! How updates come to the process that has their part of the table: in batches, as messages or by RMA.
+//! How updates come to the process that has their part of the table: in batches, as messages or by
+//! RMA.
 //!
-//! No update is lost either way, because only its owner changes a part. By RMA a batch is written into a slot of a mailbox at the
-//! owner, which has slots for each of its peers; the message that completes the write names the slot, the owner makes the updates
-//! and gives the slot back. Reading a remote word, changing it and writing it back would lose what others change in between.
+//! No update is lost either way, because only its owner changes a part. By RMA a batch is written
+//! into a slot of a mailbox at the owner, which has slots for each of its peers; the message that
+//! completes the write names the slot, the owner makes the updates and gives the slot back. Reading
+//! a remote word, changing it and writing it back would lose what others change in between.
 
 use super::table::UpdateTable;
 use cci::__binding::Contract;
@@ -47,7 +49,8 @@ impl Peer {
     }
 }
 
-/// Memory for RMA: for each worker the slots that it writes here, then the slots from which this process writes to each.
+/// Memory for RMA: for each worker the slots that it writes here, then the slots from which this
+/// process writes to each.
 pub(super) struct Mailbox {
     memory: SharedMemory,
     pub(super) handle: RmaHandle,
@@ -118,7 +121,8 @@ impl Carrier {
         if peer.batch.len() >= full { self.flush(table, owner) } else { Ok(()) }
     }
 
-    /// Sends what is left, says that it was the last, and makes the others' updates until they have said so too.
+    /// Sends what is left, says that it was the last, and makes the others' updates until they have
+    /// said so too.
     pub(super) fn finish(&mut self, table: &mut UpdateTable) -> Result<(), UserError> {
         (0..self.peers.len()).try_for_each(|owner| self.flush(table, owner))?;
         // What was written has been read once the slots are back.

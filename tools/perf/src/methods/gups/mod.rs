@@ -69,7 +69,8 @@ struct Card {
     transport: String,
 }
 
-/// What a process tells of its updates: how many it made, and when, nanoseconds of the host's monotonic clock.
+/// What a process tells of its updates: how many it made, and when, nanoseconds of the host's
+/// monotonic clock.
 #[derive(Debug, Serialize, Deserialize)]
 struct Span {
     begin: u64,
@@ -77,11 +78,13 @@ struct Span {
     made: u64,
 }
 
-/// Measures, with all processes on this host. `warn` hears what the user should know before it begins.
+/// Measures, with all processes on this host. `warn` hears what the user should know before it
+/// begins.
 ///
 /// # Errors
 ///
-/// There is no such device, the table is too small, or a process failed. A table that is wrong in the end is no error: it is told.
+/// There is no such device, the table is too small, or a process failed. A table that is wrong in
+/// the end is no error: it is told.
 pub fn measure(options: &GupsOptions, warn: &dyn Fn(&str)) -> Result<Found, UserError> {
     let (name, keys) = device_of_ends(&options.device, None)?;
     if scope(&name) == Some(Scope::Process) {

@@ -1,8 +1,10 @@
-//! The random stream of HPCC RandomAccess: 64-bit words, each the one before times x modulo x^64 + x^2 + x + 1 over GF(2): shifted
-//! left by one, and 7 added (exclusive or) when the bit that went out was set.
+//! The random stream of HPCC RandomAccess: 64-bit words, each the one before times x modulo x^64 +
+//! x^2 + x + 1 over GF(2): shifted left by one, and 7 added (exclusive or) when the bit that went
+//! out was set.
 //!
-//! Source: the rules of the HPC Challenge benchmark RandomAccess: the polynomial 7, the period 1317624576693539401, and that a
-//! process finds its first word by squaring, without the words before it.
+//! Source: the rules of the HPC Challenge benchmark RandomAccess: the polynomial 7, the period
+//! 1317624576693539401, and that a process finds its first word by squaring, without the words
+//! before it.
 
 /// The polynomial over GF(2), without its highest power.
 const POLYNOMIAL: u64 = 7;
@@ -21,14 +23,16 @@ pub(super) fn starts(number: u64) -> u64 {
     if number == 0 {
         return 1;
     }
-    // What each bit of a word contributes after as many steps as the word has been advanced by squaring: two at a time.
+    // What each bit of a word contributes after as many steps as the word has been advanced by
+    // squaring: two at a time.
     let mut squares = [0_u64; 64];
     let mut word = 1;
     for square in &mut squares {
         *square = word;
         word = next(next(word));
     }
-    // From the highest bit of the number down: double the steps, then one more where the bit is set.
+    // From the highest bit of the number down: double the steps, then one more where the bit is
+    // set.
     let highest = 63 - number.leading_zeros();
     let mut word = 2_u64;
     for bit in (0..highest).rev() {

@@ -78,7 +78,8 @@ impl UpdateTable {
         }
     }
 
-    /// Makes as many updates as come to this part, bare: in this process, where no other is in the way; seconds for each.
+    /// Makes as many updates as come to this part, bare: in this process, where no other is in the
+    /// way; seconds for each.
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
     pub(super) fn probe(&mut self, updates: u64) -> f64 {
         let len = self.words.len() as u64;
@@ -99,8 +100,8 @@ impl UpdateTable {
         }
     }
 
-    /// Makes every update of every process once more, those of this part, which takes each back; then the places that are wrong.
-    /// `made` is how many updates of its share each process made.
+    /// Makes every update of every process once more, those of this part, which takes each back;
+    /// then the places that are wrong. `made` is how many updates of its share each process made.
     pub(super) fn verify(mut self, made: &[u64]) -> u64 {
         for (worker, made) in (0..).zip(made) {
             let made = usize::try_from(*made).unwrap_or(usize::MAX);

@@ -1,4 +1,5 @@
-//! Computing for a given time without looking at a clock, whose reading takes as long as the shortest delays.
+//! Computing for a given time without looking at a clock, whose reading takes as long as the
+//! shortest delays.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -51,7 +52,8 @@ impl Computing {
     }
 }
 
-/// Computes so many steps, each of which needs the one before: in registers, since how fast memory is depends on what ran before.
+/// Computes so many steps, each of which needs the one before: in registers, since how fast memory
+/// is depends on what ran before.
 #[inline(never)]
 pub(super) fn run(steps: u64) {
     let mut value = steps | 1;

@@ -1,8 +1,10 @@
-//! A machine that behaves exactly as LogP says: what the fit is held against, and what the method is tested with.
+//! A machine that behaves exactly as LogP says: what the fit is held against, and what the method
+//! is tested with.
 //!
-//! A processor is busy `o_s` for each message that it sends and `o_r` for each that it takes; between two messages that leave a
-//! processor, and between two that are taken by it, lies at least the gap; a message is on its way for `L`. The gap of a message
-//! is `g`, or what its bytes take at `G` if that is longer (LogGP).
+//! A processor is busy `o_s` for each message that it sends and `o_r` for each that it takes;
+//! between two messages that leave a processor, and between two that are taken by it, lies at least
+//! the gap; a message is on its way for `L`. The gap of a message is `g`, or what its bytes take at
+//! `G` if that is longer (LogGP).
 
 use super::machine::{Burst, Machine, Times};
 use cci_report::UserError;

@@ -11,7 +11,8 @@ pub(crate) struct Burst {
     pub(crate) delay: u64,
     /// Requests without reply at most: with so many it waits for a reply before the next.
     pub(crate) window: u64,
-    /// After each request and delay it looks for a reply, once. A burst that does not look takes the time of the requests alone.
+    /// After each request and delay it looks for a reply, once. A burst that does not look takes
+    /// the time of the requests alone.
     pub(crate) looks: bool,
 }
 

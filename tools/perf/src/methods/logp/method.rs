@@ -1,4 +1,5 @@
-//! Culler's method: bursts of growing length with growing delay between the requests tell the parameters apart.
+//! Culler's method: bursts of growing length with growing delay between the requests tell the
+//! parameters apart.
 //!
 //! | figure | from |
 //! |---|---|
@@ -21,11 +22,13 @@ const SHORT: u64 = 4;
 const LOOKS: u32 = 5;
 /// A window, in requests.
 const WINDOWS: std::ops::RangeInclusive<u64> = 8..=512;
-/// The longest burst with a delay of about the round trip: so few are in flight then that it is soon steady.
+/// The longest burst with a delay of about the round trip: so few are in flight then that it is
+/// soon steady.
 const LONGEST_DELAYED: u64 = 64;
 /// The longest burst, in windows: half of it is steady.
 const LONGEST: u64 = 8;
-/// Sizes from which the bulk gap is told, as eighths of the largest message, which itself may need a second frame for its head.
+/// Sizes from which the bulk gap is told, as eighths of the largest message, which itself may need
+/// a second frame for its head.
 const EIGHTHS: [u64; 3] = [3, 5, 7];
 
 /// How much is measured.
@@ -61,13 +64,15 @@ pub(crate) struct Found {
     /// Round trip of a lone request.
     pub(crate) round_trip: f64,
     pub(crate) window: u64,
-    /// Root of the mean square of what the ideal machine with these parameters leaves over, as a part of the points.
+    /// Root of the mean square of what the ideal machine with these parameters leaves over, as a
+    /// part of the points.
     pub(crate) residual: f64,
     pub(crate) points: Vec<Point>,
 }
 
 impl Found {
-    /// The delay at which the average turns from the gap to delay and overheads; none where the gap hides behind these.
+    /// The delay at which the average turns from the gap to delay and overheads; none where the gap
+    /// hides behind these.
     pub(crate) fn turn(&self) -> Option<f64> {
         let Parameters { send, receive, gap, .. } = self.parameters;
         Some(gap - send - receive).filter(|turn| *turn > 0.0)
@@ -80,7 +85,8 @@ impl Found {
     }
 }
 
-/// Measures everything for requests of `size` bytes. A signal ends it after a round, and one round is always measured.
+/// Measures everything for requests of `size` bytes. A signal ends it after a round, and one round
+/// is always measured.
 pub(crate) fn measure<M: Machine>(machine: &mut M, size: u64, effort: &Effort<'_>) -> Result<Found, UserError> {
     machine.resize(size)?;
     let plan = Plan::new(machine)?;
@@ -99,7 +105,8 @@ pub(crate) fn measure<M: Machine>(machine: &mut M, size: u64, effort: &Effort<'_
 #[derive(Clone, Debug)]
 struct Plan {
     window: u64,
-    /// Bursts that do not look: for the overhead of a request, and the first of them for the round trip.
+    /// Bursts that do not look: for the overhead of a request, and the first of them for the round
+    /// trip.
     short: Vec<Burst>,
     /// The signature: all lengths for each delay.
     long: Vec<Burst>,
@@ -113,14 +120,16 @@ impl Plan {
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
     fn new<M: Machine>(machine: &mut M) -> Result<Self, UserError> {
         let mut fastest = |burst: Burst| {
-            // What disturbs makes it slower only, and delays that follow from it would be without measure.
+            // What disturbs makes it slower only, and delays that follow from it would be without
+            // measure.
             let runs = (0..LOOKS).map(|_| machine.burst(&burst)).collect::<Result<Vec<_>, _>>()?;
             let of = |time: fn(&Times) -> f64| runs.iter().map(time).fold(f64::INFINITY, f64::min);
             Ok::<_, UserError>(Times { issued: of(|times| times.issued), answered: of(|times| times.answered) })
         };
         let lone = fastest(Burst { length: 1, delay: 0, window: 1, looks: false })?;
         let send = lone.issued.max(1.0);
-        // Twice as many as are on their way when each further request takes no longer than its sending.
+        // Twice as many as are on their way when each further request takes no longer than its
+        // sending.
         let window = ((2.0 * lone.answered / send) as u64).next_power_of_two().clamp(*WINDOWS.start(), *WINDOWS.end());
         let steady = fastest(Burst { length: 4 * window, delay: 0, window, looks: true })?.issued / (4 * window) as f64;
         // No reply comes before the last of these is issued.

@@ -31,21 +31,23 @@ use requester::{Answerer, Beside, CONTEXT, Pair};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// Rounds of all bursts that are measured in any case, where time is real: one for each so long, five at most; a median needs some.
+/// Rounds of all bursts that are measured in any case, where time is real: one for each so long,
+/// five at most; a median needs some.
 const ROUND: Duration = Duration::from_millis(100);
 const ROUNDS: u128 = 5;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
 pub struct LogpOptions {
-    /// The server to measure against; without it both ends are on this host: as processes, over sim in this process and in
-    /// virtual time.
+    /// The server to measure against; without it both ends are on this host: as processes, over sim
+    /// in this process and in virtual time.
     pub server: Option<String>,
     /// The device of this end, or of both.
     pub device: Device,
     /// Bytes of a request and of a reply.
     pub size: u64,
-    /// What the connection promises; ro when absent, but uu over sim, where a message is then one frame and nothing else travels.
+    /// What the connection promises; ro when absent, but uu over sim, where a message is then one
+    /// frame and nothing else travels.
     pub attribute: Option<AttributeName>,
     /// Endpoints for one thread, or for many.
     pub threads: Threads,

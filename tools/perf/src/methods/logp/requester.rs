@@ -10,8 +10,9 @@ use cci_report::statistics::median;
 use cci_report::{UserError, while_doing};
 use std::time::{Duration, Instant};
 
-/// How long nothing is sent before a burst. Over sockets the first messages after a pause of 100 µs leave one by one
-/// (`docs/design/reliable.md`): a short burst shall not depend on the one before it.
+/// How long nothing is sent before a burst. Over sockets the first messages after a pause of 100 µs
+/// leave one by one (`docs/design/reliable.md`): a short burst shall not depend on the one before
+/// it.
 const REST: Duration = Duration::from_micros(150);
 /// How long a reply may take.
 const PATIENCE: Duration = Duration::from_secs(10);

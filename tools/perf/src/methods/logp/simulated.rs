@@ -1,4 +1,5 @@
-//! Both ends in this process over a virtual network, in virtual time: each acts when its virtual processor is idle.
+//! Both ends in this process over a virtual network, in virtual time: each acts when its virtual
+//! processor is idle.
 
 use super::machine::{Burst, Machine, Times};
 use super::requester::{CONTEXT, look};

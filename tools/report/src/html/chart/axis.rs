@@ -26,7 +26,8 @@ pub(in crate::html) struct Axis {
 const MOST: usize = 7;
 
 impl Axis {
-    /// An axis that shows these values; those that are no positive numbers have no place on a logarithmic axis.
+    /// An axis that shows these values; those that are no positive numbers have no place on a
+    /// logarithmic axis.
     pub(in crate::html) fn new(
         name: &str,
         spread: Spread,

@@ -1,7 +1,7 @@
 //! Labels at the ends of lines, moved apart where they would cover each other.
 
-/// Where labels go that would like to be at these heights: in the same order, `gap` apart at least, between `top` and `bottom`
-/// as far as there is room.
+/// Where labels go that would like to be at these heights: in the same order, `gap` apart at least,
+/// between `top` and `bottom` as far as there is room.
 pub(super) fn spread(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<_> = (0..wanted.len()).collect();
     order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));

@@ -1,5 +1,5 @@
-//! Charts as SVG inside the page: shapes have classes, and the page's style gives them their colours, so that they suit a light
-//! ground, a dark one, and paper.
+//! Charts as SVG inside the page: shapes have classes, and the page's style gives them their
+//! colours, so that they suit a light ground, a dark one, and paper.
 
 mod axis;
 mod bars;

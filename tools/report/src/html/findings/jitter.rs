@@ -70,7 +70,8 @@ fn figure(found: &Found<'_, Jitter>) -> Figure {
     }
 }
 
-/// The part of the round trips beyond the end of each bucket, but for the last, beyond which there is none.
+/// The part of the round trips beyond the end of each bucket, but for the last, beyond which there
+/// is none.
 #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 round trips")]
 fn beyond(jitter: &Jitter) -> Vec<Point> {
     let all: u64 = jitter.histogram.iter().map(|(_, count)| count).sum();

@@ -31,8 +31,8 @@ pub(crate) fn execute(uri: &str) {
 /// Where a target lies, and later memory of the program that is executed in its place.
 const PLACE: (usize, usize) = (0x6000_0000_0000, 8 << 20);
 
-/// Lets its peer write to memory at [`PLACE`], and executes another program that has memory there, and either no descriptor of this
-/// one or all.
+/// Lets its peer write to memory at [`PLACE`], and executes another program that has memory there,
+/// and either no descriptor of this one or all.
 pub(crate) fn execute_over_target(uri: &str, inherits: bool) {
     let endpoint = open(&sm_device());
     let connection = connect(&endpoint, uri);
@@ -85,11 +85,12 @@ pub(crate) fn look() {
     say("untouched");
 }
 
-/// Where memory lies that one call of the kernel copies to, and later memory of the program that is executed during the call. So
-/// long that executing takes less time than the call.
+/// Where memory lies that one call of the kernel copies to, and later memory of the program that is
+/// executed during the call. So long that executing takes less time than the call.
 const UNDER_COPY: (usize, usize) = (0x6100_0000_0000, 128 << 20);
 
-/// Executes another program that has memory at [`UNDER_COPY`] as soon as somebody has begun to copy there.
+/// Executes another program that has memory at [`UNDER_COPY`] as soon as somebody has begun to copy
+/// there.
 pub(crate) fn execute_under_copy() {
     let memory = PrivateMemory::at(UNDER_COPY.0, UNDER_COPY.1);
     say(&format!("{} {}", UNDER_COPY.0, UNDER_COPY.1));
@@ -130,7 +131,8 @@ pub(crate) fn leave_child(uri: &str) {
     let endpoint = open(&sm_device());
     connect(&endpoint, uri);
     let Some(child) = fork_process() else {
-        // Lives on when its parent is killed: until the test closes the pipe, which it has inherited.
+        // Lives on when its parent is killed: until the test closes the pipe, which it has
+        // inherited.
         set_parent_process_death_signal(None).expect("no signal");
         cci_testkit::sys::alarm(20);
         hear();
@@ -216,7 +218,8 @@ fn ended_well(child: Pid) -> bool {
     status.exit_status() == Some(0)
 }
 
-/// Forks with everything open: the child is refused and starts afresh, the parent goes on undisturbed.
+/// Forks with everything open: the child is refused and starts afresh, the parent goes on
+/// undisturbed.
 pub(crate) fn fork() {
     let (a, b) = (open(&sm_device()), open(&sm_device()));
     let world = World::new([&a, &b]);
@@ -257,7 +260,8 @@ pub(crate) fn fork() {
     say("undisturbed");
 }
 
-/// Forks children that exit at once, by every way out, while messages flow: the parent does not notice.
+/// Forks children that exit at once, by every way out, while messages flow: the parent does not
+/// notice.
 pub(crate) fn fork_silently() {
     let (a, b) = (open(&sm_device()), open(&sm_device()));
     let world = World::new([&a, &b]);

@@ -49,7 +49,8 @@ pub(crate) fn flood_by_many(device: &Device, uri: &str, endpoints: u64) -> ! {
     }
 }
 
-/// Asks for connections from two hundred ports, three times from each, by frames of its own, and confirms none.
+/// Asks for connections from two hundred ports, three times from each, by frames of its own, and
+/// confirms none.
 pub(crate) fn strangers(uri: &str) {
     let place = uri.strip_prefix("sock://").expect("a URI of sock");
     for number in 0..200 {

@@ -6,7 +6,8 @@ use cci_testkit::{open, sm_device};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// Enters the lane as an honest peer would; the sizes are learnt from an endpoint of this process, which is closed again.
+/// Enters the lane as an honest peer would; the sizes are learnt from an endpoint of this process,
+/// which is closed again.
 fn enter(uri: &str) -> RawPeer {
     let own = open(&sm_device());
     let hello: Packet = sm_raw::learn(&own, 90_000);
@@ -59,7 +60,8 @@ pub(crate) fn scribble(uri: &str, seed: u64) {
     say("done");
 }
 
-/// Publishes frames that look right but for their contents: kinds, connections, slots, lengths, handles at random.
+/// Publishes frames that look right but for their contents: kinds, connections, slots, lengths,
+/// handles at random.
 pub(crate) fn forge(uri: &str, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut peer = enter(uri);

@@ -52,7 +52,8 @@ pub(crate) fn spare_descriptors(spare: u64) {
     setrlimit(Resource::Nofile, limit).expect("a lower limit");
 }
 
-/// Opens endpoints with 0, 1, 2, ... free descriptors: each failure is an error with a sentence, and leaves nothing behind.
+/// Opens endpoints with 0, 1, 2, ... free descriptors: each failure is an error with a sentence,
+/// and leaves nothing behind.
 pub(crate) fn few_descriptors() {
     drop(open(&sm_device()));
     let before = descriptors();
@@ -82,7 +83,8 @@ pub(crate) fn few_descriptors() {
     say("refused well");
 }
 
-/// Has no descriptor left when peers come: existing connections work, new ones fail or wait, and work again later.
+/// Has no descriptor left when peers come: existing connections work, new ones fail or wait, and
+/// work again later.
 pub(crate) fn no_descriptors_later() {
     let (a, b, late) = (open(&sm_device()), open(&sm_device()), open(&sm_device()));
     let world = World::new([&a, &b, &late]);
@@ -112,7 +114,8 @@ fn address_space() -> u64 {
     sizes.sum()
 }
 
-/// Opens endpoints with little address space left: each failure is an error with a sentence, and leaves no descriptor behind.
+/// Opens endpoints with little address space left: each failure is an error with a sentence, and
+/// leaves no descriptor behind.
 pub(crate) fn little_memory() {
     drop(open(&sm_device()));
     // The heap keeps room for small things, which is not what this is about.

@@ -1,5 +1,6 @@
-//! The other process of a test: `cci-peer ROLE ARGUMENT...`, started by `cci_testkit::Peer`. It says what it does in lines on its
-//! standard output, is told what to do in lines on its standard input, and dies with the thread that started it.
+//! The other process of a test: `cci-peer ROLE ARGUMENT...`, started by `cci_testkit::Peer`. It
+//! says what it does in lines on its standard output, is told what to do in lines on its standard
+//! input, and dies with the thread that started it.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "ending without destructors is what some roles are about")]

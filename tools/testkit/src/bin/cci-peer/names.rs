@@ -16,8 +16,8 @@ fn timed<T>(call: impl FnOnce() -> T) -> (T, Duration) {
     (value, begun.elapsed())
 }
 
-/// Connects to a name that the server at 127.0.0.53 does not answer for; says how long the longest call took, microseconds. The
-/// lookup goes on when the connect has ended.
+/// Connects to a name that the server at 127.0.0.53 does not answer for; says how long the longest
+/// call took, microseconds. The lookup goes on when the connect has ended.
 pub(crate) fn silent_server() {
     let server = UdpSocket::bind("127.0.0.53:53").expect("the port of name servers");
     server.set_read_timeout(Some(LIMIT)).expect("a socket");

@@ -112,8 +112,9 @@ pub(crate) fn target(uri: &str, origin: &str) {
     }
 }
 
-/// Receives handles of registrations in messages (with the length behind each) and writes to the latest one for ever: words that
-/// are never zero. Failed writes are expected: their target has gone.
+/// Receives handles of registrations in messages (with the length behind each) and writes to the
+/// latest one for ever: words that are never zero. Failed writes are expected: their target has
+/// gone.
 pub(crate) fn writer(uri: &str) {
     const PIECE: usize = 64 << 10;
     let endpoint = open(&sm_device());

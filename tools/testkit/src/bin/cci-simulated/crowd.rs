@@ -12,7 +12,8 @@ fn private_bytes() -> Option<f64> {
     Some(1024.0 * (kilobytes("Private_Clean:")? + kilobytes("Private_Dirty:")?))
 }
 
-/// Bytes that so many idle connections of one engine take; none if they do not open, or the kernel does not tell.
+/// Bytes that so many idle connections of one engine take; none if they do not open, or the kernel
+/// does not tell.
 pub(crate) fn memory(count: u32) -> Option<f64> {
     private_bytes()?;
     let before = private_bytes()?;

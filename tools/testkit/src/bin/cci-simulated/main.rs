@@ -1,5 +1,5 @@
-//! The lines of the performance table that are measured in virtual time: what the protocol makes of bad paths, and what very many
-//! connections take.
+//! The lines of the performance table that are measured in virtual time: what the protocol makes of
+//! bad paths, and what very many connections take.
 
 mod crowd;
 
@@ -27,15 +27,16 @@ impl Line {
     }
 }
 
-/// The part of a path of 1 Gb/s and 10 ms that a flow gets, when so many frames in a million are lost.
+/// The part of a path of 1 Gb/s and 10 ms that a flow gets, when so many frames in a million are
+/// lost.
 #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
 fn part(loss: u32) -> f64 {
     let rate = goodput(&lossy(5_000_000, loss), &ample(9000), Duration::from_secs(1), Duration::from_secs(5));
     rate as f64 / GIGABIT as f64
 }
 
-/// Round trips from the sending of the frames to the delivery of the last, when this one of them is lost. Infinite if they do
-/// not come.
+/// Round trips from the sending of the frames to the delivery of the last, when this one of them is
+/// lost. Infinite if they do not come.
 #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
 fn recovery(lost: usize) -> f64 {
     let time = deliver(FRAMES, move |frame, copy| frame == lost && copy == 0);

@@ -3,18 +3,21 @@
 use cci_testkit::namespace::Net;
 use std::fmt::Write as _;
 
-/// The address of every link's far end, which no packet is for, and its Ethernet address: nobody has to ask for either.
+/// The address of every link's far end, which no packet is for, and its Ethernet address: nobody
+/// has to ask for either.
 const GATE: &str = "169.254.0.1";
 const STATION: &str = "02:00:00:00:00:01";
-/// Rules that a packet passes that changes its dimension, so that it takes longer than going straight on.
+/// Rules that a packet passes that changes its dimension, so that it takes longer than going
+/// straight on.
 const RULES: usize = 256;
-/// Tables of routes: of a node's own packets, of those that switch, and from this one on, of those that stay in a dimension.
+/// Tables of routes: of a node's own packets, of those that switch, and from this one on, of those
+/// that stay in a dimension.
 const OWN: usize = 10;
 const SWITCHING: usize = 30;
 const STRAIGHT: usize = 20;
 
-/// A unidirectional ring or torus: a name space for each node, and a cable to the next node of each dimension, over which all goes
-/// one way.
+/// A unidirectional ring or torus: a name space for each node, and a cable to the next node of each
+/// dimension, over which all goes one way.
 pub(crate) struct Bed {
     /// `ring:8`, `torus:4x4`.
     pub(crate) name: String,
@@ -86,7 +89,8 @@ impl Bed {
         self.nodes[node].batch(&lines);
     }
 
-    /// What a node has to know: its address, and which cable leads where. Dimensions are travelled in order.
+    /// What a node has to know: its address, and which cable leads where. Dimensions are travelled
+    /// in order.
     fn orders(&self, node: usize) -> String {
         let mut lines = format!("addr add {}/32 dev lo\nrule add pref 10 iif lo lookup {OWN}\n", address(node));
         let mut order = |line: String| {
@@ -113,7 +117,8 @@ impl Bed {
     }
 }
 
-/// Has a name space pass packets on without looking back where they come from, and say nothing by itself.
+/// Has a name space pass packets on without looking back where they come from, and say nothing by
+/// itself.
 fn quiet(net: &Net) {
     net.set("ip_forward", "1");
     for which in ["all", "default"] {

@@ -1,5 +1,6 @@
-//! The test bed of `cci model`: rings and tori of network name spaces, measured over `sock`, fitted by `cci model`, and validated on
-//! paths that the fit has not seen. `docs/design/testbed.md` has the picture.
+//! The test bed of `cci model`: rings and tori of network name spaces, measured over `sock`, fitted
+//! by `cci model`, and validated on paths that the fit has not seen. `docs/design/testbed.md` has
+//! the picture.
 //!
 //! Everything happens in name spaces without names, which end with this process however it ends.
 
@@ -57,7 +58,8 @@ impl Arguments {
     }
 }
 
-/// Sides of what is built; ends of the path measured there, opposite in each dimension; whether the fit sees it.
+/// Sides of what is built; ends of the path measured there, opposite in each dimension; whether the
+/// fit sees it.
 const PATHS: &[(&[usize], (usize, usize), bool)] = &[
     (&[2], (0, 1), true),
     (&[4], (0, 2), false),
@@ -70,7 +72,8 @@ const PATHS: &[(&[usize], (usize, usize), bool)] = &[
 ];
 
 fn main() -> ExitCode {
-    // The system's refusals end a thread with a sentence; where in the program that was helps nobody.
+    // The system's refusals end a thread with a sentence; where in the program that was helps
+    // nobody.
     std::panic::set_hook(Box::new(|panic| say(&format!("cci-testbed: {}", message(panic.payload())))));
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = std::panic::catch_unwind(|| match &words[..] {

@@ -1,4 +1,5 @@
-//! A ping-pong over one path: the client is a thread here, the server a process of its own. Each is in its node's name space.
+//! A ping-pong over one path: the client is a thread here, the server a process of its own. Each is
+//! in its node's name space.
 
 use crate::bed::{Bed, address};
 use cci_perf::device::Device;
@@ -65,7 +66,8 @@ pub(crate) fn measure(method: &Method, way: &Way<'_>, file: &Path) -> Result<(),
     let (tell, told) = mpsc::channel();
     let (done, is_done) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
-        // The server ends with the thread that starts it, however this program ends: the thread stays.
+        // The server ends with the thread that starts it, however this program ends: the thread
+        // stays.
         scope.spawn(move || {
             way.bed.node(way.to).enter(move || {
                 let started = serve(method, &address(way.to));
@@ -99,7 +101,8 @@ impl Drop for Running {
     }
 }
 
-/// Keeps this thread, and what it starts, on one of the processors that it may use, if there are several.
+/// Keeps this thread, and what it starts, on one of the processors that it may use, if there are
+/// several.
 fn pin(number: usize) {
     let Ok(allowed) = sched_getaffinity(None) else { return };
     let processors: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|processor| allowed.is_set(*processor)).collect();

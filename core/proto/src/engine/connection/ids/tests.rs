@@ -61,8 +61,8 @@ impl Pair {
     }
 }
 
-/// Few homes, few tags and few parts: entries push each other away and around the end, and many have
-/// the same tag.
+/// Few homes, few tags and few parts: entries push each other away and around the end, and many
+/// have the same tag.
 fn crowded() -> impl Strategy<Value = u64> {
     let homes = prop_oneof![Just(0), Just(1 << 31), Just(u32::MAX >> 1), Just(u32::MAX), 0..8_u32];
     (homes, 0..3_u64, 0..64_u64).prop_map(|(home, tag, low)| u64::from(home) << 32 | (tag * 0x7f) << 24 | low | 1 << 20)

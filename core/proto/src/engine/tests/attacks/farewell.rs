@@ -168,8 +168,8 @@ fn a_close_ends_each_operation_once_whatever_it_claims() {
     }
 }
 
-/// Its acknowledgements are lost, and so it gives up what it sends itself. The path is back when its
-/// program closes.
+/// Its acknowledgements are lost, and so it gives up what it sends itself. The path is back when
+/// its program closes.
 #[test]
 fn the_close_of_a_side_that_gave_up_acknowledges_what_it_has_delivered() {
     let mut pair = Pair::new(0);

@@ -242,8 +242,8 @@ fn a_path_that_shrinks_while_the_peer_has_no_slot_is_noticed() {
 
 #[test]
 fn frames_in_slices_of_a_victim_arrive_whatever_others_begin() {
-    // The attacker's connections; whether they come from the victim's own host, from another endpoint;
-    // whether each begins many frames.
+    // The attacker's connections; whether they come from the victim's own host, from another
+    // endpoint; whether each begins many frames.
     for (connections, is_near, is_greedy) in [
         (4, false, true),
         (4, true, true),
