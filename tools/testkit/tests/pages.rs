@@ -1,4 +1,5 @@
-//! The pages: the index names each of them, their links lead somewhere, and the tests that they name exist.
+//! The pages: the index names each of them, their links lead somewhere, and the tests that they
+//! name exist. No line of a page or of a comment is wider than 100 columns.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -7,7 +8,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the project's directory")
 }
 
-/// Every page of the project, as a path from its root. Directories of builds and of tools have none.
+/// Every page of the project, as a path from its root. Directories of builds and of tools have
+/// none.
 fn pages() -> Vec<PathBuf> {
     files(&[".md"])
 }
@@ -35,7 +37,8 @@ fn files(ends: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// The text without what is code: blocks between fences, indented blocks, and what stands between backquotes.
+/// The text without what is code: blocks between fences, indented blocks, and what stands between
+/// backquotes.
 fn prose(text: &str) -> String {
     let (mut prose, mut in_fence) = (String::new(), false);
     for line in text.lines() {
@@ -57,7 +60,8 @@ fn links(text: &str) -> Vec<String> {
     targets.map(|target| target.trim().to_owned()).collect()
 }
 
-/// The anchors that a page's headings make: small letters, hyphens for spaces, no other punctuation.
+/// The anchors that a page's headings make: small letters, hyphens for spaces, no other
+/// punctuation.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut in_fence = false;
     let headings = text.lines().filter(|line| {
@@ -149,8 +153,8 @@ fn named_tests(page: &str) -> Vec<String> {
     paragraphs.flat_map(|paragraph| paragraph.split('`').skip(1).step_by(2).map(str::to_owned)).collect()
 }
 
-/// Whether a file of the sources defines a function or a module of this name, or names it in a list of tests. `...` at its end stands
-/// for the rest of the name.
+/// Whether a file of the sources defines a function or a module of this name, or names it in a list
+/// of tests. `...` at its end stands for the rest of the name.
 fn defines(source: &str, name: &str) -> bool {
     let (name, is_whole) = name.strip_suffix("...").map_or((name, true), |name| (name, false));
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
@@ -166,7 +170,8 @@ fn defines(source: &str, name: &str) -> bool {
     })
 }
 
-/// What is wrong with a test that a page names as `path`, `path::name`, `::name` or `name`, if something is.
+/// What is wrong with a test that a page names as `path`, `path::name`, `::name` or `name`, if
+/// something is.
 fn lacks(sources: &[(PathBuf, String)], named: &str) -> Option<String> {
     let is_name =
         |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
@@ -219,4 +224,67 @@ fn a_test_that_does_not_exist_is_found() {
     for named in ["c.rs", "b.rs::three", "two_one", "three_or", "::four"] {
         assert!(lacks(&sources, named).is_some(), "{named}");
     }
+}
+
+/// The columns that a line of a page or of a comment may have.
+const COLUMNS: usize = 100;
+
+/// Whether a line is one of a comment, by the name of its file.
+fn is_comment(file: &Path, line: &str) -> bool {
+    let marks: &[&str] = match file.extension().and_then(|extension| extension.to_str()) {
+        Some("rs") => &["//"],
+        Some("c" | "h") => &["/*", "* ", "//"],
+        _ => &["#"],
+    };
+    marks.iter().any(|mark| line.trim_start().starts_with(mark)) && !line.starts_with("#define")
+}
+
+/// The numbers of the lines that are too wide and could be wrapped. A table, a block of code, and a
+/// line of one word cannot, nor can a URL.
+fn too_wide(file: &Path, text: &str) -> Vec<usize> {
+    let is_page = file.extension().is_some_and(|extension| extension == "md");
+    let mut in_fence = false;
+    let is_too_wide = |line: &str| {
+        let body = line.trim_start().trim_start_matches(['/', '!', '*', '#']);
+        let body = if is_page { line } else { body.strip_prefix(' ').unwrap_or(body) };
+        in_fence ^= body.trim_start().starts_with("```");
+        let is_code = in_fence || body.starts_with("    ");
+        let is_one_word = !body.trim_start_matches("- ").trim_end().contains(' ');
+        let can_wrap = !is_code && !is_one_word && !body.starts_with('|') && !line.contains("://");
+        line.chars().count() > COLUMNS && can_wrap && (is_page || is_comment(file, line))
+    };
+    let lines = text.lines().map(is_too_wide).enumerate();
+    lines.filter(|(_, is_too_wide)| *is_too_wide).map(|(at, _)| at + 1).collect()
+}
+
+#[test]
+fn no_line_of_a_page_or_comment_is_wider_than_100_columns() {
+    let scripts = files(&[""]).into_iter().filter(|file| file.starts_with("ci") && file.extension().is_none());
+    let files: Vec<PathBuf> = files(&[".md", ".rs", ".c", ".h", "Makefile"]).into_iter().chain(scripts).collect();
+    assert!(files.len() > 500, "the files are not found: {files:?}");
+    let wide: Vec<String> = files
+        .iter()
+        .flat_map(|file| {
+            let text = std::fs::read_to_string(root().join(file)).expect("a file of text");
+            let lines = too_wide(file, &text).into_iter();
+            lines.map(|line| format!("{}:{line}", file.display())).collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(wide.is_empty(), "wrap these lines at {COLUMNS} columns:\n{}", wide.join("\n"));
+}
+
+#[test]
+fn a_line_that_is_too_wide_is_found() {
+    let words = "word ".repeat(20);
+    let source = format!(
+        "// {words}\n/// {words}\nlet a = \"{words}\";\n// | {words}|\n// https://{words}\n\
+         /// ```\n/// {words}\n/// ```\n//! {words}"
+    );
+    assert_eq!(too_wide(Path::new("a.rs"), &source), [1, 2, 9]);
+    let page = format!("{words}x\n    {words}\n| {words}|\n```\n{words}x\n```\n- {words}\n");
+    assert_eq!(too_wide(Path::new("a.md"), &page), [1, 7]);
+    let script = format!("# {words}\necho {words}\n");
+    assert_eq!(too_wide(Path::new("ci/a"), &script), [1]);
+    let header = format!("/* {words}\n * {words} */\n#define A {words}\n");
+    assert_eq!(too_wide(Path::new("a.h"), &header), [1, 2]);
 }
