@@ -6,8 +6,9 @@ use crate::event::Event;
 use cci_proto::PollError;
 
 impl<T> EndpointFor<T> {
-    /// Appends the next events to `events`, at most `most`, and returns how many there were: what [`EndpointFor::get_event`] would
-    /// return call by call, with one lock for up to 16 of them. 0: none now. Never blocks.
+    /// Appends the next events to `events`, at most `most`, and returns how many there were: what
+    /// [`EndpointFor::get_event`] would return call by call, with one lock for up to 16 of them. 0:
+    /// none now. Never blocks.
     ///
     /// For a program that waits edge-triggered, only a call that returns 0 promises an edge.
     ///
@@ -32,11 +33,12 @@ impl<T> EndpointFor<T> {
         self.poll(most, |event| events.push(event))
     }
 
-    /// Hands the next events to `handler`, at most `most`, oldest first, and returns how many there were. A message lies where it
-    /// arrived, and its buffer goes back when the handler drops it. Never blocks.
+    /// Hands the next events to `handler`, at most `most`, oldest first, and returns how many there
+    /// were. A message lies where it arrived, and its buffer goes back when the handler drops it.
+    /// Never blocks.
     ///
-    /// The handler runs without the endpoint's lock: it may make every call, and so may other threads meanwhile. If it panics,
-    /// events that it has not seen are dropped.
+    /// The handler runs without the endpoint's lock: it may make every call, and so may other
+    /// threads meanwhile. If it panics, events that it has not seen are dropped.
     ///
     /// # Errors
     ///

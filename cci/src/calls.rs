@@ -22,14 +22,15 @@ impl<T> EndpointFor<T> {
     ///
     /// # Errors
     ///
-    /// Nothing to report and the program holds every receive buffer, or the endpoint cannot be used here.
+    /// Nothing to report and the program holds every receive buffer, or the endpoint cannot be used
+    /// here.
     #[inline]
     pub fn get_event(&self) -> Result<Option<Event<'_>>, PollError> {
         Ok(self.cell.next_event()?.map(Event::of))
     }
 
-    /// Asks the endpoint at the URI for a connection. Never blocks; one event, [`Event::Connected`] or [`Event::ConnectFailed`],
-    /// reports the end.
+    /// Asks the endpoint at the URI for a connection. Never blocks; one event, [`Event::Connected`]
+    /// or [`Event::ConnectFailed`], reports the end.
     ///
     /// # Errors
     ///
@@ -38,7 +39,8 @@ impl<T> EndpointFor<T> {
         binding::connect(self.cell, &connect.0)
     }
 
-    /// Closes a connection: local and immediate. Open operations end with [`cci_proto::Failure::Disconnected`].
+    /// Closes a connection: local and immediate. Open operations end with
+    /// [`cci_proto::Failure::Disconnected`].
     ///
     /// # Errors
     ///
@@ -47,8 +49,9 @@ impl<T> EndpointFor<T> {
         binding::disconnect(self.cell, || connection.live(self.cell))
     }
 
-    /// Sends a message of at most [`Connection::max_send_size`] bytes. The bytes are the caller's again on return. Never blocks; the
-    /// end is reported as `notify` says: by [`Event::Completed`], after the peer's program or library has taken the message over
+    /// Sends a message of at most [`Connection::max_send_size`] bytes. The bytes are the caller's
+    /// again on return. Never blocks; the end is reported as `notify` says: by
+    /// [`Event::Completed`], after the peer's program or library has taken the message over
     /// (reliable connections), or once it has left (unreliable ones).
     ///
     /// # Errors
@@ -61,9 +64,11 @@ impl<T> EndpointFor<T> {
     }
 
     /// Sends a message that answers another one, as [`EndpointFor::send`], with the buffers that
-    /// [`EndpointFor::set_answer_buffers`] has set aside. While fewer answers than that are open it is not refused for lack of buffers,
-    /// whatever else the program sends; on `sock` and `sim` this holds for answers of up to one frame ([`ConnectionReport::mtu`]). So a
-    /// handler of requests ([`EndpointFor::poll`]) need not wait for room, if no more requests than that are under way.
+    /// [`EndpointFor::set_answer_buffers`] has set aside. While fewer answers than that are open it
+    /// is not refused for lack of buffers, whatever else the program sends; on `sock` and `sim`
+    /// this holds for answers of up to one frame ([`ConnectionReport::mtu`]). So a handler of
+    /// requests ([`EndpointFor::poll`]) need not wait for room, if no more requests than that are
+    /// under way.
     ///
     /// # Errors
     ///
@@ -91,31 +96,35 @@ impl<T> EndpointFor<T> {
         binding::send_answer(self.cell, || connection.live(self.cell), message.into(), context, flags)
     }
 
-    /// Gives room for a message of at most `len` bytes, to be written in place and then [sent](Reserved::send). On `sm` a message of
-    /// more than 56 bytes is written where its receiver reads it, as long as the lane has slots to spare; any other is written into
-    /// memory of this endpoint, and copied when it is sent, as by [`EndpointFor::send`]: on `sock` and `sim` because messages share
-    /// frames.
+    /// Gives room for a message of at most `len` bytes, to be written in place and then
+    /// [sent](Reserved::send). On `sm` a message of more than 56 bytes is written where its
+    /// receiver reads it, as long as the lane has slots to spare; any other is written into memory
+    /// of this endpoint, and copied when it is sent, as by [`EndpointFor::send`]: on `sock` and
+    /// `sim` because messages share frames.
     ///
     /// # Errors
     ///
-    /// As [`EndpointFor::send`]: the message would be too long, the connection is not open, or the program has as many rooms as send
-    /// buffers.
+    /// As [`EndpointFor::send`]: the message would be too long, the connection is not open, or the
+    /// program has as many rooms as send buffers.
     pub fn reserve(&self, connection: Connection, len: usize) -> Result<Reserved<'_, T>, SendError> {
         Reserved::new(self, connection, len)
     }
 
-    /// Sends this memory as one message of any length below 4 GiB - 1. Up to [`Connection::max_send_size`] it goes as any other, and is
-    /// the caller's again on return. A longer one is not copied here: the peer is asked for memory ([`EndpointFor::set_large_limit`])
-    /// and its library written to, at whatever pace it has room; the memory must not change until the end is reported, or the peer may
-    /// see the change. On an ordered connection it takes its place among the messages: what is sent after it arrives after it, and
-    /// waits for it.
+    /// Sends this memory as one message of any length below 4 GiB - 1. Up to
+    /// [`Connection::max_send_size`] it goes as any other, and is the caller's again on return. A
+    /// longer one is not copied here: the peer is asked for memory
+    /// ([`EndpointFor::set_large_limit`]) and its library written to, at whatever pace it has room;
+    /// the memory must not change until the end is reported, or the peer may see the change. On an
+    /// ordered connection it takes its place among the messages: what is sent after it arrives
+    /// after it, and waits for it.
     ///
-    /// The end is that of [`EndpointFor::send`]; [`cci_proto::Failure::TooLong`]: the peer does not allow messages of this length, and
-    /// the connection lives on.
+    /// The end is that of [`EndpointFor::send`]; [`cci_proto::Failure::TooLong`]: the peer does not
+    /// allow messages of this length, and the connection lives on.
     ///
     /// # Errors
     ///
-    /// As [`EndpointFor::send`]. Too long also: a connection that is not reliable takes messages of its maximum only.
+    /// As [`EndpointFor::send`]. Too long also: a connection that is not reliable takes messages of
+    /// its maximum only.
     ///
     /// # Example
     ///
@@ -139,7 +148,8 @@ impl<T> EndpointFor<T> {
         binding::send_large(self.cell, || connection.live(self.cell), memory, context, flags)
     }
 
-    /// As [`EndpointFor::send_large`], and waits for the end. Makes progress meanwhile, and leaves events to their program.
+    /// As [`EndpointFor::send_large`], and waits for the end. Makes progress meanwhile, and leaves
+    /// events to their program.
     ///
     /// # Errors
     ///
@@ -163,7 +173,8 @@ impl<T> EndpointFor<T> {
         binding::send(self.cell, || connection.live(self.cell), parts.into(), context, flags)
     }
 
-    /// Sends a message and waits for its end. Makes progress meanwhile, and leaves events to their program.
+    /// Sends a message and waits for its end. Makes progress meanwhile, and leaves events to their
+    /// program.
     ///
     /// # Errors
     ///
@@ -173,7 +184,8 @@ impl<T> EndpointFor<T> {
         binding::send_blocking(self.cell, live, message.into(), Flags::NONE)
     }
 
-    /// Reads from the peer's memory into memory of this endpoint. Never blocks; the end is reported as `notify` says.
+    /// Reads from the peer's memory into memory of this endpoint. Never blocks; the end is reported
+    /// as `notify` says.
     ///
     /// # Errors
     ///
@@ -183,7 +195,8 @@ impl<T> EndpointFor<T> {
         binding::rma(self.cell, || connection.live(self.cell), &rma.with(Access::Read), context, flags)
     }
 
-    /// Writes from memory of this endpoint into the peer's memory. Never blocks; the end is reported as `notify` says.
+    /// Writes from memory of this endpoint into the peer's memory. Never blocks; the end is
+    /// reported as `notify` says.
     ///
     /// # Errors
     ///
@@ -193,14 +206,17 @@ impl<T> EndpointFor<T> {
         binding::rma(self.cell, || connection.live(self.cell), &rma.with(Access::Write), context, flags)
     }
 
-    /// Changes one word of the peer's memory, and brings its old value: the `rma` names the peer's word, of 4 or 8 bytes, and where
-    /// in local memory the old value goes. Never blocks; the end is reported as `notify` says. The peer has given both rights, and
-    /// its word is aligned to its length; otherwise the operation ends with [`cci_proto::Failure::RemoteHandle`], and nothing is
-    /// changed. After any other failure the word may have been changed, once. (An `Arc<[AtomicU64]>` is aligned, and so is
-    /// [`crate::SharedMemory`]; a `Vec<u8>` is as the allocator happens to make it.)
+    /// Changes one word of the peer's memory, and brings its old value: the `rma` names the peer's
+    /// word, of 4 or 8 bytes, and where in local memory the old value goes. Never blocks; the end
+    /// is reported as `notify` says. The peer has given both rights, and its word is aligned to its
+    /// length; otherwise the operation ends with [`cci_proto::Failure::RemoteHandle`], and nothing
+    /// is changed. After any other failure the word may have been changed, once. (An
+    /// `Arc<[AtomicU64]>` is aligned, and so is [`crate::SharedMemory`]; a `Vec<u8>` is as the
+    /// allocator happens to make it.)
     ///
-    /// It happens exactly once, also where frames are lost, and is one operation of the processor that owns the memory: all that use
-    /// the word by such operations, by whatever connection or transport, or in the peer's own program, see one order of changes.
+    /// It happens exactly once, also where frames are lost, and is one operation of the processor
+    /// that owns the memory: all that use the word by such operations, by whatever connection or
+    /// transport, or in the peer's own program, see one order of changes.
     ///
     /// # Errors
     ///
@@ -265,7 +281,8 @@ impl<T> EndpointFor<T> {
         binding::rma_blocking(self.cell, || connection.live(self.cell), &rma.with(Access::Write))
     }
 
-    /// Registers memory for RMA, and takes it over; `rights` are those of peers. This side may always use it.
+    /// Registers memory for RMA, and takes it over; `rights` are those of peers. This side may
+    /// always use it.
     ///
     /// # Errors
     ///
@@ -274,9 +291,10 @@ impl<T> EndpointFor<T> {
         Registration::new(self.cell, self.life(), memory, rights, binding::ALL)
     }
 
-    /// Registers memory as [`EndpointFor::register`], for RMA of one connection alone: its peer's, and this side's. Any other
-    /// operation with the handle fails as one with an unknown handle, and touches nothing. When the connection ends, so does all
-    /// use of the memory, and the registration is still to be dropped or deregistered.
+    /// Registers memory as [`EndpointFor::register`], for RMA of one connection alone: its peer's,
+    /// and this side's. Any other operation with the handle fails as one with an unknown handle,
+    /// and touches nothing. When the connection ends, so does all use of the memory, and the
+    /// registration is still to be dropped or deregistered.
     ///
     /// # Errors
     ///
@@ -291,13 +309,14 @@ impl<T> EndpointFor<T> {
         Registration::new(self.cell, self.life(), memory, rights, served)
     }
 
-    /// Maps memory that the peer of a connection has registered with the right to read, as a whole: on `sm`, memory that the library
-    /// has allocated ([`crate::SharedMemory`]). `handle` is the peer's.
+    /// Maps memory that the peer of a connection has registered with the right to read, as a whole:
+    /// on `sm`, memory that the library has allocated ([`crate::SharedMemory`]). `handle` is the
+    /// peer's.
     ///
     /// # Errors
     ///
-    /// The transport maps none, or not this; the handle is unknown, stale, not for this connection or without the right; or the
-    /// connection is not open.
+    /// The transport maps none, or not this; the handle is unknown, stale, not for this connection
+    /// or without the right; or the connection is not open.
     pub fn import(&self, connection: Connection, handle: &RmaHandle) -> Result<Import, ImportError> {
         binding::import(self.cell, || connection.live(self.cell), handle).map(Import::new)
     }

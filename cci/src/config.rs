@@ -16,8 +16,9 @@ use std::cmp::Reverse;
 /// The keys that every device has.
 const CORE_KEYS: [&str; 4] = ["transport", "priority", "default", RMA_RIGHTS.name];
 
-/// The devices of `file` (its name for messages, and its bytes), or those found, without the transports that `selection`
-/// (`CCI_CTP`) leaves out: those up first, then the default, then by priority and rate, descending.
+/// The devices of `file` (its name for messages, and its bytes), or those found, without the
+/// transports that `selection` (`CCI_CTP`) leaves out: those up first, then the default, then by
+/// priority and rate, descending.
 pub(crate) fn devices(file: Option<(&str, &[u8])>, selection: &str) -> Result<Vec<Device>, OpenError> {
     let selection = Selection::parse(selection)?;
     let mut devices = match file {

@@ -7,8 +7,9 @@ use std::fmt;
 
 /// A connection: a small value that names it, to be copied and kept as the program likes.
 ///
-/// It owns nothing: the connection lives until [`crate::EndpointFor::disconnect`], or until its endpoint closes. From then on the
-/// value is stale: every call with it is refused, and it is never mistaken for a later connection. Any thread may use it.
+/// It owns nothing: the connection lives until [`crate::EndpointFor::disconnect`], or until its
+/// endpoint closes. From then on the value is stale: every call with it is refused, and it is never
+/// mistaken for a later connection. Any thread may use it.
 ///
 /// # Example
 ///

@@ -8,12 +8,14 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// A configuration file is shorter than this, bytes; `CCI_CONFIG` may name a device or a data file by mistake.
+/// A configuration file is shorter than this, bytes; `CCI_CONFIG` may name a device or a data file
+/// by mistake.
 const LONGEST_FILE: u64 = 1 << 20;
 
 /// The devices of this host, as configured or found. Every endpoint is opened on one of them.
 ///
-/// It reads the configuration once, holds no resource of the system, and may go before the endpoints that were opened on its devices.
+/// It reads the configuration once, holds no resource of the system, and may go before the
+/// endpoints that were opened on its devices.
 ///
 /// # Example
 ///
@@ -33,7 +35,8 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// The file cannot be read or has a mistake; the sentence names file, line and nearest valid key.
+    /// The file cannot be read or has a mistake; the sentence names file, line and nearest valid
+    /// key.
     pub fn new() -> Result<Self, OpenError> {
         match std::env::var_os("CCI_CONFIG").filter(|name| !name.is_empty()) {
             Some(name) => Self::from_file(Path::new(&name)),
@@ -71,8 +74,8 @@ impl Context {
         &self.devices
     }
 
-    /// The device that leads to the endpoint at `uri`: the first, in the order of [`Context::devices`], whose transport the URI
-    /// names.
+    /// The device that leads to the endpoint at `uri`: the first, in the order of
+    /// [`Context::devices`], whose transport the URI names.
     ///
     /// # Errors
     ///
@@ -101,7 +104,8 @@ impl Context {
         })
     }
 
-    /// The device for a program that has no preference: the default one, else the first, if it is up.
+    /// The device for a program that has no preference: the default one, else the first, if it is
+    /// up.
     ///
     /// # Errors
     ///

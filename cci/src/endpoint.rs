@@ -13,7 +13,8 @@ use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-/// Waits until no peer copies to or from memory that was registered with endpoints that are closed; at most `limit`.
+/// Waits until no peer copies to or from memory that was registered with endpoints that are closed;
+/// at most `limit`.
 ///
 /// # Errors
 ///
@@ -101,12 +102,13 @@ pub type Endpoint = EndpointFor<ManyThreads>;
 /// ```
 pub type LocalEndpoint = EndpointFor<OneThread>;
 
-/// An endpoint: all buffers and one queue of events, whatever the number of peers. [`Endpoint`] and [`LocalEndpoint`] say for which
-/// threads.
+/// An endpoint: all buffers and one queue of events, whatever the number of peers. [`Endpoint`] and
+/// [`LocalEndpoint`] say for which threads.
 ///
-/// Calls that get events make progress; calls that wait do so too. No other thread works for an endpoint, but for one of `sock`
-/// whose program makes no calls. The endpoint closes when it is dropped, which waits at most 100 ms for what was sent. Events borrow
-/// it; [`crate::Event::detach`] makes one that does not.
+/// Calls that get events make progress; calls that wait do so too. No other thread works for an
+/// endpoint, but for one of `sock` whose program makes no calls. The endpoint closes when it is
+/// dropped, which waits at most 100 ms for what was sent. Events borrow it;
+/// [`crate::Event::detach`] makes one that does not.
 ///
 /// # Example
 ///
@@ -134,8 +136,8 @@ pub struct EndpointFor<T> {
     threads: PhantomData<T>,
 }
 
-/// More than all small tables of an endpoint take, bytes, with what the allocator takes at a time. Large ones are asked for
-/// where they are made.
+/// More than all small tables of an endpoint take, bytes, with what the allocator takes at a time.
+/// Large ones are asked for where they are made.
 const TABLES: usize = 4 << 20;
 
 /// Whether the user does not want the counters published: a filter of system calls might kill.
@@ -155,8 +157,8 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// The device is down, `options` asks for more buffers than there can be, the service is taken or malformed, or memory or
-    /// descriptors are short.
+    /// The device is down, `options` asks for more buffers than there can be, the service is taken
+    /// or malformed, or memory or descriptors are short.
     pub fn open(device: &Device, options: &EndpointOptions) -> Result<Self, OpenError> {
         Self::open_for(device, options, options.threading)
     }
@@ -224,7 +226,8 @@ impl<T> EndpointFor<T> {
         &self.uri
     }
 
-    /// Duplicates the descriptor of [`AsFd::as_fd`], for an event loop that owns its descriptors. The caller closes it.
+    /// Duplicates the descriptor of [`AsFd::as_fd`], for an event loop that owns its descriptors.
+    /// The caller closes it.
     ///
     /// # Errors
     ///
@@ -235,8 +238,8 @@ impl<T> EndpointFor<T> {
         handle.map_err(|source| OpenError::system("cannot duplicate the endpoint's handle", source))
     }
 
-    /// Arms the handle now: ends the time in which the library expects the program to poll. Does nothing unless the handle was
-    /// asked for.
+    /// Arms the handle now: ends the time in which the library expects the program to poll. Does
+    /// nothing unless the handle was asked for.
     ///
     /// # Errors
     ///
@@ -249,7 +252,8 @@ impl<T> EndpointFor<T> {
     ///
     /// # Errors
     ///
-    /// It cannot be used here. [`CloseError::Busy`]: closed, but a peer still copies. [`CloseError::Detached`]: closed later.
+    /// It cannot be used here. [`CloseError::Busy`]: closed, but a peer still copies.
+    /// [`CloseError::Detached`]: closed later.
     pub fn close(mut self) -> Result<(), CloseError> {
         self.closed = true;
         if self.cell.generation() != self.generation {
@@ -263,7 +267,8 @@ impl<T> EndpointFor<T> {
 
     #[expect(unsafe_code, reason = "the memory of payloads ends with the endpoint")]
     fn shut(&self) -> Result<(), CloseError> {
-        // SAFETY: events borrow the endpoint, which is in its owner's last call; those that do not have all let go of it.
+        // SAFETY: events borrow the endpoint, which is in its owner's last call; those that do not
+        // have all let go of it.
         unsafe { binding::close(self.cell) }
     }
 
@@ -285,27 +290,32 @@ impl<T> EndpointFor<T> {
 
     #[expect(unsafe_code, reason = "the transport owns the descriptor")]
     fn borrow_handle(&self) -> BorrowedFd<'_> {
-        // SAFETY: the transport keeps its handle open until the endpoint closes, which is not before this borrow ends. The handle is
-        // an epoll descriptor or an eventfd, which a forked child keeps.
+        // SAFETY: the transport keeps its handle open until the endpoint closes, which is not
+        // before this borrow ends. The handle is an epoll descriptor or an eventfd, which a forked
+        // child keeps.
         unsafe { BorrowedFd::borrow_raw(self.handle) }
     }
 }
 
 impl<T> AsFd for EndpointFor<T> {
-    /// A descriptor that is readable when [`EndpointFor::get_event`] should be called: for `poll`, `select` and `epoll`, level- or
-    /// edge-triggered. Spurious readiness is possible.
+    /// A descriptor that is readable when [`EndpointFor::get_event`] should be called: for `poll`,
+    /// `select` and `epoll`, level- or edge-triggered. Spurious readiness is possible.
     ///
-    /// An edge-triggered program calls [`EndpointFor::get_event`] until it returns `None`. Whatever comes after that gives a new
-    /// edge, without another call; to a program that has polled without a pause, within 1 ms; to one
-    /// that has waited level-triggered, the first one within 16 ms.
+    /// An edge-triggered program calls [`EndpointFor::get_event`] until it returns `None`. Whatever
+    /// comes after that gives a new edge, without another call; to a program that has polled
+    /// without a pause, within 1 ms; to one that has waited level-triggered, the first one within
+    /// 16 ms.
     ///
-    /// From the first call on the endpoint arms the descriptor when its program stops polling, which costs system calls.
+    /// From the first call on the endpoint arms the descriptor when its program stops polling,
+    /// which costs system calls.
     ///
-    /// In a forked child the descriptor is the one that the child inherited: open, and readable as the parent's is. It says nothing
-    /// about the child, where each call on the endpoint is refused ([`Unusable::Forked`]). [`EndpointFor::handle`] is refused there.
+    /// In a forked child the descriptor is the one that the child inherited: open, and readable as
+    /// the parent's is. It says nothing about the child, where each call on the endpoint is refused
+    /// ([`Unusable::Forked`]). [`EndpointFor::handle`] is refused there.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // Refused in a forked child, where nothing arms, and which has the descriptor all the same: the handler of `fork` closes
-        // sockets only, and no call in the child closes an endpoint of the parent.
+        // Refused in a forked child, where nothing arms, and which has the descriptor all the same:
+        // the handler of `fork` closes sockets only, and no call in the child closes an endpoint of
+        // the parent.
         let _ = binding::handle(self.cell);
         self.borrow_handle()
     }
@@ -319,8 +329,8 @@ impl<T> Drop for EndpointFor<T> {
     }
 }
 
-/// One holder of this life of an endpoint less; the last one closes it, whatever thread it belongs to. In a forked child nothing is
-/// touched.
+/// One holder of this life of an endpoint less; the last one closes it, whatever thread it belongs
+/// to. In a forked child nothing is touched.
 #[expect(unsafe_code, reason = "the memory of payloads ends with the endpoint")]
 pub(crate) fn let_go(cell: &'static binding::EndpointCell, life: u32) {
     if cell.let_go() == 0 {

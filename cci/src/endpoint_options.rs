@@ -29,7 +29,8 @@ pub struct EndpointOptions {
     pub send_buffers: u32,
     /// Who may call it, as far as run time checks that.
     pub(crate) threading: Threading,
-    /// Stamps of the time that each layer takes, of an endpoint that is measured; none for every other.
+    /// Stamps of the time that each layer takes, of an endpoint that is measured; none for every
+    /// other.
     #[cfg(feature = "trace")]
     pub(crate) stamps: Option<std::sync::Arc<cci_transport::trace::Stamps>>,
 }
@@ -38,7 +39,8 @@ impl EndpointOptions {
     /// The largest number of receive buffers, and of send buffers, of an endpoint.
     pub const MAX_BUFFERS: u32 = 1 << 20;
 
-    /// The defaults: no service, no events of peers that leave, 4,096 receive and 8,192 send buffers.
+    /// The defaults: no service, no events of peers that leave, 4,096 receive and 8,192 send
+    /// buffers.
     #[must_use]
     pub fn new() -> Self {
         let core = CoreOptions::default();

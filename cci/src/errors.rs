@@ -90,8 +90,9 @@ impl BlockingError<RmaError> {
 pub enum CloseError {
     /// It cannot be used here, and is not closed by this call.
     Unusable(Unusable),
-    /// It is closed, but this peer is in the midst of an RMA and does not go on. Memory that was registered by its address must stay
-    /// mapped until [`crate::wait_for_copies`] succeeds; the library keeps memory that a [`crate::Registration`] owns.
+    /// It is closed, but this peer is in the midst of an RMA and does not go on. Memory that was
+    /// registered by its address must stay mapped until [`crate::wait_for_copies`] succeeds; the
+    /// library keeps memory that a [`crate::Registration`] owns.
     Busy(String),
     /// So many detached events keep it open. It closes when the last of them is dropped.
     Detached(u32),

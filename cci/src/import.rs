@@ -6,13 +6,15 @@ use cci_proto::Rights;
 use cci_transport::Imported;
 use std::fmt;
 
-/// Memory that a peer on this host has registered, mapped into this process: [`crate::EndpointFor::import`]. Reading and writing it
-/// costs what memory costs, and the peer sees it without a call. Others write it at any time, so it is never shown as a slice; copies
+/// Memory that a peer on this host has registered, mapped into this process:
+/// [`crate::EndpointFor::import`]. Reading and writing it costs what memory costs, and the peer
+/// sees it without a call. Others write it at any time, so it is never shown as a slice; copies
 /// move aligned words of 8 bytes whole.
 ///
-/// The peer may end its registration at any time; [`crate::Event::ImportEnded`] tells of it. The bytes stay mapped until the import is
-/// dropped. They may be of another use of the peer's by then, and are zero once it has freed them. Any thread may use an import, and
-/// drop it, also after the endpoint has closed.
+/// The peer may end its registration at any time; [`crate::Event::ImportEnded`] tells of it. The
+/// bytes stay mapped until the import is dropped. They may be of another use of the peer's by then,
+/// and are zero once it has freed them. Any thread may use an import, and drop it, also after the
+/// endpoint has closed.
 ///
 /// # Example
 ///
@@ -60,21 +62,22 @@ impl Import {
         !self.0.ended.load(Ordering::Acquire)
     }
 
-    /// Copies bytes out of the memory. False, and nothing is copied, when they do not lie inside as a whole.
+    /// Copies bytes out of the memory. False, and nothing is copied, when they do not lie inside as
+    /// a whole.
     #[must_use]
     pub fn read(&self, offset: u64, target: &mut [u8]) -> bool {
         self.memory().copy_out(offset, target)
     }
 
-    /// Copies `bytes` into the memory. False, and nothing is written, when they do not fit inside as a whole, or the peer allows only
-    /// reading.
+    /// Copies `bytes` into the memory. False, and nothing is written, when they do not fit inside
+    /// as a whole, or the peer allows only reading.
     #[must_use]
     pub fn write(&self, offset: u64, bytes: &[u8]) -> bool {
         self.rights().has(Rights::WRITE) && self.memory().copy_in(offset, bytes)
     }
 
-    /// Returns the address of the first byte, for atomics and other uses of memory that several processes write. It is valid as long
-    /// as the import.
+    /// Returns the address of the first byte, for atomics and other uses of memory that several
+    /// processes write. It is valid as long as the import.
     #[must_use]
     pub fn as_ptr(&self) -> *mut u8 {
         std::ptr::with_exposed_provenance_mut(self.memory().start())

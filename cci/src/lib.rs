@@ -1,4 +1,5 @@
-//! The Common Communication Interface: messages and remote memory access between endpoints that are named by URIs.
+//! The Common Communication Interface: messages and remote memory access between endpoints that are
+//! named by URIs.
 //!
 //! ```
 //! use cci::{Connect, Context, Endpoint, EndpointOptions, Event};
@@ -29,19 +30,24 @@
 //! # }
 //! ```
 //!
-//! A [`Context`] knows the devices of this host. An [`Endpoint`], opened on one of them, owns all buffers and one queue of events. A
-//! [`Connection`] leads to a peer's endpoint and costs about a hundred bytes. Messages up to the connection's maximum are buffered by
-//! the library; bulk data moves by RMA between registered memories ([`Registration`]). [`EndpointFor::get_event`] makes progress and
-//! never blocks; [`EndpointFor::wait`] sleeps; `AsFd` gives a descriptor for `poll` and `epoll`; the feature `tokio` awaits.
+//! A [`Context`] knows the devices of this host. An [`Endpoint`], opened on one of them, owns all
+//! buffers and one queue of events. A [`Connection`] leads to a peer's endpoint and costs about a
+//! hundred bytes. Messages up to the connection's maximum are buffered by the library; bulk data
+//! moves by RMA between registered memories ([`Registration`]). [`EndpointFor::get_event`] makes
+//! progress and never blocks; [`EndpointFor::wait`] sleeps; `AsFd` gives a descriptor for `poll`
+//! and `epoll`; the feature `tokio` awaits.
 //!
-//! *Ownership*: an [`Event`] borrows a buffer of its endpoint; a [`DetachedEvent`] keeps the endpoint open instead. A registration
-//! owns its memory. Bytes passed to a call are the caller's again when it returns.
+//! *Ownership*: an [`Event`] borrows a buffer of its endpoint; a [`DetachedEvent`] keeps the
+//! endpoint open instead. A registration owns its memory. Bytes passed to a call are the caller's
+//! again when it returns.
 //!
-//! *Threads*: everything here may be called from any thread at any time, but a [`LocalEndpoint`], which stays on one.
+//! *Threads*: everything here may be called from any thread at any time, but a [`LocalEndpoint`],
+//! which stays on one.
 //!
-//! *Errors*: a call that is refused ([`SendError`] and the like, one byte each) has changed nothing and no event follows. An operation
-//! that began and failed tells so by a [`Failure`] in its event; a call that waits returns either ([`BlockingError`]). What could
-//! not be opened is an [`OpenError`], whose sentence tells what to do.
+//! *Errors*: a call that is refused ([`SendError`] and the like, one byte each) has changed nothing
+//! and no event follows. An operation that began and failed tells so by a [`Failure`] in its event;
+//! a call that waits returns either ([`BlockingError`]). What could not be opened is an
+//! [`OpenError`], whose sentence tells what to do.
 //!
 //! All sizes are in bytes. `docs/design/rust-api.md` has the reasons.
 

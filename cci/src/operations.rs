@@ -62,13 +62,15 @@ impl From<u64> for Notify {
 pub struct Connect<'a>(pub(crate) cci_transport::Connect<'a>);
 
 impl<'a> Connect<'a> {
-    /// A reliable, ordered connection to the endpoint at `uri`, without payload, with context 0, which waits for ever.
+    /// A reliable, ordered connection to the endpoint at `uri`, without payload, with context 0,
+    /// which waits for ever.
     pub fn to(uri: &'a str) -> Self {
         let attribute = Attribute::ReliableOrdered;
         Self(cci_transport::Connect { uri, payload: &[], attribute, context: 0, timeout: None })
     }
 
-    /// What the server sees in the request: at most 1,024 bytes ([`crate::CONN_REQ_LEN`]). Copied by the call.
+    /// What the server sees in the request: at most 1,024 bytes ([`crate::CONN_REQ_LEN`]). Copied
+    /// by the call.
     pub fn payload(mut self, payload: &'a [u8]) -> Self {
         self.0.payload = payload;
         self
@@ -80,7 +82,8 @@ impl<'a> Connect<'a> {
         self
     }
 
-    /// The program's context: in the event that reports the end of this connect, and of the connection from then on.
+    /// The program's context: in the event that reports the end of this connect, and of the
+    /// connection from then on.
     pub fn context(mut self, context: u64) -> Self {
         self.0.context = context;
         self
@@ -93,8 +96,9 @@ impl<'a> Connect<'a> {
     }
 }
 
-/// An RMA: which bytes go between a registration of this endpoint and one of the peer's. [`crate::EndpointFor::read`] and
-/// [`crate::EndpointFor::write`] give the direction; [`crate::EndpointFor::atomic`] changes one word of the peer's.
+/// An RMA: which bytes go between a registration of this endpoint and one of the peer's.
+/// [`crate::EndpointFor::read`] and [`crate::EndpointFor::write`] give the direction;
+/// [`crate::EndpointFor::atomic`] changes one word of the peer's.
 ///
 /// # Example
 ///
@@ -144,13 +148,15 @@ impl<'a> Rma<'a> {
         self
     }
 
-    /// A message that the peer receives after the bytes: at most the connection's largest message. Copied by the call.
+    /// A message that the peer receives after the bytes: at most the connection's largest message.
+    /// Copied by the call.
     pub fn message(mut self, message: impl Into<Option<&'a [u8]>>) -> Self {
         self.0.message = message.into().map(Into::into);
         self
     }
 
-    /// Begins after all earlier operations of the connection have ended; all later ones wait for its end.
+    /// Begins after all earlier operations of the connection have ended; all later ones wait for
+    /// its end.
     pub fn fence(mut self) -> Self {
         self.0.fence = true;
         self

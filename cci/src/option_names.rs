@@ -1,8 +1,10 @@
 //! The names of options, with the numbers of the C contract.
 
-/// Options of an endpoint, with the values of `cci_opt_name_t`. All are `u32` but `Uri` and `RmaAlign`.
+/// Options of an endpoint, with the values of `cci_opt_name_t`. All are `u32` but `Uri` and
+/// `RmaAlign`.
 ///
-/// Rust programs set and read them by methods of an endpoint; the numbers are those of the C library.
+/// Rust programs set and read them by methods of an endpoint; the numbers are those of the C
+/// library.
 ///
 /// # Example
 ///

@@ -8,7 +8,8 @@ use cci_proto::{Alignment, OptionError};
 use std::time::Duration;
 
 impl<T> EndpointFor<T> {
-    /// Sets the send timeout of connections made from now on; `None`: none. Fractions of a microsecond count as one.
+    /// Sets the send timeout of connections made from now on; `None`: none. Fractions of a
+    /// microsecond count as one.
     ///
     /// # Errors
     ///
@@ -28,8 +29,8 @@ impl<T> EndpointFor<T> {
         Ok(duration(self.cell.with(|core, _| core.send_timeout())?))
     }
 
-    /// Sets the keepalive timeout of connections made from now on: the silence of the peer that an event reports; `None`: none.
-    /// Fractions of a microsecond count as one.
+    /// Sets the keepalive timeout of connections made from now on: the silence of the peer that an
+    /// event reports; `None`: none. Fractions of a microsecond count as one.
     ///
     /// # Errors
     ///
@@ -49,7 +50,8 @@ impl<T> EndpointFor<T> {
         Ok(duration(self.cell.with(|core, _| core.keepalive())?))
     }
 
-    /// Sets the number of receive buffers in use by this endpoint, at most the number that it was opened with.
+    /// Sets the number of receive buffers in use by this endpoint, at most the number that it was
+    /// opened with.
     ///
     /// # Errors
     ///
@@ -67,7 +69,8 @@ impl<T> EndpointFor<T> {
         Ok(self.cell.with(|core, _| as_u32(core.recv_count().0))?)
     }
 
-    /// Sets the number of send buffers in use by this endpoint, at most the number that it was opened with.
+    /// Sets the number of send buffers in use by this endpoint, at most the number that it was
+    /// opened with.
     ///
     /// # Errors
     ///
@@ -85,7 +88,8 @@ impl<T> EndpointFor<T> {
         Ok(self.cell.with(|core, _| as_u32(core.send_count().0))?)
     }
 
-    /// Sets so many of the send buffers aside for answers: only [`EndpointFor::answer`] takes them. At first there are none.
+    /// Sets so many of the send buffers aside for answers: only [`EndpointFor::answer`] takes them.
+    /// At first there are none.
     ///
     /// # Errors
     ///
@@ -94,13 +98,15 @@ impl<T> EndpointFor<T> {
         binding::set_answer_buffers(self.cell, count)
     }
 
-    /// Allows peers to send messages that are longer than the connection's maximum ([`EndpointFor::send_large`]), of `limit` bytes for
-    /// all of them together that are on their way here or with the program; a longer one is refused, and one for which there is no room
+    /// Allows peers to send messages that are longer than the connection's maximum
+    /// ([`EndpointFor::send_large`]), of `limit` bytes for all of them together that are on their
+    /// way here or with the program; a longer one is refused, and one for which there is no room
     /// now waits. At first none are allowed. A lower limit takes no memory from those that have it.
     ///
-    /// The memory is allocated for each, and freed, or kept for the next, when its event has come back. A peer that is stopped in the
-    /// midst of one keeps its room until its connection ends. A limit of twice the longest message leaves room for others
-    /// then: a connection gets room for a second message only within half of the limit.
+    /// The memory is allocated for each, and freed, or kept for the next, when its event has come
+    /// back. A peer that is stopped in the midst of one keeps its room until its connection ends. A
+    /// limit of twice the longest message leaves room for others then: a connection gets room for a
+    /// second message only within half of the limit.
     ///
     /// # Errors
     ///
@@ -127,8 +133,8 @@ impl<T> EndpointFor<T> {
         Ok(self.cell.with(|_, transport| transport.alignment())?)
     }
 
-    /// Returns the number of registrations whose owner has dropped them while a peer copied, and whose memory the library keeps for
-    /// that reason. Ends those whose copies are over.
+    /// Returns the number of registrations whose owner has dropped them while a peer copied, and
+    /// whose memory the library keeps for that reason. Ends those whose copies are over.
     ///
     /// # Errors
     ///
@@ -141,7 +147,8 @@ impl<T> EndpointFor<T> {
     ///
     /// # Errors
     ///
-    /// Zero, or more than 71 minutes; the connection is closed, or the endpoint cannot be used here.
+    /// Zero, or more than 71 minutes; the connection is closed, or the endpoint cannot be used
+    /// here.
     pub fn set_option(
         &self,
         connection: Connection,

@@ -1,5 +1,5 @@
-//! From the endpoints, events and options of a program to the cells behind them, for bindings and tools: a part of
-//! `cci::__binding`, whose promise each `unsafe` function needs.
+//! From the endpoints, events and options of a program to the cells behind them, for bindings and
+//! tools: a part of `cci::__binding`, whose promise each `unsafe` function needs.
 
 use crate::binding::{
     ALL, Access, EndpointCell, EventCell, Flags, Threading, deregister, register, rma, rma_blocking, send,
@@ -25,7 +25,8 @@ pub unsafe fn cell<T>(endpoint: &EndpointFor<T>) -> &'static EndpointCell {
     endpoint.cell()
 }
 
-/// Leaves the endpoint open without its owner, for a binding that closes it by [`crate::__binding::close`].
+/// Leaves the endpoint open without its owner, for a binding that closes it by
+/// [`crate::__binding::close`].
 ///
 /// # Safety
 ///
@@ -36,7 +37,8 @@ pub unsafe fn into_cell<T>(endpoint: EndpointFor<T>) -> &'static EndpointCell {
     endpoint.leave_open()
 }
 
-/// The pointer that a binding's program holds until it returns the event by `__binding::return_event`.
+/// The pointer that a binding's program holds until it returns the event by
+/// `__binding::return_event`.
 #[must_use]
 pub fn into_raw(event: Event<'_>) -> NonNull<EventCell> {
     event.into_slot()
@@ -63,7 +65,8 @@ pub fn with_stamps(
     EndpointOptions { stamps, ..options }
 }
 
-/// The operations of the C contract with its flags and its handles, on an endpoint: what the conformance suite tests.
+/// The operations of the C contract with its flags and its handles, on an endpoint: what the
+/// conformance suite tests.
 pub trait Contract {
     /// [`send`] or, with BLOCKING, [`send_blocking`].
     ///
@@ -78,7 +81,8 @@ pub trait Contract {
         flags: Flags,
     ) -> Result<(), BlockingError<SendError>>;
 
-    /// [`rma`] or, with BLOCKING, [`rma_blocking`]; exactly one of READ and WRITE, and FENCE as wanted.
+    /// [`rma`] or, with BLOCKING, [`rma_blocking`]; exactly one of READ and WRITE, and FENCE as
+    /// wanted.
     ///
     /// # Errors
     ///

@@ -12,11 +12,13 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Memory that can be registered: [`SharedMemory`], `Vec<u8>`, `Arc<[AtomicU64]>`, `Arc<SharedMemory>`, and [`Memory`], which names
-/// memory by its address and whose maker has promised that it stays.
+/// Memory that can be registered: [`SharedMemory`], `Vec<u8>`, `Arc<[AtomicU64]>`,
+/// `Arc<SharedMemory>`, and [`Memory`], which names memory by its address and whose maker has
+/// promised that it stays.
 ///
-/// A registration for one transfer allocates nothing after the first ones, except that of a `Vec<u8>`: a program that registers
-/// the same bytes again and again registers [`Memory::of_bytes`].
+/// A registration for one transfer allocates nothing after the first ones, except that of a
+/// `Vec<u8>`: a program that registers the same bytes again and again registers
+/// [`Memory::of_bytes`].
 ///
 /// # Example
 ///
@@ -81,11 +83,13 @@ impl Region for Vec<u8> {
     }
 }
 
-/// Registered memory, which the registration owns. Peers with rights read and write it at any time, so it is never shown as a slice:
-/// [`Registration::read`] and [`Registration::write`] copy, aligned words of 8 bytes whole.
+/// Registered memory, which the registration owns. Peers with rights read and write it at any time,
+/// so it is never shown as a slice: [`Registration::read`] and [`Registration::write`] copy,
+/// aligned words of 8 bytes whole.
 ///
-/// Dropping it ends the registration without waiting. Memory that a peer copies at this moment is kept until that copy is over.
-/// [`Registration::deregister`] waits for it, and gives the memory back. Any thread may use a registration, and drop it.
+/// Dropping it ends the registration without waiting. Memory that a peer copies at this moment is
+/// kept until that copy is over. [`Registration::deregister`] waits for it, and gives the memory
+/// back. Any thread may use a registration, and drop it.
 ///
 /// # Example
 ///
@@ -171,7 +175,8 @@ impl<M: Region> Registration<M> {
         Ok(Self { name, handle, endpoint, life, held: Some(held) })
     }
 
-    /// Returns the handle: what RMA calls of this side name the memory by, and, sent to a peer, those of that side.
+    /// Returns the handle: what RMA calls of this side name the memory by, and, sent to a peer,
+    /// those of that side.
     #[must_use]
     pub fn handle(&self) -> &RmaHandle {
         &self.handle
@@ -184,13 +189,15 @@ impl<M: Region> Registration<M> {
         self.name.len()
     }
 
-    /// Copies `bytes` into the memory. False, and nothing is written, when they do not fit inside as a whole.
+    /// Copies `bytes` into the memory. False, and nothing is written, when they do not fit inside
+    /// as a whole.
     #[must_use]
     pub fn write(&self, offset: u64, bytes: &[u8]) -> bool {
         self.name.copy_in(offset, bytes)
     }
 
-    /// Copies bytes out of the memory. False, and nothing is copied, when they do not lie inside as a whole.
+    /// Copies bytes out of the memory. False, and nothing is copied, when they do not lie inside as
+    /// a whole.
     #[must_use]
     pub fn read(&self, offset: u64, target: &mut [u8]) -> bool {
         self.name.copy_out(offset, target)
@@ -204,11 +211,13 @@ impl<M: Region> Registration<M> {
         self.read(offset, &mut bytes).then_some(bytes)
     }
 
-    /// Ends the registration and returns the memory, which nobody else touches any more. Waits at most 100 ms for a peer that copies.
+    /// Ends the registration and returns the memory, which nobody else touches any more. Waits at
+    /// most 100 ms for a peer that copies.
     ///
     /// # Errors
     ///
-    /// [`RegisterError::Busy`]: a peer is stopped in the midst of a copy. Or the endpoint cannot be used here.
+    /// [`RegisterError::Busy`]: a peer is stopped in the midst of a copy. Or the endpoint cannot be
+    /// used here.
     pub fn deregister(mut self) -> Result<M, StillRegistered<M>> {
         let ended = match self.endpoint.generation() == self.life {
             true => binding::deregister_owned(self.endpoint, &self.handle),

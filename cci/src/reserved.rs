@@ -9,12 +9,14 @@ use cci_transport::Room;
 use std::fmt;
 use std::io::{self, Write};
 
-/// Room for a message: [`EndpointFor::reserve`]. What is written here is the message, once it is [sent](Reserved::send): on `sm` its
-/// receiver reads it where it was written, if it is longer than 56 bytes.
+/// Room for a message: [`EndpointFor::reserve`]. What is written here is the message, once it is
+/// [sent](Reserved::send): on `sm` its receiver reads it where it was written, if it is longer than
+/// 56 bytes.
 ///
-/// Dropping it gives the room back. It holds room that other messages may wait for, so it is for a message that is written at once.
-/// Bytes that were never written are those of an earlier message of this endpoint. On `sm` a peer that breaks the protocol could
-/// read and change them, which is why they are never shown as a slice.
+/// Dropping it gives the room back. It holds room that other messages may wait for, so it is for a
+/// message that is written at once. Bytes that were never written are those of an earlier message
+/// of this endpoint. On `sm` a peer that breaks the protocol could read and change them, which is
+/// why they are never shown as a slice.
 ///
 /// # Example
 ///
@@ -79,8 +81,8 @@ impl<'e, T> Reserved<'e, T> {
         written
     }
 
-    /// Sets the length of the message, for a program that writes through [`Reserved::as_mut_ptr`]. False, and nothing changes, beyond
-    /// the capacity.
+    /// Sets the length of the message, for a program that writes through [`Reserved::as_mut_ptr`].
+    /// False, and nothing changes, beyond the capacity.
     #[must_use]
     pub fn set_len(&mut self, len: usize) -> bool {
         let fits = len <= self.capacity;
@@ -90,7 +92,8 @@ impl<'e, T> Reserved<'e, T> {
         fits
     }
 
-    /// Returns the address of the first byte, for code that writes through pointers. It is valid as long as this value.
+    /// Returns the address of the first byte, for code that writes through pointers. It is valid as
+    /// long as this value.
     #[must_use]
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         std::ptr::with_exposed_provenance_mut(self.room.memory.start())

@@ -71,7 +71,8 @@ use tokio::io::unix::AsyncFd;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum WaitError {
-    /// The endpoint has nothing to report and the program holds every receive buffer, or the endpoint cannot be used here.
+    /// The endpoint has nothing to report and the program holds every receive buffer, or the
+    /// endpoint cannot be used here.
     Poll(PollError),
     /// The runtime refuses to wait: it is shutting down.
     Runtime(io::Error),
@@ -94,7 +95,8 @@ impl From<PollError> for WaitError {
     }
 }
 
-/// An endpoint whose events are awaited. It has the methods of [`Endpoint`], none of which blocks but those whose name says so.
+/// An endpoint whose events are awaited. It has the methods of [`Endpoint`], none of which blocks
+/// but those whose name says so.
 ///
 /// The module has an example of a whole program.
 ///
@@ -140,14 +142,16 @@ impl AsyncEndpoint {
     #[expect(unsafe_code, reason = "the descriptor must stay open while the runtime watches it")]
     pub fn new(endpoint: Endpoint) -> Result<Self, OpenError> {
         let watched = Watched { descriptor: endpoint.as_fd().as_raw_fd(), endpoint };
-        // SAFETY: an endpoint's descriptor is the same, and open, as long as the endpoint, which `Watched` owns.
+        // SAFETY: an endpoint's descriptor is the same, and open, as long as the endpoint, which
+        // `Watched` owns.
         let watched = unsafe { AsyncFd::register_with_interest(watched, Interest::READABLE) };
         watched
             .map(Self)
             .map_err(|refused| OpenError::system("the runtime cannot watch an endpoint", std::io::Error::from(refused)))
     }
 
-    /// Waits until [`crate::EndpointFor::get_event`] should be called. It may come without an event.
+    /// Waits until [`crate::EndpointFor::get_event`] should be called. It may come without an
+    /// event.
     ///
     /// Cancel safe: nothing is lost when the future is dropped.
     ///
@@ -166,8 +170,8 @@ impl AsyncEndpoint {
     ///
     /// # Errors
     ///
-    /// Nothing to report and the program holds every receive buffer, the endpoint cannot be used here, or the runtime is shutting
-    /// down.
+    /// Nothing to report and the program holds every receive buffer, the endpoint cannot be used
+    /// here, or the runtime is shutting down.
     pub async fn next_event(&self) -> Result<Event<'_>, WaitError> {
         loop {
             if let Some(event) = self.get_event()? {

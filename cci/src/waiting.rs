@@ -10,7 +10,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Ends a wait for an endpoint, from any thread: [`EndpointFor::waker`] makes it. It does not keep the endpoint open.
+/// Ends a wait for an endpoint, from any thread: [`EndpointFor::waker`] makes it. It does not keep
+/// the endpoint open.
 ///
 /// # Example
 ///
@@ -33,9 +34,10 @@ pub struct Waker {
 }
 
 impl Waker {
-    /// Ends one call of [`EndpointFor::wait`] or [`wait_any`] for the endpoint, or the next one if none waits now: it returns
-    /// without event. Wake-ups that no call has taken yet count as one. Also makes the endpoint's descriptor readable once, for a
-    /// program that sleeps on that. Two system calls, and no lock that a call of the endpoint holds.
+    /// Ends one call of [`EndpointFor::wait`] or [`wait_any`] for the endpoint, or the next one if
+    /// none waits now: it returns without event. Wake-ups that no call has taken yet count as one.
+    /// Also makes the endpoint's descriptor readable once, for a program that sleeps on that. Two
+    /// system calls, and no lock that a call of the endpoint holds.
     ///
     /// # Errors
     ///
@@ -52,7 +54,8 @@ impl fmt::Debug for Waker {
 }
 
 impl<T> EndpointFor<T> {
-    /// Returns what ends a wait for this endpoint from another thread, also of a [`crate::LocalEndpoint`].
+    /// Returns what ends a wait for this endpoint from another thread, also of a
+    /// [`crate::LocalEndpoint`].
     ///
     /// # Errors
     ///
@@ -62,10 +65,11 @@ impl<T> EndpointFor<T> {
         Ok(Waker { cell: self.cell, life: self.life(), waiting })
     }
 
-    /// Returns the next event, and sleeps until there is one, at most for `limit`. `None`: the time is over, or a [`Waker`] has ended
-    /// the wait.
+    /// Returns the next event, and sleeps until there is one, at most for `limit`. `None`: the time
+    /// is over, or a [`Waker`] has ended the wait.
     ///
-    /// From the first call on the endpoint is prepared for sleepers, as by [`std::os::fd::AsFd::as_fd`].
+    /// From the first call on the endpoint is prepared for sleepers, as by
+    /// [`std::os::fd::AsFd::as_fd`].
     ///
     /// # Errors
     ///
@@ -76,10 +80,12 @@ impl<T> EndpointFor<T> {
     }
 }
 
-/// Returns the next event of one of several endpoints, with that endpoint's place among them, and sleeps until there is one, at most
-/// for `limit`. `None`: the time is over, or the [`Waker`] of one of them has ended the wait; at once where there are none.
+/// Returns the next event of one of several endpoints, with that endpoint's place among them, and
+/// sleeps until there is one, at most for `limit`. `None`: the time is over, or the [`Waker`] of
+/// one of them has ended the wait; at once where there are none.
 ///
-/// Each call begins with another endpoint, so that one with many events does not keep the others waiting.
+/// Each call begins with another endpoint, so that one with many events does not keep the others
+/// waiting.
 ///
 /// # Errors
 ///

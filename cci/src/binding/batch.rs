@@ -8,8 +8,9 @@ use cci_transport::{Endpoint, Slot};
 /// and the ways that are short while few slots are in use.
 const BATCH: usize = 16;
 
-/// Hands the next events to `handler`, outside the lock, `most` at most, and returns how many it has seen. They are its own. Once it
-/// returns false it is not called again: the endpoint is gone, and with it what it has not seen. If it panics, that is given back.
+/// Hands the next events to `handler`, outside the lock, `most` at most, and returns how many it
+/// has seen. They are its own. Once it returns false it is not called again: the endpoint is gone,
+/// and with it what it has not seen. If it panics, that is given back.
 ///
 /// # Errors
 ///

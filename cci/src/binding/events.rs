@@ -10,7 +10,8 @@ use std::ptr::NonNull;
 ///
 /// # Errors
 ///
-/// Nothing to report and every receive buffer is held by the program, or the endpoint cannot be used here.
+/// Nothing to report and every receive buffer is held by the program, or the endpoint cannot be
+/// used here.
 #[inline]
 pub fn get_event(endpoint: &Endpoint) -> Result<Option<NonNull<Slot>>, PollError> {
     Ok(endpoint.next_event()?.map(NonNull::from))
@@ -60,13 +61,15 @@ pub unsafe fn give_back(slot: &Slot) -> Result<bool, RequestError> {
     if !slot.give_back() {
         return Err(RequestError::NotBorrowed);
     }
-    // With the heavy fence of the library's last look for a slot: it sees this one, or we see that it starves.
+    // With the heavy fence of the library's last look for a slot: it sees this one, or we see that
+    // it starves.
     owner.pairing.light();
     Ok(owner.starving.load(Ordering::Relaxed))
 }
 
-/// As [`return_event`], of an event that is done with, whatever it is: an unanswered request is rejected first, because its client
-/// would wait for ever. Only one whose peer or endpoint is gone cannot be rejected, and nobody waits for that.
+/// As [`return_event`], of an event that is done with, whatever it is: an unanswered request is
+/// rejected first, because its client would wait for ever. Only one whose peer or endpoint is gone
+/// cannot be rejected, and nobody waits for that.
 ///
 /// # Safety
 ///

@@ -6,8 +6,8 @@ use cci_mem::memory::Memory;
 use cci_proto::{Flags, SendError, Unusable};
 use cci_transport::{Connection, ConnectionState, Endpoint, Message, Posted, Slot};
 
-/// Sends this memory as one message: as any other if the connection takes one as long, otherwise after asking the peer for memory.
-/// `flags`: SILENT, NO_COPY, or none.
+/// Sends this memory as one message: as any other if the connection takes one as long, otherwise
+/// after asking the peer for memory. `flags`: SILENT, NO_COPY, or none.
 ///
 /// # Errors
 ///
@@ -55,7 +55,8 @@ fn start(
         if connection.state() != ConnectionState::Open {
             return Err(SendError::Disconnected);
         }
-        // The length of an event has 32 bits, and one byte more is needed for the zero that ends the payload.
+        // The length of an event has 32 bits, and one byte more is needed for the zero that ends
+        // the payload.
         if !connection.attribute().is_reliable() || memory.len() >= u64::from(u32::MAX) {
             return Err(SendError::TooLong);
         }
@@ -64,8 +65,8 @@ fn start(
     })?
 }
 
-/// Allows peers to send messages beyond the connection's maximum: so many bytes for all that are on their way here or with the
-/// program.
+/// Allows peers to send messages beyond the connection's maximum: so many bytes for all that are on
+/// their way here or with the program.
 ///
 /// # Errors
 ///

@@ -1,9 +1,11 @@
-//! What bindings and tools need, and programs do not: the operations on cells of the slabs, without handle objects and with the
-//! same checks. No part of the API: it changes with the library.
+//! What bindings and tools need, and programs do not: the operations on cells of the slabs, without
+//! handle objects and with the same checks. No part of the API: it changes with the library.
 //!
-//! A cell leads to everything behind the endpoint's lock. So it is reached through `unsafe` functions only ([`crate::__binding::cell`],
-//! [`crate::__binding::into_cell`]), whose callers promise this: no event that an [`crate::Event`] holds is given back through a slot, and no
-//! endpoint is closed through its cell, while Rust code may still read the payload of one of its events.
+//! A cell leads to everything behind the endpoint's lock. So it is reached through `unsafe`
+//! functions only ([`crate::__binding::cell`], [`crate::__binding::into_cell`]), whose callers
+//! promise this: no event that an [`crate::Event`] holds is given back through a slot, and no
+//! endpoint is closed through its cell, while Rust code may still read the payload of one of its
+//! events.
 
 mod batch;
 mod connections;
@@ -102,7 +104,8 @@ pub fn set_answer_buffers(endpoint: &Endpoint, count: u32) -> Result<(), OptionE
     })?
 }
 
-/// Sends a message with what the endpoint has set aside for answers. `flags`: SILENT, NO_COPY, or none.
+/// Sends a message with what the endpoint has set aside for answers. `flags`: SILENT, NO_COPY, or
+/// none.
 ///
 /// # Errors
 ///
@@ -237,8 +240,8 @@ fn wait(endpoint: &Endpoint, slot: &'static Slot) -> Result<Result<(), Failure>,
             transport.progress(core);
             if slot.state() != cci_mem::slot::State::Ended {
                 looks += 1;
-                // A descriptor of the sleeper's own outlives the endpoint's lock. Without one to spare, or with something to do,
-                // the wait spins: slower, never stuck.
+                // A descriptor of the sleeper's own outlives the endpoint's lock. Without one to
+                // spare, or with something to do, the wait spins: slower, never stuck.
                 return Ok(if looks > BLOCKING_SPINS {
                     uncancelled.get_or_insert_with(Uncancelled::new);
                     transport.arm_in_call(core)
@@ -259,18 +262,21 @@ fn wait(endpoint: &Endpoint, slot: &'static Slot) -> Result<Result<(), Failure>,
     }
 }
 
-/// Sleeps until the descriptor is readable. The limit only bounds what other threads that take our wake-up could cost.
+/// Sleeps until the descriptor is readable. The limit only bounds what other threads that take our
+/// wake-up could cost.
 fn sleep(fd: &std::os::fd::OwnedFd, limit: Duration) {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(limit.subsec_nanos()) };
     let _ = poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&limit));
 }
 
-/// Closes an endpoint: what is published stays delivered, waiting at most 100 ms for it; what is open ends without event.
+/// Closes an endpoint: what is published stays delivered, waiting at most 100 ms for it; what is
+/// open ends without event.
 ///
 /// # Errors
 ///
-/// Closed already, or it cannot be used here. [`CloseError::Busy`]: closed, but a peer still copies.
+/// Closed already, or it cannot be used here. [`CloseError::Busy`]: closed, but a peer still
+/// copies.
 ///
 /// # Safety
 ///
@@ -283,7 +289,8 @@ pub unsafe fn close(endpoint: &'static Endpoint) -> Result<(), CloseError> {
     closed
 }
 
-/// As [`close`], of this life of an endpoint, whatever thread it belongs to: that thread's later calls are refused.
+/// As [`close`], of this life of an endpoint, whatever thread it belongs to: that thread's later
+/// calls are refused.
 ///
 /// # Errors
 ///
@@ -314,13 +321,15 @@ fn shut(mut body: cci_transport::Body) -> Result<(), CloseError> {
     busy.map_or(Ok(()), Err)
 }
 
-/// Closes an endpoint in whose call a panic was caught: it says farewell to its peers, and every later call is refused. Cannot panic.
+/// Closes an endpoint in whose call a panic was caught: it says farewell to its peers, and every
+/// later call is refused. Cannot panic.
 pub fn abandon(endpoint: &'static Endpoint) {
     let farewell = catch_unwind(AssertUnwindSafe(|| {
         endpoint.failed.store(true, Ordering::Relaxed);
         if let Ok(mut body) = endpoint.close() {
             let said = catch_unwind(AssertUnwindSafe(|| body.transport.close(&mut body.core, Duration::ZERO)));
-            // Not dropped: its state is not to be trusted, and the program may still hold its OS handle.
+            // Not dropped: its state is not to be trusted, and the program may still hold its OS
+            // handle.
             std::mem::forget((body, said));
         }
     }));
@@ -341,7 +350,8 @@ pub fn arm(endpoint: &Endpoint) -> Result<(), Unusable> {
     })
 }
 
-/// The endpoint's handle itself, for a binding: open as long as the endpoint. From now on the endpoint arms it.
+/// The endpoint's handle itself, for a binding: open as long as the endpoint. From now on the
+/// endpoint arms it.
 ///
 /// # Errors
 ///

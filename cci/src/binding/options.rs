@@ -16,7 +16,8 @@ pub enum OptionValue {
     Alignment(Alignment),
 }
 
-/// Sets an option of an endpoint. `value` is called with the lock held, and only for an option that can be set.
+/// Sets an option of an endpoint. `value` is called with the lock held, and only for an option that
+/// can be set.
 ///
 /// # Errors
 ///

@@ -4,7 +4,8 @@ use cci_mem::memory::Memory;
 use cci_proto::{ImportError, RegisterError, Rights, RmaHandle, Unusable};
 use cci_transport::{Connection, ConnectionState, Core, Endpoint, Imported, Transport};
 
-/// Which connections a registration is for. Asked with the endpoint's lock held, as for a live connection.
+/// Which connections a registration is for. Asked with the endpoint's lock held, as for a live
+/// connection.
 pub enum Served<F> {
     /// All, those to come too.
     All,
@@ -108,7 +109,8 @@ pub(crate) fn deregister_owned(endpoint: &Endpoint, handle: &RmaHandle) -> Resul
     })?
 }
 
-/// Ends a registration of [`register_owned`] without waiting. While a peer copies, the endpoint keeps the memory.
+/// Ends a registration of [`register_owned`] without waiting. While a peer copies, the endpoint
+/// keeps the memory.
 pub(crate) fn drop_owned(endpoint: &Endpoint, handle: &RmaHandle) {
     // Where the endpoint cannot be entered, it keeps the memory until it closes.
     let _ = endpoint.with(|core, transport| match transport.retire(core, handle) {
@@ -117,7 +119,8 @@ pub(crate) fn drop_owned(endpoint: &Endpoint, handle: &RmaHandle) {
     });
 }
 
-/// Ends the registrations that [`drop_owned`] left and whose copies are over. Returns the number of those that remain.
+/// Ends the registrations that [`drop_owned`] left and whose copies are over. Returns the number of
+/// those that remain.
 pub(crate) fn retire_dropped(endpoint: &Endpoint) -> Result<usize, Unusable> {
     endpoint.with(retire_in)
 }
@@ -138,7 +141,8 @@ fn retire_in(core: &mut Core, transport: &mut dyn Transport) -> usize {
 ///
 /// # Errors
 ///
-/// The transport does not, or cannot; handle or rights do not allow it; or the connection is not open.
+/// The transport does not, or cannot; handle or rights do not allow it; or the connection is not
+/// open.
 pub fn import(
     endpoint: &Endpoint,
     live: impl FnOnce() -> Option<&'static Connection>,

@@ -40,7 +40,8 @@ pub fn reject(slot: &'static Slot) -> Result<(), RequestError> {
 /// How long a client may take to come to the endpoint that it was sent to.
 const REDIRECT_LIMIT: Duration = Duration::from_secs(10);
 
-/// Accepts a request on another endpoint of the same device: the client is sent there, and the ACCEPT event comes there.
+/// Accepts a request on another endpoint of the same device: the client is sent there, and the
+/// ACCEPT event comes there.
 ///
 /// # Errors
 ///
@@ -64,14 +65,15 @@ pub fn accept_on(slot: &'static Slot, worker: &Endpoint, context: u64) -> Result
     worker.with(|core, transport| transport.expect(core, token, context, REDIRECT_LIMIT))??;
     let answered = answer(slot, |core, transport| transport.redirect(core, slot, &uri, token));
     if answered.is_err() {
-        // Another thread was faster, or the client cannot be sent there: nobody will come. A worker that is closed meanwhile
-        // has forgotten already.
+        // Another thread was faster, or the client cannot be sent there: nobody will come. A worker
+        // that is closed meanwhile has forgotten already.
         let _ = worker.with(|core, transport| transport.forget_expected(core, token));
     }
     answered
 }
 
-/// Why the connect failed that this event tells of, as a sentence; none for other events, and where its status says all.
+/// Why the connect failed that this event tells of, as a sentence; none for other events, and where
+/// its status says all.
 #[must_use]
 pub fn reason(slot: &'static Slot) -> Option<String> {
     let failed = slot.kind() == EventKind::Connect as u32 && slot.detail() != Status::Success as u32;

@@ -47,8 +47,9 @@ pub fn wake(endpoint: &Endpoint, life: u32, waiting: &OwnedFd) -> Result<(), Unu
     Ok(())
 }
 
-/// The next event of one of `count` endpoints, and which one. Sleeps until there is one, at most for `limit`; none when that is over,
-/// when somebody has called [`wake`], or where there are no endpoints.
+/// The next event of one of `count` endpoints, and which one. Sleeps until there is one, at most
+/// for `limit`; none when that is over, when somebody has called [`wake`], or where there are no
+/// endpoints.
 ///
 /// # Errors
 ///
@@ -89,7 +90,8 @@ pub fn wait_any(
         if ready.until(left) {
             // An event that came with the wake-up need not wait for the next call.
             let found = next();
-            // Whoever else waits for an endpoint that is closed is to be woken too: the wake-up stays.
+            // Whoever else waits for an endpoint that is closed is to be woken too: the wake-up
+            // stays.
             if matches!(found, Err(PollError::Unusable(_))) || ready.take_wake() || !matches!(found, Ok(None)) {
                 return found;
             }
@@ -109,7 +111,8 @@ impl Sleep {
     fn new(endpoints: impl Iterator<Item = &'static Endpoint>) -> Result<Self, Unusable> {
         let (mut handles, mut wakers) = (Vec::new(), Vec::new());
         for endpoint in endpoints {
-            // First: a close writes it from now on, and no handle is given by an endpoint that is closed.
+            // First: a close writes it from now on, and no handle is given by an endpoint that is
+            // closed.
             match endpoint.waiting() {
                 Err(Errno::BADF) => return Err(Unusable::Closed),
                 waker => wakers.extend(waker),
@@ -119,18 +122,20 @@ impl Sleep {
         Ok(Self { handles, wakers })
     }
 
-    /// Whether every endpoint has a waker. One that had no descriptor may get it when somebody wants to wake it, which makes the
-    /// handle readable too.
+    /// Whether every endpoint has a waker. One that had no descriptor may get it when somebody
+    /// wants to wake it, which makes the handle readable too.
     fn is_whole(&self) -> bool {
         self.wakers.len() == self.handles.len()
     }
 
-    /// Sleeps until a descriptor is readable or the time is over. True: somebody called [`wake`], and nobody has taken that yet.
+    /// Sleeps until a descriptor is readable or the time is over. True: somebody called [`wake`],
+    /// and nobody has taken that yet.
     #[expect(unsafe_code, reason = "the handles belong to endpoints")]
     fn until(&self, limit: Option<Duration>) -> bool {
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
         let handles = self.handles.iter().map(|handle| {
-            // SAFETY: open as long as the endpoint. One that is closed meanwhile has written its waker, which ends the sleep.
+            // SAFETY: open as long as the endpoint. One that is closed meanwhile has written its
+            // waker, which ends the sleep.
             let handle = unsafe { BorrowedFd::borrow_raw(*handle) };
             PollFd::from_borrowed_fd(handle, PollFlags::IN)
         });

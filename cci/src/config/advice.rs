@@ -1,6 +1,7 @@
 //! What was probably meant by a word that is not known.
 
-/// Completes a sentence about a word that is not known: the nearest that is, or all of them when none is near.
+/// Completes a sentence about a word that is not known: the nearest that is, or all of them when
+/// none is near.
 pub(super) fn advice(word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
         Some(nearest) => format!("did you mean '{nearest}'?"),
@@ -15,7 +16,8 @@ pub(super) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
         return None;
     }
     let word = word.to_lowercase();
-    // A word that was cut short is far from the whole one by its letters. One letter alone says too little.
+    // A word that was cut short is far from the whole one by its letters. One letter alone says too
+    // little.
     let mut begun = known.iter().filter(|known| word.len() > 1 && known.starts_with(&word));
     if let (Some(only), None) = (begun.next(), begun.next()) {
         return Some(only);

@@ -1,4 +1,5 @@
-//! The syntax of configuration files: sections, keys, values, comments. What they mean is not known here.
+//! The syntax of configuration files: sections, keys, values, comments. What they mean is not known
+//! here.
 
 /// A mistake in a file, before the file's name is known.
 #[derive(Debug)]

@@ -277,7 +277,8 @@ fn line() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Arbitrary bytes are devices or one sentence that names file and an existing line; never a panic.
+    /// Arbitrary bytes are devices or one sentence that names file and an existing line; never a
+    /// panic.
     #[test]
     fn arbitrary_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         check(&bytes)?;

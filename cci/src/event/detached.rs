@@ -8,10 +8,12 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 
-/// An event that does not borrow its endpoint, but keeps it open: for deferred handlers, and for other threads.
+/// An event that does not borrow its endpoint, but keeps it open: for deferred handlers, and for
+/// other threads.
 ///
-/// It gives its buffer back when it is dropped. An endpoint whose owner is dropped first closes when its last detached event is.
-/// [`DetachedEvent::attach`] turns it into an [`Event`] again, for a request to be answered.
+/// It gives its buffer back when it is dropped. An endpoint whose owner is dropped first closes
+/// when its last detached event is. [`DetachedEvent::attach`] turns it into an [`Event`] again, for
+/// a request to be answered.
 ///
 /// # Example
 ///

@@ -59,7 +59,8 @@ about_a_connection! {
     /// }
     /// ```
     Accepted
-    /// A peer that was silent for the keepalive time: see [`crate::Event::Keepalive`]. The connection stays as it is.
+    /// A peer that was silent for the keepalive time: see [`crate::Event::Keepalive`]. The
+    /// connection stays as it is.
     ///
     /// # Example
     ///
@@ -69,7 +70,8 @@ about_a_connection! {
     /// }
     /// ```
     Keepalive
-    /// A peer that has disconnected or died: see [`crate::Event::Disconnected`]. The program disconnects its side, too.
+    /// A peer that has disconnected or died: see [`crate::Event::Disconnected`]. The program
+    /// disconnects its side, too.
     ///
     /// # Example
     ///
@@ -79,8 +81,8 @@ about_a_connection! {
     /// }
     /// ```
     Disconnected
-    /// Memory of the peer that was imported by this connection, whose registration has ended: see [`crate::Event::ImportEnded`].
-    /// [`crate::Import::is_current`] tells which import it is.
+    /// Memory of the peer that was imported by this connection, whose registration has ended: see
+    /// [`crate::Event::ImportEnded`]. [`crate::Import::is_current`] tells which import it is.
     ///
     /// # Example
     ///
@@ -104,14 +106,16 @@ impl Completed<'_> {
     ///
     /// # Errors
     ///
-    /// It failed: a message may have been delivered all the same, and part of an RMA may have been copied.
+    /// It failed: a message may have been delivered all the same, and part of an RMA may have been
+    /// copied.
     #[inline]
     pub fn outcome(&self) -> Result<(), Failure> {
         self.0.outcome()
     }
 }
 
-/// A connect that has failed: see [`crate::Event::ConnectFailed`]. Its text is the reason, or the failure where no more is known.
+/// A connect that has failed: see [`crate::Event::ConnectFailed`]. Its text is the reason, or the
+/// failure where no more is known.
 ///
 /// # Example
 ///

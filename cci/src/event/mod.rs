@@ -23,7 +23,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// What an endpoint reports. It borrows a buffer of the endpoint until it is dropped: in any order, on any thread.
+/// What an endpoint reports. It borrows a buffer of the endpoint until it is dropped: in any order,
+/// on any thread.
 ///
 /// A connection request is accepted or rejected; dropping it unanswered rejects it.
 ///
@@ -63,7 +64,8 @@ pub enum Event<'e> {
     AcceptFailed(AcceptFailed<'e>),
     /// The peer was silent for the keepalive time.
     Keepalive(Keepalive<'e>),
-    /// The peer has disconnected or died; reported where [`crate::EndpointOptions::disconnect_events`] asks for it.
+    /// The peer has disconnected or died; reported where
+    /// [`crate::EndpointOptions::disconnect_events`] asks for it.
     Disconnected(Disconnected<'e>),
     /// An [`crate::Import`] is current no more.
     ImportEnded(ImportEnded<'e>),
@@ -148,7 +150,8 @@ impl<'e> Event<'e> {
         }
     }
 
-    /// Returns how the operation ended that the event reports: a send, an RMA, a connect or an accept. Other events succeed.
+    /// Returns how the operation ended that the event reports: a send, an RMA, a connect or an
+    /// accept. Other events succeed.
     ///
     /// # Errors
     ///
@@ -163,8 +166,8 @@ impl<'e> Event<'e> {
         }
     }
 
-    /// Returns why a connect failed, as a sentence, where more is known than [`Event::outcome`] tells: the peer's own words when it
-    /// refused the handshake, for one. `None` for other events.
+    /// Returns why a connect failed, as a sentence, where more is known than [`Event::outcome`]
+    /// tells: the peer's own words when it refused the handshake, for one. `None` for other events.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
         binding::reason(self.held().slot)
@@ -182,7 +185,8 @@ impl<'e> Event<'e> {
         }
     }
 
-    /// Returns the connection that the event is about; `None` for requests, and for connects and accepts that failed.
+    /// Returns the connection that the event is about; `None` for requests, and for connects and
+    /// accepts that failed.
     #[inline]
     #[must_use]
     pub fn connection(&self) -> Option<Connection> {
@@ -220,8 +224,8 @@ impl<'e> Event<'e> {
         }
     }
 
-    /// Makes the event outlive its borrow of the endpoint: the endpoint stays open until the result is dropped. Costs two locked
-    /// instructions.
+    /// Makes the event outlive its borrow of the endpoint: the endpoint stays open until the result
+    /// is dropped. Costs two locked instructions.
     #[must_use]
     pub fn detach(self) -> DetachedEvent {
         DetachedEvent::of(self)

@@ -5,7 +5,8 @@ use crate::connection::Connection;
 use cci_mem::view::View;
 use std::fmt;
 
-/// A received message: see [`crate::Event::Received`]. Its bytes stay where they arrived until it is dropped.
+/// A received message: see [`crate::Event::Received`]. Its bytes stay where they arrived until it
+/// is dropped.
 ///
 /// # Example
 ///
@@ -47,14 +48,16 @@ impl Received<'_> {
         self.len() == 0
     }
 
-    /// Returns the bytes in place, where their memory is private to this process: messages over `sock`, and those of `sm` up to 56
-    /// bytes. `None` where the peer could still write them; [`Received::view`] reads those safely.
+    /// Returns the bytes in place, where their memory is private to this process: messages over
+    /// `sock`, and those of `sm` up to 56 bytes. `None` where the peer could still write them;
+    /// [`Received::view`] reads those safely.
     #[inline]
     #[must_use]
     #[expect(unsafe_code, reason = "the bytes are read where the library has put them")]
     pub fn bytes(&self) -> Option<&[u8]> {
-        // SAFETY: the slot is given back only when this value is dropped, which the result borrows; until then the library does not
-        // write the payload, and programs reach it through this type only.
+        // SAFETY: the slot is given back only when this value is dropped, which the result borrows;
+        // until then the library does not write the payload, and programs reach it through this
+        // type only.
         unsafe { self.0.slot.private_payload() }
     }
 

@@ -7,7 +7,8 @@ use cci_proto::{Attribute, RequestError};
 use cci_transport::Peer;
 use std::fmt;
 
-/// A connection request: see [`crate::Event::Request`]. Answering it consumes it; dropping it rejects it.
+/// A connection request: see [`crate::Event::Request`]. Answering it consumes it; dropping it
+/// rejects it.
 ///
 /// # Example
 ///
@@ -50,17 +51,19 @@ impl<'e> Request<'e> {
         binding::peer(self.0.slot).ok().flatten()
     }
 
-    /// Accepts the request. One event, [`crate::Event::Accepted`] or [`crate::Event::AcceptFailed`], follows with `context`.
+    /// Accepts the request. One event, [`crate::Event::Accepted`] or
+    /// [`crate::Event::AcceptFailed`], follows with `context`.
     ///
     /// # Errors
     ///
-    /// No free send buffer, no memory, or the peer is gone; the request comes back and can be answered again.
+    /// No free send buffer, no memory, or the peer is gone; the request comes back and can be
+    /// answered again.
     pub fn accept(self, context: u64) -> Result<(), Unanswered<'e>> {
         self.answered(|slot| binding::accept(slot, context))
     }
 
-    /// Accepts the request on another endpoint of this process and of the same device: the client is sent there, and the event that
-    /// follows comes there.
+    /// Accepts the request on another endpoint of this process and of the same device: the client
+    /// is sent there, and the event that follows comes there.
     ///
     /// # Errors
     ///

@@ -5,9 +5,11 @@ use cci_proto::RequestError;
 use std::error::Error;
 use std::fmt;
 
-/// A connection request whose answer was refused, and why. The request can be answered again; dropping it rejects it.
+/// A connection request whose answer was refused, and why. The request can be answered again;
+/// dropping it rejects it.
 ///
-/// Converts into `Box<dyn Error>`, so that `?` on an answer rejects the request and ends the function.
+/// Converts into `Box<dyn Error>`, so that `?` on an answer rejects the request and ends the
+/// function.
 ///
 /// # Example
 ///

@@ -1,7 +1,8 @@
-//! One slot of an endpoint: the event as C programs read it, its state, and room for a small message.
+//! One slot of an endpoint: the event as C programs read it, its state, and room for a small
+//! message.
 //!
-//! All fields are atomics, so that a stale pointer can be looked at safely; under the endpoint's lock they are used with
-//! relaxed order, which costs nothing.
+//! All fields are atomics, so that a stale pointer can be looked at safely; under the endpoint's
+//! lock they are used with relaxed order, which costs nothing.
 
 #[cfg(not(loom))]
 use crate::region::Zeroed;
@@ -120,8 +121,8 @@ impl<C: Sync, E: Sync> Slot<C, E> {
         [self.second.load(Ordering::Relaxed), self.third.load(Ordering::Relaxed)]
     }
 
-    /// Fills in the event. For kinds whose second word is the address of a payload, that word becomes 0: an address comes from
-    /// [`Slot::fill_inline`] and [`Slot::fill_payload`] only.
+    /// Fills in the event. For kinds whose second word is the address of a payload, that word
+    /// becomes 0: an address comes from [`Slot::fill_inline`] and [`Slot::fill_payload`] only.
     #[inline(always)]
     pub fn fill(&self, kind: u32, detail: u32, words: [u64; 2]) {
         let address = if has_payload(kind) { 0 } else { words[0] };
@@ -135,8 +136,8 @@ impl<C: Sync, E: Sync> Slot<C, E> {
         self.third.store(words[1], Ordering::Relaxed);
     }
 
-    /// Fills in an event whose payload of `len` bytes came in a frame's body, copied into the slot with a zero byte after it. `body`
-    /// gives the words in use, and is asked once for each.
+    /// Fills in an event whose payload of `len` bytes came in a frame's body, copied into the slot
+    /// with a zero byte after it. `body` gives the words in use, and is asked once for each.
     #[inline(always)]
     pub fn fill_inline(&self, kind: u32, len: usize, third: u64, body: impl Fn(usize) -> u64) {
         let len = len.min(BODY);
@@ -144,7 +145,8 @@ impl<C: Sync, E: Sync> Slot<C, E> {
         for (at, word) in self.inline[..whole].iter().enumerate() {
             word.store(body(at), Ordering::Relaxed);
         }
-        // The bytes from `len` to the end of its word are the peer's; the program prints text, so a zero ends it.
+        // The bytes from `len` to the end of its word are the peer's; the program prints text, so a
+        // zero ends it.
         let last = if rest == 0 { 0 } else { u64::from_le(body(whole).to_le() & ((1 << (8 * rest)) - 1)) };
         self.inline[whole].store(last, Ordering::Relaxed);
         let address = self.inline.as_ptr().expose_provenance() as u64;
@@ -155,11 +157,12 @@ impl<C: Sync, E: Sync> Slot<C, E> {
     ///
     /// # Safety
     ///
-    /// `len` bytes stay readable and writable at `payload`, and one more readable, until the slot has been returned. With
-    /// [`Access::Private`] nobody but the program writes them meanwhile.
+    /// `len` bytes stay readable and writable at `payload`, and one more readable, until the slot
+    /// has been returned. With [`Access::Private`] nobody but the program writes them meanwhile.
     #[inline]
     pub unsafe fn fill_payload(&self, kind: u32, payload: *mut u8, access: Access, len: u32, third: u64) {
-        // The room for a small message is free: it has the access, and no address of its own stands in the event.
+        // The room for a small message is free: it has the access, and no address of its own stands
+        // in the event.
         self.inline[0].store(access as u64, Ordering::Relaxed);
         self.set(kind, len, [payload.expose_provenance() as u64, third]);
     }
@@ -175,8 +178,9 @@ impl<C: Sync, E: Sync> Slot<C, E> {
         (std::ptr::with_exposed_provenance(address), self.detail() as usize)
     }
 
-    /// Copies the first bytes of a borrowed event's payload, and returns their number: 0 for an event without payload. Aligned
-    /// words of 8 bytes are read whole, whoever writes them meanwhile.
+    /// Copies the first bytes of a borrowed event's payload, and returns their number: 0 for an
+    /// event without payload. Aligned words of 8 bytes are read whole, whoever writes them
+    /// meanwhile.
     #[cfg(not(loom))]
     #[must_use]
     pub fn copy_payload(&self, target: &mut [u8]) -> usize {
@@ -198,17 +202,18 @@ impl<C: Sync, E: Sync> Slot<C, E> {
     #[must_use]
     pub unsafe fn view(&self) -> View<'_> {
         let (start, len) = self.payload();
-        // SAFETY: readable by the contract of `fill_payload`, or in this slot, until the event is returned.
+        // SAFETY: readable by the contract of `fill_payload`, or in this slot, until the event is
+        // returned.
         unsafe { View::new(start, len) }
     }
 
-    /// The payload of a borrowed event as a slice, where its memory is private to this process; empty for an event without one.
-    /// None: a peer could write it.
+    /// The payload of a borrowed event as a slice, where its memory is private to this process;
+    /// empty for an event without one. None: a peer could write it.
     ///
     /// # Safety
     ///
-    /// The event is borrowed, is returned only after the last use of the slice, and nobody in this process writes the payload
-    /// meanwhile.
+    /// The event is borrowed, is returned only after the last use of the slice, and nobody in this
+    /// process writes the payload meanwhile.
     #[cfg(not(loom))]
     #[inline]
     #[must_use]
@@ -221,8 +226,8 @@ impl<C: Sync, E: Sync> Slot<C, E> {
         if !is_inline && self.inline[0].load(Ordering::Relaxed) != Access::Private as u64 {
             return None;
         }
-        // SAFETY: readable by the contract of `fill_payload`, or in this slot; nobody writes, by the contract of this function and
-        // by `Access::Private`.
+        // SAFETY: readable by the contract of `fill_payload`, or in this slot; nobody writes, by
+        // the contract of this function and by `Access::Private`.
         Some(unsafe { std::slice::from_raw_parts(start, len) })
     }
 

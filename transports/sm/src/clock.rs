@@ -13,7 +13,8 @@ pub(crate) fn precise_now() -> u64 {
     millis(ClockId::Monotonic)
 }
 
-/// The clock, in whole milliseconds that have not begun yet: a timeout that counts from there is never early.
+/// The clock, in whole milliseconds that have not begun yet: a timeout that counts from there is
+/// never early.
 pub(crate) fn precise_next() -> u64 {
     precise_now() + 1
 }

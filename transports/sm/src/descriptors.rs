@@ -46,8 +46,8 @@ struct Watched {
     lanes: u32,
 }
 
-/// What a call inside waits on: as the handle, but without the events of the program, which nobody takes meanwhile, and without
-/// the listener, which can wait.
+/// What a call inside waits on: as the handle, but without the events of the program, which nobody
+/// takes meanwhile, and without the listener, which can wait.
 struct Quiet {
     epoll: OwnedFd,
     event: OwnedFd,
@@ -79,7 +79,8 @@ impl Drop for Control {
     }
 }
 
-/// Whether a child of this process has the name: it was made without the handlers of `fork`, and keeps a copy of the listener.
+/// Whether a child of this process has the name: it was made without the handlers of `fork`, and
+/// keeps a copy of the listener.
 fn is_held_by_child(address: Address) -> bool {
     let name = format!("@cci-sm/{}/{}", address.pid, address.id);
     child_holds("/proc/net/unix", |columns| match columns {
@@ -138,8 +139,8 @@ impl Control {
         self.set.handle()
     }
 
-    /// The process at the other end of a socket, if it belongs to our user; else why it is no peer. While a process lives nobody else has
-    /// its number, unless that is 0: then it has none here.
+    /// The process at the other end of a socket, if it belongs to our user; else why it is no peer.
+    /// While a process lives nobody else has its number, unless that is 0: then it has none here.
     pub(crate) fn peer_of(&self, socket: &OwnedFd) -> std::result::Result<Arc<Peer>, String> {
         let no_peer = |errno: Errno| format!("the kernel does not tell which process listens there: {errno}");
         let about = sys::credentials(socket).map_err(no_peer)?;
@@ -159,7 +160,8 @@ impl Control {
         })
     }
 
-    /// Watches a lane's socket and its peer's life. [`Control::forget_lane`] follows, even if this fails.
+    /// Watches a lane's socket and its peer's life. [`Control::forget_lane`] follows, even if this
+    /// fails.
     pub(crate) fn watch_lane(&mut self, number: u32, socket: &OwnedFd, peer: &Arc<Peer>) -> Result<()> {
         let flags = EventFlags::IN | EventFlags::RDHUP;
         let known = self.peers.iter_mut().find(|known| Arc::ptr_eq(&known.peer, peer));
@@ -186,7 +188,8 @@ impl Control {
         let _ = self.set.rewatch(socket, SOCKET | u64::from(number), flags);
     }
 
-    /// Stops watching a lane, and hangs up. Closing would not suffice where a forked child still has the descriptors.
+    /// Stops watching a lane, and hangs up. Closing would not suffice where a forked child still
+    /// has the descriptors.
     pub(crate) fn forget_lane(&mut self, socket: &OwnedFd, peer: &Arc<Peer>) {
         // One way only: whether the peer hangs up must still be seen while it copies.
         let _ = shutdown(socket, Shutdown::Write);
@@ -238,8 +241,8 @@ impl Control {
         }
     }
 
-    /// Fills in what is ready now. The vector is the caller's to use again, so that a look allocates nothing. True: more may be
-    /// ready than one look finds.
+    /// Fills in what is ready now. The vector is the caller's to use again, so that a look
+    /// allocates nothing. True: more may be ready than one look finds.
     pub(crate) fn ready(&self, found: &mut Vec<Ready>) -> bool {
         found.clear();
         let mut events = [PollSet::NO_EVENT; 32];

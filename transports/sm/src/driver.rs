@@ -54,8 +54,8 @@ fn probe() -> Option<String> {
     first_refusal(&[("sealed memory files (memfd_create)", segment), ("abstract Unix sockets", socket)])
 }
 
-/// A sentence about the first step that the system refuses. A shortage that may pass is no refusal: opening an endpoint says
-/// so itself.
+/// A sentence about the first step that the system refuses. A shortage that may pass is no refusal:
+/// opening an endpoint says so itself.
 fn first_refusal(steps: &[(&str, Step)]) -> Option<String> {
     steps.iter().find_map(|(what, step)| match step() {
         Ok(()) | Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => None,

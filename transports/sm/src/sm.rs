@@ -7,7 +7,8 @@ use cci_transport::Readiness;
 
 /// No lane has this number.
 pub(crate) const NO_LANE: u32 = u32::MAX;
-/// A program that spins reads the clock once in so many empty calls. Divides every other interval of empty calls.
+/// A program that spins reads the clock once in so many empty calls. Divides every other interval
+/// of empty calls.
 pub(crate) const SPINS: u32 = 8;
 
 /// An endpoint's shared-memory side.
@@ -19,11 +20,13 @@ pub struct Sm {
     pub(crate) vacant: Vec<u32>,
     /// Numbers of the lanes that every call polls.
     pub(crate) hot: Vec<u32>,
-    /// The lane that every call polls, if it is the only one, usable, and a call has nothing else to do than to take its messages.
-    /// [`NO_LANE`] as soon as that may have changed: every operation but a poll and a message that is published at once says so, and
-    /// a poll that goes the long way finds out.
+    /// The lane that every call polls, if it is the only one, usable, and a call has nothing else
+    /// to do than to take its messages. [`NO_LANE`] as soon as that may have changed: every
+    /// operation but a poll and a message that is published at once says so, and a poll that goes
+    /// the long way finds out.
     pub(crate) sole: u32,
-    /// The lane into which the last message was published at once, if nothing but messages has passed since. [`NO_LANE`] as for `sole`.
+    /// The lane into which the last message was published at once, if nothing but messages has
+    /// passed since. [`NO_LANE`] as for `sole`.
     pub(crate) clear: u32,
     /// Numbers of the lanes that the clock looks at.
     pub(crate) timed: Vec<u32>,
@@ -39,7 +42,8 @@ pub struct Sm {
     pub(crate) readiness: Readiness,
     /// Empty calls.
     pub(crate) calls: u32,
-    /// The last [`SPINS`] empty calls took less than a tick of the coarse clock, so that the next ones do without it.
+    /// The last [`SPINS`] empty calls took less than a tick of the coarse clock, so that the next
+    /// ones do without it.
     pub(crate) spins: bool,
     /// What the clock said when these began.
     pub(crate) last_tick: u64,

@@ -1,5 +1,5 @@
-//! What of this transport needs `unsafe` beside the lane's segment: copying to and from other processes, and who is at the other end
-//! of a socket.
+//! What of this transport needs `unsafe` beside the lane's segment: copying to and from other
+//! processes, and who is at the other end of a socket.
 
 use cci_mem::address_space::Tag;
 use cci_mem::memory::Memory;
@@ -71,10 +71,12 @@ impl<'s> Mapped<'s> {
     }
 }
 
-/// Copies between `local` and `remote` in the address space of process `pid` that has this tag, going on where the kernel stops early.
+/// Copies between `local` and `remote` in the address space of process `pid` that has this tag,
+/// going on where the kernel stops early.
 ///
-/// A call takes hold of the peer's address space as it begins, and begins with the tag of the one that has the registration. When
-/// the peer executes another program, a call that is under way goes on in the old address space, and the next one fails.
+/// A call takes hold of the peer's address space as it begins, and begins with the tag of the one
+/// that has the registration. When the peer executes another program, a call that is under way goes
+/// on in the old address space, and the next one fails.
 pub(crate) fn process_copy(pid: i32, tag: Tag, way: Way, local: Local<'_>, remote: usize) -> Result<(), CopyError> {
     let mut done = 0;
     while done < local.len {
@@ -91,13 +93,14 @@ pub(crate) fn process_copy(pid: i32, tag: Tag, way: Way, local: Local<'_>, remot
 
 /// One call of the kernel; says how many bytes it has copied, which may be fewer than asked.
 ///
-/// The tag is copied first, onto itself or to here. So a process that has another program by now, or another process that has the
-/// number, fails the call before its first byte, however long ago the caller looked.
+/// The tag is copied first, onto itself or to here. So a process that has another program by now,
+/// or another process that has the number, fails the call before its first byte, however long ago
+/// the caller looked.
 ///
 /// # Safety
 ///
-/// The `len` bytes at `local` are registered memory of this process, or memory that nobody else uses. Unmapped addresses are an
-/// error, not a fault.
+/// The `len` bytes at `local` are registered memory of this process, or memory that nobody else
+/// uses. Unmapped addresses are an error, not a fault.
 unsafe fn copy_once(
     pid: i32,
     tag: Tag,
@@ -110,7 +113,8 @@ unsafe fn copy_once(
     let here = [tag_here, libc::iovec { iov_base: std::ptr::with_exposed_provenance_mut(local), iov_len: len }];
     let [tag_there, remote] = [tag.address, remote].map(std::ptr::without_provenance_mut);
     let there = [libc::iovec { iov_base: tag_there, iov_len: TAG_LEN }, libc::iovec { iov_base: remote, iov_len: len }];
-    // SAFETY: two vectors each way; the kernel checks the ranges, `word` is ours, and the caller vouches for the other local one.
+    // SAFETY: two vectors each way; the kernel checks the ranges, `word` is ours, and the caller
+    // vouches for the other local one.
     let copied = unsafe {
         match way {
             Way::Read => libc::process_vm_readv(pid, here.as_ptr(), 2, there.as_ptr(), 2, 0),
@@ -127,7 +131,8 @@ unsafe fn copy_once(
     }
 }
 
-/// Copies the tag alone: whether process `pid` has this address space, and may be copied to and from.
+/// Copies the tag alone: whether process `pid` has this address space, and may be copied to and
+/// from.
 pub(crate) fn copy_tag(pid: i32, tag: Tag, way: Way) -> Result<(), CopyError> {
     // SAFETY: no bytes but the tag.
     unsafe { copy_once(pid, tag, way, (0, 0), tag.address) }.map(drop)
@@ -143,12 +148,14 @@ fn last_error() -> Errno {
 #[inline]
 pub(crate) fn direct_copy(way: Way, local: Local<'_>, remote: Mapped<'_>) {
     let (source, target, len) = ends(way, local, remote);
-    // SAFETY: `local` borrows memory whose maker has promised that it is mapped and used knowing that others write it, `remote` a
-    // mapping; both are checked to be inside. They may overlap when an endpoint copies within one allocation.
+    // SAFETY: `local` borrows memory whose maker has promised that it is mapped and used knowing
+    // that others write it, `remote` a mapping; both are checked to be inside. They may overlap
+    // when an endpoint copies within one allocation.
     unsafe { std::ptr::copy(source, target, len) };
 }
 
-/// As [`direct_copy`], past the caches: for a piece of a transfer that is too large to stay in them.
+/// As [`direct_copy`], past the caches: for a piece of a transfer that is too large to stay in
+/// them.
 pub(crate) fn streaming_copy(way: Way, local: Local<'_>, remote: Mapped<'_>) {
     let (source, target, len) = ends(way, local, remote);
     let overlap = source.addr().abs_diff(target.addr()) < len;
@@ -186,7 +193,8 @@ impl Peer {
         matches!(poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&now)), Ok(1..))
     }
 
-    /// Whether the process has ended or, by its socket, has closed its endpoint or executed another program. It copies nothing then.
+    /// Whether the process has ended or, by its socket, has closed its endpoint or executed another
+    /// program. It copies nothing then.
     pub(crate) fn is_gone(&self, socket: &OwnedFd) -> bool {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -195,7 +203,8 @@ impl Peer {
     }
 }
 
-/// Number and user of the process at the other end, as the kernel noted them when the two connected.
+/// Number and user of the process at the other end, as the kernel noted them when the two
+/// connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Credentials {
     /// As of [`Peer`].

@@ -82,13 +82,13 @@ fn of_environment(arguments: &[(String, String)]) -> Vec<(String, String)> {
 }
 
 impl Sock {
-    /// Opens an endpoint's socket. `arguments`: the keys of its device ([`DRIVER`]); `service`: the port, which stands above the
-    /// key `port`.
+    /// Opens an endpoint's socket. `arguments`: the keys of its device ([`DRIVER`]); `service`: the
+    /// port, which stands above the key `port`.
     ///
     /// # Errors
     ///
-    /// A key's value or the service is wrong, the port is in use, the interface is down or has no address, or descriptors
-    /// are short.
+    /// A key's value or the service is wrong, the port is in use, the interface is down or has no
+    /// address, or descriptors are short.
     pub fn open(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
         let settings = Settings::parse(arguments, service)?;
         let system = |source: Errno| OpenError::system("cannot make the descriptors of a sock endpoint", source);

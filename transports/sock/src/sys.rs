@@ -64,7 +64,8 @@ impl<const N: usize> Control<N> {
         header.cmsg_len = whole as _;
         header.cmsg_level = level;
         header.cmsg_type = kind;
-        // SAFETY: `header_bytes` has room for a header and more; unaligned writes need no alignment.
+        // SAFETY: `header_bytes` has room for a header and more; unaligned writes need no
+        // alignment.
         unsafe { header_bytes.as_mut_ptr().cast::<libc::cmsghdr>().write_unaligned(header) };
         header_bytes[start..start + bytes.len()].copy_from_slice(bytes);
         used + space

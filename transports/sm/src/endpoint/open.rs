@@ -39,14 +39,17 @@ impl Settings {
 }
 
 impl Sm {
-    /// Opens an endpoint's shared-memory side. `arguments`: the keys of its device; `service`: "PID/ID".
+    /// Opens an endpoint's shared-memory side. `arguments`: the keys of its device; `service`:
+    /// "PID/ID".
     ///
     /// # Errors
     ///
-    /// A key's value is wrong, the service is taken or malformed, or memory or descriptors are short.
+    /// A key's value is wrong, the service is taken or malformed, or memory or descriptors are
+    /// short.
     pub fn open(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
         let settings = Settings::parse(arguments, service)?;
-        // It reads a file: here, and not within the first large RMA, which is no cancellation point.
+        // It reads a file: here, and not within the first large RMA, which is no cancellation
+        // point.
         cci_mem::streaming::threshold();
         let system = |source: rustix::io::Errno| OpenError::system("cannot open an sm endpoint", source);
         let [first_id, second_id, first_key, second_key] = random().map_err(system)?;

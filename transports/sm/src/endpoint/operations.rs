@@ -69,8 +69,8 @@ impl Sm {
         self.find_sole();
     }
 
-    /// As [`Transport::post`], with a SEND event or silently, of a message of whole words or of any length. Whole words need fewer
-    /// registers.
+    /// As [`Transport::post`], with a SEND event or silently, of a message of whole words or of any
+    /// length. Whole words need fewer registers.
     #[inline(never)]
     fn post_as<const SILENT: bool, const WHOLE: bool>(
         &mut self,
@@ -93,7 +93,8 @@ impl Sm {
         self.post_any::<SILENT>(message, context, connection, core)
     }
 
-    /// The lane of a connection, if a message of so many bytes rides in an entry of it and nothing waits there.
+    /// The lane of a connection, if a message of so many bytes rides in an entry of it and nothing
+    /// waits there.
     #[inline(always)]
     fn clear_lane(&mut self, connection: &'static Connection, bytes: usize) -> Option<&mut Lane> {
         let number = connection.lane.load(Ordering::Relaxed);
@@ -107,7 +108,8 @@ impl Sm {
         (bytes <= BODY).then_some(lane)
     }
 
-    /// As [`Sm::post_as`], whatever is in the way. Last there, with the same arguments, so that the fast path needs no stack.
+    /// As [`Sm::post_as`], whatever is in the way. Last there, with the same arguments, so that the
+    /// fast path needs no stack.
     #[inline(never)]
     fn post_any<const SILENT: bool>(
         &mut self,
@@ -128,7 +130,8 @@ impl Sm {
         Some((number, pending))
     }
 
-    /// Waits until no living peer copies to or from this registration, or from any. Names a peer that goes on for longer than `limit`.
+    /// Waits until no living peer copies to or from this registration, or from any. Names a peer
+    /// that goes on for longer than `limit`.
     pub(crate) fn wait_for_copies(&self, announced: Option<u64>, limit: Duration) -> Result<(), String> {
         let begin = Instant::now();
         while let Some(lane) = self.lanes.iter().flatten().find(|lane| lane.is_copying(announced)) {

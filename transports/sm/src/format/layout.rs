@@ -30,7 +30,8 @@ pub(crate) const RNR: usize = 68;
 pub(crate) const HAZARD: usize = 128;
 pub(crate) const WAIT: usize = 192;
 pub(crate) const GRANTS: usize = 256;
-/// Bytes of these words: those of both directions share a page, so that an idle lane takes no more pages than it must.
+/// Bytes of these words: those of both directions share a page, so that an idle lane takes no more
+/// pages than it must.
 const WORDS: usize = 2048;
 /// Bytes of a ring. The rings follow the words.
 const RING_BYTES: usize = ENTRIES * size_of::<Entry>();
@@ -51,8 +52,9 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// For messages of up to `max_send_size` bytes, and for connection requests: room for the zero byte after them, in whole
-    /// lines, and an odd number of these, so that slots do not fall on the same sets of a cache.
+    /// For messages of up to `max_send_size` bytes, and for connection requests: room for the zero
+    /// byte after them, in whole lines, and an odd number of these, so that slots do not fall on
+    /// the same sets of a cache.
     pub(crate) fn new(max_send_size: u32) -> Self {
         let lines = ((max_send_size as usize).max(CONN_REQ_LEN) + 1).div_ceil(64) | 1;
         Self { stride: lines * 64 }

@@ -1,4 +1,5 @@
-//! What both sides of a lane agree on: names, the layout of the segment and of its frames, packets of the socket.
+//! What both sides of a lane agree on: names, the layout of the segment and of its frames, packets
+//! of the socket.
 
 pub(crate) mod address;
 pub(crate) mod layout;

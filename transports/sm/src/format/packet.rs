@@ -16,9 +16,11 @@ use std::mem::MaybeUninit;
 pub(crate) const PACKET: usize = 160;
 const MAGIC: u64 = 0x0031_6d73_2d69_6363;
 const TEXT: usize = 64;
-/// Descriptors that one packet may carry; more are closed by the kernel and the packet counts as truncated.
+/// Descriptors that one packet may carry; more are closed by the kernel and the packet counts as
+/// truncated.
 const MAX_FDS: usize = 3;
-/// Bytes that a peer may leave unread, as asked for: the kernel doubles them, and counts some 768 for a packet.
+/// Bytes that a peer may leave unread, as asked for: the kernel doubles them, and counts some 768
+/// for a packet.
 const UNREAD: usize = 8192;
 const FEATURE_MEMBARRIER: u32 = 1;
 
@@ -183,8 +185,8 @@ fn put64(bytes: &mut [u8], at: usize, value: u64) {
     bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
 }
 
-/// Limits how much a peer can leave unread, to about 20 packets. Descriptors under way count for the whole user, and the kernel sends no
-/// more when there are too many.
+/// Limits how much a peer can leave unread, to about 20 packets. Descriptors under way count for
+/// the whole user, and the kernel sends no more when there are too many.
 pub(crate) fn limit_unread(socket: impl AsFd) {
     let _ = rustix::net::sockopt::set_socket_send_buffer_size(socket, UNREAD);
 }

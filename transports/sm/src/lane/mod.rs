@@ -59,9 +59,11 @@ pub(crate) struct Lane {
     pub(crate) peer: Option<Arc<Peer>>,
     /// The tag of the peer's address space.
     pub(crate) tag: Tag,
-    /// The peer has closed its socket or died: it copies nothing any more, whatever its announcement says.
+    /// The peer has closed its socket or died: it copies nothing any more, whatever its
+    /// announcement says.
     pub(crate) gone: bool,
-    /// The address that this side connected to. A peer's own word is not taken for it, or it could have connections that are meant for others.
+    /// The address that this side connected to. A peer's own word is not taken for it, or it could
+    /// have connections that are meant for others.
     pub(crate) address: Option<Address>,
     pub(crate) peer_uri: String,
     pub(crate) wire: Option<Wire>,
@@ -244,7 +246,8 @@ impl Lane {
 
     #[cold]
     pub(crate) fn wake(&self) {
-        // First: a peer that polls sees the hint at once, and the wake-up when it next looks at its descriptors.
+        // First: a peer that polls sees the hint at once, and the wake-up when it next looks at its
+        // descriptors.
         if let Some(doorbell) = &self.doorbell {
             hints::set(doorbell.page.words64(0, hints::WORDS), doorbell.bit);
         }
@@ -264,7 +267,8 @@ impl Lane {
         self.wake_producer();
     }
 
-    /// Breaks a connection: its operations end with `failure`, the program is told as it asked, the table forgets it.
+    /// Breaks a connection: its operations end with `failure`, the program is told as it asked, the
+    /// table forgets it.
     pub(crate) fn break_connection(
         &mut self,
         state: &mut EndpointState,

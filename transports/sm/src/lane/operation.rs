@@ -106,7 +106,8 @@ pub(crate) struct Relay {
     last: u32,
     /// The operation that this side began and that is open.
     pub(crate) current: Option<u32>,
-    /// The read that this side began: its number, where the next byte goes, and how many are missing.
+    /// The read that this side began: its number, where the next byte goes, and how many are
+    /// missing.
     pub(crate) reading: Option<Reading>,
     /// How the current operation ended.
     pub(crate) result: Option<Result<(), Failure>>,

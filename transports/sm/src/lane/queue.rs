@@ -84,12 +84,14 @@ pub(crate) enum Turn {
 pub(crate) struct OperationQueue {
     /// Messages and RMAs that wait, in order.
     operations: VecDeque<Op>,
-    /// Large messages for which the peer is to give memory: nothing waits for them but what they hold.
+    /// Large messages for which the peer is to give memory: nothing waits for them but what they
+    /// hold.
     parked: Vec<Op>,
     /// Large messages whose peer is not asked while it is asked for so many others.
     unasked: VecDeque<Op>,
     holds: Vec<Hold>,
-    /// Control frames and answers that wait. They go first: an operation may wait for the peer's answer, and the peer for ours.
+    /// Control frames and answers that wait. They go first: an operation may wait for the peer's
+    /// answer, and the peer for ours.
     answers: VecDeque<Op>,
     /// How many of the answers are replies.
     replies: usize,
@@ -197,7 +199,8 @@ impl OperationQueue {
         }
     }
 
-    /// Has a large message go on, whose peer has answered. It goes before those that are still to ask, which wait while many have.
+    /// Has a large message go on, whose peer has answered. It goes before those that are still to
+    /// ask, which wait while many have.
     pub(crate) fn resume(&mut self, pending: Box<Pending>) {
         let asks = |op: &Op| matches!(op, Op::Rma(first) if first.stage == Stage::Ask);
         let at = self.operations.iter().position(asks).unwrap_or(self.operations.len());
@@ -244,7 +247,8 @@ impl OperationQueue {
         self.answers.push_back(op);
     }
 
-    /// Takes what goes next. It is [ended](OperationQueue::end) or [put back](OperationQueue::put_back).
+    /// Takes what goes next. It is [ended](OperationQueue::end) or [put
+    /// back](OperationQueue::put_back).
     pub(crate) fn take(&mut self) -> Option<(Op, Turn)> {
         match self.answers.pop_front() {
             Some(op) => Some((op, Turn::Answer)),

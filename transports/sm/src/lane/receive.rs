@@ -20,8 +20,8 @@ pub(crate) fn take_recv(core: &mut Core, released: &mut Released) -> Option<&'st
 }
 
 impl Lane {
-    /// How many frames to take in one call. The line after a lone frame is still its producer's: a look at it would hold up
-    /// whatever follows, an answer above all, until that line has come.
+    /// How many frames to take in one call. The line after a lone frame is still its producer's: a
+    /// look at it would hold up whatever follows, an answer above all, until that line has come.
     #[inline]
     pub(crate) fn budget(&self) -> u32 {
         if self.wire.as_ref().is_some_and(|wire| wire.consumer.is_streaming()) { BURST } else { 1 }
@@ -82,7 +82,8 @@ impl Lane {
         self.lent as usize * 4 >= limit
     }
 
-    /// Whether the slots that are free are for lanes that want them and come before this one; `taken`: frames of its turn so far.
+    /// Whether the slots that are free are for lanes that want them and come before this one;
+    /// `taken`: frames of its turn so far.
     #[cold]
     fn makes_way(&mut self, state: &mut EndpointState, core: &Core, kind: u8, taken: u32) -> bool {
         if !matches!(kind, kind::MESSAGE | kind::MESSAGE_SLOT | kind::CONNECT | kind::LANDED) {
@@ -104,8 +105,8 @@ impl Lane {
         }
     }
 
-    /// No slot is free for what lies in the ring, or others go first: says so to the sender, and has the program's next return
-    /// tell us. True: to be tried once more.
+    /// No slot is free for what lies in the ring, or others go first: says so to the sender, and
+    /// has the program's next return tell us. True: to be tried once more.
     #[cold]
     fn refuse(&mut self, state: &mut EndpointState, core: &mut Core) -> bool {
         self.held_back = true;
@@ -124,7 +125,8 @@ impl Lane {
         }
         core.set_starving(true);
         core.publish_gauges();
-        // Against the light fence in giving an event back: either it tells us, or the next look finds its slot.
+        // Against the light fence in giving an event back: either it tells us, or the next look
+        // finds its slot.
         state.pairing.heavy_here();
         true
     }
@@ -244,7 +246,8 @@ impl Lane {
         Ok(true)
     }
 
-    /// Whether a call would get on with what the peer has published: with its frames, or with the end of a lane whose peer is gone.
+    /// Whether a call would get on with what the peer has published: with its frames, or with the
+    /// end of a lane whose peer is gone.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
         let published = || self.wire.as_ref().is_some_and(|wire| wire.has_frame());

@@ -1,8 +1,8 @@
 //! Messages that a program writes straight into a payload slot of the lane.
 //!
-//! A room is a granted slot that this side has taken. It is published by its entry, in the order of all that is sent, or put back.
-//! What the lane cannot take at once is copied out of the slot and waits as any other message does, so that no queued message
-//! keeps a slot from those before it.
+//! A room is a granted slot that this side has taken. It is published by its entry, in the order of
+//! all that is sent, or put back. What the lane cannot take at once is copied out of the slot and
+//! waits as any other message does, so that no queued message keeps a slot from those before it.
 
 use crate::format::layout::{kind, pair};
 use crate::lane::state::EndpointState;
@@ -15,7 +15,8 @@ use cci_proto::SendError;
 use cci_transport::{Connection, Core, Message, Posted, Slot};
 
 impl Lane {
-    /// Takes a slot for a message of so many bytes. None: it is short enough for an entry, or slots are short.
+    /// Takes a slot for a message of so many bytes. None: it is short enough for an entry, or slots
+    /// are short.
     pub(crate) fn reserve(&mut self, state: &mut EndpointState, len: usize) -> Option<(u32, Memory)> {
         if len <= BODY || self.phase != Phase::Ready {
             return None;
@@ -75,7 +76,8 @@ impl Lane {
 }
 
 impl Wire {
-    /// Publishes the message in a slot that a program has filled, and counts it. There is room for an entry.
+    /// Publishes the message in a slot that a program has filled, and counts it. There is room for
+    /// an entry.
     fn publish_filled(&mut self, core: &Core, word: u32, slot: u32, len: usize) {
         self.end_message(slot, len);
         let header = Header { kind: kind::MESSAGE_SLOT, len: 0, word };

@@ -33,7 +33,8 @@ impl Wire {
         Ok(true)
     }
 
-    /// Publishes a message that rides in its entry, and counts it. There is ample room. True: the peer must be woken.
+    /// Publishes a message that rides in its entry, and counts it. There is ample room. True: the
+    /// peer must be woken.
     #[inline(always)]
     pub(crate) fn push_message(&mut self, core: &Core, cell: &Connection, message: Source<'_>) -> bool {
         #[expect(clippy::cast_possible_truncation, reason = "at most BODY")]
@@ -151,8 +152,8 @@ impl Lane {
         self.is_free(state, core) && !self.queue.is_held(cell)
     }
 
-    /// Messages that wait go first, as far as there is room: a program that only sends would otherwise fill the queue while the ring
-    /// runs empty.
+    /// Messages that wait go first, as far as there is room: a program that only sends would
+    /// otherwise fill the queue while the ring runs empty.
     #[inline(never)]
     fn is_free_after_others(&mut self, state: &mut EndpointState, core: &mut Core) -> bool {
         if self.queue.front_message().is_some()
@@ -223,8 +224,8 @@ impl Lane {
             message.copy_to(&mut buffer);
             QueuedPayload::Buffer(buffer)
         };
-        // The clock is read only where it will be asked for; `options_changed` makes up for it. The coarse one would let the
-        // timeout come early.
+        // The clock is read only where it will be asked for; `options_changed` makes up for it. The
+        // coarse one would let the timeout come early.
         let timed = cell.send_timeout.load(Ordering::Relaxed) > 0;
         let since = if timed { crate::clock::precise_next() } else { NEVER };
         let waiting = QueuedMessage { cell, slot, posted, data, len: message.len(), since };
@@ -272,8 +273,8 @@ impl Lane {
         self.check_answers(state);
     }
 
-    /// A peer that asks and asks and takes no answer is not one of ours. What this side asks for does not count: a peer that is stopped
-    /// for a while cannot take it.
+    /// A peer that asks and asks and takes no answer is not one of ours. What this side asks for
+    /// does not count: a peer that is stopped for a while cannot take it.
     pub(crate) fn check_answers(&mut self, state: &mut EndpointState) {
         if self.queue.has_too_many_replies() {
             state.protocol_errors.push(self.number);

@@ -103,7 +103,8 @@ impl Lane {
         }
     }
 
-    /// Shows the large messages that wait for memory of the peer: each waits a little, so only those that a look finds.
+    /// Shows the large messages that wait for memory of the peer: each waits a little, so only
+    /// those that a look finds.
     pub(crate) fn show_parked(&mut self, core: &mut Core, now: u64) {
         let count = self.queue.parked();
         if count == 0 {

@@ -14,7 +14,8 @@ use cci_transport::{Connection, Core, ExpectedClients, PendingEvents, Slot};
 use rustix::fd::BorrowedFd;
 use std::collections::VecDeque;
 
-/// What all lanes of an endpoint share. The endpoint has it beside its lanes, so that a lane can be lent with it.
+/// What all lanes of an endpoint share. The endpoint has it beside its lanes, so that a lane can be
+/// lent with it.
 pub(crate) struct EndpointState {
     pub(crate) uri: String,
     /// Random number of this endpoint, so that a peer knows it from others.
@@ -57,8 +58,8 @@ pub(crate) struct EndpointState {
     pub(crate) spilled_free: Vec<u32>,
     /// Lanes that refuse what lies in their ring.
     pub(crate) refusing: u32,
-    /// Lanes with less than a quarter of the receive slots that found none free, and have got none since: they get those that
-    /// become free, in this order.
+    /// Lanes with less than a quarter of the receive slots that found none free, and have got none
+    /// since: they get those that become free, in this order.
     pub(crate) wanting: VecDeque<u32>,
     /// Peers wait for memory for large messages.
     pub(crate) landings_wait: bool,
@@ -97,7 +98,8 @@ impl EndpointState {
 
     /// A buffer for a message that waits.
     pub(crate) fn buffer(&mut self) -> Box<[u8]> {
-        // One more for the zero byte of a message that a program may print. Connection requests fit too.
+        // One more for the zero byte of a message that a program may print. Connection requests fit
+        // too.
         let size = (self.max_send_size as usize).max(CONN_REQ_LEN) + 1;
         self.buffers.pop().unwrap_or_else(|| vec![0; size].into_boxed_slice())
     }
@@ -148,8 +150,8 @@ impl EndpointState {
 /// Small messages of one lane that are given back together, at the latest.
 const TOGETHER: u32 = 16;
 
-/// What slots that the program has returned held: tokens of [`PayloadToken`], to be given back to their lanes. Most are those of small messages
-/// of one lane, which are only counted.
+/// What slots that the program has returned held: tokens of [`PayloadToken`], to be given back to
+/// their lanes. Most are those of small messages of one lane, which are only counted.
 #[derive(Default)]
 pub(crate) struct Released {
     tokens: Vec<u64>,
@@ -186,7 +188,8 @@ impl Released {
         self.count == 0 && self.tokens.is_empty()
     }
 
-    /// Whether it is time to give back: what others may wait for, or so many small messages that it costs little for each.
+    /// Whether it is time to give back: what others may wait for, or so many small messages that it
+    /// costs little for each.
     #[inline]
     pub(crate) fn is_due(&self) -> bool {
         self.count >= TOGETHER || !self.tokens.is_empty()
@@ -205,7 +208,8 @@ impl Released {
 /// What a receive slot holds, to be given back when the program has returned it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PayloadToken {
-    /// A lane and one of its payload slots, or only the lane: all receive slots count for the lane that they came by.
+    /// A lane and one of its payload slots, or only the lane: all receive slots count for the lane
+    /// that they came by.
     Lane(u32, Option<u32>),
     /// A lane and a buffer of [`EndpointState::spilled`].
     Spill(u32, u32),

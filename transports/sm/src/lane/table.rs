@@ -6,9 +6,10 @@ use cci_proto::Attribute;
 use cci_transport::{Connection, ConnectionState, Slot};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Bits of a number that say the place in the table. The others count the lives of the place, so that frames for a connection
-/// that is gone find nobody. A place whose lives are all counted is used no more: no number comes a second time, because a peer that
-/// was stopped may answer any number that it was ever sent.
+/// Bits of a number that say the place in the table. The others count the lives of the place, so
+/// that frames for a connection that is gone find nobody. A place whose lives are all counted is
+/// used no more: no number comes a second time, because a peer that was stopped may answer any
+/// number that it was ever sent.
 const INDEX_BITS: u32 = 20;
 const INDEX: u32 = (1 << INDEX_BITS) - 1;
 

@@ -19,7 +19,8 @@ use cci_transport::{Message, Slot};
 use rustix::io::Result;
 use std::sync::Arc;
 
-/// The shared words of one direction. Borrowed from the segment of the [`Wire`] that holds it, and never handed out.
+/// The shared words of one direction. Borrowed from the segment of the [`Wire`] that holds it, and
+/// never handed out.
 pub(crate) struct Direction {
     pub(crate) head: &'static AtomicU32,
     pub(crate) sleep: &'static AtomicU32,
@@ -34,8 +35,9 @@ pub(crate) struct Direction {
 
 impl Direction {
     fn new(segment: &Segment, parts: Parts) -> Self {
-        // SAFETY: what is borrowed from it lies in the mapping, which stays where it is when the `Segment` moves. The mapping and
-        // the references are fields of one `Wire`, which gives no reference away and drops the mapping last.
+        // SAFETY: what is borrowed from it lies in the mapping, which stays where it is when the
+        // `Segment` moves. The mapping and the references are fields of one `Wire`, which gives no
+        // reference away and drops the mapping last.
         let segment: &'static Segment = unsafe { &*std::ptr::from_ref(segment) };
         let word = |offset| &segment.words32(parts.words + offset, 1)[0];
         Self {
@@ -51,7 +53,8 @@ impl Direction {
     }
 }
 
-/// A payload of the peer in a slot that was granted: made by [`Wire::inbound_slot`] only, and used once.
+/// A payload of the peer in a slot that was granted: made by [`Wire::inbound_slot`] only, and used
+/// once.
 pub(crate) struct InboundPayload {
     start: *mut u8,
     slot: u32,
@@ -95,7 +98,8 @@ impl Wire {
         Ok(wire)
     }
 
-    /// Closes the descriptor of the lane once the peer has it; an old kernel needs it to reserve slots.
+    /// Closes the descriptor of the lane once the peer has it; an old kernel needs it to reserve
+    /// slots.
     pub(crate) fn close_file(&mut self) {
         if self.segment.populate(0, 1).is_ok()
             && let Some(segment) = Arc::get_mut(&mut self.segment)
@@ -107,7 +111,8 @@ impl Wire {
     /// Attaches the lane of a HELLO.
     pub(crate) fn attach(fd: rustix::fd::OwnedFd, geometry: Geometry) -> Result<Self> {
         let mut wire = Self::new(Segment::attach(fd, geometry.lane())?, geometry, false);
-        // The creator has reserved the start; asking again costs nothing and does not take its word for it.
+        // The creator has reserved the start; asking again costs nothing and does not take its word
+        // for it.
         wire.reserve_start()?;
         wire.close_file();
         Ok(wire)
@@ -172,20 +177,23 @@ impl Wire {
     fn copy_payload(&self, payload: *const u8, len: u32, buffer: &mut [u8]) {
         let len = len as usize;
         assert!(len < buffer.len(), "buffers hold a largest message and a zero byte");
-        // SAFETY: `inbound_slot` gave `payload` for `len` bytes, and no reference covers them. The peer may write them meanwhile.
+        // SAFETY: `inbound_slot` gave `payload` for `len` bytes, and no reference covers them. The
+        // peer may write them meanwhile.
         unsafe { View::new(payload, len) }.copy_to(0, &mut buffer[..len]);
         buffer[len] = 0;
     }
 
-    /// Copies a message and a zero byte into an outbound slot that `take_granted` gave, and returns the bytes of the message.
+    /// Copies a message and a zero byte into an outbound slot that `take_granted` gave, and returns
+    /// the bytes of the message.
     pub(crate) fn fill_slot(&self, slot: u32, message: Message<'_>) -> u32 {
         let target = self.outbound_slot(slot);
         let len = message.len();
         assert!(len <= self.payload_capacity() as usize, "the facade checks lengths");
         let mut at = 0;
         let mut copy = |bytes: Source<'_>| {
-            // SAFETY: the parts so far and this one are at most `len` bytes, which fit the slot; the slot is ours to fill until the
-            // entry that names it is published; a program sends nothing that lies in a slot that its library may fill.
+            // SAFETY: the parts so far and this one are at most `len` bytes, which fit the slot;
+            // the slot is ours to fill until the entry that names it is published; a program sends
+            // nothing that lies in a slot that its library may fill.
             unsafe { bytes.copy_to_shared(target.add(at)) };
             at += bytes.len();
         };
@@ -278,8 +286,8 @@ impl Wire {
         Memory::of_peer(Arc::clone(&self.segment), offset, len)
     }
 
-    /// Reserves the memory of an outbound slot that is filled for the first time. False: there is none, and the slot stays for another
-    /// time.
+    /// Reserves the memory of an outbound slot that is filled for the first time. False: there is
+    /// none, and the slot stays for another time.
     #[cold]
     fn reserve_slot(&mut self, slot: u16) -> bool {
         let at = self.outbound.slots + self.geometry.stride * usize::from(slot);
@@ -293,7 +301,8 @@ impl Wire {
         is_reserved
     }
 
-    /// Address of an outbound slot that `take_granted` gave: room for a largest message and a zero byte.
+    /// Address of an outbound slot that `take_granted` gave: room for a largest message and a zero
+    /// byte.
     #[inline]
     pub(crate) fn outbound_slot(&self, slot: u32) -> *mut u8 {
         self.segment.bytes(self.outbound.slots + self.geometry.stride * slot as usize, self.geometry.stride)
@@ -311,7 +320,8 @@ impl Wire {
         Mapped::of(&self.segment, offset, payload.len as usize)
     }
 
-    /// The payload in an inbound slot that a frame names, which must have been granted and hold at least `len` bytes and a zero.
+    /// The payload in an inbound slot that a frame names, which must have been granted and hold at
+    /// least `len` bytes and a zero.
     #[inline]
     pub(crate) fn inbound_slot(&mut self, slot: u32, len: u32) -> std::result::Result<InboundPayload, Violation> {
         let bit = 1u64.checked_shl(slot).ok_or(Violation)?;
@@ -323,7 +333,8 @@ impl Wire {
         Ok(InboundPayload { start, slot, len })
     }
 
-    /// Fills in an event whose payload this is: in place, or copied where the lane is short of slots. `third`: its third word.
+    /// Fills in an event whose payload this is: in place, or copied where the lane is short of
+    /// slots. `third`: its third word.
     #[inline(always)]
     pub(crate) fn show(
         &mut self,
@@ -336,13 +347,15 @@ impl Wire {
         let kind = kind as u32;
         if self.is_short() {
             let buffer = state.spill(|buffer| self.copy_payload(start, len, buffer));
-            // SAFETY: the buffer has room for `len` bytes and a zero, and stays until the token's release.
+            // SAFETY: the buffer has room for `len` bytes and a zero, and stays until the token's
+            // release.
             unsafe { slot.fill_payload(kind, state.spilled_at(buffer), Access::Private, len, third) };
             slot.payload.store(PayloadToken::Spill(lane, buffer).token(), Ordering::Relaxed);
             self.grant(index);
         } else {
-            // SAFETY: `inbound_slot` has checked that `len` bytes and one more are inside the mapping, which stays until the
-            // token's release; no other event has the slot, because it leaves `theirs` there and is granted again only on release.
+            // SAFETY: `inbound_slot` has checked that `len` bytes and one more are inside the
+            // mapping, which stays until the token's release; no other event has the slot, because
+            // it leaves `theirs` there and is granted again only on release.
             unsafe { slot.fill_payload(kind, start, Access::Shared, len, third) };
             slot.payload.store(PayloadToken::Lane(lane, Some(index)).token(), Ordering::Relaxed);
             if self.wants_more() {

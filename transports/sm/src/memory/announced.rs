@@ -1,4 +1,5 @@
-//! Which segments of library memory a peer was sent, and which it is still to be sent or told to be gone.
+//! Which segments of library memory a peer was sent, and which it is still to be sent or told to be
+//! gone.
 
 use crate::format::packet::Kind;
 use crate::memory::registry::Registry;

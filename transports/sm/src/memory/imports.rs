@@ -13,7 +13,8 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Tells whoever asks that the memory is the registration's no more. False: the program has dropped the import.
+    /// Tells whoever asks that the memory is the registration's no more. False: the program has
+    /// dropped the import.
     fn end(&self) -> bool {
         let ended = self.ended.upgrade();
         ended.is_some_and(|ended| {
@@ -28,7 +29,8 @@ impl Held {
 pub(crate) struct Imports(pub(crate) Vec<Held>);
 
 impl Imports {
-    /// Ends those that are concerned. Returns the connections whose program is to know, one for each.
+    /// Ends those that are concerned. Returns the connections whose program is to know, one for
+    /// each.
     pub(crate) fn end(&mut self, concerns: impl Fn(&Held) -> bool) -> Vec<&'static Connection> {
         let ended = self.0.extract_if(.., |held| concerns(held));
         ended.filter(Held::end).map(|held| held.cell).collect()

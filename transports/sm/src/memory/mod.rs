@@ -1,4 +1,5 @@
-//! Memory that is registered, here or by a peer: what each side publishes and maps. No lane is known here.
+//! Memory that is registered, here or by a peer: what each side publishes and maps. No lane is
+//! known here.
 
 pub(crate) mod announced;
 pub(crate) mod imports;

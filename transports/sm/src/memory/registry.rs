@@ -1,6 +1,8 @@
-//! Registrations: this endpoint's own, published for peers to read, and a peer's, as read by this side.
+//! Registrations: this endpoint's own, published for peers to read, and a peer's, as read by this
+//! side.
 //!
-//! Of the secret in a handle (`RegistrationTable` in `core/transport`) only a keyed hash is published.
+//! Of the secret in a handle (`RegistrationTable` in `core/transport`) only a keyed hash is
+//! published.
 
 use crate::format::layout::pair;
 use cci_mem::arena;
@@ -42,7 +44,8 @@ fn hash(key: [u64; 2], secret: u64) -> u64 {
     hasher.finish()
 }
 
-/// The name of a connection among the registrations of an endpoint: its number on its lane there, and the number of that lane.
+/// The name of a connection among the registrations of an endpoint: its number on its lane there,
+/// and the number of that lane.
 pub(crate) fn name(lane: u32, connection: u32) -> u64 {
     // Never 0, which names none.
     pair(connection, lane.wrapping_add(1))
@@ -110,13 +113,15 @@ impl Registry {
             let offset = (self.reserved + 1) * LINE_WORDS * 8;
             self.published.reserve(offset, BATCH * LINE_WORDS * 8).map_err(|_| RegisterError::NoMemory)?;
             self.reserved += BATCH;
-            // Release: peers look at reserved entries only, since touching others would take memory.
+            // Release: peers look at reserved entries only, since touching others would take
+            // memory.
             self.published.words64(0, LINE_WORDS)[2].store(self.reserved as u64, Ordering::Release);
         }
         Ok(())
     }
 
-    /// Registers memory; also says whether it is library memory, for its segment to be sent to peers.
+    /// Registers memory; also says whether it is library memory, for its segment to be sent to
+    /// peers.
     pub(crate) fn register(
         &mut self,
         memory: Memory,
@@ -161,7 +166,8 @@ impl Registry {
         Some((number, memory))
     }
 
-    /// The registration that a handle names, to be deregistered: living, or killed and not yet forgotten.
+    /// The registration that a handle names, to be deregistered: living, or killed and not yet
+    /// forgotten.
     pub(crate) fn find_to_kill(&self, handle: &RmaHandle) -> Option<Registration> {
         let [first, secret, ..] = handle.words();
         self.table.find([first, secret]).map(|(number, _)| number)
@@ -173,7 +179,8 @@ impl Registry {
         self.table.get(number).filter(|entry| !entry.state.dead)?.memory()
     }
 
-    /// Marks a registration dead: peers that look from now on refuse it. Those that looked before have announced it.
+    /// Marks a registration dead: peers that look from now on refuse it. Those that looked before
+    /// have announced it.
     pub(crate) fn kill(&mut self, number: Registration) {
         if let Some(entry) = self.table.get_mut(number) {
             entry.state.dead = true;
@@ -191,7 +198,8 @@ impl Registry {
         }
     }
 
-    /// The lanes whose peers are to know that a registration has ended, each once, and what it is called among them.
+    /// The lanes whose peers are to know that a registration has ended, each once, and what it is
+    /// called among them.
     pub(crate) fn take_importers(&mut self, number: Registration) -> (Vec<u32>, u64) {
         let importers = self.table.get_mut(number).map(|entry| std::mem::take(&mut entry.state.importers));
         (importers.unwrap_or_default(), number.mixed(self.key[0]))
@@ -248,7 +256,8 @@ pub(crate) struct PeerRegistry {
     key: [u64; 2],
     /// The peer's number of the lane.
     lane: u32,
-    /// The handle whose secret was found right last: a registration's hash does not change while its generation lives.
+    /// The handle whose secret was found right last: a registration's hash does not change while
+    /// its generation lives.
     verified: [u64; 2],
 }
 
@@ -283,15 +292,16 @@ impl PeerRegistry {
 
     fn entry(&self, index: u32) -> Option<&[AtomicU64]> {
         let index = index as usize;
-        // Pairs with the release in `take_index`. A relaxed load and a fence: of memory that is mapped for reading only, Rust allows
-        // no load that acquires.
+        // Pairs with the release in `take_index`. A relaxed load and a fence: of memory that is
+        // mapped for reading only, Rust allows no load that acquires.
         let reserved = self.published.words64(0, LINE_WORDS)[2].load(Ordering::Relaxed);
         fence(Ordering::Acquire);
         (index < CAPACITY && (index as u64) < reserved)
             .then(|| self.published.words64((index + 1) * LINE_WORDS * 8, LINE_WORDS))
     }
 
-    /// Finds the registration that a handle names, if it serves this connection, which has this number on the peer's side.
+    /// Finds the registration that a handle names, if it serves this connection, which has this
+    /// number on the peer's side.
     #[inline]
     pub(crate) fn find(&mut self, connection: u32, handle: &RmaHandle) -> Option<Published> {
         let Registration { index, generation } = Registration::unmixed(self.key[0], handle.words()[0]);
@@ -322,8 +332,9 @@ impl PeerRegistry {
         Some(found)
     }
 
-    /// Finds the bytes that an operation names: by their handle, with `offset` and `len`. None when handle, right or range do not
-    /// allow it to this connection, which has this number on the peer's side.
+    /// Finds the bytes that an operation names: by their handle, with `offset` and `len`. None when
+    /// handle, right or range do not allow it to this connection, which has this number on the
+    /// peer's side.
     pub(crate) fn resolve(
         &mut self,
         connection: u32,
@@ -338,7 +349,8 @@ impl PeerRegistry {
         (rights.has(right) && is_inside).then_some(Target { address, segment_offset, ..target })
     }
 
-    /// Protects a registration from its end while this side copies, if it still lives; until [`hazard::release`].
+    /// Protects a registration from its end while this side copies, if it still lives; until
+    /// [`hazard::release`].
     pub(crate) fn enter(&self, hazard: &AtomicU64, number: Registration) -> bool {
         // Never 0: a living generation is odd.
         hazard::protect(hazard, number.word(), || {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 /// Bytes of a peer's segment that are entered into the page table at a time.
 const UNIT: usize = 1 << 20;
-/// The shortest copy for which units are entered, in bytes: a shorter one meets fewer page faults than entering a unit costs.
+/// The shortest copy for which units are entered, in bytes: a shorter one meets fewer page faults
+/// than entering a unit costs.
 const ENTERING: usize = 64 << 10;
 
 /// A segment of library memory of a peer, mapped here.

@@ -1,8 +1,10 @@
-//! Which lanes a call looks at, and which ones the clock does: the work of a call does not grow with the peers that do nothing.
+//! Which lanes a call looks at, and which ones the clock does: the work of a call does not grow
+//! with the peers that do nothing.
 //!
-//! A lane is *hot* while it carries messages or has something to send: every call polls it, as far as its turn comes. All others
-//! are *cold*: their sleep word says ASLEEP although this side polls, so that their peer sets a hint and sends a wake-up with the
-//! next frame. A lane is *timed* while it has something to do with the clock.
+//! A lane is *hot* while it carries messages or has something to send: every call polls it, as far
+//! as its turn comes. All others are *cold*: their sleep word says ASLEEP although this side polls,
+//! so that their peer sets a hint and sends a wake-up with the next frame. A lane is *timed* while
+//! it has something to do with the clock.
 
 use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
@@ -96,7 +98,8 @@ impl Sm {
         found
     }
 
-    /// Looks at a lane that is perhaps cold, and if it is not empty, takes a frame and makes it hot.
+    /// Looks at a lane that is perhaps cold, and if it is not empty, takes a frame and makes it
+    /// hot.
     fn look_at_cold(&mut self, core: &mut Core, number: u32) -> bool {
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return false };
         if lane.hot || lane.phase != Phase::Ready {

@@ -1,5 +1,6 @@
-//! The usual call of a program that polls: one lane, no handle, nothing else to be done. What is found here needs no loop over lanes
-//! and at most one look at the clock; everything else goes the long way, before anything has been changed.
+//! The usual call of a program that polls: one lane, no handle, nothing else to be done. What is
+//! found here needs no loop over lanes and at most one look at the clock; everything else goes the
+//! long way, before anything has been changed.
 
 use crate::clock::coarse_now;
 use crate::format::layout::kind;
@@ -25,7 +26,8 @@ enum Found {
 }
 
 impl Sm {
-    /// As `Transport::poll`, where it takes no more than messages, or nothing, of the one lane that is polled.
+    /// As `Transport::poll`, where it takes no more than messages, or nothing, of the one lane that
+    /// is polled.
     #[inline(always)]
     pub(crate) fn poll_quickly(&mut self, core: &mut Core) -> Option<&'static Slot> {
         match self.find(core) {
@@ -36,7 +38,8 @@ impl Sm {
         }
     }
 
-    /// As `Transport::progress`, likewise: an event waits or somebody may wait on the handle, so that a message goes by the queue.
+    /// As `Transport::progress`, likewise: an event waits or somebody may wait on the handle, so
+    /// that a message goes by the queue.
     #[inline(always)]
     pub(crate) fn progress_quickly(&mut self, core: &mut Core) {
         match self.find(core) {
@@ -72,7 +75,8 @@ impl Sm {
         Found::Nothing
     }
 
-    /// As [`Sm::poll_quickly`], with this message in the lane. Apart from it, which needs no stack without this.
+    /// As [`Sm::poll_quickly`], with this message in the lane. Apart from it, which needs no stack
+    /// without this.
     #[inline(never)]
     fn poll_message(&mut self, core: &mut Core, found: Peeked) -> Option<&'static Slot> {
         let Some(Some(lane)) = self.lanes.get_mut(self.sole as usize) else { return self.poll_at_length(core) };
@@ -100,7 +104,8 @@ impl Sm {
         core.pop()
     }
 
-    /// Takes further frames of the one lane. False: there are none, or the long way has to be gone with them.
+    /// Takes further frames of the one lane. False: there are none, or the long way has to be gone
+    /// with them.
     #[inline(never)]
     fn receive_more(&mut self, core: &mut Core, budget: u32) -> bool {
         let number = self.sole;
@@ -118,7 +123,8 @@ impl Sm {
         if self.is_tick_idle() { None } else { self.poll_at_length(core) }
     }
 
-    /// Ends [`SPINS`] empty calls. True: the clock stands as before them, and nothing else is due, so that the next ones do without it.
+    /// Ends [`SPINS`] empty calls. True: the clock stands as before them, and nothing else is due,
+    /// so that the next ones do without it.
     #[inline(never)]
     fn is_tick_idle(&mut self) -> bool {
         let (now, next) = (coarse_now(), self.calls.wrapping_add(1));
@@ -159,7 +165,8 @@ impl Sm {
     }
 }
 
-/// Whether the only receive slot that is taken has a small message of the lane with this token: nobody waits for what it holds.
+/// Whether the only receive slot that is taken has a small message of the lane with this token:
+/// nobody waits for what it holds.
 #[inline(always)]
 fn is_only_lent(core: &Core, token: u64) -> bool {
     core.sole_recv().is_some_and(|slot| slot.payload.load(Ordering::Relaxed) == token)
@@ -172,8 +179,9 @@ impl Lane {
         self.phase == Phase::Ready && self.queue.is_empty() && !self.queue.holds_any()
     }
 
-    /// Takes the message in the ring's next frame into the only receive slot that is taken, if the program has returned it. It had a
-    /// small message of this lane before, so that nothing but the message changes; it is the program's again.
+    /// Takes the message in the ring's next frame into the only receive slot that is taken, if the
+    /// program has returned it. It had a small message of this lane before, so that nothing but the
+    /// message changes; it is the program's again.
     #[inline(always)]
     fn take_again(&mut self, core: &mut Core, found: Peeked) -> Option<&'static Slot> {
         let wire = self.wire.as_mut()?;

@@ -1,4 +1,5 @@
-//! What others can see of an endpoint, beside what is counted as it happens (`docs/design/counters.md`).
+//! What others can see of an endpoint, beside what is counted as it happens
+//! (`docs/design/counters.md`).
 
 use crate::lane::stall::MILLI;
 use crate::sm::Sm;

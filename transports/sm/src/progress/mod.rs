@@ -1,4 +1,5 @@
-//! What calls do beside sending: which lanes they poll, the OS handle, the clock, and what others may see.
+//! What calls do beside sending: which lanes they poll, the OS handle, the clock, and what others
+//! may see.
 
 mod active;
 pub(crate) mod fast_path;

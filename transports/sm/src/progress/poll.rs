@@ -26,9 +26,11 @@ pub(crate) const ACCEPTS: u32 = 16;
 impl Sm {
     /// Takes frames from lanes and publishes what waits. True when something moved.
     ///
-    /// It ends at the first lane without a frame after one that had some: a look at a line takes it away from the peer that is
-    /// about to write it. It takes fewer frames than the program takes events between two calls of this kind, beside the first one
-    /// of each lane that was cold, so that what the program has not come to stays in the rings, and does not use up its receive slots.
+    /// It ends at the first lane without a frame after one that had some: a look at a line takes it
+    /// away from the peer that is about to write it. It takes fewer frames than the program takes
+    /// events between two calls of this kind, beside the first one of each lane that was cold, so
+    /// that what the program has not come to stays in the rings, and does not use up its receive
+    /// slots.
     #[inline]
     pub(crate) fn poll_lanes(&mut self, core: &mut Core) -> bool {
         let count = self.hot.len();
@@ -55,7 +57,8 @@ impl Sm {
             } else if !lane.queue.is_empty() {
                 let moved = lane.flush(&mut self.state, core);
                 found |= moved;
-                // What moves here may be long pieces of RMA: the clock is not to be forgotten over them.
+                // What moves here may be long pieces of RMA: the clock is not to be forgotten over
+                // them.
                 self.busy += u32::from(moved) * (CLOCK_EVERY / 8);
             }
             room -= taken;
@@ -147,9 +150,11 @@ impl Sm {
             self.last_tick = now;
         }
         let every = if self.in_handshake { LOOK_EVERY_OPENING } else { LOOK_EVERY };
-        // The empty call after one that found something is the usual end of a loop; what else is ready keeps the handle readable.
+        // The empty call after one that found something is the usual end of a loop; what else is
+        // ready keeps the handle readable.
         let after_event = std::mem::take(&mut self.found_before);
-        // An edge of a descriptor is lost unless this call looks at it; a handle of level-triggered readiness keeps it.
+        // An edge of a descriptor is lost unless this call looks at it; a handle of level-triggered
+        // readiness keeps it.
         let is_asleep = core.is_armed() && !self.readiness.is_adaptive_spin();
         if is_asleep && (!after_event || core.is_handle_in_use())
             || now != self.tick

@@ -1,4 +1,5 @@
-//! What arming the OS handle means to lanes: who pays for sleeping. `docs/design/sm.md`, Sleep and wake.
+//! What arming the OS handle means to lanes: who pays for sleeping. `docs/design/sm.md`, Sleep and
+//! wake.
 
 use crate::lane::operation::Stage;
 use crate::lane::queue::Op;
@@ -12,7 +13,8 @@ use cci_transport::{Arming, Core, HandleCheck, Readiness};
 use rustix::fd::OwnedFd;
 
 impl Lane {
-    /// Arms the words of both directions, as far as it has something to wait for. True: the caller owes a heavy fence.
+    /// Arms the words of both directions, as far as it has something to wait for. True: the caller
+    /// owes a heavy fence.
     pub(crate) fn arm(&mut self) -> bool {
         let waits = !self.queue.is_empty();
         let Some(wire) = self.wire.as_ref().filter(|_| self.phase == Phase::Ready) else { return false };
@@ -68,8 +70,8 @@ impl Arming for Sm {
     }
 
     fn prepare(&mut self, core: &mut Core, check: HandleCheck) -> bool {
-        // What made a descriptor readable before the call began may have given its edge already; what does so after the look
-        // gives another.
+        // What made a descriptor readable before the call began may have given its edge already;
+        // what does so after the look gives another.
         if check == HandleCheck::Anew || check == HandleCheck::Once && !self.looked {
             self.look(core);
         }
@@ -129,7 +131,8 @@ impl Sm {
             || self.hot_lanes().any(|lane| lane.has_work() || lane.is_runnable())
     }
 
-    /// Whether the handle is readable whatever there is to do, or will be at once, and nothing else is to be told.
+    /// Whether the handle is readable whatever there is to do, or will be at once, and nothing else
+    /// is to be told.
     pub(crate) fn is_readable_still(&self) -> bool {
         !self.state.deadlines_moved
             && !self.readiness.waits_in_call()
@@ -152,7 +155,8 @@ impl Sm {
         }
     }
 
-    /// For a call that waits while events do: a descriptor that these do not make readable. None: there is something to do.
+    /// For a call that waits while events do: a descriptor that these do not make readable. None:
+    /// there is something to do.
     pub(crate) fn arm_quietly(&mut self, core: &mut Core) -> Option<OwnedFd> {
         if !self.readiness.waits_in_call() {
             let sockets = self.lanes.iter().flatten().filter_map(|lane| lane.socket.as_ref());
@@ -184,8 +188,8 @@ impl Sm {
 }
 
 impl Lane {
-    /// Whether the peer has sent a wake-up that nobody has read, or is about to: until then it keeps the handle readable. None comes on
-    /// a socket that is closed.
+    /// Whether the peer has sent a wake-up that nobody has read, or is about to: until then it
+    /// keeps the handle readable. None comes on a socket that is closed.
     fn is_wake_coming(&self) -> bool {
         self.woken && self.socket.is_some() && self.armed && !self.wake_read && self.is_token_taken()
     }

@@ -1,7 +1,7 @@
 //! Sends a peer the segments of library memory.
 //!
-//! Only numbers wait, never descriptors: what is sent is decided when the socket has room. A segment that came and went meanwhile is
-//! never sent.
+//! Only numbers wait, never descriptors: what is sent is decided when the socket has room. A
+//! segment that came and went meanwhile is never sent.
 
 use crate::format::packet::{self, Kind, Packet};
 use crate::lane::Lane;

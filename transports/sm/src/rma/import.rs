@@ -1,4 +1,5 @@
-//! Memory of the peer that the program uses as its own: imported by the initiator, withdrawn by its owner.
+//! Memory of the peer that the program uses as its own: imported by the initiator, withdrawn by its
+//! owner.
 
 use crate::format::layout::{body, kind};
 use crate::lane::state::EndpointState;

@@ -1,7 +1,9 @@
-//! Messages that are longer than the connection's maximum: the peer gives memory, into which this side copies.
+//! Messages that are longer than the connection's maximum: the peer gives memory, into which this
+//! side copies.
 //!
-//! While the peer has no memory to give, nothing on the lane waits for it but what comes later on the same ordered connection. A
-//! lane asks for at most [`MAX_LARGE`](cci_proto::engine::MAX_LARGE) messages at a time; the others wait aside as well.
+//! While the peer has no memory to give, nothing on the lane waits for it but what comes later on
+//! the same ordered connection. A lane asks for at most [`MAX_LARGE`](cci_proto::engine::MAX_LARGE)
+//! messages at a time; the others wait aside as well.
 
 use crate::format::layout::{body as words, kind};
 use crate::lane::operation::{Large, NEVER, Pending, Stage, Step};
@@ -103,7 +105,8 @@ impl Lane {
         self.busy(state);
     }
 
-    /// A large message ends: tells the peer, and lets go what waits for it. Says what its program is told.
+    /// A large message ends: tells the peer, and lets go what waits for it. Says what its program
+    /// is told.
     pub(super) fn end_large(
         &mut self,
         state: &mut EndpointState,
@@ -120,7 +123,8 @@ impl Lane {
         if pending.holds() {
             self.queue.release(pending.cell);
         }
-        // The peer takes its memory back only with the connection, of whose end this side has not heard yet.
+        // The peer takes its memory back only with the connection, of whose end this side has not
+        // heard yet.
         if outcome == Err(Failure::RemoteHandle) { Err(Failure::Disconnected) } else { outcome }
     }
 
@@ -186,7 +190,8 @@ impl Lane {
         if has_ended { Ok(true) } else { Err(Violation) }
     }
 
-    /// Ends a landing's registration. False: the peer still copies, and the memory stays until that is over.
+    /// Ends a landing's registration. False: the peer still copies, and the memory stays until that
+    /// is over.
     fn end_registration(&mut self, state: &mut EndpointState, core: &mut Core, handle: &RmaHandle) -> bool {
         let Some(number) = state.registry.find_to_kill(handle) else { return true };
         state.registry.kill(number);

@@ -1,4 +1,5 @@
-//! RMA: the initiator copies, by mapping or by process_vm; see `relay` for the third way. Atomic operations go by mapping or by relay.
+//! RMA: the initiator copies, by mapping or by process_vm; see `relay` for the third way. Atomic
+//! operations go by mapping or by relay.
 
 mod announce;
 mod import;
@@ -19,7 +20,8 @@ use cci_proto::{Access, Atomic, Failure, Registration, RmaError};
 use cci_transport::{Connection, Core, Message, Posted, Rma, Slot};
 use rustix::io::Errno;
 
-/// Bytes copied in one call: long enough to hide the cost of a call, short enough that other lanes need not wait.
+/// Bytes copied in one call: long enough to hide the cost of a call, short enough that other lanes
+/// need not wait.
 const PIECE: u64 = 1 << 20;
 
 impl Lane {
@@ -199,7 +201,8 @@ impl Lane {
         }
         let outcome = match mapped {
             Some((offset, segment)) => {
-                // After the announcement, so that no page is entered that the target has given back.
+                // After the announcement, so that no page is entered that the target has given
+                // back.
                 let remote = segment.bytes(offset, len);
                 if is_large(pending.len) {
                     sys::streaming_copy(way, local, remote);
@@ -218,8 +221,9 @@ impl Lane {
         Ok(None)
     }
 
-    /// Changes a word of a mapped segment; what is not mapped, the target changes itself, as `copy` says. Both ways it is one
-    /// operation of the processor, so that they agree on a word that is used in both.
+    /// Changes a word of a mapped segment; what is not mapped, the target changes itself, as `copy`
+    /// says. Both ways it is one operation of the processor, so that they agree on a word that is
+    /// used in both.
     fn change(
         &self,
         state: &EndpointState,
@@ -240,7 +244,8 @@ impl Lane {
         Ok(Some(pending.len))
     }
 
-    /// Copies by process_vm. `Some`: the kernel does not let a living peer's memory be copied any more, and says this.
+    /// Copies by process_vm. `Some`: the kernel does not let a living peer's memory be copied any
+    /// more, and says this.
     fn process_copy(&self, way: Way, local: Local<'_>, remote: usize) -> Result<Option<Errno>, Failure> {
         let (Some(peer), Some(socket)) = (&self.peer, &self.socket) else { return Err(Failure::Disconnected) };
         let Err(error) = sys::process_copy(peer.pid, self.tag, way, local, remote) else { return Ok(None) };
@@ -249,7 +254,8 @@ impl Lane {
         }
         match error {
             CopyError::Bytes => Err(Failure::Copy),
-            // Another program, of which the kernel has not closed the peer's socket yet, or which has inherited it.
+            // Another program, of which the kernel has not closed the peer's socket yet, or which
+            // has inherited it.
             CopyError::OtherTag => Err(Failure::Disconnected),
             // It says so of the tag's page and of a local range outside this address space.
             CopyError::Refused(Errno::FAULT) => match sys::copy_tag(peer.pid, self.tag, way) {

@@ -1,6 +1,8 @@
-//! RMA through payload slots, with the target's help: the way that needs no right over the other process.
+//! RMA through payload slots, with the target's help: the way that needs no right over the other
+//! process.
 //!
-//! At most one relayed operation of a lane and direction is open at a time, since operations of a lane are in order.
+//! At most one relayed operation of a lane and direction is open at a time, since operations of a
+//! lane are in order.
 
 use crate::format::layout::{body as words, kind, pair, unpair};
 use crate::lane::Lane;
@@ -91,7 +93,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Finds own registered bytes for a peer's operation: their registration, and the offset of the first in it.
+    /// Finds own registered bytes for a peer's operation: their registration, and the offset of the
+    /// first in it.
     fn resolve(&self, state: &EndpointState, body: &[u64; BODY_WORDS], right: Rights) -> Option<(Registration, u64)> {
         let handle = RmaHandle::from_words([body[0], body[1], 0, 0]);
         let connection = u32::try_from(body[6]).ok()?;

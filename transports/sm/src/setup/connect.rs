@@ -90,7 +90,8 @@ impl Lane {
         Ok(true)
     }
 
-    /// A client that was sent here by another endpoint of this process: its number, attribute and largest message.
+    /// A client that was sent here by another endpoint of this process: its number, attribute and
+    /// largest message.
     fn on_expected(&mut self, state: &mut EndpointState, core: &mut Core, token: u64, client: (u32, Attribute, u32)) {
         let (number, attribute, max_send_size) = client;
         let Some(expected) = state.expected.take(token) else {
@@ -100,7 +101,8 @@ impl Lane {
         self.accept_pending(state, core, &pending, expected.slot, expected.context);
     }
 
-    /// Largest message of a connection: what both sides take, and what the lane holds, whatever the peer claims.
+    /// Largest message of a connection: what both sides take, and what the lane holds, whatever the
+    /// peer claims.
     fn largest(&self, state: &EndpointState, claimed: u32) -> u32 {
         let holds = self.wire.as_ref().map_or(0, |wire| wire.payload_capacity());
         state.max_send_size.min(claimed).min(holds)

@@ -1,4 +1,5 @@
-//! Handshake: from a Unix connection to a lane that can be used, and what travels on the socket afterwards.
+//! Handshake: from a Unix connection to a lane that can be used, and what travels on the socket
+//! afterwards.
 
 use crate::format::address::Address;
 use crate::format::layout::{Geometry, READY_LEN, VERSION};
@@ -105,7 +106,8 @@ impl Lane {
         packet
     }
 
-    /// Reads the socket until it is empty (true), or has had its turn: what is left keeps it readable, without another edge.
+    /// Reads the socket until it is empty (true), or has had its turn: what is left keeps it
+    /// readable, without another edge.
     pub(crate) fn read_socket(&mut self, state: &mut EndpointState) -> Result<bool, Cause> {
         for _ in 0..PACKETS {
             let Some(socket) = &self.socket else { return Ok(true) };
@@ -125,8 +127,9 @@ impl Lane {
         Ok(false)
     }
 
-    /// Reads what the peer has sent, within an operation that needs a segment which is among it. A wake-up that is among it makes
-    /// the lane hot: nothing else looks at the frame that it tells of.
+    /// Reads what the peer has sent, within an operation that needs a segment which is among it. A
+    /// wake-up that is among it makes the lane hot: nothing else looks at the frame that it tells
+    /// of.
     pub(crate) fn read_segments(&mut self, state: &mut EndpointState) {
         // A hang-up stays readable and is handled where the descriptors are looked at.
         if self.read_socket(state).is_err_and(|cause| cause != Cause::Gone) {
@@ -184,14 +187,16 @@ impl Lane {
         };
         let (wire, registry, doorbell) = opened.map_err(|sentence| {
             if let Some(socket) = &self.socket {
-                // The peer learns the reason if its socket has room, and sees the hang-up in any case.
+                // The peer learns the reason if its socket has room, and sees the hang-up in any
+                // case.
                 let _ = packet::send(socket, &Packet::new(Kind::Refuse, &sentence), &[]);
             }
             Cause::Refused
         })?;
         self.wire = Some(wire);
         self.doorbell = Some(doorbell);
-        // Before the WELCOME: a client that has it may sleep at once, and waits for no wake-up of slots that it finds granted.
+        // Before the WELCOME: a client that has it may sleep at once, and waits for no wake-up of
+        // slots that it finds granted.
         self.grant_first(state, packet);
         let welcome = self.introduction(state, Kind::Welcome);
         let socket = self.socket.as_ref().ok_or(Cause::Gone)?;
@@ -252,10 +257,12 @@ impl Lane {
     }
 
     fn on_segment(&mut self, state: &EndpointState, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
-        // Without a descriptor to spare here it does not arrive, and is done without like one that cannot be mapped.
+        // Without a descriptor to spare here it does not arrive, and is done without like one that
+        // cannot be mapped.
         let Ok([fd]) = <[OwnedFd; 1]>::try_from(fds) else { return Ok(()) };
         let len = usize::try_from(packet.lane_len).map_err(|_| Cause::Violation)?;
-        // The peer has reserved memory for each byte that it registered: more than there is would only use up our address space.
+        // The peer has reserved memory for each byte that it registered: more than there is would
+        // only use up our address space.
         let mapped = self.mapped.saturating_add(packet.lane_len);
         // One that is not mapped is done without: process_vm reaches the same memory.
         if self.segments.len() >= MAX_SEGMENTS || mapped > state.physical_memory {

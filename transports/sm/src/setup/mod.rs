@@ -1,4 +1,5 @@
-//! The life of lanes and connections: from a Unix socket to a usable lane, requests and answers, the end.
+//! The life of lanes and connections: from a Unix socket to a usable lane, requests and answers,
+//! the end.
 
 pub(crate) mod connect;
 pub(crate) mod handshake;

@@ -60,7 +60,8 @@ impl Sm {
         }
     }
 
-    /// Ends a lane. What the peer had published is delivered first, unless the peer broke the protocol.
+    /// Ends a lane. What the peer had published is delivered first, unless the peer broke the
+    /// protocol.
     pub(crate) fn tear_down(&mut self, core: &mut Core, number: u32, cause: Cause) {
         let _uncancelled = Uncancelled::new();
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
@@ -108,7 +109,8 @@ impl Sm {
         }
     }
 
-    /// Delivers what a gone peer had published; what finds no slot waits for the program to return events.
+    /// Delivers what a gone peer had published; what finds no slot waits for the program to return
+    /// events.
     pub(crate) fn drain(&mut self, core: &mut Core, number: u32) {
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
         let cause = match lane.receive(&mut self.state, core, RING_ENTRIES) {
@@ -198,7 +200,8 @@ impl Sm {
 struct Copying {
     wire: Wire,
     peer: Arc<Peer>,
-    /// Shut down on this side, so that the peer sees the end, and open, so that the peer's own end is seen.
+    /// Shut down on this side, so that the peer sees the end, and open, so that the peer's own end
+    /// is seen.
     socket: Option<OwnedFd>,
     name: String,
 }
@@ -221,7 +224,8 @@ impl PeerCopy for Copying {
 }
 
 impl Lane {
-    /// A connect that met a lane just being closed for lack of use is tried once more on a lane of its own.
+    /// A connect that met a lane just being closed for lack of use is tried once more on a lane of
+    /// its own.
     fn take_retry(&mut self, number: u32, now: u64, cause: Cause) -> Option<Redirected> {
         let address = self.address?;
         let opening = self.table.opening(number)?;

@@ -1,7 +1,8 @@
-//! The sockets that carry an endpoint's frames: the own one, the connected one, and what they report.
+//! The sockets that carry an endpoint's frames: the own one, the connected one, and what they
+//! report.
 //!
-//! [`Sockets`] owns them with their buffers. No other file knows which of the two a frame goes by, or which errors are still to be
-//! read.
+//! [`Sockets`] owns them with their buffers. No other file knows which of the two a frame goes by,
+//! or which errors are still to be read.
 
 mod connected;
 mod receive;
@@ -64,8 +65,9 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    /// Takes over the own socket, which is bound, and made as `how` says. `mtu`: the largest frame that its interface takes, bytes.
-    /// `no_segmentation`: why datagrams are not cut by the system, if so.
+    /// Takes over the own socket, which is bound, and made as `how` says. `mtu`: the largest frame
+    /// that its interface takes, bytes. `no_segmentation`: why datagrams are not cut by the system,
+    /// if so.
     pub(crate) fn new(
         own: OwnedFd,
         how: How,
@@ -107,8 +109,8 @@ impl Sockets {
         taken + more
     }
 
-    /// Shows errors that wait, and up to about `budget` frames; opens or closes the connected socket where that is due. Returns how
-    /// much was shown.
+    /// Shows errors that wait, and up to about `budget` frames; opens or closes the connected
+    /// socket where that is due. Returns how much was shown.
     #[inline]
     pub(crate) fn receive(&mut self, budget: usize, ready: &Ready, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let mut shown = 0;
@@ -129,7 +131,8 @@ impl Sockets {
         shown
     }
 
-    /// Shows up to `budget` frames of datagrams that `fill` takes from other sockets. It returns whether there were any.
+    /// Shows up to `budget` frames of datagrams that `fill` takes from other sockets. It returns
+    /// whether there were any.
     pub(crate) fn receive_others(
         &mut self,
         budget: usize,

@@ -5,8 +5,9 @@ use cci_proto::ConnectError;
 use cci_reliable::{Groups, Link, Wait};
 use cci_sock::Sock;
 
-/// Has these ends join groups, each under its number, at a port that no other test has, so that no frame of theirs comes: the port.
-/// Another test may take the port before the ends do; then they try with another port.
+/// Has these ends join groups, each under its number, at a port that no other test has, so that no
+/// frame of theirs comes: the port. Another test may take the port before the ends do; then they
+/// try with another port.
 fn join_at_a_free_port(members: &mut [(&mut Sock, &str, u32)]) -> u16 {
     for _ in 0..20 {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");

@@ -59,7 +59,8 @@ fn a_port_in_use_is_said_to_be() {
             assert!(error.to_string().contains(&format!("port {port} of {ip} is in use; choose another")), "{error}");
         }
         drop(first);
-        // Another test may take the port before it is bound again; then it is tried with another port.
+        // Another test may take the port before it is bound again; then it is tried with another
+        // port.
         let mut port = port;
         let is_free_again = (0..20).any(|_| match try_open(&[("ip", ip)], Some(&port)) {
             Ok(again) => again.uri().ends_with(&format!(":{port}")),

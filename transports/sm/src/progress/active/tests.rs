@@ -73,7 +73,8 @@ fn an_empty_call_looks_at_as_many_lanes_with_sixty_peers_as_with_ten() {
         clients.server.cool_down();
         clients.server.looks(1000)
     });
-    // Of the one hot lane: a call that finds nothing and looks at the descriptors looks at the lanes again.
+    // Of the one hot lane: a call that finds nothing and looks at the descriptors looks at the
+    // lanes again.
     let most = 1000 * 2 + u64::from(1000 / SWEEP_EVERY) + 1;
     assert!(looks[1] <= most, "{looks:?}");
     assert!(looks[1] <= looks[0] + looks[0] / 4, "{looks:?}");
@@ -118,7 +119,8 @@ fn false_hints_waste_a_bounded_number_of_looks_and_delay_nobody() {
         let most = (2 * (FEW + HINTS_PER_CALL) + 2) as u64;
         assert!(clients.server.looks(1) <= most);
     }
-    // A hot lane is found at once, a cold one when its turn among all bits comes, or its wake-up is read.
+    // A hot lane is found at once, a cold one when its turn among all bits comes, or its wake-up is
+    // read.
     for most in [BITS / HINTS_PER_CALL as u32 + 1, 2] {
         lie(&clients.server);
         let number = clients.send_from_the_cold();
@@ -147,7 +149,8 @@ fn a_sleeper_with_many_peers_is_woken_by_each() {
     }
 }
 
-/// An RMA that reads the socket for the segment of its target may read a wake-up there. Nothing else tells of the frame.
+/// An RMA that reads the socket for the segment of its target may read a wake-up there. Nothing
+/// else tells of the frame.
 #[test]
 fn a_wake_up_that_an_rma_reads_keeps_its_frame() {
     let mut clients = Clients::new(20);
@@ -257,8 +260,8 @@ fn pair() -> (End, End, &'static Connection) {
     (client, server, to_server)
 }
 
-/// What a returned slot holds goes back to the peer at the next empty call, unless it is nothing that a peer could wait for: then the
-/// next message gets the slot as it is.
+/// What a returned slot holds goes back to the peer at the next empty call, unless it is nothing
+/// that a peer could wait for: then the next message gets the slot as it is.
 #[test]
 fn a_returned_slot_waits_for_the_next_message_only_if_nobody_waits_for_what_it_holds() {
     let (mut client, mut server, to_server) = pair();
@@ -285,7 +288,8 @@ fn a_returned_slot_waits_for_the_next_message_only_if_nobody_waits_for_what_it_h
     }
 }
 
-/// Whether a message goes to the program at once, takes a slot of its own, or waits in the queue behind others of a stream.
+/// Whether a message goes to the program at once, takes a slot of its own, or waits in the queue
+/// behind others of a stream.
 #[test]
 fn messages_keep_their_order_whatever_way_they_go() {
     let (mut client, mut server, to_server) = pair();
