@@ -243,14 +243,14 @@ impl<L: Link> Reliable<L> {
         core.place_landings(|core, asked, memory| {
             let (cell, index) = (asked.connection, index_of(asked.connection));
             let Some(memory) = memory else {
-                let told = engine.land(index, asked.operation, Err(Failure::TooLong));
+                let told = engine.answer_large(index, asked.operation, Err(Failure::TooLong));
                 return if told { Placed::Refused } else { Placed::Later };
             };
             let Some(slot) = host.inbox.take_bare(core, cell) else { return Placed::Later };
             let handle = host.registry.register(memory, Rights::WRITE, Some(cell));
             if let Ok(handle) = handle
                 && let [first, secret, ..] = handle.words()
-                && engine.land(index, asked.operation, Ok([first, secret]))
+                && engine.answer_large(index, asked.operation, Ok([first, secret]))
             {
                 return Placed::Open(Some(slot), handle);
             }

@@ -20,8 +20,8 @@ const TRIAL: u64 = 50_000;
 /// of them an edge: the program sleeps until then, or a timer costs more than the edges do.
 const FEW_ADAPTIVE: u32 = 8;
 /// Empty calls with an edge each before a trial: at first, and at most.
-const FIRST_NEEDED: u32 = 16;
-const MOST_NEEDED: u32 = 65_536;
+const MIN_CALLS_BEFORE_TIMER: u32 = 16;
+const MAX_CALLS_BEFORE_TIMER: u32 = 65_536;
 
 /// The edge that a readable handle gives to a program that may sleep after an empty call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub(crate) struct EdgePolicy {
 
 impl Default for EdgePolicy {
     fn default() -> Self {
-        Self { timer: Timer::Off, calls: 0, is_level: false, written: 0, needed: FIRST_NEEDED }
+        Self { timer: Timer::Off, calls: 0, is_level: false, written: 0, needed: MIN_CALLS_BEFORE_TIMER }
     }
 }
 
@@ -104,7 +104,7 @@ impl EdgePolicy {
 
     /// Records that the system refused to set the timer. The call writes the waker instead.
     pub(crate) fn on_refused(&mut self) {
-        (self.timer, self.is_level, self.written, self.needed) = (Timer::Off, false, 0, MOST_NEEDED);
+        (self.timer, self.is_level, self.written, self.needed) = (Timer::Off, false, 0, MAX_CALLS_BEFORE_TIMER);
     }
 
     /// Records that the timer has fired.
@@ -147,8 +147,11 @@ impl EdgePolicy {
     fn judge(&mut self) {
         self.timer = Timer::Off;
         self.is_level = self.calls >= FEW_ADAPTIVE;
-        self.needed =
-            if self.is_level { (self.needed / 2).max(FIRST_NEEDED) } else { (self.needed * 2).min(MOST_NEEDED) };
+        self.needed = if self.is_level {
+            (self.needed / 2).max(MIN_CALLS_BEFORE_TIMER)
+        } else {
+            (self.needed * 2).min(MAX_CALLS_BEFORE_TIMER)
+        };
     }
 }
 
@@ -196,7 +199,7 @@ mod tests {
     #[test]
     fn a_program_that_returns_without_an_edge_gets_a_timer() {
         let (mut policy, mut now) = (EdgePolicy::default(), Time(5));
-        assert_eq!(poll_until(&mut policy, &mut now, TRIAL).0, FIRST_NEEDED - 1);
+        assert_eq!(poll_until(&mut policy, &mut now, TRIAL).0, MIN_CALLS_BEFORE_TIMER - 1);
         for _ in 0..3 {
             assert_eq!(poll_until(&mut policy, &mut now, LEVEL_INTERVAL).0, 0);
         }
@@ -208,10 +211,13 @@ mod tests {
         let mut before = 0;
         for round in 0..20 {
             let (written, at) = poll_until(&mut policy, &mut now, TRIAL);
-            assert!(written > before || written + 1 == MOST_NEEDED, "round {round}: {written} after {before}");
+            assert!(
+                written > before || written + 1 == MAX_CALLS_BEFORE_TIMER,
+                "round {round}: {written} after {before}"
+            );
             (before, now) = (written, at);
         }
-        assert_eq!(before + 1, MOST_NEEDED);
+        assert_eq!(before + 1, MAX_CALLS_BEFORE_TIMER);
     }
 
     #[test]
@@ -242,7 +248,7 @@ mod tests {
     #[test]
     fn a_system_without_timers_has_an_edge_for_each_call() {
         let mut policy = EdgePolicy::default();
-        for _ in 1..FIRST_NEEDED {
+        for _ in 1..MIN_CALLS_BEFORE_TIMER {
             assert_eq!(policy.adaptive_spin(Time(5)), Edge::Now);
         }
         assert!(matches!(policy.adaptive_spin(Time(5)), Edge::At(_)));

@@ -10,8 +10,8 @@ const SHORT_WAIT: u64 = 100_000;
 /// wake-up, so that spinning costs no more than sleeping.
 const SPIN: u64 = 25_000;
 /// Consecutive short waits before the handle stays readable: at first, and at most.
-const FIRST_NEEDED: u32 = 4;
-const MOST_NEEDED: u32 = 4096;
+const MIN_SHORT_WAITS: u32 = 4;
+const MAX_SHORT_WAITS: u32 = 4096;
 
 /// Decides by the length of the last waits on an armed handle whether the program spins. A wait
 /// begins with the first empty call and ends with a call that finds something. Protected by the
@@ -29,7 +29,7 @@ pub(crate) struct SpinPolicy {
 
 impl Default for SpinPolicy {
     fn default() -> Self {
-        Self { spins: false, since: None, short_waits: 0, needed: FIRST_NEEDED }
+        Self { spins: false, since: None, short_waits: 0, needed: MIN_SHORT_WAITS }
     }
 }
 
@@ -51,7 +51,7 @@ impl SpinPolicy {
     pub(crate) fn on_found(&mut self, now: impl FnOnce() -> Time) {
         let Some(since) = self.since.take() else { return };
         if self.spins {
-            self.needed = (self.needed / 2).max(FIRST_NEEDED);
+            self.needed = (self.needed / 2).max(MIN_SHORT_WAITS);
         } else if now().since(since) > SHORT_WAIT {
             self.short_waits = 0;
         } else {
@@ -65,7 +65,7 @@ impl SpinPolicy {
         let since = *self.since.get_or_insert(now);
         if self.spins && now.since(since) > SPIN {
             (self.spins, self.short_waits) = (false, 0);
-            self.needed = (self.needed * 2).min(MOST_NEEDED);
+            self.needed = (self.needed * 2).min(MAX_SHORT_WAITS);
         }
     }
 }
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn it_spins_after_some_short_waits_and_as_long_as_polling_finds_the_answer() {
         let (mut policy, mut now) = (SpinPolicy::default(), 5);
-        for _ in 0..FIRST_NEEDED {
+        for _ in 0..MIN_SHORT_WAITS {
             assert!(!policy.is_on());
             (now, _) = wait(&mut policy, now, SHORT_WAIT);
         }
@@ -107,8 +107,8 @@ mod tests {
     #[test]
     fn long_waits_do_not_start_it() {
         let (mut policy, mut now) = (SpinPolicy::default(), 5);
-        for round in 0..10 * FIRST_NEEDED {
-            let len = if round % FIRST_NEEDED == 0 { SHORT_WAIT + 1 } else { 1 };
+        for round in 0..10 * MIN_SHORT_WAITS {
+            let len = if round % MIN_SHORT_WAITS == 0 { SHORT_WAIT + 1 } else { 1 };
             (now, _) = wait(&mut policy, now, len);
             assert!(!policy.is_on(), "round {round}");
         }
@@ -119,19 +119,19 @@ mod tests {
     #[test]
     fn waits_that_are_short_but_not_so_short_cost_ever_less() {
         let (mut policy, mut now, mut polls) = (SpinPolicy::default(), 5, 0);
-        for _ in 0..100 * u64::from(MOST_NEEDED) {
+        for _ in 0..100 * u64::from(MAX_SHORT_WAITS) {
             let (end, more) = wait(&mut policy, now, SHORT_WAIT);
             (now, polls) = (end, polls + more);
         }
-        assert!(policy.needed == MOST_NEEDED && polls > 0);
+        assert!(policy.needed == MAX_SHORT_WAITS && polls > 0);
         let each = SPIN / 1000 + 1;
-        assert!(polls <= each * (100 + 2 * u64::from(MOST_NEEDED.ilog2())), "{polls} polls in vain");
+        assert!(polls <= each * (100 + 2 * u64::from(MAX_SHORT_WAITS.ilog2())), "{polls} polls in vain");
     }
 
     #[test]
     fn a_call_that_finds_something_at_once_is_no_wait() {
         let mut policy = SpinPolicy::default();
-        (0..10 * u64::from(FIRST_NEEDED)).for_each(|now| policy.on_found(|| Time(now)));
+        (0..10 * u64::from(MIN_SHORT_WAITS)).for_each(|now| policy.on_found(|| Time(now)));
         assert!(!policy.is_on());
     }
 }

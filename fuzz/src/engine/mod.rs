@@ -299,7 +299,7 @@ impl World {
         let of_it = self.books.connections.iter().find(|(_, known)| known.0 == user).map(|(index, _)| Index(*index));
         let index = of_it.filter(|_| bytes.flag()).unwrap_or_else(|| self.some_connection(bytes));
         let landing = if bytes.flag() { Ok(HANDLE) } else { Err(cci_proto::Failure::TooLong) };
-        let _ = self.engine.land(index, op, landing);
+        let _ = self.engine.answer_large(index, op, landing);
     }
 
     fn close(&mut self, bytes: &mut Bytes<'_>) {

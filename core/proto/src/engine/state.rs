@@ -193,9 +193,9 @@ impl Engine {
     }
 
     /// Appends a connection to the list of those that have something to send.
-    pub(super) fn make_ready(&mut self, index: u32) {
+    pub(super) fn mark_ready(&mut self, index: u32) {
         if let Some(conn) = self.table.get_mut(index) {
-            get_ready(conn, index, &mut self.ready);
+            mark_conn_ready(conn, index, &mut self.ready);
         }
     }
 
@@ -211,8 +211,8 @@ fn stride(mtu: u16) -> usize {
     MESSAGE_FRAME.min(usize::from(mtu)) - crate::wire::DATA
 }
 
-/// As [`Engine::make_ready`], for a connection at hand.
-pub(super) fn get_ready(conn: &mut Conn, index: u32, ready: &mut VecDeque<u32>) {
+/// As [`Engine::mark_ready`], for a connection at hand.
+pub(super) fn mark_conn_ready(conn: &mut Conn, index: u32, ready: &mut VecDeque<u32>) {
     if !conn.has(bit::READY) {
         conn.set(bit::READY);
         ready.push_back(index);

@@ -371,7 +371,7 @@ impl World {
             let (connection, end) = (asked.user as usize / 2, asked.user as usize % 2);
             let waits = std::mem::take(&mut asked.waits);
             let (Some(ends), Some(handle)) = (self.connections.get(connection), handle) else { return false };
-            waits || !engine.land(ends[end].index, asked.operation, Ok(handle))
+            waits || !engine.answer_large(ends[end].index, asked.operation, Ok(handle))
         });
     }
 

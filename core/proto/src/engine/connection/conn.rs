@@ -43,7 +43,7 @@ pub(crate) mod bit {
     /// Checks may leave out the bytes of RMA.
     pub(crate) const UNCHECKED: u16 = 128;
     /// A frame has come: `newest` is valid.
-    pub(super) const HEARD: u16 = 256;
+    pub(super) const RECEIVED: u16 = 256;
     /// CONFIRM is to be sent.
     pub(crate) const CONFIRM: u16 = 512;
     /// Waits for a frame buffer.
@@ -208,21 +208,21 @@ impl Conn {
 
     /// Notes a transmission number. Keeps the newest, which acknowledgements echo, and its time of
     /// arrival.
-    pub(crate) fn note_number(&mut self, number: u32, time: u32, at: u32) {
+    pub(crate) fn track_number(&mut self, number: u32, time: u32, at: u32) {
         #[expect(clippy::cast_possible_wrap, reason = "distance modulo 2^32")]
         let distance = number.wrapping_sub(self.newest) as i32;
-        if !self.has(bit::HEARD) || distance > 0 {
-            self.set(bit::HEARD);
+        if !self.has(bit::RECEIVED) || distance > 0 {
+            self.set(bit::RECEIVED);
             (self.newest, self.newest_time, self.newest_at) = (number, time, at);
         }
     }
 
     /// Returns whether this number is new on an unreliable connection, by a window of 64. Call it
-    /// before [`Conn::note_number`].
+    /// before [`Conn::track_number`].
     #[expect(clippy::cast_possible_truncation, reason = "halves of a word")]
     pub(crate) fn is_new(&mut self, number: u32) -> bool {
         let mut seen = u64::from(self.next_seq) << 32 | u64::from(self.recv_next);
-        let distance = if self.has(bit::HEARD) { number.wrapping_sub(self.newest) } else { 64 };
+        let distance = if self.has(bit::RECEIVED) { number.wrapping_sub(self.newest) } else { 64 };
         let behind = number.wrapping_sub(self.newest).wrapping_neg();
         let fresh = if distance != 0 && distance < 1 << 31 {
             seen = seen.checked_shl(distance).unwrap_or(0) | 1;

@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 /// Bits of an entry that are the index.
 const INDEX_BITS: u32 = 24;
 /// Indices are below this.
-pub(crate) const MOST: u32 = (1 << INDEX_BITS) - 1;
+pub(crate) const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
 /// Identifiers of a part, on average, at most.
 const PART: usize = 512;
 /// The smallest part that is not empty, entries.
@@ -38,12 +38,12 @@ impl Entry {
 
     #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
     fn new(id: u64, index: u32) -> Self {
-        Self(id as u32 & !MOST | index)
+        Self(id as u32 & !MAX_INDEX | index)
     }
 
     #[inline]
     fn index(self) -> u32 {
-        self.0 & MOST
+        self.0 & MAX_INDEX
     }
 
     /// Whether it may be of this identifier. A free entry may be, too.

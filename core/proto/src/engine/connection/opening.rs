@@ -5,8 +5,8 @@ use alloc::boxed::Box;
 
 /// Time after which the first frame of a handshake is retransmitted, microseconds. Doubled each
 /// time, up to the longest.
-const FIRST: u64 = 20_000;
-const LONGEST: u64 = 1_000_000;
+const FIRST_REPEAT: u64 = 20_000;
+const LONGEST_REPEAT: u64 = 1_000_000;
 /// Time after which an event for which the host had no room is reported again, microseconds.
 const HOST_AGAIN: u64 = 10_000;
 /// RETRYs that are answered at once.
@@ -52,7 +52,7 @@ impl Opening {
             since: now,
             deadline: now.plus_micros(patience),
             next_at: now,
-            longest: LONGEST,
+            longest: LONGEST_REPEAT,
             tries: 0,
             due: true,
             elsewhere: false,
@@ -71,7 +71,7 @@ impl Opening {
 
     /// The client has asked again, with this cookie: the answer shows it, and an ACCEPT is to be
     /// sent now.
-    pub(crate) fn on_asked(&mut self, cookie: u64) {
+    pub(crate) fn on_request(&mut self, cookie: u64) {
         self.due = true;
         if cookie != 0 {
             self.cookie = cookie;
@@ -118,7 +118,7 @@ impl Opening {
 
     pub(crate) fn on_sent(&mut self, now: Time) {
         self.due = false;
-        self.next_at = now.plus_micros((FIRST << self.tries.min(16)).min(self.longest));
+        self.next_at = now.plus_micros((FIRST_REPEAT << self.tries.min(16)).min(self.longest));
         self.tries += 1;
     }
 }

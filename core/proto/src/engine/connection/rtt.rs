@@ -13,7 +13,7 @@ const INITIAL: u64 = 20_000;
 /// No probe timeout is shorter, microseconds.
 pub(crate) const LEAST_TIMEOUT: u64 = GRANULARITY + MAX_ACK_DELAY;
 /// The longest probe timeout, microseconds.
-const LONGEST: u64 = 1_000_000;
+const LONGEST_TIMEOUT: u64 = 1_000_000;
 
 impl Conn {
     /// A sample, with the peer's own delay taken out, microseconds.
@@ -36,7 +36,7 @@ impl Conn {
         } else {
             u64::from(self.srtt) + (4 * u64::from(self.rttvar)).max(GRANULARITY) + MAX_ACK_DELAY
         };
-        (base << tries.min(16)).min(LONGEST.max(base))
+        (base << tries.min(16)).min(LONGEST_TIMEOUT.max(base))
     }
 
     /// How much later than the newest acknowledged frame one may have been sent and still be on its

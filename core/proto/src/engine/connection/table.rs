@@ -22,7 +22,7 @@ impl Table {
     /// Returns an index and an identifier for a new connection, which [`Table::put`] adds; `None`:
     /// no memory, or 16 million connections.
     pub(crate) fn take(&mut self, random: &mut Random) -> Option<(u32, u64)> {
-        let index = self.conns.reserve(ids::MOST)?;
+        let index = self.conns.reserve(ids::MAX_INDEX)?;
         // Nobody draws 0 or the same number twice in the life of an endpoint; it would be found
         // wrong.
         let id = loop {

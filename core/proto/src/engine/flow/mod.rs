@@ -64,8 +64,8 @@ pub(crate) struct Flow {
     /// When a frame last came or went.
     pub(crate) used_at: Time,
     /// Probes of an idle peer since a frame of it last arrived, and when the last one was sent.
-    pub(crate) asked: u32,
-    pub(crate) asked_at: Time,
+    pub(crate) idle_probes: u32,
+    pub(crate) idle_probe_at: Time,
     /// When a sequenced frame was last sent.
     pub(crate) sent_at: Time,
     /// An operation that later ones wait for.
@@ -145,8 +145,8 @@ impl Flow {
             running_large: 0,
             serve_next: false,
             used_at: Time(0),
-            asked: 0,
-            asked_at: Time(0),
+            idle_probes: 0,
+            idle_probe_at: Time(0),
             sent_at: Time(0),
             barrier: None,
             probes: 0,
@@ -212,7 +212,7 @@ impl Flow {
     }
 
     /// Returns whether a frame in flight was not accepted yet, as far as is known.
-    pub(crate) fn is_asking(&self) -> bool {
+    pub(crate) fn awaits_ack(&self) -> bool {
         self.in_flight.iter().any(|frame| frame.state != FrameState::Accepted)
     }
 
@@ -249,7 +249,7 @@ impl Flow {
     }
 
     /// Returns whether there is something to transmit for the first time.
-    pub(crate) fn wants_to_send(&self) -> bool {
+    pub(crate) fn has_unsent(&self) -> bool {
         !self.queue.is_empty() || !self.serves.is_empty() || !self.results.is_empty()
     }
 }

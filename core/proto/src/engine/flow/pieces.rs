@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 /// Pieces that are kept account of; what is cut into more is not put together.
-const MOST: usize = 1 << 16;
+const MAX_PIECES: usize = 1 << 16;
 
 /// Account of the pieces of one thing, in any order and each more than once. Which have come is
 /// marked in bits that lie elsewhere.
@@ -34,7 +34,7 @@ impl Pieces {
             self.size = len;
         }
         let number = (at / self.size) as usize;
-        if len != self.size || !at.is_multiple_of(self.size) || number >= MOST {
+        if len != self.size || !at.is_multiple_of(self.size) || number >= MAX_PIECES {
             return false;
         }
         if seen.len() <= number / 64 {

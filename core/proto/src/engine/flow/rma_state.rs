@@ -19,7 +19,7 @@ pub(crate) struct RmaState {
     pub(crate) fence: bool,
     pub(crate) has_message: bool,
     /// The peer has given a large message its memory: the operation goes on as a write.
-    pub(crate) has_landing: bool,
+    pub(crate) is_granted: bool,
     /// Bytes cut into frames.
     pub(crate) at: u64,
     /// Bytes that a read has brought.
@@ -34,7 +34,7 @@ pub(crate) struct RmaState {
 impl RmaState {
     /// Returns whether it is a large message, before or after it has its memory.
     pub(crate) fn is_large(&self) -> bool {
-        self.has_landing || self.access == Access::Large
+        self.is_granted || self.access == Access::Large
     }
 }
 

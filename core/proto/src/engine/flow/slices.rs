@@ -6,7 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 /// Most incomplete frames of an endpoint, and of one connection.
-const MOST: usize = 32;
+const MAX_PARTIAL_FRAMES: usize = 32;
 const MOST_OF_ONE: usize = 8;
 /// Age after which slices are not of the same frame, nanoseconds. Far below the time in which
 /// sequence numbers wrap.
@@ -74,7 +74,7 @@ impl Slices {
             self.0.iter().map(|partial| &partial.owner).chain([&owner]).filter(|other| is_same(other)).count()
         };
         let is_greedy = held(&|other| *other == owner) > MOST_OF_ONE;
-        if is_greedy || self.0.len() >= MOST {
+        if is_greedy || self.0.len() >= MAX_PARTIAL_FRAMES {
             let rank = |partial: &PartialFrame| {
                 let Owner { id, endpoint, network } = partial.owner;
                 let by_network = held(&|other| other.network == network);

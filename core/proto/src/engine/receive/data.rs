@@ -9,7 +9,7 @@ use crate::engine::flow::limits::{LARGE, WINDOW};
 use crate::engine::flow::queue::Ops;
 use crate::engine::host::Host;
 use crate::engine::send::schedule::has_work;
-use crate::engine::state::{Engine, flow_of, get_ready};
+use crate::engine::state::{Engine, flow_of, mark_conn_ready};
 use crate::wire::{self, Data, Header, Kind, Malformed, Record, Records, Sack, flags};
 use crate::{Address, Time};
 
@@ -118,7 +118,7 @@ impl Engine {
         self.stats.received += 1;
         let header = &data.header;
         let is_new = conn.is_reliable() || conn.is_new(header.number);
-        conn.note_number(header.number, header.time, now.micros());
+        conn.track_number(header.number, header.time, now.micros());
         conn.clear(bit::SILENCE_REPORTED | bit::PINGED);
         if !self.refusals.is_empty() {
             self.refusals.remove(&index);
@@ -143,13 +143,13 @@ impl Engine {
         }
         let mut flow = self.flows.get_mut(conn.flow);
         if let Some(flow) = &mut flow {
-            (flow.used_at, flow.asked) = (now, 0);
+            (flow.used_at, flow.idle_probes) = (now, 0);
             if core::mem::take(&mut flow.moved) {
                 flow.moved_at = now;
             }
         }
         if has_work(conn, flow.as_deref()) {
-            get_ready(conn, index, &mut self.ready);
+            mark_conn_ready(conn, index, &mut self.ready);
         } else {
             self.arm(now, index);
         }
@@ -229,9 +229,9 @@ impl Engine {
             return;
         }
         if gap == 0 && self.deliver_single(index, records, host) {
-            return self.owe_ack(now, index, bytes, false);
+            return self.schedule_ack(now, index, bytes, false);
         }
-        self.note_continuation(index, gap, records, bytes);
+        self.set_continuation(index, gap, records, bytes);
         if !self.has_room(index, records) {
             self.stats.unheld += 1;
             return;
@@ -248,7 +248,7 @@ impl Engine {
             FrameOutcome::NoSlot => self.await_slot(index, Some(records)),
             FrameOutcome::NoRoom => {}
         }
-        self.owe_ack(now, index, bytes, had_gap || was_refused);
+        self.schedule_ack(now, index, bytes, had_gap || was_refused);
     }
 
     /// Delivers the message of the next in-order frame, if it carries a single message and nothing
@@ -267,7 +267,7 @@ impl Engine {
     }
 
     /// Notes the continuation of a frame, if the frame is newer than all accepted frames.
-    fn note_continuation(&mut self, index: u32, gap: usize, records: Records<'_>, bytes: usize) {
+    fn set_continuation(&mut self, index: u32, gap: usize, records: Records<'_>, bytes: usize) {
         let continuation = if (bytes as u64) < LARGE { None } else { Continuation::after(records) };
         let Some(conn) = self.table.get_mut(index).filter(|conn| continuation.is_some() || conn.flow != NONE) else {
             return;
@@ -279,7 +279,7 @@ impl Engine {
 
     /// Schedules the acknowledgement of an in-order frame of this many bytes: at once, or when the
     /// program had its chance to answer.
-    fn owe_ack(&mut self, now: Time, index: u32, bytes: usize, at_once: bool) {
+    fn schedule_ack(&mut self, now: Time, index: u32, bytes: usize, at_once: bool) {
         let Some(conn) = self.table.get_mut(index) else { return };
         let is_full = bytes * 2 > usize::from(conn.mtu);
         if at_once || conn.has(bit::RNR) || is_full && conn.has(bit::FULL) {

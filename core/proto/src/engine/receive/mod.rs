@@ -3,6 +3,7 @@
 pub(super) mod context;
 pub(super) mod copy_verify;
 pub(super) mod data;
+pub(super) mod large;
 pub(super) mod parts;
 pub(super) mod reassemble;
 pub(super) mod records;

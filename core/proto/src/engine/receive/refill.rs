@@ -27,7 +27,7 @@ impl Engine {
         if !core::mem::replace(&mut ctx.flow.awaits_slot, true) {
             self.awaiting_slot.push_back(index);
         }
-        self.make_ready(index);
+        self.mark_ready(index);
     }
 
     /// Delivers messages that awaited a slot after slots became free, and notifies refused peers.
@@ -66,7 +66,7 @@ impl Engine {
             // Nothing new for the peer.
             ctx.conn.clear(bit::ACK_NOW);
         }
-        self.make_ready(index);
+        self.mark_ready(index);
         moved
     }
 }

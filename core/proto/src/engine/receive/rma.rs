@@ -81,7 +81,7 @@ impl RecvCtx<'_> {
         let asked = |state: &RmaState| state.access == Access::Large && !state.answered;
         let Some((op, state)) = self.rma(op).filter(|(_, state)| asked(state)) else { return };
         state.target.handle = handle;
-        (state.access, state.at, state.has_landing) = (Access::Write, 0, true);
+        (state.access, state.at, state.is_granted) = (Access::Write, 0, true);
         self.flow.moved = true;
         let is_of_rma = |batch: &Batch| self.rmas.get(batch.of as usize).is_some_and(Option::is_some);
         let passes = |queued: &Queued| matches!(queued, Queued::Batch(batch) if is_of_rma(batch));

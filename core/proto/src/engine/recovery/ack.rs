@@ -80,7 +80,7 @@ impl Engine {
             (flow.progress_at, flow.probes, flow.probe_due) = (now, 0, false);
         }
         if is_current {
-            self.stats.not_ready += u64::from(note_peer(now, conn, flow, data));
+            self.stats.not_ready += u64::from(update_from_peer(now, conn, flow, data));
         }
         detect_losses(now, conn, flow, self.config.base_mtu);
         let marks = if is_newer { ack.congested.wrapping_sub(flow.marks) } else { 0 };
@@ -177,7 +177,7 @@ fn release(flow: &mut Flow, at: usize, frames: &mut FramePool) {
 }
 
 /// Notes the peer's credit and readiness. Returns true if the peer just became not ready.
-fn note_peer(now: Time, conn: &mut Conn, flow: &mut Flow, data: &Data) -> bool {
+fn update_from_peer(now: Time, conn: &mut Conn, flow: &mut Flow, data: &Data) -> bool {
     conn.credit = data.ack.credit;
     if data.flags & flags::RNR == 0 {
         flow.rnr_since = None;

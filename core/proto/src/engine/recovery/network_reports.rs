@@ -13,11 +13,11 @@ use crate::wire::Header;
 use crate::{Address, Failure, Time};
 
 /// Time until the first probe, microseconds. Doubled for each further probe, up to the longest.
-const FIRST: u64 = 50_000;
-const LONGEST: u64 = 500_000;
+const FIRST_PROBE: u64 = 50_000;
+const LONGEST_PROBE: u64 = 500_000;
 /// A connection ends after so long, and one that is silent for so long is not refused any more,
 /// microseconds.
-const PATIENCE: u64 = 5_000_000;
+const UNREACHABLE_TIMEOUT: u64 = 5_000_000;
 /// Hosts send one refusal a second when they have sent some (Linux: `icmp_ratelimit`), so that a
 /// probe may get none, microseconds.
 const RATE_LIMIT: u64 = 2_000_000;
@@ -59,10 +59,10 @@ impl Engine {
 
     /// Somebody elsewhere refused a frame of an open connection.
     fn doubt<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
-        let first = Refusals { since: now, last: now, next_at: now.plus_micros(FIRST), probes: 0 };
+        let first = Refusals { since: now, last: now, next_at: now.plus_micros(FIRST_PROBE), probes: 0 };
         let refusals = self.refusals.entry(index).or_insert(first);
         refusals.last = now;
-        if now.since(refusals.since) >= PATIENCE * 1000 {
+        if now.since(refusals.since) >= UNREACHABLE_TIMEOUT * 1000 {
             return self.break_connection(now, index, Failure::Disconnected, host);
         }
         self.arm(now, index);
@@ -73,19 +73,19 @@ impl Engine {
     pub(super) fn look_refused(&mut self, now: Time, index: u32) -> bool {
         let Some(refusals) = self.refusals.get_mut(&index) else { return false };
         let silence = now.since(refusals.last);
-        if silence >= PATIENCE * 1000 {
+        if silence >= UNREACHABLE_TIMEOUT * 1000 {
             // Silence is for the timeouts.
             self.refusals.remove(&index);
             return false;
         }
-        let end = refusals.since.plus_micros(PATIENCE);
+        let end = refusals.since.plus_micros(UNREACHABLE_TIMEOUT);
         if end <= now && silence < RATE_LIMIT * 1000 {
             return true;
         }
         let Some(conn) = self.table.get_mut(index).filter(|conn| conn.state == State::Open) else { return false };
         if refusals.next_at <= now {
             refusals.probes += 1;
-            let next = now.plus_micros((FIRST << refusals.probes.min(16)).min(LONGEST));
+            let next = now.plus_micros((FIRST_PROBE << refusals.probes.min(16)).min(LONGEST_PROBE));
             refusals.next_at = if now < end { next.min(end) } else { next };
             conn.set(bit::PING);
         }

@@ -42,12 +42,12 @@ impl Engine {
             conn.armed = Time(u64::MAX);
             if conn.state != State::Open {
                 self.look_opening(now, index, host);
-                self.make_ready(index);
+                self.mark_ready(index);
                 continue;
             }
             self.look(now, index, host);
             if self.table.get(index).is_some_and(|conn| has_work(conn, self.flows.get(conn.flow))) {
-                self.make_ready(index);
+                self.mark_ready(index);
             } else {
                 self.arm(now, index);
             }
@@ -76,14 +76,14 @@ impl Engine {
                 if is_gone(now, conn, flow.unanswered) {
                     broken = Some(Failure::TimedOut);
                 }
-                if !flow.is_asking() {
+                if !flow.awaits_ack() {
                     // There is nothing to retransmit: an acknowledgement tells the peer's state.
                     conn.set(bit::PING);
                 }
             }
             if probe_at(conn, flow).is_some_and(|at| at <= now) {
                 flow.probes += 1;
-                flow.probe_due = flow.is_asking();
+                flow.probe_due = flow.awaits_ack();
                 if !flow.probe_due {
                     conn.set(bit::PING);
                 }
@@ -98,9 +98,9 @@ impl Engine {
                 }
             }
             if ask_at(flow).is_some_and(|at| at <= now) {
-                (flow.asked, flow.asked_at) = (flow.asked + 1, now);
+                (flow.idle_probes, flow.idle_probe_at) = (flow.idle_probes + 1, now);
                 conn.set(bit::PING);
-                if is_gone(now, conn, flow.asked) {
+                if is_gone(now, conn, flow.idle_probes) {
                     broken = Some(Failure::TimedOut);
                 }
             }
@@ -229,7 +229,7 @@ pub(crate) fn oldest(flow: &Flow) -> Option<Time> {
 fn probe_at(conn: &Conn, flow: &Flow) -> Option<Time> {
     // A frame that the peer holds has arrived and is not acknowledged yet. That acknowledgement may
     // be lost.
-    let waits = flow.in_flight.iter().any(|frame| frame.state == FrameState::Sent) || !flow.is_asking();
+    let waits = flow.in_flight.iter().any(|frame| frame.state == FrameState::Sent) || !flow.awaits_ack();
     (waits && !flow.in_flight.is_empty() && flow.rnr_since.is_none())
         .then(|| flow.sent_at.max(flow.progress_at).plus_micros(conn.probe_timeout(flow.probes)))
 }
@@ -239,7 +239,7 @@ fn probe_at(conn: &Conn, flow: &Flow) -> Option<Time> {
 fn ask_at(flow: &Flow) -> Option<Time> {
     let is_owed = flow.open_rmas > 0 || flow.awaits_rest();
     let waits = is_owed && flow.in_flight.is_empty() && flow.rnr_since.is_none();
-    waits.then(|| flow.used_at.max(flow.asked_at).plus_micros(IDLE))
+    waits.then(|| flow.used_at.max(flow.idle_probe_at).plus_micros(IDLE))
 }
 
 /// Whether the timer looks at an open connection before anything can be due on it: said at once of
@@ -252,7 +252,7 @@ fn is_armed(conn: &Conn, flow: &Flow) -> bool {
         || flow.lost > 0
         || flow.slicing.is_some()
         || flow.awaits_rest()
-        || flow.wants_to_send();
+        || flow.has_unsent();
     let soonest = if flow.in_flight.is_empty() {
         flow.used_at.plus_micros(IDLE)
     } else {
@@ -284,8 +284,8 @@ fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
         if flow.rnr_since.is_some() {
             want(Some(flow.rnr_at));
         }
-        let wants_to_send = flow.wants_to_send() || flow.lost > 0 || flow.slicing.is_some();
-        if wants_to_send && flow.congestion.next_at() > now {
+        let has_unsent = flow.has_unsent() || flow.lost > 0 || flow.slicing.is_some();
+        if has_unsent && flow.congestion.next_at() > now {
             want(Some(flow.congestion.next_at()));
         }
         if !conn.is_reliable() && flow.assembly.is_some() {

@@ -4,7 +4,7 @@
 //! which handles all other cases.
 
 use super::frame::{emit_data, plain};
-use super::in_flight::note_sent;
+use super::in_flight::mark_sent;
 use super::message::saturating_u16;
 use super::schedule::{has_credit, has_room};
 use crate::engine::api::{Post, Transmit};
@@ -100,7 +100,7 @@ impl Engine {
         flow.messages_in_flight += 1;
         flow.serve_next = true;
         let at = flow.in_flight.len() - 1;
-        note_sent(now, conn, flow, at, end as u64, end > usize::from(self.config.base_mtu));
+        mark_sent(now, conn, flow, at, end as u64, end > usize::from(self.config.base_mtu));
         self.stats.sent += 1;
         self.arm(now, index);
         Some(transmit)
@@ -109,7 +109,7 @@ impl Engine {
 
 /// Returns whether a message may leave now, with nothing to wait for or to share a frame with.
 fn is_free(now: Time, conn: &Conn, flow: &Flow) -> bool {
-    !flow.wants_to_send()
+    !flow.has_unsent()
         && flow.order.is_empty()
         && flow.barrier.is_none()
         && flow.rnr_since.is_none()

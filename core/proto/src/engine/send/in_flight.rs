@@ -6,7 +6,7 @@ use crate::engine::flow::Flow;
 use crate::engine::flow::queue::FrameState;
 
 /// Notes that a frame in flight leaves, with this many bytes on the wire.
-pub(super) fn note_sent(now: Time, conn: &mut Conn, flow: &mut Flow, at: usize, bytes: u64, is_large: bool) {
+pub(super) fn mark_sent(now: Time, conn: &mut Conn, flow: &mut Flow, at: usize, bytes: u64, is_large: bool) {
     let Some(frame) = flow.in_flight.get_mut(at) else { return };
     let first = frame.attempts == 0;
     frame.number = conn.number.wrapping_sub(1);
@@ -32,7 +32,7 @@ pub(super) fn note_sent(now: Time, conn: &mut Conn, flow: &mut Flow, at: usize, 
 }
 
 /// Notes that one more slice of a frame in flight leaves.
-pub(super) fn note_slice(now: Time, conn: &Conn, flow: &mut Flow, at: usize, bytes: u64) {
+pub(super) fn mark_slice_sent(now: Time, conn: &Conn, flow: &mut Flow, at: usize, bytes: u64) {
     let Some(frame) = flow.in_flight.get_mut(at) else { return };
     (frame.number, frame.sent) = (conn.number.wrapping_sub(1), now);
     if frame.state == FrameState::Lost {

@@ -3,7 +3,6 @@
 pub(super) mod fast_path;
 pub(super) mod frame;
 pub(super) mod in_flight;
-pub(super) mod land;
 pub(super) mod message;
 pub(super) mod new_frame;
 pub(super) mod post;

@@ -58,7 +58,7 @@ impl Engine {
                     await_frame(conn, index, &mut self.awaiting_frame);
                     return None;
                 }
-                if state.at == 0 && !state.has_landing {
+                if state.at == 0 && !state.is_granted {
                     flow.running += 1;
                     flow.running_large += u32::from(state.is_large());
                     if state.fence || asks && state.has_message {

@@ -6,7 +6,7 @@ use crate::engine::flow::Flow;
 use crate::engine::flow::queue::{Queued, link};
 use crate::engine::flow::rma_state::OrderedEnd;
 use crate::engine::host::{Index, Op};
-use crate::engine::state::{Engine, flow_of, get_ready};
+use crate::engine::state::{Engine, flow_of, mark_conn_ready};
 use crate::wire::{DATA, MESSAGE_HEAD, emit_message};
 use crate::{Gather, SendError, Time};
 use alloc::vec::Vec;
@@ -80,14 +80,14 @@ impl Engine {
             if !message.write_batches(&mut self.frames, &mut self.parts, |batch| queue.push_back(Queued::Batch(batch)))
             {
                 // A flow taken above stays without use, and is given back by the timer.
-                get_ready(conn, index, &mut self.ready);
+                mark_conn_ready(conn, index, &mut self.ready);
                 return Err(SendError::NoBuffers);
             }
         }
         if !flow.order.is_empty() {
             queue_ordered_end(&mut self.ordered_ends, flow, op);
         }
-        get_ready(conn, index, &mut self.ready);
+        mark_conn_ready(conn, index, &mut self.ready);
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use crate::engine::connection::conn::State;
 use crate::engine::flow::queue::{Queued, link};
 use crate::engine::flow::rma_state::{OP_BITS, OP_MASK, RmaState};
 use crate::engine::host::Index;
-use crate::engine::state::{Engine, flow_of, get_ready};
+use crate::engine::state::{Engine, flow_of, mark_conn_ready};
 use crate::wire::DATA;
 use crate::{Access, Atomic, Attribute, RmaError, Time};
 
@@ -63,7 +63,7 @@ impl Engine {
                 |batch| if asks { deferred.push_back((op, batch)) } else { queue.push_back(Queued::Batch(batch)) };
             if !message.write_batches(&mut self.frames, &mut self.parts, defer) {
                 flow.queue.pop_back();
-                get_ready(conn, index, &mut self.ready);
+                mark_conn_ready(conn, index, &mut self.ready);
                 return Err(RmaError::NoBuffers);
             }
         }
@@ -79,7 +79,7 @@ impl Engine {
             access: rma.access,
             fence: rma.fence,
             has_message: rma.message.is_some(),
-            has_landing: false,
+            is_granted: false,
             at: 0,
             received: 0,
             answered: false,
@@ -95,7 +95,7 @@ impl Engine {
             // Sends end in order by themselves: the newest one stands for all.
             before.into_iter().chain([op]).for_each(|op| queue_ordered_end(&mut self.ordered_ends, flow, op));
         }
-        get_ready(conn, index, &mut self.ready);
+        mark_conn_ready(conn, index, &mut self.ready);
         Ok(())
     }
 }

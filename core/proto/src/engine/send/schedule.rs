@@ -62,7 +62,7 @@ fn window(conn: &Conn, flow: &Flow) -> u64 {
 
 /// Returns whether a new frame may leave now.
 pub(super) fn may_send_new(now: Time, conn: &Conn, flow: &Flow) -> bool {
-    flow.wants_to_send() && has_room(now, conn, flow)
+    flow.has_unsent() && has_room(now, conn, flow)
 }
 
 /// Returns whether another sequenced frame may be in flight now.
@@ -107,7 +107,7 @@ pub(super) fn has_credit(conn: &Conn, flow: &Flow, messages: u16) -> bool {
 /// time are the timer's.
 pub(crate) fn has_work(conn: &Conn, flow: Option<&Flow>) -> bool {
     let moves = |flow: &Flow| {
-        flow.wants_to_send() || flow.lost > 0 || flow.probe_due || flow.slicing.is_some() || flow.probing.has_reply()
+        flow.has_unsent() || flow.lost > 0 || flow.probe_due || flow.slicing.is_some() || flow.probing.has_reply()
     };
     conn.has(bit::ACK_NOW | bit::PING | bit::CONFIRM) || flow.is_some_and(moves)
 }

@@ -1,7 +1,7 @@
 //! Output: the next frame that may leave.
 
 use super::frame::{MemoryLoss, build, emit_data, header, payload_len, plain};
-use super::in_flight::{note_sent, note_slice};
+use super::in_flight::{mark_sent, mark_slice_sent};
 use super::schedule::{again, may_send_new, sliced};
 use crate::engine::api::Transmit;
 use crate::engine::connection::conn::{State, bit};
@@ -9,7 +9,7 @@ use crate::engine::flow::queue::{Batch, Payload, Queued};
 use crate::engine::flow::rma_state::Answer;
 use crate::engine::flow::slicing::{Slice, Slicing};
 use crate::engine::host::Host;
-use crate::engine::state::{Engine, get_ready};
+use crate::engine::state::{Engine, mark_conn_ready};
 use crate::wire::{self, DATA, Kind, flags};
 use crate::{Failure, Time};
 
@@ -57,7 +57,7 @@ impl Engine {
                 conn.clear(bit::READY);
             }
             if had_enough {
-                self.make_ready(index);
+                self.mark_ready(index);
             } else {
                 self.arm(now, index);
             }
@@ -74,7 +74,7 @@ impl Engine {
             if let Some(conn) = self.table.get_mut(index)
                 && conn.take(bit::AWAITING_FRAME)
             {
-                get_ready(conn, index, &mut self.ready);
+                mark_conn_ready(conn, index, &mut self.ready);
             }
         }
     }
@@ -89,7 +89,7 @@ impl Engine {
                 }
                 conn.clear(bit::ACK_DELAYED);
                 conn.set(bit::ACK_NOW);
-                get_ready(conn, ack.index, &mut self.ready);
+                mark_conn_ready(conn, ack.index, &mut self.ready);
             }
             self.timers.drop_ack();
         }
@@ -119,7 +119,7 @@ impl Engine {
         }
         let flow = self.flows.get_mut(conn.flow);
         if let Some(flow) = flow
-            && flow.wants_to_send()
+            && flow.has_unsent()
             && let Some(size) = flow.probing.due(now, conn, self.config.mtu)
         {
             // A path probe may be lost, so its acknowledgement is repeated in another frame.
@@ -206,7 +206,7 @@ impl Engine {
             conn.next_seq = conn.next_seq.wrapping_add(1);
         }
         let seq = conn.next_seq.wrapping_sub(back);
-        let mut bits = if flow.wants_to_send() { 0 } else { flags::ASK };
+        let mut bits = if flow.has_unsent() { 0 } else { flags::ASK };
         let payload_len = payload_len(&frame.payload);
         let smallest = self.config.base_mtu.min(conn.peer_mtu);
         let slicing = (DATA + payload_len > usize::from(conn.mtu))
@@ -232,10 +232,10 @@ impl Engine {
         flow.slicing = slicing.and_then(Slicing::next);
         if slicing.is_none_or(|slicing| slicing.is_first()) {
             let is_large = slicing.is_none() && bytes > u64::from(self.config.base_mtu);
-            note_sent(now, conn, flow, at, bytes, is_large);
+            mark_sent(now, conn, flow, at, bytes, is_large);
             self.stats.resent += u64::from(!first);
         } else {
-            note_slice(now, conn, flow, at, bytes);
+            mark_slice_sent(now, conn, flow, at, bytes);
         }
         Ok(Some(Transmit {
             to: conn.to,

@@ -4,7 +4,7 @@ use super::offer::take_offer;
 use crate::engine::connection::conn::{State, bit};
 use crate::engine::connection::opening::MOST_RETRIES;
 use crate::engine::host::{Event, Host, Index};
-use crate::engine::state::{Engine, get_ready};
+use crate::engine::state::{Engine, mark_conn_ready};
 use crate::engine::strangers::reply::{Answer, back};
 use crate::wire::{Accept, Close, Connect, Header, Kind, Reason, Redirect, Reject, Reset, Retry};
 use crate::{Address, Failure, Time};
@@ -52,10 +52,10 @@ impl Engine {
         match header.kind {
             Kind::Accept if conn.state == State::Open => {
                 conn.set(bit::CONFIRM);
-                get_ready(conn, index, &mut self.ready);
+                mark_conn_ready(conn, index, &mut self.ready);
             }
             Kind::Confirm if conn.state == State::Accepting => {
-                conn.note_number(header.number, header.time, now.micros());
+                conn.track_number(header.number, header.time, now.micros());
                 self.confirm(now, index, host);
             }
             Kind::Close => self.on_close(now, index, frame, host),
@@ -91,7 +91,7 @@ impl Engine {
                     // Nobody makes this side send more than a few: the next goes in its time.
                     if opening.retries <= MOST_RETRIES {
                         opening.due = true;
-                        get_ready(conn, index, &mut self.ready);
+                        mark_conn_ready(conn, index, &mut self.ready);
                     }
                 }
             }
@@ -107,12 +107,12 @@ impl Engine {
                 }
                 conn.peer = header.from;
                 conn.state = State::Open;
-                conn.note_number(header.number, header.time, now.micros());
+                conn.track_number(header.number, header.time, now.micros());
                 take_offer(conn, &accept.offer, &self.config);
                 let own = self.config.max_send_size;
                 self.small_peers.note(conn, index, accept.offer.max_send_size, own);
                 conn.set(bit::CONFIRM);
-                get_ready(conn, index, &mut self.ready);
+                mark_conn_ready(conn, index, &mut self.ready);
                 let max_send_size = self.small_peers.largest(conn, index, own);
                 let (host_cookie, peer) = (conn.host_cookie, conn.to);
                 self.openings.remove(&index);

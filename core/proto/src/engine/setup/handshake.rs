@@ -8,7 +8,7 @@ use crate::engine::connection::conn::{Conn, State, bit};
 use crate::engine::connection::opening::Opening;
 use crate::engine::host::{Host, Index};
 use crate::engine::send::frame::{header, plain};
-use crate::engine::state::{Engine, get_ready};
+use crate::engine::state::{Engine, mark_conn_ready};
 use crate::engine::strangers::admission::{Redirection, RequestState};
 use crate::engine::strangers::reply::Answer;
 use crate::wire::{Accept, Connect, HEADER, Header, Kind, Offer, Reason, Reject};
@@ -16,7 +16,7 @@ use crate::{Address, ConnectError, Failure, RequestError, Time};
 use alloc::boxed::Box;
 
 /// Default time limit of a handshake, microseconds.
-const PATIENCE: u64 = 30_000_000;
+const HANDSHAKE_TIMEOUT: u64 = 30_000_000;
 /// Time for an accepted client to confirm, microseconds.
 const CONFIRMATION: u64 = 5_000_000;
 /// The longest time until an ACCEPT is repeated, microseconds. The client's address is proved, and
@@ -43,14 +43,15 @@ impl Engine {
         }
         let (index, id) = self.table.take(&mut self.random).ok_or(ConnectError::NoMemory)?;
         let mut conn = Conn::new(id, 0, open.to, open.attribute, open.host_cookie);
-        let patience = open.timeout.map_or(PATIENCE, |limit| u64::try_from(limit.as_micros()).unwrap_or(u64::MAX));
-        let mut opening = Opening::new(now, patience);
+        let timeout =
+            open.timeout.map_or(HANDSHAKE_TIMEOUT, |limit| u64::try_from(limit.as_micros()).unwrap_or(u64::MAX));
+        let mut opening = Opening::new(now, timeout);
         opening.payload = open.payload.into();
         opening.token = open.token;
         opening.first_seq = self.first_seq(&mut conn);
         self.table.put(index, conn);
         self.openings.insert(index, opening);
-        self.make_ready(index);
+        self.mark_ready(index);
         Ok(Index(index))
     }
 
@@ -83,7 +84,7 @@ impl Engine {
         opening.longest = LONGEST_ACCEPT;
         opening.cookie = self.openings.get(&index.0).map_or(0, |request| request.cookie);
         self.openings.insert(index.0, opening);
-        self.make_ready(index.0);
+        self.mark_ready(index.0);
         Ok(())
     }
 
@@ -145,7 +146,7 @@ impl Engine {
         if let Some(opening) = self.openings.get_mut(&index.0) {
             opening.on_redirected(now, token);
         }
-        self.make_ready(index.0);
+        self.mark_ready(index.0);
     }
 
     /// Announces a client: a request with this token is reported as `Event::Expected`.
@@ -162,10 +163,10 @@ impl Engine {
     pub(crate) fn begin_closing(&mut self, now: Time, index: u32, body: Box<[u8]>) {
         if let Some(conn) = self.table.get_mut(index) {
             conn.state = State::Closing;
-            let mut opening = Opening::new(now, PATIENCE);
+            let mut opening = Opening::new(now, HANDSHAKE_TIMEOUT);
             opening.payload = body;
             self.openings.insert(index, opening);
-            get_ready(conn, index, &mut self.ready);
+            mark_conn_ready(conn, index, &mut self.ready);
         }
     }
 

@@ -63,8 +63,8 @@ impl Engine {
     fn repeat_accept(&mut self, index: u32, cookie: u64) {
         let state = self.table.get(index).map(|conn| conn.state);
         if let (Some(opening), Some(State::Requested | State::Accepting)) = (self.openings.get_mut(&index), state) {
-            opening.on_asked(cookie);
-            self.make_ready(index);
+            opening.on_request(cookie);
+            self.mark_ready(index);
         }
     }
 
@@ -101,7 +101,7 @@ impl Engine {
         let mut conn = Conn::new(id, connect.header.from, *from, connect.offer.attribute, 0);
         self.first_seq(&mut conn);
         conn.state = State::Requested;
-        conn.note_number(connect.header.number, connect.header.time, now.micros());
+        conn.track_number(connect.header.number, connect.header.time, now.micros());
         take_offer(&mut conn, &connect.offer, &self.config);
         self.small_peers.note(&mut conn, index, connect.offer.max_send_size, self.config.max_send_size);
         self.table.put(index, conn);

@@ -18,7 +18,7 @@ pub(crate) const COOKIE_LIFE: u64 = 10_000_000;
 /// cookie.
 const LEAST_LIFE: u64 = 1_000_000;
 /// Most known requests.
-pub(crate) const MOST: usize = 1 << 15;
+pub(crate) const MAX_KNOWN_REQUESTS: usize = 1 << 15;
 /// One network has at most one in this many of them.
 const SHARE: usize = 4;
 /// Most pending requests of one network in a small table, of which it may have half.
@@ -185,10 +185,10 @@ impl Admission {
         if self.pending >= most || pending >= share(most) {
             return false;
         }
-        let left = MOST - self.requests.len().min(MOST);
+        let left = MAX_KNOWN_REQUESTS - self.requests.len().min(MAX_KNOWN_REQUESTS);
         // As with frame buffers: never more than is left for others, so that any number of greedy
         // networks leave some.
-        if known > 0 && known >= left.min(MOST / SHARE) {
+        if known > 0 && known >= left.min(MAX_KNOWN_REQUESTS / SHARE) {
             return self.forget_oldest_of(now, network);
         }
         left > 0 || self.forget_oldest(now)

@@ -53,7 +53,7 @@ impl Engine {
         if outcome.is_err() {
             self.drop_deferred(index, op);
         }
-        self.make_ready(index);
+        self.mark_ready(index);
         self.tell(index, op, outcome, host);
     }
 

@@ -15,7 +15,7 @@ fn start(pair: &mut Pair, side: usize, index: Index, op: u32, len: u64) {
 fn land(pair: &mut Pair, side: usize, index: Index) {
     let (op, len) = pair.hosts[side].large.remove(0);
     pair.hosts[side].landing = Some((op, len));
-    assert!(pair.engines[side].land(index, op, Ok([7, 7])));
+    assert!(pair.engines[side].answer_large(index, op, Ok([7, 7])));
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_connection_that_closes_ends_the_message() {
         let now = pair.now;
         let [_, engine] = &mut pair.engines;
         engine.close(now, server, &mut pair.hosts[1]);
-        assert!(pair.engines[1].land(server, 1, Ok([7, 7])), "nobody is to be told");
+        assert!(pair.engines[1].answer_large(server, 1, Ok([7, 7])), "nobody is to be told");
         pair.run(|pair| !pair.hosts[0].ended.is_empty());
         assert_eq!(pair.hosts[0].ended[&1], Err(Failure::Disconnected));
     }

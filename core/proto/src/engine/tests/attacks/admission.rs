@@ -1,7 +1,7 @@
 //! Who is let in when many ask, and what a repeated CONNECT gives.
 
 use super::*;
-use crate::engine::strangers::admission::{Admission, MOST};
+use crate::engine::strangers::admission::{Admission, MAX_KNOWN_REQUESTS};
 use crate::wire::Accept;
 
 /// A server that was asked by nobody yet.
@@ -56,7 +56,7 @@ fn one_network_leaves_room_for_others_in_a_full_table() {
             assert!(answers.iter().all(|frame| Retry::parse(frame).is_some()), "it may ask again");
         }
     }
-    assert!(kept <= MOST / 4, "{kept} of {MOST} of one network");
+    assert!(kept <= MAX_KNOWN_REQUESTS / 4, "{kept} of {MAX_KNOWN_REQUESTS} of one network");
     let openings = raw.engine.openings.len();
     // Another network.
     let client = Open {
@@ -97,14 +97,14 @@ fn any_number_of_networks_leave_room_and_nothing_is_kept_for_ever() {
     for key in 0..100_000 {
         admit(&mut admission, now, key % 5, key);
     }
-    assert!(admission.len() < MOST);
+    assert!(admission.len() < MAX_KNOWN_REQUESTS);
     assert!(admit(&mut admission, now, 6, 200_000), "five greedy networks leave something");
     // Very many networks, each with one: the oldest goes, not before its cookie could be shown.
     let mut refused = 0;
     for key in 300_000..400_000 {
         refused += u32::from(!admit(&mut admission, now, key, key));
     }
-    assert!(refused > 0 && admission.len() <= MOST, "{} are known", admission.len());
+    assert!(refused > 0 && admission.len() <= MAX_KNOWN_REQUESTS, "{} are known", admission.len());
     assert_eq!(admission.void(1), Time(0), "no cookie is void yet");
     now = now.plus_micros(2_000_000);
     assert!(admit(&mut admission, now, 500_000, 500_000));

@@ -4,19 +4,19 @@ use crate::Failure;
 use crate::engine::connection::conn::State;
 use crate::engine::flow::rma_state::Answer;
 use crate::engine::host::Index;
-use crate::engine::state::{Engine, flow_of, get_ready};
+use crate::engine::state::{Engine, flow_of, mark_conn_ready};
 
 impl Engine {
     /// Answers a large message that [`Host::large`](crate::engine::Host::large) has noted, by its
     /// operation: with the handle of memory that the peer may write, or with the reason why there
     /// is none. Returns false if it cannot be told now: to be called again. A connection that is
     /// not open needs no answer.
-    pub fn land(&mut self, index: Index, op: u32, landing: Result<[u64; 2], Failure>) -> bool {
+    pub fn answer_large(&mut self, index: Index, op: u32, landing: Result<[u64; 2], Failure>) -> bool {
         let index = index.0;
         let Some(conn) = self.table.get_mut(index).filter(|conn| conn.state == State::Open) else { return true };
         let Some(flow) = flow_of(&mut self.flows, conn, index) else { return false };
         flow.results.push_back((op, landing.map_or_else(Answer::refusal, Answer::Landing)));
-        get_ready(conn, index, &mut self.ready);
+        mark_conn_ready(conn, index, &mut self.ready);
         true
     }
 }
