@@ -359,7 +359,7 @@ pub fn arm(endpoint: &Endpoint) -> Result<(), Unusable> {
 pub fn handle(endpoint: &Endpoint) -> Result<std::os::fd::RawFd, Unusable> {
     use std::os::fd::AsRawFd;
     endpoint.with(|core, transport| {
-        core.note_handle_in_use();
+        core.set_handle_in_use();
         transport.handle().as_raw_fd()
     })
 }

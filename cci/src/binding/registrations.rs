@@ -114,7 +114,7 @@ pub(crate) fn deregister_owned(endpoint: &Endpoint, handle: &RmaHandle) -> Resul
 pub(crate) fn drop_owned(endpoint: &Endpoint, handle: &RmaHandle) {
     // Where the endpoint cannot be entered, it keeps the memory until it closes.
     let _ = endpoint.with(|core, transport| match transport.retire(core, handle) {
-        Err(RegisterError::Busy) => core.note_dropped(handle),
+        Err(RegisterError::Busy) => core.add_dropped(handle),
         _ => core.release_memory(handle),
     });
 }

@@ -154,7 +154,7 @@ impl Inbox {
     /// Records the class and the buffer of a slot.
     #[inline]
     fn hold(&mut self, slot: &'static Slot, who: u32, buffer: Option<u32>) {
-        self.shares.lend(who);
+        self.shares.hold(who);
         slot.payload.store(Token::new(who, buffer).0, Ordering::Relaxed);
     }
 

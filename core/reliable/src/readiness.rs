@@ -176,7 +176,7 @@ impl<L: Link> Reliable<L> {
     /// Arms for a blocking call: returns a descriptor that waiting events do not make readable.
     /// `None`: there is something to do.
     pub(super) fn arm_for_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
-        core.note_armed();
+        core.on_armed();
         let watched = self.watch(true);
         Readiness::settle(self, core, HandleCheck::Skip);
         if !watched || self.is_runnable() {
@@ -184,7 +184,7 @@ impl<L: Link> Reliable<L> {
         }
         if self.handle.call_epoll.is_none() {
             self.handle.call_epoll = Some(cci_transport::watch_edges(self.link.handle()).ok()?);
-            self.readiness.note_waits_in_call();
+            self.readiness.on_wait_in_call();
         }
         // A timer that has fired keeps the link's handle readable until it is drained. While
         // nothing is armed here, other code may have set the timer.

@@ -154,8 +154,8 @@ impl<L: Link> Reliable<L> {
     /// sent now.
     #[inline]
     fn is_due(&mut self, now: Time, len: usize, urgent: bool) -> bool {
-        let alone = self.host.operations.count() == 0;
-        self.coalescer.is_due(now, len, urgent || alone)
+        let is_only = self.host.operations.count() == 0;
+        self.coalescer.is_due(now, len, urgent || is_only)
     }
 
     /// Sends all that waits.

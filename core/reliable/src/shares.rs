@@ -22,7 +22,7 @@ struct Peer {
     /// Its network's place.
     network: u32,
     /// Slots that it has.
-    lent: u32,
+    held: u32,
     /// Connections that are open.
     connections: u32,
 }
@@ -30,7 +30,7 @@ struct Peer {
 /// The peers of one network.
 struct Network {
     key: u64,
-    lent: u32,
+    held: u32,
     /// Those with a connection, and all that are known.
     active: u32,
     known: u32,
@@ -95,7 +95,7 @@ impl Shares {
         peer.connections += 1;
         if peer.connections == 1 {
             self.active += 1;
-            self.idle += u32::from(peer.lent == 0);
+            self.idle += u32::from(peer.held == 0);
             let network = &mut self.networks.entries[peer.network as usize];
             network.active += 1;
             self.active_networks += u32::from(network.active == 1);
@@ -108,13 +108,13 @@ impl Shares {
         let network = match self.by_network.get(&key) {
             Some(at) => *at,
             None => {
-                let at = self.networks.take(Network { key, lent: 0, active: 0, known: 0 });
+                let at = self.networks.take(Network { key, held: 0, active: 0, known: 0 });
                 self.by_network.insert(key, at);
                 at
             }
         };
         self.networks.entries[network as usize].known += 1;
-        let at = self.peers.take(Peer { address: *address, network, lent: 0, connections: 0 });
+        let at = self.peers.take(Peer { address: *address, network, held: 0, connections: 0 });
         self.by_address.insert(*address, at);
         at
     }
@@ -130,7 +130,7 @@ impl Shares {
         let network = &mut self.networks.entries[peer.network as usize];
         network.active -= 1;
         self.active_networks -= u32::from(network.active == 0);
-        if peer.lent == 0 {
+        if peer.held == 0 {
             self.idle -= 1;
             self.forget(at);
         }
@@ -152,11 +152,11 @@ impl Shares {
 
     /// A slot was taken.
     #[inline]
-    pub(super) fn lend(&mut self, to: u32) {
+    pub(super) fn hold(&mut self, to: u32) {
         if let Some(peer) = self.peers.entries.get_mut(to as usize) {
-            self.idle -= u32::from(peer.lent == 0 && peer.connections > 0);
-            peer.lent += 1;
-            self.networks.entries[peer.network as usize].lent += 1;
+            self.idle -= u32::from(peer.held == 0 && peer.connections > 0);
+            peer.held += 1;
+            self.networks.entries[peer.network as usize].held += 1;
         } else if to == STRANGER {
             self.strangers += 1;
         }
@@ -166,9 +166,9 @@ impl Shares {
     #[inline]
     pub(super) fn give_back(&mut self, of: u32) {
         if let Some(peer) = self.peers.entries.get_mut(of as usize) {
-            peer.lent -= 1;
-            self.networks.entries[peer.network as usize].lent -= 1;
-            if peer.lent == 0 {
+            peer.held -= 1;
+            self.networks.entries[peer.network as usize].held -= 1;
+            if peer.held == 0 {
                 if peer.connections > 0 {
                     self.idle += 1;
                 } else {
@@ -211,11 +211,11 @@ impl Shares {
         let network = &self.networks.entries[peer.network as usize];
         let networks = u64::from(self.active_networks);
         let limit_of_all = limit as u64;
-        if networks > 1 && u64::from(network.lent) * networks >= limit_of_all {
+        if networks > 1 && u64::from(network.held) * networks >= limit_of_all {
             return false;
         }
-        let is_below = u64::from(peer.lent) * networks * u64::from(network.active) < limit_of_all;
-        peer.lent == 0 || is_below && free > self.kept(limit)
+        let is_below = u64::from(peer.held) * networks * u64::from(network.active) < limit_of_all;
+        peer.held == 0 || is_below && free > self.kept(limit)
     }
 
     /// Strangers have a quarter together, and none of what stays for peers.
@@ -240,7 +240,7 @@ mod tests {
     fn flood(shares: &mut Shares, who: u32, free: &mut usize, limit: usize) -> usize {
         let before = *free;
         while shares.may_take(who, *free, limit) && *free > 0 {
-            shares.lend(who);
+            shares.hold(who);
             *free -= 1;
         }
         before - *free
@@ -291,7 +291,7 @@ mod tests {
         let mut shares = Shares::new();
         let (one, two) = (shares.attach(&address(1, 1)), shares.attach(&address(1, 2)));
         assert_eq!(shares.attach(&address(1, 1)), one);
-        shares.lend(one);
+        shares.hold(one);
         shares.detach(one);
         shares.detach(one);
         assert_eq!((shares.active, shares.idle, shares.by_address.len()), (1, 1, 2));

@@ -59,7 +59,7 @@ pub struct Connection {
     pub counters: Counters,
     /// For the transport: when the connection opened in `sm`, milliseconds, wrapping; not used over
     /// a link.
-    pub heard: AtomicU32,
+    pub opened_at: AtomicU32,
     /// Place among the endpoint's connections.
     pub(crate) place: AtomicU32,
 }
@@ -142,7 +142,7 @@ impl Connection {
         self.attribute.store(attribute as u32, Ordering::Relaxed);
         self.context.store(context, Ordering::Relaxed);
         self.open.store(0, Ordering::Relaxed);
-        self.heard.store(0, Ordering::Relaxed);
+        self.opened_at.store(0, Ordering::Relaxed);
         self.counters.reset();
         self.set_state(ConnectionState::Opening);
     }

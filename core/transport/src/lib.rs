@@ -372,6 +372,6 @@ pub trait Transport: Send {
 
     /// Closes all connections and ends all operations, without events. Waits at most `limit` until
     /// sent messages have left this process and peers have ended their copies. Copies that have not
-    /// ended then are passed to [`Core::note_unfinished`].
+    /// ended then are passed to [`Core::keep_unfinished`].
     fn close(&mut self, core: &mut Core, limit: Duration);
 }

@@ -152,7 +152,7 @@ impl Readiness {
 
     /// Arms the handle, and ends adaptive spin. True: there is nothing to do.
     pub fn arm(transport: &mut impl Arming, core: &mut Core, check: HandleCheck) -> bool {
-        core.note_armed();
+        core.on_armed();
         transport.readiness().spin_policy.stop();
         transport.forget_timer();
         Self::settle(transport, core, check)
@@ -246,7 +246,7 @@ impl Readiness {
     }
 
     fn disarm(transport: &mut impl Arming, core: &mut Core) {
-        core.note_disarmed();
+        core.on_disarmed();
         transport.on_disarmed(core);
         Self::signal(transport);
     }
@@ -290,11 +290,11 @@ impl Readiness {
 
     /// Records that a blocking call waits on a descriptor of its own: from now on the handle is
     /// settled after each call, because its state is that descriptor's too.
-    pub fn note_waits_in_call(&mut self) {
+    pub fn on_wait_in_call(&mut self) {
         self.waits_in_call = true;
     }
 
-    /// Whether [`Readiness::note_waits_in_call`] was called.
+    /// Whether [`Readiness::on_wait_in_call`] was called.
     #[inline]
     #[must_use]
     pub fn waits_in_call(&self) -> bool {

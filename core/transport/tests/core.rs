@@ -128,7 +128,7 @@ fn room_is_told_to_who_was_refused() {
     let sends: Vec<_> = std::iter::from_fn(|| core.take_send()).collect();
     core.release(sends[0]);
     assert!(!core.has_room_again(), "nobody waits for the handle");
-    core.note_handle_in_use();
+    core.set_handle_in_use();
     assert!(core.take_send().is_some() && core.take_send().is_none());
     assert!(!core.has_room_again() && listens());
     while core.take_rma().is_some() {}

@@ -42,7 +42,7 @@ fn gauges_are_as_they_were_noted() {
     let slot = core.take_recv(|_| ()).expect("a slot");
     core.push(slot);
     core.take_send().expect("a slot");
-    core.note_armed();
+    core.on_armed();
     core.set_starving(true);
     core.publish_gauges();
     let noted = take(&file).expect("a page");

@@ -5,10 +5,10 @@ use crate::measure::local;
 use crate::measure::local::EndTask;
 use crate::methods::connections;
 use crate::methods::connections::ConnectionsTask;
-use crate::methods::crowd;
-use crate::methods::crowd::CrowdTask;
 use crate::methods::footprint;
 use crate::methods::footprint::FootprintTask;
+use crate::methods::many_peers;
+use crate::methods::many_peers::ManyPeersTask;
 use crate::workers;
 use crate::workers::WorkerTask;
 use cci_report::{UserError, while_doing};
@@ -33,7 +33,7 @@ pub(crate) enum Task {
     /// Very many connections: the end that measures, or the one that connects.
     Connections(ConnectionsTask),
     /// Many peers of one endpoint: the end that measures, or the peers.
-    Crowd(CrowdTask),
+    ManyPeers(ManyPeersTask),
 }
 
 /// A task, and the process that must be the parent.
@@ -82,7 +82,7 @@ fn done(order: &str) -> Result<(), Option<UserError>> {
         Task::Worker(task) => workers::worker(&task).map_err(|_| None),
         Task::Footprint(task) => footprint::footprint(&task).map_err(Some),
         Task::Connections(task) => connections::connections(&task).map_err(Some),
-        Task::Crowd(task) => crowd::crowd(&task).map_err(Some),
+        Task::ManyPeers(task) => many_peers::many_peers(&task).map_err(Some),
     }
 }
 

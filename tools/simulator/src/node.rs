@@ -7,11 +7,11 @@ use cci_sim::Random;
 /// Messages that a node's program always has room for: it takes each at once.
 const ROOM: u32 = 1 << 15;
 
-/// What a program heard since it was last looked at.
+/// What was delivered to a program since it was last examined.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum Delivery {
     /// A connection of this number is asked for.
-    Asked(Index, u32),
+    Request(Index, u32),
     /// A connection that this side asked for is open.
     Opened(Index, u32),
     /// A connection of this number is no more.
@@ -27,7 +27,7 @@ pub(crate) const ACCEPTED: u32 = 1 << 31;
 /// [`ACCEPTED`] or without.
 #[derive(Debug)]
 pub(crate) struct Program {
-    pub(crate) heard: Vec<Heard>,
+    pub(crate) deliveries: Vec<Delivery>,
     /// Messages that come in parts: their connection.
     parts: Vec<u32>,
     free_parts: Vec<u32>,
@@ -74,7 +74,7 @@ impl Host for Program {
 
     fn deliver(&mut self, user: u32, buffer: MessageBuffer) {
         self.free_parts.push(buffer.0);
-        self.heard.push(Heard::Message(number(user)));
+        self.deliveries.push(Delivery::Message(number(user)));
     }
 
     fn abandon(&mut self, buffer: MessageBuffer) {
@@ -82,7 +82,7 @@ impl Host for Program {
     }
 
     fn message(&mut self, user: u32, _: &[u8]) -> bool {
-        self.heard.push(Heard::Message(number(user)));
+        self.deliveries.push(Delivery::Message(number(user)));
         true
     }
 
@@ -105,16 +105,16 @@ impl Host for Program {
     }
 
     fn event(&mut self, index: Index, user: u32, event: Event<'_>) -> bool {
-        let heard = match event {
+        let delivery = match event {
             Event::Request { payload, .. } => {
                 let Some(own) = payload.first_chunk() else { return false };
-                Heard::Asked(index, u32::from_be_bytes(*own))
+                Delivery::Request(index, u32::from_be_bytes(*own))
             }
-            Event::Open { .. } if user & ACCEPTED == 0 => Heard::Opened(index, number(user)),
-            Event::Refused(failure) | Event::Broken(failure) => Heard::Ended(number(user), failure),
+            Event::Open { .. } if user & ACCEPTED == 0 => Delivery::Opened(index, number(user)),
+            Event::Refused(failure) | Event::Broken(failure) => Delivery::Ended(number(user), failure),
             Event::Open { .. } | Event::Expected { .. } | Event::Silent | Event::Redirected { .. } => return true,
         };
-        self.heard.push(heard);
+        self.deliveries.push(delivery);
         true
     }
 }
@@ -132,7 +132,7 @@ impl Node {
         let mut random = Random::of(seed, u64::from(number), 0);
         let engine = Engine::new(config, std::array::from_fn(|_| random.next()));
         let program = Program {
-            heard: Vec::new(),
+            deliveries: Vec::new(),
             parts: Vec::new(),
             free_parts: Vec::new(),
             free_ops: Vec::new(),

@@ -1,7 +1,7 @@
 //! Engines over a virtual network, driven by whoever says what their programs do.
 
 use crate::machine::{Machine, Route};
-use crate::node::{ACCEPTED, Heard, Node};
+use crate::node::{ACCEPTED, Delivery, Node};
 use cci_proto::engine::{Config, Engine, Index, Open};
 use cci_proto::{Address, Failure, SendError, Time, wire};
 use cci_sim::network::{LinkStats, Network, NodeIndex, Occurrence};
@@ -277,20 +277,20 @@ impl World {
         Some(at)
     }
 
-    /// Does what a node's program does about what it has heard.
+    /// Does what a node's program does about what was delivered to it.
     fn listen(&mut self, at: usize) {
         let now = self.now();
         let Node { engine, program, .. } = &mut self.nodes[at];
-        for heard in program.heard.drain(..) {
-            match heard {
+        for delivery in program.deliveries.drain(..) {
+            match delivery {
                 // A client that has gone meanwhile is none.
-                Heard::Asked(index, number) => drop(engine.accept(now, index, ACCEPTED | number)),
-                Heard::Opened(index, number) => {
+                Delivery::Request(index, number) => drop(engine.accept(now, index, ACCEPTED | number)),
+                Delivery::Opened(index, number) => {
                     self.connections[number as usize].index = Some(index);
                     self.open += 1;
                 }
-                Heard::Ended(number, why) => self.failed = Some((number, why)),
-                Heard::Message(connection) => {
+                Delivery::Ended(number, why) => self.failed = Some((number, why)),
+                Delivery::Message(connection) => {
                     // What came twice is no message.
                     let Some(posted) = self.connections[connection as usize].posted.pop_front() else { continue };
                     self.happened.push_back(Happening::Arrived { connection, posted });

@@ -19,7 +19,7 @@ const WARM_UP: usize = 5;
 fn nobody_gets_less_than_half(device: &Device) {
     let _alone = alone();
     let server = open(device);
-    let mut crowd = Peer::spawn(PROGRAM, "flood-by-many", &[&device.transport, server.uri(), "100"]);
+    let mut many_peers = Peer::spawn(PROGRAM, "flood-by-many", &[&device.transport, server.uri(), "100"]);
     let mut counts = [0_u32; SENDERS];
     let take = |counts: &mut [u32; SENDERS]| {
         let Some(event) = server.get_event().expect("open") else { return };
@@ -33,7 +33,7 @@ fn nobody_gets_less_than_half(device: &Device) {
             _ => {}
         }
     };
-    assert_eq!(crowd.line_while(|| take(&mut counts)), "connected");
+    assert_eq!(many_peers.line_while(|| take(&mut counts)), "connected");
     let begun = Instant::now();
     let mut shares = Vec::new();
     while shares.len() < WARM_UP + WINDOWS {

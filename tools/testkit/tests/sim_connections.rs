@@ -2,7 +2,7 @@
 //! time; the clients are frames.
 
 use cci_instruments::{CountingAllocator, bytes_in_use};
-use cci_testkit::simulation::crowd::{Crowd, FORGOTTEN};
+use cci_testkit::simulation::many_peers::{FORGOTTEN, ManyPeers};
 use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,12 +23,12 @@ const SHARE: usize = 268;
 fn many_connections_take_little() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let before = bytes_in_use();
-    let mut crowd = Crowd::new();
+    let mut many_peers = ManyPeers::new();
     let empty = bytes_in_use() - before;
-    crowd.admit(0..MANY).expect("every client is let in");
-    assert_eq!(crowd.open(), MANY);
+    many_peers.admit(0..MANY).expect("every client is let in");
+    assert_eq!(many_peers.open(), MANY);
     let full = bytes_in_use() - before;
-    crowd.pass(FORGOTTEN);
+    many_peers.pass(FORGOTTEN);
     let idle = bytes_in_use() - before;
     let share = |bytes: usize| (bytes - empty) / MANY as usize;
     assert!(
@@ -42,10 +42,10 @@ fn many_connections_take_little() {
 }
 
 /// The shortest of many blocks of polls, and which of two engines it is measured on in turn.
-fn polls(crowd: &mut Crowd) -> Duration {
+fn polls(many_peers: &mut ManyPeers) -> Duration {
     let begun = Instant::now();
     for _ in 0..2000 {
-        black_box(crowd.poll());
+        black_box(many_peers.poll());
     }
     begun.elapsed()
 }
@@ -53,7 +53,7 @@ fn polls(crowd: &mut Crowd) -> Duration {
 #[test]
 fn polling_costs_the_same_whatever_the_number_of_idle_connections() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let (mut one, mut many) = (Crowd::new(), Crowd::new());
+    let (mut one, mut many) = (ManyPeers::new(), ManyPeers::new());
     one.admit(0..1).expect("every client is let in");
     many.admit(0..100_000).expect("every client is let in");
     one.pass(FORGOTTEN);

@@ -34,7 +34,7 @@ fn requests_of_two_hundred_local_ports_leave_peers_their_slots() {
 fn a_thousand_connects_of_one_process_at_once_succeed() {
     let _alone = alone();
     let server = open(&device_of("sock", &[("ip", "127.0.0.1")]));
-    let mut crowd = Peer::spawn(PROGRAM, "connect-many", &["sock", server.uri(), "250", "4"]);
+    let mut many_peers = Peer::spawn(PROGRAM, "connect-many", &["sock", server.uri(), "250", "4"]);
     let (mut accepted, begun) = ([0; 250], Instant::now());
     let serve = |accepted: &mut [u32; 250]| {
         while let Some(event) = server.get_event().expect("open") {
@@ -52,7 +52,7 @@ fn a_thousand_connects_of_one_process_at_once_succeed() {
             }
         }
     };
-    assert_eq!(crowd.line_while(|| serve(&mut accepted)), "connected");
+    assert_eq!(many_peers.line_while(|| serve(&mut accepted)), "connected");
     // The last clients know of their connections before the server does.
     while accepted != [4; 250] {
         assert!(begun.elapsed() < 2 * LIMIT, "{accepted:?}");

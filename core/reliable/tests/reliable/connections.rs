@@ -69,7 +69,7 @@ fn a_connect_goes_on_once_its_host_is_found() {
     let ends = [&a, &b];
     a.cell
         .with(|core, transport| {
-            core.note_handle_in_use();
+            core.set_handle_in_use();
             transport.arm(core)
         })
         .expect("usable");

@@ -15,7 +15,7 @@ fn a_call_without_event_gives_an_edge_though_it_received_something() {
     let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
     let (to_b, to_a) = join(&[&a, &b], RO);
     let arm = |core: &mut Core, transport: &mut dyn Transport| {
-        core.note_handle_in_use();
+        core.set_handle_in_use();
         transport.arm(core)
     };
     let waker = b.cell.with(|_, transport| transport.waker()).expect("usable");

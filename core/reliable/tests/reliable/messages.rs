@@ -201,7 +201,7 @@ fn a_message_that_wakes_does_not_wait_for_a_timer() {
     let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
     let (to_b, _) = join(&[&a, &b], RO);
     let arm = |core: &mut Core, transport: &mut dyn Transport| {
-        core.note_handle_in_use();
+        core.set_handle_in_use();
         transport.arm(core)
     };
     let handle = b.cell.with(|_, transport| transport.handle().try_clone_to_owned()).expect("usable").expect("a copy");

@@ -302,7 +302,7 @@ impl Body {
             }
             if core.is_handle_in_use() {
                 if core.is_armed() {
-                    core.note_empty();
+                    core.on_empty_call();
                 } else {
                     transport.leave_edge(core);
                 }

@@ -67,7 +67,7 @@ impl Core {
 
     /// Records that a call returns EAGAIN: an edge-triggered program may sleep after it.
     #[inline]
-    pub fn note_empty(&mut self) {
+    pub fn on_empty_call(&mut self) {
         self.events.empty = true;
     }
 

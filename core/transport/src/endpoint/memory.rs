@@ -35,7 +35,7 @@ impl Core {
 
     /// Records that the program has dropped a registration while a peer was copying. Its memory
     /// stays until [`Core::release_memory`].
-    pub fn note_dropped(&mut self, handle: &RmaHandle) {
+    pub fn add_dropped(&mut self, handle: &RmaHandle) {
         self.peers.dropped.push(*handle);
     }
 
@@ -53,7 +53,7 @@ impl Core {
     }
 
     /// Records a peer's copy that was under way when the transport closed.
-    pub fn note_unfinished(&mut self, copy: Box<dyn PeerCopy>) {
+    pub fn keep_unfinished(&mut self, copy: Box<dyn PeerCopy>) {
         self.peers.unfinished.push(copy);
     }
 
@@ -63,7 +63,7 @@ impl Core {
     }
 
     /// Records the peer because of which a deregistration is refused.
-    pub fn note_busy_peer(&mut self, peer: String) {
+    pub fn add_busy_peer(&mut self, peer: String) {
         self.peers.busy_peer = Some(peer);
     }
 

@@ -12,7 +12,7 @@ pub(super) struct OsHandle {
 impl Core {
     /// Records that the program has asked for the OS handle. From now on the transport arms it
     /// after a few empty calls.
-    pub fn note_handle_in_use(&mut self) {
+    pub fn set_handle_in_use(&mut self) {
         self.handle.is_in_use = true;
     }
 
@@ -26,13 +26,13 @@ impl Core {
     /// Records that the transport has armed the OS handle. Every call then ends with
     /// [`Transport::settle`](crate::Transport::settle).
     #[inline]
-    pub fn note_armed(&mut self) {
+    pub fn on_armed(&mut self) {
         self.handle.is_armed = true;
     }
 
     /// Records that the transport has disarmed the OS handle.
     #[inline]
-    pub fn note_disarmed(&mut self) {
+    pub fn on_disarmed(&mut self) {
         self.handle.is_armed = false;
     }
 

@@ -84,7 +84,7 @@ impl Arming for Recorder {
 fn opened() -> (Recorder, Core) {
     let endpoint: &'static Endpoint = Box::leak(Box::new(Endpoint::default()));
     let mut core = Core::new(endpoint, &CoreOptions::default()).expect("memory");
-    core.note_handle_in_use();
+    core.set_handle_in_use();
     let mut transport = Recorder::default();
     Readiness::signal(&mut transport);
     assert_eq!(transport.take(), [Write]);
@@ -215,7 +215,7 @@ fn a_call_checks_the_descriptors_anew_where_an_earlier_one_relies_on_the_timer()
 fn a_blocking_call_with_a_descriptor_of_its_own_ends_adaptive_spin() {
     let (mut transport, mut core) = armed();
     spin(&mut transport, &mut core);
-    transport.readiness.note_waits_in_call();
+    transport.readiness.on_wait_in_call();
     end(&mut transport, &mut core, false);
     assert_eq!(transport.take(), [Prepare(HandleCheck::Skip)]);
 }

@@ -5,7 +5,7 @@ use super::speed::{least, most};
 use super::verdict::{Line, Standard};
 use cci::Scope;
 use cci_perf::methods::additions::{self, Addition};
-use cci_perf::methods::{changing, crowd, turns, wakeup};
+use cci_perf::methods::{changing, many_peers, turns, wakeup};
 use cci_perf::reach::scope;
 
 /// Many endpoints of one process that send in turn to one endpoint.
@@ -69,12 +69,12 @@ pub(super) fn wakeup(transport: &str, quick: bool) -> Line {
 }
 
 /// Many peers of one endpoint.
-pub(super) fn crowd(quick: bool) -> Vec<Line> {
-    let figures = |peers: u32| crowd::in_a_child(peers);
+pub(super) fn many_peers(quick: bool) -> Vec<Line> {
+    let figures = |peers: u32| many_peers::in_a_child(peers);
     let counts: &[u32] = if quick { &[10, 100] } else { &[10, 100, 500, 1000, 2000] };
     let all: Vec<_> = counts.iter().map(|peers| (*peers, figures(*peers))).collect();
     let mut lines = Vec::new();
-    let mut add = |peers: u32, what: &str, unit, standard: Standard, field: fn(&crowd::Figures) -> f64| {
+    let mut add = |peers: u32, what: &str, unit, standard: Standard, field: fn(&many_peers::Figures) -> f64| {
         if let Some((_, figures)) = all.iter().find(|(count, _)| *count == peers) {
             lines.push(Line::new(what, unit, standard, figures.clone().map(|figures| field(&figures))));
         }

@@ -113,7 +113,7 @@ impl Probe {
     pub(crate) fn run(&mut self, kind: ProbeKind, size: u64, count: u64) -> io::Result<Duration> {
         self.prepare(kind, size)?;
         let size = usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        self.network.meet(&self.shared, self.side, kind)?;
+        self.network.exchange_addresses(&self.shared, self.side, kind)?;
         let begin = Instant::now();
         let amount = network::Amount { size, count };
         match kind {

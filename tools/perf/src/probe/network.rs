@@ -38,7 +38,7 @@ const TCP_READ: usize = 256 << 10;
 /// Memory of a side, bytes, at least: a datagram, or what TCP takes at once.
 pub(super) const LEAST_MEMORY: usize = TCP_WRITE;
 /// How long a side waits for the other: something was lost, or it is gone.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Places of the ports: of both sides' sockets for exchanges, of both for streams, of the server
 /// for TCP.
@@ -91,7 +91,7 @@ impl Udp {
     }
 
     /// Connects to the other side, which leaves its port about now.
-    fn meet(&mut self, shared: &Shared, place: Place, side: Side) -> io::Result<()> {
+    fn exchange_addresses(&mut self, shared: &Shared, place: Place, side: Side) -> io::Result<()> {
         if !self.is_connected {
             self.socket.connect((Ipv4Addr::LOCALHOST, await_port(shared, place, side.other())?))?;
             self.is_connected = true;
@@ -123,10 +123,10 @@ fn set(socket: &UdpSocket, option: libc::c_int, value: libc::c_int) -> io::Resul
 /// Waits for the port of the other side.
 fn await_port(shared: &Shared, place: Place, of: Side) -> io::Result<u16> {
     let word = port(shared, place, of);
-    let mut patience = Patience::default();
+    let mut limit = WaitLimit::default();
     loop {
         match u16::try_from(word.load(Ordering::Acquire)) {
-            Ok(0) => patience.tick()?,
+            Ok(0) => limit.tick()?,
             port => return port.map_err(|_| ErrorKind::InvalidData.into()),
         }
     }
@@ -134,12 +134,12 @@ fn await_port(shared: &Shared, place: Place, of: Side) -> io::Result<u16> {
 
 /// Bounds a wait without reading the clock at each look.
 #[derive(Default)]
-struct Patience {
+struct WaitLimit {
     looks: u32,
     since: Option<Instant>,
 }
 
-impl Patience {
+impl WaitLimit {
     #[inline]
     fn tick(&mut self) -> io::Result<()> {
         self.looks = self.looks.wrapping_add(1);
@@ -151,7 +151,7 @@ impl Patience {
 
     #[cold]
     fn check(&mut self) -> io::Result<()> {
-        if self.since.get_or_insert_with(Instant::now).elapsed() < PATIENCE {
+        if self.since.get_or_insert_with(Instant::now).elapsed() < LONGEST_WAIT {
             return Ok(());
         }
         Err(io::Error::new(ErrorKind::TimedOut, "no datagram from the other side: one was lost, or that process ended"))
@@ -185,28 +185,32 @@ impl Network {
     }
 
     /// Connects what is not yet connected: before the block, not in it.
-    pub(super) fn meet(&mut self, shared: &Shared, side: Side, kind: ProbeKind) -> io::Result<()> {
+    pub(super) fn exchange_addresses(&mut self, shared: &Shared, side: Side, kind: ProbeKind) -> io::Result<()> {
         match kind {
-            ProbeKind::Udp | ProbeKind::UdpWake => made(&mut self.exchange)?.meet(shared, Place::Exchange, side),
-            ProbeKind::UdpStream | ProbeKind::UdpMessages => made(&mut self.stream)?.meet(shared, Place::Stream, side),
-            ProbeKind::Tcp if self.tcp.is_none() => self.meet_by_tcp(shared, side),
+            ProbeKind::Udp | ProbeKind::UdpWake => {
+                made(&mut self.exchange)?.exchange_addresses(shared, Place::Exchange, side)
+            }
+            ProbeKind::UdpStream | ProbeKind::UdpMessages => {
+                made(&mut self.stream)?.exchange_addresses(shared, Place::Stream, side)
+            }
+            ProbeKind::Tcp if self.tcp.is_none() => self.connect_tcp(shared, side),
             _ => Ok(()),
         }
     }
 
-    fn meet_by_tcp(&mut self, shared: &Shared, side: Side) -> io::Result<()> {
+    fn connect_tcp(&mut self, shared: &Shared, side: Side) -> io::Result<()> {
         let stream = match &self.listener {
             Some(listener) => listener.accept()?.0,
             None => {
                 let port = await_port(shared, Place::Tcp, side.other())?;
                 let server = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
-                TcpStream::connect_timeout(&server.into(), PATIENCE)?
+                TcpStream::connect_timeout(&server.into(), LONGEST_WAIT)?
             }
         };
         stream.set_nodelay(true)?;
         enlarge(stream.as_fd())?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(LONGEST_WAIT))?;
+        stream.set_write_timeout(Some(LONGEST_WAIT))?;
         self.tcp = Some(stream);
         Ok(())
     }
@@ -318,17 +322,17 @@ fn made<T>(socket: &mut Option<T>) -> io::Result<&mut T> {
 
 #[inline]
 fn receive(socket: &UdpSocket, bytes: &mut [u8], sleeps: bool) -> io::Result<()> {
-    let mut patience = Patience::default();
+    let mut limit = WaitLimit::default();
     loop {
         if sleeps {
-            let limit = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+            let limit = Timespec { tv_sec: LONGEST_WAIT.as_secs().cast_signed(), tv_nsec: 0 };
             if poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&limit)) == Ok(0) {
                 return Err(ErrorKind::TimedOut.into());
             }
         }
         match socket.recv(bytes) {
             Ok(_) => return Ok(()),
-            Err(error) if is_again(&error) => patience.tick()?,
+            Err(error) if is_again(&error) => limit.tick()?,
             Err(error) => return Err(error),
         }
     }
@@ -351,9 +355,9 @@ fn send_all(
     let (mut sent, mut at) = (range.start, 0);
     while sent < range.end {
         let len = batch.min(usize::try_from(range.end - sent).unwrap_or(batch));
-        let mut patience = Patience::default();
+        let mut limit = WaitLimit::default();
         while sent + len as u64 > taken.load(Ordering::Acquire) + window {
-            patience.tick()?;
+            limit.tick()?;
         }
         if at + len > bytes.len() {
             at = 0;
@@ -371,9 +375,9 @@ fn send_all(
 }
 
 fn await_taken(taken: &AtomicU64, end: u64) -> io::Result<()> {
-    let mut patience = Patience::default();
+    let mut limit = WaitLimit::default();
     while taken.load(Ordering::Acquire) != end {
-        patience.tick()?;
+        limit.tick()?;
     }
     Ok(())
 }
@@ -381,7 +385,7 @@ fn await_taken(taken: &AtomicU64, end: u64) -> io::Result<()> {
 /// Receives these bytes of the stream, and says of each datagram that it was taken.
 fn take_all(socket: &UdpSocket, taken: &AtomicU64, bytes: &mut [u8], range: std::ops::Range<u64>) -> io::Result<()> {
     let (mut received, mut at) = (range.start, 0);
-    let mut patience = Patience::default();
+    let mut limit = WaitLimit::default();
     while received < range.end {
         if at + LARGEST_DATAGRAM > bytes.len() {
             at = 0;
@@ -390,10 +394,10 @@ fn take_all(socket: &UdpSocket, taken: &AtomicU64, bytes: &mut [u8], range: std:
             Ok(len) => {
                 received += len as u64;
                 at += len;
-                patience = Patience::default();
+                limit = WaitLimit::default();
                 taken.store(received, Ordering::Release);
             }
-            Err(error) if is_again(&error) => patience.tick()?,
+            Err(error) if is_again(&error) => limit.tick()?,
             Err(error) => return Err(error),
         }
     }

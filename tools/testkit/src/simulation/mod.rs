@@ -6,12 +6,12 @@
 //! every end of an operation. [`run`] says what came of it: the trace hash, or the [`Rule`] that
 //! was broken.
 //!
-//! [`flows`], [`recovery`] and [`crowd`] are what tests and the table of performance measure in
+//! [`flows`], [`recovery`] and [`many_peers`] are what tests and the table of performance measure in
 //! virtual time.
 
-pub mod crowd;
 pub mod flows;
 pub mod lab;
+pub mod many_peers;
 mod messages;
 mod path;
 mod pattern;

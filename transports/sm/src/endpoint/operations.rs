@@ -155,7 +155,7 @@ impl Sm {
             }
         }
         if let Err(peer) = self.wait_for_copies(Some(number.word()), limit) {
-            core.note_busy_peer(peer);
+            core.add_busy_peer(peer);
             return Err(RegisterError::Busy);
         }
         for lane in self.lanes.iter_mut().flatten() {

@@ -85,7 +85,7 @@ pub(crate) struct Lane {
     /// What the peer knows of this endpoint's segments.
     pub(crate) announced: Announced,
     /// Payload slots and requests that the program holds.
-    pub(crate) lent: u32,
+    pub(crate) held_slots: u32,
     /// Outbound payload slots that the program has, to write messages there.
     pub(crate) rooms: u32,
     /// The inbound sleep word says something else than AWAKE.
@@ -117,7 +117,7 @@ pub(crate) struct Lane {
     /// Frames received; for the keepalive.
     pub(crate) received: u64,
     pub(crate) seen: u64,
-    pub(crate) heard: u64,
+    pub(crate) received_at: u64,
     pub(crate) pinged: u64,
     /// Milliseconds since when it has had no connection.
     pub(crate) idle_since: Option<u64>,
@@ -158,7 +158,7 @@ impl Lane {
             requests: PendingRequests::default(),
             queue: OperationQueue::default(),
             announced: Announced::default(),
-            lent: 0,
+            held_slots: 0,
             rooms: 0,
             armed: false,
             waiting: false,
@@ -175,7 +175,7 @@ impl Lane {
             doorbell: None,
             received: 0,
             seen: 0,
-            heard: now,
+            received_at: now,
             pinged: now,
             idle_since: Some(now),
             watchful: false,
@@ -258,7 +258,7 @@ impl Lane {
 
     /// Gives a payload slot back to the peer after the program has returned its event.
     pub(crate) fn release(&mut self, slot: Option<u32>, count: u32) {
-        self.lent = self.lent.saturating_sub(count);
+        self.held_slots = self.held_slots.saturating_sub(count);
         let (Some(slot), Some(wire)) = (slot, self.wire.as_mut()) else { return };
         if self.phase != Phase::Ready {
             return;

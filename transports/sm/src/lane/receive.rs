@@ -79,7 +79,7 @@ impl Lane {
     /// Whether this lane has its quarter of the receive slots.
     fn has_its_share(&self, core: &Core) -> bool {
         let (limit, _) = core.recv_count();
-        self.lent as usize * 4 >= limit
+        self.held_slots as usize * 4 >= limit
     }
 
     /// Whether the slots that are free are for lanes that want them and come before this one;
@@ -171,7 +171,7 @@ impl Lane {
         let entry = wire.consumer.shown(wire.inbound.ring);
         slot.fill_inline(EventKind::Recv as u32, usize::from(header.len), cell.address(), |at| entry.word(at));
         slot.payload.store(self.token, Ordering::Relaxed);
-        self.lent += 1;
+        self.held_slots += 1;
         tag_event(slot, cell);
         cell.counters.on_received();
         core.counters().on_received(usize::from(header.len));
@@ -212,7 +212,7 @@ impl Lane {
         cell.counters.on_received();
         core.counters().on_received(len as usize);
         wire.show(state, number, (slot, EventKind::Recv, cell.address()), payload);
-        self.lent += 1;
+        self.held_slots += 1;
         core.push(slot);
         Ok(true)
     }

@@ -15,7 +15,7 @@ use rustix::fd::BorrowedFd;
 use std::collections::VecDeque;
 
 /// What all lanes of an endpoint share. The endpoint has it beside its lanes, so that a lane can be
-/// lent with it.
+/// held with it.
 pub(crate) struct EndpointState {
     pub(crate) uri: String,
     /// Random number of this endpoint, so that a peer knows it from others.

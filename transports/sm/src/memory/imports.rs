@@ -5,14 +5,14 @@ use cci_transport::Connection;
 use std::sync::Weak;
 
 /// An import that the program may still hold.
-pub(crate) struct Held {
+pub(crate) struct Import {
     /// The first word of the handle.
     pub(crate) name: u64,
     pub(crate) cell: &'static Connection,
     pub(crate) ended: Weak<AtomicBool>,
 }
 
-impl Held {
+impl Import {
     /// Tells whoever asks that the memory is the registration's no more. False: the program has
     /// dropped the import.
     fn end(&self) -> bool {
@@ -26,19 +26,19 @@ impl Held {
 
 /// What the program has imported by a lane.
 #[derive(Default)]
-pub(crate) struct Imports(pub(crate) Vec<Held>);
+pub(crate) struct Imports(pub(crate) Vec<Import>);
 
 impl Imports {
     /// Ends those that are concerned. Returns the connections whose program is to know, one for
     /// each.
-    pub(crate) fn end(&mut self, concerns: impl Fn(&Held) -> bool) -> Vec<&'static Connection> {
-        let ended = self.0.extract_if(.., |held| concerns(held));
-        ended.filter(Held::end).map(|held| held.cell).collect()
+    pub(crate) fn end(&mut self, concerns: impl Fn(&Import) -> bool) -> Vec<&'static Connection> {
+        let ended = self.0.extract_if(.., |import| concerns(import));
+        ended.filter(Import::end).map(|import| import.cell).collect()
     }
 
     /// The program has closed this connection.
     pub(crate) fn forget(&mut self, cell: &'static Connection) {
-        self.end(|held| std::ptr::eq(held.cell, cell));
+        self.end(|import| std::ptr::eq(import.cell, cell));
     }
 
     /// The endpoint closes.

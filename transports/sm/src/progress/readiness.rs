@@ -161,7 +161,7 @@ impl Sm {
         if !self.readiness.waits_in_call() {
             let sockets = self.lanes.iter().flatten().filter_map(|lane| lane.socket.as_ref());
             self.state.control.make_quiet(sockets).ok()?;
-            self.readiness.note_waits_in_call();
+            self.readiness.on_wait_in_call();
             Readiness::settle(self, core, HandleCheck::Skip);
         }
         self.state.control.quiet_handle()

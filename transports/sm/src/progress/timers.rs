@@ -82,7 +82,7 @@ impl Lane {
         let now = state.now;
         if self.received != self.seen {
             self.seen = self.received;
-            self.heard = now;
+            self.received_at = now;
         }
         self.announce(state);
         self.give_up_connects(core, now);
@@ -105,7 +105,7 @@ impl Lane {
     fn is_idle(&self) -> bool {
         self.queue.is_over()
             && self.requests.is_empty()
-            && self.lent + self.rooms == 0
+            && self.held_slots + self.rooms == 0
             && !self.wire.as_ref().is_some_and(|wire| wire.is_copying())
     }
 
@@ -140,17 +140,18 @@ impl Lane {
         }
         let now = state.now;
         #[expect(clippy::cast_possible_truncation, reason = "the difference is what counts")]
-        let silence = |cell: &Connection, heard: u64| {
-            now.saturating_sub(heard).min(u64::from((now as u32).wrapping_sub(cell.heard.load(Ordering::Relaxed))))
+        let silence = |cell: &Connection, received_at: u64| {
+            now.saturating_sub(received_at)
+                .min(u64::from((now as u32).wrapping_sub(cell.opened_at.load(Ordering::Relaxed))))
         };
-        let heard = self.heard;
-        while let Some((_, cell)) = self.keepalives().find(|(limit, cell)| silence(cell, heard) >= *limit) {
+        let received_at = self.received_at;
+        while let Some((_, cell)) = self.keepalives().find(|(limit, cell)| silence(cell, received_at) >= *limit) {
             cell.keepalive.store(0, Ordering::Relaxed);
             state.queue_event(core, EventKind::KeepaliveTimedOut, cell);
         }
         let watchful = self.keepalives().next().is_some();
         self.watchful = watchful;
-        let asks = self.keepalives().find(|(limit, cell)| silence(cell, heard) * 3 >= *limit);
+        let asks = self.keepalives().find(|(limit, cell)| silence(cell, received_at) * 3 >= *limit);
         if let Some((limit, cell)) = asks
             && (now - self.pinged) * 3 >= limit
             && !self.queue.has_answers()

@@ -4,7 +4,7 @@
 use crate::format::layout::{body, kind};
 use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
-use crate::memory::imports::Held;
+use crate::memory::imports::Import;
 use crate::memory::registry;
 use cci_mem::ring::{BODY_WORDS, Header};
 use cci_mem::sync::{AtomicBool, Ordering};
@@ -37,7 +37,7 @@ impl Lane {
         let ended = Arc::new(AtomicBool::new(false));
         let [name, secret, ..] = handle.words();
         self.imports.0.retain(|held| held.ended.strong_count() > 0);
-        self.imports.0.push(Held { name, cell, ended: Arc::downgrade(&ended) });
+        self.imports.0.push(Import { name, cell, ended: Arc::downgrade(&ended) });
         // The owner answers if the registration has ended meanwhile.
         self.post(state, Header { kind: kind::IMPORT, len: 0, word: connection }, body([name, secret]), None);
         Ok(Imported { memory, rights: published.rights, ended })

@@ -176,7 +176,7 @@ impl Lane {
         match slot {
             Some(slot) if has_ended => {
                 slot.payload.store(self.token, Ordering::Relaxed);
-                self.lent += 1;
+                self.held_slots += 1;
                 // The peer has its address, and the kernel lets it write there.
                 core.deliver_landing(landing, slot, Writable::Shared);
                 state.landings_wait |= core.landings().is_waiting();
@@ -196,7 +196,7 @@ impl Lane {
         let Some(number) = state.registry.find_to_kill(handle) else { return true };
         state.registry.kill(number);
         if self.is_copying(Some(number.word())) {
-            core.note_dropped(handle);
+            core.add_dropped(handle);
             return false;
         }
         self.relay.forget(number);

@@ -72,8 +72,8 @@ impl Lane {
     /// Begins an operation, or queues it.
     fn begin(&mut self, state: &mut EndpointState, core: &mut Core, mut pending: Pending) {
         // An operation of the queue is in order with the others, and so is a fence.
-        let alone = self.queue.is_empty() && !self.queue.is_held(pending.cell);
-        match if alone { self.step(state, core, &mut pending) } else { Ok(Step::Open(false)) } {
+        let is_first = self.queue.is_empty() && !self.queue.is_held(pending.cell);
+        match if is_first { self.step(state, core, &mut pending) } else { Ok(Step::Open(false)) } {
             Ok(Step::Done) => {}
             Ok(Step::Parked) => {
                 if pending.holds() {
@@ -90,7 +90,7 @@ impl Lane {
                 }
                 self.queue.push(Op::Rma(Box::new(pending)));
                 self.busy(state);
-                if alone {
+                if is_first {
                     self.on_stall(core);
                 }
                 state.deadlines_moved = true;

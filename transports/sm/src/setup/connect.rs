@@ -12,10 +12,10 @@ use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, CONN_REQ_LEN, EventKind, Failure, RequestError};
 use cci_transport::{Connection, ConnectionState, Core, Slot};
 
-/// The peer was heard now; milliseconds, of which the difference counts.
+/// Records that the connection opened now; milliseconds, of which only differences count.
 #[expect(clippy::cast_possible_truncation, reason = "the difference is what counts")]
-fn note_heard(cell: &Connection, now: u64) {
-    cell.heard.store(now as u32, Ordering::Relaxed);
+fn mark_opened(cell: &Connection, now: u64) {
+    cell.opened_at.store(now as u32, Ordering::Relaxed);
 }
 
 impl Lane {
@@ -83,7 +83,7 @@ impl Lane {
             slot.fill(EventKind::ConnectRequest as u32, 0, [0, u64::from(attribute as u32)]);
             slot.payload.store(PayloadToken::Lane(number, None).token(), Ordering::Relaxed);
         }
-        self.lent += 1;
+        self.held_slots += 1;
         self.idle_since = None;
         self.requests.insert(slot, PendingRequest { number: header.word, attribute, max_send_size });
         core.push(slot);
@@ -126,7 +126,7 @@ impl Lane {
         let number = self.enter(cell, None);
         self.start_timing(state);
         cell.remote.store(pending.number, Ordering::Relaxed);
-        note_heard(cell, state.now);
+        mark_opened(cell, state.now);
         cell.set_state(ConnectionState::Open);
         state.deadlines_moved = true;
         let header = Header { kind: kind::ACCEPT, len: 0, word: pending.number };
@@ -149,7 +149,7 @@ impl Lane {
         };
         cell.remote.store(remote, Ordering::Relaxed);
         cell.max_send_size.store(self.largest(state, max_send_size), Ordering::Relaxed);
-        note_heard(cell, state.now);
+        mark_opened(cell, state.now);
         self.watchful |= cell.keepalive.load(Ordering::Relaxed) > 0;
         cell.set_state(ConnectionState::Open);
         state.deadlines_moved = true;

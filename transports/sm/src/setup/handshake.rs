@@ -244,7 +244,7 @@ impl Lane {
             (None, None) => Some("the peer is not known".into()),
         };
         self.phase = Phase::Ready;
-        self.heard = state.now;
+        self.received_at = state.now;
         self.armed = false;
         state.lanes_changed = true;
         self.busy(state);

@@ -188,7 +188,7 @@ impl Sm {
             if lane.is_copying(None)
                 && let (Some(wire), Some(peer)) = (lane.wire.take(), lane.peer.clone())
             {
-                core.note_unfinished(Copying::boxed(wire, peer, lane.socket.take(), lane.process()));
+                core.keep_unfinished(Copying::boxed(wire, peer, lane.socket.take(), lane.process()));
             }
         }
         self.hot.clear();
@@ -239,7 +239,7 @@ impl Lane {
 
     /// Whether nothing of this dead lane is in use: no payload with the program, no copy under way.
     pub(crate) fn is_over(&self) -> bool {
-        self.phase == Phase::Dead && self.lent + self.rooms == 0 && !self.is_copying(None)
+        self.phase == Phase::Dead && self.held_slots + self.rooms == 0 && !self.is_copying(None)
     }
 
     fn has_unsent(&self) -> bool {

@@ -165,7 +165,7 @@ pub(crate) fn run_worker(role: &Role, channel: &Channel) -> Result<(), UserError
     let handle = mailbox.as_ref().map(|mailbox| mailbox.handle.words());
     channel.send(&Card { uri: endpoint.uri().to_owned(), handle, transport })?;
     let cards: Vec<Card> = channel.recv()?;
-    let peers = meet(&endpoint, number, &cards)?;
+    let peers = connect_all(&endpoint, number, &cards)?;
     channel.send(&())?;
     channel.recv::<()>()?;
     let mut table = UpdateTable::new(role.layout, role.number);
@@ -192,7 +192,7 @@ pub(crate) fn run_worker(role: &Role, channel: &Channel) -> Result<(), UserError
 }
 
 /// Connects to every process before this one, and waits for those after it.
-fn meet(endpoint: &Endpoint, number: usize, cards: &[Card]) -> Result<Vec<Option<Peer>>, UserError> {
+fn connect_all(endpoint: &Endpoint, number: usize, cards: &[Card]) -> Result<Vec<Option<Peer>>, UserError> {
     for (other, card) in cards.iter().enumerate().take(number) {
         let payload = (number as u64).to_le_bytes();
         endpoint

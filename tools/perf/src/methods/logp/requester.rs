@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// it.
 const REST: Duration = Duration::from_micros(150);
 /// How long a reply may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// Looks between two looks at the clock while a reply is waited for.
 const LOOKS: u32 = 1 << 20;
 /// How long a requester may take to come.
@@ -108,7 +108,7 @@ fn wait(driver: &impl Driver, waiting: &mut u64, most: u64) -> Result<(), UserEr
             continue;
         }
         looks += 1;
-        if looks.is_multiple_of(LOOKS) && since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+        if looks.is_multiple_of(LOOKS) && since.get_or_insert_with(Instant::now).elapsed() > LONGEST_WAIT {
             return Err(UserError::new(
                 "no reply arrived: the other end hangs, or the connection loses messages; use --attribute ro",
             ));

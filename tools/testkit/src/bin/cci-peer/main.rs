@@ -6,9 +6,9 @@
 #![allow(clippy::disallowed_methods, reason = "ending without destructors is what some roles are about")]
 
 mod child;
-mod crowd;
 mod hostile;
 mod limits;
+mod many_peers;
 mod names;
 mod traffic;
 
@@ -93,12 +93,12 @@ fn main() {
         ["handles"] => limits::handles(),
         ["connect-many", transport, uri, endpoints, each] => {
             let count = |text: &str| text.parse().expect("a count");
-            crowd::connect_many(&device(transport), uri, count(endpoints), count(each));
+            many_peers::connect_many(&device(transport), uri, count(endpoints), count(each));
         }
         ["flood-by-many", transport, uri, endpoints] => {
-            crowd::flood_by_many(&device(transport), uri, endpoints.parse().expect("a count"))
+            many_peers::flood_by_many(&device(transport), uri, endpoints.parse().expect("a count"))
         }
-        ["strangers", uri] => crowd::strangers(uri),
+        ["strangers", uri] => many_peers::strangers(uri),
         ["silent-name-server"] => names::silent_server(),
         ref other => panic!("no such role: {other:?}"),
     }

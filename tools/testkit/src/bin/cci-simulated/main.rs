@@ -1,7 +1,7 @@
 //! The lines of the performance table that are measured in virtual time: what the protocol makes of
 //! bad paths, and what very many connections take.
 
-mod crowd;
+mod many_peers;
 
 use cci_testkit::simulation::flows::{GIGABIT, goodput, jain, lossy, shares};
 use cci_testkit::simulation::lab::ample;
@@ -47,7 +47,7 @@ fn lines() -> Vec<Line> {
     let percent = |part: f64| format!("{:.1} %", 100.0 * part);
     let trips = |trips: f64| format!("{trips:.2} RTT");
     // First, so that nothing that others have freed is used again.
-    let bytes = crowd::memory(1_000_000);
+    let bytes = many_peers::memory(1_000_000);
     let (little, much) = (part(1000), part(50_000));
     let (middle, last) = (recovery(5), recovery(FRAMES - 1));
     let fairness = jain(shares());

@@ -265,7 +265,7 @@ fn pair() -> (End, End, &'static Connection) {
 #[test]
 fn a_returned_slot_waits_for_the_next_message_only_if_nobody_waits_for_what_it_holds() {
     let (mut client, mut server, to_server) = pair();
-    let lent = |server: &End| server.sm.lanes.iter().flatten().map(|lane| lane.lent).sum::<u32>();
+    let held_slots = |server: &End| server.sm.lanes.iter().flatten().map(|lane| lane.held_slots).sum::<u32>();
     let mut stayed = 0;
     for _ in 0..200 {
         while !server.sm.spins {
@@ -275,7 +275,7 @@ fn a_returned_slot_waits_for_the_next_message_only_if_nobody_waits_for_what_it_h
         assert!(server.message().give_back());
         assert!(server.call().is_none());
         // Not where the clock has ticked meanwhile.
-        stayed += lent(&server);
+        stayed += held_slots(&server);
     }
     assert!(stayed > 0);
     for _ in 0..20 {
@@ -284,7 +284,7 @@ fn a_returned_slot_waits_for_the_next_message_only_if_nobody_waits_for_what_it_h
         assert_eq!(message.detail(), 1000);
         assert!(message.give_back());
         assert!(server.call().is_none());
-        assert_eq!(lent(&server), 0, "the payload's slot is not the peer's again");
+        assert_eq!(held_slots(&server), 0, "the payload's slot is not the peer's again");
     }
 }
 

@@ -52,20 +52,20 @@ impl Host for Doorman {
 }
 
 /// An engine with its program, and as many clients as were let in.
-pub struct Crowd {
+pub struct ManyPeers {
     engine: Engine,
     doorman: Doorman,
     now: Time,
     buffer: Vec<u8>,
 }
 
-impl Default for Crowd {
+impl Default for ManyPeers {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Crowd {
+impl ManyPeers {
     /// An engine that nobody has come to yet.
     #[must_use]
     pub fn new() -> Self {

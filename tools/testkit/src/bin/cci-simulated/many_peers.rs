@@ -1,6 +1,6 @@
 //! What very many idle connections of one engine take.
 
-use cci_testkit::simulation::crowd::{Crowd, FORGOTTEN};
+use cci_testkit::simulation::many_peers::{FORGOTTEN, ManyPeers};
 
 /// Bytes of this process that it shares with nobody.
 fn private_bytes() -> Option<f64> {
@@ -17,9 +17,9 @@ fn private_bytes() -> Option<f64> {
 pub(crate) fn memory(count: u32) -> Option<f64> {
     private_bytes()?;
     let before = private_bytes()?;
-    let mut crowd = Crowd::new();
-    crowd.admit(0..count)?;
-    crowd.pass(FORGOTTEN);
+    let mut many_peers = ManyPeers::new();
+    many_peers.admit(0..count)?;
+    many_peers.pass(FORGOTTEN);
     let after = private_bytes()?;
-    (crowd.open() == count).then_some(after - before)
+    (many_peers.open() == count).then_some(after - before)
 }

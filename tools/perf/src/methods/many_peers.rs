@@ -53,7 +53,7 @@ pub struct Figures {
 
 /// Which end, with how many peers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct CrowdTask {
+pub(crate) struct ManyPeersTask {
     peers: u32,
     /// Processor of the peers.
     cpu: Option<usize>,
@@ -68,11 +68,11 @@ pub(crate) struct CrowdTask {
 ///
 /// A process cannot be started, or fails.
 pub fn in_a_child(peers: u32) -> Result<Figures, UserError> {
-    super::footprint::figures(child::command(Task::Crowd(CrowdTask { peers, cpu: None, uris: None }))?)
+    super::footprint::figures(child::command(Task::ManyPeers(ManyPeersTask { peers, cpu: None, uris: None }))?)
 }
 
-/// Measures, or is the crowd, in the child.
-pub(crate) fn crowd(task: &CrowdTask) -> Result<(), UserError> {
+/// Measures, or plays the peers, in the child process.
+pub(crate) fn many_peers(task: &ManyPeersTask) -> Result<(), UserError> {
     raise_limit();
     let opening = Opening::on_loopback("sm");
     let [here, there] = two_processors();
@@ -80,7 +80,7 @@ pub(crate) fn crowd(task: &CrowdTask) -> Result<(), UserError> {
     if let Some([one, many]) = &task.uris {
         // The other process has told: this one sees only the processor that it has inherited.
         stay(task.cpu.unwrap_or(there))?;
-        return Crowd::open(&opening, task.peers as usize)?.serve(one, many);
+        return ManyPeers::open(&opening, task.peers as usize)?.serve(one, many);
     }
     stay(here)?;
     let figures = measure(&opening, task.peers as usize, there)?;
@@ -105,8 +105,8 @@ struct Other {
 impl Other {
     fn start(peers: usize, there: usize, one: &Facade, many: &Facade) -> Result<Self, UserError> {
         let peers = u32::try_from(peers).unwrap_or(u32::MAX);
-        let task = CrowdTask { peers, cpu: Some(there), uris: Some([one.uri(), many.uri()]) };
-        let mut command = child::command(Task::Crowd(task))?;
+        let task = ManyPeersTask { peers, cpu: Some(there), uris: Some([one.uri(), many.uri()]) };
+        let mut command = child::command(Task::ManyPeers(task))?;
         let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = spawned.map_err(while_doing("cannot start the process of the peers"))?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
@@ -368,11 +368,11 @@ fn shared_memory() -> Result<f64, UserError> {
 }
 
 /// The endpoints of the other process: the first for the endpoint with one peer.
-struct Crowd {
+struct ManyPeers {
     ends: Vec<(Facade, Option<Connection>)>,
 }
 
-impl Crowd {
+impl ManyPeers {
     fn open(opening: &Opening, peers: usize) -> Result<Self, UserError> {
         let ends = (0..=peers).map(|_| Ok((Facade::open(opening)?, None)));
         Ok(Self { ends: ends.collect::<Result<_, UserError>>()? })
