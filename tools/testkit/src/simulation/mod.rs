@@ -6,8 +6,8 @@
 //! every end of an operation. [`run`] says what came of it: the trace hash, or the [`Rule`] that
 //! was broken.
 //!
-//! [`flows`], [`recovery`] and [`many_peers`] are what tests and the table of performance measure in
-//! virtual time.
+//! [`flows`], [`recovery`] and [`many_peers`] are what tests and the table of performance measure
+//! in virtual time.
 
 pub mod flows;
 pub mod lab;
