@@ -71,8 +71,11 @@ impl Received<'_> {
     }
 
     /// Copies the first bytes of the message into `target`, and returns their number.
+    #[expect(unsafe_code, reason = "the bytes are read where the library has put them")]
     pub fn copy_to(&self, target: &mut [u8]) -> usize {
-        self.0.slot.copy_payload(target)
+        // SAFETY: the slot is given back only when this value is dropped, and is not filled before;
+        // programs reach the payload through this type only, which does not write it.
+        unsafe { self.0.slot.copy_payload(target) }
     }
 
     /// Copies the message.

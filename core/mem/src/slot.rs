@@ -3,6 +3,12 @@
 //!
 //! All fields are atomics, so that a stale pointer can be looked at safely; under the endpoint's
 //! lock they are used with relaxed order, which costs nothing.
+//!
+//! Safe code cannot reach undefined behaviour through a slot. Its safe methods read and write these
+//! atomics only. Whatever reads at the address of a payload is `unsafe`: [`Slot::copy_payload`],
+//! [`Slot::view`], [`Slot::private_payload`]. Safe code can return an event or fill its slot anew
+//! at any time, from any thread. So only the borrower of the event can promise that the address is
+//! still valid and that the length belongs to it.
 
 #[cfg(not(loom))]
 use crate::region::Zeroed;
@@ -179,12 +185,28 @@ impl<C: Sync, E: Sync> Slot<C, E> {
     }
 
     /// Copies the first bytes of a borrowed event's payload, and returns their number: 0 for an
-    /// event without payload. Aligned words of 8 bytes are read whole, whoever writes them
-    /// meanwhile.
+    /// event without payload. Aligned words of 8 bytes are read whole if a peer writes meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// The event is borrowed, and is returned only after this call. Nobody in this process writes
+    /// the payload or fills the slot meanwhile.
+    ///
+    /// # Example
+    ///
+    /// Safe code cannot read where the payload of a returned event was:
+    ///
+    /// ```compile_fail,E0133
+    /// # use cci_mem::{slot::Slot, sync::AtomicU32};
+    /// fn read_late(slot: &Slot<AtomicU32, AtomicU32>, target: &mut [u8]) -> usize {
+    ///     assert!(slot.give_back());
+    ///     slot.copy_payload(target)
+    /// }
+    /// ```
     #[cfg(not(loom))]
     #[must_use]
-    pub fn copy_payload(&self, target: &mut [u8]) -> usize {
-        // SAFETY: neither outlives this call, and the caller has borrowed the event.
+    pub unsafe fn copy_payload(&self, target: &mut [u8]) -> usize {
+        // SAFETY: the contract of this function; neither result outlives this call.
         let (private, view) = unsafe { (self.private_payload(), self.view()) };
         let Some(bytes) = private else { return view.copy_to(0, target) };
         let len = bytes.len().min(target.len());

@@ -253,11 +253,13 @@ proptest! {
             }
             prop_assert_eq!((slot.kind(), slot.detail() as usize, slot.words()[1]), (2, len, third));
             let mut copy = [0xaa; BODY + 8];
-            prop_assert_eq!(slot.copy_payload(&mut copy), len);
+            // SAFETY: the payload is in this slot, which no other thread fills.
+            prop_assert_eq!(unsafe { slot.copy_payload(&mut copy) }, len);
             prop_assert_eq!(&copy[..len], &bytes[..len]);
             prop_assert!(copy[len..].iter().all(|byte| *byte == 0xaa), "copied more than the message");
             let mut part = [0xaa; 5];
-            prop_assert_eq!(slot.copy_payload(&mut part), len.min(5));
+            // SAFETY: as above.
+            prop_assert_eq!(unsafe { slot.copy_payload(&mut part) }, len.min(5));
             // SAFETY: the payload is in this slot, and nobody writes.
             prop_assert_eq!(unsafe { slot.private_payload() }, Some(&bytes[..len]));
             let address = usize::try_from(slot.words()[0]).expect("an address");
@@ -414,13 +416,15 @@ fn safe_code_gives_no_event_an_address() {
     for kind in [2, 4] {
         slot.fill(kind, 64, [address, 0]);
         let mut copy = [0; 64];
-        assert_eq!((slot.copy_payload(&mut copy), copy), (0, [0; 64]), "kind {kind}");
+        // SAFETY: the event has no payload.
+        assert_eq!((unsafe { slot.copy_payload(&mut copy) }, copy), (0, [0; 64]), "kind {kind}");
         // SAFETY: the event has no payload.
         assert_eq!(unsafe { slot.private_payload() }, Some(&[][..]));
     }
     // An address of another kind of event is that of a connection.
     slot.fill(1, 64, [address, 0]);
-    assert_eq!(slot.copy_payload(&mut [0; 64]), 0);
+    // SAFETY: as above.
+    assert_eq!(unsafe { slot.copy_payload(&mut [0; 64]) }, 0);
 }
 
 #[test]

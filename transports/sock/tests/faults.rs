@@ -1,5 +1,6 @@
 //! Endpoints over UDP sockets whose links lose, repeat, reorder and delay what they receive.
 
+use cci_instruments::payload;
 use cci_mem::arena::SharedMemory;
 use cci_mem::guarded::Threading;
 use cci_mem::sync::{AtomicU64, Ordering};
@@ -121,9 +122,7 @@ fn exchange(ends: &[&End; 2], connection: &'static Connection) {
         ends[0].with(|core, transport| transport.progress(core));
         while let Some(slot) = ends[1].poll() {
             assert_eq!(slot.kind(), EventKind::Recv as u32);
-            let mut bytes = [0; 4];
-            assert_eq!(slot.copy_payload(&mut bytes), 4);
-            assert_eq!(u32::from_ne_bytes(bytes), received, "out of order, lost or twice");
+            assert_eq!(payload(slot), received.to_ne_bytes(), "out of order, lost or twice");
             received += 1;
             assert!(slot.give_back());
         }

@@ -2,7 +2,7 @@
 
 use crate::memory_link::Hub;
 use crate::world::{End, How, LIMIT, join, message, next, opened, outcome, until, waiting};
-use cci_instruments::pattern;
+use cci_instruments::{pattern, payload};
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, ConnectError, EventKind, SendError, Status};
 use cci_transport::{Connect, ConnectionState, Posted, Slot};
@@ -19,9 +19,7 @@ fn a_request_carries_its_payload_and_its_answer() {
     for len in [0, 1, 56, 1024] {
         a.connect(&b.uri, RO, LIMIT, &pattern(9, len));
         let request = next(&ends, 1, EventKind::ConnectRequest);
-        let mut payload = vec![0; request.detail() as usize];
-        assert_eq!(request.copy_payload(&mut payload), len);
-        assert_eq!((payload, request.words()[1]), (pattern(9, len), u64::from(RO as u32)));
+        assert_eq!((payload(request), request.words()[1]), (pattern(9, len), u64::from(RO as u32)));
         b.cell.with(|core, transport| transport.reject(core, request)).expect("usable").expect("rejected");
         b.give_back(request);
         let refused = next(&ends, 0, EventKind::Connect);
@@ -80,9 +78,7 @@ fn a_connect_goes_on_once_its_host_is_found() {
     let limit = Timespec { tv_sec: 20, tv_nsec: 0 };
     assert_eq!(poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&limit)), Ok(1), "nobody tells of the name");
     let request = next(&ends, 1, EventKind::ConnectRequest);
-    let mut payload = [0; 7];
-    assert_eq!(request.copy_payload(&mut payload), 7);
-    assert_eq!(&payload, b"by name");
+    assert_eq!(payload(request), b"by name");
     b.accept(request, 2);
     b.give_back(request);
     let (to_b, _) = (opened(&ends, 0, EventKind::Connect), opened(&ends, 1, EventKind::Accept));

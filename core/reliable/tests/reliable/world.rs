@@ -1,6 +1,7 @@
 //! Endpoints over links in memory, driven by the test's thread.
 
 use crate::memory_link::{Hub, MemoryLink};
+use cci_instruments::payload;
 use cci_mem::guarded::Threading;
 use cci_mem::memory::Memory;
 use cci_proto::{Attribute, EventKind, RegisterError, Rights, RmaError, RmaHandle, SendError, Status};
@@ -173,8 +174,7 @@ pub(crate) fn waiting(end: &End, kind: EventKind) -> usize {
 /// The next message of an end, returned at once.
 pub(crate) fn message(ends: &[&End], at: usize) -> Vec<u8> {
     let slot = next(ends, at, EventKind::Recv);
-    let mut bytes = vec![0; slot.detail() as usize];
-    assert_eq!(slot.copy_payload(&mut bytes), bytes.len());
+    let bytes = payload(slot);
     ends[at].give_back(slot);
     bytes
 }
