@@ -91,7 +91,7 @@ impl World {
             9 => self.set_timeouts(bytes),
             10 => {
                 self.books.slots += u32::from(bytes.byte());
-                self.engine.refill(self.now, &mut self.books);
+                self.engine.refill(&mut self.books);
             }
             11 => self.books.is_gone = bytes.flag(),
             12 => self.quote(bytes),

@@ -80,7 +80,6 @@ pub(super) fn step(world: &mut World, at: usize) {
 /// Returns some of the events that the program has, in any order.
 fn give_back(world: &mut World, at: usize) {
     let chance = world.plan.returns;
-    let now = world.network.now();
     let Node { engine, side, random, .. } = &mut world.nodes[at];
     let mut returned = false;
     for place in (0..side.borrowed.len()).rev() {
@@ -90,7 +89,7 @@ fn give_back(world: &mut World, at: usize) {
         }
     }
     if returned {
-        engine.refill(now, &mut Judged { side, oracle: &mut world.oracle });
+        engine.refill(&mut Judged { side, oracle: &mut world.oracle });
     }
 }
 

@@ -1,6 +1,5 @@
 //! Frames that await a receive slot.
 
-use crate::Time;
 use crate::engine::connection::conn::bit;
 use crate::engine::host::Host;
 use crate::engine::state::Engine;
@@ -32,7 +31,7 @@ impl Engine {
 
     /// Delivers messages that awaited a slot after slots became free, and notifies refused peers.
     /// The connections take turns.
-    pub fn refill<H: Host>(&mut self, _now: Time, host: &mut H) {
+    pub fn refill<H: Host>(&mut self, host: &mut H) {
         let mut refused = 0;
         for _ in 0..self.awaiting_slot.len() {
             let Some(index) = self.awaiting_slot.pop_front() else { return };

@@ -39,7 +39,7 @@ impl Engine {
             return Some(reply.emit(now, buffer));
         }
         if core::mem::take(&mut self.freed) && !self.awaiting_slot.is_empty() {
-            self.refill(now, host);
+            self.refill(host);
         }
         self.resume_awaiting_frame();
         self.release_delayed_acks(now, idle);

@@ -178,9 +178,8 @@ fn a_large_message_does_not_come_between_a_write_and_its_message() {
     let wait = pair.now.plus_micros(300_000);
     pair.run_until(wait);
     pair.hosts[1].slots = 5;
-    let now = pair.now;
     let [_, engine] = &mut pair.engines;
-    engine.refill(now, &mut pair.hosts[1]);
+    engine.refill(&mut pair.hosts[1]);
     pair.run(|pair| pair.hosts[0].ended.len() == 3);
     assert_eq!(pair.hosts[0].ended[&3], Err(Failure::RemoteHandle));
     assert_eq!(pair.hosts[1].received.len(), 2, "the first message and the large one");

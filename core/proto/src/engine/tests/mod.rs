@@ -480,9 +480,8 @@ fn a_receiver_without_slots_is_waited_for() {
             pair.step();
         }
         pair.hosts[1].slots += 3;
-        let now = pair.now;
         let [_, engine] = &mut pair.engines;
-        engine.refill(now, &mut pair.hosts[1]);
+        engine.refill(&mut pair.hosts[1]);
     }
     pair.run(|pair| pair.hosts[0].ended.len() == 100);
 }

@@ -88,7 +88,7 @@ fn program(dice: &mut Dice, raw: &mut Raw, next: &mut u32) {
         }
         4 => {
             raw.host.slots += dice.next(3) as u32;
-            raw.engine.refill(now, &mut raw.host);
+            raw.engine.refill(&mut raw.host);
             false
         }
         _ => {

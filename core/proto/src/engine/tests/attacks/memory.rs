@@ -283,7 +283,7 @@ fn requests_before_a_message_without_slot_are_applied_once_however_often_the_pee
         for _ in 0..100 {
             // A frame that is held is asked for by its number alone.
             give(&mut raw, if holds > 0 { &[] } else { &records });
-            raw.engine.refill(raw.now, &mut raw.host);
+            raw.engine.refill(&mut raw.host);
         }
         assert_eq!(asked_of(&raw), 20, "{holds} hold buffers, handle {handle}");
         raw.host.slots = 1;

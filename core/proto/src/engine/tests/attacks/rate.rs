@@ -48,8 +48,7 @@ fn a_transfer_after_a_long_wait_for_slots_is_not_paced_by_it() {
         let until = pair.now.plus_micros(50_000);
         pair.run_until(until);
         pair.hosts[1].slots += 1;
-        let now = pair.now;
-        pair.engines[1].refill(now, &mut pair.hosts[1]);
+        pair.engines[1].refill(&mut pair.hosts[1]);
     }
     pair.run(|pair| pair.hosts[0].ended.len() == 200);
     pair.hosts[1].slots = 1 << 20;

@@ -28,8 +28,7 @@ fn early_messages_that_find_no_slot_after_all_are_not_lost() {
         pair.step();
         if pair.hosts[1].slots == 0 {
             pair.hosts[1].slots = 5;
-            let now = pair.now;
-            pair.engines[1].refill(now, &mut pair.hosts[1]);
+            pair.engines[1].refill(&mut pair.hosts[1]);
         }
     }
     pair.hosts[1].received.sort();
@@ -60,8 +59,7 @@ fn few_slots_go_round_among_those_that_wait() {
     }
     for _ in 0..60 {
         pair.hosts[1].slots += 1;
-        let now = pair.now;
-        pair.engines[1].refill(now, &mut pair.hosts[1]);
+        pair.engines[1].refill(&mut pair.hosts[1]);
         for _ in 0..5 {
             pair.step();
         }
