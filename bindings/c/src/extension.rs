@@ -219,7 +219,7 @@ fn connection_info(report: &ConnectionReport, size: usize) -> ConnectionInfo {
         mtu: report.mtu,
         window: report.window,
         open: report.open,
-        rtt_ns: report.rtt_ns,
+        rtt_ns: report.rtt.map_or(0, |rtt| u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX)),
         sent: report.sent,
         received: report.received,
         rma_bytes: report.rma_bytes,

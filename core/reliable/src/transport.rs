@@ -219,7 +219,7 @@ impl<L: Link> Transport for Reliable<L> {
         self.host.inbox.sweep(core);
         core.set_starving(false);
         let now = self.link.now();
-        self.engine.refill(now, &mut HostCtx { state: &mut self.host, core });
+        self.engine.refill(&mut HostCtx { state: &mut self.host, core });
         if core.landings().is_waiting() {
             self.land(core);
         }
@@ -257,7 +257,7 @@ impl<L: Link> Transport for Reliable<L> {
         }
         if is_engines(core, connection) && connection.state() != ConnectionState::Opening {
             let engine = self.engine.report(index_of(connection));
-            (report.mtu, report.rtt_ns, report.window) = (engine.mtu.into(), engine.rtt_ns, engine.window);
+            (report.mtu, report.rtt, report.window) = (engine.mtu.into(), engine.rtt, engine.window);
             report.rnr += u64::from(engine.rnr);
         }
         if let Some(limitation) = self.background.limitation() {

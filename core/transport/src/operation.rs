@@ -169,7 +169,7 @@ pub struct Peer {
 /// # use cci_transport::ConnectionReport;
 /// /// How a connection's messages and RMA travel, and the time of a round trip.
 /// fn shown(report: &ConnectionReport) -> String {
-///     let micros = report.rtt_ns / 1000;
+///     let micros = report.rtt.unwrap_or_default().as_micros();
 ///     format!("{}: {}; RMA: {} ({}); {micros} us", report.transport, report.path, report.rma_path, report.why)
 /// }
 /// ```
@@ -185,8 +185,8 @@ pub struct ConnectionReport {
     pub why: String,
     /// Largest frame, bytes.
     pub mtu: u32,
-    /// Smoothed round-trip time, nanoseconds; 0 = not measured.
-    pub rtt_ns: u64,
+    /// Smoothed round-trip time; `None`: not measured.
+    pub rtt: Option<Duration>,
     /// Frames that may be in flight.
     pub window: u32,
     /// Operations that are open.

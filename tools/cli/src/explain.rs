@@ -61,7 +61,7 @@ fn not_reached(uri: &str, failure: Option<Failure>, reason: Option<&str>, timeou
 }
 
 fn text(device: &Device, uri: &str, report: &ConnectionReport) -> String {
-    let rtt = if report.rtt_ns == 0 { "not measured".into() } else { format!("{} ns", report.rtt_ns) };
+    let rtt = report.rtt.map_or_else(|| "not measured".into(), |rtt| format!("{} ns", rtt.as_nanos()));
     format!(
         "{uri}\n  transport  {} (device {}: {})\n  messages   {}\n  RMA        {}\n  why        {}\n  MTU        {} \
          bytes\n  window     {}\n  round trip {rtt}\n",

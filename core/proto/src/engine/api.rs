@@ -96,8 +96,8 @@ pub struct Transmit<P> {
 /// State of a connection, for reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Smoothed round-trip time, nanoseconds; 0 = not measured.
-    pub rtt_ns: u64,
+    /// Smoothed round-trip time; `None`: not measured.
+    pub rtt: Option<Duration>,
     /// Frames that may be in flight.
     pub window: u32,
     /// Estimated rate of the path, bytes per second; 0 = not measured.

@@ -19,6 +19,7 @@ use crate::{Address, Time};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
+use core::time::Duration;
 
 /// Largest frame of messages. Larger frames gain little, and every buffer has this size. A message
 /// of 8 KiB, the default maximum, fits as a whole.
@@ -156,7 +157,8 @@ impl Engine {
     #[must_use]
     pub fn report(&self, index: Index) -> Report {
         let Some(conn) = self.table.get(index.0) else { return Report::default() };
-        let mut report = Report { rtt_ns: u64::from(conn.srtt) * 1000, mtu: conn.mtu, ..Report::default() };
+        let rtt = (conn.srtt > 0).then(|| Duration::from_micros(conn.srtt.into()));
+        let mut report = Report { rtt, mtu: conn.mtu, ..Report::default() };
         let mtu = u64::from(conn.mtu.max(1));
         let mut window = u64::from(conn.peer_buffer);
         if let Some(flow) = self.flows.get(conn.flow) {

@@ -379,7 +379,7 @@ impl Lab {
         let Player { engine, notes, .. } = &mut self.players[node];
         notes.slots += count;
         notes.now = now;
-        engine.refill(now, notes);
+        engine.refill(notes);
         self.settle(node);
     }
 
@@ -413,7 +413,7 @@ impl Lab {
             *next_user += 1;
         }
         if std::mem::take(&mut notes.returned) {
-            engine.refill(now, notes);
+            engine.refill(notes);
         }
         let from = u32::try_from(node).unwrap_or(u32::MAX);
         while let Some(frame) = engine.poll_transmit(now, true, &mut self.buffer, notes) {
